@@ -5,7 +5,11 @@
 //! more, without start-up. A budget is the count when it was set plus about a tenth. A change that makes something cheaper lowers
 //! its budget; a change that raises one says in the commit what it gains.
 
-#![expect(clippy::unwrap_used, clippy::print_stdout, reason = "a bench is a program for its developers")]
+#![expect(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    reason = "a bench is a program for its developers"
+)]
 
 #[path = "../tests/support/bill.rs"]
 mod bill;
@@ -26,7 +30,10 @@ use farebox::proxy::{Calibrations, Known, Origin, Proxy, ReplyBody, Request};
 use farebox::telemetry::Telemetry;
 use farebox::upstream::Upstreams;
 use farebox_ledger::sqlite::SqliteLedger;
-use farebox_ledger::{Act, Amount, Durability, Hold, Key, KeySettings, NewHold, NewKey, OpenMode, SecretHash, SharedLedger};
+use farebox_ledger::{
+    Act, Amount, Durability, Hold, Key, KeySettings, NewHold, NewKey, OpenMode, SecretHash,
+    SharedLedger,
+};
 use farebox_protocol::{Edits, Family, FrameReader};
 use tokio::time::Instant;
 
@@ -97,13 +104,26 @@ fn main() -> ExitCode {
     }
     println!("{:<28} {:>12} {:>12}", "translated", "now", "as passed on");
     for (name, base, most) in LAWS {
-        let [each, passed] = [name, base].map(|name| counted(name, RUNS.1).saturating_sub(counted(name, RUNS.0)));
-        let verdict = if each * 100 > passed * most { "over" } else { "" };
+        let [each, passed] =
+            [name, base].map(|name| counted(name, RUNS.1).saturating_sub(counted(name, RUNS.0)));
+        let verdict = if each * 100 > passed * most {
+            "over"
+        } else {
+            ""
+        };
         over |= !verdict.is_empty();
-        println!("{name:<28} {:>12} {:>11}% {verdict}", each / (RUNS.1 - RUNS.0), each * 100 / passed);
+        println!(
+            "{name:<28} {:>12} {:>11}% {verdict}",
+            each / (RUNS.1 - RUNS.0),
+            each * 100 / passed
+        );
     }
     over |= (0..ATTEMPTS).all(|_| calls_are_over());
-    if over { ExitCode::FAILURE } else { ExitCode::SUCCESS }
+    if over {
+        ExitCode::FAILURE
+    } else {
+        ExitCode::SUCCESS
+    }
 }
 
 /// What one more costs. How threads take turns adds up to a tenth to a run of the same program, so a case over its budget is counted
@@ -111,7 +131,10 @@ fn main() -> ExitCode {
 fn one_more(name: &str, budget: u64) -> u64 {
     let (mut short, mut long, mut each) = (u64::MAX, u64::MAX, u64::MAX);
     for _ in 0..ATTEMPTS {
-        (short, long) = (short.min(counted(name, RUNS.0)), long.min(counted(name, RUNS.1)));
+        (short, long) = (
+            short.min(counted(name, RUNS.0)),
+            long.min(counted(name, RUNS.1)),
+        );
         each = long.saturating_sub(short) / (RUNS.1 - RUNS.0);
         if each <= budget {
             break;
@@ -126,17 +149,31 @@ fn calls_are_over() -> bool {
         println!("system calls: strace is missing or not permitted");
         return false;
     };
-    println!("{:<28} {:>12} {:>12}", "system calls of a request", "now", "budget");
+    println!(
+        "{:<28} {:>12} {:>12}",
+        "system calls of a request", "now", "budget"
+    );
     let more = |name: &str| {
         let of = |calls: &BTreeMap<String, u64>| calls.get(name).copied().unwrap_or(0);
         of(&long).saturating_sub(of(&short)) * 100 / (TRACED.1 - TRACED.0)
     };
     let named = |name: &&String| CALLS.iter().any(|(known, _)| known == name);
-    let others = long.keys().filter(|name| !named(name)).map(|name| more(name)).sum();
+    let others = long
+        .keys()
+        .filter(|name| !named(name))
+        .map(|name| more(name))
+        .sum();
     let over = CALLS.iter().filter(|(name, budget)| {
-        let calls = if *name == "others" { others } else { more(name) };
+        let calls = if *name == "others" {
+            others
+        } else {
+            more(name)
+        };
         let (shown, allowed) = (calls as f64 / 100.0, *budget as f64 / 100.0);
-        println!("{name:<28} {shown:>12.2} {allowed:>12.2} {}", if calls > *budget { "over" } else { "" });
+        println!(
+            "{name:<28} {shown:>12.2} {allowed:>12.2} {}",
+            if calls > *budget { "over" } else { "" }
+        );
         calls > *budget
     });
     over.count() > 0
@@ -147,13 +184,22 @@ fn traced(times: u64) -> Option<BTreeMap<String, u64>> {
     let folder = tempfile::tempdir().unwrap();
     let table = folder.path().join("calls");
     let mut strace = Command::new("strace");
-    strace.args(["-f", "-c", "-o"]).arg(&table).arg(std::env::current_exe().unwrap());
-    let status = strace.args(["whole request", &times.to_string()]).status().ok()?;
+    strace
+        .args(["-f", "-c", "-o"])
+        .arg(&table)
+        .arg(std::env::current_exe().unwrap());
+    let status = strace
+        .args(["whole request", &times.to_string()])
+        .status()
+        .ok()?;
     // Some containers do not permit it.
-    let table = std::fs::read_to_string(table).ok().filter(|_| status.success())?;
+    let table = std::fs::read_to_string(table)
+        .ok()
+        .filter(|_| status.success())?;
     let count = |line: &str| {
         let fields: Vec<&str> = line.split_whitespace().collect();
-        Some(((*fields.last()?).to_owned(), fields.get(3)?.parse().ok()?)).filter(|(name, _)| name != "total")
+        Some(((*fields.last()?).to_owned(), fields.get(3)?.parse().ok()?))
+            .filter(|(name, _)| name != "total")
     };
     Some(table.lines().filter_map(count).collect())
 }
@@ -162,12 +208,28 @@ fn traced(times: u64) -> Option<BTreeMap<String, u64>> {
 fn counted(name: &str, times: u64) -> u64 {
     let program = std::env::current_exe().unwrap();
     let mut valgrind = Command::new("valgrind");
-    valgrind.args(["--tool=cachegrind", "--cache-sim=no", "--cachegrind-out-file=/dev/null"]);
-    let output = valgrind.arg(program).args([name, &times.to_string()]).output().unwrap();
+    valgrind.args([
+        "--tool=cachegrind",
+        "--cache-sim=no",
+        "--cachegrind-out-file=/dev/null",
+    ]);
+    let output = valgrind
+        .arg(program)
+        .args([name, &times.to_string()])
+        .output()
+        .unwrap();
     let report = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{report}");
-    let line = report.lines().find(|line| line.contains("I   refs:") || line.contains("I refs:")).unwrap();
-    line.rsplit(' ').next().unwrap().replace(',', "").parse().unwrap()
+    let line = report
+        .lines()
+        .find(|line| line.contains("I   refs:") || line.contains("I refs:"))
+        .unwrap();
+    line.rsplit(' ')
+        .next()
+        .unwrap()
+        .replace(',', "")
+        .parse()
+        .unwrap()
 }
 
 fn run(name: &str, times: u64) {
@@ -183,8 +245,12 @@ fn run(name: &str, times: u64) {
         }),
         "hold and settlement" => with_gateway(async |gateway| gateway.pairs(1, times).await),
         "64 of them at once" => with_gateway(async |gateway| gateway.pairs(64, times).await),
-        "whole request" => with_gateway(async |gateway| gateway.serve(body(1 << 10, false), times).await),
-        "streamed request" => with_gateway(async |gateway| gateway.serve(body(1 << 10, true), times).await),
+        "whole request" => {
+            with_gateway(async |gateway| gateway.serve(body(1 << 10, false), times).await)
+        }
+        "streamed request" => {
+            with_gateway(async |gateway| gateway.serve(body(1 << 10, true), times).await)
+        }
         other => translation::run(other, times),
     }
 }
@@ -194,14 +260,20 @@ fn body(bytes: usize, stream: bool) -> Bytes {
     let turn = r#"{"role":"user","content":"fn main() {\n    println!(\"hello {}\", 1);\n} and some words about it\n"}"#;
     let turns = vec![turn; (bytes / turn.len()).max(1)].join(",");
     let options = if stream { r#""stream":true,"# } else { "" };
-    Bytes::from(format!(r#"{{"model":"sim-chat",{options}"max_tokens":40,"messages":[{turns}]}}"#))
+    Bytes::from(format!(
+        r#"{{"model":"sim-chat",{options}"max_tokens":40,"messages":[{turns}]}}"#
+    ))
 }
 
 fn patch(body: &Bytes, times: u64) {
     let protocol = Family::Chat.protocol();
     for _ in 0..times {
         let seen = protocol.inspect(black_box(body), 0).unwrap();
-        let edits = Edits { model: "upstream-model-name", limit: None, pass: &[] };
+        let edits = Edits {
+            model: "upstream-model-name",
+            limit: None,
+            pass: &[],
+        };
         black_box(protocol.pieces(body, &seen, &edits));
     }
 }
@@ -223,7 +295,11 @@ fn frames(times: u64) {
 fn answers(times: u64) {
     let answer = r#"{"id":"chatcmpl-1","object":"chat.completion","created":1,"model":"m","provider":"p","choices":[{"index":0,"message":{"role":"assistant","content":"a few words"},"finish_reason":"stop"}],"usage":{"prompt_tokens":9,"completion_tokens":3,"total_tokens":12,"cost":0.1}}"#;
     for _ in 0..times {
-        black_box(Family::Chat.protocol().read_answer(black_box(answer.as_bytes())));
+        black_box(
+            Family::Chat
+                .protocol()
+                .read_answer(black_box(answer.as_bytes())),
+        );
     }
 }
 
@@ -236,17 +312,36 @@ struct Gateway {
 
 fn with_gateway(work: impl AsyncFnOnce(Gateway)) {
     let folder = tempfile::tempdir().unwrap();
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap();
     runtime.block_on(async {
         let catalog = Source::new("catalog.toml", include_str!("../catalog.toml"));
         let routes = Source::new("routes.toml", include_str!("../routes.toml"));
-        let config = config::load(&catalog, &routes, &ProcessSecrets { lenient: false }).0.unwrap();
+        let config = config::load(&catalog, &routes, &ProcessSecrets { lenient: false })
+            .0
+            .unwrap();
         let path = folder.path().join("farebox.db");
-        let ledger: SharedLedger = Arc::new(SqliteLedger::open(path, OpenMode::Serve, Durability::Prompt).unwrap());
-        let act = Act { operation: clock::operation_id(), actor: "guard".into(), at: clock::now() };
+        let ledger: SharedLedger =
+            Arc::new(SqliteLedger::open(path, OpenMode::Serve, Durability::Prompt).unwrap());
+        let act = Act {
+            operation: clock::operation_id(),
+            actor: "guard".into(),
+            at: clock::now(),
+        };
         let first_credit = Some((Amount::from_usd_str("1000").unwrap(), "first".to_owned()));
-        let settings = KeySettings { label: "guard".into(), ..KeySettings::default() };
-        let new = NewKey { id: clock::key_id(), secret: SecretHash([1; 32]), settings, first_credit, act };
+        let settings = KeySettings {
+            label: "guard".into(),
+            ..KeySettings::default()
+        };
+        let new = NewKey {
+            id: clock::key_id(),
+            secret: SecretHash([1; 32]),
+            settings,
+            first_credit,
+            act,
+        };
         let key = ledger.create_key(new).await.unwrap();
         let proxy = Arc::new(Proxy {
             upstreams: Upstreams::new(&config).unwrap(),
@@ -256,7 +351,12 @@ fn with_gateway(work: impl AsyncFnOnce(Gateway)) {
             observer: Arc::new(Telemetry::default()),
             calibrations: Calibrations::default(),
         });
-        work(Gateway { proxy, rate_limits: Arc::default(), key }).await;
+        work(Gateway {
+            proxy,
+            rate_limits: Arc::default(),
+            key,
+        })
+        .await;
     });
 }
 
@@ -265,10 +365,27 @@ impl Gateway {
     async fn pairs(&self, parallel: usize, times: u64) {
         let task = async || {
             for _ in 0..times {
-                let (request, key, amount) = (clock::operation_id(), self.key.id, Amount::from_picos(3_000_000_000));
-                let (slug, family, at) = ("claude-sonnet-4.5".to_owned(), "messages".to_owned(), clock::now());
-                let new = NewHold { request, key, amount, slug, family, at };
-                let hold = Hold::open(Arc::clone(&self.proxy.ledger), new).await.unwrap();
+                let (request, key, amount) = (
+                    clock::operation_id(),
+                    self.key.id,
+                    Amount::from_picos(3_000_000_000),
+                );
+                let (slug, family, at) = (
+                    "claude-sonnet-4.5".to_owned(),
+                    "messages".to_owned(),
+                    clock::now(),
+                );
+                let new = NewHold {
+                    request,
+                    key,
+                    amount,
+                    slug,
+                    family,
+                    at,
+                };
+                let hold = Hold::open(Arc::clone(&self.proxy.ledger), new)
+                    .await
+                    .unwrap();
                 black_box(hold.settle(bill(), clock::now()).await.unwrap());
             }
         };
@@ -278,7 +395,13 @@ impl Gateway {
     /// Serves requests one after another, from the read of the key to the settlement.
     async fn serve(&self, body: Bytes, times: u64) {
         for _ in 0..times {
-            let key = self.proxy.ledger.find_key(self.key.id).await.unwrap().unwrap();
+            let key = self
+                .proxy
+                .ledger
+                .find_key(self.key.id)
+                .await
+                .unwrap()
+                .unwrap();
             let request = Request {
                 id: clock::operation_id(),
                 pass: self.rate_limits.enter(&key, Instant::now()).await.unwrap(),
@@ -291,7 +414,13 @@ impl Gateway {
                 arrived: Instant::now(),
                 at: clock::now(),
             };
-            match self.proxy.run(&key, request, &mut Known::default()).await.unwrap().body {
+            match self
+                .proxy
+                .run(&key, request, &mut Known::default())
+                .await
+                .unwrap()
+                .body
+            {
                 ReplyBody::Whole(answer) => drop(black_box(answer)),
                 ReplyBody::Stream(mut frames) => while frames.next().await.is_some() {},
             }

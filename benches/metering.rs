@@ -1,7 +1,11 @@
 //! The cost of counting (price lines, costs, terms) and of translating a streamed text: `cargo bench --bench metering`. A plain
 //! harness, as in the other crates. It only measures time, on a quiet machine; the guard counts instructions.
 
-#![expect(clippy::unwrap_used, clippy::print_stdout, reason = "a bench is a program for its developers")]
+#![expect(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    reason = "a bench is a program for its developers"
+)]
 
 use std::hint::black_box;
 use std::time::{Duration, Instant};
@@ -21,15 +25,41 @@ const DELTAS: u32 = 1_000;
 fn main() {
     let catalog = Source::new("catalog.toml", include_str!("../catalog.toml"));
     let routes = Source::new("routes.toml", include_str!("../routes.toml"));
-    let config = config::load(&catalog, &routes, &ProcessSecrets { lenient: false }).0.unwrap();
+    let config = config::load(&catalog, &routes, &ProcessSecrets { lenient: false })
+        .0
+        .unwrap();
     let model = config.catalog.models.last().unwrap();
-    let usage = Usage { input: 812, cache_read: 48_000, cache_write: 1_200, output: 733, ..Usage::default() };
-    measure("price lines", 1, || drop(black_box(price::lines(black_box(&model.price), black_box(&usage), &[]))));
+    let usage = Usage {
+        input: 812,
+        cache_read: 48_000,
+        cache_write: 1_200,
+        output: 733,
+        ..Usage::default()
+    };
+    measure("price lines", 1, || {
+        drop(black_box(price::lines(
+            black_box(&model.price),
+            black_box(&usage),
+            &[],
+        )))
+    });
     measure("cost", 1, || {
-        let _ = black_box(price::picos(black_box(&model.price), black_box(&usage), &[]));
+        let _ = black_box(price::picos(
+            black_box(&model.price),
+            black_box(&usage),
+            &[],
+        ));
     });
 
-    let content = Content { text: TextSize { ascii: 60_000, other: 400 }, messages: 30, tools: 12, ..Content::default() };
+    let content = Content {
+        text: TextSize {
+            ascii: 60_000,
+            other: 400,
+        },
+        messages: 30,
+        tools: 12,
+        ..Content::default()
+    };
     measure("estimate and terms", 1, || {
         let ask = terms::Ask {
             stream: true,
@@ -44,12 +74,19 @@ fn main() {
             estimate: estimate::input(black_box(&content), &model.limits),
             reasons_outside: false,
         };
-        let _ = black_box(terms::decide(&ask, &model.price, &model.limits, Amount::from_picos(5_000_000_000_000)));
+        let _ = black_box(terms::decide(
+            &ask,
+            &model.price,
+            &model.limits,
+            Amount::from_picos(5_000_000_000_000),
+        ));
     });
 
     let stream = chat_deltas();
     for caller in [Family::Messages, Family::Responses] {
-        measure(&format!("chat delta to {caller}"), DELTAS, || translate(black_box(&stream), caller));
+        measure(&format!("chat delta to {caller}"), DELTAS, || {
+            translate(black_box(&stream), caller)
+        });
     }
 }
 
@@ -62,14 +99,20 @@ fn chat_deltas() -> Vec<Bytes> {
         ))
     };
     let first = chunk(r#"{"role":"assistant","content":""}"#.to_owned());
-    let deltas = (0..DELTAS).map(|at| chunk(format!(r#"{{"content":" some words of text {at}"}}"#)));
+    let deltas =
+        (0..DELTAS).map(|at| chunk(format!(r#"{{"content":" some words of text {at}"}}"#)));
     std::iter::once(first).chain(deltas).collect()
 }
 
 /// From the upstream's bytes to the bytes that the caller is sent.
 fn translate(stream: &[Bytes], caller: Family) {
     let mut cutter = FrameReader::new();
-    let wish = Wish { slug: "slug", id: "req1", created: 7, request: b"{}" };
+    let wish = Wish {
+        slug: "slug",
+        id: "req1",
+        created: 7,
+        request: b"{}",
+    };
     let mut translator = Translator::new(Family::Chat, caller, Memo::default(), &wish);
     for bytes in stream {
         cutter.push(bytes.clone());

@@ -49,13 +49,23 @@ impl ByteRoom {
     /// A budget of `total` bytes.
     #[must_use]
     pub fn new(total: usize) -> Arc<Self> {
-        Arc::new(Self { total, held: Mutex::default(), freed: Notify::new(), waiting: AtomicUsize::new(0) })
+        Arc::new(Self {
+            total,
+            held: Mutex::default(),
+            freed: Notify::new(),
+            waiting: AtomicUsize::new(0),
+        })
     }
 
     /// An empty share. All shares of its holder together never exceed `most`.
     #[must_use]
     pub fn share(self: &Arc<Self>, holder: Holder, most: usize) -> Share {
-        Share { room: Arc::clone(self), holder, most, bytes: 0 }
+        Share {
+            room: Arc::clone(self),
+            holder,
+            most,
+            bytes: 0,
+        }
     }
 
     /// Bytes taken.
@@ -114,7 +124,10 @@ impl Share {
         // A whole step if there is room for it, else only what is needed: small bodies still fit when less than a step is free.
         let needed = bytes - self.bytes;
         let stepped = bytes.next_multiple_of(STEP) - self.bytes;
-        let Some(more) = [stepped, needed].into_iter().find(|more| self.room.take(self.holder, *more, self.most)) else {
+        let Some(more) = [stepped, needed]
+            .into_iter()
+            .find(|more| self.room.take(self.holder, *more, self.most))
+        else {
             return false;
         };
         self.bytes += more;
@@ -149,7 +162,14 @@ impl Share {
     /// The same bytes, holding this share until the last reference is dropped.
     #[must_use]
     pub fn keep(self, bytes: Bytes) -> Bytes {
-        if self.bytes == 0 { bytes } else { Bytes::from_owner(Kept { bytes, _share: self }) }
+        if self.bytes == 0 {
+            bytes
+        } else {
+            Bytes::from_owner(Kept {
+                bytes,
+                _share: self,
+            })
+        }
     }
 }
 
@@ -195,9 +215,15 @@ mod tests {
     #[test]
     fn a_holder_gets_a_quarter_of_what_the_others_leave() {
         let room = ByteRoom::new(512 * MIB);
-        let (mut first, mut second) = (room.share(Holder(1), usize::MAX), room.share(Holder(1), usize::MAX));
+        let (mut first, mut second) = (
+            room.share(Holder(1), usize::MAX),
+            room.share(Holder(1), usize::MAX),
+        );
         assert!(first.grow_to(100 * MIB));
-        assert!(!second.grow_to(29 * MIB), "both are the same key's: 128 MiB together");
+        assert!(
+            !second.grow_to(29 * MIB),
+            "both are the same key's: 128 MiB together"
+        );
         assert!(second.grow_to(28 * MIB));
         let mut other = room.share(Holder(2), usize::MAX);
         assert!(other.grow_to(96 * MIB));
@@ -212,7 +238,9 @@ mod tests {
     #[test]
     fn sixteen_greedy_holders_leave_room_for_a_seventeenth() {
         let room = ByteRoom::new(512 * MIB);
-        let mut greedy: Vec<Share> = (0..16).map(|holder| room.share(Holder(holder), usize::MAX)).collect();
+        let mut greedy: Vec<Share> = (0..16)
+            .map(|holder| room.share(Holder(holder), usize::MAX))
+            .collect();
         for share in &mut greedy {
             while share.grow_to(share.bytes + STEP) {}
         }

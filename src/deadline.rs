@@ -42,13 +42,19 @@ mod tests {
         let second = Duration::from_secs(1);
         let mut alarm = Deadline::at(begin + second * 10);
         for (asked, patience) in [(5, 1), (20, 2), (7, 3)] {
-            let given_up = tokio::time::timeout(second * patience, alarm.wait_until(begin + second * asked)).await;
+            let given_up =
+                tokio::time::timeout(second * patience, alarm.wait_until(begin + second * asked))
+                    .await;
             assert!(given_up.is_err(), "asked for {asked} s");
         }
         alarm.wait_until(begin + second * 30).await;
         assert_eq!(begin.elapsed(), second * 30);
         alarm.wait_until(begin + second * 3).await;
-        assert_eq!(begin.elapsed(), second * 30, "an instant in the past fires at once");
+        assert_eq!(
+            begin.elapsed(),
+            second * 30,
+            "an instant in the past fires at once"
+        );
         alarm.wait_until(begin + second * 31).await;
         assert_eq!(begin.elapsed(), second * 31);
     }

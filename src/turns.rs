@@ -30,7 +30,10 @@ impl Turns {
     /// As many places as jobs may run at the same time.
     #[must_use]
     pub const fn new(places: usize) -> Self {
-        Self(Mutex::new(State { free: places, lines: VecDeque::new() }))
+        Self(Mutex::new(State {
+            free: places,
+            lines: VecDeque::new(),
+        }))
     }
 
     /// Does a key's work on a blocking thread as soon as it is the key's turn; `None` if the work panics.
@@ -55,7 +58,11 @@ impl Turns {
                 return Some(Turn(self));
             }
             let (sender, coming) = oneshot::channel();
-            match state.lines.iter_mut().find(|(waiting, _)| *waiting == holder) {
+            match state
+                .lines
+                .iter_mut()
+                .find(|(waiting, _)| *waiting == holder)
+            {
                 Some((_, line)) => line.push_back(sender),
                 None => state.lines.push_back((holder, VecDeque::from([sender]))),
             }
@@ -102,7 +109,9 @@ mod tests {
     use super::*;
 
     /// A job that is running and ends when told to.
-    async fn blocked(turns: &'static Turns) -> (tokio::task::JoinHandle<Option<()>>, mpsc::Sender<()>) {
+    async fn blocked(
+        turns: &'static Turns,
+    ) -> (tokio::task::JoinHandle<Option<()>>, mpsc::Sender<()>) {
         let (end, ended) = mpsc::channel();
         let (begin, begun) = oneshot::channel();
         let job = tokio::spawn(turns.run(Holder(1), move || {
@@ -122,7 +131,9 @@ mod tests {
         for (key, count) in [(1, 20), (2, 2), (3, 1)] {
             for _ in 0..count {
                 let order = Arc::clone(&order);
-                jobs.push(tokio::spawn(TURNS.run(Holder(key), move || order.lock().unwrap().push(key))));
+                jobs.push(tokio::spawn(
+                    TURNS.run(Holder(key), move || order.lock().unwrap().push(key)),
+                ));
                 tokio::task::yield_now().await;
             }
         }
@@ -146,7 +157,10 @@ mod tests {
         let (begin, mut begun) = oneshot::channel();
         let waiting = tokio::spawn(TURNS.run(Holder(2), move || begin.send(()).unwrap()));
         tokio::task::yield_now().await;
-        assert!(begun.try_recv().is_err(), "the work that was left still runs");
+        assert!(
+            begun.try_recv().is_err(),
+            "the work that was left still runs"
+        );
         end.send(()).unwrap();
         waiting.await.unwrap().unwrap();
         begun.await.unwrap();

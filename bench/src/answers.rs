@@ -41,10 +41,15 @@ pub(crate) const UPSTREAM_MODEL: &str = "bench-model-2-20250929";
 const FRESH_INPUT: u64 = 211;
 const CACHED_INPUT: u64 = 48;
 const OUTPUT: u64 = 37;
-pub(crate) const PRICES: [(&str, &str); 3] = [("input", "1.234567"), ("cache_read", "0.123457"), ("output", "9.876543")];
+pub(crate) const PRICES: [(&str, &str); 3] = [
+    ("input", "1.234567"),
+    ("cache_read", "0.123457"),
+    ("output", "9.876543"),
+];
 
 /// What one answer costs, in picodollars: a millionth of a dollar's millionth is one.
-pub(crate) const COST: i64 = (FRESH_INPUT * 1_234_567 + CACHED_INPUT * 123_457 + OUTPUT * 9_876_543) as i64;
+pub(crate) const COST: i64 =
+    (FRESH_INPUT * 1_234_567 + CACHED_INPUT * 123_457 + OUTPUT * 9_876_543) as i64;
 
 /// Digits of a time stamp, in microseconds.
 pub(crate) const STAMP: usize = 16;
@@ -52,7 +57,11 @@ const NO_STAMP: &str = "0000000000000000";
 
 /// Now, as a stamp.
 pub(crate) fn micros() -> u64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| u64::try_from(since.as_micros()).unwrap_or(u64::MAX))
+    SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .map_or(0, |since| {
+            u64::try_from(since.as_micros()).unwrap_or(u64::MAX)
+        })
 }
 
 /// Writes a stamp over its place.
@@ -65,7 +74,9 @@ pub(crate) fn write_stamp(place: &mut [u8], mut micros: u64) {
 
 /// Reads a stamp.
 pub(crate) fn read_stamp(digits: &[u8]) -> u64 {
-    digits.iter().fold(0, |sum, digit| sum * 10 + u64::from(digit.wrapping_sub(b'0')))
+    digits.iter().fold(0, |sum, digit| {
+        sum * 10 + u64::from(digit.wrapping_sub(b'0'))
+    })
 }
 
 /// One answer: what is sent at once, and behind it what is sent step by step.
@@ -78,8 +89,7 @@ pub(crate) struct Answer {
 impl Answer {
     /// An answer in one piece.
     pub(crate) fn whole(family: Family, model: &str) -> Self {
-        let text =
-            "The function reads the file once and keeps \"what it needs\"; nothing else is held in memory.\n\n1. open\n2. read";
+        let text = "The function reads the file once and keeps \"what it needs\"; nothing else is held in memory.\n\n1. open\n2. read";
         let body = match family {
             Family::Chat => json!({
                 "id": "chatcmpl-BenchBenchBenchBenchBench01", "object": "chat.completion", "created": 1_790_000_000, "model": model,
@@ -93,7 +103,9 @@ impl Answer {
                 "usage": messages_usage(OUTPUT),
             }),
         };
-        Self { parts: vec![(body.to_string().into_bytes(), None)] }
+        Self {
+            parts: vec![(body.to_string().into_bytes(), None)],
+        }
     }
 
     /// A streamed answer with `chunks` chunks that carry a stamp.
@@ -111,7 +123,10 @@ impl Answer {
 
     /// The whole body.
     pub(crate) fn body(&self) -> Vec<u8> {
-        self.parts.iter().flat_map(|(part, _)| part.iter().copied()).collect()
+        self.parts
+            .iter()
+            .flat_map(|(part, _)| part.iter().copied())
+            .collect()
     }
 
     /// Where the stamps stand in the whole body.
@@ -151,10 +166,23 @@ fn chat_stream(model: &str) -> (String, String, String) {
         format!("data: {data}\n\n")
     };
     let choice = |delta: serde_json::Value, finish: serde_json::Value| json!([{"index": 0, "delta": delta, "logprobs": null, "finish_reason": finish}]);
-    let first = event(choice(json!({"role": "assistant", "content": "", "refusal": null}), json!(null)), json!(null));
-    let chunk = event(choice(json!({"content": format!(" {NO_STAMP}")}), json!(null)), json!(null));
+    let first = event(
+        choice(
+            json!({"role": "assistant", "content": "", "refusal": null}),
+            json!(null),
+        ),
+        json!(null),
+    );
+    let chunk = event(
+        choice(json!({"content": format!(" {NO_STAMP}")}), json!(null)),
+        json!(null),
+    );
     let finish = event(choice(json!({}), json!("stop")), json!(null));
-    (first, chunk, finish + &event(json!([]), chat_usage()) + "data: [DONE]\n\n")
+    (
+        first,
+        chunk,
+        finish + &event(json!([]), chat_usage()) + "data: [DONE]\n\n",
+    )
 }
 
 fn messages_stream(model: &str) -> (String, String, String) {
@@ -164,14 +192,23 @@ fn messages_stream(model: &str) -> (String, String, String) {
         "stop_reason": null, "stop_sequence": null, "usage": messages_usage(1),
     });
     let block = json!({"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}});
-    let first =
-        event("message_start", json!({"type": "message_start", "message": message})) + &event("content_block_start", block);
+    let first = event(
+        "message_start",
+        json!({"type": "message_start", "message": message}),
+    ) + &event("content_block_start", block);
     let delta = json!({"type": "text_delta", "text": format!(" {NO_STAMP}")});
-    let chunk = event("content_block_delta", json!({"type": "content_block_delta", "index": 0, "delta": delta}));
+    let chunk = event(
+        "content_block_delta",
+        json!({"type": "content_block_delta", "index": 0, "delta": delta}),
+    );
     let stop = json!({"stop_reason": "end_turn", "stop_sequence": null});
-    let last = event("content_block_stop", json!({"type": "content_block_stop", "index": 0}))
-        + &event("message_delta", json!({"type": "message_delta", "delta": stop, "usage": {"output_tokens": OUTPUT}}))
-        + &event("message_stop", json!({"type": "message_stop"}));
+    let last = event(
+        "content_block_stop",
+        json!({"type": "content_block_stop", "index": 0}),
+    ) + &event(
+        "message_delta",
+        json!({"type": "message_delta", "delta": stop, "usage": {"output_tokens": OUTPUT}}),
+    ) + &event("message_stop", json!({"type": "message_stop"}));
     (first, chunk, last)
 }
 
@@ -193,7 +230,11 @@ mod tests {
             let body = answer.body();
             let stamps = answer.stamps();
             assert_eq!(stamps.len(), 3);
-            assert!(stamps.iter().all(|at| &body[*at..*at + super::STAMP] == super::NO_STAMP.as_bytes()));
+            assert!(
+                stamps
+                    .iter()
+                    .all(|at| &body[*at..*at + super::STAMP] == super::NO_STAMP.as_bytes())
+            );
         }
     }
 }

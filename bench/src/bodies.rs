@@ -32,8 +32,10 @@ pub(crate) fn small(family: Family, stream: bool) -> Vec<u8> {
         let mut body = match family {
             Family::Chat => json!({"model": SLUG, "messages": [
                 {"role": "system", "content": "You answer questions about programs."}, {"role": "user", "content": text}]}),
-            Family::Messages => json!({"model": SLUG, "system": "You answer questions about programs.",
-                "messages": [{"role": "user", "content": [{"type": "text", "text": text}]}]}),
+            Family::Messages => {
+                json!({"model": SLUG, "system": "You answer questions about programs.",
+                "messages": [{"role": "user", "content": [{"type": "text", "text": text}]}]})
+            }
         };
         settings(&mut body, family, stream);
         body
@@ -42,7 +44,10 @@ pub(crate) fn small(family: Family, stream: bool) -> Vec<u8> {
 
 /// A coding client's body of exactly this size: a long prompt, tools, and turns of calls with their results.
 pub(crate) fn coding(family: Family, size: usize) -> Vec<u8> {
-    let one_turn = turns(family, 1).iter().map(|message| message.to_string().len() + 1).sum::<usize>();
+    let one_turn = turns(family, 1)
+        .iter()
+        .map(|message| message.to_string().len() + 1)
+        .sum::<usize>();
     let fixed = body_of(family, 0, "").to_string().len();
     let count = size.saturating_sub(fixed + 1_000) / (one_turn + 8);
     exactly(size, |padding| body_of(family, count, padding))
@@ -52,8 +57,14 @@ pub(crate) fn coding(family: Family, size: usize) -> Vec<u8> {
 fn exactly(size: usize, body: impl Fn(&str) -> Value) -> Vec<u8> {
     let length = body("").to_string().len();
     let words = "and then look at the next line ".repeat(size.saturating_sub(length) / 31 + 1);
-    let bytes = body(words.get(..size.saturating_sub(length)).unwrap_or_default()).to_string().into_bytes();
-    assert!(bytes.len() == size, "{} instead of {size} bytes", bytes.len());
+    let bytes = body(words.get(..size.saturating_sub(length)).unwrap_or_default())
+        .to_string()
+        .into_bytes();
+    assert!(
+        bytes.len() == size,
+        "{} instead of {size} bytes",
+        bytes.len()
+    );
     bytes
 }
 
@@ -85,7 +96,8 @@ fn body_of(family: Family, count: usize, padding: &str) -> Value {
         Family::Messages => {
             let mut messages = turns(family, count);
             messages.push(json!({"role": "user", "content": [{"type": "text", "text": question}]}));
-            let system = json!([{"type": "text", "text": prompt, "cache_control": {"type": "ephemeral"}}]);
+            let system =
+                json!([{"type": "text", "text": prompt, "cache_control": {"type": "ephemeral"}}]);
             json!({"model": SLUG, "system": system, "messages": messages, "tools": tools(family)})
         }
     };
@@ -118,9 +130,12 @@ fn turns(family: Family, count: usize) -> Vec<Value> {
 fn turn_of(family: Family, turn: usize) -> [Value; 2] {
     // Numbers of fixed width keep every turn as long as the first.
     let id = format!("call_{turn:06}");
-    let said = format!("Turn {turn:06}: I will read the file first, then decide → the caller may be wrong, too.");
+    let said = format!(
+        "Turn {turn:06}: I will read the file first, then decide → the caller may be wrong, too."
+    );
     let name = TOOLS[turn % 2];
-    let arguments = json!({"path": format!("src/part_{turn:06}.rs"), "lines": [1, 2, 40], "mode": "thorough"});
+    let arguments =
+        json!({"path": format!("src/part_{turn:06}.rs"), "lines": [1, 2, 40], "mode": "thorough"});
     let result = file(turn);
     match family {
         Family::Chat => [
@@ -157,7 +172,8 @@ mod tests {
         for family in Family::ALL {
             assert_eq!(small(family, true).len(), 1024);
             for size in [100 * 1024, 1024 * 1024] {
-                let body: serde_json::Value = serde_json::from_slice(&coding(family, size)).unwrap();
+                let body: serde_json::Value =
+                    serde_json::from_slice(&coding(family, size)).unwrap();
                 assert!(body["messages"].as_array().unwrap().len() > 20);
             }
         }

@@ -5,7 +5,10 @@ use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use farebox_ledger::sqlite::SqliteLedger;
-use farebox_ledger::{Act, Amount, Durability, KeyId, KeySettings, Ledger, NewKey, OpenMode, OperationId, Secret, Timestamp};
+use farebox_ledger::{
+    Act, Amount, Durability, KeyId, KeySettings, Ledger, NewKey, OpenMode, OperationId, Secret,
+    Timestamp,
+};
 use tokio::runtime::Runtime;
 
 use crate::answers::COST;
@@ -29,11 +32,17 @@ fn key(number: u64) -> (KeyId, Secret) {
 
 /// The secrets of the first keys, as customers send them.
 pub(crate) fn secrets(count: u64) -> Vec<String> {
-    (0..count).map(|number| key(number).1.reveal().to_owned()).collect()
+    (0..count)
+        .map(|number| key(number).1.reveal().to_owned())
+        .collect()
 }
 
 fn runtime() -> Result<Runtime, String> {
-    tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().map_err(|error| error.to_string())
+    tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(1)
+        .enable_all()
+        .build()
+        .map_err(|error| error.to_string())
 }
 
 /// Makes funded keys in a ledger that may be new; those that are there already stay as they are.
@@ -43,11 +52,21 @@ pub(crate) fn make(ledger: &Path, count: u64) -> Result<(), String> {
 
 /// The same with other funds, in picodollars for each key's number.
 pub(crate) fn make_with(ledger: &Path, count: u64, funds: fn(u64) -> i64) -> Result<(), String> {
-    runtime()?.block_on(fill(ledger, count, funds)).map_err(|error| format!("{}: {error}", ledger.display()))
+    runtime()?
+        .block_on(fill(ledger, count, funds))
+        .map_err(|error| format!("{}: {error}", ledger.display()))
 }
 
-async fn fill(path: &Path, count: u64, funds: fn(u64) -> i64) -> Result<(), Box<dyn std::error::Error>> {
-    let ledger = Arc::new(SqliteLedger::open(path, OpenMode::Create, Durability::Prompt)?);
+async fn fill(
+    path: &Path,
+    count: u64,
+    funds: fn(u64) -> i64,
+) -> Result<(), Box<dyn std::error::Error>> {
+    let ledger = Arc::new(SqliteLedger::open(
+        path,
+        OpenMode::Create,
+        Durability::Prompt,
+    )?);
     let millis = SystemTime::now().duration_since(UNIX_EPOCH)?.as_millis();
     let now = Timestamp::from_millis(i64::try_from(millis)?);
     let tasks: Vec<_> = (0..TOGETHER)
@@ -55,7 +74,9 @@ async fn fill(path: &Path, count: u64, funds: fn(u64) -> i64) -> Result<(), Box<
             let ledger = Arc::clone(&ledger);
             tokio::spawn(async move {
                 for number in (task..count).step_by(TOGETHER as usize) {
-                    ledger.create_key(new_key(number, now, funds(number))).await?;
+                    ledger
+                        .create_key(new_key(number, now, funds(number)))
+                        .await?;
                 }
                 Ok::<_, farebox_ledger::LedgerError>(())
             })
@@ -70,9 +91,14 @@ async fn fill(path: &Path, count: u64, funds: fn(u64) -> i64) -> Result<(), Box<
 
 /// Copies a ledger whole, whatever of it is still in its write-ahead log.
 pub(crate) fn copy(from: &Path, to: &Path) -> Result<(), String> {
-    let copied =
-        runtime()?.block_on(async { SqliteLedger::open(from, OpenMode::ReadOnly, Durability::Prompt)?.backup(to).await });
-    copied.map(drop).map_err(|error| format!("{}: {error}", to.display()))
+    let copied = runtime()?.block_on(async {
+        SqliteLedger::open(from, OpenMode::ReadOnly, Durability::Prompt)?
+            .backup(to)
+            .await
+    });
+    copied
+        .map(drop)
+        .map_err(|error| format!("{}: {error}", to.display()))
 }
 
 /// Has the system forget what it remembers of a ledger's file, so that a start finds it on the disk.
@@ -80,7 +106,12 @@ pub(crate) fn forget(ledger: &Path) -> Result<(), String> {
     let forgotten = || {
         let file = std::fs::File::open(ledger)?;
         file.sync_all()?;
-        Ok::<_, std::io::Error>(rustix::fs::fadvise(&file, 0, None, rustix::fs::Advice::DontNeed)?)
+        Ok::<_, std::io::Error>(rustix::fs::fadvise(
+            &file,
+            0,
+            None,
+            rustix::fs::Advice::DontNeed,
+        )?)
     };
     forgotten().map_err(|error| format!("{}: {error}", ledger.display()))
 }
@@ -95,13 +126,23 @@ pub(crate) fn remove(ledger: &Path) {
 fn new_key(number: u64, now: Timestamp, funds: i64) -> NewKey {
     let (id, secret) = key(number);
     // Fixed ids: making a key again has no second effect.
-    let operation = OperationId::new(Timestamp::from_millis(1_790_000_000_000), u128::from(number) | 0xbe << 72);
+    let operation = OperationId::new(
+        Timestamp::from_millis(1_790_000_000_000),
+        u128::from(number) | 0xbe << 72,
+    );
     NewKey {
         id,
         secret: secret.hash(),
-        settings: KeySettings { label: format!("customer {number}"), ..KeySettings::default() },
+        settings: KeySettings {
+            label: format!("customer {number}"),
+            ..KeySettings::default()
+        },
         first_credit: (funds > 0).then(|| (Amount::from_picos(funds), format!("bench-{number}"))),
-        act: Act { operation, actor: "bench".to_owned(), at: now },
+        act: Act {
+            operation,
+            actor: "bench".to_owned(),
+            at: now,
+        },
     }
 }
 
@@ -116,7 +157,9 @@ pub(crate) struct Books {
 impl Books {
     /// Compares the ledger with `served`, the upstream's own count: in sum and for each key, to the last picodollar.
     pub(crate) fn check(&self, served: u64) -> Result<(), String> {
-        runtime()?.block_on(self.compare(served)).map_err(|error| format!("the books: {error}"))
+        runtime()?
+            .block_on(self.compare(served))
+            .map_err(|error| format!("the books: {error}"))
     }
 
     async fn compare(&self, served: u64) -> Result<(), Box<dyn std::error::Error>> {
@@ -124,14 +167,22 @@ impl Books {
         let totals = ledger.totals().await?;
         let cost = i128::from(served) * i128::from(COST);
         if (totals.spent, totals.holds, totals.held, totals.loss) != (cost, 0, 0, 0) {
-            let fault = format!("{served} answers were served, which cost {cost} picodollars; the ledger says {totals:?}");
+            let fault = format!(
+                "{served} answers were served, which cost {cost} picodollars; the ledger says {totals:?}"
+            );
             return Err(fault.into());
         }
-        let ids: Vec<KeyId> = (0..self.answers.len()).map(|number| key(number as u64).0).collect();
+        let ids: Vec<KeyId> = (0..self.answers.len())
+            .map(|number| key(number as u64).0)
+            .collect();
         for (found, answers) in ledger.find_keys(&ids).await?.iter().zip(&self.answers) {
             let cost = i64::try_from(*answers)? * COST;
             if found.account.spent.picos() != cost {
-                return Err(format!("{} got {answers} answers for {cost} picodollars: {:?}", found.id, found.account).into());
+                return Err(format!(
+                    "{} got {answers} answers for {cost} picodollars: {:?}",
+                    found.id, found.account
+                )
+                .into());
             }
         }
         Ok(())

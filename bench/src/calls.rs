@@ -36,13 +36,28 @@ impl Tracer {
     pub(crate) fn attach(processes: &[u32], folder: &Path) -> Result<Self, String> {
         let table = folder.join("calls");
         let said = folder.join("strace.log");
-        let log = fs::File::create(&said).map_err(|error| format!("{}: {error}", said.display()))?;
+        let log =
+            fs::File::create(&said).map_err(|error| format!("{}: {error}", said.display()))?;
         let mut command = Command::new("strace");
-        command.args(["-f", "-c", "-o"]).arg(&table).stdin(Stdio::null()).stderr(log);
-        command.args(processes.iter().flat_map(|process| ["-p".to_owned(), process.to_string()]));
-        let child = command.spawn().map_err(|error| format!("strace: {error}"))?;
+        command
+            .args(["-f", "-c", "-o"])
+            .arg(&table)
+            .stdin(Stdio::null())
+            .stderr(log);
+        command.args(
+            processes
+                .iter()
+                .flat_map(|process| ["-p".to_owned(), process.to_string()]),
+        );
+        let child = command
+            .spawn()
+            .map_err(|error| format!("strace: {error}"))?;
         let begun = Instant::now();
-        while fs::read_to_string(&said).unwrap_or_default().lines().filter(|line| line.contains("attached")).count()
+        while fs::read_to_string(&said)
+            .unwrap_or_default()
+            .lines()
+            .filter(|line| line.contains("attached"))
+            .count()
             < processes.len()
         {
             if begun.elapsed() > PATIENCE {
@@ -57,8 +72,11 @@ impl Tracer {
     pub(crate) fn stop(mut self) -> Result<Calls, String> {
         let told = kill_process(Pid::from_child(&self.child), Signal::INT);
         told.map_err(|error| format!("strace: {error}"))?;
-        self.child.wait().map_err(|error| format!("strace: {error}"))?;
-        let table = fs::read_to_string(&self.table).map_err(|error| format!("{}: {error}", self.table.display()))?;
+        self.child
+            .wait()
+            .map_err(|error| format!("strace: {error}"))?;
+        let table = fs::read_to_string(&self.table)
+            .map_err(|error| format!("{}: {error}", self.table.display()))?;
         Ok(read(&table))
     }
 }
@@ -89,6 +107,9 @@ mod tests {
 ------ ----------- ----------- --------- --------- ----------------
 100.00   26.107474                   253      4048 total
 ";
-        assert_eq!(read(table), [("pwrite64".to_owned(), 168), ("futex".to_owned(), 85)]);
+        assert_eq!(
+            read(table),
+            [("pwrite64".to_owned(), 168), ("futex".to_owned(), 85)]
+        );
     }
 }

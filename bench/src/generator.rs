@@ -84,9 +84,18 @@ struct Check {
 
 impl Check {
     /// Compares the next bytes, and hands out each stamp when it is whole.
-    fn feed(&mut self, expected: &Expected, mut bytes: &[u8], mut stamped: impl FnMut(u64)) -> Result<(), String> {
+    fn feed(
+        &mut self,
+        expected: &Expected,
+        mut bytes: &[u8],
+        mut stamped: impl FnMut(u64),
+    ) -> Result<(), String> {
         while !bytes.is_empty() {
-            let begin = expected.stamps.get(self.stamp).copied().unwrap_or(expected.body.len());
+            let begin = expected
+                .stamps
+                .get(self.stamp)
+                .copied()
+                .unwrap_or(expected.body.len());
             if self.at < begin {
                 let (now, rest) = bytes.split_at((begin - self.at).min(bytes.len()));
                 if expected.body.get(self.at..self.at + now.len()) != Some(now) {
@@ -95,7 +104,10 @@ impl Check {
                 self.at += now.len();
                 bytes = rest;
             } else if begin == expected.body.len() {
-                return Err(format!("{} bytes behind the end of the answer", bytes.len()));
+                return Err(format!(
+                    "{} bytes behind the end of the answer",
+                    bytes.len()
+                ));
             } else {
                 let begun = self.at - begin;
                 let (now, rest) = bytes.split_at((STAMP - begun).min(bytes.len()));
@@ -112,9 +124,15 @@ impl Check {
     }
 
     fn differs(&self, expected: &Expected, bytes: &[u8]) -> String {
-        let shown = |bytes: &[u8]| String::from_utf8_lossy(bytes.get(..300).unwrap_or(bytes)).into_owned();
+        let shown =
+            |bytes: &[u8]| String::from_utf8_lossy(bytes.get(..300).unwrap_or(bytes)).into_owned();
         let wanted = expected.body.get(self.at..).unwrap_or_default();
-        format!("an answer differs behind byte {}:\n  expected {}\n  got      {}", self.at, shown(wanted), shown(bytes))
+        format!(
+            "an answer differs behind byte {}:\n  expected {}\n  got      {}",
+            self.at,
+            shown(wanted),
+            shown(bytes)
+        )
     }
 }
 
@@ -131,7 +149,8 @@ struct Generator<'a, 'b> {
 
 /// Carries out a plan; `sample` is called where the window begins and ends.
 pub(crate) fn run(plan: &Plan<'_>, mut sample: impl FnMut() -> Sample) -> Result<Outcome, String> {
-    let mut generator = Generator::new(plan).map_err(|error| format!("cannot connect to {}: {error}", plan.address))?;
+    let mut generator = Generator::new(plan)
+        .map_err(|error| format!("cannot connect to {}: {error}", plan.address))?;
     let begun = Instant::now();
     let (opens, closes) = (begun + plan.warm, begun + plan.warm + plan.window);
     let mut started = 0;
@@ -154,7 +173,9 @@ pub(crate) fn run(plan: &Plan<'_>, mut sample: impl FnMut() -> Sample) -> Result
             return Ok(generator.outcome);
         }
         if now > closes + PATIENCE {
-            return Err(format!("{running} requests are not answered {PATIENCE:?} after the last one was sent"));
+            return Err(format!(
+                "{running} requests are not answered {PATIENCE:?} after the last one was sent"
+            ));
         }
         let planned = generator.start_due(begun, now, &mut started)?;
         let boundary = match generator.phase {
@@ -163,7 +184,10 @@ pub(crate) fn run(plan: &Plan<'_>, mut sample: impl FnMut() -> Sample) -> Result
             Phase::Drain => closes + PATIENCE,
         };
         let until = planned.map_or(boundary, |due| due.min(boundary));
-        let waited = generator.poll.wait(Some(until.saturating_duration_since(Instant::now())), &mut ready);
+        let waited = generator.poll.wait(
+            Some(until.saturating_duration_since(Instant::now())),
+            &mut ready,
+        );
         waited.map_err(|error| format!("epoll: {error}"))?;
         for number in &ready {
             generator.turn(*number)?;
@@ -180,15 +204,40 @@ impl<'a, 'b> Generator<'a, 'b> {
             prepare(&stream)?;
             poll.add(&stream, number)?;
             let (reader, check) = (Reader::default(), Check::default());
-            connections.push(Connection { stream, reader, key: 0, started: Instant::now(), sent: 0, busy: false, check });
+            connections.push(Connection {
+                stream,
+                reader,
+                key: 0,
+                started: Instant::now(),
+                sent: 0,
+                busy: false,
+                check,
+            });
         }
-        let outcome = Outcome { answers: vec![0; plan.heads.len()], ..Outcome::default() };
+        let outcome = Outcome {
+            answers: vec![0; plan.heads.len()],
+            ..Outcome::default()
+        };
         let (idle, buffer) = ((0..plan.connections).rev().collect(), vec![0; 256 * 1024]);
-        Ok(Self { plan, poll, connections, idle, phase: Phase::Warm, next_key: 0, buffer, outcome })
+        Ok(Self {
+            plan,
+            poll,
+            connections,
+            idle,
+            phase: Phase::Warm,
+            next_key: 0,
+            buffer,
+            outcome,
+        })
     }
 
     /// Starts the requests whose time has come; the time of the next one.
-    fn start_due(&mut self, begun: Instant, now: Instant, started: &mut u32) -> Result<Option<Instant>, String> {
+    fn start_due(
+        &mut self,
+        begun: Instant,
+        now: Instant,
+        started: &mut u32,
+    ) -> Result<Option<Instant>, String> {
         if self.phase == Phase::Drain {
             return Ok(None);
         }
@@ -202,7 +251,10 @@ impl<'a, 'b> Generator<'a, 'b> {
                 return Ok(Some(due));
             }
             let Some(number) = self.idle.pop() else {
-                return Err(format!("the rate is not kept up with: all {} connections wait", self.connections.len()));
+                return Err(format!(
+                    "the rate is not kept up with: all {} connections wait",
+                    self.connections.len()
+                ));
             };
             self.start(number)?;
             *started += 1;
@@ -210,7 +262,9 @@ impl<'a, 'b> Generator<'a, 'b> {
     }
 
     fn start(&mut self, number: usize) -> Result<(), String> {
-        let Some(connection) = self.connections.get_mut(number) else { return Ok(()) };
+        let Some(connection) = self.connections.get_mut(number) else {
+            return Ok(());
+        };
         connection.key = self.next_key;
         self.next_key = (self.next_key + 1) % self.plan.heads.len();
         connection.reader.reset();
@@ -222,14 +276,27 @@ impl<'a, 'b> Generator<'a, 'b> {
 
     /// Sends what the socket takes.
     fn send(&mut self, number: usize) -> Result<(), String> {
-        let Some(connection) = self.connections.get_mut(number) else { return Ok(()) };
-        let head = self.plan.heads.get(connection.key).map_or(&[][..], Vec::as_slice);
+        let Some(connection) = self.connections.get_mut(number) else {
+            return Ok(());
+        };
+        let head = self
+            .plan
+            .heads
+            .get(connection.key)
+            .map_or(&[][..], Vec::as_slice);
         let whole = head.len() + self.plan.body.len();
         let resumed = connection.sent > 0;
         while connection.sent < whole {
             let head_left = head.get(connection.sent..).unwrap_or_default();
-            let body_left = self.plan.body.get(connection.sent.saturating_sub(head.len())..).unwrap_or_default();
-            match connection.stream.write_vectored(&[IoSlice::new(head_left), IoSlice::new(body_left)]) {
+            let body_left = self
+                .plan
+                .body
+                .get(connection.sent.saturating_sub(head.len())..)
+                .unwrap_or_default();
+            match connection
+                .stream
+                .write_vectored(&[IoSlice::new(head_left), IoSlice::new(body_left)])
+            {
                 Ok(sent) => connection.sent += sent,
                 Err(error) if would_block(&error) => break,
                 Err(error) => return Err(format!("a request cannot be sent: {error}")),
@@ -237,21 +304,32 @@ impl<'a, 'b> Generator<'a, 'b> {
         }
         let left = connection.sent < whole;
         if resumed || left {
-            self.poll.writable(&connection.stream, number, left).map_err(|error| format!("epoll: {error}"))?;
+            self.poll
+                .writable(&connection.stream, number, left)
+                .map_err(|error| format!("epoll: {error}"))?;
         }
         Ok(())
     }
 
     /// Something happened on a connection.
     fn turn(&mut self, number: usize) -> Result<(), String> {
-        let Some(connection) = self.connections.get_mut(number) else { return Ok(()) };
+        let Some(connection) = self.connections.get_mut(number) else {
+            return Ok(());
+        };
         let whole = self.plan.heads.get(connection.key).map_or(0, Vec::len) + self.plan.body.len();
         if connection.busy && connection.sent < whole {
             self.send(number)?;
         }
-        let Some(connection) = self.connections.get_mut(number) else { return Ok(()) };
+        let Some(connection) = self.connections.get_mut(number) else {
+            return Ok(());
+        };
         let length = match connection.stream.read(&mut self.buffer) {
-            Ok(0) => return Err(format!("a connection was closed; the answer began {:?}", shown(&connection.reader))),
+            Ok(0) => {
+                return Err(format!(
+                    "a connection was closed; the answer began {:?}",
+                    shown(&connection.reader)
+                ));
+            }
             Ok(length) => length,
             Err(error) if would_block(&error) => return Ok(()),
             Err(error) => return Err(format!("an answer cannot be read: {error}")),
@@ -260,15 +338,23 @@ impl<'a, 'b> Generator<'a, 'b> {
             return Err("an answer without a request".to_owned());
         }
         let bytes = self.buffer.get(..length).unwrap_or_default();
-        let (check, outcome, counts) = (&mut connection.check, &mut self.outcome, self.phase == Phase::Window);
+        let (check, outcome, counts) = (
+            &mut connection.check,
+            &mut self.outcome,
+            self.phase == Phase::Window,
+        );
         let stamped = |stamp: u64| {
             if counts {
                 outcome.chunks += 1;
-                outcome.delays.push(nanos(Duration::from_micros(micros().saturating_sub(stamp))));
+                outcome
+                    .delays
+                    .push(nanos(Duration::from_micros(micros().saturating_sub(stamp))));
             }
         };
         let mut stamped = stamped;
-        let fed = connection.reader.feed(bytes, |piece| check.feed(self.plan.expected, piece, &mut stamped));
+        let fed = connection.reader.feed(bytes, |piece| {
+            check.feed(self.plan.expected, piece, &mut stamped)
+        });
         match fed.map_err(|fault| format!("{fault}\n{}", shown(&connection.reader)))? {
             None => Ok(()),
             Some(used) if used == length => self.answered(number),
@@ -277,10 +363,17 @@ impl<'a, 'b> Generator<'a, 'b> {
     }
 
     fn answered(&mut self, number: usize) -> Result<(), String> {
-        let Some(connection) = self.connections.get_mut(number) else { return Ok(()) };
-        if !connection.reader.head().starts_with(b"HTTP/1.1 200 ") || connection.check.at != self.plan.expected.body.len() {
+        let Some(connection) = self.connections.get_mut(number) else {
+            return Ok(());
+        };
+        if !connection.reader.head().starts_with(b"HTTP/1.1 200 ")
+            || connection.check.at != self.plan.expected.body.len()
+        {
             let (length, wanted) = (connection.check.at, self.plan.expected.body.len());
-            return Err(format!("an answer of {length} instead of {wanted} bytes:\n{}", shown(&connection.reader)));
+            return Err(format!(
+                "an answer of {length} instead of {wanted} bytes:\n{}",
+                shown(&connection.reader)
+            ));
         }
         connection.busy = false;
         if let Some(count) = self.outcome.answers.get_mut(connection.key) {
@@ -288,7 +381,9 @@ impl<'a, 'b> Generator<'a, 'b> {
         }
         if self.phase == Phase::Window {
             self.outcome.requests += 1;
-            self.outcome.latencies.push(nanos(connection.started.elapsed()));
+            self.outcome
+                .latencies
+                .push(nanos(connection.started.elapsed()));
         }
         if self.plan.rate.is_none() && self.phase != Phase::Drain {
             return self.start(number);

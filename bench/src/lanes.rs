@@ -71,7 +71,11 @@ impl Figure {
 
     /// The better one of two rounds.
     pub(crate) fn better(self, one: f64, other: f64) -> f64 {
-        if self == Self::RequestsPerSecond { one.max(other) } else { one.min(other) }
+        if self == Self::RequestsPerSecond {
+            one.max(other)
+        } else {
+            one.min(other)
+        }
     }
 
     /// Whether a quiet machine gives it twice alike. At 500 requests each second the CPU mostly wakes and sleeps, which is not what
@@ -103,8 +107,16 @@ pub(crate) struct Shape {
 }
 
 impl Lane {
-    pub(crate) const ALL: [Self; 8] =
-        [Self::Small, Self::Calls, Self::Rate, Self::Large, Self::Huge, Self::Paced, Self::Open, Self::Cold];
+    pub(crate) const ALL: [Self; 8] = [
+        Self::Small,
+        Self::Calls,
+        Self::Rate,
+        Self::Large,
+        Self::Huge,
+        Self::Paced,
+        Self::Open,
+        Self::Cold,
+    ];
 
     /// As it is typed.
     pub(crate) const fn name(self) -> &'static str {
@@ -137,7 +149,9 @@ impl Lane {
         use Subject::{Bare, Direct, Farebox, Logging, Nginx, Onwards, Strict};
         match self {
             Self::Small => &[Direct, Nginx, Bare, Onwards, Farebox, Strict, Logging],
-            Self::Calls | Self::Large | Self::Huge | Self::Open => &[Nginx, Bare, Onwards, Farebox, Strict],
+            Self::Calls | Self::Large | Self::Huge | Self::Open => {
+                &[Nginx, Bare, Onwards, Farebox, Strict]
+            }
             Self::Rate | Self::Paced => &[Direct, Nginx, Bare, Onwards, Farebox, Strict],
             Self::Cold => &[Farebox],
         }
@@ -146,8 +160,8 @@ impl Lane {
     /// The figures it gives, in the order in which they are shown.
     pub(crate) const fn figures(self) -> &'static [Figure] {
         use Figure::{
-            AddedP50, AddedP99, CallsPerRequest, CpuPerChunk, CpuPerRequest, KibPerStream, P50, P99, PaidMs, ReadyMs,
-            RequestsPerSecond,
+            AddedP50, AddedP99, CallsPerRequest, CpuPerChunk, CpuPerRequest, KibPerStream, P50,
+            P99, PaidMs, ReadyMs, RequestsPerSecond,
         };
         match self {
             Self::Small | Self::Large | Self::Huge => &[CpuPerRequest, RequestsPerSecond],
@@ -166,7 +180,8 @@ impl Lane {
 
     /// What is sent, and for how long; short for development.
     pub(crate) fn shape(self, family: Family, quick: bool) -> Shape {
-        let seconds = |full: u64, short: u64| Duration::from_millis(if quick { short } else { full });
+        let seconds =
+            |full: u64, short: u64| Duration::from_millis(if quick { short } else { full });
         let small = Shape {
             body: bodies::small(family, false),
             mode: Mode::Whole,
@@ -179,12 +194,28 @@ impl Lane {
         match self {
             Self::Small | Self::Calls | Self::Cold => small,
             // Many, because one that waits must not hold up the clock.
-            Self::Rate => Shape { rate: Some(RATE), connections: 256, window: seconds(6_000, 2_000), ..small },
-            Self::Large => Shape { body: bodies::coding(family, 100 * 1024), connections: 32, ..small },
-            Self::Huge => Shape { body: bodies::coding(family, 1024 * 1024), connections: 8, ..small },
+            Self::Rate => Shape {
+                rate: Some(RATE),
+                connections: 256,
+                window: seconds(6_000, 2_000),
+                ..small
+            },
+            Self::Large => Shape {
+                body: bodies::coding(family, 100 * 1024),
+                connections: 32,
+                ..small
+            },
+            Self::Huge => Shape {
+                body: bodies::coding(family, 1024 * 1024),
+                connections: 8,
+                ..small
+            },
             Self::Paced => Shape {
                 body: bodies::small(family, true),
-                mode: Mode::Stream { pace: Duration::from_millis(5), chunks: 200 },
+                mode: Mode::Stream {
+                    pace: Duration::from_millis(5),
+                    chunks: 200,
+                },
                 // Spread over a stream's second and over the 5 ms, so that neither beginnings nor chunks come in bursts.
                 apart: Duration::from_micros(15_700),
                 warm: seconds(1_500, 1_200),
@@ -193,7 +224,10 @@ impl Lane {
             },
             Self::Open => Shape {
                 body: bodies::small(family, true),
-                mode: Mode::Stream { pace: Duration::from_millis(200), chunks: 30 },
+                mode: Mode::Stream {
+                    pace: Duration::from_millis(200),
+                    chunks: 30,
+                },
                 connections: OPEN,
                 apart: Duration::from_millis(1),
                 warm: Duration::ZERO,
@@ -205,24 +239,41 @@ impl Lane {
     }
 
     /// The figures of one round. `before` was taken before the first connection.
-    pub(crate) fn read(self, subject: Subject, outcome: &mut Outcome, before: &Sample) -> Result<Figures, String> {
+    pub(crate) fn read(
+        self,
+        subject: Subject,
+        outcome: &mut Outcome,
+        before: &Sample,
+    ) -> Result<Figures, String> {
         // Without anybody between, it is the load's own cost.
-        let cpu = if subject == Subject::Direct { Sample::load_since } else { Sample::cpu_since };
+        let cpu = if subject == Subject::Direct {
+            Sample::load_since
+        } else {
+            Sample::cpu_since
+        };
         let cpu = cpu(&outcome.after, &outcome.before).as_secs_f64() * 1e6;
         let (requests, chunks) = (outcome.requests.max(1) as f64, outcome.chunks.max(1) as f64);
         let figure = |figure| match figure {
             Figure::CpuPerRequest => cpu / requests,
             Figure::RequestsPerSecond => requests / outcome.window.as_secs_f64(),
             Figure::CpuPerChunk => cpu / chunks,
-            Figure::KibPerStream => outcome.after.resident.saturating_sub(before.resident) as f64 / OPEN as f64,
+            Figure::KibPerStream => {
+                outcome.after.resident.saturating_sub(before.resident) as f64 / OPEN as f64
+            }
             _ => f64::NAN,
         };
-        let mut figures: Figures =
-            self.figures().iter().map(|name| (*name, figure(*name))).filter(|one| !one.1.is_nan()).collect();
+        let mut figures: Figures = self
+            .figures()
+            .iter()
+            .map(|name| (*name, figure(*name)))
+            .filter(|one| !one.1.is_nan())
+            .collect();
         match self {
             Self::Rate => figures.extend(percentiles(&mut outcome.latencies)),
             Self::Paced => figures.extend(percentiles(&mut outcome.delays)),
-            Self::Open if outcome.requests > 0 => return Err("streams ended before they were counted".to_owned()),
+            Self::Open if outcome.requests > 0 => {
+                return Err("streams ended before they were counted".to_owned());
+            }
             _ => {}
         }
         if self != Self::Open && outcome.requests == 0 {
@@ -234,7 +285,12 @@ impl Lane {
 
 fn percentiles(nanos: &mut [u32]) -> [(Figure, f64); 2] {
     nanos.sort_unstable();
-    let at = |share: usize| nanos.get(nanos.len() * share / 100).copied().map_or(f64::NAN, |nanos| f64::from(nanos) / 1e3);
+    let at = |share: usize| {
+        nanos
+            .get(nanos.len() * share / 100)
+            .copied()
+            .map_or(f64::NAN, |nanos| f64::from(nanos) / 1e3)
+    };
     [(Figure::P50, at(50)), (Figure::P99, at(99))]
 }
 
@@ -244,5 +300,8 @@ pub(crate) fn expected(family: Family, mode: Mode, model: &str) -> Expected {
         Mode::Whole => Answer::whole(family, model),
         Mode::Stream { chunks, .. } => Answer::stream(family, model, chunks),
     };
-    Expected { body: answer.body(), stamps: answer.stamps() }
+    Expected {
+        body: answer.body(),
+        stamps: answer.stamps(),
+    }
 }

@@ -1,6 +1,10 @@
 //! The benchmark: its command line, and the order of a run. `bench/run` builds everything and starts it on its CPU.
 
-#![expect(clippy::print_stdout, clippy::print_stderr, reason = "a bench is a program for its developers")]
+#![expect(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "a bench is a program for its developers"
+)]
 
 mod answers;
 mod bare;
@@ -26,7 +30,8 @@ use lanes::Lane;
 use rounds::Bench;
 use subjects::Programs;
 
-const USAGE: &str = "bench/run [--quick] [--big-ledger FILE] [small|calls|rate|100k|1m|sse|open|cold …]
+const USAGE: &str =
+    "bench/run [--quick] [--big-ledger FILE] [small|calls|rate|100k|1m|sse|open|cold …]
        farebox-bench crowd [--seconds N] [--only rich|poor|sixteen]";
 
 fn main() -> ExitCode {
@@ -34,7 +39,9 @@ fn main() -> ExitCode {
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let ended = match words.as_slice() {
         ["upstream", address] => address_of(address).and_then(upstream::run),
-        ["bare", address, upstream] => address_of(address).and_then(|address| bare::run(address, address_of(upstream)?)),
+        ["bare", address, upstream] => {
+            address_of(address).and_then(|address| bare::run(address, address_of(upstream)?))
+        }
         ["crowd"] => hostile_crowd("60", None),
         ["crowd", "--seconds", seconds] => hostile_crowd(seconds, None),
         ["crowd", "--seconds", seconds, "--only", name] => hostile_crowd(seconds, Some(name)),
@@ -50,7 +57,8 @@ fn main() -> ExitCode {
 }
 
 fn address_of(text: &str) -> Result<SocketAddr, String> {
-    text.parse().map_err(|_| format!("{text:?} is not an address"))
+    text.parse()
+        .map_err(|_| format!("{text:?} is not an address"))
 }
 
 /// Says how far it is.
@@ -66,7 +74,9 @@ fn programs() -> Programs {
     let folder = program("BENCH_FOLDER", "target/bench");
     Programs {
         nginx: program("NGINX", "/usr/sbin/nginx"),
-        onwards: std::env::var_os("ONWARDS").filter(|path| !path.is_empty()).map(PathBuf::from),
+        onwards: std::env::var_os("ONWARDS")
+            .filter(|path| !path.is_empty())
+            .map(PathBuf::from),
         farebox: program("FAREBOX", "target/release/farebox"),
         upstream: SocketAddr::from(([127, 0, 0, 1], 0)),
         ledger: folder.join("ledger.db"),
@@ -82,7 +92,12 @@ fn bench(words: &[&str]) -> Result<(), String> {
         match *word {
             "--quick" => quick = true,
             "--big-ledger" => big_ledger = words.next().map(PathBuf::from).ok_or(USAGE)?,
-            name => lanes.push(Lane::ALL.into_iter().find(|lane| lane.name() == name).ok_or(USAGE)?),
+            name => lanes.push(
+                Lane::ALL
+                    .into_iter()
+                    .find(|lane| lane.name() == name)
+                    .ok_or(USAGE)?,
+            ),
         }
     }
     if lanes.is_empty() {
@@ -105,7 +120,11 @@ fn bench(words: &[&str]) -> Result<(), String> {
     let file = folder.join("results.md");
     std::fs::write(&file, report).map_err(|error| format!("{}: {error}", file.display()))?;
     progress(&format!("written to {}", file.display()));
-    if bench.void.is_empty() { Ok(()) } else { Err(format!("VOID: {}", bench.void.join("\n      "))) }
+    if bench.void.is_empty() {
+        Ok(())
+    } else {
+        Err(format!("VOID: {}", bench.void.join("\n      ")))
+    }
 }
 
 fn program(variable: &str, default: &str) -> PathBuf {
@@ -115,19 +134,44 @@ fn program(variable: &str, default: &str) -> PathBuf {
 /// What each subject is, exactly.
 fn versions(programs: &Programs) -> Vec<String> {
     let says = |program: &Path, argument: &str| {
-        let output = Command::new(program).arg(argument).env("RUST_LOG", "warn").output();
-        let text = output.map(|output| [output.stdout, output.stderr].concat()).unwrap_or_default();
-        String::from_utf8_lossy(&text).lines().next_back().unwrap_or("not installed").to_owned()
+        let output = Command::new(program)
+            .arg(argument)
+            .env("RUST_LOG", "warn")
+            .output();
+        let text = output
+            .map(|output| [output.stdout, output.stderr].concat())
+            .unwrap_or_default();
+        String::from_utf8_lossy(&text)
+            .lines()
+            .next_back()
+            .unwrap_or("not installed")
+            .to_owned()
     };
     let locked = |name: &str| {
-        let entry = include_str!("../../Cargo.lock").split(&format!("name = \"{name}\"\nversion = \"")).nth(1);
-        entry.and_then(|rest| rest.split('"').next()).unwrap_or("?").to_owned()
+        let entry = include_str!("../../Cargo.lock")
+            .split(&format!("name = \"{name}\"\nversion = \""))
+            .nth(1);
+        entry
+            .and_then(|rest| rest.split('"').next())
+            .unwrap_or("?")
+            .to_owned()
     };
-    let onwards = programs.onwards.as_ref().map_or_else(|| "onwards: not installed".to_owned(), |path| says(path, "--version"));
+    let onwards = programs.onwards.as_ref().map_or_else(
+        || "onwards: not installed".to_owned(),
+        |path| says(path, "--version"),
+    );
     vec![
         says(&programs.nginx, "-v"),
-        format!("bare: salvo {}, reqwest {}", locked("salvo"), locked("reqwest")),
+        format!(
+            "bare: salvo {}, reqwest {}",
+            locked("salvo"),
+            locked("reqwest")
+        ),
         onwards,
-        format!("{}, {}", says(&programs.farebox, "--version"), std::env::var("BENCH_COMMIT").unwrap_or_default()),
+        format!(
+            "{}, {}",
+            says(&programs.farebox, "--version"),
+            std::env::var("BENCH_COMMIT").unwrap_or_default()
+        ),
     ]
 }

@@ -15,31 +15,68 @@ pub(crate) struct Poll {
 
 impl Poll {
     pub(crate) fn new() -> io::Result<Self> {
-        Ok(Self { epoll: epoll::create(epoll::CreateFlags::CLOEXEC)?, events: Vec::with_capacity(512) })
+        Ok(Self {
+            epoll: epoll::create(epoll::CreateFlags::CLOEXEC)?,
+            events: Vec::with_capacity(512),
+        })
     }
 
     /// Waits for this socket to be readable from now on.
     pub(crate) fn add(&self, socket: impl AsFd, number: usize) -> io::Result<()> {
-        Ok(epoll::add(&self.epoll, socket, epoll::EventData::new_u64(number as u64), epoll::EventFlags::IN)?)
+        Ok(epoll::add(
+            &self.epoll,
+            socket,
+            epoll::EventData::new_u64(number as u64),
+            epoll::EventFlags::IN,
+        )?)
     }
 
     /// Waits for it to be writable too, or no longer.
-    pub(crate) fn writable(&self, socket: impl AsFd, number: usize, wanted: bool) -> io::Result<()> {
-        let flags = if wanted { epoll::EventFlags::IN | epoll::EventFlags::OUT } else { epoll::EventFlags::IN };
-        Ok(epoll::modify(&self.epoll, socket, epoll::EventData::new_u64(number as u64), flags)?)
+    pub(crate) fn writable(
+        &self,
+        socket: impl AsFd,
+        number: usize,
+        wanted: bool,
+    ) -> io::Result<()> {
+        let flags = if wanted {
+            epoll::EventFlags::IN | epoll::EventFlags::OUT
+        } else {
+            epoll::EventFlags::IN
+        };
+        Ok(epoll::modify(
+            &self.epoll,
+            socket,
+            epoll::EventData::new_u64(number as u64),
+            flags,
+        )?)
     }
 
     /// The numbers of the sockets where something happened, at the latest after `timeout`.
-    pub(crate) fn wait(&mut self, timeout: Option<Duration>, ready: &mut Vec<usize>) -> io::Result<()> {
+    pub(crate) fn wait(
+        &mut self,
+        timeout: Option<Duration>,
+        ready: &mut Vec<usize>,
+    ) -> io::Result<()> {
         ready.clear();
         self.events.clear();
-        let timeout = timeout.map(|time| Timespec { tv_sec: time.as_secs().cast_signed(), tv_nsec: time.subsec_nanos().into() });
-        match epoll::wait(&self.epoll, rustix::buffer::spare_capacity(&mut self.events), timeout.as_ref()) {
+        let timeout = timeout.map(|time| Timespec {
+            tv_sec: time.as_secs().cast_signed(),
+            tv_nsec: time.subsec_nanos().into(),
+        });
+        match epoll::wait(
+            &self.epoll,
+            rustix::buffer::spare_capacity(&mut self.events),
+            timeout.as_ref(),
+        ) {
             Err(rustix::io::Errno::INTR) => return Ok(()),
             other => other?,
         };
         // Copied because events are packed.
-        ready.extend(self.events.iter().map(|event| { event.data }.u64() as usize));
+        ready.extend(
+            self.events
+                .iter()
+                .map(|event| { event.data }.u64() as usize),
+        );
         Ok(())
     }
 }
@@ -52,10 +89,15 @@ pub(crate) fn prepare(stream: &TcpStream) -> io::Result<()> {
 
 /// Timers end when they say. The system would otherwise add up to 50 µs to save power.
 pub(crate) fn exact_timers() -> io::Result<()> {
-    Ok(rustix::thread::set_current_timer_slack(std::num::NonZeroU64::new(1))?)
+    Ok(rustix::thread::set_current_timer_slack(
+        std::num::NonZeroU64::new(1),
+    )?)
 }
 
 /// Nothing to read or to write now.
 pub(crate) fn would_block(error: &io::Error) -> bool {
-    matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted)
+    matches!(
+        error.kind(),
+        io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted
+    )
 }

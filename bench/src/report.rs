@@ -29,31 +29,117 @@ struct Aim {
     unit: &'static str,
 }
 
-const fn ratio(what: &'static str, lane: Lane, figure: Figure, against: Subject, aim: f64, stretch: f64) -> Aim {
-    Aim { what, lane, figure, against: Against::Subject(against), aim, stretch, below: None, unit: "" }
+const fn ratio(
+    what: &'static str,
+    lane: Lane,
+    figure: Figure,
+    against: Subject,
+    aim: f64,
+    stretch: f64,
+) -> Aim {
+    Aim {
+        what,
+        lane,
+        figure,
+        against: Against::Subject(against),
+        aim,
+        stretch,
+        below: None,
+        unit: "",
+    }
 }
 
 const AIMS: [Aim; 10] = [
-    ratio("CPU, small request / nginx", Lane::Small, Figure::CpuPerRequest, Subject::Nginx, 4.5, 3.5),
-    ratio("CPU, small request / bare salvo+reqwest", Lane::Small, Figure::CpuPerRequest, Subject::Bare, 2.1, 1.7),
-    ratio("CPU, small request / onwards without accounting", Lane::Small, Figure::CpuPerRequest, Subject::Onwards, 1.3, 1.0),
-    ratio("CPU, 100 KiB / nginx", Lane::Large, Figure::CpuPerRequest, Subject::Nginx, 3.5, 2.5),
-    ratio("CPU per SSE chunk / nginx", Lane::Paced, Figure::CpuPerChunk, Subject::Nginx, 1.6, 1.2),
+    ratio(
+        "CPU, small request / nginx",
+        Lane::Small,
+        Figure::CpuPerRequest,
+        Subject::Nginx,
+        4.5,
+        3.5,
+    ),
+    ratio(
+        "CPU, small request / bare salvo+reqwest",
+        Lane::Small,
+        Figure::CpuPerRequest,
+        Subject::Bare,
+        2.1,
+        1.7,
+    ),
+    ratio(
+        "CPU, small request / onwards without accounting",
+        Lane::Small,
+        Figure::CpuPerRequest,
+        Subject::Onwards,
+        1.3,
+        1.0,
+    ),
+    ratio(
+        "CPU, 100 KiB / nginx",
+        Lane::Large,
+        Figure::CpuPerRequest,
+        Subject::Nginx,
+        3.5,
+        2.5,
+    ),
+    ratio(
+        "CPU per SSE chunk / nginx",
+        Lane::Paced,
+        Figure::CpuPerChunk,
+        Subject::Nginx,
+        1.6,
+        1.2,
+    ),
     Aim {
         below: Some(5_000.0),
-        ..ratio("chunk delay p99 / nginx, and under 5 ms", Lane::Paced, Figure::P99, Subject::Nginx, 1.5, 1.0)
+        ..ratio(
+            "chunk delay p99 / nginx, and under 5 ms",
+            Lane::Paced,
+            Figure::P99,
+            Subject::Nginx,
+            1.5,
+            1.0,
+        )
     },
-    ratio("added p50 at 500/s / nginx's added", Lane::Rate, Figure::AddedP50, Subject::Nginx, 2.5, 2.0),
-    ratio("added p99 at 500/s / nginx's added", Lane::Rate, Figure::AddedP99, Subject::Nginx, 3.0, 2.0),
+    ratio(
+        "added p50 at 500/s / nginx's added",
+        Lane::Rate,
+        Figure::AddedP50,
+        Subject::Nginx,
+        2.5,
+        2.0,
+    ),
+    ratio(
+        "added p99 at 500/s / nginx's added",
+        Lane::Rate,
+        Figure::AddedP99,
+        Subject::Nginx,
+        3.0,
+        2.0,
+    ),
     Aim {
         unit: " KiB",
         against: Against::Itself(1.0),
-        ..ratio("KiB per open stream", Lane::Open, Figure::KibPerStream, Subject::Direct, 32.0, 26.0)
+        ..ratio(
+            "KiB per open stream",
+            Lane::Open,
+            Figure::KibPerStream,
+            Subject::Direct,
+            32.0,
+            26.0,
+        )
     },
     Aim {
         unit: " ms",
         against: Against::Itself(1.0),
-        ..ratio("cold start with 1,000,000 keys", Lane::Cold, Figure::PaidMs, Subject::Direct, 1_000.0, 200.0)
+        ..ratio(
+            "cold start with 1,000,000 keys",
+            Lane::Cold,
+            Figure::PaidMs,
+            Subject::Direct,
+            1_000.0,
+            200.0,
+        )
     },
 ];
 
@@ -63,7 +149,11 @@ impl Aim {
         let own = bench.best(self.lane, family, variant, self.figure)?;
         let value = match self.against {
             // On a noisy machine, nothing or less may seem to be added.
-            Against::Subject(other) => own / bench.best(self.lane, family, other, self.figure).filter(|base| *base > 0.0)?,
+            Against::Subject(other) => {
+                own / bench
+                    .best(self.lane, family, other, self.figure)
+                    .filter(|base| *base > 0.0)?
+            }
             Against::Itself(units) => own / units,
         };
         Some((value, self.below.is_none_or(|bound| own < bound)))
@@ -73,12 +163,25 @@ impl Aim {
         let cell = |family, variant| self.measured(bench, family, variant);
         let prompt = Family::ALL.map(|family| cell(family, Subject::Farebox));
         let strict = Family::ALL.map(|family| cell(family, Subject::Strict));
-        let number =
-            |value: f64| if value < 20.0 { format!("{value:.2}{}", self.unit) } else { format!("{value:.0}{}", self.unit) };
-        let shown = |value: Option<(f64, bool)>| value.map_or_else(|| "–".to_owned(), |(value, _)| number(value));
-        let worst = prompt.iter().flatten().fold(None, |worst: Option<(f64, bool)>, (value, below)| {
-            Some(worst.map_or((*value, *below), |(most, all)| (most.max(*value), all && *below)))
-        });
+        let number = |value: f64| {
+            if value < 20.0 {
+                format!("{value:.2}{}", self.unit)
+            } else {
+                format!("{value:.0}{}", self.unit)
+            }
+        };
+        let shown = |value: Option<(f64, bool)>| {
+            value.map_or_else(|| "–".to_owned(), |(value, _)| number(value))
+        };
+        let worst =
+            prompt
+                .iter()
+                .flatten()
+                .fold(None, |worst: Option<(f64, bool)>, (value, below)| {
+                    Some(worst.map_or((*value, *below), |(most, all)| {
+                        (most.max(*value), all && *below)
+                    }))
+                });
         let verdict = match worst {
             None => "not measured",
             Some((value, true)) if value <= self.stretch => "stretch",
@@ -106,7 +209,10 @@ pub(crate) fn markdown(bench: &Bench, versions: &[String]) -> String {
         let _ = writeln!(text, "**VOID**: {why}\n");
     }
     if bench.quick {
-        let _ = writeln!(text, "Short rounds (`--quick`): for development, not for comparison.\n");
+        let _ = writeln!(
+            text,
+            "Short rounds (`--quick`): for development, not for comparison.\n"
+        );
     }
     let _ = writeln!(
         text,
@@ -130,11 +236,19 @@ pub(crate) fn markdown(bench: &Bench, versions: &[String]) -> String {
     }
     calls(&mut text, bench);
     let _ = writeln!(text, "\n### Machine and versions\n");
-    let others = bench.rounds.iter().map(|round| round.shares.others).fold(0.0, f64::max);
+    let others = bench
+        .rounds
+        .iter()
+        .map(|round| round.shares.others)
+        .fold(0.0, f64::max);
     for fact in machine::facts().iter().chain(versions) {
         let _ = writeln!(text, "- {fact}");
     }
-    let _ = writeln!(text, "- at most {:.0} % of both CPUs went to anything else in a window", others * 100.0);
+    let _ = writeln!(
+        text,
+        "- at most {:.0} % of both CPUs went to anything else in a window",
+        others * 100.0
+    );
     text
 }
 
@@ -152,27 +266,58 @@ fn books(text: &mut String, answers: u64) {
 /// System calls per request by name, those of at least one in twenty requests.
 fn calls(text: &mut String, bench: &Bench) {
     for counted in &bench.calls {
-        let frequent = counted.per_request.iter().filter(|(_, calls)| *calls >= 0.05);
-        let named: Vec<String> = frequent.map(|(name, calls)| format!("{name} {calls:.2}")).collect();
-        let _ = writeln!(text, "\nCalls of {}, {}: {}.", counted.subject.name(), counted.family.name(), named.join(", "));
+        let frequent = counted
+            .per_request
+            .iter()
+            .filter(|(_, calls)| *calls >= 0.05);
+        let named: Vec<String> = frequent
+            .map(|(name, calls)| format!("{name} {calls:.2}"))
+            .collect();
+        let _ = writeln!(
+            text,
+            "\nCalls of {}, {}: {}.",
+            counted.subject.name(),
+            counted.family.name(),
+            named.join(", ")
+        );
     }
 }
 
 /// Every figure of one lane: the best round, and all of them.
 fn table(text: &mut String, bench: &Bench, lane: Lane, family: Family) {
-    let rounds: Vec<_> = bench.rounds.iter().filter(|round| (round.lane, round.family) == (lane, family)).collect();
+    let rounds: Vec<_> = bench
+        .rounds
+        .iter()
+        .filter(|round| (round.lane, round.family) == (lane, family))
+        .collect();
     if rounds.is_empty() {
         return;
     }
     let titles: Vec<&str> = lane.figures().iter().map(|figure| figure.title()).collect();
     let _ = writeln!(text, "\n### {} ({})\n", lane.title(), family.name());
-    let _ = writeln!(text, "| subject | {} | idle: its CPU, ours |", titles.join(" | "));
+    let _ = writeln!(
+        text,
+        "| subject | {} | idle: its CPU, ours |",
+        titles.join(" | ")
+    );
     let _ = writeln!(text, "|---|{}---|", "---|".repeat(titles.len()));
     for subject in lane.subjects() {
-        let of_subject: Vec<_> = rounds.iter().filter(|round| round.subject == *subject).collect();
+        let of_subject: Vec<_> = rounds
+            .iter()
+            .filter(|round| round.subject == *subject)
+            .collect();
         if of_subject.is_empty() {
-            let why = if subject.path(family).is_none() { "does not speak it" } else { "not installed" };
-            let _ = writeln!(text, "| {} | {why} |{}", subject.name(), " |".repeat(titles.len()));
+            let why = if subject.path(family).is_none() {
+                "does not speak it"
+            } else {
+                "not installed"
+            };
+            let _ = writeln!(
+                text,
+                "| {} | {why} |{}",
+                subject.name(),
+                " |".repeat(titles.len())
+            );
             continue;
         }
         let cells = lane.figures().iter().map(|figure| {
@@ -182,13 +327,29 @@ fn table(text: &mut String, bench: &Bench, lane: Lane, family: Family) {
                 .map(|value| format!("{value:.1}"))
                 .collect();
             let best = bench.best(lane, family, *subject, *figure);
-            best.map_or_else(|| "–".to_owned(), |best| format!("**{best:.1}** ({})", all.join(", ")))
+            best.map_or_else(
+                || "–".to_owned(),
+                |best| format!("**{best:.1}** ({})", all.join(", ")),
+            )
         });
         let cells: Vec<String> = cells.collect();
         let idle = |share: fn(&machine::Shares) -> f64| {
-            100.0 * of_subject.iter().map(|round| share(&round.shares)).sum::<f64>() / of_subject.len() as f64
+            100.0
+                * of_subject
+                    .iter()
+                    .map(|round| share(&round.shares))
+                    .sum::<f64>()
+                / of_subject.len() as f64
         };
-        let (its, ours) = (idle(|shares| shares.subjects_idle), idle(|shares| shares.our_idle));
-        let _ = writeln!(text, "| {} | {} | {its:.0} %, {ours:.0} % |", subject.name(), cells.join(" | "));
+        let (its, ours) = (
+            idle(|shares| shares.subjects_idle),
+            idle(|shares| shares.our_idle),
+        );
+        let _ = writeln!(
+            text,
+            "| {} | {} | {its:.0} %, {ours:.0} % |",
+            subject.name(),
+            cells.join(" | ")
+        );
     }
 }

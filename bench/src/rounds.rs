@@ -54,19 +54,35 @@ pub(crate) struct Bench {
 
 impl Bench {
     /// Starts the upstream and prepares a ledger.
-    pub(crate) fn new(mut programs: Programs, quick: bool, big_ledger: PathBuf) -> Result<Self, String> {
+    pub(crate) fn new(
+        mut programs: Programs,
+        quick: bool,
+        big_ledger: PathBuf,
+    ) -> Result<Self, String> {
         let address = free_address().map_err(|error| format!("no free port: {error}"))?;
         programs.upstream = address;
         let folder = programs.folder.join("upstream");
         let made = std::fs::create_dir_all(&folder).and_then(|()| std::env::current_exe());
-        let mut command = std::process::Command::new(made.map_err(|error| format!("{}: {error}", folder.display()))?);
+        let mut command = std::process::Command::new(
+            made.map_err(|error| format!("{}: {error}", folder.display()))?,
+        );
         command.args(["upstream", &address.to_string()]);
         let mut upstream = spawn(command, OURS, &folder, "upstream", address)?;
         upstream.wait_until_it_answers()?;
         books::remove(&programs.ledger);
         books::make(&programs.ledger, KEYS)?;
         let (rounds, void, secrets) = (Vec::new(), Vec::new(), books::secrets(KEYS));
-        Ok(Self { programs, quick, rounds, void, governed: 0, calls: Vec::new(), upstream, secrets, big_ledger })
+        Ok(Self {
+            programs,
+            quick,
+            rounds,
+            void,
+            governed: 0,
+            calls: Vec::new(),
+            upstream,
+            secrets,
+            big_ledger,
+        })
     }
 
     /// The rounds of one lane: the last three, as soon as the machine was quiet during all of them.
@@ -75,12 +91,16 @@ impl Bench {
             return self.cold_starts();
         }
         if lane == Lane::Calls {
-            return Family::ALL.into_iter().try_for_each(|family| self.count_calls(family));
+            return Family::ALL
+                .into_iter()
+                .try_for_each(|family| self.count_calls(family));
         }
         for family in Family::ALL {
             for number in 1..=MOST_ROUNDS {
                 self.round(lane, family, number)?;
-                let counts = |round: &Round| (round.lane, round.family) != (lane, family) || round.number + ROUNDS > number;
+                let counts = |round: &Round| {
+                    (round.lane, round.family) != (lane, family) || round.number + ROUNDS > number
+                };
                 self.rounds.retain(counts);
                 if number < ROUNDS {
                     continue;
@@ -102,28 +122,53 @@ impl Bench {
         let shape = lane.shape(family, self.quick);
         let first = self.rounds.len();
         for subject in lane.subjects() {
-            if subject.path(family).is_none() || *subject == Subject::Onwards && self.programs.onwards.is_none() {
+            if subject.path(family).is_none()
+                || *subject == Subject::Onwards && self.programs.onwards.is_none()
+            {
                 continue;
             }
             let (figures, shares) = self.subject(lane, family, *subject, &shape)?;
             let (lane_name, family_name) = (lane.name(), family.name());
             let measured = line(&figures);
-            progress(&format!("{lane_name:>5} {family_name:<8} {number} {:<16} {measured}", subject.name()));
-            self.rounds.push(Round { lane, family, number, subject: *subject, figures, shares });
+            progress(&format!(
+                "{lane_name:>5} {family_name:<8} {number} {:<16} {measured}",
+                subject.name()
+            ));
+            self.rounds.push(Round {
+                lane,
+                family,
+                number,
+                subject: *subject,
+                figures,
+                shares,
+            });
         }
         self.add_differences(first);
         Ok(())
     }
 
     /// One subject, from its start to its end.
-    fn subject(&mut self, lane: Lane, family: Family, subject: Subject, shape: &Shape) -> Result<(Figures, Shares), String> {
-        let served_before: u64 = ask(self.upstream.address, Mode::Whole.path().as_str())?.iter().sum();
+    fn subject(
+        &mut self,
+        lane: Lane,
+        family: Family,
+        subject: Subject,
+        shape: &Shape,
+    ) -> Result<(Figures, Shares), String> {
+        let served_before: u64 = ask(self.upstream.address, Mode::Whole.path().as_str())?
+            .iter()
+            .sum();
         let mut running = self.programs.start(subject, self.secrets.len())?;
         let measured = self.measure(lane, family, subject, shape, &mut running);
         let (figures, shares) = measured.map_err(|fault| running.explain(&fault))?;
-        let served = ask(self.upstream.address, Mode::Whole.path().as_str())?.iter().sum::<u64>() - served_before;
+        let served = ask(self.upstream.address, Mode::Whole.path().as_str())?
+            .iter()
+            .sum::<u64>()
+            - served_before;
         if let Some(books) = &running.books {
-            books.check(served).map_err(|fault| running.explain(&fault))?;
+            books
+                .check(served)
+                .map_err(|fault| running.explain(&fault))?;
             self.governed += served;
         }
         running.stop()?;
@@ -137,30 +182,62 @@ impl Bench {
     fn count_calls(&mut self, family: Family) -> Result<(), String> {
         let shape = Lane::Calls.shape(family, self.quick);
         for subject in Lane::Calls.subjects() {
-            if subject.path(family).is_none() || *subject == Subject::Onwards && self.programs.onwards.is_none() {
+            if subject.path(family).is_none()
+                || *subject == Subject::Onwards && self.programs.onwards.is_none()
+            {
                 continue;
             }
             let mut running = self.programs.start(*subject, self.secrets.len())?;
             let counted = self.trace(family, *subject, &shape, &mut running);
             let (calls, answers) = counted.map_err(|fault| running.explain(&fault))?;
             running.stop()?;
-            let per_request = calls.into_iter().map(|(name, calls)| (name, calls as f64 / answers.max(1) as f64));
+            let per_request = calls
+                .into_iter()
+                .map(|(name, calls)| (name, calls as f64 / answers.max(1) as f64));
             let per_request: Vec<_> = per_request.collect();
-            let (sum, shares) = (per_request.iter().map(|(_, calls)| calls).sum(), Shares::default());
+            let (sum, shares) = (
+                per_request.iter().map(|(_, calls)| calls).sum(),
+                Shares::default(),
+            );
             let figures = vec![(Figure::CallsPerRequest, sum)];
-            progress(&format!("calls {:<8} 1 {:<16} {}", family.name(), subject.name(), line(&figures)));
-            self.rounds.push(Round { lane: Lane::Calls, family, number: 1, subject: *subject, figures, shares });
-            self.calls.push(Counted { subject: *subject, family, per_request });
+            progress(&format!(
+                "calls {:<8} 1 {:<16} {}",
+                family.name(),
+                subject.name(),
+                line(&figures)
+            ));
+            self.rounds.push(Round {
+                lane: Lane::Calls,
+                family,
+                number: 1,
+                subject: *subject,
+                figures,
+                shares,
+            });
+            self.calls.push(Counted {
+                subject: *subject,
+                family,
+                per_request,
+            });
         }
         Ok(())
     }
 
     /// Loads a subject that is warm, and counts its calls and answers meanwhile.
-    fn trace(&self, family: Family, subject: Subject, shape: &Shape, running: &mut Running) -> Result<(Calls, u64), String> {
+    fn trace(
+        &self,
+        family: Family,
+        subject: Subject,
+        shape: &Shape,
+        running: &mut Running,
+    ) -> Result<(Calls, u64), String> {
         let heads = self.heads(subject, family, running, shape.body.len());
         let expected = expected(family, shape.mode, subject.answers_as());
         ask(self.upstream.address, &shape.mode.path())?;
-        run(&plan(running, &heads, &Lane::Calls.shape(family, true), &expected), Sample::default)?;
+        run(
+            &plan(running, &heads, &Lane::Calls.shape(family, true), &expected),
+            Sample::default,
+        )?;
         let tracer = Tracer::attach(&running.processes, &self.programs.folder)?;
         let outcome = run(&plan(running, &heads, shape, &expected), Sample::default);
         let calls = tracer.stop()?;
@@ -177,12 +254,18 @@ impl Bench {
     ) -> Result<(Figures, Shares), String> {
         let upstream = self.upstream.processes.first().copied().unwrap_or(0);
         let sample = |running: &Running| Sample::take(&running.processes, upstream);
-        let (heads, small) = (self.heads(subject, family, running, shape.body.len()), Lane::Small.shape(family, true));
+        let (heads, small) = (
+            self.heads(subject, family, running, shape.body.len()),
+            Lane::Small.shape(family, true),
+        );
         if lane == Lane::Open {
             // Everything that is made once is there before memory is looked at.
             let expected = expected(family, Mode::Whole, subject.answers_as());
             let heads = self.heads(subject, family, running, small.body.len());
-            let plan = Plan { rate: Some(200), ..plan(running, &heads, &small, &expected) };
+            let plan = Plan {
+                rate: Some(200),
+                ..plan(running, &heads, &small, &expected)
+            };
             let answers = run(&plan, Sample::default)?.answers;
             running.count(&answers);
         }
@@ -196,9 +279,19 @@ impl Bench {
     }
 
     /// The head of a request with each key.
-    fn heads(&self, subject: Subject, family: Family, running: &Running, length: usize) -> Vec<Vec<u8>> {
+    fn heads(
+        &self,
+        subject: Subject,
+        family: Family,
+        running: &Running,
+        length: usize,
+    ) -> Vec<Vec<u8>> {
         let path = subject.path(family).unwrap_or_default();
-        let version = if family == Family::Messages { "anthropic-version: 2023-06-01\r\n" } else { "" };
+        let version = if family == Family::Messages {
+            "anthropic-version: 2023-06-01\r\n"
+        } else {
+            ""
+        };
         let head = |secret: &String| {
             format!(
                 "POST {path} HTTP/1.1\r\nhost: {}\r\nauthorization: Bearer {secret}\r\ncontent-type: application/json\r\n\
@@ -212,13 +305,25 @@ impl Bench {
 
     /// What is over direct, for the rounds from `first` on.
     fn add_differences(&mut self, first: usize) {
-        let Some((direct, others)) = self.rounds.get_mut(first..).and_then(|rounds| rounds.split_first_mut()) else { return };
+        let Some((direct, others)) = self
+            .rounds
+            .get_mut(first..)
+            .and_then(|rounds| rounds.split_first_mut())
+        else {
+            return;
+        };
         if direct.lane != Lane::Rate || direct.subject != Subject::Direct {
             return;
         }
         for round in others {
-            for (of, added) in [(Figure::P50, Figure::AddedP50), (Figure::P99, Figure::AddedP99)] {
-                if let (Some(with), Some(without)) = (of_figures(&round.figures, of), of_figures(&direct.figures, of)) {
+            for (of, added) in [
+                (Figure::P50, Figure::AddedP50),
+                (Figure::P99, Figure::AddedP99),
+            ] {
+                if let (Some(with), Some(without)) = (
+                    of_figures(&round.figures, of),
+                    of_figures(&direct.figures, of),
+                ) {
                     round.figures.push((added, with - without));
                 }
             }
@@ -249,9 +354,17 @@ impl Bench {
     /// What says that the machine was not quiet during these rounds.
     fn noise(&self, lane: Lane, family: Family) -> Vec<String> {
         let mut noise = Vec::new();
-        for figure in lane.figures().iter().filter(|figure| figure.is_steady(lane)) {
+        for figure in lane
+            .figures()
+            .iter()
+            .filter(|figure| figure.is_steady(lane))
+        {
             let values = self.values(lane, family, Subject::Nginx, *figure);
-            let (least, most) = values.iter().fold((f64::MAX, 0.0_f64), |(least, most), one| (least.min(*one), most.max(*one)));
+            let (least, most) = values
+                .iter()
+                .fold((f64::MAX, 0.0_f64), |(least, most), one| {
+                    (least.min(*one), most.max(*one))
+                });
             if most > least * NOISE {
                 let (lane, family) = (lane.name(), family.name());
                 noise.push(format!(
@@ -264,20 +377,36 @@ impl Bench {
     }
 
     fn values(&self, lane: Lane, family: Family, subject: Subject, figure: Figure) -> Vec<f64> {
-        let rounds = self.rounds.iter().filter(|round| (round.lane, round.family, round.subject) == (lane, family, subject));
-        rounds.filter_map(|round| of_figures(&round.figures, figure)).collect()
+        let rounds = self
+            .rounds
+            .iter()
+            .filter(|round| (round.lane, round.family, round.subject) == (lane, family, subject));
+        rounds
+            .filter_map(|round| of_figures(&round.figures, figure))
+            .collect()
     }
 
     /// The best of the rounds.
-    pub(crate) fn best(&self, lane: Lane, family: Family, subject: Subject, figure: Figure) -> Option<f64> {
-        self.values(lane, family, subject, figure).into_iter().reduce(|one, other| figure.better(one, other))
+    pub(crate) fn best(
+        &self,
+        lane: Lane,
+        family: Family,
+        subject: Subject,
+        figure: Figure,
+    ) -> Option<f64> {
+        self.values(lane, family, subject, figure)
+            .into_iter()
+            .reduce(|one, other| figure.better(one, other))
     }
 
     /// Starts with many keys, each time until the first paid answer.
     fn cold_starts(&mut self) -> Result<(), String> {
         let ledger = self.big_ledger.clone();
         if !ledger.exists() {
-            progress(&format!("making {MANY_KEYS} keys in {}, once", ledger.display()));
+            progress(&format!(
+                "making {MANY_KEYS} keys in {}, once",
+                ledger.display()
+            ));
             // Under another name first: a run that is cut short leaves nothing that looks complete.
             let part = ledger.with_extension("part");
             books::make(&part, MANY_KEYS)?;
@@ -289,9 +418,24 @@ impl Bench {
         ask(self.upstream.address, &Mode::Whole.path())?;
         for round in 1..=ROUNDS {
             let figures = self.cold_start(&ledger)?;
-            progress(&format!(" cold chat     {round} farebox          {}", line(&figures)));
-            let (lane, family, subject, shares) = (Lane::Cold, Family::Chat, Subject::Farebox, Shares::default());
-            self.rounds.push(Round { lane, family, number: round, subject, figures, shares });
+            progress(&format!(
+                " cold chat     {round} farebox          {}",
+                line(&figures)
+            ));
+            let (lane, family, subject, shares) = (
+                Lane::Cold,
+                Family::Chat,
+                Subject::Farebox,
+                Shares::default(),
+            );
+            self.rounds.push(Round {
+                lane,
+                family,
+                number: round,
+                subject,
+                figures,
+                shares,
+            });
         }
         Ok(())
     }
@@ -305,10 +449,17 @@ impl Bench {
             command.env("FAREBOX_LOG", "warn");
             Ok((command, address, admin))
         });
-        let (command, address, admin) = prepared.map_err(|error| format!("{}: {error}", folder.display()))?;
+        let (command, address, admin) =
+            prepared.map_err(|error| format!("{}: {error}", folder.display()))?;
         books::forget(ledger)?;
         let begun = Instant::now();
-        let mut running = spawn(command, crate::machine::SUBJECTS, &folder, "farebox", address)?;
+        let mut running = spawn(
+            command,
+            crate::machine::SUBJECTS,
+            &folder,
+            "farebox",
+            address,
+        )?;
         let request = format!("GET /readyz HTTP/1.1\r\nhost: {admin}\r\nconnection: close\r\n\r\n");
         let patience = Duration::from_secs(120);
         let until = |address, request: &[u8]| {
@@ -321,7 +472,9 @@ impl Bench {
             Err(format!("{address} does not answer"))
         };
         let shape = Lane::Cold.shape(Family::Chat, true);
-        let head = self.heads(Subject::Farebox, Family::Chat, &running, shape.body.len()).swap_remove(0);
+        let head = self
+            .heads(Subject::Farebox, Family::Chat, &running, shape.body.len())
+            .swap_remove(0);
         let request_paid = [head, shape.body].concat();
         let ready = until(admin, request.as_bytes()).map_err(|fault| running.explain(&fault))?;
         let paid = until(address, &request_paid).map_err(|fault| running.explain(&fault))?;
@@ -330,7 +483,12 @@ impl Bench {
     }
 }
 
-fn plan<'a>(running: &Running, heads: &'a [Vec<u8>], shape: &'a Shape, expected: &'a Expected) -> Plan<'a> {
+fn plan<'a>(
+    running: &Running,
+    heads: &'a [Vec<u8>],
+    shape: &'a Shape,
+    expected: &'a Expected,
+) -> Plan<'a> {
     Plan {
         address: running.address,
         heads,
@@ -346,19 +504,30 @@ fn plan<'a>(running: &Running, heads: &'a [Vec<u8>], shape: &'a Shape, expected:
 
 /// Whether this address answers this request with 200 now.
 fn answers(address: std::net::SocketAddr, request: &[u8]) -> bool {
-    let Ok(mut stream) = TcpStream::connect(address) else { return false };
+    let Ok(mut stream) = TcpStream::connect(address) else {
+        return false;
+    };
     let mut begin = [0; 12];
     let patience = stream.set_read_timeout(Some(Duration::from_secs(30)));
-    patience.and_then(|()| stream.write_all(request)).and_then(|()| stream.read_exact(&mut begin)).is_ok()
+    patience
+        .and_then(|()| stream.write_all(request))
+        .and_then(|()| stream.read_exact(&mut begin))
+        .is_ok()
         && begin == *b"HTTP/1.1 200"
 }
 
 /// One figure of a round.
 pub(crate) fn of_figures(figures: &Figures, wanted: Figure) -> Option<f64> {
-    figures.iter().find(|(figure, _)| *figure == wanted).map(|(_, value)| *value)
+    figures
+        .iter()
+        .find(|(figure, _)| *figure == wanted)
+        .map(|(_, value)| *value)
 }
 
 fn line(figures: &Figures) -> String {
-    let shown: Vec<String> = figures.iter().map(|(figure, value)| format!("{} {value:.1}", figure.title())).collect();
+    let shown: Vec<String> = figures
+        .iter()
+        .map(|(figure, value)| format!("{} {value:.1}", figure.title()))
+        .collect();
     shown.join(" · ")
 }

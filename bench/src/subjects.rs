@@ -54,14 +54,20 @@ impl Subject {
     pub(crate) const fn path(self, family: Family) -> Option<&'static str> {
         match (self, family) {
             (Self::Onwards, Family::Messages) => None,
-            (Self::Farebox | Self::Strict | Self::Logging, Family::Messages) => Some("/native/v1/messages"),
+            (Self::Farebox | Self::Strict | Self::Logging, Family::Messages) => {
+                Some("/native/v1/messages")
+            }
             _ => Some(family.path()),
         }
     }
 
     /// The model's name in its answers: a gateway that renames puts the customers' name back.
     pub(crate) const fn answers_as(self) -> &'static str {
-        if self.is_farebox() { SLUG } else { UPSTREAM_MODEL }
+        if self.is_farebox() {
+            SLUG
+        } else {
+            UPSTREAM_MODEL
+        }
     }
 }
 
@@ -94,13 +100,23 @@ impl Programs {
     pub(crate) fn start(&self, subject: Subject, keys: usize) -> Result<Running, String> {
         if subject == Subject::Direct {
             let (address, log) = (self.upstream, PathBuf::new());
-            return Ok(Running { name: subject.name(), address, processes: Vec::new(), books: None, log, child: None });
+            return Ok(Running {
+                name: subject.name(),
+                address,
+                processes: Vec::new(),
+                books: None,
+                log,
+                child: None,
+            });
         }
         let folder = self.folder.join(subject.name().replace(' ', "-"));
         let address = free_address().map_err(|error| format!("no free port: {error}"))?;
         let prepared = self.prepare(subject, &folder, address);
         let command = prepared.map_err(|error| format!("{}: {error}", folder.display()))?;
-        let books = subject.is_farebox().then(|| Books { ledger: folder.join("farebox.db"), answers: vec![0; keys] });
+        let books = subject.is_farebox().then(|| Books {
+            ledger: folder.join("farebox.db"),
+            answers: vec![0; keys],
+        });
         let mut running = spawn(command, SUBJECTS, &folder, subject.name(), address)?;
         running.books = books;
         running.wait_until_it_answers()?;
@@ -120,21 +136,39 @@ impl Programs {
                 Ok(command)
             }
             Subject::Nginx => {
-                fs::write(folder.join("nginx.conf"), nginx_conf(address, self.upstream))?;
+                fs::write(
+                    folder.join("nginx.conf"),
+                    nginx_conf(address, self.upstream),
+                )?;
                 let mut command = Command::new(&self.nginx);
-                command.arg("-p").arg(folder).args(["-e", "stderr", "-c", "nginx.conf"]);
+                command
+                    .arg("-p")
+                    .arg(folder)
+                    .args(["-e", "stderr", "-c", "nginx.conf"]);
                 // Else glibc gives the memory of large bodies back after each request, in some starts and not in others.
-                command.env("MALLOC_MMAP_THRESHOLD_", "33554432").env("MALLOC_TRIM_THRESHOLD_", "1073741824");
+                command
+                    .env("MALLOC_MMAP_THRESHOLD_", "33554432")
+                    .env("MALLOC_TRIM_THRESHOLD_", "1073741824");
                 command.env("MALLOC_TOP_PAD_", "16777216");
                 Ok(command)
             }
             Subject::Onwards => {
                 let target = json!({"url": format!("http://{}", self.upstream), "onwards_model": UPSTREAM_MODEL});
-                let config = json!({"targets": {SLUG: target}, "http_pool": {"max_idle_per_host": 2_000}});
+                let config =
+                    json!({"targets": {SLUG: target}, "http_pool": {"max_idle_per_host": 2_000}});
                 fs::write(folder.join("config.json"), config.to_string())?;
-                let mut command = Command::new(self.onwards.as_deref().unwrap_or(Path::new("onwards")));
-                command.arg("-f").arg(folder.join("config.json")).args(["-p", &address.port().to_string()]);
-                command.args(["--metrics-port", &free_address()?.port().to_string(), "--shutdown-delay-secs", "0"]);
+                let mut command =
+                    Command::new(self.onwards.as_deref().unwrap_or(Path::new("onwards")));
+                command
+                    .arg("-f")
+                    .arg(folder.join("config.json"))
+                    .args(["-p", &address.port().to_string()]);
+                command.args([
+                    "--metrics-port",
+                    &free_address()?.port().to_string(),
+                    "--shutdown-delay-secs",
+                    "0",
+                ]);
                 command.args(["--shutdown-timeout-secs", "1"]);
                 Ok(command)
             }
@@ -142,7 +176,14 @@ impl Programs {
                 let ledger = folder.join("farebox.db");
                 books::copy(&self.ledger, &ledger).map_err(io::Error::other)?;
                 let mut command = self.farebox(folder, &ledger, address, free_address()?)?;
-                command.args(["--durability", if subject == Subject::Strict { "strict" } else { "prompt" }]);
+                command.args([
+                    "--durability",
+                    if subject == Subject::Strict {
+                        "strict"
+                    } else {
+                        "prompt"
+                    },
+                ]);
                 if subject != Subject::Logging {
                     command.env("FAREBOX_LOG", "warn");
                 }
@@ -152,27 +193,54 @@ impl Programs {
     }
 
     /// `farebox serve` for this ledger. Its files are in a directory of their own, as the systemd unit has them.
-    pub(crate) fn farebox(&self, folder: &Path, ledger: &Path, address: SocketAddr, admin: SocketAddr) -> io::Result<Command> {
+    pub(crate) fn farebox(
+        &self,
+        folder: &Path,
+        ledger: &Path,
+        address: SocketAddr,
+        admin: SocketAddr,
+    ) -> io::Result<Command> {
         let config = folder.join("config");
         fs::create_dir_all(&config)?;
         let (catalog, routes) = (config.join("catalog.toml"), config.join("routes.toml"));
         fs::write(&catalog, catalog_toml())?;
         fs::write(&routes, routes_toml(self.upstream))?;
         let mut command = Command::new(&self.farebox);
-        command.arg("serve").arg("--catalog").arg(catalog).arg("--routes").arg(routes).arg("--ledger").arg(ledger);
-        command.args(["--listen", &address.to_string(), "--admin-listen", &admin.to_string()]);
+        command
+            .arg("serve")
+            .arg("--catalog")
+            .arg(catalog)
+            .arg("--routes")
+            .arg(routes)
+            .arg("--ledger")
+            .arg(ledger);
+        command.args([
+            "--listen",
+            &address.to_string(),
+            "--admin-listen",
+            &admin.to_string(),
+        ]);
         Ok(command)
     }
 
     /// Has the gateway's own command recompute every balance, charge and chain.
     pub(crate) fn verify(&self, ledger: &Path) -> Result<(), String> {
-        let output = Command::new(&self.farebox).arg("--ledger").arg(ledger).args(["ledger", "verify"]).env_clear().output();
+        let output = Command::new(&self.farebox)
+            .arg("--ledger")
+            .arg(ledger)
+            .args(["ledger", "verify"])
+            .env_clear()
+            .output();
         let output = output.map_err(|error| format!("{}: {error}", self.farebox.display()))?;
         if output.status.success() {
             return Ok(());
         }
         let said = [output.stdout, output.stderr].concat();
-        Err(format!("farebox ledger verify: {}\n{}", output.status, String::from_utf8_lossy(&said)))
+        Err(format!(
+            "farebox ledger verify: {}\n{}",
+            output.status,
+            String::from_utf8_lossy(&said)
+        ))
     }
 }
 
@@ -189,14 +257,36 @@ pub(crate) fn spawn(
     let started = || -> io::Result<Child> {
         let file = File::create(&log)?;
         let mut pinned = Command::new("taskset");
-        pinned.args(["-c", cpu, "setpriv", "--pdeathsig", "TERM"]).arg(&program).args(command.get_args());
-        pinned.env_clear().env("PATH", std::env::var_os("PATH").unwrap_or_default()).env("RUST_LOG", "warn");
-        pinned.envs(command.get_envs().filter_map(|(name, value)| Some((name, value?))));
-        pinned.stdin(Stdio::null()).stdout(file.try_clone()?).stderr(file).spawn()
+        pinned
+            .args(["-c", cpu, "setpriv", "--pdeathsig", "TERM"])
+            .arg(&program)
+            .args(command.get_args());
+        pinned
+            .env_clear()
+            .env("PATH", std::env::var_os("PATH").unwrap_or_default())
+            .env("RUST_LOG", "warn");
+        pinned.envs(
+            command
+                .get_envs()
+                .filter_map(|(name, value)| Some((name, value?))),
+        );
+        pinned
+            .stdin(Stdio::null())
+            .stdout(file.try_clone()?)
+            .stderr(file)
+            .spawn()
     };
-    let child = started().map_err(|error| format!("{} cannot be started: {error}", program.display()))?;
+    let child =
+        started().map_err(|error| format!("{} cannot be started: {error}", program.display()))?;
     let processes = vec![child.id()];
-    Ok(Running { name, address, processes, books: None, log, child: Some(child) })
+    Ok(Running {
+        name,
+        address,
+        processes,
+        books: None,
+        log,
+        child: Some(child),
+    })
 }
 
 impl Running {
@@ -204,13 +294,20 @@ impl Running {
     pub(crate) fn wait_until_it_answers(&mut self) -> Result<(), String> {
         let begun = Instant::now();
         while !answers(self.address) {
-            let ended = self.child.as_mut().and_then(|child| child.try_wait().ok().flatten());
+            let ended = self
+                .child
+                .as_mut()
+                .and_then(|child| child.try_wait().ok().flatten());
             if ended.is_some() || begun.elapsed() > PATIENCE {
                 return Err(self.explain(&format!("does not serve ({ended:?})")));
             }
             std::thread::sleep(Duration::from_millis(2));
         }
-        self.processes = self.child.iter().flat_map(|child| tree(child.id())).collect();
+        self.processes = self
+            .child
+            .iter()
+            .flat_map(|child| tree(child.id()))
+            .collect();
         Ok(())
     }
 
@@ -218,26 +315,38 @@ impl Running {
     pub(crate) fn explain(&self, fault: &str) -> String {
         let log = fs::read_to_string(&self.log).unwrap_or_default();
         let lines: Vec<&str> = log.lines().collect();
-        let last = lines.get(lines.len().saturating_sub(12)..).unwrap_or_default().join("\n  ");
+        let last = lines
+            .get(lines.len().saturating_sub(12)..)
+            .unwrap_or_default()
+            .join("\n  ");
         format!("{}: {fault}\nits log ends:\n  {last}", self.name)
     }
 
     /// Remembers answers that its customers got.
     pub(crate) fn count(&mut self, answers: &[u64]) {
-        for (sum, more) in self.books.iter_mut().flat_map(|books| &mut books.answers).zip(answers) {
+        for (sum, more) in self
+            .books
+            .iter_mut()
+            .flat_map(|books| &mut books.answers)
+            .zip(answers)
+        {
             *sum += more;
         }
     }
 
     /// Ends it in order.
     pub(crate) fn stop(&mut self) -> Result<(), String> {
-        let Some(mut child) = self.child.take() else { return Ok(()) };
+        let Some(mut child) = self.child.take() else {
+            return Ok(());
+        };
         let _ = kill_process(Pid::from_child(&child), Signal::TERM);
         let begun = Instant::now();
         loop {
             match child.try_wait() {
                 Ok(Some(_)) => return Ok(()),
-                Ok(None) if begun.elapsed() < PATIENCE => std::thread::sleep(Duration::from_millis(2)),
+                Ok(None) if begun.elapsed() < PATIENCE => {
+                    std::thread::sleep(Duration::from_millis(2))
+                }
                 _ => {
                     let _ = child.kill();
                     let _ = child.wait();
@@ -255,9 +364,12 @@ impl Drop for Running {
 }
 
 fn answers(address: SocketAddr) -> bool {
-    let Ok(mut stream) = TcpStream::connect(address) else { return false };
+    let Ok(mut stream) = TcpStream::connect(address) else {
+        return false;
+    };
     let patience = stream.set_read_timeout(Some(PATIENCE));
-    let asked = patience.and_then(|()| stream.write_all(b"GET /bench/served HTTP/1.1\r\nhost: bench\r\n\r\n"));
+    let asked = patience
+        .and_then(|()| stream.write_all(b"GET /bench/served HTTP/1.1\r\nhost: bench\r\n\r\n"));
     asked.and_then(|()| stream.read_exact(&mut [0; 8])).is_ok()
 }
 
@@ -288,7 +400,10 @@ http {{
 }
 
 fn catalog_toml() -> String {
-    let prices: Vec<String> = PRICES.iter().map(|(kind, price)| format!("{kind} = \"{price}\"")).collect();
+    let prices: Vec<String> = PRICES
+        .iter()
+        .map(|(kind, price)| format!("{kind} = \"{price}\""))
+        .collect();
     format!(
         "[[model]]
 model = \"Bench\"

@@ -35,7 +35,10 @@ impl Mode {
             return Some(Self::Whole);
         }
         let (pace, chunks) = path.strip_prefix("/bench/stream/")?.split_once('/')?;
-        Some(Self::Stream { pace: Duration::from_micros(pace.parse().ok()?), chunks: chunks.parse().ok()? })
+        Some(Self::Stream {
+            pace: Duration::from_micros(pace.parse().ok()?),
+            chunks: chunks.parse().ok()?,
+        })
     }
 }
 
@@ -46,7 +49,10 @@ fn render(family: Family, mode: Mode) -> Rendered {
     match mode {
         Mode::Whole => {
             let body = Answer::whole(family, UPSTREAM_MODEL).body();
-            let head = format!("HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n", body.len());
+            let head = format!(
+                "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n",
+                body.len()
+            );
             vec![([head.into_bytes(), body].concat(), None)]
         }
         Mode::Stream { chunks, .. } => {
@@ -58,8 +64,15 @@ fn render(family: Family, mode: Mode) -> Rendered {
             let chunk = |(at, (part, stamp)): (usize, (Vec<u8>, Option<usize>))| {
                 let size = format!("{:x}\r\n", part.len());
                 let before = if at == 0 { head.as_slice() } else { b"" };
-                let behind: &[u8] = if at == last { b"\r\n0\r\n\r\n" } else { b"\r\n" };
-                ([before, size.as_bytes(), &part, behind].concat(), stamp.map(|stamp| stamp + before.len() + size.len()))
+                let behind: &[u8] = if at == last {
+                    b"\r\n0\r\n\r\n"
+                } else {
+                    b"\r\n"
+                };
+                (
+                    [before, size.as_bytes(), &part, behind].concat(),
+                    stamp.map(|stamp| stamp + before.len() + size.len()),
+                )
             };
             parts.into_iter().enumerate().map(chunk).collect()
         }
@@ -119,7 +132,10 @@ fn serve(address: SocketAddr) -> io::Result<()> {
     };
     let mut ready = Vec::new();
     loop {
-        let timeout = upstream.due.front().map(|(due, ..)| due.saturating_duration_since(Instant::now()));
+        let timeout = upstream
+            .due
+            .front()
+            .map(|(due, ..)| due.saturating_duration_since(Instant::now()));
         upstream.poll.wait(timeout, &mut ready)?;
         for number in ready.drain(..) {
             if number == LISTENER {
@@ -145,7 +161,14 @@ impl Upstream {
             self.poll.add(&stream, number)?;
             self.serial += 1;
             let (reader, family, serial) = (Reader::default(), Family::Chat, self.serial);
-            let connection = Connection { stream, reader, serial, family, part: 0, unsent: Vec::new() };
+            let connection = Connection {
+                stream,
+                reader,
+                serial,
+                family,
+                part: 0,
+                unsent: Vec::new(),
+            };
             match self.connections.get_mut(number) {
                 Some(place) => *place = Some(connection),
                 None => self.connections.push(Some(connection)),
@@ -154,14 +177,20 @@ impl Upstream {
     }
 
     fn close(&mut self, number: usize) {
-        if self.connections.get_mut(number).is_some_and(|place| place.take().is_some()) {
+        if self
+            .connections
+            .get_mut(number)
+            .is_some_and(|place| place.take().is_some())
+        {
             self.free.push(number);
         }
     }
 
     /// Something happened on a connection. An error ends it.
     fn turn(&mut self, number: usize) -> io::Result<()> {
-        let Some(Some(connection)) = self.connections.get_mut(number) else { return Ok(()) };
+        let Some(Some(connection)) = self.connections.get_mut(number) else {
+            return Ok(());
+        };
         if !connection.unsent.is_empty() {
             send_rest(&self.poll, connection, number)?;
         }
@@ -172,19 +201,30 @@ impl Upstream {
             Err(error) => return Err(error),
         };
         let bytes = self.buffer.get(..length).unwrap_or_default();
-        match connection.reader.feed(bytes, |_| Ok(())).map_err(io::Error::other)? {
+        match connection
+            .reader
+            .feed(bytes, |_| Ok(()))
+            .map_err(io::Error::other)?
+        {
             None => Ok(()),
             Some(used) if used == length => self.answer(number),
-            Some(_) => Err(io::Error::other("a request before the last one was answered")),
+            Some(_) => Err(io::Error::other(
+                "a request before the last one was answered",
+            )),
         }
     }
 
     /// A request is whole.
     fn answer(&mut self, number: usize) -> io::Result<()> {
-        let Some(Some(connection)) = self.connections.get_mut(number) else { return Ok(()) };
+        let Some(Some(connection)) = self.connections.get_mut(number) else {
+            return Ok(());
+        };
         let head = connection.reader.head();
         let target = head.split(|byte| *byte == b' ').nth(1).unwrap_or_default();
-        let Some(family) = Family::ALL.into_iter().find(|family| target == family.path().as_bytes()) else {
+        let Some(family) = Family::ALL
+            .into_iter()
+            .find(|family| target == family.path().as_bytes())
+        else {
             let target = String::from_utf8_lossy(target).into_owned();
             return self.control(number, &target);
         };
@@ -196,13 +236,17 @@ impl Upstream {
 
     /// Sends the next part of an answer, and plans the one behind it.
     fn send_part(&mut self, number: usize) -> io::Result<()> {
-        let Some(Some(connection)) = self.connections.get_mut(number) else { return Ok(()) };
+        let Some(Some(connection)) = self.connections.get_mut(number) else {
+            return Ok(());
+        };
         let [chat, messages] = &mut self.rendered;
         let (rendered, served) = match connection.family {
             Family::Chat => (chat, &mut self.served[0]),
             Family::Messages => (messages, &mut self.served[1]),
         };
-        let Some((bytes, stamp)) = rendered.get_mut(connection.part) else { return Ok(()) };
+        let Some((bytes, stamp)) = rendered.get_mut(connection.part) else {
+            return Ok(());
+        };
         if let Some(place) = stamp.and_then(|at| bytes.get_mut(at..at + STAMP)) {
             write_stamp(place, micros());
         }
@@ -211,7 +255,8 @@ impl Upstream {
         if connection.part == rendered.len() {
             *served += 1;
         } else if let Mode::Stream { pace, .. } = self.mode {
-            self.due.push_back((Instant::now() + pace, number, connection.serial));
+            self.due
+                .push_back((Instant::now() + pace, number, connection.serial));
         }
         Ok(())
     }
@@ -232,10 +277,15 @@ impl Upstream {
             self.mode = mode;
             self.rendered = Family::ALL.map(|family| render(family, mode));
         }
-        let Some(Some(connection)) = self.connections.get_mut(number) else { return Ok(()) };
+        let Some(Some(connection)) = self.connections.get_mut(number) else {
+            return Ok(());
+        };
         connection.reader.reset();
         let body = format!("{} {}", self.served[0], self.served[1]);
-        let answer = format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n{body}", body.len());
+        let answer = format!(
+            "HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n{body}",
+            body.len()
+        );
         send(&self.poll, connection, number, answer.as_bytes())
     }
 }
@@ -247,19 +297,35 @@ fn send(poll: &Poll, connection: &mut Connection, number: usize, bytes: &[u8]) -
         return Ok(());
     }
     let sent = write(&mut connection.stream, bytes)?;
-    connection.unsent.extend_from_slice(bytes.get(sent..).unwrap_or_default());
-    if connection.unsent.is_empty() { Ok(()) } else { poll.writable(&connection.stream, number, true) }
+    connection
+        .unsent
+        .extend_from_slice(bytes.get(sent..).unwrap_or_default());
+    if connection.unsent.is_empty() {
+        Ok(())
+    } else {
+        poll.writable(&connection.stream, number, true)
+    }
 }
 
 /// Writes what was kept, when the socket may take it.
 fn send_rest(poll: &Poll, connection: &mut Connection, number: usize) -> io::Result<()> {
     let sent = write(&mut connection.stream, &connection.unsent)?;
     connection.unsent.drain(..sent);
-    if connection.unsent.is_empty() { poll.writable(&connection.stream, number, false) } else { Ok(()) }
+    if connection.unsent.is_empty() {
+        poll.writable(&connection.stream, number, false)
+    } else {
+        Ok(())
+    }
 }
 
 fn write(stream: &mut TcpStream, bytes: &[u8]) -> io::Result<usize> {
-    stream.write(bytes).or_else(|error| if would_block(&error) { Ok(0) } else { Err(error) })
+    stream.write(bytes).or_else(|error| {
+        if would_block(&error) {
+            Ok(0)
+        } else {
+            Err(error)
+        }
+    })
 }
 
 /// Asks a running upstream: how many answers of each family it served until now.
@@ -275,7 +341,9 @@ pub(crate) fn ask(address: SocketAddr, path: &str) -> Result<[u64; 2], String> {
                 text.extend_from_slice(bytes);
                 Ok(())
             };
-            let whole = reader.feed(buffer.get(..length).unwrap_or_default(), take).map_err(io::Error::other)?;
+            let whole = reader
+                .feed(buffer.get(..length).unwrap_or_default(), take)
+                .map_err(io::Error::other)?;
             if length == 0 || whole.is_some() {
                 return Ok(String::from_utf8_lossy(&text).into_owned());
             }

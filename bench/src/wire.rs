@@ -57,7 +57,10 @@ impl Reader {
             let Some(first) = rest.first() else { break };
             let (used, next) = match body {
                 Body::Size(size) => (1, size_line(size, *first)?),
-                Body::Length(left) | Body::Chunk(left) | Body::LineEnd(left) | Body::LastLine(left) => {
+                Body::Length(left)
+                | Body::Chunk(left)
+                | Body::LineEnd(left)
+                | Body::LastLine(left) => {
                     let used = left.min(rest.len());
                     if matches!(body, Body::Length(_) | Body::Chunk(_)) {
                         sink(rest.get(..used).unwrap_or_default())?;
@@ -77,7 +80,11 @@ impl Reader {
         self.head.extend_from_slice(bytes);
         let from = before.saturating_sub(3);
         let Some(end) = memmem::find(self.head.get(from..).unwrap_or_default(), b"\r\n\r\n") else {
-            return if self.head.len() > LONGEST_HEAD { Err("a head without end".to_owned()) } else { Ok(bytes.len()) };
+            return if self.head.len() > LONGEST_HEAD {
+                Err("a head without end".to_owned())
+            } else {
+                Ok(bytes.len())
+            };
         };
         self.head.truncate(from + end + 4);
         self.body = Some(framing(&self.head)?);
@@ -106,7 +113,10 @@ fn size_line(size: usize, character: u8) -> Result<Body, String> {
         (b'\n', _) if size == 0 => Ok(Body::LastLine(2)),
         (b'\n', _) => Ok(Body::Chunk(size)),
         (_, Some(digit)) if size < 1 << 32 => Ok(Body::Size(size * 16 + digit as usize)),
-        _ => Err(format!("{:?} in the size of a chunk", char::from(character))),
+        _ => Err(format!(
+            "{:?} in the size of a chunk",
+            char::from(character)
+        )),
     }
 }
 
@@ -117,10 +127,16 @@ fn framing(head: &[u8]) -> Result<Body, String> {
         let line = head.get(begin..end).unwrap_or_default().trim_ascii_end();
         begin = end + 1;
         if let Some(value) = header(line, b"content-length:") {
-            let length = std::str::from_utf8(value).ok().and_then(|text| text.parse().ok());
-            return length.map(Body::Length).ok_or_else(|| "a content-length that is no number".to_owned());
+            let length = std::str::from_utf8(value)
+                .ok()
+                .and_then(|text| text.parse().ok());
+            return length
+                .map(Body::Length)
+                .ok_or_else(|| "a content-length that is no number".to_owned());
         }
-        if header(line, b"transfer-encoding:").is_some_and(|value| value.eq_ignore_ascii_case(b"chunked")) {
+        if header(line, b"transfer-encoding:")
+            .is_some_and(|value| value.eq_ignore_ascii_case(b"chunked"))
+        {
             return Ok(Body::Size(0));
         }
     }

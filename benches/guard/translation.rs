@@ -12,7 +12,12 @@ use serde_json::{Value, json};
 pub(crate) fn run(name: &str, times: u64) {
     let mut words = name.split(' ');
     let what = words.next().unwrap();
-    let mut families = words.map(|word| Family::ALL.into_iter().find(|family| family.name().starts_with(word)).unwrap());
+    let mut families = words.map(|word| {
+        Family::ALL
+            .into_iter()
+            .find(|family| family.name().starts_with(word))
+            .unwrap()
+    });
     let (from, to) = (families.next().unwrap(), families.next());
     match what {
         "chunk" => chunks(from, to, times),
@@ -29,7 +34,10 @@ fn stream(upstream: Family) -> (Vec<Value>, Value) {
                 json!({"id": "chatcmpl-1", "object": "chat.completion.chunk", "created": 1, "model": "m",
                     "choices": [{"index": 0, "delta": delta}]})
             };
-            (vec![chunk(json!({"role": "assistant", "content": ""}))], chunk(json!({"content": " word"})))
+            (
+                vec![chunk(json!({"role": "assistant", "content": ""}))],
+                chunk(json!({"content": " word"})),
+            )
         }
         Family::Messages => (
             vec![
@@ -50,7 +58,10 @@ fn stream(upstream: Family) -> (Vec<Value>, Value) {
 }
 
 fn event(data: &Value) -> Bytes {
-    let name = data["type"].as_str().map(|kind| format!("event: {kind}\n")).unwrap_or_default();
+    let name = data["type"]
+        .as_str()
+        .map(|kind| format!("event: {kind}\n"))
+        .unwrap_or_default();
     Bytes::from(format!("{name}data: {data}\n\n"))
 }
 
@@ -58,13 +69,21 @@ fn event(data: &Value) -> Bytes {
 fn chunks(upstream: Family, caller: Option<Family>, times: u64) {
     let mut cutter = FrameReader::new();
     let mut reader = upstream.protocol().reader();
-    let wish = Wish { slug: "slug", id: "req1", created: 7, request: b"{}" };
-    let mut translator = caller.map(|caller| Translator::new(upstream, caller, Memo::default(), &wish));
+    let wish = Wish {
+        slug: "slug",
+        id: "req1",
+        created: 7,
+        request: b"{}",
+    };
+    let mut translator =
+        caller.map(|caller| Translator::new(upstream, caller, Memo::default(), &wish));
     let (first, delta) = stream(upstream);
     for data in first {
         let frame = Frame::new(event(&data));
         reader.read(&frame);
-        translator.iter_mut().for_each(|translator| drop(translator.frame(&frame).to_vec()));
+        translator
+            .iter_mut()
+            .for_each(|translator| drop(translator.frame(&frame).to_vec()));
     }
     let delta = event(&delta);
     for _ in 0..times {
@@ -74,9 +93,20 @@ fn chunks(upstream: Family, caller: Option<Family>, times: u64) {
         black_box(match &mut translator {
             Some(translator) => Bytes::copy_from_slice(translator.frame(&frame)),
             None => {
-                let mut edits: Vec<Edit<'_>> = facts.marks.cuts.iter().cloned().map(Edit::cut).collect();
-                edits.extend(facts.marks.model.clone().map(|place| Edit::replace(place, quoted("slug").into_bytes())));
-                if edits.is_empty() { frame.raw().clone() } else { Bytes::from(splice(frame.raw(), &mut edits)) }
+                let mut edits: Vec<Edit<'_>> =
+                    facts.marks.cuts.iter().cloned().map(Edit::cut).collect();
+                edits.extend(
+                    facts
+                        .marks
+                        .model
+                        .clone()
+                        .map(|place| Edit::replace(place, quoted("slug").into_bytes())),
+                );
+                if edits.is_empty() {
+                    frame.raw().clone()
+                } else {
+                    Bytes::from(splice(frame.raw(), &mut edits))
+                }
             }
         });
     }
@@ -87,16 +117,22 @@ fn request(family: Family) -> Vec<u8> {
     let schema = json!({"type": "object", "required": ["path"], "additionalProperties": false, "properties": {
         "path": {"type": "string", "description": "Where the file is, absolutely. ".repeat(6)}}});
     let told = "Does a thing in the repository with care. ".repeat(20);
-    let output = "fn main() {\n    println!(\"hello {}\", 1);\n} and some words about it\n".repeat(32);
+    let output =
+        "fn main() {\n    println!(\"hello {}\", 1);\n} and some words about it\n".repeat(32);
     let mut turns = vec![json!({"role": "user", "content": "begin"})];
     let mut tools = Vec::new();
     for at in 0..28 {
-        let (name, id, arguments) = (format!("tool_{at}"), format!("call_{at}"), json!({"path": "/a/b/c"}));
+        let (name, id, arguments) = (
+            format!("tool_{at}"),
+            format!("call_{at}"),
+            json!({"path": "/a/b/c"}),
+        );
         match family {
             Family::Chat => {
                 tools.push(json!({"type": "function", "function": {"name": name, "description": told, "parameters": schema}}));
                 let call = json!({"id": id, "type": "function", "function": {"name": name, "arguments": arguments.to_string()}});
-                turns.push(json!({"role": "assistant", "content": "I look.", "tool_calls": [call]}));
+                turns
+                    .push(json!({"role": "assistant", "content": "I look.", "tool_calls": [call]}));
                 turns.push(json!({"role": "tool", "tool_call_id": id, "content": output}));
             }
             Family::Messages => {
@@ -112,11 +148,16 @@ fn request(family: Family) -> Vec<u8> {
                     json!({"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "I look."}]}),
                 );
                 turns.push(json!({"type": "function_call", "call_id": id, "name": name, "arguments": arguments.to_string()}));
-                turns.push(json!({"type": "function_call_output", "call_id": id, "output": output}));
+                turns
+                    .push(json!({"type": "function_call_output", "call_id": id, "output": output}));
             }
         }
     }
-    let list = if family == Family::Responses { "input" } else { "messages" };
+    let list = if family == Family::Responses {
+        "input"
+    } else {
+        "messages"
+    };
     let mut body = json!({"model": "slug", "stream": true, "tools": tools, list: turns});
     if family == Family::Messages {
         body["max_tokens"] = json!(4_000);
@@ -129,11 +170,18 @@ fn requests(from: Family, to: Option<Family>, times: u64) {
     for _ in 0..times {
         if let Some(to) = to {
             let abilities = Abilities::careful(to);
-            let target = Target { model: "upstream-model-name", abilities: &abilities };
+            let target = Target {
+                model: "upstream-model-name",
+                abilities: &abilities,
+            };
             black_box(translate::request(from, to, black_box(&body), &target).unwrap());
         } else {
             let seen = from.protocol().inspect(black_box(&body), 0).unwrap();
-            let edits = Edits { model: "upstream-model-name", limit: None, pass: &[] };
+            let edits = Edits {
+                model: "upstream-model-name",
+                limit: None,
+                pass: &[],
+            };
             black_box(from.protocol().patch(&body, &seen, &edits));
         }
     }

@@ -46,7 +46,10 @@ impl Account {
         !self.credit.is_negative()
             && !self.spent.is_negative()
             && !self.held.is_negative()
-            && self.spent.checked_add(self.held).is_some_and(|used| used <= self.credit)
+            && self
+                .spent
+                .checked_add(self.held)
+                .is_some_and(|used| used <= self.credit)
     }
 
     /// Reserves money. A key with nothing available is refused even if nothing is asked for.
@@ -81,14 +84,24 @@ impl Account {
     pub fn finish(self, held: Amount, cost: Amount) -> Result<Ending, Refusal> {
         not_negative(cost, "a cost")?;
         if cost > Amount::MAX_COST {
-            return Err(Refusal::Limit(format!("a cost of {cost} for one request is implausible")));
+            return Err(Refusal::Limit(format!(
+                "a cost of {cost} for one request is implausible"
+            )));
         }
         let payable = held.checked_add(self.available()).ok_or_else(overflow)?;
         let charge = cost.min(payable);
         let loss = cost.checked_sub(charge).ok_or_else(overflow)?;
         let spent = self.spent.checked_add(charge).ok_or_else(overflow)?;
         let held = self.held.checked_sub(held).ok_or_else(overflow)?;
-        Ok(Ending { account: Self { spent, held, ..self }, charge, loss })
+        Ok(Ending {
+            account: Self {
+                spent,
+                held,
+                ..self
+            },
+            charge,
+            loss,
+        })
     }
 
     /// Ends a hold of size `held` without a charge.
@@ -106,7 +119,10 @@ impl Account {
     pub fn top_up(self, amount: Amount) -> Result<Self, Refusal> {
         positive(amount, "a top-up")?;
         if amount > Amount::MAX_TOP_UP {
-            return Err(Refusal::Limit(format!("a top-up is at most {}", Amount::MAX_TOP_UP)));
+            return Err(Refusal::Limit(format!(
+                "a top-up is at most {}",
+                Amount::MAX_TOP_UP
+            )));
         }
         self.pay_in(amount)
     }
@@ -121,7 +137,10 @@ impl Account {
         }
         if amount.is_positive() {
             if amount > Amount::MAX_TOP_UP {
-                return Err(Refusal::Limit(format!("an adjustment is at most {}", Amount::MAX_TOP_UP)));
+                return Err(Refusal::Limit(format!(
+                    "an adjustment is at most {}",
+                    Amount::MAX_TOP_UP
+                )));
             }
             return self.pay_in(amount);
         }
@@ -137,11 +156,20 @@ impl Account {
     ///
     /// # Errors
     /// [`Refusal::NotRefundable`] above what is left, [`Refusal::Limit`] when the balance would be too large.
-    pub fn refund(self, amount: Amount, request: OperationId, charged: Amount, refunded: Amount) -> Result<Self, Refusal> {
+    pub fn refund(
+        self,
+        amount: Amount,
+        request: OperationId,
+        charged: Amount,
+        refunded: Amount,
+    ) -> Result<Self, Refusal> {
         positive(amount, "a refund")?;
         let refundable = charged.checked_sub(refunded).ok_or_else(overflow)?;
         if amount > refundable {
-            return Err(Refusal::NotRefundable { request, refundable });
+            return Err(Refusal::NotRefundable {
+                request,
+                refundable,
+            });
         }
         let spent = self.spent.checked_sub(amount).ok_or_else(overflow)?;
         Self { spent, ..self }.within_limits()
@@ -156,7 +184,12 @@ impl Account {
     }
 
     fn pay_in(self, amount: Amount) -> Result<Self, Refusal> {
-        let too_much = || Refusal::Limit(format!("a key can be paid at most {} in its lifetime", Amount::MAX_LIFETIME_CREDIT));
+        let too_much = || {
+            Refusal::Limit(format!(
+                "a key can be paid at most {} in its lifetime",
+                Amount::MAX_LIFETIME_CREDIT
+            ))
+        };
         let credit = self.credit.checked_add(amount).ok_or_else(too_much)?;
         if credit > Amount::MAX_LIFETIME_CREDIT {
             return Err(too_much());
@@ -166,22 +199,37 @@ impl Account {
 
     fn within_limits(self) -> Result<Self, Refusal> {
         if self.balance() > Amount::MAX_BALANCE {
-            return Err(Refusal::Limit(format!("a key's balance is at most {}", Amount::MAX_BALANCE)));
+            return Err(Refusal::Limit(format!(
+                "a key's balance is at most {}",
+                Amount::MAX_BALANCE
+            )));
         }
         Ok(self)
     }
 
     fn insufficient(&self, needed: Amount) -> Refusal {
-        Refusal::Insufficient { needed, available: self.available(), held: self.held }
+        Refusal::Insufficient {
+            needed,
+            available: self.available(),
+            held: self.held,
+        }
     }
 }
 
 fn positive(amount: Amount, what: &str) -> Result<(), Refusal> {
-    if amount.is_positive() { Ok(()) } else { Err(Refusal::Limit(format!("{what} must be more than zero"))) }
+    if amount.is_positive() {
+        Ok(())
+    } else {
+        Err(Refusal::Limit(format!("{what} must be more than zero")))
+    }
 }
 
 fn not_negative(amount: Amount, what: &str) -> Result<(), Refusal> {
-    if amount.is_negative() { Err(Refusal::Limit(format!("{what} must not be negative"))) } else { Ok(()) }
+    if amount.is_negative() {
+        Err(Refusal::Limit(format!("{what} must not be negative")))
+    } else {
+        Ok(())
+    }
 }
 
 fn overflow() -> Refusal {
@@ -197,26 +245,56 @@ mod tests {
     }
 
     fn account(credit: i64, spent: i64, held: i64) -> Account {
-        Account { credit: picos(credit), spent: picos(spent), held: picos(held) }
+        Account {
+            credit: picos(credit),
+            spent: picos(spent),
+            held: picos(held),
+        }
     }
 
     #[test]
     fn holds_stay_within_what_is_available() {
-        assert_eq!(account(100, 10, 20).hold(picos(70)).unwrap(), account(100, 10, 90));
-        let refused = Refusal::Insufficient { needed: picos(71), available: picos(70), held: picos(20) };
+        assert_eq!(
+            account(100, 10, 20).hold(picos(70)).unwrap(),
+            account(100, 10, 90)
+        );
+        let refused = Refusal::Insufficient {
+            needed: picos(71),
+            available: picos(70),
+            held: picos(20),
+        };
         assert_eq!(account(100, 10, 20).hold(picos(71)), Err(refused));
-        assert!(account(100, 80, 20).hold(picos(0)).is_err(), "nothing available refuses free requests too");
+        assert!(
+            account(100, 80, 20).hold(picos(0)).is_err(),
+            "nothing available refuses free requests too"
+        );
         assert!(account(100, 0, 0).hold(picos(-1)).is_err());
-        assert_eq!(account(100, 0, 30).extend(picos(30), picos(100)).unwrap(), (account(100, 0, 100), picos(100)));
-        assert_eq!(account(100, 0, 30).extend(picos(30), picos(10)).unwrap(), (account(100, 0, 30), picos(30)));
+        assert_eq!(
+            account(100, 0, 30).extend(picos(30), picos(100)).unwrap(),
+            (account(100, 0, 100), picos(100))
+        );
+        assert_eq!(
+            account(100, 0, 30).extend(picos(30), picos(10)).unwrap(),
+            (account(100, 0, 30), picos(30))
+        );
         assert!(account(100, 0, 30).extend(picos(30), picos(101)).is_err());
     }
 
     #[test]
     fn a_charge_never_makes_debt() {
         let ending = account(100, 10, 50).finish(picos(30), picos(200)).unwrap();
-        assert_eq!(ending, Ending { account: account(100, 80, 20), charge: picos(70), loss: picos(130) });
-        assert_eq!(account(100, 10, 50).release(picos(30)).unwrap(), account(100, 10, 20));
+        assert_eq!(
+            ending,
+            Ending {
+                account: account(100, 80, 20),
+                charge: picos(70),
+                loss: picos(130)
+            }
+        );
+        assert_eq!(
+            account(100, 10, 50).release(picos(30)).unwrap(),
+            account(100, 10, 20)
+        );
         assert!(account(100, 0, 0).finish(picos(0), picos(-1)).is_err());
     }
 
@@ -224,12 +302,23 @@ mod tests {
     fn credits_obey_the_limits() {
         assert!(Account::default().top_up(picos(0)).is_err());
         assert!(Account::default().top_up(Amount::MAX_TOP_UP).is_ok());
-        assert!(Account::default().top_up(picos(Amount::MAX_TOP_UP.picos() + 1)).is_err());
+        assert!(
+            Account::default()
+                .top_up(picos(Amount::MAX_TOP_UP.picos() + 1))
+                .is_err()
+        );
         let full = account(Amount::MAX_BALANCE.picos(), 0, 0);
         assert!(full.top_up(picos(1)).is_err());
-        let old = account(Amount::MAX_LIFETIME_CREDIT.picos(), Amount::MAX_LIFETIME_CREDIT.picos(), 0);
+        let old = account(
+            Amount::MAX_LIFETIME_CREDIT.picos(),
+            Amount::MAX_LIFETIME_CREDIT.picos(),
+            0,
+        );
         assert!(old.top_up(picos(1)).is_err());
-        assert_eq!(account(100, 10, 20).adjust(picos(-70)).unwrap(), account(30, 10, 20));
+        assert_eq!(
+            account(100, 10, 20).adjust(picos(-70)).unwrap(),
+            account(30, 10, 20)
+        );
         assert!(account(100, 10, 20).adjust(picos(-71)).is_err());
         assert!(account(100, 10, 20).adjust(picos(0)).is_err());
         assert!(account(100, 10, 20).adjust(picos(i64::MIN)).is_err());
@@ -238,8 +327,19 @@ mod tests {
     #[test]
     fn refunds_never_exceed_their_charge() {
         let request = OperationId::from_bytes([1; 16]);
-        assert_eq!(account(100, 60, 0).refund(picos(20), request, picos(50), picos(30)).unwrap(), account(100, 40, 0));
-        let refused = Refusal::NotRefundable { request, refundable: picos(20) };
-        assert_eq!(account(100, 60, 0).refund(picos(21), request, picos(50), picos(30)), Err(refused));
+        assert_eq!(
+            account(100, 60, 0)
+                .refund(picos(20), request, picos(50), picos(30))
+                .unwrap(),
+            account(100, 40, 0)
+        );
+        let refused = Refusal::NotRefundable {
+            request,
+            refundable: picos(20),
+        };
+        assert_eq!(
+            account(100, 60, 0).refund(picos(21), request, picos(50), picos(30)),
+            Err(refused)
+        );
     }
 }

@@ -43,13 +43,18 @@ impl FromStr for LedgerAddress {
         match text.split_once("://") {
             None if text.is_empty() => Err(AddressError::Empty),
             // PostgreSQL's other spelling, and a URL without its slashes: no file has such a name.
-            None if text.contains("dbname=") || matches!(scheme, "postgres" | "postgresql") => Err(AddressError::Postgres),
+            None if text.contains("dbname=") || matches!(scheme, "postgres" | "postgresql") => {
+                Err(AddressError::Postgres)
+            }
             None if scheme == "sqlite" => Err(AddressError::File),
             Some(("sqlite" | "sqlite3" | "file", _)) => Err(AddressError::File),
             None => Ok(Self::File(PathBuf::from(text))),
             Some(("postgres" | "postgresql", _)) => {
                 let config: Config = text.parse().map_err(|_| AddressError::Postgres)?;
-                if config.get_hosts().is_empty() || config.get_dbname().is_none() || config.get_user().is_none() {
+                if config.get_hosts().is_empty()
+                    || config.get_dbname().is_none()
+                    || config.get_user().is_none()
+                {
                     return Err(AddressError::Postgres);
                 }
                 Ok(Self::Postgres(Box::new(config)))
@@ -72,7 +77,10 @@ impl fmt::Display for LedgerAddress {
             Host::Unix(path) => path.display().to_string(),
         };
         let hosts: Vec<String> = config.get_hosts().iter().map(host).collect();
-        let (user, database) = (config.get_user().unwrap_or_default(), config.get_dbname().unwrap_or_default());
+        let (user, database) = (
+            config.get_user().unwrap_or_default(),
+            config.get_dbname().unwrap_or_default(),
+        );
         out.pad(&format!("postgres://{user}@{}/{database}", hosts.join(",")))
     }
 }
@@ -110,10 +118,19 @@ mod tests {
     fn an_address_is_a_path_a_database_or_refused_without_being_repeated() {
         for path in ["farebox.db", "/var/lib/a:b.db", "./odd/x://y.db"] {
             let address: LedgerAddress = path.parse().unwrap();
-            assert_eq!((address.path(), address.to_string()), (Some(Path::new(path)), path.to_owned()));
+            assert_eq!(
+                (address.path(), address.to_string()),
+                (Some(Path::new(path)), path.to_owned())
+            );
         }
-        let database: LedgerAddress = "postgres://ada:s%40cret@a:5433,b:5433/ledger?sslmode=require".parse().unwrap();
-        assert_eq!((database.path(), database.to_string()), (None, "postgres://ada@a,b/ledger".to_owned()));
+        let database: LedgerAddress =
+            "postgres://ada:s%40cret@a:5433,b:5433/ledger?sslmode=require"
+                .parse()
+                .unwrap();
+        assert_eq!(
+            (database.path(), database.to_string()),
+            (None, "postgres://ada@a,b/ledger".to_owned())
+        );
         assert!(!format!("{database:?}").contains("cret"));
         for (text, error) in [
             ("postgres://u:secret@h:x/db", AddressError::Postgres),

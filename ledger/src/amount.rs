@@ -90,10 +90,20 @@ impl Amount {
             Some(b'+') => (false, text.get(1..).unwrap_or_default()),
             _ => (false, text),
         };
-        let magnitude = magnitude(digits, PLACES)
-            .ok_or_else(|| AmountError::new(text, "write it as a decimal number of US dollars, like 12.50"))?;
-        let signed = if negative { 0_i64.checked_sub_unsigned(magnitude) } else { 0_i64.checked_add_unsigned(magnitude) };
-        signed.map(Self).ok_or_else(|| AmountError::new(text, "it is too large"))
+        let magnitude = magnitude(digits, PLACES).ok_or_else(|| {
+            AmountError::new(
+                text,
+                "write it as a decimal number of US dollars, like 12.50",
+            )
+        })?;
+        let signed = if negative {
+            0_i64.checked_sub_unsigned(magnitude)
+        } else {
+            0_i64.checked_add_unsigned(magnitude)
+        };
+        signed
+            .map(Self)
+            .ok_or_else(|| AmountError::new(text, "it is too large"))
     }
 
     /// Reads what a person typed as a payment: digits and at most 6 decimals, nothing ambiguous.
@@ -109,7 +119,9 @@ impl Amount {
             return error("type it without spaces, like 1000.50");
         }
         if text.contains([',', '\'', '_']) {
-            return error("it is ambiguous: type 1000 for a thousand dollars, 1.50 for one dollar and a half");
+            return error(
+                "it is ambiguous: type 1000 for a thousand dollars, 1.50 for one dollar and a half",
+            );
         }
         if text.starts_with(|c: char| c.is_ascii_digit()) && text.contains(['e', 'E']) {
             return error("type it without an exponent, like 1000");
@@ -121,17 +133,29 @@ impl Amount {
             return error("type only the number of US dollars, like 12.50");
         }
         match text.split_once('.') {
-            Some((_, decimals)) if decimals.len() > 6 => return error("type at most 6 decimals, like 0.000001"),
+            Some((_, decimals)) if decimals.len() > 6 => {
+                return error("type at most 6 decimals, like 0.000001");
+            }
             Some((whole, decimals)) if whole.is_empty() || decimals.is_empty() => {
                 return error("type digits on both sides of the point, like 0.50");
             }
             _ => {}
         }
         let Some(magnitude) = magnitude(text, 6) else {
-            let number = text.replacen('.', "", 1).bytes().all(|byte| byte.is_ascii_digit());
-            return error(if number { "it is too large" } else { "type a number of US dollars, like 12.50" });
+            let number = text
+                .replacen('.', "", 1)
+                .bytes()
+                .all(|byte| byte.is_ascii_digit());
+            return error(if number {
+                "it is too large"
+            } else {
+                "type a number of US dollars, like 12.50"
+            });
         };
-        0_i64.checked_add_unsigned(magnitude).map(Self).ok_or_else(|| AmountError::new(text, "it is too large"))
+        0_i64
+            .checked_add_unsigned(magnitude)
+            .map(Self)
+            .ok_or_else(|| AmountError::new(text, "it is too large"))
     }
 
     /// Reads what a person typed as a correction: like [`Amount::parse_payment`], with one sign allowed in front.
@@ -140,7 +164,9 @@ impl Amount {
     /// As [`Amount::parse_payment`].
     pub fn parse_adjustment(text: &str) -> Result<Self, AmountError> {
         match text.strip_prefix('-') {
-            Some(digits) => Self::parse_payment(digits)?.checked_neg().ok_or_else(|| AmountError::new(text, "it is too large")),
+            Some(digits) => Self::parse_payment(digits)?
+                .checked_neg()
+                .ok_or_else(|| AmountError::new(text, "it is too large")),
             None => Self::parse_payment(text.strip_prefix('+').unwrap_or(text)),
         }
     }
@@ -149,8 +175,10 @@ impl Amount {
     #[must_use]
     pub fn show(self, places: usize) -> String {
         let places = places.min(PLACES);
-        let unit =
-            PLACES.checked_sub(places).and_then(|cut| u32::try_from(cut).ok()).map_or(1, |cut| 10_i128.saturating_pow(cut));
+        let unit = PLACES
+            .checked_sub(places)
+            .and_then(|cut| u32::try_from(cut).ok())
+            .map_or(1, |cut| 10_i128.saturating_pow(cut));
         let floored = i128::from(self.0).div_euclid(unit).saturating_mul(unit);
         let (sign, whole, decimals) = parts(floored);
         match decimals.get(..places) {
@@ -189,7 +217,10 @@ pub struct AmountError {
 
 impl AmountError {
     fn new(text: &str, advice: &str) -> Self {
-        Self { text: text.chars().take(40).collect(), advice: advice.to_owned() }
+        Self {
+            text: text.chars().take(40).collect(),
+            advice: advice.to_owned(),
+        }
     }
 }
 
@@ -198,19 +229,28 @@ impl AmountError {
 pub fn exact(picos: i128) -> String {
     let (sign, whole, decimals) = parts(picos);
     let significant = decimals.trim_end_matches('0').len().max(2);
-    format!("{sign}{whole}.{}", decimals.get(..significant).unwrap_or(&decimals))
+    format!(
+        "{sign}{whole}.{}",
+        decimals.get(..significant).unwrap_or(&decimals)
+    )
 }
 
 /// Sign, whole dollars and all twelve decimals.
 fn parts(picos: i128) -> (&'static str, u128, String) {
     let (unit, magnitude) = (u128::from(PICOS_PER_USD), picos.unsigned_abs());
     let sign = if picos < 0 { "-" } else { "" };
-    (sign, magnitude.div_euclid(unit), format!("{:012}", magnitude.rem_euclid(unit)))
+    (
+        sign,
+        magnitude.div_euclid(unit),
+        format!("{:012}", magnitude.rem_euclid(unit)),
+    )
 }
 
 /// Unsigned decimal text as picodollars; `None` when it is not digits with an optional point, or overflows.
 fn magnitude(text: &str, places: usize) -> Option<u64> {
-    let (whole, decimals) = text.split_once('.').map_or((text, None), |(whole, decimals)| (whole, Some(decimals)));
+    let (whole, decimals) = text
+        .split_once('.')
+        .map_or((text, None), |(whole, decimals)| (whole, Some(decimals)));
     let decimals = match decimals {
         Some("") => return None,
         Some(decimals) => decimals,
@@ -221,7 +261,11 @@ fn magnitude(text: &str, places: usize) -> Option<u64> {
         return None;
     }
     let fraction: u64 = format!("{decimals:0<PLACES$}").parse().ok()?;
-    whole.parse::<u64>().ok()?.checked_mul(PICOS_PER_USD)?.checked_add(fraction)
+    whole
+        .parse::<u64>()
+        .ok()?
+        .checked_mul(PICOS_PER_USD)?
+        .checked_add(fraction)
 }
 
 #[cfg(test)]
@@ -249,14 +293,30 @@ mod tests {
         }
         assert_eq!(exact(9_223_372_036_854_775_807_000), "9223372036.854775807");
         assert_eq!(usd("12.5"), usd("+12.50"));
-        for wrong in ["", "-", ".", "1.", ".5", "1e3", "1,000", " 1", "1.0000000000001", "9223373", "--1", "٣"] {
+        for wrong in [
+            "",
+            "-",
+            ".",
+            "1.",
+            ".5",
+            "1e3",
+            "1,000",
+            " 1",
+            "1.0000000000001",
+            "9223373",
+            "--1",
+            "٣",
+        ] {
             assert!(Amount::from_usd_str(wrong).is_err(), "{wrong}");
         }
     }
 
     #[test]
     fn payments_are_never_guessed() {
-        assert_eq!(Amount::parse_payment("1000.000001").unwrap(), usd("1000.000001"));
+        assert_eq!(
+            Amount::parse_payment("1000.000001").unwrap(),
+            usd("1000.000001")
+        );
         for wrong in [
             "1,000",
             "1e3",
@@ -276,10 +336,30 @@ mod tests {
         ] {
             assert!(Amount::parse_payment(wrong).is_err(), "{wrong}");
         }
-        assert!(Amount::parse_payment("1,000").unwrap_err().to_string().contains("type 1000"));
-        assert!(Amount::parse_payment("1e3").unwrap_err().to_string().contains("without an exponent"));
-        assert!(Amount::parse_payment("test").unwrap_err().to_string().ends_with("type a number of US dollars, like 12.50"));
-        assert!(Amount::parse_payment("99999999999999.5").unwrap_err().to_string().contains("too large"));
+        assert!(
+            Amount::parse_payment("1,000")
+                .unwrap_err()
+                .to_string()
+                .contains("type 1000")
+        );
+        assert!(
+            Amount::parse_payment("1e3")
+                .unwrap_err()
+                .to_string()
+                .contains("without an exponent")
+        );
+        assert!(
+            Amount::parse_payment("test")
+                .unwrap_err()
+                .to_string()
+                .ends_with("type a number of US dollars, like 12.50")
+        );
+        assert!(
+            Amount::parse_payment("99999999999999.5")
+                .unwrap_err()
+                .to_string()
+                .contains("too large")
+        );
         assert_eq!(Amount::parse_adjustment("-5").unwrap(), usd("-5"));
         assert_eq!(Amount::parse_adjustment("+5").unwrap(), usd("5"));
         assert!(Amount::parse_adjustment("--5").is_err());
@@ -299,7 +379,13 @@ mod tests {
         assert_eq!(Amount::times(Amount::from_picos(i64::MAX), 2), None);
         assert_eq!(Amount::times(Amount::from_picos(3), u64::MAX), None);
         assert_eq!(Amount::times(usd("0.000003"), 1_000_000), Some(usd("3")));
-        assert_eq!(Amount::checked_sum([Amount::from_picos(i64::MAX), Amount::from_picos(1)]), None);
-        assert_eq!(Amount::checked_sum([usd("1"), usd("2.5")]), Some(usd("3.50")));
+        assert_eq!(
+            Amount::checked_sum([Amount::from_picos(i64::MAX), Amount::from_picos(1)]),
+            None
+        );
+        assert_eq!(
+            Amount::checked_sum([usd("1"), usd("2.5")]),
+            Some(usd("3.50"))
+        );
     }
 }

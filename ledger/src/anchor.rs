@@ -35,12 +35,18 @@ pub struct Mark {
 
 impl Mark {
     /// Covers nothing yet.
-    pub(crate) const START: Self = Self { count: 0, digest: NOTHING };
+    pub(crate) const START: Self = Self {
+        count: 0,
+        digest: NOTHING,
+    };
 
     /// Covers one more row.
     pub(crate) fn add(&mut self, hash: &Hash) {
         self.count = self.count.saturating_add(1);
-        self.digest = Sha256::new_with_prefix(self.digest).chain_update(hash).finalize().into();
+        self.digest = Sha256::new_with_prefix(self.digest)
+            .chain_update(hash)
+            .finalize()
+            .into();
     }
 }
 
@@ -85,7 +91,10 @@ pub struct Heads {
     pub generation: i64,
 }
 
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+#[expect(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "serde passes a reference"
+)]
 const fn is_zero(generation: &i64) -> bool {
     *generation == 0
 }
@@ -111,7 +120,14 @@ pub struct KeyHeads {
 impl Anchor {
     /// The mark of a ledger without any row.
     pub(crate) const fn start() -> Self {
-        Self::Heads(Heads { at: String::new(), entries: 0, acts: 0, opened: 0, keys: Vec::new(), generation: 0 })
+        Self::Heads(Heads {
+            at: String::new(),
+            entries: 0,
+            acts: 0,
+            opened: 0,
+            keys: Vec::new(),
+            generation: 0,
+        })
     }
 
     /// When it was made.
@@ -170,14 +186,26 @@ pub(crate) struct Covered {
 impl Covered {
     pub(crate) fn by(anchors: &[Anchor]) -> Self {
         let mut covered = Self::default();
-        for heads in anchors.iter().filter_map(|anchor| if let Anchor::Heads(heads) = anchor { Some(heads) } else { None }) {
+        for heads in anchors.iter().filter_map(|anchor| {
+            if let Anchor::Heads(heads) = anchor {
+                Some(heads)
+            } else {
+                None
+            }
+        }) {
             for key in &heads.keys {
                 if key.seq > 0 {
                     let of_key = covered.entries.entry(key.key).or_default();
-                    of_key.entry(key.seq).or_default().push((key.hash, heads.at.clone()));
+                    of_key
+                        .entry(key.seq)
+                        .or_default()
+                        .push((key.hash, heads.at.clone()));
                 }
                 let of_key = covered.acts.entry(key.key).or_default();
-                of_key.entry(key.act).or_default().push((key.act_hash, heads.at.clone()));
+                of_key
+                    .entry(key.act)
+                    .or_default()
+                    .push((key.act_hash, heads.at.clone()));
             }
         }
         covered
@@ -186,15 +214,23 @@ impl Covered {
     /// A fault if an anchor recorded another hash for this entry.
     pub(crate) fn entry(&mut self, key: KeyId, seq: i64, hash: &Hash) -> Option<String> {
         let expected = self.entries.get_mut(&key)?.remove(&seq)?;
-        let (_, at) = expected.into_iter().find(|(expected, _)| expected != hash)?;
-        Some(format!("anchor of {at}: entry {seq} of key {key} is not the one it covers"))
+        let (_, at) = expected
+            .into_iter()
+            .find(|(expected, _)| expected != hash)?;
+        Some(format!(
+            "anchor of {at}: entry {seq} of key {key} is not the one it covers"
+        ))
     }
 
     /// A fault if an anchor recorded another hash for this act.
     pub(crate) fn act(&mut self, key: KeyId, seq: i64, hash: &Hash) -> Option<String> {
         let expected = self.acts.get_mut(&key)?.remove(&seq)?;
-        let (_, at) = expected.into_iter().find(|(expected, _)| expected != hash)?;
-        Some(format!("anchor of {at}: administrative act {seq} of key {key} is not the one it covers"))
+        let (_, at) = expected
+            .into_iter()
+            .find(|(expected, _)| expected != hash)?;
+        Some(format!(
+            "anchor of {at}: administrative act {seq} of key {key} is not the one it covers"
+        ))
     }
 
     /// What the anchors cover but no chain contained.
@@ -202,8 +238,12 @@ impl Covered {
         let mut faults = Vec::new();
         for (what, keys) in [("entry", &self.entries), ("administrative act", &self.acts)] {
             for (key, left) in keys {
-                let missing = left.iter().flat_map(|(seq, anchors)| anchors.iter().map(move |(_, at)| (seq, at)));
-                faults.extend(missing.map(|(seq, at)| format!("anchor of {at}: {what} {seq} of key {key} is missing")));
+                let missing = left
+                    .iter()
+                    .flat_map(|(seq, anchors)| anchors.iter().map(move |(_, at)| (seq, at)));
+                faults.extend(missing.map(|(seq, at)| {
+                    format!("anchor of {at}: {what} {seq} of key {key} is missing")
+                }));
             }
         }
         faults.sort();
@@ -228,29 +268,51 @@ impl AnchorFile {
     /// When it cannot be read or written, or its last line is not an anchor.
     pub fn open(path: &Path) -> Result<Self> {
         let flags = (OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK).bits();
-        let mut file = OpenOptions::new().read(true).append(true).create(true).mode(0o600).custom_flags(flags).open(path)?;
+        let mut file = OpenOptions::new()
+            .read(true)
+            .append(true)
+            .create(true)
+            .mode(0o600)
+            .custom_flags(flags)
+            .open(path)?;
         let found = file.metadata()?;
         if !found.is_file() || found.nlink() != 1 {
-            return Err(Error::other("it is not a regular file, or has more than one name"));
+            return Err(Error::other(
+                "it is not a regular file, or has more than one name",
+            ));
         }
         let mut text = String::new();
         file.read_to_string(&mut text)?;
         let whole = text.rfind('\n').map_or(0, |end| end.saturating_add(1));
         let mut anchors = parse(text.get(..whole).unwrap_or_default())?;
         let last = anchors.last().cloned().unwrap_or_else(Anchor::start);
-        anchors.retain(|anchor| anchor.generation() > 0 && anchor.generation() == last.generation());
-        let of_keys =
-            anchors.into_iter().flat_map(|anchor| if let Anchor::Heads(heads) = anchor { heads.keys } else { Vec::new() });
+        anchors
+            .retain(|anchor| anchor.generation() > 0 && anchor.generation() == last.generation());
+        let of_keys = anchors.into_iter().flat_map(|anchor| {
+            if let Anchor::Heads(heads) = anchor {
+                heads.keys
+            } else {
+                Vec::new()
+            }
+        });
         let known = of_keys.map(|key| (key.key, key)).collect();
         let torn = text.get(whole..).unwrap_or_default();
         if !torn.is_empty() {
             if !torn.starts_with(LINE_START) && !LINE_START.starts_with(torn) {
                 return Err(Error::other("it is not a file of anchors"));
             }
-            tracing::warn!("{}: the last line is incomplete and was removed", path.display());
+            tracing::warn!(
+                "{}: the last line is incomplete and was removed",
+                path.display()
+            );
             file.set_len(whole.try_into().unwrap_or(u64::MAX))?;
         }
-        Ok(Self { path: path.to_owned(), file, last, known })
+        Ok(Self {
+            path: path.to_owned(),
+            file,
+            last,
+            known,
+        })
     }
 
     /// The newest anchor.
@@ -275,16 +337,23 @@ impl AnchorFile {
         if let Anchor::Heads(heads) = &mut anchor
             && heads.generation > 0
         {
-            heads.keys.retain(|key| self.known.get(&key.key) != Some(key));
+            heads
+                .keys
+                .retain(|key| self.known.get(&key.key) != Some(key));
         }
         let line = serde_json::to_string(&anchor).map_err(Error::other)? + "\n";
         self.file.write_all(line.as_bytes())?;
         self.file.sync_data()?;
-        tracing::debug!(entries = anchor.entries(), "anchored in {}", self.path.display());
+        tracing::debug!(
+            entries = anchor.entries(),
+            "anchored in {}",
+            self.path.display()
+        );
         if let Anchor::Heads(heads) = &anchor
             && heads.generation > 0
         {
-            self.known.extend(heads.keys.iter().map(|key| (key.key, key.clone())));
+            self.known
+                .extend(heads.keys.iter().map(|key| (key.key, key.clone())));
         }
         self.last = anchor;
         Ok(())
@@ -303,7 +372,12 @@ pub fn read(path: &Path) -> Result<Vec<Anchor>> {
 
 fn parse(text: &str) -> Result<Vec<Anchor>> {
     let read = |(number, line): (usize, &str)| {
-        let wrong = |error| Error::new(ErrorKind::InvalidData, format!("line {}: {error}", number.saturating_add(1)));
+        let wrong = |error| {
+            Error::new(
+                ErrorKind::InvalidData,
+                format!("line {}: {error}", number.saturating_add(1)),
+            )
+        };
         serde_json::from_str(line).map_err(wrong)
     };
     text.lines().enumerate().map(read).collect()
@@ -317,14 +391,24 @@ pub(crate) mod hex {
     use crate::head::Hash;
 
     pub(crate) fn serialize<S: Serializer>(digest: &Hash, out: S) -> Result<S::Ok, S::Error> {
-        out.collect_str(&digest.iter().map(|byte| format!("{byte:02x}")).collect::<String>())
+        out.collect_str(
+            &digest
+                .iter()
+                .map(|byte| format!("{byte:02x}"))
+                .collect::<String>(),
+        )
     }
 
     pub(crate) fn deserialize<'de, D: Deserializer<'de>>(input: D) -> Result<Hash, D::Error> {
         let text = String::deserialize(input)?;
-        let pair = |at: usize| text.get(at..at.saturating_add(2)).and_then(|pair| u8::from_str_radix(pair, 16).ok());
+        let pair = |at: usize| {
+            text.get(at..at.saturating_add(2))
+                .and_then(|pair| u8::from_str_radix(pair, 16).ok())
+        };
         let bytes: Option<Vec<u8>> = (0..text.len()).step_by(2).map(pair).collect();
-        bytes.and_then(|bytes| bytes.try_into().ok()).ok_or_else(|| Error::custom("a digest has 64 hexadecimal digits"))
+        bytes
+            .and_then(|bytes| bytes.try_into().ok())
+            .ok_or_else(|| Error::custom("a digest has 64 hexadecimal digits"))
     }
 }
 
@@ -333,8 +417,21 @@ mod tests {
     use super::*;
 
     fn anchor(rows: u8) -> Anchor {
-        let key = KeyHeads { key: KeyId::from_random(1), seq: rows.into(), hash: [rows; 32], act: 1, act_hash: [9; 32] };
-        Anchor::Heads(Heads { at: "now".to_owned(), entries: rows.into(), acts: 1, opened: 0, keys: vec![key], generation: 0 })
+        let key = KeyHeads {
+            key: KeyId::from_random(1),
+            seq: rows.into(),
+            hash: [rows; 32],
+            act: 1,
+            act_hash: [9; 32],
+        };
+        Anchor::Heads(Heads {
+            at: "now".to_owned(),
+            entries: rows.into(),
+            acts: 1,
+            opened: 0,
+            keys: vec![key],
+            generation: 0,
+        })
     }
 
     #[test]
@@ -343,13 +440,29 @@ mod tests {
         let path = folder.path().join("anchors");
         let key = |number, seq: u8| {
             let (key, hash) = (KeyId::from_random(number), [seq; 32]);
-            KeyHeads { key, seq: seq.into(), hash, act: 1, act_hash: [9; 32] }
+            KeyHeads {
+                key,
+                seq: seq.into(),
+                hash,
+                act: 1,
+                act_hash: [9; 32],
+            }
         };
         let all = |generation, keys: Vec<KeyHeads>| {
             let entries = keys.iter().map(|key| key.seq).sum();
-            Anchor::Heads(Heads { at: "now".to_owned(), entries, acts: 2, opened: 0, keys, generation })
+            Anchor::Heads(Heads {
+                at: "now".to_owned(),
+                entries,
+                acts: 2,
+                opened: 0,
+                keys,
+                generation,
+            })
         };
-        AnchorFile::open(&path).unwrap().append(all(1, vec![key(1, 1), key(2, 1)])).unwrap();
+        AnchorFile::open(&path)
+            .unwrap()
+            .append(all(1, vec![key(1, 1), key(2, 1)]))
+            .unwrap();
         let mut file = AnchorFile::open(&path).unwrap();
         file.append(all(1, vec![key(1, 1), key(2, 2)])).unwrap();
         file.append(all(1, vec![key(1, 2), key(2, 2)])).unwrap();
@@ -358,9 +471,23 @@ mod tests {
         let keys: Vec<Vec<KeyHeads>> = read(&path)
             .unwrap()
             .into_iter()
-            .map(|anchor| if let Anchor::Heads(heads) = anchor { heads.keys } else { vec![] })
+            .map(|anchor| {
+                if let Anchor::Heads(heads) = anchor {
+                    heads.keys
+                } else {
+                    vec![]
+                }
+            })
             .collect();
-        assert_eq!(keys, [vec![key(1, 1), key(2, 1)], vec![key(2, 2)], vec![key(1, 2)], vec![key(1, 2), key(2, 2)]]);
+        assert_eq!(
+            keys,
+            [
+                vec![key(1, 1), key(2, 1)],
+                vec![key(2, 2)],
+                vec![key(1, 2)],
+                vec![key(1, 2), key(2, 2)]
+            ]
+        );
     }
 
     #[test]
@@ -381,8 +508,16 @@ mod tests {
         for rows in [1, 2, 2] {
             file.append(anchor(rows)).unwrap();
         }
-        assert_eq!(read(&path).unwrap(), [anchor(1), anchor(2)], "what adds nothing is left out");
-        std::fs::write(&path, std::fs::read_to_string(&path).unwrap() + "{\"at\":\"no").unwrap();
+        assert_eq!(
+            read(&path).unwrap(),
+            [anchor(1), anchor(2)],
+            "what adds nothing is left out"
+        );
+        std::fs::write(
+            &path,
+            std::fs::read_to_string(&path).unwrap() + "{\"at\":\"no",
+        )
+        .unwrap();
         assert_eq!(read(&path).unwrap().len(), 2);
         let mut file = AnchorFile::open(&path).unwrap();
         assert_eq!(file.last(), &anchor(2));
@@ -391,11 +526,18 @@ mod tests {
         let old = r#"{"at":"then","entries":{"count":0,"digest":"00"},"audit":{"count":0,"digest":"00"}}"#
             .replace("00", &"00".repeat(32));
         std::fs::write(&path, format!("{old}\n")).unwrap();
-        assert!(matches!(&read(&path).unwrap()[..], [Anchor::Digests(digests)] if digests.at == "then"));
+        assert!(
+            matches!(&read(&path).unwrap()[..], [Anchor::Digests(digests)] if digests.at == "then")
+        );
         std::fs::write(&path, "no anchor\n").unwrap();
         assert!(read(&path).is_err() && AnchorFile::open(&path).is_err());
         std::fs::write(&path, "somebody's notes, without a line's end").unwrap();
         assert!(AnchorFile::open(&path).is_err());
-        assert!(std::fs::read_to_string(&path).unwrap().starts_with("somebody's notes"), "what is not ours is not cut off");
+        assert!(
+            std::fs::read_to_string(&path)
+                .unwrap()
+                .starts_with("somebody's notes"),
+            "what is not ours is not cut off"
+        );
     }
 }

@@ -8,7 +8,10 @@ use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
 use crate::head::AuditHead;
-use crate::{Change, Credit, CreditKind, Key, KeyId, KeySettings, NewKey, OperationId, SecretHash, Timestamp, reference};
+use crate::{
+    Change, Credit, CreditKind, Key, KeyId, KeySettings, NewKey, OperationId, SecretHash,
+    Timestamp, reference,
+};
 
 /// One administrative act.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -61,7 +64,11 @@ impl Written {
             operation: self.operation,
             details: self.details,
         };
-        Record { record, seq: head.seq.saturating_add(1), state: state(key) }
+        Record {
+            record,
+            seq: head.seq.saturating_add(1),
+            state: state(key),
+        }
     }
 
     /// Whether `record` is this act, performed before: same key, act and details. Actor and time may differ.
@@ -73,12 +80,20 @@ impl Written {
 /// The creation of a key, with its first credit.
 pub(crate) fn create(new: &NewKey) -> Written {
     let mut details = settings(&new.settings);
-    if let (Some(object), Some((amount, reference))) = (details.as_object_mut(), &new.first_credit) {
+    if let (Some(object), Some((amount, reference))) = (details.as_object_mut(), &new.first_credit)
+    {
         object.insert("credit".to_owned(), json!(amount));
         object.insert("reference".to_owned(), json!(reference::normal(reference)));
     }
     let act = new.act.clone();
-    Written { at: act.at, actor: act.actor, act: "create", key: new.id, operation: act.operation, details: details.to_string() }
+    Written {
+        at: act.at,
+        actor: act.actor,
+        act: "create",
+        key: new.id,
+        operation: act.operation,
+        details: details.to_string(),
+    }
 }
 
 /// A change of a key.
@@ -88,30 +103,66 @@ pub(crate) fn change(change: &crate::KeyChange) -> Written {
         Change::Block => ("block", json!({})),
         Change::Unblock => ("unblock", json!({})),
         Change::Revoke => ("revoke", json!({})),
-        Change::Rotate { secret, old_until } => ("rotate", json!({ "secret": fingerprint(secret), "old_until": old_until })),
+        Change::Rotate { secret, old_until } => (
+            "rotate",
+            json!({ "secret": fingerprint(secret), "old_until": old_until }),
+        ),
     };
     let act = change.act.clone();
-    Written { at: act.at, actor: act.actor, act: word, key: change.key, operation: act.operation, details: details.to_string() }
+    Written {
+        at: act.at,
+        actor: act.actor,
+        act: word,
+        key: change.key,
+        operation: act.operation,
+        details: details.to_string(),
+    }
 }
 
 /// A credit.
 pub(crate) fn credit(credit: &Credit) -> Written {
     let reference = reference::normal(&credit.reference);
     let (act, details) = match &credit.kind {
-        CreditKind::TopUp => ("top_up", json!({ "amount": credit.amount, "reference": reference })),
-        CreditKind::Adjust { reason } => ("adjust", json!({ "amount": credit.amount, "reference": reference, "reason": reason })),
-        CreditKind::Refund { request, reason } => {
-            ("refund", json!({ "amount": credit.amount, "reference": reference, "request": request, "reason": reason }))
-        }
+        CreditKind::TopUp => (
+            "top_up",
+            json!({ "amount": credit.amount, "reference": reference }),
+        ),
+        CreditKind::Adjust { reason } => (
+            "adjust",
+            json!({ "amount": credit.amount, "reference": reference, "reason": reason }),
+        ),
+        CreditKind::Refund { request, reason } => (
+            "refund",
+            json!({ "amount": credit.amount, "reference": reference, "request": request, "reason": reason }),
+        ),
     };
     let (at, actor) = (credit.at, credit.actor.clone());
-    Written { at, actor, act, key: credit.key, operation: credit.operation, details: details.to_string() }
+    Written {
+        at,
+        actor,
+        act,
+        key: credit.key,
+        operation: credit.operation,
+        details: details.to_string(),
+    }
 }
 
 /// A sign-in link.
-pub(crate) fn link(key: KeyId, token: &SecretHash, expires: Timestamp, act: &crate::Act) -> Written {
+pub(crate) fn link(
+    key: KeyId,
+    token: &SecretHash,
+    expires: Timestamp,
+    act: &crate::Act,
+) -> Written {
     let details = link_details(token, expires);
-    Written { at: act.at, actor: act.actor.clone(), act: "link", key, operation: act.operation, details }
+    Written {
+        at: act.at,
+        actor: act.actor.clone(),
+        act: "link",
+        key,
+        operation: act.operation,
+        details,
+    }
 }
 
 /// The audit details of a sign-in link.
@@ -145,7 +196,10 @@ fn settings(settings: &KeySettings) -> Value {
 }
 
 fn fingerprint(hash: &SecretHash) -> String {
-    let digest: [u8; 32] = Sha256::new_with_prefix(b"farebox fingerprint").chain_update(hash.0).finalize().into();
+    let digest: [u8; 32] = Sha256::new_with_prefix(b"farebox fingerprint")
+        .chain_update(hash.0)
+        .finalize()
+        .into();
     digest.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 

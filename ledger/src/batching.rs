@@ -36,15 +36,23 @@ impl Batching {
     /// How long the next batch waits. The more operations share it, the longer: a short scheduling delay must not split a large
     /// batch, because everyone would pay for the second commit.
     pub(crate) fn patience(&self) -> Duration {
-        GATHER.saturating_mul(u32::try_from(self.expected).unwrap_or(u32::MAX)).min(GATHER_ALL)
+        GATHER
+            .saturating_mul(u32::try_from(self.expected).unwrap_or(u32::MAX))
+            .min(GATHER_ALL)
     }
 
     /// Records how many operations the last batch had.
     pub(crate) fn note(&mut self, operations: usize) {
-        let more = operations.saturating_add(operations / 4).saturating_add(1).min(MAX_BATCH / 2);
+        let more = operations
+            .saturating_add(operations / 4)
+            .saturating_add(1)
+            .min(MAX_BATCH / 2);
         if operations < self.expected {
             if self.attempt {
-                self.pause = self.pause.saturating_mul(2).clamp(Self::PAUSE, Self::LONGEST_PAUSE);
+                self.pause = self
+                    .pause
+                    .saturating_mul(2)
+                    .clamp(Self::PAUSE, Self::LONGEST_PAUSE);
             }
             self.steady = self.pause;
         } else if self.attempt {
@@ -92,7 +100,13 @@ mod tests {
 
     #[test]
     fn many_are_waited_for_longer_than_few_and_nobody_for_long() {
-        let patience = |expected| Batching { expected, ..Batching::default() }.patience();
+        let patience = |expected| {
+            Batching {
+                expected,
+                ..Batching::default()
+            }
+            .patience()
+        };
         assert_eq!(patience(5), 5 * GATHER);
         assert_eq!(patience(MAX_BATCH), GATHER_ALL);
     }

@@ -73,10 +73,19 @@ impl Bill {
     pub fn total(&self) -> Result<Amount, Refusal> {
         self.check_facts()?;
         let usage = &self.usage;
-        let counts =
-            [usage.input, usage.cache_read, usage.cache_write, usage.cache_write_1h, usage.output, usage.reasoning, usage.images];
+        let counts = [
+            usage.input,
+            usage.cache_read,
+            usage.cache_write,
+            usage.cache_write_1h,
+            usage.output,
+            usage.reasoning,
+            usage.images,
+        ];
         if counts.iter().any(|count| *count > Self::MAX_COUNT) {
-            return Err(Refusal::Limit("the usage of this bill is implausible".to_owned()));
+            return Err(Refusal::Limit(
+                "the usage of this bill is implausible".to_owned(),
+            ));
         }
         cost(&self.lines)
     }
@@ -121,17 +130,30 @@ impl Bill {
 
     /// Bytes of all facts, with their names.
     pub(crate) fn facts_bytes(&self) -> usize {
-        self.facts.iter().map(|(name, value)| name.len().saturating_add(value.len())).fold(0, usize::saturating_add)
+        self.facts
+            .iter()
+            .map(|(name, value)| name.len().saturating_add(value.len()))
+            .fold(0, usize::saturating_add)
     }
 
     /// Facts are few, short and not named like a field; money is not negative.
     pub(crate) fn check_facts(&self) -> Result<(), Refusal> {
-        let too_many = self.facts.len() > Self::MAX_FACTS || self.facts_bytes() > Self::MAX_FACT_BYTES;
-        if too_many || Self::FIELDS.iter().any(|field| self.facts.contains_key(*field)) {
-            return Err(Refusal::Limit("this bill has too many facts, or one that is too long or named like a field".to_owned()));
+        let too_many =
+            self.facts.len() > Self::MAX_FACTS || self.facts_bytes() > Self::MAX_FACT_BYTES;
+        if too_many
+            || Self::FIELDS
+                .iter()
+                .any(|field| self.facts.contains_key(*field))
+        {
+            return Err(Refusal::Limit(
+                "this bill has too many facts, or one that is too long or named like a field"
+                    .to_owned(),
+            ));
         }
         if self.exposure.is_negative() || self.cost.is_some_and(Amount::is_negative) {
-            return Err(Refusal::Limit("exposure and cost must not be negative".to_owned()));
+            return Err(Refusal::Limit(
+                "exposure and cost must not be negative".to_owned(),
+            ));
         }
         self.check_failed()
     }
@@ -188,15 +210,22 @@ pub struct Line {
 /// [`Refusal::Limit`] when a rate is negative, or the sum overflows or exceeds [`Amount::MAX_COST`]: the counts are then wrong, and
 /// the caller treats them as disputed.
 pub fn cost(lines: &[Line]) -> Result<Amount, Refusal> {
-    let absurd = || Refusal::Limit("the lines of this bill do not add up to a plausible cost".to_owned());
+    let absurd =
+        || Refusal::Limit("the lines of this bill do not add up to a plausible cost".to_owned());
     let mut sum = Amount::ZERO;
     for line in lines {
         if line.rate.is_negative() {
             return Err(absurd());
         }
-        sum = Amount::times(line.rate, line.count).and_then(|part| sum.checked_add(part)).ok_or_else(absurd)?;
+        sum = Amount::times(line.rate, line.count)
+            .and_then(|part| sum.checked_add(part))
+            .ok_or_else(absurd)?;
     }
-    if sum > Amount::MAX_COST { Err(absurd()) } else { Ok(sum) }
+    if sum > Amount::MAX_COST {
+        Err(absurd())
+    } else {
+        Ok(sum)
+    }
 }
 
 #[cfg(test)]
@@ -205,8 +234,15 @@ mod tests {
 
     #[test]
     fn a_bill_is_exact_or_refused() {
-        let line = |count, rate| Line { what: Cow::Borrowed("input"), count, rate: Amount::from_picos(rate) };
-        assert_eq!(cost(&[line(100, 3_000_000), line(7, 15_000_000)]).unwrap(), Amount::from_picos(405_000_000));
+        let line = |count, rate| Line {
+            what: Cow::Borrowed("input"),
+            count,
+            rate: Amount::from_picos(rate),
+        };
+        assert_eq!(
+            cost(&[line(100, 3_000_000), line(7, 15_000_000)]).unwrap(),
+            Amount::from_picos(405_000_000)
+        );
         assert!(cost(&[line(u64::MAX, 2)]).is_err());
         assert!(cost(&[line(1, i64::MAX)]).is_err());
         assert!(cost(&[line(1, -1)]).is_err());

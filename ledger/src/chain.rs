@@ -61,7 +61,10 @@ pub(crate) const fn evidence_code(evidence: Evidence) -> i64 {
 
 /// The predecessor of a key's first entry and first act in format 2.
 pub(crate) fn genesis(ledger: &[u8; 16]) -> Hash {
-    Sha256::new_with_prefix(b"farebox ledger").chain_update(ledger).finalize().into()
+    Sha256::new_with_prefix(b"farebox ledger")
+        .chain_update(ledger)
+        .finalize()
+        .into()
 }
 
 /// The hash of an entry in today's format.
@@ -79,7 +82,11 @@ pub(crate) fn entry_hash(before: &Hash, entry: &Entry) -> Hash {
 /// The hash in format 1 of an entry whose key's previous entry is at `prev` (0 for the first).
 pub(crate) fn entry_hash_1(before: &Hash, prev: i64, entry: &Entry) -> Hash {
     let mut bytes = Encoder::new(ENTRY_1, before);
-    bytes.number(entry.position).number(entry.key.to_i64()).number(entry.seq).number(prev);
+    bytes
+        .number(entry.position)
+        .number(entry.key.to_i64())
+        .number(entry.seq)
+        .number(prev);
     bytes.entry(entry);
     bytes.finish()
 }
@@ -95,7 +102,10 @@ pub(crate) fn act_hash(before: &Hash, Record { record, seq, state }: &Record) ->
 /// The hash in format 1 of an act whose key's previous act is at `prev` (0 for the first).
 pub(crate) fn act_hash_1(before: &Hash, prev: i64, Record { record, state, .. }: &Record) -> Hash {
     let mut bytes = Encoder::new(ACT_1, before);
-    bytes.number(record.position).number(record.key.to_i64()).number(prev);
+    bytes
+        .number(record.position)
+        .number(record.key.to_i64())
+        .number(prev);
     bytes.act(record, state);
     bytes.finish()
 }
@@ -133,7 +143,8 @@ impl Encoder {
     }
 
     fn text(&mut self, text: &str) -> &mut Self {
-        self.count(text.len().try_into().unwrap_or(u64::MAX)).raw(text.as_bytes())
+        self.count(text.len().try_into().unwrap_or(u64::MAX))
+            .raw(text.as_bytes())
     }
 
     fn maybe_text(&mut self, text: Option<&str>) -> &mut Self {
@@ -145,9 +156,14 @@ impl Encoder {
 
     /// The part of an entry that both formats hash, in the same order.
     fn entry(&mut self, entry: &Entry) -> &mut Self {
-        self.raw(&entry.operation.to_bytes()).number(kind_code(entry.kind));
-        self.number(entry.amount.picos()).number(entry.balance_after.picos()).number(entry.at.millis());
-        self.text(&entry.actor).maybe_text(entry.reference.as_deref()).maybe_text(entry.reason.as_deref());
+        self.raw(&entry.operation.to_bytes())
+            .number(kind_code(entry.kind));
+        self.number(entry.amount.picos())
+            .number(entry.balance_after.picos())
+            .number(entry.at.millis());
+        self.text(&entry.actor)
+            .maybe_text(entry.reference.as_deref())
+            .maybe_text(entry.reason.as_deref());
         match &entry.refunds {
             Some(request) => self.present().raw(&request.to_bytes()),
             None => self.absent(),
@@ -160,8 +176,12 @@ impl Encoder {
 
     /// The part of an act that both formats hash, in the same order.
     fn act(&mut self, record: &AuditRecord, state: &str) -> &mut Self {
-        self.raw(&record.operation.to_bytes()).number(record.at.millis());
-        self.text(&record.actor).text(&record.act).text(&record.details).text(state)
+        self.raw(&record.operation.to_bytes())
+            .number(record.at.millis());
+        self.text(&record.actor)
+            .text(&record.act)
+            .text(&record.details)
+            .text(state)
     }
 
     fn pairs(&mut self, pairs: &Facts) -> &mut Self {
@@ -174,22 +194,34 @@ impl Encoder {
 
     fn bill(&mut self, bill: &Bill) -> &mut Self {
         self.text(&bill.slug).text(&bill.family).text(&bill.target);
-        self.number(i64::from(bill.status)).text(bill.end_reason.as_str());
+        self.number(i64::from(bill.status))
+            .text(bill.end_reason.as_str());
         match bill.first_byte_ms {
             Some(millis) => self.present().number(i64::from(millis)),
             None => self.absent(),
         };
-        self.number(i64::from(bill.total_ms)).maybe_text(bill.answer_id.as_deref());
-        self.number(bill.hold.picos()).number(bill.loss.picos()).number(bill.evidence.map_or(0, evidence_code));
+        self.number(i64::from(bill.total_ms))
+            .maybe_text(bill.answer_id.as_deref());
+        self.number(bill.hold.picos())
+            .number(bill.loss.picos())
+            .number(bill.evidence.map_or(0, evidence_code));
         let usage = &bill.usage;
-        for count in
-            [usage.input, usage.cache_read, usage.cache_write, usage.cache_write_1h, usage.output, usage.reasoning, usage.images]
-        {
+        for count in [
+            usage.input,
+            usage.cache_read,
+            usage.cache_write,
+            usage.cache_write_1h,
+            usage.output,
+            usage.reasoning,
+            usage.images,
+        ] {
             self.count(count);
         }
         self.count(bill.lines.len().try_into().unwrap_or(u64::MAX));
         for line in &bill.lines {
-            self.text(&line.what).count(line.count).number(line.rate.picos());
+            self.text(&line.what)
+                .count(line.count)
+                .number(line.rate.picos());
         }
         self
     }
@@ -233,8 +265,16 @@ mod tests {
                 hold: Amount::from_picos(500),
                 loss: Amount::ZERO,
                 evidence: Some(Evidence::Local),
-                usage: Usage { input: 100, output: 7, ..Usage::default() },
-                lines: vec![Line { what: Cow::Borrowed("input"), count: 100, rate: Amount::from_picos(4) }],
+                usage: Usage {
+                    input: 100,
+                    output: 7,
+                    ..Usage::default()
+                },
+                lines: vec![Line {
+                    what: Cow::Borrowed("input"),
+                    count: 100,
+                    rate: Amount::from_picos(4),
+                }],
                 ..Bill::default()
             }),
         }
@@ -245,8 +285,18 @@ mod tests {
     }
 
     fn top_up() -> Entry {
-        let (kind, amount, reference) = (EntryKind::TopUp, Amount::from_picos(1000), Some("inv-1".to_owned()));
-        Entry { kind, amount, reference, bill: None, ..charge() }
+        let (kind, amount, reference) = (
+            EntryKind::TopUp,
+            Amount::from_picos(1000),
+            Some("inv-1".to_owned()),
+        );
+        Entry {
+            kind,
+            amount,
+            reference,
+            bill: None,
+            ..charge()
+        }
     }
 
     fn act() -> Record {
@@ -259,14 +309,27 @@ mod tests {
             operation: OperationId::from_bytes([9; 16]),
             details: "{}".to_owned(),
         };
-        Record { record, seq: 1, state: "{\"v\":1}".to_owned() }
+        Record {
+            record,
+            seq: 1,
+            state: "{\"v\":1}".to_owned(),
+        }
     }
 
     #[test]
     fn format_1_is_frozen() {
-        assert_eq!(hex(entry_hash_1(&NOTHING, 4, &charge())), "3d5a3c62a152fd76b7ab808d193d110440a98591faea631982788eeafbfae8bd");
-        assert_eq!(hex(entry_hash_1(&[5; 32], 0, &top_up())), "1e5392d4e3796402577ff9f9654010dffb79fdbc4c7b72fb2d4678d5e2f49481");
-        assert_eq!(hex(act_hash_1(&NOTHING, 1, &act())), "2d1b9adf68fb5c57959e296b0c2e02cb024cfc0905e04cff7d2e039a8d893bca");
+        assert_eq!(
+            hex(entry_hash_1(&NOTHING, 4, &charge())),
+            "3d5a3c62a152fd76b7ab808d193d110440a98591faea631982788eeafbfae8bd"
+        );
+        assert_eq!(
+            hex(entry_hash_1(&[5; 32], 0, &top_up())),
+            "1e5392d4e3796402577ff9f9654010dffb79fdbc4c7b72fb2d4678d5e2f49481"
+        );
+        assert_eq!(
+            hex(act_hash_1(&NOTHING, 1, &act())),
+            "2d1b9adf68fb5c57959e296b0c2e02cb024cfc0905e04cff7d2e039a8d893bca"
+        );
     }
 
     #[test]
@@ -312,7 +375,16 @@ mod tests {
             |entry| entry.bill.as_mut().unwrap().lines.clear(),
             |entry| entry.bill.as_mut().unwrap().exposure = Amount::from_picos(1),
             |entry| entry.bill.as_mut().unwrap().cost = Some(Amount::ZERO),
-            |entry| drop(entry.bill.as_mut().unwrap().facts.insert("a".to_owned(), "b".to_owned())),
+            |entry| {
+                drop(
+                    entry
+                        .bill
+                        .as_mut()
+                        .unwrap()
+                        .facts
+                        .insert("a".to_owned(), "b".to_owned()),
+                )
+            },
         ];
         for edit in edits {
             let mut entry = charge();
@@ -320,8 +392,18 @@ mod tests {
             assert_ne!(entry_hash(&NOTHING, &entry), base);
         }
         assert_ne!(entry_hash(&[1; 32], &charge()), base);
-        let moved = Entry { position: 10, ..charge() };
-        assert_eq!(entry_hash(&NOTHING, &moved), base, "several writers have no common position");
-        assert_ne!(entry_hash_1(&NOTHING, 4, &moved), entry_hash_1(&NOTHING, 4, &charge()));
+        let moved = Entry {
+            position: 10,
+            ..charge()
+        };
+        assert_eq!(
+            entry_hash(&NOTHING, &moved),
+            base,
+            "several writers have no common position"
+        );
+        assert_ne!(
+            entry_hash_1(&NOTHING, 4, &moved),
+            entry_hash_1(&NOTHING, 4, &charge())
+        );
     }
 }

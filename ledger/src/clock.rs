@@ -12,7 +12,9 @@ use crate::{KeyId, OperationId, Timestamp};
 /// Now, by the wall clock.
 #[must_use]
 pub fn now() -> Timestamp {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let since = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .unwrap_or_default();
     Timestamp::from_millis(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
 }
 
@@ -38,7 +40,10 @@ pub fn seed() -> u64 {
 #[must_use]
 pub fn random<const N: usize>() -> [u8; N] {
     let mut bytes = [0; N];
-    #[expect(clippy::expect_used, reason = "a system without randomness cannot make unguessable secrets")]
+    #[expect(
+        clippy::expect_used,
+        reason = "a system without randomness cannot make unguessable secrets"
+    )]
     getrandom::fill(&mut bytes).expect("the system gives random bytes");
     bytes
 }

@@ -13,8 +13,8 @@ use crate::chain::{ChainedAct, ChainedEntry};
 use crate::head::Hash;
 use crate::tx::{StoredHold, StoredKey};
 use crate::{
-    Account, Entry, EntryKind, KeyId, LedgerError, OperationId, PublishedSlug, SecretHash, Session, Timestamp, VerifyReport,
-    reference,
+    Account, Entry, EntryKind, KeyId, LedgerError, OperationId, PublishedSlug, SecretHash, Session,
+    Timestamp, VerifyReport, reference,
 };
 
 /// Rows per part: enough to be quick, and few enough for memory.
@@ -79,7 +79,9 @@ pub(crate) async fn copy<S: Source, T: Target>(
 ) -> Result<VerifyReport, LedgerError> {
     let before = source.verify().await?;
     if let Some(fault) = before.faults.first() {
-        return Err(LedgerError::Unusable(format!("the ledger is not sound and was not copied; `ledger verify` says: {fault}")));
+        return Err(LedgerError::Unusable(format!(
+            "the ledger is not sound and was not copied; `ledger verify` says: {fault}"
+        )));
     }
     target.begin(source.identity().await?).await?;
     let mut after = -1;
@@ -101,7 +103,9 @@ pub(crate) async fn copy<S: Source, T: Target>(
     entries(&mut source, &mut target, before.entries, progress).await?;
     target.write(Part::Rest(source.rest().await?)).await?;
     if digest(&mut source).await? != digest(&mut target).await? {
-        return Err(LedgerError::Unavailable("the copy has other keys, accounts or chains; it was thrown away".to_owned()));
+        return Err(LedgerError::Unavailable(
+            "the copy has other keys, accounts or chains; it was thrown away".to_owned(),
+        ));
     }
     target.finish().await
 }
@@ -116,13 +120,19 @@ async fn entries<S: Source, T: Target>(
     let mut taken: HashSet<String> = HashSet::new();
     loop {
         let entries = source.entries(after).await?;
-        let Some(last) = entries.last() else { return Ok(()) };
+        let Some(last) = entries.last() else {
+            return Ok(());
+        };
         after = last.entry.position;
         done = done.saturating_add(u64::try_from(entries.len()).unwrap_or_default());
         let mut names = Vec::new();
         for ChainedEntry { entry, .. } in &entries {
             // Of such twins, the first has the reference.
-            let folded = entry.reference.as_deref().map(reference::folded).filter(|folded| !taken.contains(folded));
+            let folded = entry
+                .reference
+                .as_deref()
+                .map(reference::folded)
+                .filter(|folded| !taken.contains(folded));
             if let Some(folded) = folded {
                 taken.insert(folded.clone());
                 names.push((folded, entry.operation));
@@ -138,11 +148,24 @@ async fn digest(side: &mut impl Side) -> Result<Hash, LedgerError> {
     let (mut digest, mut after) = (Sha256::new(), -1);
     loop {
         let keys = side.keys(after).await?;
-        let Some(last) = keys.last() else { return Ok(digest.finalize().into()) };
+        let Some(last) = keys.last() else {
+            return Ok(digest.finalize().into());
+        };
         after = last.key.id.to_i64();
         for StoredKey { key, head, audit } in &keys {
-            let Account { credit, spent, held } = key.account;
-            for number in [key.id.to_i64(), credit.picos(), spent.picos(), held.picos(), head.seq, audit.seq] {
+            let Account {
+                credit,
+                spent,
+                held,
+            } = key.account;
+            for number in [
+                key.id.to_i64(),
+                credit.picos(),
+                spent.picos(),
+                held.picos(),
+                head.seq,
+                audit.seq,
+            ] {
                 digest.update(number.to_be_bytes());
             }
             digest.update(head.hash);
@@ -156,8 +179,12 @@ async fn digest(side: &mut impl Side) -> Result<Hash, LedgerError> {
 pub(crate) fn replayed(before: Account, entry: &Entry) -> Option<Account> {
     let mut after = before;
     match entry.kind {
-        EntryKind::TopUp | EntryKind::Adjust => after.credit = after.credit.checked_add(entry.amount)?,
-        EntryKind::Charge | EntryKind::Refund => after.spent = after.spent.checked_sub(entry.amount)?,
+        EntryKind::TopUp | EntryKind::Adjust => {
+            after.credit = after.credit.checked_add(entry.amount)?
+        }
+        EntryKind::Charge | EntryKind::Refund => {
+            after.spent = after.spent.checked_sub(entry.amount)?
+        }
     }
     Some(after)
 }

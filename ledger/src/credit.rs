@@ -47,8 +47,20 @@ impl Credit {
     /// The credit that a key is created with.
     pub(crate) fn first(new: &NewKey) -> Option<Self> {
         let (amount, reference) = new.first_credit.clone()?;
-        let Act { operation, actor, at } = new.act.clone();
-        Some(Self { operation, key: new.id, kind: CreditKind::TopUp, amount, reference, actor, at })
+        let Act {
+            operation,
+            actor,
+            at,
+        } = new.act.clone();
+        Some(Self {
+            operation,
+            key: new.id,
+            kind: CreditKind::TopUp,
+            amount,
+            reference,
+            actor,
+            at,
+        })
     }
 
     /// Checks that reference, reason and actor are present and of a reasonable length.
@@ -57,7 +69,9 @@ impl Credit {
         check_text("an actor", &self.actor, 200, false)?;
         match &self.kind {
             CreditKind::TopUp => Ok(()),
-            CreditKind::Adjust { reason } | CreditKind::Refund { reason, .. } => check_text("a reason", reason, 1000, true),
+            CreditKind::Adjust { reason } | CreditKind::Refund { reason, .. } => {
+                check_text("a reason", reason, 1000, true)
+            }
         }
     }
 
@@ -65,7 +79,8 @@ impl Credit {
     pub(crate) fn repeats(&self, entry: &Entry) -> bool {
         let (kind, reason, refunds) = self.facts();
         (entry.key, entry.kind, entry.amount) == (self.key, kind, self.amount)
-            && entry.reference.as_deref().map(reference::folded) == Some(reference::folded(&self.reference))
+            && entry.reference.as_deref().map(reference::folded)
+                == Some(reference::folded(&self.reference))
             && entry.reason.as_deref() == reason
             && entry.refunds == refunds
     }
@@ -75,7 +90,9 @@ impl Credit {
         match &self.kind {
             CreditKind::TopUp => (EntryKind::TopUp, None, None),
             CreditKind::Adjust { reason } => (EntryKind::Adjust, Some(reason), None),
-            CreditKind::Refund { request, reason } => (EntryKind::Refund, Some(reason), Some(*request)),
+            CreditKind::Refund { request, reason } => {
+                (EntryKind::Refund, Some(reason), Some(*request))
+            }
         }
     }
 

@@ -19,11 +19,25 @@ pub fn line<'a>(cells: impl IntoIterator<Item = &'a str>) -> String {
 }
 
 fn cell(cell: &str) -> String {
-    let text: String = cell.chars().map(|c| if is_unseen(c) { ' ' } else { c }).collect();
-    let number = text.strip_prefix('-').unwrap_or(&text).chars().all(|c| c.is_ascii_digit() || c == '.');
-    let formula = !number && text.trim_start().starts_with(['=', '+', '-', '@', '|', '%']);
+    let text: String = cell
+        .chars()
+        .map(|c| if is_unseen(c) { ' ' } else { c })
+        .collect();
+    let number = text
+        .strip_prefix('-')
+        .unwrap_or(&text)
+        .chars()
+        .all(|c| c.is_ascii_digit() || c == '.');
+    let formula = !number
+        && text
+            .trim_start()
+            .starts_with(['=', '+', '-', '@', '|', '%']);
     let text = if formula { format!("'{text}") } else { text };
-    if text.contains([',', ';', '"', '\'']) { format!("\"{}\"", text.replace('"', "\"\"")) } else { text }
+    if text.contains([',', ';', '"', '\'']) {
+        format!("\"{}\"", text.replace('"', "\"\""))
+    } else {
+        text
+    }
 }
 
 #[cfg(test)]
@@ -38,6 +52,9 @@ mod tests {
         assert_eq!(cell("=cmd|' /C calc'!A0"), "\"'=cmd|' /C calc'!A0\"");
         assert_eq!(cell("-0.5"), "-0.5");
         assert_eq!(cell("a,\"b\"\n"), "\"a,\"\"b\"\" \"");
-        assert_eq!(document(&["a", "b"], &[vec!["1".to_owned(), String::new()]]), "a,b\r\n1,\r\n");
+        assert_eq!(
+            document(&["a", "b"], &[vec!["1".to_owned(), String::new()]]),
+            "a,b\r\n1,\r\n"
+        );
     }
 }

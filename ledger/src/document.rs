@@ -26,7 +26,9 @@ pub fn json(entry: &Entry) -> Value {
         "actor": entry.actor,
         "at": entry.at,
     });
-    let (Some(bill), Some(fields)) = (&entry.bill, fields.as_object_mut()) else { return fields };
+    let (Some(bill), Some(fields)) = (&entry.bill, fields.as_object_mut()) else {
+        return fields;
+    };
     let of_bill = json!({
         "slug": bill.slug,
         "usage": bill.usage,
@@ -109,24 +111,58 @@ pub fn row(entry: &Entry) -> Vec<String> {
         None => row.extend(std::iter::repeat_n(String::new(), 14)),
         Some(bill) => {
             let usage = bill.usage;
-            row.extend([bill.slug.clone(), bill.family.clone(), bill.target.clone(), bill.status.to_string()]);
+            row.extend([
+                bill.slug.clone(),
+                bill.family.clone(),
+                bill.target.clone(),
+                bill.status.to_string(),
+            ]);
             row.push(bill.end_reason.to_string());
             row.extend(
-                [usage.input, usage.cache_read, usage.cache_write, usage.cache_write_1h, usage.output, usage.reasoning]
-                    .map(|count| count.to_string()),
+                [
+                    usage.input,
+                    usage.cache_read,
+                    usage.cache_write,
+                    usage.cache_write_1h,
+                    usage.output,
+                    usage.reasoning,
+                ]
+                .map(|count| count.to_string()),
             );
             let counted_by = bill.counted_by().map_or("", evidence);
-            row.extend([bill.hold.to_string(), bill.loss.to_string(), counted_by.to_owned()]);
+            row.extend([
+                bill.hold.to_string(),
+                bill.loss.to_string(),
+                counted_by.to_owned(),
+            ]);
         }
     }
-    row.extend([entry.reference.clone(), Some(entry.actor.clone()), entry.reason.clone()].map(Option::unwrap_or_default));
+    row.extend(
+        [
+            entry.reference.clone(),
+            Some(entry.actor.clone()),
+            entry.reason.clone(),
+        ]
+        .map(Option::unwrap_or_default),
+    );
     row.extend(match &entry.bill {
         None => [const { String::new() }; 8],
         Some(bill) => {
-            let first_byte = bill.first_byte_ms.map(|millis| millis.to_string()).unwrap_or_default();
-            let exposure = if bill.exposure == Amount::ZERO { String::new() } else { bill.exposure.to_string() };
+            let first_byte = bill
+                .first_byte_ms
+                .map(|millis| millis.to_string())
+                .unwrap_or_default();
+            let exposure = if bill.exposure == Amount::ZERO {
+                String::new()
+            } else {
+                bill.exposure.to_string()
+            };
             let cost = bill.cost.map(|cost| cost.to_string()).unwrap_or_default();
-            let facts: Vec<String> = bill.facts.iter().map(|(name, value)| format!("{name} {value}")).collect();
+            let facts: Vec<String> = bill
+                .facts
+                .iter()
+                .map(|(name, value)| format!("{name} {value}"))
+                .collect();
             let images = bill.usage.images.to_string();
             [
                 images,
@@ -178,7 +214,10 @@ mod tests {
 
     #[test]
     fn later_facts_are_shown_only_where_they_are() {
-        let bill = Bill { slug: "small".to_owned(), ..Bill::default() };
+        let bill = Bill {
+            slug: "small".to_owned(),
+            ..Bill::default()
+        };
         let mut entry = Entry {
             position: 1,
             seq: 1,
@@ -195,19 +234,30 @@ mod tests {
             bill: Some(bill),
         };
         let plain = json(&entry);
-        assert!(["exposure", "cost", "facts"].iter().all(|name| plain.get(*name).is_none()), "{plain}");
+        assert!(
+            ["exposure", "cost", "facts"]
+                .iter()
+                .all(|name| plain.get(*name).is_none()),
+            "{plain}"
+        );
         assert_eq!(row(&entry)[28..], ["", "", "", ""]);
         let bill = entry.bill.as_mut().unwrap();
         (bill.exposure, bill.cost) = (Amount::from_picos(1_000_000), Some(Amount::ZERO));
         bill.facts.insert("node".to_owned(), "a".to_owned());
         let full = json(&entry);
-        assert_eq!((&full["exposure"], &full["cost"], &full["facts"]["node"]), (&"0.000001".into(), &"0.00".into(), &"a".into()));
+        assert_eq!(
+            (&full["exposure"], &full["cost"], &full["facts"]["node"]),
+            (&"0.000001".into(), &"0.00".into(), &"a".into())
+        );
         assert_eq!(row(&entry)[28..], ["0.000001", "0.00", "node a", ""]);
         // Earlier versions named the provider when nothing had been counted. The hash covers that word, but it is not shown.
         entry.bill.as_mut().unwrap().evidence = Some(Evidence::Provider);
         assert!(json(&entry)["evidence"].is_null() && row(&entry)[20].is_empty());
         entry.bill.as_mut().unwrap().usage.input = 1;
-        assert_eq!((&json(&entry)["evidence"], row(&entry)[20].as_str()), (&"provider".into(), "provider"));
+        assert_eq!(
+            (&json(&entry)["evidence"], row(&entry)[20].as_str()),
+            (&"provider".into(), "provider")
+        );
         entry.bill = None;
         assert_eq!((row(&entry).len(), COLUMNS.len()), (32, 32));
     }

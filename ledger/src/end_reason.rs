@@ -97,9 +97,13 @@ impl EndReason {
     #[must_use]
     pub fn is_own_end(&self) -> bool {
         match self {
-            Self::Stop | Self::Length | Self::ToolCalls | Self::ContentFilter | Self::Refusal | Self::Pause | Self::Unnamed => {
-                true
-            }
+            Self::Stop
+            | Self::Length
+            | Self::ToolCalls
+            | Self::ContentFilter
+            | Self::Refusal
+            | Self::Pause
+            | Self::Unnamed => true,
             Self::ClientGone
             | Self::Balance
             | Self::KeyState
@@ -154,11 +158,17 @@ mod tests {
     fn every_word_is_its_reason_and_unknown_ones_are_kept() {
         for reason in EndReason::ALL {
             assert_eq!(&EndReason::from(reason.as_str()), reason);
-            assert!(!matches!(EndReason::from(reason.as_str()), EndReason::Other(_)));
+            assert!(!matches!(
+                EndReason::from(reason.as_str()),
+                EndReason::Other(_)
+            ));
         }
         for word in ["", "Stop", "a_word_of_another_time"] {
             let read: EndReason = serde_json::from_value(word.into()).unwrap();
-            assert_eq!((read.as_str(), &read), (word, &EndReason::Other(word.into())));
+            assert_eq!(
+                (read.as_str(), &read),
+                (word, &EndReason::Other(word.into()))
+            );
         }
     }
 }

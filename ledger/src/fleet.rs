@@ -29,7 +29,11 @@ impl Gateway {
     /// Whether these gateways run different files. One that has not reported any yet does not count.
     #[must_use]
     pub fn differ(gateways: &[Self]) -> bool {
-        let mut told = gateways.iter().map(|gateway| &gateway.configuration).filter(|told| !told.is_empty());
-        told.next().is_some_and(|first| told.any(|other| other != first))
+        let mut told = gateways
+            .iter()
+            .map(|gateway| &gateway.configuration)
+            .filter(|told| !told.is_empty());
+        told.next()
+            .is_some_and(|first| told.any(|other| other != first))
     }
 }

@@ -20,7 +20,12 @@ pub(crate) struct Head {
 
 impl Head {
     /// The head of a key without entries.
-    pub(crate) const NONE: Self = Self { seq: 0, last: 0, hash: NOTHING, last_at: None };
+    pub(crate) const NONE: Self = Self {
+        seq: 0,
+        last: 0,
+        hash: NOTHING,
+        last_at: None,
+    };
 
     /// An instant that is not before the last entry's, whatever the clock says.
     pub(crate) fn not_before(&self, at: Timestamp) -> Timestamp {
@@ -39,5 +44,9 @@ pub(crate) struct AuditHead {
 
 impl AuditHead {
     /// The head of a key without acts.
-    pub(crate) const NONE: Self = Self { seq: 0, last: 0, hash: NOTHING };
+    pub(crate) const NONE: Self = Self {
+        seq: 0,
+        last: 0,
+        hash: NOTHING,
+    };
 }

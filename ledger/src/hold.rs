@@ -9,7 +9,10 @@ use std::sync::Arc;
 use crate::account::Ending;
 use crate::head::Head;
 use crate::owed::UNMETERED;
-use crate::{Amount, Bill, EndReason, Entry, EntryKind, Evidence, KeyId, Ledger, LedgerError, OperationId, Owed, Timestamp};
+use crate::{
+    Amount, Bill, EndReason, Entry, EntryKind, Evidence, KeyId, Ledger, LedgerError, OperationId,
+    Owed, Timestamp,
+};
 
 /// A request for a hold.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -56,9 +59,15 @@ impl Finish {
     /// A resolver's replacement for a finish with an absurd bill: the last checkpoint's counts, marked as disputed.
     pub(crate) fn disputed(self, checkpoint: Option<Bill>) -> Self {
         let counted = checkpoint.unwrap_or_default();
-        let mut bill = Bill { usage: counted.usage, lines: counted.lines, evidence: Some(Evidence::Disputed), ..self.bill };
+        let mut bill = Bill {
+            usage: counted.usage,
+            lines: counted.lines,
+            evidence: Some(Evidence::Disputed),
+            ..self.bill
+        };
         if bill.check_facts().is_err() {
-            (bill.exposure, bill.cost, bill.facts) = (counted.exposure, counted.cost, counted.facts);
+            (bill.exposure, bill.cost, bill.facts) =
+                (counted.exposure, counted.cost, counted.facts);
         }
         Self { bill, ..self }
     }
@@ -66,19 +75,39 @@ impl Finish {
 
 /// The finish that recovery gives a hold whose process died.
 pub(crate) fn recovered(hold: &OpenHold, checkpoint: Option<Bill>, now: Timestamp) -> Finish {
-    let blank = || Bill { slug: hold.slug.clone(), family: hold.family.clone(), ..Bill::default() };
+    let blank = || Bill {
+        slug: hold.slug.clone(),
+        family: hold.family.clone(),
+        ..Bill::default()
+    };
     let mut bill = checkpoint.unwrap_or_else(blank);
     bill.evidence = Some(Evidence::Recovered);
     bill.end_reason = EndReason::Recovered;
     // The provider went on until it noticed the disconnect. A hold is extended before it runs low, so the hold bounds the bill.
     let accounted = hold.used.picos().saturating_add(bill.exposure.picos());
     let exposure = Amount::from_picos(hold.amount.picos().saturating_sub(accounted).max(0));
-    bill.owe(UNMETERED, Owed { exposure, cost: None });
-    Finish { request: hold.request, bill, at: now }
+    bill.owe(
+        UNMETERED,
+        Owed {
+            exposure,
+            cost: None,
+        },
+    );
+    Finish {
+        request: hold.request,
+        bill,
+        at: now,
+    }
 }
 
 /// The entry that ends a hold, behind `head`.
-pub(crate) fn charge_entry(hold: Held, finish: Finish, ending: &Ending, position: i64, head: &Head) -> Option<Entry> {
+pub(crate) fn charge_entry(
+    hold: Held,
+    finish: Finish,
+    ending: &Ending,
+    position: i64,
+    head: &Head,
+) -> Option<Entry> {
     Some(Entry {
         position,
         seq: head.seq.saturating_add(1),
@@ -92,7 +121,11 @@ pub(crate) fn charge_entry(hold: Held, finish: Finish, ending: &Ending, position
         reference: None,
         reason: None,
         refunds: None,
-        bill: Some(Bill { hold: hold.amount, loss: ending.loss, ..finish.bill }),
+        bill: Some(Bill {
+            hold: hold.amount,
+            loss: ending.loss,
+            ..finish.bill
+        }),
     })
 }
 
@@ -173,12 +206,26 @@ impl Hold {
     /// # Errors
     /// Those of [`Ledger::open_hold`].
     pub async fn open(ledger: Arc<dyn Ledger>, new: NewHold) -> Result<Self, LedgerError> {
-        let mut bill = Bill { slug: new.slug.clone(), family: new.family.clone(), ..Bill::default() };
+        let mut bill = Bill {
+            slug: new.slug.clone(),
+            family: new.family.clone(),
+            ..Bill::default()
+        };
         bill.end_reason = EndReason::Dropped;
-        let noted = Finish { request: new.request, bill, at: new.at };
+        let noted = Finish {
+            request: new.request,
+            bill,
+            at: new.at,
+        };
         // The guard exists before the call, so a caller cancelled during the commit still releases the hold.
         let (request, amount, noted) = (new.request, new.amount, Some(Arc::new(noted)));
-        let mut hold = Self { ledger: Arc::clone(&ledger), request, amount, noted, state: State::Opening };
+        let mut hold = Self {
+            ledger: Arc::clone(&ledger),
+            request,
+            amount,
+            noted,
+            state: State::Opening,
+        };
         let opened = ledger.open_hold(new).await;
         hold.state = match opened {
             Ok(()) => State::Open,
@@ -208,16 +255,32 @@ impl Hold {
 
     /// Records the charge so far in memory: it is charged if this hold is dropped without being settled.
     pub fn note(&mut self, bill: Bill, at: Timestamp) {
-        self.noted = Some(Arc::new(Finish { request: self.request, bill, at }));
+        self.noted = Some(Arc::new(Finish {
+            request: self.request,
+            bill,
+            at,
+        }));
     }
 
     /// Raises the hold to `total` and stores `checkpoint` durably.
     ///
     /// # Errors
     /// Those of [`Ledger::extend_hold`]; the hold stays as it was.
-    pub async fn extend(&mut self, total: Amount, checkpoint: Bill, at: Timestamp) -> Result<(), LedgerError> {
+    pub async fn extend(
+        &mut self,
+        total: Amount,
+        checkpoint: Bill,
+        at: Timestamp,
+    ) -> Result<(), LedgerError> {
         self.note(checkpoint.clone(), at);
-        self.ledger.extend_hold(Extension { request: self.request, total, checkpoint, at }).await?;
+        self.ledger
+            .extend_hold(Extension {
+                request: self.request,
+                total,
+                checkpoint,
+                at,
+            })
+            .await?;
         self.amount = self.amount.max(total);
         Ok(())
     }
@@ -227,7 +290,11 @@ impl Hold {
     /// # Errors
     /// Those of [`Ledger::finish_hold`]; the store's resolver then has the finish and will apply it later.
     pub async fn settle(mut self, bill: Bill, at: Timestamp) -> Result<Finished, LedgerError> {
-        let finish = Arc::new(Finish { request: self.request, bill, at });
+        let finish = Arc::new(Finish {
+            request: self.request,
+            bill,
+            at,
+        });
         self.noted = Some(Arc::clone(&finish));
         self.state = State::Ending;
         let finished = self.ledger.finish_shared(finish).await?;

@@ -34,7 +34,11 @@ impl KeyId {
     /// The inverse of [`KeyId::to_i64`]; `None` when out of range.
     #[must_use]
     pub const fn from_i64(number: i64) -> Option<Self> {
-        if number >= 0 && number < (1 << 50) { Some(Self(number)) } else { None }
+        if number >= 0 && number < (1 << 50) {
+            Some(Self(number))
+        } else {
+            None
+        }
     }
 
     /// The ten characters without the `k_`, as they appear inside a secret.
@@ -56,9 +60,14 @@ impl FromStr for KeyId {
     /// Takes the ten characters with or without `k_`, in either case.
     fn from_str(text: &str) -> Result<Self, IdError> {
         let digits = text.strip_prefix("k_").unwrap_or(text);
-        let number = decode(digits, Self::CHARS)
-            .ok_or_else(|| IdError(format!("{text:?} is not a key id; they look like k_7f3q9d2xw1")))?;
-        u64::try_from(number).map(Self::from_random).map_err(|_| IdError(format!("{text:?} is not a key id")))
+        let number = decode(digits, Self::CHARS).ok_or_else(|| {
+            IdError(format!(
+                "{text:?} is not a key id; they look like k_7f3q9d2xw1"
+            ))
+        })?;
+        u64::try_from(number)
+            .map(Self::from_random)
+            .map_err(|_| IdError(format!("{text:?} is not a key id")))
     }
 }
 
@@ -70,7 +79,9 @@ impl Serialize for KeyId {
 
 impl<'de> Deserialize<'de> for KeyId {
     fn deserialize<D: serde::Deserializer<'de>>(input: D) -> Result<Self, D::Error> {
-        String::deserialize(input)?.parse().map_err(serde::de::Error::custom)
+        String::deserialize(input)?
+            .parse()
+            .map_err(serde::de::Error::custom)
     }
 }
 
@@ -118,7 +129,10 @@ impl FromStr for OperationId {
 
     /// Parses the 26 characters, with or without a leading `req_` or `op_`.
     fn from_str(text: &str) -> Result<Self, IdError> {
-        let digits = text.strip_prefix("req_").or_else(|| text.strip_prefix("op_")).unwrap_or(text);
+        let digits = text
+            .strip_prefix("req_")
+            .or_else(|| text.strip_prefix("op_"))
+            .unwrap_or(text);
         let number = decode(digits, Self::CHARS);
         number
             .map(|number| Self(number.to_be_bytes()))
@@ -179,7 +193,11 @@ impl Serialize for Timestamp {
 fn encode(mut number: u128, chars: usize) -> String {
     let mut text = vec![b'0'; chars];
     for place in text.iter_mut().rev() {
-        *place = usize::try_from(number & 31).ok().and_then(|digit| ALPHABET.get(digit)).copied().unwrap_or(b'0');
+        *place = usize::try_from(number & 31)
+            .ok()
+            .and_then(|digit| ALPHABET.get(digit))
+            .copied()
+            .unwrap_or(b'0');
         number >>= 5;
     }
     String::from_utf8(text).unwrap_or_default()
@@ -191,7 +209,9 @@ fn decode(text: &str, chars: usize) -> Option<u128> {
     }
     let mut number: u128 = 0;
     for byte in text.bytes() {
-        let digit = ALPHABET.iter().position(|known| *known == byte.to_ascii_lowercase())?;
+        let digit = ALPHABET
+            .iter()
+            .position(|known| *known == byte.to_ascii_lowercase())?;
         number = number.checked_mul(32)?.checked_add(digit as u128)?;
     }
     Some(number)

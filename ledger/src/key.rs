@@ -40,17 +40,29 @@ impl Secret {
     /// # Errors
     /// [`SecretError`], whose text never repeats the input.
     pub fn parse(text: &str) -> Result<(KeyId, Self), SecretError> {
-        let rest = text.strip_prefix(SECRET_PREFIX).ok_or(SecretError::Prefix)?;
+        let rest = text
+            .strip_prefix(SECRET_PREFIX)
+            .ok_or(SecretError::Prefix)?;
         let mut parts = rest.split('-');
-        let (Some(id), Some(random), Some(check), None) = (parts.next(), parts.next(), parts.next(), parts.next()) else {
+        let (Some(id), Some(random), Some(check), None) =
+            (parts.next(), parts.next(), parts.next(), parts.next())
+        else {
             return Err(SecretError::Shape);
         };
         let base_62 = |part: &str| part.bytes().all(|byte| byte.is_ascii_alphanumeric());
-        if random.len() != RANDOM_CHARS || check.len() != CHECK_CHARS || !base_62(random) || !base_62(check) {
+        if random.len() != RANDOM_CHARS
+            || check.len() != CHECK_CHARS
+            || !base_62(random)
+            || !base_62(check)
+        {
             return Err(SecretError::Shape);
         }
         let key: KeyId = id.parse().map_err(|_| SecretError::Shape)?;
-        let body = text.len().checked_sub(CHECK_CHARS + 1).and_then(|end| text.get(..end)).ok_or(SecretError::Shape)?;
+        let body = text
+            .len()
+            .checked_sub(CHECK_CHARS + 1)
+            .and_then(|end| text.get(..end))
+            .ok_or(SecretError::Shape)?;
         // The public id is case-insensitive; the secret is not, because it is hashed as written.
         if id != key.chars() || checksum(body) != check {
             return Err(SecretError::Checksum);
@@ -213,7 +225,10 @@ impl Key {
     /// Whether `hash` opens this key at an instant: the current secret, or the old one during its overlap.
     #[must_use]
     pub fn opens_with(&self, hash: SecretHash, now: Timestamp) -> bool {
-        self.secret == hash || self.old_secret.is_some_and(|(old, until)| old == hash && now < until)
+        self.secret == hash
+            || self
+                .old_secret
+                .is_some_and(|(old, until)| old == hash && now < until)
     }
 
     /// Refuses a key for which the customer may not start anything: a blocked or revoked one.
@@ -227,7 +242,10 @@ impl Key {
     /// Refuses to take money for a key that can never use it.
     pub(crate) fn check_payable(&self) -> Result<(), Refusal> {
         match self.stored_status {
-            Status::Revoked => Err(Refusal::NotApplicable(format!("key {} is revoked and takes no more money", self.id))),
+            Status::Revoked => Err(Refusal::NotApplicable(format!(
+                "key {} is revoked and takes no more money",
+                self.id
+            ))),
             _ => Ok(()),
         }
     }
@@ -236,7 +254,10 @@ impl Key {
     /// revocation.
     pub(crate) fn apply(&mut self, change: &Change) -> Result<(), Refusal> {
         if self.stored_status == Status::Revoked && !matches!(change, Change::Revoke) {
-            return Err(Refusal::NotApplicable(format!("key {} is revoked, which cannot be undone", self.id)));
+            return Err(Refusal::NotApplicable(format!(
+                "key {} is revoked, which cannot be undone",
+                self.id
+            )));
         }
         match change {
             Change::Set(settings) => {
@@ -266,7 +287,9 @@ impl KeySettings {
         if models.len() > 1000 {
             return Err(Refusal::Limit("a key lists at most 1000 models".to_owned()));
         }
-        models.iter().try_for_each(|model| check_text("a model", model, 200, true))
+        models
+            .iter()
+            .try_for_each(|model| check_text("a model", model, 200, true))
     }
 }
 
@@ -366,11 +389,23 @@ mod tests {
         for place in 0..text.len() {
             let mut wrong = text.clone().into_bytes();
             wrong[place] = if wrong[place] == b'a' { b'b' } else { b'a' };
-            assert!(Secret::parse(std::str::from_utf8(&wrong).unwrap()).is_err(), "{place}");
+            assert!(
+                Secret::parse(std::str::from_utf8(&wrong).unwrap()).is_err(),
+                "{place}"
+            );
         }
         let upper = text.replacen(&id.chars(), &id.chars().to_uppercase(), 1);
         assert_eq!(Secret::parse(&upper), Err(SecretError::Checksum));
-        for wrong in ["", "sk-fb-", "sk-ant-x", "sk-fb---", &text[..60], &format!("{text}x"), &format!("{text}-x"), " sk-fb-"] {
+        for wrong in [
+            "",
+            "sk-fb-",
+            "sk-ant-x",
+            "sk-fb---",
+            &text[..60],
+            &format!("{text}x"),
+            &format!("{text}-x"),
+            " sk-fb-",
+        ] {
             assert!(Secret::parse(wrong).is_err(), "{wrong}");
         }
         assert!(!format!("{secret:?}{:?}", secret.hash()).contains(&text[20..40]));

@@ -11,7 +11,11 @@
 //! caller, so sending it twice has one effect; clock and ids are passed in. This crate knows nothing of HTTP or of any model
 //! vendor: slugs, families and targets are plain text to it.
 
-#![deny(clippy::float_arithmetic, clippy::arithmetic_side_effects, clippy::cast_possible_truncation)]
+#![deny(
+    clippy::float_arithmetic,
+    clippy::arithmetic_side_effects,
+    clippy::cast_possible_truncation
+)]
 
 pub mod account;
 mod address;
@@ -69,13 +73,18 @@ pub use entry::{Entry, EntryKind};
 pub use fleet::Gateway;
 pub use hold::{Extension, Finish, Finished, Hold, NewHold, OpenHold, Recovered};
 pub use id::{IdError, KeyId, OperationId, Timestamp};
-pub use key::{Act, Change, Key, KeyChange, KeySettings, NewKey, Secret, SecretError, SecretHash, Status};
+pub use key::{
+    Act, Change, Key, KeyChange, KeySettings, NewKey, Secret, SecretError, SecretHash, Status,
+};
 pub use link::{LINK_LIFETIME, LinkToken};
 pub use margin::{MarginBy, MarginOrder, MarginQuery, MarginRow, Margins};
 pub use opening::{Durability, OpenMode, Opening};
 pub use operation::{Operation, Outcome};
 pub use owed::Owed;
-pub use page::{EntryQuery, KeyOrder, KeyPlace, KeyQuery, PublishedSlug, Session, SlugUse, Totals, UsageRow, VerifyReport};
+pub use page::{
+    EntryQuery, KeyOrder, KeyPlace, KeyQuery, PublishedSlug, Session, SlugUse, Totals, UsageRow,
+    VerifyReport,
+};
 pub use public_url::{gateway_root, parse_public_url};
 pub use stats::{Standby, WriterStats};
 
@@ -115,7 +124,9 @@ pub trait Ledger: Send + Sync + std::fmt::Debug {
     /// Top-up, adjustment or refund. A revoked key accepts no more top-ups. Repeating a reference with the same facts returns the
     /// first answer; with other facts it is a [`Refusal::ReferenceUsed`].
     async fn credit(&self, credit: Credit) -> Result<Posted, LedgerError> {
-        self.apply(Operation::Credit(Box::new(credit))).await?.posted()
+        self.apply(Operation::Credit(Box::new(credit)))
+            .await?
+            .posted()
     }
 
     // --- holds: use [`Hold`], which ends by itself, rather than these three ---
@@ -128,7 +139,9 @@ pub trait Ledger: Send + Sync + std::fmt::Debug {
 
     /// Raises a hold to a new total and stores the charge so far as its checkpoint. Idempotent: totals, not differences.
     async fn extend_hold(&self, extension: Extension) -> Result<(), LedgerError> {
-        self.apply(Operation::Extend(Box::new(extension))).await.map(drop)
+        self.apply(Operation::Extend(Box::new(extension)))
+            .await
+            .map(drop)
     }
 
     /// Ends a hold with exactly one charge entry. Repeating it, even with another bill, returns the first outcome (with the amount
@@ -163,13 +176,24 @@ pub trait Ledger: Send + Sync + std::fmt::Debug {
     }
 
     /// Holds that are open now, oldest first; of one key or of all, at most `limit`.
-    async fn open_holds(&self, key: Option<KeyId>, limit: usize) -> Result<Vec<OpenHold>, LedgerError>;
+    async fn open_holds(
+        &self,
+        key: Option<KeyId>,
+        limit: usize,
+    ) -> Result<Vec<OpenHold>, LedgerError>;
 
     /// Starts a new epoch and ends every hold of earlier ones at its last checkpoint. Only under the serve lock.
     async fn recover(&self, now: Timestamp) -> Result<Recovered, LedgerError> {
         let epoch = self.apply(Operation::BeginEpoch { now }).await?.epoch()?;
-        let mut result = Recovered { epoch, ..Recovered::default() };
-        while let Some(some) = self.apply(Operation::Recover { epoch, now }).await?.recovered()? {
+        let mut result = Recovered {
+            epoch,
+            ..Recovered::default()
+        };
+        while let Some(some) = self
+            .apply(Operation::Recover { epoch, now })
+            .await?
+            .recovered()?
+        {
             result.settled = result.settled.saturating_add(some.settled);
             result.released = result.released.saturating_add(some.released);
         }
@@ -185,13 +209,26 @@ pub trait Ledger: Send + Sync + std::fmt::Debug {
     async fn entry(&self, operation: OperationId) -> Result<Option<Entry>, LedgerError>;
 
     /// The newest charge of this key whose upstream answer carried this id, among its last 100,000 entries.
-    async fn entry_by_answer(&self, key: KeyId, answer_id: &str) -> Result<Option<Entry>, LedgerError>;
+    async fn entry_by_answer(
+        &self,
+        key: KeyId,
+        answer_id: &str,
+    ) -> Result<Option<Entry>, LedgerError>;
 
     /// Hourly usage of one key, by slug, for hours in `[from, to)`.
-    async fn usage(&self, key: KeyId, from: Timestamp, to: Timestamp) -> Result<Vec<UsageRow>, LedgerError>;
+    async fn usage(
+        &self,
+        key: KeyId,
+        from: Timestamp,
+        to: Timestamp,
+    ) -> Result<Vec<UsageRow>, LedgerError>;
 
     /// The charges of each of these keys since an instant (whole hours), in one read, in the order asked for.
-    async fn spent_since(&self, ids: &[KeyId], since: Timestamp) -> Result<Vec<Amount>, LedgerError>;
+    async fn spent_since(
+        &self,
+        ids: &[KeyId],
+        since: Timestamp,
+    ) -> Result<Vec<Amount>, LedgerError>;
 
     /// Charges, cost and possible debts, by key, target or UTC day.
     async fn margins(&self, query: MarginQuery) -> Result<Margins, LedgerError>;
@@ -203,7 +240,12 @@ pub trait Ledger: Send + Sync + std::fmt::Debug {
     async fn totals(&self) -> Result<Totals, LedgerError>;
 
     /// Administrative acts, newest first, of one key or of all, older than `before` when given.
-    async fn audit(&self, key: Option<KeyId>, before: Option<i64>, limit: usize) -> Result<Vec<AuditRecord>, LedgerError>;
+    async fn audit(
+        &self,
+        key: Option<KeyId>,
+        before: Option<i64>,
+        limit: usize,
+    ) -> Result<Vec<AuditRecord>, LedgerError>;
 
     /// The administrative act of an operation.
     async fn act(&self, operation: OperationId) -> Result<Option<AuditRecord>, LedgerError>;
@@ -215,7 +257,9 @@ pub trait Ledger: Send + Sync + std::fmt::Debug {
 
     /// Records slugs as published. Known ones keep their first date.
     async fn publish(&self, slugs: Vec<String>, now: Timestamp) -> Result<(), LedgerError> {
-        self.apply(Operation::Publish { slugs, now }).await.map(drop)
+        self.apply(Operation::Publish { slugs, now })
+            .await
+            .map(drop)
     }
 
     /// Every slug ever published.
@@ -224,17 +268,36 @@ pub trait Ledger: Send + Sync + std::fmt::Debug {
     // --- dashboard sessions and one-time links; both stored as SHA-256 ---
 
     /// Stores a one-time sign-in link of a key and audits who created it.
-    async fn create_link(&self, key: KeyId, token: SecretHash, expires: Timestamp, act: Act) -> Result<(), LedgerError> {
-        self.apply(Operation::CreateLink { key, token, expires, act }).await.map(drop)
+    async fn create_link(
+        &self,
+        key: KeyId,
+        token: SecretHash,
+        expires: Timestamp,
+        act: Act,
+    ) -> Result<(), LedgerError> {
+        self.apply(Operation::CreateLink {
+            key,
+            token,
+            expires,
+            act,
+        })
+        .await
+        .map(drop)
     }
 
     /// Consumes a link and returns its key, once; `None` if it is unknown, used or expired.
-    async fn consume_link(&self, token: SecretHash, now: Timestamp) -> Result<Option<KeyId>, LedgerError> {
+    async fn consume_link(
+        &self,
+        token: SecretHash,
+        now: Timestamp,
+    ) -> Result<Option<KeyId>, LedgerError> {
         // Anybody may try tokens, and a wrong one must not reach the writer.
         if !self.has_link(token, now).await? {
             return Ok(None);
         }
-        self.apply(Operation::ConsumeLink { token, now }).await?.owner()
+        self.apply(Operation::ConsumeLink { token, now })
+            .await?
+            .owner()
     }
 
     /// Whether a link is known and has not expired.
@@ -247,7 +310,11 @@ pub trait Ledger: Send + Sync + std::fmt::Debug {
     }
 
     /// The key of a live session; `None` when unknown, expired, or the key was blocked, revoked or rotated since.
-    async fn find_session(&self, token: SecretHash, now: Timestamp) -> Result<Option<KeyId>, LedgerError>;
+    async fn find_session(
+        &self,
+        token: SecretHash,
+        now: Timestamp,
+    ) -> Result<Option<KeyId>, LedgerError>;
 
     /// Ends a session; unknown ones are fine.
     async fn close_session(&self, token: SecretHash) -> Result<(), LedgerError> {
@@ -291,7 +358,9 @@ pub enum Refusal {
     #[error("the key is {0}")]
     NotActive(Status),
     /// Less money is available than requested.
-    #[error("this takes {needed} USD; the key has {available} USD available and {held} USD held by running requests")]
+    #[error(
+        "this takes {needed} USD; the key has {available} USD available and {held} USD held by running requests"
+    )]
     Insufficient {
         /// The requested amount.
         needed: Amount,
@@ -312,7 +381,9 @@ pub enum Refusal {
         wait: std::time::Duration,
     },
     /// The reference was used by an operation with other facts.
-    #[error("reference {reference:?} was already used for another entry of key {key}; nothing was changed")]
+    #[error(
+        "reference {reference:?} was already used for another entry of key {key}; nothing was changed"
+    )]
     ReferenceUsed {
         /// The reference in question.
         reference: String,

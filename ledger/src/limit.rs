@@ -28,29 +28,49 @@ impl Traffic {
         if self.running >= i64::from(most) {
             return Err(Refusal::TooManyAtOnce(most));
         }
-        let Some(rate) = settings.rate else { return Ok(()) };
-        let ahead = self.paced_to.max(now).saturating_add(interval(rate)).saturating_sub(now);
+        let Some(rate) = settings.rate else {
+            return Ok(());
+        };
+        let ahead = self
+            .paced_to
+            .max(now)
+            .saturating_add(interval(rate))
+            .saturating_sub(now);
         match u64::try_from(ahead.saturating_sub(SECOND)) {
-            Ok(wait) if wait > 0 => Err(Refusal::TooFast { rate, wait: Duration::from_micros(wait) }),
+            Ok(wait) if wait > 0 => Err(Refusal::TooFast {
+                rate,
+                wait: Duration::from_micros(wait),
+            }),
             _ => Ok(()),
         }
     }
 
     /// With one more request.
     pub(crate) fn begin(self, settings: &KeySettings, now: i64) -> Self {
-        let paced_to = settings.rate.map_or(self.paced_to, |rate| self.paced_to.max(now).saturating_add(interval(rate)));
-        Self { opened: self.opened.saturating_add(1), running: self.running.saturating_add(1), paced_to }
+        let paced_to = settings.rate.map_or(self.paced_to, |rate| {
+            self.paced_to.max(now).saturating_add(interval(rate))
+        });
+        Self {
+            opened: self.opened.saturating_add(1),
+            running: self.running.saturating_add(1),
+            paced_to,
+        }
     }
 
     /// With one fewer.
     pub(crate) fn end(self) -> Self {
-        Self { running: self.running.saturating_sub(1).max(0), ..self }
+        Self {
+            running: self.running.saturating_sub(1).max(0),
+            ..self
+        }
     }
 }
 
 /// The interval between two requests at this rate. At rate 0 it exceeds a second, so that no request fits.
 fn interval(rate: u32) -> i64 {
-    SECOND.checked_div(i64::from(rate)).unwrap_or(SECOND.saturating_mul(2))
+    SECOND
+        .checked_div(i64::from(rate))
+        .unwrap_or(SECOND.saturating_mul(2))
 }
 
 #[cfg(test)]
@@ -58,7 +78,11 @@ mod tests {
     use super::*;
 
     fn limited(concurrency: Option<u32>, rate: Option<u32>) -> KeySettings {
-        KeySettings { concurrency, rate, ..KeySettings::default() }
+        KeySettings {
+            concurrency,
+            rate,
+            ..KeySettings::default()
+        }
     }
 
     #[test]
@@ -70,9 +94,24 @@ mod tests {
         }
         assert_eq!(traffic.check(&two, 0), Err(Refusal::TooManyAtOnce(2)));
         assert_eq!(traffic.end().check(&two, 0), Ok(()));
-        assert_eq!(Traffic { running: 63, ..Traffic::default() }.check(&limited(None, None), 0), Ok(()));
-        let full = Traffic { running: 64, ..Traffic::default() }.check(&limited(None, None), 0);
-        assert_eq!(full, Err(Refusal::TooManyAtOnce(64)), "the limit of a key without one");
+        assert_eq!(
+            Traffic {
+                running: 63,
+                ..Traffic::default()
+            }
+            .check(&limited(None, None), 0),
+            Ok(())
+        );
+        let full = Traffic {
+            running: 64,
+            ..Traffic::default()
+        }
+        .check(&limited(None, None), 0);
+        assert_eq!(
+            full,
+            Err(Refusal::TooManyAtOnce(64)),
+            "the limit of a key without one"
+        );
         assert_eq!(Traffic::default().end(), Traffic::default());
     }
 
@@ -85,12 +124,19 @@ mod tests {
             traffic = traffic.begin(&four, now);
         }
         let wait = Duration::from_millis(250);
-        assert_eq!(traffic.check(&four, now), Err(Refusal::TooFast { rate: 4, wait }));
+        assert_eq!(
+            traffic.check(&four, now),
+            Err(Refusal::TooFast { rate: 4, wait })
+        );
         now += 250_000;
         assert_eq!(traffic.check(&four, now), Ok(()));
         traffic = traffic.begin(&four, now);
         assert!(traffic.check(&four, now).is_err());
         assert_eq!(traffic.check(&four, now + 60_000_000), Ok(()));
-        assert!(Traffic::default().check(&limited(None, Some(0)), now).is_err());
+        assert!(
+            Traffic::default()
+                .check(&limited(None, Some(0)), now)
+                .is_err()
+        );
     }
 }

@@ -33,7 +33,11 @@ impl LinkToken {
     /// contains it.
     #[must_use]
     pub fn url(&self, public_url: &str) -> String {
-        format!("{}/dashboard/enter#{}", public_url.trim_end_matches('/'), self.0)
+        format!(
+            "{}/dashboard/enter#{}",
+            public_url.trim_end_matches('/'),
+            self.0
+        )
     }
 
     /// When a link created now expires.
@@ -63,9 +67,15 @@ mod tests {
     fn a_link_carries_the_token_behind_the_hash_sign() {
         let token = LinkToken::generate([0xab; 32]);
         let url = token.url("https://p.example/");
-        assert_eq!(url, format!("https://p.example/dashboard/enter#{}", "ab".repeat(32)));
+        assert_eq!(
+            url,
+            format!("https://p.example/dashboard/enter#{}", "ab".repeat(32))
+        );
         assert_eq!(token.hash(), SecretHash::of(&"ab".repeat(32)));
-        assert_eq!(LinkToken::expires(Timestamp::from_millis(5)).millis(), 86_400_005);
+        assert_eq!(
+            LinkToken::expires(Timestamp::from_millis(5)).millis(),
+            86_400_005
+        );
         assert!(!format!("{token:?}").contains("abab"));
     }
 }

@@ -64,7 +64,10 @@ pub struct MarginQuery {
 impl MarginQuery {
     /// The first and the last hour.
     pub(crate) fn hours(&self) -> (i64, i64) {
-        (self.from.hour(), Timestamp::from_millis(self.to.millis().saturating_sub(1)).hour())
+        (
+            self.from.hour(),
+            Timestamp::from_millis(self.to.millis().saturating_sub(1)).hour(),
+        )
     }
 }
 
@@ -97,7 +100,11 @@ impl MarginRow {
 
     /// Adds one hour of one key with one slug at one target.
     fn add(&mut self, row: &UsageRow) {
-        let priced = if row.cost == Amount::ZERO { Amount::ZERO } else { row.charge };
+        let priced = if row.cost == Amount::ZERO {
+            Amount::ZERO
+        } else {
+            row.charge
+        };
         self.merge(&Self {
             name: String::new(),
             requests: row.requests,
@@ -144,7 +151,11 @@ pub(crate) struct Summing {
 
 impl Summing {
     pub(crate) fn new(query: MarginQuery) -> Self {
-        Self { query, numbers: HashMap::new(), targets: HashMap::new() }
+        Self {
+            query,
+            numbers: HashMap::new(),
+            targets: HashMap::new(),
+        }
     }
 
     /// Adds one row of the rollup.
@@ -161,9 +172,19 @@ impl Summing {
     }
 
     pub(crate) fn finish(self) -> Margins {
-        let Self { query, numbers, targets } = self;
-        let numbers = numbers.into_iter().map(|(number, row)| MarginRow { name: name(query.by, number), ..row });
-        let rows = numbers.chain(targets.into_iter().map(|(target, row)| MarginRow { name: target, ..row }));
+        let Self {
+            query,
+            numbers,
+            targets,
+        } = self;
+        let numbers = numbers.into_iter().map(|(number, row)| MarginRow {
+            name: name(query.by, number),
+            ..row
+        });
+        let rows = numbers.chain(targets.into_iter().map(|(target, row)| MarginRow {
+            name: target,
+            ..row
+        }));
         page(query, rows.collect())
     }
 }
@@ -171,8 +192,14 @@ impl Summing {
 /// A key's id or a day, as it is shown.
 pub(crate) fn name(by: MarginBy, number: i64) -> String {
     match by {
-        MarginBy::Day => Timestamp::from_millis(number.saturating_mul(DAY)).to_string().chars().take(10).collect(),
-        MarginBy::Key | MarginBy::Target => KeyId::from_i64(number).map_or_else(|| number.to_string(), |key| key.to_string()),
+        MarginBy::Day => Timestamp::from_millis(number.saturating_mul(DAY))
+            .to_string()
+            .chars()
+            .take(10)
+            .collect(),
+        MarginBy::Key | MarginBy::Target => {
+            KeyId::from_i64(number).map_or_else(|| number.to_string(), |key| key.to_string())
+        }
     }
 }
 
@@ -191,10 +218,18 @@ pub(crate) fn page(query: MarginQuery, mut rows: Vec<MarginRow>) -> Margins {
     };
     rows.sort_by(|one, other| {
         let (ours, theirs) = (value(one), value(other));
-        let by_value = if query.reverse && ours.is_some() && theirs.is_some() { ours.cmp(&theirs) } else { theirs.cmp(&ours) };
+        let by_value = if query.reverse && ours.is_some() && theirs.is_some() {
+            ours.cmp(&theirs)
+        } else {
+            theirs.cmp(&ours)
+        };
         let by_name = one.name.cmp(&other.name);
         let backwards = query.reverse && query.order == MarginOrder::Name;
-        by_value.then(if backwards { by_name.reverse() } else { by_name })
+        by_value.then(if backwards {
+            by_name.reverse()
+        } else {
+            by_name
+        })
     });
     let count = rows.len();
     rows.truncate(query.limit);
@@ -209,11 +244,25 @@ mod tests {
     fn margins_are_of_what_has_a_cost() {
         let picos = Amount::from_picos;
         let mut row = MarginRow::default();
-        row.add(&UsageRow { charge: picos(10), exposure: picos(3), ..UsageRow::default() });
+        row.add(&UsageRow {
+            charge: picos(10),
+            exposure: picos(3),
+            ..UsageRow::default()
+        });
         assert_eq!(row.margin(), None, "no cost is known");
-        row.add(&UsageRow { charge: picos(7), cost: picos(9), ..UsageRow::default() });
-        assert_eq!((row.charge, row.priced, row.margin()), (picos(17), picos(7), Some(picos(-2))));
-        row.add(&UsageRow { charge: picos(i64::MAX), ..UsageRow::default() });
+        row.add(&UsageRow {
+            charge: picos(7),
+            cost: picos(9),
+            ..UsageRow::default()
+        });
+        assert_eq!(
+            (row.charge, row.priced, row.margin()),
+            (picos(17), picos(7), Some(picos(-2)))
+        );
+        row.add(&UsageRow {
+            charge: picos(i64::MAX),
+            ..UsageRow::default()
+        });
         assert_eq!(row.charge, picos(i64::MAX), "saturating");
     }
 
@@ -221,10 +270,27 @@ mod tests {
     fn unknown_margins_come_last_either_way() {
         let row = |name: &str, charge: i64, cost: i64| {
             let (charge, cost) = (Amount::from_picos(charge), Amount::from_picos(cost));
-            let priced = if cost == Amount::ZERO { Amount::ZERO } else { charge };
-            MarginRow { name: name.to_owned(), charge, cost, priced, ..MarginRow::default() }
+            let priced = if cost == Amount::ZERO {
+                Amount::ZERO
+            } else {
+                charge
+            };
+            MarginRow {
+                name: name.to_owned(),
+                charge,
+                cost,
+                priced,
+                ..MarginRow::default()
+            }
         };
-        let rows = || vec![row("unknown", 9, 0), row("bad", 1, 5), row("good", 9, 1), row("other", 1, 0)];
+        let rows = || {
+            vec![
+                row("unknown", 9, 0),
+                row("bad", 1, 5),
+                row("good", 9, 1),
+                row("other", 1, 0),
+            ]
+        };
         let mut query = MarginQuery {
             by: MarginBy::Target,
             from: Timestamp::default(),
@@ -233,7 +299,13 @@ mod tests {
             reverse: false,
             limit: 9,
         };
-        let names = |query| page(query, rows()).rows.into_iter().map(|row| row.name).collect::<Vec<_>>();
+        let names = |query| {
+            page(query, rows())
+                .rows
+                .into_iter()
+                .map(|row| row.name)
+                .collect::<Vec<_>>()
+        };
         assert_eq!(names(query), ["good", "bad", "other", "unknown"]);
         query.reverse = true;
         assert_eq!(names(query), ["bad", "good", "other", "unknown"]);

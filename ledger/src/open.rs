@@ -15,7 +15,9 @@ impl LedgerAddress {
     /// [`LedgerError::Unusable`] when it is missing, not a ledger, or newer than this program; nothing was created or changed then.
     pub async fn open(&self, opening: &Opening) -> Result<SharedStore, LedgerError> {
         Ok(match self {
-            Self::File(path) => Arc::new(SqliteLedger::open(path, opening.mode, opening.durability)?),
+            Self::File(path) => {
+                Arc::new(SqliteLedger::open(path, opening.mode, opening.durability)?)
+            }
             Self::Postgres(config) => Arc::new(PostgresLedger::open(config, opening).await?),
         })
     }
@@ -24,7 +26,12 @@ impl LedgerAddress {
     ///
     /// # Errors
     /// As [`PostgresLedger::accept_lost`]; always an error for a file, which no promotion can set back.
-    pub async fn accept_lost(&self, opening: &Opening, actor: &str, at: Timestamp) -> Result<AcceptedLoss, LedgerError> {
+    pub async fn accept_lost(
+        &self,
+        opening: &Opening,
+        actor: &str,
+        at: Timestamp,
+    ) -> Result<AcceptedLoss, LedgerError> {
         match self {
             Self::Postgres(config) => PostgresLedger::accept_lost(config, opening, actor, at).await,
             Self::File(_) => {
@@ -63,22 +70,37 @@ impl LedgerAddress {
     /// # Errors
     /// [`LedgerError::Unusable`] when the source is served or not sound, or the target is not empty or of the same kind; nothing
     /// was created then. [`LedgerError::Unavailable`] when reading or writing fails.
-    pub async fn copy_to(&self, to: &Self, mut progress: impl FnMut(u64, u64)) -> Result<VerifyReport, LedgerError> {
+    pub async fn copy_to(
+        &self,
+        to: &Self,
+        mut progress: impl FnMut(u64, u64),
+    ) -> Result<VerifyReport, LedgerError> {
         match (self, to) {
             (Self::File(from), Self::Postgres(config)) => {
                 let target = crate::postgres::CopyTarget::open(config).await?;
-                copy(crate::sqlite::CopySource::open(from)?, target, &mut progress).await
+                copy(
+                    crate::sqlite::CopySource::open(from)?,
+                    target,
+                    &mut progress,
+                )
+                .await
             }
             (Self::Postgres(config), Self::File(path)) => {
                 let target = crate::sqlite::CopyTarget::open(path)?;
-                copy(crate::postgres::CopySource::open(config).await?, target, &mut progress).await
+                copy(
+                    crate::postgres::CopySource::open(config).await?,
+                    target,
+                    &mut progress,
+                )
+                .await
             }
-            (Self::File(_), Self::File(_)) => {
-                Err(LedgerError::Unusable("both are SQLite files; `farebox ledger backup` makes a copy of one".to_owned()))
-            }
-            (Self::Postgres(_), Self::Postgres(_)) => {
-                Err(LedgerError::Unusable("both are on PostgreSQL, whose own pg_dump and pg_restore copy a database".to_owned()))
-            }
+            (Self::File(_), Self::File(_)) => Err(LedgerError::Unusable(
+                "both are SQLite files; `farebox ledger backup` makes a copy of one".to_owned(),
+            )),
+            (Self::Postgres(_), Self::Postgres(_)) => Err(LedgerError::Unusable(
+                "both are on PostgreSQL, whose own pg_dump and pg_restore copy a database"
+                    .to_owned(),
+            )),
         }
     }
 }

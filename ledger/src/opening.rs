@@ -52,6 +52,12 @@ impl Opening {
     /// With prompt durability; a ledger in a database needs standbys.
     #[must_use]
     pub const fn new(mode: OpenMode) -> Self {
-        Self { mode, durability: Durability::Prompt, allow_single: false, state: None, anchors: None }
+        Self {
+            mode,
+            durability: Durability::Prompt,
+            allow_single: false,
+            state: None,
+            anchors: None,
+        }
     }
 }

@@ -7,8 +7,8 @@
 use std::sync::Arc;
 
 use crate::{
-    Act, Credit, Extension, Finish, Finished, Key, KeyChange, KeyId, LedgerError, NewHold, NewKey, OperationId, Posted,
-    Recovered, SecretHash, Session, Timestamp,
+    Act, Credit, Extension, Finish, Finished, Key, KeyChange, KeyId, LedgerError, NewHold, NewKey,
+    OperationId, Posted, Recovered, SecretHash, Session, Timestamp,
 };
 
 /// One change of a ledger. Small, because it is moved through futures and queues on its way to the writer: large parts are behind a
@@ -119,9 +119,11 @@ impl Operation {
             | Self::CloseSession(_)
             | Self::CloseSessions(_) => Class::Money,
             Self::Open(_) => Class::Hold,
-            Self::Extend(_) | Self::Finish(_) | Self::Recover { .. } | Self::Publish { .. } | Self::OpenSession(_) => {
-                Class::Settle
-            }
+            Self::Extend(_)
+            | Self::Finish(_)
+            | Self::Recover { .. }
+            | Self::Publish { .. }
+            | Self::OpenSession(_) => Class::Settle,
             Self::Resolve(_) => Class::Resolve,
         }
     }
@@ -132,28 +134,77 @@ impl Operation {
         let none = Needs::default();
         match self {
             Self::Create(new) => {
-                let references = new.first_credit.iter().map(|(_, reference)| reference.as_str()).collect();
-                Needs { keys: vec![new.id], operations: vec![new.act.operation], references, ..none }
+                let references = new
+                    .first_credit
+                    .iter()
+                    .map(|(_, reference)| reference.as_str())
+                    .collect();
+                Needs {
+                    keys: vec![new.id],
+                    operations: vec![new.act.operation],
+                    references,
+                    ..none
+                }
             }
-            Self::Change(change) => Needs { keys: vec![change.key], operations: vec![change.act.operation], ..none },
+            Self::Change(change) => Needs {
+                keys: vec![change.key],
+                operations: vec![change.act.operation],
+                ..none
+            },
             Self::Credit(credit) => {
                 let (_, _, refunded) = credit.facts();
-                let operations = [Some(credit.operation), refunded].into_iter().flatten().collect();
-                Needs { keys: vec![credit.key], operations, references: vec![&credit.reference], ..none }
+                let operations = [Some(credit.operation), refunded]
+                    .into_iter()
+                    .flatten()
+                    .collect();
+                Needs {
+                    keys: vec![credit.key],
+                    operations,
+                    references: vec![&credit.reference],
+                    ..none
+                }
             }
-            Self::Open(new) => Needs { keys: vec![new.key], holds: vec![new.request], operations: vec![new.request], ..none },
-            Self::Extend(extension) => Needs { holds: vec![extension.request], ..none },
-            Self::Finish(finish) | Self::Resolve(finish) => {
-                Needs { holds: vec![finish.request], operations: vec![finish.request], ..none }
-            }
+            Self::Open(new) => Needs {
+                keys: vec![new.key],
+                holds: vec![new.request],
+                operations: vec![new.request],
+                ..none
+            },
+            Self::Extend(extension) => Needs {
+                holds: vec![extension.request],
+                ..none
+            },
+            Self::Finish(finish) | Self::Resolve(finish) => Needs {
+                holds: vec![finish.request],
+                operations: vec![finish.request],
+                ..none
+            },
             Self::BeginEpoch { .. } | Self::Publish { .. } => none,
-            Self::Recover { epoch, .. } => Needs { holds_before_epoch: Some(*epoch), ..none },
-            Self::CreateLink { key, token, act, .. } => {
-                Needs { keys: vec![*key], operations: vec![act.operation], tokens: vec![*token], ..none }
-            }
-            Self::OpenSession(session) => Needs { keys: vec![session.key], tokens: vec![session.token], ..none },
-            Self::CloseSessions(key) => Needs { keys: vec![*key], ..none },
-            Self::ConsumeLink { token, .. } | Self::CloseSession(token) => Needs { tokens: vec![*token], ..none },
+            Self::Recover { epoch, .. } => Needs {
+                holds_before_epoch: Some(*epoch),
+                ..none
+            },
+            Self::CreateLink {
+                key, token, act, ..
+            } => Needs {
+                keys: vec![*key],
+                operations: vec![act.operation],
+                tokens: vec![*token],
+                ..none
+            },
+            Self::OpenSession(session) => Needs {
+                keys: vec![session.key],
+                tokens: vec![session.token],
+                ..none
+            },
+            Self::CloseSessions(key) => Needs {
+                keys: vec![*key],
+                ..none
+            },
+            Self::ConsumeLink { token, .. } | Self::CloseSession(token) => Needs {
+                tokens: vec![*token],
+                ..none
+            },
         }
     }
 }
@@ -194,11 +245,15 @@ impl Outcome {
     outcome!(posted, Posted, Posted, |posted: Box<Posted>| *posted);
     outcome!(finished, Finished, Finished, |finished| finished);
     outcome!(epoch, Epoch, i64, |epoch| epoch);
-    outcome!(recovered, Recovered, Option<Recovered>, |recovered| recovered);
+    outcome!(recovered, Recovered, Option<Recovered>, |recovered| {
+        recovered
+    });
     outcome!(owner, Owner, Option<KeyId>, |owner| owner);
 
     /// The store applied something other than the requested operation.
     fn unexpected(&self) -> LedgerError {
-        LedgerError::Unknown(format!("the store answered with {self:?}, which does not belong to the operation"))
+        LedgerError::Unknown(format!(
+            "the store answered with {self:?}, which does not belong to the operation"
+        ))
     }
 }

@@ -27,12 +27,17 @@ impl Owed {
     /// Both sums; a sum that does not fit becomes the largest amount.
     #[must_use]
     pub fn and(self, more: Self) -> Self {
-        let sum = |one: Amount, other: Amount| Amount::from_picos(one.picos().saturating_add(other.picos()));
+        let sum = |one: Amount, other: Amount| {
+            Amount::from_picos(one.picos().saturating_add(other.picos()))
+        };
         let cost = match (self.cost, more.cost) {
             (Some(one), Some(other)) => Some(sum(one, other)),
             (one, other) => one.or(other),
         };
-        Self { exposure: sum(self.exposure, more.exposure), cost }
+        Self {
+            exposure: sum(self.exposure, more.exposure),
+            cost,
+        }
     }
 
     fn text(self) -> String {
@@ -43,10 +48,20 @@ impl Owed {
     }
 
     fn of(text: &str) -> Option<Self> {
-        let amount = |text: &str| Amount::from_usd_str(text).ok().filter(|amount| !amount.is_negative());
+        let amount = |text: &str| {
+            Amount::from_usd_str(text)
+                .ok()
+                .filter(|amount| !amount.is_negative())
+        };
         match text.split_once(' ') {
-            Some((exposure, cost)) => Some(Self { exposure: amount(exposure)?, cost: Some(amount(cost)?) }),
-            None => Some(Self { exposure: amount(text)?, cost: None }),
+            Some((exposure, cost)) => Some(Self {
+                exposure: amount(exposure)?,
+                cost: Some(amount(cost)?),
+            }),
+            None => Some(Self {
+                exposure: amount(text)?,
+                cost: None,
+            }),
         }
     }
 }
@@ -57,7 +72,11 @@ impl Bill {
         if owed == Owed::default() {
             return;
         }
-        let sum = Owed { exposure: self.exposure, cost: self.cost }.and(owed);
+        let sum = Owed {
+            exposure: self.exposure,
+            cost: self.cost,
+        }
+        .and(owed);
         (self.exposure, self.cost) = (sum.exposure, sum.cost);
         if target == self.target {
             return;
@@ -66,7 +85,11 @@ impl Bill {
         let known = self.facts.get(&name).and_then(|text| Owed::of(text));
         let text = known.unwrap_or_default().and(owed).text();
         // A bill with too many facts is refused, and with it the charge: what has no room stays in the sums alone.
-        let fits = self.facts_bytes().saturating_add(name.len()).saturating_add(text.len()) <= Self::MAX_FACT_BYTES;
+        let fits = self
+            .facts_bytes()
+            .saturating_add(name.len())
+            .saturating_add(text.len())
+            <= Self::MAX_FACT_BYTES;
         if fits && (known.is_some() || self.failed().count() < MOST) {
             self.facts.insert(name, text);
         }
@@ -74,25 +97,44 @@ impl Bill {
 
     /// What failed tries at other targets may have cost, ordered by target name.
     pub fn failed(&self) -> impl Iterator<Item = (&str, Owed)> {
-        self.facts.iter().filter_map(|(name, text)| Some((name.strip_prefix(FAILED)?, Owed::of(text)?)))
+        self.facts
+            .iter()
+            .filter_map(|(name, text)| Some((name.strip_prefix(FAILED)?, Owed::of(text)?)))
     }
 
     /// What the answering target may bill beyond the charge, and its cost: everything that the failed tries do not account for.
     #[must_use]
     pub fn owed(&self) -> Owed {
-        let failed = self.failed().fold(Owed::default(), |sum, (_, owed)| sum.and(owed));
-        let less = |sum: Amount, part: Amount| Amount::from_picos(sum.picos().saturating_sub(part.picos()).max(0));
-        let cost = self.cost.map(|cost| less(cost, failed.cost.unwrap_or_default()));
-        Owed { exposure: less(self.exposure, failed.exposure), cost }
+        let failed = self
+            .failed()
+            .fold(Owed::default(), |sum, (_, owed)| sum.and(owed));
+        let less = |sum: Amount, part: Amount| {
+            Amount::from_picos(sum.picos().saturating_sub(part.picos()).max(0))
+        };
+        let cost = self
+            .cost
+            .map(|cost| less(cost, failed.cost.unwrap_or_default()));
+        Owed {
+            exposure: less(self.exposure, failed.exposure),
+            cost,
+        }
     }
 
     /// Checks that facts of failed tries are well-formed and within the bill's sums.
     pub(crate) fn check_failed(&self) -> Result<(), Refusal> {
-        let named = self.facts.keys().filter(|name| name.starts_with(FAILED)).count();
-        let failed = self.failed().fold(Owed::default(), |sum, (_, owed)| sum.and(owed));
+        let named = self
+            .facts
+            .keys()
+            .filter(|name| name.starts_with(FAILED))
+            .count();
+        let failed = self
+            .failed()
+            .fold(Owed::default(), |sum, (_, owed)| sum.and(owed));
         let within = failed.exposure <= self.exposure && failed.cost <= self.cost;
         if named != self.failed().count() || !within {
-            return Err(Refusal::Limit("the failed tries of this bill do not add up".to_owned()));
+            return Err(Refusal::Limit(
+                "the failed tries of this bill do not add up".to_owned(),
+            ));
         }
         Ok(())
     }
@@ -103,20 +145,34 @@ mod tests {
     use super::*;
 
     fn owed(exposure: i64, cost: Option<i64>) -> Owed {
-        Owed { exposure: Amount::from_picos(exposure), cost: cost.map(Amount::from_picos) }
+        Owed {
+            exposure: Amount::from_picos(exposure),
+            cost: cost.map(Amount::from_picos),
+        }
     }
 
     #[test]
     fn each_target_keeps_what_it_may_bill() {
         let (exposure, target) = (Amount::from_picos(5), "a/one".to_owned());
-        let mut bill = Bill { target, exposure, cost: Some(Amount::from_picos(50)), ..Bill::default() };
+        let mut bill = Bill {
+            target,
+            exposure,
+            cost: Some(Amount::from_picos(50)),
+            ..Bill::default()
+        };
         bill.owe("b/two", owed(7, None));
         bill.owe("a/one", owed(2, None));
         bill.owe("b/two", owed(1, Some(3)));
         bill.owe("c/three", owed(0, None));
-        assert_eq!((bill.exposure.picos(), bill.cost.map(Amount::picos)), (15, Some(53)));
+        assert_eq!(
+            (bill.exposure.picos(), bill.cost.map(Amount::picos)),
+            (15, Some(53))
+        );
         assert_eq!(bill.owed(), owed(7, Some(50)));
-        assert_eq!(bill.failed().collect::<Vec<_>>(), [("b/two", owed(8, Some(3)))]);
+        assert_eq!(
+            bill.failed().collect::<Vec<_>>(),
+            [("b/two", owed(8, Some(3)))]
+        );
         assert_eq!(bill.check_failed(), Ok(()));
         bill.exposure = Amount::from_picos(7);
         assert!(bill.check_failed().is_err(), "more than the whole");
@@ -135,11 +191,17 @@ mod tests {
             bill.facts.insert(fact.to_owned(), "x".repeat(1_024));
         }
         for number in 0..40 {
-            bill.owe(&format!("{}/{}{number}", "p".repeat(64), "m".repeat(198)), owed(1_000_000_000_001, Some(1)));
+            bill.owe(
+                &format!("{}/{}{number}", "p".repeat(64), "m".repeat(198)),
+                owed(1_000_000_000_001, Some(1)),
+            );
             assert_eq!(bill.total(), Ok(Amount::ZERO), "after {number}");
         }
         bill.owe(UNMETERED, owed(1, None));
-        assert_eq!((bill.total(), bill.exposure.picos()), (Ok(Amount::ZERO), 40_000_000_000_041));
+        assert_eq!(
+            (bill.total(), bill.exposure.picos()),
+            (Ok(Amount::ZERO), 40_000_000_000_041)
+        );
         assert!(bill.failed().count() > 3);
     }
 }

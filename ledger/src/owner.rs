@@ -18,7 +18,10 @@ pub(crate) fn of(path: &Path) -> String {
 }
 
 fn name(uid: Uid) -> String {
-    User::from_uid(uid).ok().flatten().map_or_else(|| format!("uid {uid}"), |user| user.name)
+    User::from_uid(uid)
+        .ok()
+        .flatten()
+        .map_or_else(|| format!("uid {uid}"), |user| user.name)
 }
 
 #[cfg(test)]

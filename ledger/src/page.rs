@@ -40,7 +40,10 @@ impl KeyOrder {
     /// Whether it starts with the largest; ties then start with the largest id.
     #[must_use]
     pub const fn is_descending(self) -> bool {
-        matches!(self, Self::Newest | Self::HighestBalance | Self::MostHeld | Self::LastUsed)
+        matches!(
+            self,
+            Self::Newest | Self::HighestBalance | Self::MostHeld | Self::LastUsed
+        )
     }
 
     /// The reverse order.
@@ -65,7 +68,9 @@ impl KeyOrder {
             Self::Created | Self::Newest => key.created_at.millis(),
             Self::LowestBalance | Self::HighestBalance => key.account.balance().picos(),
             Self::LeastHeld | Self::MostHeld => key.account.held.picos(),
-            Self::LongestUnused | Self::LastUsed => key.last_entry_at.map_or(i64::MIN, Timestamp::millis),
+            Self::LongestUnused | Self::LastUsed => {
+                key.last_entry_at.map_or(i64::MIN, Timestamp::millis)
+            }
         };
         KeyPlace { value, key: key.id }
     }
@@ -131,7 +136,11 @@ pub struct UsageRow {
 
 impl UsageRow {
     pub(crate) fn empty(hour: Timestamp, slug: &str) -> Self {
-        Self { hour, slug: slug.to_owned(), ..Self::default() }
+        Self {
+            hour,
+            slug: slug.to_owned(),
+            ..Self::default()
+        }
     }
 
     /// What one ended request adds to the hours of its targets: the answering one first, then those that failed.
@@ -148,7 +157,11 @@ impl UsageRow {
         };
         let mut rows = vec![(bill.target.clone(), answered)];
         rows.extend(bill.failed().map(|(target, owed)| {
-            let failed = Self { exposure: owed.exposure, cost: owed.cost.unwrap_or_default(), ..Self::default() };
+            let failed = Self {
+                exposure: owed.exposure,
+                cost: owed.cost.unwrap_or_default(),
+                ..Self::default()
+            };
             (target.to_owned(), failed)
         }));
         rows
@@ -156,7 +169,10 @@ impl UsageRow {
 
     /// Appends rows that arrive in the order of hour and slug, merging those of several targets into one.
     pub(crate) fn gather(found: &mut Vec<Self>, row: Self) {
-        match found.last_mut().filter(|last| last.hour == row.hour && last.slug == row.slug) {
+        match found
+            .last_mut()
+            .filter(|last| last.hour == row.hour && last.slug == row.slug)
+        {
             Some(last) => last.merge(&row),
             None => found.push(row),
         }

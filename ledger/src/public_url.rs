@@ -15,7 +15,10 @@ pub fn parse_public_url(text: &str) -> Result<String, String> {
 #[must_use]
 pub fn gateway_root(url: &str) -> &str {
     let url = url.trim_end_matches('/');
-    ["/native/v1", "/v1", "/native"].iter().find_map(|end| url.strip_suffix(end)).unwrap_or(url)
+    ["/native/v1", "/v1", "/native"]
+        .iter()
+        .find_map(|end| url.strip_suffix(end))
+        .unwrap_or(url)
 }
 
 #[cfg(test)]
@@ -24,9 +27,18 @@ mod tests {
 
     #[test]
     fn a_public_url_is_the_base_of_both_paths() {
-        for given in ["https://a.example", "https://a.example/", "https://a.example/v1", "https://a.example/native/v1/"] {
+        for given in [
+            "https://a.example",
+            "https://a.example/",
+            "https://a.example/v1",
+            "https://a.example/native/v1/",
+        ] {
             assert_eq!(parse_public_url(given).as_deref(), Ok("https://a.example"));
         }
-        assert!(parse_public_url("a.example").unwrap_err().contains("https://"));
+        assert!(
+            parse_public_url("a.example")
+                .unwrap_err()
+                .contains("https://")
+        );
     }
 }

@@ -19,7 +19,10 @@ pub(crate) fn normal(text: &str) -> String {
 /// Equal for equivalent references: the canonical caseless match of the Unicode standard.
 pub(crate) fn folded(text: &str) -> String {
     let decomposed: String = text.trim().nfd().collect();
-    UniCase::unicode(decomposed).to_folded_case().nfc().collect()
+    UniCase::unicode(decomposed)
+        .to_folded_case()
+        .nfc()
+        .collect()
 }
 
 /// Refuses what cannot be a reference.
@@ -50,7 +53,11 @@ mod tests {
         }
         assert_eq!(folded("cafe\u{301}"), folded("CAF\u{c9}"));
         assert_eq!(folded("Stra\u{df}e 9"), folded("STRASSE 9"));
-        assert_eq!(folded("\u{3a3}\u{3a3}"), folded("\u{3c3}\u{3c2}"), "both small forms of sigma");
+        assert_eq!(
+            folded("\u{3a3}\u{3a3}"),
+            folded("\u{3c3}\u{3c2}"),
+            "both small forms of sigma"
+        );
         assert_ne!(folded("inv-7"), folded("inv 7"));
         assert_eq!(normal(" cafe\u{301} "), "caf\u{e9}");
     }
@@ -73,7 +80,13 @@ mod tests {
         ] {
             assert!(check(text).is_err(), "{text:?}");
         }
-        for text in ["inv-7", " inv-7\n", "caf\u{e9}", "\u{4e2d}\u{6587} 7", &"x".repeat(200)] {
+        for text in [
+            "inv-7",
+            " inv-7\n",
+            "caf\u{e9}",
+            "\u{4e2d}\u{6587} 7",
+            &"x".repeat(200),
+        ] {
             assert_eq!(check(text), Ok(()), "{text:?}");
         }
         assert!(check(&"x".repeat(201)).is_err());

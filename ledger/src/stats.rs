@@ -91,7 +91,11 @@ impl WriterStats {
     /// Whether holds are accepted now.
     #[must_use]
     pub const fn is_writable(&self) -> bool {
-        !self.stopped && !self.disk_full && self.displaced.is_none() && !self.is_clock_wrong() && self.uncertain().is_none()
+        !self.stopped
+            && !self.disk_full
+            && self.displaced.is_none()
+            && !self.is_clock_wrong()
+            && self.uncertain().is_none()
     }
 
     /// Why commits are not certain enough to sell by, if they are not.
@@ -108,10 +112,15 @@ impl WriterStats {
 
     pub(crate) fn note(&mut self, operations: usize, took: Duration) {
         self.commits = self.commits.saturating_add(1);
-        self.operations = self.operations.saturating_add(u64::try_from(operations).unwrap_or(u64::MAX));
+        self.operations = self
+            .operations
+            .saturating_add(u64::try_from(operations).unwrap_or(u64::MAX));
         self.last_commit = took;
         self.total = self.total.saturating_add(took);
-        let bucket = Self::BOUNDS.iter().position(|bound| took <= *bound).unwrap_or(Self::BOUNDS.len());
+        let bucket = Self::BOUNDS
+            .iter()
+            .position(|bound| took <= *bound)
+            .unwrap_or(Self::BOUNDS.len());
         if let Some(count) = self.histogram.get_mut(bucket) {
             *count = count.saturating_add(1);
         }

@@ -18,15 +18,24 @@ pub fn is_unseen(character: char) -> bool {
 
 /// Administrators' texts are limited in length, so that no row grows without bound, and must not contain a secret: the journal
 /// never forgets it.
-pub(crate) fn check_text(what: &str, text: &str, chars: usize, required: bool) -> Result<(), Refusal> {
+pub(crate) fn check_text(
+    what: &str,
+    text: &str,
+    chars: usize,
+    required: bool,
+) -> Result<(), Refusal> {
     if required && text.trim().is_empty() {
         return Err(Refusal::NotApplicable(format!("{what} is required")));
     }
     if text.chars().count() > chars {
-        return Err(Refusal::Limit(format!("{what} has at most {chars} characters")));
+        return Err(Refusal::Limit(format!(
+            "{what} has at most {chars} characters"
+        )));
     }
     if text.contains(SECRET_PREFIX) {
-        let problem = format!("{what} must not contain a key's secret ({SECRET_PREFIX}…): it would be stored");
+        let problem = format!(
+            "{what} must not contain a key's secret ({SECRET_PREFIX}…): it would be stored"
+        );
         return Err(Refusal::NotApplicable(problem));
     }
     Ok(())
@@ -38,10 +47,19 @@ mod tests {
 
     #[test]
     fn no_text_stores_a_secret() {
-        assert_eq!(check_text("a label", "acme, the customer with sk-fb keys", 200, true), Ok(()));
+        assert_eq!(
+            check_text("a label", "acme, the customer with sk-fb keys", 200, true),
+            Ok(())
+        );
         for text in ["sk-fb-7f3q9d2xw1", "invoice 4 of sk-fb-7f3q9d2xw1-x"] {
-            let refused = check_text("a label", text, 200, false).unwrap_err().to_string();
-            assert!(refused.starts_with("a label must not contain a key's secret") && !refused.contains("7f3q"), "{refused}");
+            let refused = check_text("a label", text, 200, false)
+                .unwrap_err()
+                .to_string();
+            assert!(
+                refused.starts_with("a label must not contain a key's secret")
+                    && !refused.contains("7f3q"),
+                "{refused}"
+            );
         }
     }
 }

@@ -8,8 +8,8 @@ use crate::audit::Record;
 use crate::head::{AuditHead, Hash, Head};
 use crate::hold::Held;
 use crate::{
-    Account, Amount, AuditRecord, Bill, Entry, Key, KeyId, NewHold, OpenHold, OperationId, Refusal, SecretHash, Session, Status,
-    Timestamp,
+    Account, Amount, AuditRecord, Bill, Entry, Key, KeyId, NewHold, OpenHold, OperationId, Refusal,
+    SecretHash, Session, Status, Timestamp,
 };
 
 /// Why an operation had no effect.
@@ -79,7 +79,11 @@ impl StoredHold {
             at: new.at,
             epoch,
         };
-        Self { open, opened: new.amount, checkpoint: None }
+        Self {
+            open,
+            opened: new.amount,
+            checkpoint: None,
+        }
     }
 }
 
@@ -109,7 +113,13 @@ pub(crate) trait Tx {
     /// Stores a new hold of the current epoch; false when there is one with this id.
     fn insert_hold(&mut self, new: &NewHold) -> Step<Self, bool>;
     /// Stores a hold's new size and its checkpoint, whose charge is `used`.
-    fn update_hold(&mut self, request: OperationId, amount: Amount, used: Amount, checkpoint: &Bill) -> Step<Self, ()>;
+    fn update_hold(
+        &mut self,
+        request: OperationId,
+        amount: Amount,
+        used: Amount,
+        checkpoint: &Bill,
+    ) -> Step<Self, ()>;
     /// Removes a hold that has ended.
     fn delete_hold(&mut self, request: OperationId) -> Step<Self, ()>;
     /// Changes what a key holds.
@@ -133,7 +143,14 @@ pub(crate) trait Tx {
     /// The refunds of a request so far.
     fn refunds(&mut self, request: OperationId) -> Step<Self, Vec<Amount>>;
     /// Appends an entry behind `head`, moves its key's account from `before` to `after`, and adds it to its hour.
-    fn append(&mut self, entry: &Entry, hash: &Hash, head: &Head, before: Account, after: Account) -> Step<Self, ()>;
+    fn append(
+        &mut self,
+        entry: &Entry,
+        hash: &Hash,
+        head: &Head,
+        before: Account,
+        after: Account,
+    ) -> Step<Self, ()>;
     /// The administrative act of an operation.
     fn act(&mut self, operation: OperationId) -> Step<Self, Option<AuditRecord>>;
     /// Whether an operation created an entry, an audit record or a hold.
@@ -156,7 +173,13 @@ pub(crate) trait Tx {
     /// Whether a link exists.
     fn has_link(&mut self, token: SecretHash) -> Step<Self, bool>;
     /// Stores a link and removes those that have expired at `now`.
-    fn insert_link(&mut self, token: SecretHash, key: KeyId, expires: Timestamp, now: Timestamp) -> Step<Self, ()>;
+    fn insert_link(
+        &mut self,
+        token: SecretHash,
+        key: KeyId,
+        expires: Timestamp,
+        now: Timestamp,
+    ) -> Step<Self, ()>;
     /// Removes a link; returns its key and expiry.
     fn take_link(&mut self, token: SecretHash) -> Step<Self, Option<(KeyId, Timestamp)>>;
     /// An open session.

@@ -26,11 +26,21 @@ fn with_cluster(test: impl AsyncFnOnce(&'static Cluster)) {
 /// A ledger that began with the first schema and its twins of references, went on with today's, and has something of everything.
 async fn grown(folder: &Path) -> PathBuf {
     let path = folder.join("farebox.db");
-    std::fs::copy(PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/schema-1.sqlite"), &path).unwrap();
+    std::fs::copy(
+        PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/schema-1.sqlite"),
+        &path,
+    )
+    .unwrap();
     std::fs::set_permissions(&path, PermissionsExt::from_mode(0o600)).unwrap();
     let ledger = SqliteLedger::open(&path, OpenMode::Serve, Durability::Prompt).unwrap();
     ledger.recover(at(900)).await.unwrap();
-    ledger.create_key(NewKey { act: act(500, 1_000), ..new_key(9, 500, Some("20")) }).await.unwrap();
+    ledger
+        .create_key(NewKey {
+            act: act(500, 1_000),
+            ..new_key(9, 500, Some("20"))
+        })
+        .await
+        .unwrap();
     for operation in 510..513 {
         ledger.open_hold(new_hold(9, operation, "1")).await.unwrap();
         let mut finish = finish(operation, 1_000 * operation);
@@ -38,13 +48,43 @@ async fn grown(folder: &Path) -> PathBuf {
         finish.bill.facts.insert("node".to_owned(), "a".to_owned());
         ledger.finish_hold(finish).await.unwrap();
     }
-    let refund = CreditKind::Refund { request: op(511), reason: "bad answer".into() };
-    ledger.credit(credit(9, 520, refund, "0.1", "refund-511")).await.unwrap();
-    ledger.change_key(change(9, 530, Change::Rotate { secret: secret(2), old_until: Some(at(90_000)) })).await.unwrap();
-    ledger.create_link(key(9), secret(70), at(90_000), act(540, 1_100)).await.unwrap();
-    ledger.open_session(Session { token: secret(71), key: key(9), at: at(1_000), expires: at(90_000) }).await.unwrap();
+    let refund = CreditKind::Refund {
+        request: op(511),
+        reason: "bad answer".into(),
+    };
+    ledger
+        .credit(credit(9, 520, refund, "0.1", "refund-511"))
+        .await
+        .unwrap();
+    ledger
+        .change_key(change(
+            9,
+            530,
+            Change::Rotate {
+                secret: secret(2),
+                old_until: Some(at(90_000)),
+            },
+        ))
+        .await
+        .unwrap();
+    ledger
+        .create_link(key(9), secret(70), at(90_000), act(540, 1_100))
+        .await
+        .unwrap();
+    ledger
+        .open_session(Session {
+            token: secret(71),
+            key: key(9),
+            at: at(1_000),
+            expires: at(90_000),
+        })
+        .await
+        .unwrap();
     ledger.open_hold(new_hold(9, 550, "1")).await.unwrap();
-    ledger.extend_hold(extension(550, "2", 5_000)).await.unwrap();
+    ledger
+        .extend_hold(extension(550, "2", 5_000))
+        .await
+        .unwrap();
     sound(&ledger).await;
     ledger.close();
     path
@@ -57,8 +97,13 @@ fn hashes_of_file(path: &Path) -> Vec<String> {
     let sql = format!(
         "SELECT t || ' ' || key || ' ' || seq || ' ' || lower(hex(hash)) FROM (SELECT 'entry' AS t, key, seq, hash {HASHES})"
     );
-    let mut lines: Vec<String> =
-        conn.prepare(&sql).unwrap().query_map([], |row| row.get(0)).unwrap().collect::<Result<_, _>>().unwrap();
+    let mut lines: Vec<String> = conn
+        .prepare(&sql)
+        .unwrap()
+        .query_map([], |row| row.get(0))
+        .unwrap()
+        .collect::<Result<_, _>>()
+        .unwrap();
     lines.sort();
     lines
 }
@@ -67,7 +112,12 @@ fn hashes_of_database(cluster: &Cluster, database: &str) -> Vec<String> {
     let sql = format!(
         "SELECT t || ' ' || key || ' ' || seq || ' ' || encode(hash, 'hex') FROM (SELECT 'entry' AS t, key, seq, hash {HASHES}) a"
     );
-    let mut lines: Vec<String> = cluster.psql(database, &sql).unwrap().lines().map(str::to_owned).collect();
+    let mut lines: Vec<String> = cluster
+        .psql(database, &sql)
+        .unwrap()
+        .lines()
+        .map(str::to_owned)
+        .collect();
     lines.sort();
     lines
 }
@@ -80,17 +130,39 @@ fn there_and_back_every_hash_is_the_same() {
         let (file, database) = (LedgerAddress::from(path.clone()), cluster.database());
         let there: LedgerAddress = cluster.url(&database).parse().unwrap();
         let mut heard = Vec::new();
-        let report = file.copy_to(&there, |done, all| heard.push((done, all))).await.unwrap();
+        let report = file
+            .copy_to(&there, |done, all| heard.push((done, all)))
+            .await
+            .unwrap();
         let before = hashes_of_file(&path);
         assert_eq!(heard.last(), Some(&(report.entries, report.entries)));
         assert_eq!(hashes_of_database(cluster, &database), before);
 
-        let ledger = postgres(&cluster.url(&database), OpenMode::Serve).await.unwrap();
-        assert_eq!(ledger.find_session(secret(71), at(2_000)).await.unwrap(), Some(key(9)));
-        assert_eq!(ledger.consume_link(secret(70), at(2_000)).await.unwrap(), Some(key(9)));
+        let ledger = postgres(&cluster.url(&database), OpenMode::Serve)
+            .await
+            .unwrap();
+        assert_eq!(
+            ledger.find_session(secret(71), at(2_000)).await.unwrap(),
+            Some(key(9))
+        );
+        assert_eq!(
+            ledger.consume_link(secret(70), at(2_000)).await.unwrap(),
+            Some(key(9))
+        );
         let ended = ledger.recover(at(2_000)).await.unwrap();
-        assert_eq!((ended.settled, ended.released), (1, 0), "the hold that was open ends at its checkpoint");
-        assert!(ledger.credit(top_up(1, 600, "10", "inv-7")).await.unwrap().repeated, "names stay taken");
+        assert_eq!(
+            (ended.settled, ended.released),
+            (1, 0),
+            "the hold that was open ends at its checkpoint"
+        );
+        assert!(
+            ledger
+                .credit(top_up(1, 600, "10", "inv-7"))
+                .await
+                .unwrap()
+                .repeated,
+            "names stay taken"
+        );
         ledger.open_hold(new_hold(9, 610, "1")).await.unwrap();
         ledger.finish_hold(finish(610, 1_000)).await.unwrap();
         let totals = ledger.totals().await.unwrap();
@@ -99,14 +171,20 @@ fn there_and_back_every_hash_is_the_same() {
         drop(ledger);
 
         let again = folder.path().join("again.db");
-        there.copy_to(&LedgerAddress::from(again.clone()), |_, _| ()).await.unwrap();
+        there
+            .copy_to(&LedgerAddress::from(again.clone()), |_, _| ())
+            .await
+            .unwrap();
         let after = hashes_of_file(&again);
         assert_eq!(after, hashes_of_database(cluster, &database));
         assert!(before.iter().all(|line| after.contains(line)) && after.len() == before.len() + 2);
         let ledger = SqliteLedger::open(&again, OpenMode::Serve, Durability::Prompt).unwrap();
         ledger.recover(at(3_000)).await.unwrap();
         assert_eq!(ledger.totals().await.unwrap(), totals);
-        ledger.credit(top_up(9, 700, "1", "back-again")).await.unwrap();
+        ledger
+            .credit(top_up(9, 700, "1", "back-again"))
+            .await
+            .unwrap();
         sound(&ledger).await;
     });
 }
@@ -118,7 +196,10 @@ fn a_copy_is_refused_in_words_and_leaves_nothing() {
         let path = grown(folder.path()).await;
         let (file, database) = (LedgerAddress::from(path.clone()), cluster.database());
         let there: LedgerAddress = cluster.url(&database).parse().unwrap();
-        let refused = async |from: &LedgerAddress, to: &LedgerAddress| match from.copy_to(to, |_, _| ()).await {
+        let refused = async |from: &LedgerAddress, to: &LedgerAddress| match from
+            .copy_to(to, |_, _| ())
+            .await
+        {
             Err(LedgerError::Unusable(why)) => why,
             other => unreachable!("{other:?}"),
         };
@@ -126,26 +207,60 @@ fn a_copy_is_refused_in_words_and_leaves_nothing() {
         assert!(refused(&file, &other).await.contains("ledger backup"));
         assert!(refused(&there, &there).await.contains("pg_dump"));
         let lock = ServeLock::acquire(&path, Duration::ZERO).unwrap();
-        assert!(refused(&file, &there).await.contains("is in use by process"));
+        assert!(
+            refused(&file, &there)
+                .await
+                .contains("is in use by process")
+        );
         drop(lock);
-        assert!(refused(&there, &other).await.contains("no ledger in this database"));
+        assert!(
+            refused(&there, &other)
+                .await
+                .contains("no ledger in this database")
+        );
 
-        let gateway = postgres(&cluster.url(&database), OpenMode::Serve).await.unwrap();
+        let gateway = postgres(&cluster.url(&database), OpenMode::Serve)
+            .await
+            .unwrap();
         gateway.recover(at(1)).await.unwrap();
         assert!(refused(&file, &there).await.contains("not empty"));
-        assert!(refused(&there, &file).await.contains("never writes over a file"));
+        assert!(
+            refused(&there, &file)
+                .await
+                .contains("never writes over a file")
+        );
         assert!(refused(&there, &other).await.contains("is served by"));
         gateway.close();
         drop(gateway);
         there.copy_to(&other, |_, _| ()).await.unwrap();
 
         let conn = rusqlite::Connection::open(&path).unwrap();
-        conn.execute_batch("UPDATE accounts SET credit = credit + 1").unwrap();
+        conn.execute_batch("UPDATE accounts SET credit = credit + 1")
+            .unwrap();
         drop(conn);
         let empty = cluster.database();
-        assert!(refused(&file, &cluster.url(&empty).parse().unwrap()).await.contains("not sound"));
-        assert_eq!(cluster.psql(&empty, "SELECT count(*) FROM pg_class WHERE relname = 'keys'").unwrap(), "0");
-        let left: Vec<_> = std::fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
-        assert!(left.iter().all(|name| !name.to_string_lossy().ends_with(".part")), "{left:?}");
+        assert!(
+            refused(&file, &cluster.url(&empty).parse().unwrap())
+                .await
+                .contains("not sound")
+        );
+        assert_eq!(
+            cluster
+                .psql(
+                    &empty,
+                    "SELECT count(*) FROM pg_class WHERE relname = 'keys'"
+                )
+                .unwrap(),
+            "0"
+        );
+        let left: Vec<_> = std::fs::read_dir(folder.path())
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name())
+            .collect();
+        assert!(
+            left.iter()
+                .all(|name| !name.to_string_lossy().ends_with(".part")),
+            "{left:?}"
+        );
     });
 }

@@ -26,7 +26,9 @@ async fn fleet(cluster: &Cluster, gateways: usize) -> (String, Vec<Arc<PostgresL
     let database = cluster.database();
     let mut fleet = Vec::new();
     for _ in 0..gateways {
-        let ledger = postgres(&cluster.url(&database), OpenMode::Serve).await.unwrap();
+        let ledger = postgres(&cluster.url(&database), OpenMode::Serve)
+            .await
+            .unwrap();
         ledger.recover(at(1)).await.unwrap();
         fleet.push(Arc::new(ledger));
     }
@@ -44,7 +46,14 @@ fn with_cluster(what: &str, test: impl AsyncFnOnce(&'static Cluster)) {
 fn three_gateways_hold_the_last_dollar_once() {
     with_cluster("a fleet on one key", async |cluster| {
         let (_, fleet) = fleet(cluster, 3).await;
-        hold_the_last_dollar_once(&fleet.into_iter().map(|gateway| gateway as SharedLedger).collect::<Vec<_>>(), 10).await;
+        hold_the_last_dollar_once(
+            &fleet
+                .into_iter()
+                .map(|gateway| gateway as SharedLedger)
+                .collect::<Vec<_>>(),
+            10,
+        )
+        .await;
     });
 }
 
@@ -53,14 +62,22 @@ fn one_payment_sent_to_every_gateway_is_one_credit() {
     with_cluster("a payment at several gateways", async |cluster| {
         let (_, fleet) = fleet(cluster, 3).await;
         for number in 1..=2 {
-            fleet[0].create_key(new_key(number, number, None)).await.unwrap();
+            fleet[0]
+                .create_key(new_key(number, number, None))
+                .await
+                .unwrap();
         }
         for round in 0..20_u64 {
             let tasks: Vec<_> = (0..6_u64)
                 .map(|number| {
                     let ledger = Arc::clone(&fleet[usize::try_from(number % 3).unwrap()]);
                     // Half of them for the other key: one reference, one key.
-                    let credit = top_up(1 + number % 2, 1_000 + round * 10 + number, "1", &format!("inv-{round}"));
+                    let credit = top_up(
+                        1 + number % 2,
+                        1_000 + round * 10 + number,
+                        "1",
+                        &format!("inv-{round}"),
+                    );
                     tokio::spawn(async move { ledger.credit(credit).await })
                 })
                 .collect();
@@ -75,7 +92,10 @@ fn one_payment_sent_to_every_gateway_is_one_credit() {
             assert_eq!(posted, 1, "round {round}");
         }
         let keys = fleet[1].find_keys(&[key(1), key(2)]).await.unwrap();
-        assert_eq!(Amount::checked_sum(keys.iter().map(|key| key.account.credit)), Some(usd("20")));
+        assert_eq!(
+            Amount::checked_sum(keys.iter().map(|key| key.account.credit)),
+            Some(usd("20"))
+        );
         sound(&*fleet[2]).await;
     });
 }
@@ -87,29 +107,52 @@ fn a_silent_gateway_is_fenced_and_its_holds_end_at_their_checkpoints() {
         // Before its first sign of life, so that a slow machine makes the time longer, never shorter.
         let begun = Instant::now();
         // Opened for other purposes it has an epoch, and never renews it.
-        let silent = postgres(&cluster.url(&database), OpenMode::Create).await.unwrap();
+        let silent = postgres(&cluster.url(&database), OpenMode::Create)
+            .await
+            .unwrap();
         assert_eq!(silent.recover(at(1)).await.unwrap().epoch, 3);
         silent.create_key(new_key(1, 10, Some("5"))).await.unwrap();
         silent.open_hold(new_hold(1, 20, "1")).await.unwrap();
         silent.open_hold(new_hold(1, 21, "1")).await.unwrap();
-        silent.extend_hold(extension(20, "2", 250_000)).await.unwrap();
+        silent
+            .extend_hold(extension(20, "2", 250_000))
+            .await
+            .unwrap();
         fleet[0].open_hold(new_hold(1, 22, "1")).await.unwrap();
         while fleet[1].open_holds(None, 10).await.unwrap().len() > 1 {
             assert!(begun.elapsed() < PATIENCE, "holds of a dead gateway end");
             tokio::time::sleep(Duration::from_millis(100)).await;
         }
-        assert!(begun.elapsed() > Duration::from_secs(8), "nobody is taken for dead sooner");
+        assert!(
+            begun.elapsed() > Duration::from_secs(8),
+            "nobody is taken for dead sooner"
+        );
         let charged = fleet[0].entry(op(20)).await.unwrap().unwrap();
-        assert_eq!((charged.amount, charged.bill.unwrap().end_reason), (usd("-0.25"), EndReason::Recovered));
+        assert_eq!(
+            (charged.amount, charged.bill.unwrap().end_reason),
+            (usd("-0.25"), EndReason::Recovered)
+        );
         // It comes back with the whole bill: too late, and it may write nothing any more.
         let late = silent.finish_hold(finish(20, 1_000_000)).await;
         assert!(matches!(late, Err(LedgerError::Unavailable(_))), "{late:?}");
         assert!(silent.fatal().await.contains("considered this one dead") && silent.stopped());
-        assert!(matches!(silent.open_hold(new_hold(1, 23, "1")).await, Err(LedgerError::Unavailable(_))));
-        let kept = cluster.psql(&database, "SELECT cost, epoch FROM late_bills").unwrap();
-        assert_eq!(kept, "1000000000000|3", "what it cost is the operator's exposure");
+        assert!(matches!(
+            silent.open_hold(new_hold(1, 23, "1")).await,
+            Err(LedgerError::Unavailable(_))
+        ));
+        let kept = cluster
+            .psql(&database, "SELECT cost, epoch FROM late_bills")
+            .unwrap();
+        assert_eq!(
+            kept, "1000000000000|3",
+            "what it cost is the operator's exposure"
+        );
         let account = fleet[1].find_key(key(1)).await.unwrap().unwrap().account;
-        assert_eq!((account.spent, account.held), (usd("0.25"), usd("1")), "those who live keep their holds");
+        assert_eq!(
+            (account.spent, account.held),
+            (usd("0.25"), usd("1")),
+            "those who live keep their holds"
+        );
         fleet[0].finish_hold(finish(22, 1)).await.unwrap();
         sound(&*fleet[0]).await;
     });
@@ -120,12 +163,19 @@ fn cut_connections_lose_nothing_and_charge_nothing_twice() {
     with_cluster("cut connections", async |cluster| {
         let (database, fleet) = fleet(cluster, 3).await;
         for number in 0..4 {
-            fleet[0].create_key(new_key(number, 10 + number, Some("100"))).await.unwrap();
+            fleet[0]
+                .create_key(new_key(number, 10 + number, Some("100")))
+                .await
+                .unwrap();
         }
-        let (over, done) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(0)));
+        let (over, done) = (
+            Arc::new(AtomicBool::new(false)),
+            Arc::new(AtomicU64::new(0)),
+        );
         let tasks: Vec<_> = (0..12_u64)
             .map(|task| {
-                let ledger: SharedLedger = Arc::clone(&fleet[usize::try_from(task % 3).unwrap()]) as SharedLedger;
+                let ledger: SharedLedger =
+                    Arc::clone(&fleet[usize::try_from(task % 3).unwrap()]) as SharedLedger;
                 let (over, done) = (Arc::clone(&over), Arc::clone(&done));
                 tokio::spawn(async move {
                     let (mut settled, mut asked) = (Vec::new(), Vec::new());
@@ -134,7 +184,10 @@ fn cut_connections_lose_nothing_and_charge_nothing_twice() {
                             break;
                         }
                         let request = 10_000 + task * 100_000 + number;
-                        let Ok(hold) = Hold::open(Arc::clone(&ledger), new_hold(task % 4, request, "0.01")).await else {
+                        let Ok(hold) =
+                            Hold::open(Arc::clone(&ledger), new_hold(task % 4, request, "0.01"))
+                                .await
+                        else {
                             continue;
                         };
                         asked.push(request);
@@ -178,7 +231,11 @@ fn cut_connections_lose_nothing_and_charge_nothing_twice() {
         }
         for request in &settled {
             let entry = fleet[1].entry(op(*request)).await.unwrap().unwrap();
-            assert_eq!(entry.amount, usd("-0.000007"), "what was acknowledged is there");
+            assert_eq!(
+                entry.amount,
+                usd("-0.000007"),
+                "what was acknowledged is there"
+            );
         }
         let spent: i64 = fleet[0]
             .find_keys(&[key(0), key(1), key(2), key(3)])
@@ -200,27 +257,64 @@ fn wrong_databases_are_refused_in_words() {
             other => unreachable!("{other:?}"),
         };
         let missing = refused(&cluster.url("no_such_database"), OpenMode::Serve).await;
-        assert!(missing.contains("no_such_database") && missing.contains("does not exist"), "{missing}");
-        let nobody = cluster.url("postgres").replace("farebox@", "mallory:s3cret@");
+        assert!(
+            missing.contains("no_such_database") && missing.contains("does not exist"),
+            "{missing}"
+        );
+        let nobody = cluster
+            .url("postgres")
+            .replace("farebox@", "mallory:s3cret@");
         let nobody = refused(&nobody, OpenMode::Serve).await;
-        assert!(nobody.contains("mallory") && !nobody.contains("s3cret"), "{nobody}");
+        assert!(
+            nobody.contains("mallory") && !nobody.contains("s3cret"),
+            "{nobody}"
+        );
         let database = cluster.database();
         let url = cluster.url(&database);
         for mode in [OpenMode::Write, OpenMode::ReadOnly] {
-            assert!(refused(&url, mode).await.contains("there is no ledger in this database"));
+            assert!(
+                refused(&url, mode)
+                    .await
+                    .contains("there is no ledger in this database")
+            );
         }
-        assert_eq!(cluster.psql(&database, "SELECT count(*) FROM pg_class WHERE relname = 'keys'").unwrap(), "0");
+        assert_eq!(
+            cluster
+                .psql(
+                    &database,
+                    "SELECT count(*) FROM pg_class WHERE relname = 'keys'"
+                )
+                .unwrap(),
+            "0"
+        );
         drop(postgres(&url, OpenMode::Create).await.unwrap());
         let reader = postgres(&url, OpenMode::ReadOnly).await.unwrap();
-        assert!(matches!(reader.open_hold(new_hold(1, 20, "1")).await, Err(LedgerError::Unavailable(_))));
-        cluster.psql(&database, "UPDATE identity SET version = 99").unwrap();
+        assert!(matches!(
+            reader.open_hold(new_hold(1, 20, "1")).await,
+            Err(LedgerError::Unavailable(_))
+        ));
+        cluster
+            .psql(&database, "UPDATE identity SET version = 99")
+            .unwrap();
         for mode in [OpenMode::Serve, OpenMode::ReadOnly] {
             assert!(refused(&url, mode).await.contains("newer version"));
         }
         let foreign = cluster.database();
         cluster.psql(&foreign, "CREATE TABLE mine (x int)").unwrap();
-        assert!(refused(&cluster.url(&foreign), OpenMode::Serve).await.contains("another program"));
-        assert_eq!(cluster.psql(&foreign, "SELECT count(*) FROM pg_class WHERE relname = 'accounts'").unwrap(), "0");
+        assert!(
+            refused(&cluster.url(&foreign), OpenMode::Serve)
+                .await
+                .contains("another program")
+        );
+        assert_eq!(
+            cluster
+                .psql(
+                    &foreign,
+                    "SELECT count(*) FROM pg_class WHERE relname = 'accounts'"
+                )
+                .unwrap(),
+            "0"
+        );
     });
 }
 
@@ -251,13 +345,30 @@ fn a_clock_half_a_minute_off_stops_selling_until_it_is_right() {
         };
         for seconds in [40, -3_600] {
             set(seconds);
-            becomes("the clock is seen to be wrong", async || ledger.stats().is_clock_wrong()).await;
+            becomes("the clock is seen to be wrong", async || {
+                ledger.stats().is_clock_wrong()
+            })
+            .await;
             assert!(!ledger.stats().is_writable());
             let refused = ledger.open_hold(new_hold(1, 20, "1")).await;
-            assert!(matches!(&refused, Err(LedgerError::Unavailable(why)) if why.contains("clock")), "{refused:?}");
-            ledger.credit(top_up(1, 1_000 + seconds.unsigned_abs(), "1", &format!("paid-{seconds}"))).await.unwrap();
+            assert!(
+                matches!(&refused, Err(LedgerError::Unavailable(why)) if why.contains("clock")),
+                "{refused:?}"
+            );
+            ledger
+                .credit(top_up(
+                    1,
+                    1_000 + seconds.unsigned_abs(),
+                    "1",
+                    &format!("paid-{seconds}"),
+                ))
+                .await
+                .unwrap();
             set(0);
-            becomes("the clock is right again", async || ledger.stats().is_writable()).await;
+            becomes("the clock is right again", async || {
+                ledger.stats().is_writable()
+            })
+            .await;
         }
         ledger.open_hold(new_hold(1, 20, "1")).await.unwrap();
     });
@@ -284,7 +395,17 @@ fn a_hold_of_its_own_that_no_request_knows_is_ended() {
         )
         .await;
         ledger.finish_hold(finish(20, 1_000)).await.unwrap();
-        assert_eq!(ledger.entry(op(21)).await.unwrap().unwrap().bill.unwrap().evidence, Some(Evidence::Recovered));
+        assert_eq!(
+            ledger
+                .entry(op(21))
+                .await
+                .unwrap()
+                .unwrap()
+                .bill
+                .unwrap()
+                .evidence,
+            Some(Evidence::Recovered)
+        );
         sound(&**ledger).await;
     });
 }
@@ -322,34 +443,67 @@ fn an_anchor_tells_another_history_and_an_older_copy_from_the_ledger() {
         let (database, mut gateways) = fleet(cluster, 1).await;
         let ledger = gateways.remove(0);
         for number in 1..=2 {
-            ledger.create_key(new_key(number, 10 * number, Some("5"))).await.unwrap();
+            ledger
+                .create_key(new_key(number, 10 * number, Some("5")))
+                .await
+                .unwrap();
         }
-        file.append(ledger.anchor(file.last(), at(2)).await.unwrap()).unwrap();
+        file.append(ledger.anchor(file.last(), at(2)).await.unwrap())
+            .unwrap();
         drop(ledger);
         let older = cluster.copy_of(&database);
-        let ledger = postgres(&cluster.url(&database), OpenMode::Serve).await.unwrap();
+        let ledger = postgres(&cluster.url(&database), OpenMode::Serve)
+            .await
+            .unwrap();
         ledger.recover(at(3)).await.unwrap();
         ledger.open_hold(new_hold(2, 30, "1")).await.unwrap();
         ledger.finish_hold(finish(30, 250_000)).await.unwrap();
-        file.append(ledger.anchor(file.last(), at(4)).await.unwrap()).unwrap();
+        file.append(ledger.anchor(file.last(), at(4)).await.unwrap())
+            .unwrap();
         let anchors = anchor::read(&path).unwrap();
-        let keys = |anchor: &anchor::Anchor| if let anchor::Anchor::Heads(heads) = anchor { heads.keys.len() } else { 0 };
-        assert_eq!(anchors.iter().map(keys).collect::<Vec<_>>(), [2, 1], "only what has changed");
+        let keys = |anchor: &anchor::Anchor| {
+            if let anchor::Anchor::Heads(heads) = anchor {
+                heads.keys.len()
+            } else {
+                0
+            }
+        };
+        assert_eq!(
+            anchors.iter().map(keys).collect::<Vec<_>>(),
+            [2, 1],
+            "only what has changed"
+        );
         let report = ledger.verify_with(anchors.clone()).await.unwrap();
         assert_eq!((report.anchors, report.faults), (2, Vec::<String>::new()));
 
-        let older = postgres(&cluster.url(&older), OpenMode::ReadOnly).await.unwrap();
+        let older = postgres(&cluster.url(&older), OpenMode::ReadOnly)
+            .await
+            .unwrap();
         let faults = older.verify_with(anchors.clone()).await.unwrap().faults;
-        assert!(faults.iter().any(|fault| fault.contains("entry 2 of key") && fault.contains("is missing")), "{faults:?}");
-        assert!(faults.iter().any(|fault| fault.contains("more holds were opened")), "{faults:?}");
+        assert!(
+            faults
+                .iter()
+                .any(|fault| fault.contains("entry 2 of key") && fault.contains("is missing")),
+            "{faults:?}"
+        );
+        assert!(
+            faults
+                .iter()
+                .any(|fault| fault.contains("more holds were opened")),
+            "{faults:?}"
+        );
         // The same keys with other money, sound by itself.
         let other = fleet(cluster, 1).await.1.remove(0);
         for number in 1..=2 {
-            other.create_key(new_key(number, 10 * number, Some("6"))).await.unwrap();
+            other
+                .create_key(new_key(number, 10 * number, Some("6")))
+                .await
+                .unwrap();
         }
         let faults = other.verify_with(anchors).await.unwrap().faults;
         assert!(
-            faults.iter().any(|fault| fault.contains("entry 1 of key") && fault.contains("is not the one it covers")),
+            faults.iter().any(|fault| fault.contains("entry 1 of key")
+                && fault.contains("is not the one it covers")),
             "{faults:?}"
         );
     });
@@ -360,7 +514,9 @@ fn an_edited_column_is_found() {
     with_cluster("tampering", async |cluster| {
         let database = cluster.database();
         {
-            let ledger = postgres(&cluster.url(&database), OpenMode::Create).await.unwrap();
+            let ledger = postgres(&cluster.url(&database), OpenMode::Create)
+                .await
+                .unwrap();
             ledger.recover(at(1)).await.unwrap();
             ledger.create_key(new_key(1, 10, Some("5"))).await.unwrap();
             for (operation, count) in [(20, 1_000), (21, 2_000_000)] {
@@ -369,12 +525,34 @@ fn an_edited_column_is_found() {
                 finish.bill.facts.insert("node".to_owned(), "a1".to_owned());
                 ledger.finish_hold(finish).await.unwrap();
             }
-            let refund = CreditKind::Refund { request: op(21), reason: "bad answer".into() };
-            ledger.credit(credit(1, 12, refund, "0.5", "refund-1")).await.unwrap();
-            ledger.change_key(change(1, 14, Change::Rotate { secret: secret(2), old_until: Some(at(9_000)) })).await.unwrap();
-            ledger.create_link(key(1), secret(70), at(90_000), act(16, 400)).await.unwrap();
+            let refund = CreditKind::Refund {
+                request: op(21),
+                reason: "bad answer".into(),
+            };
+            ledger
+                .credit(credit(1, 12, refund, "0.5", "refund-1"))
+                .await
+                .unwrap();
+            ledger
+                .change_key(change(
+                    1,
+                    14,
+                    Change::Rotate {
+                        secret: secret(2),
+                        old_until: Some(at(9_000)),
+                    },
+                ))
+                .await
+                .unwrap();
+            ledger
+                .create_link(key(1), secret(70), at(90_000), act(16, 400))
+                .await
+                .unwrap();
             ledger.open_hold(new_hold(1, 30, "1")).await.unwrap();
-            ledger.extend_hold(extension(30, "2", 500_000)).await.unwrap();
+            ledger
+                .extend_hold(extension(30, "2", 500_000))
+                .await
+                .unwrap();
             sound(&ledger).await;
         }
         let columns = "SELECT c.table_name || '.' || c.column_name || ' ' || c.data_type FROM information_schema.columns c \
@@ -388,7 +566,10 @@ fn an_edited_column_is_found() {
                 continue;
             }
             let value = match kind {
-                "bytea" => format!("set_byte(coalesce({name}, '\\x{}'), 3, 255)", "00".repeat(32)),
+                "bytea" => format!(
+                    "set_byte(coalesce({name}, '\\x{}'), 3, 255)",
+                    "00".repeat(32)
+                ),
                 "text" => format!("coalesce({name}, '') || 'x'"),
                 _ => format!("coalesce({name}, 0) + 1"),
             };
@@ -407,16 +588,35 @@ fn an_edited_column_is_found() {
                 );
                 cluster.psql(&copy, &plain).unwrap();
             }
-            let ledger = postgres(&cluster.url(&copy), OpenMode::ReadOnly).await.unwrap();
+            let ledger = postgres(&cluster.url(&copy), OpenMode::ReadOnly)
+                .await
+                .unwrap();
             let faults = ledger.verify().await.unwrap().faults;
-            let mut real = faults.iter().filter(|fault| !fault.contains("a constraint of the books"));
+            let mut real = faults
+                .iter()
+                .filter(|fault| !fault.contains("a constraint of the books"));
             if real.next().is_none() {
                 unseen.push(column.to_owned());
             }
         }
         assert_eq!(unseen, Vec::<String>::new());
-        cluster.psql(&database, "ALTER TABLE entries DISABLE TRIGGER entries_append_only").unwrap();
-        let ledger = postgres(&cluster.url(&database), OpenMode::ReadOnly).await.unwrap();
-        assert!(ledger.verify().await.unwrap().faults.iter().any(|fault| fault.contains("append-only")));
+        cluster
+            .psql(
+                &database,
+                "ALTER TABLE entries DISABLE TRIGGER entries_append_only",
+            )
+            .unwrap();
+        let ledger = postgres(&cluster.url(&database), OpenMode::ReadOnly)
+            .await
+            .unwrap();
+        assert!(
+            ledger
+                .verify()
+                .await
+                .unwrap()
+                .faults
+                .iter()
+                .any(|fault| fault.contains("append-only"))
+        );
     });
 }

@@ -19,18 +19,65 @@ use proptest::test_runner::{Config, TestRunner};
 
 #[derive(Debug, Clone)]
 enum Step {
-    Create { key: u64, operation: u64, money: i64, reference: u64 },
-    Change { key: u64, operation: u64, change: u8, time: i64 },
-    Credit { key: u64, operation: u64, kind: u8, amount: i64, reference: u64, request: u64 },
-    Open { key: u64, operation: u64, amount: i64, time: i64 },
-    Extend { operation: u64, total: i64, count: u64, time: i64 },
-    Finish { operation: u64, count: u64, time: i64 },
-    Abandon { operation: u64, count: u64 },
+    Create {
+        key: u64,
+        operation: u64,
+        money: i64,
+        reference: u64,
+    },
+    Change {
+        key: u64,
+        operation: u64,
+        change: u8,
+        time: i64,
+    },
+    Credit {
+        key: u64,
+        operation: u64,
+        kind: u8,
+        amount: i64,
+        reference: u64,
+        request: u64,
+    },
+    Open {
+        key: u64,
+        operation: u64,
+        amount: i64,
+        time: i64,
+    },
+    Extend {
+        operation: u64,
+        total: i64,
+        count: u64,
+        time: i64,
+    },
+    Finish {
+        operation: u64,
+        count: u64,
+        time: i64,
+    },
+    Abandon {
+        operation: u64,
+        count: u64,
+    },
     Recover,
-    Link { key: u64, operation: u64, token: u8 },
-    Consume { token: u8, time: i64 },
-    Session { key: u64, token: u8, time: i64 },
-    CloseSession { token: u8 },
+    Link {
+        key: u64,
+        operation: u64,
+        token: u8,
+    },
+    Consume {
+        token: u8,
+        time: i64,
+    },
+    Session {
+        key: u64,
+        token: u8,
+        time: i64,
+    },
+    CloseSession {
+        token: u8,
+    },
 }
 
 fn step() -> impl Strategy<Value = Step> {
@@ -64,9 +111,25 @@ fn cents(amount: i64) -> Amount {
 }
 
 fn cost(count: u64) -> Bill {
-    let slug = if count.is_multiple_of(2) { "even" } else { "odd" };
-    let rate = if count == 59 { Amount::from_picos(-1) } else { cents(1) };
-    Bill { slug: slug.to_owned(), lines: vec![Line { what: "output".into(), count, rate }], ..bill(count) }
+    let slug = if count.is_multiple_of(2) {
+        "even"
+    } else {
+        "odd"
+    };
+    let rate = if count == 59 {
+        Amount::from_picos(-1)
+    } else {
+        cents(1)
+    };
+    Bill {
+        slug: slug.to_owned(),
+        lines: vec![Line {
+            what: "output".into(),
+            count,
+            rate,
+        }],
+        ..bill(count)
+    }
 }
 
 /// Instants hours apart, so that rollups have several rows and keys expire.
@@ -78,63 +141,182 @@ fn a_change(number: u8, time: i64) -> Change {
     match number {
         0 => Change::Block,
         1..=3 => Change::Unblock,
-        4 => Change::Set(KeySettings { label: format!("at {time}"), expires_at: Some(hour(time)), ..KeySettings::default() }),
+        4 => Change::Set(KeySettings {
+            label: format!("at {time}"),
+            expires_at: Some(hour(time)),
+            ..KeySettings::default()
+        }),
         5 => Change::Set(KeySettings::default()),
-        6 => Change::Rotate { secret: secret(7), old_until: (time % 2 == 0).then_some(hour(time)) },
+        6 => Change::Rotate {
+            secret: secret(7),
+            old_until: (time % 2 == 0).then_some(hour(time)),
+        },
         _ if time < 20 => Change::Revoke,
         _ => Change::Block,
     }
 }
 
-fn a_credit(key: u64, operation: u64, kind: u8, amount: i64, reference: u64, request: u64) -> Credit {
+fn a_credit(
+    key: u64,
+    operation: u64,
+    kind: u8,
+    amount: i64,
+    reference: u64,
+    request: u64,
+) -> Credit {
     let kind = match kind {
         0..=2 => CreditKind::TopUp,
-        3 => CreditKind::Adjust { reason: "more".into() },
-        _ => CreditKind::Refund { request: op(request), reason: "bad".into() },
+        3 => CreditKind::Adjust {
+            reason: "more".into(),
+        },
+        _ => CreditKind::Refund {
+            request: op(request),
+            reason: "bad".into(),
+        },
     };
-    let amount = if matches!(kind, CreditKind::Adjust { .. }) { cents(amount - 20) } else { cents(amount) };
-    Credit { amount, ..credit(key, operation, kind, "1", &format!("r-{reference}")) }
+    let amount = if matches!(kind, CreditKind::Adjust { .. }) {
+        cents(amount - 20)
+    } else {
+        cents(amount)
+    };
+    Credit {
+        amount,
+        ..credit(key, operation, kind, "1", &format!("r-{reference}"))
+    }
 }
 
 /// Runs a step and gives its whole outcome as text.
 async fn apply(ledger: &dyn Ledger, step: Step) -> String {
     match step {
-        Step::Create { key, operation, money, reference } => {
+        Step::Create {
+            key,
+            operation,
+            money,
+            reference,
+        } => {
             let first_credit = (money > 0).then(|| (cents(money), format!("r-{reference}")));
-            format!("{:?}", ledger.create_key(NewKey { first_credit, ..new_key(key, operation, None) }).await)
-        }
-        Step::Change { key, operation, change: number, time } => {
-            format!("{:?}", ledger.change_key(change(key, operation, a_change(number, time))).await)
-        }
-        Step::Credit { key, operation, kind, amount, reference, request } => {
-            format!("{:?}", ledger.credit(a_credit(key, operation, kind, amount, reference, request)).await)
-        }
-        Step::Open { key, operation, amount, time } => {
             format!(
                 "{:?}",
-                ledger.open_hold(NewHold { amount: cents(amount), at: hour(time), ..new_hold(key, operation, "1") }).await
+                ledger
+                    .create_key(NewKey {
+                        first_credit,
+                        ..new_key(key, operation, None)
+                    })
+                    .await
             )
         }
-        Step::Extend { operation, total, count, time } => {
-            let extension = Extension { request: op(operation), total: cents(total), checkpoint: cost(count), at: hour(time) };
+        Step::Change {
+            key,
+            operation,
+            change: number,
+            time,
+        } => {
+            format!(
+                "{:?}",
+                ledger
+                    .change_key(change(key, operation, a_change(number, time)))
+                    .await
+            )
+        }
+        Step::Credit {
+            key,
+            operation,
+            kind,
+            amount,
+            reference,
+            request,
+        } => {
+            format!(
+                "{:?}",
+                ledger
+                    .credit(a_credit(key, operation, kind, amount, reference, request))
+                    .await
+            )
+        }
+        Step::Open {
+            key,
+            operation,
+            amount,
+            time,
+        } => {
+            format!(
+                "{:?}",
+                ledger
+                    .open_hold(NewHold {
+                        amount: cents(amount),
+                        at: hour(time),
+                        ..new_hold(key, operation, "1")
+                    })
+                    .await
+            )
+        }
+        Step::Extend {
+            operation,
+            total,
+            count,
+            time,
+        } => {
+            let extension = Extension {
+                request: op(operation),
+                total: cents(total),
+                checkpoint: cost(count),
+                at: hour(time),
+            };
             format!("{:?}", ledger.extend_hold(extension).await)
         }
-        Step::Finish { operation, count, time } => {
-            format!("{:?}", ledger.finish_hold(Finish { request: op(operation), bill: cost(count), at: hour(time) }).await)
+        Step::Finish {
+            operation,
+            count,
+            time,
+        } => {
+            format!(
+                "{:?}",
+                ledger
+                    .finish_hold(Finish {
+                        request: op(operation),
+                        bill: cost(count),
+                        at: hour(time)
+                    })
+                    .await
+            )
         }
         Step::Abandon { operation, count } => {
-            let finish = Finish { request: op(operation), bill: cost(count), at: hour(1) };
+            let finish = Finish {
+                request: op(operation),
+                bill: cost(count),
+                at: hour(1),
+            };
             ledger.abandon_hold(Arc::new(finish.clone()));
             // The resolver has its own time. The same end again has no second effect, and is there when it answers.
             format!("{:?}", ledger.finish_hold(finish).await)
         }
         Step::Recover => format!("{:?}", ledger.recover(hour(50)).await),
-        Step::Link { key: number, operation, token } => {
-            format!("{:?}", ledger.create_link(key(number), secret(token), hour(50), act(operation, 10)).await)
+        Step::Link {
+            key: number,
+            operation,
+            token,
+        } => {
+            format!(
+                "{:?}",
+                ledger
+                    .create_link(key(number), secret(token), hour(50), act(operation, 10))
+                    .await
+            )
         }
-        Step::Consume { token, time } => format!("{:?}", ledger.consume_link(secret(token), hour(time)).await),
-        Step::Session { key: number, token, time } => {
-            let session = Session { token: secret(token), key: key(number), at: hour(time), expires: hour(time + 10) };
+        Step::Consume { token, time } => {
+            format!("{:?}", ledger.consume_link(secret(token), hour(time)).await)
+        }
+        Step::Session {
+            key: number,
+            token,
+            time,
+        } => {
+            let session = Session {
+                token: secret(token),
+                key: key(number),
+                at: hour(time),
+                expires: hour(time + 10),
+            };
             format!("{:?}", ledger.open_session(session).await)
         }
         Step::CloseSession { token } => format!("{:?}", ledger.close_session(secret(token)).await),
@@ -146,7 +328,10 @@ async fn glance(ledger: &dyn Ledger) -> String {
     let mut keys = Vec::new();
     for number in 1..4 {
         let found = ledger.find_key(key(number)).await.unwrap();
-        assert!(found.as_ref().is_none_or(|key| key.account.is_sound()), "{found:?}");
+        assert!(
+            found.as_ref().is_none_or(|key| key.account.is_sound()),
+            "{found:?}"
+        );
         keys.push(found);
     }
     format!("{keys:?} {:?}", ledger.totals().await.unwrap())
@@ -156,19 +341,46 @@ async fn glance(ledger: &dyn Ledger) -> String {
 async fn everything(ledger: &dyn Ledger) -> String {
     let mut seen = Vec::new();
     for owner in [None, Some(key(1)), Some(key(2))] {
-        let query = EntryQuery { key: owner, ..EntryQuery::default() };
+        let query = EntryQuery {
+            key: owner,
+            ..EntryQuery::default()
+        };
         seen.push(format!("{:?}", ledger.entries(query).await.unwrap()));
-        seen.push(format!("{:?}", ledger.audit(owner, None, 1_000).await.unwrap()));
-        seen.push(format!("{:?}", ledger.open_holds(owner, 1_000).await.unwrap()));
+        seen.push(format!(
+            "{:?}",
+            ledger.audit(owner, None, 1_000).await.unwrap()
+        ));
+        seen.push(format!(
+            "{:?}",
+            ledger.open_holds(owner, 1_000).await.unwrap()
+        ));
     }
     for number in 1..4 {
-        seen.push(format!("{:?}", ledger.usage(key(number), at(0), at(1_000_000)).await.unwrap()));
+        seen.push(format!(
+            "{:?}",
+            ledger
+                .usage(key(number), at(0), at(1_000_000))
+                .await
+                .unwrap()
+        ));
     }
     for token in 0..4 {
-        seen.push(format!("{:?}", ledger.find_session(secret(token), hour(30)).await.unwrap()));
+        seen.push(format!(
+            "{:?}",
+            ledger.find_session(secret(token), hour(30)).await.unwrap()
+        ));
     }
     seen.push(format!("{:?}", ledger.slug_use(hour(20)).await.unwrap()));
-    seen.push(format!("{:?}", ledger.list_keys(KeyQuery { limit: 9, ..KeyQuery::default() }).await.unwrap()));
+    seen.push(format!(
+        "{:?}",
+        ledger
+            .list_keys(KeyQuery {
+                limit: 9,
+                ..KeyQuery::default()
+            })
+            .await
+            .unwrap()
+    ));
     seen.join("\n")
 }
 
@@ -176,48 +388,91 @@ async fn everything(ledger: &dyn Ledger) -> String {
 fn without_positions(seen: &str) -> String {
     let mut parts = seen.split("position: ");
     let first = parts.next().unwrap_or_default().to_owned();
-    parts.fold(first, |seen, part| seen + "position: " + part.trim_start_matches(|digit: char| digit.is_ascii_digit()))
+    parts.fold(first, |seen, part| {
+        seen + "position: " + part.trim_start_matches(|digit: char| digit.is_ascii_digit())
+    })
 }
 
 /// A directory in memory where there is one: disks make thousands of ledgers slow.
 fn memory_dir() -> tempfile::TempDir {
-    tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap()
+    tempfile::tempdir_in("/dev/shm")
+        .or_else(|_| tempfile::tempdir())
+        .unwrap()
 }
 
 /// The file is open twice, as by a gateway and a console, and the console does one step in five: what each remembers must not
 /// survive the other's commits.
 #[test]
 fn both_stores_do_the_same() {
-    let cases = if std::env::var_os("FAREBOX_FULL").is_some() { 100_000 } else { 2_000 };
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    let config = Config { cases, failure_persistence: None, ..Config::default() };
+    let cases = if std::env::var_os("FAREBOX_FULL").is_some() {
+        100_000
+    } else {
+        2_000
+    };
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap();
+    let config = Config {
+        cases,
+        failure_persistence: None,
+        ..Config::default()
+    };
     TestRunner::new(config)
-        .run(&prop::collection::vec((step(), prop::bool::weighted(0.2)), 1..80), |steps| {
-            runtime.block_on(async {
-                let reference = MemoryLedger::new();
-                let dir = memory_dir();
-                let open = || SqliteLedger::open(dir.path().join("farebox.db"), OpenMode::Create, Durability::Prompt).unwrap();
-                let (gateway, console) = (open(), open());
-                for (step, by_console) in steps {
-                    let sqlite = if by_console { &console } else { &gateway };
-                    let expected = apply(&reference, step.clone()).await;
-                    prop_assert_eq!(apply(sqlite, step.clone()).await, expected, "{:?}", step);
-                    prop_assert_eq!(glance(sqlite).await, glance(&reference).await, "after {:?}", step);
-                }
-                prop_assert_eq!(everything(&gateway).await, everything(&reference).await);
-                prop_assert_eq!(gateway.verify().await.unwrap().faults, Vec::<String>::new());
-                prop_assert_eq!(reference.verify().await.unwrap().faults, Vec::<String>::new());
-                Ok(())
-            })
-        })
+        .run(
+            &prop::collection::vec((step(), prop::bool::weighted(0.2)), 1..80),
+            |steps| {
+                runtime.block_on(async {
+                    let reference = MemoryLedger::new();
+                    let dir = memory_dir();
+                    let open = || {
+                        SqliteLedger::open(
+                            dir.path().join("farebox.db"),
+                            OpenMode::Create,
+                            Durability::Prompt,
+                        )
+                        .unwrap()
+                    };
+                    let (gateway, console) = (open(), open());
+                    for (step, by_console) in steps {
+                        let sqlite = if by_console { &console } else { &gateway };
+                        let expected = apply(&reference, step.clone()).await;
+                        prop_assert_eq!(apply(sqlite, step.clone()).await, expected, "{:?}", step);
+                        prop_assert_eq!(
+                            glance(sqlite).await,
+                            glance(&reference).await,
+                            "after {:?}",
+                            step
+                        );
+                    }
+                    prop_assert_eq!(everything(&gateway).await, everything(&reference).await);
+                    prop_assert_eq!(gateway.verify().await.unwrap().faults, Vec::<String>::new());
+                    prop_assert_eq!(
+                        reference.verify().await.unwrap().faults,
+                        Vec::<String>::new()
+                    );
+                    Ok(())
+                })
+            },
+        )
         .unwrap();
 }
 
 #[test]
 fn postgresql_does_the_same() {
-    let Some(cluster) = cluster::Cluster::shared() else { return skip("the model on PostgreSQL: it is not installed") };
-    let cases = if std::env::var_os("FAREBOX_FULL").is_some() { 3_000 } else { 60 };
-    let config = Config { cases, failure_persistence: None, ..Config::default() };
+    let Some(cluster) = cluster::Cluster::shared() else {
+        return skip("the model on PostgreSQL: it is not installed");
+    };
+    let cases = if std::env::var_os("FAREBOX_FULL").is_some() {
+        3_000
+    } else {
+        60
+    };
+    let config = Config {
+        cases,
+        failure_persistence: None,
+        ..Config::default()
+    };
     TestRunner::new(config)
         .run(&prop::collection::vec(step(), 1..80), |steps| {
             let url = cluster.url(&cluster.database());
@@ -226,8 +481,18 @@ fn postgresql_does_the_same() {
                 let ledger = postgres(&url, OpenMode::Create).await.unwrap();
                 for step in steps {
                     let expected = without_positions(&apply(&reference, step.clone()).await);
-                    prop_assert_eq!(without_positions(&apply(&ledger, step.clone()).await), expected, "{:?}", step);
-                    prop_assert_eq!(glance(&ledger).await, glance(&reference).await, "after {:?}", step);
+                    prop_assert_eq!(
+                        without_positions(&apply(&ledger, step.clone()).await),
+                        expected,
+                        "{:?}",
+                        step
+                    );
+                    prop_assert_eq!(
+                        glance(&ledger).await,
+                        glance(&reference).await,
+                        "after {:?}",
+                        step
+                    );
                 }
                 let (seen, expected) = (everything(&ledger).await, everything(&reference).await);
                 prop_assert_eq!(without_positions(&seen), without_positions(&expected));

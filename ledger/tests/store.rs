@@ -33,12 +33,20 @@ fn a_missing_ledger_is_created_only_when_asked() {
         assert!(unusable(open(&path, mode)).contains("there is no ledger at"));
         assert_eq!(dir.path().read_dir().unwrap().count(), 0);
     }
-    for mode in [OpenMode::Create, OpenMode::Serve, OpenMode::Write, OpenMode::ReadOnly] {
+    for mode in [
+        OpenMode::Create,
+        OpenMode::Serve,
+        OpenMode::Write,
+        OpenMode::ReadOnly,
+    ] {
         drop(open(&path, mode).unwrap());
     }
     assert_eq!(path.metadata().unwrap().permissions().mode() & 0o777, 0o600);
     assert!(unusable(open(dir.path(), OpenMode::Serve)).contains("is not a file"));
-    assert!(unusable(open(&dir.path().join("no/such/dir.db"), OpenMode::Serve)).contains("does not exist; choose the ledger"));
+    assert!(
+        unusable(open(&dir.path().join("no/such/dir.db"), OpenMode::Serve))
+            .contains("does not exist; choose the ledger")
+    );
 }
 
 #[test]
@@ -50,19 +58,30 @@ fn files_that_are_not_ours_are_left_alone() {
         std::fs::set_permissions(&path, PermissionsExt::from_mode(0o600)).unwrap();
         path
     };
-    let text = write("notes.txt", b"not a database, but long enough to look like one".repeat(20).as_slice());
+    let text = write(
+        "notes.txt",
+        b"not a database, but long enough to look like one"
+            .repeat(20)
+            .as_slice(),
+    );
     assert!(unusable(open(&text, OpenMode::Serve)).contains("is not a ledger"));
     let empty = write("empty.db", b"");
     assert!(unusable(open(&empty, OpenMode::Write)).contains("is empty"));
     assert_eq!(empty.metadata().unwrap().len(), 0);
     let foreign = write("foreign.db", b"");
-    rusqlite::Connection::open(&foreign).unwrap().execute_batch("CREATE TABLE mine (x)").unwrap();
+    rusqlite::Connection::open(&foreign)
+        .unwrap()
+        .execute_batch("CREATE TABLE mine (x)")
+        .unwrap();
     let before = std::fs::read(&foreign).unwrap();
     assert!(unusable(open(&foreign, OpenMode::Serve)).contains("another program"));
     assert_eq!(std::fs::read(&foreign).unwrap(), before);
     let newer = dir.path().join("newer.db");
     drop(open(&newer, OpenMode::Create).unwrap());
-    rusqlite::Connection::open(&newer).unwrap().execute_batch("PRAGMA user_version = 99").unwrap();
+    rusqlite::Connection::open(&newer)
+        .unwrap()
+        .execute_batch("PRAGMA user_version = 99")
+        .unwrap();
     assert!(unusable(open(&newer, OpenMode::Serve)).contains("newer version"));
     let shared = dir.path().join("shared.db");
     drop(open(&shared, OpenMode::Create).unwrap());
@@ -78,7 +97,10 @@ fn a_reader_cannot_write() {
     run(ledger.create_key(new_key(1, 10, Some("5")))).unwrap();
     let reader = open(&dir.path().join("farebox.db"), OpenMode::ReadOnly).unwrap();
     assert!(run(reader.find_key(key(1))).unwrap().is_some());
-    assert!(matches!(run(reader.open_hold(new_hold(1, 20, "1"))), Err(LedgerError::Unavailable(_))));
+    assert!(matches!(
+        run(reader.open_hold(new_hold(1, 20, "1"))),
+        Err(LedgerError::Unavailable(_))
+    ));
     reader.abandon_hold(Arc::new(finish(20, 1)));
 }
 
@@ -87,8 +109,17 @@ fn one_gateway_serves_a_ledger() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("farebox.db");
     let lock = ServeLock::acquire(&path, Duration::ZERO).unwrap();
-    let Err(LedgerError::Unusable(text)) = ServeLock::acquire(&path, Duration::from_millis(60)) else { unreachable!() };
-    assert!(text.contains(&format!("is in use by process {} since 2", std::process::id())), "{text}");
+    let Err(LedgerError::Unusable(text)) = ServeLock::acquire(&path, Duration::from_millis(60))
+    else {
+        unreachable!()
+    };
+    assert!(
+        text.contains(&format!(
+            "is in use by process {} since 2",
+            std::process::id()
+        )),
+        "{text}"
+    );
     let waiting = std::thread::spawn({
         let path = path.clone();
         move || ServeLock::acquire(&path, Duration::from_secs(20))
@@ -113,34 +144,57 @@ fn many_small_charges_are_exact() {
     let console = open(&dir.path().join("farebox.db"), OpenMode::Write).unwrap();
     run(async {
         for number in 0..8 {
-            gateway.create_key(new_key(number, 10 + number, Some("1"))).await.unwrap();
+            gateway
+                .create_key(new_key(number, 10 + number, Some("1")))
+                .await
+                .unwrap();
         }
         let tasks: Vec<_> = (0..40_u64)
             .map(|task| {
                 let ledger: SharedLedger = Arc::clone(&gateway) as SharedLedger;
                 tokio::spawn(async move {
                     for number in 0..50 {
-                        let hold = Hold::open(Arc::clone(&ledger), new_hold(task % 8, 10_000 + task * 100 + number, "0.01"))
-                            .await
-                            .unwrap();
+                        let hold = Hold::open(
+                            Arc::clone(&ledger),
+                            new_hold(task % 8, 10_000 + task * 100 + number, "0.01"),
+                        )
+                        .await
+                        .unwrap();
                         hold.settle(bill(7), at(500)).await.unwrap();
                     }
                 })
             })
             .collect();
         for number in 0..20 {
-            console.credit(top_up(number % 8, 100 + number, "0.5", &format!("during-{number}"))).await.unwrap();
+            console
+                .credit(top_up(
+                    number % 8,
+                    100 + number,
+                    "0.5",
+                    &format!("during-{number}"),
+                ))
+                .await
+                .unwrap();
             sound(&console).await;
         }
         for task in tasks {
             task.await.unwrap();
         }
         let totals = gateway.totals().await.unwrap();
-        assert_eq!((totals.entries, totals.holds, totals.held), (8 + 2_000 + 20, 0, 0));
-        assert_eq!((totals.credit, totals.spent), (18_000_000_000_000, 2_000 * 7_000_000));
+        assert_eq!(
+            (totals.entries, totals.holds, totals.held),
+            (8 + 2_000 + 20, 0, 0)
+        );
+        assert_eq!(
+            (totals.credit, totals.spent),
+            (18_000_000_000_000, 2_000 * 7_000_000)
+        );
         assert_eq!(console.totals().await.unwrap(), totals);
         let stats = gateway.stats();
-        assert!(stats.operations >= 4_000 && stats.commits < stats.operations, "{stats:?}");
+        assert!(
+            stats.operations >= 4_000 && stats.commits < stats.operations,
+            "{stats:?}"
+        );
         sound(&*gateway).await;
     });
 }
@@ -152,11 +206,22 @@ fn a_key_revoked_by_another_process_is_refused_at_once() {
     run(async {
         gateway.create_key(new_key(1, 10, Some("5"))).await.unwrap();
         gateway.open_hold(new_hold(1, 20, "1")).await.unwrap();
-        console.change_key(change(1, 11, Change::Revoke)).await.unwrap();
+        console
+            .change_key(change(1, 11, Change::Revoke))
+            .await
+            .unwrap();
         let refused = Err(LedgerError::Refused(Refusal::NotActive(Status::Revoked)));
         assert_eq!(gateway.open_hold(new_hold(1, 21, "1")).await, refused);
         assert_eq!(gateway.extend_hold(extension(20, "2", 1)).await, refused);
-        assert_eq!(gateway.find_key(key(1)).await.unwrap().unwrap().stored_status, Status::Revoked);
+        assert_eq!(
+            gateway
+                .find_key(key(1))
+                .await
+                .unwrap()
+                .unwrap()
+                .stored_status,
+            Status::Revoked
+        );
     });
 }
 
@@ -165,18 +230,32 @@ fn everything_is_there_after_a_reopening() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("farebox.db");
     for round in 0..3_u64 {
-        let durability = if round == 1 { Durability::Strict } else { Durability::Prompt };
+        let durability = if round == 1 {
+            Durability::Strict
+        } else {
+            Durability::Prompt
+        };
         let ledger = SqliteLedger::open(&path, OpenMode::Serve, durability).unwrap();
         run(async {
-            ledger.create_key(new_key(round, 10 + round, Some("1"))).await.unwrap();
-            ledger.open_hold(new_hold(round, 100 + round, "1")).await.unwrap();
+            ledger
+                .create_key(new_key(round, 10 + round, Some("1")))
+                .await
+                .unwrap();
+            ledger
+                .open_hold(new_hold(round, 100 + round, "1"))
+                .await
+                .unwrap();
             ledger.abandon_hold(Arc::new(finish(100 + round, 10)));
             ledger.close();
             ledger.close();
             let closed = ledger.open_hold(new_hold(round, 200, "1")).await;
             assert!(matches!(closed, Err(LedgerError::Unavailable(_))));
             let totals = ledger.totals().await.unwrap();
-            assert_eq!((totals.entries, totals.holds), (2 * (round + 1), 0), "what was abandoned is settled before the end");
+            assert_eq!(
+                (totals.entries, totals.holds),
+                (2 * (round + 1), 0),
+                "what was abandoned is settled before the end"
+            );
             sound(&ledger).await;
         });
     }
@@ -191,26 +270,38 @@ fn ten_thousand_holds_are_recovered_in_time() {
         let ledger = Arc::new(open(&path, OpenMode::Serve).unwrap());
         ledger.recover(at(1)).await.unwrap();
         for number in 0..10 {
-            ledger.create_key(new_key(number, 10 + number, Some("10000"))).await.unwrap();
+            ledger
+                .create_key(new_key(number, 10 + number, Some("10000")))
+                .await
+                .unwrap();
         }
         let tasks = (0..100_u64).map(|task| {
             let ledger = Arc::clone(&ledger);
             tokio::spawn(async move {
                 for number in (0..HOLDS).filter(|number| number % 100 == task) {
-                    ledger.open_hold(new_hold(number % 10, 1_000 + number, "1")).await.unwrap();
+                    ledger
+                        .open_hold(new_hold(number % 10, 1_000 + number, "1"))
+                        .await
+                        .unwrap();
                 }
             })
         });
         for task in tasks.collect::<Vec<_>>() {
             task.await.unwrap();
         }
-        ledger.extend_hold(extension(1_000, "2", 500)).await.unwrap();
+        ledger
+            .extend_hold(extension(1_000, "2", 500))
+            .await
+            .unwrap();
     });
     let ledger = open(&path, OpenMode::Serve).unwrap();
     let begun = Instant::now();
     let recovered = run(ledger.recover(at(900))).unwrap();
     let took = begun.elapsed();
-    assert_eq!((recovered.epoch, recovered.settled, recovered.released), (2, 1, 9_999));
+    assert_eq!(
+        (recovered.epoch, recovered.settled, recovered.released),
+        (2, 1, 9_999)
+    );
     // A second without optimisation; a square would take minutes.
     assert!(took < Duration::from_secs(60), "{took:?}");
     run(sound(&ledger));

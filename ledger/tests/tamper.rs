@@ -25,23 +25,82 @@ async fn fill(path: &Path) {
     ledger.publish(vec!["small".into()], at(2)).await.unwrap();
     ledger.create_key(new_key(1, 10, Some("5"))).await.unwrap();
     ledger.create_key(new_key(2, 11, Some("7"))).await.unwrap();
-    for (owner, operation, count) in [(1, 20, 1_000), (1, 21, 2_000_000), (2, 22, 50), (1, 23, 4_000)] {
-        ledger.open_hold(new_hold(owner, operation, "1")).await.unwrap();
+    for (owner, operation, count) in [
+        (1, 20, 1_000),
+        (1, 21, 2_000_000),
+        (2, 22, 50),
+        (1, 23, 4_000),
+    ] {
+        ledger
+            .open_hold(new_hold(owner, operation, "1"))
+            .await
+            .unwrap();
         let mut finish = finish(operation, count);
         finish.bill.exposure = Amount::from_picos(11);
         finish.bill.cost = Some(Amount::from_picos(12));
         finish.bill.facts.insert("node".to_owned(), "a1".to_owned());
         ledger.finish_hold(finish).await.unwrap();
     }
-    let refund = CreditKind::Refund { request: op(21), reason: "bad answer".into() };
-    ledger.credit(credit(1, 12, refund, "0.5", "refund-1")).await.unwrap();
-    ledger.credit(credit(2, 13, CreditKind::Adjust { reason: "gift".into() }, "1", "gift-1")).await.unwrap();
-    ledger.change_key(change(1, 14, Change::Rotate { secret: secret(2), old_until: Some(at(9_000)) })).await.unwrap();
-    ledger.change_key(change(1, 15, Change::Set(KeySettings { label: "Ada".into(), ..KeySettings::default() }))).await.unwrap();
-    ledger.create_link(key(2), secret(70), at(90_000), act(16, 400)).await.unwrap();
-    ledger.open_session(Session { token: secret(71), key: key(2), at: at(400), expires: at(90_000) }).await.unwrap();
+    let refund = CreditKind::Refund {
+        request: op(21),
+        reason: "bad answer".into(),
+    };
+    ledger
+        .credit(credit(1, 12, refund, "0.5", "refund-1"))
+        .await
+        .unwrap();
+    ledger
+        .credit(credit(
+            2,
+            13,
+            CreditKind::Adjust {
+                reason: "gift".into(),
+            },
+            "1",
+            "gift-1",
+        ))
+        .await
+        .unwrap();
+    ledger
+        .change_key(change(
+            1,
+            14,
+            Change::Rotate {
+                secret: secret(2),
+                old_until: Some(at(9_000)),
+            },
+        ))
+        .await
+        .unwrap();
+    ledger
+        .change_key(change(
+            1,
+            15,
+            Change::Set(KeySettings {
+                label: "Ada".into(),
+                ..KeySettings::default()
+            }),
+        ))
+        .await
+        .unwrap();
+    ledger
+        .create_link(key(2), secret(70), at(90_000), act(16, 400))
+        .await
+        .unwrap();
+    ledger
+        .open_session(Session {
+            token: secret(71),
+            key: key(2),
+            at: at(400),
+            expires: at(90_000),
+        })
+        .await
+        .unwrap();
     ledger.open_hold(new_hold(2, 30, "1")).await.unwrap();
-    ledger.extend_hold(extension(30, "2", 500_000)).await.unwrap();
+    ledger
+        .extend_hold(extension(30, "2", 500_000))
+        .await
+        .unwrap();
     sound(&ledger).await;
 }
 
@@ -64,20 +123,32 @@ const FREE: [&str; 12] = [
 /// Edits the file as somebody with a SQLite shell would: without triggers and CHECKs, and leaving no trace of that.
 fn unguarded<T>(path: &Path, edit: impl FnOnce(&Connection) -> T) -> T {
     let conn = Connection::open(path).unwrap();
-    conn.execute_batch("PRAGMA synchronous = OFF; PRAGMA foreign_keys = OFF; PRAGMA ignore_check_constraints = ON").unwrap();
-    let mut statement = conn.prepare("SELECT name, sql FROM sqlite_schema WHERE type = 'trigger'").unwrap();
-    let triggers = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?))).unwrap();
+    conn.execute_batch(
+        "PRAGMA synchronous = OFF; PRAGMA foreign_keys = OFF; PRAGMA ignore_check_constraints = ON",
+    )
+    .unwrap();
+    let mut statement = conn
+        .prepare("SELECT name, sql FROM sqlite_schema WHERE type = 'trigger'")
+        .unwrap();
+    let triggers = statement
+        .query_map([], |row| Ok((row.get(0)?, row.get(1)?)))
+        .unwrap();
     let triggers: Vec<(String, String)> = triggers.collect::<Result<_, _>>().unwrap();
-    triggers.iter().for_each(|(name, _)| conn.execute_batch(&format!("DROP TRIGGER {name}")).unwrap());
+    triggers
+        .iter()
+        .for_each(|(name, _)| conn.execute_batch(&format!("DROP TRIGGER {name}")).unwrap());
     let result = edit(&conn);
-    triggers.iter().for_each(|(_, sql)| conn.execute_batch(sql).unwrap());
+    triggers
+        .iter()
+        .for_each(|(_, sql)| conn.execute_batch(sql).unwrap());
     result
 }
 
 fn edit(path: &Path, sql: &str) {
     let changed = unguarded(path, |conn| {
         conn.execute_batch(sql).unwrap();
-        conn.query_row("SELECT total_changes()", [], |row| row.get::<_, i64>(0)).unwrap()
+        conn.query_row("SELECT total_changes()", [], |row| row.get::<_, i64>(0))
+            .unwrap()
     });
     assert!(changed > 0, "nothing was edited: {sql}");
 }
@@ -88,7 +159,8 @@ async fn filled() -> Vec<u8> {
     let path = dir.path().join("farebox.db");
     fill(&path).await;
     let conn = rusqlite::Connection::open(&path).unwrap();
-    conn.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(())).unwrap();
+    conn.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))
+        .unwrap();
     std::fs::read(&path).unwrap()
 }
 
@@ -117,8 +189,13 @@ fn columns(table: &str) -> Vec<String> {
     let path = dir.path().join("farebox.db");
     drop(SqliteLedger::open(&path, OpenMode::Create, Durability::Prompt).unwrap());
     let conn = rusqlite::Connection::open(&path).unwrap();
-    let mut statement = conn.prepare("SELECT name FROM pragma_table_info(?1)").unwrap();
-    let names = statement.query_map([table], |row| row.get(0)).unwrap().collect::<Result<Vec<String>, _>>();
+    let mut statement = conn
+        .prepare("SELECT name FROM pragma_table_info(?1)")
+        .unwrap();
+    let names = statement
+        .query_map([table], |row| row.get(0))
+        .unwrap()
+        .collect::<Result<Vec<String>, _>>();
     names.unwrap()
 }
 
@@ -126,7 +203,11 @@ fn columns(table: &str) -> Vec<String> {
 fn every_column_of_every_book_is_guarded() {
     run(async {
         let file = filled().await;
-        assert_eq!(faults(&file, |path| unguarded(path, |_| ())).await, Vec::<String>::new(), "an edit of nothing");
+        assert_eq!(
+            faults(&file, |path| unguarded(path, |_| ())).await,
+            Vec::<String>::new(),
+            "an edit of nothing"
+        );
         for (table, row) in [
             ("entries", "rowid = 3"),
             ("entries", "kind = 1"),
@@ -165,7 +246,11 @@ fn every_column_of_every_book_is_guarded() {
                 } else {
                     sql
                 };
-                assert_ne!(faults_after(&file, &sql).await, Vec::<String>::new(), "{name} where {row}");
+                assert_ne!(
+                    faults_after(&file, &sql).await,
+                    Vec::<String>::new(),
+                    "{name} where {row}"
+                );
             }
         }
     });
@@ -199,31 +284,65 @@ struct Edit {
 
 fn random_edit() -> impl Strategy<Value = Edit> {
     let indexes = (any::<Index>(), any::<Index>(), any::<Index>());
-    (0..BOOKS.len(), indexes, 1..=u8::MAX, prop::bool::weighted(0.05))
-        .prop_map(|(book, (row, column, place), change, delete)| Edit { book, row, column, place, change, delete })
+    (
+        0..BOOKS.len(),
+        indexes,
+        1..=u8::MAX,
+        prop::bool::weighted(0.05),
+    )
+        .prop_map(|(book, (row, column, place), change, delete)| Edit {
+            book,
+            row,
+            column,
+            place,
+            change,
+            delete,
+        })
 }
 
 impl Edit {
     /// Makes the edit and says what it was.
     fn make(&self, conn: &Connection) -> String {
         let (book, names) = BOOKS[self.book];
-        let columns: Vec<String> =
-            columns(book).into_iter().filter(|column| !FREE.contains(&&*format!("{book}.{column}"))).collect();
+        let columns: Vec<String> = columns(book)
+            .into_iter()
+            .filter(|column| !FREE.contains(&&*format!("{book}.{column}")))
+            .collect();
         let column = self.column.get(&columns);
-        let rows: i64 = conn.query_row(&format!("SELECT count(*) FROM {book}"), [], |row| row.get(0)).unwrap();
-        let place = format!("({names}) = (SELECT {names} FROM {book} LIMIT 1 OFFSET {})", self.row.index(rows as usize));
+        let rows: i64 = conn
+            .query_row(&format!("SELECT count(*) FROM {book}"), [], |row| {
+                row.get(0)
+            })
+            .unwrap();
+        let place = format!(
+            "({names}) = (SELECT {names} FROM {book} LIMIT 1 OFFSET {})",
+            self.row.index(rows as usize)
+        );
         // A link that was deleted looks like one that was used.
         if self.delete && book != "links" {
-            assert_eq!(conn.execute(&format!("DELETE FROM {book} WHERE {place}"), []), Ok(1));
+            assert_eq!(
+                conn.execute(&format!("DELETE FROM {book} WHERE {place}"), []),
+                Ok(1)
+            );
             return format!("{book}: deleted where {place}");
         }
-        let found = conn.query_row(&format!("SELECT {column} FROM {book} WHERE {place}"), [], |row| row.get(0)).unwrap();
+        let found = conn
+            .query_row(
+                &format!("SELECT {column} FROM {book} WHERE {place}"),
+                [],
+                |row| row.get(0),
+            )
+            .unwrap();
         let declared = "SELECT type FROM pragma_table_info(?1) WHERE name = ?2";
-        let declared: String = conn.query_row(declared, params![book, column], |row| row.get(0)).unwrap();
+        let declared: String = conn
+            .query_row(declared, params![book, column], |row| row.get(0))
+            .unwrap();
         let other = self.other(&found, &declared);
         // A number that another row has already is no edit that could be made: the next free one is.
         let update = format!("UPDATE {book} SET {column} = ?1 WHERE {place}");
-        let changed = conn.execute(&update, [&other]).or_else(|_| conn.execute(&update, [Value::Integer(1_000_003)]));
+        let changed = conn
+            .execute(&update, [&other])
+            .or_else(|_| conn.execute(&update, [Value::Integer(1_000_003)]));
         assert_eq!(changed, Ok(1));
         format!("{book}.{column} where {place}: {found:?} became {other:?}")
     }
@@ -240,7 +359,10 @@ impl Edit {
             }
             Value::Text(text) => {
                 let (before, behind) = text.split_at(self.place.index(text.len() + 1));
-                Value::Text(format!("{before}{}{behind}", char::from(b'a' + self.change % 26)))
+                Value::Text(format!(
+                    "{before}{}{behind}",
+                    char::from(b'a' + self.change % 26)
+                ))
             }
             _ if declared == "TEXT" => Value::Text("[]".to_owned()),
             _ if declared == "BLOB" => Value::Blob(vec![self.change; 32]),
@@ -251,14 +373,27 @@ impl Edit {
 
 #[test]
 fn random_edits_are_all_found() {
-    let cases = if std::env::var_os("FAREBOX_FULL").is_some() { 1_000 } else { 100 };
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let cases = if std::env::var_os("FAREBOX_FULL").is_some() {
+        1_000
+    } else {
+        100
+    };
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap();
     let file = runtime.block_on(filled());
-    let config = Config { cases, failure_persistence: None, ..Config::default() };
+    let config = Config {
+        cases,
+        failure_persistence: None,
+        ..Config::default()
+    };
     TestRunner::new(config)
         .run(&random_edit(), |edit| {
             let mut what = String::new();
-            let found = runtime.block_on(faults(&file, |path| what = unguarded(path, |conn| edit.make(conn))));
+            let found = runtime.block_on(faults(&file, |path| {
+                what = unguarded(path, |conn| edit.make(conn))
+            }));
             prop_assert!(!found.is_empty(), "{}", what);
             Ok(())
         })
@@ -329,7 +464,10 @@ fn a_changed_schema_is_found() {
             "CREATE VIEW mine AS SELECT * FROM keys",
             "ALTER TABLE epochs ADD COLUMN note TEXT",
         ] {
-            let found = faults(&file, |path| Connection::open(path).unwrap().execute_batch(sql).unwrap()).await;
+            let found = faults(&file, |path| {
+                Connection::open(path).unwrap().execute_batch(sql).unwrap()
+            })
+            .await;
             assert_ne!(found, Vec::<String>::new(), "{sql}");
         }
     });
@@ -345,19 +483,43 @@ fn an_anchor_finds_what_was_made_to_fit() {
         let open = || SqliteLedger::open(&path, OpenMode::Write, Durability::Prompt).unwrap();
         let start = anchor::AnchorFile::open(&dir.path().join("anchors")).unwrap();
         let anchor = open().anchor(start.last(), at(900)).await.unwrap();
-        assert_eq!(open().verify_with(vec![anchor.clone()]).await.unwrap().faults, Vec::<String>::new());
+        assert_eq!(
+            open()
+                .verify_with(vec![anchor.clone()])
+                .await
+                .unwrap()
+                .faults,
+            Vec::<String>::new()
+        );
         edit(
             &path,
             "DELETE FROM holds; UPDATE accounts SET held = 0; UPDATE totals SET held = '0', holds = 0, opened = opened - 1",
         );
         assert_eq!(open().verify().await.unwrap().faults, Vec::<String>::new());
-        assert!(open().verify_with(vec![anchor.clone()]).await.unwrap().faults[0].contains("more holds were opened"));
+        assert!(
+            open()
+                .verify_with(vec![anchor.clone()])
+                .await
+                .unwrap()
+                .faults[0]
+                .contains("more holds were opened")
+        );
         let other = dir.path().join("other.db");
         let ledger = SqliteLedger::open(&other, OpenMode::Create, Durability::Prompt).unwrap();
         ledger.create_key(new_key(1, 10, Some("5"))).await.unwrap();
         let faults = ledger.verify_with(vec![anchor]).await.unwrap().faults;
-        assert!(faults.iter().any(|fault| fault.contains("administrative act 4 of key")), "{faults:?}");
-        assert!(faults.iter().any(|fault| fault.contains("entry 3 of key") && fault.contains("missing")), "{faults:?}");
+        assert!(
+            faults
+                .iter()
+                .any(|fault| fault.contains("administrative act 4 of key")),
+            "{faults:?}"
+        );
+        assert!(
+            faults
+                .iter()
+                .any(|fault| fault.contains("entry 3 of key") && fault.contains("missing")),
+            "{faults:?}"
+        );
     });
 }
 

@@ -17,8 +17,18 @@ use farebox_ledger::*;
 fn copy(name: &str) -> (tempfile::TempDir, PathBuf) {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("farebox.db");
-    assert_eq!(SqliteLedger::published_in(&path).unwrap(), Vec::<String>::new(), "no ledger yet");
-    std::fs::copy(PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures").join(name), &path).unwrap();
+    assert_eq!(
+        SqliteLedger::published_in(&path).unwrap(),
+        Vec::<String>::new(),
+        "no ledger yet"
+    );
+    std::fs::copy(
+        PathBuf::from(env!("CARGO_MANIFEST_DIR"))
+            .join("tests/fixtures")
+            .join(name),
+        &path,
+    )
+    .unwrap();
     std::fs::set_permissions(&path, PermissionsExt::from_mode(0o600)).unwrap();
     (dir, path)
 }
@@ -32,10 +42,17 @@ fn only_the_gateway_brings_a_ledger_up_to_date() {
     let (_dir, path) = copy("schema-1.sqlite");
     let before = std::fs::read(&path).unwrap();
     for mode in [OpenMode::ReadOnly, OpenMode::Write, OpenMode::Create] {
-        let Err(LedgerError::Unusable(text)) = SqliteLedger::open(&path, mode, Durability::Prompt) else { unreachable!() };
+        let Err(LedgerError::Unusable(text)) = SqliteLedger::open(&path, mode, Durability::Prompt)
+        else {
+            unreachable!()
+        };
         assert!(text.contains("start the gateway once"), "{text}");
     }
-    assert_eq!(SqliteLedger::published_in(&path).unwrap(), ["large", "small"], "the gateway asks before it takes the ledger");
+    assert_eq!(
+        SqliteLedger::published_in(&path).unwrap(),
+        ["large", "small"],
+        "the gateway asks before it takes the ledger"
+    );
     assert_eq!(std::fs::read(&path).unwrap(), before);
     serve(&path).close();
     SqliteLedger::open(&path, OpenMode::ReadOnly, Durability::Prompt).unwrap();
@@ -48,12 +65,22 @@ fn a_ledger_of_the_first_schema_goes_on() {
         let ledger = serve(&path);
         let totals = ledger.totals().await.unwrap();
         assert_eq!((totals.keys, totals.entries, totals.holds), (4, 15, 1));
-        assert_eq!((totals.credit, totals.spent, totals.held), (127_500_000_000_000, 2_750_000_000_000, 6_000_000_000_000));
+        assert_eq!(
+            (totals.credit, totals.spent, totals.held),
+            (127_500_000_000_000, 2_750_000_000_000, 6_000_000_000_000)
+        );
         sound(&ledger).await;
         let recovered = ledger.recover(at(900)).await.unwrap();
-        assert_eq!((recovered.epoch, recovered.settled), (2, 1), "the open hold ends at its checkpoint");
+        assert_eq!(
+            (recovered.epoch, recovered.settled),
+            (2, 1),
+            "the open hold ends at its checkpoint"
+        );
         let account = ledger.find_key(key(1)).await.unwrap().unwrap().account;
-        assert_eq!((account.credit, account.spent, account.held), (usd("75"), usd("1.75"), Amount::ZERO));
+        assert_eq!(
+            (account.credit, account.spent, account.held),
+            (usd("75"), usd("1.75"), Amount::ZERO)
+        );
         ledger.credit(top_up(4, 200, "5", "new-1")).await.unwrap();
         ledger.open_hold(new_hold(4, 201, "1")).await.unwrap();
         ledger.finish_hold(finish(201, 10)).await.unwrap();
@@ -71,18 +98,50 @@ fn old_twins_stay_apart_and_no_new_one_joins_them() {
     let (_dir, path) = copy("schema-1.sqlite");
     run(async {
         let ledger = serve(&path);
-        let known = [(10, "inv-7"), (11, "inv-7 "), (12, "INV-7"), (13, "caf\u{e9}"), (14, "cafe\u{301}")];
+        let known = [
+            (10, "inv-7"),
+            (11, "inv-7 "),
+            (12, "INV-7"),
+            (13, "caf\u{e9}"),
+            (14, "cafe\u{301}"),
+        ];
         for (operation, spelling) in known {
-            let again = ledger.credit(top_up(1, 300 + operation, "10", spelling)).await.unwrap();
-            assert!(again.repeated && again.entry.operation == op(operation), "{spelling:?}");
-            assert_eq!(again.entry.reference.as_deref(), Some(spelling), "entries keep their bytes");
+            let again = ledger
+                .credit(top_up(1, 300 + operation, "10", spelling))
+                .await
+                .unwrap();
+            assert!(
+                again.repeated && again.entry.operation == op(operation),
+                "{spelling:?}"
+            );
+            assert_eq!(
+                again.entry.reference.as_deref(),
+                Some(spelling),
+                "entries keep their bytes"
+            );
         }
-        for (operation, spelling, owner) in [(320, "Inv-7", 10), (321, " inv-7", 10), (322, "CAF\u{c9}", 13)] {
-            let again = ledger.credit(top_up(1, operation, "10", spelling)).await.unwrap();
-            assert!(again.repeated && again.entry.operation == op(owner), "{spelling:?}: the first has the name");
+        for (operation, spelling, owner) in [
+            (320, "Inv-7", 10),
+            (321, " inv-7", 10),
+            (322, "CAF\u{c9}", 13),
+        ] {
+            let again = ledger
+                .credit(top_up(1, operation, "10", spelling))
+                .await
+                .unwrap();
+            assert!(
+                again.repeated && again.entry.operation == op(owner),
+                "{spelling:?}: the first has the name"
+            );
         }
         let conflict = ledger.credit(top_up(2, 330, "10", "STRASSE 9")).await;
-        assert!(matches!(conflict, Err(LedgerError::Refused(Refusal::ReferenceUsed { .. }))), "{conflict:?}");
+        assert!(
+            matches!(
+                conflict,
+                Err(LedgerError::Refused(Refusal::ReferenceUsed { .. }))
+            ),
+            "{conflict:?}"
+        );
         assert_eq!(ledger.totals().await.unwrap().entries, 15);
         sound(&ledger).await;
     });
@@ -114,22 +173,51 @@ fn a_ledger_of_the_third_schema_gets_its_totals_of_all_time() {
             let totals = ledger.totals().await.unwrap();
             (totals.entries, totals.exposure, totals.cost)
         };
-        assert_eq!(owed(&ledger).await, (8, 7_387_000_000_000, 568_500_000_000), "failed tries included");
+        assert_eq!(
+            owed(&ledger).await,
+            (8, 7_387_000_000_000, 568_500_000_000),
+            "failed tries included"
+        );
         sound(&ledger).await;
-        assert_eq!(ledger.recover(at(10_000)).await.unwrap(), Recovered { epoch: 2, settled: 1, released: 1 });
+        assert_eq!(
+            ledger.recover(at(10_000)).await.unwrap(),
+            Recovered {
+                epoch: 2,
+                settled: 1,
+                released: 1
+            }
+        );
         // 0.25 of 6 USD was charged and 2 USD released. The first had an exposure of 0.75 and a cost of 0.5 at its checkpoint.
-        assert_eq!(owed(&ledger).await, (10, 7_387_000_000_000 + 5_750_000_000_000 + 2_000_000_000_000, 1_068_500_000_000));
+        assert_eq!(
+            owed(&ledger).await,
+            (
+                10,
+                7_387_000_000_000 + 5_750_000_000_000 + 2_000_000_000_000,
+                1_068_500_000_000
+            )
+        );
         sound(&ledger).await;
         ledger.backup(&dir.path().join("copy.db")).await.unwrap();
         ledger.close();
-        let copied = SqliteLedger::open(dir.path().join("copy.db"), OpenMode::ReadOnly, Durability::Prompt).unwrap();
+        let copied = SqliteLedger::open(
+            dir.path().join("copy.db"),
+            OpenMode::ReadOnly,
+            Durability::Prompt,
+        )
+        .unwrap();
         assert_eq!(owed(&copied).await.1, 15_137_000_000_000);
     });
     let conn = rusqlite::Connection::open(&path).unwrap();
-    conn.execute("UPDATE totals SET exposure = '15137000000001'", []).unwrap();
+    conn.execute("UPDATE totals SET exposure = '15137000000001'", [])
+        .unwrap();
     drop(conn);
     let faults = run(async { serve(&path).verify().await.unwrap().faults });
-    assert!(faults.iter().any(|fault| fault.starts_with("the totals over all keys")), "{faults:?}");
+    assert!(
+        faults
+            .iter()
+            .any(|fault| fault.starts_with("the totals over all keys")),
+        "{faults:?}"
+    );
 }
 
 /// Entries of both formats in one chain, anchors of both kinds in one file.
@@ -137,31 +225,86 @@ fn a_ledger_of_the_third_schema_gets_its_totals_of_all_time() {
 fn old_entries_and_old_anchors_are_still_checked() {
     let (dir, path) = copy("schema-1-anchored.sqlite");
     let anchors = dir.path().join("anchors");
-    std::fs::copy(PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/schema-1.anchors"), &anchors).unwrap();
+    std::fs::copy(
+        PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/schema-1.anchors"),
+        &anchors,
+    )
+    .unwrap();
     run(async {
         let ledger = serve(&path);
         let entry = ledger.entry(op(23)).await.unwrap().unwrap();
-        assert_eq!(entry.bill.unwrap().end_reason, EndReason::from("a_word_of_another_time"));
+        assert_eq!(
+            entry.bill.unwrap().end_reason,
+            EndReason::from("a_word_of_another_time")
+        );
         let hours = ledger.usage(key(1), at(0), at(9_000)).await.unwrap();
-        assert_eq!((hours.len(), hours[0].requests, hours[0].usage.output), (1, 3, 2_005_000), "summed again, by target");
-        assert_eq!(ledger.recover(at(800)).await.unwrap(), Recovered { epoch: 2, settled: 1, released: 1 });
-        ledger.credit(Credit { at: at(1), ..top_up(3, 200, "5", "new-1") }).await.unwrap();
-        ledger.credit(Credit { at: at(1), ..top_up(1, 201, "5", "new-2") }).await.unwrap();
-        assert_eq!(ledger.entry(op(201)).await.unwrap().unwrap().at, at(800), "a clock that went back does not reorder a chain");
+        assert_eq!(
+            (hours.len(), hours[0].requests, hours[0].usage.output),
+            (1, 3, 2_005_000),
+            "summed again, by target"
+        );
+        assert_eq!(
+            ledger.recover(at(800)).await.unwrap(),
+            Recovered {
+                epoch: 2,
+                settled: 1,
+                released: 1
+            }
+        );
+        ledger
+            .credit(Credit {
+                at: at(1),
+                ..top_up(3, 200, "5", "new-1")
+            })
+            .await
+            .unwrap();
+        ledger
+            .credit(Credit {
+                at: at(1),
+                ..top_up(1, 201, "5", "new-2")
+            })
+            .await
+            .unwrap();
+        assert_eq!(
+            ledger.entry(op(201)).await.unwrap().unwrap().at,
+            at(800),
+            "a clock that went back does not reorder a chain"
+        );
         let mut file = anchor::AnchorFile::open(&anchors).unwrap();
         assert_eq!(file.last().entries(), 8);
-        file.append(ledger.anchor(file.last(), at(900)).await.unwrap()).unwrap();
-        let report = ledger.verify_with(anchor::read(&anchors).unwrap()).await.unwrap();
-        assert_eq!((report.faults, report.entries, report.anchors), (Vec::<String>::new(), 12, 6));
+        file.append(ledger.anchor(file.last(), at(900)).await.unwrap())
+            .unwrap();
+        let report = ledger
+            .verify_with(anchor::read(&anchors).unwrap())
+            .await
+            .unwrap();
+        assert_eq!(
+            (report.faults, report.entries, report.anchors),
+            (Vec::<String>::new(), 12, 6)
+        );
         let text = std::fs::read_to_string(&anchors).unwrap();
-        for (from, to) in [("c60de035", "c60de036"), ("\"seq\":1,", "\"seq\":2,"), ("\"act\":5,", "\"act\":9,")] {
+        for (from, to) in [
+            ("c60de035", "c60de036"),
+            ("\"seq\":1,", "\"seq\":2,"),
+            ("\"act\":5,", "\"act\":9,"),
+        ] {
             assert!(text.contains(from), "{from} in {text}");
             std::fs::write(&anchors, text.replacen(from, to, 1)).unwrap();
-            let faults = ledger.verify_with(anchor::read(&anchors).unwrap()).await.unwrap().faults;
-            assert!(faults.iter().any(|fault| fault.starts_with("anchor of")), "{to}: {faults:?}");
+            let faults = ledger
+                .verify_with(anchor::read(&anchors).unwrap())
+                .await
+                .unwrap()
+                .faults;
+            assert!(
+                faults.iter().any(|fault| fault.starts_with("anchor of")),
+                "{to}: {faults:?}"
+            );
         }
         ledger.close();
     });
-    let version: i64 = rusqlite::Connection::open(&path).unwrap().query_row("PRAGMA user_version", [], |row| row.get(0)).unwrap();
+    let version: i64 = rusqlite::Connection::open(&path)
+        .unwrap()
+        .query_row("PRAGMA user_version", [], |row| row.get(0))
+        .unwrap();
     assert_eq!(version, 4, "what makes older programs refuse it in words");
 }

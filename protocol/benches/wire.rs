@@ -15,7 +15,12 @@ const ROUND: Duration = Duration::from_millis(40);
 const ROUNDS: u32 = 12;
 
 fn main() {
-    for (name, bytes) in [("1 KiB", 1 << 10), ("60 KiB", 60 << 10), ("100 KiB", 100 << 10), ("1 MiB", 1 << 20)] {
+    for (name, bytes) in [
+        ("1 KiB", 1 << 10),
+        ("60 KiB", 60 << 10),
+        ("100 KiB", 100 << 10),
+        ("1 MiB", 1 << 20),
+    ] {
         for family in Family::ALL {
             let body = request(family, bytes);
             requests(&format!("{family} {name}"), family, &body);
@@ -29,7 +34,11 @@ fn main() {
 fn requests(name: &str, family: Family, body: &[u8]) {
     let protocol = family.protocol();
     let seen = protocol.inspect(body, 0).expect("a good request");
-    let edits = Edits { model: "upstream-model-name", limit: Some(("max_tokens", 1_000)), pass: &[] };
+    let edits = Edits {
+        model: "upstream-model-name",
+        limit: Some(("max_tokens", 1_000)),
+        pass: &[],
+    };
     measure(&format!("inspect {name}"), body.len(), || {
         let _ = black_box(protocol.inspect(black_box(body), 0));
     });
@@ -40,7 +49,12 @@ fn requests(name: &str, family: Family, body: &[u8]) {
 
 fn streams(family: Family) {
     let protocol = family.protocol();
-    let usage = Usage { input: 1_000, cache_read: 200, output: 400, ..Usage::default() };
+    let usage = Usage {
+        input: 1_000,
+        cache_read: 200,
+        output: 400,
+        ..Usage::default()
+    };
     let draft = SyntheticAnswer {
         id: "bench".into(),
         model: "model".into(),
@@ -52,18 +66,28 @@ fn streams(family: Family) {
         stream_usage: true,
     };
     let stream = Bytes::from(protocol.write_frames(&draft).concat());
-    let chunks: Vec<Bytes> =
-        (0..stream.len()).step_by(1_400).map(|at| stream.slice(at..(at + 1_400).min(stream.len()))).collect();
+    let chunks: Vec<Bytes> = (0..stream.len())
+        .step_by(1_400)
+        .map(|at| stream.slice(at..(at + 1_400).min(stream.len())))
+        .collect();
     let frames = cut(&chunks);
-    measure(&format!("cut     {family}, {} frames", frames.len()), stream.len(), || {
-        black_box(cut(black_box(&chunks)));
-    });
-    measure(&format!("read    {family}, {} frames", frames.len()), stream.len(), || {
-        let mut reader = protocol.reader();
-        for frame in &frames {
-            black_box(reader.read(frame));
-        }
-    });
+    measure(
+        &format!("cut     {family}, {} frames", frames.len()),
+        stream.len(),
+        || {
+            black_box(cut(black_box(&chunks)));
+        },
+    );
+    measure(
+        &format!("read    {family}, {} frames", frames.len()),
+        stream.len(),
+        || {
+            let mut reader = protocol.reader();
+            for frame in &frames {
+                black_box(reader.read(frame));
+            }
+        },
+    );
     let answer = protocol.write_answer(&draft);
     measure(&format!("answer  {family}"), answer.len(), || {
         black_box(protocol.read_answer(black_box(&answer)));
@@ -94,18 +118,24 @@ fn measure(name: &str, bytes: usize, mut run: impl FnMut()) {
         best = best.min(start.elapsed().as_secs_f64() / f64::from(runs));
     }
     let rate = bytes as f64 / best / 1e9;
-    println!("{name:32} {bytes:>9} bytes {:>10.2} µs {rate:>7.2} GB/s", best * 1e6);
+    println!(
+        "{name:32} {bytes:>9} bytes {:>10.2} µs {rate:>7.2} GB/s",
+        best * 1e6
+    );
 }
 
 /// A request like a coding client's: tools with schemas, then turns of source text with its escapes.
 fn request(family: Family, bytes: usize) -> Vec<u8> {
-    let source =
-        r#"fn main() {\n    let name = \"world\";\n    println!(\"hello {name}\");\n    // a comment of some length here\n}\n"#;
+    let source = r#"fn main() {\n    let name = \"world\";\n    println!(\"hello {name}\");\n    // a comment of some length here\n}\n"#;
     let tool = |index: usize| {
         let schema = r#"{"type":"object","properties":{"path":{"type":"string","description":"Where the file is."},"limit":{"type":"number"}},"required":["path"]}"#;
         match family {
-            Family::Chat => format!(r#"{{"type":"function","function":{{"name":"tool_{index}","parameters":{schema}}}}}"#),
-            Family::Responses => format!(r#"{{"type":"function","name":"tool_{index}","parameters":{schema}}}"#),
+            Family::Chat => format!(
+                r#"{{"type":"function","function":{{"name":"tool_{index}","parameters":{schema}}}}}"#
+            ),
+            Family::Responses => {
+                format!(r#"{{"type":"function","name":"tool_{index}","parameters":{schema}}}"#)
+            }
             Family::Messages => format!(r#"{{"name":"tool_{index}","input_schema":{schema}}}"#),
         }
     };
@@ -114,12 +144,26 @@ fn request(family: Family, bytes: usize) -> Vec<u8> {
     let mut size = 600 + tools.iter().map(String::len).sum::<usize>();
     while size < bytes || turns.is_empty() {
         let text = source.repeat(((bytes.saturating_sub(size)) / source.len()).clamp(1, 40));
-        let kind = if family == Family::Responses { "input_text" } else { "text" };
-        turns.push(format!(r#"{{"role":"user","content":[{{"type":"{kind}","text":"{text}"}}]}}"#));
+        let kind = if family == Family::Responses {
+            "input_text"
+        } else {
+            "text"
+        };
+        turns.push(format!(
+            r#"{{"role":"user","content":[{{"type":"{kind}","text":"{text}"}}]}}"#
+        ));
         size += text.len() + 60;
     }
-    let list = if family == Family::Responses { "input" } else { "messages" };
-    let limit = if family == Family::Responses { "max_output_tokens" } else { "max_tokens" };
+    let list = if family == Family::Responses {
+        "input"
+    } else {
+        "messages"
+    };
+    let limit = if family == Family::Responses {
+        "max_output_tokens"
+    } else {
+        "max_tokens"
+    };
     let (tools, turns) = (tools.join(","), turns.join(","));
     format!(r#"{{"model":"some-slug","stream":true,"{limit}":32000,"{list}":[{turns}],"tools":[{tools}]}}"#).into_bytes()
 }

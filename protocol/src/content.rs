@@ -20,7 +20,10 @@ fn is_sealed(name: &str) -> bool {
 
 /// Whether members or parts of this name are audio or video.
 fn is_unpriced(name: &str) -> bool {
-    matches!(name, "input_audio" | "audio" | "audio_url" | "input_video" | "video" | "video_url")
+    matches!(
+        name,
+        "input_audio" | "audio" | "audio_url" | "input_video" | "video" | "video_url"
+    )
 }
 
 /// Whether parts of this type are text.
@@ -70,7 +73,10 @@ struct Part<'a> {
 impl Part<'_> {
     /// Whether everything was counted before the end of the part.
     fn is_counted(&self) -> bool {
-        let holds_nothing = self.data.is_none() && self.url.is_none() && self.file.is_none() && self.sealed.is_empty();
+        let holds_nothing = self.data.is_none()
+            && self.url.is_none()
+            && self.file.is_none()
+            && self.sealed.is_empty();
         holds_nothing && (self.kind.is_empty() || is_text(&self.kind))
     }
 
@@ -87,13 +93,20 @@ impl Part<'_> {
 }
 
 /// Walks a list of messages or input items and counts them. A plain string is one message.
-pub(crate) fn messages(name: &str, cursor: &mut Cursor<'_>, out: &mut Out<'_>) -> Result<(), BadRequest> {
+pub(crate) fn messages(
+    name: &str,
+    cursor: &mut Cursor<'_>,
+    out: &mut Out<'_>,
+) -> Result<(), BadRequest> {
     if cursor.peek()? == Kind::Null {
         cursor.skip()?;
         return Ok(());
     }
     if !matches!(cursor.peek()?, Kind::Array | Kind::String) {
-        return Err(BadRequest::at(name, format!("`{name}` must be a list of objects.")));
+        return Err(BadRequest::at(
+            name,
+            format!("`{name}` must be a list of objects."),
+        ));
     }
     let count = content(cursor, out).map_err(|bad| bad.within(name))?;
     out.seen.content.messages = out.seen.content.messages.saturating_add(count);
@@ -115,7 +128,9 @@ pub(crate) fn content(cursor: &mut Cursor<'_>, out: &mut Out<'_>) -> Result<u32,
     let mut index: u32 = 0;
     while cursor.element(&mut walk)? {
         match cursor.peek()? {
-            Kind::Object => part(cursor, out).map_err(|bad| bad.within(format_args!("[{index}]")))?,
+            Kind::Object => {
+                part(cursor, out).map_err(|bad| bad.within(format_args!("[{index}]")))?
+            }
             _ => {
                 let value = cursor.skip()?;
                 count(&mut out.seen.content, cursor, &value);
@@ -136,7 +151,12 @@ fn part(cursor: &mut Cursor<'_>, out: &mut Out<'_>) -> Result<(), BadRequest> {
     finish(cursor, out, &part)
 }
 
-fn member<'a>(name: &str, cursor: &mut Cursor<'a>, out: &mut Out<'_>, part: &mut Part<'a>) -> Result<(), BadRequest> {
+fn member<'a>(
+    name: &str,
+    cursor: &mut Cursor<'a>,
+    out: &mut Out<'_>,
+    part: &mut Part<'a>,
+) -> Result<(), BadRequest> {
     let kind = cursor.peek()?;
     match name {
         // Most of a request is in members with these names.
@@ -155,7 +175,9 @@ fn member<'a>(name: &str, cursor: &mut Cursor<'a>, out: &mut Out<'_>, part: &mut
         "image_url" if kind == Kind::Object => nested("image_url", cursor, out, part)?,
         "file" if kind == Kind::Object => nested("file", cursor, out, part)?,
         "tools" if kind == Kind::Array => Tools::default().inside(out.tools, cursor, out.seen)?,
-        "tool" if kind == Kind::Object => tool_change(cursor, out).map_err(|bad| bad.within(name))?,
+        "tool" if kind == Kind::Object => {
+            tool_change(cursor, out).map_err(|bad| bad.within(name))?
+        }
         "image_url" => take(name, &mut part.url, cursor)?,
         "detail" => detail(&mut part.detail, cursor, out)?,
         "cache_control" => marked(cursor, out)?,
@@ -169,7 +191,9 @@ fn tool_change(cursor: &mut Cursor<'_>, out: &mut Out<'_>) -> Result<(), BadRequ
     let mut walk = cursor.enter_object()?;
     while let Some(key) = cursor.member(&mut walk)? {
         if key.name == "definition" && cursor.peek()? == Kind::Object {
-            Tools::default().definition(out.tools, cursor, out.seen).map_err(|bad| bad.within("definition"))?;
+            Tools::default()
+                .definition(out.tools, cursor, out.seen)
+                .map_err(|bad| bad.within("definition"))?;
         } else {
             let value = cursor.skip()?;
             count(&mut out.seen.content, cursor, &value);
@@ -183,23 +207,38 @@ fn marked(cursor: &mut Cursor<'_>, out: &mut Out<'_>) -> Result<(), BadRequest> 
     let before = cursor.clone();
     cache_control(cursor, out.seen)?;
     if cursor.at() - before.at() > LONGEST_MARK {
-        out.seen.content.read(cursor.size_since(&before), cursor.slice(before.at()..cursor.at()));
+        out.seen.content.read(
+            cursor.size_since(&before),
+            cursor.slice(before.at()..cursor.at()),
+        );
     }
     Ok(())
 }
 
 /// The members of a `source`, `image_url` or `file` object. A part may have only one of them, because either of two could be the
 /// one that counts.
-fn nested<'a>(holder: &'static str, cursor: &mut Cursor<'a>, out: &mut Out<'_>, part: &mut Part<'a>) -> Result<(), BadRequest> {
+fn nested<'a>(
+    holder: &'static str,
+    cursor: &mut Cursor<'a>,
+    out: &mut Out<'_>,
+    part: &mut Part<'a>,
+) -> Result<(), BadRequest> {
     if !part.holder.is_empty() {
-        let message = format!("`{}` and `{holder}` stand in the same part. Send one of them, once.", part.holder);
+        let message = format!(
+            "`{}` and `{holder}` stand in the same part. Send one of them, once.",
+            part.holder
+        );
         return Err(BadRequest::at(holder, message));
     }
     part.holder = holder;
     inside(cursor, out, part).map_err(|bad| bad.within(holder))
 }
 
-fn inside<'a>(cursor: &mut Cursor<'a>, out: &mut Out<'_>, part: &mut Part<'a>) -> Result<(), BadRequest> {
+fn inside<'a>(
+    cursor: &mut Cursor<'a>,
+    out: &mut Out<'_>,
+    part: &mut Part<'a>,
+) -> Result<(), BadRequest> {
     let mut walk = cursor.enter_object()?;
     while let Some(key) = cursor.member(&mut walk)? {
         out.seen.content.name(&key.name);
@@ -222,21 +261,34 @@ fn inside<'a>(cursor: &mut Cursor<'a>, out: &mut Out<'_>, part: &mut Part<'a>) -
 fn take(name: &str, slot: &mut Option<Value>, cursor: &mut Cursor<'_>) -> Result<(), BadRequest> {
     let value = cursor.skip()?;
     if slot.is_some() {
-        return Err(BadRequest::at(name, format!("`{name}` is said twice. Send it once.")));
+        return Err(BadRequest::at(
+            name,
+            format!("`{name}` is said twice. Send it once."),
+        ));
     }
     *slot = (value.kind != Kind::Null).then_some(value);
     Ok(())
 }
 
 /// Members that mean the same at both levels.
-fn named<'a>(name: &str, cursor: &mut Cursor<'a>, out: &mut Out<'_>, part: &mut Part<'a>) -> Result<(), BadRequest> {
+fn named<'a>(
+    name: &str,
+    cursor: &mut Cursor<'a>,
+    out: &mut Out<'_>,
+    part: &mut Part<'a>,
+) -> Result<(), BadRequest> {
     if name == "file_data" {
         return take(name, &mut part.file, cursor);
     }
     let value = cursor.skip()?;
     match name {
         _ if value.kind == Kind::Null => {}
-        "file_id" => return Err(BadRequest::at(name, format!("`file_id` is refused: {STATE}, with files inside it."))),
+        "file_id" => {
+            return Err(BadRequest::at(
+                name,
+                format!("`file_id` is refused: {STATE}, with files inside it."),
+            ));
+        }
         _ if is_unpriced(name) => return Err(unpriced(name)),
         // `file_url`, `document_url`, `pdf_url`: servers fetch these addresses.
         _ if name.ends_with("_url") => return Err(by_url(name)),
@@ -259,7 +311,10 @@ fn finish(cursor: &Cursor<'_>, out: &mut Out<'_>, part: &Part<'_>) -> Result<(),
         return Err(unpriced("type"));
     }
     if part.kind == "item_reference" {
-        return Err(BadRequest { remedy: Some(Remedy::StoreNothing), ..BadRequest::at("type", ITEM_REFERENCE) });
+        return Err(BadRequest {
+            remedy: Some(Remedy::StoreNothing),
+            ..BadRequest::at("type", ITEM_REFERENCE)
+        });
     }
     for value in &part.sealed {
         // A text part has no seals: readers would take such a member for text.
@@ -271,14 +326,26 @@ fn finish(cursor: &Cursor<'_>, out: &mut Out<'_>, part: &Part<'_>) -> Result<(),
     }
     if is_picture(&part.kind) && part.data.is_none() && part.url.is_none() && part.file.is_none() {
         // Some servers remember pictures from earlier requests.
-        out.seen.content.pictures.push(Picture { bytes: None, size: None, detail: Detail::Auto });
+        out.seen.content.pictures.push(Picture {
+            bytes: None,
+            size: None,
+            detail: Detail::Auto,
+        });
     }
     if let Some(data) = &part.data {
         if data.kind != Kind::String || part.source == "text" {
             count(&mut out.seen.content, cursor, data);
         } else {
             let base64 = raw(cursor, data);
-            inline(out, part, data, &Payload { media: &part.media, base64: &base64 })?;
+            inline(
+                out,
+                part,
+                data,
+                &Payload {
+                    media: &part.media,
+                    base64: &base64,
+                },
+            )?;
         }
     }
     if let Some(url) = &part.url {
@@ -291,24 +358,43 @@ fn finish(cursor: &Cursor<'_>, out: &mut Out<'_>, part: &Part<'_>) -> Result<(),
             // Base64 has no colon, every address has one.
             None if text.contains(':') => return Err(by_url("file_data")),
             None if file.kind != Kind::String => count(&mut out.seen.content, cursor, file),
-            None => inline(out, part, file, &Payload { media: "application/pdf", base64: &text })?,
+            None => inline(
+                out,
+                part,
+                file,
+                &Payload {
+                    media: "application/pdf",
+                    base64: &text,
+                },
+            )?,
         }
     }
     Ok(())
 }
 
 /// The `url` or `image_url` of a part: a picture at a web address, or its data.
-fn address(cursor: &Cursor<'_>, out: &mut Out<'_>, part: &Part<'_>, value: &Value) -> Result<(), BadRequest> {
+fn address(
+    cursor: &Cursor<'_>,
+    out: &mut Out<'_>,
+    part: &Part<'_>,
+    value: &Value,
+) -> Result<(), BadRequest> {
     let url = raw(cursor, value);
     let document = part.kind == "document";
     match Payload::from_url(&url) {
-        Some(payload) if document || payload.media.starts_with("image/") => inline(out, part, value, &payload),
+        Some(payload) if document || payload.media.starts_with("image/") => {
+            inline(out, part, value, &payload)
+        }
         _ if document => Err(by_url("source.url")),
         None if is_web(&url) => {
             if url.len() > LONGEST_ADDRESS {
                 count(&mut out.seen.content, cursor, value);
             }
-            out.seen.content.pictures.push(Picture { bytes: None, size: None, detail: part.looks() });
+            out.seen.content.pictures.push(Picture {
+                bytes: None,
+                size: None,
+                detail: part.looks(),
+            });
             Ok(())
         }
         _ => Err(BadRequest::at(
@@ -319,13 +405,25 @@ fn address(cursor: &Cursor<'_>, out: &mut Out<'_>, part: &Part<'_>, value: &Valu
 }
 
 fn is_web(url: &str) -> bool {
-    ["http://", "https://"].iter().any(|scheme| url.get(..scheme.len()).is_some_and(|head| head.eq_ignore_ascii_case(scheme)))
+    ["http://", "https://"].iter().any(|scheme| {
+        url.get(..scheme.len())
+            .is_some_and(|head| head.eq_ignore_ascii_case(scheme))
+    })
 }
 
 /// Counts inline data by its media type; `value` is its position.
-fn inline(out: &mut Out<'_>, part: &Part<'_>, value: &Value, payload: &Payload<'_>) -> Result<(), BadRequest> {
+fn inline(
+    out: &mut Out<'_>,
+    part: &Part<'_>,
+    value: &Value,
+    payload: &Payload<'_>,
+) -> Result<(), BadRequest> {
     let content = &mut out.seen.content;
-    let document = || Document { bytes: payload.bytes(), place: value.span.clone(), tokens: None };
+    let document = || Document {
+        bytes: payload.bytes(),
+        place: value.span.clone(),
+        tokens: None,
+    };
     if payload.is_pdf() {
         content.documents.push(document());
     } else if payload.is_text() {
@@ -333,10 +431,14 @@ fn inline(out: &mut Out<'_>, part: &Part<'_>, value: &Value, payload: &Payload<'
             Some(text) => content.file(&text),
             None => content.unread(payload.bytes()),
         }
-    } else if payload.media.starts_with("image/") || payload.media.is_empty() && part.kind != "document" {
+    } else if payload.media.starts_with("image/")
+        || payload.media.is_empty() && part.kind != "document"
+    {
         let picture = payload.picture(part.looks());
         // A file whose name says picture and whose bytes do not may be read as anything.
-        if picture.size.is_none() && matches!(part.kind.as_ref(), "document" | "file" | "input_file") {
+        if picture.size.is_none()
+            && matches!(part.kind.as_ref(), "document" | "file" | "input_file")
+        {
             content.documents.push(document());
         } else {
             content.pictures.push(picture);
@@ -356,9 +458,17 @@ fn count(content: &mut Content, cursor: &Cursor<'_>, value: &Value) {
     }
 }
 
-fn once<'a>(name: &str, before: &str, cursor: &mut Cursor<'a>, out: &mut Out<'_>) -> Result<Cow<'a, str>, BadRequest> {
+fn once<'a>(
+    name: &str,
+    before: &str,
+    cursor: &mut Cursor<'a>,
+    out: &mut Out<'_>,
+) -> Result<Cow<'a, str>, BadRequest> {
     if !before.is_empty() {
-        return Err(BadRequest::at(name, format!("`{name}` is written twice. Send it once.")));
+        return Err(BadRequest::at(
+            name,
+            format!("`{name}` is written twice. Send it once."),
+        ));
     }
     label(cursor, out)
 }
@@ -382,7 +492,11 @@ fn raw<'a>(cursor: &Cursor<'a>, value: &Value) -> Cow<'a, str> {
     cursor.text_of(value).unwrap_or_default()
 }
 
-fn detail(slot: &mut Option<Detail>, cursor: &mut Cursor<'_>, out: &mut Out<'_>) -> Result<(), BadRequest> {
+fn detail(
+    slot: &mut Option<Detail>,
+    cursor: &mut Cursor<'_>,
+    out: &mut Out<'_>,
+) -> Result<(), BadRequest> {
     let found = match label(cursor, out)?.as_ref() {
         "low" => Detail::Low,
         "high" => Detail::High,
@@ -390,7 +504,10 @@ fn detail(slot: &mut Option<Detail>, cursor: &mut Cursor<'_>, out: &mut Out<'_>)
         _ => Detail::Auto,
     };
     match slot.replace(found) {
-        Some(_) => Err(BadRequest::at("detail", "`detail` is written twice. Send it once.")),
+        Some(_) => Err(BadRequest::at(
+            "detail",
+            "`detail` is written twice. Send it once.",
+        )),
         None => Ok(()),
     }
 }
@@ -400,5 +517,8 @@ fn unpriced(name: &str) -> BadRequest {
 }
 
 fn by_url(name: &str) -> BadRequest {
-    BadRequest::at(name, "documents by URL are refused: send the document itself as base64.")
+    BadRequest::at(
+        name,
+        "documents by URL are refused: send the document itself as base64.",
+    )
 }

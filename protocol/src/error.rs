@@ -138,7 +138,10 @@ impl UpstreamError {
     pub fn parse(body: &[u8]) -> Self {
         match serde_json::from_slice::<Value>(body) {
             Ok(value) => Self::from_value(&value),
-            Err(_) => Self { message: cut(&plain_text(&String::from_utf8_lossy(body))), ..Self::default() },
+            Err(_) => Self {
+                message: cut(&plain_text(&String::from_utf8_lossy(body))),
+                ..Self::default()
+            },
         }
     }
 
@@ -146,20 +149,44 @@ impl UpstreamError {
         match value {
             Value::Array(several) => several.first().map(Self::from_value).unwrap_or_default(),
             Value::Object(_) => Self::from_object(value),
-            other => Self { message: cut(&text(other).unwrap_or_default()), ..Self::default() },
+            other => Self {
+                message: cut(&text(other).unwrap_or_default()),
+                ..Self::default()
+            },
         }
     }
 
     fn from_object(value: &Value) -> Self {
-        let nested = [&value["error"], &value["response"]["error"], &value["errors"][0]];
+        let nested = [
+            &value["error"],
+            &value["response"]["error"],
+            &value["errors"][0],
+        ];
         if let Some(inner) = nested.into_iter().find(|inner| inner.is_object()) {
             return Self::from_object(inner);
         }
         // A bare `error` is the message; `type: "error"` only marks the body as an error.
-        let message = [&value["message"], &value["error"], &value["msg"], &value["detail"], &value["detail"][0]["msg"]];
-        let message = message.into_iter().find_map(Value::as_str).map_or_else(|| value.to_string(), str::to_owned);
-        let kind = [&value["type"], &value["status"]].into_iter().find_map(Value::as_str).filter(|kind| *kind != "error");
-        Self { kind: kind.map(str::to_owned), code: text(&value["code"]), param: text(&value["param"]), message: cut(&message) }
+        let message = [
+            &value["message"],
+            &value["error"],
+            &value["msg"],
+            &value["detail"],
+            &value["detail"][0]["msg"],
+        ];
+        let message = message
+            .into_iter()
+            .find_map(Value::as_str)
+            .map_or_else(|| value.to_string(), str::to_owned);
+        let kind = [&value["type"], &value["status"]]
+            .into_iter()
+            .find_map(Value::as_str)
+            .filter(|kind| *kind != "error");
+        Self {
+            kind: kind.map(str::to_owned),
+            code: text(&value["code"]),
+            param: text(&value["param"]),
+            message: cut(&message),
+        }
     }
 }
 
@@ -180,7 +207,10 @@ fn plain_text(text: &str) -> String {
     let lower = text.to_ascii_lowercase();
     let title = lower.find("<title>").zip(lower.find("</title>"));
     let title = title.and_then(|(start, end)| text.get(start + "<title>".len()..end));
-    title.map_or_else(|| "a web page instead of an error".to_owned(), |title| title.trim().to_owned())
+    title.map_or_else(
+        || "a web page instead of an error".to_owned(),
+        |title| title.trim().to_owned(),
+    )
 }
 
 fn cut(message: &str) -> String {

@@ -86,7 +86,10 @@ impl FrameFacts {
     /// The facts of a frame whose data is not a JSON object.
     #[must_use]
     pub fn unreadable() -> Self {
-        Self { unreadable: true, ..Self::default() }
+        Self {
+            unreadable: true,
+            ..Self::default()
+        }
     }
 }
 

@@ -36,8 +36,14 @@ pub(crate) const SERVER_TOOL: &str = "tools that run on a server have no price h
 pub(crate) const MEDIA: &str = "audio and video have no price here";
 
 /// Checks the value of `name` if the table has it; `false` if it has not, and the value is still to be read.
-pub(crate) fn check(table: &[Rule], name: &str, cursor: &mut Cursor<'_>) -> Result<bool, BadRequest> {
-    let Some((field, free, why)) = table.iter().find(|(field, ..)| *field == name) else { return Ok(false) };
+pub(crate) fn check(
+    table: &[Rule],
+    name: &str,
+    cursor: &mut Cursor<'_>,
+) -> Result<bool, BadRequest> {
+    let Some((field, free, why)) = table.iter().find(|(field, ..)| *field == name) else {
+        return Ok(false);
+    };
     let value = cursor.skip()?;
     if is_free(*free, cursor, &value) {
         return Ok(true);
@@ -61,14 +67,20 @@ fn is_free(free: Free, cursor: &Cursor<'_>, value: &Value) -> bool {
         _ if matches!(free, Free::Absent) => false,
         Kind::Bool => text == "false",
         Kind::Array | Kind::Object if value.size.bytes() == 2 => true,
-        Kind::String => matches!(free, Free::Words(words) if cursor.text_of(value).is_some_and(|word| words.contains(&&*word))),
-        Kind::Array => matches!(free, Free::Lists(words) if all_words(words, &mut cursor.back_to(value.span.start))),
+        Kind::String => {
+            matches!(free, Free::Words(words) if cursor.text_of(value).is_some_and(|word| words.contains(&&*word)))
+        }
+        Kind::Array => {
+            matches!(free, Free::Lists(words) if all_words(words, &mut cursor.back_to(value.span.start)))
+        }
         Kind::Object | Kind::Number => false,
     }
 }
 
 fn all_words(words: &[&str], cursor: &mut Cursor<'_>) -> bool {
-    let Ok(mut walk) = cursor.enter_array() else { return false };
+    let Ok(mut walk) = cursor.enter_array() else {
+        return false;
+    };
     while let Ok(true) = cursor.element(&mut walk) {
         let word = cursor.skip().ok().and_then(|value| cursor.text_of(&value));
         if !word.is_some_and(|word| words.contains(&&*word)) {

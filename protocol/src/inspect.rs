@@ -199,7 +199,9 @@ impl Remedy {
     #[must_use]
     pub fn details(self) -> serde_json::Value {
         match self {
-            Self::Unthreaded => json!({"error_code": "thread_unsupported_request", "unsupported": ["thread"]}),
+            Self::Unthreaded => {
+                json!({"error_code": "thread_unsupported_request", "unsupported": ["thread"]})
+            }
             Self::StoreNothing => json!({"remedies": [{"store": false}]}),
         }
     }
@@ -210,7 +212,11 @@ impl Inspection {
     /// once, in at most 1 KB.
     #[must_use]
     pub fn removed(&self, pass: &[String]) -> String {
-        let fields = self.unknown.iter().filter(|name| !pass.contains(name)).map(|name| header_safe(name));
+        let fields = self
+            .unknown
+            .iter()
+            .filter(|name| !pass.contains(name))
+            .map(|name| header_safe(name));
         let mut named: Vec<&str> = Vec::new();
         let mut length = 0;
         for name in self.removed_tools.iter().map(String::as_str).chain(fields) {
@@ -225,7 +231,10 @@ impl Inspection {
     /// The first unknown field that none of these lists passes.
     #[must_use]
     pub fn unsold(&self, passes: impl Fn(&str) -> bool) -> Option<&str> {
-        self.unknown.iter().map(String::as_str).find(|name| !passes(name))
+        self.unknown
+            .iter()
+            .map(String::as_str)
+            .find(|name| !passes(name))
     }
 }
 
@@ -246,8 +255,14 @@ pub fn model_named(body: &[u8]) -> Option<String> {
 
 /// A field's name as a header can show it.
 fn header_safe(name: &str) -> &str {
-    let plain = name.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.'));
-    if plain && (1..=64).contains(&name.len()) { name } else { "(unnamed)" }
+    let plain = name
+        .bytes()
+        .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.'));
+    if plain && (1..=64).contains(&name.len()) {
+        name
+    } else {
+        "(unnamed)"
+    }
 }
 
 /// Shorter text costs little, however it is counted.
@@ -276,7 +291,10 @@ impl Content {
 
     /// Adds reasoning that only its provider can read.
     pub(crate) fn sealed(&mut self, bytes: u64) {
-        self.text.add(TextSize { ascii: bytes, other: 0 });
+        self.text.add(TextSize {
+            ascii: bytes,
+            other: 0,
+        });
         self.weight.add_sealed(bytes);
     }
 
@@ -289,7 +307,10 @@ impl Content {
 
     /// Adds bytes of text that cannot be read here.
     pub(crate) fn unread(&mut self, bytes: u64) {
-        self.text.add(TextSize { ascii: bytes, other: 0 });
+        self.text.add(TextSize {
+            ascii: bytes,
+            other: 0,
+        });
         self.weight.add_unread(bytes);
     }
 }
@@ -298,13 +319,23 @@ impl BadRequest {
     /// A refusal that concerns the request as a whole.
     #[must_use]
     pub fn new(message: impl Into<String>) -> Self {
-        Self { message: message.into(), param: None, code: None, remedy: None }
+        Self {
+            message: message.into(),
+            param: None,
+            code: None,
+            remedy: None,
+        }
     }
 
     /// The refusal of one field.
     #[must_use]
     pub fn at(param: impl Into<String>, message: impl Into<String>) -> Self {
-        Self { message: message.into(), param: Some(param.into()), code: None, remedy: None }
+        Self {
+            message: message.into(),
+            param: Some(param.into()),
+            code: None,
+            remedy: None,
+        }
     }
 
     /// The same refusal with `prefix` put in front of its path.
@@ -320,7 +351,10 @@ impl BadRequest {
 
 impl From<JsonError> for BadRequest {
     fn from(fault: JsonError) -> Self {
-        Self::new(format!("The request body is not valid JSON: {} at byte {}. Send one JSON object.", fault.what, fault.at))
+        Self::new(format!(
+            "The request body is not valid JSON: {} at byte {}. Send one JSON object.",
+            fault.what, fault.at
+        ))
     }
 }
 
@@ -350,16 +384,23 @@ impl<'a> Request<'a> {
         mut field: impl FnMut(&str, &mut Cursor<'a>, &mut Inspection) -> Result<Verdict, BadRequest>,
     ) -> Result<Self, BadRequest> {
         if body.is_empty() {
-            return Err(BadRequest::new("The request body is empty. Send one JSON object."));
+            return Err(BadRequest::new(
+                "The request body is empty. Send one JSON object.",
+            ));
         }
         if body.starts_with(b"\xEF\xBB\xBF") {
-            return Err(BadRequest::new("The request body begins with a byte order mark. Send one JSON object, without it."));
+            return Err(BadRequest::new(
+                "The request body begins with a byte order mark. Send one JSON object, without it.",
+            ));
         }
         let mut cursor = Cursor::new(body)?;
         if cursor.peek()? != Kind::Object {
             return Err(BadRequest::new("The request body must be one JSON object."));
         }
-        let mut seen = Inspection { choices: 1, ..Inspection::default() };
+        let mut seen = Inspection {
+            choices: 1,
+            ..Inspection::default()
+        };
         seen.content.weight = Weight::seeded(seed);
         seen.content.sample = Sample::seeded(seed.rotate_left(32));
         seen.prediction = Sample::seeded(seed.rotate_left(16));
@@ -368,13 +409,21 @@ impl<'a> Request<'a> {
         seen.places.start = cursor.at();
         while let Some(key) = cursor.member(&mut walk)? {
             if members.len() == MAX_FIELDS {
-                return Err(BadRequest::new(format!("The request has more than {MAX_FIELDS} top-level fields.")));
+                return Err(BadRequest::new(format!(
+                    "The request has more than {MAX_FIELDS} top-level fields."
+                )));
             }
             cursor.peek()?;
             let (before, counted) = (cursor.clone(), seen.content.text);
             let verdict = field(&key.name, &mut cursor, &mut seen)?;
-            if counted == seen.content.text && cursor.at() - before.at() > SHORT && !is_counted(&key.name) {
-                seen.content.read(cursor.size_since(&before), cursor.slice(before.at()..cursor.at()));
+            if counted == seen.content.text
+                && cursor.at() - before.at() > SHORT
+                && !is_counted(&key.name)
+            {
+                seen.content.read(
+                    cursor.size_since(&before),
+                    cursor.slice(before.at()..cursor.at()),
+                );
             }
             seen.content.name(&key.name);
             let fate = match verdict {
@@ -385,20 +434,39 @@ impl<'a> Request<'a> {
                     Fate::Unknown(seen.unknown.len() - 1)
                 }
             };
-            members.push(Member { name: key.name, span: key.at..cursor.at(), fate });
+            members.push(Member {
+                name: key.name,
+                span: key.at..cursor.at(),
+                fate,
+            });
         }
         cursor.end()?;
         seen.places.empty = members.is_empty();
-        let request = Self { cursor, members, seen };
+        let request = Self {
+            cursor,
+            members,
+            seen,
+        };
         request.no_name_twice()?;
         Ok(request)
     }
 
     fn no_name_twice(&self) -> Result<(), BadRequest> {
-        let mut names: Vec<&str> = self.members.iter().map(|member| member.name.as_ref()).collect();
+        let mut names: Vec<&str> = self
+            .members
+            .iter()
+            .map(|member| member.name.as_ref())
+            .collect();
         names.sort_unstable();
-        match names.windows(2).find_map(|pair| (pair.first() == pair.last()).then(|| pair.first()).flatten()) {
-            Some(name) => Err(BadRequest::at(*name, format!("`{name}` is written twice. Send it once."))),
+        match names.windows(2).find_map(|pair| {
+            (pair.first() == pair.last())
+                .then(|| pair.first())
+                .flatten()
+        }) {
+            Some(name) => Err(BadRequest::at(
+                *name,
+                format!("`{name}` is written twice. Send it once."),
+            )),
             None => Ok(()),
         }
     }
@@ -420,11 +488,17 @@ impl<'a> Request<'a> {
         let mut seen = self.seen;
         if seen.unknown.is_empty() {
             let mut cuts = Cuts::default();
-            self.members.into_iter().for_each(|member| cuts.take(member.span, member.fate == Fate::Stays));
+            self.members
+                .into_iter()
+                .for_each(|member| cuts.take(member.span, member.fate == Fate::Stays));
             seen.places.cuts.extend(cuts.finish());
             seen.places.cuts.sort_by_key(|cut| cut.start);
         } else {
-            seen.places.members_by_target = self.members.into_iter().map(|member| (member.span, member.fate)).collect();
+            seen.places.members_by_target = self
+                .members
+                .into_iter()
+                .map(|member| (member.span, member.fate))
+                .collect();
         }
         seen
     }
@@ -447,9 +521,18 @@ pub(crate) enum Verdict {
 }
 
 /// Counts a field and returns whether the family knows it.
-pub(crate) fn known(name: &str, known: &[&str], cursor: &mut Cursor<'_>, seen: &mut Inspection) -> Result<Verdict, BadRequest> {
+pub(crate) fn known(
+    name: &str,
+    known: &[&str],
+    cursor: &mut Cursor<'_>,
+    seen: &mut Inspection,
+) -> Result<Verdict, BadRequest> {
     text(cursor, seen)?;
-    Ok(if known.contains(&name) { Verdict::Stays } else { Verdict::Unknown })
+    Ok(if known.contains(&name) {
+        Verdict::Stays
+    } else {
+        Verdict::Unknown
+    })
 }
 
 /// Reads the stop strings; they count as text.
@@ -462,7 +545,9 @@ pub(crate) fn stops(cursor: &mut Cursor<'_>, seen: &mut Inspection) -> Result<Ve
 /// Reads `model`.
 pub(crate) fn model(cursor: &mut Cursor<'_>, seen: &mut Inspection) -> Result<(), BadRequest> {
     let value = cursor.skip()?;
-    let Some(name) = cursor.text_of(&value) else { return Err(no_model()) };
+    let Some(name) = cursor.text_of(&value) else {
+        return Err(no_model());
+    };
     seen.model = name.into_owned();
     seen.places.model = value.span;
     Ok(())
@@ -470,15 +555,26 @@ pub(crate) fn model(cursor: &mut Cursor<'_>, seen: &mut Inspection) -> Result<()
 
 /// Refuses a request without `model`.
 pub(crate) fn need_model(seen: &Inspection) -> Result<(), BadRequest> {
-    if seen.places.model.is_empty() { Err(no_model()) } else { Ok(()) }
+    if seen.places.model.is_empty() {
+        Err(no_model())
+    } else {
+        Ok(())
+    }
 }
 
 fn no_model() -> BadRequest {
-    BadRequest::at("model", "`model` must be a string: send the slug of a published model.")
+    BadRequest::at(
+        "model",
+        "`model` must be a string: send the slug of a published model.",
+    )
 }
 
 /// Reads a limit field: an integer in 1…2^31−1; `null` means no limit.
-pub(crate) fn limit(name: &'static str, cursor: &mut Cursor<'_>, seen: &mut Inspection) -> Result<(), BadRequest> {
+pub(crate) fn limit(
+    name: &'static str,
+    cursor: &mut Cursor<'_>,
+    seen: &mut Inspection,
+) -> Result<(), BadRequest> {
     let value = cursor.skip()?;
     if value.kind == Kind::Null {
         seen.places.nulls.push((name, value.span));
@@ -504,7 +600,15 @@ pub(crate) fn positive(name: &str, cursor: &Cursor<'_>, value: &Value) -> Result
     let number = count(cursor, value).and_then(|number| u32::try_from(number).ok());
     number
         .filter(|number| (1..=i32::MAX.unsigned_abs()).contains(number))
-        .ok_or_else(|| BadRequest::at(name, format!("`{name}` must be an integer between 1 and {}, or be left out.", i32::MAX)))
+        .ok_or_else(|| {
+            BadRequest::at(
+                name,
+                format!(
+                    "`{name}` must be an integer between 1 and {}, or be left out.",
+                    i32::MAX
+                ),
+            )
+        })
 }
 
 /// Reads an optional `true` or `false`.
@@ -513,12 +617,18 @@ pub(crate) fn flag(name: &str, cursor: &mut Cursor<'_>) -> Result<bool, BadReque
     match value.kind {
         Kind::Bool => Ok(cursor.slice(value.span) == "true"),
         Kind::Null => Ok(false),
-        _ => Err(BadRequest::at(name, format!("`{name}` must be true or false, or be left out."))),
+        _ => Err(BadRequest::at(
+            name,
+            format!("`{name}` must be true or false, or be left out."),
+        )),
     }
 }
 
 /// Reads `cache_control` for its duration.
-pub(crate) fn cache_control(cursor: &mut Cursor<'_>, seen: &mut Inspection) -> Result<(), BadRequest> {
+pub(crate) fn cache_control(
+    cursor: &mut Cursor<'_>,
+    seen: &mut Inspection,
+) -> Result<(), BadRequest> {
     let marked = options("cache_control", cursor, |name, cursor| {
         let value = cursor.skip()?;
         if name == "ttl" && cursor.text_of(&value).is_some_and(|ttl| ttl == "1h") {
@@ -545,16 +655,28 @@ pub(crate) fn options<'a>(
     match cursor.peek()? {
         Kind::Object => {}
         Kind::Null => return cursor.skip().map(|_| false).map_err(BadRequest::from),
-        _ => return Err(BadRequest::at(name, format!("`{name}` must be an object, or be left out."))),
+        _ => {
+            return Err(BadRequest::at(
+                name,
+                format!("`{name}` must be an object, or be left out."),
+            ));
+        }
     }
     let mut walk = cursor.enter_object()?;
     let mut names: Vec<Cow<'a, str>> = Vec::new();
     while let Some(key) = cursor.member(&mut walk)? {
         if names.contains(&key.name) {
-            return Err(BadRequest::at(&*key.name, format!("`{}` is written twice. Send it once.", key.name)).within(name));
+            return Err(BadRequest::at(
+                &*key.name,
+                format!("`{}` is written twice. Send it once.", key.name),
+            )
+            .within(name));
         }
         if names.len() == MOST_OPTIONS {
-            return Err(BadRequest::at(name, format!("`{name}` has more than {MOST_OPTIONS} members.")));
+            return Err(BadRequest::at(
+                name,
+                format!("`{name}` has more than {MOST_OPTIONS} members."),
+            ));
         }
         member(&key.name, cursor).map_err(|bad| bad.within(name))?;
         names.push(key.name);
@@ -563,7 +685,10 @@ pub(crate) fn options<'a>(
 }
 
 /// Reads `usage: {include: true}`, the customer's wish for `usage.cost`.
-pub(crate) fn cost_wish(cursor: &mut Cursor<'_>, seen: &mut Inspection) -> Result<Verdict, BadRequest> {
+pub(crate) fn cost_wish(
+    cursor: &mut Cursor<'_>,
+    seen: &mut Inspection,
+) -> Result<Verdict, BadRequest> {
     let mut asks = false;
     options("usage", cursor, |name, cursor| {
         match name {
@@ -579,7 +704,10 @@ pub(crate) fn cost_wish(cursor: &mut Cursor<'_>, seen: &mut Inspection) -> Resul
 }
 
 /// Reads `prompt_cache_options`: a long lifetime makes cache writes more expensive.
-pub(crate) fn cache_options(cursor: &mut Cursor<'_>, seen: &mut Inspection) -> Result<(), BadRequest> {
+pub(crate) fn cache_options(
+    cursor: &mut Cursor<'_>,
+    seen: &mut Inspection,
+) -> Result<(), BadRequest> {
     options("prompt_cache_options", cursor, |name, cursor| {
         let value = cursor.skip()?;
         if name == "ttl" && cursor.text_of(&value).is_some_and(|ttl| ttl != "30m") {

@@ -64,7 +64,10 @@ impl Value {
     #[must_use]
     pub fn text_size(&self) -> TextSize {
         let quotes = if self.kind == Kind::String { 2 } else { 0 };
-        TextSize { ascii: self.size.ascii.saturating_sub(quotes), other: self.size.other }
+        TextSize {
+            ascii: self.size.ascii.saturating_sub(quotes),
+            other: self.size.other,
+        }
     }
 }
 
@@ -103,9 +106,18 @@ impl<'a> Cursor<'a> {
     /// # Errors
     /// The bytes are not UTF-8.
     pub fn new(bytes: &'a [u8]) -> Result<Self, JsonError> {
-        let text =
-            simdutf8::compat::from_utf8(bytes).map_err(|error| JsonError { at: error.valid_up_to(), what: "invalid UTF-8" })?;
-        Ok(Self { text, at: 0, depth: 0, deepest: MAX_DEPTH, other: 0, blank: 0 })
+        let text = simdutf8::compat::from_utf8(bytes).map_err(|error| JsonError {
+            at: error.valid_up_to(),
+            what: "invalid UTF-8",
+        })?;
+        Ok(Self {
+            text,
+            at: 0,
+            depth: 0,
+            deepest: MAX_DEPTH,
+            other: 0,
+            blank: 0,
+        })
     }
 
     /// A cursor in an upstream's answer, in which skipped values may be nested to any depth: a customer can ask a model for deep
@@ -114,13 +126,23 @@ impl<'a> Cursor<'a> {
     /// # Errors
     /// The bytes are not UTF-8.
     pub fn of_answer(bytes: &'a [u8]) -> Result<Self, JsonError> {
-        Ok(Self { deepest: usize::MAX, ..Self::new(bytes)? })
+        Ok(Self {
+            deepest: usize::MAX,
+            ..Self::new(bytes)?
+        })
     }
 
     /// A cursor at `at` in the same text: at a value that this one has already passed.
     #[must_use]
     pub fn back_to(&self, at: usize) -> Self {
-        Self { text: self.text, at, depth: 0, deepest: self.deepest, other: 0, blank: 0 }
+        Self {
+            text: self.text,
+            at,
+            depth: 0,
+            deepest: self.deepest,
+            other: 0,
+            blank: 0,
+        }
     }
 
     /// Position of the next byte.
@@ -161,7 +183,12 @@ impl<'a> Cursor<'a> {
         let kind = self.peek()?;
         let (start, other, blank) = (self.at, self.other, self.blank);
         let escaped = self.value(kind)?;
-        Ok(Value { span: start..self.at, kind, size: self.size(start, other, blank), escaped })
+        Ok(Value {
+            span: start..self.at,
+            kind,
+            size: self.size(start, other, blank),
+            escaped,
+        })
     }
 
     /// The size of what was passed since `before`, a copy of this cursor, without white space between tokens.
@@ -171,8 +198,14 @@ impl<'a> Cursor<'a> {
     }
 
     fn size(&self, start: usize, other: u64, blank: u64) -> TextSize {
-        let (other, blank) = (self.other.saturating_sub(other), self.blank.saturating_sub(blank));
-        TextSize { ascii: (self.at.saturating_sub(start) as u64).saturating_sub(other + blank), other }
+        let (other, blank) = (
+            self.other.saturating_sub(other),
+            self.blank.saturating_sub(blank),
+        );
+        TextSize {
+            ascii: (self.at.saturating_sub(start) as u64).saturating_sub(other + blank),
+            other,
+        }
     }
 
     /// Steps into an object.
@@ -195,7 +228,15 @@ impl<'a> Cursor<'a> {
         let escaped = self.string()?;
         let raw = self.slice(at + 1..self.at.saturating_sub(1));
         self.colon()?;
-        Ok(Some(Key { at, name: if escaped { unescape(raw) } else { Cow::Borrowed(raw) }, value: self.at }))
+        Ok(Some(Key {
+            at,
+            name: if escaped {
+                unescape(raw)
+            } else {
+                Cow::Borrowed(raw)
+            },
+            value: self.at,
+        }))
     }
 
     /// Steps into an array.
@@ -220,26 +261,36 @@ impl<'a> Cursor<'a> {
     /// Something follows.
     pub fn end(&mut self) -> Result<(), JsonError> {
         self.blanks();
-        if self.at < self.text.len() { self.fault("something follows the value") } else { Ok(()) }
+        if self.at < self.text.len() {
+            self.fault("something follows the value")
+        } else {
+            Ok(())
+        }
     }
 
     /// The text of a skipped string, unescaped. `None` if the value is not a string.
     #[must_use]
     pub fn text_of(&self, value: &Value) -> Option<Cow<'a, str>> {
         let raw = self.raw_text(value)?;
-        Some(if value.escaped { unescape(raw) } else { Cow::Borrowed(raw) })
+        Some(if value.escaped {
+            unescape(raw)
+        } else {
+            Cow::Borrowed(raw)
+        })
     }
 
     /// The raw text between the quotes of a skipped string.
     #[must_use]
     pub fn raw_text(&self, value: &Value) -> Option<&'a str> {
-        (value.kind == Kind::String).then(|| self.slice(value.span.start + 1..value.span.end.saturating_sub(1)))
+        (value.kind == Kind::String)
+            .then(|| self.slice(value.span.start + 1..value.span.end.saturating_sub(1)))
     }
 
     /// The content of a skipped value: a string's text in its JSON form, the bytes of any other value.
     #[must_use]
     pub(crate) fn inner(&self, value: &Value) -> &'a str {
-        self.raw_text(value).unwrap_or_else(|| self.slice(value.span.clone()))
+        self.raw_text(value)
+            .unwrap_or_else(|| self.slice(value.span.clone()))
     }
 
     /// The text of the string at `span`, quotes included, unescaped.
@@ -397,7 +448,12 @@ impl<'a> Cursor<'a> {
     }
 
     fn literal(&mut self, word: &'static str) -> Result<(), JsonError> {
-        if !self.text.as_bytes().get(self.at..).is_some_and(|rest| rest.starts_with(word.as_bytes())) {
+        if !self
+            .text
+            .as_bytes()
+            .get(self.at..)
+            .is_some_and(|rest| rest.starts_with(word.as_bytes()))
+        {
             return self.fault("a value is expected");
         }
         self.at += word.len();
@@ -432,7 +488,11 @@ impl<'a> Cursor<'a> {
         while let Some(b'0'..=b'9') = self.byte() {
             self.at += 1;
         }
-        if self.at == from { self.fault("a digit is expected") } else { Ok(()) }
+        if self.at == from {
+            self.fault("a digit is expected")
+        } else {
+            Ok(())
+        }
     }
 
     /// Steps over a string; returns whether it may have escapes.
@@ -487,8 +547,17 @@ const CONTROL: &str = "a control character in a string must be escaped";
 fn escape_length(bytes: &[u8], at: usize) -> Result<usize, JsonError> {
     match bytes.get(at + 1) {
         Some(b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't') => Ok(2),
-        Some(b'u') if bytes.get(at + 2..at + 6).is_some_and(|hex| hex.iter().all(u8::is_ascii_hexdigit)) => Ok(6),
-        _ => Err(JsonError { at, what: "an unknown escape in a string" }),
+        Some(b'u')
+            if bytes
+                .get(at + 2..at + 6)
+                .is_some_and(|hex| hex.iter().all(u8::is_ascii_hexdigit)) =>
+        {
+            Ok(6)
+        }
+        _ => Err(JsonError {
+            at,
+            what: "an unknown escape in a string",
+        }),
     }
 }
 

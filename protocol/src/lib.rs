@@ -46,7 +46,9 @@ pub use facts::{AnswerFacts, Brings, FrameFacts, ItemEvent, Marks, Step, Stop};
 use json::Edit;
 use prompt::Prompt;
 
-pub use inspect::{BadRequest, Content, Detail, Document, Edits, Fate, Inspection, Picture, Remedy};
+pub use inspect::{
+    BadRequest, Content, Detail, Document, Edits, Fate, Inspection, Picture, Remedy,
+};
 pub use media::document_bytes;
 pub use sample::Sample;
 pub use sse::{Frame, FrameReader, FrameTooLarge, Tail};
@@ -118,7 +120,10 @@ impl FromStr for Family {
     type Err = ();
 
     fn from_str(text: &str) -> Result<Self, ()> {
-        Self::ALL.into_iter().find(|family| family.name() == text).ok_or(())
+        Self::ALL
+            .into_iter()
+            .find(|family| family.name() == text)
+            .ok_or(())
     }
 }
 
@@ -258,7 +263,8 @@ pub trait Writer: Send {
     fn observe(&mut self, frame: &Frame, facts: &FrameFacts);
 
     /// Frames that end the answer as this family ends at a length limit, with `usage` as counted here.
-    fn end_at_limit(&self, answer: PublicAnswer<'_>, usage: &Usage, wish: UsageWish<'_>) -> Vec<u8>;
+    fn end_at_limit(&self, answer: PublicAnswer<'_>, usage: &Usage, wish: UsageWish<'_>)
+    -> Vec<u8>;
 
     /// The terminal marker, for an upstream that stopped properly but omitted it.
     fn missing_end(&self) -> Vec<u8>;

@@ -15,7 +15,9 @@ use crate::{Detail, Picture, picture_size};
 
 const BASE64: GeneralPurpose = GeneralPurpose::new(
     &STANDARD,
-    GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent).with_decode_allow_trailing_bits(true),
+    GeneralPurposeConfig::new()
+        .with_decode_padding_mode(DecodePaddingMode::Indifferent)
+        .with_decode_allow_trailing_bits(true),
 );
 
 /// How much of a picture is decoded to find its size: the first step usually suffices, metadata may need the second.
@@ -34,21 +36,30 @@ pub(crate) struct Payload<'a> {
 impl<'a> Payload<'a> {
     /// Splits `data:MEDIA;base64,TEXT`; `None` for other URLs.
     pub(crate) fn from_url(url: &'a str) -> Option<Self> {
-        let scheme = url.get(..5).filter(|scheme| scheme.eq_ignore_ascii_case("data:"))?;
+        let scheme = url
+            .get(..5)
+            .filter(|scheme| scheme.eq_ignore_ascii_case("data:"))?;
         let (head, base64) = url.get(scheme.len()..)?.split_once(',')?;
-        Some(Self { media: head.split(';').next().unwrap_or_default(), base64 })
+        Some(Self {
+            media: head.split(';').next().unwrap_or_default(),
+            base64,
+        })
     }
 
     /// Whether it is text rather than a document with pages: its sender says so and its first bytes do not contradict. No text
     /// contains a zero byte, and word processor files do.
     pub(crate) fn is_text(&self) -> bool {
-        let packed = || self.head().is_some_and(|bytes| bytes.starts_with(b"PK\x03\x04") || bytes.contains(&0));
+        let packed = || {
+            self.head()
+                .is_some_and(|bytes| bytes.starts_with(b"PK\x03\x04") || bytes.contains(&0))
+        };
         (self.media.starts_with("text/") || self.media == "application/json") && !packed()
     }
 
     /// Whether it is a PDF, whatever its sender calls it.
     pub(crate) fn is_pdf(&self) -> bool {
-        self.head().is_some_and(|bytes| memchr::memmem::find(&bytes, b"%PDF-").is_some())
+        self.head()
+            .is_some_and(|bytes| memchr::memmem::find(&bytes, b"%PDF-").is_some())
     }
 
     fn head(&self) -> Option<Vec<u8>> {
@@ -71,7 +82,11 @@ impl<'a> Payload<'a> {
             let head = self.base64.get(..*head).unwrap_or(self.base64);
             picture_size::size(&decode(head)?, head.len() == self.base64.len())
         });
-        Picture { bytes: Some(self.bytes()), size, detail }
+        Picture {
+            bytes: Some(self.bytes()),
+            size,
+            detail,
+        }
     }
 }
 
@@ -89,6 +104,10 @@ fn decode(text: &str) -> Option<Vec<u8>> {
         text = Cow::Owned(text.split_ascii_whitespace().collect());
     }
     // A head cut out of a longer text may end with one character too many.
-    let whole = if text.len() % 4 == 1 { text.len() - 1 } else { text.len() };
+    let whole = if text.len() % 4 == 1 {
+        text.len() - 1
+    } else {
+        text.len()
+    };
     BASE64.decode(text.get(..whole)?).ok()
 }

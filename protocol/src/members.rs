@@ -33,7 +33,10 @@ pub(crate) struct Places {
 impl Members {
     /// For an object in which these members are also hidden.
     pub(crate) fn hiding(hidden: &'static [&'static str]) -> Self {
-        Self { hidden, ..Self::default() }
+        Self {
+            hidden,
+            ..Self::default()
+        }
     }
 
     /// The next member; its value has just been read.

@@ -14,12 +14,22 @@ pub(crate) fn common<'a>(seen: &Inspection, edits: &Edits<'_>) -> Vec<Edit<'a>> 
     let mut out: Vec<Edit<'a>> = Vec::with_capacity(places.cuts.len() + 5);
     out.extend(places.cuts.iter().cloned().map(Edit::cut));
     out.extend(unknown(seen, edits.pass).into_iter().map(Edit::cut));
-    out.push(Edit::replace(places.model.clone(), quoted(edits.model).into_bytes()));
-    let Some((name, value)) = edits.limit.filter(|(_, value)| seen.limit != Some(*value)) else { return out };
+    out.push(Edit::replace(
+        places.model.clone(),
+        quoted(edits.model).into_bytes(),
+    ));
+    let Some((name, value)) = edits.limit.filter(|(_, value)| seen.limit != Some(*value)) else {
+        return out;
+    };
     let number = value.to_string().into_bytes();
     if let Some((_, declared)) = &places.limit {
         let twin = places.limit_twin.clone();
-        out.extend([Some(declared.clone()), twin].into_iter().flatten().map(|at| Edit::replace(at, number.clone())));
+        out.extend(
+            [Some(declared.clone()), twin]
+                .into_iter()
+                .flatten()
+                .map(|at| Edit::replace(at, number.clone())),
+        );
     } else if let Some((_, null)) = places.nulls.iter().find(|(null, _)| *null == name) {
         out.push(Edit::replace(null.clone(), number));
     } else {
@@ -35,7 +45,10 @@ fn unknown(seen: &Inspection, pass: &[String]) -> Vec<Range<usize>> {
         let stays = match fate {
             Fate::Stays => true,
             Fate::Goes => false,
-            Fate::Unknown(index) => seen.unknown.get(*index).is_some_and(|name| pass.contains(name)),
+            Fate::Unknown(index) => seen
+                .unknown
+                .get(*index)
+                .is_some_and(|name| pass.contains(name)),
         };
         cuts.take(span.clone(), stays);
     }
@@ -45,7 +58,10 @@ fn unknown(seen: &Inspection, pass: &[String]) -> Vec<Range<usize>> {
 /// A new top-level member.
 pub(crate) fn member<'a>(seen: &Inspection, name: &str, value: &str) -> Edit<'a> {
     let comma = if seen.places.empty { "" } else { "," };
-    Edit::replace(seen.places.start..seen.places.start, format!("{}:{value}{comma}", quoted(name)).into_bytes())
+    Edit::replace(
+        seen.places.start..seen.places.start,
+        format!("{}:{value}{comma}", quoted(name)).into_bytes(),
+    )
 }
 
 /// `store` as sent upstream.
@@ -54,18 +70,33 @@ pub(crate) fn store<'a>(at: &Range<usize>) -> Edit<'a> {
 }
 
 /// Sets one option inside an object; `at` is the object or a `null`.
-pub(crate) fn option<'a>(body: &[u8], at: &Range<usize>, name: &str, value: &'static str) -> Vec<Edit<'a>> {
+pub(crate) fn option<'a>(
+    body: &[u8],
+    at: &Range<usize>,
+    name: &str,
+    value: &'static str,
+) -> Vec<Edit<'a>> {
     let object = body.get(at.clone()).unwrap_or_default();
     match values_of(object, name) {
-        None => vec![Edit::replace(at.clone(), format!("{{{}:{value}}}", quoted(name)).into_bytes())],
+        None => vec![Edit::replace(
+            at.clone(),
+            format!("{{{}:{value}}}", quoted(name)).into_bytes(),
+        )],
         Some((values, _)) if !values.is_empty() => {
-            let places = values.into_iter().map(|value| at.start + value.start..at.start + value.end);
-            places.map(|place| Edit::replace(place, value.as_bytes())).collect()
+            let places = values
+                .into_iter()
+                .map(|value| at.start + value.start..at.start + value.end);
+            places
+                .map(|place| Edit::replace(place, value.as_bytes()))
+                .collect()
         }
         Some((_, empty)) => {
             let comma = if empty { "" } else { "," };
             let start = at.start + 1;
-            vec![Edit::replace(start..start, format!("{}:{value}{comma}", quoted(name)).into_bytes())]
+            vec![Edit::replace(
+                start..start,
+                format!("{}:{value}{comma}", quoted(name)).into_bytes(),
+            )]
         }
     }
 }

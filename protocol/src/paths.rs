@@ -7,7 +7,11 @@ use crate::Family;
 /// The family whose error format answers an unknown path.
 #[must_use]
 pub fn family_of(path: &str) -> Family {
-    if path == "/native" || path.starts_with("/native/") { Family::Messages } else { Family::Chat }
+    if path == "/native" || path.starts_with("/native/") {
+        Family::Messages
+    } else {
+        Family::Chat
+    }
 }
 
 /// What to use instead of a path below `base`, the public URL.
@@ -20,30 +24,46 @@ pub fn explain(path: &str, base: &str) -> String {
         );
     }
     let native = |rest: &str| rest.starts_with("messages");
-    let chat = |rest: &str| rest.starts_with("chat/") || rest.starts_with("responses") || rest.starts_with("completions");
+    let chat = |rest: &str| {
+        rest.starts_with("chat/")
+            || rest.starts_with("responses")
+            || rest.starts_with("completions")
+    };
     let chat_url = format!("{base}/v1");
     let native_url = format!("{base}/native");
     if let Some(rest) = path.strip_prefix("/native/") {
         let rest = rest.strip_prefix("v1/").unwrap_or(rest);
         if rest.starts_with("v1/") {
-            return format!("{shown}: the base URL of native clients is {native_url}, without /v1 at its end");
+            return format!(
+                "{shown}: the base URL of native clients is {native_url}, without /v1 at its end"
+            );
         }
         if chat(rest) {
-            return format!("{shown}: this client speaks the chat or responses dialect; its base URL is {chat_url}");
+            return format!(
+                "{shown}: this client speaks the chat or responses dialect; its base URL is {chat_url}"
+            );
         }
-        return format!("{shown} does not exist; native clients use the base URL {native_url} and call /v1/messages below it");
+        return format!(
+            "{shown} does not exist; native clients use the base URL {native_url} and call /v1/messages below it"
+        );
     }
-    let rest = path.strip_prefix("/v1/").unwrap_or(path.trim_start_matches('/'));
+    let rest = path
+        .strip_prefix("/v1/")
+        .unwrap_or(path.trim_start_matches('/'));
     if rest.starts_with("v1/") {
         return format!("{shown}: /v1 is there twice; the base URL is {chat_url} exactly");
     }
     if native(rest) {
-        return format!("{shown}: this client speaks the native dialect; its base URL is {native_url}");
+        return format!(
+            "{shown}: this client speaks the native dialect; its base URL is {native_url}"
+        );
     }
     if chat(rest) || rest.starts_with("models") {
         return format!("{shown} does not exist; the base URL is {chat_url}");
     }
-    format!("{shown} does not exist; OpenAI-style clients use the base URL {chat_url}, native clients {native_url}")
+    format!(
+        "{shown} does not exist; OpenAI-style clients use the base URL {chat_url}, native clients {native_url}"
+    )
 }
 
 /// Paths that the original services of these dialects have below the same base URLs, by the first segment.
@@ -76,11 +96,17 @@ const NOT_OFFERED: [&str; 24] = [
 
 /// Whether a path below a valid base URL names a service that is not sold here.
 fn is_not_offered(path: &str) -> bool {
-    let Some(rest) = path.strip_prefix("/native/v1/").or_else(|| path.strip_prefix("/v1/")) else { return false };
+    let Some(rest) = path
+        .strip_prefix("/native/v1/")
+        .or_else(|| path.strip_prefix("/v1/"))
+    else {
+        return false;
+    };
     let first = rest.split('/').next().unwrap_or_default();
     NOT_OFFERED.contains(&first)
         || (path.starts_with("/native/") && rest.starts_with("messages/batches"))
-        || (path.starts_with("/v1/") && (rest.starts_with("responses/") || rest.starts_with("chat/completions/")))
+        || (path.starts_with("/v1/")
+            && (rest.starts_with("responses/") || rest.starts_with("chat/completions/")))
 }
 
 /// A path in a form that is safe to repeat to the caller.
@@ -98,12 +124,27 @@ mod tests {
         let base = "https://api.example.com";
         for (path, needle) in [
             ("/v1/v1/chat/completions", "/v1 is there twice"),
-            ("/v1/messages", "native dialect; its base URL is https://api.example.com/native"),
-            ("/native/v1/chat/completions", "its base URL is https://api.example.com/v1"),
-            ("/native/responses", "its base URL is https://api.example.com/v1"),
+            (
+                "/v1/messages",
+                "native dialect; its base URL is https://api.example.com/native",
+            ),
+            (
+                "/native/v1/chat/completions",
+                "its base URL is https://api.example.com/v1",
+            ),
+            (
+                "/native/responses",
+                "its base URL is https://api.example.com/v1",
+            ),
             ("/native/v1/v1/messages", "without /v1 at its end"),
-            ("/chat/completions", "the base URL is https://api.example.com/v1"),
-            ("/messages", "its base URL is https://api.example.com/native"),
+            (
+                "/chat/completions",
+                "the base URL is https://api.example.com/v1",
+            ),
+            (
+                "/messages",
+                "its base URL is https://api.example.com/native",
+            ),
             ("/wp-login.php", "OpenAI-style clients"),
             ("/v1/embeddings", "is not offered here"),
             ("/v1/batches/b_1/cancel", "is not offered here"),
@@ -111,7 +152,11 @@ mod tests {
             ("/native/v1/messages/batches", "is not offered here"),
             ("/v1/embeddingsx", "OpenAI-style clients"),
         ] {
-            assert!(explain(path, base).contains(needle), "{path}: {}", explain(path, base));
+            assert!(
+                explain(path, base).contains(needle),
+                "{path}: {}",
+                explain(path, base)
+            );
         }
     }
 }

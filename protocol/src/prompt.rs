@@ -151,12 +151,23 @@ impl Prompt {
     /// # Errors
     /// What is wrong with it, for the customer.
     pub(crate) fn read(body: &[u8], names: &Names) -> Result<Self, String> {
-        let request: Value = serde_json::from_slice(body).map_err(|error| format!("the body is not JSON: {error}"))?;
+        let request: Value = serde_json::from_slice(body)
+            .map_err(|error| format!("the body is not JSON: {error}"))?;
         let mut prompt = Self {
-            limit: names.limits.iter().filter_map(|name| request[*name].as_u64()).min(),
-            stream_usage: request["stream_options"]["include_usage"].as_bool().unwrap_or(false),
+            limit: names
+                .limits
+                .iter()
+                .filter_map(|name| request[*name].as_u64())
+                .min(),
+            stream_usage: request["stream_options"]["include_usage"]
+                .as_bool()
+                .unwrap_or(false),
             choice: Choice::read(&request["tool_choice"]),
-            schema: names.schemas.iter().find_map(|place| request.pointer(place)).cloned(),
+            schema: names
+                .schemas
+                .iter()
+                .find_map(|place| request.pointer(place))
+                .cloned(),
             ..Self::default()
         };
         for tool in request["tools"].as_array().into_iter().flatten() {
@@ -174,7 +185,9 @@ impl Prompt {
     /// Tokens of everything read.
     #[must_use]
     pub fn tokens(&self) -> u64 {
-        self.tape.chars.div_ceil(CHARS_PER_TOKEN) + self.messages * MESSAGE_TOKENS + self.opaque_tokens
+        self.tape.chars.div_ceil(CHARS_PER_TOKEN)
+            + self.messages * MESSAGE_TOKENS
+            + self.opaque_tokens
     }
 
     fn conversation(&mut self, items: &Value) -> Result<(), String> {
@@ -191,12 +204,19 @@ impl Prompt {
         let last = items.len() - items.iter().rev().take_while(aside).count();
         for (at, item) in items.iter().enumerate() {
             self.messages += 1;
-            self.tape.part(item["role"].as_str().or(item["type"].as_str()).unwrap_or_default());
+            self.tape.part(
+                item["role"]
+                    .as_str()
+                    .or(item["type"].as_str())
+                    .unwrap_or_default(),
+            );
             let result = result_of(item);
             if item["role"] == "user" || result.is_some() {
                 self.pictures.clear();
             }
-            if let Some(said) = last_text(&item["content"]).filter(|_| item["role"] == "user" && result.is_none()) {
+            if let Some(said) =
+                last_text(&item["content"]).filter(|_| item["role"] == "user" && result.is_none())
+            {
                 said.clone_into(&mut self.last_user);
             }
             if at + 1 == last {
@@ -228,42 +248,61 @@ impl Prompt {
     }
 
     fn picture(&mut self, block: &Value) -> Result<(), String> {
-        let url = block["image_url"]["url"].as_str().or(block["image_url"].as_str());
+        let url = block["image_url"]["url"]
+            .as_str()
+            .or(block["image_url"].as_str());
         let inline = block["source"]["data"].as_str().or_else(|| {
             let (kind, data) = url?.strip_prefix("data:")?.split_once(',')?;
             kind.ends_with(";base64").then_some(data)
         });
         let Some(data) = inline else {
             self.opaque_tokens += OPAQUE_TOKENS;
-            self.pictures.push("a picture given by its address".to_owned());
+            self.pictures
+                .push("a picture given by its address".to_owned());
             return Ok(());
         };
-        let bytes = STANDARD.decode(data.trim()).map_err(|_| "Could not process image: the data is not base64".to_owned())?;
+        let bytes = STANDARD
+            .decode(data.trim())
+            .map_err(|_| "Could not process image: the data is not base64".to_owned())?;
         let unreadable = || "Could not process image: the data is not a picture".to_owned();
         let size = imagesize::blob_size(&bytes).map_err(|_| unreadable())?;
         let format = format_of(&bytes).ok_or_else(unreadable)?;
         let pixels = u64::try_from(size.width.saturating_mul(size.height)).unwrap_or(u64::MAX);
         self.opaque_tokens += pixels.div_ceil(PIXELS_PER_TOKEN).min(MOST_PICTURE_TOKENS);
-        self.pictures.push(format!("a {format} picture of {} x {} pixels", size.width, size.height));
+        self.pictures.push(format!(
+            "a {format} picture of {} x {} pixels",
+            size.width, size.height
+        ));
         Ok(())
     }
 }
 
 impl Tool {
     fn read(tool: &Value) -> Option<Self> {
-        let function = if tool["function"].is_object() { &tool["function"] } else { tool };
-        let schema = function.get("parameters").or_else(|| function.get("input_schema"));
+        let function = if tool["function"].is_object() {
+            &tool["function"]
+        } else {
+            tool
+        };
+        let schema = function
+            .get("parameters")
+            .or_else(|| function.get("input_schema"));
         if schema.is_none() && tool["type"] != "function" {
             return None;
         }
-        Some(Self { name: function["name"].as_str()?.to_owned(), schema: schema.cloned().unwrap_or_default() })
+        Some(Self {
+            name: function["name"].as_str()?.to_owned(),
+            schema: schema.cloned().unwrap_or_default(),
+        })
     }
 }
 
 impl Choice {
     fn read(choice: &Value) -> Self {
         let word = choice.as_str().or(choice["type"].as_str());
-        let name = choice["function"]["name"].as_str().or(choice["name"].as_str());
+        let name = choice["function"]["name"]
+            .as_str()
+            .or(choice["name"].as_str());
         match (word, name) {
             (Some("none"), _) => Self::Never,
             (Some("required" | "any"), _) => Self::Any,
@@ -275,7 +314,9 @@ impl Choice {
 
 /// The answer of a tool in this item.
 fn result_of(item: &Value) -> Option<String> {
-    let is_output = item["type"].as_str().is_some_and(|kind| kind.ends_with("_call_output"));
+    let is_output = item["type"]
+        .as_str()
+        .is_some_and(|kind| kind.ends_with("_call_output"));
     if is_output {
         return Some(all_text(&item["output"]));
     }
@@ -283,13 +324,21 @@ fn result_of(item: &Value) -> Option<String> {
         return Some(all_text(&item["content"]));
     }
     let blocks = item["content"].as_array()?;
-    blocks.iter().rev().find(|block| block["type"] == "tool_result").map(|block| all_text(&block["content"]))
+    blocks
+        .iter()
+        .rev()
+        .find(|block| block["type"] == "tool_result")
+        .map(|block| all_text(&block["content"]))
 }
 
 fn all_text(content: &Value) -> String {
     match content {
         Value::String(text) => text.clone(),
-        Value::Array(blocks) => blocks.iter().filter_map(|block| block["text"].as_str()).collect::<Vec<_>>().join("\n"),
+        Value::Array(blocks) => blocks
+            .iter()
+            .filter_map(|block| block["text"].as_str())
+            .collect::<Vec<_>>()
+            .join("\n"),
         _ => String::new(),
     }
 }
@@ -298,12 +347,26 @@ fn all_text(content: &Value) -> String {
 fn last_text(content: &Value) -> Option<&str> {
     if let Some(text) = content.as_str() {
         // A translated turn has the reminders, before and after, and the typed text in a single text.
-        let mut pieces =
-            text.rsplit("</system-reminder>").map(|piece| piece.split("<system-reminder>").next().unwrap_or(piece).trim());
+        let mut pieces = text.rsplit("</system-reminder>").map(|piece| {
+            piece
+                .split("<system-reminder>")
+                .next()
+                .unwrap_or(piece)
+                .trim()
+        });
         return Some(pieces.find(|piece| !piece.is_empty()).unwrap_or(text));
     }
-    let texts = || content.as_array().into_iter().flatten().rev().filter_map(|block| block["text"].as_str());
-    texts().find(|text| !text.trim_start().starts_with("<system-reminder>")).or_else(|| texts().next())
+    let texts = || {
+        content
+            .as_array()
+            .into_iter()
+            .flatten()
+            .rev()
+            .filter_map(|block| block["text"].as_str())
+    };
+    texts()
+        .find(|text| !text.trim_start().starts_with("<system-reminder>"))
+        .or_else(|| texts().next())
 }
 
 fn format_of(bytes: &[u8]) -> Option<&'static str> {

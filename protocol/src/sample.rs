@@ -34,7 +34,10 @@ impl Sample {
     /// An empty sample that chooses by a secret seed.
     #[must_use]
     pub fn seeded(seed: u64) -> Self {
-        Self { state: seed, ..Self::default() }
+        Self {
+            state: seed,
+            ..Self::default()
+        }
     }
 
     /// Adds text in its JSON form.
@@ -66,7 +69,11 @@ impl Sample {
     }
 
     /// Steps over the next value, which an answer shows.
-    pub(crate) fn shown(&mut self, cursor: &mut Cursor<'_>, size: &mut TextSize) -> Result<(), JsonError> {
+    pub(crate) fn shown(
+        &mut self,
+        cursor: &mut Cursor<'_>,
+        size: &mut TextSize,
+    ) -> Result<(), JsonError> {
         let value = cursor.skip()?;
         self.show(cursor, &value, size);
         Ok(())
@@ -74,7 +81,11 @@ impl Sample {
 
     fn next_slot(&mut self) -> Option<usize> {
         let block = self.seen / BLOCK as u64;
-        let slot = if block < BLOCKS { block } else { token_estimate::random(&mut self.state) % (block + 1) };
+        let slot = if block < BLOCKS {
+            block
+        } else {
+            token_estimate::random(&mut self.state) % (block + 1)
+        };
         usize::try_from(slot).ok().filter(|_| slot < BLOCKS)
     }
 
@@ -104,13 +115,17 @@ impl Sample {
     fn parts(&self) -> impl Iterator<Item = &[u8]> {
         let whole = self.seen <= Self::MOST as u64;
         let length = if whole { Self::MOST } else { BLOCK };
-        self.kept.chunks(length).map(move |block| if whole { block } else { between_words(block) })
+        self.kept
+            .chunks(length)
+            .map(move |block| if whole { block } else { between_words(block) })
     }
 
     /// What was kept, as the model reads it: without JSON escapes.
     #[must_use]
     pub fn text(&self) -> String {
-        self.parts().fold(String::new(), |text, part| text + &unescape(&String::from_utf8_lossy(part)))
+        self.parts().fold(String::new(), |text, part| {
+            text + &unescape(&String::from_utf8_lossy(part))
+        })
     }
 
     /// Whether more than a quarter of it is not ASCII, or is runs of symbols.
@@ -121,9 +136,13 @@ impl Sample {
             let in_row = byte.is_ascii_punctuation() & before.is_ascii_punctuation();
             u8::from(in_row | !byte.is_ascii())
         };
-        let Some((first, rest)) = self.kept.split_first() else { return false };
+        let Some((first, rest)) = self.kept.split_first() else {
+            return false;
+        };
         let chunks = rest.chunks(CHUNK).zip(self.kept.chunks(CHUNK));
-        let odd: usize = chunks.map(|(bytes, before)| usize::from(bytes.iter().zip(before).map(odd).sum::<u8>())).sum();
+        let odd: usize = chunks
+            .map(|(bytes, before)| usize::from(bytes.iter().zip(before).map(odd).sum::<u8>()))
+            .sum();
         odd + usize::from(!first.is_ascii()) > self.kept.len() / 4
     }
 
@@ -138,12 +157,21 @@ impl Sample {
 /// A block from its first space to its last, if these are near its edges; else without the characters that the edges cut.
 fn between_words(block: &[u8]) -> &[u8] {
     let inner = |byte: &u8| byte & 0xc0 == 0x80;
-    let from = match block.iter().take(LONGEST_WORD).position(|byte| *byte == b' ') {
+    let from = match block
+        .iter()
+        .take(LONGEST_WORD)
+        .position(|byte| *byte == b' ')
+    {
         Some(space) => space,
         None => block.iter().take(3).take_while(|byte| inner(byte)).count(),
     };
     let rest = block.get(from..).unwrap_or_default();
-    let to = match rest.iter().rev().take(LONGEST_WORD).position(|byte| *byte == b' ') {
+    let to = match rest
+        .iter()
+        .rev()
+        .take(LONGEST_WORD)
+        .position(|byte| *byte == b' ')
+    {
         Some(behind) => rest.len() - behind - 1,
         None => match std::str::from_utf8(rest) {
             Err(error) if rest.len() - error.valid_up_to() < 4 => error.valid_up_to(),
@@ -169,7 +197,8 @@ mod tests {
         let text: String = (0..400).map(|number| format!("{number},")).collect();
         let (mut once, mut pieces) = (Sample::seeded(1), Sample::seeded(2));
         once.add(&text);
-        text.split_inclusive(',').for_each(|piece| pieces.add(piece));
+        text.split_inclusive(',')
+            .for_each(|piece| pieces.add(piece));
         assert!(text.len() < Sample::MOST);
         assert_eq!((once.text(), pieces.text()), (text.clone(), text));
     }
@@ -179,11 +208,19 @@ mod tests {
         let mut kept = [0_u32; 10];
         for seed in 0..400_u64 {
             let mut sample = Sample::seeded(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15));
-            (0..10_u8).for_each(|part| sample.add(&char::from(b'0' + part).to_string().repeat(10 * BLOCK)));
-            sample.text().bytes().for_each(|byte| kept[usize::from(byte - b'0')] += 1);
+            (0..10_u8).for_each(|part| {
+                sample.add(&char::from(b'0' + part).to_string().repeat(10 * BLOCK))
+            });
+            sample
+                .text()
+                .bytes()
+                .for_each(|byte| kept[usize::from(byte - b'0')] += 1);
         }
         let fair = 400 * Sample::MOST as u32 / 10;
-        assert!(kept.iter().all(|part| part.abs_diff(fair) * 5 < fair), "{kept:?} around {fair}");
+        assert!(
+            kept.iter().all(|part| part.abs_diff(fair) * 5 < fair),
+            "{kept:?} around {fair}"
+        );
     }
 
     #[test]
@@ -196,9 +233,12 @@ mod tests {
         for text in ["~^`|@#", "ܐܒܓܕ", "𒀀𒀁", "Привет, мир. ", "~!a~!b"] {
             assert!(odd(text), "{text}");
         }
-        for text in
-            ["if let Some(value) = map.get(&key) { total += 1; }\n", "Straße und Gänse. ", "| a | b | 12.5 |\n", "MIIB+a/9xZ"]
-        {
+        for text in [
+            "if let Some(value) = map.get(&key) { total += 1; }\n",
+            "Straße und Gänse. ",
+            "| a | b | 12.5 |\n",
+            "MIIB+a/9xZ",
+        ] {
             assert!(!odd(text), "{text}");
         }
     }

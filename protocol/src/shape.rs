@@ -22,7 +22,10 @@ enum Hole {
 }
 
 /// Members that nobody reads, by the text before their value.
-const UNREAD: [(&[u8], Hole); 2] = [(b"\"sequence_number\":", Hole::Digits), (b"\"obfuscation\":\"", Hole::Word)];
+const UNREAD: [(&[u8], Hole); 2] = [
+    (b"\"sequence_number\":", Hole::Digits),
+    (b"\"obfuscation\":\"", Hole::Word),
+];
 
 /// The last frame that was a text delta. Its buffers are reused.
 #[derive(Debug, Default)]
@@ -40,7 +43,10 @@ impl Shape {
     /// Learns a frame that meant nothing but a delta with this text, which is inside its bytes as a JSON string.
     pub(crate) fn learn(&mut self, raw: &[u8], text: Range<usize>) {
         self.forget();
-        let quoted = text.start.checked_sub(1).is_some_and(|before| raw.get(before) == Some(&b'"'));
+        let quoted = text
+            .start
+            .checked_sub(1)
+            .is_some_and(|before| raw.get(before) == Some(&b'"'));
         if !quoted || raw.get(text.end) != Some(&b'"') {
             return;
         }
@@ -49,10 +55,13 @@ impl Shape {
         for part in [0..text.start, text.end..raw.len()] {
             for (marker, hole) in UNREAD {
                 let inside = raw.get(part.clone()).unwrap_or_default();
-                let Some(found) = memmem::find(inside, marker) else { continue };
+                let Some(found) = memmem::find(inside, marker) else {
+                    continue;
+                };
                 let start = part.start + found + marker.len();
                 let length = raw.get(start..part.end).and_then(|rest| hole.length(rest));
-                self.holes.extend(length.map(|length| (start..start + length, hole)));
+                self.holes
+                    .extend(length.map(|length| (start..start + length, hole)));
             }
         }
         self.holes.push((text, Hole::Text));
@@ -92,19 +101,35 @@ impl Known {
     pub(crate) fn facts(&self, frame: &Frame, sample: &mut Sample) -> Option<FrameFacts> {
         let text = self.shape.text(frame.raw())?;
         sample.add(text);
-        Some(FrameFacts { marks: self.marks.clone(), shown: TextSize::of(text), ..FrameFacts::default() })
+        Some(FrameFacts {
+            marks: self.marks.clone(),
+            shown: TextSize::of(text),
+            ..FrameFacts::default()
+        })
     }
 
     /// Learns a frame that was read. `text` is the position in its bytes of the only text that it shows.
     pub(crate) fn note(&mut self, frame: &Frame, facts: &FrameFacts, text: Option<Range<usize>>) {
         self.shape.forget();
-        let Some(text) = text.filter(|_| brings_only_text(facts)) else { return };
+        let Some(text) = text.filter(|_| brings_only_text(facts)) else {
+            return;
+        };
         self.shape.learn(frame.raw(), text);
         self.marks.clone_from(&facts.marks);
         // Positions after a hole shift.
         let first = self.shape.holes.first().map_or(0, |(hole, _)| hole.start);
-        let Marks { model, more_models, cuts, .. } = &self.marks;
-        if model.iter().chain(more_models).chain(cuts).any(|place| place.end > first) {
+        let Marks {
+            model,
+            more_models,
+            cuts,
+            ..
+        } = &self.marks;
+        if model
+            .iter()
+            .chain(more_models)
+            .chain(cuts)
+            .any(|place| place.end > first)
+        {
             self.shape.forget();
         }
     }
@@ -112,9 +137,25 @@ impl Known {
 
 /// Whether the facts say nothing else, now or through the reader's state: the same frame would mean the same again.
 fn brings_only_text(facts: &FrameFacts) -> bool {
-    let FrameFacts { marks, shown: _, hidden, usage, stop, last, end, usage_only, unreadable, error, step } = facts;
+    let FrameFacts {
+        marks,
+        shown: _,
+        hidden,
+        usage,
+        stop,
+        last,
+        end,
+        usage_only,
+        unreadable,
+        error,
+        step,
+    } = facts;
     let flags = [*hidden, *usage, *last, *end, *usage_only, *unreadable];
-    !flags.contains(&true) && stop.is_none() && error.is_none() && *step == Step::None && marks.usage_end.is_none()
+    !flags.contains(&true)
+        && stop.is_none()
+        && error.is_none()
+        && *step == Step::None
+        && marks.usage_end.is_none()
 }
 
 impl Hole {
@@ -128,7 +169,10 @@ impl Hole {
                 (length == 1 || length > 1 && rest.first() != Some(&b'0')).then_some(length)
             }
             Self::Word => memchr::memchr(b'"', rest).filter(|end| {
-                rest.get(..*end).is_some_and(|word| word.iter().all(|byte| byte.is_ascii_graphic() && *byte != b'\\'))
+                rest.get(..*end).is_some_and(|word| {
+                    word.iter()
+                        .all(|byte| byte.is_ascii_graphic() && *byte != b'\\')
+                })
             }),
         }
     }
@@ -163,29 +207,48 @@ mod tests {
 
     #[test]
     fn only_the_text_may_differ() {
-        let frame = |text: &str, finish: &str| format!("data: {{\"i\":0,\"t\":\"{text}\",\"finish\":{finish}}}\n\n");
+        let frame = |text: &str, finish: &str| {
+            format!("data: {{\"i\":0,\"t\":\"{text}\",\"finish\":{finish}}}\n\n")
+        };
         let shape = learned(&frame("abc", "null"), "abc");
         for text in ["x", "a\\n\\\"b\\\\", "漢 ß"] {
             assert_eq!(shape.text(frame(text, "null").as_bytes()), Some(text));
         }
-        for (text, finish) in
-            [("x", "\"stop\""), ("", "null"), ("\\u00e4", "null"), ("\\x", "null"), ("\u{1}", "null"), ("a\"b", "null")]
-        {
-            assert_eq!(shape.text(frame(text, finish).as_bytes()), None, "{text} {finish}");
+        for (text, finish) in [
+            ("x", "\"stop\""),
+            ("", "null"),
+            ("\\u00e4", "null"),
+            ("\\x", "null"),
+            ("\u{1}", "null"),
+            ("a\"b", "null"),
+        ] {
+            assert_eq!(
+                shape.text(frame(text, finish).as_bytes()),
+                None,
+                "{text} {finish}"
+            );
         }
-        assert_eq!(shape.text(format!("event: error\n{}", frame("x", "null")).as_bytes()), None);
+        assert_eq!(
+            shape.text(format!("event: error\n{}", frame("x", "null")).as_bytes()),
+            None
+        );
         assert_eq!(Shape::default().text(b""), None);
     }
 
     #[test]
     fn numbers_of_events_and_padding_may_differ() {
         let frame = |number: u32, text: &str, padding: &str| {
-            format!("data: {{\"sequence_number\":{number},\"delta\":\"{text}\",\"obfuscation\":\"{padding}\"}}\n\n")
+            format!(
+                "data: {{\"sequence_number\":{number},\"delta\":\"{text}\",\"obfuscation\":\"{padding}\"}}\n\n"
+            )
         };
         let shape = learned(&frame(9, "abc", "xyz"), "abc");
         assert_eq!(shape.text(frame(10, "d", "").as_bytes()), Some("d"));
         assert_eq!(shape.text(frame(0, "d", "").as_bytes()), Some("d"));
-        assert_eq!(shape.text(frame(10, "d", "").replace("10", "010").as_bytes()), None);
+        assert_eq!(
+            shape.text(frame(10, "d", "").replace("10", "010").as_bytes()),
+            None
+        );
         assert_eq!(shape.text(frame(11, "d", "a\\\"b").as_bytes()), None);
         assert_eq!(shape.text(frame(11, "d", "a\",\"b\":\"c").as_bytes()), None);
     }

@@ -29,12 +29,22 @@ impl Frame {
     /// A frame from its bytes, blank line included.
     #[must_use]
     pub fn new(raw: Bytes) -> Self {
-        let mut frame = Self { raw: Bytes::new(), event: None, first: None, more: Vec::new(), others: Vec::new() };
+        let mut frame = Self {
+            raw: Bytes::new(),
+            event: None,
+            first: None,
+            more: Vec::new(),
+            others: Vec::new(),
+        };
         let mut at = if raw.starts_with(BOM) { BOM.len() } else { 0 };
         while at < raw.len() {
             let line = raw.get(at..).unwrap_or_default();
             let length = memchr::memchr2(b'\n', b'\r', line).unwrap_or(line.len());
-            frame.take_line(line.get(..length).unwrap_or_default(), at, line.get(length..).unwrap_or_default());
+            frame.take_line(
+                line.get(..length).unwrap_or_default(),
+                at,
+                line.get(length..).unwrap_or_default(),
+            );
             at += length + 1;
         }
         frame.raw = raw;
@@ -54,7 +64,11 @@ impl Frame {
             Some(b"event") => self.event = Some(span),
             _ if line.is_empty() => {}
             _ => {
-                let ending = if behind.starts_with(b"\r\n") { 2 } else { behind.len().min(1) };
+                let ending = if behind.starts_with(b"\r\n") {
+                    2
+                } else {
+                    behind.len().min(1)
+                };
                 self.others.push(at..at + line.len() + ending);
             }
         }
@@ -109,7 +123,11 @@ impl Frame {
     /// The position of the data in the raw bytes, if it is a single line.
     #[must_use]
     pub fn data_range(&self) -> Option<Range<usize>> {
-        if self.more.is_empty() { self.first.clone() } else { None }
+        if self.more.is_empty() {
+            self.first.clone()
+        } else {
+            None
+        }
     }
 
     /// The position of a byte of the data in the raw bytes.
@@ -139,7 +157,10 @@ pub struct FrameTooLarge;
 
 impl fmt::Display for FrameTooLarge {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(out, "an event of the stream is larger than {MAX_FRAME_BYTES} bytes")
+        write!(
+            out,
+            "an event of the stream is larger than {MAX_FRAME_BYTES} bytes"
+        )
     }
 }
 
@@ -247,7 +268,13 @@ impl FrameReader {
             return None;
         }
         let raw = self.chunk.split_to(end);
-        Some(Frame { raw, event, first: Some(data), more: Vec::new(), others: Vec::new() })
+        Some(Frame {
+            raw,
+            event,
+            first: Some(data),
+            more: Vec::new(),
+            others: Vec::new(),
+        })
     }
 
     /// Ends the stream.
@@ -257,9 +284,17 @@ impl FrameReader {
         let raw = self.with_carry(rest);
         self.line = Line::Start;
         if whole && !raw.is_empty() {
-            return Tail { frame: Some(Frame::new(raw)), unended: None, left: 0 };
+            return Tail {
+                frame: Some(Frame::new(raw)),
+                unended: None,
+                left: 0,
+            };
         }
-        Tail { frame: None, left: raw.len(), unended: unended(&raw) }
+        Tail {
+            frame: None,
+            left: raw.len(),
+            unended: unended(&raw),
+        }
     }
 
     fn with_carry(&mut self, mut piece: Bytes) -> Bytes {
@@ -274,7 +309,11 @@ impl FrameReader {
 
     /// Advances `scanned` to the end of the frame, or to the end of the chunk when the frame does not end in it.
     fn scan(&mut self) -> bool {
-        while let Some(rest) = self.chunk.get(self.scanned..).filter(|rest| !rest.is_empty()) {
+        while let Some(rest) = self
+            .chunk
+            .get(self.scanned..)
+            .filter(|rest| !rest.is_empty())
+        {
             let end = memchr::memchr2(b'\n', b'\r', rest);
             match (self.line, end) {
                 (Line::Whole, Some(0)) if rest.first() == Some(&b'\n') => {
@@ -318,10 +357,15 @@ fn plain_line(bytes: &[u8], at: usize, name: &[u8]) -> Option<Range<usize>> {
 
 /// The frame that lacks only its blank line: its data is a complete JSON value, or the terminal marker.
 fn unended(raw: &[u8]) -> Option<Frame> {
-    let end = if raw.ends_with(b"\n") || raw.ends_with(b"\r") { &b"\n"[..] } else { b"\n\n" };
+    let end = if raw.ends_with(b"\n") || raw.ends_with(b"\r") {
+        &b"\n"[..]
+    } else {
+        b"\n\n"
+    };
     let frame = Frame::new(Bytes::from([raw, end].concat()));
     let data = frame.data()?;
-    let whole = data.trim_ascii() == b"[DONE]" || serde_json::from_slice::<serde::de::IgnoredAny>(&data).is_ok();
+    let whole = data.trim_ascii() == b"[DONE]"
+        || serde_json::from_slice::<serde::de::IgnoredAny>(&data).is_ok();
     whole.then_some(frame)
 }
 

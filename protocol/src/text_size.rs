@@ -26,6 +26,9 @@ impl TextSize {
     #[must_use]
     pub fn of(text: &str) -> Self {
         let other = text.bytes().filter(|byte| *byte >= 0x80).count() as u64;
-        Self { ascii: text.len() as u64 - other, other }
+        Self {
+            ascii: text.len() as u64 - other,
+            other,
+        }
     }
 }

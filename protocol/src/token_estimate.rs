@@ -40,7 +40,13 @@ impl Weight {
         // The first stride begins at a random offset, so that every byte has the same chance of being sampled.
         let stride = WHOLE - random(&mut state) % STRIDE;
         let sample = stride + random(&mut state) % (STRIDE - SAMPLE + 1);
-        Self { weight: 0, seen: 0, stride: stride + STRIDE, sample, state }
+        Self {
+            weight: 0,
+            seen: 0,
+            stride: stride + STRIDE,
+            sample,
+            state,
+        }
     }
 
     /// The estimated number of tokens.
@@ -59,7 +65,12 @@ impl Weight {
         }
         while self.sample < end {
             let behind = self.sample + SAMPLE;
-            self.read(text, begin, self.sample.max(begin).max(WHOLE)..behind.min(end), STRIDE / SAMPLE);
+            self.read(
+                text,
+                begin,
+                self.sample.max(begin).max(WHOLE)..behind.min(end),
+                STRIDE / SAMPLE,
+            );
             if behind > end {
                 return;
             }
@@ -72,8 +83,12 @@ impl Weight {
     fn read(&mut self, text: &str, begin: u64, part: Range<u64>, times: u64) {
         let place = |at: u64| usize::try_from(at.saturating_sub(begin)).unwrap_or(usize::MAX);
         let (bytes, from) = (text.as_bytes(), place(part.start));
-        let Some(now) = bytes.get(from..place(part.end)) else { return };
-        let before = bytes.get(from.wrapping_sub(1)).map_or(BREAK, |byte| class(*byte));
+        let Some(now) = bytes.get(from..place(part.end)) else {
+            return;
+        };
+        let before = bytes
+            .get(from.wrapping_sub(1))
+            .map_or(BREAK, |byte| class(*byte));
         self.weight = self.weight.saturating_add(times * read(now, before));
     }
 
@@ -84,14 +99,19 @@ impl Weight {
 
     /// Adds bytes of reasoning that only its provider can read.
     pub fn add_sealed(&mut self, bytes: u64) {
-        self.weight = self.weight.saturating_add(bytes.saturating_mul(TOKEN) / SEALED);
+        self.weight = self
+            .weight
+            .saturating_add(bytes.saturating_mul(TOKEN) / SEALED);
     }
 }
 
 /// Never the seed's state, which must stay secret.
 impl fmt::Debug for Weight {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.debug_struct("Weight").field("weight", &self.weight).field("seen", &self.seen).finish()
+        out.debug_struct("Weight")
+            .field("weight", &self.weight)
+            .field("seen", &self.seen)
+            .finish()
     }
 }
 
@@ -112,7 +132,10 @@ pub(crate) fn random(state: &mut u64) -> u64 {
 /// The weight of a whole text, in 64ths of a token, however long it is.
 #[must_use]
 pub fn exactly(text: &str) -> u64 {
-    text.as_bytes().chunks(1 << 20).map(|chunk| read(chunk, BREAK)).fold(0, u64::saturating_add)
+    text.as_bytes()
+        .chunks(1 << 20)
+        .map(|chunk| read(chunk, BREAK))
+        .fold(0, u64::saturating_add)
 }
 
 fn read(bytes: &[u8], mut before: u8) -> u64 {
@@ -137,13 +160,28 @@ fn escape(bytes: &[u8]) -> (u8, usize) {
         [b'n' | b'r' | b't', ..] => (BREAK, 1),
         [b'u', rest @ ..] => {
             let unit = |at: usize| {
-                let hex = rest.get(at..at + 4).and_then(|hex| std::str::from_utf8(hex).ok());
+                let hex = rest
+                    .get(at..at + 4)
+                    .and_then(|hex| std::str::from_utf8(hex).ok());
                 hex.and_then(|hex| u16::from_str_radix(hex, 16).ok())
             };
             let first = unit(0).unwrap_or(0);
             match char::from_u32(u32::from(first)) {
-                Some(char) => (class(char.encode_utf8(&mut [0; 4]).as_bytes().first().copied().unwrap_or(0)), 5),
-                None if rest.get(4..6) == Some(b"\\u") && matches!(unit(6), Some(0xdc00..=0xdfff)) => (FAR, 11),
+                Some(char) => (
+                    class(
+                        char.encode_utf8(&mut [0; 4])
+                            .as_bytes()
+                            .first()
+                            .copied()
+                            .unwrap_or(0),
+                    ),
+                    5,
+                ),
+                None if rest.get(4..6) == Some(b"\\u")
+                    && matches!(unit(6), Some(0xdc00..=0xdfff)) =>
+                {
+                    (FAR, 11)
+                }
                 // Readers treat half a pair as a character.
                 None => (FAR, 5),
             }
@@ -226,8 +264,10 @@ const WEIGHTS: [u8; 256] = {
     while pair < 256 {
         let (before, now) = ((pair >> 4) as u8, (pair & 15) as u8);
         let (begins, continues) = RUNS[now as usize];
-        let same = before == now || before == UPPER && now == LOWER || before >= INSIDE && now >= INSIDE;
-        let stuck = before == DIGIT && (now == LOWER || now == UPPER) || before == LOWER && now == UPPER;
+        let same =
+            before == now || before == UPPER && now == LOWER || before >= INSIDE && now >= INSIDE;
+        let stuck =
+            before == DIGIT && (now == LOWER || now == UPPER) || before == LOWER && now == UPPER;
         weights[pair] = if same {
             continues
         } else if stuck {
@@ -268,9 +308,12 @@ mod tests {
 
     #[test]
     fn an_escaped_character_weighs_what_the_character_weighs() {
-        for (plain, escaped) in
-            [("Straße", r"Stra\u00dfe"), ("港口", r"\u6e2f\u53e3"), ("🎉!", r"\ud83c\udf89!"), ("A", r"\u0041")]
-        {
+        for (plain, escaped) in [
+            ("Straße", r"Stra\u00dfe"),
+            ("港口", r"\u6e2f\u53e3"),
+            ("🎉!", r"\ud83c\udf89!"),
+            ("A", r"\u0041"),
+        ] {
             assert_eq!(tokens(plain), tokens(escaped), "{plain}");
         }
     }
@@ -299,8 +342,10 @@ mod tests {
     fn no_text_is_light_only_where_it_is_read() {
         // Heavy except for 16 bytes in every 256, wherever these are: an attacker does not know which are read.
         for phase in (0..256).step_by(16) {
-            let heavy: String =
-                (0..256_u32).map(|at| char::from(b'!' + (at * 37 % 90) as u8)).map(|c| if c == '\\' { '/' } else { c }).collect();
+            let heavy: String = (0..256_u32)
+                .map(|at| char::from(b'!' + (at * 37 % 90) as u8))
+                .map(|c| if c == '\\' { '/' } else { c })
+                .collect();
             let mut block = heavy.into_bytes();
             block.get_mut(phase..phase + 16).unwrap().fill(b' ');
             let text = String::from_utf8(block).unwrap().repeat(400);
@@ -308,14 +353,20 @@ mod tests {
             for seed in 0..8 {
                 let mut weight = Weight::seeded(seed);
                 weight.add(&text);
-                assert!(weight.tokens() * 10 > exact * 9, "{} for {exact}, phase {phase}, seed {seed}", weight.tokens());
+                assert!(
+                    weight.tokens() * 10 > exact * 9,
+                    "{} for {exact}, phase {phase}, seed {seed}",
+                    weight.tokens()
+                );
             }
         }
     }
 
     #[test]
     fn cut_escapes_and_nonsense_are_weighed_too() {
-        for text in [r"\", r"\u", r"\u12", r"\ud83c", r"\uzzzz", "\u{0}", "\u{7f}"] {
+        for text in [
+            r"\", r"\u", r"\u12", r"\ud83c", r"\uzzzz", "\u{0}", "\u{7f}",
+        ] {
             assert!(tokens(text) <= 6, "{text:?}");
         }
     }

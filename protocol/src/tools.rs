@@ -43,23 +43,46 @@ struct Offer<'a> {
 
 impl Tools {
     /// Walks `tools`.
-    pub(crate) fn walk(&mut self, table: &[Row], cursor: &mut Cursor<'_>, seen: &mut Inspection) -> Result<(), BadRequest> {
-        self.list(table, cursor, seen, true).map_err(|bad| bad.within("tools"))
+    pub(crate) fn walk(
+        &mut self,
+        table: &[Row],
+        cursor: &mut Cursor<'_>,
+        seen: &mut Inspection,
+    ) -> Result<(), BadRequest> {
+        self.list(table, cursor, seen, true)
+            .map_err(|bad| bad.within("tools"))
     }
 
     /// Walks a list of tools inside the conversation, where nothing can be removed.
-    pub(crate) fn inside(&mut self, table: &[Row], cursor: &mut Cursor<'_>, seen: &mut Inspection) -> Result<(), BadRequest> {
+    pub(crate) fn inside(
+        &mut self,
+        table: &[Row],
+        cursor: &mut Cursor<'_>,
+        seen: &mut Inspection,
+    ) -> Result<(), BadRequest> {
         let before = cursor.clone();
-        self.list(table, cursor, seen, false).map_err(|bad| bad.within("tools"))?;
-        seen.content.read(cursor.size_since(&before), cursor.slice(before.at()..cursor.at()));
+        self.list(table, cursor, seen, false)
+            .map_err(|bad| bad.within("tools"))?;
+        seen.content.read(
+            cursor.size_since(&before),
+            cursor.slice(before.at()..cursor.at()),
+        );
         Ok(())
     }
 
     /// Walks one tool inside the conversation.
-    pub(crate) fn definition(&mut self, table: &[Row], cursor: &mut Cursor<'_>, seen: &mut Inspection) -> Result<(), BadRequest> {
+    pub(crate) fn definition(
+        &mut self,
+        table: &[Row],
+        cursor: &mut Cursor<'_>,
+        seen: &mut Inspection,
+    ) -> Result<(), BadRequest> {
         let before = cursor.clone();
         self.tool(table, cursor, seen, false)?;
-        seen.content.read(cursor.size_since(&before), cursor.slice(before.at()..cursor.at()));
+        seen.content.read(
+            cursor.size_since(&before),
+            cursor.slice(before.at()..cursor.at()),
+        );
         Ok(())
     }
 
@@ -81,13 +104,23 @@ impl Tools {
             }
         } else if let Some(choice) = &self.choice {
             let text = request.slice(choice.clone());
-            if self.gone.iter().any(|gone| text.contains(&format!("\"{gone}\""))) {
+            if self
+                .gone
+                .iter()
+                .any(|gone| text.contains(&format!("\"{gone}\"")))
+            {
                 request.cut("tool_choice");
             }
         }
     }
 
-    fn list(&mut self, table: &[Row], cursor: &mut Cursor<'_>, seen: &mut Inspection, top: bool) -> Result<(), BadRequest> {
+    fn list(
+        &mut self,
+        table: &[Row],
+        cursor: &mut Cursor<'_>,
+        seen: &mut Inspection,
+        top: bool,
+    ) -> Result<(), BadRequest> {
         match cursor.peek()? {
             Kind::Array => {}
             Kind::Null => return cursor.skip().map(drop).map_err(BadRequest::from),
@@ -100,9 +133,14 @@ impl Tools {
             let kind = cursor.peek()?;
             let start = cursor.at();
             if kind != Kind::Object {
-                return Err(BadRequest::at(format!("[{index}]"), "a tool must be an object."));
+                return Err(BadRequest::at(
+                    format!("[{index}]"),
+                    "a tool must be an object.",
+                ));
             }
-            let stays = self.tool(table, cursor, seen, top).map_err(|bad| bad.within(format_args!("[{index}]")))?;
+            let stays = self
+                .tool(table, cursor, seen, top)
+                .map_err(|bad| bad.within(format_args!("[{index}]")))?;
             cuts.take(start..cursor.at(), stays);
             index += 1;
         }
@@ -114,48 +152,90 @@ impl Tools {
     }
 
     /// Walks one tool and returns whether it stays.
-    fn tool(&mut self, table: &[Row], cursor: &mut Cursor<'_>, seen: &mut Inspection, top: bool) -> Result<bool, BadRequest> {
+    fn tool(
+        &mut self,
+        table: &[Row],
+        cursor: &mut Cursor<'_>,
+        seen: &mut Inspection,
+        top: bool,
+    ) -> Result<bool, BadRequest> {
         let before = cursor.clone();
         let mut offer = Offer::default();
         let mut walk = cursor.enter_object()?;
         while let Some(key) = cursor.member(&mut walk)? {
             match key.name.as_ref() {
                 "type" if offer.kind.is_empty() => offer.kind = word(cursor)?,
-                "type" => return Err(BadRequest::at("type", "`type` is written twice. Send it once.")),
+                "type" => {
+                    return Err(BadRequest::at(
+                        "type",
+                        "`type` is written twice. Send it once.",
+                    ));
+                }
                 "name" => offer.name = word(cursor)?,
-                "environment" if offer.environment.is_none() => offer.environment = Some(environment(cursor)?),
+                "environment" if offer.environment.is_none() => {
+                    offer.environment = Some(environment(cursor)?)
+                }
                 "environment" => {
-                    return Err(BadRequest::at("environment", "`environment` is written twice. Send it once."));
+                    return Err(BadRequest::at(
+                        "environment",
+                        "`environment` is written twice. Send it once.",
+                    ));
                 }
                 "cache_control" => cache_control(cursor, seen)?,
-                "tools" => self.list(table, cursor, seen, false).map_err(|bad| bad.within("tools"))?,
+                "tools" => self
+                    .list(table, cursor, seen, false)
+                    .map_err(|bad| bad.within("tools"))?,
                 _ => {
                     cursor.skip()?;
                 }
             }
         }
-        let row = table.iter().find(|(pattern, _)| matches(pattern, &offer.kind)).map(|(_, tool)| *tool);
+        let row = table
+            .iter()
+            .find(|(pattern, _)| matches(pattern, &offer.kind))
+            .map(|(_, tool)| *tool);
         match row {
             Some(Tool::Passes) => {}
-            Some(Tool::Local) if matches!(offer.environment.as_deref().unwrap_or_default(), "" | "local") => {}
+            Some(Tool::Local)
+                if matches!(
+                    offer.environment.as_deref().unwrap_or_default(),
+                    "" | "local"
+                ) => {}
             Some(Tool::Search) if top => {
                 seen.removed_tools.push(offer.kind.to_string());
-                self.gone.extend([offer.kind, offer.name].into_iter().filter(|word| !word.is_empty()).map(Cow::into_owned));
+                self.gone.extend(
+                    [offer.kind, offer.name]
+                        .into_iter()
+                        .filter(|word| !word.is_empty())
+                        .map(Cow::into_owned),
+                );
                 return Ok(false);
             }
             _ if offer.kind.is_empty() => {
-                let message = "a tool needs a `type`: send \"function\" for a function of your own.";
-                return Err(BadRequest { code: Some("unsupported_tool"), ..BadRequest::at("type", message) });
+                let message =
+                    "a tool needs a `type`: send \"function\" for a function of your own.";
+                return Err(BadRequest {
+                    code: Some("unsupported_tool"),
+                    ..BadRequest::at("type", message)
+                });
             }
             _ => {
-                let message =
-                    format!("a tool of type `{}` is refused: it is not known here, and {SERVER_TOOL}. Leave it out.", offer.kind);
-                return Err(BadRequest { code: Some("unsupported_tool"), ..BadRequest::at("type", message) });
+                let message = format!(
+                    "a tool of type `{}` is refused: it is not known here, and {SERVER_TOOL}. Leave it out.",
+                    offer.kind
+                );
+                return Err(BadRequest {
+                    code: Some("unsupported_tool"),
+                    ..BadRequest::at("type", message)
+                });
             }
         }
         if top {
             self.kept += 1;
-            seen.content.read(cursor.size_since(&before), cursor.slice(before.at()..cursor.at()));
+            seen.content.read(
+                cursor.size_since(&before),
+                cursor.slice(before.at()..cursor.at()),
+            );
         }
         seen.content.tools = seen.content.tools.saturating_add(1);
         Ok(true)
@@ -164,9 +244,15 @@ impl Tools {
 
 /// Compares safely for a header: the part matched by `*` has only lower-case letters, digits and underscores.
 fn matches(pattern: &str, kind: &str) -> bool {
-    let Some(stem) = pattern.strip_suffix('*') else { return pattern == kind };
+    let Some(stem) = pattern.strip_suffix('*') else {
+        return pattern == kind;
+    };
     let ending = kind.strip_prefix(stem);
-    ending.is_some_and(|ending| ending.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_'))
+    ending.is_some_and(|ending| {
+        ending
+            .bytes()
+            .all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_')
+    })
 }
 
 /// Where a tool runs: the `type` of its environment.

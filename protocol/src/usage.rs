@@ -68,7 +68,11 @@ impl WireUsage {
     /// an answer that is nothing else has no counts of its own, although the stream may have begun with the prompt's.
     pub fn merge(&mut self, later: &Self) {
         let replace: fn(&mut Option<u64>, Option<u64>) = |slot, count| *slot = count.or(*slot);
-        let fill = if later.compactions.is_empty() { fill } else { replace };
+        let fill = if later.compactions.is_empty() {
+            fill
+        } else {
+            replace
+        };
         fill(&mut self.input, later.input);
         fill(&mut self.cache_read, later.cache_read);
         fill(&mut self.cache_write, later.cache_write);
@@ -76,7 +80,10 @@ impl WireUsage {
         fill(&mut self.output, later.output);
         fill(&mut self.reasoning, later.reasoning);
         fill(&mut self.total, later.total);
-        for (list, later) in [(&mut self.compactions, &later.compactions), (&mut self.steps, &later.steps)] {
+        for (list, later) in [
+            (&mut self.compactions, &later.compactions),
+            (&mut self.steps, &later.steps),
+        ] {
             if !later.is_empty() {
                 list.clone_from(later);
             }
@@ -92,8 +99,14 @@ impl WireUsage {
         if self.malformed {
             return Reading::Absurd;
         }
-        let (Some(input), Some(output)) = (self.input, self.output) else { return Reading::Missing };
-        let answer = self.disjoint(input, output, reasoning_outside || self.total_has_reasoning_outside());
+        let (Some(input), Some(output)) = (self.input, self.output) else {
+            return Reading::Missing;
+        };
+        let answer = self.disjoint(
+            input,
+            output,
+            reasoning_outside || self.total_has_reasoning_outside(),
+        );
         let all = answer.and_then(|answer| sum(&self.compactions, answer));
         all.map_or(Reading::Absurd, Reading::Counted)
     }
@@ -102,7 +115,9 @@ impl WireUsage {
     /// further steps if all steps together are these counts.
     #[must_use]
     pub fn further_steps(&self, counted: &Usage) -> Vec<Usage> {
-        let complete = sum(&self.compactions, Usage::default()).and_then(|all| sum(&self.steps, all)) == Some(*counted);
+        let complete = sum(&self.compactions, Usage::default())
+            .and_then(|all| sum(&self.steps, all))
+            == Some(*counted);
         let further = if complete { self.steps.get(1..) } else { None };
         [&self.compactions, further.unwrap_or_default()].concat()
     }
@@ -110,21 +125,39 @@ impl WireUsage {
     /// Whether the total shows that reasoning is counted in addition to the output.
     #[must_use]
     pub fn total_has_reasoning_outside(&self) -> bool {
-        let sum = |input: u64, output: u64, reasoning| input.checked_add(output)?.checked_add(reasoning);
-        let (Some(input), Some(output), Some(reasoning @ 1..)) = (self.input, self.output, self.reasoning) else { return false };
+        let sum =
+            |input: u64, output: u64, reasoning| input.checked_add(output)?.checked_add(reasoning);
+        let (Some(input), Some(output), Some(reasoning @ 1..)) =
+            (self.input, self.output, self.reasoning)
+        else {
+            return false;
+        };
         self.total.is_some() && self.total == sum(input, output, reasoning)
     }
 
     /// As much of an impossible count as can be understood: the input, and the output with its reasoning.
     #[must_use]
     pub fn claimed(&self) -> Usage {
-        let [input, output, reasoning] = [self.input, self.output, self.reasoning].map(|count| count.unwrap_or(0));
+        let [input, output, reasoning] =
+            [self.input, self.output, self.reasoning].map(|count| count.unwrap_or(0));
         let [cache_read, written, one_hour] =
-            [self.cache_read, self.cache_write, self.cache_write_1h].map(|count| count.unwrap_or(0));
-        let cached = if self.input_is_total { cache_read.saturating_add(written) } else { 0 };
+            [self.cache_read, self.cache_write, self.cache_write_1h]
+                .map(|count| count.unwrap_or(0));
+        let cached = if self.input_is_total {
+            cache_read.saturating_add(written)
+        } else {
+            0
+        };
         let cache_write = written.saturating_sub(one_hour);
         let output = output.saturating_sub(reasoning);
-        Usage { input: input.saturating_sub(cached), cache_read, cache_write, cache_write_1h: one_hour, output, reasoning }
+        Usage {
+            input: input.saturating_sub(cached),
+            cache_read,
+            cache_write,
+            cache_write_1h: one_hour,
+            output,
+            reasoning,
+        }
     }
 
     fn disjoint(&self, input: u64, output: u64, reasoning_outside: bool) -> Option<Usage> {
@@ -132,16 +165,27 @@ impl WireUsage {
         let written = self.cache_write.unwrap_or(0);
         let cache_write_1h = self.cache_write_1h.unwrap_or(0);
         let reasoning = match self.reasoning {
-            None | Some(0) if reasoning_outside => self.total.unwrap_or(0).saturating_sub(input.checked_add(output)?),
+            None | Some(0) if reasoning_outside => self
+                .total
+                .unwrap_or(0)
+                .saturating_sub(input.checked_add(output)?),
             named => named.unwrap_or(0),
         };
         let cached = cache_read.checked_add(written)?;
         Some(Usage {
-            input: if self.input_is_total { input.checked_sub(cached)? } else { input },
+            input: if self.input_is_total {
+                input.checked_sub(cached)?
+            } else {
+                input
+            },
             cache_read,
             cache_write: written.checked_sub(cache_write_1h)?,
             cache_write_1h,
-            output: if reasoning_outside { output } else { output.checked_sub(reasoning)? },
+            output: if reasoning_outside {
+                output
+            } else {
+                output.checked_sub(reasoning)?
+            },
             reasoning,
         })
     }
@@ -151,7 +195,10 @@ impl Usage {
     /// All input, cached or not.
     #[must_use]
     pub fn all_input(&self) -> u64 {
-        self.input.saturating_add(self.cache_read).saturating_add(self.cache_write).saturating_add(self.cache_write_1h)
+        self.input
+            .saturating_add(self.cache_read)
+            .saturating_add(self.cache_write)
+            .saturating_add(self.cache_write_1h)
     }
 
     /// Both together; `None` when a count overflows.
@@ -222,7 +269,10 @@ const MOST_STEPS: usize = 32;
 const HIDDEN: &[&str] = &["cost", "cost_details", "cost_in_usd_ticks", "is_byok"];
 
 /// Reads a usage object; `None` if the value is something else, such as `null`.
-pub(crate) fn read(cursor: &mut Cursor<'_>, names: &Names) -> Result<Option<UsageObject>, JsonError> {
+pub(crate) fn read(
+    cursor: &mut Cursor<'_>,
+    names: &Names,
+) -> Result<Option<UsageObject>, JsonError> {
     if cursor.peek()? != Kind::Object {
         cursor.skip()?;
         return Ok(None);
@@ -242,22 +292,35 @@ pub(crate) fn read(cursor: &mut Cursor<'_>, names: &Names) -> Result<Option<Usag
     seen.end = cursor.at().saturating_sub(1);
     seen.empty = members.nothing_stays();
     members.finish(&mut seen.places);
-    if seen.wire.cache_write.is_none() && (write_5m.is_some() || seen.wire.cache_write_1h.is_some()) {
-        seen.wire.cache_write = write_5m.unwrap_or(0).checked_add(seen.wire.cache_write_1h.unwrap_or(0));
+    if seen.wire.cache_write.is_none() && (write_5m.is_some() || seen.wire.cache_write_1h.is_some())
+    {
+        seen.wire.cache_write = write_5m
+            .unwrap_or(0)
+            .checked_add(seen.wire.cache_write_1h.unwrap_or(0));
     }
     Ok(Some(seen))
 }
 
 /// Counts of single steps. The answer's counts already contain those of its own steps, but not those of a compaction.
-fn iterations(cursor: &mut Cursor<'_>, names: &Names, seen: &mut UsageObject) -> Result<(), JsonError> {
+fn iterations(
+    cursor: &mut Cursor<'_>,
+    names: &Names,
+    seen: &mut UsageObject,
+) -> Result<(), JsonError> {
     let wire = &mut seen.wire;
     let mut walk = cursor.enter_array()?;
     while cursor.element(&mut walk)? {
-        let Some(step) = read(cursor, names)? else { continue };
+        let Some(step) = read(cursor, names)? else {
+            continue;
+        };
         seen.places.add(step.places);
-        let compaction = step.kind.is_some_and(|kind| cursor.string_at(kind) == "compaction");
+        let compaction = step
+            .kind
+            .is_some_and(|kind| cursor.string_at(kind) == "compaction");
         match step.wire.reading(false) {
-            _ if wire.compactions.len().saturating_add(wire.steps.len()) == MOST_STEPS => wire.malformed = true,
+            _ if wire.compactions.len().saturating_add(wire.steps.len()) == MOST_STEPS => {
+                wire.malformed = true
+            }
             Reading::Counted(usage) if compaction => wire.compactions.push(usage),
             Reading::Counted(usage) => wire.steps.push(usage),
             _ => wire.malformed |= compaction,
@@ -283,7 +346,12 @@ fn take(
     }
     let value = cursor.skip()?;
     // The inner name first, because most outer ones are alike.
-    let Some((_, _, slot)) = names.iter().find(|(outer, inner, _)| (*inner, *outer) == (path.1, path.0)) else { return Ok(()) };
+    let Some((_, _, slot)) = names
+        .iter()
+        .find(|(outer, inner, _)| (*inner, *outer) == (path.1, path.0))
+    else {
+        return Ok(());
+    };
     if value.kind == Kind::Null {
         return Ok(());
     }

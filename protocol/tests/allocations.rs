@@ -36,23 +36,41 @@ fn frame(data: &str) -> Frame {
 fn a_text_delta_allocates_nothing() {
     for upstream in Family::ALL {
         for caller in Family::ALL.into_iter().filter(|caller| *caller != upstream) {
-            let wish = Wish { slug: "slug", id: "req1", created: 7, request: b"{}" };
+            let wish = Wish {
+                slug: "slug",
+                id: "req1",
+                created: 7,
+                request: b"{}",
+            };
             let mut translator = Translator::new(upstream, caller, Memo::default(), &wish);
             let (first, delta) = stream(upstream);
-            first.iter().for_each(|data| drop(translator.frame(&frame(data)).to_vec()));
+            first
+                .iter()
+                .for_each(|data| drop(translator.frame(&frame(data)).to_vec()));
             // Two texts in turn, one of which only a parser can judge: both ways are walked.
             let frames = [" word", "\\u00e4\\n"].map(|text| frame(&delta.replace("TEXT", text)));
-            frames.iter().cycle().take(8).for_each(|frame| drop(translator.frame(frame).to_vec()));
+            frames
+                .iter()
+                .cycle()
+                .take(8)
+                .for_each(|frame| drop(translator.frame(frame).to_vec()));
             let mut bytes = 0;
             let counted = allocation_counter::measure(|| {
                 for frame in frames.iter().cycle().take(1_000) {
                     bytes += translator.frame(frame).len();
                 }
             });
-            assert!(bytes > 10_000, "{upstream} to {caller}: nothing was translated");
+            assert!(
+                bytes > 10_000,
+                "{upstream} to {caller}: nothing was translated"
+            );
             // A responses caller gets the whole text once more at the end: what is kept for that doubles now and then.
             let most = if caller == Family::Responses { 12 } else { 0 };
-            assert!(counted.count_total <= most, "{upstream} to {caller}: {} allocations", counted.count_total);
+            assert!(
+                counted.count_total <= most,
+                "{upstream} to {caller}: {} allocations",
+                counted.count_total
+            );
         }
     }
 }

@@ -1,6 +1,9 @@
 //! Recorded requests, whole answers and streams go in, snapshots of their facts come out.
 
-#![expect(clippy::expect_used, reason = "a helper that cannot go on fails the test")]
+#![expect(
+    clippy::expect_used,
+    reason = "a helper that cannot go on fails the test"
+)]
 
 mod support;
 
@@ -8,17 +11,28 @@ use std::fmt::Write as _;
 use std::ops::Range;
 
 use farebox_protocol::{
-    Edits, Family, FrameFacts, Marks, PublicAnswer, Stop, TextSize, UpstreamError, Usage, UsageWish, WireUsage,
+    Edits, Family, FrameFacts, Marks, PublicAnswer, Stop, TextSize, UpstreamError, Usage,
+    UsageWish, WireUsage,
 };
 use support::{fixtures, frames, requests};
 
-const USAGE: Usage = Usage { input: 10, cache_read: 20, cache_write: 3, cache_write_1h: 4, output: 50, reasoning: 6 };
+const USAGE: Usage = Usage {
+    input: 10,
+    cache_read: 20,
+    cache_write: 3,
+    cache_write_1h: 4,
+    output: 50,
+    reasoning: 6,
+};
 
 #[test]
 fn recorded_requests() {
     for family in Family::ALL {
         for (name, body) in requests(family) {
-            let seen = family.protocol().inspect(&body, 0).unwrap_or_else(|bad| panic!("{name}: {bad:?}"));
+            let seen = family
+                .protocol()
+                .inspect(&body, 0)
+                .unwrap_or_else(|bad| panic!("{name}: {bad:?}"));
             insta::assert_debug_snapshot!(format!("request-{family}-{name}"), seen);
         }
     }
@@ -30,11 +44,26 @@ fn patched_requests() {
     for family in Family::ALL {
         for (name, body) in requests(family) {
             let seen = family.protocol().inspect(&body, 0).expect("a good request");
-            let field = if family == Family::Responses { "max_output_tokens" } else { "max_tokens" };
-            let edits = Edits { model: "up", limit: Some((field, 777)), pass: &[] };
+            let field = if family == Family::Responses {
+                "max_output_tokens"
+            } else {
+                "max_tokens"
+            };
+            let edits = Edits {
+                model: "up",
+                limit: Some((field, 777)),
+                pass: &[],
+            };
             let patched = family.protocol().patch(&body, &seen, &edits);
-            let again = family.protocol().inspect(&patched, 0).expect("still a good request");
-            assert_eq!((again.model.as_str(), again.limit, again.stream), ("up", Some(777), seen.stream), "{name}");
+            let again = family
+                .protocol()
+                .inspect(&patched, 0)
+                .expect("still a good request");
+            assert_eq!(
+                (again.model.as_str(), again.limit, again.stream),
+                ("up", Some(777), seen.stream),
+                "{name}"
+            );
             assert_eq!(again.removed_tools, Vec::<String>::new(), "{name}");
             assert_eq!(again.content, seen.content, "{name}");
         }
@@ -46,10 +75,17 @@ fn whole_answers() {
     for family in Family::ALL {
         for (name, body) in fixtures(family, ".answer.json") {
             let facts = family.protocol().read_answer(&body).expect("a JSON object");
-            let model = facts.marks.model.clone().map(|span| String::from_utf8_lossy(&body[span]).into_owned());
+            let model = facts
+                .marks
+                .model
+                .clone()
+                .map(|span| String::from_utf8_lossy(&body[span]).into_owned());
             let closing = facts.marks.usage_end.map(|at| body[at] as char);
             let reading = facts.usage.reading(false);
-            insta::assert_debug_snapshot!(format!("answer-{family}-{name}"), (model, closing, reading, flat(facts)));
+            insta::assert_debug_snapshot!(
+                format!("answer-{family}-{name}"),
+                (model, closing, reading, flat(facts))
+            );
         }
     }
 }
@@ -69,10 +105,33 @@ fn flat(facts: farebox_protocol::AnswerFacts) -> impl std::fmt::Debug {
         stop: Option<Stop>,
         error: Option<UpstreamError>,
     }
-    let farebox_protocol::AnswerFacts { marks, id, usage, shown, stop, error } = facts;
-    let Marks { model, more_models, usage_end, usage_empty, cuts } = marks;
+    let farebox_protocol::AnswerFacts {
+        marks,
+        id,
+        usage,
+        shown,
+        stop,
+        error,
+    } = facts;
+    let Marks {
+        model,
+        more_models,
+        usage_end,
+        usage_empty,
+        cuts,
+    } = marks;
     assert!(more_models.is_empty(), "no recorded answer names it twice");
-    AnswerFacts { model, id, usage, usage_end, usage_empty, cuts, shown, stop, error }
+    AnswerFacts {
+        model,
+        id,
+        usage,
+        usage_end,
+        usage_empty,
+        cuts,
+        shown,
+        stop,
+        error,
+    }
 }
 
 #[test]
@@ -86,8 +145,14 @@ fn streamed_answers() {
                 let facts = reader.read(frame);
                 writeln!(out, "{}", line(frame.raw(), frame.event(), &facts)).expect("a string");
             }
-            writeln!(out, "id {:?}\n{:?}\n{:?}", reader.answer_id(), reader.usage(), reader.usage().reading(false))
-                .expect("a string");
+            writeln!(
+                out,
+                "id {:?}\n{:?}\n{:?}",
+                reader.answer_id(),
+                reader.usage(),
+                reader.usage().reading(false)
+            )
+            .expect("a string");
             insta::assert_snapshot!(format!("stream-{family}-{name}"), out);
         }
     }
@@ -105,8 +170,14 @@ fn endings() {
                 let facts = reader.read(frame);
                 writer.observe(frame, &facts);
             }
-            let wish = UsageWish { chunk: true, cost: Some("0.0000125") };
-            let answer = PublicAnswer { slug: "slug", id: reader.answer_id() };
+            let wish = UsageWish {
+                chunk: true,
+                cost: Some("0.0000125"),
+            };
+            let answer = PublicAnswer {
+                slug: "slug",
+                id: reader.answer_id(),
+            };
             let out = String::from_utf8(writer.end_at_limit(answer, &USAGE, wish)).expect("UTF-8");
             insta::assert_snapshot!(format!("ending-{family}-{name}"), out);
         }
@@ -123,7 +194,16 @@ fn line(raw: &[u8], event: Option<&str>, facts: &FrameFacts) -> String {
     }
     if let Some(at) = facts.marks.usage_end {
         assert_eq!(raw[at], b'}');
-        write!(out, " usage_end={}", if facts.marks.usage_empty { "empty" } else { "yes" }).expect("a string");
+        write!(
+            out,
+            " usage_end={}",
+            if facts.marks.usage_empty {
+                "empty"
+            } else {
+                "yes"
+            }
+        )
+        .expect("a string");
     }
     let flags = [
         ("hidden", facts.hidden),

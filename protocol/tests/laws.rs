@@ -1,14 +1,17 @@
 //! Laws that hold for every input: splicing, chunking, merging, patching, drafts and endings; and nothing panics.
 
-#![expect(clippy::expect_used, reason = "a helper that cannot go on fails the test")]
+#![expect(
+    clippy::expect_used,
+    reason = "a helper that cannot go on fails the test"
+)]
 
 mod support;
 
 use bytes::Bytes;
 use farebox_protocol::json::{Cursor, Edit, pieces, splice};
 use farebox_protocol::{
-    Edits, ErrorBody, Family, Frame, FrameReader, PublicAnswer, Reading, SyntheticAnswer, SyntheticStop, TextSize, ToolCall,
-    UpstreamError, Usage, UsageWish, WireUsage,
+    Edits, ErrorBody, Family, Frame, FrameReader, PublicAnswer, Reading, SyntheticAnswer,
+    SyntheticStop, TextSize, ToolCall, UpstreamError, Usage, UsageWish, WireUsage,
 };
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
@@ -53,14 +56,20 @@ fn any_json() -> impl Strategy<Value = Value> {
         ];
         prop_oneof![
             prop::collection::vec(inner.clone(), 0..6).prop_map(Value::Array),
-            prop::collection::vec((name, inner), 0..6)
-                .prop_map(|members| Value::Object(members.into_iter().map(|(name, value)| (name.to_owned(), value)).collect())),
+            prop::collection::vec((name, inner), 0..6).prop_map(|members| Value::Object(
+                members
+                    .into_iter()
+                    .map(|(name, value)| (name.to_owned(), value))
+                    .collect()
+            )),
         ]
     })
 }
 
 fn accepts(bytes: &[u8]) -> bool {
-    Cursor::new(bytes).and_then(|mut cursor| cursor.skip().and_then(|_| cursor.end())).is_ok()
+    Cursor::new(bytes)
+        .and_then(|mut cursor| cursor.skip().and_then(|_| cursor.end()))
+        .is_ok()
 }
 
 proptest! {
@@ -267,11 +276,20 @@ fn cut(chunks: &[&[u8]]) -> (Vec<farebox_protocol::Frame>, usize) {
 }
 
 fn limit_field(family: Family) -> &'static str {
-    if family == Family::Responses { "max_output_tokens" } else { "max_tokens" }
+    if family == Family::Responses {
+        "max_output_tokens"
+    } else {
+        "max_tokens"
+    }
 }
 
 /// A request with optional members here and there, and what it must become apart from model and limit.
-fn request(family: Family, extra: Vec<(String, Value)>, choices: &[usize], tools: &[bool]) -> (Value, Value) {
+fn request(
+    family: Family,
+    extra: Vec<(String, Value)>,
+    choices: &[usize],
+    tools: &[bool],
+) -> (Value, Value) {
     let mut body = Map::new();
     let mut expected = Map::new();
     let mut add = |name: &str, value: Value, becomes: Option<Value>| {
@@ -314,8 +332,20 @@ fn request(family: Family, extra: Vec<(String, Value)>, choices: &[usize], tools
             _ => {}
         }
     }
-    add(if family == Family::Responses { "input" } else { "messages" }, json!([{"role": "user", "content": "hi"}]), None);
-    let list = if family == Family::Responses { "input" } else { "messages" };
+    add(
+        if family == Family::Responses {
+            "input"
+        } else {
+            "messages"
+        },
+        json!([{"role": "user", "content": "hi"}]),
+        None,
+    );
+    let list = if family == Family::Responses {
+        "input"
+    } else {
+        "messages"
+    };
     if family != Family::Messages && choices[3] == 0 {
         add("usage", json!({"include": true}), None);
     }
@@ -325,8 +355,21 @@ fn request(family: Family, extra: Vec<(String, Value)>, choices: &[usize], tools
     if !tools.is_empty() {
         let search = json!({"type": "web_search", "name": "web_search"});
         let client = json!({"type": "custom", "name": "mine"});
-        let all: Vec<Value> = tools.iter().map(|keep| if *keep { client.clone() } else { search.clone() }).collect();
-        let kept: Vec<Value> = all.iter().filter(|tool| **tool == client).cloned().collect();
+        let all: Vec<Value> = tools
+            .iter()
+            .map(|keep| {
+                if *keep {
+                    client.clone()
+                } else {
+                    search.clone()
+                }
+            })
+            .collect();
+        let kept: Vec<Value> = all
+            .iter()
+            .filter(|tool| **tool == client)
+            .cloned()
+            .collect();
         let some = !kept.is_empty();
         add("tool_choice", json!("auto"), some.then(|| json!("auto")));
         add("tools", json!(all), some.then(|| json!(kept)));
@@ -345,7 +388,15 @@ fn request(family: Family, extra: Vec<(String, Value)>, choices: &[usize], tools
 fn exercise(family: Family, bytes: &[u8]) {
     let protocol = family.protocol();
     if let Ok(seen) = protocol.inspect(bytes, 0) {
-        let patched = protocol.patch(bytes, &seen, &Edits { model: "m", limit: Some(("max_tokens", 3)), pass: &[] });
+        let patched = protocol.patch(
+            bytes,
+            &seen,
+            &Edits {
+                model: "m",
+                limit: Some(("max_tokens", 3)),
+                pass: &[],
+            },
+        );
         assert!(accepts(&patched));
     }
     let _ = farebox_protocol::messages::inspect_count(bytes, 0);
@@ -357,12 +408,26 @@ fn exercise(family: Family, bytes: &[u8]) {
         for frame in cut(&[stream]).0 {
             let facts = reader.read(&frame);
             writer.observe(&frame, &facts);
-            let model = facts.marks.model.map(|span| frame.raw().get(span).is_some_and(|model| model.starts_with(b"\"")));
+            let model = facts.marks.model.map(|span| {
+                frame
+                    .raw()
+                    .get(span)
+                    .is_some_and(|model| model.starts_with(b"\""))
+            });
             assert_ne!(model, Some(false));
-            assert_ne!(facts.marks.usage_end.map(|at| frame.raw().get(at) == Some(&b'}')), Some(false));
+            assert_ne!(
+                facts
+                    .marks
+                    .usage_end
+                    .map(|at| frame.raw().get(at) == Some(&b'}')),
+                Some(false)
+            );
         }
     }
-    let answer = PublicAnswer { slug: "slug", id: reader.answer_id() };
+    let answer = PublicAnswer {
+        slug: "slug",
+        id: reader.answer_id(),
+    };
     let ending = writer.end_at_limit(answer, &Usage::default(), UsageWish::default());
     assert_eq!(cut(&[&ending]).1, 0);
 }
@@ -381,23 +446,45 @@ fn endings_made_after_any_frame_are_whole() {
         for (name, stream) in fixtures(family, ".sse") {
             let all = frames(&stream);
             for length in 0..=all.len() {
-                let (mut reader, mut writer) = (family.protocol().reader(), family.protocol().writer());
+                let (mut reader, mut writer) =
+                    (family.protocol().reader(), family.protocol().writer());
                 for frame in &all[..length] {
                     let facts = reader.read(frame);
                     writer.observe(frame, &facts);
                 }
-                let answer = PublicAnswer { slug: "slug", id: reader.answer_id() };
+                let answer = PublicAnswer {
+                    slug: "slug",
+                    id: reader.answer_id(),
+                };
                 let event = writer.error_event(answer, &error);
                 let ending = writer.end_at_limit(answer, &Usage::default(), UsageWish::default());
                 // Read by a reader of its own: an ending is no part of what the upstream said.
                 let mut again = family.protocol().reader();
-                let facts: Vec<_> = frames(&ending).iter().map(|frame| again.read(frame)).collect();
+                let facts: Vec<_> = frames(&ending)
+                    .iter()
+                    .map(|frame| again.read(frame))
+                    .collect();
                 if let Some(last) = facts.last() {
-                    assert!(last.end && facts.iter().all(|facts| facts.error.is_none()), "{family} {name} {length}");
+                    assert!(
+                        last.end && facts.iter().all(|facts| facts.error.is_none()),
+                        "{family} {name} {length}"
+                    );
                 }
-                let facts: Vec<_> = frames(&event).iter().map(|frame| again.read(frame)).collect();
-                assert!(facts.iter().any(|facts| facts.error.as_ref().is_some_and(|told| told.message == "broken")), "{family}");
-                assert!(facts.iter().all(|facts| facts.stop.is_none()), "{family} {name}");
+                let facts: Vec<_> = frames(&event)
+                    .iter()
+                    .map(|frame| again.read(frame))
+                    .collect();
+                assert!(
+                    facts.iter().any(|facts| facts
+                        .error
+                        .as_ref()
+                        .is_some_and(|told| told.message == "broken")),
+                    "{family}"
+                );
+                assert!(
+                    facts.iter().all(|facts| facts.stop.is_none()),
+                    "{family} {name}"
+                );
             }
         }
     }

@@ -1,11 +1,16 @@
 //! Single cases of framing and of usage as upstreams report it.
 
-#![expect(clippy::expect_used, reason = "a helper that cannot go on fails the test")]
+#![expect(
+    clippy::expect_used,
+    reason = "a helper that cannot go on fails the test"
+)]
 
 mod support;
 
 use bytes::Bytes;
-use farebox_protocol::{Family, FrameReader, FrameTooLarge, Marks, Reading, Stop, Usage, WireUsage};
+use farebox_protocol::{
+    Family, FrameReader, FrameTooLarge, Marks, Reading, Stop, Usage, WireUsage,
+};
 use serde_json::{Value, json};
 use support::frames;
 
@@ -16,8 +21,14 @@ fn a_frame_in_one_chunk_is_not_copied() {
     reader.push(chunk.clone());
     let first = reader.next_frame().expect("small").expect("whole");
     let second = reader.next_frame().expect("small").expect("whole");
-    assert_eq!((first.event(), first.data().as_deref(), first.data_range()), (Some("a"), Some(&b"1"[..]), Some(15..16)));
-    assert_eq!((second.event(), second.data().as_deref()), (None, Some(&b"2"[..])));
+    assert_eq!(
+        (first.event(), first.data().as_deref(), first.data_range()),
+        (Some("a"), Some(&b"1"[..]), Some(15..16))
+    );
+    assert_eq!(
+        (second.event(), second.data().as_deref()),
+        (None, Some(&b"2"[..]))
+    );
     assert_eq!(first.raw().as_ptr(), chunk.as_ptr());
     assert_eq!(second.raw().as_ptr(), chunk[18..].as_ptr());
     assert_eq!(reader.finish().left, 0);
@@ -27,7 +38,10 @@ fn a_frame_in_one_chunk_is_not_copied() {
 fn fields_are_read_as_the_standard_says() {
     let stream = b"\xef\xbb\xbf: comment\r\nid: 7\r\nretry: 5\r\nevent:x\r\ndata:  two\r\ndata\r\ndata:end\r\nother: y\r\n\r\n";
     let frame = frames(stream).pop().expect("one frame");
-    assert_eq!((frame.event(), frame.data().as_deref(), frame.data_range()), (Some("x"), Some(&b" two\n\nend"[..]), None));
+    assert_eq!(
+        (frame.event(), frame.data().as_deref(), frame.data_range()),
+        (Some("x"), Some(&b" two\n\nend"[..]), None)
+    );
     assert_eq!(frame.raw().as_ref(), stream);
 }
 
@@ -40,7 +54,10 @@ fn bytes_of_an_unfinished_frame_are_told() {
     let tail = reader.finish();
     assert_eq!((tail.frame, tail.left), (None, 12));
     reader.push(Bytes::from_static(b"data: 1\r\r"));
-    assert!(reader.next_frame().expect("small").is_none(), "a LF may follow");
+    assert!(
+        reader.next_frame().expect("small").is_none(),
+        "a LF may follow"
+    );
     assert!(reader.finish().frame.is_some());
 }
 
@@ -71,7 +88,11 @@ fn chat(usages: &[Value]) -> WireUsage {
     let mut reader = Family::Chat.protocol().reader();
     for usage in usages {
         let chunk = json!({"choices": [{"index": 0, "delta": {}}], "usage": usage});
-        reader.read(&frames(format!("data: {chunk}\n\n").as_bytes()).pop().expect("one frame"));
+        reader.read(
+            &frames(format!("data: {chunk}\n\n").as_bytes())
+                .pop()
+                .expect("one frame"),
+        );
     }
     reader.usage().clone()
 }
@@ -79,8 +100,15 @@ fn chat(usages: &[Value]) -> WireUsage {
 #[test]
 fn absurd_counts_are_never_priced() {
     let good = json!({"prompt_tokens": 10, "completion_tokens": 5});
-    let usage = Usage { input: 10, output: 5, ..Usage::default() };
-    assert_eq!(chat(std::slice::from_ref(&good)).reading(false), Reading::Counted(usage));
+    let usage = Usage {
+        input: 10,
+        output: 5,
+        ..Usage::default()
+    };
+    assert_eq!(
+        chat(std::slice::from_ref(&good)).reading(false),
+        Reading::Counted(usage)
+    );
     for (name, value) in [
         ("prompt_tokens", json!(-1)),
         ("completion_tokens", json!(1.5)),
@@ -94,8 +122,16 @@ fn absurd_counts_are_never_priced() {
     let cached = json!({"prompt_tokens": 10, "completion_tokens": 5, "prompt_tokens_details": {"cached_tokens": 8, "cache_write_tokens": 3}});
     assert_eq!(chat(&[cached]).reading(false), Reading::Absurd);
     let reasoning = json!({"prompt_tokens": 10, "completion_tokens": 5, "completion_tokens_details": {"reasoning_tokens": 9}});
-    assert_eq!(chat(std::slice::from_ref(&reasoning)).reading(false), Reading::Absurd);
-    let outside = Usage { input: 10, output: 5, reasoning: 9, ..Usage::default() };
+    assert_eq!(
+        chat(std::slice::from_ref(&reasoning)).reading(false),
+        Reading::Absurd
+    );
+    let outside = Usage {
+        input: 10,
+        output: 5,
+        reasoning: 9,
+        ..Usage::default()
+    };
     assert_eq!(chat(&[reasoning]).reading(true), Reading::Counted(outside));
     let huge = json!({"prompt_tokens": u64::MAX, "completion_tokens": 1, "prompt_tokens_details": {"cached_tokens": u64::MAX, "cache_write_tokens": 1}});
     assert_eq!(chat(&[huge]).reading(false), Reading::Absurd);
@@ -105,9 +141,23 @@ fn absurd_counts_are_never_priced() {
 #[test]
 fn reasoning_that_only_the_total_has_is_counted_where_it_stands_beside_the_output() {
     let unnamed = json!({"prompt_tokens": 9, "completion_tokens": 1, "total_tokens": 103});
-    let counted = |reasoning| Reading::Counted(Usage { input: 9, output: 1, reasoning, ..Usage::default() });
-    assert_eq!(chat(std::slice::from_ref(&unnamed)).reading(true), counted(93));
-    assert_eq!(chat(std::slice::from_ref(&unnamed)).reading(false), counted(0), "elsewhere an odd total says nothing");
+    let counted = |reasoning| {
+        Reading::Counted(Usage {
+            input: 9,
+            output: 1,
+            reasoning,
+            ..Usage::default()
+        })
+    };
+    assert_eq!(
+        chat(std::slice::from_ref(&unnamed)).reading(true),
+        counted(93)
+    );
+    assert_eq!(
+        chat(std::slice::from_ref(&unnamed)).reading(false),
+        counted(0),
+        "elsewhere an odd total says nothing"
+    );
     for total in [json!(10), json!(9), json!(null), json!(-1)] {
         let mut other = unnamed.clone();
         other["total_tokens"] = total;
@@ -117,30 +167,59 @@ fn reasoning_that_only_the_total_has_is_counted_where_it_stands_beside_the_outpu
     growing["completion_tokens"] = json!(3);
     growing["total_tokens"] = json!(105);
     let read = chat(&[unnamed, growing]).reading(true);
-    assert_eq!(read, Reading::Counted(Usage { input: 9, output: 3, reasoning: 93, ..Usage::default() }));
+    assert_eq!(
+        read,
+        Reading::Counted(Usage {
+            input: 9,
+            output: 3,
+            reasoning: 93,
+            ..Usage::default()
+        })
+    );
 }
 
 #[test]
 fn the_last_count_wins_and_zero_replaces_nothing() {
     assert_eq!(chat(&[Value::Null]).reading(false), Reading::Missing);
-    assert_eq!(chat(&[json!({"prompt_tokens": 4})]).reading(false), Reading::Missing);
+    assert_eq!(
+        chat(&[json!({"prompt_tokens": 4})]).reading(false),
+        Reading::Missing
+    );
     let several = [
         json!({"prompt_tokens": 10, "completion_tokens": 1}),
         json!({"prompt_tokens": 12, "completion_tokens": 7, "prompt_tokens_details": null}),
         Value::Null,
         json!({"prompt_tokens": 0, "completion_tokens": null}),
     ];
-    assert_eq!(chat(&several).reading(false), Reading::Counted(Usage { input: 12, output: 7, ..Usage::default() }));
+    assert_eq!(
+        chat(&several).reading(false),
+        Reading::Counted(Usage {
+            input: 12,
+            output: 7,
+            ..Usage::default()
+        })
+    );
 }
 
 #[test]
 fn durations_of_cache_writes_are_told_apart() {
     let answer = |usage: Value| {
         let body = json!({"type": "message", "content": [], "usage": usage}).to_string();
-        Family::Messages.protocol().read_answer(body.as_bytes()).expect("JSON").usage.reading(false)
+        Family::Messages
+            .protocol()
+            .read_answer(body.as_bytes())
+            .expect("JSON")
+            .usage
+            .reading(false)
     };
     let split = json!({"input_tokens": 1, "output_tokens": 2, "cache_creation": {"ephemeral_5m_input_tokens": 3, "ephemeral_1h_input_tokens": 4}});
-    let expected = Usage { input: 1, cache_write: 3, cache_write_1h: 4, output: 2, ..Usage::default() };
+    let expected = Usage {
+        input: 1,
+        cache_write: 3,
+        cache_write_1h: 4,
+        output: 2,
+        ..Usage::default()
+    };
     assert_eq!(answer(split.clone()), Reading::Counted(expected));
     let mut with_total = split.clone();
     with_total["cache_creation_input_tokens"] = json!(7);
@@ -154,24 +233,61 @@ fn durations_of_cache_writes_are_told_apart() {
 #[test]
 fn the_upstreams_own_price_is_cut() {
     let cut = |body: &str, cuts: &[std::ops::Range<usize>]| {
-        let mut edits: Vec<_> = cuts.iter().cloned().map(farebox_protocol::json::Edit::cut).collect();
-        String::from_utf8(farebox_protocol::json::splice(body.as_bytes(), &mut edits)).expect("UTF-8")
+        let mut edits: Vec<_> = cuts
+            .iter()
+            .cloned()
+            .map(farebox_protocol::json::Edit::cut)
+            .collect();
+        String::from_utf8(farebox_protocol::json::splice(body.as_bytes(), &mut edits))
+            .expect("UTF-8")
     };
     let body = r#"{"provider":"Host","id":"x","usage":{"cost":0.1,"prompt_tokens":1,"cost_details":{"a":1},"completion_tokens":2,"is_byok":false}}"#;
-    let facts = Family::Chat.protocol().read_answer(body.as_bytes()).expect("JSON");
-    assert_eq!(cut(body, &facts.marks.cuts), r#"{"id":"x","usage":{"prompt_tokens":1,"completion_tokens":2}}"#);
-    let frame = frames(br#"data: {"response":{"id":"x","provider":"Host","usage":{"cost":0.1}}}"#.iter().chain(b"\n\n").copied().collect::<Vec<u8>>().as_slice()).pop().expect("one");
+    let facts = Family::Chat
+        .protocol()
+        .read_answer(body.as_bytes())
+        .expect("JSON");
+    assert_eq!(
+        cut(body, &facts.marks.cuts),
+        r#"{"id":"x","usage":{"prompt_tokens":1,"completion_tokens":2}}"#
+    );
+    let frame = frames(
+        br#"data: {"response":{"id":"x","provider":"Host","usage":{"cost":0.1}}}"#
+            .iter()
+            .chain(b"\n\n")
+            .copied()
+            .collect::<Vec<u8>>()
+            .as_slice(),
+    )
+    .pop()
+    .expect("one");
     let facts = Family::Responses.protocol().reader().read(&frame);
     let text = String::from_utf8_lossy(frame.raw()).into_owned();
-    assert_eq!(cut(&text, &facts.marks.cuts), "data: {\"response\":{\"id\":\"x\",\"usage\":{}}}\n\n");
+    assert_eq!(
+        cut(&text, &facts.marks.cuts),
+        "data: {\"response\":{\"id\":\"x\",\"usage\":{}}}\n\n"
+    );
     assert!(facts.marks.usage_empty);
 }
 
 /// Reports as services and servers document them; each is charged as it says.
 #[test]
 fn every_services_chat_usage_is_read() {
-    let counts = |[input, cache_read, cache_write, cache_write_1h, output, reasoning]: [u64; 6]| {
-        Reading::Counted(Usage { input, cache_read, cache_write, cache_write_1h, output, reasoning })
+    let counts = |[
+        input,
+        cache_read,
+        cache_write,
+        cache_write_1h,
+        output,
+        reasoning,
+    ]: [u64; 6]| {
+        Reading::Counted(Usage {
+            input,
+            cache_read,
+            cache_write,
+            cache_write_1h,
+            output,
+            reasoning,
+        })
     };
     let details = |name: &str, value: u64| {
         json!({"prompt_tokens": 3_019, "completion_tokens": 104, "total_tokens": 3_123,
@@ -189,7 +305,11 @@ fn every_services_chat_usage_is_read() {
             json!({"prompt_tokens": 100, "completion_tokens": 9, "total_tokens": 109, "cached_tokens": 80}),
             [20, 80, 0, 0, 9, 0],
         ),
-        ("Qwen", details("cache_creation_input_tokens", 1_605), [1_414, 0, 1_605, 0, 104, 0]),
+        (
+            "Qwen",
+            details("cache_creation_input_tokens", 1_605),
+            [1_414, 0, 1_605, 0, 104, 0],
+        ),
         (
             "Qwen for an hour",
             json!({"prompt_tokens": 3_019, "completion_tokens": 104, "prompt_tokens_details": {"cached_tokens": 0,
@@ -205,7 +325,11 @@ fn every_services_chat_usage_is_read() {
             "ephemeral_1h_input_tokens": 30_000}}, "completion_tokens_details": {"reasoning_tokens": 1_710, "text_tokens": null}}),
             [10, 66_360, 2_435, 30_000, 3_410, 1_710],
         ),
-        ("OpenRouter", details("cache_write_tokens", 1_605), [1_414, 0, 1_605, 0, 104, 0]),
+        (
+            "OpenRouter",
+            details("cache_write_tokens", 1_605),
+            [1_414, 0, 1_605, 0, 104, 0],
+        ),
         (
             "xAI",
             json!({"prompt_tokens": 40, "completion_tokens": 30, "total_tokens": 626, "num_sources_used": 0,
@@ -260,7 +384,14 @@ fn every_services_chat_usage_is_read() {
 #[test]
 fn every_services_native_and_responses_usage_is_read() {
     let counted = |input, cache_read, cache_write, cache_write_1h, output, reasoning| {
-        Reading::Counted(Usage { input, cache_read, cache_write, cache_write_1h, output, reasoning })
+        Reading::Counted(Usage {
+            input,
+            cache_read,
+            cache_write,
+            cache_write_1h,
+            output,
+            reasoning,
+        })
     };
     let vertex = native(
         &json!({"input_tokens": 10, "cache_read_input_tokens": 500, "cache_creation_input_tokens": 300, "output_tokens": 40,
@@ -268,27 +399,50 @@ fn every_services_native_and_responses_usage_is_read() {
         "server_tool_use": {"web_search_requests": 0}, "output_tokens_details": {"thinking_tokens": 25}}),
     );
     assert_eq!(vertex.reading(false), counted(10, 500, 100, 200, 15, 25));
-    let plain = native(&json!({"input_tokens": 1, "cache_read_input_tokens": 59, "output_tokens": 10}));
-    assert_eq!(plain.reading(false), counted(1, 59, 0, 0, 10, 0), "llama.cpp");
-    let bedrock =
-        json!({"type": "message_stop", "amazon-bedrock-invocationMetrics": {"inputTokenCount": 9, "outputTokenCount": 9}});
+    let plain =
+        native(&json!({"input_tokens": 1, "cache_read_input_tokens": 59, "output_tokens": 10}));
+    assert_eq!(
+        plain.reading(false),
+        counted(1, 59, 0, 0, 10, 0),
+        "llama.cpp"
+    );
+    let bedrock = json!({"type": "message_stop", "amazon-bedrock-invocationMetrics": {"inputTokenCount": 9, "outputTokenCount": 9}});
     let mut reader = Family::Messages.protocol().reader();
-    let facts = reader.read(&frames(format!("data: {bedrock}\n\n").as_bytes()).pop().expect("one frame"));
-    assert_eq!((facts.end, facts.usage, reader.usage().reading(false)), (true, false, Reading::Missing));
+    let facts = reader.read(
+        &frames(format!("data: {bedrock}\n\n").as_bytes())
+            .pop()
+            .expect("one frame"),
+    );
+    assert_eq!(
+        (facts.end, facts.usage, reader.usage().reading(false)),
+        (true, false, Reading::Missing)
+    );
     let turns = json!({"input_tokens": 300, "input_tokens_details": {"cached_tokens": 120, "input_tokens_per_turn": [100, 200],
         "cached_tokens_per_turn": [0, 120]}, "output_tokens": 50, "total_tokens": 350, "output_tokens_details": {"reasoning_tokens": 20,
         "tool_output_tokens": 0, "output_tokens_per_turn": [20, 30]}});
     let body = json!({"object": "response", "status": "completed", "usage": turns}).to_string();
-    let facts = Family::Responses.protocol().read_answer(body.as_bytes()).expect("JSON");
-    assert_eq!(facts.usage.reading(false), counted(180, 120, 0, 0, 30, 20), "vLLM");
+    let facts = Family::Responses
+        .protocol()
+        .read_answer(body.as_bytes())
+        .expect("JSON");
+    assert_eq!(
+        facts.usage.reading(false),
+        counted(180, 120, 0, 0, 30, 20),
+        "vLLM"
+    );
 }
 
 /// A native stream's usage.
 fn native(usage: &Value) -> WireUsage {
-    let delta = json!({"type": "message_delta", "delta": {"stop_reason": "end_turn"}, "usage": usage});
+    let delta =
+        json!({"type": "message_delta", "delta": {"stop_reason": "end_turn"}, "usage": usage});
     let mut reader = Family::Messages.protocol().reader();
     for _ in 0..2 {
-        reader.read(&frames(format!("data: {delta}\n\n").as_bytes()).pop().expect("one frame"));
+        reader.read(
+            &frames(format!("data: {delta}\n\n").as_bytes())
+                .pop()
+                .expect("one frame"),
+        );
     }
     reader.usage().clone()
 }
@@ -296,27 +450,55 @@ fn native(usage: &Value) -> WireUsage {
 /// A compaction is counted beside the answer; the steps of the answer itself are in its counts.
 #[test]
 fn compactions_are_charged_too() {
-    let usage = native(&json!({"input_tokens": 23, "output_tokens": 1, "iterations": [
-        {"type": "compaction", "input_tokens": 180, "output_tokens": 3, "cache_read_input_tokens": 5, "cache_creation_input_tokens": 0},
-        {"type": "message", "input_tokens": 23, "output_tokens": 1},
-    ]}));
-    let expected = Usage { input: 203, cache_read: 5, output: 4, ..Usage::default() };
+    let usage = native(
+        &json!({"input_tokens": 23, "output_tokens": 1, "iterations": [
+            {"type": "compaction", "input_tokens": 180, "output_tokens": 3, "cache_read_input_tokens": 5, "cache_creation_input_tokens": 0},
+            {"type": "message", "input_tokens": 23, "output_tokens": 1},
+        ]}),
+    );
+    let expected = Usage {
+        input: 203,
+        cache_read: 5,
+        output: 4,
+        ..Usage::default()
+    };
     assert_eq!(usage.reading(false), Reading::Counted(expected));
-    let compaction = Usage { input: 180, cache_read: 5, output: 3, ..Usage::default() };
+    let compaction = Usage {
+        input: 180,
+        cache_read: 5,
+        output: 3,
+        ..Usage::default()
+    };
     assert_eq!(usage.further_steps(&expected), [compaction]);
 }
 
 #[test]
 fn the_steps_of_an_answer_are_its_counts_only_if_they_add_up() {
     let step = |input: u64| json!({"type": "message", "input_tokens": input, "output_tokens": 1});
-    let counted = |input| Usage { input, output: 2, ..Usage::default() };
-    let two = native(&json!({"input_tokens": 50, "output_tokens": 2, "iterations": [step(20), step(30)]}));
+    let counted = |input| Usage {
+        input,
+        output: 2,
+        ..Usage::default()
+    };
+    let two = native(
+        &json!({"input_tokens": 50, "output_tokens": 2, "iterations": [step(20), step(30)]}),
+    );
     assert_eq!(two.reading(false), Reading::Counted(counted(50)));
-    assert_eq!(two.further_steps(&counted(50)), [Usage { input: 30, output: 1, ..Usage::default() }]);
-    let odd = native(&json!({"input_tokens": 51, "output_tokens": 2, "iterations": [step(20), step(30)]}));
+    assert_eq!(
+        two.further_steps(&counted(50)),
+        [Usage {
+            input: 30,
+            output: 1,
+            ..Usage::default()
+        }]
+    );
+    let odd = native(
+        &json!({"input_tokens": 51, "output_tokens": 2, "iterations": [step(20), step(30)]}),
+    );
     assert_eq!(odd.reading(false), Reading::Counted(counted(51)));
     assert_eq!(odd.further_steps(&counted(51)), []);
-    let endless = native(&json!({"input_tokens": 51, "output_tokens": 2, "iterations": vec![step(1); 33]}));
+    let endless =
+        native(&json!({"input_tokens": 51, "output_tokens": 2, "iterations": vec![step(1); 33]}));
     assert_eq!(endless.reading(false), Reading::Absurd);
 }
 
@@ -325,12 +507,21 @@ fn an_answer_that_is_only_a_compaction_is_counted_once() {
     let start = json!({"type": "message_start", "message": {"usage": {"input_tokens": 2_930, "output_tokens": 1}}});
     let step = json!({"type": "compaction", "input_tokens": 2_930, "output_tokens": 1_313});
     let usage = json!({"input_tokens": 0, "output_tokens": 0, "iterations": [step]});
-    let delta = json!({"type": "message_delta", "delta": {"stop_reason": "compaction"}, "usage": usage});
+    let delta =
+        json!({"type": "message_delta", "delta": {"stop_reason": "compaction"}, "usage": usage});
     let mut reader = Family::Messages.protocol().reader();
     for event in [start, delta] {
-        reader.read(&frames(format!("data: {event}\n\n").as_bytes()).pop().expect("one frame"));
+        reader.read(
+            &frames(format!("data: {event}\n\n").as_bytes())
+                .pop()
+                .expect("one frame"),
+        );
     }
-    let counted = Usage { input: 2_930, output: 1_313, ..Usage::default() };
+    let counted = Usage {
+        input: 2_930,
+        output: 1_313,
+        ..Usage::default()
+    };
     assert_eq!(reader.usage().reading(false), Reading::Counted(counted));
     assert_eq!(reader.usage().further_steps(&counted), [counted]);
 }
@@ -339,11 +530,23 @@ fn an_answer_that_is_only_a_compaction_is_counted_once() {
 #[test]
 fn the_summary_of_a_compaction_is_shown_text() {
     let delta = json!({"type": "content_block_delta", "index": 0, "delta": {"type": "compaction_delta", "content": "We met."}});
-    let frame = frames(format!("data: {delta}\n\n").as_bytes()).pop().expect("one frame");
-    assert_eq!(Family::Messages.protocol().reader().read(&frame).shown.bytes(), 7);
-    let whole =
-        json!({"type": "message", "content": [{"type": "compaction", "content": "We met."}], "stop_reason": "compaction"});
-    let facts = Family::Messages.protocol().read_answer(whole.to_string().as_bytes()).expect("JSON");
+    let frame = frames(format!("data: {delta}\n\n").as_bytes())
+        .pop()
+        .expect("one frame");
+    assert_eq!(
+        Family::Messages
+            .protocol()
+            .reader()
+            .read(&frame)
+            .shown
+            .bytes(),
+        7
+    );
+    let whole = json!({"type": "message", "content": [{"type": "compaction", "content": "We met."}], "stop_reason": "compaction"});
+    let facts = Family::Messages
+        .protocol()
+        .read_answer(whole.to_string().as_bytes())
+        .expect("JSON");
     assert_eq!(facts.shown.bytes(), 7);
 }
 
@@ -353,18 +556,35 @@ fn the_models_of_single_steps_are_marked() {
     let usage = r#"{"input_tokens":1,"output_tokens":2,"iterations":[{"type":"message","model":"up-1"},{"model":null},{"model":"up-2"}]}"#;
     let named = |bytes: &[u8], marks: Marks| -> Vec<String> {
         let places = marks.model.into_iter().chain(marks.more_models);
-        places.map(|place| String::from_utf8_lossy(&bytes[place]).into_owned()).collect()
+        places
+            .map(|place| String::from_utf8_lossy(&bytes[place]).into_owned())
+            .collect()
     };
     let answer = format!(r#"{{"type":"message","model":"up-1","content":[],"usage":{usage}}}"#);
-    let facts = Family::Messages.protocol().read_answer(answer.as_bytes()).expect("JSON");
-    assert_eq!(named(answer.as_bytes(), facts.marks), ["\"up-1\"", "\"up-1\"", "\"up-2\""]);
-    let delta = format!(r#"{{"type":"message_delta","delta":{{"stop_reason":"end_turn"}},"usage":{usage}}}"#);
-    let start = format!(r#"{{"type":"message_start","message":{{"model":"up-1","usage":{usage}}}}}"#);
+    let facts = Family::Messages
+        .protocol()
+        .read_answer(answer.as_bytes())
+        .expect("JSON");
+    assert_eq!(
+        named(answer.as_bytes(), facts.marks),
+        ["\"up-1\"", "\"up-1\"", "\"up-2\""]
+    );
+    let delta = format!(
+        r#"{{"type":"message_delta","delta":{{"stop_reason":"end_turn"}},"usage":{usage}}}"#
+    );
+    let start =
+        format!(r#"{{"type":"message_start","message":{{"model":"up-1","usage":{usage}}}}}"#);
     for (data, models) in [(delta, 2), (start, 3)] {
-        let frame = frames(format!("event: x\ndata: {data}\n\n").as_bytes()).pop().expect("one frame");
+        let frame = frames(format!("event: x\ndata: {data}\n\n").as_bytes())
+            .pop()
+            .expect("one frame");
         let facts = Family::Messages.protocol().reader().read(&frame);
         let found = named(frame.raw(), facts.marks);
-        assert_eq!((found.len(), found.last().map(String::as_str)), (models, Some("\"up-2\"")), "{data}");
+        assert_eq!(
+            (found.len(), found.last().map(String::as_str)),
+            (models, Some("\"up-2\"")),
+            "{data}"
+        );
     }
 }
 
@@ -374,28 +594,51 @@ fn long_cache_writes_are_told_apart() {
         "cached_tokens": 10, "cache_write_tokens": 50, "cache_write_tokens_details": {"ttl_30m_tokens": 20, "ttl_12h_tokens": 30},
     }});
     let body = json!({"object": "response", "usage": usage}).to_string();
-    let facts = Family::Responses.protocol().read_answer(body.as_bytes()).expect("JSON");
-    let expected = Usage { input: 40, cache_read: 10, cache_write: 20, cache_write_1h: 30, output: 1, ..Usage::default() };
+    let facts = Family::Responses
+        .protocol()
+        .read_answer(body.as_bytes())
+        .expect("JSON");
+    let expected = Usage {
+        input: 40,
+        cache_read: 10,
+        cache_write: 20,
+        cache_write_1h: 30,
+        output: 1,
+        ..Usage::default()
+    };
     assert_eq!(facts.usage.reading(false), Reading::Counted(expected));
 }
 
 /// The stop that a whole answer and a stream with this end give.
 fn stops(family: Family, whole: &Value, last: &Value) -> (Option<Stop>, Option<Stop>) {
     let protocol = family.protocol();
-    let answer = protocol.read_answer(whole.to_string().as_bytes()).expect("JSON");
-    let frame = frames(format!("data: {last}\n\n").as_bytes()).pop().expect("one frame");
+    let answer = protocol
+        .read_answer(whole.to_string().as_bytes())
+        .expect("JSON");
+    let frame = frames(format!("data: {last}\n\n").as_bytes())
+        .pop()
+        .expect("one frame");
     (answer.stop, protocol.reader().read(&frame).stop)
 }
 
 #[test]
 fn stop_reasons_mean_the_same_whole_and_streamed() {
     let chat = |word: &str| {
-        let choices = json!([{"index": 0, "message": {"content": "x"}, "delta": {}, "finish_reason": word}]);
-        stops(Family::Chat, &json!({"choices": choices}), &json!({"choices": choices}))
+        let choices =
+            json!([{"index": 0, "message": {"content": "x"}, "delta": {}, "finish_reason": word}]);
+        stops(
+            Family::Chat,
+            &json!({"choices": choices}),
+            &json!({"choices": choices}),
+        )
     };
     let messages = |word: &str| {
         let delta = json!({"type": "message_delta", "delta": {"stop_reason": word}});
-        stops(Family::Messages, &json!({"type": "message", "content": [], "stop_reason": word}), &delta)
+        stops(
+            Family::Messages,
+            &json!({"type": "message", "content": [], "stop_reason": word}),
+            &delta,
+        )
     };
     let both = |stop| (Some(stop), Some(stop));
     for (word, stop) in [
@@ -417,29 +660,54 @@ fn stop_reasons_mean_the_same_whole_and_streamed() {
     ] {
         assert_eq!(messages(word), both(stop), "{word}");
     }
-    assert_eq!((chat(""), messages("")), ((None, None), (None, None)), "an empty reason is none");
+    assert_eq!(
+        (chat(""), messages("")),
+        ((None, None), (None, None)),
+        "an empty reason is none"
+    );
 }
 
 #[test]
 fn a_response_says_why_it_ended_by_status_reason_and_items() {
     let responses = |status: &str, reason: Value, output: Value| {
         let response = json!({"status": status, "incomplete_details": reason, "output": output});
-        stops(Family::Responses, &response, &json!({"type": format!("response.{status}"), "response": response}))
+        stops(
+            Family::Responses,
+            &response,
+            &json!({"type": format!("response.{status}"), "response": response}),
+        )
     };
     let both = |stop| (Some(stop), Some(stop));
-    let (text, call) =
-        (json!([{"type": "message", "content": [{"type": "output_text", "text": "x"}]}]), json!([{"type": "function_call"}]));
-    assert_eq!(responses("completed", Value::Null, text.clone()), both(Stop::End));
-    assert_eq!(responses("completed", Value::Null, call.clone()), both(Stop::ToolCalls));
-    assert_eq!(responses("incomplete", json!({"reason": "max_output_tokens"}), call), both(Stop::Length));
-    assert_eq!(responses("incomplete", json!({"reason": "content_filter"}), text), both(Stop::ContentFilter));
+    let (text, call) = (
+        json!([{"type": "message", "content": [{"type": "output_text", "text": "x"}]}]),
+        json!([{"type": "function_call"}]),
+    );
+    assert_eq!(
+        responses("completed", Value::Null, text.clone()),
+        both(Stop::End)
+    );
+    assert_eq!(
+        responses("completed", Value::Null, call.clone()),
+        both(Stop::ToolCalls)
+    );
+    assert_eq!(
+        responses("incomplete", json!({"reason": "max_output_tokens"}), call),
+        both(Stop::Length)
+    );
+    assert_eq!(
+        responses("incomplete", json!({"reason": "content_filter"}), text),
+        both(Stop::ContentFilter)
+    );
     // Some servers leave the items out of the last event.
     let mut reader = Family::Responses.protocol().reader();
     let stream = concat!(
         "data: {\"type\":\"response.output_item.added\",\"item\":{\"type\":\"function_call\"}}\n\n",
         "data: {\"type\":\"response.completed\",\"response\":{\"status\":\"completed\"}}\n\n",
     );
-    let facts: Vec<_> = frames(stream.as_bytes()).iter().map(|frame| reader.read(frame).stop).collect();
+    let facts: Vec<_> = frames(stream.as_bytes())
+        .iter()
+        .map(|frame| reader.read(frame).stop)
+        .collect();
     assert_eq!(facts, [None, Some(Stop::ToolCalls)]);
 }
 
@@ -447,13 +715,24 @@ fn a_response_says_why_it_ended_by_status_reason_and_items() {
 fn an_item_that_no_delta_showed_is_shown_when_it_is_done() {
     let text = "words of an item ".repeat(60);
     let mut reader = Family::Responses.protocol().reader();
-    let mut shown = |event: Value| reader.read(&frames(format!("data: {event}\n\n").as_bytes())[0]).shown.bytes();
+    let mut shown = |event: Value| {
+        reader
+            .read(&frames(format!("data: {event}\n\n").as_bytes())[0])
+            .shown
+            .bytes()
+    };
     let item = |kind: &str| json!({"type": kind, "name": "read", "arguments": text});
-    let done = |item: Value| json!({"type": "response.output_item.done", "output_index": 0, "item": item});
+    let done =
+        |item: Value| json!({"type": "response.output_item.done", "output_index": 0, "item": item});
     assert_eq!(shown(done(item("function_call"))), text.len() as u64 + 4);
-    let delta = json!({"type": "response.function_call_arguments.delta", "output_index": 1, "delta": text});
+    let delta =
+        json!({"type": "response.function_call_arguments.delta", "output_index": 1, "delta": text});
     assert_eq!(shown(delta), text.len() as u64);
-    assert_eq!(shown(done(item("function_call"))), 0, "its deltas have shown it");
+    assert_eq!(
+        shown(done(item("function_call"))),
+        0,
+        "its deltas have shown it"
+    );
     assert_eq!(shown(done(item("function_call"))), text.len() as u64 + 4);
     let sampled = reader.sample().seen();
     assert_eq!(sampled, 3 * text.len() as u64 + 8);
@@ -464,8 +743,18 @@ fn an_answer_of_several_choices_stops_with_the_last_of_them() {
     let mut reader = Family::Chat.protocol().reader();
     let mut stop = |index: u64, reason: Value| {
         let chunk = json!({"choices": [{"index": index, "delta": {}, "finish_reason": reason}]});
-        reader.read(&frames(format!("data: {chunk}\n\n").as_bytes()).pop().expect("one frame")).stop
+        reader
+            .read(
+                &frames(format!("data: {chunk}\n\n").as_bytes())
+                    .pop()
+                    .expect("one frame"),
+            )
+            .stop
     };
     assert_eq!((stop(0, Value::Null), stop(1, Value::Null)), (None, None));
-    assert_eq!((stop(1, json!("length")), stop(0, json!("stop"))), (None, Some(Stop::Length)), "the first reason is told");
+    assert_eq!(
+        (stop(1, json!("length")), stop(0, json!("stop"))),
+        (None, Some(Stop::Length)),
+        "the first reason is told"
+    );
 }

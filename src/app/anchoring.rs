@@ -31,8 +31,13 @@ impl Anchoring {
     ///
     /// # Errors
     /// When the file cannot be used, or the ledger has fewer entries than it covers: somebody put an older copy in its place.
-    pub(super) async fn open(path: &Path, ledger: SharedStore, its_file: Option<&Path>) -> Result<Self, LedgerError> {
-        let unusable = |why: String| LedgerError::Unusable(format!("the anchors {}: {why}", path.display()));
+    pub(super) async fn open(
+        path: &Path,
+        ledger: SharedStore,
+        its_file: Option<&Path>,
+    ) -> Result<Self, LedgerError> {
+        let unusable =
+            |why: String| LedgerError::Unusable(format!("the anchors {}: {why}", path.display()));
         if its_file.is_some_and(|its_file| belongs_to_ledger(its_file, path)) {
             return Err(unusable(
                 "this file is the ledger's own; anchors need one of their own, best on another machine".to_owned(),
@@ -41,8 +46,12 @@ impl Anchoring {
         let file = AnchorFile::open(path).map_err(|error| unusable(error.to_string()))?;
         let (covered, entries) = (file.last().entries(), ledger.totals().await?.entries);
         if its_file.is_some() && i64::try_from(entries).is_ok_and(|entries| entries < covered) {
-            let why = format!("they cover {covered} entries, but the ledger has {entries}; was an older copy restored?");
-            return Err(unusable(why + " To serve from it anyway, move the anchor file away"));
+            let why = format!(
+                "they cover {covered} entries, but the ledger has {entries}; was an older copy restored?"
+            );
+            return Err(unusable(
+                why + " To serve from it anyway, move the anchor file away",
+            ));
         }
         Ok(Self { file, ledger })
     }
@@ -64,13 +73,18 @@ impl Anchoring {
         let next = self.ledger.anchor(self.file.last(), clock::now()).await;
         tokio::time::sleep(wait).await;
         let written = match next {
-            Ok(next) => {
-                self.file.append(next).map(|()| self.ledger.anchored(self.file.last())).map_err(|error| error.to_string())
-            }
+            Ok(next) => self
+                .file
+                .append(next)
+                .map(|()| self.ledger.anchored(self.file.last()))
+                .map_err(|error| error.to_string()),
             Err(error) => Err(error.to_string()),
         };
         if let Err(error) = written {
-            tracing::error!(error, "no anchor was written; the next one covers the same entries");
+            tracing::error!(
+                error,
+                "no anchor was written; the next one covers the same entries"
+            );
         }
     }
 }

@@ -64,7 +64,11 @@ impl App {
     ///
     /// # Errors
     /// [`StartError`]; nothing is left running, and a ledger is created only if the files have no errors.
-    pub async fn start(settings: &Settings, files: impl Into<Files>, log: Arc<dyn Observer>) -> Result<Self, StartError> {
+    pub async fn start(
+        settings: &Settings,
+        files: impl Into<Files>,
+        log: Arc<dyn Observer>,
+    ) -> Result<Self, StartError> {
         let tls = settings.tls.clone().map(Tls::load).transpose()?;
         let guard_address = settings.admin_listen.unwrap_or(settings.listen).ip();
         let guard = Guard::new(guard_address, settings.admin_token_file.as_deref())?;
@@ -72,7 +76,9 @@ impl App {
 
         let (ledger, file) = take(settings).await?;
         let anchoring = match &settings.anchors {
-            Some(path) => Some(Anchoring::open(path, Arc::clone(&ledger), settings.ledger.path()).await?),
+            Some(path) => {
+                Some(Anchoring::open(path, Arc::clone(&ledger), settings.ledger.path()).await?)
+            }
             None => None,
         };
         if let Some(reloader) = &reloader {
@@ -80,16 +86,32 @@ impl App {
         }
         let recovered = ledger.recover(clock::now()).await?;
         if recovered.settled + recovered.released > 0 {
-            tracing::warn!(settled = recovered.settled, released = recovered.released, "ended the holds of an earlier run");
+            tracing::warn!(
+                settled = recovered.settled,
+                released = recovered.released,
+                "ended the holds of an earlier run"
+            );
         }
-        ledger.publish(reload::slugs(&config.current()), clock::now()).await?;
+        ledger
+            .publish(reload::slugs(&config.current()), clock::now())
+            .await?;
 
         let listening = listen(settings.listen)?;
         let admin_listening = settings.admin_listen.map(listen).transpose()?;
         let scheme = if tls.is_some() { "https" } else { "http" };
-        let public_url = settings.public_url.clone().unwrap_or_else(|| format!("{scheme}://{}", listening.address));
-        let (telemetry, activity) = (Arc::new(Telemetry::default()), Arc::new(Activity::default()));
-        let observers: Vec<Arc<dyn Observer>> = vec![Arc::<Telemetry>::clone(&telemetry), Arc::<Activity>::clone(&activity), log];
+        let public_url = settings
+            .public_url
+            .clone()
+            .unwrap_or_else(|| format!("{scheme}://{}", listening.address));
+        let (telemetry, activity) = (
+            Arc::new(Telemetry::default()),
+            Arc::new(Activity::default()),
+        );
+        let observers: Vec<Arc<dyn Observer>> = vec![
+            Arc::<Telemetry>::clone(&telemetry),
+            Arc::<Activity>::clone(&activity),
+            log,
+        ];
         let shared: SharedLedger = Arc::<dyn store::Store>::clone(&ledger);
         let proxy = Arc::new(Proxy {
             upstreams: Upstreams::new(&config.current()).map_err(StartError::Upstreams)?,
@@ -102,7 +124,15 @@ impl App {
         let trusted = settings.trusted_proxies.clone();
         let connections = Connections::with_descriptors(process::descriptors(), trusted.clone());
         let origins = settings.cors_origins.clone();
-        let front = Front::new(proxy, activity, public_url, listening.address, trusted, origins, connections);
+        let front = Front::new(
+            proxy,
+            activity,
+            public_url,
+            listening.address,
+            trusted,
+            origins,
+            connections,
+        );
         let admin = Arc::new(Admin {
             front: Arc::clone(&front),
             ledger: Arc::clone(&ledger),
@@ -115,7 +145,16 @@ impl App {
             last_changes: ArcSwap::default(),
             draining: AtomicBool::new(false),
         });
-        Ok(Self { front, ledger, admin, listening, admin_listening, tls, anchoring, file })
+        Ok(Self {
+            front,
+            ledger,
+            admin,
+            listening,
+            admin_listening,
+            tls,
+            anchoring,
+            file,
+        })
     }
 
     /// Where customers reach it.
@@ -127,7 +166,9 @@ impl App {
     /// Where the operator reaches it.
     #[must_use]
     pub fn admin_address(&self) -> Option<SocketAddr> {
-        self.admin_listening.as_ref().map(|listening| listening.address)
+        self.admin_listening
+            .as_ref()
+            .map(|listening| listening.address)
     }
 
     /// Serves until `stop` ends or the ledger fails; then drains.
@@ -135,15 +176,30 @@ impl App {
     /// # Errors
     /// What stopped it, if nobody asked it to stop.
     pub async fn serve(self, stop: impl Future<Output = ()>) -> Result<(), String> {
-        let Self { front, ledger, admin, listening, admin_listening, tls, mut anchoring, mut file } = self;
+        let Self {
+            front,
+            ledger,
+            admin,
+            listening,
+            admin_listening,
+            tls,
+            mut anchoring,
+            mut file,
+        } = self;
         let aside = Aside::start(&admin, admin_listening, tls.clone());
         let (started, starting) = oneshot::channel::<Stop>();
         let over = Notify::new();
         let serving = async {
             let connections = Arc::clone(&front.connections);
-            let served = server::serve(listening, tls, connections, server::service(&front), |server| {
-                let _ = started.send(server);
-            });
+            let served = server::serve(
+                listening,
+                tls,
+                connections,
+                server::service(&front),
+                |server| {
+                    let _ = started.send(server);
+                },
+            );
             let served = served.await;
             over.notify_one();
             served
@@ -183,7 +239,10 @@ impl App {
         };
         // Connections are closed; requests that customers abandoned still have to settle.
         front.proxy.tasks.close();
-        if tokio::time::timeout(patience(&outcome), front.proxy.tasks.wait()).await.is_err() {
+        if tokio::time::timeout(patience(&outcome), front.proxy.tasks.wait())
+            .await
+            .is_err()
+        {
             tracing::warn!(
                 running = front.proxy.tasks.len(),
                 "stopping although some requests are still running; the next start recovers their holds"
@@ -200,11 +259,19 @@ impl App {
 }
 
 /// Takes the ledger. A file is locked first, so that no other process serves it.
-async fn take(settings: &Settings) -> Result<(SharedStore, Option<(Arc<SqliteLedger>, ServeLock)>), LedgerError> {
+async fn take(
+    settings: &Settings,
+) -> Result<(SharedStore, Option<(Arc<SqliteLedger>, ServeLock)>), LedgerError> {
     let (mode, durability) = (OpenMode::Serve, settings.durability);
     let Some(path) = settings.ledger.path() else {
         let (state, anchors) = (settings.state.clone(), settings.anchors.clone());
-        let opening = Opening { mode, durability, allow_single: settings.allow_single, state, anchors };
+        let opening = Opening {
+            mode,
+            durability,
+            allow_single: settings.allow_single,
+            state,
+            anchors,
+        };
         return Ok((settings.ledger.open(&opening).await?, None));
     };
     let lock = ServeLock::acquire(path, settings.wait_lock)?;
@@ -214,17 +281,30 @@ async fn take(settings: &Settings) -> Result<(SharedStore, Option<(Arc<SqliteLed
 
 /// How long to wait for running requests.
 fn patience(outcome: &Result<(), String>) -> Duration {
-    if outcome.is_ok() { DRAIN } else { DRAIN_UNBOOKED }
+    if outcome.is_ok() {
+        DRAIN
+    } else {
+        DRAIN_UNBOOKED
+    }
 }
 
 /// The first snapshot, and the task that follows the files.
-async fn snapshot(files: Files, ledger: &LedgerAddress) -> Result<(Arc<ConfigHandle>, Option<Arc<Reloader>>), StartError> {
+async fn snapshot(
+    files: Files,
+    ledger: &LedgerAddress,
+) -> Result<(Arc<ConfigHandle>, Option<Arc<Reloader>>), StartError> {
     match files {
         Files::Fixed(config) => Ok((Arc::new(ConfigHandle::new(config)), None)),
-        Files::Watched { catalog, routes, secrets } => {
+        Files::Watched {
+            catalog,
+            routes,
+            secrets,
+        } => {
             let published = ledger.published().await?;
-            let reloader = Reloader::start(&catalog, &routes, secrets, published, || clock::now().millis())
-                .map_err(StartError::Configuration)?;
+            let reloader = Reloader::start(&catalog, &routes, secrets, published, || {
+                clock::now().millis()
+            })
+            .map_err(StartError::Configuration)?;
             reload::log_findings(&reloader.status().diagnostics);
             Ok((reloader.handle(), Some(Arc::new(reloader))))
         }
@@ -245,14 +325,19 @@ impl Aside {
         if let Some(listening) = listening {
             let (service, connections) = (admin::service(admin), Arc::clone(&admin.connections));
             tasks.push(tokio::spawn(async move {
-                if let Err(error) = server::serve(listening, None, connections, service, drop).await {
+                if let Err(error) = server::serve(listening, None, connections, service, drop).await
+                {
                     tracing::error!(%error, "the admin listener stopped");
                 }
             }));
         }
         if let Some(reloader) = &admin.reloader {
             let following = Arc::new(reload::Following::new(Arc::clone(admin)));
-            tasks.push(tokio::spawn(config::watch(Arc::clone(reloader), asked, following)));
+            tasks.push(tokio::spawn(config::watch(
+                Arc::clone(reloader),
+                asked,
+                following,
+            )));
         }
         Self(tasks)
     }
@@ -264,11 +349,15 @@ impl Aside {
 
 /// At each SIGHUP: reads the certificate again and checks the files.
 async fn hangups(ask: mpsc::Sender<()>, tls: Option<Arc<Tls>>) {
-    let Ok(mut hangup) = signal(SignalKind::hangup()) else { return };
+    let Ok(mut hangup) = signal(SignalKind::hangup()) else {
+        return;
+    };
     while hangup.recv().await.is_some() {
         match tls.as_ref().map(|tls| tls.reload()) {
             Some(Ok(())) => tracing::info!("reloaded the certificate"),
-            Some(Err(error)) => tracing::error!(%error, "cannot use the new certificate; the old one stays in force"),
+            Some(Err(error)) => {
+                tracing::error!(%error, "cannot use the new certificate; the old one stays in force")
+            }
             None => {}
         }
         // A reload that is already waiting covers this one too.

@@ -17,7 +17,8 @@ pub(super) fn send(socket: Option<OsString>, word: &str) {
         Some(hidden) => SocketAddr::from_abstract_name(hidden),
         None => SocketAddr::from_pathname(&name),
     };
-    let sent = address.and_then(|address| UnixDatagram::unbound()?.send_to_addr(word.as_bytes(), &address));
+    let sent = address
+        .and_then(|address| UnixDatagram::unbound()?.send_to_addr(word.as_bytes(), &address));
     if let Err(error) = sent {
         tracing::warn!(%error, "cannot notify the service manager");
     }

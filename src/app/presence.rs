@@ -17,7 +17,11 @@ use crate::config::ConfigHandle;
 const EVERY: Duration = Duration::from_millis(500);
 
 /// Checks forever. If another process has taken the lock, nothing is written any more.
-pub(super) async fn watch(ledger: &Arc<SqliteLedger>, lock: &mut ServeLock, config: &ConfigHandle) -> Infallible {
+pub(super) async fn watch(
+    ledger: &Arc<SqliteLedger>,
+    lock: &mut ServeLock,
+    config: &ConfigHandle,
+) -> Infallible {
     let mut returned = false;
     loop {
         tokio::time::sleep(EVERY).await;
@@ -29,7 +33,9 @@ pub(super) async fn watch(ledger: &Arc<SqliteLedger>, lock: &mut ServeLock, conf
             }
         };
         let looking = Arc::clone(ledger);
-        let look = tokio::task::spawn_blocking(move || looking.look(locked)).await.unwrap_or(Look::Away);
+        let look = tokio::task::spawn_blocking(move || looking.look(locked))
+            .await
+            .unwrap_or(Look::Away);
         returned |= look == Look::Returned;
         if returned && look != Look::Away {
             match recover(ledger, config).await {
@@ -46,6 +52,12 @@ pub(super) async fn watch(ledger: &Arc<SqliteLedger>, lock: &mut ServeLock, conf
 /// Recovers the ledger as at startup.
 async fn recover(ledger: &Arc<SqliteLedger>, config: &ConfigHandle) -> Result<(), LedgerError> {
     let recovered = ledger.recover(clock::now()).await?;
-    tracing::warn!(settled = recovered.settled, released = recovered.released, "ended the open holds of the restored ledger");
-    ledger.publish(reload::slugs(&config.current()), clock::now()).await
+    tracing::warn!(
+        settled = recovered.settled,
+        released = recovered.released,
+        "ended the open holds of the restored ledger"
+    );
+    ledger
+        .publish(reload::slugs(&config.current()), clock::now())
+        .await
 }

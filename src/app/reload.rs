@@ -7,8 +7,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::clock;
 use crate::config::{
-    self, Change, Config, Diagnostic, Diagnostics, DiffRow, Paint, Reload, ReloadObserver, Severity, Subject, Summary, Trigger,
-    diff,
+    self, Change, Config, Diagnostic, Diagnostics, DiffRow, Paint, Reload, ReloadObserver,
+    Severity, Subject, Summary, Trigger, diff,
 };
 use crate::server::admin::Admin;
 
@@ -30,8 +30,16 @@ impl Following {
     pub(super) fn new(admin: Arc<Admin>) -> Self {
         let before = Mutex::new(admin.front.proxy.config.current().summary());
         // The findings at startup were logged at startup.
-        let logged = admin.reloader.as_ref().map(|reloader| reloader.status().diagnostics.0.clone()).unwrap_or_default();
-        Self(Arc::new(Follower { admin, before, logged: Mutex::new(logged) }))
+        let logged = admin
+            .reloader
+            .as_ref()
+            .map(|reloader| reloader.status().diagnostics.0.clone())
+            .unwrap_or_default();
+        Self(Arc::new(Follower {
+            admin,
+            before,
+            logged: Mutex::new(logged),
+        }))
     }
 }
 
@@ -65,9 +73,16 @@ impl Follower {
         let mut logged = self.logged.lock().unwrap_or_else(PoisonError::into_inner);
         let standing = |finding: &Diagnostic| {
             finding.severity != Severity::Error
-                && logged.iter().any(|before| (before.code, &before.message) == (finding.code, &finding.message))
+                && logged.iter().any(|before| {
+                    (before.code, &before.message) == (finding.code, &finding.message)
+                })
         };
-        let fresh: Vec<Diagnostic> = findings.0.iter().filter(|finding| !standing(finding)).cloned().collect();
+        let fresh: Vec<Diagnostic> = findings
+            .0
+            .iter()
+            .filter(|finding| !standing(finding))
+            .cloned()
+            .collect();
         (*logged).clone_from(&findings.0);
         drop(logged);
         log_findings(&Diagnostics(fresh));
@@ -78,17 +93,28 @@ impl ReloadObserver for Following {
     fn reloaded(&self, trigger: Trigger, reload: &Reload) {
         match reload {
             Reload::Swapped(config, findings) => {
-                let (follower, config, findings) = (Arc::clone(&self.0), Arc::clone(config), findings.clone());
+                let (follower, config, findings) =
+                    (Arc::clone(&self.0), Arc::clone(config), findings.clone());
                 // Comparing thousands of models takes too long for a thread that serves requests.
-                self.0.admin.front.proxy.tasks.spawn_blocking(move || follower.follow(&config, &findings));
+                self.0
+                    .admin
+                    .front
+                    .proxy
+                    .tasks
+                    .spawn_blocking(move || follower.follow(&config, &findings));
             }
             Reload::Kept(findings) => {
                 let generation = self.0.admin.front.proxy.config.current().generation;
                 let found = findings.summary();
-                tracing::error!(generation, "the files have {found}: rejected, the running configuration stays in force");
+                tracing::error!(
+                    generation,
+                    "the files have {found}: rejected, the running configuration stays in force"
+                );
                 self.0.log_new(findings);
             }
-            Reload::Unchanged { mended: true } => tracing::info!("the files match the running configuration again"),
+            Reload::Unchanged { mended: true } => {
+                tracing::info!("the files match the running configuration again")
+            }
             Reload::Unchanged { mended: false } if trigger == Trigger::Request => {
                 tracing::info!("reload requested: the files have not changed");
             }
@@ -103,7 +129,12 @@ impl ReloadObserver for Following {
 
 /// The slugs of a snapshot that customers may know.
 pub(super) fn slugs(config: &Config) -> Vec<String> {
-    config.catalog.models.iter().map(|model| model.slug.clone()).collect()
+    config
+        .catalog
+        .models
+        .iter()
+        .map(|model| model.slug.clone())
+        .collect()
 }
 
 /// Logs each finding: with its place and caret as on a terminal, or as fields for machines.
@@ -111,7 +142,9 @@ pub(super) fn log_findings(findings: &Diagnostics) {
     let as_json = config::log_as_json();
     for finding in &findings.0 {
         let (code, place) = (finding.code, finding.place.as_ref());
-        let (file, line) = place.map(|place| (place.file.as_str(), place.line)).unwrap_or_default();
+        let (file, line) = place
+            .map(|place| (place.file.as_str(), place.line))
+            .unwrap_or_default();
         let help = finding.help.as_deref().unwrap_or_default();
         let (said, rendered) = (&finding.message, || finding.render(Paint::Plain));
         match (finding.severity, as_json) {
@@ -130,8 +163,11 @@ fn summary(rows: &[DiffRow]) -> String {
     let mut parts = Vec::new();
     for subject in [Subject::Model, Subject::Retired, Subject::Provider] {
         for change in [Change::Added, Change::Removed, Change::Changed] {
-            let mut names: Vec<&str> =
-                rows.iter().filter(|row| row.subject == subject && row.change == change).map(|row| row.name.as_str()).collect();
+            let mut names: Vec<&str> = rows
+                .iter()
+                .filter(|row| row.subject == subject && row.change == change)
+                .map(|row| row.name.as_str())
+                .collect();
             names.dedup();
             let word = match subject {
                 Subject::Model => "model",
@@ -146,7 +182,9 @@ fn summary(rows: &[DiffRow]) -> String {
         }
     }
     // A changed price is money: it is logged with its old and new value.
-    let prices = rows.iter().filter(|row| row.subject == Subject::Model && row.change == Change::Changed && row.field == "price");
+    let prices = rows.iter().filter(|row| {
+        row.subject == Subject::Model && row.change == Change::Changed && row.field == "price"
+    });
     for row in prices.clone().take(MOST_PRICES) {
         let [old, new] = [&row.old, &row.new].map(|price| price.as_deref().unwrap_or_default());
         parts.push(format!("price of {}: {old} → {new}", row.name));
@@ -155,5 +193,9 @@ fn summary(rows: &[DiffRow]) -> String {
     if more > 0 {
         parts.push(format!("{more} more prices"));
     }
-    if parts.is_empty() { "no visible change".to_owned() } else { parts.join(", ") }
+    if parts.is_empty() {
+        "no visible change".to_owned()
+    } else {
+        parts.join(", ")
+    }
 }

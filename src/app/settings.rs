@@ -115,7 +115,9 @@ pub enum StartError {
 /// What to do about an address that cannot be bound.
 fn advice(error: &std::io::Error) -> &'static str {
     match error.kind() {
-        ErrorKind::AddrInUse => "; stop the program that does, or choose another address with --listen or --admin-listen",
+        ErrorKind::AddrInUse => {
+            "; stop the program that does, or choose another address with --listen or --admin-listen"
+        }
         _ => "",
     }
 }

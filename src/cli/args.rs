@@ -15,7 +15,13 @@ const GLOBAL: &str = "Process settings (for every command)";
 
 /// A prepaid gateway to language models.
 #[derive(Debug, Parser)]
-#[command(name = "farebox", version, about, propagate_version = true, arg_required_else_help = true)]
+#[command(
+    name = "farebox",
+    version,
+    about,
+    propagate_version = true,
+    arg_required_else_help = true
+)]
 pub struct Args {
     /// The command to run.
     #[command(subcommand)]
@@ -91,7 +97,9 @@ impl Args {
     #[must_use]
     pub fn actor(&self) -> String {
         let typed = self.operator.clone().filter(|name| !name.trim().is_empty());
-        typed.or_else(crate::config::sudo_user).unwrap_or_else(farebox_ledger::owner::user_name)
+        typed
+            .or_else(crate::config::sudo_user)
+            .unwrap_or_else(farebox_ledger::owner::user_name)
     }
 }
 
@@ -397,7 +405,12 @@ pub struct AcceptOptions {
 #[derive(Debug, ClapArgs)]
 pub struct CopyOptions {
     /// The new ledger: an empty database as postgres://…, or the name of a new file
-    #[arg(long, env = "FAREBOX_COPY_TO", hide_env_values = true, value_name = "LEDGER")]
+    #[arg(
+        long,
+        env = "FAREBOX_COPY_TO",
+        hide_env_values = true,
+        value_name = "LEDGER"
+    )]
     pub to: LedgerAddress,
 }
 
@@ -427,18 +440,31 @@ pub struct EntriesOptions {
 
 /// A key's id. Of a secret that was pasted instead, the id in it: a refusal would print the secret.
 fn key_id(text: &str) -> Result<KeyId, String> {
-    let inside = text.strip_prefix(SECRET_PREFIX).and_then(|secret| secret.split('-').next());
-    inside.unwrap_or(text).parse::<KeyId>().map_err(|error| error.to_string())
+    let inside = text
+        .strip_prefix(SECRET_PREFIX)
+        .and_then(|secret| secret.split('-').next());
+    inside
+        .unwrap_or(text)
+        .parse::<KeyId>()
+        .map_err(|error| error.to_string())
 }
 
 /// A slug that is not empty.
 fn slug(text: &str) -> Result<String, String> {
-    if text.trim().is_empty() { Err("write slugs with commas between them".to_owned()) } else { Ok(text.trim().to_owned()) }
+    if text.trim().is_empty() {
+        Err("write slugs with commas between them".to_owned())
+    } else {
+        Ok(text.trim().to_owned())
+    }
 }
 
 /// A label that is not empty.
 fn label(text: &str) -> Result<String, String> {
-    if text.trim().is_empty() { Err("the label is empty; write who has this key".to_owned()) } else { one_line(text) }
+    if text.trim().is_empty() {
+        Err("the label is empty; write who has this key".to_owned())
+    } else {
+        one_line(text)
+    }
 }
 
 /// A text without line ends and other control characters, which no table shows.
@@ -450,7 +476,8 @@ fn one_line(text: &str) -> Result<String, String> {
 }
 
 fn whole_number(text: &str) -> Result<usize, String> {
-    text.parse().map_err(|_| "write a whole number, like 100".to_owned())
+    text.parse()
+        .map_err(|_| "write a whole number, like 100".to_owned())
 }
 
 /// An amount that is paid; nothing is no payment.
@@ -462,19 +489,29 @@ fn payment(text: &str) -> Result<Amount, String> {
 }
 
 fn address(text: &str) -> Result<SocketAddr, String> {
-    text.parse().map_err(|_| "write an IP address and a port, as in 127.0.0.1:8080 or [::1]:8080".to_owned())
+    text.parse().map_err(|_| {
+        "write an IP address and a port, as in 127.0.0.1:8080 or [::1]:8080".to_owned()
+    })
 }
 
 /// A network in CIDR form, or one address.
 fn network(text: &str) -> Result<ipnet::IpNet, String> {
     let one = text.parse::<std::net::IpAddr>().map(ipnet::IpNet::from);
-    one.or_else(|_| text.parse()).map_err(|_| "write a network as 10.0.0.0/8, or one address".to_owned())
+    one.or_else(|_| text.parse())
+        .map_err(|_| "write a network as 10.0.0.0/8, or one address".to_owned())
 }
 
 /// The origin of a web page as browsers send it: scheme, host and port without a path.
 fn origin(text: &str) -> Result<String, String> {
-    let host = text.strip_prefix("https://").or_else(|| text.strip_prefix("http://"));
-    let bare = |host: &str| !host.is_empty() && host.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-.:[]".contains(&byte));
+    let host = text
+        .strip_prefix("https://")
+        .or_else(|| text.strip_prefix("http://"));
+    let bare = |host: &str| {
+        !host.is_empty()
+            && host
+                .bytes()
+                .all(|byte| byte.is_ascii_alphanumeric() || b"-.:[]".contains(&byte))
+    };
     if text == "*" || host.is_some_and(bare) {
         Ok(text.to_ascii_lowercase())
     } else {
@@ -485,7 +522,11 @@ fn origin(text: &str) -> Result<String, String> {
 /// A correction: an amount with a sign; without a sign it is a credit.
 fn correction(text: &str) -> Result<Amount, String> {
     let amount = Amount::parse_adjustment(text).map_err(|error| error.to_string())?;
-    if amount == Amount::ZERO { Err("a correction of zero changes nothing".to_owned()) } else { Ok(amount) }
+    if amount == Amount::ZERO {
+        Err("a correction of zero changes nothing".to_owned())
+    } else {
+        Ok(amount)
+    }
 }
 
 fn number_or_none(text: &str) -> Result<Setting<u32>, String> {
@@ -499,5 +540,9 @@ fn number_or_none(text: &str) -> Result<Setting<u32>, String> {
 }
 
 fn expiry_or_never(text: &str) -> Result<Setting<farebox_ledger::Timestamp>, String> {
-    if text == "never" { Ok(Setting(None)) } else { expiry(text).map(|instant| Setting(Some(instant))) }
+    if text == "never" {
+        Ok(Setting(None))
+    } else {
+        expiry(text).map(|instant| Setting(Some(instant)))
+    }
 }

@@ -1,7 +1,9 @@
 //! Shared by the commands on keys: opens the ledger, signs the act, finds the key and prints it. Decides nothing.
 
 use farebox_ledger::store::SharedStore;
-use farebox_ledger::{Act, Key, KeyId, Ledger, LedgerError, OpenMode, Opening, Refusal, Secret, csv};
+use farebox_ledger::{
+    Act, Key, KeyId, Ledger, LedgerError, OpenMode, Opening, Refusal, Secret, csv,
+};
 use serde_json::Value;
 
 use super::args::{Args, Format};
@@ -17,12 +19,22 @@ pub(super) async fn open(args: &Args, mode: OpenMode) -> Result<SharedStore, Fai
 /// How the settings say to open the ledger.
 pub(super) fn opening(args: &Args, mode: OpenMode) -> Opening {
     let (state, anchors) = (args.state.clone(), args.anchors.clone());
-    Opening { mode, durability: args.durability.into(), allow_single: args.allow_single, state, anchors }
+    Opening {
+        mode,
+        durability: args.durability.into(),
+        allow_single: args.allow_single,
+        state,
+        anchors,
+    }
 }
 
 /// An administrative act in the name of the user who runs this command.
 pub(super) fn act(args: &Args) -> Act {
-    Act { operation: clock::operation_id(), actor: args.actor(), at: clock::now() }
+    Act {
+        operation: clock::operation_id(),
+        actor: args.actor(),
+        at: clock::now(),
+    }
 }
 
 /// The columns of a key.
@@ -63,17 +75,22 @@ pub(super) fn print_key(args: &Args, key: &Key) {
 /// Prints a key with its new secret.
 pub(super) fn print_secret(args: &Args, key: &Key, secret: &Secret) {
     match args.format() {
-        Format::Json => output::print_json(&view::key_with_secret(key, secret.reveal(), clock::now())),
+        Format::Json => {
+            output::print_json(&view::key_with_secret(key, secret.reveal(), clock::now()))
+        }
         Format::Csv => {
             let (mut header, mut row) = (HEADER.to_vec(), rows(std::slice::from_ref(key)));
             header.push("secret");
-            row.iter_mut().for_each(|cells| cells.push(secret.reveal().to_owned()));
+            row.iter_mut()
+                .for_each(|cells| cells.push(secret.reveal().to_owned()));
             output::print(&csv::document(&header, &row));
         }
         _ => {
             print_key(args, key);
             output::print(&format!("\nsecret  {}", secret.reveal()));
-            output::note("The secret is shown only now and is not stored; give it to the customer.");
+            output::note(
+                "The secret is shown only now and is not stored; give it to the customer.",
+            );
         }
     }
 }

@@ -30,14 +30,18 @@ enum Alert {
 }
 
 pub(super) async fn run(args: &Args, options: &CheckOptions) -> Result<(), Failed> {
-    let secrets = ProcessSecrets { lenient: options.no_secrets };
+    let secrets = ProcessSecrets {
+        lenient: options.no_secrets,
+    };
     let (config, mut diagnostics) = config::load_files(&args.catalog, &args.routes, &secrets);
     // The files can be checked even if no gateway runs.
     if let Ok(running) = gateway::status::<Running>(args).await {
-        diagnostics.0.extend(running.alerts.into_iter().filter_map(|alert| match alert {
-            Alert::Miscount { what, remedy } => Some(Diagnostic::miscounting(what, remedy)),
-            Alert::Other => None,
-        }));
+        diagnostics
+            .0
+            .extend(running.alerts.into_iter().filter_map(|alert| match alert {
+                Alert::Miscount { what, remedy } => Some(Diagnostic::miscounting(what, remedy)),
+                Alert::Other => None,
+            }));
     }
     if args.format() == Format::Json {
         output::print_json(&serde_json::json!(diagnostics));
@@ -52,8 +56,15 @@ pub(super) async fn run(args: &Args, options: &CheckOptions) -> Result<(), Faile
                 let models = output::count(config.catalog.models.len(), "model");
                 let providers = output::count(config.providers.len(), "provider");
                 output::print(&format!("ok: {models}, {providers}"));
-                config.catalog.models.iter().filter_map(|model| translated(model)).for_each(|line| output::print(&line));
-                pairs(&config).into_iter().for_each(|line| output::print(&line));
+                config
+                    .catalog
+                    .models
+                    .iter()
+                    .filter_map(|model| translated(model))
+                    .for_each(|line| output::print(&line));
+                pairs(&config)
+                    .into_iter()
+                    .for_each(|line| output::print(&line));
             }
             Ok(())
         }
@@ -62,13 +73,20 @@ pub(super) async fn run(args: &Args, options: &CheckOptions) -> Result<(), Faile
 
 /// The snapshot of both files, or every mistake and exit code 78. Warnings are for `check` and the log.
 pub(super) fn load(args: &Args) -> Result<Config, Failed> {
-    let (config, diagnostics) = config::load_files(&args.catalog, &args.routes, &ProcessSecrets { lenient: true });
+    let (config, diagnostics) = config::load_files(
+        &args.catalog,
+        &args.routes,
+        &ProcessSecrets { lenient: true },
+    );
     config.ok_or_else(|| failed(&diagnostics))
 }
 
 /// The error of a command that needs files without mistakes.
 pub(super) fn failed(diagnostics: &Diagnostics) -> Failed {
-    Failed::configuration(format!("the configuration has errors\n\n{}", diagnostics.render(paint(&std::io::stderr())).trim_end()))
+    Failed::configuration(format!(
+        "the configuration has errors\n\n{}",
+        diagnostics.render(paint(&std::io::stderr())).trim_end()
+    ))
 }
 
 /// Which families of callers get a model by translation, and which not at all.
@@ -84,7 +102,10 @@ fn translated(model: &Model) -> Option<String> {
                         into.push(family.name());
                     }
                 }
-                parts.push(format!("{family} requests are translated to {}", into.join(" or ")));
+                parts.push(format!(
+                    "{family} requests are translated to {}",
+                    into.join(" or ")
+                ));
             }
             None => parts.push(format!("{family} requests are not served")),
         }
@@ -96,18 +117,35 @@ fn translated(model: &Model) -> Option<String> {
 fn pairs(config: &Config) -> Vec<String> {
     let mut used = BTreeSet::new();
     for model in &config.catalog.models {
-        for family in Family::ALL.into_iter().filter(|family| model.route.serves(*family) == Some(Served::Translated)) {
-            used.extend(model.route.candidates(family).iter().map(|(_, into)| (family.name(), into.name(), family, *into)));
+        for family in Family::ALL
+            .into_iter()
+            .filter(|family| model.route.serves(*family) == Some(Served::Translated))
+        {
+            used.extend(
+                model
+                    .route
+                    .candidates(family)
+                    .iter()
+                    .map(|(_, into)| (family.name(), into.name(), family, *into)),
+            );
         }
     }
     let pair = |(caller, target, from, to)| {
         let (dropped, refused) = config::lost_between(from, to);
-        format!("translated from {caller} to {target}: leaves out {}; refuses {}", dropped.join(", "), refused.join(", "))
+        format!(
+            "translated from {caller} to {target}: leaves out {}; refuses {}",
+            dropped.join(", "),
+            refused.join(", ")
+        )
     };
     used.into_iter().map(pair).collect()
 }
 
 /// Colours only for a terminal that wants them.
 fn paint(stream: &impl IsTerminal) -> Paint {
-    if stream.is_terminal() && !config::no_color() { Paint::Coloured } else { Paint::Plain }
+    if stream.is_terminal() && !config::no_color() {
+        Paint::Coloured
+    } else {
+        Paint::Plain
+    }
 }

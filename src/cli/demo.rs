@@ -20,7 +20,8 @@ pub(super) async fn run(args: &Args, options: &DemoOptions) -> Result<(), Failed
     let _log = serve::start_logging("warn");
     let config = shipped()?;
     let samples = samples(&config);
-    let folder = tempfile::tempdir().map_err(|error| Failed::refused(format!("cannot make a temporary folder: {error}")))?;
+    let folder = tempfile::tempdir()
+        .map_err(|error| Failed::refused(format!("cannot make a temporary folder: {error}")))?;
     let settings = Settings {
         durability: args.durability.into(),
         ..Settings::new(folder.path().join("farebox.db"), free_address(args.listen))
@@ -39,13 +40,21 @@ pub(super) async fn run(args: &Args, options: &DemoOptions) -> Result<(), Failed
     let slugs: Vec<String> = samples.iter().map(|(_, slug)| slug.clone()).collect();
     for (family, slug) in samples {
         let answer = ask(address, family, &slug, &secret).await?;
-        let after = ledger.find_key(key.id).await?.map_or(balance, |key| key.account.balance());
+        let after = ledger
+            .find_key(key.id)
+            .await?
+            .map_or(balance, |key| key.account.balance());
         let path = family.protocol().public_path();
-        output::print(&format!("POST {path}  {slug}\n  answer   {answer}\n  balance  {balance} → {after} USD"));
+        output::print(&format!(
+            "POST {path}  {slug}\n  answer   {answer}\n  balance  {balance} → {after} USD"
+        ));
         balance = after;
     }
     output::print(&ready_to_paste(&base, secret.reveal(), &slugs));
-    serving.await.map_err(|error| Failed::refused(error.to_string()))?.map_err(Failed::refused)
+    serving
+        .await
+        .map_err(|error| Failed::refused(error.to_string()))?
+        .map_err(Failed::refused)
 }
 
 /// The address asked for, or a free port if it is taken: a demo should not fail because another program uses the port.
@@ -68,31 +77,67 @@ fn shipped() -> Result<Config, Failed> {
 
 /// For each family, the slug served best on its path.
 fn samples(config: &Config) -> Vec<(Family, String)> {
-    let best =
-        |family| config.catalog.models.iter().find(|model| model.best_path == family).map(|model| (family, model.slug.clone()));
+    let best = |family| {
+        config
+            .catalog
+            .models
+            .iter()
+            .find(|model| model.best_path == family)
+            .map(|model| (family, model.slug.clone()))
+    };
     Family::ALL.into_iter().filter_map(best).collect()
 }
 
-async fn funded_key(args: &Args, ledger: &dyn Ledger, balance: Amount) -> Result<(Key, Secret), Failed> {
+async fn funded_key(
+    args: &Args,
+    ledger: &dyn Ledger,
+    balance: Amount,
+) -> Result<(Key, Secret), Failed> {
     let id = clock::key_id();
     let secret = Secret::generate(id, clock::random());
-    let settings = KeySettings { label: "demo".to_owned(), ..KeySettings::default() };
+    let settings = KeySettings {
+        label: "demo".to_owned(),
+        ..KeySettings::default()
+    };
     let first_credit = Some((balance, "demo".to_owned()));
-    let key = ledger.create_key(NewKey { id, secret: secret.hash(), settings, first_credit, act: books::act(args) }).await?;
+    let key = ledger
+        .create_key(NewKey {
+            id,
+            secret: secret.hash(),
+            settings,
+            first_credit,
+            act: books::act(args),
+        })
+        .await?;
     Ok((key, secret))
 }
 
 /// One small request over a real socket, as a customer would send it.
-async fn ask(address: SocketAddr, family: Family, slug: &str, secret: &Secret) -> Result<String, Failed> {
+async fn ask(
+    address: SocketAddr,
+    family: Family,
+    slug: &str,
+    secret: &Secret,
+) -> Result<String, Failed> {
     let protocol = family.protocol();
     let body = protocol.write_question(slug, "Say hello to Farebox", 64);
-    let answer = http::post(address, protocol.public_path(), Some(secret.reveal()), &body)
-        .await
-        .map_err(|error| Failed::refused(format!("the gateway did not answer: {error}")))?;
+    let answer = http::post(
+        address,
+        protocol.public_path(),
+        Some(secret.reveal()),
+        &body,
+    )
+    .await
+    .map_err(|error| Failed::refused(format!("the gateway did not answer: {error}")))?;
     serde_json::from_str(&answer.body)
         .ok()
         .and_then(|answer: Value| protocol.first_text(&answer).map(str::to_owned))
-        .ok_or_else(|| Failed::refused(format!("unexpected answer {}: {}", answer.status, answer.body)))
+        .ok_or_else(|| {
+            Failed::refused(format!(
+                "unexpected answer {}: {}",
+                answer.status, answer.body
+            ))
+        })
 }
 
 fn ready_to_paste(base: &str, secret: &str, slugs: &[String]) -> String {

@@ -47,13 +47,19 @@ pub(super) async fn run(args: &Args) -> Result<(), Failed> {
     };
     match args.format() {
         Format::Json => output::print_json(&document(&against, &rows, keys_of)),
-        Format::Csv => output::print(&csv::document(&CSV_HEADINGS, &cells(&rows, |change| word(change).to_owned(), keys_of))),
+        Format::Csv => output::print(&csv::document(
+            &CSV_HEADINGS,
+            &cells(&rows, |change| word(change).to_owned(), keys_of),
+        )),
         _ => {
             output::note(&against.shown(args));
             let table = if rows.is_empty() {
                 "no differences".to_owned()
             } else {
-                output::table(&HEADINGS, &cells(&rows, |change| change.mark().to_string(), keys_of))
+                output::table(
+                    &HEADINGS,
+                    &cells(&rows, |change| change.mark().to_string(), keys_of),
+                )
             };
             output::print(&table);
         }
@@ -82,7 +88,13 @@ async fn against(args: &Args, ledger: Option<&SharedStore>) -> Result<Against, F
         Some(ledger) => ledger.published().await?,
         None => Vec::new(),
     };
-    Ok(Against::Memory(why, published.into_iter().map(|published| published.slug).collect()))
+    Ok(Against::Memory(
+        why,
+        published
+            .into_iter()
+            .map(|published| published.slug)
+            .collect(),
+    ))
 }
 
 /// Without a running gateway, only names can be compared.
@@ -95,26 +107,45 @@ fn since_published(slugs: &[String], files: &Summary) -> Vec<DiffRow> {
         old,
         new,
     };
-    let added = files.models.iter().filter(|model| !slugs.contains(&model.slug));
+    let added = files
+        .models
+        .iter()
+        .filter(|model| !slugs.contains(&model.slug));
     let added = added.map(|model| row(Change::Added, &model.slug, None, Some(model.price.clone())));
     let known = |slug: &&String| {
-        files.models.iter().any(|model| model.slug == **slug) || files.retired.iter().any(|retired| retired.slug == **slug)
+        files.models.iter().any(|model| model.slug == **slug)
+            || files.retired.iter().any(|retired| retired.slug == **slug)
     };
-    let removed = slugs.iter().filter(|slug| !known(slug)).map(|slug| row(Change::Removed, slug, None, None));
+    let removed = slugs
+        .iter()
+        .filter(|slug| !known(slug))
+        .map(|slug| row(Change::Removed, slug, None, None));
     added.chain(removed).collect()
 }
 
 /// Published slugs that the files neither publish nor retire.
 fn vanished<'a>(rows: &'a [DiffRow], files: &'a Summary) -> impl Iterator<Item = &'a str> {
-    let gone = rows.iter().filter(|row| row.subject == Subject::Model && row.change == Change::Removed);
+    let gone = rows
+        .iter()
+        .filter(|row| row.subject == Subject::Model && row.change == Change::Removed);
     gone.map(|row| row.name.as_str()).filter(|slug| {
         let retired = files.retired.iter().any(|retired| retired.slug == *slug);
-        let alias = files.models.iter().any(|model| model.aliases.iter().any(|alias| alias == slug));
+        let alias = files
+            .models
+            .iter()
+            .any(|model| model.aliases.iter().any(|alias| alias == slug));
         !retired && !alias
     })
 }
 
-const CSV_HEADINGS: [&str; 6] = ["change", "subject", "name", "field", "value", "keys_last_week"];
+const CSV_HEADINGS: [&str; 6] = [
+    "change",
+    "subject",
+    "name",
+    "field",
+    "value",
+    "keys_last_week",
+];
 const HEADINGS: [&str; 6] = ["", "what", "name", "field", "old → new", "keys, 7 days"];
 
 fn cells<'a>(
@@ -135,7 +166,14 @@ fn cells<'a>(
                 (None, None) => String::new(),
             };
             let keys = keys_of(row).map_or_else(String::new, |used| used.keys.to_string());
-            vec![mark(row.change), what.to_owned(), plain(&row.name), row.field.to_owned(), plain(&values), keys]
+            vec![
+                mark(row.change),
+                what.to_owned(),
+                plain(&row.name),
+                row.field.to_owned(),
+                plain(&values),
+                keys,
+            ]
         })
         .collect()
 }
@@ -149,7 +187,11 @@ const fn word(change: Change) -> &'static str {
     }
 }
 
-fn document<'a>(against: &Against, rows: &[DiffRow], keys_of: impl Fn(&DiffRow) -> Option<&'a SlugUse>) -> Value {
+fn document<'a>(
+    against: &Against,
+    rows: &[DiffRow],
+    keys_of: impl Fn(&DiffRow) -> Option<&'a SlugUse>,
+) -> Value {
     let changes: Vec<Value> = rows
         .iter()
         .map(|row| {
@@ -172,10 +214,15 @@ impl Against {
         let files = format!("{} and {}", args.catalog.display(), args.routes.display());
         match self {
             Self::Gateway(running) => {
-                format!("{files} compared with the running gateway at {} (generation {})", args.admin_listen, running.generation)
+                format!(
+                    "{files} compared with the running gateway at {} (generation {})",
+                    args.admin_listen, running.generation
+                )
             }
             Self::Memory(why, _) => {
-                format!("{why}\n{files} compared with the slugs that the ledger remembers as published; prices are not compared")
+                format!(
+                    "{why}\n{files} compared with the slugs that the ledger remembers as published; prices are not compared"
+                )
             }
         }
     }

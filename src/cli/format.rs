@@ -15,7 +15,10 @@ fn printed(command: &Command) -> &'static [Format] {
         Command::Serve(_) | Command::Demo(_) | Command::Init(_) => TEXT,
         Command::Check(_) | Command::Keys(KeysCommand::Link(_)) => DOCUMENT,
         Command::Setup(options) if options.client.is_some() => DOCUMENT,
-        Command::Diff | Command::Setup(_) | Command::Keys(_) | Command::Ledger(LedgerCommand::Entries(_)) => LIST,
+        Command::Diff
+        | Command::Setup(_)
+        | Command::Keys(_)
+        | Command::Ledger(LedgerCommand::Entries(_)) => LIST,
         Command::Ledger(_) => DOCUMENT,
         Command::Models => Format::value_variants(),
     }
@@ -30,12 +33,21 @@ pub(super) fn unprinted(args: &Args) -> Option<String> {
     let instead = if printed.len() == 1 {
         "leave out --format and --json".to_owned()
     } else {
-        let flags: Vec<String> = printed.iter().map(|format| format!("--format {}", name(*format))).collect();
+        let flags: Vec<String> = printed
+            .iter()
+            .map(|format| format!("--format {}", name(*format)))
+            .collect();
         format!("write {}", flags.join(" or "))
     };
-    Some(format!("this command does not print {}; {instead}", name(wanted)))
+    Some(format!(
+        "this command does not print {}; {instead}",
+        name(wanted)
+    ))
 }
 
 fn name(format: Format) -> String {
-    format.to_possible_value().map(|value| value.get_name().to_owned()).unwrap_or_default()
+    format
+        .to_possible_value()
+        .map(|value| value.get_name().to_owned())
+        .unwrap_or_default()
 }

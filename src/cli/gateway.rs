@@ -21,23 +21,37 @@ pub(super) async fn public_url(args: &Args) -> String {
     }
     match status::<Running>(args).await {
         Ok(running) => running.public_url,
-        Err(_) => format!("{}://{}", if args.tls_cert.is_some() { "https" } else { "http" }, reachable(args.listen)),
+        Err(_) => format!(
+            "{}://{}",
+            if args.tls_cert.is_some() {
+                "https"
+            } else {
+                "http"
+            },
+            reachable(args.listen)
+        ),
     }
 }
 
 /// A part of the running gateway's `/status`, or why it cannot be read.
 pub(super) async fn status<T: DeserializeOwned>(args: &Args) -> Result<T, String> {
     let token = match &args.admin_token_file {
-        Some(file) => Some(std::fs::read_to_string(file).map_err(|error| format!("{}: {error}", file.display()))?),
+        Some(file) => Some(
+            std::fs::read_to_string(file)
+                .map_err(|error| format!("{}: {error}", file.display()))?,
+        ),
         None => None,
     };
     let address = reachable(args.admin_listen);
     let asked = http::get(address, "/status", token.as_deref().map(str::trim)).await;
     let answer = asked.map_err(|error| format!("no gateway answers at {address} ({error})"))?;
     match answer.status {
-        200 => serde_json::from_str(&answer.body)
-            .map_err(|error| format!("{address} is not this gateway, or is another version of it: {error}")),
-        401 | 403 => Err(format!("the gateway at {address} requires its token: set --admin-token-file")),
+        200 => serde_json::from_str(&answer.body).map_err(|error| {
+            format!("{address} is not this gateway, or is another version of it: {error}")
+        }),
+        401 | 403 => Err(format!(
+            "the gateway at {address} requires its token: set --admin-token-file"
+        )),
         status => Err(format!("{address} answered {status}")),
     }
 }

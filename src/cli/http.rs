@@ -22,13 +22,28 @@ pub(super) struct Answer {
 }
 
 /// `GET path`, with a bearer token if one is given.
-pub(super) async fn get(to: SocketAddr, path: &str, bearer: Option<&str>) -> std::io::Result<Answer> {
+pub(super) async fn get(
+    to: SocketAddr,
+    path: &str,
+    bearer: Option<&str>,
+) -> std::io::Result<Answer> {
     exchange(to, Request::get(path), bearer, "").await
 }
 
 /// `POST path` with a JSON body.
-pub(super) async fn post(to: SocketAddr, path: &str, bearer: Option<&str>, json: &str) -> std::io::Result<Answer> {
-    exchange(to, Request::post(path).header(header::CONTENT_TYPE, "application/json"), bearer, json).await
+pub(super) async fn post(
+    to: SocketAddr,
+    path: &str,
+    bearer: Option<&str>,
+    json: &str,
+) -> std::io::Result<Answer> {
+    exchange(
+        to,
+        Request::post(path).header(header::CONTENT_TYPE, "application/json"),
+        bearer,
+        json,
+    )
+    .await
 }
 
 async fn exchange(
@@ -40,11 +55,15 @@ async fn exchange(
     if let Some(token) = bearer {
         request = request.header(header::AUTHORIZATION, format!("Bearer {token}"));
     }
-    let request =
-        request.header(header::HOST, to.to_string()).body(Full::<Bytes>::from(body.to_owned())).map_err(std::io::Error::other)?;
+    let request = request
+        .header(header::HOST, to.to_string())
+        .body(Full::<Bytes>::from(body.to_owned()))
+        .map_err(std::io::Error::other)?;
     let exchange = async {
         let stream = TcpStream::connect(to).await?;
-        let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await.map_err(std::io::Error::other)?;
+        let (mut sender, connection) = http1::handshake(TokioIo::new(stream))
+            .await
+            .map_err(std::io::Error::other)?;
         let answer = async move {
             let answer = sender.send_request(request).await?;
             let (head, body) = answer.into_parts();
@@ -57,7 +76,12 @@ async fn exchange(
         let (answer, _) = tokio::join!(answer, connection);
         let (status, body) = answer.map_err(std::io::Error::other)?;
         let body = String::from_utf8(body.into()).map_err(std::io::Error::other)?;
-        Ok(Answer { status: status.as_u16(), body })
+        Ok(Answer {
+            status: status.as_u16(),
+            body,
+        })
     };
-    tokio::time::timeout(PATIENCE, exchange).await.unwrap_or_else(|_| Err(std::io::ErrorKind::TimedOut.into()))
+    tokio::time::timeout(PATIENCE, exchange)
+        .await
+        .unwrap_or_else(|_| Err(std::io::ErrorKind::TimedOut.into()))
 }

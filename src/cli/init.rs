@@ -20,28 +20,55 @@ pub(super) fn run(args: &Args, options: &InitOptions) -> Result<(), Failed> {
         None => (CATALOG.to_owned(), ROUTES.to_owned()),
         Some(preset) => (preset.starter_catalog(), preset.starter_routes()),
     };
-    let files = [(args.routes.as_path(), routes), (args.catalog.as_path(), catalog)];
+    let files = [
+        (args.routes.as_path(), routes),
+        (args.catalog.as_path(), catalog),
+    ];
     if args.catalog == args.routes {
-        return Err(Failed::usage("--catalog and --routes name the same file; they are two files"));
+        return Err(Failed::usage(
+            "--catalog and --routes name the same file; they are two files",
+        ));
     }
     // Checked before anything is written, so that either both files are written or neither.
-    let taken = files.iter().filter(|(path, _)| path.symlink_metadata().is_ok()).map(|(path, _)| path.display().to_string());
+    let taken = files
+        .iter()
+        .filter(|(path, _)| path.symlink_metadata().is_ok())
+        .map(|(path, _)| path.display().to_string());
     let taken: Vec<String> = taken.collect();
     if !taken.is_empty() {
-        let (exist, them) = if taken.len() == 1 { ("exists and was", "it") } else { ("exist and were", "them") };
+        let (exist, them) = if taken.len() == 1 {
+            ("exists and was", "it")
+        } else {
+            ("exist and were", "them")
+        };
         let advice = format!("move {them} away, or choose other paths with --catalog and --routes");
-        return Err(Failed::refused(format!("{} already {exist} not overwritten; {advice}", taken.join(" and "))));
+        return Err(Failed::refused(format!(
+            "{} already {exist} not overwritten; {advice}",
+            taken.join(" and ")
+        )));
     }
     for (path, text) in &files {
-        write(path, text).map_err(|error| Failed::refused(format!("cannot write {}: {error}", path.display())))?;
+        write(path, text).map_err(|error| {
+            Failed::refused(format!("cannot write {}: {error}", path.display()))
+        })?;
     }
     let (catalog, routes) = (args.catalog.display(), args.routes.display());
     let content = preset.map_or_else(
         || "four simulated models, and examples to edit".to_owned(),
-        |preset| format!("`{}` at {}; fill in your prices", preset.model.slug, preset.title),
+        |preset| {
+            format!(
+                "`{}` at {}; fill in your prices",
+                preset.model.slug, preset.title
+            )
+        },
     );
-    let secret = preset.and_then(|preset| preset.key.as_deref()).map(|key| format!("export {key}=…, then ")).unwrap_or_default();
-    output::print(&format!("wrote {catalog} (models and prices) and {routes} (where requests go): {content}"));
+    let secret = preset
+        .and_then(|preset| preset.key.as_deref())
+        .map(|key| format!("export {key}=…, then "))
+        .unwrap_or_default();
+    output::print(&format!(
+        "wrote {catalog} (models and prices) and {routes} (where requests go): {content}"
+    ));
     if let Some(note) = preset.and_then(|preset| preset.note.as_deref()) {
         output::print(note);
     }
@@ -50,5 +77,9 @@ pub(super) fn run(args: &Args, options: &InitOptions) -> Result<(), Failed> {
 }
 
 fn write(path: &Path, text: &str) -> std::io::Result<()> {
-    OpenOptions::new().write(true).create_new(true).open(path)?.write_all(text.as_bytes())
+    OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .open(path)?
+        .write_all(text.as_bytes())
 }

@@ -1,7 +1,9 @@
 //! `farebox keys …`: sells, funds and manages keys. Works while a gateway runs.
 
 use farebox_ledger::key::Change;
-use farebox_ledger::{KeyChange, KeyQuery, KeySettings, LINK_LIFETIME, LinkToken, NewKey, OpenMode, Secret};
+use farebox_ledger::{
+    KeyChange, KeyQuery, KeySettings, LINK_LIFETIME, LinkToken, NewKey, OpenMode, Secret,
+};
 use serde_json::json;
 
 use super::args::{Args, CreateOptions, Format, ListOptions, OneKey};
@@ -17,14 +19,38 @@ const PAGE: usize = 1_000;
 
 pub(super) async fn create(args: &Args, options: &CreateOptions) -> Result<(), Failed> {
     dates::check_expiry(options.expires)?;
-    let models = options.models.as_deref().map(allowed).transpose()?.flatten();
-    let ledger = open(args, if options.new_ledger { OpenMode::Create } else { OpenMode::Write }).await?;
+    let models = options
+        .models
+        .as_deref()
+        .map(allowed)
+        .transpose()?
+        .flatten();
+    let ledger = open(
+        args,
+        if options.new_ledger {
+            OpenMode::Create
+        } else {
+            OpenMode::Write
+        },
+    )
+    .await?;
     warn_of_unknown(args, models.as_deref().unwrap_or_default());
     let id = clock::key_id();
     let secret = Secret::generate(id, clock::random());
-    let settings = KeySettings { label: options.label.clone(), models, expires_at: options.expires, ..KeySettings::default() };
+    let settings = KeySettings {
+        label: options.label.clone(),
+        models,
+        expires_at: options.expires,
+        ..KeySettings::default()
+    };
     let first_credit = options.balance.zip(options.reference.clone());
-    let new = NewKey { id, secret: secret.hash(), settings, first_credit, act: act(args) };
+    let new = NewKey {
+        id,
+        secret: secret.hash(),
+        settings,
+        first_credit,
+        act: act(args),
+    };
     let key = ledger.create_key(new).await?;
     print_secret(args, &key, &secret);
     dates::note_expiry(options.expires);
@@ -33,7 +59,12 @@ pub(super) async fn create(args: &Args, options: &CreateOptions) -> Result<(), F
 
 pub(super) async fn list(args: &Args, options: &ListOptions) -> Result<(), Failed> {
     let ledger = open(args, OpenMode::ReadOnly).await?;
-    let mut query = KeyQuery { label: options.label.clone(), now: clock::now(), limit: PAGE, ..KeyQuery::default() };
+    let mut query = KeyQuery {
+        label: options.label.clone(),
+        now: clock::now(),
+        limit: PAGE,
+        ..KeyQuery::default()
+    };
     let mut keys = Vec::new();
     loop {
         let page = ledger.list_keys(query.clone()).await?;
@@ -45,14 +76,19 @@ pub(super) async fn list(args: &Args, options: &ListOptions) -> Result<(), Faile
         }
     }
     match args.format() {
-        Format::Json => {
-            output::print_json(&json!({ "keys": keys.iter().map(|key| view::key(key, clock::now())).collect::<Vec<_>>() }))
-        }
+        Format::Json => output::print_json(
+            &json!({ "keys": keys.iter().map(|key| view::key(key, clock::now())).collect::<Vec<_>>() }),
+        ),
         Format::Csv => output::print(&csv::document(&HEADER, &rows(&keys))),
-        _ if keys.is_empty() => output::note(&match options.label.as_deref().filter(|part| !part.is_empty()) {
-            Some(part) => format!("No label contains {part:?}."),
-            None => "There are no keys yet. Create one: farebox keys create --label NAME".to_owned(),
-        }),
+        _ if keys.is_empty() => {
+            output::note(
+                &match options.label.as_deref().filter(|part| !part.is_empty()) {
+                    Some(part) => format!("No label contains {part:?}."),
+                    None => "There are no keys yet. Create one: farebox keys create --label NAME"
+                        .to_owned(),
+                },
+            )
+        }
         _ => output::print(&table(&keys)),
     }
     Ok(())
@@ -60,7 +96,13 @@ pub(super) async fn list(args: &Args, options: &ListOptions) -> Result<(), Faile
 
 pub(super) async fn change(args: &Args, one: &OneKey, change: Change) -> Result<(), Failed> {
     let ledger = open(args, OpenMode::Write).await?;
-    let key = ledger.change_key(KeyChange { key: one.id, change, act: act(args) }).await?;
+    let key = ledger
+        .change_key(KeyChange {
+            key: one.id,
+            change,
+            act: act(args),
+        })
+        .await?;
     print_key(args, &key);
     Ok(())
 }
@@ -69,10 +111,14 @@ pub(super) async fn link(args: &Args, one: &OneKey) -> Result<(), Failed> {
     let ledger = open(args, OpenMode::Write).await?;
     let (token, act) = (LinkToken::generate(clock::random()), act(args));
     let expires = LinkToken::expires(act.at);
-    ledger.create_link(one.id, token.hash(), expires, act).await?;
+    ledger
+        .create_link(one.id, token.hash(), expires, act)
+        .await?;
     let link = token.url(&gateway::public_url(args).await);
     match args.format() {
-        Format::Json => output::print_json(&json!({ "key": one.id, "link": link, "expires_at": expires })),
+        Format::Json => {
+            output::print_json(&json!({ "key": one.id, "link": link, "expires_at": expires }))
+        }
         _ => {
             output::print(&link);
             output::note(&format!(
@@ -86,7 +132,11 @@ pub(super) async fn link(args: &Args, one: &OneKey) -> Result<(), Failed> {
 /// The slugs that a key may use, each once; `None` for `all`.
 pub(super) fn allowed(typed: &[String]) -> Result<Option<Vec<String>>, Failed> {
     if typed.iter().any(|slug| slug == "all") {
-        return if typed.len() == 1 { Ok(None) } else { Err(Failed::usage("--models: write `all` alone, or slugs")) };
+        return if typed.len() == 1 {
+            Ok(None)
+        } else {
+            Err(Failed::usage("--models: write `all` alone, or slugs"))
+        };
     }
     let mut slugs: Vec<String> = Vec::with_capacity(typed.len());
     for slug in typed {
@@ -102,18 +152,35 @@ pub(super) fn warn_of_unknown(args: &Args, slugs: &[String]) {
     if slugs.is_empty() {
         return;
     }
-    let (config, _) = config::load_files(&args.catalog, &args.routes, &ProcessSecrets { lenient: true });
-    let Some(Config { catalog, .. }) = config else { return };
-    for slug in slugs.iter().filter(|slug| catalog.get(slug).is_none_or(|model| model.slug != **slug)) {
+    let (config, _) = config::load_files(
+        &args.catalog,
+        &args.routes,
+        &ProcessSecrets { lenient: true },
+    );
+    let Some(Config { catalog, .. }) = config else {
+        return;
+    };
+    for slug in slugs
+        .iter()
+        .filter(|slug| catalog.get(slug).is_none_or(|model| model.slug != **slug))
+    {
         let shown = output::plain(slug);
         output::note(&match catalog.find(slug) {
             Lookup::Found(model) => {
-                format!("warning: `{shown}` is an alias; write the slug, `{}`", model.slug)
+                format!(
+                    "warning: `{shown}` is an alias; write the slug, `{}`",
+                    model.slug
+                )
             }
             Lookup::Unknown(near) if !near.is_empty() => {
-                format!("warning: the catalog does not publish `{shown}`; did you mean `{}`?", near[0])
+                format!(
+                    "warning: the catalog does not publish `{shown}`; did you mean `{}`?",
+                    near[0]
+                )
             }
-            _ => format!("warning: the catalog does not publish `{shown}`; `farebox models` lists what it does"),
+            _ => format!(
+                "warning: the catalog does not publish `{shown}`; `farebox models` lists what it does"
+            ),
         });
     }
 }

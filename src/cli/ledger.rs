@@ -19,18 +19,35 @@ use farebox_ledger::csv;
 const SAY_EVERY: Duration = Duration::from_secs(2);
 
 pub(super) async fn entries(args: &Args, options: &EntriesOptions) -> Result<(), Failed> {
-    if options.since.zip(options.until).is_some_and(|(since, until)| since >= until) {
-        return Err(Failed::usage("--since is not before --until, so no entry is between them"));
+    if options
+        .since
+        .zip(options.until)
+        .is_some_and(|(since, until)| since >= until)
+    {
+        return Err(Failed::usage(
+            "--since is not before --until, so no entry is between them",
+        ));
     }
     let ledger = books::open(args, OpenMode::ReadOnly).await?;
     if let Some(key) = options.key {
         books::find(&*ledger, key).await?;
     }
-    let query = EntryQuery { key: options.key, since: options.since, until: options.until, before: None, limit: options.limit };
+    let query = EntryQuery {
+        key: options.key,
+        since: options.since,
+        until: options.until,
+        before: None,
+        limit: options.limit,
+    };
     let entries = ledger.entries(query).await?;
     match args.format() {
-        Format::Json => output::print_json(&json!({ "entries": entries.iter().map(document::json).collect::<Vec<_>>() })),
-        Format::Csv => output::print(&csv::document(&document::COLUMNS, &entries.iter().map(document::row).collect::<Vec<_>>())),
+        Format::Json => output::print_json(
+            &json!({ "entries": entries.iter().map(document::json).collect::<Vec<_>>() }),
+        ),
+        Format::Csv => output::print(&csv::document(
+            &document::COLUMNS,
+            &entries.iter().map(document::row).collect::<Vec<_>>(),
+        )),
         _ if entries.is_empty() => output::note("No entries."),
         _ => output::print(&table(&entries)),
     }
@@ -40,7 +57,8 @@ pub(super) async fn entries(args: &Args, options: &EntriesOptions) -> Result<(),
 pub(super) async fn verify(args: &Args) -> Result<(), Failed> {
     let ledger = books::open(args, OpenMode::ReadOnly).await?;
     let anchors = match &args.anchors {
-        Some(path) => anchor::read(path).map_err(|error| Failed::refused(format!("{}: {error}", path.display())))?,
+        Some(path) => anchor::read(path)
+            .map_err(|error| Failed::refused(format!("{}: {error}", path.display())))?,
         None => Vec::new(),
     };
     let report = ledger.verify_with(anchors).await?;
@@ -50,33 +68,60 @@ pub(super) async fn verify(args: &Args) -> Result<(), Failed> {
         _ if report.faults.is_empty() => output::print(&format!("the books are sound: {summary}")),
         _ => {
             let faults = output::count(report.faults.len(), "fault");
-            output::print(&format!("{}\n{faults} in {summary}", report.faults.join("\n")));
+            output::print(&format!(
+                "{}\n{faults} in {summary}",
+                report.faults.join("\n")
+            ));
         }
     }
     if report.faults.is_empty() {
         Ok(())
     } else {
-        Err(Failed::refused("the books do not add up; do not serve from this ledger until you know why"))
+        Err(Failed::refused(
+            "the books do not add up; do not serve from this ledger until you know why",
+        ))
     }
 }
 
 pub(super) async fn backup(args: &Args, options: &BackupOptions) -> Result<(), Failed> {
     let file = &options.file;
-    let refuse = |what: &Path, why: &str| Err(Failed::refused(format!("{} {why}; nothing was done", what.display())));
+    let refuse = |what: &Path, why: &str| {
+        Err(Failed::refused(format!(
+            "{} {why}; nothing was done",
+            what.display()
+        )))
+    };
     match file.symlink_metadata() {
-        Ok(found) if found.is_dir() => return refuse(file, "is a folder: add the name of the new file to it"),
-        Ok(_) => return refuse(file, "already exists: a backup never overwrites a file, so choose a new name"),
+        Ok(found) if found.is_dir() => {
+            return refuse(file, "is a folder: add the name of the new file to it");
+        }
+        Ok(_) => {
+            return refuse(
+                file,
+                "already exists: a backup never overwrites a file, so choose a new name",
+            );
+        }
         Err(_) => {}
     }
     // A missing folder may be a drive that is not mounted: a copy made there would be on the ledger's own disk.
-    if let Some(folder) = file.parent().filter(|folder| !folder.as_os_str().is_empty() && !folder.is_dir()) {
-        return refuse(folder, "is not a folder that exists: create it, or choose another place");
+    if let Some(folder) = file
+        .parent()
+        .filter(|folder| !folder.as_os_str().is_empty() && !folder.is_dir())
+    {
+        return refuse(
+            folder,
+            "is not a folder that exists: create it, or choose another place",
+        );
     }
     let ledger = books::open(args, OpenMode::ReadOnly).await?;
     let report = ledger.backup(file).await?;
     match args.format() {
         Format::Json => output::print_json(&json!({ "file": options.file, "verified": report })),
-        _ => output::print(&format!("{} is a verified copy: {}", options.file.display(), summary(&report))),
+        _ => output::print(&format!(
+            "{} is a verified copy: {}",
+            options.file.display(),
+            summary(&report)
+        )),
     }
     Ok(())
 }
@@ -90,18 +135,34 @@ pub(super) async fn copy(args: &Args, options: &CopyOptions) -> Result<(), Faile
             output::note(&format!("{done} of {all} entries"));
         }
     };
-    let report = args.ledger.copy_to(&options.to, progress).await.map_err(|error| match error {
-        LedgerError::Unknown(why) => Failed {
-            exit: Exit::Unknown,
-            message: format!("the outcome is unknown ({why}); look at {} with `farebox ledger verify`", options.to),
-        },
-        other => other.into(),
-    })?;
+    let report = args
+        .ledger
+        .copy_to(&options.to, progress)
+        .await
+        .map_err(|error| match error {
+            LedgerError::Unknown(why) => Failed {
+                exit: Exit::Unknown,
+                message: format!(
+                    "the outcome is unknown ({why}); look at {} with `farebox ledger verify`",
+                    options.to
+                ),
+            },
+            other => other.into(),
+        })?;
     match args.format() {
-        Format::Json => output::print_json(&json!({ "to": options.to.to_string(), "verified": report })),
-        _ => output::print(&format!("{} is a verified copy: {}", options.to, summary(&report))),
+        Format::Json => {
+            output::print_json(&json!({ "to": options.to.to_string(), "verified": report }))
+        }
+        _ => output::print(&format!(
+            "{} is a verified copy: {}",
+            options.to,
+            summary(&report)
+        )),
     }
-    output::note(&format!("Both have the same keys and money: serve from one of them only. {} is as it was.", args.ledger));
+    output::note(&format!(
+        "Both have the same keys and money: serve from one of them only. {} is as it was.",
+        args.ledger
+    ));
     Ok(())
 }
 
@@ -110,12 +171,23 @@ pub(super) async fn accept(args: &Args, options: &AcceptOptions) -> Result<(), F
     if !options.lost {
         let losses = args.ledger.accepted_losses().await?;
         match args.format() {
-            Format::Json => output::print_json(&json!({ "accepted": losses.iter().map(loss).collect::<Vec<_>>() })),
+            Format::Json => output::print_json(
+                &json!({ "accepted": losses.iter().map(loss).collect::<Vec<_>>() }),
+            ),
             _ if losses.is_empty() => output::note("No loss was ever accepted."),
             _ => losses.iter().for_each(|accepted| {
-                let AcceptedLoss { lost, generation, actor, at } = accepted;
+                let AcceptedLoss {
+                    lost,
+                    generation,
+                    actor,
+                    at,
+                } = accepted;
                 let lost: Vec<String> = lost.iter().map(|lost| output::plain(lost)).collect();
-                output::print(&format!("{at} {}: generation {generation} began\n  {}", output::plain(actor), lost.join("\n  ")));
+                output::print(&format!(
+                    "{at} {}: generation {generation} began\n  {}",
+                    output::plain(actor),
+                    lost.join("\n  ")
+                ));
             }),
         }
         return Ok(());
@@ -126,28 +198,56 @@ pub(super) async fn accept(args: &Args, options: &AcceptOptions) -> Result<(), F
                 .to_owned(),
         ));
     }
-    let accepted = args.ledger.accept_lost(&books::opening(args, OpenMode::Write), &args.actor(), clock::now()).await?;
+    let accepted = args
+        .ledger
+        .accept_lost(
+            &books::opening(args, OpenMode::Write),
+            &args.actor(),
+            clock::now(),
+        )
+        .await?;
     match args.format() {
         Format::Json => output::print_json(&loss(&accepted)),
-        _ => output::print(&format!("{}\naccepted; generation {} begins", accepted.lost.join("\n"), accepted.generation)),
+        _ => output::print(&format!(
+            "{}\naccepted; generation {} begins",
+            accepted.lost.join("\n"),
+            accepted.generation
+        )),
     }
     Ok(())
 }
 
 fn loss(accepted: &AcceptedLoss) -> serde_json::Value {
-    let AcceptedLoss { lost, generation, actor, at } = accepted;
+    let AcceptedLoss {
+        lost,
+        generation,
+        actor,
+        at,
+    } = accepted;
     json!({ "lost": lost, "generation": generation, "actor": actor, "at": at })
 }
 
 fn summary(report: &VerifyReport) -> String {
-    let VerifyReport { keys, entries, holds, anchors, .. } = report;
-    let entries = if *entries == 1 { "1 entry".to_owned() } else { format!("{entries} entries") };
-    let [keys, holds, anchors] =
-        [(*keys, "key"), (*holds, "open hold"), (*anchors, "anchor")].map(|(many, one)| output::count(many, one));
+    let VerifyReport {
+        keys,
+        entries,
+        holds,
+        anchors,
+        ..
+    } = report;
+    let entries = if *entries == 1 {
+        "1 entry".to_owned()
+    } else {
+        format!("{entries} entries")
+    };
+    let [keys, holds, anchors] = [(*keys, "key"), (*holds, "open hold"), (*anchors, "anchor")]
+        .map(|(many, one)| output::count(many, one));
     format!("{keys}, {entries}, {holds}, {anchors}")
 }
 
-const HEADER: [&str; 8] = ["at", "key", "seq", "kind", "amount", "balance", "what", "tokens"];
+const HEADER: [&str; 8] = [
+    "at", "key", "seq", "kind", "amount", "balance", "what", "tokens",
+];
 
 /// Entries for people.
 pub(super) fn table(entries: &[Entry]) -> String {
@@ -161,10 +261,17 @@ fn row(entry: &Entry) -> Vec<String> {
             let input = usage.input + usage.cache_read + usage.cache_write + usage.cache_write_1h;
             (
                 format!("{} {}", bill.slug, bill.end_reason),
-                format!("{input} ({} cached) → {}", usage.cache_read, usage.output + usage.reasoning),
+                format!(
+                    "{input} ({} cached) → {}",
+                    usage.cache_read,
+                    usage.output + usage.reasoning
+                ),
             )
         }
-        None => (output::plain(&entry.reference.clone().unwrap_or_default()), String::new()),
+        None => (
+            output::plain(&entry.reference.clone().unwrap_or_default()),
+            String::new(),
+        ),
     };
     vec![
         entry.at.to_string(),

@@ -8,7 +8,9 @@ use farebox_ledger::key::Change;
 use farebox_ledger::{Credit, CreditKind, KeyChange, KeyId, Ledger, OpenMode, Secret, Timestamp};
 use serde_json::json;
 
-use super::args::{AdjustOptions, Args, Format, Overlap, RefundOptions, RotateOptions, SetOptions, TopUpOptions};
+use super::args::{
+    AdjustOptions, Args, Format, Overlap, RefundOptions, RotateOptions, SetOptions, TopUpOptions,
+};
 use super::books::{act, find, open, print_key, print_secret};
 use super::keys::{allowed, warn_of_unknown};
 use super::output::{self, Failed};
@@ -19,22 +21,56 @@ use crate::proxy::record::request_id;
 pub(super) async fn top_up(args: &Args, options: &TopUpOptions) -> Result<(), Failed> {
     let ledger = open(args, OpenMode::Write).await?;
     let blank = blank(args, options.id, CreditKind::TopUp, &options.reference);
-    post(args, &*ledger, Credit { amount: options.amount, ..blank }).await
+    post(
+        args,
+        &*ledger,
+        Credit {
+            amount: options.amount,
+            ..blank
+        },
+    )
+    .await
 }
 
 pub(super) async fn adjust(args: &Args, options: &AdjustOptions) -> Result<(), Failed> {
     let ledger = open(args, OpenMode::Write).await?;
-    let kind = CreditKind::Adjust { reason: options.reason.clone() };
-    post(args, &*ledger, Credit { amount: options.amount, ..blank(args, options.id, kind, &options.reference) }).await
+    let kind = CreditKind::Adjust {
+        reason: options.reason.clone(),
+    };
+    post(
+        args,
+        &*ledger,
+        Credit {
+            amount: options.amount,
+            ..blank(args, options.id, kind, &options.reference)
+        },
+    )
+    .await
 }
 
 pub(super) async fn refund(args: &Args, options: &RefundOptions) -> Result<(), Failed> {
     let ledger = open(args, OpenMode::Write).await?;
     let charge = ledger.entry(options.request).await?;
     let charge = charge.filter(|entry| entry.bill.is_some());
-    let charge = charge.ok_or_else(|| Failed::refused(format!("there is no charge of {}", request_id(options.request))))?;
-    let kind = CreditKind::Refund { request: options.request, reason: options.reason.clone() };
-    post(args, &*ledger, Credit { amount: options.amount, ..blank(args, charge.key, kind, &options.reference) }).await
+    let charge = charge.ok_or_else(|| {
+        Failed::refused(format!(
+            "there is no charge of {}",
+            request_id(options.request)
+        ))
+    })?;
+    let kind = CreditKind::Refund {
+        request: options.request,
+        reason: options.reason.clone(),
+    };
+    post(
+        args,
+        &*ledger,
+        Credit {
+            amount: options.amount,
+            ..blank(args, charge.key, kind, &options.reference)
+        },
+    )
+    .await
 }
 
 pub(super) async fn set(args: &Args, options: &SetOptions) -> Result<(), Failed> {
@@ -49,10 +85,18 @@ pub(super) async fn set(args: &Args, options: &SetOptions) -> Result<(), Failed>
         settings.models = allowed(models)?;
         warn_of_unknown(args, settings.models.as_deref().unwrap_or_default());
     }
-    settings.expires_at = options.expires.map_or(settings.expires_at, |expires| expires.0);
+    settings.expires_at = options
+        .expires
+        .map_or(settings.expires_at, |expires| expires.0);
     settings.rate = options.rate.map_or(settings.rate, |rate| rate.0);
-    settings.concurrency = options.concurrency.map_or(settings.concurrency, |concurrency| concurrency.0);
-    let change = KeyChange { key: options.id, change: Change::Set(settings), act: act(args) };
+    settings.concurrency = options
+        .concurrency
+        .map_or(settings.concurrency, |concurrency| concurrency.0);
+    let change = KeyChange {
+        key: options.id,
+        change: Change::Set(settings),
+        act: act(args),
+    };
     print_key(args, &ledger.change_key(change).await?);
     dates::note_expiry(expires);
     Ok(())
@@ -62,7 +106,14 @@ pub(super) async fn rotate(args: &Args, options: &RotateOptions) -> Result<(), F
     let ledger = open(args, OpenMode::Write).await?;
     let secret = Secret::generate(options.id, clock::random());
     let old_until = overlap(options.overlap).map(|time| after(clock::now(), time));
-    let change = KeyChange { key: options.id, change: Change::Rotate { secret: secret.hash(), old_until }, act: act(args) };
+    let change = KeyChange {
+        key: options.id,
+        change: Change::Rotate {
+            secret: secret.hash(),
+            old_until,
+        },
+        act: act(args),
+    };
     let key = ledger.change_key(change).await?;
     print_secret(args, &key, &secret);
     match old_until {
@@ -111,5 +162,8 @@ const fn overlap(overlap: Overlap) -> Option<Duration> {
 }
 
 fn after(now: Timestamp, time: Duration) -> Timestamp {
-    Timestamp::from_millis(now.millis().saturating_add(i64::try_from(time.as_millis()).unwrap_or(i64::MAX)))
+    Timestamp::from_millis(
+        now.millis()
+            .saturating_add(i64::try_from(time.as_millis()).unwrap_or(i64::MAX)),
+    )
 }

@@ -34,10 +34,17 @@ pub async fn run() -> ExitCode {
     let args = match parse::command_line() {
         Ok(args) => args,
         Err(error) => {
-            let asked = matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion);
+            let asked = matches!(
+                error.kind(),
+                ErrorKind::DisplayHelp | ErrorKind::DisplayVersion
+            );
             // If stdout is closed, the help has no reader: ignore it.
             let _ = error.print();
-            return if asked { ExitCode::SUCCESS } else { ExitCode::from(Exit::Usage as u8) };
+            return if asked {
+                ExitCode::SUCCESS
+            } else {
+                ExitCode::from(Exit::Usage as u8)
+            };
         }
     };
     match dispatch(&args).await.and_then(|()| output::printed()) {
@@ -66,9 +73,15 @@ async fn dispatch(args: &Args) -> Result<(), Failed> {
         Command::Keys(KeysCommand::Refund(options)) => manage::refund(args, options).await,
         Command::Keys(KeysCommand::Set(options)) => manage::set(args, options).await,
         Command::Keys(KeysCommand::Rotate(options)) => manage::rotate(args, options).await,
-        Command::Keys(KeysCommand::Block(one)) => keys::change(args, one, farebox_ledger::key::Change::Block).await,
-        Command::Keys(KeysCommand::Unblock(one)) => keys::change(args, one, farebox_ledger::key::Change::Unblock).await,
-        Command::Keys(KeysCommand::Revoke(one)) => keys::change(args, one, farebox_ledger::key::Change::Revoke).await,
+        Command::Keys(KeysCommand::Block(one)) => {
+            keys::change(args, one, farebox_ledger::key::Change::Block).await
+        }
+        Command::Keys(KeysCommand::Unblock(one)) => {
+            keys::change(args, one, farebox_ledger::key::Change::Unblock).await
+        }
+        Command::Keys(KeysCommand::Revoke(one)) => {
+            keys::change(args, one, farebox_ledger::key::Change::Revoke).await
+        }
         Command::Keys(KeysCommand::Link(one)) => keys::link(args, one).await,
         Command::Ledger(LedgerCommand::Entries(options)) => ledger::entries(args, options).await,
         Command::Ledger(LedgerCommand::Verify) => ledger::verify(args).await,

@@ -10,7 +10,11 @@ use farebox_ledger::csv;
 
 pub(super) fn run(args: &Args) -> Result<(), Failed> {
     let rows = check::load(args)?.catalog.rows();
-    let cells = || rows.iter().map(|row| row.cells().to_vec()).collect::<Vec<_>>();
+    let cells = || {
+        rows.iter()
+            .map(|row| row.cells().to_vec())
+            .collect::<Vec<_>>()
+    };
     match args.format() {
         Format::Json => output::print_json(&json!({ "models": rows })),
         Format::Csv => output::print(&csv::document(&TABLE_HEADINGS, &cells())),

@@ -32,15 +32,24 @@ pub(super) struct Failed {
 
 impl Failed {
     pub(super) fn refused(message: impl Into<String>) -> Self {
-        Self { exit: Exit::Refused, message: message.into() }
+        Self {
+            exit: Exit::Refused,
+            message: message.into(),
+        }
     }
 
     pub(super) fn configuration(message: impl Into<String>) -> Self {
-        Self { exit: Exit::Configuration, message: message.into() }
+        Self {
+            exit: Exit::Configuration,
+            message: message.into(),
+        }
     }
 
     pub(super) fn usage(message: impl Into<String>) -> Self {
-        Self { exit: Exit::Usage, message: message.into() }
+        Self {
+            exit: Exit::Usage,
+            message: message.into(),
+        }
     }
 }
 
@@ -51,7 +60,10 @@ impl From<LedgerError> for Failed {
                 let message = format!(
                     "the outcome is unknown ({why}); repeat the same command with the same reference: it is applied only once"
                 );
-                Self { exit: Exit::Unknown, message }
+                Self {
+                    exit: Exit::Unknown,
+                    message,
+                }
             }
             other => Self::refused(other.to_string()),
         }
@@ -65,8 +77,17 @@ static UNPRINTED: OnceLock<String> = OnceLock::new();
 pub(super) fn print(text: &str) {
     let mut out = std::io::stdout().lock();
     let line_end = if text.ends_with('\n') { "" } else { "\n" };
-    let written = out.write_all(text.as_bytes()).and_then(|()| out.write_all(line_end.as_bytes())).and_then(|()| out.flush());
-    if let Err(error) = written.or_else(|error| if error.kind() == ErrorKind::BrokenPipe { Ok(()) } else { Err(error) }) {
+    let written = out
+        .write_all(text.as_bytes())
+        .and_then(|()| out.write_all(line_end.as_bytes()))
+        .and_then(|()| out.flush());
+    if let Err(error) = written.or_else(|error| {
+        if error.kind() == ErrorKind::BrokenPipe {
+            Ok(())
+        } else {
+            Err(error)
+        }
+    }) {
         UNPRINTED.get_or_init(|| error.to_string());
     }
 }
@@ -75,7 +96,9 @@ pub(super) fn print(text: &str) {
 pub(super) fn printed() -> Result<(), Failed> {
     match UNPRINTED.get() {
         None => Ok(()),
-        Some(why) => Err(Failed::refused(format!("the command was carried out, but its result could not be printed: {why}"))),
+        Some(why) => Err(Failed::refused(format!(
+            "the command was carried out, but its result could not be printed: {why}"
+        ))),
     }
 }
 
@@ -113,19 +136,33 @@ pub(super) fn complain(message: &str) {
 pub(super) fn table(header: &[&str], rows: &[Vec<String>]) -> String {
     let column = |at: usize| rows.iter().filter_map(move |row| row.get(at));
     let layout = header.iter().enumerate().map(|(at, title)| {
-        let width = column(at).map(|cell| cell.width()).max().unwrap_or(0).max(title.width());
-        (width, column(at).all(|cell| cell.is_empty() || is_number(cell)))
+        let width = column(at)
+            .map(|cell| cell.width())
+            .max()
+            .unwrap_or(0)
+            .max(title.width());
+        (
+            width,
+            column(at).all(|cell| cell.is_empty() || is_number(cell)),
+        )
     });
     let layout: Vec<(usize, bool)> = layout.collect();
     let line = |cells: Vec<&str>| {
         let padded = cells.iter().zip(&layout).map(|(cell, (width, numbers))| {
             let space = " ".repeat(width.saturating_sub(cell.width()));
-            if *numbers { format!("{space}{cell}") } else { format!("{cell}{space}") }
+            if *numbers {
+                format!("{space}{cell}")
+            } else {
+                format!("{cell}{space}")
+            }
         });
         padded.collect::<Vec<_>>().join("  ").trim_end().to_owned()
     };
     let mut lines = vec![line(header.to_vec())];
-    lines.extend(rows.iter().map(|row| line(row.iter().map(String::as_str).collect())));
+    lines.extend(
+        rows.iter()
+            .map(|row| line(row.iter().map(String::as_str).collect())),
+    );
     lines.join("\n")
 }
 
@@ -141,13 +178,21 @@ mod tests {
 
     #[test]
     fn columns_are_as_wide_as_a_terminal_shows_them() {
-        let rows = [["漢字 🦀", "5.00"], ["3M", "-12.50"], ["e\u{301}te\u{301}", ""]].map(|row| row.map(str::to_owned).to_vec());
+        let rows = [
+            ["漢字 🦀", "5.00"],
+            ["3M", "-12.50"],
+            ["e\u{301}te\u{301}", ""],
+        ]
+        .map(|row| row.map(str::to_owned).to_vec());
         let shown = "label    balance\n漢字 🦀     5.00\n3M        -12.50\ne\u{301}te\u{301}";
         assert_eq!(table(&["label", "balance"], &rows), shown);
     }
 
     #[test]
     fn tables_carry_nothing_that_drives_a_terminal() {
-        assert_eq!(plain("acme \u{1b}[31m\u{9b}2J\u{202e}gpj\u{200b}.exe\r\nzwei ünï 漢字"), "acme [31m2Jgpj.exezwei ünï 漢字");
+        assert_eq!(
+            plain("acme \u{1b}[31m\u{9b}2J\u{202e}gpj\u{200b}.exe\r\nzwei ünï 漢字"),
+            "acme [31m2Jgpj.exezwei ünï 漢字"
+        );
     }
 }

@@ -18,19 +18,29 @@ const OF_DEMO: [&str; 3] = ["listen", "durability", "operator"];
 pub(super) fn command_line() -> Result<Args, clap::Error> {
     let mut command = Args::command();
     let typed: Vec<OsString> = std::env::args_os().collect();
-    let parsed = command.try_get_matches_from_mut(&typed).and_then(|matches| {
-        refuse_unused(&matches, &mut command)?;
-        let args = Args::from_arg_matches(&matches).map_err(|error| error.format(&mut command))?;
-        match format::unprinted(&args) {
-            None => Ok(args),
-            Some(message) => Err(command.error(ErrorKind::ArgumentConflict, message)),
-        }
-    });
+    let parsed = command
+        .try_get_matches_from_mut(&typed)
+        .and_then(|matches| {
+            refuse_unused(&matches, &mut command)?;
+            let args =
+                Args::from_arg_matches(&matches).map_err(|error| error.format(&mut command))?;
+            match format::unprinted(&args) {
+                None => Ok(args),
+                Some(message) => Err(command.error(ErrorKind::ArgumentConflict, message)),
+            }
+        });
     parsed.map_err(|mut error| {
-        let lists =
-            |usage: &str| command.get_arguments().filter_map(Arg::get_long).any(|long| usage.contains(&format!("--{long}")));
+        let lists = |usage: &str| {
+            command
+                .get_arguments()
+                .filter_map(Arg::get_long)
+                .any(|long| usage.contains(&format!("--{long}")))
+        };
         // A usage line would list the settings that every command takes.
-        if error.get(ContextKind::Usage).is_some_and(|usage| lists(&usage.to_string())) {
+        if error
+            .get(ContextKind::Usage)
+            .is_some_and(|usage| lists(&usage.to_string()))
+        {
             error.remove(ContextKind::Usage);
         }
         let named = |kind| match error.get(kind) {
@@ -38,8 +48,13 @@ pub(super) fn command_line() -> Result<Args, clap::Error> {
             _ => "",
         };
         // clap repeats a refused value; the address of a database may hold a password.
-        if named(ContextKind::InvalidArg).ends_with("<LEDGER>") && !named(ContextKind::InvalidValue).is_empty() {
-            error.insert(ContextKind::InvalidValue, ContextValue::String("…".to_owned()));
+        if named(ContextKind::InvalidArg).ends_with("<LEDGER>")
+            && !named(ContextKind::InvalidValue).is_empty()
+        {
+            error.insert(
+                ContextKind::InvalidValue,
+                ContextValue::String("…".to_owned()),
+            );
         }
         if let Some(variable) = from_environment(&error, &command, &typed) {
             error.insert(ContextKind::InvalidArg, ContextValue::String(variable));
@@ -56,10 +71,16 @@ fn refuse_unused(matches: &ArgMatches, command: &mut Command) -> Result<(), clap
     }
     let unused = |arg: &&Arg| {
         let id = arg.get_id().as_str();
-        arg.is_global_set() && !OF_DEMO.contains(&id) && matches.value_source(id) == Some(ValueSource::CommandLine)
+        arg.is_global_set()
+            && !OF_DEMO.contains(&id)
+            && matches.value_source(id) == Some(ValueSource::CommandLine)
     };
-    let unused: Vec<String> =
-        command.get_arguments().filter(unused).filter_map(Arg::get_long).map(|long| format!("--{long}")).collect();
+    let unused: Vec<String> = command
+        .get_arguments()
+        .filter(unused)
+        .filter_map(Arg::get_long)
+        .map(|long| format!("--{long}"))
+        .collect();
     if unused.is_empty() {
         return Ok(());
     }
@@ -68,16 +89,26 @@ fn refuse_unused(matches: &ArgMatches, command: &mut Command) -> Result<(), clap
          files with `farebox serve`",
         unused.join(", ")
     );
-    Err(command
-        .find_subcommand_mut("demo")
-        .map_or_else(|| clap::Error::new(ErrorKind::ArgumentConflict), |demo| demo.error(ErrorKind::ArgumentConflict, message)))
+    Err(command.find_subcommand_mut("demo").map_or_else(
+        || clap::Error::new(ErrorKind::ArgumentConflict),
+        |demo| demo.error(ErrorKind::ArgumentConflict, message),
+    ))
 }
 
 /// The environment variable that a refused value came from.
 fn from_environment(error: &clap::Error, command: &Command, typed: &[OsString]) -> Option<String> {
-    let Some(ContextValue::String(refused)) = error.get(ContextKind::InvalidArg) else { return None };
-    let arg = command.get_arguments().find(|arg| arg.to_string() == *refused)?;
+    let Some(ContextValue::String(refused)) = error.get(ContextKind::InvalidArg) else {
+        return None;
+    };
+    let arg = command
+        .get_arguments()
+        .find(|arg| arg.to_string() == *refused)?;
     let flag = format!("--{}", arg.get_long()?);
-    let typed = typed.iter().any(|word| word.to_str().is_some_and(|word| word.starts_with(&flag)));
-    arg.get_env().filter(|_| !typed).and_then(|variable| variable.to_str()).map(str::to_owned)
+    let typed = typed
+        .iter()
+        .any(|word| word.to_str().is_some_and(|word| word.starts_with(&flag)));
+    arg.get_env()
+        .filter(|_| !typed)
+        .and_then(|variable| variable.to_str())
+        .map(str::to_owned)
 }

@@ -22,7 +22,10 @@ pub(super) async fn run(args: &Args, options: &ServeOptions) -> Result<(), Faile
         routes: args.routes.clone(),
         secrets: Box::new(ProcessSecrets { lenient: false }),
     };
-    let settings = Settings { wait_lock: Duration::from_secs(options.wait_lock), ..settings(args) };
+    let settings = Settings {
+        wait_lock: Duration::from_secs(options.wait_lock),
+        ..settings(args)
+    };
     let app = App::start(&settings, files, Arc::new(RequestLog::default())).await?;
     announce(args, &app);
     app.serve(stop_signal()).await.map_err(Failed::refused)?;
@@ -32,7 +35,11 @@ pub(super) async fn run(args: &Args, options: &ServeOptions) -> Result<(), Faile
 
 /// The process settings from the command line.
 fn settings(args: &Args) -> Settings {
-    let tls = args.tls_cert.clone().zip(args.tls_key.clone()).map(|(certificate, key)| TlsFiles { certificate, key });
+    let tls = args
+        .tls_cert
+        .clone()
+        .zip(args.tls_key.clone())
+        .map(|(certificate, key)| TlsFiles { certificate, key });
     Settings {
         durability: args.durability.into(),
         allow_single: args.allow_single,
@@ -51,9 +58,15 @@ fn settings(args: &Args) -> Settings {
 
 /// Logs what is served and where, and warns about settings that are probably mistakes.
 fn announce(args: &Args, app: &App) {
-    let models = output::count(app.front.proxy.config.current().catalog.models.len(), "model");
+    let models = output::count(
+        app.front.proxy.config.current().catalog.models.len(),
+        "model",
+    );
     let base = &app.front.public_url;
-    tracing::info!("serving {models} at {base}/v1 and {base}/native, ledger {}", args.ledger);
+    tracing::info!(
+        "serving {models} at {base}/v1 and {base}/native, ledger {}",
+        args.ledger
+    );
     let address = app.address();
     if !address.ip().is_loopback() && args.tls_cert.is_none() {
         tracing::warn!(
@@ -62,7 +75,9 @@ fn announce(args: &Args, app: &App) {
         );
     }
     if address.ip().is_unspecified() && args.public_url.is_none() {
-        tracing::warn!("printed settings and links begin with {base}, which customers cannot reach: set --public-url");
+        tracing::warn!(
+            "printed settings and links begin with {base}, which customers cannot reach: set --public-url"
+        );
     }
     if !args.trusted_proxy.is_empty() && args.public_url.is_none() {
         tracing::warn!(
@@ -70,7 +85,9 @@ fn announce(args: &Args, app: &App) {
              set --public-url to the address they use"
         );
     }
-    let Some(address) = app.admin_address() else { return };
+    let Some(address) = app.admin_address() else {
+        return;
+    };
     tracing::info!("admin listener at http://{address}: /healthz /readyz /metrics /status /live");
     if !address.ip().is_loopback() {
         tracing::warn!(
@@ -86,7 +103,10 @@ fn announce(args: &Args, app: &App) {
 
 /// Starts the log in the format that the environment asks for.
 pub(super) fn start_logging(default: &str) -> LogGuard {
-    let format = match (config::log_as_json(), std::io::stderr().is_terminal() && !config::no_color()) {
+    let format = match (
+        config::log_as_json(),
+        std::io::stderr().is_terminal() && !config::no_color(),
+    ) {
         (true, _) => LogFormat::Json,
         (false, true) => LogFormat::Coloured,
         (false, false) => LogFormat::Text,
@@ -98,7 +118,9 @@ pub(super) fn start_logging(default: &str) -> LogGuard {
 pub(super) fn stop_signal() -> impl Future<Output = ()> {
     let signals = [SignalKind::terminate(), SignalKind::interrupt()].map(signal);
     async move {
-        let [Ok(mut terminate), Ok(mut interrupt)] = signals else { return std::future::pending().await };
+        let [Ok(mut terminate), Ok(mut interrupt)] = signals else {
+            return std::future::pending().await;
+        };
         tokio::select! {
             _ = terminate.recv() => {}
             _ = interrupt.recv() => {}

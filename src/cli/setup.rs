@@ -14,7 +14,8 @@ pub(super) async fn run(args: &Args, options: &SetupOptions) -> Result<(), Faile
         list(args.format());
         return Ok(());
     };
-    let client = setup::client(id).ok_or_else(|| Failed::usage(format!("unknown client {id:?}")))?;
+    let client =
+        setup::client(id).ok_or_else(|| Failed::usage(format!("unknown client {id:?}")))?;
     let typed = options.key.as_deref().map(key).transpose()?;
     let public_url = match &options.base_url {
         Some(typed) => typed.clone(),
@@ -24,14 +25,25 @@ pub(super) async fn run(args: &Args, options: &SetupOptions) -> Result<(), Faile
         Some(model) => model.clone(),
         None => usual_model(args, client)?,
     };
-    for (name, value) in [("--base-url", Some(&public_url)), ("--key", typed.as_ref()), ("--model", Some(&model))] {
+    for (name, value) in [
+        ("--base-url", Some(&public_url)),
+        ("--key", typed.as_ref()),
+        ("--model", Some(&model)),
+    ] {
         if let Some(value) = value.filter(|value| !setup::is_plain(value)) {
-            let problem = if value.is_empty() { "is empty" } else { "has characters that cannot be used in settings" };
+            let problem = if value.is_empty() {
+                "is empty"
+            } else {
+                "has characters that cannot be used in settings"
+            };
             return Err(Failed::usage(format!("{name} {problem}")));
         }
     }
     warn_of_unknown(args, options.model.as_slice());
-    let (base_url, key) = (client.base_url(&public_url), typed.as_deref().unwrap_or(setup::KEY));
+    let (base_url, key) = (
+        client.base_url(&public_url),
+        typed.as_deref().unwrap_or(setup::KEY),
+    );
     let fill = |block: &Block| block.fill(&base_url, key, &model);
     if args.format() == Format::Json {
         let blocks: Vec<_> = client
@@ -45,13 +57,23 @@ pub(super) async fn run(args: &Args, options: &SetupOptions) -> Result<(), Faile
     }
     output::note(&client.note);
     if typed.is_none() {
-        output::note(&format!("Replace {} with your key, or pass it with --key - or --key @FILE.", setup::KEY));
+        output::note(&format!(
+            "Replace {} with your key, or pass it with --key - or --key @FILE.",
+            setup::KEY
+        ));
     }
     let headed = |block: &Block| match block.place.as_str() {
         "shell" => fill(block),
         place => format!("{} {place}\n{}", block.comment(), fill(block)),
     };
-    output::print(&client.block.iter().map(headed).collect::<Vec<_>>().join("\n"));
+    output::print(
+        &client
+            .block
+            .iter()
+            .map(headed)
+            .collect::<Vec<_>>()
+            .join("\n"),
+    );
     Ok(())
 }
 
@@ -65,12 +87,26 @@ fn list(format: Format) {
             output::print_json(&json!({ "clients": rows.collect::<Vec<_>>() }));
         }
         Format::Csv => {
-            let rows = clients.iter().map(|client| csv::line([client.id.as_str(), &client.title, &client.family]));
-            output::print(&std::iter::once(csv::line(["client", "title", "family"])).chain(rows).collect::<String>());
+            let rows = clients
+                .iter()
+                .map(|client| csv::line([client.id.as_str(), &client.title, &client.family]));
+            output::print(
+                &std::iter::once(csv::line(["client", "title", "family"]))
+                    .chain(rows)
+                    .collect::<String>(),
+            );
         }
         _ => {
-            let rows: Vec<_> =
-                clients.iter().map(|client| vec![client.id.clone(), client.title.clone(), client.family.clone()]).collect();
+            let rows: Vec<_> = clients
+                .iter()
+                .map(|client| {
+                    vec![
+                        client.id.clone(),
+                        client.title.clone(),
+                        client.family.clone(),
+                    ]
+                })
+                .collect();
             output::print(&output::table(&["client", "name", "speaks"], &rows));
             output::note("\nfarebox setup CLIENT prints what to paste.");
         }
@@ -96,6 +132,13 @@ fn key(typed: &str) -> Result<String, Failed> {
 /// The default slug, from the catalog.
 fn usual_model(args: &Args, client: &Client) -> Result<String, Failed> {
     let config = check::load(args)?;
-    let model = client.usual_model(config.catalog.models.iter().map(AsRef::as_ref)).map(str::to_owned);
-    model.ok_or_else(|| Failed::refused(format!("the catalog has no model for {}; name one with --model", client.title)))
+    let model = client
+        .usual_model(config.catalog.models.iter().map(AsRef::as_ref))
+        .map(str::to_owned);
+    model.ok_or_else(|| {
+        Failed::refused(format!(
+            "the catalog has no model for {}; name one with --model",
+            client.title
+        ))
+    })
 }

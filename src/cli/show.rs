@@ -17,7 +17,13 @@ pub(super) async fn run(args: &Args, one: &OneKey) -> Result<(), Failed> {
         books::print_key(args, &key);
         return Ok(());
     }
-    let query = EntryQuery { key: Some(key.id), since: None, until: None, before: None, limit: Some(NEWEST) };
+    let query = EntryQuery {
+        key: Some(key.id),
+        since: None,
+        until: None,
+        before: None,
+        limit: Some(NEWEST),
+    };
     output::print(&page(&key, &book.entries(query).await?));
     Ok(())
 }
@@ -25,24 +31,66 @@ pub(super) async fn run(args: &Args, one: &OneKey) -> Result<(), Failed> {
 fn page(key: &Key, newest: &[Entry]) -> String {
     let account = key.account;
     let settings = &key.settings;
-    let last_use = newest.iter().rev().find_map(|entry| entry.bill.as_ref().map(|bill| format!("{} {}", entry.at, bill.slug)));
-    let unused = if newest.len() < NEWEST { "never" } else { "not in the newest entries" };
+    let last_use = newest.iter().rev().find_map(|entry| {
+        entry
+            .bill
+            .as_ref()
+            .map(|bill| format!("{} {}", entry.at, bill.slug))
+    });
+    let unused = if newest.len() < NEWEST {
+        "never"
+    } else {
+        "not in the newest entries"
+    };
     let or_none = |limit: Option<u32>, unit: &str| limit.map(|limit| format!("{limit} {unit}"));
-    let limits: Vec<String> =
-        [or_none(settings.rate, "requests/s"), or_none(settings.concurrency, "at once")].into_iter().flatten().collect();
+    let limits: Vec<String> = [
+        or_none(settings.rate, "requests/s"),
+        or_none(settings.concurrency, "at once"),
+    ]
+    .into_iter()
+    .flatten()
+    .collect();
     let facts = [
         ("key", key.id.to_string()),
         ("label", output::plain(&settings.label)),
         ("status", key.status(clock::now()).to_string()),
         ("available", format!("{} USD", account.available())),
-        ("balance", format!("{} USD, {} held by running requests", account.balance(), account.held)),
-        ("models", settings.models.as_ref().map_or_else(|| "all".to_owned(), |models| output::plain(&models.join(", ")))),
-        ("limits", if limits.is_empty() { "the gateway's defaults".to_owned() } else { limits.join(", ") }),
-        ("expires", settings.expires_at.map_or_else(|| "never".to_owned(), |at| at.to_string())),
+        (
+            "balance",
+            format!(
+                "{} USD, {} held by running requests",
+                account.balance(),
+                account.held
+            ),
+        ),
+        (
+            "models",
+            settings.models.as_ref().map_or_else(
+                || "all".to_owned(),
+                |models| output::plain(&models.join(", ")),
+            ),
+        ),
+        (
+            "limits",
+            if limits.is_empty() {
+                "the gateway's defaults".to_owned()
+            } else {
+                limits.join(", ")
+            },
+        ),
+        (
+            "expires",
+            settings
+                .expires_at
+                .map_or_else(|| "never".to_owned(), |at| at.to_string()),
+        ),
         ("created", key.created_at.to_string()),
         ("last use", last_use.unwrap_or_else(|| unused.to_owned())),
     ];
-    let mut page: String = facts.iter().map(|(name, value)| format!("{name:<10} {value}\n")).collect();
+    let mut page: String = facts
+        .iter()
+        .map(|(name, value)| format!("{name:<10} {value}\n"))
+        .collect();
     if newest.is_empty() {
         page.push_str("\nno entries yet");
     } else {

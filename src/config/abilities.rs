@@ -4,7 +4,9 @@
 //! Only what is set here overrides [`Abilities::careful`] and the catalog's facts about the model. Nothing here can fail.
 
 use farebox_protocol::translate::Abilities;
-use farebox_protocol::translate::abilities::{ReasoningEcho, Sampling, SystemRole, ThinkingWay, ToolIds};
+use farebox_protocol::translate::abilities::{
+    ReasoningEcho, Sampling, SystemRole, ThinkingWay, ToolIds,
+};
 use farebox_protocol::translate::neutral::Effort;
 
 /// `abilities` of a target; what is unset keeps its default.
@@ -76,21 +78,52 @@ impl TargetAbilities {
             ("auto_cache", self.auto_cache),
             ("files", self.files),
         ];
-        let flags = flags.into_iter().filter(|(_, set)| *set).map(|(name, _)| name.to_owned());
-        let word = |name: &str, value: Option<String>| value.map(|value| format!("{name} {}", value.to_lowercase()));
-        let efforts = |efforts: &Vec<Effort>| efforts.iter().map(|effort| effort.name()).collect::<Vec<_>>().join("/");
+        let flags = flags
+            .into_iter()
+            .filter(|(_, set)| *set)
+            .map(|(name, _)| name.to_owned());
+        let word = |name: &str, value: Option<String>| {
+            value.map(|value| format!("{name} {}", value.to_lowercase()))
+        };
+        let efforts = |efforts: &Vec<Effort>| {
+            efforts
+                .iter()
+                .map(|effort| effort.name())
+                .collect::<Vec<_>>()
+                .join("/")
+        };
         let words = [
             word("sampling", self.sampling.map(|value| format!("{value:?}"))),
             word("thinking", self.thinking.map(|value| format!("{value:?}"))),
             word("efforts", self.efforts.as_ref().map(efforts)),
-            word("reasoning_echo", self.reasoning_echo.map(|value| format!("{value:?}"))),
+            word(
+                "reasoning_echo",
+                self.reasoning_echo.map(|value| format!("{value:?}")),
+            ),
             word("vision", self.vision.map(|value| value.to_string())),
-            word("strict_tools", self.strict_tools.map(|value| value.to_string())),
-            word("json_schema", self.json_schema.map(|value| value.to_string())),
-            word("custom_tools", self.custom_tools.map(|value| value.to_string())),
+            word(
+                "strict_tools",
+                self.strict_tools.map(|value| value.to_string()),
+            ),
+            word(
+                "json_schema",
+                self.json_schema.map(|value| value.to_string()),
+            ),
+            word(
+                "custom_tools",
+                self.custom_tools.map(|value| value.to_string()),
+            ),
             word("tool_id", self.tool_id.map(|value| format!("{value:?}"))),
-            word("system_role", self.system_role.map(|value| format!("{value:?}"))),
+            word(
+                "system_role",
+                self.system_role.map(|value| format!("{value:?}")),
+            ),
         ];
-        words.into_iter().flatten().chain(flags).collect::<Vec<_>>().join(" ")
+        words
+            .into_iter()
+            .flatten()
+            .chain(flags)
+            .collect::<Vec<_>>()
+            .join(" ")
     }
 }

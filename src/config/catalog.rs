@@ -123,7 +123,10 @@ impl Catalog {
         }
         match self.retired.iter().find(|retired| retired.slug == name) {
             Some(retired) => Lookup::Retired(retired),
-            None => Lookup::Unknown(nearest_models(name, self.models.iter().map(|model| model.slug.as_str()))),
+            None => Lookup::Unknown(nearest_models(
+                name,
+                self.models.iter().map(|model| model.slug.as_str()),
+            )),
         }
     }
 
@@ -148,7 +151,10 @@ impl Model {
         };
         let abilities = target.abilities.over(careful);
         // A cache mark is only worth setting if cache writes are priced: otherwise nothing is known of a cache.
-        Abilities { auto_cache: abilities.auto_cache && rates.cache_write != rates.input, ..abilities }
+        Abilities {
+            auto_cache: abilities.auto_cache && rates.cache_write != rates.input,
+            ..abilities
+        }
     }
 
     /// Whether it has a capability.

@@ -3,7 +3,9 @@
 /// The user who called `sudo`, if this process was started by it.
 #[must_use]
 pub fn sudo_user() -> Option<String> {
-    std::env::var("SUDO_USER").ok().filter(|user| !user.is_empty())
+    std::env::var("SUDO_USER")
+        .ok()
+        .filter(|user| !user.is_empty())
 }
 
 /// Whether colours are turned off (<https://no-color.org>).
@@ -15,7 +17,9 @@ pub fn no_color() -> bool {
 /// The log filter, as in `FAREBOX_LOG=farebox=debug`.
 #[must_use]
 pub fn log_filter() -> Option<String> {
-    std::env::var("FAREBOX_LOG").ok().filter(|filter| !filter.is_empty())
+    std::env::var("FAREBOX_LOG")
+        .ok()
+        .filter(|filter| !filter.is_empty())
 }
 
 /// Whether the log is for machines (`FAREBOX_LOG_FORMAT=json`).

@@ -39,7 +39,8 @@ pub use reload::diff::{Change, DiffRow, Subject, diff};
 pub use reload::watch::{ReloadObserver, watch};
 pub use reload::{LoadStatus, Reload, Reloader, Trigger};
 pub use routes::{
-    BreakerPolicy, Endpoint, OnDisconnect, Prefer, Provider, ProviderSecret, Route, Served, Target, Timeouts, lost_between,
+    BreakerPolicy, Endpoint, OnDisconnect, Prefer, Provider, ProviderSecret, Route, Served, Target,
+    Timeouts, lost_between,
 };
 pub use schema::RESERVED_HEADERS;
 pub use source::{Source, Unreadable};
@@ -70,14 +71,22 @@ impl Config {
 }
 
 /// Checks both texts together. There is a snapshot exactly when there is no error; its generation is 1.
-pub fn load(catalog: &Source, routes: &Source, secrets: &dyn Secrets) -> (Option<Config>, Diagnostics) {
+pub fn load(
+    catalog: &Source,
+    routes: &Source,
+    secrets: &dyn Secrets,
+) -> (Option<Config>, Diagnostics) {
     let loaded = load_all(&Ok(catalog.clone()), &Ok(routes.clone()), secrets);
     (loaded.config, loaded.diagnostics)
 }
 
 /// Reads and checks both files. A file that cannot be read is a finding like any other.
 #[must_use]
-pub fn load_files(catalog: &Path, routes: &Path, secrets: &dyn Secrets) -> (Option<Config>, Diagnostics) {
+pub fn load_files(
+    catalog: &Path,
+    routes: &Path,
+    secrets: &dyn Secrets,
+) -> (Option<Config>, Diagnostics) {
     let loaded = load_all(&Source::read(catalog), &Source::read(routes), secrets);
     (loaded.config, loaded.diagnostics)
 }
@@ -90,7 +99,11 @@ struct Loaded {
     secret_files: Vec<SecretFile>,
 }
 
-fn load_all(catalog: &Result<Source, Unreadable>, routes: &Result<Source, Unreadable>, secrets: &dyn Secrets) -> Loaded {
+fn load_all(
+    catalog: &Result<Source, Unreadable>,
+    routes: &Result<Source, Unreadable>,
+    secrets: &dyn Secrets,
+) -> Loaded {
     let texts = [catalog, routes].map(|read| match read {
         Ok(source) => source.clone(),
         Err(unreadable) => Source::new(unreadable.name.as_str(), ""),
@@ -99,23 +112,42 @@ fn load_all(catalog: &Result<Source, Unreadable>, routes: &Result<Source, Unread
     let mut report = Report::new(catalog_text, routes_text);
     for (read, file) in [(catalog, File::Catalog), (routes, File::Routes)] {
         if let Err(unreadable) = read {
-            let message = format!("`{}` cannot be read: {}", unreadable.name, unreadable.problem);
+            let message = format!(
+                "`{}` cannot be read: {}",
+                unreadable.name, unreadable.problem
+            );
             let finding = report.add(Code::Unreadable, Span::top(file), message);
             // `farebox init` writes both files or none.
-            if [catalog, routes].into_iter().all(|read| read.as_ref().is_err_and(|error| error.absent)) {
+            if [catalog, routes]
+                .into_iter()
+                .all(|read| read.as_ref().is_err_and(|error| error.absent))
+            {
                 if file == File::Catalog {
                     finding.help("`farebox init` writes two starter files; `--catalog` and `--routes` name files elsewhere");
                 }
             } else if unreadable.absent {
-                let setting = if file == File::Catalog { "--catalog" } else { "--routes" };
-                finding.help(format!("`{setting}` names it elsewhere; docs/config.md says what stands in it"));
+                let setting = if file == File::Catalog {
+                    "--catalog"
+                } else {
+                    "--routes"
+                };
+                finding.help(format!(
+                    "`{setting}` names it elsewhere; docs/config.md says what stands in it"
+                ));
             }
         }
     }
     let catalog_text = read::syntax::readable(&mut report, File::Catalog, &catalog_text.text);
     let routes_text = read::syntax::readable(&mut report, File::Routes, &routes_text.text);
-    let (catalog_root, routes_root) = (read::syntax::parse(&catalog_text), read::syntax::parse(&routes_text));
-    let mut reader = SecretReader { from: secrets, files: Vec::new(), spaces: false };
+    let (catalog_root, routes_root) = (
+        read::syntax::parse(&catalog_text),
+        read::syntax::parse(&routes_text),
+    );
+    let mut reader = SecretReader {
+        from: secrets,
+        files: Vec::new(),
+        spaces: false,
+    };
     let routes = read::routes::read_routes(&mut report, &routes_root, &mut reader);
     let catalog = read::catalog::read_catalog(&mut report, &catalog_root, &routes);
     routes.report_unused(&mut report);
@@ -123,8 +155,16 @@ fn load_all(catalog: &Result<Source, Unreadable>, routes: &Result<Source, Unread
     let providers = routes.providers();
     let secret_files = reader.files;
     let diagnostics = report.finish();
-    let config = (!diagnostics.has_errors()).then_some(Config { catalog, providers, generation: 1 });
-    Loaded { config, diagnostics, secret_files }
+    let config = (!diagnostics.has_errors()).then_some(Config {
+        catalog,
+        providers,
+        generation: 1,
+    });
+    Loaded {
+        config,
+        diagnostics,
+        secret_files,
+    }
 }
 
 /// The snapshot in force. Only a clean load replaces it.

@@ -65,8 +65,11 @@ struct Table {
     preset: Vec<Preset>,
 }
 
-static PRESETS: LazyLock<Vec<Preset>> =
-    LazyLock::new(|| toml::from_str::<Table>(include_str!("presets.toml")).map(|table| table.preset).unwrap_or_default());
+static PRESETS: LazyLock<Vec<Preset>> = LazyLock::new(|| {
+    toml::from_str::<Table>(include_str!("presets.toml"))
+        .map(|table| table.preset)
+        .unwrap_or_default()
+});
 
 /// Every preset, in the order of the table.
 #[must_use]
@@ -84,19 +87,32 @@ impl Preset {
     /// Families it serves.
     #[must_use]
     pub fn speaks(&self) -> Vec<Family> {
-        Family::ALL.into_iter().filter(|family| self.speaks.iter().any(|name| name == family.name())).collect()
+        Family::ALL
+            .into_iter()
+            .filter(|family| self.speaks.iter().any(|name| name == family.name()))
+            .collect()
     }
 
     /// How it expects its key; the family's default when `None`.
     #[must_use]
     pub fn auth(&self) -> Option<AuthStyle> {
-        self.auth.as_deref().map(|auth| if auth == "x-api-key" { AuthStyle::ApiKey } else { AuthStyle::Bearer })
+        self.auth.as_deref().map(|auth| {
+            if auth == "x-api-key" {
+                AuthStyle::ApiKey
+            } else {
+                AuthStyle::Bearer
+            }
+        })
     }
 
     /// The chat field in which an output limit is inserted.
     #[must_use]
     pub fn chat_limit(&self) -> ChatLimit {
-        if self.chat_limit.as_deref() == Some("max_tokens") { ChatLimit::MaxTokens } else { ChatLimit::MaxCompletionTokens }
+        if self.chat_limit.as_deref() == Some("max_tokens") {
+            ChatLimit::MaxTokens
+        } else {
+            ChatLimit::MaxCompletionTokens
+        }
     }
 
     /// Whether its chat/responses usage counts reasoning outside the output.
@@ -110,7 +126,11 @@ impl Preset {
     pub fn starter_catalog(&self) -> String {
         let model = &self.model;
         let capabilities = format!("[\"{}\"]", model.capabilities.join("\", \""));
-        let tokenizer = model.tokenizer.as_ref().map(|name| format!("tokenizer         = \"{name}\"\n")).unwrap_or_default();
+        let tokenizer = model
+            .tokenizer
+            .as_ref()
+            .map(|name| format!("tokenizer         = \"{name}\"\n"))
+            .unwrap_or_default();
         let pictures = |tokens| format!(", picture_tokens = {}", underscored(tokens));
         let limits = format!(
             "{{ context = {}, max_output = {}{} }}",
@@ -120,8 +140,19 @@ impl Preset {
         );
         let rates = |fill: &dyn Fn(&str) -> String| {
             // In the order of a price list, not alphabetically.
-            let order = ["input", "output", "cache_read", "cache_write", "cache_write_1h"];
-            let rates = order.iter().filter_map(|name| model.price.get(*name).map(|rate| format!("{name} = \"{}\"", fill(rate))));
+            let order = [
+                "input",
+                "output",
+                "cache_read",
+                "cache_write",
+                "cache_write_1h",
+            ];
+            let rates = order.iter().filter_map(|name| {
+                model
+                    .price
+                    .get(*name)
+                    .map(|rate| format!("{name} = \"{}\"", fill(rate)))
+            });
             rates.collect::<Vec<_>>().join(", ")
         };
         let price = rates(&str::to_owned);
@@ -131,7 +162,10 @@ impl Preset {
                  # made; today's are at {list}",
                 self.title
             ),
-            None => "# Prices are what your customers pay: fill in yours. The one below is an example.".to_owned(),
+            None => {
+                "# Prices are what your customers pay: fill in yours. The one below is an example."
+                    .to_owned()
+            }
         };
         format!(
             "{CATALOG_HEAD}\

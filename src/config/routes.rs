@@ -67,7 +67,10 @@ impl Route {
             if speaks.contains(&caller) {
                 found.push((target, caller));
             } else if self.translate {
-                let into = speaks.iter().copied().filter(|family| translate::is_translated(caller, *family));
+                let into = speaks
+                    .iter()
+                    .copied()
+                    .filter(|family| translate::is_translated(caller, *family));
                 found.extend(into.map(|family| (target, family)));
             }
         }

@@ -6,17 +6,42 @@
 /// `catalog.toml`
 pub(crate) const CATALOG_FIELDS: &[&str] = &["model", "retired"];
 /// `[[model]]`
-pub(crate) const MODEL_FIELDS: &[&str] =
-    &["model", "slug", "provider", "best_path", "best_environments", "price", "capabilities", "limits", "tokenizer", "aliases"];
+pub(crate) const MODEL_FIELDS: &[&str] = &[
+    "model",
+    "slug",
+    "provider",
+    "best_path",
+    "best_environments",
+    "price",
+    "capabilities",
+    "limits",
+    "tokenizer",
+    "aliases",
+];
 /// `limits` of a model
-pub(crate) const LIMIT_FIELDS: &[&str] =
-    &["context", "max_output", "default_output", "speed", "image_bytes", "picture_tokens", "tools"];
+pub(crate) const LIMIT_FIELDS: &[&str] = &[
+    "context",
+    "max_output",
+    "default_output",
+    "speed",
+    "image_bytes",
+    "picture_tokens",
+    "tools",
+];
 /// `[[retired]]`
 pub(crate) const RETIRED_FIELDS: &[&str] = &["slug", "since", "use"];
 /// `routes.toml`
 pub(crate) const ROUTES_FIELDS: &[&str] = &["provider", "route"];
 /// `[[route]]`
-pub(crate) const ROUTE_FIELDS: &[&str] = &["slug", "on_disconnect", "targets", "retry", "breaker", "translate", "prefer"];
+pub(crate) const ROUTE_FIELDS: &[&str] = &[
+    "slug",
+    "on_disconnect",
+    "targets",
+    "retry",
+    "breaker",
+    "translate",
+    "prefer",
+];
 /// one of `targets`
 pub(crate) const TARGET_FIELDS: &[&str] = &["provider", "model", "abilities", "cost"];
 /// `abilities` of a target
@@ -59,8 +84,17 @@ pub(crate) const PROVIDER_FIELDS: &[&str] = &[
 /// `timeouts` of a provider
 pub(crate) const TIMEOUT_FIELDS: &[&str] = &["connect", "first_byte", "idle", "whole"];
 /// `price` of a model
-pub(crate) const PRICE_FIELDS: &[&str] =
-    &["input", "output", "cache_read", "cache_write", "cache_write_1h", "reasoning", "per_image", "per_request", "tiers"];
+pub(crate) const PRICE_FIELDS: &[&str] = &[
+    "input",
+    "output",
+    "cache_read",
+    "cache_write",
+    "cache_write_1h",
+    "reasoning",
+    "per_image",
+    "per_request",
+    "tiers",
+];
 /// The rates of a price: USD per million tokens.
 pub(crate) const RATE_FIELDS: &[&str] = PRICE_FIELDS.split_at(6).0;
 /// `price` of a tier: everything except further tiers.

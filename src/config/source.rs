@@ -21,7 +21,10 @@ pub struct Source {
 impl Source {
     /// A file's name and text.
     pub fn new(name: impl Into<String>, text: impl Into<String>) -> Self {
-        Self { name: name.into(), text: text.into() }
+        Self {
+            name: name.into(),
+            text: text.into(),
+        }
     }
 
     /// Reads a file.
@@ -30,20 +33,39 @@ impl Source {
     /// With a message for the operator: the file cannot be opened or read, is too large, or is not UTF-8.
     pub fn read(path: &Path) -> Result<Self, Unreadable> {
         let name = path.display().to_string();
-        let refuse = |problem: String| Unreadable { name: name.clone(), problem, absent: false };
-        let file = open(path)
-            .map_err(|error| Unreadable { absent: error.kind() == std::io::ErrorKind::NotFound, ..refuse(plain(&error)) })?;
+        let refuse = |problem: String| Unreadable {
+            name: name.clone(),
+            problem,
+            absent: false,
+        };
+        let file = open(path).map_err(|error| Unreadable {
+            absent: error.kind() == std::io::ErrorKind::NotFound,
+            ..refuse(plain(&error))
+        })?;
         let mut bytes = Vec::new();
-        file.take(LARGEST_FILE + 1).read_to_end(&mut bytes).map_err(|error| refuse(plain(&error)))?;
+        file.take(LARGEST_FILE + 1)
+            .read_to_end(&mut bytes)
+            .map_err(|error| refuse(plain(&error)))?;
         if bytes.len() as u64 > LARGEST_FILE {
-            return Err(refuse(format!("it is larger than {} MiB", LARGEST_FILE / 1024 / 1024)));
+            return Err(refuse(format!(
+                "it is larger than {} MiB",
+                LARGEST_FILE / 1024 / 1024
+            )));
         }
         match String::from_utf8(bytes) {
             Ok(text) => Ok(Self { name, text }),
             Err(error) => {
                 let at = error.utf8_error().valid_up_to();
-                let line = error.as_bytes().iter().take(at).filter(|byte| **byte == b'\n').count() + 1;
-                Err(refuse(format!("it is not UTF-8 (line {line}, byte {at}); save it as UTF-8")))
+                let line = error
+                    .as_bytes()
+                    .iter()
+                    .take(at)
+                    .filter(|byte| **byte == b'\n')
+                    .count()
+                    + 1;
+                Err(refuse(format!(
+                    "it is not UTF-8 (line {line}, byte {at}); save it as UTF-8"
+                )))
             }
         }
     }
@@ -70,7 +92,13 @@ pub struct Unreadable {
 pub(crate) fn content(path: &Path, most: u64) -> std::io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     let length = open(path)?.take(most + 1).read_to_end(&mut bytes)? as u64;
-    if length > most { Err(std::io::Error::other(format!("it has more than {most} bytes"))) } else { Ok(bytes) }
+    if length > most {
+        Err(std::io::Error::other(format!(
+            "it has more than {most} bytes"
+        )))
+    } else {
+        Ok(bytes)
+    }
 }
 
 /// Opens a regular file. Opening a named pipe waits for its writer, perhaps forever, and no further change would be noticed.
@@ -79,7 +107,9 @@ pub(crate) fn open(path: &Path) -> std::io::Result<std::fs::File> {
     if kind.is_file() || kind.is_dir() {
         return std::fs::File::open(path);
     }
-    Err(std::io::Error::other("it is a pipe or a device, not a file"))
+    Err(std::io::Error::other(
+        "it is a pipe or a device, not a file",
+    ))
 }
 
 /// An I/O error without the operating system's number.

@@ -79,7 +79,12 @@ impl Config {
     pub fn summary(&self) -> Summary {
         Summary {
             generation: self.generation,
-            models: self.catalog.models.iter().map(|model| model_outline(model)).collect(),
+            models: self
+                .catalog
+                .models
+                .iter()
+                .map(|model| model_outline(model))
+                .collect(),
             retired: self
                 .catalog
                 .retired
@@ -90,14 +95,21 @@ impl Config {
                     replacement: retired.replacement.clone(),
                 })
                 .collect(),
-            providers: self.providers.iter().map(|provider| provider_outline(provider)).collect(),
+            providers: self
+                .providers
+                .iter()
+                .map(|provider| provider_outline(provider))
+                .collect(),
         }
     }
 }
 
 fn model_outline(model: &Model) -> ModelSummary {
     let limits = &model.limits;
-    let mut sizes = format!("context {}, output {}, unset output {}", limits.context, limits.max_output, limits.default_output);
+    let mut sizes = format!(
+        "context {}, output {}, unset output {}",
+        limits.context, limits.max_output, limits.default_output
+    );
     sizes.push_str(&format!(", {} tokens/s", limits.speed));
     if let Some(bytes) = limits.image_bytes {
         sizes.push_str(&format!(", pictures of {bytes} bytes"));
@@ -123,12 +135,26 @@ fn model_outline(model: &Model) -> ModelSummary {
     if route.prefer == Prefer::Order {
         extra.push_str(", in order");
     }
-    for target in route.targets.iter().filter(|target| target.abilities != TargetAbilities::default()) {
-        extra.push_str(&format!(", {}/{}: {}", target.provider.name, target.model, target.abilities.shown()));
+    for target in route
+        .targets
+        .iter()
+        .filter(|target| target.abilities != TargetAbilities::default())
+    {
+        extra.push_str(&format!(
+            ", {}/{}: {}",
+            target.provider.name,
+            target.model,
+            target.abilities.shown()
+        ));
     }
     for target in &route.targets {
         if let Some(cost) = &target.cost {
-            extra.push_str(&format!(", {}/{} costs {}", target.provider.name, target.model, cost.shown()));
+            extra.push_str(&format!(
+                ", {}/{} costs {}",
+                target.provider.name,
+                target.model,
+                cost.shown()
+            ));
         }
     }
     ModelSummary {
@@ -138,10 +164,18 @@ fn model_outline(model: &Model) -> ModelSummary {
         best_path: model.best_path.name().to_owned(),
         best_environments: model.best_environments.clone(),
         price: model.price.shown(),
-        capabilities: model.capabilities.iter().map(|capability| capability.name().to_owned()).collect(),
+        capabilities: model
+            .capabilities
+            .iter()
+            .map(|capability| capability.name().to_owned())
+            .collect(),
         limits: sizes,
         aliases: model.aliases.clone(),
-        targets: route.targets.iter().map(|target| format!("{}/{}", target.provider.name, target.model)).collect(),
+        targets: route
+            .targets
+            .iter()
+            .map(|target| format!("{}/{}", target.provider.name, target.model))
+            .collect(),
         policy: format!(
             "{policy}, retry {}, breaker {} in a row for {:?}{extra}",
             route.retry, route.breaker.failures, route.breaker.open
@@ -151,8 +185,10 @@ fn model_outline(model: &Model) -> ModelSummary {
 
 fn provider_outline(provider: &Provider) -> ProviderSummary {
     let waits = &provider.timeouts;
-    let mut settings =
-        format!("connect {:?}, first byte {:?}, idle {:?}, whole {:?}", waits.connect, waits.first_byte, waits.idle, waits.whole);
+    let mut settings = format!(
+        "connect {:?}, first byte {:?}, idle {:?}, whole {:?}",
+        waits.connect, waits.first_byte, waits.idle, waits.whole
+    );
     if let Some(most) = provider.max_concurrent {
         settings.push_str(&format!(", at most {most} at once"));
     }
@@ -178,7 +214,11 @@ fn provider_outline(provider: &Provider) -> ProviderSummary {
             Endpoint::Simulated => "simulated".to_owned(),
             Endpoint::Http(url) => url.clone(),
         },
-        speaks: provider.speaks.iter().map(|family| family.name().to_owned()).collect(),
+        speaks: provider
+            .speaks
+            .iter()
+            .map(|family| family.name().to_owned())
+            .collect(),
         keys: provider.keys.len(),
         settings,
     }

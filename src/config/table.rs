@@ -5,7 +5,14 @@ use serde::Serialize;
 use super::Catalog;
 
 /// The columns, as they are headed.
-pub const TABLE_HEADINGS: [&str; 6] = ["model", "customer slug", "provider", "best path", "best environments", "service price"];
+pub const TABLE_HEADINGS: [&str; 6] = [
+    "model",
+    "customer slug",
+    "provider",
+    "best path",
+    "best environments",
+    "service price",
+];
 
 /// One row of the canonical table. Serialised, it has the columns' names with underscores.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -65,7 +72,12 @@ impl Catalog {
 /// The table as markdown. Ends with a newline.
 #[must_use]
 pub fn table_markdown(rows: &[TableRow]) -> String {
-    let line = |cells: [String; 6]| format!("| {} |\n", cells.map(|cell| cell.replace('|', "\\|")).join(" | "));
+    let line = |cells: [String; 6]| {
+        format!(
+            "| {} |\n",
+            cells.map(|cell| cell.replace('|', "\\|")).join(" | ")
+        )
+    };
     let mut text = line(TABLE_HEADINGS.map(str::to_owned));
     text.push_str("|---|---|---|---|---|---|\n");
     for row in rows {

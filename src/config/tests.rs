@@ -14,15 +14,37 @@ use super::*;
 impl Config {
     /// The same with providers that speak one family only. The built-in provider speaks all, so nothing is translated for it.
     pub(crate) fn speaking(mut self, family: farebox_protocol::Family) -> Self {
-        let only = |provider: &Provider| Arc::new(Provider { speaks: vec![family], ..provider.clone() });
-        self.providers = self.providers.iter().map(|provider| only(provider)).collect();
-        let names: Vec<(String, String)> = self.catalog.by_name.drain().map(|(name, model)| (name, model.slug.clone())).collect();
+        let only = |provider: &Provider| {
+            Arc::new(Provider {
+                speaks: vec![family],
+                ..provider.clone()
+            })
+        };
+        self.providers = self
+            .providers
+            .iter()
+            .map(|provider| only(provider))
+            .collect();
+        let names: Vec<(String, String)> = self
+            .catalog
+            .by_name
+            .drain()
+            .map(|(name, model)| (name, model.slug.clone()))
+            .collect();
         for model in &mut self.catalog.models {
             let model = Arc::get_mut(model).unwrap();
-            Arc::make_mut(&mut model.route).targets.iter_mut().for_each(|target| target.provider = only(&target.provider));
+            Arc::make_mut(&mut model.route)
+                .targets
+                .iter_mut()
+                .for_each(|target| target.provider = only(&target.provider));
         }
         for (name, slug) in names {
-            let model = self.catalog.models.iter().find(|model| model.slug == slug).unwrap();
+            let model = self
+                .catalog
+                .models
+                .iter()
+                .find(|model| model.slug == slug)
+                .unwrap();
             self.catalog.by_name.insert(name, Arc::clone(model));
         }
         self
@@ -41,7 +63,10 @@ impl Secrets for TableSecrets {
     }
 
     fn file(&self, path: &Path) -> std::io::Result<String> {
-        self.values.get(path.to_str().unwrap()).map(ToString::to_string).ok_or_else(|| std::io::ErrorKind::NotFound.into())
+        self.values
+            .get(path.to_str().unwrap())
+            .map(ToString::to_string)
+            .ok_or_else(|| std::io::ErrorKind::NotFound.into())
     }
 
     fn lenient(&self) -> bool {
@@ -65,7 +90,9 @@ fn secrets(lenient: bool) -> TableSecrets {
 }
 
 fn directory(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/configs").join(name)
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("tests/configs")
+        .join(name)
 }
 
 /// The pairs of files in a directory by stem; a missing half is the good base.
@@ -74,16 +101,30 @@ fn pairs(name: &str) -> BTreeMap<String, (Source, Source)> {
     let mut stems: Vec<String> = std::fs::read_dir(directory(name))
         .unwrap()
         .map(|entry| entry.unwrap().file_name().into_string().unwrap())
-        .filter_map(|file| file.strip_suffix(".catalog.toml").or(file.strip_suffix(".routes.toml")).map(str::to_owned))
+        .filter_map(|file| {
+            file.strip_suffix(".catalog.toml")
+                .or(file.strip_suffix(".routes.toml"))
+                .map(str::to_owned)
+        })
         .collect();
     stems.sort();
     stems.dedup();
     let half = |stem: &str, which: &str| {
         let text = std::fs::read_to_string(directory(name).join(format!("{stem}.{which}.toml")))
-            .unwrap_or_else(|_| std::fs::read_to_string(base.join(format!("base.{which}.toml"))).unwrap());
+            .unwrap_or_else(|_| {
+                std::fs::read_to_string(base.join(format!("base.{which}.toml"))).unwrap()
+            });
         Source::new(format!("{which}.toml"), text)
     };
-    stems.into_iter().map(|stem| (stem.clone(), (half(&stem, "catalog"), half(&stem, "routes")))).collect()
+    stems
+        .into_iter()
+        .map(|stem| {
+            (
+                stem.clone(),
+                (half(&stem, "catalog"), half(&stem, "routes")),
+            )
+        })
+        .collect()
 }
 
 fn base() -> (Source, Source) {
@@ -107,13 +148,22 @@ fn every_mistake_has_its_report() {
         assert_eq!(config.is_some(), !diagnostics.has_errors(), "{stem}");
         assert!(!report.contains("hunter2"), "a secret is shown:\n{report}");
         let code = stem.split('-').next().unwrap().to_uppercase();
-        assert!(diagnostics.0.iter().any(|finding| finding.code == code), "{stem} does not have {code}:\n{report}");
+        assert!(
+            diagnostics.0.iter().any(|finding| finding.code == code),
+            "{stem} does not have {code}:\n{report}"
+        );
         seen.extend(diagnostics.0.iter().map(|finding| finding.code));
         snapshots().bind(|| insta::assert_snapshot!(stem, report));
     }
     // These need other circumstances and have their own tests.
-    let elsewhere =
-        [Code::Unreadable, Code::PriceJump, Code::Vanished, Code::SecretNotChecked, Code::MoreFindings, Code::Miscounting];
+    let elsewhere = [
+        Code::Unreadable,
+        Code::PriceJump,
+        Code::Vanished,
+        Code::SecretNotChecked,
+        Code::MoreFindings,
+        Code::Miscounting,
+    ];
     for code in Code::ALL.iter().filter(|code| !elsewhere.contains(code)) {
         assert!(seen.contains(code.id()), "no file shows {}", code.id());
     }
@@ -131,15 +181,32 @@ fn valid_files_are_clean() {
 #[test]
 fn shipped_files_are_clean_and_need_no_environment() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let nothing = TableSecrets { values: HashMap::new(), lenient: false };
-    let (config, diagnostics) = load_files(&root.join("catalog.toml"), &root.join("routes.toml"), &nothing);
+    let nothing = TableSecrets {
+        values: HashMap::new(),
+        lenient: false,
+    };
+    let (config, diagnostics) = load_files(
+        &root.join("catalog.toml"),
+        &root.join("routes.toml"),
+        &nothing,
+    );
     assert_eq!(diagnostics.render(Paint::Plain), "no findings\n");
     let catalog = config.unwrap().catalog;
     for family in farebox_protocol::Family::ALL {
         assert!(catalog.models.iter().any(|model| model.best_path == family));
     }
-    assert!(catalog.models.iter().any(|model| !model.can(Capability::Vision)));
-    assert!(catalog.models.iter().any(|model| model.slug.starts_with("claude-")));
+    assert!(
+        catalog
+            .models
+            .iter()
+            .any(|model| !model.can(Capability::Vision))
+    );
+    assert!(
+        catalog
+            .models
+            .iter()
+            .any(|model| model.slug.starts_with("claude-"))
+    );
 }
 
 #[test]
@@ -149,28 +216,65 @@ fn the_starter_of_every_known_service_is_clean() {
         let catalog = Source::new("catalog.toml", preset.starter_catalog());
         let routes = Source::new("routes.toml", preset.starter_routes());
         let (config, diagnostics) = load(&catalog, &routes, &secrets(true));
-        let other: Vec<_> = diagnostics.0.iter().filter(|finding| finding.code != Code::SecretNotChecked.id()).collect();
-        assert!(other.is_empty(), "{}: {}", preset.name, diagnostics.render(Paint::Plain));
+        let other: Vec<_> = diagnostics
+            .0
+            .iter()
+            .filter(|finding| finding.code != Code::SecretNotChecked.id())
+            .collect();
+        assert!(
+            other.is_empty(),
+            "{}: {}",
+            preset.name,
+            diagnostics.render(Paint::Plain)
+        );
         let config = config.unwrap();
-        let provider = &config.catalog.get(&preset.model.slug).unwrap().route.targets[0].provider;
+        let provider = &config
+            .catalog
+            .get(&preset.model.slug)
+            .unwrap()
+            .route
+            .targets[0]
+            .provider;
         assert_eq!(provider.endpoint, Endpoint::Http(preset.base_url.clone()));
-        assert_eq!((&provider.speaks, provider.auth), (&preset.speaks(), preset.auth()), "{}", preset.name);
-        assert_eq!((provider.chat_limit, &provider.refuse_beta), (preset.chat_limit(), &preset.refuse_beta));
+        assert_eq!(
+            (&provider.speaks, provider.auth),
+            (&preset.speaks(), preset.auth()),
+            "{}",
+            preset.name
+        );
+        assert_eq!(
+            (provider.chat_limit, &provider.refuse_beta),
+            (preset.chat_limit(), &preset.refuse_beta)
+        );
         assert_eq!(provider.pass, preset.pass);
         let blanks = preset.starter_catalog();
-        assert!(blanks.contains("fill in") && blanks.contains("\"…\""), "the next model's prices are left to the operator");
+        assert!(
+            blanks.contains("fill in") && blanks.contains("\"…\""),
+            "the next model's prices are left to the operator"
+        );
     }
 }
 
 #[test]
 fn a_field_of_the_provider_wins_over_its_kind() {
     let preset = preset("anthropic").unwrap();
-    let routes =
-        preset.starter_routes().replace("kind     = ", "refuse_beta = []\nbase_url = \"https://eu.example/v1\"\nkind     = ");
+    let routes = preset.starter_routes().replace(
+        "kind     = ",
+        "refuse_beta = []\nbase_url = \"https://eu.example/v1\"\nkind     = ",
+    );
     let catalog = Source::new("catalog.toml", preset.starter_catalog());
-    let config = load(&catalog, &Source::new("routes.toml", routes), &secrets(true)).0.unwrap();
+    let config = load(
+        &catalog,
+        &Source::new("routes.toml", routes),
+        &secrets(true),
+    )
+    .0
+    .unwrap();
     let provider = config.provider("anthropic").unwrap();
-    assert_eq!(provider.endpoint, Endpoint::Http("https://eu.example/v1".to_owned()));
+    assert_eq!(
+        provider.endpoint,
+        Endpoint::Http("https://eu.example/v1".to_owned())
+    );
     assert!(provider.refuse_beta.is_empty());
     assert_eq!(provider.auth, preset.auth(), "the rest is the preset's");
 }
@@ -178,10 +282,16 @@ fn a_field_of_the_provider_wins_over_its_kind() {
 /// The shipped catalog with one edit, checked with the shipped routes.
 fn after_an_edit(from: &str, to: &str) -> Diagnostics {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let [catalog, routes] = ["catalog.toml", "routes.toml"].map(|name| std::fs::read_to_string(root.join(name)).unwrap());
+    let [catalog, routes] = ["catalog.toml", "routes.toml"]
+        .map(|name| std::fs::read_to_string(root.join(name)).unwrap());
     assert!(catalog.contains(from) || routes.contains(from));
     let [catalog, routes] = [catalog, routes].map(|text| text.replacen(from, to, 1));
-    load(&Source::new("catalog.toml", catalog), &Source::new("routes.toml", routes), &secrets(false)).1
+    load(
+        &Source::new("catalog.toml", catalog),
+        &Source::new("routes.toml", routes),
+        &secrets(false),
+    )
+    .1
 }
 
 #[test]
@@ -195,8 +305,14 @@ fn one_slip_of_the_pen_is_one_error() {
         (r#"cache_read = "0.125" }"#, r#"cache_read = "0.125""#),
         ("{ context = 64_000,", "{ context = 64_000"),
         ("[provider.sim]", "[provider.sim"),
-        (r#"{ provider = "sim", model = "sim" } ]"#, r#"{ provider = "sim", model = "sim" "#),
-        (r#"{ provider = "sim", model = "sim" } ]"#, r#"{ provider = "sim", model = "sim" ]"#),
+        (
+            r#"{ provider = "sim", model = "sim" } ]"#,
+            r#"{ provider = "sim", model = "sim" "#,
+        ),
+        (
+            r#"{ provider = "sim", model = "sim" } ]"#,
+            r#"{ provider = "sim", model = "sim" ]"#,
+        ),
         (r#"open = "30s" }"#, r#"open = "30s""#),
         ("simulated = true", "simulated true"),
     ];
@@ -204,29 +320,55 @@ fn one_slip_of_the_pen_is_one_error() {
         let diagnostics = after_an_edit(from, to);
         let report = diagnostics.render(Paint::Plain);
         assert_eq!(diagnostics.counts().errors, 1, "{from} → {to}\n{report}");
-        assert!(!report.contains("***"), "nothing here is a secret\n{report}");
+        assert!(
+            !report.contains("***"),
+            "nothing here is a secret\n{report}"
+        );
     }
     let two = after_an_edit("{ context = 64_000,", "{ context = 64_000").render(Paint::Plain);
     assert!(two.contains("catalog.toml:29"), "{two}");
-    let open = after_an_edit(r#"["SDKs", "backend"]"#, r#"["SDKs", "backend""#).render(Paint::Plain);
-    assert!(open.contains("this `[` is not closed") && open.contains("catalog.toml:14:21"), "{open}");
+    let open =
+        after_an_edit(r#"["SDKs", "backend"]"#, r#"["SDKs", "backend""#).render(Paint::Plain);
+    assert!(
+        open.contains("this `[` is not closed") && open.contains("catalog.toml:14:21"),
+        "{open}"
+    );
 }
 
 #[test]
 fn two_slips_in_two_tables_are_two_errors() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let catalog = std::fs::read_to_string(root.join("catalog.toml")).unwrap();
-    let catalog = catalog.replacen("\"sim-chat\" ", "\"sim-chat ", 1).replacen("context = 64_000,", "context = 64_000", 1);
+    let catalog = catalog
+        .replacen("\"sim-chat\" ", "\"sim-chat ", 1)
+        .replacen("context = 64_000,", "context = 64_000", 1);
     let catalog = catalog.replacen(
         "vision\", \"tools\", \"streaming\"]\nlimits            = { context = 200_000, max_output = 32_768",
         "vison\", \"tools\"]\nlimits            = { context = 200_000, max_output = 32_768",
         1,
     );
-    let routes = Source::new("routes.toml", std::fs::read_to_string(root.join("routes.toml")).unwrap());
-    let diagnostics = load(&Source::new("catalog.toml", catalog), &routes, &secrets(false)).1;
-    let codes: Vec<_> =
-        diagnostics.0.iter().filter(|finding| finding.severity == Severity::Error).map(|finding| finding.code).collect();
-    assert_eq!(codes, ["E101", "E101", "E108"], "{}", diagnostics.render(Paint::Plain));
+    let routes = Source::new(
+        "routes.toml",
+        std::fs::read_to_string(root.join("routes.toml")).unwrap(),
+    );
+    let diagnostics = load(
+        &Source::new("catalog.toml", catalog),
+        &routes,
+        &secrets(false),
+    )
+    .1;
+    let codes: Vec<_> = diagnostics
+        .0
+        .iter()
+        .filter(|finding| finding.severity == Severity::Error)
+        .map(|finding| finding.code)
+        .collect();
+    assert_eq!(
+        codes,
+        ["E101", "E101", "E108"],
+        "{}",
+        diagnostics.render(Paint::Plain)
+    );
 }
 
 #[test]
@@ -235,12 +377,23 @@ fn shipped_examples_in_comments_are_valid() {
     let uncommented = |name: &str| {
         let text = std::fs::read_to_string(root.join(name)).unwrap();
         let is_toml = |line: &str| line.starts_with('[') || line.contains(" = ");
-        let lines = text.lines().map(|line| line.strip_prefix("# ").filter(|rest| is_toml(rest)).unwrap_or(line));
+        let lines = text.lines().map(|line| {
+            line.strip_prefix("# ")
+                .filter(|rest| is_toml(rest))
+                .unwrap_or(line)
+        });
         Source::new(name, lines.collect::<Vec<_>>().join("\n"))
     };
-    let (config, diagnostics) = load(&uncommented("catalog.toml"), &uncommented("routes.toml"), &secrets(true));
+    let (config, diagnostics) = load(
+        &uncommented("catalog.toml"),
+        &uncommented("routes.toml"),
+        &secrets(true),
+    );
     let report = diagnostics.render(Paint::Plain);
-    assert!(config.is_some_and(|config| config.catalog.get("claude-sonnet-4.5").is_some()), "{report}");
+    assert!(
+        config.is_some_and(|config| config.catalog.get("claude-sonnet-4.5").is_some()),
+        "{report}"
+    );
     assert_eq!(diagnostics.counts().errors, 0, "{report}");
 }
 
@@ -253,8 +406,15 @@ fn defaults_and_every_field() {
     let beta = config.catalog.get("beta:free").unwrap();
     assert_eq!(beta.limits.default_output, 4_096, "capped at max_output");
     assert_eq!((beta.route.retry, beta.route.breaker.failures), (1, 5));
-    assert_eq!(alpha.route.targets[0].provider.keys[1].reveal(), "file-secret-0123", "file secrets are trimmed");
-    assert_eq!(config.provider("beta.local").unwrap().endpoint, Endpoint::Http("http://127.0.0.1:8000".to_owned()));
+    assert_eq!(
+        alpha.route.targets[0].provider.keys[1].reveal(),
+        "file-secret-0123",
+        "file secrets are trimmed"
+    );
+    assert_eq!(
+        config.provider("beta.local").unwrap().endpoint,
+        Endpoint::Http("http://127.0.0.1:8000".to_owned())
+    );
     assert!(!format!("{config:?}").contains(ALPHA_KEY));
 }
 
@@ -262,12 +422,21 @@ fn defaults_and_every_field() {
 fn names_are_found_or_explained() {
     let (catalog, routes) = pairs("valid").remove("full").unwrap();
     let catalog = load(&catalog, &routes, &secrets(false)).0.unwrap().catalog;
-    assert!(matches!(catalog.find("alpha-latest"), Lookup::Found(model) if model.slug == "alpha-1"));
-    assert!(matches!(catalog.find("alpha-0"), Lookup::Retired(retired) if retired.replacement.as_deref() == Some("alpha-1")));
-    assert!(matches!(catalog.find("vendor/Alpha-2"), Lookup::Unknown(near) if near == ["alpha-1", "beta:free"]));
+    assert!(
+        matches!(catalog.find("alpha-latest"), Lookup::Found(model) if model.slug == "alpha-1")
+    );
+    assert!(
+        matches!(catalog.find("alpha-0"), Lookup::Retired(retired) if retired.replacement.as_deref() == Some("alpha-1"))
+    );
+    assert!(
+        matches!(catalog.find("vendor/Alpha-2"), Lookup::Unknown(near) if near == ["alpha-1", "beta:free"])
+    );
     assert!(matches!(catalog.find(&"x".repeat(100_000)), Lookup::Unknown(near) if near.is_empty()));
     for far in ["", "banana", "/"] {
-        assert!(matches!(catalog.find(far), Lookup::Unknown(near) if near.len() == 2), "{far}");
+        assert!(
+            matches!(catalog.find(far), Lookup::Unknown(near) if near.len() == 2),
+            "{far}"
+        );
     }
 }
 
@@ -278,34 +447,58 @@ fn no_secrets_turns_unset_secrets_into_notes() {
     assert!(config.is_some());
     assert_eq!(diagnostics.summary(), "1 warning, 2 notes");
     let (catalog, routes) = pairs("invalid").remove("e308-literal-secret").unwrap();
-    assert!(load(&catalog, &routes, &secrets(true)).0.is_none(), "a literal stays an error");
+    assert!(
+        load(&catalog, &routes, &secrets(true)).0.is_none(),
+        "a literal stays an error"
+    );
 }
 
 #[test]
 fn files_that_cannot_be_read_are_findings() {
     let here = tempfile::tempdir().unwrap();
-    let (catalog, routes) = (here.path().join("catalog.toml"), here.path().join("routes.toml"));
+    let (catalog, routes) = (
+        here.path().join("catalog.toml"),
+        here.path().join("routes.toml"),
+    );
     std::fs::write(&routes, b"# \xff\xfe\n").unwrap();
     let (config, diagnostics) = load_files(&catalog, &routes, &secrets(false));
     assert!(config.is_none());
-    let report = diagnostics.render(Paint::Plain).replace(here.path().to_str().unwrap(), "DIR");
+    let report = diagnostics
+        .render(Paint::Plain)
+        .replace(here.path().to_str().unwrap(), "DIR");
     snapshots().bind(|| insta::assert_snapshot!("e106-unreadable", report));
     std::fs::remove_file(&routes).unwrap();
     let empty_folder = load_files(&catalog, &routes, &secrets(false)).1;
     let advice = empty_folder.render(Paint::Plain);
-    assert!(advice.matches("`farebox init`").count() == 1 && empty_folder.summary() == "2 errors", "{advice}");
+    assert!(
+        advice.matches("`farebox init`").count() == 1 && empty_folder.summary() == "2 errors",
+        "{advice}"
+    );
     std::fs::write(&catalog, "").unwrap();
     std::fs::write(&routes, "").unwrap();
-    assert_eq!(load_files(&catalog, &routes, &secrets(false)).1.0[0].code, "E201");
+    assert_eq!(
+        load_files(&catalog, &routes, &secrets(false)).1.0[0].code,
+        "E201"
+    );
 }
 
 #[test]
 fn price_jumps_and_vanished_slugs_are_warned_about() {
     let (catalog, routes) = base();
     let old = load(&catalog, &routes, &secrets(false)).0.unwrap();
-    let dearer = Source::new("catalog.toml", catalog.text.replace("\"3.00\"", "\"4.51\"").replace("\"0.30\"", "\"0.45\""));
+    let dearer = Source::new(
+        "catalog.toml",
+        catalog
+            .text
+            .replace("\"3.00\"", "\"4.51\"")
+            .replace("\"0.30\"", "\"0.45\""),
+    );
     let new = load(&dearer, &routes, &secrets(false)).0.unwrap();
-    let known = ["alpha-1".to_owned(), "alpha-0".to_owned(), "alpha-latest".to_owned()];
+    let known = [
+        "alpha-1".to_owned(),
+        "alpha-0".to_owned(),
+        "alpha-latest".to_owned(),
+    ];
     let report = Diagnostics(compare(Some(&old), &new, &known)).render(Paint::Plain);
     snapshots().bind(|| insta::assert_snapshot!("w403-w404-compare", report));
     assert!(compare(Some(&old), &old, &[]).is_empty());
@@ -315,12 +508,23 @@ fn price_jumps_and_vanished_slugs_are_warned_about() {
 fn differences_are_rows() {
     let load_one = |name: &str| {
         let (catalog, routes) = pairs("valid").remove(name).unwrap();
-        load(&catalog, &routes, &secrets(false)).0.unwrap().summary()
+        load(&catalog, &routes, &secrets(false))
+            .0
+            .unwrap()
+            .summary()
     };
     let (old, new) = (load_one("base"), load_one("full"));
     let shown = |old: &Summary, new: &Summary| {
         let line = |row: DiffRow| {
-            format!("{} {:?} {} {}: {:?} → {:?}\n", row.change.mark(), row.subject, row.name, row.field, row.old, row.new)
+            format!(
+                "{} {:?} {} {}: {:?} → {:?}\n",
+                row.change.mark(),
+                row.subject,
+                row.name,
+                row.field,
+                row.old,
+                row.new
+            )
         };
         diff(old, new).into_iter().map(line).collect::<String>()
     };
@@ -334,37 +538,96 @@ fn differences_are_rows() {
 #[test]
 fn habits_of_other_formats_are_named() {
     let habits = [
-        ("slug              = \"sim-chat\"", "slug: \"sim-chat\"", "TOML has `=` between"),
-        ("slug              = \"sim-chat\"", "slug = \"sim-chat\";", "without `;`"),
-        ("slug              = \"sim-chat\"", "slug = sim-chat", "write it in quotes"),
-        ("slug              = \"sim-chat\"", "slug\u{a0}= \"sim-chat\"", "not an ordinary space"),
-        ("slug              = \"sim-chat\"", "<<<<<<< HEAD\nslug = \"sim-chat\"", "left by a merge"),
-        ("slug              = \"sim-chat\"", "slug = \"a\"\nslug = \"sim-chat\"", "keep one of the two"),
-        ("[\"vision\", \"tools\", \"streaming\"]", "\"vision\", \"tools\"", "need brackets"),
+        (
+            "slug              = \"sim-chat\"",
+            "slug: \"sim-chat\"",
+            "TOML has `=` between",
+        ),
+        (
+            "slug              = \"sim-chat\"",
+            "slug = \"sim-chat\";",
+            "without `;`",
+        ),
+        (
+            "slug              = \"sim-chat\"",
+            "slug = sim-chat",
+            "write it in quotes",
+        ),
+        (
+            "slug              = \"sim-chat\"",
+            "slug\u{a0}= \"sim-chat\"",
+            "not an ordinary space",
+        ),
+        (
+            "slug              = \"sim-chat\"",
+            "<<<<<<< HEAD\nslug = \"sim-chat\"",
+            "left by a merge",
+        ),
+        (
+            "slug              = \"sim-chat\"",
+            "slug = \"a\"\nslug = \"sim-chat\"",
+            "keep one of the two",
+        ),
+        (
+            "[\"vision\", \"tools\", \"streaming\"]",
+            "\"vision\", \"tools\"",
+            "need brackets",
+        ),
         ("simulated = true", "simulated = yes", "write true or false"),
-        ("simulated = true", "simulated = True", "write true or false"),
-        ("simulated = true", "simulated = true\n[provider.sim]", "keep one of the two"),
+        (
+            "simulated = true",
+            "simulated = True",
+            "write true or false",
+        ),
+        (
+            "simulated = true",
+            "simulated = true\n[provider.sim]",
+            "keep one of the two",
+        ),
     ];
     for (from, to, help) in habits {
         let report = after_an_edit(from, to).render(Paint::Plain);
-        assert!(report.contains(help) && report.contains("1 error"), "{from} → {to}: {report}");
-        assert_eq!(report.contains("first here"), help.starts_with("keep one of the two"), "{report}");
+        assert!(
+            report.contains(help) && report.contains("1 error"),
+            "{from} → {to}: {report}"
+        );
+        assert_eq!(
+            report.contains("first here"),
+            help.starts_with("keep one of the two"),
+            "{report}"
+        );
     }
     let old_mac = Source::new("catalog.toml", base().0.text.replace('\n', "\r"));
-    let report = load(&old_mac, &base().1, &secrets(false)).1.render(Paint::Plain);
-    assert!(report.contains("line ends") && report.contains("1 error, 1 note"), "{report}");
+    let report = load(&old_mac, &base().1, &secrets(false))
+        .1
+        .render(Paint::Plain);
+    assert!(
+        report.contains("line ends") && report.contains("1 error, 1 note"),
+        "{report}"
+    );
 }
 
 #[test]
 fn canonical_table() {
     let (catalog, routes) = pairs("valid").remove("full").unwrap();
-    let rows = load(&catalog, &routes, &secrets(false)).0.unwrap().catalog.rows();
+    let rows = load(&catalog, &routes, &secrets(false))
+        .0
+        .unwrap()
+        .catalog
+        .rows();
     let json = serde_json::to_string_pretty(&rows).unwrap();
     let all = format!("{}\n{json}\n", table_markdown(&rows));
     snapshots().bind(|| insta::assert_snapshot!("canonical-table", all));
     let (catalog, routes) = base();
-    let rows = load(&catalog, &routes, &secrets(false)).0.unwrap().catalog.rows();
-    assert_eq!(rows[0].service_price, "in $3.00 · out $15.00 · cache read $0.30 · cache write $3.75 per 1M tokens");
+    let rows = load(&catalog, &routes, &secrets(false))
+        .0
+        .unwrap()
+        .catalog
+        .rows();
+    assert_eq!(
+        rows[0].service_price,
+        "in $3.00 · out $15.00 · cache read $0.30 · cache write $3.75 per 1M tokens"
+    );
 }
 
 #[test]
@@ -379,12 +642,17 @@ fn findings_serialise_without_their_lines() {
 
 /// Ways to damage a text: the operation, and its position as a fraction of the length.
 fn damage() -> impl Strategy<Value = (u8, prop::sample::Index, usize, usize)> {
-    (0..8_u8, any::<prop::sample::Index>(), 1..16_usize, 0..SCRAPS.len())
+    (
+        0..8_u8,
+        any::<prop::sample::Index>(),
+        1..16_usize,
+        0..SCRAPS.len(),
+    )
 }
 
 const SCRAPS: &[&str] = &[
-    "\"", "'", "\"\"\"", "=", "[", "]", "[[", "{", "}", ",", "\n", "#", ".", " ", "\\", "é", "🔑", "key", "0.1", "\u{0}", "\r\n",
-    "true",
+    "\"", "'", "\"\"\"", "=", "[", "]", "[[", "{", "}", ",", "\n", "#", ".", " ", "\\", "é", "🔑",
+    "key", "0.1", "\u{0}", "\r\n", "true",
 ];
 
 fn apply(text: &str, (kind, at, length, scrap): (u8, prop::sample::Index, usize, usize)) -> String {
@@ -396,20 +664,44 @@ fn apply(text: &str, (kind, at, length, scrap): (u8, prop::sample::Index, usize,
         .unwrap_or((at + length).min(characters.len()));
     let part = |range: std::ops::Range<usize>| characters[range].iter().collect::<String>();
     let lines: Vec<&str> = text.split_inclusive('\n').collect();
-    let line = text.chars().take(at).filter(|each| *each == '\n').count().min(lines.len().saturating_sub(1));
+    let line = text
+        .chars()
+        .take(at)
+        .filter(|each| *each == '\n')
+        .count()
+        .min(lines.len().saturating_sub(1));
     match kind {
         0 | 1 => part(0..at) + &part(until..characters.len()),
         2 | 3 => part(0..at) + SCRAPS[scrap] + &part(at..characters.len()),
         4 => part(0..at),
-        5 => lines.iter().enumerate().filter(|(index, _)| *index != line).map(|(_, text)| *text).collect(),
+        5 => lines
+            .iter()
+            .enumerate()
+            .filter(|(index, _)| *index != line)
+            .map(|(_, text)| *text)
+            .collect(),
         6 => lines
             .iter()
             .enumerate()
-            .map(|(index, text)| if index == line { text.repeat(2) } else { (*text).to_owned() })
+            .map(|(index, text)| {
+                if index == line {
+                    text.repeat(2)
+                } else {
+                    (*text).to_owned()
+                }
+            })
             .collect(),
-        _ => {
-            lines.iter().enumerate().map(|(index, text)| if index == line { text.trim_end_matches('\n') } else { text }).collect()
-        }
+        _ => lines
+            .iter()
+            .enumerate()
+            .map(|(index, text)| {
+                if index == line {
+                    text.trim_end_matches('\n')
+                } else {
+                    text
+                }
+            })
+            .collect(),
     }
 }
 
@@ -419,8 +711,12 @@ const SECRET: &str = "hunter2-very-secret";
 fn leaky_routes() -> String {
     let (_, routes) = pairs("valid").remove("full").unwrap();
     let literal = format!("\"{SECRET}\"");
-    let text = routes.text.replace("{ env = \"ALPHA_KEY\" }, {", &format!("{literal}, {{"));
-    let text = text.replace("{ env = \"TEAM_HEADER\" }", &literal).replace("\"farebox\"", &literal);
+    let text = routes
+        .text
+        .replace("{ env = \"ALPHA_KEY\" }, {", &format!("{literal}, {{"));
+    let text = text
+        .replace("{ env = \"TEAM_HEADER\" }", &literal)
+        .replace("\"farebox\"", &literal);
     format!(
         "{text}\n[provider.gamma]\nbase_url = \"https://gamma.example/v1\"\nspeaks = [\"chat\"]\n\
         key = {{ env = {literal} }}\n\n[provider.delta]\nkey = '''\n{SECRET}\n'''\n[provider.delta.headers]\nmodel = {literal}\n"
@@ -475,11 +771,20 @@ proptest! {
 
 #[test]
 fn prices_by_hand() {
-    let tokens = |text| parse_price(text, PriceUnit::MillionTokens).map(farebox_ledger::Amount::picos);
-    for (text, picos) in [("3.00", 3_000_000), ("0", 0), ("0.000001", 1), ("100000", 100_000_000_000), ("00.5", 500_000)] {
+    let tokens =
+        |text| parse_price(text, PriceUnit::MillionTokens).map(farebox_ledger::Amount::picos);
+    for (text, picos) in [
+        ("3.00", 3_000_000),
+        ("0", 0),
+        ("0.000001", 1),
+        ("100000", 100_000_000_000),
+        ("00.5", 500_000),
+    ] {
         assert_eq!(tokens(text), Ok(picos), "{text}");
     }
-    for text in ["", ".", "3.", ".5", "+3", "3e2", "3,00", "1_000", " 3", "$3", "-", "--1", "-x", "٣", "0x3"] {
+    for text in [
+        "", ".", "3.", ".5", "+3", "3e2", "3,00", "1_000", " 3", "$3", "-", "--1", "-x", "٣", "0x3",
+    ] {
         assert_eq!(tokens(text), Err(PriceError::NotDecimal), "{text}");
     }
     assert_eq!(tokens("-1.5"), Err(PriceError::Negative));
@@ -487,12 +792,18 @@ fn prices_by_hand() {
     for text in ["100000.000001", "99999999999999999999"] {
         assert_eq!(tokens(text), Err(PriceError::TooLarge));
     }
-    assert_eq!(parse_price("0.000000000001", PriceUnit::One).map(farebox_ledger::Amount::picos), Ok(1));
+    assert_eq!(
+        parse_price("0.000000000001", PriceUnit::One).map(farebox_ledger::Amount::picos),
+        Ok(1)
+    );
 }
 
 /// A lineup of many models and their routes.
 fn large(count: usize, price: &str) -> (Source, Source) {
-    let (mut catalog, mut routes) = (String::new(), "[provider.sim]\nsimulated = true\n".to_owned());
+    let (mut catalog, mut routes) = (
+        String::new(),
+        "[provider.sim]\nsimulated = true\n".to_owned(),
+    );
     for index in 0..count {
         catalog.push_str(&format!(
             "[[model]]\nmodel = \"Model {index}\"\nslug = \"model-{index}\"\nprovider = \"Many\"\nbest_path = \"chat\"\n\
@@ -504,7 +815,10 @@ fn large(count: usize, price: &str) -> (Source, Source) {
             "[[route]]\nslug = \"model-{index}\"\ntargets = [ {{ provider = \"sim\", model = \"sim\" }} ]\n\n"
         ));
     }
-    (Source::new("catalog.toml", catalog), Source::new("routes.toml", routes))
+    (
+        Source::new("catalog.toml", catalog),
+        Source::new("routes.toml", routes),
+    )
 }
 
 #[test]
@@ -513,11 +827,17 @@ fn ten_thousand_models_load_quickly() {
     let begin = std::time::Instant::now();
     let (config, diagnostics) = load(&catalog, &routes, &secrets(false));
     let took = begin.elapsed();
-    println!("10,000 models ({} bytes) loaded in {took:?}", catalog.text.len() + routes.text.len());
+    println!(
+        "10,000 models ({} bytes) loaded in {took:?}",
+        catalog.text.len() + routes.text.len()
+    );
     assert!(diagnostics.is_empty());
     assert_eq!(config.unwrap().catalog.models.len(), 10_000);
     // Unoptimised code on a busy machine gets more time than a release build is promised to take; a square would take longer.
-    assert!(took.as_millis() < if cfg!(debug_assertions) { 60_000 } else { 200 }, "{took:?}");
+    assert!(
+        took.as_millis() < if cfg!(debug_assertions) { 60_000 } else { 200 },
+        "{took:?}"
+    );
 }
 
 #[test]
@@ -525,10 +845,18 @@ fn ten_thousand_mistakes_are_counted_not_listed() {
     let (catalog, routes) = large(10_000, "3.00");
     let (config, diagnostics) = load(&catalog, &routes, &secrets(false));
     assert!(config.is_none());
-    assert!(diagnostics.0.iter().any(|finding| finding.code == "N502" && finding.message.starts_with("9500 more")));
+    assert!(
+        diagnostics
+            .0
+            .iter()
+            .any(|finding| finding.code == "N502" && finding.message.starts_with("9500 more"))
+    );
     assert!(diagnostics.0.len() < 1_100);
     let garbage = Source::new("catalog.toml", "= [ \" }\n".repeat(1_300_000));
-    assert!(load(&garbage, &routes, &secrets(false)).1.has_errors(), "10 MB of nonsense");
+    assert!(
+        load(&garbage, &routes, &secrets(false)).1.has_errors(),
+        "10 MB of nonsense"
+    );
 }
 
 #[test]
@@ -537,19 +865,33 @@ fn words_that_look_like_secrets_are_hidden() {
         ("see sk-live-0123456789", "see sk-***************"),
         ("Bearer abcdef123456", "Bearer ************"),
         ("abcdefghij0123456789", "********************"),
-        ("https://me:pass@host/v1?key=1#x", "https://*******@host/v1?*******"),
+        (
+            "https://me:pass@host/v1?key=1#x",
+            "https://*******@host/v1?*******",
+        ),
         ("me:pass@host/v1", "*******@host/v1"),
-        ("claude-sonnet-4-5-20250929 ask-something-else", "claude-sonnet-4-5-20250929 ask-something-else"),
-        ("did you mean `base_url`? /v1/chat", "did you mean `base_url`? /v1/chat"),
+        (
+            "claude-sonnet-4-5-20250929 ask-something-else",
+            "claude-sonnet-4-5-20250929 ask-something-else",
+        ),
+        (
+            "did you mean `base_url`? /v1/chat",
+            "did you mean `base_url`? /v1/chat",
+        ),
     ] {
         assert_eq!(findings::redact::words(text), shown);
     }
-    assert_eq!(findings::redact::file("key = \"é🔑x\"\n"), "key = \"·🔒*\"\n");
+    assert_eq!(
+        findings::redact::file("key = \"é🔑x\"\n"),
+        "key = \"·🔒*\"\n"
+    );
 }
 
 #[test]
 fn every_field_and_code_is_documented() {
-    let guide = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/config.md")).unwrap();
+    let guide =
+        std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/config.md"))
+            .unwrap();
     for code in Code::ALL {
         let row = format!("| {} | {} |", code.id(), code.title());
         assert!(guide.contains(&row), "no row begins {row}");
@@ -569,6 +911,9 @@ fn every_field_and_code_is_documented() {
         schema::SECRET_FIELDS,
     ];
     for field in fields.into_iter().flatten() {
-        assert!(guide.contains(&format!("`{field}`")) || guide.contains(&format!("{field} = ")), "`{field}` is not documented");
+        assert!(
+            guide.contains(&format!("`{field}`")) || guide.contains(&format!("{field} = ")),
+            "`{field}` is not documented"
+        );
     }
 }

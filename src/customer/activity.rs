@@ -43,7 +43,10 @@ impl Activity {
     /// The refusals of a key, newest first.
     pub(super) fn refusals(&self, key: KeyId) -> Vec<Refused> {
         let refusals = self.refusals.lock().unwrap_or_else(PoisonError::into_inner);
-        refusals.get(&key).map(|ring| ring.iter().rev().cloned().collect()).unwrap_or_default()
+        refusals
+            .get(&key)
+            .map(|ring| ring.iter().rev().cloned().collect())
+            .unwrap_or_default()
     }
 
     /// The time of the newest refusal.
@@ -55,7 +58,11 @@ impl Activity {
     /// The refusal of one request of a key.
     pub(super) fn refusal(&self, key: KeyId, request: OperationId) -> Option<Refused> {
         let refusals = self.refusals.lock().unwrap_or_else(PoisonError::into_inner);
-        refusals.get(&key)?.iter().find(|refused| refused.request == request).cloned()
+        refusals
+            .get(&key)?
+            .iter()
+            .find(|refused| refused.request == request)
+            .cloned()
     }
 
     /// Notified when a request of this key ends. Removed when the last page drops it.
@@ -73,7 +80,10 @@ impl Activity {
     fn remember(&self, key: KeyId, refused: Refused) {
         let mut refusals = self.refusals.lock().unwrap_or_else(PoisonError::into_inner);
         if refusals.len() >= KEYS && !refusals.contains_key(&key) {
-            let oldest = refusals.iter().min_by_key(|(_, ring)| ring.back().map(|refused| refused.at)).map(|(key, _)| *key);
+            let oldest = refusals
+                .iter()
+                .min_by_key(|(_, ring)| ring.back().map(|refused| refused.at))
+                .map(|(key, _)| *key);
             if let Some(oldest) = oldest {
                 refusals.remove(&oldest);
             }
@@ -104,7 +114,12 @@ impl Observer for Activity {
                 },
             );
         }
-        let bell = self.bells.lock().unwrap_or_else(PoisonError::into_inner).get(&key).and_then(Weak::upgrade);
+        let bell = self
+            .bells
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .get(&key)
+            .and_then(Weak::upgrade);
         if let Some(bell) = bell {
             bell.notify_waiters();
         }
@@ -134,13 +149,26 @@ mod tests {
         let key = KeyId::from_random(7);
         (0..60).for_each(|number| activity.remember(key, refused(number)));
         let kept = activity.refusals(key);
-        assert_eq!((kept.len(), kept[0].at.millis(), kept[49].at.millis()), (50, 59, 10));
+        assert_eq!(
+            (kept.len(), kept[0].at.millis(), kept[49].at.millis()),
+            (50, 59, 10)
+        );
         assert!(
             activity.refusal(key, kept[0].request).is_some()
-                && activity.refusal(KeyId::from_random(8), kept[0].request).is_none()
+                && activity
+                    .refusal(KeyId::from_random(8), kept[0].request)
+                    .is_none()
         );
-        (0..1_000).for_each(|number| activity.remember(KeyId::from_random(100 + number), refused(1_000 + u128::from(number))));
-        assert!(activity.refusals(key).is_empty(), "the key refused longest ago is forgotten");
+        (0..1_000).for_each(|number| {
+            activity.remember(
+                KeyId::from_random(100 + number),
+                refused(1_000 + u128::from(number)),
+            )
+        });
+        assert!(
+            activity.refusals(key).is_empty(),
+            "the key refused longest ago is forgotten"
+        );
         assert_eq!(activity.refusals.lock().unwrap().len(), 1_000);
     }
 

@@ -64,11 +64,17 @@ pub struct Document {
 
 impl Document {
     pub(super) fn json(body: String) -> Self {
-        Self { content_type: "application/json", body }
+        Self {
+            content_type: "application/json",
+            body,
+        }
     }
 
     pub(super) fn csv(body: String) -> Self {
-        Self { content_type: "text/csv; charset=utf-8", body }
+        Self {
+            content_type: "text/csv; charset=utf-8",
+            body,
+        }
     }
 }
 
@@ -122,13 +128,22 @@ impl Context {
                 let rows = days.read(self.ledger.as_ref(), key).await?;
                 match query("format").as_deref() {
                     Some("csv") => Ok(Document::csv(usage::spreadsheet(&rows))),
-                    None | Some("" | "json") => Ok(Document::json(usage::document(&statement, &rows))),
-                    Some(_) => Err(Failure::bad_query("format", "format must be json or csv".to_owned())),
+                    None | Some("" | "json") => {
+                        Ok(Document::json(usage::document(&statement, &rows)))
+                    }
+                    Some(_) => Err(Failure::bad_query(
+                        "format",
+                        "format must be json or csv".to_owned(),
+                    )),
                 }
             }
             Read::Receipt => {
-                let id = query("id").ok_or_else(|| Failure::bad_query("id", "name the request, as in ?id=req_…".to_owned()))?;
-                Ok(Document::json(DecimalJson::object([("data", self.receipt(key, &id).await?)]).document()))
+                let id = query("id").ok_or_else(|| {
+                    Failure::bad_query("id", "name the request, as in ?id=req_…".to_owned())
+                })?;
+                Ok(Document::json(
+                    DecimalJson::object([("data", self.receipt(key, &id).await?)]).document(),
+                ))
             }
         }
     }

@@ -86,12 +86,20 @@ impl Dashboard {
 
     async fn handle(&self, req: &mut Request, res: &mut Response) {
         for (name, value) in HEADERS {
-            res.headers_mut().insert(HeaderName::from_static(name), HeaderValue::from_static(value));
+            res.headers_mut().insert(
+                HeaderName::from_static(name),
+                HeaderValue::from_static(value),
+            );
         }
-        res.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+        res.headers_mut()
+            .insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
         if let Err(failure) = self.answer(req, res).await {
             let status = failure.status(Family::Chat);
-            html(res, status, page::notice("Something went wrong", &failure.message()));
+            html(
+                res,
+                status,
+                page::notice("Something went wrong", &failure.message()),
+            );
             for (name, value) in failure.headers() {
                 header(res, HeaderName::from_static(name), &value);
             }
@@ -102,10 +110,18 @@ impl Dashboard {
         match self.room {
             Room::Asset(asset) => file(res, asset),
             Room::Enter => html(res, 200, page::enter(None)),
-            Room::Act(act) if !session::is_own_origin(req.headers(), &self.context.public_url, self.context.address) => {
+            Room::Act(act)
+                if !session::is_own_origin(
+                    req.headers(),
+                    &self.context.public_url,
+                    self.context.address,
+                ) =>
+            {
                 tracing::info!(act = ?act, "refused a form from another origin");
-                let text =
-                    format!("This form did not come from the dashboard at {}/dashboard. Open it there.", self.context.public_url);
+                let text = format!(
+                    "This form did not come from the dashboard at {}/dashboard. Open it there.",
+                    self.context.public_url
+                );
                 html(res, 403, page::notice("Refused", &text));
             }
             Room::Act(Act::Login) => self.login(req, res).await?,
@@ -123,30 +139,58 @@ impl Dashboard {
     }
 
     /// The views of a signed-in customer.
-    async fn serve(&self, visitor: Visitor, req: &mut Request, res: &mut Response) -> Result<(), Failure> {
+    async fn serve(
+        &self,
+        visitor: Visitor,
+        req: &mut Request,
+        res: &mut Response,
+    ) -> Result<(), Failure> {
         let query = |name: &str| req.query::<String>(name);
         if let Room::Export(what) = self.room {
             // It may run for minutes, so it counts among the key's running requests.
-            let pass = self.context.rate_limits.enter_free(&visitor.key, Instant::now())?;
+            let pass = self
+                .context
+                .rate_limits
+                .enter_free(&visitor.key, Instant::now())?;
             return export::answer(&self.context, visitor.key, pass, what, &query, res).await;
         }
-        self.context.rate_limits.admit_visitor(visitor.key.id, Instant::now())?;
+        self.context
+            .rate_limits
+            .admit_visitor(visitor.key.id, Instant::now())?;
         match self.room {
-            Room::View(view) => html(res, 200, views::view(&self.context, &visitor.key, view, &query).await?),
+            Room::View(view) => html(
+                res,
+                200,
+                views::view(&self.context, &visitor.key, view, &query).await?,
+            ),
             Room::Receipt => {
                 let id = req.param::<String>("id").unwrap_or_default();
-                html(res, 200, views::receipt(&self.context, &visitor.key, &id).await?);
+                html(
+                    res,
+                    200,
+                    views::receipt(&self.context, &visitor.key, &id).await?,
+                );
             }
             Room::Live => {
-                let events = live::events(Arc::clone(&self.context), visitor, live::Wanted::asked(&query))?;
-                res.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
-                res.headers_mut().insert("x-accel-buffering", HeaderValue::from_static("no"));
+                let events = live::events(
+                    Arc::clone(&self.context),
+                    visitor,
+                    live::Wanted::asked(&query),
+                )?;
+                res.headers_mut()
+                    .insert(CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
+                res.headers_mut()
+                    .insert("x-accel-buffering", HeaderValue::from_static("no"));
                 res.body(ResBody::stream(events));
             }
             _ => {
                 let pasted = field(req, "key").await?;
                 let checked = self.check(&visitor, &pasted).await?;
-                html(res, 200, views::setup(&self.context, &visitor.key, Some(&checked), None));
+                html(
+                    res,
+                    200,
+                    views::setup(&self.context, &visitor.key, Some(&checked), None),
+                );
             }
         }
         Ok(())
@@ -161,13 +205,25 @@ impl Dashboard {
         let had_cookie = session::has_cookie(req.headers(), self.context.is_secure());
         match self.room {
             Room::View(View::Overview) => {
-                html(res, 200, page::sign_in(had_cookie.then_some("Your session has ended. Sign in again.")));
+                html(
+                    res,
+                    200,
+                    page::sign_in(had_cookie.then_some("Your session has ended. Sign in again.")),
+                );
                 if had_cookie {
-                    header(res, SET_COOKIE, &session::set_cookie("", self.context.is_secure()));
+                    header(
+                        res,
+                        SET_COOKIE,
+                        &session::set_cookie("", self.context.is_secure()),
+                    );
                 }
             }
             Room::View(_) | Room::Receipt => see_other(res, "/dashboard"),
-            _ => html(res, 401, page::sign_in(Some("Your session has ended. Sign in again."))),
+            _ => html(
+                res,
+                401,
+                page::sign_in(Some("Your session has ended. Sign in again.")),
+            ),
         }
     }
 
@@ -175,11 +231,17 @@ impl Dashboard {
         let pasted = field(req, "key").await?;
         match session::key_of(self.ledger(), &pasted).await {
             Ok((key, until)) => {
-                self.context.rate_limits.admit_visitor(key.id, Instant::now())?;
+                self.context
+                    .rate_limits
+                    .admit_visitor(key.id, Instant::now())?;
                 self.sign_in(req, res, key.id, until).await
             }
             Err(failure @ (Failure::Unauthenticated(_) | Failure::KeyState(_))) => {
-                html(res, failure.status(Family::Chat), page::sign_in(Some(&problem(&failure))));
+                html(
+                    res,
+                    failure.status(Family::Chat),
+                    page::sign_in(Some(&problem(&failure))),
+                );
                 Ok(())
             }
             Err(failure) => Err(failure),
@@ -190,7 +252,11 @@ impl Dashboard {
         let token = field(req, "token").await?;
         // The customer may have pasted the whole link.
         let token = token.rsplit('#').next().unwrap_or_default().trim();
-        match self.ledger().consume_link(SecretHash::of(token), crate::clock::now()).await? {
+        match self
+            .ledger()
+            .consume_link(SecretHash::of(token), crate::clock::now())
+            .await?
+        {
             Some(key) => self.sign_in(req, res, key, None).await,
             None => {
                 let text = "This link was used, has expired or is incomplete. Ask for a new one, or sign in with your key.";
@@ -200,12 +266,22 @@ impl Dashboard {
         }
     }
 
-    async fn sign_in(&self, req: &Request, res: &mut Response, key: KeyId, until: Option<Timestamp>) -> Result<(), Failure> {
+    async fn sign_in(
+        &self,
+        req: &Request,
+        res: &mut Response,
+        key: KeyId,
+        until: Option<Timestamp>,
+    ) -> Result<(), Failure> {
         if let Some(earlier) = self.visitor(req).await? {
             self.ledger().close_session(earlier.token).await?;
         }
         let token = session::open(self.ledger(), key, until).await?;
-        header(res, SET_COOKIE, &session::set_cookie(&token, self.context.is_secure()));
+        header(
+            res,
+            SET_COOKIE,
+            &session::set_cookie(&token, self.context.is_secure()),
+        );
         see_other(res, "/dashboard");
         Ok(())
     }
@@ -213,11 +289,17 @@ impl Dashboard {
     async fn logout(&self, req: &Request, res: &mut Response) -> Result<(), Failure> {
         if let Some(visitor) = self.visitor(req).await? {
             match self.room {
-                Room::Act(Act::LogoutEverywhere) => self.ledger().close_sessions(visitor.key.id).await?,
+                Room::Act(Act::LogoutEverywhere) => {
+                    self.ledger().close_sessions(visitor.key.id).await?
+                }
                 _ => self.ledger().close_session(visitor.token).await?,
             }
         }
-        header(res, SET_COOKIE, &session::set_cookie("", self.context.is_secure()));
+        header(
+            res,
+            SET_COOKIE,
+            &session::set_cookie("", self.context.is_secure()),
+        );
         see_other(res, "/dashboard");
         Ok(())
     }
@@ -230,7 +312,10 @@ impl Dashboard {
             match session::key_of(self.ledger(), pasted).await {
                 Ok((key, _)) => key,
                 Err(failure @ (Failure::Unauthenticated(_) | Failure::KeyState(_))) => {
-                    return Ok(Checked { good: false, text: format!("{}: {}", failure.status(Family::Chat), problem(&failure)) });
+                    return Ok(Checked {
+                        good: false,
+                        text: format!("{}: {}", failure.status(Family::Chat), problem(&failure)),
+                    });
                 }
                 Err(failure) => return Err(failure),
             }
@@ -250,7 +335,10 @@ impl Dashboard {
 async fn field(req: &mut Request, name: &str) -> Result<String, Failure> {
     let arriving = timeout(FORM, req.form::<String>(name));
     let late = || "the form arrived too slowly; send it again over a faster connection".to_owned();
-    arriving.await.map(Option::unwrap_or_default).map_err(|_| Failure::bad_query(name, late()))
+    arriving
+        .await
+        .map(Option::unwrap_or_default)
+        .map_err(|_| Failure::bad_query(name, late()))
 }
 
 /// A failed sign-in as a message for the form.
@@ -263,18 +351,26 @@ fn problem(failure: &Failure) -> String {
 
 fn html(res: &mut Response, status: u16, page: Markup) {
     res.status_code(StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR));
-    res.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("text/html; charset=utf-8"));
+    res.headers_mut().insert(
+        CONTENT_TYPE,
+        HeaderValue::from_static("text/html; charset=utf-8"),
+    );
     res.body(page.into_string());
 }
 
 fn see_other(res: &mut Response, path: &'static str) {
     res.status_code(StatusCode::SEE_OTHER);
-    res.headers_mut().insert(LOCATION, HeaderValue::from_static(path));
+    res.headers_mut()
+        .insert(LOCATION, HeaderValue::from_static(path));
 }
 
 fn file(res: &mut Response, asset: &'static Asset) {
-    res.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(asset.content_type));
-    res.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("public, max-age=31536000, immutable"));
+    res.headers_mut()
+        .insert(CONTENT_TYPE, HeaderValue::from_static(asset.content_type));
+    res.headers_mut().insert(
+        CACHE_CONTROL,
+        HeaderValue::from_static("public, max-age=31536000, immutable"),
+    );
     res.body(asset.text);
 }
 
@@ -298,11 +394,20 @@ mod tests {
     async fn a_form_that_comes_byte_by_byte_is_given_up() {
         let letters = stream::unfold((), async |()| {
             tokio::time::sleep(Duration::from_secs(5)).await;
-            Some((Ok::<_, salvo::BoxedError>(Frame::data(Bytes::from_static(b"x"))), ()))
+            Some((
+                Ok::<_, salvo::BoxedError>(Frame::data(Bytes::from_static(b"x"))),
+                (),
+            ))
         });
         let mut request = Request::new();
-        request.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/x-www-form-urlencoded"));
-        request.replace_body(ReqBody::Boxed { inner: Box::pin(StreamBody::new(letters)), fuse_config: None });
+        request.headers_mut().insert(
+            CONTENT_TYPE,
+            HeaderValue::from_static("application/x-www-form-urlencoded"),
+        );
+        request.replace_body(ReqBody::Boxed {
+            inner: Box::pin(StreamBody::new(letters)),
+            fuse_config: None,
+        });
         let begun = Instant::now();
         let late = field(&mut request, "key").await.unwrap_err();
         assert!(late.message().contains("too slowly"), "{late:?}");

@@ -37,16 +37,22 @@ impl Serialize for DecimalJson {
             Self::Null => out.serialize_unit(),
             Self::Bool(value) => out.serialize_bool(*value),
             Self::Count(value) => out.serialize_u64(*value),
-            Self::Number(digits) => RawValue::from_string(digits.clone()).map_err(S::Error::custom)?.serialize(out),
+            Self::Number(digits) => RawValue::from_string(digits.clone())
+                .map_err(S::Error::custom)?
+                .serialize(out),
             Self::Text(text) => out.serialize_str(text),
             Self::List(items) => {
                 let mut list = out.serialize_seq(Some(items.len()))?;
-                items.iter().try_for_each(|item| list.serialize_element(item))?;
+                items
+                    .iter()
+                    .try_for_each(|item| list.serialize_element(item))?;
                 list.end()
             }
             Self::Object(fields) => {
                 let mut map = out.serialize_map(Some(fields.len()))?;
-                fields.iter().try_for_each(|(name, value)| map.serialize_entry(name, value))?;
+                fields
+                    .iter()
+                    .try_for_each(|(name, value)| map.serialize_entry(name, value))?;
                 map.end()
             }
         }
@@ -97,7 +103,10 @@ impl<T: Into<Self>> From<Option<T>> for DecimalJson {
 
 /// An amount in another unit, exactly: the number of times `unit` picodollars fit.
 pub(super) fn in_units(amount: Amount, unit: u64) -> DecimalJson {
-    let (mut rest, sign) = (amount.picos().unsigned_abs(), if amount.is_negative() { "-" } else { "" });
+    let (mut rest, sign) = (
+        amount.picos().unsigned_abs(),
+        if amount.is_negative() { "-" } else { "" },
+    );
     let mut digits = format!("{sign}{}", rest / unit);
     rest %= unit;
     if rest > 0 {
@@ -119,9 +128,14 @@ mod tests {
     #[test]
     fn amounts_keep_every_digit() {
         let amount = Amount::from_usd_str("9007199.254740993001").unwrap();
-        let document =
-            DecimalJson::object([("a", amount.into()), ("b", DecimalJson::List(vec![DecimalJson::Null, "x\"y".into()]))])
-                .document();
+        let document = DecimalJson::object([
+            ("a", amount.into()),
+            (
+                "b",
+                DecimalJson::List(vec![DecimalJson::Null, "x\"y".into()]),
+            ),
+        ])
+        .document();
         assert_eq!(document, r#"{"a":9007199.254740993001,"b":[null,"x\"y"]}"#);
         for (usd, unit, digits) in [
             ("5.00", 2_000_000, "2500000"),
@@ -130,7 +144,11 @@ mod tests {
             ("-1.5", 10_000_000_000, "-150"),
             ("0.000348", 10_000_000_000, "0.0348"),
         ] {
-            assert_eq!(in_units(Amount::from_usd_str(usd).unwrap(), unit), DecimalJson::Number(digits.to_owned()), "{usd}");
+            assert_eq!(
+                in_units(Amount::from_usd_str(usd).unwrap(), unit),
+                DecimalJson::Number(digits.to_owned()),
+                "{usd}"
+            );
         }
     }
 }

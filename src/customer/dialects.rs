@@ -46,12 +46,33 @@ pub struct Dialect {
 
 /// Every dialect whose document follows from the account alone.
 pub const DIALECTS: &[Dialect] = &[
-    Dialect { paths: &["/v1/key", "/api/v1/key"], document: key },
-    Dialect { paths: &["/v1/credits", "/api/v1/credits"], document: credits },
-    Dialect { paths: &["/user/balance", "/v1/user/balance"], document: balance },
-    Dialect { paths: &["/api/usage/token"], document: token },
-    Dialect { paths: &["/v1/dashboard/billing/subscription", "/dashboard/billing/subscription"], document: subscription },
-    Dialect { paths: &["/v1/dashboard/billing/usage", "/dashboard/billing/usage"], document: billed },
+    Dialect {
+        paths: &["/v1/key", "/api/v1/key"],
+        document: key,
+    },
+    Dialect {
+        paths: &["/v1/credits", "/api/v1/credits"],
+        document: credits,
+    },
+    Dialect {
+        paths: &["/user/balance", "/v1/user/balance"],
+        document: balance,
+    },
+    Dialect {
+        paths: &["/api/usage/token"],
+        document: token,
+    },
+    Dialect {
+        paths: &[
+            "/v1/dashboard/billing/subscription",
+            "/dashboard/billing/subscription",
+        ],
+        document: subscription,
+    },
+    Dialect {
+        paths: &["/v1/dashboard/billing/usage", "/dashboard/billing/usage"],
+        document: billed,
+    },
 ];
 
 /// OpenRouter's key document, plus our three key figures as text.
@@ -64,7 +85,10 @@ fn key(statement: &Statement) -> DecimalJson {
         ("usage", account.spent.into()),
         ("is_free_tier", false.into()),
         ("status", statement.status.to_string().into()),
-        ("expires_at", statement.expires_at.map(|at| at.to_string()).into()),
+        (
+            "expires_at",
+            statement.expires_at.map(|at| at.to_string()).into(),
+        ),
         ("balance", account.balance().to_string().into()),
         ("held", account.held.to_string().into()),
         ("available", account.available().to_string().into()),
@@ -77,7 +101,10 @@ fn credits(statement: &Statement) -> DecimalJson {
     let account = statement.account;
     DecimalJson::object([(
         "data",
-        DecimalJson::object([("total_credits", account.credit.into()), ("total_usage", account.spent.into())]),
+        DecimalJson::object([
+            ("total_credits", account.credit.into()),
+            ("total_usage", account.spent.into()),
+        ]),
     )])
 }
 
@@ -94,7 +121,10 @@ fn balance(statement: &Statement) -> DecimalJson {
         ("is_active", statement.is_active().into()),
         ("balance", account.balance().into()),
         ("currency", "USD".into()),
-        ("is_available", (statement.is_active() && account.available().is_positive()).into()),
+        (
+            "is_available",
+            (statement.is_active() && account.available().is_positive()).into(),
+        ),
         ("balance_infos", DecimalJson::List(vec![info])),
     ])
 }
@@ -102,23 +132,34 @@ fn balance(statement: &Statement) -> DecimalJson {
 /// Resale gateways, which count in 1/500,000 USD and write "never" as 0.
 fn token(statement: &Statement) -> DecimalJson {
     let account = statement.account;
-    let expires = statement.expires_at.map_or(0, |at| at.millis().max(0).unsigned_abs() / 1_000);
+    let expires = statement
+        .expires_at
+        .map_or(0, |at| at.millis().max(0).unsigned_abs() / 1_000);
     let data = DecimalJson::object([
         ("object", "token_usage".into()),
         ("name", statement.label.as_str().into()),
         ("total_granted", in_units(account.credit, RESALE_UNIT)),
         ("total_used", in_units(account.spent, RESALE_UNIT)),
-        ("total_available", in_units(account.available(), RESALE_UNIT)),
+        (
+            "total_available",
+            in_units(account.available(), RESALE_UNIT),
+        ),
         ("unlimited_quota", false.into()),
         ("expires_at", expires.into()),
     ]);
-    DecimalJson::object([("code", true.into()), ("message", "ok".into()), ("data", data)])
+    DecimalJson::object([
+        ("code", true.into()),
+        ("message", "ok".into()),
+        ("data", data),
+    ])
 }
 
 /// The old billing page: its tools subtract [`billed`] from this limit.
 fn subscription(statement: &Statement) -> DecimalJson {
     let credit = statement.account.credit;
-    let until = statement.expires_at.map_or(0, |at| at.millis().max(0).unsigned_abs() / 1_000);
+    let until = statement
+        .expires_at
+        .map_or(0, |at| at.millis().max(0).unsigned_abs() / 1_000);
     DecimalJson::object([
         ("object", "billing_subscription".into()),
         ("has_payment_method", true.into()),
@@ -131,5 +172,8 @@ fn subscription(statement: &Statement) -> DecimalJson {
 
 /// Everything ever spent, whatever dates are requested: together with the limit above it gives the balance.
 fn billed(statement: &Statement) -> DecimalJson {
-    DecimalJson::object([("object", "list".into()), ("total_usage", in_units(statement.account.spent, CENT))])
+    DecimalJson::object([
+        ("object", "list".into()),
+        ("total_usage", in_units(statement.account.spent, CENT)),
+    ])
 }

@@ -63,8 +63,12 @@ pub(super) async fn answer(
         Form::Csv => ("csv", "text/csv; charset=utf-8"),
         Form::Json => ("json", "application/json"),
     };
-    let disposition = format!("attachment; filename=\"farebox-{name}-{}.{ending}\"", days.shown());
-    res.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
+    let disposition = format!(
+        "attachment; filename=\"farebox-{name}-{}.{ending}\"",
+        days.shown()
+    );
+    res.headers_mut()
+        .insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
     if let Ok(value) = HeaderValue::from_str(&disposition) {
         res.headers_mut().insert(CONTENT_DISPOSITION, value);
     }
@@ -126,7 +130,11 @@ fn requests(walk: Walk) -> impl Stream<Item = Result<Bytes, std::io::Error>> {
             Stage::Pages => walk.page().await.map_err(std::io::Error::other),
             Stage::End => {
                 walk.stage = Stage::Done;
-                Ok(if walk.form == Form::Json { "]}\n".to_owned() } else { String::new() })
+                Ok(if walk.form == Form::Json {
+                    "]}\n".to_owned()
+                } else {
+                    String::new()
+                })
             }
             Stage::Done => return None,
         };
@@ -136,19 +144,31 @@ fn requests(walk: Walk) -> impl Stream<Item = Result<Bytes, std::io::Error>> {
 
 impl Walk {
     async fn page(&mut self) -> Result<String, LedgerError> {
-        let query = EntryQuery { key: Some(self.key.id), before: self.before, limit: Some(PAGE), ..EntryQuery::default() };
+        let query = EntryQuery {
+            key: Some(self.key.id),
+            before: self.before,
+            limit: Some(PAGE),
+            ..EntryQuery::default()
+        };
         let entries = self.context.ledger.entries(query).await?;
         let (start, end) = (self.days.start(), self.days.end());
         self.before = entries.first().map(|entry| entry.position);
         if entries.len() < PAGE || entries.first().is_none_or(|oldest| oldest.at < start) {
             self.stage = Stage::End;
         }
-        let wanted = entries.iter().rev().filter(|entry| entry.kind == EntryKind::Charge && entry.at >= start && entry.at < end);
+        let wanted = entries
+            .iter()
+            .rev()
+            .filter(|entry| entry.kind == EntryKind::Charge && entry.at >= start && entry.at < end);
         Ok(wanted.map(|entry| self.row(entry)).collect())
     }
 
     fn row(&mut self, entry: &Entry) -> String {
-        let between = if std::mem::take(&mut self.first) { "" } else { ",\n" };
+        let between = if std::mem::take(&mut self.first) {
+            ""
+        } else {
+            ",\n"
+        };
         match self.form {
             Form::Csv => receipt::spreadsheet_row(entry),
             Form::Json => format!("{between}{}", receipt::document(entry).document()),

@@ -77,10 +77,22 @@ pub(super) fn events(
 ) -> Result<impl Stream<Item = Result<Bytes, std::io::Error>>, Failure> {
     let bell = context.activity.bell(visitor.key.id);
     if Arc::strong_count(&bell) > PAGES {
-        return Err(Failure::RateLimited(format!("at most {PAGES} pages may be open at once"), Duration::from_secs(30)));
+        return Err(Failure::RateLimited(
+            format!("at most {PAGES} pages may be open at once"),
+            Duration::from_secs(30),
+        ));
     }
     let now = Instant::now();
-    let live = PageStream { context, visitor, wanted, bell, seen: None, began: now, spoke: now, over: false };
+    let live = PageStream {
+        context,
+        visitor,
+        wanted,
+        bell,
+        seen: None,
+        began: now,
+        spoke: now,
+        over: false,
+    };
     Ok(stream::unfold(live, async |mut live| {
         let bytes = live.next().await?;
         live.spoke = Instant::now();
@@ -140,7 +152,11 @@ impl PageStream {
         let parts: Map<String, Value> = match self.wanted {
             Wanted::Overview(range) => {
                 let overview = views::overview(ledger, key, range).await?;
-                overview.parts().into_iter().map(|(id, part)| (id.to_owned(), Value::String(part.into_string()))).collect()
+                overview
+                    .parts()
+                    .into_iter()
+                    .map(|(id, part)| (id.to_owned(), Value::String(part.into_string())))
+                    .collect()
             }
             Wanted::Requests => {
                 let rows = views::newest_part(ledger, &key).await?;
@@ -151,6 +167,9 @@ impl PageStream {
                     .collect()
             }
         };
-        Ok(Bytes::from(format!("event: parts\ndata: {}\n\n", json!({ "title": title, "parts": parts }))))
+        Ok(Bytes::from(format!(
+            "event: parts\ndata: {}\n\n",
+            json!({ "title": title, "parts": parts })
+        )))
     }
 }

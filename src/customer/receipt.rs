@@ -20,7 +20,9 @@ pub(super) async fn find(ledger: &dyn Ledger, key: &Key, id: &str) -> Result<Ent
         None if id.is_empty() || id.len() > 200 => None,
         None => ledger.entry_by_answer(key.id, id).await?,
     };
-    found.filter(|entry| entry.key == key.id && entry.kind == EntryKind::Charge).ok_or_else(|| Failure::NoRequest(id.to_owned()))
+    found
+        .filter(|entry| entry.key == key.id && entry.kind == EntryKind::Charge)
+        .ok_or_else(|| Failure::NoRequest(id.to_owned()))
 }
 
 /// Our own id in a text.
@@ -52,7 +54,10 @@ pub(super) fn document(entry: &Entry) -> DecimalJson {
         ("uncharged", bill.exposure.into()),
         ("balance_after", entry.balance_after.into()),
         ("usage", counts(&usage)),
-        ("lines", DecimalJson::List(bill.lines.iter().map(line).collect())),
+        (
+            "lines",
+            DecimalJson::List(bill.lines.iter().map(line).collect()),
+        ),
         ("evidence", evidence(bill).into()),
         ("end_reason", bill.end_reason.as_str().into()),
         ("removed", fact(bill, REMOVED).into()),
@@ -62,11 +67,19 @@ pub(super) fn document(entry: &Entry) -> DecimalJson {
         // The fields that tools of other gateways read in this document.
         ("finish_reason", bill.end_reason.as_str().into()),
         ("latency", first_byte.into()),
-        ("generation_time", bill.total_ms.saturating_sub(first_byte.unwrap_or_default()).into()),
+        (
+            "generation_time",
+            bill.total_ms
+                .saturating_sub(first_byte.unwrap_or_default())
+                .into(),
+        ),
         ("tokens_prompt", prompt.into()),
         ("tokens_completion", (usage.output + usage.reasoning).into()),
         ("native_tokens_prompt", prompt.into()),
-        ("native_tokens_completion", (usage.output + usage.reasoning).into()),
+        (
+            "native_tokens_completion",
+            (usage.output + usage.reasoning).into(),
+        ),
         ("native_tokens_cached", usage.cache_read.into()),
         ("native_tokens_reasoning", usage.reasoning.into()),
     ])
@@ -117,9 +130,28 @@ fn evidence(bill: &Bill) -> Option<&'static str> {
 
 /// The header of a spreadsheet of requests.
 pub(super) fn spreadsheet_header() -> String {
-    let before = ["at", "request_id", "model", "family", "status", "end_reason"];
-    let after = ["cost", "balance_after", "first_byte_ms", "total_ms", "evidence", "answer_id"];
-    csv::line(before.into_iter().chain(COUNTS.map(|(name, _)| name)).chain(after))
+    let before = [
+        "at",
+        "request_id",
+        "model",
+        "family",
+        "status",
+        "end_reason",
+    ];
+    let after = [
+        "cost",
+        "balance_after",
+        "first_byte_ms",
+        "total_ms",
+        "evidence",
+        "answer_id",
+    ];
+    csv::line(
+        before
+            .into_iter()
+            .chain(COUNTS.map(|(name, _)| name))
+            .chain(after),
+    )
 }
 
 /// One charge as a row under that header.
@@ -138,7 +170,9 @@ pub(super) fn spreadsheet_row(entry: &Entry) -> String {
     cells.extend([
         charged(entry).to_string(),
         entry.balance_after.to_string(),
-        bill.first_byte_ms.map(|ms| ms.to_string()).unwrap_or_default(),
+        bill.first_byte_ms
+            .map(|ms| ms.to_string())
+            .unwrap_or_default(),
         bill.total_ms.to_string(),
         evidence(bill).unwrap_or_default().to_owned(),
         bill.answer_id.clone().unwrap_or_default(),

@@ -5,7 +5,9 @@
 
 use std::net::SocketAddr;
 
-use farebox_ledger::{Key, KeyId, Ledger, LedgerError, Secret, SecretHash, Session, Status, Timestamp};
+use farebox_ledger::{
+    Key, KeyId, Ledger, LedgerError, Secret, SecretHash, Session, Status, Timestamp,
+};
 use salvo::http::HeaderMap;
 use salvo::http::header::{COOKIE, ORIGIN};
 
@@ -25,20 +27,30 @@ pub(super) struct Visitor {
 /// A fresh token, for a session or a link.
 #[must_use]
 pub fn new_token() -> String {
-    clock::random::<32>().iter().map(|byte| format!("{byte:02x}")).collect()
+    clock::random::<32>()
+        .iter()
+        .map(|byte| format!("{byte:02x}"))
+        .collect()
 }
 
 /// The key that a pasted secret opens, and until when: a rotated secret opens nothing after its overlap.
 ///
 /// # Errors
 /// 401 for a secret that opens nothing, 403 for a key that is blocked or revoked.
-pub(super) async fn key_of(ledger: &dyn Ledger, pasted: &str) -> Result<(Key, Option<Timestamp>), Failure> {
+pub(super) async fn key_of(
+    ledger: &dyn Ledger,
+    pasted: &str,
+) -> Result<(Key, Option<Timestamp>), Failure> {
     let Ok((id, secret)) = Secret::parse(pasted.trim()) else {
-        return Err(Failure::Unauthenticated("this is not a key of this service, or it was not copied completely"));
+        return Err(Failure::Unauthenticated(
+            "this is not a key of this service, or it was not copied completely",
+        ));
     };
     match ledger.find_key(id).await? {
         Some(key) if key.opens_with(secret.hash(), clock::now()) => {
-            let overlap = key.old_secret.filter(|(old, _)| *old == secret.hash() && key.secret != *old);
+            let overlap = key
+                .old_secret
+                .filter(|(old, _)| *old == secret.hash() && key.secret != *old);
             welcome(key).map(|key| (key, overlap.map(|(_, until)| until)))
         }
         _ => Err(Failure::Unauthenticated("this key is not known")),
@@ -49,11 +61,22 @@ pub(super) async fn key_of(ledger: &dyn Ledger, pasted: &str) -> Result<(Key, Op
 ///
 /// # Errors
 /// 403 for a key that was stopped meanwhile, 503 when the ledger cannot be written.
-pub(super) async fn open(ledger: &dyn Ledger, key: KeyId, until: Option<Timestamp>) -> Result<String, Failure> {
+pub(super) async fn open(
+    ledger: &dyn Ledger,
+    key: KeyId,
+    until: Option<Timestamp>,
+) -> Result<String, Failure> {
     let (token, now) = (new_token(), clock::now());
     let lifetime = Timestamp::from_millis(now.millis().saturating_add(LIFETIME_MS));
     let expires = until.map_or(lifetime, |until| until.min(lifetime));
-    ledger.open_session(Session { token: SecretHash::of(&token), key, at: now, expires }).await?;
+    ledger
+        .open_session(Session {
+            token: SecretHash::of(&token),
+            key,
+            at: now,
+            expires,
+        })
+        .await?;
     Ok(token)
 }
 
@@ -61,8 +84,14 @@ pub(super) async fn open(ledger: &dyn Ledger, key: KeyId, until: Option<Timestam
 ///
 /// # Errors
 /// When the ledger cannot be read.
-pub(super) async fn visitor(ledger: &dyn Ledger, headers: &HeaderMap, secure: bool) -> Result<Option<Visitor>, LedgerError> {
-    let Some(token) = token(headers, secure).map(SecretHash::of) else { return Ok(None) };
+pub(super) async fn visitor(
+    ledger: &dyn Ledger,
+    headers: &HeaderMap,
+    secure: bool,
+) -> Result<Option<Visitor>, LedgerError> {
+    let Some(token) = token(headers, secure).map(SecretHash::of) else {
+        return Ok(None);
+    };
     Ok(live(ledger, token).await?.map(|key| Visitor { key, token }))
 }
 
@@ -70,8 +99,13 @@ pub(super) async fn visitor(ledger: &dyn Ledger, headers: &HeaderMap, secure: bo
 ///
 /// # Errors
 /// When the ledger cannot be read.
-pub(super) async fn live(ledger: &dyn Ledger, token: SecretHash) -> Result<Option<Key>, LedgerError> {
-    let Some(id) = ledger.find_session(token, clock::now()).await? else { return Ok(None) };
+pub(super) async fn live(
+    ledger: &dyn Ledger,
+    token: SecretHash,
+) -> Result<Option<Key>, LedgerError> {
+    let Some(id) = ledger.find_session(token, clock::now()).await? else {
+        return Ok(None);
+    };
     // A block ends the sessions it finds; one that was just being opened ends here.
     Ok(ledger.find_key(id).await?.and_then(|key| welcome(key).ok()))
 }
@@ -86,7 +120,8 @@ fn welcome(key: Key) -> Result<Key, Failure> {
 
 /// The token in a request's cookie.
 fn token(headers: &HeaderMap, secure: bool) -> Option<&str> {
-    ours(headers, secure).find(|token| token.len() == 64 && token.bytes().all(|byte| byte.is_ascii_hexdigit()))
+    ours(headers, secure)
+        .find(|token| token.len() == 64 && token.bytes().all(|byte| byte.is_ascii_hexdigit()))
 }
 
 /// Whether a request brings a cookie of ours, valid or not.
@@ -95,16 +130,28 @@ pub(super) fn has_cookie(headers: &HeaderMap, secure: bool) -> bool {
 }
 
 fn ours(headers: &HeaderMap, secure: bool) -> impl Iterator<Item = &str> {
-    let cookies = headers.get_all(COOKIE).into_iter().filter_map(|value| value.to_str().ok());
-    let pairs = cookies.flat_map(|cookies| cookies.split(';')).filter_map(|pair| pair.trim().split_once('='));
+    let cookies = headers
+        .get_all(COOKIE)
+        .into_iter()
+        .filter_map(|value| value.to_str().ok());
+    let pairs = cookies
+        .flat_map(|cookies| cookies.split(';'))
+        .filter_map(|pair| pair.trim().split_once('='));
     pairs.filter_map(move |(name, token)| (name == cookie_name(secure)).then_some(token))
 }
 
 /// The header that stores a token in the browser; an empty one removes it.
 pub(super) fn set_cookie(token: &str, secure: bool) -> String {
-    let age = if token.is_empty() { 0 } else { LIFETIME_MS / 1_000 };
+    let age = if token.is_empty() {
+        0
+    } else {
+        LIFETIME_MS / 1_000
+    };
     let end = if secure { "; Secure" } else { "" };
-    format!("{}={token}; Path=/; Max-Age={age}; HttpOnly; SameSite=Lax{end}", cookie_name(secure))
+    format!(
+        "{}={token}; Path=/; Max-Age={age}; HttpOnly; SameSite=Lax{end}",
+        cookie_name(secure)
+    )
 }
 
 const fn cookie_name(secure: bool) -> &'static str {
@@ -115,10 +162,14 @@ const fn cookie_name(secure: bool) -> &'static str {
 /// origin does not act for a foreign page.
 pub(super) fn is_own_origin(headers: &HeaderMap, public_url: &str, address: SocketAddr) -> bool {
     let Some(sent) = headers.get(ORIGIN) else {
-        let site = headers.get("sec-fetch-site").and_then(|value| value.to_str().ok());
+        let site = headers
+            .get("sec-fetch-site")
+            .and_then(|value| value.to_str().ok());
         return matches!(site, None | Some("same-origin" | "none"));
     };
-    let Ok(sent) = sent.to_str() else { return false };
+    let Ok(sent) = sent.to_str() else {
+        return false;
+    };
     sent.eq_ignore_ascii_case(origin(public_url)) || is_loopback(sent, address)
 }
 
@@ -126,16 +177,26 @@ fn is_loopback(sent: &str, address: SocketAddr) -> bool {
     let here = address.ip().is_loopback() || address.ip().is_unspecified();
     let port = address.port();
     let local = ["127.0.0.1", "localhost", "[::1]"];
-    here && ["http", "https"].iter().any(|scheme| local.iter().any(|host| sent == format!("{scheme}://{host}:{port}")))
+    here && ["http", "https"].iter().any(|scheme| {
+        local
+            .iter()
+            .any(|host| sent == format!("{scheme}://{host}:{port}"))
+    })
 }
 
 /// Scheme, host and port of a URL, as browsers write an origin.
 fn origin(url: &str) -> &str {
     let after = url.find("://").map_or(0, |at| at + 3);
     let rest = url.get(after..).unwrap_or_default();
-    let end = rest.find(['/', '?', '#']).map_or(url.len(), |at| after + at);
+    let end = rest
+        .find(['/', '?', '#'])
+        .map_or(url.len(), |at| after + at);
     let origin = url.get(..end).unwrap_or(url);
-    let usual_port = if origin.starts_with("https://") { ":443" } else { ":80" };
+    let usual_port = if origin.starts_with("https://") {
+        ":443"
+    } else {
+        ":80"
+    };
     origin.strip_suffix(usual_port).unwrap_or(origin)
 }
 
@@ -172,20 +233,36 @@ mod tests {
         assert!(!accepts("http://localhost:8080", public, "10.0.0.1:8080"));
         let mut headers = HeaderMap::new();
         let address = "127.0.0.1:8080".parse().unwrap();
-        assert!(is_own_origin(&headers, public, address), "a program sends no origin");
+        assert!(
+            is_own_origin(&headers, public, address),
+            "a program sends no origin"
+        );
         headers.insert("sec-fetch-site", HeaderValue::from_static("cross-site"));
         assert!(!is_own_origin(&headers, public, address));
     }
 
     #[test]
     fn cookies_are_bound_to_the_host_where_they_can_be() {
-        assert_eq!(set_cookie("ab", true), "__Host-farebox=ab; Path=/; Max-Age=43200; HttpOnly; SameSite=Lax; Secure");
-        assert_eq!(set_cookie("", false), "farebox=; Path=/; Max-Age=0; HttpOnly; SameSite=Lax");
+        assert_eq!(
+            set_cookie("ab", true),
+            "__Host-farebox=ab; Path=/; Max-Age=43200; HttpOnly; SameSite=Lax; Secure"
+        );
+        assert_eq!(
+            set_cookie("", false),
+            "farebox=; Path=/; Max-Age=0; HttpOnly; SameSite=Lax"
+        );
         let good = "0".repeat(64);
         let mut headers = HeaderMap::new();
-        headers.insert(COOKIE, HeaderValue::from_str(&format!("a=b; farebox=short; farebox={good}; c")).unwrap());
+        headers.insert(
+            COOKIE,
+            HeaderValue::from_str(&format!("a=b; farebox=short; farebox={good}; c")).unwrap(),
+        );
         assert_eq!(token(&headers, false), Some(good.as_str()));
-        assert_eq!(token(&headers, true), None, "a cookie that any sibling host could set does not count on https");
+        assert_eq!(
+            token(&headers, true),
+            None,
+            "a cookie that any sibling host could set does not count on https"
+        );
         assert_ne!(new_token(), new_token());
     }
 }

@@ -39,21 +39,31 @@ impl Days {
     ///
     /// # Errors
     /// 400 for invalid days, for days in the wrong order, and for more than 366.
-    pub(super) fn asked(from: Option<&str>, to: Option<&str>, now: Timestamp) -> Result<Self, Failure> {
+    pub(super) fn asked(
+        from: Option<&str>,
+        to: Option<&str>,
+        now: Timestamp,
+    ) -> Result<Self, Failure> {
         let given = |name: &str, text: Option<&str>| {
             let text = text.filter(|text| !text.is_empty());
-            text.map(|text| day(text).ok_or_else(|| bad(name, "write a day as 2026-11-21, in UTC"))).transpose()
+            text.map(|text| day(text).ok_or_else(|| bad(name, "write a day as 2026-11-21, in UTC")))
+                .transpose()
         };
         let (from, to) = (given("from", from)?, given("to", to)?);
         let to = to.unwrap_or_else(|| date_of(now));
         let from = match from {
             Some(from) => from,
-            None => to.checked_sub((USUAL_DAYS - 1).days()).map_err(|_| bad("to", "this day is out of range"))?,
+            None => to
+                .checked_sub((USUAL_DAYS - 1).days())
+                .map_err(|_| bad("to", "this day is out of range"))?,
         };
         let length = (to - from).get_days();
         match length {
             ..0 => Err(bad("from", "the first day is after the last one")),
-            MOST_DAYS.. => Err(bad("from", "a range has at most 366 days; ask for less at once")),
+            MOST_DAYS.. => Err(bad(
+                "from",
+                "a range has at most 366 days; ask for less at once",
+            )),
             _ => Ok(Self { from, to }),
         }
     }
@@ -78,7 +88,9 @@ impl Days {
     /// # Errors
     /// When the ledger cannot be read.
     pub(super) async fn read(self, ledger: &dyn Ledger, key: &Key) -> Result<Vec<DayRow>, Failure> {
-        Ok(by_day(&ledger.usage(key.id, self.start(), self.end()).await?))
+        Ok(by_day(
+            &ledger.usage(key.id, self.start(), self.end()).await?,
+        ))
     }
 }
 
@@ -87,20 +99,34 @@ fn bad(param: &str, message: &str) -> Failure {
 }
 
 fn day(text: &str) -> Option<Date> {
-    let instant = || text.parse::<jiff::Timestamp>().ok().map(|at| at.to_zoned(TimeZone::UTC).date());
+    let instant = || {
+        text.parse::<jiff::Timestamp>()
+            .ok()
+            .map(|at| at.to_zoned(TimeZone::UTC).date())
+    };
     // Only the two documented forms, and only years that have a timestamp.
-    let date = if text.len() == 10 { text.parse::<Date>().ok() } else { instant() };
+    let date = if text.len() == 10 {
+        text.parse::<Date>().ok()
+    } else {
+        instant()
+    };
     date.filter(|date| (1970..=9000).contains(&date.year()))
 }
 
 /// The UTC day of an instant.
 pub(super) fn date_of(at: Timestamp) -> Date {
-    let instant = jiff::Timestamp::UNIX_EPOCH.saturating_add(SignedDuration::from_millis(at.millis()));
-    instant.unwrap_or(jiff::Timestamp::UNIX_EPOCH).to_zoned(TimeZone::UTC).date()
+    let instant =
+        jiff::Timestamp::UNIX_EPOCH.saturating_add(SignedDuration::from_millis(at.millis()));
+    instant
+        .unwrap_or(jiff::Timestamp::UNIX_EPOCH)
+        .to_zoned(TimeZone::UTC)
+        .date()
 }
 
 fn first_instant(date: Date) -> Timestamp {
-    let millis = date.to_zoned(TimeZone::UTC).map_or(0, |zoned| zoned.timestamp().as_millisecond());
+    let millis = date
+        .to_zoned(TimeZone::UTC)
+        .map_or(0, |zoned| zoned.timestamp().as_millisecond());
     Timestamp::from_millis(millis)
 }
 
@@ -146,8 +172,14 @@ pub(super) fn document(statement: &Statement, days: &[DayRow]) -> String {
         ("held", account.held.into()),
         ("unit", "USD".into()),
         // Refunds and adjustments count as payments: they change the balance and no day.
-        ("refunds", "not part of any day; they are included in the balance".into()),
-        ("days", DecimalJson::List(days.iter().map(day_document).collect())),
+        (
+            "refunds",
+            "not part of any day; they are included in the balance".into(),
+        ),
+        (
+            "days",
+            DecimalJson::List(days.iter().map(day_document).collect()),
+        ),
     ])
     .document()
 }
@@ -181,8 +213,11 @@ pub(super) const COUNTS: [Count; 7] = [
 
 /// The days for a spreadsheet.
 pub(super) fn spreadsheet(days: &[DayRow]) -> String {
-    let header: Vec<&str> =
-        ["day", "model", "requests"].into_iter().chain(COUNTS.map(|(name, _)| name)).chain(["cost"]).collect();
+    let header: Vec<&str> = ["day", "model", "requests"]
+        .into_iter()
+        .chain(COUNTS.map(|(name, _)| name))
+        .chain(["cost"])
+        .collect();
     let rows: Vec<Vec<String>> = days
         .iter()
         .map(|row| {
@@ -202,15 +237,26 @@ mod tests {
     fn asked(from: Option<&str>, to: Option<&str>) -> Result<String, String> {
         // 2026-11-21T03:27:56Z
         let now = Timestamp::from_millis(1_795_231_676_000);
-        Days::asked(from, to, now).map(Days::shown).map_err(|failure| failure.message())
+        Days::asked(from, to, now)
+            .map(Days::shown)
+            .map_err(|failure| failure.message())
     }
 
     #[test]
     fn ranges_are_whole_days_and_bounded() {
         assert_eq!(asked(None, None).unwrap(), "2026-10-23_2026-11-21");
-        assert_eq!(asked(Some("2026-11-01"), Some("2026-11-01T23:59:59Z")).unwrap(), "2026-11-01_2026-11-01");
-        assert_eq!(asked(Some("2025-11-21"), None).unwrap(), "2025-11-21_2026-11-21");
-        assert_eq!(asked(Some(""), Some("2024-02-29")).unwrap(), "2024-01-31_2024-02-29");
+        assert_eq!(
+            asked(Some("2026-11-01"), Some("2026-11-01T23:59:59Z")).unwrap(),
+            "2026-11-01_2026-11-01"
+        );
+        assert_eq!(
+            asked(Some("2025-11-21"), None).unwrap(),
+            "2025-11-21_2026-11-21"
+        );
+        assert_eq!(
+            asked(Some(""), Some("2024-02-29")).unwrap(),
+            "2024-01-31_2024-02-29"
+        );
         for (from, to) in [
             ("2025-11-20", "2026-11-21"),
             ("2026-11-22", "2026-11-21"),
@@ -222,7 +268,12 @@ mod tests {
         ] {
             assert!(asked(Some(from), Some(to)).is_err(), "{from} {to}");
         }
-        let day = Days::asked(Some("2026-11-01"), Some("2026-11-01"), Timestamp::from_millis(0)).unwrap();
+        let day = Days::asked(
+            Some("2026-11-01"),
+            Some("2026-11-01"),
+            Timestamp::from_millis(0),
+        )
+        .unwrap();
         assert_eq!(day.end().millis() - day.start().millis(), 86_400_000);
     }
 }

@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use farebox_ledger::{Amount, Entry, EntryKind, EntryQuery, Key, Ledger, LedgerError, Status, Timestamp};
+use farebox_ledger::{
+    Amount, Entry, EntryKind, EntryQuery, Key, Ledger, LedgerError, Status, Timestamp,
+};
 use maud::Markup;
 
 use super::context::Context;
@@ -33,7 +35,12 @@ pub(super) type Query<'a> = &'a (dyn Fn(&str) -> Option<String> + Sync);
 ///
 /// # Errors
 /// When the ledger cannot be read, or the query is invalid.
-pub(super) async fn view(context: &Context, key: &Key, view: View, query: Query<'_>) -> Result<Markup, Failure> {
+pub(super) async fn view(
+    context: &Context,
+    key: &Key,
+    view: View,
+    query: Query<'_>,
+) -> Result<Markup, Failure> {
     let ledger = context.ledger.as_ref();
     match view {
         View::Overview => {
@@ -43,9 +50,19 @@ pub(super) async fn view(context: &Context, key: &Key, view: View, query: Query<
             Ok(page::signed_in(view, key, Some(&live), &overview.page()))
         }
         View::Requests => requests(context, key, query).await,
-        View::Payments => Ok(page::signed_in(view, key, None, &page::payments::page(&payments(ledger, key).await?))),
+        View::Payments => Ok(page::signed_in(
+            view,
+            key,
+            None,
+            &page::payments::page(&payments(ledger, key).await?),
+        )),
         View::Setup => Ok(setup(context, key, None, query("model").as_deref())),
-        View::Models => Ok(page::signed_in(view, key, None, &page::models::page(&models(context, key)))),
+        View::Models => Ok(page::signed_in(
+            view,
+            key,
+            None,
+            &page::models::page(&models(context, key)),
+        )),
     }
 }
 
@@ -53,13 +70,29 @@ pub(super) async fn view(context: &Context, key: &Key, view: View, query: Query<
 ///
 /// # Errors
 /// When the ledger cannot be read.
-pub(super) async fn overview(ledger: &dyn Ledger, key: Key, range: Range) -> Result<Overview, LedgerError> {
+pub(super) async fn overview(
+    ledger: &dyn Ledger,
+    key: Key,
+    range: Range,
+) -> Result<Overview, LedgerError> {
     let now = clock::now();
     let first = Range::Month.first_hour(now).min(month_of(now));
     let since = Timestamp::from_millis(first.saturating_mul(3_600_000));
-    let rows = ledger.usage(key.id, since, Timestamp::from_millis(now.millis().saturating_add(3_600_000))).await?;
+    let rows = ledger
+        .usage(
+            key.id,
+            since,
+            Timestamp::from_millis(now.millis().saturating_add(3_600_000)),
+        )
+        .await?;
     let newest = newest(ledger, &key, None, NEWEST).await?.0;
-    Ok(Overview { key, range, rows, newest, now })
+    Ok(Overview {
+        key,
+        range,
+        rows,
+        newest,
+        now,
+    })
 }
 
 async fn requests(context: &Context, key: &Key, query: Query<'_>) -> Result<Markup, Failure> {
@@ -76,31 +109,66 @@ async fn requests(context: &Context, key: &Key, query: Query<'_>) -> Result<Mark
     } else {
         filtered(ledger, key, position, &filter).await?
     };
-    let mut models: Vec<String> = models(context, key).iter().map(|model| model.slug.clone()).collect();
+    let mut models: Vec<String> = models(context, key)
+        .iter()
+        .map(|model| model.slug.clone())
+        .collect();
     if !filter.model.is_empty() && !models.contains(&filter.model) {
         models.push(filter.model.clone());
     }
     let first = position.is_none();
     let refusals = context.activity.refusals(key.id);
-    let shown = Page { entries: &entries, older: older.as_deref(), first, filter: &filter, models: &models, refusals: &refusals };
+    let shown = Page {
+        entries: &entries,
+        older: older.as_deref(),
+        first,
+        filter: &filter,
+        models: &models,
+        refusals: &refusals,
+    };
     let live = (first && filter.is_empty()).then_some("/dashboard/live?view=requests");
-    Ok(page::signed_in(View::Requests, key, live, &page::requests::page(&shown)))
+    Ok(page::signed_in(
+        View::Requests,
+        key,
+        live,
+        &page::requests::page(&shown),
+    ))
 }
 
 /// The query of the view's form.
 fn filter(query: Query<'_>) -> Result<Filter, Failure> {
     let asked = |name: &str| query(name).unwrap_or_default();
-    let filter = Filter { model: asked("model"), day: asked("day"), status: asked("status") };
-    let slug = |text: &str| text.len() <= 100 && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-._:".contains(&byte));
-    let day = |text: &str| text.is_empty() || (text.len() == 10 && text.parse::<jiff::civil::Date>().is_ok());
+    let filter = Filter {
+        model: asked("model"),
+        day: asked("day"),
+        status: asked("status"),
+    };
+    let slug = |text: &str| {
+        text.len() <= 100
+            && text
+                .bytes()
+                .all(|byte| byte.is_ascii_alphanumeric() || b"-._:".contains(&byte))
+    };
+    let day = |text: &str| {
+        text.is_empty() || (text.len() == 10 && text.parse::<jiff::civil::Date>().is_ok())
+    };
     if !slug(&filter.model) {
-        return Err(Failure::bad_query("model", "model must be a slug".to_owned()));
+        return Err(Failure::bad_query(
+            "model",
+            "model must be a slug".to_owned(),
+        ));
     }
     if !day(&filter.day) {
-        return Err(Failure::bad_query("day", "day must be a date like 2026-11-22".to_owned()));
+        return Err(Failure::bad_query(
+            "day",
+            "day must be a date like 2026-11-22".to_owned(),
+        ));
     }
     if !["", "ok", "cut"].contains(&filter.status.as_str()) {
-        return Err(Failure::bad_query("status", "status must be ok or cut".to_owned()));
+        return Err(Failure::bad_query(
+            "status",
+            "status must be ok or cut".to_owned(),
+        ));
     }
     Ok(filter)
 }
@@ -114,7 +182,12 @@ async fn filtered(
 ) -> Result<(Vec<Entry>, Option<String>), LedgerError> {
     let mut found = Vec::new();
     for _ in 0..LOOKS {
-        let query = EntryQuery { key: Some(key.id), before: position, limit: Some(LOOK), ..EntryQuery::default() };
+        let query = EntryQuery {
+            key: Some(key.id),
+            before: position,
+            limit: Some(LOOK),
+            ..EntryQuery::default()
+        };
         let mut entries = ledger.entries(query).await?;
         let whole = entries.len() == LOOK;
         entries.reverse();
@@ -135,9 +208,18 @@ async fn filtered(
             return Ok((found, None));
         }
     }
-    let query = EntryQuery { key: Some(key.id), before: position.map(|at| at + 1), limit: Some(1), ..EntryQuery::default() };
+    let query = EntryQuery {
+        key: Some(key.id),
+        before: position.map(|at| at + 1),
+        limit: Some(1),
+        ..EntryQuery::default()
+    };
     let last = ledger.entries(query).await?;
-    Ok((found, last.first().map(|entry| record::request_id(entry.operation))))
+    Ok((
+        found,
+        last.first()
+            .map(|entry| record::request_id(entry.operation)),
+    ))
 }
 
 /// One request as a receipt.
@@ -146,13 +228,23 @@ async fn filtered(
 /// 404 for an id that is unknown or another key's.
 pub(super) async fn receipt(context: &Context, key: &Key, id: &str) -> Result<Markup, Failure> {
     let entry = receipt::find(context.ledger.as_ref(), key, id).await?;
-    Ok(page::signed_in(View::Requests, key, None, &page::receipt::page(&entry)))
+    Ok(page::signed_in(
+        View::Requests,
+        key,
+        None,
+        &page::receipt::page(&entry),
+    ))
 }
 
 async fn place(ledger: &dyn Ledger, key: &Key, id: &str) -> Result<i64, Failure> {
     let missing = || Failure::NoRequest(id.to_owned());
-    let entry = ledger.entry(receipt::request_id(id).ok_or_else(missing)?).await?;
-    entry.filter(|entry| entry.key == key.id).map(|entry| entry.position).ok_or_else(missing)
+    let entry = ledger
+        .entry(receipt::request_id(id).ok_or_else(missing)?)
+        .await?;
+    entry
+        .filter(|entry| entry.key == key.id)
+        .map(|entry| entry.position)
+        .ok_or_else(missing)
 }
 
 /// A page of charges, newest first, and where the next page begins.
@@ -162,12 +254,20 @@ async fn newest(
     before: Option<i64>,
     limit: usize,
 ) -> Result<(Vec<Entry>, Option<String>), LedgerError> {
-    let query = EntryQuery { key: Some(key.id), before, limit: Some(limit + 1), ..EntryQuery::default() };
+    let query = EntryQuery {
+        key: Some(key.id),
+        before,
+        limit: Some(limit + 1),
+        ..EntryQuery::default()
+    };
     let mut entries = ledger.entries(query).await?;
     entries.reverse();
     let more = entries.len() > limit;
     entries.truncate(limit);
-    let older = entries.last().filter(|_| more).map(|entry| record::request_id(entry.operation));
+    let older = entries
+        .last()
+        .filter(|_| more)
+        .map(|entry| record::request_id(entry.operation));
     entries.retain(|entry| entry.kind == EntryKind::Charge);
     Ok((entries, older))
 }
@@ -177,7 +277,9 @@ async fn newest(
 /// # Errors
 /// When the ledger cannot be read.
 pub(super) async fn newest_part(ledger: &dyn Ledger, key: &Key) -> Result<Markup, LedgerError> {
-    Ok(page::requests::rows(&newest(ledger, key, None, PAGE).await?.0))
+    Ok(page::requests::rows(
+        &newest(ledger, key, None, PAGE).await?.0,
+    ))
 }
 
 /// Credits, newest first. They are found through the acts that made them, because among a million charges there are few.
@@ -188,7 +290,12 @@ async fn payments(ledger: &dyn Ledger, key: &Key) -> Result<Vec<Entry>, LedgerEr
             break;
         }
         if matches!(act.act.as_str(), "create" | "top_up" | "adjust" | "refund") {
-            found.extend(ledger.entry(act.operation).await?.filter(|entry| entry.kind != EntryKind::Charge));
+            found.extend(
+                ledger
+                    .entry(act.operation)
+                    .await?
+                    .filter(|entry| entry.kind != EntryKind::Charge),
+            );
         }
     }
     Ok(found)
@@ -196,16 +303,39 @@ async fn payments(ledger: &dyn Ledger, key: &Key) -> Result<Vec<Entry>, LedgerEr
 
 /// The published models that this key may use.
 fn models(context: &Context, key: &Key) -> Vec<Arc<Model>> {
-    let may_use = |model: &&Arc<Model>| key.settings.models.as_ref().is_none_or(|slugs| slugs.contains(&model.slug));
-    context.config.current().catalog.models.iter().filter(may_use).cloned().collect()
+    let may_use = |model: &&Arc<Model>| {
+        key.settings
+            .models
+            .as_ref()
+            .is_none_or(|slugs| slugs.contains(&model.slug))
+    };
+    context
+        .config
+        .current()
+        .catalog
+        .models
+        .iter()
+        .filter(may_use)
+        .cloned()
+        .collect()
 }
 
 /// The set-up view, with the result of checking the key.
-pub(super) fn setup(context: &Context, key: &Key, checked: Option<&Checked>, chosen: Option<&str>) -> Markup {
+pub(super) fn setup(
+    context: &Context,
+    key: &Key,
+    checked: Option<&Checked>,
+    chosen: Option<&str>,
+) -> Markup {
     let models = models(context, key);
     // A name that is none of these is ignored.
     let chosen = chosen.and_then(|slug| models.iter().find(|model| model.slug == slug));
-    let content = page::setup::page(&context.public_url, &models, chosen.map(AsRef::as_ref), checked);
+    let content = page::setup::page(
+        &context.public_url,
+        &models,
+        chosen.map(AsRef::as_ref),
+        checked,
+    );
     page::signed_in(View::Setup, key, None, &content)
 }
 
@@ -214,10 +344,16 @@ pub(super) fn checked(context: &Context, key: &Key) -> Checked {
     let available = key.account.available();
     let models = models(context, key).len();
     let (good, text) = match key.status(clock::now()) {
-        Status::Active if available > Amount::ZERO => {
-            (true, format!("This key is valid and active: {available} USD available, models it may use: {models}."))
-        }
-        Status::Active => (false, "This key is valid, but out of balance: top it up, then retry.".to_owned()),
+        Status::Active if available > Amount::ZERO => (
+            true,
+            format!(
+                "This key is valid and active: {available} USD available, models it may use: {models}."
+            ),
+        ),
+        Status::Active => (
+            false,
+            "This key is valid, but out of balance: top it up, then retry.".to_owned(),
+        ),
         other => (false, format!("This key is valid, but {other}.")),
     };
     Checked { good, text }

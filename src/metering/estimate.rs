@@ -53,7 +53,12 @@ impl Estimate {
     #[must_use]
     pub fn at_least(self, tokens: u64, limits: &Limits) -> Self {
         let input = self.input.max(tokens.min(limits.context));
-        Self { input, ceiling: self.ceiling.max(input), known: self.known.max(tokens), ..self }
+        Self {
+            input,
+            ceiling: self.ceiling.max(input),
+            known: self.known.max(tokens),
+            ..self
+        }
     }
 }
 
@@ -70,7 +75,11 @@ pub fn input(content: &Content, limits: &Limits) -> Estimate {
     let known = fixed.saturating_add(likely);
     Estimate {
         input: if unread { context } else { known.min(context) },
-        ceiling: if unread { context } else { fixed.saturating_add(bytes).min(context) },
+        ceiling: if unread {
+            context
+        } else {
+            fixed.saturating_add(bytes).min(context)
+        },
         least: least(content.text, known).min(context),
         known,
     }
@@ -83,7 +92,10 @@ pub fn fixed(content: &Content, limits: &Limits) -> u64 {
         .saturating_add(PER_MESSAGE.saturating_mul(u64::from(content.messages)))
         .saturating_add(PER_TOOL.saturating_mul(u64::from(content.tools)));
     let pictures = content.pictures.iter().map(|one| picture(one, limits));
-    let documents = content.documents.iter().filter_map(|document| document.tokens);
+    let documents = content
+        .documents
+        .iter()
+        .filter_map(|document| document.tokens);
     pictures.chain(documents).fold(framing, u64::saturating_add)
 }
 
@@ -97,7 +109,10 @@ pub fn least(text: TextSize, estimate: u64) -> u64 {
 #[must_use]
 pub fn upper(text: TextSize) -> u64 {
     // English prose has about 4.3 ASCII bytes per token, code and JSON about 3.3; other scripts about 2 bytes.
-    text.ascii.saturating_mul(2).div_ceil(7).saturating_add(text.other.div_ceil(2))
+    text.ascii
+        .saturating_mul(2)
+        .div_ceil(7)
+        .saturating_add(text.other.div_ceil(2))
 }
 
 /// A low estimate of a text's tokens, for charging without a provider's count.
@@ -122,24 +137,36 @@ pub fn picture(picture: &Picture, limits: &Limits) -> u64 {
         (Detail::Low, _) => LOW_DETAIL_PICTURE,
         (Detail::Original, size) => {
             let (width, height) = size.unwrap_or((u32::MAX, u32::MAX));
-            patches(width, height).clamp(by_tiles(width, height).min(LARGEST_PICTURE), LARGEST_ORIGINAL)
+            patches(width, height).clamp(
+                by_tiles(width, height).min(LARGEST_PICTURE),
+                LARGEST_ORIGINAL,
+            )
         }
-        (_, Some((width, height))) => {
-            by_area(width, height).max(by_tiles(width, height)).max(by_patches(width, height)).min(LARGEST_PICTURE)
-        }
+        (_, Some((width, height))) => by_area(width, height)
+            .max(by_tiles(width, height))
+            .max(by_patches(width, height))
+            .min(LARGEST_PICTURE),
         (_, None) => LARGEST_PICTURE,
     }
 }
 
 /// One token per 750 pixels, after scaling the longer side down to 1,568.
 fn by_area(width: u32, height: u32) -> u64 {
-    let (width, height) = scaled((u64::from(width), u64::from(height)), u64::from(width.max(height)), 1_568);
+    let (width, height) = scaled(
+        (u64::from(width), u64::from(height)),
+        u64::from(width.max(height)),
+        1_568,
+    );
     width.saturating_mul(height).div_ceil(750)
 }
 
 /// 170 tokens per tile of 512 pixels, plus 85: the longer side is scaled down to 2,048, then the shorter one to 768.
 fn by_tiles(width: u32, height: u32) -> u64 {
-    let (width, height) = scaled((u64::from(width), u64::from(height)), u64::from(width.max(height)), 2_048);
+    let (width, height) = scaled(
+        (u64::from(width), u64::from(height)),
+        u64::from(width.max(height)),
+        2_048,
+    );
     let (width, height) = scaled((width, height), width.min(height), 768);
     let tiles = width.div_ceil(512).saturating_mul(height.div_ceil(512));
     tiles.saturating_mul(170).saturating_add(LOW_DETAIL_PICTURE)
@@ -159,7 +186,10 @@ fn scaled((width, height): (u64, u64), side: u64, most: u64) -> (u64, u64) {
     if side <= most {
         return (width, height);
     }
-    (width.saturating_mul(most).div_ceil(side), height.saturating_mul(most).div_ceil(side))
+    (
+        width.saturating_mul(most).div_ceil(side),
+        height.saturating_mul(most).div_ceil(side),
+    )
 }
 
 fn is_unread(document: &Document) -> bool {
@@ -176,12 +206,25 @@ mod tests {
     fn text(ascii: u64) -> Content {
         let mut weight = Weight::default();
         weight.add_unread(ascii);
-        Content { text: TextSize { ascii, other: 0 }, weight, messages: 1, ..Content::default() }
+        Content {
+            text: TextSize { ascii, other: 0 },
+            weight,
+            messages: 1,
+            ..Content::default()
+        }
     }
 
     fn limits(context: u64) -> Limits {
         let [default_output, speed] = [8_192, 150];
-        Limits { context, max_output: 64_000, default_output, speed, image_bytes: None, picture_tokens: None, tools: None }
+        Limits {
+            context,
+            max_output: 64_000,
+            default_output,
+            speed,
+            image_bytes: None,
+            picture_tokens: None,
+            tools: None,
+        }
     }
 
     #[test]
@@ -194,9 +237,31 @@ mod tests {
 
     #[test]
     fn a_document_that_cannot_be_counted_is_the_whole_context() {
-        let content = Content { documents: vec![Document { bytes: 10, place: 0..0, tokens: None }], ..text(10) };
-        assert_eq!(input(&content, &limits(200_000)), Estimate { input: 200_000, ceiling: 200_000, least: 2, known: 15 });
-        let content = Content { documents: vec![Document { bytes: 10, place: 0..0, tokens: Some(9_000) }], ..text(10) };
+        let content = Content {
+            documents: vec![Document {
+                bytes: 10,
+                place: 0..0,
+                tokens: None,
+            }],
+            ..text(10)
+        };
+        assert_eq!(
+            input(&content, &limits(200_000)),
+            Estimate {
+                input: 200_000,
+                ceiling: 200_000,
+                least: 2,
+                known: 15
+            }
+        );
+        let content = Content {
+            documents: vec![Document {
+                bytes: 10,
+                place: 0..0,
+                tokens: Some(9_000),
+            }],
+            ..text(10)
+        };
         assert_eq!(input(&content, &limits(200_000)).input, 9_015);
     }
 
@@ -216,8 +281,13 @@ mod tests {
         let mut models = 0;
         for preset in presets() {
             let (catalog, routes) = (preset.starter_catalog(), preset.starter_routes());
-            let files = (Source::new("catalog.toml", &catalog), Source::new("routes.toml", &routes));
-            let config = config::load(&files.0, &files.1, &ProcessSecrets { lenient: true }).0.unwrap();
+            let files = (
+                Source::new("catalog.toml", &catalog),
+                Source::new("routes.toml", &routes),
+            );
+            let config = config::load(&files.0, &files.1, &ProcessSecrets { lenient: true })
+                .0
+                .unwrap();
             let model = &config.catalog.models[0];
             if !model.can(Capability::Vision) {
                 continue;
@@ -236,18 +306,49 @@ mod tests {
                 ];
                 sizes.map(|size| (detail, size))
             }) {
-                let counted = super::picture(&Picture { bytes: Some(100), size: Some(size), detail }, &model.limits);
-                assert!(counted >= rule(&model.slug, size), "{} {size:?}: {counted}", model.slug);
+                let counted = super::picture(
+                    &Picture {
+                        bytes: Some(100),
+                        size: Some(size),
+                        detail,
+                    },
+                    &model.limits,
+                );
+                assert!(
+                    counted >= rule(&model.slug, size),
+                    "{} {size:?}: {counted}",
+                    model.slug
+                );
             }
-            let unknown = super::picture(&Picture { bytes: None, size: None, detail: Detail::Auto }, &model.limits);
-            assert!(unknown >= rule(&model.slug, (8_000, 8_000)), "{}: by its address", model.slug);
+            let unknown = super::picture(
+                &Picture {
+                    bytes: None,
+                    size: None,
+                    detail: Detail::Auto,
+                },
+                &model.limits,
+            );
+            assert!(
+                unknown >= rule(&model.slug, (8_000, 8_000)),
+                "{}: by its address",
+                model.slug
+            );
         }
         assert_eq!(models, 4);
     }
 
     #[test]
     fn pictures_cost_what_their_size_costs_by_the_dearest_rule() {
-        let of = |size, detail| super::picture(&Picture { bytes: Some(100), size, detail }, &limits(200_000));
+        let of = |size, detail| {
+            super::picture(
+                &Picture {
+                    bytes: Some(100),
+                    size,
+                    detail,
+                },
+                &limits(200_000),
+            )
+        };
         for ((width, height), tokens) in [
             ((1, 1), 255),
             ((200, 200), 255),
@@ -256,14 +357,42 @@ mod tests {
             ((4_000, 3_000), 1_600),
             ((100_000, 10), 1_536),
         ] {
-            assert_eq!(of(Some((width, height)), Detail::Auto), tokens, "{width} x {height}");
+            assert_eq!(
+                of(Some((width, height)), Detail::Auto),
+                tokens,
+                "{width} x {height}"
+            );
         }
-        assert_eq!((of(None, Detail::Auto), of(None, Detail::High), of(None, Detail::Low)), (1_600, 1_600, 85));
+        assert_eq!(
+            (
+                of(None, Detail::Auto),
+                of(None, Detail::High),
+                of(None, Detail::Low)
+            ),
+            (1_600, 1_600, 85)
+        );
         let original = |size| of(size, Detail::Original);
-        assert_eq!((original(Some((9, 9))), original(Some((1_920, 1_080)))), (255, 2_040));
-        assert_eq!((original(Some((3_200, 3_200))), original(Some((60_000, 9_000))), original(None)), (10_000, 10_000, 10_000));
-        let dear = Limits { picture_tokens: Some(48_169), ..limits(200_000) };
-        let any = Picture { bytes: None, size: Some((9, 9)), detail: Detail::Low };
+        assert_eq!(
+            (original(Some((9, 9))), original(Some((1_920, 1_080)))),
+            (255, 2_040)
+        );
+        assert_eq!(
+            (
+                original(Some((3_200, 3_200))),
+                original(Some((60_000, 9_000))),
+                original(None)
+            ),
+            (10_000, 10_000, 10_000)
+        );
+        let dear = Limits {
+            picture_tokens: Some(48_169),
+            ..limits(200_000)
+        };
+        let any = Picture {
+            bytes: None,
+            size: Some((9, 9)),
+            detail: Detail::Low,
+        };
         assert_eq!(super::picture(&any, &dear), 48_169, "one price for all");
     }
 }

@@ -23,13 +23,21 @@ const QUORUM: usize = 5;
 /// Output tokens of an answer, given a sample of its text.
 #[must_use]
 pub fn output(sample: &Sample, tokenizer: Tokenizer) -> u64 {
-    scaled(tokenizer.count(&sample.text()), sample.seen(), sample.kept())
+    scaled(
+        tokenizer.count(&sample.text()),
+        sample.seen(),
+        sample.kept(),
+    )
 }
 
 /// Input tokens of a request: its text by the tokenizer, everything else by the admission rules; at most the context.
 #[must_use]
 pub fn input(content: &Content, limits: &Limits, tokenizer: Tokenizer) -> u64 {
-    if content.documents.iter().any(|document| document.tokens.is_none()) {
+    if content
+        .documents
+        .iter()
+        .any(|document| document.tokens.is_none())
+    {
         return limits.context;
     }
     known(content, limits, tokenizer).min(limits.context)
@@ -43,7 +51,11 @@ pub fn known(content: &Content, limits: &Limits, tokenizer: Tokenizer) -> u64 {
         // Sealed reasoning and inline text files are in the estimate but not in the sample.
         bytes if bytes == sample.kept() => counted,
         // Weights are in 64ths of a token. They distinguish light text from heavy, so they scale a sample better than its bytes do.
-        _ => scaled(counted, content.weight.tokens().saturating_mul(64), sample.weight()),
+        _ => scaled(
+            counted,
+            content.weight.tokens().saturating_mul(64),
+            sample.weight(),
+        ),
     };
     estimate::fixed(content, limits).saturating_add(text)
 }
@@ -57,7 +69,8 @@ fn scaled(counted: u64, whole: u64, part: u64) -> u64 {
 #[must_use]
 pub fn charged(count: u64, factor: u64) -> u64 {
     let factor = factor.clamp(CLAMP.0, CLAMP.1);
-    let tokens = u128::from(count) * u128::from(factor) * u128::from(ROUNDED.0) / u128::from(ONE * ROUNDED.1);
+    let tokens = u128::from(count) * u128::from(factor) * u128::from(ROUNDED.0)
+        / u128::from(ONE * ROUNDED.1);
     // A positive count never rounds down to zero.
     u64::try_from(tokens).unwrap_or(u64::MAX).max(count.min(1))
 }
@@ -75,14 +88,22 @@ pub struct Calibration(Votes);
 impl Calibration {
     /// Adds a finished answer: the target's count, and ours.
     pub fn vote(&mut self, voter: u64, target: u64, local: u64) {
-        let Some(factor) = u128::from(target).saturating_mul(u128::from(ONE)).checked_div(u128::from(local)) else { return };
-        self.0.cast(voter, u64::try_from(factor).unwrap_or(u64::MAX));
+        let Some(factor) = u128::from(target)
+            .saturating_mul(u128::from(ONE))
+            .checked_div(u128::from(local))
+        else {
+            return;
+        };
+        self.0
+            .cast(voter, u64::try_from(factor).unwrap_or(u64::MAX));
     }
 
     /// The median of all votes, in thousandths: 1,000 until enough keys have voted.
     #[must_use]
     pub fn factor(&self) -> u64 {
-        self.0.middle(QUORUM).map_or(ONE, |middle| middle.clamp(CLAMP.0, CLAMP.1))
+        self.0
+            .middle(QUORUM)
+            .map_or(ONE, |middle| middle.clamp(CLAMP.0, CLAMP.1))
     }
 }
 
@@ -106,8 +127,13 @@ mod tests {
     }
 
     fn input_of(text: &str, seed: u64, tokenizer: Tokenizer) -> u64 {
-        let body = serde_json::json!({"model": "m", "messages": [{"role": "user", "content": text}]}).to_string();
-        let seen = Family::Chat.protocol().inspect(body.as_bytes(), seed).unwrap();
+        let body =
+            serde_json::json!({"model": "m", "messages": [{"role": "user", "content": text}]})
+                .to_string();
+        let seen = Family::Chat
+            .protocol()
+            .inspect(body.as_bytes(), seed)
+            .unwrap();
         charged(known(&seen.content, &LIMITS, tokenizer), ONE)
     }
 
@@ -124,26 +150,38 @@ mod tests {
     /// Texts in many scripts, code, digits and encoded bytes.
     fn texts() -> Vec<(String, String)> {
         let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
-        let files =
-            ["bench/estimate/texts", "tests/fixtures/scripts"].map(|folder| std::fs::read_dir(root.join(folder)).unwrap());
+        let files = ["bench/estimate/texts", "tests/fixtures/scripts"]
+            .map(|folder| std::fs::read_dir(root.join(folder)).unwrap());
         let mut texts: Vec<(String, String)> = files
             .into_iter()
             .flatten()
             .map(|file| file.unwrap().path())
-            .filter(|path| path.extension().is_none_or(|ending| ending != "md") || path.ends_with("table.md"))
-            .map(|path| (path.file_name().unwrap().to_string_lossy().into_owned(), std::fs::read_to_string(path).unwrap()))
+            .filter(|path| {
+                path.extension().is_none_or(|ending| ending != "md") || path.ends_with("table.md")
+            })
+            .map(|path| {
+                (
+                    path.file_name().unwrap().to_string_lossy().into_owned(),
+                    std::fs::read_to_string(path).unwrap(),
+                )
+            })
             .collect();
         let mut state = 7_u64;
         let mut word = |letters: &[u8]| -> String {
             (0..30_000)
                 .map(|_| {
-                    state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+                    state = state
+                        .wrapping_mul(6_364_136_223_846_793_005)
+                        .wrapping_add(1_442_695_040_888_963_407);
                     char::from(letters[(state >> 33) as usize % letters.len()])
                 })
                 .collect()
         };
         texts.push(("(digits)".to_owned(), word(b"0123456789")));
-        texts.push(("(base64)".to_owned(), word(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/")));
+        texts.push((
+            "(base64)".to_owned(),
+            word(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"),
+        ));
         texts.push(("(hexadecimal)".to_owned(), word(b"0123456789abcdef")));
         texts.sort();
         texts
@@ -153,9 +191,15 @@ mod tests {
     fn shares(text: &str, truth: u64, count: impl Fn(&str, u64) -> u64) -> [u64; 3] {
         // Short texts are read completely, whatever the seed.
         let seeds = if text.len() > Sample::MOST { 15 } else { 1 };
-        let mut shares: Vec<u64> = (0..seeds).map(|seed| count(text, seed * 7_919 + 1) * 1_000 / truth).collect();
+        let mut shares: Vec<u64> = (0..seeds)
+            .map(|seed| count(text, seed * 7_919 + 1) * 1_000 / truth)
+            .collect();
         shares.sort_unstable();
-        [shares[0], shares[shares.len() / 2], shares[shares.len() - 1]]
+        [
+            shares[0],
+            shares[shares.len() / 2],
+            shares[shares.len() - 1],
+        ]
     }
 
     /// Prints the table of `docs/PROMISES.md` with `--nocapture`.
@@ -165,22 +209,41 @@ mod tests {
         let mut middles = Vec::new();
         for (name, text) in texts() {
             let mut row = format!("| {} ", name.trim_end_matches(".txt"));
-            for (tokenizer, other) in [(Tokenizer::O200k, o200k_base_singleton()), (Tokenizer::Cl100k, cl100k_base_singleton())] {
+            for (tokenizer, other) in [
+                (Tokenizer::O200k, o200k_base_singleton()),
+                (Tokenizer::Cl100k, cl100k_base_singleton()),
+            ] {
                 for times in [1, 1 + 60_000 / text.len()] {
                     let text = text.repeat(times);
                     let truth = other.encode_ordinary(&text).len() as u64;
                     // The framing is a large part of a short prompt.
-                    let input = shares(&text, truth + 12, |text, seed| input_of(text, seed, tokenizer));
-                    let output = shares(&text, truth, |text, seed| output_of(text, seed, tokenizer));
+                    let input = shares(&text, truth + 12, |text, seed| {
+                        input_of(text, seed, tokenizer)
+                    });
+                    let output =
+                        shares(&text, truth, |text, seed| output_of(text, seed, tokenizer));
                     for (found, what) in [(input, "input"), (output, "output")] {
-                        let room = if text.len() > Sample::MOST { 870..=1_100 } else { 950..=1_010 };
+                        let room = if text.len() > Sample::MOST {
+                            870..=1_100
+                        } else {
+                            950..=1_010
+                        };
                         let least_and_most = room.contains(&found[0]) && room.contains(&found[2]);
-                        assert!(least_and_most, "{what} of {name}, {} bytes, {tokenizer:?}: {found:?}", text.len());
+                        assert!(
+                            least_and_most,
+                            "{what} of {name}, {} bytes, {tokenizer:?}: {found:?}",
+                            text.len()
+                        );
                     }
                     if times > 1 {
                         middles.extend([input[1], output[1]]);
                         for [least, middle, most] in [input, output] {
-                            row += &format!("| {} ({}–{}) ", percent(middle), percent(least), percent(most));
+                            row += &format!(
+                                "| {} ({}–{}) ",
+                                percent(middle),
+                                percent(least),
+                                percent(most)
+                            );
                         }
                     }
                 }
@@ -188,7 +251,10 @@ mod tests {
             println!("{row}|");
         }
         let mean = middles.iter().sum::<u64>() / middles.len() as u64;
-        assert!((970..=995).contains(&mean), "rounded to the customer's side by 2 %, and no other way: {mean}");
+        assert!(
+            (970..=995).contains(&mean),
+            "rounded to the customer's side by 2 %, and no other way: {mean}"
+        );
     }
 
     #[test]
@@ -199,15 +265,33 @@ mod tests {
             format!("{picture},").repeat(90),
             "some words ".repeat(500)
         );
-        let seen = Family::Messages.protocol().inspect(body.as_bytes(), 5).unwrap();
+        let seen = Family::Messages
+            .protocol()
+            .inspect(body.as_bytes(), 5)
+            .unwrap();
         let limits = LIMITS;
         let mut content = seen.content;
         let found = input(&content, &limits, Tokenizer::O200k);
-        assert!((90 * 1_600 + 980..90 * 1_600 + 1_080).contains(&found), "{found}");
-        content.documents = vec![farebox_protocol::Document { bytes: 1, place: 0..0, tokens: Some(30_000) }];
+        assert!(
+            (90 * 1_600 + 980..90 * 1_600 + 1_080).contains(&found),
+            "{found}"
+        );
+        content.documents = vec![farebox_protocol::Document {
+            bytes: 1,
+            place: 0..0,
+            tokens: Some(30_000),
+        }];
         assert_eq!(input(&content, &limits, Tokenizer::O200k), found + 30_000);
-        content.documents = vec![farebox_protocol::Document { bytes: 1, place: 0..0, tokens: None }];
-        assert_eq!(input(&content, &limits, Tokenizer::O200k), 200_000, "nobody can know");
+        content.documents = vec![farebox_protocol::Document {
+            bytes: 1,
+            place: 0..0,
+            tokens: None,
+        }];
+        assert_eq!(
+            input(&content, &limits, Tokenizer::O200k),
+            200_000,
+            "nobody can know"
+        );
     }
 
     #[test]
@@ -224,7 +308,15 @@ mod tests {
         (10..200).for_each(|voter| calibration.vote(voter, 900, 100));
         assert_eq!(calibration.factor(), CLAMP.1);
         calibration.vote(1, 5, 0);
-        assert_eq!((charged(0, ONE), charged(1, ONE), charged(1_000, ONE), charged(1_000, 1_100)), (0, 1, 980, 1_078));
+        assert_eq!(
+            (
+                charged(0, ONE),
+                charged(1, ONE),
+                charged(1_000, ONE),
+                charged(1_000, 1_100)
+            ),
+            (0, 1, 980, 1_078)
+        );
     }
 
     #[test]

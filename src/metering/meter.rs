@@ -138,8 +138,12 @@ impl Meter {
     /// A meter for one answer of `model`.
     #[must_use]
     pub fn new(model: Arc<Model>, start: Start) -> Self {
-        let priced_images =
-            model.price.base.per_image != Amount::ZERO || model.price.tiers.iter().any(|tier| tier.1.per_image != Amount::ZERO);
+        let priced_images = model.price.base.per_image != Amount::ZERO
+            || model
+                .price
+                .tiers
+                .iter()
+                .any(|tier| tier.1.per_image != Amount::ZERO);
         let mut meter = Self {
             estimated_input: start.estimated_input,
             // The estimate is high: its median is a quarter over a tokenizer's count.
@@ -219,7 +223,9 @@ impl Meter {
     /// Bytes that were shown and that neither a tokenizer nor the provider has counted.
     #[must_use]
     pub fn unweighed(&self) -> u64 {
-        self.shown.bytes().saturating_sub(self.weighed.bytes().max(self.shown_counted.bytes()))
+        self.shown
+            .bytes()
+            .saturating_sub(self.weighed.bytes().max(self.shown_counted.bytes()))
     }
 
     /// What was shown.
@@ -231,7 +237,10 @@ impl Meter {
     /// Whether all of an output of `output` tokens can have been shown.
     #[must_use]
     pub fn shows_all(&self, output: u64) -> bool {
-        output <= estimate::upper(self.shown).saturating_mul(2).saturating_add(100)
+        output
+            <= estimate::upper(self.shown)
+                .saturating_mul(2)
+                .saturating_add(100)
     }
 
     /// Sets a tokenizer's count of the request.
@@ -245,10 +254,17 @@ impl Meter {
         self.reasoning_outside |= wire.total_has_reasoning_outside();
         let (counted, further) = match wire.reading(self.reasoning_outside) {
             Reading::Missing => return,
-            Reading::Absurd => (Err((self.with_images(wire.claimed()), Miscount::Malformed)), Vec::new()),
+            Reading::Absurd => (
+                Err((self.with_images(wire.claimed()), Miscount::Malformed)),
+                Vec::new(),
+            ),
             Reading::Counted(counted) => {
                 let (usage, further) = (self.with_images(counted), steps::of(wire, &counted));
-                (self.doubt(&usage, &further).map_or(Ok(usage), |why| Err((usage, why))), further)
+                (
+                    self.doubt(&usage, &further)
+                        .map_or(Ok(usage), |why| Err((usage, why))),
+                    further,
+                )
             }
         };
         self.claimed = counted.err();
@@ -277,7 +293,9 @@ impl Meter {
     #[must_use]
     pub fn made_anything(&self) -> bool {
         let counted = |usage: &Usage| price::input_total(usage) > 0 || output_total(usage) > 0;
-        self.shown_anything() || self.reported.as_ref().is_some_and(counted) || self.claimed.is_some()
+        self.shown_anything()
+            || self.reported.as_ref().is_some_and(counted)
+            || self.claimed.is_some()
     }
 
     /// An upper bound of the cost so far, which the hold must cover: what the provider has not counted yet is priced at the highest
@@ -291,19 +309,30 @@ impl Meter {
     /// never ends a stream whose limit was affordable, unless the provider's limit does not include reasoning.
     #[must_use]
     pub fn cost_of_shown(&self) -> Amount {
-        if self.reasoning_outside { self.cost_at_most() } else { self.cost_with(self.uncounted_output()) }
+        if self.reasoning_outside {
+            self.cost_at_most()
+        } else {
+            self.cost_with(self.uncounted_output())
+        }
     }
 
     /// The same if every byte that nobody has counted yet is a token: no text is denser.
     #[must_use]
     pub fn cost_if_dense(&self) -> Amount {
-        let unweighed = price::to_amount(price::dearest_output(self.rates()) * i128::from(self.unweighed()));
-        self.cost_of_shown().checked_add(unweighed).unwrap_or(Amount::MAX_COST)
+        let unweighed =
+            price::to_amount(price::dearest_output(self.rates()) * i128::from(self.unweighed()));
+        self.cost_of_shown()
+            .checked_add(unweighed)
+            .unwrap_or(Amount::MAX_COST)
     }
 
     fn cost_with(&self, uncounted: u64) -> Amount {
         let output = price::dearest_output(self.rates()) * i128::from(uncounted);
-        price::to_amount(self.counted_cost.saturating_add(self.compaction).saturating_add(output))
+        price::to_amount(
+            self.counted_cost
+                .saturating_add(self.compaction)
+                .saturating_add(output),
+        )
     }
 
     /// Computes [`Self::counted_cost`], which is valid until the next report.
@@ -317,8 +346,10 @@ impl Meter {
             // Some providers report zeros until the end.
             _ => {
                 let images = i128::from(rates.per_image.picos()) * i128::from(self.images);
-                let input = price::dearest_input(rates, self.one_hour_cache) * i128::from(self.estimated_input);
-                let output = price::dearest_output(rates) * i128::from(self.predicted.max(self.counted_output()));
+                let input = price::dearest_input(rates, self.one_hour_cache)
+                    * i128::from(self.estimated_input);
+                let output = price::dearest_output(rates)
+                    * i128::from(self.predicted.max(self.counted_output()));
                 input + images + output + i128::from(rates.per_request.picos())
             }
         }
@@ -327,7 +358,9 @@ impl Meter {
     /// Output tokens so far, estimated high.
     #[must_use]
     pub fn running_output(&self) -> u64 {
-        self.counted_output().saturating_add(self.uncounted_output()).saturating_add(self.hidden_tokens())
+        self.counted_output()
+            .saturating_add(self.uncounted_output())
+            .saturating_add(self.hidden_tokens())
     }
 
     fn counted_output(&self) -> u64 {
@@ -350,27 +383,43 @@ impl Meter {
         if self.reasoning_outside {
             return tokens;
         }
-        tokens.min(self.output_limit.saturating_sub(self.counted_output().saturating_add(self.uncounted_output())))
+        tokens.min(
+            self.output_limit.saturating_sub(
+                self.counted_output()
+                    .saturating_add(self.uncounted_output()),
+            ),
+        )
     }
 
     /// The output that one choice can have produced in this much time.
     fn by_time(&self, elapsed: Duration) -> u64 {
-        let tokens = u128::from(self.model.limits.speed).saturating_mul(elapsed.as_millis()) / 1_000;
+        let tokens =
+            u128::from(self.model.limits.speed).saturating_mul(elapsed.as_millis()) / 1_000;
         u64::try_from(tokens).unwrap_or(u64::MAX)
     }
 
     /// The rates that apply to the input known so far.
     #[must_use]
     pub fn rates(&self) -> &Rates {
-        let counted = self.reported.as_ref().map_or(0, |usage| price::input_total(&self.steps(usage).0));
-        self.model.price.for_input(if counted > 0 { counted } else { self.estimated_input })
+        let counted = self
+            .reported
+            .as_ref()
+            .map_or(0, |usage| price::input_total(&self.steps(usage).0));
+        self.model.price.for_input(if counted > 0 {
+            counted
+        } else {
+            self.estimated_input
+        })
     }
 
     /// The charge if the answer ended now, for checkpoints: the best estimate rather than an upper bound. Per class, the larger of
     /// the provider's count so far and ours, plus hidden output since.
     #[must_use]
     pub fn charge_if_cut(&self) -> Counted {
-        let mut counted = self.counted(self.left(self.estimated(), self.hidden_tokens()), Evidence::Local);
+        let mut counted = self.counted(
+            self.left(self.estimated(), self.hidden_tokens()),
+            Evidence::Local,
+        );
         counted.owed = self.owed(Ending::Cut, &counted, None);
         counted
     }
@@ -383,7 +432,10 @@ impl Meter {
             Ending::Broken | Ending::Lost => true,
             Ending::Cut => !self.counted_whole(),
             Ending::Complete => {
-                let charged = !self.complete || self.shown_anything() || self.silence_asked || self.claimed.is_some();
+                let charged = !self.complete
+                    || self.shown_anything()
+                    || self.silence_asked
+                    || self.claimed.is_some();
                 charged && !self.counted_whole()
             }
         }
@@ -394,7 +446,8 @@ impl Meter {
         let all = self.complete || (self.shown_anything() && self.shown == self.shown_at_report);
         let something = |usage: &Usage| {
             let (input, output) = (price::input_total(usage), output_total(usage));
-            (input > 0 || !self.silence_asked) && (input > 0 && output > 0 || !self.shown_anything())
+            (input > 0 || !self.silence_asked)
+                && (input > 0 && output > 0 || !self.shown_anything())
         };
         all && self.claimed.is_none() && self.reported.as_ref().is_some_and(something)
     }
@@ -413,44 +466,73 @@ impl Meter {
             (Ending::Broken, ..) if !self.shown_anything() => free(),
             // The prompt bought nothing that the customer can use, because the next attempt sends it again.
             (Ending::Broken, ..) => {
-                let usage = Usage { output: local.output, ..Usage::default() };
+                let usage = Usage {
+                    output: local.output,
+                    ..Usage::default()
+                };
                 let mut counted = self.counted(usage, Evidence::Local);
                 counted.lines.retain(|line| line.what != price::REQUEST);
                 counted
             }
-            (Ending::Complete, _, Some((claimed, _))) => self.counted(self.bounded(*claimed, local, took), Evidence::Disputed),
+            (Ending::Complete, _, Some((claimed, _))) => {
+                self.counted(self.bounded(*claimed, local, took), Evidence::Disputed)
+            }
             (Ending::Complete | Ending::Cut, Some(usage), None) if self.counted_whole() => {
                 self.counted(*usage, Evidence::Provider)
             }
-            (Ending::Complete, Some(usage), None) if self.complete && !self.shown_anything() && !self.silence_asked => {
+            (Ending::Complete, Some(usage), None)
+                if self.complete && !self.shown_anything() && !self.silence_asked =>
+            {
                 self.counted(*usage, Evidence::Provider)
             }
-            (Ending::Complete, ..) if self.shown_anything() => self.counted(self.running(local, 0), Evidence::Local),
+            (Ending::Complete, ..) if self.shown_anything() => {
+                self.counted(self.running(local, 0), Evidence::Local)
+            }
             (Ending::Complete, ..) if self.silence_asked => {
                 self.counted(self.running(local, self.hidden_tokens()), Evidence::Local)
             }
             (Ending::Complete, ..) => free(),
-            (Ending::Cut, ..) => self.counted(self.left(local, self.hidden_tokens()), Evidence::Local),
+            (Ending::Cut, ..) => {
+                self.counted(self.left(local, self.hidden_tokens()), Evidence::Local)
+            }
         }
     }
 
     /// Our count by the fast estimate, until a tokenizer has counted.
     fn estimated(&self) -> Local {
-        Local { input: self.input_at_least, output: estimate::lower(self.shown) }
+        Local {
+            input: self.input_at_least,
+            output: estimate::lower(self.shown),
+        }
     }
 
     /// The provider's input, else ours; the larger of the two outputs; plus `hidden` tokens.
     fn running(&self, local: Local, hidden: u64) -> Usage {
-        let ours = Usage { input: local.input, images: self.images, ..Usage::default() };
-        let mut usage = self.reported.filter(|usage| price::input_total(usage) > 0).unwrap_or(Usage {
-            output: self.reported.map_or(0, |usage| usage.output),
-            reasoning: self.reported.map_or(0, |usage| usage.reasoning),
-            ..ours
-        });
+        let ours = Usage {
+            input: local.input,
+            images: self.images,
+            ..Usage::default()
+        };
+        let mut usage = self
+            .reported
+            .filter(|usage| price::input_total(usage) > 0)
+            .unwrap_or(Usage {
+                output: self.reported.map_or(0, |usage| usage.output),
+                reasoning: self.reported.map_or(0, |usage| usage.reasoning),
+                ..ours
+            });
         let missing = local.output.saturating_sub(output_total(&usage));
         // The unused part of a prediction is at least what the answer lacks.
-        let rejected = if self.reported.is_none() { self.predicted.saturating_sub(local.output) } else { 0 };
-        usage.output = usage.output.saturating_add(missing).saturating_add(rejected).saturating_add(hidden);
+        let rejected = if self.reported.is_none() {
+            self.predicted.saturating_sub(local.output)
+        } else {
+            0
+        };
+        usage.output = usage
+            .output
+            .saturating_add(missing)
+            .saturating_add(rejected)
+            .saturating_add(hidden);
         usage
     }
 
@@ -458,8 +540,17 @@ impl Meter {
     /// otherwise.
     fn left(&self, local: Local, hidden: u64) -> Usage {
         let mut usage = self.running(local, hidden);
-        if self.cache_marked && self.reported.as_ref().is_none_or(|usage| price::input_total(usage) == 0) {
-            let written = if self.one_hour_cache { &mut usage.cache_write_1h } else { &mut usage.cache_write };
+        if self.cache_marked
+            && self
+                .reported
+                .as_ref()
+                .is_none_or(|usage| price::input_total(usage) == 0)
+        {
+            let written = if self.one_hour_cache {
+                &mut usage.cache_write_1h
+            } else {
+                &mut usage.cache_write
+            };
             *written = std::mem::take(&mut usage.input);
         }
         usage
@@ -469,11 +560,19 @@ impl Meter {
     fn bounded(&self, claimed: Usage, local: Local, took: Duration) -> Usage {
         let mut usage = claimed;
         let mut room = self.model.limits.context;
-        for class in [&mut usage.cache_read, &mut usage.input, &mut usage.cache_write, &mut usage.cache_write_1h] {
+        for class in [
+            &mut usage.cache_read,
+            &mut usage.input,
+            &mut usage.cache_write,
+            &mut usage.cache_write_1h,
+        ] {
             *class = (*class).min(room);
             room -= *class;
         }
-        let most = self.output_limit.saturating_mul(2).max(self.by_time(took).saturating_mul(self.choices));
+        let most = self
+            .output_limit
+            .saturating_mul(2)
+            .max(self.by_time(took).saturating_mul(self.choices));
         usage.reasoning = usage.reasoning.min(most);
         usage.output = usage.output.min(most - usage.reasoning);
         let missing = local.input.saturating_sub(price::input_total(&usage));
@@ -491,11 +590,19 @@ impl Meter {
 
     fn counted(&self, usage: Usage, evidence: Evidence) -> Counted {
         let (first, further) = self.steps(&usage);
-        Counted { usage, lines: price::lines(&self.model.price, &first, further), evidence: Some(evidence), owed: None }
+        Counted {
+            usage,
+            lines: price::lines(&self.model.price, &first, further),
+            evidence: Some(evidence),
+            owed: None,
+        }
     }
 
     fn with_images(&self, counted: farebox_protocol::Usage) -> Usage {
-        Usage { images: self.images, ..steps::of_tokens(counted) }
+        Usage {
+            images: self.images,
+            ..steps::of_tokens(counted)
+        }
     }
 }
 
@@ -504,7 +611,12 @@ fn output_total(usage: &Usage) -> u64 {
 }
 
 fn free() -> Counted {
-    Counted { usage: Usage::default(), lines: Vec::new(), evidence: None, owed: None }
+    Counted {
+        usage: Usage::default(),
+        lines: Vec::new(),
+        evidence: None,
+        owed: None,
+    }
 }
 
 #[cfg(test)]

@@ -12,7 +12,14 @@ pub const REQUEST: &str = "request";
 /// All input tokens, whatever their class: tiers are selected by this.
 #[must_use]
 pub fn input_total(usage: &Usage) -> u64 {
-    [usage.input, usage.cache_read, usage.cache_write, usage.cache_write_1h].into_iter().fold(0, u64::saturating_add)
+    [
+        usage.input,
+        usage.cache_read,
+        usage.cache_write,
+        usage.cache_write_1h,
+    ]
+    .into_iter()
+    .fold(0, u64::saturating_add)
 }
 
 /// One line for each class that was used, and one for the request if requests are priced. The further steps of an answer have their
@@ -21,9 +28,16 @@ pub fn input_total(usage: &Usage) -> u64 {
 pub fn lines(price: &Price, first: &Usage, further: &[Usage]) -> Vec<Line> {
     let mut lines: Vec<Line> = Vec::new();
     for (what, count, rate) in priced(price, first, further).filter(|(_, count, _)| *count > 0) {
-        match lines.iter_mut().find(|line| (&*line.what, line.rate) == (what, rate)) {
+        match lines
+            .iter_mut()
+            .find(|line| (&*line.what, line.rate) == (what, rate))
+        {
             Some(line) => line.count = line.count.saturating_add(count),
-            None => lines.push(Line { what: Cow::Borrowed(what), count, rate }),
+            None => lines.push(Line {
+                what: Cow::Borrowed(what),
+                count,
+                rate,
+            }),
         }
     }
     lines
@@ -32,13 +46,21 @@ pub fn lines(price: &Price, first: &Usage, further: &[Usage]) -> Vec<Line> {
 /// What a usage and its further steps cost, in picodollars; saturating.
 #[must_use]
 pub fn picos(price: &Price, first: &Usage, further: &[Usage]) -> i128 {
-    let parts = priced(price, first, further).map(|(_, count, rate)| i128::from(count) * i128::from(rate.picos()));
+    let parts = priced(price, first, further)
+        .map(|(_, count, rate)| i128::from(count) * i128::from(rate.picos()));
     parts.fold(0, i128::saturating_add)
 }
 
 /// What is priced: each step by the tier of its own input, and the request once.
-fn priced(price: &Price, first: &Usage, further: &[Usage]) -> impl Iterator<Item = (&'static str, u64, Amount)> {
-    let more = further.iter().flat_map(|step| classes(price, step)).filter(|(what, ..)| *what != REQUEST);
+fn priced(
+    price: &Price,
+    first: &Usage,
+    further: &[Usage],
+) -> impl Iterator<Item = (&'static str, u64, Amount)> {
+    let more = further
+        .iter()
+        .flat_map(|step| classes(price, step))
+        .filter(|(what, ..)| *what != REQUEST);
     classes(price, first).into_iter().chain(more)
 }
 
@@ -46,7 +68,11 @@ fn priced(price: &Price, first: &Usage, further: &[Usage]) -> impl Iterator<Item
 #[must_use]
 pub fn dearest_input(rates: &Rates, one_hour: bool) -> i128 {
     let default = rates.input.max(rates.cache_read).max(rates.cache_write);
-    let dearest = if one_hour { default.max(rates.cache_write_1h.unwrap_or(default)) } else { default };
+    let dearest = if one_hour {
+        default.max(rates.cache_write_1h.unwrap_or(default))
+    } else {
+        default
+    };
     i128::from(dearest.picos())
 }
 

@@ -85,32 +85,57 @@ pub struct Remedies {
 ///
 /// # Errors
 /// [`Shortfall`] if the balance is too small.
-pub fn decide(ask: &Ask, price: &Price, limits: &Limits, available: Amount) -> Result<Terms, Shortfall> {
+pub fn decide(
+    ask: &Ask,
+    price: &Price,
+    limits: &Limits,
+    available: Amount,
+) -> Result<Terms, Shortfall> {
     let budget = Budget::new(ask, price, limits, available);
-    let most = u64::from(ask.declared.unwrap_or(limits.max_output).min(limits.max_output));
+    let most = u64::from(
+        ask.declared
+            .unwrap_or(limits.max_output)
+            .min(limits.max_output),
+    );
     // Input and output share the context. The required amount assumes the estimated input; the held amount assumes the smallest
     // possible input.
     let room = limits.context.saturating_sub(ask.estimate.input).max(1);
     let most_room = limits.context.saturating_sub(ask.estimate.least).max(1);
     let (limit, sent, held) = if ask.stream {
         let sent = budget.lowered(most, ask.thinking_budget)?;
-        (changed(sent, ask.declared, limits.max_output), sent, sent.min(SLICE))
+        (
+            changed(sent, ask.declared, limits.max_output),
+            sent,
+            sent.min(SLICE),
+        )
     } else if ask.declared.is_some() {
-        budget.require(most.min(room)).map_err(|short| budget.remedied(short, most, ask.thinking_budget))?;
+        budget
+            .require(most.min(room))
+            .map_err(|short| budget.remedied(short, most, ask.thinking_budget))?;
         (changed(most, ask.declared, limits.max_output), most, most)
     } else {
-        let thinking = ask.thinking_budget.map_or(0, |budget| u64::from(budget).saturating_add(SMALLEST_OUTPUT));
-        let wanted = u64::from(limits.default_output).max(thinking).min(u64::from(limits.max_output));
+        let thinking = ask.thinking_budget.map_or(0, |budget| {
+            u64::from(budget).saturating_add(SMALLEST_OUTPUT)
+        });
+        let wanted = u64::from(limits.default_output)
+            .max(thinking)
+            .min(u64::from(limits.max_output));
         let sent = budget.lowered(wanted, ask.thinking_budget)?;
         (u32::try_from(sent).ok(), sent, sent)
     };
     Ok(Terms {
         hold: budget.hold(held.min(most_room)),
         limit,
-        output_limit: sent.saturating_add(ask.predicted).saturating_mul(u64::from(ask.choices)),
+        output_limit: sent
+            .saturating_add(ask.predicted)
+            .saturating_mul(u64::from(ask.choices)),
         estimated_input: ask.estimate.input,
         predicted: ask.predicted.saturating_mul(u64::from(ask.choices)),
-        compaction: to_amount(of_compaction(ask, price.for_input(ask.estimate.input), ask.estimate.input)),
+        compaction: to_amount(of_compaction(
+            ask,
+            price.for_input(ask.estimate.input),
+            ask.estimate.input,
+        )),
     })
 }
 
@@ -119,7 +144,8 @@ fn of_compaction(ask: &Ask, rates: &Rates, input: u64) -> i128 {
     if ask.compacts_from.is_none_or(|from| input < from) {
         return 0;
     }
-    dearest_input(rates, ask.one_hour_cache) * i128::from(input) + dearest_output(rates) * i128::from(SLICE)
+    dearest_input(rates, ask.one_hour_cache) * i128::from(input)
+        + dearest_output(rates) * i128::from(SLICE)
 }
 
 /// The cost of a request with this much input at these rates, without its output, and of one output token of every choice.
@@ -129,7 +155,10 @@ fn of_input(ask: &Ask, rates: &Rates, input: u64) -> (i128, i128) {
         + i128::from(rates.per_request.picos())
         + per_output * i128::from(ask.predicted)
         + of_compaction(ask, rates, input);
-    (dearest_input(rates, ask.one_hour_cache) * i128::from(input) + extras, per_output)
+    (
+        dearest_input(rates, ask.one_hour_cache) * i128::from(input) + extras,
+        per_output,
+    )
 }
 
 /// The cost of one more slice of output, for extending a hold.
@@ -141,7 +170,11 @@ pub fn slice_cost(rates: &Rates, choices: u32, tokens: u64) -> Amount {
 /// The limit to write, if it differs from the declared one (or from the default if none was declared).
 fn changed(sent: u64, declared: Option<u32>, max_output: u32) -> Option<u32> {
     let asked = u64::from(declared.unwrap_or(max_output));
-    if sent == asked { None } else { u32::try_from(sent).ok() }
+    if sent == asked {
+        None
+    } else {
+        u32::try_from(sent).ok()
+    }
 }
 
 /// One request's prices against one key's money, in picodollars.
@@ -163,9 +196,14 @@ impl Budget {
     fn new(ask: &Ask, price: &Price, limits: &Limits, available: Amount) -> Self {
         let estimate = &ask.estimate;
         let (fixed, per_output) = of_input(ask, price.for_input(estimate.input), estimate.input);
-        let (ceiling, per_output_ceiling) = of_input(ask, price.for_input(estimate.ceiling), estimate.ceiling);
+        let (ceiling, per_output_ceiling) =
+            of_input(ask, price.for_input(estimate.ceiling), estimate.ceiling);
         // Nothing extends the hold of a whole answer while it reasons beyond its limit.
-        let beyond = if ask.reasons_outside && !ask.stream { per_output_ceiling * i128::from(limits.max_output) } else { 0 };
+        let beyond = if ask.reasons_outside && !ask.stream {
+            per_output_ceiling * i128::from(limits.max_output)
+        } else {
+            0
+        };
         Self {
             available: i128::from(available.picos()),
             fixed,
@@ -192,22 +230,40 @@ impl Budget {
             return Ok(());
         }
         let needed = self.fixed + self.per_output * i128::from(tokens);
-        let affordable_output = if self.available > 0 { self.affordable() } else { 0 };
-        Err(Shortfall { needed: to_amount(needed), affordable_output, remedies: Remedies::default() })
+        let affordable_output = if self.available > 0 {
+            self.affordable()
+        } else {
+            0
+        };
+        Err(Shortfall {
+            needed: to_amount(needed),
+            affordable_output,
+            remedies: Remedies::default(),
+        })
     }
 
     /// Adds what helps when a declared limit of `most` tokens is too expensive. A limit stays above the thinking budget inside it.
     fn remedied(&self, short: Shortfall, most: u64, thinking_budget: Option<u32>) -> Shortfall {
-        let smallest = thinking_budget.map_or(1, |budget| u64::from(budget).saturating_add(SMALLEST_OUTPUT));
+        let smallest = thinking_budget.map_or(1, |budget| {
+            u64::from(budget).saturating_add(SMALLEST_OUTPUT)
+        });
         let limit = (short.affordable_output >= smallest).then_some(short.affordable_output);
-        Shortfall { remedies: Remedies { limit, stream: self.lowered(most, thinking_budget).is_ok() }, ..short }
+        Shortfall {
+            remedies: Remedies {
+                limit,
+                stream: self.lowered(most, thinking_budget).is_ok(),
+            },
+            ..short
+        }
     }
 
     /// The wanted limit, lowered to what is affordable; never to or below a thinking budget, never below the smallest output.
     fn lowered(&self, wanted: u64, thinking_budget: Option<u32>) -> Result<u64, Shortfall> {
         let affordable = self.affordable();
         let smallest = match thinking_budget {
-            Some(budget) if affordable < wanted => u64::from(budget).saturating_add(SMALLEST_OUTPUT),
+            Some(budget) if affordable < wanted => {
+                u64::from(budget).saturating_add(SMALLEST_OUTPUT)
+            }
             _ => SMALLEST_OUTPUT,
         };
         self.require(smallest.min(wanted))?;
@@ -218,7 +274,14 @@ impl Budget {
         let at_ceiling = self.fixed_ceiling + self.per_output_ceiling * i128::from(output);
         let at_estimate = self.fixed + self.per_output * i128::from(output);
         let nearly_empty = self.available < at_ceiling.saturating_mul(self.nearly_empty);
-        to_amount(if nearly_empty { at_ceiling.max(at_estimate) } else { at_estimate }.min(self.available))
+        to_amount(
+            if nearly_empty {
+                at_ceiling.max(at_estimate)
+            } else {
+                at_estimate
+            }
+            .min(self.available),
+        )
     }
 }
 
@@ -240,7 +303,10 @@ mod tests {
             per_image: Amount::ZERO,
             per_request: Amount::ZERO,
         };
-        Price { base, tiers: Vec::new() }
+        Price {
+            base,
+            tiers: Vec::new(),
+        }
     }
 
     fn limits() -> Limits {
@@ -256,7 +322,12 @@ mod tests {
     }
 
     fn ask(stream: bool, declared: Option<u32>) -> Ask {
-        let estimate = Estimate { input: 9_000, ceiling: 31_500, least: 6_300, known: 9_000 };
+        let estimate = Estimate {
+            input: 9_000,
+            ceiling: 31_500,
+            least: 6_300,
+            known: 9_000,
+        };
         let in_flight = 1;
         Ask {
             stream,
@@ -295,14 +366,29 @@ mod tests {
         assert_eq!((found.limit, found.output_limit), (Some(1_000), 1_000));
         let refused = terms(&ask(true, Some(32_000)), input + 255 * 15_000_000).unwrap_err();
         let remedies = Remedies::default();
-        assert_eq!(refused, Shortfall { needed: Amount::from_picos(input + 256 * 15_000_000), affordable_output: 255, remedies });
+        assert_eq!(
+            refused,
+            Shortfall {
+                needed: Amount::from_picos(input + 256 * 15_000_000),
+                affordable_output: 255,
+                remedies
+            }
+        );
     }
 
     #[test]
     fn a_whole_answer_with_a_declared_limit_is_held_whole_or_refused() {
         let needed = 9_000 * 3_750_000 + 4_000 * 15_000_000;
-        assert_eq!(terms(&ask(false, Some(4_000)), needed).unwrap().hold, Amount::from_picos(needed));
-        assert_eq!(terms(&ask(false, Some(4_000)), needed - 1).unwrap_err().needed, Amount::from_picos(needed));
+        assert_eq!(
+            terms(&ask(false, Some(4_000)), needed).unwrap().hold,
+            Amount::from_picos(needed)
+        );
+        assert_eq!(
+            terms(&ask(false, Some(4_000)), needed - 1)
+                .unwrap_err()
+                .needed,
+            Amount::from_picos(needed)
+        );
     }
 
     #[test]
@@ -311,29 +397,60 @@ mod tests {
             let available = 9_000 * 3_750_000 + output * 15_000_000;
             let short = terms(&ask(false, Some(declared)), available).unwrap_err();
             if let Some(limit) = short.remedies.limit {
-                assert!(terms(&ask(false, Some(u32::try_from(limit).unwrap())), available).is_ok(), "{short:?}");
+                assert!(
+                    terms(&ask(false, Some(u32::try_from(limit).unwrap())), available).is_ok(),
+                    "{short:?}"
+                );
             }
-            assert_eq!(terms(&ask(true, Some(declared)), available).is_ok(), short.remedies.stream, "{short:?}");
+            assert_eq!(
+                terms(&ask(true, Some(declared)), available).is_ok(),
+                short.remedies.stream,
+                "{short:?}"
+            );
             short.remedies
         };
-        assert_eq!(with(4_000, 3_000), Remedies { limit: Some(3_000), stream: true });
-        assert_eq!(with(4_000, 200), Remedies { limit: Some(200), stream: false });
+        assert_eq!(
+            with(4_000, 3_000),
+            Remedies {
+                limit: Some(3_000),
+                stream: true
+            }
+        );
+        assert_eq!(
+            with(4_000, 200),
+            Remedies {
+                limit: Some(200),
+                stream: false
+            }
+        );
         assert_eq!(with(4_000, 0), Remedies::default());
-        let thinking = Ask { thinking_budget: Some(2_900), ..ask(false, Some(4_000)) };
+        let thinking = Ask {
+            thinking_budget: Some(2_900),
+            ..ask(false, Some(4_000))
+        };
         let available = 9_000 * 3_750_000 + 3_000 * 15_000_000;
-        assert_eq!(terms(&thinking, available).unwrap_err().remedies, Remedies::default());
+        assert_eq!(
+            terms(&thinking, available).unwrap_err().remedies,
+            Remedies::default()
+        );
     }
 
     #[test]
     fn a_whole_answer_without_a_limit_gets_one_that_the_balance_can_pay() {
-        assert_eq!(terms(&ask(false, None), 100 * USD).unwrap().limit, Some(8_192));
+        assert_eq!(
+            terms(&ask(false, None), 100 * USD).unwrap().limit,
+            Some(8_192)
+        );
         let little = 9_000 * 3_750_000 + 300 * 15_000_000;
         assert_eq!(terms(&ask(false, None), little).unwrap().limit, Some(300));
     }
 
     #[test]
     fn a_thinking_budget_is_never_cut_into() {
-        let thinking = Ask { thinking_budget: Some(31_999), ..ask(true, Some(32_000)) };
+        let thinking = Ask {
+            thinking_budget: Some(31_999),
+            ..ask(true, Some(32_000))
+        };
         assert_eq!(terms(&thinking, 5 * USD).unwrap().limit, None);
         let short = 9_000 * 3_750_000 + 31_000 * 15_000_000;
         assert!(terms(&thinking, short).is_err());
@@ -349,49 +466,128 @@ mod tests {
             reasoning: Amount::ZERO,
             ..price().base
         };
-        let free = Price { base: free, tiers: Vec::new() };
+        let free = Price {
+            base: free,
+            tiers: Vec::new(),
+        };
         assert!(decide(&ask(true, None), &free, &limits(), Amount::ZERO).is_err());
-        assert_eq!(decide(&ask(true, None), &free, &limits(), Amount::from_picos(1)).unwrap().hold, Amount::ZERO);
+        assert_eq!(
+            decide(&ask(true, None), &free, &limits(), Amount::from_picos(1))
+                .unwrap()
+                .hold,
+            Amount::ZERO
+        );
     }
 
     #[test]
     fn a_nearly_empty_key_holds_what_reasoning_beyond_the_limit_may_cost() {
-        let outside = |stream| Ask { reasons_outside: true, ..ask(stream, Some(100)) };
+        let outside = |stream| Ask {
+            reasons_outside: true,
+            ..ask(stream, Some(100))
+        };
         let all = 31_500 * 3_750_000 + (64_000 + 100) * 15_000_000;
-        assert_eq!(terms(&outside(false), 2 * USD).unwrap().hold, Amount::from_picos(all));
-        assert_eq!(terms(&outside(false), USD / 2).unwrap().hold, Amount::from_picos(USD / 2), "and never more than it has");
+        assert_eq!(
+            terms(&outside(false), 2 * USD).unwrap().hold,
+            Amount::from_picos(all)
+        );
+        assert_eq!(
+            terms(&outside(false), USD / 2).unwrap().hold,
+            Amount::from_picos(USD / 2),
+            "and never more than it has"
+        );
         assert!(terms(&outside(false), 100 * USD).unwrap().hold < Amount::from_picos(USD / 10));
-        assert!(terms(&outside(true), 2 * USD).unwrap().hold < Amount::from_picos(USD / 4), "a stream is extended");
+        assert!(
+            terms(&outside(true), 2 * USD).unwrap().hold < Amount::from_picos(USD / 4),
+            "a stream is extended"
+        );
     }
 
     #[test]
     fn a_conversation_that_may_be_compacted_holds_its_input_twice_and_a_summary() {
-        let compacted = |from| terms(&Ask { compacts_from: Some(from), ..ask(true, Some(1_000)) }, 100 * USD).unwrap();
+        let compacted = |from| {
+            terms(
+                &Ask {
+                    compacts_from: Some(from),
+                    ..ask(true, Some(1_000))
+                },
+                100 * USD,
+            )
+            .unwrap()
+        };
         let compaction = 9_000 * 3_750_000 + 2_048 * 15_000_000;
         let once = 9_000 * 3_750_000 + 1_000 * 15_000_000;
-        assert_eq!((compacted(9_000).hold.picos(), compacted(9_000).compaction.picos()), (once + compaction, compaction));
-        assert_eq!((compacted(9_001).hold.picos(), compacted(9_001).compaction), (once, Amount::ZERO), "too short for it");
-        let poor = terms(&Ask { compacts_from: Some(9_000), ..ask(false, Some(1_000)) }, once).unwrap_err();
+        assert_eq!(
+            (
+                compacted(9_000).hold.picos(),
+                compacted(9_000).compaction.picos()
+            ),
+            (once + compaction, compaction)
+        );
+        assert_eq!(
+            (compacted(9_001).hold.picos(), compacted(9_001).compaction),
+            (once, Amount::ZERO),
+            "too short for it"
+        );
+        let poor = terms(
+            &Ask {
+                compacts_from: Some(9_000),
+                ..ask(false, Some(1_000))
+            },
+            once,
+        )
+        .unwrap_err();
         assert_eq!(poor.needed.picos(), once + compaction);
     }
 
     #[test]
     fn a_nearly_empty_key_holds_the_ceiling_at_the_price_of_its_tier() {
         let twice = |rate: Amount| Amount::from_picos(rate.picos() * 2);
-        let Rates { input, output, cache_write, .. } = price().base;
-        let dear = Rates { input: twice(input), output: twice(output), cache_write: twice(cache_write), ..price().base };
-        let tiers = Price { tiers: vec![(20_000, dear)], ..price() };
-        let hold = |available| decide(&ask(false, Some(1_000)), &tiers, &limits(), Amount::from_picos(available)).unwrap().hold;
+        let Rates {
+            input,
+            output,
+            cache_write,
+            ..
+        } = price().base;
+        let dear = Rates {
+            input: twice(input),
+            output: twice(output),
+            cache_write: twice(cache_write),
+            ..price().base
+        };
+        let tiers = Price {
+            tiers: vec![(20_000, dear)],
+            ..price()
+        };
+        let hold = |available| {
+            decide(
+                &ask(false, Some(1_000)),
+                &tiers,
+                &limits(),
+                Amount::from_picos(available),
+            )
+            .unwrap()
+            .hold
+        };
         let at_ceiling = 31_500 * 7_500_000 + 1_000 * 30_000_000;
-        assert_eq!(hold(USD), Amount::from_picos(at_ceiling), "the input may turn out to be above the bound");
+        assert_eq!(
+            hold(USD),
+            Amount::from_picos(at_ceiling),
+            "the input may turn out to be above the bound"
+        );
         assert_eq!(hold(USD / 10), Amount::from_picos(USD / 10));
-        assert_eq!(hold(100 * USD), Amount::from_picos(9_000 * 3_750_000 + 1_000 * 15_000_000));
+        assert_eq!(
+            hold(100 * USD),
+            Amount::from_picos(9_000 * 3_750_000 + 1_000 * 15_000_000)
+        );
     }
 
     #[test]
     fn a_nearly_empty_key_holds_the_ceiling_and_never_more_than_it_has() {
         let little = 9_000 * 3_750_000 + 2_000 * 15_000_000;
-        assert_eq!(terms(&ask(true, Some(2_000)), little).unwrap().hold, Amount::from_picos(little));
+        assert_eq!(
+            terms(&ask(true, Some(2_000)), little).unwrap().hold,
+            Amount::from_picos(little)
+        );
         let rich = terms(&ask(true, Some(2_000)), 100 * USD).unwrap().hold;
         assert_eq!(rich, Amount::from_picos(little));
     }

@@ -43,7 +43,13 @@ pub(super) async fn admit(
             Ok(terms) => terms,
             // If nothing is held, only a payment can help, and the first read already saw every confirmed payment.
             Err(short) if fresh || account.held == Amount::ZERO => {
-                return Err(Failure::balance(&model.slug, &short, account.available(), account.held, limit_field));
+                return Err(Failure::balance(
+                    &model.slug,
+                    &short,
+                    account.available(),
+                    account.held,
+                    limit_field,
+                ));
             }
             Err(_) => {
                 (account, fresh) = (read(ledger, request).await?, true);
@@ -61,10 +67,15 @@ pub(super) async fn admit(
         };
         match Hold::open(Arc::clone(ledger), new).await {
             Ok(hold) => return Ok((hold, terms)),
-            Err(LedgerError::Refused(Refusal::Insufficient { available, held, .. })) => {
+            Err(LedgerError::Refused(Refusal::Insufficient {
+                available, held, ..
+            })) => {
                 let short = terms::decide(ask, &model.price, &model.limits, available).err();
-                let short =
-                    short.unwrap_or(Shortfall { needed: terms.hold, affordable_output: 0, remedies: Remedies::default() });
+                let short = short.unwrap_or(Shortfall {
+                    needed: terms.hold,
+                    affordable_output: 0,
+                    remedies: Remedies::default(),
+                });
                 refusal = Failure::balance(&model.slug, &short, available, held, limit_field);
                 (account, fresh) = (read(ledger, request).await?, true);
             }
@@ -77,5 +88,6 @@ pub(super) async fn admit(
 /// The account as it is now.
 async fn read(ledger: &SharedLedger, request: &Request) -> Result<Account, Failure> {
     let key = ledger.find_key(request.key).await?;
-    key.map(|key| key.account).ok_or(Failure::Unauthenticated("this key is not known"))
+    key.map(|key| key.account)
+        .ok_or(Failure::Unauthenticated("this key is not known"))
 }

@@ -84,13 +84,20 @@ pub(super) struct Outcome {
 impl Outcome {
     /// What was removed from the request or lost in translation, if anything: the name of the fact, the header, and the fields.
     pub(super) fn omissions(&self) -> impl Iterator<Item = (&'static str, &'static str, String)> {
-        let omissions = [(REMOVED, "x-farebox-removed", self.removed.clone()), (LOST, "x-farebox-lost", self.lost.header())];
-        omissions.into_iter().filter(|(_, _, what)| !what.is_empty())
+        let omissions = [
+            (REMOVED, "x-farebox-removed", self.removed.clone()),
+            (LOST, "x-farebox-lost", self.lost.header()),
+        ];
+        omissions
+            .into_iter()
+            .filter(|(_, _, what)| !what.is_empty())
     }
 
     /// What the model did not get of the request, and the customer of the answer, as the receipt says it.
     fn facts(&self) -> Facts {
-        self.omissions().map(|(name, _, what)| (name.to_owned(), what)).collect()
+        self.omissions()
+            .map(|(name, _, what)| (name.to_owned(), what))
+            .collect()
     }
 }
 
@@ -155,14 +162,28 @@ impl Admitted {
     pub(super) fn answered_by(&mut self, target: &Target) {
         self.outcome.target = target.name();
         self.outcome.cost.clone_from(&target.cost);
-        self.meter.reasoning_outside(target.provider.reasoning_outside);
+        self.meter
+            .reasoning_outside(target.provider.reasoning_outside);
     }
 
     /// Meters the wait for a stream's first frame, which has just arrived, from a target that may have reasoned meanwhile.
     pub(super) fn wait_for_first_frame(&mut self) {
-        let others: Duration = self.outcome.attempts.iter().filter_map(|attempt| attempt.worked).sum();
-        let wait = self.request.arrived.elapsed().saturating_sub(self.outcome.prepared).saturating_sub(others);
-        self.meter.wait(wait, self.proxy.calibrations.pace_of_wait(&self.outcome.target));
+        let others: Duration = self
+            .outcome
+            .attempts
+            .iter()
+            .filter_map(|attempt| attempt.worked)
+            .sum();
+        let wait = self
+            .request
+            .arrived
+            .elapsed()
+            .saturating_sub(self.outcome.prepared)
+            .saturating_sub(others);
+        self.meter.wait(
+            wait,
+            self.proxy.calibrations.pace_of_wait(&self.outcome.target),
+        );
     }
 
     /// When the request must end at the latest.
@@ -173,7 +194,9 @@ impl Admitted {
     /// Notes that the first byte of the answer is about to be sent.
     pub(super) fn first_byte(&mut self) {
         let arrived = self.request.arrived;
-        self.outcome.first_byte.get_or_insert_with(|| arrived.elapsed());
+        self.outcome
+            .first_byte
+            .get_or_insert_with(|| arrived.elapsed());
     }
 
     /// What the journal would record if the request ended now.
@@ -199,13 +222,20 @@ impl Admitted {
         let cost = farebox_ledger::bill::cost(&bill.lines).unwrap_or(Amount::ZERO);
         let mut record = self.record(&bill, end);
         record.miscount = miscount;
-        let (spine, limits) = (Arc::clone(&self.proxy), Arc::clone(&self.request.pass.rate_limits));
+        let (spine, limits) = (
+            Arc::clone(&self.proxy),
+            Arc::clone(&self.request.pass.rate_limits),
+        );
         let (key, owed) = (self.request.key, bill.exposure);
         let (prepared, settling) = (self.outcome.prepared, Instant::now());
         let ledger = Arc::clone(&spine.ledger);
         // If the timeout drops this, the hold's guard hands the bill to the ledger's resolver. Boxed, because it would enlarge the
         // task of every open stream.
-        let settled = tokio::time::timeout(SETTLE_PATIENCE, Box::pin(acknowledged(ledger, self.hold, bill))).await;
+        let settled = tokio::time::timeout(
+            SETTLE_PATIENCE,
+            Box::pin(acknowledged(ledger, self.hold, bill)),
+        )
+        .await;
         let finished = settled.ok().flatten();
         if finished.is_none() {
             tracing::error!(request = %record.request_id, "the ledger did not acknowledge a settlement in time; its resolver will finish it");
@@ -215,12 +245,20 @@ impl Admitted {
         record.own_us = Some(micros(prepared + settling.elapsed()));
         spine.observer.ended(Arc::new(record));
         spine.review(&limits, key, owed);
-        Settled { cost, finished, usage }
+        Settled {
+            cost,
+            finished,
+            usage,
+        }
     }
 
     fn bill(&self, counted: Counted, end: &End) -> Bill {
         let owed = counted.owed;
-        let node = self.proxy.ledger.node().map(|name| ("node".to_owned(), name.to_owned()));
+        let node = self
+            .proxy
+            .ledger
+            .node()
+            .map(|name| ("node".to_owned(), name.to_owned()));
         let mut bill = Bill {
             slug: self.model.slug.clone(),
             family: self.request.family.name().to_owned(),
@@ -262,7 +300,10 @@ impl Admitted {
             loss: Amount::ZERO,
             exposure: bill.exposure,
             cost: bill.cost,
-            failed: bill.failed().map(|(target, owed)| (target.to_owned(), owed)).collect(),
+            failed: bill
+                .failed()
+                .map(|(target, owed)| (target.to_owned(), owed))
+                .collect(),
             evidence: bill.evidence,
             miscount: None,
             first_byte_ms: bill.first_byte_ms,
@@ -286,9 +327,21 @@ async fn acknowledged(ledger: SharedLedger, hold: Hold, bill: Bill) -> Option<Fi
     // A stopped ledger resolves nothing; the next start will.
     while !ledger.stopped() {
         tokio::time::sleep(SETTLE_LOOK).await;
-        let Ok(Some(entry)) = ledger.entry(request).await else { continue };
-        let available = ledger.find_key(entry.key).await.ok().flatten()?.account.available();
-        return Some(Finished { charge: entry.amount.checked_neg()?, loss: entry.bill?.loss, available });
+        let Ok(Some(entry)) = ledger.entry(request).await else {
+            continue;
+        };
+        let available = ledger
+            .find_key(entry.key)
+            .await
+            .ok()
+            .flatten()?
+            .account
+            .available();
+        return Some(Finished {
+            charge: entry.amount.checked_neg()?,
+            loss: entry.bill?.loss,
+            available,
+        });
     }
     None
 }
@@ -313,14 +366,24 @@ mod tests {
     async fn nobody_waits_for_a_ledger_that_has_stopped() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("farebox.db");
-        let ledger = Arc::new(SqliteLedger::open(path, OpenMode::Create, Durability::Prompt).unwrap());
+        let ledger =
+            Arc::new(SqliteLedger::open(path, OpenMode::Create, Durability::Prompt).unwrap());
         let (id, at) = (new_key(&*ledger, "1").await.id, clock::now());
         let (slug, family) = ("slug".to_owned(), "chat".to_owned());
-        let new = NewHold { request: clock::operation_id(), key: id, amount: Amount::from_picos(9), slug, family, at };
+        let new = NewHold {
+            request: clock::operation_id(),
+            key: id,
+            amount: Amount::from_picos(9),
+            slug,
+            family,
+            at,
+        };
         let shared: SharedLedger = Arc::clone(&ledger) as SharedLedger;
         let hold = Hold::open(Arc::clone(&shared), new).await.unwrap();
         ledger.close();
-        let waited = tokio::time::timeout(SETTLE_PATIENCE, acknowledged(shared, hold, Bill::default())).await;
+        let waited =
+            tokio::time::timeout(SETTLE_PATIENCE, acknowledged(shared, hold, Bill::default()))
+                .await;
         assert!(waited.unwrap().is_none(), "unknown, and at once");
     }
 }

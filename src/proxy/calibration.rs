@@ -37,7 +37,10 @@ impl Calibrations {
     }
 
     pub(super) fn factor(&self, target: &str) -> u64 {
-        self.lock().get(target).map_or_else(|| Calibration::default().factor(), |known| known.votes.factor())
+        self.lock().get(target).map_or_else(
+            || Calibration::default().factor(),
+            |known| known.votes.factor(),
+        )
     }
 
     /// Whether a vote is accepted now.
@@ -52,21 +55,34 @@ impl Calibrations {
     }
 
     pub(super) fn vote(&self, target: &str, voter: u64, theirs: u64, ours: u64) {
-        self.lock().entry(target.to_owned()).or_default().votes.vote(voter, theirs, ours);
+        self.lock()
+            .entry(target.to_owned())
+            .or_default()
+            .votes
+            .vote(voter, theirs, ours);
     }
 
     /// How fast a target reasons before a stream's first frame: the median of what keys have observed, 0 before the first.
     pub(super) fn pace_of_wait(&self, target: &str) -> u64 {
-        self.lock().get(target).and_then(|known| known.paces.middle(1)).unwrap_or(0)
+        self.lock()
+            .get(target)
+            .and_then(|known| known.paces.middle(1))
+            .unwrap_or(0)
     }
 
     pub(super) fn vote_on_wait(&self, target: &str, voter: u64, pace: u64) {
-        self.lock().entry(target.to_owned()).or_default().paces.cast(voter, pace);
+        self.lock()
+            .entry(target.to_owned())
+            .or_default()
+            .paces
+            .cast(voter, pace);
     }
 
     /// Whether a target is known to obey when told not to reason: its counts have shown so, and never the opposite.
     pub(super) fn obeys(&self, target: &str) -> bool {
-        self.lock().get(target).is_some_and(|known| known.reasons_unasked == Some(false))
+        self.lock()
+            .get(target)
+            .is_some_and(|known| known.reasons_unasked == Some(false))
     }
 
     /// Notes whether a target reasoned although it was told not to.

@@ -21,20 +21,39 @@ const FLAGS: &str = farebox_protocol::messages::FLAGS_HEADER;
 /// [`Failure::BadRequest`].
 pub(super) fn check(model: &Model, family: Family, seen: &Inspection) -> Result<(), Failure> {
     let (slug, conversation) = (&model.slug, family.protocol().conversation_field());
-    let providers = || model.route.targets.iter().map(|target| &target.provider).filter(|one| one.speaks.contains(&family));
+    let providers = || {
+        model
+            .route
+            .targets
+            .iter()
+            .map(|target| &target.provider)
+            .filter(|one| one.speaks.contains(&family))
+    };
     // If no target speaks the caller's family, the translation decides about fields.
     let translated = || providers().next().is_none() && model.route.serves(family).is_some();
     let judged = |name: &str| translate::fields(family).iter().any(|row| row.name == name);
     let passes = |name: &str| {
-        (translated() && judged(name)) || providers().any(|provider| provider.pass.iter().any(|field| field == name))
+        (translated() && judged(name))
+            || providers().any(|provider| provider.pass.iter().any(|field| field == name))
     };
-    if let Some(name) = seen.unsold(passes).filter(|_| family.protocol().refuses_unknown_fields()) {
+    if let Some(name) = seen
+        .unsold(passes)
+        .filter(|_| family.protocol().refuses_unknown_fields())
+    {
         let name = shown(name);
-        return refuse(&name, "unknown_parameter", format!("`{name}` is not supported with {slug}; leave it out"));
+        return refuse(
+            &name,
+            "unknown_parameter",
+            format!("`{name}` is not supported with {slug}; leave it out"),
+        );
     }
     let able = |capability| model.can(capability);
     if seen.stream && !able(Capability::Streaming) {
-        return refuse("stream", "streaming_unsupported", format!("{slug} does not stream; send \"stream\": false"));
+        return refuse(
+            "stream",
+            "streaming_unsupported",
+            format!("{slug} does not stream; send \"stream\": false"),
+        );
     }
     if !seen.content.pictures.is_empty() && !able(Capability::Vision) {
         return refuse(
@@ -44,29 +63,52 @@ pub(super) fn check(model: &Model, family: Family, seen: &Inspection) -> Result<
         );
     }
     if seen.content.tools > 0 && !able(Capability::Tools) {
-        return refuse("tools", "tools_unsupported", format!("{slug} does not call tools; send no tools, or use another model"));
+        return refuse(
+            "tools",
+            "tools_unsupported",
+            format!("{slug} does not call tools; send no tools, or use another model"),
+        );
     }
     if let Some(most) = model.limits.tools.filter(|most| seen.content.tools > *most) {
         return refuse(
             "tools",
             "too_many_tools",
-            format!("{slug} takes at most {most} tools, the request has {}; send fewer", seen.content.tools),
+            format!(
+                "{slug} takes at most {most} tools, the request has {}; send fewer",
+                seen.content.tools
+            ),
         );
     }
-    let largest = seen.content.pictures.iter().filter_map(|picture| picture.bytes).max().unwrap_or(0);
+    let largest = seen
+        .content
+        .pictures
+        .iter()
+        .filter_map(|picture| picture.bytes)
+        .max()
+        .unwrap_or(0);
     if let Some(most) = model.limits.image_bytes.filter(|most| largest > *most) {
-        let message = format!("a picture has {largest} bytes, {slug} takes at most {most} each; send a smaller picture");
+        let message = format!(
+            "a picture has {largest} bytes, {slug} takes at most {most} each; send a smaller picture"
+        );
         return refuse(conversation, "image_too_large", message);
     }
     if seen.one_hour_cache && model.price.base.cache_write_1h.is_none() {
-        let message = format!("{slug} has no price for one-hour cache writes; leave out \"ttl\": \"1h\" in cache_control");
+        let message = format!(
+            "{slug} has no price for one-hour cache writes; leave out \"ttl\": \"1h\" in cache_control"
+        );
         return refuse("cache_control", "unpriced", message);
     }
     let budget = seen.thinking_budget.unwrap_or(0);
     if budget >= model.limits.max_output {
         let most = model.limits.max_output;
-        let message = format!("a thinking budget of {budget} tokens leaves no room in the {most} that {slug} can answer with");
-        return refuse("thinking.budget_tokens", "budget_too_large", format!("{message}; send a smaller budget_tokens"));
+        let message = format!(
+            "a thinking budget of {budget} tokens leaves no room in the {most} that {slug} can answer with"
+        );
+        return refuse(
+            "thinking.budget_tokens",
+            "budget_too_large",
+            format!("{message}; send a smaller budget_tokens"),
+        );
     }
     Ok(())
 }
@@ -75,22 +117,47 @@ pub(super) fn check(model: &Model, family: Family, seen: &Inspection) -> Result<
 ///
 /// # Errors
 /// [`Failure::BadRequest`], worded so that native clients know which flag to drop when they retry.
-pub(super) fn check_flags(model: &Model, family: Family, headers: &[(String, Bytes)]) -> Result<(), Failure> {
-    let providers = || model.route.targets.iter().map(|target| &target.provider).filter(|one| one.speaks.contains(&family));
-    let refused = |flag: &str| providers().any(|provider| provider.refuse_beta.iter().any(|other| covers(other, flag)));
-    let values = headers.iter().filter(|(name, _)| name == FLAGS).filter_map(|(_, value)| std::str::from_utf8(value).ok());
-    let unsold: Vec<&str> = values.flat_map(|value| value.split(',')).map(str::trim).filter(|flag| refused(flag)).collect();
+pub(super) fn check_flags(
+    model: &Model,
+    family: Family,
+    headers: &[(String, Bytes)],
+) -> Result<(), Failure> {
+    let providers = || {
+        model
+            .route
+            .targets
+            .iter()
+            .map(|target| &target.provider)
+            .filter(|one| one.speaks.contains(&family))
+    };
+    let refused = |flag: &str| {
+        providers().any(|provider| provider.refuse_beta.iter().any(|other| covers(other, flag)))
+    };
+    let values = headers
+        .iter()
+        .filter(|(name, _)| name == FLAGS)
+        .filter_map(|(_, value)| std::str::from_utf8(value).ok());
+    let unsold: Vec<&str> = values
+        .flat_map(|value| value.split(','))
+        .map(str::trim)
+        .filter(|flag| refused(flag))
+        .collect();
     if unsold.is_empty() {
         return Ok(());
     }
     let named = unsold.join("`, `");
-    let message = format!("Unexpected value(s) `{named}` for the `{FLAGS}` header: not sold with {}; leave it out", model.slug);
+    let message = format!(
+        "Unexpected value(s) `{named}` for the `{FLAGS}` header: not sold with {}; leave it out",
+        model.slug
+    );
     refuse(FLAGS, "unsupported_beta", message)
 }
 
 /// Whether a flag matches a listed one, which may be a prefix ending in `*`.
 fn covers(listed: &str, flag: &str) -> bool {
-    listed.strip_suffix('*').map_or(listed == flag, |stem| flag.starts_with(stem))
+    listed
+        .strip_suffix('*')
+        .map_or(listed == flag, |stem| flag.starts_with(stem))
 }
 
 /// A field's name, shortened for an error text.
@@ -102,8 +169,15 @@ fn shown(name: &str) -> String {
 ///
 /// # Errors
 /// [`Failure::BadRequest`].
-pub(super) async fn fits(holder: Holder, model: &Arc<Model>, seen: &mut Inspection) -> Result<Estimate, Failure> {
-    let (estimate, most) = (estimate::input(&seen.content, &model.limits), model.limits.context);
+pub(super) async fn fits(
+    holder: Holder,
+    model: &Arc<Model>,
+    seen: &mut Inspection,
+) -> Result<Estimate, Failure> {
+    let (estimate, most) = (
+        estimate::input(&seen.content, &model.limits),
+        model.limits.context,
+    );
     // The estimate may be off by a tenth, so the provider decides about input up to that much over.
     let too_long = |tokens: u64| tokens.saturating_mul(10) > most.saturating_mul(11);
     // The fast estimate is high for ordinary text and far too low for some unusual text, so a tokenizer checks before a request is
@@ -123,10 +197,17 @@ pub(super) async fn fits(holder: Holder, model: &Arc<Model>, seen: &mut Inspecti
         return Ok(estimate.at_least(tokens, &limits));
     }
     // Clients that shorten their conversation automatically match on these words.
-    let message = format!("prompt is too long: {tokens} tokens > {most} maximum for {slug}; send less");
-    Err(Failure::BadRequest(BadRequest { code: Some("context_length_exceeded"), ..BadRequest::new(message) }))
+    let message =
+        format!("prompt is too long: {tokens} tokens > {most} maximum for {slug}; send less");
+    Err(Failure::BadRequest(BadRequest {
+        code: Some("context_length_exceeded"),
+        ..BadRequest::new(message)
+    }))
 }
 
 fn refuse(param: &str, code: &'static str, message: String) -> Result<(), Failure> {
-    Err(Failure::BadRequest(BadRequest { code: Some(code), ..BadRequest::at(param, message) }))
+    Err(Failure::BadRequest(BadRequest {
+        code: Some(code),
+        ..BadRequest::at(param, message)
+    }))
 }

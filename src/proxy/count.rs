@@ -43,7 +43,8 @@ pub async fn tokens(
     let cut = translate::cut_seals(body).map(|(cut, _)| Bytes::from(cut));
     let original = body;
     let body = cut.as_ref().unwrap_or(body);
-    let mut seen = messages::inspect_count(body, clock::seed()).map_err(|bad| unreadable(bad, body, &config, known))?;
+    let mut seen = messages::inspect_count(body, clock::seed())
+        .map_err(|bad| unreadable(bad, body, &config, known))?;
     let model = resolve(&config, &seen.model, key, Family::Messages, known)?;
     capabilities::check_flags(&model, Family::Messages, &headers)?;
     if ask_upstream {
@@ -61,29 +62,53 @@ pub async fn tokens(
             if family != call.family {
                 return foreign(original, target, family, &model);
             }
-            let edits = Edits { model: &target.model, limit: None, pass: &target.provider.pass };
+            let edits = Edits {
+                model: &target.model,
+                limit: None,
+                pass: &target.provider.pass,
+            };
             let body = Family::Messages.protocol().pieces(body, &seen, &edits);
-            Some(Prepared { body, headers: headers.clone() })
+            Some(Prepared {
+                body,
+                headers: headers.clone(),
+            })
         };
         if let Ok(Ok(answer)) = timeout(PATIENCE, proxy.upstreams.dispatch(call, &prepare)).await
             && let AnswerContent::Whole(answer, ..) = answer.content
             && let Some(tokens) = counted(&answer)
         {
-            return Ok(Count { tokens, estimated: false });
+            return Ok(Count {
+                tokens,
+                estimated: false,
+            });
         }
     }
     documents::read(holder(key.id), body, &mut seen).await;
-    Ok(Count { tokens: estimate::input(&seen.content, &model.limits).input, estimated: true })
+    Ok(Count {
+        tokens: estimate::input(&seen.content, &model.limits).input,
+        estimated: true,
+    })
 }
 
 /// The request in another family for counting; `None` when that family cannot count it.
 fn foreign(body: &[u8], target: &Target, family: Family, model: &Model) -> Option<Prepared> {
     let abilities = model.abilities_of(target, family);
-    let named = translate::Target { model: &target.model, abilities: &abilities };
-    let body = translate::count_request(Family::Messages, family, body, &named).ok().flatten()?;
-    Some(Prepared { body: vec![Bytes::from(body)], headers: Vec::new() })
+    let named = translate::Target {
+        model: &target.model,
+        abilities: &abilities,
+    };
+    let body = translate::count_request(Family::Messages, family, body, &named)
+        .ok()
+        .flatten()?;
+    Some(Prepared {
+        body: vec![Bytes::from(body)],
+        headers: Vec::new(),
+    })
 }
 
 fn counted(answer: &[u8]) -> Option<u64> {
-    serde_json::from_slice::<serde_json::Value>(answer).ok()?.get("input_tokens")?.as_u64()
+    serde_json::from_slice::<serde_json::Value>(answer)
+        .ok()?
+        .get("input_tokens")?
+        .as_u64()
 }

@@ -27,12 +27,19 @@ pub(super) static TOKENIZERS: Turns = Turns::new(if cfg!(test) { usize::MAX } el
 const SMALLEST_VOTE: u64 = 200;
 
 /// Tokens of the customer's predicted output, counted by a tokenizer; they are held for at the output price.
-pub(super) async fn predicted(holder: Holder, seen: &mut Inspection, model: &Model) -> Result<u64, Failure> {
+pub(super) async fn predicted(
+    holder: Holder,
+    seen: &mut Inspection,
+    model: &Model,
+) -> Result<u64, Failure> {
     if seen.prediction.seen() == 0 {
         return Ok(0);
     }
     let (sample, tokenizer) = (std::mem::take(&mut seen.prediction), model.tokenizer);
-    TOKENIZERS.run(holder, move || local::output(&sample, tokenizer)).await.ok_or(Failure::Internal)
+    TOKENIZERS
+        .run(holder, move || local::output(&sample, tokenizer))
+        .await
+        .ok_or(Failure::Internal)
 }
 
 /// Whether the model accepts only text.
@@ -44,17 +51,26 @@ impl Admitted {
     /// The counts to charge for a request that ends this way.
     pub(super) async fn counted(&mut self, ending: Ending) -> Counted {
         // Failed tries that may be billed need a count too, unless the answer's own usage gives the size of the request.
-        let local = if self.meter.needs_local(ending) || (ending == Ending::Nothing && self.has_billable_failures()) {
+        let local = if self.meter.needs_local(ending)
+            || (ending == Ending::Nothing && self.has_billable_failures())
+        {
             self.count_locally().await
         } else {
             None
         };
         self.local = local;
-        let took = self.request.arrived.elapsed().saturating_sub(self.outcome.prepared);
+        let took = self
+            .request
+            .arrived
+            .elapsed()
+            .saturating_sub(self.outcome.prepared);
         let counted = self.meter.finish(ending, local, took);
         // Counts of several steps say nothing about one prompt or its answer.
         let one_step = self.meter.steps(&counted.usage).1.is_empty();
-        if ending == Ending::Complete && counted.evidence == Some(farebox_ledger::Evidence::Provider) && one_step {
+        if ending == Ending::Complete
+            && counted.evidence == Some(farebox_ledger::Evidence::Provider)
+            && one_step
+        {
             self.learn(&counted, took);
         }
         counted
@@ -62,14 +78,24 @@ impl Admitted {
 
     /// Starts counting the request for its checkpoints, in the background.
     pub(super) fn count_input(&self) {
-        let (content, limits, tokenizer) = (self.seen.content.clone(), self.model.limits, self.model.tokenizer);
-        let (count, factor) = (Arc::clone(&self.input_count), self.proxy.calibrations.factor(&self.outcome.target));
+        let (content, limits, tokenizer) = (
+            self.seen.content.clone(),
+            self.model.limits,
+            self.model.tokenizer,
+        );
+        let (count, factor) = (
+            Arc::clone(&self.input_count),
+            self.proxy.calibrations.factor(&self.outcome.target),
+        );
         let holder = holder(self.request.key);
         self.proxy.tasks.spawn(async move {
             let counting = TOKENIZERS.run(holder, move || {
                 let tokens = local::input(&content, &limits, tokenizer);
                 let compares = is_text(&content) && tokens < limits.context;
-                InputRead { charged: local::charged(tokens, factor), text: compares.then_some(tokens) }
+                InputRead {
+                    charged: local::charged(tokens, factor),
+                    text: compares.then_some(tokens),
+                }
             });
             if let Some(read) = counting.await {
                 let _ = count.set(read);
@@ -79,23 +105,39 @@ impl Admitted {
 
     /// Has a tokenizer count the text delivered so far, for the hold, without waiting for it.
     pub(super) fn weigh_output(&self, sample: Sample) -> JoinHandle<Option<u64>> {
-        let (tokenizer, factor) = (self.model.tokenizer, self.proxy.calibrations.factor(&self.outcome.target));
+        let (tokenizer, factor) = (
+            self.model.tokenizer,
+            self.proxy.calibrations.factor(&self.outcome.target),
+        );
         let holder = holder(self.request.key);
         self.proxy.tasks.spawn(async move {
-            let counting = TOKENIZERS.run(holder, move || local::charged(local::output(&sample, tokenizer), factor));
+            let counting = TOKENIZERS.run(holder, move || {
+                local::charged(local::output(&sample, tokenizer), factor)
+            });
             counting.await.map(local::unrounded)
         })
     }
 
     /// A tokenizer's counts, corrected by the target's calibration.
     async fn count_locally(&mut self) -> Option<Local> {
-        let (limits, tokenizer, known) =
-            (self.model.limits, self.model.tokenizer, self.input_count.get().map(|read| read.charged));
-        let (content, shown) = (std::mem::take(&mut self.seen.content), std::mem::take(&mut self.shown));
+        let (limits, tokenizer, known) = (
+            self.model.limits,
+            self.model.tokenizer,
+            self.input_count.get().map(|read| read.charged),
+        );
+        let (content, shown) = (
+            std::mem::take(&mut self.seen.content),
+            std::mem::take(&mut self.shown),
+        );
         let factor = self.proxy.calibrations.factor(&self.outcome.target);
         let counting = TOKENIZERS.run(holder(self.request.key), move || Local {
-            input: known.unwrap_or_else(|| local::charged(local::input(&content, &limits, tokenizer), factor)),
-            output: local::charged(local::output(&shown.sample(clock::seed()), tokenizer), factor),
+            input: known.unwrap_or_else(|| {
+                local::charged(local::input(&content, &limits, tokenizer), factor)
+            }),
+            output: local::charged(
+                local::output(&shown.sample(clock::seed()), tokenizer),
+                factor,
+            ),
         });
         counting.await
     }
@@ -109,18 +151,29 @@ impl Admitted {
         }
         if self.seen.reasoning_off {
             let (output, reasoning) = (counted.usage.output, counted.usage.reasoning);
-            proxy.calibrations.reasoned(&target, reasoning > 0 || !self.meter.shows_all(output));
+            proxy
+                .calibrations
+                .reasoned(&target, reasoning > 0 || !self.meter.shows_all(output));
         }
         let (theirs, read) = (input_total(&counted.usage), self.input_count.get().copied());
-        let only_text = read.map_or_else(|| is_text(&self.seen.content), |read| read.text.is_some());
-        if !only_text || theirs < SMALLEST_VOTE || !proxy.calibrations.opens(&target, Instant::now()) {
+        let only_text =
+            read.map_or_else(|| is_text(&self.seen.content), |read| read.text.is_some());
+        if !only_text
+            || theirs < SMALLEST_VOTE
+            || !proxy.calibrations.opens(&target, Instant::now())
+        {
             return;
         }
-        let (content, model) = (std::mem::take(&mut self.seen.content), Arc::clone(&self.model));
+        let (content, model) = (
+            std::mem::take(&mut self.seen.content),
+            Arc::clone(&self.model),
+        );
         let vote = move |ours| proxy.calibrations.vote(&target, voter, theirs, ours);
         match read.and_then(|read| read.text) {
             Some(ours) => vote(ours),
-            None => drop(tokio::task::spawn_blocking(move || vote(local::known(&content, &model.limits, model.tokenizer)))),
+            None => drop(tokio::task::spawn_blocking(move || {
+                vote(local::known(&content, &model.limits, model.tokenizer))
+            })),
         }
     }
 }

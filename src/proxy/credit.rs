@@ -53,31 +53,50 @@ pub(super) enum Verdict {
 
 impl Credit {
     pub(super) fn new(choices: u32, output_limit: u64, now: Instant) -> Self {
-        Self { choices, output_limit, output_rate: OutputRate::new(now), next_try: now, weighing: None }
+        Self {
+            choices,
+            output_limit,
+            output_rate: OutputRate::new(now),
+            next_try: now,
+            weighing: None,
+        }
     }
 
     /// Compares the stream's cost with its hold, and extends the hold when it runs low. `sample` is a sample of the delivered text.
     ///
     /// Text that no tokenizer has read may be one token per byte, four times the usual estimate, and may arrive faster than a
     /// tokenizer can read it. It counts as one token per byte until then: the hold grows early, or the stream ends early.
-    pub(super) async fn check(&mut self, admitted: &mut Admitted, sample: &Sample, now: Instant) -> Verdict {
+    pub(super) async fn check(
+        &mut self,
+        admitted: &mut Admitted,
+        sample: &Sample,
+        now: Instant,
+    ) -> Verdict {
         if admitted.hold.lapsed() {
             return Verdict::Spent(EndReason::LedgerUnavailable);
         }
         let held = admitted.hold.amount();
-        if self.weighing.as_ref().is_some_and(|(_, counting)| counting.is_finished()) {
+        if self
+            .weighing
+            .as_ref()
+            .is_some_and(|(_, counting)| counting.is_finished())
+        {
             self.take_weight(&mut admitted.meter, WEIGHING).await;
         }
         let at_worst = admitted.meter.cost_if_dense();
         self.weigh(admitted, sample, held, at_worst);
-        let Some(wanted) = self.plan(&admitted.meter, held, at_worst, now) else { return Verdict::Covered };
+        let Some(wanted) = self.plan(&admitted.meter, held, at_worst, now) else {
+            return Verdict::Covered;
+        };
         let checkpoint = admitted.checkpoint();
         let covered = admitted.meter.cost_if_dense() < held;
         let patience = if covered { PATIENCE } else { LAST_PATIENCE };
         // Boxed, because it would enlarge the task of every open stream.
         let extending = Box::pin(extend(&mut admitted.hold, wanted, checkpoint));
         // An extension that timed out may still be committed: then the ledger holds more than we know, never less.
-        let outcome = timeout(patience, extending).await.unwrap_or(Err(Refused::Later(EndReason::LedgerUnavailable)));
+        let outcome = timeout(patience, extending)
+            .await
+            .unwrap_or(Err(Refused::Later(EndReason::LedgerUnavailable)));
         match outcome {
             Ok(granted) => {
                 if granted < wanted {
@@ -90,9 +109,17 @@ impl Credit {
                 Verdict::Covered
             }
             Err(Refused::Later(reason)) => {
-                let patience = if reason == EndReason::LedgerUnavailable { LAST_PATIENCE } else { WEIGHING };
+                let patience = if reason == EndReason::LedgerUnavailable {
+                    LAST_PATIENCE
+                } else {
+                    WEIGHING
+                };
                 self.take_weight(&mut admitted.meter, patience).await;
-                if admitted.meter.cost_if_dense() < held { Verdict::Covered } else { Verdict::Spent(reason) }
+                if admitted.meter.cost_if_dense() < held {
+                    Verdict::Covered
+                } else {
+                    Verdict::Spent(reason)
+                }
             }
             Err(Refused::Now(reason)) => Verdict::Spent(reason),
         }
@@ -103,15 +130,23 @@ impl Credit {
         let meter = &admitted.meter;
         let left = held.picos().saturating_sub(at_worst.picos());
         let low = slice_cost(meter.rates(), self.choices, SLICE).picos() / UNREAD_PART;
-        if left <= low && self.weighing.is_none() && meter.unweighed() > 0 && !self.covers_everything(meter, held) {
+        if left <= low
+            && self.weighing.is_none()
+            && meter.unweighed() > 0
+            && !self.covers_everything(meter, held)
+        {
             self.weighing = Some((meter.shown(), admitted.weigh_output(sample.clone())));
         }
     }
 
     /// Applies the tokenizer's count, if it arrived in time.
     async fn take_weight(&mut self, meter: &mut Meter, patience: Duration) {
-        let Some((shown, counting)) = &mut self.weighing else { return };
-        let Ok(counted) = timeout(patience, counting).await else { return };
+        let Some((shown, counting)) = &mut self.weighing else {
+            return;
+        };
+        let Ok(counted) = timeout(patience, counting).await else {
+            return;
+        };
         if let Ok(Some(tokens)) = counted {
             meter.weigh(*shown, tokens);
         }
@@ -119,13 +154,21 @@ impl Credit {
     }
 
     /// The new size of the hold, if it has to grow now.
-    fn plan(&mut self, meter: &Meter, held: Amount, at_worst: Amount, now: Instant) -> Option<Amount> {
+    fn plan(
+        &mut self,
+        meter: &Meter,
+        held: Amount,
+        at_worst: Amount,
+        now: Instant,
+    ) -> Option<Amount> {
         let cost = meter.cost_at_most().picos();
         let left = held.picos().saturating_sub(cost);
         let at_worst = at_worst.picos();
         let certainly_left = held.picos().saturating_sub(at_worst);
         let slice = slice_cost(meter.rates(), self.choices, SLICE).picos();
-        let coming = self.output_rate.tokens_in(LOW_TIME, meter.running_output(), now);
+        let coming = self
+            .output_rate
+            .tokens_in(LOW_TIME, meter.running_output(), now);
         let low = (slice / LOW_PART).max(slice_cost(meter.rates(), 1, coming).picos());
         let suffices = certainly_left > 0 && (left > low || now < self.next_try);
         if suffices || self.covers_everything(meter, held) {
@@ -134,7 +177,9 @@ impl Credit {
         let to_come = slice_cost(meter.rates(), 1, self.to_come(meter)).picos();
         // Our count runs high, so near its end a stream seems to have used its whole limit; from then on it grows by the smallest
         // steps.
-        let more = slice.max(low.saturating_mul(2)).min(to_come.max(slice / LOW_PART));
+        let more = slice
+            .max(low.saturating_mul(2))
+            .min(to_come.max(slice / LOW_PART));
         Some(Amount::from_picos(cost.max(at_worst).saturating_add(more)))
     }
 
@@ -164,7 +209,10 @@ impl OutputRate {
     const SHORTEST: Duration = Duration::from_millis(500);
 
     fn new(now: Instant) -> Self {
-        Self { began: now, marks: [(now, 0); 2] }
+        Self {
+            began: now,
+            marks: [(now, 0); 2],
+        }
     }
 
     /// Tokens to expect within `time`, given `output` tokens so far.
@@ -174,7 +222,9 @@ impl OutputRate {
             self.marks = [self.marks[1], (now, output)];
         }
         let [(since, before), _] = self.marks;
-        let rate = |tokens: u64, elapsed: Duration| tokens.saturating_mul(millis(time)) / millis(elapsed.max(Self::SHORTEST));
+        let rate = |tokens: u64, elapsed: Duration| {
+            tokens.saturating_mul(millis(time)) / millis(elapsed.max(Self::SHORTEST))
+        };
         let lately = rate(output.saturating_sub(before), now.duration_since(since));
         lately.max(rate(output, now.duration_since(self.began)))
     }
@@ -197,9 +247,14 @@ enum Refused {
 async fn extend(hold: &mut Hold, wanted: Amount, checkpoint: Bill) -> Result<Amount, Refused> {
     match hold.extend(wanted, checkpoint.clone(), clock::now()).await {
         Ok(()) => Ok(wanted),
-        Err(LedgerError::Refused(Refusal::Insufficient { available, .. })) if available > Amount::ZERO => {
+        Err(LedgerError::Refused(Refusal::Insufficient { available, .. }))
+            if available > Amount::ZERO =>
+        {
             let rest = Amount::from_picos(hold.amount().picos().saturating_add(available.picos()));
-            hold.extend(rest, checkpoint, clock::now()).await.map(|()| rest).map_err(refused)
+            hold.extend(rest, checkpoint, clock::now())
+                .await
+                .map(|()| rest)
+                .map_err(refused)
         }
         Err(error) => Err(refused(error)),
     }
@@ -228,16 +283,36 @@ mod tests {
         for quiet in 2..60 {
             output_rate.tokens_in(LOW_TIME, 100, begin + second * quiet);
         }
-        assert_eq!(output_rate.tokens_in(LOW_TIME, 100, begin + second * 60), 3, "over its life");
+        assert_eq!(
+            output_rate.tokens_in(LOW_TIME, 100, begin + second * 60),
+            3,
+            "over its life"
+        );
         output_rate.tokens_in(LOW_TIME, 100, begin + second * 61);
-        assert!(output_rate.tokens_in(LOW_TIME, 4_100, begin + second * 62) >= 2_000, "lately");
+        assert!(
+            output_rate.tokens_in(LOW_TIME, 4_100, begin + second * 62) >= 2_000,
+            "lately"
+        );
     }
 
     #[test]
     fn only_money_and_a_silent_ledger_are_worth_another_try() {
-        let insufficient = Refusal::Insufficient { needed: Amount::ZERO, available: Amount::ZERO, held: Amount::ZERO };
-        assert_eq!(refused(insufficient.into()), Refused::Later(EndReason::Balance));
-        assert_eq!(refused(LedgerError::Unknown(String::new())), Refused::Later(EndReason::LedgerUnavailable));
-        assert_eq!(refused(Refusal::NotActive(farebox_ledger::Status::Revoked).into()), Refused::Now(EndReason::KeyState));
+        let insufficient = Refusal::Insufficient {
+            needed: Amount::ZERO,
+            available: Amount::ZERO,
+            held: Amount::ZERO,
+        };
+        assert_eq!(
+            refused(insufficient.into()),
+            Refused::Later(EndReason::Balance)
+        );
+        assert_eq!(
+            refused(LedgerError::Unknown(String::new())),
+            Refused::Later(EndReason::LedgerUnavailable)
+        );
+        assert_eq!(
+            refused(Refusal::NotActive(farebox_ledger::Status::Revoked).into()),
+            Refused::Now(EndReason::KeyState)
+        );
     }
 }

@@ -27,7 +27,15 @@ pub(super) async fn dispatch(mut admitted: Box<Admitted>, mut reply: ReplyTo) {
     // A whole answer, and a stream under the policy `drain`, is read to its usage even if the customer has left.
     let cancels = stream && model.route.on_disconnect == OnDisconnect::Cancel;
     let left = AtomicBool::new(false);
-    let call = Call { route: &model.route, holder, caller: family, family, operation, stream, abandoned: Some(&left) };
+    let call = Call {
+        route: &model.route,
+        holder,
+        caller: family,
+        family,
+        operation,
+        stream,
+        abandoned: Some(&left),
+    };
     let prepare = |target: &Target, family: Family| prepare(&admitted, target, family);
     // Everything but a stream's relay is boxed: a task keeps room for its largest part for as long as it runs.
     let mut dispatching = Box::pin(proxy.upstreams.dispatch(call, &prepare));
@@ -43,11 +51,16 @@ pub(super) async fn dispatch(mut admitted: Box<Admitted>, mut reply: ReplyTo) {
         }
     };
     drop(dispatching);
-    match dispatched.map(|answer| (answer.family, begun(&mut admitted, answer))).map_err(Box::new) {
+    match dispatched
+        .map(|answer| (answer.family, begun(&mut admitted, answer)))
+        .map_err(Box::new)
+    {
         Ok((family, AnswerContent::Whole(body, facts, room))) => {
             Box::pin(whole::relay(admitted, family, (body, room), &facts, reply)).await;
         }
-        Ok((family, AnswerContent::Stream(first, frames))) => stream::relay(admitted, family, first, frames, reply).await,
+        Ok((family, AnswerContent::Stream(first, frames))) => {
+            stream::relay(admitted, family, first, frames, reply).await
+        }
         Err(error) => Box::pin(fail(admitted, *error, reply, left.into_inner())).await,
     }
 }
@@ -64,9 +77,12 @@ fn begun(admitted: &mut Admitted, answer: Answer) -> AnswerContent {
     if answer.family == admitted.request.family {
         admitted.forms = Forms::default();
         admitted.outcome.removed = admitted.seen.removed(&answer.target.provider.pass);
-    } else if let Some((translation, lost, sent)) =
-        admitted.forms.take(&admitted.request, &answer.target, answer.family, &admitted.model)
-    {
+    } else if let Some((translation, lost, sent)) = admitted.forms.take(
+        &admitted.request,
+        &answer.target,
+        answer.family,
+        &admitted.model,
+    ) {
         // The provider bills what it was sent, including what it was told about reasoning.
         admitted.seen.hidden_reasoning = sent.hidden_reasoning;
         admitted.seen.reasoning_off = sent.reasoning_off;
@@ -75,17 +91,28 @@ fn begun(admitted: &mut Admitted, answer: Answer) -> AnswerContent {
         admitted.outcome.lost = lost;
         admitted.translation = Some(Box::new(translation));
     }
-    admitted.meter.mark_cache(admitted.seen.cache_marked && !answer.family.protocol().counts_cache_first());
+    admitted
+        .meter
+        .mark_cache(admitted.seen.cache_marked && !answer.family.protocol().counts_cache_first());
     answer.content
 }
 
 /// A whole answer took too long or is too large. Its provider bills what it has produced by then. Nobody has seen any of it, so all
 /// of it counts as hidden output.
-async fn given_up(mut admitted: Box<Admitted>, why: GivenUp, target: &Target, worked: Duration, reply: ReplyTo) {
+async fn given_up(
+    mut admitted: Box<Admitted>,
+    why: GivenUp,
+    target: &Target,
+    worked: Duration,
+    reply: ReplyTo,
+) {
     admitted.answered_by(target);
     admitted.meter.hide(worked);
     let failure = Failure::GivenUp(why);
-    let end = End { status: failure.status(admitted.request.family), ..End::cut(EndReason::MaxDuration) };
+    let end = End {
+        status: failure.status(admitted.request.family),
+        ..End::cut(EndReason::MaxDuration)
+    };
     admitted.settle(&end).await;
     // The send fails if the customer has left, which does not matter.
     let _ = reply.send(Err(failure));
@@ -94,25 +121,45 @@ async fn given_up(mut admitted: Box<Admitted>, why: GivenUp, target: &Target, wo
 /// No target answered; `left` says that the customer was gone by then.
 async fn fail(mut admitted: Box<Admitted>, error: DispatchError, reply: ReplyTo, left: bool) {
     let (failure, reason) = match error {
-        DispatchError::ClientFault { status, error, usage, target, attempts } => {
+        DispatchError::ClientFault {
+            status,
+            error,
+            usage,
+            target,
+            attempts,
+        } => {
             admitted.answered_by(&target);
             admitted.outcome.attempts.extend(attempts);
             admitted.meter.report(&usage, true);
             (Failure::Upstream(status, error), EndReason::UpstreamRefused)
         }
-        DispatchError::GivenUp { why, target, worked, attempts } => {
+        DispatchError::GivenUp {
+            why,
+            target,
+            worked,
+            attempts,
+        } => {
             admitted.outcome.attempts.extend(attempts);
             return given_up(admitted, why, &target, worked, reply).await;
         }
-        DispatchError::NoTarget { attempts, retry_after } => {
+        DispatchError::NoTarget {
+            attempts,
+            retry_after,
+        } => {
             admitted.outcome.attempts.extend(attempts);
-            (Failure::NoTarget(retry_after), EndReason::UpstreamUnavailable)
+            (
+                Failure::NoTarget(retry_after),
+                EndReason::UpstreamUnavailable,
+            )
         }
     };
     let status = failure.status(admitted.request.family);
     // A refusal with a count is charged, as it is inside a stream.
     let end = match left {
-        _ if admitted.meter.made_anything() => End { status, ..End::REFUSED },
+        _ if admitted.meter.made_anything() => End {
+            status,
+            ..End::REFUSED
+        },
         true => End::NEVER_BEGUN,
         false => End::nothing(reason, status),
     };
@@ -129,8 +176,18 @@ fn prepare(admitted: &Admitted, target: &Target, family: Family) -> Option<Prepa
     let protocol = admitted.request.family.protocol();
     let field = protocol.limit_field(target.provider.chat_limit);
     // Named even if unchanged: the declared limit may be in a field that this provider does not read.
-    let limit = admitted.limit.or(admitted.seen.limit).map(|limit| (field, limit));
-    let edits = Edits { model: &target.model, limit, pass: &target.provider.pass };
+    let limit = admitted
+        .limit
+        .or(admitted.seen.limit)
+        .map(|limit| (field, limit));
+    let edits = Edits {
+        model: &target.model,
+        limit,
+        pass: &target.provider.pass,
+    };
     let body = protocol.pieces(&admitted.request.body, &admitted.seen, &edits);
-    Some(Prepared { body, headers: admitted.request.headers.clone() })
+    Some(Prepared {
+        body,
+        headers: admitted.request.headers.clone(),
+    })
 }

@@ -18,7 +18,9 @@ static READERS: Turns = Turns::new(if cfg!(test) { usize::MAX } else { 2 });
 pub(super) async fn read(holder: Holder, body: &Bytes, seen: &mut Inspection) {
     for document in &mut seen.content.documents {
         let (body, place) = (body.clone(), document.place.clone());
-        let counted = READERS.run(holder, move || pdf::tokens(&document_bytes(&body, &place)?, clock::seed()));
+        let counted = READERS.run(holder, move || {
+            pdf::tokens(&document_bytes(&body, &place)?, clock::seed())
+        });
         document.tokens = counted.await.flatten();
     }
 }

@@ -17,7 +17,11 @@ pub(super) struct End {
 
 impl End {
     /// The provider's stream broke.
-    pub(super) const BROKEN: Self = Self { ending: Ending::Broken, reason: EndReason::UpstreamBroken, status: 200 };
+    pub(super) const BROKEN: Self = Self {
+        ending: Ending::Broken,
+        reason: EndReason::UpstreamBroken,
+        status: 200,
+    };
     /// The provider blamed the customer's request in the stream, after it had already produced or counted something.
     pub(super) const REFUSED: Self = Self::cut(EndReason::UpstreamRefused);
     /// The provider's stream broke after a slow customer had kept us from reading it.
@@ -25,7 +29,11 @@ impl End {
     /// The customer left while the answer ran.
     pub(super) const CLIENT_GONE: Self = Self::cut(EndReason::ClientGone);
     /// The customer left before the first frame, which arrived later.
-    pub(super) const LEFT_EARLY: Self = Self { ending: Ending::Cut, reason: EndReason::ClientGone, status: 499 };
+    pub(super) const LEFT_EARLY: Self = Self {
+        ending: Ending::Cut,
+        reason: EndReason::ClientGone,
+        status: 499,
+    };
     /// The customer left, and no answer ever began.
     pub(super) const NEVER_BEGUN: Self = Self::nothing(EndReason::ClientGone, 499);
     /// The answer took longer than a request may.
@@ -40,22 +48,38 @@ impl End {
 
     /// The provider finished its answer; `None` if it gave no reason.
     pub(super) const fn complete(stop: Option<Stop>) -> Self {
-        Self { ending: Ending::Complete, reason: reason(stop), status: 200 }
+        Self {
+            ending: Ending::Complete,
+            reason: reason(stop),
+            status: 200,
+        }
     }
 
     /// Cut by us or by the customer while it ran.
     pub(super) const fn cut(reason: EndReason) -> Self {
-        Self { ending: Ending::Cut, reason, status: 200 }
+        Self {
+            ending: Ending::Cut,
+            reason,
+            status: 200,
+        }
     }
 
     /// An answer began but is useless to the customer, so nothing is charged.
     pub(super) const fn lost(reason: EndReason, status: u16) -> Self {
-        Self { ending: Ending::Lost, reason, status }
+        Self {
+            ending: Ending::Lost,
+            reason,
+            status,
+        }
     }
 
     /// Nothing was produced, so nothing is charged.
     pub(super) const fn nothing(reason: EndReason, status: u16) -> Self {
-        Self { ending: Ending::Nothing, reason, status }
+        Self {
+            ending: Ending::Nothing,
+            reason,
+            status,
+        }
     }
 }
 

@@ -22,32 +22,60 @@ impl Admitted {
     pub(super) fn owe(&self, bill: &mut Bill, usage: Option<Usage>) {
         if let Some(usage) = &usage {
             let charged = farebox_ledger::bill::cost(&bill.lines).unwrap_or(Amount::ZERO);
-            let owed = owed(&self.model, self.outcome.cost.as_deref(), self.meter.steps(usage), charged);
+            let owed = owed(
+                &self.model,
+                self.outcome.cost.as_deref(),
+                self.meter.steps(usage),
+                charged,
+            );
             (bill.exposure, bill.cost) = (owed.exposure, owed.cost);
         }
         for attempt in &self.outcome.attempts {
-            let Some(worked) = attempt.worked else { continue };
+            let Some(worked) = attempt.worked else {
+                continue;
+            };
             // Without a frame, a stream has produced no output that we know of, unless the model reasons first.
-            let makes = !self.seen.stream || self.seen.hidden_reasoning || self.model.can(Capability::Reasoning);
+            let makes = !self.seen.stream
+                || self.seen.hidden_reasoning
+                || self.model.can(Capability::Reasoning);
             let usage = self.meter.tried(makes.then_some(worked), self.local);
-            let target = self.model.route.targets.iter().find(|target| target.name() == attempt.target);
+            let target = self
+                .model
+                .route
+                .targets
+                .iter()
+                .find(|target| target.name() == attempt.target);
             let cost = target.and_then(|target| target.cost.as_deref());
-            bill.owe(&attempt.target, owed(&self.model, cost, (usage, &[]), Amount::ZERO));
+            bill.owe(
+                &attempt.target,
+                owed(&self.model, cost, (usage, &[]), Amount::ZERO),
+            );
         }
     }
 
     /// Whether a failed try may be billed, and the request is therefore worth counting.
     pub(super) fn has_billable_failures(&self) -> bool {
-        self.outcome.attempts.iter().any(|attempt| attempt.worked.is_some())
+        self.outcome
+            .attempts
+            .iter()
+            .any(|attempt| attempt.worked.is_some())
     }
 }
 
 /// What a provider may bill for a usage, beyond what was charged for it.
-fn owed(model: &Model, own: Option<&Price>, (first, further): (Usage, &[Usage]), charged: Amount) -> Owed {
+fn owed(
+    model: &Model,
+    own: Option<&Price>,
+    (first, further): (Usage, &[Usage]),
+    charged: Amount,
+) -> Owed {
     let cost = |price: &Price| price::to_amount(price::picos(price, &first, further));
     let billed = i128::from(cost(&model.price).picos());
     let exposure = price::to_amount((billed - i128::from(charged.picos())).max(0));
-    Owed { exposure, cost: own.map(cost) }
+    Owed {
+        exposure,
+        cost: own.map(cost),
+    }
 }
 
 impl Proxy {
@@ -65,8 +93,15 @@ impl Proxy {
                 let from = Timestamp::from_millis(now.millis().saturating_sub(HOUR));
                 let to = Timestamp::from_millis(now.millis().saturating_add(1));
                 match proxy.ledger.usage(key, from, to).await {
-                    Ok(rows) => note(&limits, key, LastHour::of(&rows, &proxy.config.current().catalog, now), now),
-                    Err(error) => tracing::warn!(key = %key, %error, "a key's exposure could not be read"),
+                    Ok(rows) => note(
+                        &limits,
+                        key,
+                        LastHour::of(&rows, &proxy.config.current().catalog, now),
+                        now,
+                    ),
+                    Err(error) => {
+                        tracing::warn!(key = %key, %error, "a key's exposure could not be read")
+                    }
                 }
                 if !limits.review_again(key) {
                     return;
@@ -84,7 +119,9 @@ fn note(limits: &RateLimits, key: KeyId, last_hour: LastHour, now: Timestamp) {
         (false, true) => {
             tracing::warn!(key = %key, %exposure, %allowed, "uncharged exposure is above its limit: one request at a time")
         }
-        (true, false) => tracing::info!(key = %key, %exposure, %allowed, "uncharged exposure is back within its bound"),
+        (true, false) => {
+            tracing::info!(key = %key, %exposure, %allowed, "uncharged exposure is back within its bound")
+        }
         _ => {}
     }
 }

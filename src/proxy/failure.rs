@@ -86,19 +86,49 @@ pub struct Balance {
 impl Failure {
     /// The refusal for lack of money, which distinguishes an empty balance from money held by running requests.
     #[must_use]
-    pub fn balance(slug: &str, short: &Shortfall, available: Amount, held: Amount, limit_field: &'static str) -> Self {
-        let Shortfall { needed, affordable_output, remedies } = *short;
-        let balance = Balance { slug: slug.to_owned(), needed, available, held, affordable_output, remedies, limit_field };
-        let free_again = held > Amount::ZERO && available.checked_add(held).is_some_and(|balance| balance >= needed);
-        if free_again { Self::BalanceInUse(balance) } else { Self::OutOfBalance(balance) }
+    pub fn balance(
+        slug: &str,
+        short: &Shortfall,
+        available: Amount,
+        held: Amount,
+        limit_field: &'static str,
+    ) -> Self {
+        let Shortfall {
+            needed,
+            affordable_output,
+            remedies,
+        } = *short;
+        let balance = Balance {
+            slug: slug.to_owned(),
+            needed,
+            available,
+            held,
+            affordable_output,
+            remedies,
+            limit_field,
+        };
+        let free_again = held > Amount::ZERO
+            && available
+                .checked_add(held)
+                .is_some_and(|balance| balance >= needed);
+        if free_again {
+            Self::BalanceInUse(balance)
+        } else {
+            Self::OutOfBalance(balance)
+        }
     }
 
     /// The refusal of a name that is not served.
     #[must_use]
     pub fn no_model(name: &str, lookup: Lookup<'_>) -> Self {
         match lookup {
-            Lookup::Retired(retired) => Self::RetiredModel(retired.slug.clone(), retired.replacement.clone()),
-            Lookup::Unknown(nearest) => Self::UnknownModel(name.to_owned(), nearest.into_iter().map(str::to_owned).collect()),
+            Lookup::Retired(retired) => {
+                Self::RetiredModel(retired.slug.clone(), retired.replacement.clone())
+            }
+            Lookup::Unknown(nearest) => Self::UnknownModel(
+                name.to_owned(),
+                nearest.into_iter().map(str::to_owned).collect(),
+            ),
             Lookup::Found(model) => Self::ModelNotAllowed(model.slug.clone()),
         }
     }
@@ -182,10 +212,15 @@ impl Failure {
             request_id,
         };
         match self {
-            Self::KeyState(_) | Self::ModelNotAllowed(_) | Self::NoRequest(_) => {
-                ErrorBody { code: words.code.map(|_| self.reason().to_owned()), ..ours }
-            }
-            Self::BadRequest(bad) => ErrorBody { code: bad.code.map(str::to_owned), param: bad.param.clone(), ..ours },
+            Self::KeyState(_) | Self::ModelNotAllowed(_) | Self::NoRequest(_) => ErrorBody {
+                code: words.code.map(|_| self.reason().to_owned()),
+                ..ours
+            },
+            Self::BadRequest(bad) => ErrorBody {
+                code: bad.code.map(str::to_owned),
+                param: bad.param.clone(),
+                ..ours
+            },
             Self::Upstream(_, error) => ErrorBody {
                 kind: error.kind.clone().unwrap_or(ours.kind),
                 code: error.code.clone(),
@@ -201,17 +236,25 @@ impl Failure {
     pub fn headers(&self) -> Vec<(&'static str, String)> {
         match self {
             Self::Unauthenticated(_) => {
-                vec![("x-should-retry", "false".to_owned()), ("www-authenticate", "Bearer realm=\"farebox\"".to_owned())]
+                vec![
+                    ("x-should-retry", "false".to_owned()),
+                    ("www-authenticate", "Bearer realm=\"farebox\"".to_owned()),
+                ]
             }
             // A retry would cost the same again.
             Self::GivenUp(_) => vec![("x-should-retry", "false".to_owned())],
             // Clients built on the AI SDK ignore the first header and retry any 429. The second makes them give up after a second
             // or two instead of a minute, so that the customer reads the reason. The number of their retries is fixed, and a
             // refusal is cheap.
-            Self::OutOfBalance(_) => vec![("x-should-retry", "false".to_owned()), ("retry-after-ms", "250".to_owned())],
+            Self::OutOfBalance(_) => vec![
+                ("x-should-retry", "false".to_owned()),
+                ("retry-after-ms", "250".to_owned()),
+            ],
             Self::BalanceInUse(_) => vec![("retry-after", "1".to_owned())],
             Self::RateLimited(_, wait) => vec![("retry-after", seconds(*wait))],
-            Self::NoTarget(wait) => vec![("retry-after", wait.map_or_else(|| "5".to_owned(), seconds))],
+            Self::NoTarget(wait) => {
+                vec![("retry-after", wait.map_or_else(|| "5".to_owned(), seconds))]
+            }
             Self::Ledger | Self::Overloaded => vec![("retry-after", "5".to_owned())],
             _ => Vec::new(),
         }
@@ -262,7 +305,9 @@ impl Failure {
     fn details(&self, with_numbers: bool) -> Option<serde_json::Value> {
         match self {
             Self::BadRequest(bad) => bad.remedy.map(Remedy::details),
-            Self::OutOfBalance(balance) | Self::BalanceInUse(balance) => balance.details(with_numbers),
+            Self::OutOfBalance(balance) | Self::BalanceInUse(balance) => {
+                balance.details(with_numbers)
+            }
             _ => None,
         }
     }
@@ -275,11 +320,17 @@ impl Balance {
             details.insert("needed".to_owned(), json!(self.needed));
             details.insert("available".to_owned(), json!(self.available));
             details.insert("held".to_owned(), json!(self.held));
-            details.insert("affordable_output_tokens".to_owned(), json!(self.affordable_output));
+            details.insert(
+                "affordable_output_tokens".to_owned(),
+                json!(self.affordable_output),
+            );
         }
         let Remedies { limit, stream } = self.remedies;
         let smaller = limit.map(|tokens| json!({ self.limit_field: tokens }));
-        let remedies: Vec<Value> = smaller.into_iter().chain(stream.then(|| json!({"stream": true}))).collect();
+        let remedies: Vec<Value> = smaller
+            .into_iter()
+            .chain(stream.then(|| json!({"stream": true})))
+            .collect();
         if !remedies.is_empty() {
             details.insert("remedies".to_owned(), remedies.into());
         }
@@ -289,7 +340,8 @@ impl Balance {
     /// The immediate remedy and the lasting one.
     fn advice(&self, for_good: &str) -> String {
         let Remedies { limit, stream } = self.remedies;
-        let smaller = limit.map(|tokens| format!("send `{}` of at most {tokens}", self.limit_field));
+        let smaller =
+            limit.map(|tokens| format!("send `{}` of at most {tokens}", self.limit_field));
         let streamed = stream.then(|| "send `stream: true`".to_owned());
         let at_once: Vec<String> = smaller.into_iter().chain(streamed).collect();
         if at_once.is_empty() {
@@ -297,7 +349,10 @@ impl Balance {
         }
         let (first, rest) = for_good.split_at(1);
         let limit = at_once.join(", or ");
-        format!("Only the declared output limit is too expensive: {limit}. To keep it, {}{rest}", first.to_lowercase())
+        format!(
+            "Only the declared output limit is too expensive: {limit}. To keep it, {}{rest}",
+            first.to_lowercase()
+        )
     }
 }
 
@@ -311,8 +366,12 @@ impl From<LedgerError> for Failure {
     /// Refusals that the customer can act on are handled where the amounts are known; any other is our own fault.
     fn from(error: LedgerError) -> Self {
         match error {
-            LedgerError::Refused(farebox_ledger::Refusal::NotActive(status)) => Self::KeyState(status),
-            LedgerError::Refused(farebox_ledger::Refusal::NoSuchKey(_)) => Self::Unauthenticated("this key is not known"),
+            LedgerError::Refused(farebox_ledger::Refusal::NotActive(status)) => {
+                Self::KeyState(status)
+            }
+            LedgerError::Refused(farebox_ledger::Refusal::NoSuchKey(_)) => {
+                Self::Unauthenticated("this key is not known")
+            }
             LedgerError::Refused(refusal @ farebox_ledger::Refusal::TooManyAtOnce(_)) => {
                 Self::RateLimited(refusal.to_string(), Duration::from_secs(1))
             }
@@ -320,7 +379,9 @@ impl From<LedgerError> for Failure {
                 Self::RateLimited(refusal.to_string(), wait)
             }
             LedgerError::Refused(_) => Self::Internal,
-            LedgerError::Unavailable(_) | LedgerError::Unknown(_) | LedgerError::Unusable(_) => Self::Ledger,
+            LedgerError::Unavailable(_) | LedgerError::Unknown(_) | LedgerError::Unusable(_) => {
+                Self::Ledger
+            }
         }
     }
 }
@@ -329,7 +390,10 @@ fn unknown_model(asked: &str, nearest: &[String]) -> String {
     let shown: String = asked.chars().take(100).collect();
     match nearest {
         [] => format!("model not found: {shown:?}; GET /v1/models lists what is served"),
-        names => format!("model not found: {shown:?}; did you mean {}? GET /v1/models lists what is served", names.join(", ")),
+        names => format!(
+            "model not found: {shown:?}; did you mean {}? GET /v1/models lists what is served",
+            names.join(", ")
+        ),
     }
 }
 
@@ -343,7 +407,8 @@ fn out_of_balance(balance: &Balance) -> String {
         balance.held,
         balance.affordable_output,
         balance.slug,
-        balance.advice("Top up the same key, then retry; nothing else will reset the exceeded quota")
+        balance
+            .advice("Top up the same key, then retry; nothing else will reset the exceeded quota")
     )
 }
 
@@ -360,5 +425,8 @@ fn balance_in_use(balance: &Balance) -> String {
 }
 
 fn seconds(wait: Duration) -> String {
-    wait.as_millis().div_ceil(1_000).clamp(1, LONGEST_RETRY_AFTER).to_string()
+    wait.as_millis()
+        .div_ceil(1_000)
+        .clamp(1, LONGEST_RETRY_AFTER)
+        .to_string()
 }

@@ -47,9 +47,16 @@ impl Standing {
 impl LastHour {
     /// The hours that the rollup has for a key.
     pub(super) fn of(rows: &[UsageRow], catalog: &Catalog, now: Timestamp) -> Self {
-        let mut found = Self { hour: now.hour(), ..Self::default() };
+        let mut found = Self {
+            hour: now.hour(),
+            ..Self::default()
+        };
         for row in rows {
-            let sums = if row.hour.hour() >= found.hour { &mut found.current } else { &mut found.before };
+            let sums = if row.hour.hour() >= found.hour {
+                &mut found.current
+            } else {
+                &mut found.before
+            };
             // Output that a crashed gateway left unmetered is not the key's fault.
             sums.exposure += i128::from(row.exposure.picos()) - i128::from(row.unmetered.picos());
             sums.charge += i128::from(row.charge.picos());
@@ -69,11 +76,17 @@ impl LastHour {
                 exposure: self.current.exposure + share(self.before.exposure),
                 charge: self.current.charge + share(self.before.charge),
             },
-            1 => Sums { exposure: share(self.current.exposure), charge: share(self.current.charge) },
+            1 => Sums {
+                exposure: share(self.current.exposure),
+                charge: share(self.current.charge),
+            },
             _ => Sums::default(),
         };
         let allowed = i128::from(self.context.picos()) + last.charge / 2;
-        Standing { exposure: price::to_amount(last.exposure), allowed: price::to_amount(allowed) }
+        Standing {
+            exposure: price::to_amount(last.exposure),
+            allowed: price::to_amount(allowed),
+        }
     }
 }
 
@@ -81,11 +94,18 @@ impl LastHour {
 fn context(catalog: &Catalog, slug: &str) -> Amount {
     let of = |model: &Model| {
         let tokens = model.limits.context;
-        price::to_amount(i128::from(model.price.for_input(tokens).input.picos()) * i128::from(tokens))
+        price::to_amount(
+            i128::from(model.price.for_input(tokens).input.picos()) * i128::from(tokens),
+        )
     };
     match catalog.find(slug) {
         Lookup::Found(model) => of(model),
-        _ => catalog.models.iter().map(|model| of(model)).max().unwrap_or(Amount::ZERO),
+        _ => catalog
+            .models
+            .iter()
+            .map(|model| of(model))
+            .max()
+            .unwrap_or(Amount::ZERO),
     }
 }
 
@@ -96,10 +116,19 @@ mod tests {
     #[test]
     fn the_last_hour_slides_over_two_clock_hours() {
         let sums = |exposure, charge| Sums { exposure, charge };
-        let last = LastHour { hour: 10, current: sums(40, 8), before: sums(100, 60), context: Amount::from_picos(20) };
+        let last = LastHour {
+            hour: 10,
+            current: sums(40, 8),
+            before: sums(100, 60),
+            context: Amount::from_picos(20),
+        };
         let at = |hour: i64, minute: i64| {
             let standing = last.standing(Timestamp::from_millis(hour * HOUR + minute * 60_000));
-            (standing.exposure.picos(), standing.allowed.picos(), standing.runs_away())
+            (
+                standing.exposure.picos(),
+                standing.allowed.picos(),
+                standing.runs_away(),
+            )
         };
         assert_eq!(at(10, 0), (140, 20 + 34, true));
         assert_eq!(at(10, 45), (65, 20 + 11, true));

@@ -114,9 +114,17 @@ impl Proxy {
     ///
     /// # Errors
     /// Any [`Failure`]. The hold is released before it is returned.
-    pub async fn run(self: &Arc<Self>, key: &Key, mut request: Request, known: &mut Known) -> Result<Reply, Failure> {
+    pub async fn run(
+        self: &Arc<Self>,
+        key: &Key,
+        mut request: Request,
+        known: &mut Known,
+    ) -> Result<Reply, Failure> {
         let config = self.config.current();
-        let inspected = request.family.protocol().inspect(&request.body, clock::seed());
+        let inspected = request
+            .family
+            .protocol()
+            .inspect(&request.body, clock::seed());
         let mut seen = inspected.map_err(|bad| unreadable(bad, &request.body, &config, known))?;
         let model = resolve(&config, &seen.model, key, request.family, known)?;
         capabilities::check(&model, request.family, &seen)?;
@@ -130,13 +138,22 @@ impl Proxy {
         let predicted = counting::predicted(holder(key.id), &mut seen, &model).await?;
         let ask = forms.ask(&request, &seen, (estimate, predicted), &model);
         let limit_field = seen.places.limit.as_ref().map_or("", |(name, _)| name);
-        let (hold, terms) = admit::admit(&self.ledger, &request, key.account, &model, &ask, limit_field).await?;
+        let (hold, terms) = admit::admit(
+            &self.ledger,
+            &request,
+            key.account,
+            &model,
+            &ask,
+            limit_field,
+        )
+        .await?;
         forms.limit(&terms, seen.limit, &model);
 
         // Money is held from here on: the rest belongs to a task that the customer cannot drop.
         known.held = true;
         let (answer, answered) = oneshot::channel();
-        let mut admitted = Admitted::new(Arc::clone(self), request, seen, model, terms, hold, forms);
+        let mut admitted =
+            Admitted::new(Arc::clone(self), request, seen, model, terms, hold, forms);
         admitted.outcome.lost = seals;
         self.tasks.spawn(dispatch::dispatch(admitted, answer));
         answered.await.unwrap_or(Err(Failure::Internal))
@@ -152,7 +169,9 @@ pub fn holder(key: KeyId) -> Holder {
 /// Removes thinking blocks that this gateway sealed, because a vendor of the customer's own family would reject them. Returns the
 /// losses, for `x-farebox-lost`.
 fn cut_seals(request: &mut Request, seen: &mut Inspection) -> Result<Losses, Failure> {
-    let Some((body, count)) = translate::cut_seals(&request.body) else { return Ok(Losses::default()) };
+    let Some((body, count)) = translate::cut_seals(&request.body) else {
+        return Ok(Losses::default());
+    };
     *seen = request.family.protocol().inspect(&body, clock::seed())?;
     request.body = Bytes::from(body);
     let mut losses = Losses::default();
@@ -169,18 +188,32 @@ fn unreadable(bad: BadRequest, body: &[u8], config: &Config, known: &mut Known) 
 }
 
 /// The model that a name means on this path and for this key.
-fn resolve(config: &Config, name: &str, key: &Key, family: Family, known: &mut Known) -> Result<Arc<Model>, Failure> {
+fn resolve(
+    config: &Config,
+    name: &str,
+    key: &Key,
+    family: Family,
+    known: &mut Known,
+) -> Result<Arc<Model>, Failure> {
     let found = config.catalog.find(name);
     known.model(name, &found);
     let model = match found {
         Lookup::Found(model) => model,
         other => return Err(Failure::no_model(name, other)),
     };
-    if key.settings.models.as_ref().is_some_and(|allowed| !allowed.contains(&model.slug)) {
+    if key
+        .settings
+        .models
+        .as_ref()
+        .is_some_and(|allowed| !allowed.contains(&model.slug))
+    {
         return Err(Failure::ModelNotAllowed(model.slug.clone()));
     }
     if model.route.serves(family).is_none() {
-        return Err(Failure::OtherPath(model.slug.clone(), model.best_path.protocol().public_path()));
+        return Err(Failure::OtherPath(
+            model.slug.clone(),
+            model.best_path.protocol().public_path(),
+        ));
     }
     Ok(Arc::clone(model))
 }

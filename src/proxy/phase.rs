@@ -31,8 +31,14 @@ impl Phase {
     }
 
     /// Keeps a frame until the settlement, unless frames are still passed on: then it is returned. `end` marks the terminal one.
-    pub(super) fn keep(&mut self, frame: Option<(Bytes, Marks)>, end: bool) -> Option<(Bytes, Marks)> {
-        let (Self::Keeping(_, kept) | Self::Ended(kept)) = self else { return frame };
+    pub(super) fn keep(
+        &mut self,
+        frame: Option<(Bytes, Marks)>,
+        end: bool,
+    ) -> Option<(Bytes, Marks)> {
+        let (Self::Keeping(_, kept) | Self::Ended(kept)) = self else {
+            return frame;
+        };
         kept.bytes += frame.as_ref().map_or(0, |(bytes, _)| bytes.len());
         kept.frames.extend(frame);
         if end {

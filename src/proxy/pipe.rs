@@ -119,7 +119,11 @@ impl Sender {
     pub async fn closed(&self) {
         std::future::poll_fn(|context| {
             let mut pipe = lock(&self.0);
-            if pipe.receiver_gone { Poll::Ready(()) } else { wait(&mut pipe.sender, context) }
+            if pipe.receiver_gone {
+                Poll::Ready(())
+            } else {
+                wait(&mut pipe.sender, context)
+            }
         })
         .await;
     }
@@ -138,7 +142,11 @@ impl Receiver {
         pipe.full -= given_back;
         let next = pipe.chunks.pop_front();
         pipe.handed_out = next.as_ref().map_or(0, |bytes| bytes.len().min(CAPACITY));
-        let sender = if given_back > 0 && std::mem::take(&mut pipe.blocked) { pipe.sender.take() } else { None };
+        let sender = if given_back > 0 && std::mem::take(&mut pipe.blocked) {
+            pipe.sender.take()
+        } else {
+            None
+        };
         let answer = match next {
             None if !pipe.sender_gone => wait(&mut pipe.receiver, context),
             next => Poll::Ready(next),
@@ -202,7 +210,11 @@ mod tests {
         assert_eq!(sender.try_send(chunk.clone()), Ok(()));
         assert_eq!(sender.try_send(more.clone()), Err(more.clone()));
         assert_eq!(receiver.next().await, Some(chunk));
-        assert_eq!(sender.try_send(more.clone()), Err(more.clone()), "its room is free when the next one is asked for");
+        assert_eq!(
+            sender.try_send(more.clone()),
+            Err(more.clone()),
+            "its room is free when the next one is asked for"
+        );
         drop(receiver);
         assert_eq!(sender.try_send(more.clone()), Err(more));
     }

@@ -16,7 +16,10 @@ use super::last_hour::{LastHour, Standing};
 use crate::clock;
 
 /// Requests per second on free paths, and the size of a burst.
-const FREE_RATE: Rate = Rate { per_second: 10, burst: 20 };
+const FREE_RATE: Rate = Rate {
+    per_second: 10,
+    burst: 20,
+};
 /// How long a request waits for its turn if its key runs one at a time: in a provider's outage, honest customers are slowed down
 /// and not refused.
 const TURN_PATIENCE: Duration = Duration::from_secs(30);
@@ -71,7 +74,8 @@ enum Review {
 
 impl Traffic {
     fn is_slowed(&self, now: Timestamp) -> bool {
-        self.last_hour.is_some_and(|last| last.standing(now).runs_away())
+        self.last_hour
+            .is_some_and(|last| last.standing(now).runs_away())
     }
 }
 
@@ -111,7 +115,9 @@ impl RateLimits {
             Err(Refused::NotNext(turn)) => turn,
             entered => return entered.map_err(Refused::failure),
         };
-        let _place = self.begin(key, now, false, |_| Ok(())).map_err(Refused::failure)?;
+        let _place = self
+            .begin(key, now, false, |_| Ok(()))
+            .map_err(Refused::failure)?;
         let coming = async {
             loop {
                 turn.notified().await;
@@ -121,12 +127,20 @@ impl RateLimits {
                 }
             }
         };
-        timeout(TURN_PATIENCE, coming).await.unwrap_or(Err(Refused::NotNext(Arc::clone(&turn)))).map_err(Refused::failure)
+        timeout(TURN_PATIENCE, coming)
+            .await
+            .unwrap_or(Err(Refused::NotNext(Arc::clone(&turn))))
+            .map_err(Refused::failure)
     }
 
     fn enter_now(self: &Arc<Self>, key: &Key, now: Instant) -> Result<Pass, Refused> {
-        let rate = key.settings.rate.map(|per_second| Rate { per_second, burst: per_second.max(1) });
-        self.begin(key, now, true, |traffic| rate.map_or(Ok(()), |rate| traffic.paid.take(rate, now)))
+        let rate = key.settings.rate.map(|per_second| Rate {
+            per_second,
+            burst: per_second.max(1),
+        });
+        self.begin(key, now, true, |traffic| {
+            rate.map_or(Ok(()), |rate| traffic.paid.take(rate, now))
+        })
     }
 
     /// Admits a call of a free path, which has a rate of its own and counts among the key's running requests.
@@ -134,7 +148,8 @@ impl RateLimits {
     /// # Errors
     /// [`Failure::RateLimited`].
     pub fn enter_free(self: &Arc<Self>, key: &Key, now: Instant) -> Result<Pass, Failure> {
-        self.begin(key, now, false, |traffic| traffic.free.take(FREE_RATE, now)).map_err(Refused::failure)
+        self.begin(key, now, false, |traffic| traffic.free.take(FREE_RATE, now))
+            .map_err(Refused::failure)
     }
 
     /// Admits a dashboard request, even from a key that has used up its concurrency.
@@ -160,15 +175,25 @@ impl RateLimits {
         let most = key.settings.concurrency.unwrap_or(KeySettings::CONCURRENCY);
         if traffic.running >= most {
             let words = format!("at most {most} may run at the same time");
-            return Err(Refused::For(Failure::RateLimited(words, Duration::from_secs(1))));
+            return Err(Refused::For(Failure::RateLimited(
+                words,
+                Duration::from_secs(1),
+            )));
         }
         if paid && traffic.running_paid > 0 && traffic.is_slowed(clock::now()) {
-            return Err(Refused::NotNext(Arc::clone(traffic.turn.get_or_insert_default())));
+            return Err(Refused::NotNext(Arc::clone(
+                traffic.turn.get_or_insert_default(),
+            )));
         }
         take(traffic).map_err(Refused::For)?;
         traffic.running += 1;
         traffic.running_paid += u32::from(paid);
-        Ok(Pass { rate_limits: Arc::clone(self), key: key.id, paid, running: traffic.running })
+        Ok(Pass {
+            rate_limits: Arc::clone(self),
+            key: key.id,
+            paid,
+            running: traffic.running,
+        })
     }
 
     fn traffic<T>(&self, key: KeyId, with: impl FnOnce(&mut Traffic) -> T) -> T {
@@ -179,7 +204,9 @@ impl RateLimits {
     /// Whether a key runs one request at a time because of its uncharged exposure.
     pub(super) fn is_slowed(&self, key: KeyId, now: Timestamp) -> bool {
         let keys = self.keys.lock().unwrap_or_else(PoisonError::into_inner);
-        keys.known.get(&key).is_some_and(|traffic| traffic.is_slowed(now))
+        keys.known
+            .get(&key)
+            .is_some_and(|traffic| traffic.is_slowed(now))
     }
 
     /// Whether the caller should read a key's last hour; otherwise another task is reading it and will read it again.
@@ -213,8 +240,14 @@ impl RateLimits {
     #[must_use]
     pub fn slowed(&self, now: Timestamp) -> Vec<(KeyId, Standing)> {
         let keys = self.keys.lock().unwrap_or_else(PoisonError::into_inner);
-        let standing = |(key, traffic): (&KeyId, &Traffic)| Some((*key, traffic.last_hour?.standing(now)));
-        let mut slowed: Vec<_> = keys.known.iter().filter_map(standing).filter(|(_, standing)| standing.runs_away()).collect();
+        let standing =
+            |(key, traffic): (&KeyId, &Traffic)| Some((*key, traffic.last_hour?.standing(now)));
+        let mut slowed: Vec<_> = keys
+            .known
+            .iter()
+            .filter_map(standing)
+            .filter(|(_, standing)| standing.runs_away())
+            .collect();
         slowed.sort_by_key(|(key, standing)| (std::cmp::Reverse(standing.exposure), *key));
         slowed
     }
@@ -222,7 +255,11 @@ impl RateLimits {
 
 impl Drop for Pass {
     fn drop(&mut self) {
-        let mut keys = self.rate_limits.keys.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut keys = self
+            .rate_limits
+            .keys
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
         if let Some(traffic) = keys.known.get_mut(&self.key) {
             traffic.running = traffic.running.saturating_sub(1);
             traffic.running_paid = traffic.running_paid.saturating_sub(u32::from(self.paid));
@@ -242,19 +279,26 @@ struct Bucket {
 
 impl Bucket {
     fn take(&mut self, rate: Rate, now: Instant) -> Result<(), Failure> {
-        let elapsed = self.since.map_or(Duration::ZERO, |since| now.duration_since(since));
+        let elapsed = self
+            .since
+            .map_or(Duration::ZERO, |since| now.duration_since(since));
         self.used = (self.used - elapsed.as_secs_f64() * f64::from(rate.per_second)).max(0.0);
         self.since = Some(now);
         if self.used + 1.0 > f64::from(rate.burst) {
-            let wait = (self.used + 1.0 - f64::from(rate.burst)) / f64::from(rate.per_second.max(1));
-            return Err(Failure::RateLimited(format!("at most {} per second", rate.per_second), Duration::from_secs_f64(wait)));
+            let wait =
+                (self.used + 1.0 - f64::from(rate.burst)) / f64::from(rate.per_second.max(1));
+            return Err(Failure::RateLimited(
+                format!("at most {} per second", rate.per_second),
+                Duration::from_secs_f64(wait),
+            ));
         }
         self.used += 1.0;
         Ok(())
     }
 
     fn is_full(&self, now: Instant) -> bool {
-        self.since.is_none_or(|since| now.duration_since(since) > Duration::from_secs(60))
+        self.since
+            .is_none_or(|since| now.duration_since(since) > Duration::from_secs(60))
     }
 }
 
@@ -264,7 +308,10 @@ impl Keys {
         if self.known.len() >= KEYS_REMEMBERED.max(self.left.saturating_mul(2)) {
             let wall = clock::now();
             self.known.retain(|_, traffic| {
-                traffic.running > 0 || !traffic.paid.is_full(now) || !traffic.free.is_full(now) || traffic.is_slowed(wall)
+                traffic.running > 0
+                    || !traffic.paid.is_full(now)
+                    || !traffic.free.is_full(now)
+                    || traffic.is_slowed(wall)
             });
             self.left = self.known.len();
         }
@@ -279,12 +326,24 @@ mod tests {
     fn many_busy_keys_are_not_searched_at_every_request() {
         let (limits, begun) = (RateLimits::default(), Instant::now());
         let visit = |numbers: std::ops::Range<i64>, now| {
-            numbers.for_each(|number| limits.admit_visitor(KeyId::from_random(number.unsigned_abs()), now).unwrap());
+            numbers.for_each(|number| {
+                limits
+                    .admit_visitor(KeyId::from_random(number.unsigned_abs()), now)
+                    .unwrap()
+            });
             let keys = limits.keys.lock().unwrap();
             (keys.known.len(), keys.left)
         };
-        assert_eq!(visit(1..30_001, begun), (30_000, 20_000), "searched at 10,000 and at 20,000");
+        assert_eq!(
+            visit(1..30_001, begun),
+            (30_000, 20_000),
+            "searched at 10,000 and at 20,000"
+        );
         let later = begun + Duration::from_secs(61);
-        assert_eq!(visit(30_001..40_002, later), (10_001, 10_000), "searched at 40,000: three quarters were idle");
+        assert_eq!(
+            visit(30_001..40_002, later),
+            (10_001, 10_000),
+            "searched at 40,000: three quarters were idle"
+        );
     }
 }

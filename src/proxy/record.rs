@@ -39,7 +39,10 @@ impl Known {
     /// Nothing known yet, about a request on a free path.
     #[must_use]
     pub fn on_free_path() -> Self {
-        Self { free: true, ..Self::default() }
+        Self {
+            free: true,
+            ..Self::default()
+        }
     }
 
     /// Notes the request's name for its model, and the catalog's answer.
@@ -166,7 +169,8 @@ impl Record {
     /// Whether its answer reached an end at which the provider's count is charged or found missing.
     #[must_use]
     pub fn counted_at_its_end(&self) -> bool {
-        self.miscount.is_some() || (self.evidence == Some(Evidence::Provider) && self.usage != Usage::default())
+        self.miscount.is_some()
+            || (self.evidence == Some(Evidence::Provider) && self.usage != Usage::default())
     }
 }
 

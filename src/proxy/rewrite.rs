@@ -20,13 +20,23 @@ pub(super) fn rewrite(bytes: &Bytes, marks: &Marks, name: &str, cost: Option<Amo
     }
     if let Some((end, cost)) = cost {
         let comma = if marks.usage_empty { "" } else { "," };
-        edits.push(Edit::replace(end..end, format!("{comma}\"cost\":{cost}").into_bytes()));
+        edits.push(Edit::replace(
+            end..end,
+            format!("{comma}\"cost\":{cost}").into_bytes(),
+        ));
     }
-    if edits.is_empty() { bytes.clone() } else { Bytes::from(json::splice(bytes, &mut edits)) }
+    if edits.is_empty() {
+        bytes.clone()
+    } else {
+        Bytes::from(json::splice(bytes, &mut edits))
+    }
 }
 
 /// Nearly every frame of a stream changes only here, so it needs no list of edits.
 fn renamed(bytes: &Bytes, place: &Range<usize>, name: &str) -> Bytes {
-    let (before, behind) = (bytes.get(..place.start).unwrap_or_default(), bytes.get(place.end..).unwrap_or_default());
+    let (before, behind) = (
+        bytes.get(..place.start).unwrap_or_default(),
+        bytes.get(place.end..).unwrap_or_default(),
+    );
     Bytes::from([before, name.as_bytes(), behind].concat())
 }

@@ -7,7 +7,10 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use farebox_ledger::EndReason;
-use farebox_protocol::{ErrorBody, Family, Frame, FrameFacts, Marks, PublicAnswer, Reader, Stop, UsageWish, Writer, json};
+use farebox_protocol::{
+    ErrorBody, Family, Frame, FrameFacts, Marks, PublicAnswer, Reader, Stop, UsageWish, Writer,
+    json,
+};
 use tokio::time::Instant;
 
 use super::admitted::{Admitted, ReplyTo};
@@ -48,10 +51,22 @@ const COUNTING_UNREAD: Duration = Duration::from_secs(2);
 const PIECE: usize = 16 * 1024;
 
 /// Relays a stream of a target of `family` to its end and settles it.
-pub(super) async fn relay(admitted: Box<Admitted>, family: Family, first: Box<Frame>, frames: FrameStream, reply: ReplyTo) {
+pub(super) async fn relay(
+    admitted: Box<Admitted>,
+    family: Family,
+    first: Box<Frame>,
+    frames: FrameStream,
+    reply: ReplyTo,
+) {
     let (sender, receiver) = pipe::pipe();
     let headers = whole::omission_headers(&admitted.outcome);
-    let customer = reply.send(Ok(Reply { headers, body: ReplyBody::Stream(receiver) })).is_ok().then_some(sender);
+    let customer = reply
+        .send(Ok(Reply {
+            headers,
+            body: ReplyBody::Stream(receiver),
+        }))
+        .is_ok()
+        .then_some(sender);
     let mut relay = Relay::new(admitted, family, frames, customer);
     let end = relay.pump(first).await;
     // Boxed, because the end of a stream needs more memory than everything before it.
@@ -94,19 +109,28 @@ enum Next {
 }
 
 impl Relay {
-    fn new(mut admitted: Box<Admitted>, family: Family, frames: FrameStream, customer: Option<Sender>) -> Self {
+    fn new(
+        mut admitted: Box<Admitted>,
+        family: Family,
+        frames: FrameStream,
+        customer: Option<Sender>,
+    ) -> Self {
         let now = Instant::now();
         let (model, seen) = (&admitted.model, &admitted.seen);
         let mut reader = family.protocol().reader();
         reader.expect(seen.choices, clock::seed());
         // A reasoning model reasons unless the request turned that off and earlier counts have shown that the target complies.
-        let complies = seen.reasoning_off && admitted.proxy.calibrations.obeys(&admitted.outcome.target);
+        let complies =
+            seen.reasoning_off && admitted.proxy.calibrations.obeys(&admitted.outcome.target);
         let hides = seen.hidden_reasoning || (model.can(Capability::Reasoning) && !complies);
         if hides {
             admitted.wait_for_first_frame();
         }
         Self {
-            translated: admitted.translation.take().map(|translation| translation.stream()),
+            translated: admitted
+                .translation
+                .take()
+                .map(|translation| translation.stream()),
             reader,
             writer: admitted.request.family.protocol().writer(),
             credit: Credit::new(admitted.seen.choices, admitted.output_limit, now),
@@ -158,7 +182,11 @@ impl Relay {
             return Some(self.client_gone().await);
         }
         self.note(now);
-        if self.phase.is_passing() { self.control(now).await } else { None }
+        if self.phase.is_passing() {
+            self.control(now).await
+        } else {
+            None
+        }
     }
 
     /// Counts one frame and returns the part of it to send now.
@@ -196,9 +224,15 @@ impl Relay {
         }
         if self.phase.is_passing() {
             self.writer.observe(&frame, &facts);
-            return Ok(Some(rewrite::rewrite(frame.raw(), &facts.marks, &self.name, None)));
+            return Ok(Some(rewrite::rewrite(
+                frame.raw(),
+                &facts.marks,
+                &self.name,
+                None,
+            )));
         }
-        self.phase.keep(Some((frame.into_raw(), facts.marks)), facts.end);
+        self.phase
+            .keep(Some((frame.into_raw(), facts.marks)), facts.end);
         Ok(None)
     }
 
@@ -208,7 +242,11 @@ impl Relay {
             Ok(told) => {
                 let charged = self.admitted.meter.made_anything();
                 self.told = Some(Box::new(told));
-                if charged { End::REFUSED } else { End::nothing(End::REFUSED.reason, 200) }
+                if charged {
+                    End::REFUSED
+                } else {
+                    End::nothing(End::REFUSED.reason, 200)
+                }
             }
             Err(word) => {
                 self.broke(&format!("error event ({word})"));
@@ -220,14 +258,23 @@ impl Relay {
     /// How a stream that the provider broke ends. If the customer had not read for too long before, it ends as if the customer had
     /// left.
     fn broken(&self) -> End {
-        if self.waited >= UNREAD { End::UNREAD } else { End::BROKEN }
+        if self.waited >= UNREAD {
+            End::UNREAD
+        } else {
+            End::BROKEN
+        }
     }
 
     /// Notes why the answer is incomplete.
     fn broke(&mut self, reason: &str) {
         let reason = redact::for_operator(reason, &self.admitted.model.route);
         let target = self.admitted.outcome.target.clone();
-        self.admitted.outcome.attempts.push(Attempt { target, class: Class::Broken, reason, worked: None });
+        self.admitted.outcome.attempts.push(Attempt {
+            target,
+            class: Class::Broken,
+            reason,
+            worked: None,
+        });
     }
 
     /// Notes what is to be charged if this task ends without settling.
@@ -282,7 +329,11 @@ impl Relay {
             return last.min(since + LAST_FRAMES);
         }
         let hidden = self.hidden_since.map_or(last, |since| since + HIDDEN_TICK);
-        let keep_alive = if self.customer.is_some() { self.last_sent + KEEP_ALIVE } else { last };
+        let keep_alive = if self.customer.is_some() {
+            self.last_sent + KEEP_ALIVE
+        } else {
+            last
+        };
         hidden.min(keep_alive).min(last)
     }
 
@@ -293,10 +344,21 @@ impl Relay {
         }
         let mut now = Instant::now();
         if now >= self.last_sent + KEEP_ALIVE {
-            let comment = self.translated.as_mut().map_or(Bytes::from_static(b": keepalive\n\n"), |translated| translated.ping());
+            let comment = self
+                .translated
+                .as_mut()
+                .map_or(Bytes::from_static(b": keepalive\n\n"), |translated| {
+                    translated.ping()
+                });
             now = self.send(comment, now).await;
         }
-        self.count_hidden(&FrameFacts { hidden: self.hidden_since.is_some(), ..FrameFacts::default() }, now);
+        self.count_hidden(
+            &FrameFacts {
+                hidden: self.hidden_since.is_some(),
+                ..FrameFacts::default()
+            },
+            now,
+        );
         self.control(now).await
     }
 
@@ -306,20 +368,28 @@ impl Relay {
             self.admitted.meter.hide(now.duration_since(since));
         }
         let shows = facts.shown != farebox_protocol::TextSize::default();
-        let goes_on = facts.hidden || (self.hidden_since.is_some() && !shows && facts.stop.is_none());
+        let goes_on =
+            facts.hidden || (self.hidden_since.is_some() && !shows && facts.stop.is_none());
         self.hidden_since = goes_on.then_some(now);
     }
 
     /// Whether the stream still has time and money.
     async fn control(&mut self, now: Instant) -> Option<End> {
-        let Self { credit, admitted, reader, .. } = self;
+        let Self {
+            credit,
+            admitted,
+            reader,
+            ..
+        } = self;
         if now >= admitted.deadline() {
             return Some(End::TOO_LONG);
         }
         match credit.check(admitted, reader.sample(), now).await {
             Verdict::Covered => None,
             // Nothing was delivered, and the fault is ours: free.
-            Verdict::Spent(reason @ EndReason::LedgerUnavailable) if !admitted.meter.shown_anything() => {
+            Verdict::Spent(reason @ EndReason::LedgerUnavailable)
+                if !admitted.meter.shown_anything() =>
+            {
                 Some(End::lost(reason, 200))
             }
             Verdict::Spent(reason) => Some(End::cut(reason)),
@@ -328,7 +398,9 @@ impl Relay {
 
     /// Sends to the customer, who counts as gone after accepting nothing for too long. Returns the time afterwards.
     async fn send(&mut self, bytes: Bytes, now: Instant) -> Instant {
-        let Some(customer) = &self.customer else { return now };
+        let Some(customer) = &self.customer else {
+            return now;
+        };
         self.admitted.first_byte();
         self.last_sent = now;
         if let Err(bytes) = at_once(customer, bytes) {
@@ -351,14 +423,21 @@ impl Relay {
         if self.waited >= UNREAD_LEFT {
             self.count_unread().await;
         }
-        if self.admitted.outcome.first_byte.is_some() { End::CLIENT_GONE } else { End::LEFT_EARLY }
+        if self.admitted.outcome.first_byte.is_some() {
+            End::CLIENT_GONE
+        } else {
+            End::LEFT_EARLY
+        }
     }
 
     /// Counts what the provider sent while the customer was not reading: it is billed, although nobody receives it.
     async fn count_unread(&mut self) {
         let until = Instant::now() + self.waited.min(COUNTING_UNREAD);
         while Instant::now() < until && self.stop.is_none() {
-            let Ok(Ok(Some(frame))) = tokio::time::timeout(NOTHING_WAITS, self.frames.next()).await else { return };
+            let Ok(Ok(Some(frame))) = tokio::time::timeout(NOTHING_WAITS, self.frames.next()).await
+            else {
+                return;
+            };
             if self.count(frame, Instant::now()).is_err() {
                 return;
             }
@@ -367,19 +446,41 @@ impl Relay {
 
     /// Settles, and only then sends the end.
     async fn finish(self, mut end: End) {
-        let Self { mut admitted, name, frames, customer, reader, writer, phase, told, mut translated, .. } = self;
+        let Self {
+            mut admitted,
+            name,
+            frames,
+            customer,
+            reader,
+            writer,
+            phase,
+            told,
+            mut translated,
+            ..
+        } = self;
         // The upstream is stopped first, so that it produces nothing that nobody pays for.
         drop(frames);
         admitted.outcome.answer_id = match &translated {
             Some(translated) => Some(translated.answer_id.clone()),
-            None => reader.answer_id().map(|id| redact::answer_id(id, &admitted.outcome.secrets)),
+            None => reader
+                .answer_id()
+                .map(|id| redact::answer_id(id, &admitted.outcome.secrets)),
         };
-        let rest = translated.as_mut().filter(|_| end.ending == Ending::Complete).and_then(|translated| translated.end());
-        if translated.as_ref().is_some_and(|translated| end.ending == Ending::Complete && translated.is_broken()) {
+        let rest = translated
+            .as_mut()
+            .filter(|_| end.ending == Ending::Complete)
+            .and_then(|translated| translated.end());
+        if translated
+            .as_ref()
+            .is_some_and(|translated| end.ending == Ending::Complete && translated.is_broken())
+        {
             end = End::BROKEN;
         }
-        let (family, slug, asks) =
-            (admitted.request.family, admitted.model.slug.clone(), (admitted.seen.asks_cost, admitted.seen.asks_usage));
+        let (family, slug, asks) = (
+            admitted.request.family,
+            admitted.model.slug.clone(),
+            (admitted.seen.asks_cost, admitted.seen.asks_usage),
+        );
         let request_id = record::request_id(admitted.request.id);
         admitted.shown = Shown::Sample(reader.sample().clone());
         if let Some(translated) = &translated {
@@ -389,11 +490,21 @@ impl Relay {
         let counted = whole::wire(settled.usage);
 
         let Some(customer) = customer else { return };
-        let charge = settled.finished.map_or(settled.cost, |finished| finished.charge);
+        let charge = settled
+            .finished
+            .map_or(settled.cost, |finished| finished.charge);
         let shown_charge = charge.to_string();
-        let wish = UsageWish { chunk: asks.1, cost: asks.0.then_some(shown_charge.as_str()) };
-        let answer = PublicAnswer { slug: &slug, id: reader.answer_id() };
-        let shown = |(bytes, marks): (Bytes, Marks)| rewrite::rewrite(&bytes, &marks, &name, asks.0.then_some(charge));
+        let wish = UsageWish {
+            chunk: asks.1,
+            cost: asks.0.then_some(shown_charge.as_str()),
+        };
+        let answer = PublicAnswer {
+            slug: &slug,
+            id: reader.answer_id(),
+        };
+        let shown = |(bytes, marks): (Bytes, Marks)| {
+            rewrite::rewrite(&bytes, &marks, &name, asks.0.then_some(charge))
+        };
         if let Some(mut translated) = translated {
             let last = match end.ending {
                 Ending::Complete => translated.finish(&counted, wish),
@@ -412,10 +523,20 @@ impl Relay {
         }
         let last: Vec<Bytes> = match (end.ending, phase) {
             (Ending::Complete, Phase::Ended(kept)) => kept.frames.into_iter().map(shown).collect(),
-            (Ending::Complete, phase) => phase.kept().into_iter().map(shown).chain([Bytes::from(writer.missing_end())]).collect(),
-            (Ending::Cut, _) if !end.is_error() => vec![Bytes::from(writer.end_at_limit(answer, &counted, wish))],
+            (Ending::Complete, phase) => phase
+                .kept()
+                .into_iter()
+                .map(shown)
+                .chain([Bytes::from(writer.missing_end())])
+                .collect(),
+            (Ending::Cut, _) if !end.is_error() => {
+                vec![Bytes::from(writer.end_at_limit(answer, &counted, wish))]
+            }
             (Ending::Cut | Ending::Broken | Ending::Lost | Ending::Nothing, _) => {
-                vec![Bytes::from(writer.error_event(answer, &why_it_broke(family, &end, told.as_deref(), request_id)))]
+                vec![Bytes::from(writer.error_event(
+                    answer,
+                    &why_it_broke(family, &end, told.as_deref(), request_id),
+                ))]
             }
         };
         for bytes in last {
@@ -439,7 +560,10 @@ fn at_once(customer: &Sender, bytes: Bytes) -> Result<(), Bytes> {
 async fn deliver(customer: &Sender, mut bytes: Bytes) -> bool {
     while !bytes.is_empty() {
         let piece = bytes.split_to(bytes.len().min(PIECE));
-        if !matches!(tokio::time::timeout(STALL, customer.send(piece)).await, Ok(Ok(()))) {
+        if !matches!(
+            tokio::time::timeout(STALL, customer.send(piece)).await,
+            Ok(Ok(()))
+        ) {
             return false;
         }
     }
@@ -455,11 +579,19 @@ async fn left(customer: Option<&Sender>) {
 }
 
 fn broken(family: Family, end: &End, request_id: String) -> ErrorBody {
-    let words = family.protocol().words(farebox_protocol::Case::BrokenStream);
+    let words = family
+        .protocol()
+        .words(farebox_protocol::Case::BrokenStream);
     let message = match end.ending {
-        Ending::Lost => "the gateway could not reach its ledger, so the stream was stopped; nothing is charged",
-        Ending::Cut => "the provider's stream broke after you had stopped reading it; what it produced until then is charged",
-        _ => "the provider's stream broke before it was complete; only what was delivered is charged",
+        Ending::Lost => {
+            "the gateway could not reach its ledger, so the stream was stopped; nothing is charged"
+        }
+        Ending::Cut => {
+            "the provider's stream broke after you had stopped reading it; what it produced until then is charged"
+        }
+        _ => {
+            "the provider's stream broke before it was complete; only what was delivered is charged"
+        }
     };
     ErrorBody {
         kind: words.kind.to_owned(),
@@ -472,7 +604,12 @@ fn broken(family: Family, end: &End, request_id: String) -> ErrorBody {
 }
 
 /// The error event of an incomplete stream: the customer's own error, if the upstream reported one.
-fn why_it_broke(family: Family, end: &End, told: Option<&CustomerError>, request_id: String) -> ErrorBody {
+fn why_it_broke(
+    family: Family,
+    end: &End,
+    told: Option<&CustomerError>,
+    request_id: String,
+) -> ErrorBody {
     match told {
         Some(told) => refused(family, told, request_id),
         None => broken(family, end, request_id),
@@ -484,5 +621,12 @@ fn refused(family: Family, told: &CustomerError, request_id: String) -> ErrorBod
     let words = family.protocol().words(farebox_protocol::Case::BadRequest);
     let (code, param, message) = (told.code.clone(), told.param.clone(), told.message.clone());
     let kind = told.kind.clone().unwrap_or_else(|| words.kind.to_owned());
-    ErrorBody { kind, code, param, message, details: None, request_id }
+    ErrorBody {
+        kind,
+        code,
+        param,
+        message,
+        details: None,
+        request_id,
+    }
 }

@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use farebox_ledger::memory::MemoryLedger;
 use farebox_ledger::{
-    Act, Amount, Change, Entry, EntryKind, EntryQuery, Evidence, KeyChange, KeySettings, Ledger, NewKey, SecretHash, UsageRow,
+    Act, Amount, Change, Entry, EntryKind, EntryQuery, Evidence, KeyChange, KeySettings, Ledger,
+    NewKey, SecretHash, UsageRow,
 };
 use tokio::time::{sleep, timeout};
 
@@ -54,9 +55,13 @@ impl House {
     }
 
     fn with(change: impl FnOnce(Config) -> Config) -> Self {
-        let (catalog, routes) = (Source::new("catalog.toml", CATALOG), Source::new("routes.toml", ROUTES));
+        let (catalog, routes) = (
+            Source::new("catalog.toml", CATALOG),
+            Source::new("routes.toml", ROUTES),
+        );
         let (config, faults) = config::load(&catalog, &routes, &ProcessSecrets { lenient: true });
-        let config = change(config.unwrap_or_else(|| panic!("{}", faults.render(config::Paint::Plain))));
+        let config =
+            change(config.unwrap_or_else(|| panic!("{}", faults.render(config::Paint::Plain))));
         let ended = Arc::new(Ended::default());
         let proxy = Proxy {
             upstreams: Upstreams::new(&config).unwrap(),
@@ -66,15 +71,27 @@ impl House {
             observer: Arc::<Ended>::clone(&ended),
             calibrations: Calibrations::default(),
         };
-        Self { proxy: Arc::new(proxy), rate_limits: Arc::new(RateLimits::default()), ended }
+        Self {
+            proxy: Arc::new(proxy),
+            rate_limits: Arc::new(RateLimits::default()),
+            ended,
+        }
     }
 
     async fn key(&self, usd: &str) -> Key {
         new_key(&*self.proxy.ledger, usd).await
     }
 
-    async fn ask(&self, key: &Key, family: Family, slug: &str, words: u32, limit: Option<u32>) -> Result<Reply, Failure> {
-        self.send(key, family, body(family, slug, words, limit)).await
+    async fn ask(
+        &self,
+        key: &Key,
+        family: Family,
+        slug: &str,
+        words: u32,
+        limit: Option<u32>,
+    ) -> Result<Reply, Failure> {
+        self.send(key, family, body(family, slug, words, limit))
+            .await
     }
 
     async fn send(&self, key: &Key, family: Family, body: String) -> Result<Reply, Failure> {
@@ -82,7 +99,13 @@ impl House {
     }
 
     /// Like [`Self::send`], with a body whose memory is taken from this room.
-    async fn send_in(&self, room: Option<Share>, key: &Key, family: Family, body: String) -> Result<Reply, Failure> {
+    async fn send_in(
+        &self,
+        room: Option<Share>,
+        key: &Key,
+        family: Family,
+        body: String,
+    ) -> Result<Reply, Failure> {
         let request = Request {
             id: clock::operation_id(),
             key: key.id,
@@ -99,7 +122,13 @@ impl House {
     }
 
     async fn account(&self, key: &Key) -> farebox_ledger::Account {
-        self.proxy.ledger.find_key(key.id).await.unwrap().unwrap().account
+        self.proxy
+            .ledger
+            .find_key(key.id)
+            .await
+            .unwrap()
+            .unwrap()
+            .account
     }
 
     /// All charges, once every request has ended; also checks the books.
@@ -107,23 +136,53 @@ impl House {
         while !self.proxy.tasks.is_empty() {
             sleep(Duration::from_millis(10)).await;
         }
-        assert_eq!(self.proxy.ledger.open_holds(None, 10).await.unwrap(), Vec::new());
-        assert_eq!(self.proxy.ledger.verify().await.unwrap().faults, Vec::<String>::new());
-        let entries = self.proxy.ledger.entries(EntryQuery::default()).await.unwrap();
-        entries.into_iter().filter(|entry| entry.kind == EntryKind::Charge).collect()
+        assert_eq!(
+            self.proxy.ledger.open_holds(None, 10).await.unwrap(),
+            Vec::new()
+        );
+        assert_eq!(
+            self.proxy.ledger.verify().await.unwrap().faults,
+            Vec::<String>::new()
+        );
+        let entries = self
+            .proxy
+            .ledger
+            .entries(EntryQuery::default())
+            .await
+            .unwrap();
+        entries
+            .into_iter()
+            .filter(|entry| entry.kind == EntryKind::Charge)
+            .collect()
     }
 }
 
 /// A key with this balance and room for a thousand concurrent requests.
 pub(crate) async fn new_key(ledger: &dyn Ledger, usd: &str) -> Key {
-    let settings = KeySettings { concurrency: Some(1_000), ..KeySettings::default() };
-    let first_credit = Some((Amount::from_usd_str(usd).unwrap(), clock::operation_id().to_string()));
-    let new = NewKey { id: clock::key_id(), secret: SecretHash([1; 32]), settings, first_credit, act: act() };
+    let settings = KeySettings {
+        concurrency: Some(1_000),
+        ..KeySettings::default()
+    };
+    let first_credit = Some((
+        Amount::from_usd_str(usd).unwrap(),
+        clock::operation_id().to_string(),
+    ));
+    let new = NewKey {
+        id: clock::key_id(),
+        secret: SecretHash([1; 32]),
+        settings,
+        first_credit,
+        act: act(),
+    };
     ledger.create_key(new).await.unwrap()
 }
 
 fn act() -> Act {
-    Act { operation: clock::operation_id(), actor: "tests".to_owned(), at: clock::now() }
+    Act {
+        operation: clock::operation_id(),
+        actor: "tests".to_owned(),
+        at: clock::now(),
+    }
 }
 
 fn body(family: Family, slug: &str, words: u32, limit: Option<u32>) -> String {
@@ -131,12 +190,18 @@ fn body(family: Family, slug: &str, words: u32, limit: Option<u32>) -> String {
     let mut body = match family {
         Family::Chat => serde_json::json!({"messages": [{"role": "user", "content": asked}]}),
         Family::Responses => serde_json::json!({"input": asked}),
-        Family::Messages => serde_json::json!({"max_tokens": 60_000, "messages": [{"role": "user", "content": asked}]}),
+        Family::Messages => {
+            serde_json::json!({"max_tokens": 60_000, "messages": [{"role": "user", "content": asked}]})
+        }
     };
     body["model"] = slug.into();
     body["stream"] = true.into();
     if let Some(limit) = limit {
-        let field = if family == Family::Responses { "max_output_tokens" } else { "max_tokens" };
+        let field = if family == Family::Responses {
+            "max_output_tokens"
+        } else {
+            "max_tokens"
+        };
         body[field] = limit.into();
     }
     body.to_string()
@@ -174,15 +239,33 @@ async fn a_stream_ends_at_the_balance_as_its_family_ends_at_a_limit() {
         let first = stream(house.ask(&key, family, "quick", 20_000, None).await);
         let second = stream(house.ask(&key, family, "quick", 20_000, None).await);
         let (first, second) = tokio::join!(read(first), read(second));
-        assert!(first.contains(proper) && second.contains(proper), "{family}: …{}", &first[first.len() - 600..]);
+        assert!(
+            first.contains(proper) && second.contains(proper),
+            "{family}: …{}",
+            &first[first.len() - 600..]
+        );
         let charges = house.charges().await;
-        assert_eq!(charges.iter().map(reason).collect::<Vec<_>>(), ["balance"; 2], "{family}");
+        assert_eq!(
+            charges.iter().map(reason).collect::<Vec<_>>(),
+            ["balance"; 2],
+            "{family}"
+        );
         let account = house.account(&key).await;
-        assert!(account.spent <= account.credit && account.held == Amount::ZERO, "{family}: {account:?}");
-        assert!(account.spent.picos() > 60_000_000_000, "{family}: most of it was used: {account:?}");
+        assert!(
+            account.spent <= account.credit && account.held == Amount::ZERO,
+            "{family}: {account:?}"
+        );
+        assert!(
+            account.spent.picos() > 60_000_000_000,
+            "{family}: most of it was used: {account:?}"
+        );
         for charge in charges {
             let bill = charge.bill.unwrap();
-            assert_eq!((bill.evidence, bill.loss), (Some(Evidence::Local), Amount::ZERO), "{family}");
+            assert_eq!(
+                (bill.evidence, bill.loss),
+                (Some(Evidence::Local), Amount::ZERO),
+                "{family}"
+            );
         }
     }
 }
@@ -193,14 +276,30 @@ async fn ten_agents_run_side_by_side_on_five_dollars() {
     let key = house.key("5").await;
     let mut running = Vec::new();
     for _ in 0..10 {
-        running.push(tokio::spawn(read(stream(house.ask(&key, Family::Messages, "quick", 8_000, Some(32_000)).await))));
+        running.push(tokio::spawn(read(stream(
+            house
+                .ask(&key, Family::Messages, "quick", 8_000, Some(32_000))
+                .await,
+        ))));
     }
-    assert!(house.account(&key).await.available().picos() > 4_000_000_000_000, "side by side they hold little");
+    assert!(
+        house.account(&key).await.available().picos() > 4_000_000_000_000,
+        "side by side they hold little"
+    );
     for answer in running {
-        assert!(answer.await.unwrap().contains("\"stop_reason\":\"end_turn\""));
+        assert!(
+            answer
+                .await
+                .unwrap()
+                .contains("\"stop_reason\":\"end_turn\"")
+        );
     }
     let charges = house.charges().await;
-    assert!(charges.iter().all(|charge| charge.bill.as_ref().unwrap().evidence == Some(Evidence::Provider)));
+    assert!(
+        charges
+            .iter()
+            .all(|charge| charge.bill.as_ref().unwrap().evidence == Some(Evidence::Provider))
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -209,13 +308,29 @@ async fn a_blocked_key_ends_its_streams_at_the_next_extension() {
     let key = house.key("5").await;
     let mut answer = stream(house.ask(&key, Family::Chat, "quick", 20_000, None).await);
     answer.next().await.unwrap();
-    house.proxy.ledger.change_key(KeyChange { key: key.id, change: Change::Block, act: act() }).await.unwrap();
+    house
+        .proxy
+        .ledger
+        .change_key(KeyChange {
+            key: key.id,
+            change: Change::Block,
+            act: act(),
+        })
+        .await
+        .unwrap();
     assert!(read(answer).await.ends_with("data: [DONE]\n\n"));
     let charges = house.charges().await;
     assert_eq!(reason(&charges[0]), "key_state");
     let bill = charges[0].bill.as_ref().unwrap();
-    assert!(bill.usage.output < 2_048, "not beyond its first slice: {:?}", bill.usage);
-    assert!(matches!(house.ask(&key, Family::Chat, "quick", 1, None).await, Err(Failure::KeyState(_))));
+    assert!(
+        bill.usage.output < 2_048,
+        "not beyond its first slice: {:?}",
+        bill.usage
+    );
+    assert!(matches!(
+        house.ask(&key, Family::Chat, "quick", 1, None).await,
+        Err(Failure::KeyState(_))
+    ));
 }
 
 #[tokio::test(start_paused = true)]
@@ -227,7 +342,11 @@ async fn a_customer_who_accepts_nothing_for_half_a_minute_is_gone() {
     let began = Instant::now();
     let charges = house.charges().await;
     assert_eq!(reason(&charges[0]), "client_gone");
-    assert!((30..40).contains(&began.elapsed().as_secs()), "{:?}", began.elapsed());
+    assert!(
+        (30..40).contains(&began.elapsed().as_secs()),
+        "{:?}",
+        began.elapsed()
+    );
     assert!(charges[0].amount.is_negative());
     drop(answer);
 }
@@ -275,7 +394,10 @@ async fn a_customer_who_leaves_at_any_frame_is_settled_once_by_the_routes_policy
                 let charges = house.charges().await;
                 let place = format!("{family} {slug} after {position} of {frames}");
                 assert_eq!(charges.len(), 1, "{place}");
-                assert!(charges[0].amount.is_negative() && charges[0].amount >= full, "{place}: {charges:?}, whole {full}");
+                assert!(
+                    charges[0].amount.is_negative() && charges[0].amount >= full,
+                    "{place}: {charges:?}, whole {full}"
+                );
                 if slug == "drained" {
                     assert_eq!(charges[0].amount, full, "{place}: the real usage");
                 }
@@ -286,15 +408,23 @@ async fn a_customer_who_leaves_at_any_frame_is_settled_once_by_the_routes_policy
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_customer_who_leaves_before_anything_came_pays_the_prompt_and_where_the_route_drains_all() {
+async fn a_customer_who_leaves_before_anything_came_pays_the_prompt_and_where_the_route_drains_all()
+{
     for (slug, output) in [("slow", 0), ("slow-drained", 10)] {
         let house = House::new();
         let key = house.key("5").await;
         let asked = house.ask(&key, Family::Chat, slug, 8, None);
-        assert!(timeout(Duration::from_secs(1), asked).await.is_err(), "the model takes two seconds");
+        assert!(
+            timeout(Duration::from_secs(1), asked).await.is_err(),
+            "the model takes two seconds"
+        );
         let charges = house.charges().await;
         let usage = charges[0].bill.as_ref().unwrap().usage;
-        assert_eq!((charges.len(), usage.input > 0, usage.output), (1, true, output), "{slug}: {charges:?}");
+        assert_eq!(
+            (charges.len(), usage.input > 0, usage.output),
+            (1, true, output),
+            "{slug}: {charges:?}"
+        );
     }
 }
 
@@ -303,13 +433,21 @@ async fn a_thousand_small_requests_cost_exactly_their_sum_and_leave_nothing_held
     let house = House::new();
     let key = house.key("5").await;
     for _ in 0..1_000 {
-        read(stream(house.ask(&key, Family::Chat, "quick", 1, None).await)).await;
+        read(stream(
+            house.ask(&key, Family::Chat, "quick", 1, None).await,
+        ))
+        .await;
     }
     let charges = house.charges().await;
     let sum: i64 = charges.iter().map(|charge| -charge.amount.picos()).sum();
     let account = house.account(&key).await;
     assert_eq!((account.spent.picos(), account.held), (sum, Amount::ZERO));
-    assert!(charges.windows(2).all(|pair| pair[0].amount == pair[1].amount), "the same request costs the same");
+    assert!(
+        charges
+            .windows(2)
+            .all(|pair| pair[0].amount == pair[1].amount),
+        "the same request costs the same"
+    );
 }
 
 /// In a provider's outage honest customers are slowed down and not refused, unless the request before theirs takes very long.
@@ -317,18 +455,32 @@ async fn a_thousand_small_requests_cost_exactly_their_sum_and_leave_nothing_held
 async fn a_request_of_a_slowed_key_waits_for_its_turn() {
     let house = House::new();
     let (key, now, limits) = (house.key("1").await, clock::now(), &house.rate_limits);
-    let hour = UsageRow { hour: now, slug: "gone".to_owned(), exposure: Amount::from_picos(1 << 60), ..UsageRow::default() };
+    let hour = UsageRow {
+        hour: now,
+        slug: "gone".to_owned(),
+        exposure: Amount::from_picos(1 << 60),
+        ..UsageRow::default()
+    };
     let mut crashed = hour.clone();
     crashed.unmetered = crashed.exposure;
     let catalog = &house.proxy.config.current().catalog;
     limits.note_last_hour(key.id, LastHour::of(&[crashed], catalog, now), now);
-    assert!(!limits.is_slowed(key.id, now), "what a crash left unmetered is not its doing");
+    assert!(
+        !limits.is_slowed(key.id, now),
+        "what a crash left unmetered is not its doing"
+    );
     limits.note_last_hour(key.id, LastHour::of(&[hour], catalog, now), now);
     let first = limits.enter(&key, Instant::now()).await.unwrap();
     let begun = Instant::now();
-    assert!(matches!(limits.enter(&key, begun).await, Err(Failure::RateLimited(..))));
+    assert!(matches!(
+        limits.enter(&key, begun).await,
+        Err(Failure::RateLimited(..))
+    ));
     assert_eq!(begun.elapsed(), Duration::from_secs(30));
-    let (second, third) = (limits.enter(&key, Instant::now()), limits.enter(&key, Instant::now()));
+    let (second, third) = (
+        limits.enter(&key, Instant::now()),
+        limits.enter(&key, Instant::now()),
+    );
     let ended = async {
         sleep(Duration::from_secs(10)).await;
         drop(first);
@@ -339,5 +491,9 @@ async fn a_request_of_a_slowed_key_waits_for_its_turn() {
         drop(second);
     };
     let ((), (), third) = tokio::join!(ended, in_turn, third);
-    assert_eq!((third.unwrap().running, begun.elapsed()), (2, Duration::from_secs(45)), "itself and the place that it waited on");
+    assert_eq!(
+        (third.unwrap().running, begun.elapsed()),
+        (2, Duration::from_secs(45)),
+        "itself and the place that it waited on"
+    );
 }

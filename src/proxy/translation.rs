@@ -59,13 +59,26 @@ impl Forms {
     ///
     /// # Errors
     /// The first refusal, if no target is left.
-    pub(super) async fn of(request: &Request, original: Bytes, model: &Model) -> Result<Self, Failure> {
+    pub(super) async fn of(
+        request: &Request,
+        original: Bytes,
+        model: &Model,
+    ) -> Result<Self, Failure> {
         let candidates = model.route.candidates(request.family);
-        let direct = candidates.iter().any(|(_, family)| *family == request.family);
-        let mut all = Self { forms: Vec::new(), direct, original };
+        let direct = candidates
+            .iter()
+            .any(|(_, family)| *family == request.family);
+        let mut all = Self {
+            forms: Vec::new(),
+            direct,
+            original,
+        };
         let mut refused = None;
         let mut carried: Option<&Target> = None;
-        for (target, family) in candidates.into_iter().filter(|(_, family)| *family != request.family) {
+        for (target, family) in candidates
+            .into_iter()
+            .filter(|(_, family)| *family != request.family)
+        {
             if carried.is_some_and(|carried| std::ptr::eq(carried, target)) {
                 continue;
             }
@@ -94,32 +107,66 @@ impl Forms {
     /// # Errors
     /// There is no room for them.
     pub(super) fn take_room(&self, request: &mut Request) -> Result<(), Failure> {
-        let bytes = self.forms.iter().fold(request.body.len(), |sum, form| sum.saturating_add(form.body.len()));
+        let bytes = self.forms.iter().fold(request.body.len(), |sum, form| {
+            sum.saturating_add(form.body.len())
+        });
         let fits = request.room.as_mut().is_none_or(|room| room.grow_to(bytes));
-        if fits { Ok(()) } else { Err(Failure::Overloaded) }
+        if fits {
+            Ok(())
+        } else {
+            Err(Failure::Overloaded)
+        }
     }
 
     fn find(&self, family: Family, abilities: &Abilities) -> Option<&Form> {
-        self.forms.iter().find(|form| form.family == family && form.abilities == *abilities)
+        self.forms
+            .iter()
+            .find(|form| form.family == family && form.abilities == *abilities)
     }
 
     /// What the hold must cover: the most expensive of all forms in which the request may be sent.
-    pub(super) fn ask(&self, request: &Request, seen: &Inspection, (own, predicted): (Estimate, u64), model: &Model) -> Ask {
+    pub(super) fn ask(
+        &self,
+        request: &Request,
+        seen: &Inspection,
+        (own, predicted): (Estimate, u64),
+        model: &Model,
+    ) -> Ask {
         let limits = &model.limits;
-        let reasons_outside = model.route.targets.iter().any(|target| target.provider.reasoning_outside);
+        let reasons_outside = model
+            .route
+            .targets
+            .iter()
+            .any(|target| target.provider.reasoning_outside);
         let forms = self.forms.iter().map(|form| (&form.seen, form.estimate));
-        let going = || self.direct.then_some((seen, own)).into_iter().chain(forms.clone());
-        let dearest = going().map(|(_, estimate)| estimate).reduce(Estimate::dearer).unwrap_or(own);
+        let going = || {
+            self.direct
+                .then_some((seen, own))
+                .into_iter()
+                .chain(forms.clone())
+        };
+        let dearest = going()
+            .map(|(_, estimate)| estimate)
+            .reduce(Estimate::dearer)
+            .unwrap_or(own);
         Ask {
             stream: seen.stream,
             // A family with a minimum limit raises smaller ones.
-            declared: seen.limit.map(|own| self.forms.iter().filter_map(|form| form.seen.limit).fold(own, u32::max)),
+            declared: seen.limit.map(|own| {
+                self.forms
+                    .iter()
+                    .filter_map(|form| form.seen.limit)
+                    .fold(own, u32::max)
+            }),
             choices: seen.choices,
             // A translated request's thinking budget is adapted to its limit.
             thinking_budget: seen.thinking_budget.filter(|_| self.direct),
             // No other family has predictions.
             predicted: if self.direct { predicted } else { 0 },
-            images: going().map(|(seen, _)| seen.content.pictures.len() as u64).max().unwrap_or(0),
+            images: going()
+                .map(|(seen, _)| seen.content.pictures.len() as u64)
+                .max()
+                .unwrap_or(0),
             one_hour_cache: going().any(|(seen, _)| seen.one_hour_cache),
             compacts_from: going().filter_map(|(seen, _)| seen.compacts_from).min(),
             in_flight: request.pass.running,
@@ -134,11 +181,19 @@ impl Forms {
         for form in &mut self.forms {
             form.limit = match (terms.limit, declared) {
                 (limit, Some(_)) => limit,
-                (limit, None) => limit.or(form.seen.limit).map(|limit| limit.min(form.room(model))),
+                (limit, None) => limit
+                    .or(form.seen.limit)
+                    .map(|limit| limit.min(form.room(model))),
             };
-            let Some(limit) = form.limit.or(form.seen.limit) else { continue };
-            let Some((body, off)) = translate::fit_budget(form.family, &form.body, limit) else { continue };
-            let Ok(seen) = form.family.protocol().inspect(&body, clock::seed()) else { continue };
+            let Some(limit) = form.limit.or(form.seen.limit) else {
+                continue;
+            };
+            let Some((body, off)) = translate::fit_budget(form.family, &form.body, limit) else {
+                continue;
+            };
+            let Ok(seen) = form.family.protocol().inspect(&body, clock::seed()) else {
+                continue;
+            };
             (form.body, form.seen) = (body, seen);
             if off {
                 form.losses.add("thinking", "off(limit)");
@@ -147,13 +202,25 @@ impl Forms {
     }
 
     /// The request for a foreign target; `None` when the target cannot carry it.
-    pub(super) fn prepare(&self, target: &Target, family: Family, model: &Model) -> Option<Prepared> {
+    pub(super) fn prepare(
+        &self,
+        target: &Target,
+        family: Family,
+        model: &Model,
+    ) -> Option<Prepared> {
         let form = self.find(family, &model.abilities_of(target, family))?;
         let field = family.protocol().limit_field(target.provider.chat_limit);
         // The encoder wrote every member itself, so a provider's `pass` list for another family does not apply.
-        let edits = Edits { model: &target.model, limit: form.limit.map(|limit| (field, limit)), pass: &form.seen.unknown };
+        let edits = Edits {
+            model: &target.model,
+            limit: form.limit.map(|limit| (field, limit)),
+            pass: &form.seen.unknown,
+        };
         let body = family.protocol().patch(&form.body, &form.seen, &edits);
-        Some(Prepared { body: vec![Bytes::from(body)], headers: Vec::new() })
+        Some(Prepared {
+            body: vec![Bytes::from(body)],
+            headers: Vec::new(),
+        })
     }
 
     /// The form for the answering target: what its answer needs, what was lost, and the facts of what was sent. Drops the other
@@ -167,7 +234,10 @@ impl Forms {
     ) -> Option<(Translation, Losses, Inspection)> {
         let abilities = model.abilities_of(target, family);
         let all = std::mem::take(self);
-        let form = all.forms.into_iter().find(|form| form.family == family && form.abilities == abilities)?;
+        let form = all
+            .forms
+            .into_iter()
+            .find(|form| form.family == family && form.abilities == abilities)?;
         let translation = Translation {
             family,
             caller: request.family,
@@ -191,15 +261,28 @@ impl Form {
         model: &Model,
     ) -> Result<Self, BadRequest> {
         // A placeholder for each target's own model name.
-        let target = translate::Target { model: &model.slug, abilities: &abilities };
-        let translate::Translated { body, memo, losses } = translate::request(caller, family, original, &target)?;
+        let target = translate::Target {
+            model: &model.slug,
+            abilities: &abilities,
+        };
+        let translate::Translated { body, memo, losses } =
+            translate::request(caller, family, original, &target)?;
         let mut seen = family.protocol().inspect(&body, clock::seed()).inspect_err(|bad| {
             tracing::error!(slug = %model.slug, %caller, %family, param = bad.param, "a translated request is not valid");
         })?;
         let body = Bytes::from(body);
         documents::read(key, &body, &mut seen).await;
         let estimate = estimate::input(&seen.content, &model.limits);
-        Ok(Self { family, abilities, body: body.into(), seen, memo, losses, estimate, limit: None })
+        Ok(Self {
+            family,
+            abilities,
+            body: body.into(),
+            seen,
+            memo,
+            losses,
+            estimate,
+            limit: None,
+        })
     }
 
     /// The largest limit to write if the customer declared none: what is certain to fit the context. A long conversation, whose
@@ -207,14 +290,21 @@ impl Form {
     fn room(&self, model: &Model) -> u32 {
         let (context, estimate) = (model.limits.context, &self.estimate);
         let surely = context.saturating_sub(estimate.ceiling);
-        let likely = context.saturating_sub(estimate.input).min(u64::from(model.limits.default_output));
+        let likely = context
+            .saturating_sub(estimate.input)
+            .min(u64::from(model.limits.default_output));
         u32::try_from(surely.max(likely).max(SMALLEST_OUTPUT)).unwrap_or(u32::MAX)
     }
 }
 
 impl Translation {
     fn wish(&self) -> Wish<'_> {
-        Wish { slug: &self.slug, id: &self.id, created: self.created, request: &self.original }
+        Wish {
+            slug: &self.slug,
+            id: &self.id,
+            created: self.created,
+            request: &self.original,
+        }
     }
 
     /// The id under which the customer sees the answer.
@@ -224,7 +314,8 @@ impl Translation {
 
     /// A whole answer; `None` when it is broken.
     pub(super) fn read(&self, body: &[u8]) -> Option<translate::Answer> {
-        Some(translate::read_answer(self.family, body)).filter(|answer| !matches!(answer.end, Some(Err(_))))
+        Some(translate::read_answer(self.family, body))
+            .filter(|answer| !matches!(answer.end, Some(Err(_))))
     }
 
     /// What the customer does not get of a whole answer.
@@ -233,15 +324,30 @@ impl Translation {
     }
 
     /// The whole answer as the customer gets it, with settled counts.
-    pub(super) fn write(&self, answer: &translate::Answer, usage: &Usage, asked: UsageWish<'_>) -> Bytes {
-        Bytes::from(translate::write_answer(self.caller, answer, &self.memo, &self.wish(), usage, asked))
+    pub(super) fn write(
+        &self,
+        answer: &translate::Answer,
+        usage: &Usage,
+        asked: UsageWish<'_>,
+    ) -> Bytes {
+        Bytes::from(translate::write_answer(
+            self.caller,
+            answer,
+            &self.memo,
+            &self.wish(),
+            usage,
+            asked,
+        ))
     }
 
     /// A translator for its streamed answer.
     pub(super) fn stream(self) -> Box<Streamed> {
         let answer_id = self.answer_id();
         let translator = Translator::new(self.family, self.caller, self.memo.clone(), &self.wish());
-        Box::new(Streamed { translator, answer_id })
+        Box::new(Streamed {
+            translator,
+            answer_id,
+        })
     }
 }
 

@@ -21,19 +21,26 @@ pub(super) async fn relay(
     reply: ReplyTo,
 ) {
     let translation = admitted.translation.take();
-    let answer = translation.as_ref().map(|translation| translation.read(&body));
+    let answer = translation
+        .as_ref()
+        .map(|translation| translation.read(&body));
     if matches!(answer, Some(None)) {
         let failure = Failure::NoTarget(None);
         let status = failure.status(admitted.request.family);
         admitted.meter.report(&facts.usage, true);
-        admitted.settle(&End::lost(EndReason::UpstreamBroken, status)).await;
+        admitted
+            .settle(&End::lost(EndReason::UpstreamBroken, status))
+            .await;
         let _ = reply.send(Err(failure));
         return;
     }
     admitted.first_byte();
     admitted.outcome.answer_id = match &translation {
         Some(translation) => Some(translation.answer_id()),
-        None => facts.id.as_deref().map(|id| redact::answer_id(id, &admitted.outcome.secrets)),
+        None => facts
+            .id
+            .as_deref()
+            .map(|id| redact::answer_id(id, &admitted.outcome.secrets)),
     };
     admitted.meter.show(facts.shown);
     admitted.meter.report(&facts.usage, true);
@@ -47,29 +54,52 @@ pub(super) async fn relay(
 
     let settled = admitted.settle(&end).await;
 
-    let charge = settled.finished.map_or(settled.cost, |finished| finished.charge);
+    let charge = settled
+        .finished
+        .map_or(settled.cost, |finished| finished.charge);
     // A large answer keeps its memory reservation until the customer has read it.
     let body = room.keep(match translation.zip(answer.flatten()) {
-        None => rewrite::rewrite(&body, &facts.marks, &json::quoted(&slug), asks_cost.then_some(charge)),
+        None => rewrite::rewrite(
+            &body,
+            &facts.marks,
+            &json::quoted(&slug),
+            asks_cost.then_some(charge),
+        ),
         Some((translation, answer)) => {
             let cost = asks_cost.then(|| charge.to_string());
-            translation.write(&answer, &wire(settled.usage), UsageWish { chunk: true, cost: cost.as_deref() })
+            translation.write(
+                &answer,
+                &wire(settled.usage),
+                UsageWish {
+                    chunk: true,
+                    cost: cost.as_deref(),
+                },
+            )
         }
     });
     headers.extend(paid_headers(&settled));
     // A customer who has left is charged anyway: the answer was produced.
-    let _ = reply.send(Ok(Reply { headers, body: ReplyBody::Whole(body) }));
+    let _ = reply.send(Ok(Reply {
+        headers,
+        body: ReplyBody::Whole(body),
+    }));
 }
 
 fn paid_headers(settled: &Settled) -> Vec<(&'static str, String)> {
     settled.finished.map_or_else(Vec::new, |finished| {
-        vec![("x-farebox-cost", finished.charge.to_string()), ("x-farebox-balance", finished.available.to_string())]
+        vec![
+            ("x-farebox-cost", finished.charge.to_string()),
+            ("x-farebox-balance", finished.available.to_string()),
+        ]
     })
 }
 
 /// Adds headers that list what did not reach the model: removed tools and fields, and losses in translation.
 pub(super) fn omission_headers(outcome: &Outcome) -> Vec<(&'static str, String)> {
-    outcome.omissions().map(|(_, header, what)| (header, what)).collect()
+    outcome
+        .omissions()
+        .map(|(_, header, what)| (header, what))
+        .collect()
 }
 
 /// The ledger's counts in the form that answers print.

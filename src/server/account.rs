@@ -29,27 +29,51 @@ impl Account {
         let mut known = Known::on_free_path();
         match self.answer(req, &mut known).await {
             Ok(document) => {
-                res.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(document.content_type));
-                res.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+                res.headers_mut().insert(
+                    CONTENT_TYPE,
+                    HeaderValue::from_static(document.content_type),
+                );
+                res.headers_mut()
+                    .insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
                 res.body(document.body);
             }
             Err(failure) => {
                 let arrival = Arrival::of(depot);
-                failure::answer(res, &self.front.refused(failure, Family::Chat, &arrival, known), Family::Chat, &arrival);
+                failure::answer(
+                    res,
+                    &self.front.refused(failure, Family::Chat, &arrival, known),
+                    Family::Chat,
+                    &arrival,
+                );
             }
         }
     }
 
     async fn answer(&self, req: &Request, known: &mut Known) -> Result<Document, Failure> {
-        let key = auth::authenticate(self.front.ledger().as_ref(), req.headers(), Family::Chat, known).await?;
+        let key = auth::authenticate(
+            self.front.ledger().as_ref(),
+            req.headers(),
+            Family::Chat,
+            known,
+        )
+        .await?;
         let _pass = self.front.rate_limits.enter_free(&key, Instant::now())?;
         if let Some(taken) = self.read.parameters() {
-            let unknown = req.queries().keys().find(|name| !taken.contains(&name.as_str()));
+            let unknown = req
+                .queries()
+                .keys()
+                .find(|name| !taken.contains(&name.as_str()));
             if let Some(name) = unknown {
                 let message = format!("unknown parameter; this path takes {}", taken.join(", "));
-                return Err(Failure::bad_query(&farebox_protocol::paths::shortened(name), message));
+                return Err(Failure::bad_query(
+                    &farebox_protocol::paths::shortened(name),
+                    message,
+                ));
             }
         }
-        self.front.context.read(&key, self.read, &|name| req.query::<String>(name)).await
+        self.front
+            .context
+            .read(&key, self.read, &|name| req.query::<String>(name))
+            .await
     }
 }

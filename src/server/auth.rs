@@ -45,11 +45,18 @@ pub(super) async fn authenticate(
 
 /// Every credential in a request, in order of precedence.
 fn credentials(headers: &HeaderMap, family: Family) -> Vec<&str> {
-    let texts = |name: &str| headers.get_all(name).into_iter().filter_map(|value| value.to_str().ok());
+    let texts = |name: &str| {
+        headers
+            .get_all(name)
+            .into_iter()
+            .filter_map(|value| value.to_str().ok())
+    };
     // Native clients send either header, and some send both with different values.
     let styles = family.protocol().credentials().iter();
     let found = styles.map(|style| match style {
-        AuthStyle::Bearer => texts(AUTHORIZATION.as_str()).filter_map(bearer_token).collect::<Vec<_>>(),
+        AuthStyle::Bearer => texts(AUTHORIZATION.as_str())
+            .filter_map(bearer_token)
+            .collect::<Vec<_>>(),
         AuthStyle::ApiKey => texts("x-api-key").map(str::trim).collect(),
     });
     found.flatten().collect()

@@ -46,10 +46,18 @@ pub(super) struct Body {
 ///
 /// # Errors
 /// 413 over the limit, 503 when too much is in flight, 400 when it stops arriving or arrives too slowly.
-pub(super) async fn read(req: &mut Request, room: &Arc<ByteRoom>, key: &Key) -> Result<Body, Failure> {
+pub(super) async fn read(
+    req: &mut Request,
+    room: &Arc<ByteRoom>,
+    key: &Key,
+) -> Result<Body, Failure> {
     let begun = Instant::now();
     let announced = req.header::<usize>("content-length");
-    let most = if key.account.available() > Amount::ZERO { usize::MAX } else { MOST_WITHOUT_MONEY };
+    let most = if key.account.available() > Amount::ZERO {
+        usize::MAX
+    } else {
+        MOST_WITHOUT_MONEY
+    };
     let mut share = room.share(holder(key.id), most);
     // Memory is checked first: when it is full, the answer is 503 for every body.
     reserve(&mut share, 1)?;
@@ -61,9 +69,15 @@ pub(super) async fn read(req: &mut Request, room: &Arc<ByteRoom>, key: &Key) -> 
     let mut whole = BytesMut::new();
     let mut first: Option<Bytes> = None;
     let mut length = 0;
-    while let Some(frame) = timeout_at(latest(begun, length), body.frame()).await.map_err(|_| too_slow())? {
+    while let Some(frame) = timeout_at(latest(begun, length), body.frame())
+        .await
+        .map_err(|_| too_slow())?
+    {
         // The server accepts a bare line feed as a line end in trailers, where other parsers do not. No client sends trailers.
-        let data = frame.map_err(|_| broken())?.into_data().map_err(|_| bad("trailers are not served; send the body without"))?;
+        let data = frame
+            .map_err(|_| broken())?
+            .into_data()
+            .map_err(|_| bad("trailers are not served; send the body without"))?;
         length += data.len();
         if length > LARGEST {
             return Err(Failure::TooLarge(LARGEST));
@@ -73,7 +87,13 @@ pub(super) async fn read(req: &mut Request, room: &Arc<ByteRoom>, key: &Key) -> 
         match first.take() {
             None if whole.is_empty() => first = Some(data),
             earlier => {
-                whole.reserve(announced.unwrap_or(0).min(TRUSTED).saturating_sub(whole.len()).max(data.len()));
+                whole.reserve(
+                    announced
+                        .unwrap_or(0)
+                        .min(TRUSTED)
+                        .saturating_sub(whole.len())
+                        .max(data.len()),
+                );
                 if let Some(earlier) = earlier {
                     whole.extend_from_slice(&earlier);
                 }
@@ -82,7 +102,10 @@ pub(super) async fn read(req: &mut Request, room: &Arc<ByteRoom>, key: &Key) -> 
         }
     }
     req.extensions_mut().insert(ReadWhole);
-    Ok(Body { bytes: first.unwrap_or_else(|| whole.freeze()), room: share })
+    Ok(Body {
+        bytes: first.unwrap_or_else(|| whole.freeze()),
+        room: share,
+    })
 }
 
 /// The deadline for a body of which `length` bytes have arrived.
@@ -112,7 +135,11 @@ pub(super) fn discard(req: &mut Request, tasks: &TaskTracker) {
 }
 
 pub(super) fn reserve(share: &mut Share, bytes: usize) -> Result<(), Failure> {
-    if share.grow_to(bytes) { Ok(()) } else { Err(Failure::Overloaded) }
+    if share.grow_to(bytes) {
+        Ok(())
+    } else {
+        Err(Failure::Overloaded)
+    }
 }
 
 fn too_slow() -> Failure {
@@ -143,22 +170,43 @@ mod tests {
     fn trickling() -> Request {
         let pieces = stream::unfold((), async |()| {
             tokio::time::sleep(Duration::from_secs(5)).await;
-            Some((Ok::<_, salvo::BoxedError>(Frame::data(Bytes::from_static(b"          "))), ()))
+            Some((
+                Ok::<_, salvo::BoxedError>(Frame::data(Bytes::from_static(b"          "))),
+                (),
+            ))
         });
         let mut request = Request::new();
-        request.headers_mut().insert("content-length", LARGEST.into());
-        request.replace_body(ReqBody::Boxed { inner: Box::pin(StreamBody::new(pieces)), fuse_config: None });
+        request
+            .headers_mut()
+            .insert("content-length", LARGEST.into());
+        request.replace_body(ReqBody::Boxed {
+            inner: Box::pin(StreamBody::new(pieces)),
+            fuse_config: None,
+        });
         request
     }
 
     #[tokio::test(start_paused = true)]
-    async fn sixteen_bodies_that_hardly_come_are_given_up_after_30_seconds_and_take_no_room_before() {
-        let (room, key, begun) = (ByteRoom::new(512 << 20), new_key(&MemoryLedger::new(), "1").await, Instant::now());
+    async fn sixteen_bodies_that_hardly_come_are_given_up_after_30_seconds_and_take_no_room_before()
+    {
+        let (room, key, begun) = (
+            ByteRoom::new(512 << 20),
+            new_key(&MemoryLedger::new(), "1").await,
+            Instant::now(),
+        );
         let mut requests: Vec<Request> = (0..16).map(|_| trickling()).collect();
-        let reading = futures_util::future::join_all(requests.iter_mut().map(|request| read(request, &room, &key)));
+        let reading = futures_util::future::join_all(
+            requests
+                .iter_mut()
+                .map(|request| read(request, &room, &key)),
+        );
         let watching = async {
             tokio::time::sleep(Duration::from_secs(29)).await;
-            assert!(room.in_use() <= 16 * 64 * 1024, "{} bytes for 800 that came", room.in_use());
+            assert!(
+                room.in_use() <= 16 * 64 * 1024,
+                "{} bytes for 800 that came",
+                room.in_use()
+            );
         };
         let (ended, ()) = tokio::join!(reading, watching);
         assert!(ended.iter().all(|body| matches!(body, Err(Failure::BadRequest(bad)) if bad.message.contains("too slowly"))));

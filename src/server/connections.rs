@@ -104,7 +104,14 @@ impl Connections {
 
     fn new(most: usize, most_of_peer: usize, exempt: Vec<IpNet>) -> Arc<Self> {
         let (open, refused, evicted) = Default::default();
-        Arc::new(Self { most, most_of_peer, exempt, open, refused, evicted })
+        Arc::new(Self {
+            most,
+            most_of_peer,
+            exempt,
+            open,
+            refused,
+            evicted,
+        })
     }
 
     /// The counters, for an observer.
@@ -124,8 +131,13 @@ impl Connections {
         let (peer, ip) = (peer(address.ip()), address.ip().to_canonical());
         let exempt = self.exempt.iter().any(|net| net.contains(&ip));
         let mut open = self.lock();
-        let peer_is_full = !exempt && open.peers.get(&peer).is_some_and(|own| own.len() >= self.most_of_peer);
-        if peer_is_full && !self.make_way(&mut open, Some(peer)) || open.all.len() >= self.most && !self.make_way(&mut open, None)
+        let peer_is_full = !exempt
+            && open
+                .peers
+                .get(&peer)
+                .is_some_and(|own| own.len() >= self.most_of_peer);
+        if peer_is_full && !self.make_way(&mut open, Some(peer))
+            || open.all.len() >= self.most && !self.make_way(&mut open, None)
         {
             self.refused.fetch_add(1, Ordering::Relaxed);
             return None;
@@ -140,7 +152,10 @@ impl Connections {
             used: AtomicBool::new(false),
         });
         open.insert(Arc::clone(&connection));
-        Some(Place { connections: Arc::clone(self), connection })
+        Some(Place {
+            connections: Arc::clone(self),
+            connection,
+        })
     }
 
     /// Closes an idle connection, of one peer or of all. Connections used since the last search get a second chance.
@@ -150,7 +165,9 @@ impl Connections {
                 Some(peer) => open.peers.get(&peer).and_then(|own| own.first_key_value()),
                 None => open.all.first_key_value(),
             };
-            let Some(connection) = oldest.map(|(_, connection)| Arc::clone(connection)) else { return false };
+            let Some(connection) = oldest.map(|(_, connection)| Arc::clone(connection)) else {
+                return false;
+            };
             open.remove(&connection);
             let used = connection.used.swap(false, Ordering::Relaxed);
             if used || connection.busy.load(Ordering::Acquire) > 0 {
@@ -174,8 +191,12 @@ impl Open {
         let at = self.next;
         self.next += 1;
         connection.at.store(at, Ordering::Relaxed);
-        self.peers.entry(connection.peer).or_default().insert(at, Arc::clone(&connection));
-        self.by_address.insert(connection.address, Arc::clone(&connection));
+        self.peers
+            .entry(connection.peer)
+            .or_default()
+            .insert(at, Arc::clone(&connection));
+        self.by_address
+            .insert(connection.address, Arc::clone(&connection));
         self.all.insert(at, connection);
     }
 
@@ -231,7 +252,10 @@ impl Body for BusyBody {
     type Data = Bytes;
     type Error = BoxedError;
 
-    fn poll_frame(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BoxedError>>> {
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BoxedError>>> {
         Body::poll_frame(Pin::new(&mut self.body), context).map_err(Into::into)
     }
 }
@@ -283,9 +307,15 @@ mod tests {
     use super::*;
 
     /// A connection from an address, on a port of its own.
-    fn admit(connections: &Arc<Connections>, address: &str, port: u16) -> Option<(Place, ConnCtrl)> {
+    fn admit(
+        connections: &Arc<Connections>,
+        address: &str,
+        port: u16,
+    ) -> Option<(Place, ConnCtrl)> {
         let ctrl = ConnCtrl::new();
-        connections.admit(from(address, port), ctrl.clone()).map(|place| (place, ctrl))
+        connections
+            .admit(from(address, port), ctrl.clone())
+            .map(|place| (place, ctrl))
     }
 
     fn from(address: &str, port: u16) -> SocketAddr {
@@ -296,14 +326,24 @@ mod tests {
     fn a_peer_at_its_bound_pushes_out_its_own_oldest_idle_connection() {
         let connections = Connections::new(40, 10, Vec::new());
         let (_stranger, stranger) = admit(&connections, "192.0.2.9", 1).unwrap();
-        let own: Vec<_> = (0..10).map(|port| admit(&connections, "192.0.2.1", port).unwrap()).collect();
+        let own: Vec<_> = (0..10)
+            .map(|port| admit(&connections, "192.0.2.1", port).unwrap())
+            .collect();
         let _busy = connections.begin(from("192.0.2.1", 0)).unwrap();
         let (_newcomer, _) = admit(&connections, "192.0.2.1", 10).unwrap();
         assert!(!own[0].1.is_aborted(), "a request is under way");
         assert!(own[1].1.is_aborted());
         assert!(!stranger.is_aborted());
         let counts = connections.counts();
-        assert_eq!((counts.open, counts.most_of_peer, counts.evicted, counts.refused), (11, 10, 1, 0));
+        assert_eq!(
+            (
+                counts.open,
+                counts.most_of_peer,
+                counts.evicted,
+                counts.refused
+            ),
+            (11, 10, 1, 0)
+        );
     }
 
     #[test]
@@ -321,9 +361,16 @@ mod tests {
     #[test]
     fn when_all_are_busy_the_newcomer_is_refused() {
         let connections = Connections::new(8, 2, Vec::new());
-        let _open: Vec<_> = (1..3).map(|port| admit(&connections, "2001:db8::1", port).unwrap()).collect();
-        let busy: Vec<_> = (1..3).map(|port| connections.begin(from("2001:db8::1", port)).unwrap()).collect();
-        assert!(admit(&connections, "2001:db8::ffff:1", 9).is_none(), "the same /64");
+        let _open: Vec<_> = (1..3)
+            .map(|port| admit(&connections, "2001:db8::1", port).unwrap())
+            .collect();
+        let busy: Vec<_> = (1..3)
+            .map(|port| connections.begin(from("2001:db8::1", port)).unwrap())
+            .collect();
+        assert!(
+            admit(&connections, "2001:db8::ffff:1", 9).is_none(),
+            "the same /64"
+        );
         assert!(admit(&connections, "2001:db8:0:1::1", 9).is_some());
         drop(busy);
         assert!(admit(&connections, "2001:db8::2", 9).is_some());
@@ -333,10 +380,16 @@ mod tests {
     #[test]
     fn places_come_back_and_trusted_proxies_have_no_bound_of_their_own() {
         let connections = Connections::new(8, 2, vec!["10.0.0.0/8".parse().unwrap()]);
-        let proxy: Vec<_> = (0..8).map(|port| admit(&connections, "10.1.2.3", port).unwrap()).collect();
+        let proxy: Vec<_> = (0..8)
+            .map(|port| admit(&connections, "10.1.2.3", port).unwrap())
+            .collect();
         assert_eq!(connections.counts().open, 8);
         let _newcomer = admit(&connections, "192.0.2.1", 1).unwrap();
-        assert_eq!((connections.counts().open, connections.counts().evicted), (8, 1), "over all there is a bound");
+        assert_eq!(
+            (connections.counts().open, connections.counts().evicted),
+            (8, 1),
+            "over all there is a bound"
+        );
         drop(proxy);
         assert_eq!(connections.counts().open, 1);
         let open = connections.lock();
@@ -345,7 +398,11 @@ mod tests {
 
     #[test]
     fn half_of_the_descriptors_are_for_upstreams() {
-        let of = |descriptors| Connections::with_descriptors(descriptors, Vec::new()).counts().most;
+        let of = |descriptors| {
+            Connections::with_descriptors(descriptors, Vec::new())
+                .counts()
+                .most
+        };
         assert_eq!((of(1_024), of(1 << 20), of(0)), (448, MOST, 8));
     }
 }

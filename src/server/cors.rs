@@ -5,8 +5,9 @@
 use std::sync::Arc;
 
 use salvo::http::header::{
-    ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN, ACCESS_CONTROL_EXPOSE_HEADERS,
-    ACCESS_CONTROL_MAX_AGE, ACCESS_CONTROL_REQUEST_HEADERS, ACCESS_CONTROL_REQUEST_METHOD, ORIGIN, VARY,
+    ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN,
+    ACCESS_CONTROL_EXPOSE_HEADERS, ACCESS_CONTROL_MAX_AGE, ACCESS_CONTROL_REQUEST_HEADERS,
+    ACCESS_CONTROL_REQUEST_METHOD, ORIGIN, VARY,
 };
 use salvo::http::{HeaderValue, Method, StatusCode};
 use salvo::prelude::{FlowCtrl, Request, Response, handler};
@@ -31,19 +32,36 @@ impl Cors {
 
     async fn handle(&self, req: &mut Request, res: &mut Response, ctrl: &mut FlowCtrl) {
         let path = req.uri().path();
-        let of_customers =
-            PATHS.iter().any(|start| path.strip_prefix(start).is_some_and(|rest| rest.is_empty() || rest.starts_with('/')));
+        let of_customers = PATHS.iter().any(|start| {
+            path.strip_prefix(start)
+                .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+        });
         if self.front.cors_origins.is_empty() || !of_customers {
             return;
         }
         let headers = res.headers_mut();
         // Answers differ by origin, so caches must not reuse one for another origin.
         headers.append(VARY, HeaderValue::from_static("origin"));
-        let Some(origin) = req.headers().get(ORIGIN).filter(|origin| self.lets_in(origin)).cloned() else { return };
+        let Some(origin) = req
+            .headers()
+            .get(ORIGIN)
+            .filter(|origin| self.lets_in(origin))
+            .cloned()
+        else {
+            return;
+        };
         headers.insert(ACCESS_CONTROL_ALLOW_ORIGIN, origin);
-        headers.insert(ACCESS_CONTROL_EXPOSE_HEADERS, HeaderValue::from_static(EXPOSED));
-        if req.method() == Method::OPTIONS && req.headers().contains_key(ACCESS_CONTROL_REQUEST_METHOD) {
-            headers.insert(ACCESS_CONTROL_ALLOW_METHODS, HeaderValue::from_static("GET, POST, HEAD"));
+        headers.insert(
+            ACCESS_CONTROL_EXPOSE_HEADERS,
+            HeaderValue::from_static(EXPOSED),
+        );
+        if req.method() == Method::OPTIONS
+            && req.headers().contains_key(ACCESS_CONTROL_REQUEST_METHOD)
+        {
+            headers.insert(
+                ACCESS_CONTROL_ALLOW_METHODS,
+                HeaderValue::from_static("GET, POST, HEAD"),
+            );
             headers.insert(ACCESS_CONTROL_MAX_AGE, HeaderValue::from_static("600"));
             // SDKs add headers with every version; without a key none of them gives access to anything.
             if let Some(wanted) = req.headers().get(ACCESS_CONTROL_REQUEST_HEADERS).cloned() {
@@ -56,6 +74,9 @@ impl Cors {
 
     fn lets_in(&self, origin: &HeaderValue) -> bool {
         let origin = origin.to_str().unwrap_or_default();
-        self.front.cors_origins.iter().any(|known| known == "*" || known.eq_ignore_ascii_case(origin))
+        self.front
+            .cors_origins
+            .iter()
+            .any(|known| known == "*" || known.eq_ignore_ascii_case(origin))
     }
 }

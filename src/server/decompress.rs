@@ -22,11 +22,17 @@ use crate::turns::Turns;
 ///
 /// # Errors
 /// 415 for a coding other than gzip and zstd, and those of [`body::read`] and of a body that is not coded as it says.
-pub(super) async fn read(req: &mut Request, room: &Arc<ByteRoom>, key: &Key) -> Result<Body, Failure> {
+pub(super) async fn read(
+    req: &mut Request,
+    room: &Arc<ByteRoom>,
+    key: &Key,
+) -> Result<Body, Failure> {
     let headers = req.headers().get_all(CONTENT_ENCODING).into_iter();
     let named: Vec<&str> = headers.map(|value| value.to_str().unwrap_or("?")).collect();
     let coding = Coding::named(&named.join(", "))?;
-    coding.decode(holder(key.id), body::read(req, room, key).await?).await
+    coding
+        .decode(holder(key.id), body::read(req, room, key).await?)
+        .await
 }
 
 /// Bodies that are decoded at the same time, over all requests.
@@ -70,8 +76,13 @@ impl Coding {
         let decoding = DECODERS.run(holder, move || {
             let Body { bytes, mut room } = body;
             let bytes = match self {
-                Self::Zstd => take(StreamingDecoder::new(bytes.as_ref()).map_err(|_| miscoded())?, &mut room)?,
-                Self::Gzip | Self::Identity => take(MultiGzDecoder::new(bytes.as_ref()), &mut room)?,
+                Self::Zstd => take(
+                    StreamingDecoder::new(bytes.as_ref()).map_err(|_| miscoded())?,
+                    &mut room,
+                )?,
+                Self::Gzip | Self::Identity => {
+                    take(MultiGzDecoder::new(bytes.as_ref()), &mut room)?
+                }
             };
             Ok(Body { bytes, room })
         });
@@ -80,13 +91,19 @@ impl Coding {
 }
 
 fn miscoded() -> Failure {
-    body::bad("the request body is cut off, or is not coded as its content-encoding says; send it uncompressed")
+    body::bad(
+        "the request body is cut off, or is not coded as its content-encoding says; send it uncompressed",
+    )
 }
 
 fn take(mut from: impl Read, room: &mut Share) -> Result<Bytes, Failure> {
     let mut out = Vec::new();
     loop {
-        let step = from.by_ref().take(STEP).read_to_end(&mut out).map_err(|_| miscoded())?;
+        let step = from
+            .by_ref()
+            .take(STEP)
+            .read_to_end(&mut out)
+            .map_err(|_| miscoded())?;
         if out.len() > LARGEST {
             return Err(Failure::TooLarge(LARGEST));
         }

@@ -10,7 +10,9 @@ use crate::proxy::Failure;
 
 /// Writes the failure's status, headers and body.
 pub(super) fn answer(res: &mut Response, failure: &Failure, family: Family, arrival: &Arrival) {
-    res.status_code(StatusCode::from_u16(failure.status(family)).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR));
+    res.status_code(
+        StatusCode::from_u16(failure.status(family)).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR),
+    );
     headers(res, failure.headers());
     json(res, failure.body(family, arrival.shown()).to_json());
 }
@@ -19,13 +21,15 @@ pub(super) fn answer(res: &mut Response, failure: &Failure, family: Family, arri
 pub(super) fn headers(res: &mut Response, headers: Vec<(&'static str, String)>) {
     for (name, value) in headers {
         if let Ok(value) = HeaderValue::from_str(&value) {
-            res.headers_mut().insert(HeaderName::from_static(name), value);
+            res.headers_mut()
+                .insert(HeaderName::from_static(name), value);
         }
     }
 }
 
 /// Sets a JSON body.
 pub(super) fn json(res: &mut Response, body: impl Into<salvo::http::ResBody>) {
-    res.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    res.headers_mut()
+        .insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
     res.body(body);
 }

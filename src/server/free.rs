@@ -35,14 +35,23 @@ impl Home {
     }
 
     async fn handle(&self, req: &mut Request, depot: &mut Depot, res: &mut Response) {
-        let accepted = req.headers().get(ACCEPT).and_then(|value| value.to_str().ok());
+        let accepted = req
+            .headers()
+            .get(ACCEPT)
+            .and_then(|value| value.to_str().ok());
         if accepted.is_some_and(|accepted| accepted.contains("text/html")) {
             res.status_code(StatusCode::SEE_OTHER);
-            res.headers_mut().insert(LOCATION, HeaderValue::from_static("/dashboard"));
+            res.headers_mut()
+                .insert(LOCATION, HeaderValue::from_static("/dashboard"));
             return;
         }
         let text = farebox_protocol::paths::explain("/", &self.front.public_url);
-        failure::answer(res, &Failure::NoPath(text), Family::Chat, &Arrival::of(depot));
+        failure::answer(
+            res,
+            &Failure::NoPath(text),
+            Family::Chat,
+            &Arrival::of(depot),
+        );
     }
 }
 
@@ -63,24 +72,41 @@ impl CountTokens {
         match self.count(req, &mut known).await {
             Ok(count) => {
                 if count.estimated {
-                    res.headers_mut().insert(ESTIMATE_HEADER, HeaderValue::from_static("1"));
+                    res.headers_mut()
+                        .insert(ESTIMATE_HEADER, HeaderValue::from_static("1"));
                 }
                 failure::json(res, json!({ "input_tokens": count.tokens }).to_string());
             }
             Err(failure) => {
                 body::discard(req, &self.front.proxy.tasks);
-                let failure = self.front.refused(failure, Family::Messages, &arrival, known);
+                let failure = self
+                    .front
+                    .refused(failure, Family::Messages, &arrival, known);
                 failure::answer(res, &failure, Family::Messages, &arrival);
             }
         }
     }
 
     async fn count(&self, req: &mut Request, known: &mut Known) -> Result<count::Count, Failure> {
-        let key = auth::authenticate(self.front.ledger().as_ref(), req.headers(), Family::Messages, known).await?;
+        let key = auth::authenticate(
+            self.front.ledger().as_ref(),
+            req.headers(),
+            Family::Messages,
+            known,
+        )
+        .await?;
         let _pass = self.front.rate_limits.enter_free(&key, Instant::now())?;
         let body = decompress::read(req, &self.front.body_room, &key).await?;
         let headers = generate::forwarded(req.headers(), Family::Messages);
         let ask_upstream = key.account.available() > Amount::ZERO;
-        count::tokens(&self.front.proxy, &key, &body.bytes, headers, ask_upstream, known).await
+        count::tokens(
+            &self.front.proxy,
+            &key,
+            &body.bytes,
+            headers,
+            ask_upstream,
+            known,
+        )
+        .await
     }
 }

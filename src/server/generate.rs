@@ -40,9 +40,15 @@ impl Generate {
         }
     }
 
-    async fn serve(&self, req: &mut Request, arrival: Arrival, known: &mut Known) -> Result<Reply, Failure> {
+    async fn serve(
+        &self,
+        req: &mut Request,
+        arrival: Arrival,
+        known: &mut Known,
+    ) -> Result<Reply, Failure> {
         let front = &self.front;
-        let key = auth::authenticate(front.ledger().as_ref(), req.headers(), self.family, known).await?;
+        let key =
+            auth::authenticate(front.ledger().as_ref(), req.headers(), self.family, known).await?;
         request_id::note_own_id(req.headers(), &arrival);
         let pass = front.rate_limits.enter(&key, Instant::now()).await?;
         let body = decompress::read(req, &front.body_room, &key).await?;
@@ -66,7 +72,10 @@ impl Generate {
 pub(super) fn forwarded(headers: &HeaderMap, family: Family) -> Vec<(String, Bytes)> {
     let names = family.protocol().forwarded_headers();
     let values = |name: &'static str| {
-        headers.get_all(name).into_iter().map(move |value| (name.to_owned(), Bytes::copy_from_slice(value.as_bytes())))
+        headers
+            .get_all(name)
+            .into_iter()
+            .map(move |value| (name.to_owned(), Bytes::copy_from_slice(value.as_bytes())))
     };
     names.iter().flat_map(|name| values(name)).collect()
 }
@@ -85,6 +94,8 @@ fn answer(res: &mut Response, reply: Reply) {
     }
 }
 
-fn frames(mut receiver: pipe::Receiver) -> impl stream::Stream<Item = Result<Bytes, std::io::Error>> {
+fn frames(
+    mut receiver: pipe::Receiver,
+) -> impl stream::Stream<Item = Result<Bytes, std::io::Error>> {
     stream::poll_fn(move |context| receiver.poll_next(context).map(|next| next.map(Ok)))
 }

@@ -33,7 +33,11 @@ pub(super) struct Guarded<A> {
 
 impl<A> Guarded<A> {
     pub(super) fn new(inner: A, connections: Arc<Connections>, closed: Arc<AtomicBool>) -> Self {
-        Self { inner, connections, closed }
+        Self {
+            inner,
+            connections,
+            closed,
+        }
     }
 }
 
@@ -49,20 +53,49 @@ where
         self.inner.holdings()
     }
 
-    async fn accept(&mut self, fuse: Option<ArcFusePolicy>) -> io::Result<Accepted<Self::Coupler, Self::Stream>> {
+    async fn accept(
+        &mut self,
+        fuse: Option<ArcFusePolicy>,
+    ) -> io::Result<Accepted<Self::Coupler, Self::Stream>> {
         loop {
             let accepted = match self.inner.accept(fuse.clone()).await {
                 // Not worth an error line: the server is about to learn that it should stop.
                 Err(_) if self.closed.load(Ordering::Acquire) => std::future::pending().await,
                 accepted => accepted?,
             };
-            let Some(address) = accepted.remote_addr.clone().into_std() else { continue };
+            let Some(address) = accepted.remote_addr.clone().into_std() else {
+                continue;
+            };
             // A connection without a place is dropped, which closes it.
-            let Some(place) = self.connections.admit(address, accepted.conn_ctrl.clone()) else { continue };
-            let Accepted { stream, fuse_config, conn_ctrl, local_addr, remote_addr, http_scheme, .. } = accepted;
-            let stream = HeadTimer { inner: stream, place, since: None, alarm: None, begun: 0 };
+            let Some(place) = self.connections.admit(address, accepted.conn_ctrl.clone()) else {
+                continue;
+            };
+            let Accepted {
+                stream,
+                fuse_config,
+                conn_ctrl,
+                local_addr,
+                remote_addr,
+                http_scheme,
+                ..
+            } = accepted;
+            let stream = HeadTimer {
+                inner: stream,
+                place,
+                since: None,
+                alarm: None,
+                begun: 0,
+            };
             let coupler = TcpCoupler::new();
-            return Ok(Accepted { coupler, stream, fuse_config, conn_ctrl, local_addr, remote_addr, http_scheme });
+            return Ok(Accepted {
+                coupler,
+                stream,
+                fuse_config,
+                conn_ctrl,
+                local_addr,
+                remote_addr,
+                http_scheme,
+            });
         }
     }
 }
@@ -79,7 +112,11 @@ pub(super) struct HeadTimer<S> {
 }
 
 impl<S: AsyncRead + Unpin> AsyncRead for HeadTimer<S> {
-    fn poll_read(mut self: Pin<&mut Self>, context: &mut Context<'_>, into: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        into: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
         let this = &mut *self;
         let begun = this.place.begun();
         if begun != this.begun {
@@ -95,17 +132,26 @@ impl<S: AsyncRead + Unpin> AsyncRead for HeadTimer<S> {
         }
         let Some(since) = this.since else { return read };
         if read.is_pending() {
-            let alarm = this.alarm.get_or_insert_with(|| Box::pin(sleep_until(since + HEAD)));
+            let alarm = this
+                .alarm
+                .get_or_insert_with(|| Box::pin(sleep_until(since + HEAD)));
             ready!(alarm.as_mut().poll(context));
         } else if since.elapsed() < HEAD {
             return read;
         }
-        Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, "the request head was not complete in time")))
+        Poll::Ready(Err(io::Error::new(
+            io::ErrorKind::TimedOut,
+            "the request head was not complete in time",
+        )))
     }
 }
 
 impl<S: AsyncWrite + Unpin> AsyncWrite for HeadTimer<S> {
-    fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
         Pin::new(&mut self.inner).poll_write(context, bytes)
     }
 
@@ -140,31 +186,60 @@ mod tests {
     async fn a_head_has_ten_seconds_from_its_first_byte_and_a_body_has_not() {
         let connections = Connections::with_descriptors(1_024, Vec::new());
         let address = "192.0.2.1:5".parse().unwrap();
-        let place = connections.admit(address, salvo::conn::ConnCtrl::new()).unwrap();
+        let place = connections
+            .admit(address, salvo::conn::ConnCtrl::new())
+            .unwrap();
         let (mut client, server) = duplex(64);
-        let mut server = HeadTimer { inner: server, place, since: None, alarm: None, begun: 0 };
+        let mut server = HeadTimer {
+            inner: server,
+            place,
+            since: None,
+            alarm: None,
+            begun: 0,
+        };
         let minute = Duration::from_secs(60);
-        assert!(tokio::time::timeout(minute, server.read_u8()).await.is_err(), "idle is not late");
+        assert!(
+            tokio::time::timeout(minute, server.read_u8())
+                .await
+                .is_err(),
+            "idle is not late"
+        );
 
         client.write_all(b"GE").await.unwrap();
         assert_eq!(server.read_u16().await.unwrap(), 0x4745);
         let busy = connections.begin(address);
-        assert!(tokio::time::timeout(minute, server.read_u8()).await.is_err(), "a body may take longer");
+        assert!(
+            tokio::time::timeout(minute, server.read_u8())
+                .await
+                .is_err(),
+            "a body may take longer"
+        );
         drop(busy);
 
         client.write_all(b"GE").await.unwrap();
         assert_eq!(server.read_u16().await.unwrap(), 0x4745);
         let begun = Instant::now();
         let late = server.read_u8().await.unwrap_err();
-        assert_eq!((late.kind(), begun.elapsed()), (io::ErrorKind::TimedOut, HEAD));
+        assert_eq!(
+            (late.kind(), begun.elapsed()),
+            (io::ErrorKind::TimedOut, HEAD)
+        );
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_byte_now_and_then_does_not_stretch_the_time() {
         let connections = Connections::with_descriptors(1_024, Vec::new());
-        let place = connections.admit("192.0.2.1:5".parse().unwrap(), salvo::conn::ConnCtrl::new()).unwrap();
+        let place = connections
+            .admit("192.0.2.1:5".parse().unwrap(), salvo::conn::ConnCtrl::new())
+            .unwrap();
         let (mut client, server) = duplex(64);
-        let mut server = HeadTimer { inner: server, place, since: None, alarm: None, begun: 0 };
+        let mut server = HeadTimer {
+            inner: server,
+            place,
+            since: None,
+            alarm: None,
+            begun: 0,
+        };
         let begun = Instant::now();
         let reading = async { while server.read_u8().await.is_ok() {} };
         let writing = async {
@@ -173,6 +248,10 @@ mod tests {
             }
         };
         tokio::select! { () = reading => {}, () = writing => {} }
-        assert!(begun.elapsed() <= HEAD + Duration::from_millis(700), "{:?}", begun.elapsed());
+        assert!(
+            begun.elapsed() <= HEAD + Duration::from_millis(700),
+            "{:?}",
+            begun.elapsed()
+        );
     }
 }

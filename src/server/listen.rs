@@ -40,7 +40,11 @@ pub struct Listening {
 /// # Errors
 /// When the address is in use or not local.
 pub fn listen(address: SocketAddr) -> std::io::Result<Listening> {
-    let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
+    let socket = Socket::new(
+        Domain::for_address(address),
+        Type::STREAM,
+        Some(Protocol::TCP),
+    )?;
     // A restart must bind at once, and on Linux accepted sockets inherit NODELAY.
     socket.set_reuse_address(true)?;
     socket.set_tcp_nodelay(true)?;
@@ -86,26 +90,51 @@ pub async fn serve(
     let socket = Socket::from(listening.listener.as_fd().try_clone_to_owned()?);
     let closed = Arc::new(AtomicBool::new(false));
     let stop = Arc::clone(&closed);
-    let started = move |handle| started(Stop { handle, socket, closed: stop });
+    let started = move |handle| {
+        started(Stop {
+            handle,
+            socket,
+            closed: stop,
+        })
+    };
     let acceptor = TcpAcceptor::try_from(listening.listener)?;
     match tls {
-        None => run(Guarded::new(acceptor, connections, closed), service, started).await,
+        None => {
+            run(
+                Guarded::new(acceptor, connections, closed),
+                service,
+                started,
+            )
+            .await
+        }
         Some(tls) => {
             let listener = RustlsListener::new(Constant(tls.server_config()?), Bound(acceptor));
             let acceptor = listener.try_bind().await.map_err(std::io::Error::other)?;
-            run(Guarded::new(acceptor, connections, closed), service, started).await
+            run(
+                Guarded::new(acceptor, connections, closed),
+                service,
+                started,
+            )
+            .await
         }
     }
 }
 
-async fn run(acceptor: impl Acceptor, service: Service, started: impl FnOnce(ServerHandle)) -> std::io::Result<()> {
+async fn run(
+    acceptor: impl Acceptor,
+    service: Service,
+    started: impl FnOnce(ServerHandle),
+) -> std::io::Result<()> {
     let fuse = FuseConfig::default()
         .with_http1_header_timeout(IDLE)
         .with_write_stall_timeout(WRITE_STALL)
         .with_request_body_timeout(BODY_GAP);
     let mut server = Server::new(acceptor).fuse_config(fuse);
     // The buffer limits an unfinished head, and with it the memory of an idle connection.
-    server.http1_mut().max_header_size(LARGEST_HEAD).max_buf_size(LARGEST_HEAD);
+    server
+        .http1_mut()
+        .max_header_size(LARGEST_HEAD)
+        .max_buf_size(LARGEST_HEAD);
     started(server.handle());
     server.try_serve(service).await
 }

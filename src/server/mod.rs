@@ -79,14 +79,42 @@ impl Front {
     ) -> Arc<Self> {
         let body_room = ByteRoom::new(BODY_BYTES_IN_FLIGHT);
         let rate_limits = Arc::new(RateLimits::default());
-        let context = Arc::new(Context::new(&proxy, Arc::clone(&rate_limits), activity, public_url.clone(), address));
-        Arc::new(Self { proxy, rate_limits, body_room, connections, public_url, context, trusted_proxies, cors_origins })
+        let context = Arc::new(Context::new(
+            &proxy,
+            Arc::clone(&rate_limits),
+            activity,
+            public_url.clone(),
+            address,
+        ));
+        Arc::new(Self {
+            proxy,
+            rate_limits,
+            body_room,
+            connections,
+            public_url,
+            context,
+            trusted_proxies,
+            cors_origins,
+        })
     }
 
     /// Reports a refused request, unless its settlement did.
-    fn refused(&self, failure: Failure, family: Family, arrival: &Arrival, known: Known) -> Failure {
+    fn refused(
+        &self,
+        failure: Failure,
+        family: Family,
+        arrival: &Arrival,
+        known: Known,
+    ) -> Failure {
         if !known.held {
-            let record = Record::refused(&failure, family, known, arrival.id, arrival.instant, arrival.origin);
+            let record = Record::refused(
+                &failure,
+                family,
+                known,
+                arrival.id,
+                arrival.instant,
+                arrival.origin,
+            );
             self.proxy.observer.ended(Arc::new(record));
         }
         failure

@@ -39,24 +39,43 @@ impl Models {
     }
 
     async fn handle(&self, req: &mut Request, depot: &mut Depot, res: &mut Response) {
-        let family = if matches!(self.list, List::Native | List::NativeOne) { Family::Messages } else { Family::Chat };
+        let family = if matches!(self.list, List::Native | List::NativeOne) {
+            Family::Messages
+        } else {
+            Family::Chat
+        };
         let mut known = Known::on_free_path();
         match self.answer(req, family, &mut known).await {
             Ok(body) => failure::json(res, body.to_string()),
             Err(failure) => {
                 let arrival = Arrival::of(depot);
-                failure::answer(res, &self.front.refused(failure, family, &arrival, known), family, &arrival);
+                failure::answer(
+                    res,
+                    &self.front.refused(failure, family, &arrival, known),
+                    family,
+                    &arrival,
+                );
             }
         }
     }
 
-    async fn answer(&self, req: &Request, family: Family, known: &mut Known) -> Result<Value, Failure> {
-        let key = auth::authenticate(self.front.ledger().as_ref(), req.headers(), family, known).await?;
+    async fn answer(
+        &self,
+        req: &Request,
+        family: Family,
+        known: &mut Known,
+    ) -> Result<Value, Failure> {
+        let key =
+            auth::authenticate(self.front.ledger().as_ref(), req.headers(), family, known).await?;
         let _pass = self.front.rate_limits.enter_free(&key, Instant::now())?;
         let config = self.front.proxy.config.current();
         let catalog = &config.catalog;
         match self.list {
-            List::All => Ok(openai(catalog, &key, req.query::<String>("client_version").is_some())),
+            List::All => Ok(openai(
+                catalog,
+                &key,
+                req.query::<String>("client_version").is_some(),
+            )),
             List::Native => Ok(native(catalog, &key)),
             List::One => one(catalog, &key, &slug(req), known).map(entry),
             List::NativeOne => one(catalog, &key, &slug(req), known).map(native_entry),
@@ -65,17 +84,32 @@ impl Models {
 }
 
 fn allowed<'a>(catalog: &'a Catalog, key: &'a Key) -> impl Iterator<Item = &'a Arc<Model>> {
-    let may_use = |model: &Model| key.settings.models.as_ref().is_none_or(|slugs| slugs.contains(&model.slug));
+    let may_use = |model: &Model| {
+        key.settings
+            .models
+            .as_ref()
+            .is_none_or(|slugs| slugs.contains(&model.slug))
+    };
     catalog.models.iter().filter(move |model| may_use(model))
 }
 
 /// The models that callers of one of these families can use.
-fn served<'a>(catalog: &'a Catalog, key: &'a Key, families: &'a [Family]) -> impl Iterator<Item = &'a Arc<Model>> {
-    allowed(catalog, key).filter(|model| families.iter().any(|family| model.route.serves(*family).is_some()))
+fn served<'a>(
+    catalog: &'a Catalog,
+    key: &'a Key,
+    families: &'a [Family],
+) -> impl Iterator<Item = &'a Arc<Model>> {
+    allowed(catalog, key).filter(|model| {
+        families
+            .iter()
+            .any(|family| model.route.serves(*family).is_some())
+    })
 }
 
 fn openai(catalog: &Catalog, key: &Key, with_slugs: bool) -> Value {
-    let data: Vec<Value> = served(catalog, key, &[Family::Chat, Family::Responses]).map(|model| entry(model)).collect();
+    let data: Vec<Value> = served(catalog, key, &[Family::Chat, Family::Responses])
+        .map(|model| entry(model))
+        .collect();
     let mut list = json!({ "object": "list", "data": data });
     if with_slugs {
         let models: Vec<Value> = served(catalog, key, &[Family::Responses])
@@ -87,22 +121,38 @@ fn openai(catalog: &Catalog, key: &Key, with_slugs: bool) -> Value {
 }
 
 fn slug(req: &Request) -> String {
-    req.param::<String>("slug").unwrap_or_default().trim_end_matches('/').to_owned()
+    req.param::<String>("slug")
+        .unwrap_or_default()
+        .trim_end_matches('/')
+        .to_owned()
 }
 
-fn one<'a>(catalog: &'a Catalog, key: &Key, name: &str, known: &mut Known) -> Result<&'a Model, Failure> {
+fn one<'a>(
+    catalog: &'a Catalog,
+    key: &Key,
+    name: &str,
+    known: &mut Known,
+) -> Result<&'a Model, Failure> {
     let found = catalog.find(name);
     known.model(name, &found);
     match found {
-        Lookup::Found(model) if allowed(catalog, key).any(|other| other.slug == model.slug) => Ok(model),
+        Lookup::Found(model) if allowed(catalog, key).any(|other| other.slug == model.slug) => {
+            Ok(model)
+        }
         Lookup::Found(model) => Err(Failure::ModelNotAllowed(model.slug.clone())),
         other => Err(Failure::no_model(name, other)),
     }
 }
 
 fn native(catalog: &Catalog, key: &Key) -> Value {
-    let data: Vec<Value> = served(catalog, key, &[Family::Messages]).map(|model| native_entry(model)).collect();
-    let id = |model: Option<&Value>| model.and_then(|model| model.get("id").cloned()).unwrap_or(Value::Null);
+    let data: Vec<Value> = served(catalog, key, &[Family::Messages])
+        .map(|model| native_entry(model))
+        .collect();
+    let id = |model: Option<&Value>| {
+        model
+            .and_then(|model| model.get("id").cloned())
+            .unwrap_or(Value::Null)
+    };
     let (first, last) = (id(data.first()), id(data.last()));
     json!({ "data": data, "has_more": false, "first_id": first, "last_id": last })
 }
@@ -131,7 +181,12 @@ fn entry(model: &Model) -> Value {
 
 /// How each family's callers are served: `direct`, `translated`, or not at all.
 fn paths(model: &Model) -> Value {
-    let served = |family: Family| (family.name().to_owned(), json!(model.route.serves(family).map(Served::name)));
+    let served = |family: Family| {
+        (
+            family.name().to_owned(),
+            json!(model.route.serves(family).map(Served::name)),
+        )
+    };
     Value::Object(Family::ALL.map(served).into_iter().collect())
 }
 

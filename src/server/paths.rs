@@ -21,7 +21,13 @@ impl NotFound {
         Self { front }
     }
 
-    async fn handle(&self, req: &mut Request, depot: &mut Depot, res: &mut Response, ctrl: &mut FlowCtrl) {
+    async fn handle(
+        &self,
+        req: &mut Request,
+        depot: &mut Depot,
+        res: &mut Response,
+        ctrl: &mut FlowCtrl,
+    ) {
         ctrl.skip_rest();
         let arrival = Arrival::of(depot);
         let path = req.uri().path().to_owned();
@@ -32,7 +38,9 @@ impl NotFound {
             Some(StatusCode::NOT_FOUND) | None => Failure::NoPath(paths::explain(&path, base)),
             Some(StatusCode::METHOD_NOT_ALLOWED) => {
                 let (path, method) = (paths::shortened(&path), req.method());
-                Failure::WrongMethod(format!("{path} does not take {method}; docs are on {base}/dashboard"))
+                Failure::WrongMethod(format!(
+                    "{path} does not take {method}; docs are on {base}/dashboard"
+                ))
             }
             Some(_) => Failure::Internal,
         };

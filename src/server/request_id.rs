@@ -24,12 +24,20 @@ pub(super) struct Arrival {
 
 impl Arrival {
     fn now(origin: Origin) -> Self {
-        Self { id: clock::operation_id(), at: clock::now(), instant: Instant::now(), origin }
+        Self {
+            id: clock::operation_id(),
+            at: clock::now(),
+            instant: Instant::now(),
+            origin,
+        }
     }
 
     /// The arrival noted by [`RequestId`].
     pub(super) fn of(depot: &Depot) -> Self {
-        depot.get_typed::<Self>().copied().unwrap_or_else(|_| Self::now(Origin::default()))
+        depot
+            .get_typed::<Self>()
+            .copied()
+            .unwrap_or_else(|_| Self::now(Origin::default()))
     }
 
     /// The id as customers see it.
@@ -49,9 +57,20 @@ impl AssignRequestId {
         Self { front }
     }
 
-    async fn handle(&self, req: &mut Request, depot: &mut Depot, res: &mut Response, ctrl: &mut FlowCtrl) {
+    async fn handle(
+        &self,
+        req: &mut Request,
+        depot: &mut Depot,
+        res: &mut Response,
+        ctrl: &mut FlowCtrl,
+    ) {
         let secure = req.scheme() == &salvo::http::uri::Scheme::HTTPS;
-        let origin = forwarded::origin(req.remote_addr().ip(), secure, req.headers(), &self.front.trusted_proxies);
+        let origin = forwarded::origin(
+            req.remote_addr().ip(),
+            secure,
+            req.headers(),
+            &self.front.trusted_proxies,
+        );
         let arrival = Arrival::now(origin);
         depot.insert_typed(arrival);
         let busy = connections::begin(&self.front.connections, req);
@@ -60,7 +79,10 @@ impl AssignRequestId {
             res.headers_mut().insert("request-id", id);
         }
         if secure {
-            res.headers_mut().insert(STRICT_TRANSPORT_SECURITY, HeaderValue::from_static("max-age=31536000"));
+            res.headers_mut().insert(
+                STRICT_TRANSPORT_SECURITY,
+                HeaderValue::from_static("max-age=31536000"),
+            );
         }
         ctrl.call_next(req, depot, res).await;
         connections::hold(res, busy);
@@ -80,7 +102,11 @@ const LONGEST_OWN_ID: usize = 128;
 
 /// The client's own id, if it is plain text of a sensible length and not a key.
 fn own_id(headers: &HeaderMap) -> Option<&str> {
-    let sent = OWN_ID.iter().find_map(|name| headers.get(*name))?.to_str().ok()?;
+    let sent = OWN_ID
+        .iter()
+        .find_map(|name| headers.get(*name))?
+        .to_str()
+        .ok()?;
     let looks_like_a_key = sent.to_ascii_lowercase().contains("sk-");
     ((1..=LONGEST_OWN_ID).contains(&sent.len()) && !looks_like_a_key).then_some(sent)
 }
@@ -93,10 +119,20 @@ mod tests {
     fn a_clients_own_id_is_plain_and_short() {
         let with = |value: &[u8]| {
             let value = HeaderValue::from_bytes(value).unwrap();
-            own_id(&HeaderMap::from_iter([(salvo::http::HeaderName::from_static("x-request-id"), value)])).map(str::to_owned)
+            own_id(&HeaderMap::from_iter([(
+                salvo::http::HeaderName::from_static("x-request-id"),
+                value,
+            )]))
+            .map(str::to_owned)
         };
         assert_eq!(with(b"abc-1").as_deref(), Some("abc-1"));
-        for odd in [&b""[..], b"\xff\xfe", &[b'x'; 129], b"sk-fb-0123456789", b"Bearer SK-FB-0123456789"] {
+        for odd in [
+            &b""[..],
+            b"\xff\xfe",
+            &[b'x'; 129],
+            b"sk-fb-0123456789",
+            b"Bearer SK-FB-0123456789",
+        ] {
             assert_eq!(with(odd), None);
         }
         assert_eq!(own_id(&HeaderMap::new()), None);

@@ -53,7 +53,9 @@ use Serves::{Account, CountTokens, Generate, Home, Models, Probe};
 #[must_use]
 pub fn endpoints() -> Vec<Endpoint> {
     // Paths are matched in this order, and these are most of the traffic.
-    let mut all = Family::ALL.map(|family| at(Post, family.protocol().public_path(), Generate(family))).to_vec();
+    let mut all = Family::ALL
+        .map(|family| at(Post, family.protocol().public_path(), Generate(family)))
+        .to_vec();
     all.extend([
         // Some native clients omit the version.
         at(Post, "/native/messages", Generate(Family::Messages)),
@@ -77,7 +79,9 @@ pub fn endpoints() -> Vec<Endpoint> {
         at(Get, "/", Home),
     ]);
     // the same account, where other tools look for it
-    let places = DIALECTS.iter().flat_map(|dialect| dialect.paths.iter().map(move |path| (*path, dialect)));
+    let places = DIALECTS
+        .iter()
+        .flat_map(|dialect| dialect.paths.iter().map(move |path| (*path, dialect)));
     all.extend(places.map(|(path, dialect)| at(Get, path, Account(Read::Account(dialect)))));
     all.extend(dashboard());
     all
@@ -93,35 +97,69 @@ fn dashboard() -> impl Iterator<Item = Endpoint> {
         (Get, "/dashboard/setup", Room::View(View::Setup)),
         (Get, "/dashboard/models", Room::View(View::Models)),
         (Get, "/dashboard/live", Room::Live),
-        (Get, "/dashboard/usage.csv", Room::Export(Export::Usage(Form::Csv))),
-        (Get, "/dashboard/usage.json", Room::Export(Export::Usage(Form::Json))),
-        (Get, "/dashboard/requests.csv", Room::Export(Export::Requests(Form::Csv))),
-        (Get, "/dashboard/requests.json", Room::Export(Export::Requests(Form::Json))),
+        (
+            Get,
+            "/dashboard/usage.csv",
+            Room::Export(Export::Usage(Form::Csv)),
+        ),
+        (
+            Get,
+            "/dashboard/usage.json",
+            Room::Export(Export::Usage(Form::Json)),
+        ),
+        (
+            Get,
+            "/dashboard/requests.csv",
+            Room::Export(Export::Requests(Form::Csv)),
+        ),
+        (
+            Get,
+            "/dashboard/requests.json",
+            Room::Export(Export::Requests(Form::Json)),
+        ),
         (Get, "/dashboard/enter", Room::Enter),
         (Post, "/dashboard/enter", Room::Act(Act::Enter)),
         (Post, "/dashboard/login", Room::Act(Act::Login)),
         (Post, "/dashboard/logout", Room::Act(Act::Logout)),
-        (Post, "/dashboard/logout-everywhere", Room::Act(Act::LogoutEverywhere)),
+        (
+            Post,
+            "/dashboard/logout-everywhere",
+            Room::Act(Act::LogoutEverywhere),
+        ),
         (Post, "/dashboard/test", Room::Act(Act::Test)),
         (Get, "/dashboard/page.css", Room::Asset(&STYLE)),
         (Get, "/dashboard/page.js", Room::Asset(&SCRIPT)),
     ];
-    pages.into_iter().map(|(method, path, room)| at(method, path, Serves::Dashboard(room)))
+    pages
+        .into_iter()
+        .map(|(method, path, room)| at(method, path, Serves::Dashboard(room)))
 }
 
 const fn at(method: Method, path: &'static str, serves: Serves) -> Endpoint {
-    Endpoint { method, path, serves }
+    Endpoint {
+        method,
+        path,
+        serves,
+    }
 }
 
 /// The router of all of them.
 pub(super) fn router(front: &Arc<Front>) -> Router {
-    endpoints().into_iter().fold(Router::new(), |router, endpoint| router.push(endpoint.route(front)))
+    endpoints()
+        .into_iter()
+        .fold(Router::new(), |router, endpoint| {
+            router.push(endpoint.route(front))
+        })
 }
 
 impl Endpoint {
     fn route(self, front: &Arc<Front>) -> Router {
         let path = self.path.trim_start_matches('/');
-        let place = if path.is_empty() { Router::new() } else { Router::with_path(path) };
+        let place = if path.is_empty() {
+            Router::new()
+        } else {
+            Router::with_path(path)
+        };
         let router = match self.method {
             // Every GET path also takes HEAD; the HTTP layer leaves out the body.
             Get => Router::with_filter(filters::get().or(filters::head())),
@@ -134,7 +172,9 @@ impl Endpoint {
             CountTokens => router.goal(free::CountTokens::new(front)),
             Models(list) => router.goal(models::Models::new(front, list)),
             Account(read) => router.goal(account::Account::new(front, read)),
-            Serves::Dashboard(room) => router.goal(Dashboard::new(Arc::clone(&front.context), room)),
+            Serves::Dashboard(room) => {
+                router.goal(Dashboard::new(Arc::clone(&front.context), room))
+            }
             Home => router.goal(free::Home::new(front)),
             Probe => router.goal(free::probe),
         })

@@ -41,7 +41,10 @@ pub struct TlsError {
 
 impl TlsError {
     fn new(path: &Path, problem: &impl fmt::Display) -> Self {
-        Self { path: path.display().to_string(), problem: problem.to_string() }
+        Self {
+            path: path.display().to_string(),
+            problem: problem.to_string(),
+        }
     }
 }
 
@@ -53,7 +56,9 @@ pub struct Tls {
 
 impl fmt::Debug for Tls {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.debug_struct("Tls").field("files", &self.files).finish_non_exhaustive()
+        out.debug_struct("Tls")
+            .field("files", &self.files)
+            .finish_non_exhaustive()
     }
 }
 
@@ -96,14 +101,17 @@ impl ResolvesServerCert for Tls {
 
 fn read(files: &TlsFiles) -> Result<CertifiedKey, TlsError> {
     let TlsFiles { certificate, key } = files;
-    let chain: Vec<CertificateDer<'static>> = CertificateDer::pem_slice_iter(&content(certificate)?)
-        .collect::<Result<_, _>>()
-        .map_err(|error| TlsError::new(certificate, &error))?;
+    let chain: Vec<CertificateDer<'static>> =
+        CertificateDer::pem_slice_iter(&content(certificate)?)
+            .collect::<Result<_, _>>()
+            .map_err(|error| TlsError::new(certificate, &error))?;
     if chain.is_empty() {
         return Err(TlsError::new(certificate, &"there is no certificate in it"));
     }
-    let private = PrivateKeyDer::from_pem_slice(&content(key)?).map_err(|error| TlsError::new(key, &error))?;
-    CertifiedKey::from_der(chain, private, &default_provider()).map_err(|error| TlsError::new(key, &error))
+    let private = PrivateKeyDer::from_pem_slice(&content(key)?)
+        .map_err(|error| TlsError::new(key, &error))?;
+    CertifiedKey::from_der(chain, private, &default_provider())
+        .map_err(|error| TlsError::new(key, &error))
 }
 
 fn content(path: &Path) -> Result<Vec<u8>, TlsError> {
@@ -130,16 +138,37 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let place = |name: &str| folder.path().join(name);
         for name in ["first.crt", "first.key"] {
-            std::fs::copy(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/tls").join(name), place(name)).unwrap();
+            std::fs::copy(
+                Path::new(env!("CARGO_MANIFEST_DIR"))
+                    .join("tests/tls")
+                    .join(name),
+                place(name),
+            )
+            .unwrap();
         }
-        let files = TlsFiles { certificate: place("first.crt"), key: place("first.key") };
+        let files = TlsFiles {
+            certificate: place("first.crt"),
+            key: place("first.key"),
+        };
         let tls = Tls::load(files.clone()).unwrap();
         for path in [&files.certificate, &files.key] {
             let kept = std::fs::read(path).unwrap();
             std::fs::remove_file(path).unwrap();
-            assert!(std::process::Command::new("mkfifo").arg(path).status().unwrap().success());
-            for problem in [tls.reload().unwrap_err(), Tls::load(files.clone()).unwrap_err()] {
-                assert_eq!(problem.to_string(), format!("{}: it is a pipe or a device, not a file", path.display()));
+            assert!(
+                std::process::Command::new("mkfifo")
+                    .arg(path)
+                    .status()
+                    .unwrap()
+                    .success()
+            );
+            for problem in [
+                tls.reload().unwrap_err(),
+                Tls::load(files.clone()).unwrap_err(),
+            ] {
+                assert_eq!(
+                    problem.to_string(),
+                    format!("{}: it is a pipe or a device, not a file", path.display())
+                );
             }
             std::fs::remove_file(path).unwrap();
             std::fs::write(path, kept).unwrap();

@@ -10,14 +10,26 @@ use super::request_id::Arrival;
 use super::{body, failure};
 
 /// The answer to a transfer coding other than `chunked`.
-const UNKNOWN_CODING: &str = "the only transfer coding that is served is chunked; send the body with a length, or chunked";
+const UNKNOWN_CODING: &str =
+    "the only transfer coding that is served is chunked; send the body with a length, or chunked";
 
 /// The middleware around every path, matched or not.
 #[handler]
-pub(super) async fn plain_end(req: &mut Request, depot: &mut Depot, res: &mut Response, ctrl: &mut FlowCtrl) {
+pub(super) async fn plain_end(
+    req: &mut Request,
+    depot: &mut Depot,
+    res: &mut Response,
+    ctrl: &mut FlowCtrl,
+) {
     if !is_plainly_coded(req.headers()) {
-        res.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
-        failure::answer(res, &body::bad(UNKNOWN_CODING), paths::family_of(req.uri().path()), &Arrival::of(depot));
+        res.headers_mut()
+            .insert(CONNECTION, HeaderValue::from_static("close"));
+        failure::answer(
+            res,
+            &body::bad(UNKNOWN_CODING),
+            paths::family_of(req.uri().path()),
+            &Arrival::of(depot),
+        );
         ctrl.skip_rest();
         return;
     }
@@ -25,7 +37,8 @@ pub(super) async fn plain_end(req: &mut Request, depot: &mut Depot, res: &mut Re
     ctrl.call_next(req, depot, res).await;
     if chunked && req.extensions().get::<body::ReadWhole>().is_none() {
         // The end of the body is unknown, so nothing after it is read as a request.
-        res.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+        res.headers_mut()
+            .insert(CONNECTION, HeaderValue::from_static("close"));
     }
 }
 

@@ -62,8 +62,11 @@ struct Table {
 /// The table as it is built in.
 pub const SOURCE: &str = include_str!("clients.toml");
 
-static CLIENTS: LazyLock<Vec<Client>> =
-    LazyLock::new(|| toml::from_str::<Table>(SOURCE).map(|table| table.client).unwrap_or_default());
+static CLIENTS: LazyLock<Vec<Client>> = LazyLock::new(|| {
+    toml::from_str::<Table>(SOURCE)
+        .map(|table| table.client)
+        .unwrap_or_default()
+});
 
 /// Every client of the table.
 #[must_use]
@@ -87,7 +90,10 @@ impl Client {
     /// The family it speaks.
     #[must_use]
     pub fn family(&self) -> Family {
-        Family::ALL.into_iter().find(|family| family.name() == self.family).unwrap_or(Family::Chat)
+        Family::ALL
+            .into_iter()
+            .find(|family| family.name() == self.family)
+            .unwrap_or(Family::Chat)
     }
 
     /// Whether a model can be requested on this client's path.
@@ -98,11 +104,23 @@ impl Client {
 
     /// The slug to start with: a real model before a simulated one, then one served best on this client's path before one that is
     /// only available there.
-    pub fn usual_model<'a>(&self, models: impl Iterator<Item = &'a Model> + Clone) -> Option<&'a str> {
-        let simulated = |model: &Model| model.route.targets.iter().all(|target| target.provider.endpoint == Endpoint::Simulated);
+    pub fn usual_model<'a>(
+        &self,
+        models: impl Iterator<Item = &'a Model> + Clone,
+    ) -> Option<&'a str> {
+        let simulated = |model: &Model| {
+            model
+                .route
+                .targets
+                .iter()
+                .all(|target| target.provider.endpoint == Endpoint::Simulated)
+        };
         let rank = |model: &&Model| (simulated(model), model.best_path != self.family());
         // The first of the best: `min_by_key` keeps the order of the catalog.
-        models.filter(|model| self.reaches(model)).min_by_key(rank).map(|model| model.slug.as_str())
+        models
+            .filter(|model| self.reaches(model))
+            .min_by_key(rank)
+            .map(|model| model.slug.as_str())
     }
 }
 
@@ -110,20 +128,30 @@ impl Block {
     /// The text to paste.
     #[must_use]
     pub fn fill(&self, base_url: &str, key: &str, model: &str) -> String {
-        self.text.replace(BASE_URL, base_url).replace(MODEL, model).replace(KEY, key)
+        self.text
+            .replace(BASE_URL, base_url)
+            .replace(MODEL, model)
+            .replace(KEY, key)
     }
 
     /// The start of a comment line.
     #[must_use]
     pub fn comment(&self) -> &'static str {
-        if self.language == "javascript" { "//" } else { "#" }
+        if self.language == "javascript" {
+            "//"
+        } else {
+            "#"
+        }
     }
 }
 
 /// Whether a value can stand between quotes in every template.
 #[must_use]
 pub fn is_plain(value: &str) -> bool {
-    !value.is_empty() && value.chars().all(|c| c.is_ascii_alphanumeric() || "-._~:/[]@%+=".contains(c))
+    !value.is_empty()
+        && value
+            .chars()
+            .all(|c| c.is_ascii_alphanumeric() || "-._~:/[]@%+=".contains(c))
 }
 
 #[cfg(test)]
@@ -133,23 +161,54 @@ mod tests {
     #[test]
     fn the_table_is_whole() {
         let ids: Vec<&str> = clients().iter().map(|client| client.id.as_str()).collect();
-        let named =
-            ["claude-code", "codex", "openai-python", "openai-node", "anthropic-python", "anthropic-node", "langchain", "curl"];
+        let named = [
+            "claude-code",
+            "codex",
+            "openai-python",
+            "openai-node",
+            "anthropic-python",
+            "anthropic-node",
+            "langchain",
+            "curl",
+        ];
         assert!(named.iter().all(|id| ids.contains(id)), "{ids:?}");
         let scripts = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/clients");
         let versions = std::fs::read_to_string(scripts.join("versions")).unwrap();
         for client in clients().iter().filter(|client| client.id != "curl") {
             let id = &client.id;
-            assert!(scripts.join(format!("{id}.sh")).exists(), "{id} is in the table and was never run");
-            assert!(versions.contains(&format!("{id} ")), "{id} has no pinned version");
+            assert!(
+                scripts.join(format!("{id}.sh")).exists(),
+                "{id} is in the table and was never run"
+            );
+            assert!(
+                versions.contains(&format!("{id} ")),
+                "{id} has no pinned version"
+            );
             let figures = [&client.empty, &client.busy, &client.broken];
-            assert!(figures.iter().all(|figure| figure.is_some()), "{id} has no figures: run tests/clients/run {id}");
+            assert!(
+                figures.iter().all(|figure| figure.is_some()),
+                "{id} has no figures: run tests/clients/run {id}"
+            );
         }
         for client in clients() {
-            assert!(["v1", "native"].contains(&client.base.as_str()), "{}", client.id);
+            assert!(
+                ["v1", "native"].contains(&client.base.as_str()),
+                "{}",
+                client.id
+            );
             assert_eq!(client.family().name(), client.family, "{}", client.id);
-            let all: String = client.block.iter().map(|block| block.text.as_str()).collect();
-            assert!([BASE_URL, KEY, MODEL].iter().all(|place| all.contains(place)), "{}", client.id);
+            let all: String = client
+                .block
+                .iter()
+                .map(|block| block.text.as_str())
+                .collect();
+            assert!(
+                [BASE_URL, KEY, MODEL]
+                    .iter()
+                    .all(|place| all.contains(place)),
+                "{}",
+                client.id
+            );
             assert!(client.block.iter().all(|block| block.text.ends_with('\n')));
         }
     }
@@ -157,16 +216,28 @@ mod tests {
     #[test]
     fn a_base_url_never_gets_v1_twice() {
         let curl = client("curl").unwrap();
-        for url in ["https://a.example", "https://a.example/", "https://a.example/v1", "https://a.example/native/v1/"] {
+        for url in [
+            "https://a.example",
+            "https://a.example/",
+            "https://a.example/v1",
+            "https://a.example/native/v1/",
+        ] {
             assert_eq!(curl.base_url(url), "https://a.example/v1");
         }
-        assert_eq!(client("claude-code").unwrap().base_url("https://a.example/v1"), "https://a.example/native");
+        assert_eq!(
+            client("claude-code")
+                .unwrap()
+                .base_url("https://a.example/v1"),
+            "https://a.example/native"
+        );
     }
 
     #[test]
     fn nothing_that_a_shell_reads_is_filled_in() {
         assert!(is_plain("https://[::1]:8080/x") && is_plain("claude-sonnet-4.5"));
-        for bad in ["", "a b", "a\"b", "a'b", "$(id)", "`id`", "a\\b", "a\nb", "a;b", "a|b", "<KEY>", "é"] {
+        for bad in [
+            "", "a b", "a\"b", "a'b", "$(id)", "`id`", "a\\b", "a\nb", "a;b", "a|b", "<KEY>", "é",
+        ] {
             assert!(!is_plain(bad), "{bad}");
         }
     }

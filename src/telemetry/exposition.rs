@@ -40,7 +40,11 @@ impl Exposition {
     /// Begins a metric; the samples that follow belong to it.
     pub fn metric(&mut self, name: &'static str, kind: Kind, help: &str) -> &mut Self {
         self.name = name;
-        let _ = write!(self.text, "# HELP {name} {help}\n# TYPE {name} {}\n", kind.name());
+        let _ = write!(
+            self.text,
+            "# HELP {name} {help}\n# TYPE {name} {}\n",
+            kind.name()
+        );
         self
     }
 
@@ -51,11 +55,19 @@ impl Exposition {
     }
 
     /// Adds a histogram from one count per bound and one for everything above; each count covers only its own range.
-    pub fn histogram(&mut self, labels: Labels<'_>, bounds: &[Duration], counts: &[u64], sum: Duration) -> &mut Self {
+    pub fn histogram(
+        &mut self,
+        labels: Labels<'_>,
+        bounds: &[Duration],
+        counts: &[u64],
+        sum: Duration,
+    ) -> &mut Self {
         let mut below = 0_u64;
         for (at, count) in counts.iter().enumerate() {
             below = below.saturating_add(*count);
-            let bound = bounds.get(at).map_or_else(|| "+Inf".to_owned(), |bound| seconds(*bound));
+            let bound = bounds
+                .get(at)
+                .map_or_else(|| "+Inf".to_owned(), |bound| seconds(*bound));
             self.line("_bucket", labels, Some(&bound), below);
         }
         self.line("_sum", labels, None, seconds(sum));
@@ -67,7 +79,11 @@ impl Exposition {
         self.text.push_str(self.name);
         self.text.push_str(suffix);
         let mut open = '{';
-        for (name, value) in labels.iter().copied().chain(bound.map(|bound| ("le", bound))) {
+        for (name, value) in labels
+            .iter()
+            .copied()
+            .chain(bound.map(|bound| ("le", bound)))
+        {
             self.text.push(open);
             self.text.push_str(name);
             self.text.push_str("=\"");
@@ -113,14 +129,17 @@ mod tests {
     #[test]
     fn the_text_is_what_prometheus_reads() {
         let mut text = Exposition::default();
-        text.metric("a_total", Kind::Counter, "Things.").sample(&[], 3).sample(&[("slug", "x\"y\\z\n"), ("family", "chat")], 4);
+        text.metric("a_total", Kind::Counter, "Things.")
+            .sample(&[], 3)
+            .sample(&[("slug", "x\"y\\z\n"), ("family", "chat")], 4);
         let bounds = [Duration::from_millis(5), Duration::from_secs(1)];
-        text.metric("b_seconds", Kind::Histogram, "Waits.").histogram(
-            &[("f", "g")],
-            &bounds,
-            &[1, 2, 3],
-            Duration::from_millis(2500),
-        );
+        text.metric("b_seconds", Kind::Histogram, "Waits.")
+            .histogram(
+                &[("f", "g")],
+                &bounds,
+                &[1, 2, 3],
+                Duration::from_millis(2500),
+            );
         assert_eq!(
             text.finish(),
             "# HELP a_total Things.\n# TYPE a_total counter\na_total 3\na_total{slug=\"x\\\"y\\\\z\\n\",family=\"chat\"} 4\n\

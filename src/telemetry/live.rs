@@ -22,7 +22,10 @@ pub struct LiveRing {
 
 impl Default for LiveRing {
     fn default() -> Self {
-        Self { past: Mutex::new(VecDeque::with_capacity(REMEMBERED)), coming: broadcast::channel(SLACK).0 }
+        Self {
+            past: Mutex::new(VecDeque::with_capacity(REMEMBERED)),
+            coming: broadcast::channel(SLACK).0,
+        }
     }
 }
 
@@ -42,7 +45,10 @@ impl LiveRing {
     #[must_use]
     pub fn follow(&self) -> Follower {
         let past = self.past.lock().unwrap_or_else(PoisonError::into_inner);
-        Follower { past: past.clone(), coming: self.coming.subscribe() }
+        Follower {
+            past: past.clone(),
+            coming: self.coming.subscribe(),
+        }
     }
 
     /// The number of readers.
@@ -79,7 +85,10 @@ mod tests {
     use crate::proxy::Failure;
 
     fn record(number: u16) -> Arc<Record> {
-        let id = OperationId::new(farebox_ledger::Timestamp::from_millis(0), u128::from(number));
+        let id = OperationId::new(
+            farebox_ledger::Timestamp::from_millis(0),
+            u128::from(number),
+        );
         let mut record = Record::refused(
             &Failure::Ledger,
             Family::Chat,

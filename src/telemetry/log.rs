@@ -30,11 +30,19 @@ pub fn start_logging(filter: Option<&str>, default: &str, format: LogFormat) -> 
     };
     let writer = LogWriter::start(std::io::stderr());
     let guard = writer.guard();
-    let lines = tracing_subscriber::fmt().with_env_filter(filter).with_writer(writer).with_target(false);
+    let lines = tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(writer)
+        .with_target(false);
     // Drops a line that cannot be formatted: reporting that would itself need standard error.
     let lines = lines.log_internal_errors(false);
     let started = match format {
-        LogFormat::Json => lines.json().flatten_event(true).with_current_span(false).with_span_list(false).try_init(),
+        LogFormat::Json => lines
+            .json()
+            .flatten_event(true)
+            .with_current_span(false)
+            .with_span_list(false)
+            .try_init(),
         LogFormat::Text => lines.with_ansi(false).try_init(),
         LogFormat::Coloured => lines.with_ansi(true).try_init(),
     };
@@ -45,7 +53,9 @@ pub fn start_logging(filter: Option<&str>, default: &str, format: LogFormat) -> 
         tracing::warn!(%error, "FAREBOX_LOG is not a valid filter; it is ignored");
     }
     // The standard hook writes to standard error directly, and would block there in the middle of a request.
-    std::panic::set_hook(Box::new(|panic| tracing::error!("{}", panic.to_string().replace('\n', " "))));
+    std::panic::set_hook(Box::new(|panic| {
+        tracing::error!("{}", panic.to_string().replace('\n', " "))
+    }));
     guard
 }
 
@@ -75,8 +85,15 @@ impl RequestLog {
         }
         let mut window = self.refused.lock().unwrap_or_else(PoisonError::into_inner);
         if record.at.millis().saturating_sub(window.since) >= 1_000 {
-            let left_out: u64 = window.asked.values().map(|asked| asked.saturating_sub(REFUSED_LINES)).sum();
-            *window = Window { since: record.at.millis(), asked: HashMap::new() };
+            let left_out: u64 = window
+                .asked
+                .values()
+                .map(|asked| asked.saturating_sub(REFUSED_LINES))
+                .sum();
+            *window = Window {
+                since: record.at.millis(),
+                asked: HashMap::new(),
+            };
             if left_out > 0 {
                 tracing::info!(left_out, "more refused requests");
             }
@@ -93,7 +110,11 @@ impl Observer for RequestLog {
             return;
         }
         let key = record.key.map(|key| key.to_string()).unwrap_or_default();
-        let client = record.origin.client.map(|client| client.to_string()).unwrap_or_default();
+        let client = record
+            .origin
+            .client
+            .map(|client| client.to_string())
+            .unwrap_or_default();
         let usage = record.usage;
         tracing::info!(
             request = %record::request_id(record.request_id),
@@ -139,15 +160,49 @@ mod tests {
         let record = |at: i64, key: Option<KeyId>| {
             let id = OperationId::new(Timestamp::from_millis(at), 1);
             let failure = Failure::Unauthenticated("no key was sent");
-            let known = Known { key, ..Known::default() };
-            let record = Record::refused(&failure, Family::Chat, known, id, Instant::now(), Origin::default());
-            Record { at: Timestamp::from_millis(at), ..record }
+            let known = Known {
+                key,
+                ..Known::default()
+            };
+            let record = Record::refused(
+                &failure,
+                Family::Chat,
+                known,
+                id,
+                Instant::now(),
+                Origin::default(),
+            );
+            Record {
+                at: Timestamp::from_millis(at),
+                ..record
+            }
         };
         let written = |at, key| (0..100).filter(|_| log.admits(&record(at, key))).count();
         let (ann, bob) = (Some(KeyId::from_random(1)), Some(KeyId::from_random(2)));
-        assert_eq!((written(5_000, None), written(5_999, None), written(6_000, None)), (10, 0, 10));
-        assert_eq!((written(6_000, ann), written(6_001, bob), written(6_002, ann), written(7_000, ann)), (10, 10, 0, 10));
-        let held = Record { message: String::new(), ..record(7_000, ann) };
-        assert!((0..100).all(|_| log.admits(&held)), "requests for which money was held are all written");
+        assert_eq!(
+            (
+                written(5_000, None),
+                written(5_999, None),
+                written(6_000, None)
+            ),
+            (10, 0, 10)
+        );
+        assert_eq!(
+            (
+                written(6_000, ann),
+                written(6_001, bob),
+                written(6_002, ann),
+                written(7_000, ann)
+            ),
+            (10, 10, 0, 10)
+        );
+        let held = Record {
+            message: String::new(),
+            ..record(7_000, ann)
+        };
+        assert!(
+            (0..100).all(|_| log.admits(&held)),
+            "requests for which money was held are all written"
+        );
     }
 }

@@ -53,7 +53,9 @@ impl LogWriter {
     pub(super) fn start(out: impl Write + Send + 'static) -> Self {
         let (sender, receiver) = sync_channel(QUEUE);
         // Without its thread the queue has no receiver, and each line is counted as lost.
-        let _ = thread::Builder::new().name("log".to_owned()).spawn(move || write_all(out, &receiver));
+        let _ = thread::Builder::new()
+            .name("log".to_owned())
+            .spawn(move || write_all(out, &receiver));
         Self(sender)
     }
 
@@ -146,7 +148,11 @@ mod tests {
         let log = LogWriter::start(Gated(Arc::clone(&written)));
         log.make_writer().write_all(b"first\n").unwrap();
         drop(log.guard());
-        assert_eq!(*written.lock().unwrap(), b"first\n", "a guard waits for what was queued");
+        assert_eq!(
+            *written.lock().unwrap(),
+            b"first\n",
+            "a guard waits for what was queued"
+        );
 
         let before = lost_lines();
         let blocked = written.lock().unwrap();

@@ -100,7 +100,10 @@ struct Histogram<const N: usize> {
 
 impl<const N: usize> Default for Histogram<N> {
     fn default() -> Self {
-        Self { counts: [0; N], sum: Duration::ZERO }
+        Self {
+            counts: [0; N],
+            sum: Duration::ZERO,
+        }
     }
 }
 
@@ -118,17 +121,25 @@ impl Metrics {
     /// Counts one ended request.
     pub fn note(&self, record: &Record) {
         let mut tables = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        update(&mut tables.ends, &record.end_reason, |count| *count += 1_u64);
+        update(&mut tables.ends, &record.end_reason, |count| {
+            *count += 1_u64
+        });
         // 499 means that the customer left: not a refusal.
         if record.status >= 400 && record.status != 499 {
-            update(&mut tables.refusals, &record.end_reason, |count| *count += 1_u64);
+            update(&mut tables.refusals, &record.end_reason, |count| {
+                *count += 1_u64
+            });
         }
         if let Some(own) = record.own_us {
             tables.own.note(&OWN, Duration::from_micros(own.into()));
         }
         tables.note_targets(record);
         let full = tables.by_slug.len() >= MOST_SLUGS && !tables.by_slug.contains_key(&record.slug);
-        update(&mut tables.by_slug, if full { "" } else { &record.slug }, |of_slug: &mut OfSlug| of_slug.note(record));
+        update(
+            &mut tables.by_slug,
+            if full { "" } else { &record.slug },
+            |of_slug: &mut OfSlug| of_slug.note(record),
+        );
     }
 
     /// Writes all counters.
@@ -149,9 +160,13 @@ impl OfSlug {
         self.exposure = self.exposure.saturating_add(record.exposure.picos().into());
         let of_family = self.families.entry(record.family).or_default();
         *of_family.statuses.entry(record.status).or_default() += 1;
-        of_family.total.note(&WAITS, Duration::from_millis(record.total_ms.into()));
+        of_family
+            .total
+            .note(&WAITS, Duration::from_millis(record.total_ms.into()));
         if let Some(first_byte) = record.first_byte_ms {
-            of_family.first_byte.note(&WAITS, Duration::from_millis(first_byte.into()));
+            of_family
+                .first_byte
+                .note(&WAITS, Duration::from_millis(first_byte.into()));
         }
     }
 }
@@ -168,9 +183,15 @@ impl OfTarget {
 impl Tables {
     /// Attributes to each target what it may bill: to the answering one everything that the failed tries do not account for.
     fn note_targets(&mut self, record: &Record) {
-        let (mut exposure, mut cost) = (i128::from(record.exposure.picos()), record.cost.map(|cost| i128::from(cost.picos())));
+        let (mut exposure, mut cost) = (
+            i128::from(record.exposure.picos()),
+            record.cost.map(|cost| i128::from(cost.picos())),
+        );
         for (target, owed) in &record.failed {
-            let part = (i128::from(owed.exposure.picos()), owed.cost.map(|cost| i128::from(cost.picos())));
+            let part = (
+                i128::from(owed.exposure.picos()),
+                owed.cost.map(|cost| i128::from(cost.picos())),
+            );
             exposure -= part.0;
             cost = cost.map(|cost| cost - part.1.unwrap_or_default());
             self.target(target, |of_target| of_target.owe(part.0, part.1));
@@ -180,8 +201,11 @@ impl Tables {
         }
         self.target(&record.target, |of_target| {
             of_target.owe(exposure, cost);
-            of_target.counted += u64::from(record.counted_at_its_end() && record.miscount.is_none());
-            let at = record.miscount.and_then(|miscount| Miscount::ALL.iter().position(|known| *known == miscount));
+            of_target.counted +=
+                u64::from(record.counted_at_its_end() && record.miscount.is_none());
+            let at = record
+                .miscount
+                .and_then(|miscount| Miscount::ALL.iter().position(|known| *known == miscount));
             if let Some(count) = at.and_then(|at| of_target.miscounts.get_mut(at)) {
                 *count += 1;
             }
@@ -198,8 +222,15 @@ impl Tables {
         let help = "Answers by what the target counted at their end: believable usage, or what was wrong with it.";
         out.metric("farebox_target_counts_total", Kind::Counter, help);
         for (target, of_target) in &self.by_target {
-            out.sample(&[("target", target), ("counted", "provider")], of_target.counted);
-            for (miscount, count) in Miscount::ALL.iter().zip(of_target.miscounts).filter(|(_, count)| *count > 0) {
+            out.sample(
+                &[("target", target), ("counted", "provider")],
+                of_target.counted,
+            );
+            for (miscount, count) in Miscount::ALL
+                .iter()
+                .zip(of_target.miscounts)
+                .filter(|(_, count)| *count > 0)
+            {
                 out.sample(&[("target", target), ("counted", miscount.name())], count);
             }
         }
@@ -210,45 +241,81 @@ impl Tables {
         }
         let help = "What a target may bill at the operator's own prices, where they are known.";
         out.metric("farebox_target_cost_usd_total", Kind::Counter, help);
-        for (target, cost) in self.by_target.iter().filter_map(|(target, of_target)| Some((target, of_target.cost?))) {
+        for (target, cost) in self
+            .by_target
+            .iter()
+            .filter_map(|(target, of_target)| Some((target, of_target.cost?)))
+        {
             out.sample(&[("target", target)], amount::exact(cost));
         }
     }
 
     fn write_requests(&self, out: &mut Exposition) {
-        out.metric("farebox_requests_total", Kind::Counter, "Ended requests; unknown names have the empty slug.");
+        out.metric(
+            "farebox_requests_total",
+            Kind::Counter,
+            "Ended requests; unknown names have the empty slug.",
+        );
         for (slug, family, of_family) in self.families() {
             for (status, count) in &of_family.statuses {
-                out.sample(&[("slug", slug), ("family", family), ("status", &status.to_string())], count);
+                out.sample(
+                    &[
+                        ("slug", slug),
+                        ("family", family),
+                        ("status", &status.to_string()),
+                    ],
+                    count,
+                );
             }
         }
-        out.metric("farebox_request_ends_total", Kind::Counter, "Ended requests by the reason in the journal.");
+        out.metric(
+            "farebox_request_ends_total",
+            Kind::Counter,
+            "Ended requests by the reason in the journal.",
+        );
         for (reason, count) in &self.ends {
             out.sample(&[("reason", reason)], count);
         }
-        out.metric("farebox_refusals_total", Kind::Counter, "Requests that were answered with an error, by reason.");
+        out.metric(
+            "farebox_refusals_total",
+            Kind::Counter,
+            "Requests that were answered with an error, by reason.",
+        );
         for (reason, count) in &self.refusals {
             out.sample(&[("reason", reason)], count);
         }
     }
 
     fn write_waits(&self, out: &mut Exposition) {
-        out.metric("farebox_request_seconds", Kind::Histogram, "From a request's arrival to its end.");
+        out.metric(
+            "farebox_request_seconds",
+            Kind::Histogram,
+            "From a request's arrival to its end.",
+        );
         for (slug, family, of_family) in self.families() {
             let Histogram { counts, sum } = &of_family.total;
             out.histogram(&[("slug", slug), ("family", family)], &WAITS, counts, *sum);
         }
-        out.metric("farebox_first_byte_seconds", Kind::Histogram, "From a request's arrival to the first byte of its answer.");
+        out.metric(
+            "farebox_first_byte_seconds",
+            Kind::Histogram,
+            "From a request's arrival to the first byte of its answer.",
+        );
         for (slug, family, of_family) in self.families() {
             let Histogram { counts, sum } = &of_family.first_byte;
             out.histogram(&[("slug", slug), ("family", family)], &WAITS, counts, *sum);
         }
         let help = "Time the gateway itself took: from arrival to dispatch, reading the body included, and the settlement.";
-        out.metric("farebox_own_seconds", Kind::Histogram, help).histogram(&[], &OWN, &self.own.counts, self.own.sum);
+        out.metric("farebox_own_seconds", Kind::Histogram, help)
+            .histogram(&[], &OWN, &self.own.counts, self.own.sum);
     }
 
     fn write_money(&self, out: &mut Exposition) {
-        out.metric("farebox_tokens_total", Kind::Counter, "Counted tokens; each token is in one kind only.");
+        out.metric(
+            "farebox_tokens_total",
+            Kind::Counter,
+            "Counted tokens; each token is in one kind only.",
+        );
         for (slug, of_slug) in &self.by_slug {
             let usage = &of_slug.usage;
             for (kind, count) in [
@@ -264,11 +331,19 @@ impl Tables {
                 }
             }
         }
-        out.metric("farebox_charged_usd_total", Kind::Counter, "Charged to keys.");
+        out.metric(
+            "farebox_charged_usd_total",
+            Kind::Counter,
+            "Charged to keys.",
+        );
         for (slug, of_slug) in &self.by_slug {
             out.sample(&[("slug", slug)], amount::exact(of_slug.charge));
         }
-        out.metric("farebox_loss_usd_total", Kind::Counter, "Used but not paid: the operator's loss.");
+        out.metric(
+            "farebox_loss_usd_total",
+            Kind::Counter,
+            "Used but not paid: the operator's loss.",
+        );
         for (slug, of_slug) in &self.by_slug {
             out.sample(&[("slug", slug)], amount::exact(of_slug.loss));
         }
@@ -280,9 +355,12 @@ impl Tables {
     }
 
     fn families(&self) -> impl Iterator<Item = (&str, &'static str, &OfFamily)> {
-        self.by_slug
-            .iter()
-            .flat_map(|(slug, of_slug)| of_slug.families.iter().map(move |(family, of)| (slug.as_str(), *family, of)))
+        self.by_slug.iter().flat_map(|(slug, of_slug)| {
+            of_slug
+                .families
+                .iter()
+                .map(move |(family, of)| (slug.as_str(), *family, of))
+        })
     }
 }
 

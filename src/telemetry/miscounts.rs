@@ -60,7 +60,10 @@ impl Miscounting {
             Miscount::AboveLimit => "count more than twice the output limit sent and are disputed",
             Miscount::Malformed => "have counts that contradict each other and are disputed",
         };
-        format!("{}: {} of {} answers in the last hour {what}", self.target, self.count, self.answers)
+        format!(
+            "{}: {} of {} answers in the last hour {what}",
+            self.target, self.count, self.answers
+        )
     }
 
     /// What to do about it.
@@ -104,7 +107,10 @@ impl Hours {
     /// How many answers were miscounted this way, and out of how many, if that is worth reporting.
     fn repeated(&self, at: usize) -> Option<(u64, u64)> {
         let of = |counts: &Counts| counts.miscounts.get(at).copied().unwrap_or_default();
-        let (count, answers) = (of(&self.current) + of(&self.before), self.current.answers + self.before.answers);
+        let (count, answers) = (
+            of(&self.current) + of(&self.before),
+            self.current.answers + self.before.answers,
+        );
         (count >= FEWEST && count.saturating_mul(ONE_IN) >= answers).then_some((count, answers))
     }
 }
@@ -125,8 +131,12 @@ impl Miscounts {
         };
         hours.turn(record.at.hour());
         hours.current.answers += 1;
-        let Some(miscount) = record.miscount else { return };
-        let Some(at) = Miscount::ALL.iter().position(|known| *known == miscount) else { return };
+        let Some(miscount) = record.miscount else {
+            return;
+        };
+        let Some(at) = Miscount::ALL.iter().position(|known| *known == miscount) else {
+            return;
+        };
         let before = hours.repeated(at);
         if let Some(count) = hours.current.miscounts.get_mut(at) {
             *count += 1;
@@ -134,7 +144,17 @@ impl Miscounts {
         hours.slug.clone_from(&record.slug);
         if let (None, Some((count, answers))) = (before, hours.repeated(at)) {
             let (target, slug) = (record.target.clone(), record.slug.clone());
-            tracing::warn!("{}", Miscounting { target, slug, miscount, count, answers }.words());
+            tracing::warn!(
+                "{}",
+                Miscounting {
+                    target,
+                    slug,
+                    miscount,
+                    count,
+                    answers
+                }
+                .words()
+            );
         }
     }
 
@@ -147,7 +167,13 @@ impl Miscounts {
             hours.turn(hour);
             for (at, miscount) in Miscount::ALL.into_iter().enumerate() {
                 if let Some((count, answers)) = hours.repeated(at) {
-                    found.push(Miscounting { target: target.clone(), slug: hours.slug.clone(), miscount, count, answers });
+                    found.push(Miscounting {
+                        target: target.clone(),
+                        slug: hours.slug.clone(),
+                        miscount,
+                        count,
+                        answers,
+                    });
                 }
             }
         }
@@ -167,14 +193,28 @@ mod tests {
     fn record(hour: i64, miscount: Option<Miscount>) -> Record {
         let failure = Failure::Internal;
         let id = OperationId::from_bytes([0; 16]);
-        let record = Record::refused(&failure, Family::Chat, Known::default(), id, Instant::now(), Origin::default());
-        let evidence = Some(if miscount.is_some() { Evidence::Disputed } else { Evidence::Provider });
+        let record = Record::refused(
+            &failure,
+            Family::Chat,
+            Known::default(),
+            id,
+            Instant::now(),
+            Origin::default(),
+        );
+        let evidence = Some(if miscount.is_some() {
+            Evidence::Disputed
+        } else {
+            Evidence::Provider
+        });
         let (target, slug) = ("acme/large".to_owned(), "large".to_owned());
         Record {
             at: Timestamp::from_millis(hour * 3_600_000),
             target,
             slug,
-            usage: Usage { input: 1, ..Usage::default() },
+            usage: Usage {
+                input: 1,
+                ..Usage::default()
+            },
             evidence,
             miscount,
             ..record
@@ -191,7 +231,13 @@ mod tests {
         known.note(&record(2, Some(Miscount::AboveLimit)));
         let found = known.repeated(2);
         assert_eq!((found.len(), found[0].count, found[0].answers), (1, 5, 5));
-        assert!(found[0].words().ends_with("set `reasoning = \"outside\"` in [provider.acme]"), "{}", found[0].words());
+        assert!(
+            found[0]
+                .words()
+                .ends_with("set `reasoning = \"outside\"` in [provider.acme]"),
+            "{}",
+            found[0].words()
+        );
         for _ in 0..600 {
             known.note(&record(2, None));
         }
@@ -200,6 +246,10 @@ mod tests {
         for _ in 0..5 {
             known.note(&record(4, Some(Miscount::AboveContext)));
         }
-        assert!(known.repeated(4)[0].words().contains("`limits.context` of large"));
+        assert!(
+            known.repeated(4)[0]
+                .words()
+                .contains("`limits.context` of large")
+        );
     }
 }

@@ -42,9 +42,16 @@ pub(super) async fn attempt(
     room: Share,
 ) -> Result<Begun, AttemptFailure> {
     let timeouts = &pool.provider.timeouts;
-    let limit = if call.stream { timeouts.first_byte } else { timeouts.whole };
+    let limit = if call.stream {
+        timeouts.first_byte
+    } else {
+        timeouts.whole
+    };
     let answer = async {
-        let reply = match pool.request(call, prepared).map_err(AttemptFailure::Operator)? {
+        let reply = match pool
+            .request(call, prepared)
+            .map_err(AttemptFailure::Operator)?
+        {
             Some(request) => send(request).await?,
             None => simulated.answer(call, &target.model, &prepared.body.concat()),
         };
@@ -63,27 +70,54 @@ pub(super) async fn attempt(
 async fn send(request: reqwest::RequestBuilder) -> Result<Reply, AttemptFailure> {
     let response = request.send().await.map_err(|error| match error {
         error if is_our_own(&error) => AttemptFailure::Own(cause(&error)),
-        error if error.is_builder() => AttemptFailure::Operator(format!("the request cannot be built: {}", cause(&error))),
+        error if error.is_builder() => {
+            AttemptFailure::Operator(format!("the request cannot be built: {}", cause(&error)))
+        }
         error if error.is_connect() => AttemptFailure::Unsent(cause(&error)),
         error => AttemptFailure::Broken(cause(&error)),
     })?;
-    let text = |name| response.headers().get(name).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let text = |name| {
+        response
+            .headers()
+            .get(name)
+            .and_then(|value| value.to_str().ok())
+            .unwrap_or_default()
+    };
     let kind = Kind::of(text(CONTENT_TYPE));
     let retry_after = classify::retry_after(text(RETRY_AFTER), text(DATE));
     let status = response.status().as_u16();
     let codings = response.headers().get_all(TRANSFER_ENCODING).iter();
-    if !codings.into_iter().all(|coding| coding.as_bytes().eq_ignore_ascii_case(b"chunked")) {
-        return Err(AttemptFailure::Broken("a transfer coding that was not asked for".to_owned()));
+    if !codings
+        .into_iter()
+        .all(|coding| coding.as_bytes().eq_ignore_ascii_case(b"chunked"))
+    {
+        return Err(AttemptFailure::Broken(
+            "a transfer coding that was not asked for".to_owned(),
+        ));
     }
-    Ok(Reply { status, kind, retry_after, body: Body::Network(Box::new(reqwest::Body::from(response))) })
+    Ok(Reply {
+        status,
+        kind,
+        retry_after,
+        body: Body::Network(Box::new(reqwest::Body::from(response))),
+    })
 }
 
 /// Whether a connection failed because this process has no descriptor, port or memory left.
 fn is_our_own(error: &reqwest::Error) -> bool {
-    let exhausted = [Errno::MFILE, Errno::NFILE, Errno::NOBUFS, Errno::NOMEM, Errno::ADDRNOTAVAIL];
+    let exhausted = [
+        Errno::MFILE,
+        Errno::NFILE,
+        Errno::NOBUFS,
+        Errno::NOMEM,
+        Errno::ADDRNOTAVAIL,
+    ];
     let mut source = std::error::Error::source(error);
     while let Some(inner) = source {
-        if let Some(code) = inner.downcast_ref::<std::io::Error>().and_then(std::io::Error::raw_os_error) {
+        if let Some(code) = inner
+            .downcast_ref::<std::io::Error>()
+            .and_then(std::io::Error::raw_os_error)
+        {
             return exhausted.iter().any(|errno| errno.raw_os_error() == code);
         }
         source = inner.source();
@@ -92,14 +126,26 @@ fn is_our_own(error: &reqwest::Error) -> bool {
 }
 
 async fn judge(reply: Reply, call: &Call<'_>, mut room: Share) -> Result<Begun, AttemptFailure> {
-    let Reply { status, kind, retry_after, mut body } = reply;
+    let Reply {
+        status,
+        kind,
+        retry_after,
+        mut body,
+    } = reply;
     match (status, kind) {
-        (200..=204, Kind::Json) if call.stream => Err(json_to_stream(body, call.family, &mut room).await),
+        (200..=204, Kind::Json) if call.stream => {
+            Err(json_to_stream(body, call.family, &mut room).await)
+        }
         (200..=204, _) if call.stream => first_frame(body, call.family).await,
-        (200..=204, Kind::Events) => Err(AttemptFailure::Broken("a stream instead of a whole answer".to_owned())),
+        (200..=204, Kind::Events) => Err(AttemptFailure::Broken(
+            "a stream instead of a whole answer".to_owned(),
+        )),
         (200..=204, _) => whole(body, call, room).await,
         _ => {
-            let text = body.whole(MAX_ERROR_BYTES, &mut room).await.unwrap_or_default();
+            let text = body
+                .whole(MAX_ERROR_BYTES, &mut room)
+                .await
+                .unwrap_or_default();
             Err(classify::of_status(status, retry_after, &text))
         }
     }
@@ -108,8 +154,14 @@ async fn judge(reply: Reply, call: &Call<'_>, mut room: Share) -> Result<Begun, 
 async fn whole(mut body: Body, call: &Call<'_>, mut room: Share) -> Result<Begun, AttemptFailure> {
     let bytes = body.whole(MAX_ANSWER_BYTES, &mut room).await?;
     match call.family.protocol().read_answer(&bytes) {
-        None => Err(AttemptFailure::Broken("the answer is not a JSON object".to_owned())),
-        Some(AnswerFacts { error: Some(error), usage, .. }) => Err(classify::of_error(error, &usage)),
+        None => Err(AttemptFailure::Broken(
+            "the answer is not a JSON object".to_owned(),
+        )),
+        Some(AnswerFacts {
+            error: Some(error),
+            usage,
+            ..
+        }) => Err(classify::of_error(error, &usage)),
         // A 200 that contains no part of an answer is probably a proxy's error page in JSON.
         Some(facts) if call.operation == Operation::Generate && is_empty(&facts) => {
             Err(AttemptFailure::Broken("JSON that is no answer".to_owned()))
@@ -126,7 +178,11 @@ fn is_empty(facts: &AnswerFacts) -> bool {
 async fn json_to_stream(mut body: Body, family: Family, room: &mut Share) -> AttemptFailure {
     let bytes = body.whole(MAX_ERROR_BYTES, room).await.unwrap_or_default();
     match family.protocol().read_answer(&bytes) {
-        Some(AnswerFacts { error: Some(error), usage, .. }) => classify::of_error(error, &usage),
+        Some(AnswerFacts {
+            error: Some(error),
+            usage,
+            ..
+        }) => classify::of_error(error, &usage),
         _ => AttemptFailure::Broken("JSON instead of a stream".to_owned()),
     }
 }
@@ -134,7 +190,10 @@ async fn json_to_stream(mut body: Body, family: Family, room: &mut Share) -> Att
 async fn first_frame(mut body: Body, family: Family) -> Result<Begun, AttemptFailure> {
     let mut reader = FrameReader::new();
     loop {
-        while let Some(frame) = reader.next_frame().map_err(|error| AttemptFailure::Broken(error.to_string()))? {
+        while let Some(frame) = reader
+            .next_frame()
+            .map_err(|error| AttemptFailure::Broken(error.to_string()))?
+        {
             if decides(&frame) {
                 return check(&frame, family).map(|()| begun(frame, reader, body));
             }
@@ -146,7 +205,9 @@ async fn first_frame(mut body: Body, family: Family) -> Result<Begun, AttemptFai
         let tail = reader.finish();
         return match tail.frame.or(tail.unended).filter(decides) {
             Some(frame) => check(&frame, family).map(|()| begun(frame, reader, Body::Over)),
-            None => Err(AttemptFailure::Broken("the stream ended before its first event".to_owned())),
+            None => Err(AttemptFailure::Broken(
+                "the stream ended before its first event".to_owned(),
+            )),
         };
     }
 }
@@ -162,10 +223,14 @@ fn decides(frame: &Frame) -> bool {
 fn check(frame: &Frame, family: Family) -> Result<(), AttemptFailure> {
     let mut reader = family.protocol().reader();
     let error = reader.read(frame).error;
-    let json = frame.data().is_some_and(|data| data.trim_ascii_start().starts_with(b"{"));
+    let json = frame
+        .data()
+        .is_some_and(|data| data.trim_ascii_start().starts_with(b"{"));
     match error {
         Some(error) => Err(classify::of_error(error, reader.usage())),
         None if json => Ok(()),
-        None => Err(AttemptFailure::Broken("the stream's first event is not JSON".to_owned())),
+        None => Err(AttemptFailure::Broken(
+            "the stream's first event is not JSON".to_owned(),
+        )),
     }
 }

@@ -137,7 +137,11 @@ impl Served {
             return;
         }
         let recent = std::mem::take(&mut self.recent);
-        self.before = if age < 2 * SERVED_FOR { recent } else { HashSet::new() };
+        self.before = if age < 2 * SERVED_FOR {
+            recent
+        } else {
+            HashSet::new()
+        };
         self.since = Some(now);
     }
 }
@@ -167,21 +171,35 @@ impl Breaker {
             Err(_) if self.served.knows(key, now) => (false, true),
             Err(wait) => return Err(wait),
         };
-        let for_key = self.keys.get(&key).map_or(Ok(false), |own| own.circuit.admits(now))?;
+        let for_key = self
+            .keys
+            .get(&key)
+            .map_or(Ok(false), |own| own.circuit.admits(now))?;
         if for_all {
             self.all = Circuit::HalfOpen;
         }
         if let Some(own) = self.keys.get_mut(&key).filter(|_| for_key) {
             own.circuit = Circuit::HalfOpen;
         }
-        Ok(Leave { key, trial: (for_all, for_key), served })
+        Ok(Leave {
+            key,
+            trial: (for_all, for_key),
+            served,
+        })
     }
 
     /// How long a key's request would have to wait now, if it would be refused. Changes nothing.
     pub(super) fn is_open_to(&mut self, key: Holder, now: Instant) -> Option<Duration> {
-        let own = self.keys.get(&key).map_or(Circuit::Closed, |own| own.circuit);
+        let own = self
+            .keys
+            .get(&key)
+            .map_or(Circuit::Closed, |own| own.circuit);
         let served = self.served.knows(key, now);
-        self.all.admits(now).err().filter(|_| !served).or(own.admits(now).err())
+        self.all
+            .admits(now)
+            .err()
+            .filter(|_| !served)
+            .or(own.admits(now).err())
     }
 
     /// A good answer began. That ends a trial but does not clear the failure count: every stream may still break later.
@@ -202,8 +220,19 @@ impl Breaker {
         if self.all != Circuit::Closed {
             return;
         }
-        self.note(Outcome { key: leave.key, failed: false, certain: false }, policy);
-        if self.keys.get(&leave.key).is_some_and(|own| own.circuit == Circuit::Closed) {
+        self.note(
+            Outcome {
+                key: leave.key,
+                failed: false,
+                certain: false,
+            },
+            policy,
+        );
+        if self
+            .keys
+            .get(&leave.key)
+            .is_some_and(|own| own.circuit == Circuit::Closed)
+        {
             self.keys.remove(&leave.key);
         }
         if !self.keys.contains_key(&leave.key) {
@@ -212,7 +241,13 @@ impl Breaker {
     }
 
     /// An answer failed through the target's fault.
-    pub(super) fn failed(&mut self, leave: Leave, now: Instant, policy: BreakerPolicy, fault: Fault) {
+    pub(super) fn failed(
+        &mut self,
+        leave: Leave,
+        now: Instant,
+        policy: BreakerPolicy,
+        fault: Fault,
+    ) {
         let (for_all, for_key) = leave.trial;
         self.served.forget(leave.key);
         // Likewise for late failures of requests sent before it opened: they must not prolong its rest.
@@ -220,9 +255,20 @@ impl Breaker {
             return;
         }
         let rest = fault.rest.filter(|rest| !rest.is_zero());
-        self.note(Outcome { key: leave.key, failed: true, certain: fault.certain }, policy);
+        self.note(
+            Outcome {
+                key: leave.key,
+                failed: true,
+                certain: fault.certain,
+            },
+            policy,
+        );
         // One key that is told to wait may have used up its own quota. Two at the same time mean that the target limits us.
-        let also_named = rest.is_some() && self.keys.iter().any(|(key, own)| *key != leave.key && own.named > Some(now));
+        let also_named = rest.is_some()
+            && self
+                .keys
+                .iter()
+                .any(|(key, own)| *key != leave.key && own.named > Some(now));
         self.fail_key(leave.key, for_key || for_all, now, policy, rest);
         if for_all {
             self.fail_trial(leave.key, now, policy, fault.certain, rest);
@@ -239,7 +285,11 @@ impl Breaker {
         if for_all && self.all == Circuit::HalfOpen {
             self.all = Circuit::Open(now);
         }
-        if let Some(own) = self.keys.get_mut(&leave.key).filter(|own| for_key && own.circuit == Circuit::HalfOpen) {
+        if let Some(own) = self
+            .keys
+            .get_mut(&leave.key)
+            .filter(|own| for_key && own.circuit == Circuit::HalfOpen)
+        {
             own.circuit = Circuit::Open(now);
         }
     }
@@ -255,12 +305,22 @@ impl Breaker {
 
     /// How many keys cannot use the target because of their own failures.
     pub(super) fn keys_closed(&self, now: Instant) -> usize {
-        self.keys.values().filter(|own| matches!(own.circuit, Circuit::Open(until) if now < until)).count()
+        self.keys
+            .values()
+            .filter(|own| matches!(own.circuit, Circuit::Open(until) if now < until))
+            .count()
     }
 
     /// Failures in a row, over all keys.
     pub(super) fn failures(&self) -> u32 {
-        u32::try_from(self.last.iter().rev().take_while(|outcome| outcome.failed).count()).unwrap_or(u32::MAX)
+        u32::try_from(
+            self.last
+                .iter()
+                .rev()
+                .take_while(|outcome| outcome.failed)
+                .count(),
+        )
+        .unwrap_or(u32::MAX)
     }
 
     fn note(&mut self, outcome: Outcome, policy: BreakerPolicy) {
@@ -275,10 +335,19 @@ impl Breaker {
         let first = self.last.front().map(|outcome| outcome.key);
         let several = self.last.iter().any(|outcome| Some(outcome.key) != first);
         let certain = self.last.iter().all(|outcome| outcome.certain);
-        self.last.len() >= size(policy) && self.last.iter().all(|outcome| outcome.failed) && (several || certain)
+        self.last.len() >= size(policy)
+            && self.last.iter().all(|outcome| outcome.failed)
+            && (several || certain)
     }
 
-    fn fail_key(&mut self, key: Holder, trial: bool, now: Instant, policy: BreakerPolicy, rest: Option<Duration>) {
+    fn fail_key(
+        &mut self,
+        key: Holder,
+        trial: bool,
+        now: Instant,
+        policy: BreakerPolicy,
+        rest: Option<Duration>,
+    ) {
         if self.keys.len() >= KEYS_REMEMBERED && !self.keys.contains_key(&key) {
             self.keys.retain(|_, own| own.circuit.admits(now).is_err());
             if self.keys.len() >= KEYS_REMEMBERED {
@@ -298,8 +367,18 @@ impl Breaker {
 
     /// Handles a failed trial. If no request can be the cause, or the previous failed trial was another key's, the breaker opens
     /// again for its full time. Otherwise the next request, perhaps of another key, is a trial right away.
-    fn fail_trial(&mut self, key: Holder, now: Instant, policy: BreakerPolicy, certain: bool, rest: Option<Duration>) {
-        let doubted_by_another = self.doubted_by.replace(key).is_some_and(|other| other != key);
+    fn fail_trial(
+        &mut self,
+        key: Holder,
+        now: Instant,
+        policy: BreakerPolicy,
+        certain: bool,
+        rest: Option<Duration>,
+    ) {
+        let doubted_by_another = self
+            .doubted_by
+            .replace(key)
+            .is_some_and(|other| other != key);
         if certain || doubted_by_another {
             self.doubted_by = None;
             self.all = Circuit::Open(now + rest.unwrap_or(policy.open));

@@ -2,18 +2,30 @@
 
 use super::*;
 
-const POLICY: BreakerPolicy = BreakerPolicy { failures: 3, open: Duration::from_secs(30) };
+const POLICY: BreakerPolicy = BreakerPolicy {
+    failures: 3,
+    open: Duration::from_secs(30),
+};
 const ANN: Holder = Holder(1);
 const BOB: Holder = Holder(2);
-const BROKEN: Fault = Fault { certain: false, rest: None };
-const CERTAIN: Fault = Fault { certain: true, rest: None };
+const BROKEN: Fault = Fault {
+    certain: false,
+    rest: None,
+};
+const CERTAIN: Fault = Fault {
+    certain: true,
+    rest: None,
+};
 
 fn after(start: Instant, secs: u64) -> Instant {
     start + Duration::from_secs(secs)
 }
 
 fn named(secs: u64) -> Fault {
-    Fault { certain: false, rest: Some(Duration::from_secs(secs)) }
+    Fault {
+        certain: false,
+        rest: Some(Duration::from_secs(secs)),
+    }
 }
 
 /// A request of `key` that fails.
@@ -48,14 +60,27 @@ fn one_keys_failures_close_the_target_to_that_key_alone() {
     for _ in 0..3 {
         fail(&mut breaker, ANN, start, BROKEN);
     }
-    assert_eq!(breaker.admit(ANN, after(start, 10)), Err(Duration::from_secs(20)));
-    assert_eq!((breaker.state(start).0, breaker.keys_closed(start)), (BreakerState::Closed, 1));
+    assert_eq!(
+        breaker.admit(ANN, after(start, 10)),
+        Err(Duration::from_secs(20))
+    );
+    assert_eq!(
+        (breaker.state(start).0, breaker.keys_closed(start)),
+        (BreakerState::Closed, 1)
+    );
     answer(&mut breaker, BOB, after(start, 10));
 
     let trial = breaker.admit(ANN, after(start, 30)).unwrap();
-    assert_eq!(breaker.admit(ANN, after(start, 30)), Err(TRIAL_WAIT), "one trial of the key's own");
+    assert_eq!(
+        breaker.admit(ANN, after(start, 30)),
+        Err(TRIAL_WAIT),
+        "one trial of the key's own"
+    );
     breaker.failed(trial, after(start, 31), POLICY, BROKEN);
-    assert_eq!(breaker.admit(ANN, after(start, 32)), Err(Duration::from_secs(29)));
+    assert_eq!(
+        breaker.admit(ANN, after(start, 32)),
+        Err(Duration::from_secs(29))
+    );
     answer(&mut breaker, ANN, after(start, 61));
     assert_eq!(breaker.keys_closed(after(start, 61)), 0);
 }
@@ -65,7 +90,10 @@ fn it_opens_for_all_when_the_last_outcomes_of_two_keys_all_failed() {
     let start = Instant::now();
     let mut breaker = opened(start);
     let stranger = Holder(9);
-    assert_eq!(breaker.admit(stranger, after(start, 10)), Err(Duration::from_secs(20)));
+    assert_eq!(
+        breaker.admit(stranger, after(start, 10)),
+        Err(Duration::from_secs(20))
+    );
     assert_eq!(breaker.failures(), 3);
 
     let mut trial = breaker.admit(stranger, after(start, 30)).unwrap();
@@ -107,12 +135,19 @@ fn a_named_rest_binds_the_key_that_earned_it_until_a_second_earns_one() {
     assert_eq!(breaker.admit(ANN, start), Err(Duration::from_secs(60)));
     answer(&mut breaker, BOB, start);
     fail(&mut breaker, BOB, after(start, 5), named(20));
-    assert_eq!(breaker.admit(Holder(3), after(start, 5)), Err(Duration::from_secs(20)));
+    assert_eq!(
+        breaker.admit(Holder(3), after(start, 5)),
+        Err(Duration::from_secs(20))
+    );
 
     let mut breaker = Breaker::default();
     fail(&mut breaker, ANN, start, named(10));
     fail(&mut breaker, BOB, after(start, 11), named(10));
-    assert_eq!(breaker.state(after(start, 11)).0, BreakerState::Closed, "the first rest was over");
+    assert_eq!(
+        breaker.state(after(start, 11)).0,
+        BreakerState::Closed,
+        "the first rest was over"
+    );
     let mut breaker = Breaker::default();
     fail(&mut breaker, ANN, start, named(0));
     assert!(breaker.admit(ANN, start).is_ok(), "zero names no time");
@@ -123,7 +158,10 @@ fn one_keys_failed_trials_do_not_keep_the_target_from_the_others() {
     let start = Instant::now();
     let mut breaker = opened(start);
     fail(&mut breaker, ANN, after(start, 31), BROKEN);
-    assert!(breaker.admit(ANN, after(start, 31)).is_err(), "closed to her");
+    assert!(
+        breaker.admit(ANN, after(start, 31)).is_err(),
+        "closed to her"
+    );
     answer(&mut breaker, BOB, after(start, 61));
     assert_eq!(breaker.state(after(start, 61)).0, BreakerState::Closed);
 }
@@ -134,11 +172,17 @@ fn failed_trials_of_two_keys_or_for_certain_open_it_again() {
     let mut breaker = opened(start);
     fail(&mut breaker, Holder(7), after(start, 31), BROKEN);
     fail(&mut breaker, Holder(8), after(start, 31), BROKEN);
-    assert_eq!(breaker.admit(Holder(9), after(start, 32)), Err(Duration::from_secs(29)));
+    assert_eq!(
+        breaker.admit(Holder(9), after(start, 32)),
+        Err(Duration::from_secs(29))
+    );
 
     let mut breaker = opened(start);
     fail(&mut breaker, Holder(7), after(start, 31), CERTAIN);
-    assert_eq!(breaker.admit(Holder(9), after(start, 32)), Err(Duration::from_secs(29)));
+    assert_eq!(
+        breaker.admit(Holder(9), after(start, 32)),
+        Err(Duration::from_secs(29))
+    );
 }
 
 #[test]
@@ -172,13 +216,18 @@ fn success_resets_the_count_and_a_mere_beginning_does_not() {
 fn old_requests_do_not_move_an_open_breaker() {
     let start = Instant::now();
     let mut breaker = Breaker::default();
-    let old: Vec<Leave> = (0..2).map(|_| breaker.admit(Holder(9), start).unwrap()).collect();
+    let old: Vec<Leave> = (0..2)
+        .map(|_| breaker.admit(Holder(9), start).unwrap())
+        .collect();
     for key in [ANN, BOB, ANN] {
         fail(&mut breaker, key, start, BROKEN);
     }
     breaker.failed(old[0], after(start, 20), POLICY, BROKEN);
     breaker.succeeded(old[1], after(start, 20), POLICY);
-    assert_eq!(breaker.admit(Holder(8), after(start, 29)), Err(Duration::from_secs(1)));
+    assert_eq!(
+        breaker.admit(Holder(8), after(start, 29)),
+        Err(Duration::from_secs(1))
+    );
     assert!(breaker.admit(Holder(8), after(start, 30)).is_ok());
 }
 
@@ -189,7 +238,9 @@ fn keys_that_fail_on_purpose_do_not_take_the_target_from_one_that_it_serves() {
         let mut breaker = Breaker::default();
         answer(&mut breaker, Holder(7), start);
         for key in [ANN, BOB, Holder(3), ANN, BOB] {
-            if breaker.state(start).0 == BreakerState::Closed && breaker.is_open_to(key, start).is_none() {
+            if breaker.state(start).0 == BreakerState::Closed
+                && breaker.is_open_to(key, start).is_none()
+            {
                 fail(&mut breaker, key, start, fault);
             }
         }
@@ -197,7 +248,11 @@ fn keys_that_fail_on_purpose_do_not_take_the_target_from_one_that_it_serves() {
         assert!(breaker.admit(Holder(8), start).is_err(), "a stranger waits");
         assert_eq!(breaker.is_open_to(Holder(7), start), None);
         answer(&mut breaker, Holder(7), start);
-        assert_eq!(breaker.state(start).0, BreakerState::Closed, "{fault:?}: the target works");
+        assert_eq!(
+            breaker.state(start).0,
+            BreakerState::Closed,
+            "{fault:?}: the target works"
+        );
     }
 }
 
@@ -210,7 +265,10 @@ fn in_an_outage_a_served_key_pays_one_try() {
         fail(&mut breaker, key, start, BROKEN);
     }
     fail(&mut breaker, Holder(7), after(start, 1), BROKEN);
-    assert_eq!(breaker.admit(Holder(7), after(start, 2)), Err(Duration::from_secs(28)));
+    assert_eq!(
+        breaker.admit(Holder(7), after(start, 2)),
+        Err(Duration::from_secs(28))
+    );
     assert_eq!(breaker.state(after(start, 2)).0, BreakerState::Open);
 }
 
@@ -239,8 +297,20 @@ fn keys_without_failures_are_not_remembered() {
     }
     assert!(breaker.keys.is_empty());
     for key in 0..5_000 {
-        let leave = Leave { key: Holder(key), trial: (false, false), served: false };
-        breaker.failed(leave, start, BreakerPolicy { failures: 100_000, ..POLICY }, BROKEN);
+        let leave = Leave {
+            key: Holder(key),
+            trial: (false, false),
+            served: false,
+        };
+        breaker.failed(
+            leave,
+            start,
+            BreakerPolicy {
+                failures: 100_000,
+                ..POLICY
+            },
+            BROKEN,
+        );
     }
     assert!(breaker.keys.len() <= KEYS_REMEMBERED);
 }

@@ -132,8 +132,14 @@ impl AttemptFailure {
     pub(super) fn fault(&self) -> Option<Fault> {
         match self {
             Self::Own(_) => None,
-            Self::Account(_) | Self::Unsent(_) => Some(Fault { certain: true, rest: None }),
-            _ => Some(Fault { certain: false, rest: self.retry_after() }),
+            Self::Account(_) | Self::Unsent(_) => Some(Fault {
+                certain: true,
+                rest: None,
+            }),
+            _ => Some(Fault {
+                certain: false,
+                rest: self.retry_after(),
+            }),
         }
     }
 
@@ -195,7 +201,13 @@ const OPERATOR_STARTS: [&str; 15] = [
     "budget has been exceeded",
 ];
 
-const BUSY_CODES: [&str; 5] = ["overloaded_error", "rate_limit_error", "rate_limit_exceeded", "server_overloaded", "slow_down"];
+const BUSY_CODES: [&str; 5] = [
+    "overloaded_error",
+    "rate_limit_error",
+    "rate_limit_exceeded",
+    "server_overloaded",
+    "slow_down",
+];
 
 /// Types and codes that put an error inside a good-looking answer down to the customer.
 const CLIENT_CODES: [&str; 23] = [
@@ -227,15 +239,31 @@ const CLIENT_CODES: [&str; 23] = [
 /// Judges an answer that is not a success.
 pub(super) fn of_status(status: u16, retry_after: Option<Duration>, body: &[u8]) -> AttemptFailure {
     let json = is_object(body);
-    let error = if json { UpstreamError::parse(body) } else { UpstreamError::default() };
+    let error = if json {
+        UpstreamError::parse(body)
+    } else {
+        UpstreamError::default()
+    };
     let why = format!("{status} {}", words(&error));
     match status {
         401 | 402 => AttemptFailure::Account(why),
         403 | 404 => AttemptFailure::Operator(why),
         400 | 413 | 422 | 429 if is_operators(&error) => AttemptFailure::Operator(why),
-        400 | 422 if json => AttemptFailure::Client { status: 400, error, usage: Box::default() },
-        413 if json => AttemptFailure::Client { status, error, usage: Box::default() },
-        413 => AttemptFailure::Client { status, error: too_large(), usage: Box::default() },
+        400 | 422 if json => AttemptFailure::Client {
+            status: 400,
+            error,
+            usage: Box::default(),
+        },
+        413 if json => AttemptFailure::Client {
+            status,
+            error,
+            usage: Box::default(),
+        },
+        413 => AttemptFailure::Client {
+            status,
+            error: too_large(),
+            usage: Box::default(),
+        },
         429 | 503 | 529 => AttemptFailure::Busy { why, retry_after },
         _ if has(&error, &BUSY_CODES) => AttemptFailure::Busy { why, retry_after },
         300..=399 => AttemptFailure::Failed(format!("{status} redirects are not followed")),
@@ -252,9 +280,16 @@ pub(super) fn of_error(error: UpstreamError, usage: &WireUsage) -> AttemptFailur
     if is_operators(&error) {
         AttemptFailure::Operator(why)
     } else if has(&error, &BUSY_CODES) {
-        AttemptFailure::Busy { why, retry_after: None }
+        AttemptFailure::Busy {
+            why,
+            retry_after: None,
+        }
     } else if has(&error, &CLIENT_CODES) {
-        AttemptFailure::Client { status: 400, error, usage: Box::new(usage.clone()) }
+        AttemptFailure::Client {
+            status: 400,
+            error,
+            usage: Box::new(usage.clone()),
+        }
     } else {
         AttemptFailure::Failed(why)
     }
@@ -265,22 +300,41 @@ pub(super) fn retry_after(value: &str, date: &str) -> Option<Duration> {
     if let Ok(secs) = value.trim().parse::<f64>() {
         return Duration::try_from_secs_f64(secs.clamp(0.0, 86_400.0)).ok();
     }
-    let time = |text: &str| jiff::fmt::rfc2822::parse(text.trim()).ok().map(|zoned| zoned.timestamp());
+    let time = |text: &str| {
+        jiff::fmt::rfc2822::parse(text.trim())
+            .ok()
+            .map(|zoned| zoned.timestamp())
+    };
     Some(Duration::try_from(time(value)?.duration_since(time(date)?)).unwrap_or_default())
 }
 
 fn is_operators(error: &UpstreamError) -> bool {
     let message = error.message.trim_start().to_ascii_lowercase();
-    has(error, &OPERATOR_CODES) || OPERATOR_STARTS.iter().any(|start| message.starts_with(start))
+    has(error, &OPERATOR_CODES)
+        || OPERATOR_STARTS
+            .iter()
+            .any(|start| message.starts_with(start))
 }
 
 fn has(error: &UpstreamError, list: &[&str]) -> bool {
-    [&error.kind, &error.code].into_iter().flatten().any(|word| list.iter().any(|entry| word.eq_ignore_ascii_case(entry)))
+    [&error.kind, &error.code]
+        .into_iter()
+        .flatten()
+        .any(|word| list.iter().any(|entry| word.eq_ignore_ascii_case(entry)))
 }
 
 fn words(error: &UpstreamError) -> String {
-    let parts = [error.kind.as_deref(), error.code.as_deref(), Some(error.message.as_str())];
-    parts.into_iter().flatten().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(" ")
+    let parts = [
+        error.kind.as_deref(),
+        error.code.as_deref(),
+        Some(error.message.as_str()),
+    ];
+    parts
+        .into_iter()
+        .flatten()
+        .filter(|part| !part.is_empty())
+        .collect::<Vec<_>>()
+        .join(" ")
 }
 
 fn too_large() -> UpstreamError {
@@ -301,11 +355,20 @@ mod tests {
 
     fn error(kind: &str, code: &str, message: &str) -> UpstreamError {
         let some = |text: &str| (!text.is_empty()).then(|| text.to_owned());
-        UpstreamError { kind: some(kind), code: some(code), param: None, message: message.to_owned() }
+        UpstreamError {
+            kind: some(kind),
+            code: some(code),
+            param: None,
+            message: message.to_owned(),
+        }
     }
 
     fn body(kind: &str, code: &str, message: &str) -> Vec<u8> {
-        let code = if code.is_empty() { serde_json::Value::Null } else { code.into() };
+        let code = if code.is_empty() {
+            serde_json::Value::Null
+        } else {
+            code.into()
+        };
         serde_json::json!({"error": {"type": kind, "code": code, "param": null, "message": message}}).to_string().into_bytes()
     }
 
@@ -333,43 +396,102 @@ mod tests {
             (302, "broken"),
         ];
         for (status, expected) in cases {
-            assert_eq!(class(&of_status(status, None, b"<html>")), expected, "{status}");
+            assert_eq!(
+                class(&of_status(status, None, b"<html>")),
+                expected,
+                "{status}"
+            );
         }
     }
 
     #[test]
     fn only_what_may_have_been_worked_on_is_billed() {
-        for (status, billed) in [(500, false), (502, true), (504, true), (503, false), (401, false), (302, false), (400, false)] {
-            assert_eq!(of_status(status, None, b"<html>").may_be_billed(), billed, "{status}");
+        for (status, billed) in [
+            (500, false),
+            (502, true),
+            (504, true),
+            (503, false),
+            (401, false),
+            (302, false),
+            (400, false),
+        ] {
+            assert_eq!(
+                of_status(status, None, b"<html>").may_be_billed(),
+                billed,
+                "{status}"
+            );
         }
-        assert!(!of_error(error("api_error", "", "m"), &WireUsage::default()).may_be_billed(), "an error in place of an answer");
+        assert!(
+            !of_error(error("api_error", "", "m"), &WireUsage::default()).may_be_billed(),
+            "an error in place of an answer"
+        );
         assert!(AttemptFailure::Broken("reset".to_owned()).may_be_billed());
     }
 
     #[test]
     fn a_json_400_is_the_customers_with_its_wording() {
-        let fault = of_status(422, None, &body("invalid_request_error", "", "max_tokens: too large"));
-        let AttemptFailure::Client { status: 400, error, .. } = fault else { panic!("{fault:?}") };
+        let fault = of_status(
+            422,
+            None,
+            &body("invalid_request_error", "", "max_tokens: too large"),
+        );
+        let AttemptFailure::Client {
+            status: 400, error, ..
+        } = fault
+        else {
+            panic!("{fault:?}")
+        };
         assert_eq!(error.message, "max_tokens: too large");
-        assert_eq!(class(&of_status(413, None, &body("request_too_large", "", "no"))), "client");
+        assert_eq!(
+            class(&of_status(413, None, &body("request_too_large", "", "no"))),
+            "client"
+        );
     }
 
     #[test]
     fn the_operators_money_is_never_the_customers_fault() {
         for (status, kind, code, message) in [
-            (400, "invalid_request_error", "", "Your credit balance is too low to access the API. Go to Plans & Billing."),
+            (
+                400,
+                "invalid_request_error",
+                "",
+                "Your credit balance is too low to access the API. Go to Plans & Billing.",
+            ),
             (400, "billing_error", "", "x"),
-            (429, "insufficient_quota", "insufficient_quota", "You exceeded your current quota"),
-            (429, "requests", "", "You exceeded your current quota, please check your plan"),
-            (400, "invalid_request_error", "model_not_found", "no such model"),
+            (
+                429,
+                "insufficient_quota",
+                "insufficient_quota",
+                "You exceeded your current quota",
+            ),
+            (
+                429,
+                "requests",
+                "",
+                "You exceeded your current quota, please check your plan",
+            ),
+            (
+                400,
+                "invalid_request_error",
+                "model_not_found",
+                "no such model",
+            ),
         ] {
-            assert_eq!(class(&of_status(status, None, &body(kind, code, message))), "operator", "{message}");
+            assert_eq!(
+                class(&of_status(status, None, &body(kind, code, message))),
+                "operator",
+                "{message}"
+            );
         }
     }
 
     #[test]
     fn a_quoted_phrase_does_not_make_it_the_operators() {
-        let quoted = body("invalid_request_error", "", "Invalid value: 'your credit balance is too low'");
+        let quoted = body(
+            "invalid_request_error",
+            "",
+            "Invalid value: 'your credit balance is too low'",
+        );
         assert_eq!(class(&of_status(400, None, &quoted)), "client");
     }
 
@@ -385,15 +507,25 @@ mod tests {
             ("image_content_policy_violation", "client"),
             ("vector_store_timeout", "broken"),
         ] {
-            assert_eq!(class(&of_error(error(kind, "", "m"), &WireUsage::default())), expected, "{kind}");
+            assert_eq!(
+                class(&of_error(error(kind, "", "m"), &WireUsage::default())),
+                expected,
+                "{kind}"
+            );
         }
     }
 
     #[test]
     fn busy_keeps_the_time_it_was_told() {
         let told = Some(Duration::from_secs(7));
-        assert_eq!(of_status(429, told, &body("rate_limit_error", "", "slow down")).retry_after(), told);
-        assert_eq!(of_status(500, told, &body("overloaded_error", "", "")).retry_after(), told);
+        assert_eq!(
+            of_status(429, told, &body("rate_limit_error", "", "slow down")).retry_after(),
+            told
+        );
+        assert_eq!(
+            of_status(500, told, &body("overloaded_error", "", "")).retry_after(),
+            told
+        );
         assert_eq!(of_status(502, told, b"").retry_after(), None);
     }
 
@@ -405,8 +537,14 @@ mod tests {
         assert_eq!(retry_after("-3", now), Some(Duration::ZERO));
         assert_eq!(retry_after("1e300", now), Some(Duration::from_secs(86_400)));
         assert_eq!(retry_after("NaN", now), None);
-        assert_eq!(retry_after("Sat, 21 Nov 2026 10:00:30 GMT", now), Some(Duration::from_secs(30)));
-        assert_eq!(retry_after("Sat, 21 Nov 2026 09:00:30 GMT", now), Some(Duration::ZERO));
+        assert_eq!(
+            retry_after("Sat, 21 Nov 2026 10:00:30 GMT", now),
+            Some(Duration::from_secs(30))
+        );
+        assert_eq!(
+            retry_after("Sat, 21 Nov 2026 09:00:30 GMT", now),
+            Some(Duration::ZERO)
+        );
         assert_eq!(retry_after("Sat, 21 Nov 2026 10:00:30 GMT", ""), None);
         assert_eq!(retry_after("soon", now), None);
     }

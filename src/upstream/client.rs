@@ -10,7 +10,9 @@ use std::time::Duration;
 
 use farebox_protocol::{AuthStyle, Family};
 use reqwest::Url;
-use reqwest::header::{ACCEPT, ACCEPT_ENCODING, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
+use reqwest::header::{
+    ACCEPT, ACCEPT_ENCODING, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue,
+};
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
 use rustls::{ClientConfig, RootCertStore};
@@ -31,8 +33,12 @@ const POOL_IDLE: Duration = Duration::from_secs(40);
 const USER_AGENT: &str = concat!("farebox/", env!("CARGO_PKG_VERSION"));
 
 /// Where systems keep their certificates, whatever the distribution.
-const SYSTEM_BUNDLES: [&str; 4] =
-    ["/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt", "/etc/ssl/ca-bundle.pem", "/etc/ssl/cert.pem"];
+const SYSTEM_BUNDLES: [&str; 4] = [
+    "/etc/ssl/certs/ca-certificates.crt",
+    "/etc/pki/tls/certs/ca-bundle.crt",
+    "/etc/ssl/ca-bundle.pem",
+    "/etc/ssl/cert.pem",
+];
 
 /// Trusted certificates, read once for all pools.
 #[derive(Clone)]
@@ -43,12 +49,16 @@ impl Trust {
     pub(super) fn load() -> Result<Self, String> {
         let mut roots = RootCertStore::empty();
         roots.add_parsable_certificates(webpki_root_certs::TLS_SERVER_ROOT_CERTS.iter().cloned());
-        if let Some(found) = SYSTEM_BUNDLES.iter().find_map(|path| CertificateDer::pem_file_iter(path).ok()) {
+        if let Some(found) = SYSTEM_BUNDLES
+            .iter()
+            .find_map(|path| CertificateDer::pem_file_iter(path).ok())
+        {
             roots.add_parsable_certificates(found.filter_map(Result::ok));
         }
-        let builder = ClientConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
-            .with_safe_default_protocol_versions()
-            .map_err(|error| format!("TLS cannot be set up: {error}"))?;
+        let builder =
+            ClientConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
+                .with_safe_default_protocol_versions()
+                .map_err(|error| format!("TLS cannot be set up: {error}"))?;
         let mut config = builder.with_root_certificates(roots).with_no_client_auth();
         config.alpn_protocols = vec![b"http/1.1".to_vec()];
         Ok(Self(config))
@@ -83,23 +93,45 @@ impl Pool {
     /// Opens no connection yet. `before` is the pool of the provider's previous definition: running requests keep counting against
     /// an unchanged `max_concurrent`.
     /// against an unchanged `max_concurrent`.
-    pub(super) fn new(provider: Arc<Provider>, trust: &Trust, before: Option<&Self>) -> Result<Self, String> {
+    pub(super) fn new(
+        provider: Arc<Provider>,
+        trust: &Trust,
+        before: Option<&Self>,
+    ) -> Result<Self, String> {
         let http = match &provider.endpoint {
             Endpoint::Simulated => None,
             Endpoint::Http(base) => Some(Http::new(&provider, base, trust)?),
         };
-        let kept = before.filter(|old| old.provider.max_concurrent == provider.max_concurrent).and_then(|old| old.places.clone());
-        let places = provider.max_concurrent.map(|most| kept.unwrap_or_else(|| Places::new(most)));
-        let side_places = before.map_or_else(|| Places::new(SIDE_PLACES), |old| Arc::clone(&old.side_places));
+        let kept = before
+            .filter(|old| old.provider.max_concurrent == provider.max_concurrent)
+            .and_then(|old| old.places.clone());
+        let places = provider
+            .max_concurrent
+            .map(|most| kept.unwrap_or_else(|| Places::new(most)));
+        let side_places = before.map_or_else(
+            || Places::new(SIDE_PLACES),
+            |old| Arc::clone(&old.side_places),
+        );
         let budget = Mutex::new(Budget::new(Instant::now()));
         let secrets = SecretForms::of(&provider);
-        Ok(Self { provider, budget, secrets, http, turn: AtomicUsize::new(0), places, side_places })
+        Ok(Self {
+            provider,
+            budget,
+            secrets,
+            http,
+            turn: AtomicUsize::new(0),
+            places,
+            side_places,
+        })
     }
 
     /// A place among the provider's concurrent requests. `Err` if all places, or a key's half of them, are taken; `Ok(None)` if the
     /// provider has no limit.
     pub(super) fn place(&self, holder: Holder) -> Result<Option<Place>, ()> {
-        self.places.as_ref().map(|places| places.take(holder)).transpose()
+        self.places
+            .as_ref()
+            .map(|places| places.take(holder))
+            .transpose()
     }
 
     /// A place among the requests on side paths (`count_tokens`).
@@ -113,31 +145,61 @@ impl Pool {
     }
 
     /// The request as it leaves, or `None` for the built-in provider.
-    pub(super) fn request(&self, call: &Call<'_>, prepared: &Prepared) -> Result<Option<reqwest::RequestBuilder>, String> {
-        let Some(http) = &self.http else { return Ok(None) };
+    pub(super) fn request(
+        &self,
+        call: &Call<'_>,
+        prepared: &Prepared,
+    ) -> Result<Option<reqwest::RequestBuilder>, String> {
+        let Some(http) = &self.http else {
+            return Ok(None);
+        };
         let protocol = call.family.protocol();
         let path = match call.operation {
             Operation::Generate => protocol.path(),
-            Operation::CountTokens => protocol.count_path().ok_or_else(|| format!("{} requests are not counted", call.family))?,
+            Operation::CountTokens => protocol
+                .count_path()
+                .ok_or_else(|| format!("{} requests are not counted", call.family))?,
         };
-        let url = http.urls.iter().find(|(known, _)| *known == path).map(|(_, url)| url.clone());
+        let url = http
+            .urls
+            .iter()
+            .find(|(known, _)| *known == path)
+            .map(|(_, url)| url.clone());
         let url = url.ok_or_else(|| format!("{path} has no URL"))?;
         let mut headers = forwarded(&prepared.headers)?;
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
         headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
-        headers.insert(ACCEPT, HeaderValue::from_static(if call.stream { "text/event-stream" } else { "application/json" }));
+        headers.insert(
+            ACCEPT,
+            HeaderValue::from_static(if call.stream {
+                "text/event-stream"
+            } else {
+                "application/json"
+            }),
+        );
         if let Some(key) = self.next_key() {
-            let (name, value) = credential(self.provider.auth.unwrap_or_else(|| protocol.default_auth()), key)?;
+            let (name, value) = credential(
+                self.provider
+                    .auth
+                    .unwrap_or_else(|| protocol.default_auth()),
+                key,
+            )?;
             headers.insert(name, value);
         }
         headers.extend(http.headers.clone());
-        Ok(Some(http.client.post(url).headers(headers).body(reqwest::Body::wrap(Pieces::of(&prepared.body)))))
+        Ok(Some(
+            http.client
+                .post(url)
+                .headers(headers)
+                .body(reqwest::Body::wrap(Pieces::of(&prepared.body))),
+        ))
     }
 
     fn next_key(&self) -> Option<&str> {
         let keys = &self.provider.keys;
         let turn = self.turn.fetch_add(1, Ordering::Relaxed);
-        keys.get(turn.checked_rem(keys.len())?).map(|key| key.reveal())
+        keys.get(turn.checked_rem(keys.len())?)
+            .map(|key| key.reveal())
     }
 }
 
@@ -149,14 +211,24 @@ impl Http {
             value.set_sensitive(true);
             headers.insert(name, value);
         }
-        let base = Url::parse(base).map_err(|error| format!("the base URL of provider {}: {error}", provider.name))?;
-        Ok(Self { client: client(provider, trust)?, urls: urls(&base), headers })
+        let base = Url::parse(base)
+            .map_err(|error| format!("the base URL of provider {}: {error}", provider.name))?;
+        Ok(Self {
+            client: client(provider, trust)?,
+            urls: urls(&base),
+            headers,
+        })
     }
 }
 
 /// Every path of a family at a provider.
 fn urls(base: &Url) -> Vec<(&'static str, Url)> {
-    let paths = Family::ALL.into_iter().flat_map(|family| [Some(family.protocol().path()), family.protocol().count_path()]);
+    let paths = Family::ALL.into_iter().flat_map(|family| {
+        [
+            Some(family.protocol().path()),
+            family.protocol().count_path(),
+        ]
+    });
     let below = base.path().trim_end_matches('/');
     let place = |path: &'static str| {
         let mut url = base.clone();
@@ -179,14 +251,22 @@ fn client(provider: &Provider, trust: &Trust) -> Result<reqwest::Client, String>
         .connect_timeout(provider.timeouts.connect)
         .pool_idle_timeout(POOL_IDLE)
         .build()
-        .map_err(|error| format!("no client for provider {}: {}", provider.name, error.without_url()))
+        .map_err(|error| {
+            format!(
+                "no client for provider {}: {}",
+                provider.name,
+                error.without_url()
+            )
+        })
 }
 
 fn forwarded(prepared: &[(String, bytes::Bytes)]) -> Result<HeaderMap, String> {
     let mut headers = HeaderMap::with_capacity(prepared.len() + 5);
-    for (name, value) in
-        prepared.iter().filter(|(name, _)| !RESERVED_HEADERS.iter().any(|refused| name.eq_ignore_ascii_case(refused)))
-    {
+    for (name, value) in prepared.iter().filter(|(name, _)| {
+        !RESERVED_HEADERS
+            .iter()
+            .any(|refused| name.eq_ignore_ascii_case(refused))
+    }) {
         let (name, value) = header(name, value)?;
         headers.append(name, value);
     }
@@ -199,7 +279,8 @@ fn credential(style: AuthStyle, key: &str) -> Result<(HeaderName, HeaderValue), 
         AuthStyle::ApiKey => (HeaderName::from_static("x-api-key"), key.to_owned()),
     };
     // The error would not repeat the value, but it must not depend on that.
-    let mut value = HeaderValue::try_from(value).map_err(|_| "the provider's key cannot stand in a header".to_owned())?;
+    let mut value = HeaderValue::try_from(value)
+        .map_err(|_| "the provider's key cannot stand in a header".to_owned())?;
     value.set_sensitive(true);
     Ok((name, value))
 }
@@ -218,10 +299,15 @@ mod tests {
 
     #[test]
     fn a_customers_credential_never_leaves() {
-        let prepared: Vec<(String, Bytes)> =
-            [("Authorization", "Bearer x"), ("x-api-key", "x"), ("cookie", "x"), ("x-beta", "a"), ("x-beta", "b")]
-                .map(|(name, value)| (name.to_owned(), Bytes::from_static(value.as_bytes())))
-                .to_vec();
+        let prepared: Vec<(String, Bytes)> = [
+            ("Authorization", "Bearer x"),
+            ("x-api-key", "x"),
+            ("cookie", "x"),
+            ("x-beta", "a"),
+            ("x-beta", "b"),
+        ]
+        .map(|(name, value)| (name.to_owned(), Bytes::from_static(value.as_bytes())))
+        .to_vec();
         let headers = forwarded(&prepared).unwrap();
         assert_eq!(headers.len(), 2);
         assert_eq!(headers.get_all("x-beta").iter().count(), 2);
@@ -230,10 +316,16 @@ mod tests {
     #[test]
     fn credentials_are_marked_so_that_debug_hides_them() {
         let (name, value) = credential(AuthStyle::Bearer, "key-12345678").unwrap();
-        assert_eq!((name.as_str(), value.as_bytes()), ("authorization", b"Bearer key-12345678".as_slice()));
+        assert_eq!(
+            (name.as_str(), value.as_bytes()),
+            ("authorization", b"Bearer key-12345678".as_slice())
+        );
         assert_eq!(format!("{value:?}"), "Sensitive");
         let (name, value) = credential(AuthStyle::ApiKey, "key-12345678").unwrap();
-        assert_eq!((name.as_str(), value.as_bytes()), ("x-api-key", b"key-12345678".as_slice()));
+        assert_eq!(
+            (name.as_str(), value.as_bytes()),
+            ("x-api-key", b"key-12345678".as_slice())
+        );
         let error = credential(AuthStyle::Bearer, "new\nline").unwrap_err();
         assert!(!error.contains("line"), "{error}");
     }
@@ -242,8 +334,15 @@ mod tests {
     fn every_path_is_below_the_base() {
         let urls = urls(&Url::parse("http://provider.test/some/v1/").unwrap());
         let shown: Vec<&str> = urls.iter().map(|(_, url)| url.as_str()).collect();
-        assert!(shown.contains(&"http://provider.test/some/v1/chat/completions"), "{shown:?}");
-        assert!(urls.iter().all(|(path, url)| url.path() == ["/some/v1", path].concat()), "{shown:?}");
+        assert!(
+            shown.contains(&"http://provider.test/some/v1/chat/completions"),
+            "{shown:?}"
+        );
+        assert!(
+            urls.iter()
+                .all(|(path, url)| url.path() == ["/some/v1", path].concat()),
+            "{shown:?}"
+        );
     }
 
     #[test]

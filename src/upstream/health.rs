@@ -77,7 +77,14 @@ impl Health {
         inner.requests += 1;
         inner.in_flight += 1;
         drop(inner);
-        Ok(Try { health: Arc::clone(self), family, leave: Some(leave), policy, begun: false, _place: place })
+        Ok(Try {
+            health: Arc::clone(self),
+            family,
+            leave: Some(leave),
+            policy,
+            begun: false,
+            _place: place,
+        })
     }
 
     /// How long a key's request would have to wait; takes nothing and counts nothing.
@@ -89,15 +96,29 @@ impl Health {
     pub(super) fn state(&self, slug: &str, target: &str) -> TargetState {
         let inner = self.lock();
         let now = Instant::now();
-        let worst = inner.breakers.values().map(|breaker| breaker.state(now)).max_by_key(|(state, rest)| (*state, *rest));
+        let worst = inner
+            .breakers
+            .values()
+            .map(|breaker| breaker.state(now))
+            .max_by_key(|(state, rest)| (*state, *rest));
         let (state, open_for) = worst.unwrap_or((BreakerState::Closed, None));
         TargetState {
             slug: slug.to_owned(),
             target: target.to_owned(),
             state,
             open_for,
-            failures: inner.breakers.values().map(Breaker::failures).max().unwrap_or_default(),
-            keys_closed: inner.breakers.values().map(|breaker| breaker.keys_closed(now)).max().unwrap_or_default(),
+            failures: inner
+                .breakers
+                .values()
+                .map(Breaker::failures)
+                .max()
+                .unwrap_or_default(),
+            keys_closed: inner
+                .breakers
+                .values()
+                .map(|breaker| breaker.keys_closed(now))
+                .max()
+                .unwrap_or_default(),
             requests: inner.requests,
             errors: inner.errors,
             in_flight: inner.in_flight,
@@ -144,10 +165,17 @@ impl Try {
 
     /// The target failed.
     pub(super) fn failed(&mut self, class: Class, reason: &Redacted, fault: Fault) {
-        let Some(leave) = self.leave.take() else { return };
+        let Some(leave) = self.leave.take() else {
+            return;
+        };
         let mut inner = self.health.lock();
         let rest = fault.rest.map(|rest| rest.min(LONGEST_REST));
-        inner.breaker(self.family).failed(leave, Instant::now(), self.policy, Fault { rest, ..fault });
+        inner.breaker(self.family).failed(
+            leave,
+            Instant::now(),
+            self.policy,
+            Fault { rest, ..fault },
+        );
         inner.errors += 1;
         inner.last_reason = Some(reason.labelled(class));
     }
@@ -157,9 +185,13 @@ impl Drop for Try {
     fn drop(&mut self) {
         let mut inner = self.health.lock();
         inner.in_flight = inner.in_flight.saturating_sub(1);
-        let Some(leave) = self.leave.take() else { return };
+        let Some(leave) = self.leave.take() else {
+            return;
+        };
         if self.begun {
-            inner.breaker(self.family).succeeded(leave, Instant::now(), self.policy);
+            inner
+                .breaker(self.family)
+                .succeeded(leave, Instant::now(), self.policy);
         } else {
             inner.breaker(self.family).abandoned(leave, Instant::now());
         }
@@ -171,15 +203,29 @@ mod tests {
     use super::super::redact;
     use super::*;
 
-    const POLICY: BreakerPolicy = BreakerPolicy { failures: 1, open: Duration::from_secs(30) };
+    const POLICY: BreakerPolicy = BreakerPolicy {
+        failures: 1,
+        open: Duration::from_secs(30),
+    };
     const KEY: Holder = Holder(1);
-    const CERTAIN: Fault = Fault { certain: true, rest: None };
+    const CERTAIN: Fault = Fault {
+        certain: true,
+        rest: None,
+    };
 
     #[tokio::test(start_paused = true)]
     async fn a_dropped_trial_does_not_lock_the_target_out() {
         let health = Arc::new(Health::new());
-        health.begin(Family::Chat, KEY, POLICY, None).unwrap().failed(Class::Broken, &redact::plain("x"), CERTAIN);
-        assert_eq!(health.begin(Family::Chat, Holder(2), POLICY, None).unwrap_err(), Duration::from_secs(30));
+        health
+            .begin(Family::Chat, KEY, POLICY, None)
+            .unwrap()
+            .failed(Class::Broken, &redact::plain("x"), CERTAIN);
+        assert_eq!(
+            health
+                .begin(Family::Chat, Holder(2), POLICY, None)
+                .unwrap_err(),
+            Duration::from_secs(30)
+        );
         tokio::time::advance(Duration::from_secs(30)).await;
         let trial = health.begin(Family::Chat, KEY, POLICY, None).unwrap();
         assert!(health.begin(Family::Chat, Holder(2), POLICY, None).is_err());
@@ -192,10 +238,17 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_failing_family_leaves_the_others_alone() {
         let health = Arc::new(Health::new());
-        health.begin(Family::Chat, KEY, POLICY, None).unwrap().failed(Class::Broken, &redact::plain("x"), CERTAIN);
+        health
+            .begin(Family::Chat, KEY, POLICY, None)
+            .unwrap()
+            .failed(Class::Broken, &redact::plain("x"), CERTAIN);
         assert!(health.is_open_to(Family::Chat, KEY).is_some());
         assert!(health.begin(Family::Messages, KEY, POLICY, None).is_ok());
-        assert_eq!(health.state("slug", "a/b").state, BreakerState::Open, "the worst of them is shown");
+        assert_eq!(
+            health.state("slug", "a/b").state,
+            BreakerState::Open,
+            "the worst of them is shown"
+        );
     }
 
     #[tokio::test(start_paused = true)]
@@ -204,14 +257,31 @@ mod tests {
         let running = health.begin(Family::Chat, KEY, POLICY, None).unwrap();
         let mut broken = health.begin(Family::Chat, KEY, POLICY, None).unwrap();
         broken.began();
-        broken.failed(Class::Broken, &redact::plain("cut"), Fault { certain: false, rest: Some(Duration::from_secs(9_000)) });
+        broken.failed(
+            Class::Broken,
+            &redact::plain("cut"),
+            Fault {
+                certain: false,
+                rest: Some(Duration::from_secs(9_000)),
+            },
+        );
         broken.failed(Class::Broken, &redact::plain("again"), CERTAIN);
         drop(broken);
         let state = health.state("slug", "a/b");
         assert_eq!((state.requests, state.errors, state.in_flight), (2, 1, 1));
-        assert_eq!((state.state, state.keys_closed), (BreakerState::Closed, 1), "closed to that key alone");
+        assert_eq!(
+            (state.state, state.keys_closed),
+            (BreakerState::Closed, 1),
+            "closed to that key alone"
+        );
         assert_eq!(health.is_open_to(Family::Chat, KEY), Some(LONGEST_REST));
-        assert_eq!(state.last_reason.map(|reason| reason.to_string()).as_deref(), Some("broken: cut"));
+        assert_eq!(
+            state
+                .last_reason
+                .map(|reason| reason.to_string())
+                .as_deref(),
+            Some("broken: cut")
+        );
         drop(running);
         assert_eq!(health.state("slug", "a/b").in_flight, 0);
     }

@@ -107,7 +107,8 @@ pub struct Call<'a> {
 
 impl Call<'_> {
     fn is_abandoned(&self) -> bool {
-        self.abandoned.is_some_and(|abandoned| abandoned.load(Ordering::Relaxed))
+        self.abandoned
+            .is_some_and(|abandoned| abandoned.load(Ordering::Relaxed))
     }
 }
 
@@ -239,15 +240,27 @@ impl Upstreams {
     #[must_use]
     pub fn states(&self) -> Vec<TargetState> {
         let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
-        known.targets.iter().map(|listed| listed.health.state(&listed.slug, &listed.target.name())).collect()
+        known
+            .targets
+            .iter()
+            .map(|listed| listed.health.state(&listed.slug, &listed.target.name()))
+            .collect()
     }
 
     /// Sends a request to the first target that answers.
     ///
     /// # Errors
     /// See [`DispatchError`].
-    pub async fn dispatch(&self, call: Call<'_>, prepare: Prepare<'_>) -> Result<Answer, DispatchError> {
-        let mut failures = Failures { route: call.route, attempts: Vec::new(), retry_after: None };
+    pub async fn dispatch(
+        &self,
+        call: Call<'_>,
+        prepare: Prepare<'_>,
+    ) -> Result<Answer, DispatchError> {
+        let mut failures = Failures {
+            route: call.route,
+            attempts: Vec::new(),
+            retry_after: None,
+        };
         let mut asked: Option<&Target> = None;
         for (target, family) in call.route.candidates(call.caller) {
             // A target that speaks several families is asked in only one of them.
@@ -255,28 +268,58 @@ impl Upstreams {
                 continue;
             }
             let call = Call { family, ..call };
-            let Some(prepared) = prepare(target, family) else { continue };
+            let Some(prepared) = prepare(target, family) else {
+                continue;
+            };
             asked = Some(target);
             let began = Instant::now();
             match self.ask(&call, target, &prepared, &mut failures).await {
                 Some(Ok((content, secrets))) => {
                     let Failures { attempts, .. } = failures;
-                    return Ok(Answer { target: target.clone(), family: call.family, attempts, content, secrets });
+                    return Ok(Answer {
+                        target: target.clone(),
+                        family: call.family,
+                        attempts,
+                        content,
+                        secrets,
+                    });
                 }
-                Some(Err(AttemptFailure::Client { status, error, usage })) => {
-                    let error = if family == call.caller { error } else { translated(call.caller, error) };
+                Some(Err(AttemptFailure::Client {
+                    status,
+                    error,
+                    usage,
+                })) => {
+                    let error = if family == call.caller {
+                        error
+                    } else {
+                        translated(call.caller, error)
+                    };
                     let error = redact::for_customer(&error, call.route);
                     let (target, attempts) = (target.clone(), failures.attempts);
-                    return Err(DispatchError::ClientFault { status, error, usage, target, attempts });
+                    return Err(DispatchError::ClientFault {
+                        status,
+                        error,
+                        usage,
+                        target,
+                        attempts,
+                    });
                 }
                 Some(Err(AttemptFailure::GivenUp(why))) => {
                     let Failures { attempts, .. } = failures;
-                    return Err(DispatchError::GivenUp { why, target: target.clone(), worked: began.elapsed(), attempts });
+                    return Err(DispatchError::GivenUp {
+                        why,
+                        target: target.clone(),
+                        worked: began.elapsed(),
+                        attempts,
+                    });
                 }
                 Some(Err(_)) | None => {}
             }
         }
-        Err(DispatchError::NoTarget { attempts: failures.attempts, retry_after: failures.retry_after })
+        Err(DispatchError::NoTarget {
+            attempts: failures.attempts,
+            retry_after: failures.retry_after,
+        })
     }
 
     /// Tries one target, with its retries; `None` when it must not be asked now.
@@ -300,18 +343,32 @@ impl Upstreams {
             let mut entry = match route::enter(&pool, &health, call) {
                 Ok(entry) => entry,
                 Err(skip) => {
-                    failures.add(target, skip.class(), &skip.reason(), Some(skip.retry_after()));
+                    failures.add(
+                        target,
+                        skip.class(),
+                        &skip.reason(),
+                        Some(skip.retry_after()),
+                    );
                     return None;
                 }
             };
             tries += 1;
             let began = Instant::now();
             let room = self.answers.share(call.holder, usize::MAX);
-            let fault = match attempt::attempt(&pool, &self.simulated, call, target, prepared, room).await {
-                Ok(begun) => return Some(Ok((self.content(begun, call, &pool.provider, entry), pool.secrets.clone()))),
+            let fault = match attempt::attempt(&pool, &self.simulated, call, target, prepared, room)
+                .await
+            {
+                Ok(begun) => {
+                    return Some(Ok((
+                        self.content(begun, call, &pool.provider, entry),
+                        pool.secrets.clone(),
+                    )));
+                }
                 Err(fault) => fault,
             };
-            let next = pool.with_budget(|budget| retry::after(&fault, tries, call.route.retry, Instant::now(), budget));
+            let next = pool.with_budget(|budget| {
+                retry::after(&fault, tries, call.route.retry, Instant::now(), budget)
+            });
             if matches!(fault, AttemptFailure::Client { .. }) {
                 return Some(Err(fault));
             }
@@ -332,7 +389,13 @@ impl Upstreams {
     }
 
     /// Wraps an answer that has begun, and reports it to the breaker. An answer on a side path (`count_tokens`) is always whole.
-    fn content(&self, begun: Begun, call: &Call<'_>, provider: &Provider, entry: Entry) -> AnswerContent {
+    fn content(
+        &self,
+        begun: Begun,
+        call: &Call<'_>,
+        provider: &Provider,
+        entry: Entry,
+    ) -> AnswerContent {
         let mut running = match entry {
             Entry::Answer(running) => Some(running),
             Entry::Side(_) => None,
@@ -349,7 +412,10 @@ impl Upstreams {
                     running.began();
                 }
                 let room = self.answers.share(call.holder, usize::MAX);
-                AnswerContent::Stream(first, FrameStream::new(unread, provider.timeouts.idle, running, room))
+                AnswerContent::Stream(
+                    first,
+                    FrameStream::new(unread, provider.timeouts.idle, running, room),
+                )
             }
         }
     }
@@ -370,18 +436,26 @@ impl Upstreams {
     /// here; it then gets a temporary pool.
     fn find(&self, route: &Route, target: &Target) -> Result<(Arc<Pool>, Arc<Health>), String> {
         let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
-        let pool = match known.pools.get(&target.provider.name).filter(|pool| same(&pool.provider, &target.provider)) {
+        let pool = match known
+            .pools
+            .get(&target.provider.name)
+            .filter(|pool| same(&pool.provider, &target.provider))
+        {
             Some(pool) => Arc::clone(pool),
             None => Arc::new(Pool::new(Arc::clone(&target.provider), &self.trust, None)?),
         };
-        let health = known.health(&route.slug, target).unwrap_or_else(|| Arc::new(Health::new()));
+        let health = known
+            .health(&route.slug, target)
+            .unwrap_or_else(|| Arc::new(Health::new()));
         Ok((pool, health))
     }
 }
 
 impl fmt::Debug for Upstreams {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.debug_struct("Upstreams").field("states", &self.states()).finish_non_exhaustive()
+        out.debug_struct("Upstreams")
+            .field("states", &self.states())
+            .finish_non_exhaustive()
     }
 }
 
@@ -393,15 +467,29 @@ impl Pools {
             let old = before.pools.get(&provider.name);
             let pool = match old.filter(|old| same(&old.provider, provider)) {
                 Some(old) => Arc::clone(old),
-                None => Arc::new(Pool::new(Arc::clone(provider), trust, old.map(Arc::as_ref))?),
+                None => Arc::new(Pool::new(
+                    Arc::clone(provider),
+                    trust,
+                    old.map(Arc::as_ref),
+                )?),
             };
             state.pools.insert(provider.name.clone(), pool);
         }
         for route in config.catalog.models.iter().map(|model| &model.route) {
             for target in &route.targets {
-                let health = before.health(&route.slug, target).unwrap_or_else(|| Arc::new(Health::new()));
-                state.by_slug.entry(route.slug.clone()).or_default().push(state.targets.len());
-                state.targets.push(Listed { slug: route.slug.clone(), target: target.clone(), health });
+                let health = before
+                    .health(&route.slug, target)
+                    .unwrap_or_else(|| Arc::new(Health::new()));
+                state
+                    .by_slug
+                    .entry(route.slug.clone())
+                    .or_default()
+                    .push(state.targets.len());
+                state.targets.push(Listed {
+                    slug: route.slug.clone(),
+                    target: target.clone(),
+                    health,
+                });
             }
         }
         Ok(state)
@@ -410,7 +498,9 @@ impl Pools {
     fn health(&self, slug: &str, target: &Target) -> Option<Arc<Health>> {
         let positions = self.by_slug.get(slug)?.iter();
         let mut listed = positions.filter_map(|&at| self.targets.get(at));
-        let found = listed.find(|known| known.target.model == target.model && same(&known.target.provider, &target.provider))?;
+        let found = listed.find(|known| {
+            known.target.model == target.model && same(&known.target.provider, &target.provider)
+        })?;
         Some(Arc::clone(&found.health))
     }
 }
@@ -431,9 +521,20 @@ impl Failures<'_> {
     }
 
     /// Records a failure, and returns its reason as the operator may see it.
-    fn add(&mut self, target: &Target, class: Class, reason: &str, retry_after: Option<Duration>) -> Redacted {
+    fn add(
+        &mut self,
+        target: &Target,
+        class: Class,
+        reason: &str,
+        retry_after: Option<Duration>,
+    ) -> Redacted {
         let reason = redact::for_operator(reason, self.route);
-        self.attempts.push(Attempt { target: target.name(), class, reason: reason.clone(), worked: None });
+        self.attempts.push(Attempt {
+            target: target.name(),
+            class,
+            reason: reason.clone(),
+            worked: None,
+        });
         let told = retry_after.map(|wait| wait.min(LONGEST_RETRY_AFTER));
         self.retry_after = [self.retry_after, told].into_iter().flatten().min();
         reason
@@ -443,7 +544,11 @@ impl Failures<'_> {
 /// A refusal of a translated request: its field names belong to the target's family, and the customer never wrote them.
 fn translated(caller: Family, error: UpstreamError) -> UpstreamError {
     let known = translate::error_for(caller, error);
-    UpstreamError { kind: Some(caller.protocol().words(Case::BadRequest).kind.to_owned()), param: None, ..known }
+    UpstreamError {
+        kind: Some(caller.protocol().words(Case::BadRequest).kind.to_owned()),
+        param: None,
+        ..known
+    }
 }
 
 fn same(one: &Arc<Provider>, other: &Arc<Provider>) -> bool {

@@ -20,7 +20,10 @@ pub(super) struct Pieces {
 
 impl Pieces {
     pub(super) fn of(pieces: &[Bytes]) -> Self {
-        Self { left: pieces.iter().map(Bytes::len).sum(), pieces: pieces.iter().cloned().collect() }
+        Self {
+            left: pieces.iter().map(Bytes::len).sum(),
+            pieces: pieces.iter().cloned().collect(),
+        }
     }
 }
 
@@ -28,7 +31,10 @@ impl Body for Pieces {
     type Data = Bytes;
     type Error = Infallible;
 
-    fn poll_frame(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
         let piece = self.pieces.pop_front();
         self.left -= piece.as_ref().map_or(0, Bytes::len);
         Poll::Ready(piece.map(|piece| Ok(Frame::data(piece))))

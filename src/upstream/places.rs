@@ -27,7 +27,10 @@ pub(super) struct Place {
 
 impl Places {
     pub(super) fn new(most: u32) -> Arc<Self> {
-        Arc::new(Self { most, taken: Mutex::default() })
+        Arc::new(Self {
+            most,
+            taken: Mutex::default(),
+        })
     }
 
     /// A place for a key, unless all are taken or the key already has half of them.
@@ -39,7 +42,10 @@ impl Places {
         }
         taken.all += 1;
         taken.by.insert(holder, own + 1);
-        Ok(Place { places: Arc::clone(self), holder })
+        Ok(Place {
+            places: Arc::clone(self),
+            holder,
+        })
     }
 
     fn lock(&self) -> MutexGuard<'_, Taken> {

@@ -61,21 +61,36 @@ struct Known<'a> {
 impl<'a> Known<'a> {
     /// Everything that a route's targets could reveal.
     fn of(route: &'a Route) -> Self {
-        let mut known = Self { slug: &route.slug, ..Self::default() };
+        let mut known = Self {
+            slug: &route.slug,
+            ..Self::default()
+        };
         for target in &route.targets {
             let provider = &target.provider;
             known.models.push(&target.model);
-            known.models.extend(target.model.rsplit('/').next().filter(|name| name.len() >= SHORTEST_NAME));
+            known.models.extend(
+                target
+                    .model
+                    .rsplit('/')
+                    .next()
+                    .filter(|name| name.len() >= SHORTEST_NAME),
+            );
             known.providers.push(&provider.name);
             if let Endpoint::Http(base) = &provider.endpoint {
                 known.hosts.push(host_of(base));
             }
-            known.secrets.extend(SecretForms::of(provider).iter().map(str::to_owned));
+            known
+                .secrets
+                .extend(SecretForms::of(provider).iter().map(str::to_owned));
         }
         // A longer name may begin with a shorter one.
-        known.models.sort_by_key(|name| std::cmp::Reverse(name.len()));
+        known
+            .models
+            .sort_by_key(|name| std::cmp::Reverse(name.len()));
         known.models.dedup();
-        known.secrets.sort_by_key(|secret| std::cmp::Reverse(secret.len()));
+        known
+            .secrets
+            .sort_by_key(|secret| std::cmp::Reverse(secret.len()));
         known
     }
 
@@ -85,7 +100,9 @@ impl<'a> Known<'a> {
 }
 
 /// Prefixes of account-bound ids; customers' own ids begin differently.
-const IDS: [&str; 8] = ["org-", "org_", "proj_", "proj-", "req_", "req-", "wrkspc_", "acct_"];
+const IDS: [&str; 8] = [
+    "org-", "org_", "proj_", "proj-", "req_", "req-", "wrkspc_", "acct_",
+];
 /// Phrases that announce an id of any form.
 const ID_PHRASES: [&str; 4] = ["request id", "request-id", "request_id", "requestid"];
 /// Shorter model names also occur in ordinary words.
@@ -125,12 +142,18 @@ pub fn answer_id(id: &str, secrets: &SecretForms) -> Redacted {
     if !lower.contains(ECHOED) && !secrets.stand_in(&lower) {
         return Redacted(printable(&shorten(id, LONGEST_WORD)));
     }
-    let known = Known { secrets: secrets.iter().map(str::to_owned).collect(), ..Known::default() };
+    let known = Known {
+        secrets: secrets.iter().map(str::to_owned).collect(),
+        ..Known::default()
+    };
     Redacted(exit(id, &known, LONGEST_WORD, |text, _| text))
 }
 
 fn error_for_customer(error: &UpstreamError, known: &Known<'_>) -> UpstreamError {
-    let word = |text: &Option<String>| text.as_deref().map(|text| exit(text, known, LONGEST_WORD, names_out));
+    let word = |text: &Option<String>| {
+        text.as_deref()
+            .map(|text| exit(text, known, LONGEST_WORD, names_out))
+    };
     UpstreamError {
         kind: word(&error.kind),
         code: word(&error.code),
@@ -144,12 +167,19 @@ fn text_for_operator(text: &str, known: &Known<'_>) -> String {
 }
 
 /// Redacts, then shortens, then removes what could forge a line.
-fn exit(text: &str, known: &Known<'_>, longest: usize, more: impl FnOnce(String, &Known<'_>) -> String) -> String {
+fn exit(
+    text: &str,
+    known: &Known<'_>,
+    longest: usize,
+    more: impl FnOnce(String, &Known<'_>) -> String,
+) -> String {
     let window = clip(text, WINDOW);
     let mut clean = more(without_secrets(window, known), known);
     if window.len() < text.len() {
         // Text at the edge of the window may be the beginning of a secret.
-        let sure = clean.len().saturating_sub(known.longest_secret().max(LONGEST_WORD));
+        let sure = clean
+            .len()
+            .saturating_sub(known.longest_secret().max(LONGEST_WORD));
         clean.truncate(clean.floor_char_boundary(sure));
     }
     printable(&shorten(&clean, longest))
@@ -157,16 +187,25 @@ fn exit(text: &str, known: &Known<'_>, longest: usize, more: impl FnOnce(String,
 
 fn shorten(text: &str, longest: usize) -> String {
     // Every character has at least one byte.
-    if text.len() <= longest { text.to_owned() } else { text.chars().take(longest).collect() }
+    if text.len() <= longest {
+        text.to_owned()
+    } else {
+        text.chars().take(longest).collect()
+    }
 }
 
 /// Control characters, and those that change a line's direction or end it, become spaces: removing them could join the halves of a
 /// secret.
 fn printable(text: &str) -> String {
-    if text.bytes().all(|byte| byte == b' ' || byte.is_ascii_graphic()) {
+    if text
+        .bytes()
+        .all(|byte| byte == b' ' || byte.is_ascii_graphic())
+    {
         return text.to_owned();
     }
-    text.chars().map(|c| if is_unseen(c) { ' ' } else { c }).collect()
+    text.chars()
+        .map(|c| if is_unseen(c) { ' ' } else { c })
+        .collect()
 }
 
 /// The text without names of hosts, models, providers and accounts.
@@ -178,8 +217,12 @@ fn names_out(mut text: String, known: &Known<'_>) -> String {
     for model in known.models.iter().filter(|model| **model != known.slug) {
         text = replace(&text, model, known.slug, Edge::Name);
     }
-    let plain_word =
-        |name: &str| name.len() < 3 || Family::ALL.iter().any(|family| family.name() == name || family.shown() == name);
+    let plain_word = |name: &str| {
+        name.len() < 3
+            || Family::ALL
+                .iter()
+                .any(|family| family.name() == name || family.shown() == name)
+    };
     for provider in known.providers.iter().filter(|name| !plain_word(name)) {
         text = replace(&text, provider, "[provider]", Edge::Word);
     }
@@ -191,11 +234,19 @@ fn without_secrets(text: &str, known: &Known<'_>) -> String {
     for secret in &known.secrets {
         text = replace(&text, secret, "[key]", Edge::Any);
     }
-    let (mut out, mut done, lower) = (String::with_capacity(text.len()), 0, text.to_ascii_lowercase());
+    let (mut out, mut done, lower) = (
+        String::with_capacity(text.len()),
+        0,
+        text.to_ascii_lowercase(),
+    );
     while let Some(at) = find(&lower, done, ECHOED, Edge::Front) {
         let end = at + token_len(&text[at..], |c| c.is_alphanumeric() || "-_*.…".contains(c));
         out.push_str(&text[done..at]);
-        out.push_str(if end - at > 8 { "[key]" } else { &text[at..end] });
+        out.push_str(if end - at > 8 {
+            "[key]"
+        } else {
+            &text[at..end]
+        });
         done = end;
     }
     out + &text[done..]
@@ -225,17 +276,20 @@ fn find(lower: &str, from: usize, needle: &str, edge: Edge) -> Option<usize> {
     if edge == Edge::Any {
         return hay.find(needle).map(|at| from + at);
     }
-    let open_end = matches!(edge, Edge::Name | Edge::Front) || needle.ends_with(['-', '_', '/', ':']);
-    hay.match_indices(needle).map(|(at, _)| from + at).find(|&at| {
-        let before = lower[..at].chars().next_back();
-        let behind = lower[at + needle.len()..].chars().next();
-        let ends = match behind {
-            Some(c) if open_end => edge != Edge::Name || !(c.is_alphanumeric() || c == '_'),
-            Some(c) => !is_word(c),
-            None => true,
-        };
-        !before.is_some_and(is_word) && ends
-    })
+    let open_end =
+        matches!(edge, Edge::Name | Edge::Front) || needle.ends_with(['-', '_', '/', ':']);
+    hay.match_indices(needle)
+        .map(|(at, _)| from + at)
+        .find(|&at| {
+            let before = lower[..at].chars().next_back();
+            let behind = lower[at + needle.len()..].chars().next();
+            let ends = match behind {
+                Some(c) if open_end => edge != Edge::Name || !(c.is_alphanumeric() || c == '_'),
+                Some(c) => !is_word(c),
+                None => true,
+            };
+            !before.is_some_and(is_word) && ends
+        })
 }
 
 fn replace(text: &str, needle: &str, with: &str, edge: Edge) -> String {
@@ -245,11 +299,17 @@ fn replace(text: &str, needle: &str, with: &str, edge: Edge) -> String {
         let mut end = at + needle.len();
         if edge == Edge::Name && text[end..].starts_with(['-', ':', '@']) {
             let tail = token_len(&text[end..], |c| is_word(c) || c == ':' || c == '@');
-            end += text[end..end + tail].trim_end_matches([':', '-', '@']).len();
+            end += text[end..end + tail]
+                .trim_end_matches([':', '-', '@'])
+                .len();
         }
         out.push_str(&text[done..at]);
         // The public slug may itself begin with the upstream's name.
-        out.push_str(if text[at..end].eq_ignore_ascii_case(with) { &text[at..end] } else { with });
+        out.push_str(if text[at..end].eq_ignore_ascii_case(with) {
+            &text[at..end]
+        } else {
+            with
+        });
         done = end;
     }
     out + &text[done..]
@@ -261,8 +321,15 @@ fn without_urls(text: &str, host: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
     let is_url = |text: &str| text.starts_with("https://") || text.starts_with("http://");
-    while let Some(at) = rest.match_indices("http").map(|(at, _)| at).find(|&at| is_url(&rest[at..])) {
-        let end = at + token_len(&rest[at..], |c| !c.is_whitespace() && !"\"'<>()`,".contains(c));
+    while let Some(at) = rest
+        .match_indices("http")
+        .map(|(at, _)| at)
+        .find(|&at| is_url(&rest[at..]))
+    {
+        let end = at
+            + token_len(&rest[at..], |c| {
+                !c.is_whitespace() && !"\"'<>()`,".contains(c)
+            });
         let url = rest[at..end].trim_end_matches(['.', ';', ':']);
         let there = host_of(url).to_ascii_lowercase();
         let same = there == domain || there.ends_with(&format!(".{domain}"));
@@ -276,21 +343,35 @@ fn without_urls(text: &str, host: &str) -> String {
 fn without_ids(text: &str) -> String {
     let mut text = text.to_owned();
     for prefix in IDS {
-        let (mut out, mut done, lower) = (String::with_capacity(text.len()), 0, text.to_ascii_lowercase());
+        let (mut out, mut done, lower) = (
+            String::with_capacity(text.len()),
+            0,
+            text.to_ascii_lowercase(),
+        );
         while let Some(at) = find(&lower, done, prefix, Edge::Word) {
             let end = at + prefix.len() + token_len(&text[at + prefix.len()..], is_word);
             out.push_str(&text[done..at]);
-            out.push_str(if end - at - prefix.len() >= SHORTEST_ID { "[id]" } else { &text[at..end] });
+            out.push_str(if end - at - prefix.len() >= SHORTEST_ID {
+                "[id]"
+            } else {
+                &text[at..end]
+            });
             done = end;
         }
         out.push_str(&text[done..]);
         text = out;
     }
-    ID_PHRASES.iter().fold(text, |text, phrase| without_announced_id(&text, phrase))
+    ID_PHRASES
+        .iter()
+        .fold(text, |text, phrase| without_announced_id(&text, phrase))
 }
 
 fn without_announced_id(text: &str, phrase: &str) -> String {
-    let (mut out, mut done, lower) = (String::with_capacity(text.len()), 0, text.to_ascii_lowercase());
+    let (mut out, mut done, lower) = (
+        String::with_capacity(text.len()),
+        0,
+        text.to_ascii_lowercase(),
+    );
     while let Some(at) = find(&lower, done, phrase, Edge::Any) {
         let behind = at + phrase.len();
         let from = behind + token_len(&text[behind..], |c| " :=\"'`".contains(c));
@@ -311,9 +392,15 @@ fn token_len(text: &str, fits: impl Fn(char) -> bool) -> usize {
 /// The host of a URL, without user, port and path.
 fn host_of(url: &str) -> &str {
     let behind_scheme = url.split_once("://").map_or(url, |(_, rest)| rest);
-    let authority = behind_scheme.split(['/', '?', '#']).next().unwrap_or_default();
+    let authority = behind_scheme
+        .split(['/', '?', '#'])
+        .next()
+        .unwrap_or_default();
     let host = authority.rsplit('@').next().unwrap_or_default();
-    match host.strip_prefix('[').and_then(|inner| inner.split_once(']')) {
+    match host
+        .strip_prefix('[')
+        .and_then(|inner| inner.split_once(']'))
+    {
         Some((address, _)) => address,
         None => host.split(':').next().unwrap_or_default(),
     }
@@ -343,7 +430,10 @@ mod tests {
     use super::*;
 
     fn forms(secret: &str) -> Vec<String> {
-        SecretForms::of_secrets([secret]).iter().map(str::to_owned).collect()
+        SecretForms::of_secrets([secret])
+            .iter()
+            .map(str::to_owned)
+            .collect()
     }
 
     fn known() -> Known<'static> {
@@ -363,8 +453,14 @@ mod tests {
 
     #[test]
     fn model_names_become_the_slug() {
-        becomes("model: big-model-4-5-20250929 is not allowed", "model: sonnet-public is not allowed");
-        becomes("`Big-Model-4-5` and vendor/big-model-4-5:free.", "`sonnet-public` and vendor/sonnet-public.");
+        becomes(
+            "model: big-model-4-5-20250929 is not allowed",
+            "model: sonnet-public is not allowed",
+        );
+        becomes(
+            "`Big-Model-4-5` and vendor/big-model-4-5:free.",
+            "`sonnet-public` and vendor/sonnet-public.",
+        );
         becomes("it is simple; sim.", "it is simple; sonnet-public.");
         becomes("my-sim stays", "my-sim stays");
         becomes("max for sonnet-public: 5", "max for sonnet-public: 5");
@@ -377,7 +473,10 @@ mod tests {
             "cannot fetch https://cdn.customer.example/a.png, sorry",
             "cannot fetch https://cdn.customer.example/a.png, sorry",
         );
-        becomes("upstream API.acme.example:443 said no", "upstream [host]:443 said no");
+        becomes(
+            "upstream API.acme.example:443 said no",
+            "upstream [host]:443 said no",
+        );
     }
 
     #[test]
@@ -387,28 +486,56 @@ mod tests {
             "Unexpected value(s) `x-2025-06-27` for the `acme-beta` header",
             "Unexpected value(s) `x-2025-06-27` for the `acme-beta` header",
         );
-        becomes("messages.0.content: Input should be a list", "messages.0.content: Input should be a list");
+        becomes(
+            "messages.0.content: Input should be a list",
+            "messages.0.content: Input should be a list",
+        );
     }
 
     #[test]
     fn keys_and_ids_go_and_tool_ids_stay() {
         becomes("key verysecretvalue is wrong", "key [key] is wrong");
-        becomes("Incorrect API key provided: sk-abcd****wxyz.", "Incorrect API key provided: [key]");
-        becomes("in organization org-AbC123xyz on tokens", "in organization [id] on tokens");
+        becomes(
+            "Incorrect API key provided: sk-abcd****wxyz.",
+            "Incorrect API key provided: [key]",
+        );
+        becomes(
+            "in organization org-AbC123xyz on tokens",
+            "in organization [id] on tokens",
+        );
         becomes("proj_abcdef12 req_011CSHoEeqs5C35K2UUqR7Fy", "[id] [id]");
-        becomes("include your request ID 4f9e2c1a-77 in it", "include your request ID [id] in it");
+        becomes(
+            "include your request ID 4f9e2c1a-77 in it",
+            "include your request ID [id] in it",
+        );
         becomes("the request id is missing", "the request id is missing");
-        becomes("`tool_use` ids without results: toolu_01abc, call_9", "`tool_use` ids without results: toolu_01abc, call_9");
+        becomes(
+            "`tool_use` ids without results: toolu_01abc, call_9",
+            "`tool_use` ids without results: toolu_01abc, call_9",
+        );
         becomes("req_ and org-x", "req_ and org-x");
     }
 
     #[test]
     fn other_text_is_untouched_and_odd_text_is_safe() {
-        for text in ["", "ß → 模型 🚀", "max_tokens: 5 > 4", "https://", "sk-", "request id", "request id:"] {
+        for text in [
+            "",
+            "ß → 模型 🚀",
+            "max_tokens: 5 > 4",
+            "https://",
+            "sk-",
+            "request id",
+            "request id:",
+        ] {
             becomes(text, text);
         }
         let long = "é".repeat(100_000);
-        assert_eq!(exit(&long, &known(), LONGEST_MESSAGE, names_out).chars().count(), LONGEST_MESSAGE);
+        assert_eq!(
+            exit(&long, &known(), LONGEST_MESSAGE, names_out)
+                .chars()
+                .count(),
+            LONGEST_MESSAGE
+        );
     }
 
     #[test]
@@ -428,7 +555,10 @@ mod tests {
 
     #[test]
     fn the_operator_reads_names_but_no_secrets_and_no_control_characters() {
-        assert_eq!(text_for_operator("big-model\u{1b}[31m verysecretvalue", &known()), "big-model [31m [key]");
+        assert_eq!(
+            text_for_operator("big-model\u{1b}[31m verysecretvalue", &known()),
+            "big-model [31m [key]"
+        );
     }
 
     proptest::proptest! {
@@ -444,15 +574,23 @@ mod tests {
     /// No ten consecutive characters of the secret are left, in any of its forms.
     fn leaks(text: &str) -> bool {
         let text = text.to_ascii_lowercase();
-        b"verysecretvalue".windows(10).any(|piece| text.contains(std::str::from_utf8(piece).unwrap()))
+        b"verysecretvalue"
+            .windows(10)
+            .any(|piece| text.contains(std::str::from_utf8(piece).unwrap()))
     }
 
     #[test]
     fn a_secret_is_found_at_every_edge_of_what_is_kept() {
         for longest in [LONGEST_REASON, LONGEST_MESSAGE, WINDOW] {
             for shift in 0..40 {
-                let text = format!("{}verysecretvalue and more", " .".repeat((longest - shift) / 2));
-                for clean in [exit(&text, &known(), LONGEST_MESSAGE, names_out), text_for_operator(&text, &known())] {
+                let text = format!(
+                    "{}verysecretvalue and more",
+                    " .".repeat((longest - shift) / 2)
+                );
+                for clean in [
+                    exit(&text, &known(), LONGEST_MESSAGE, names_out),
+                    text_for_operator(&text, &known()),
+                ] {
                     assert!(!leaks(&clean), "{longest} - {shift}");
                 }
             }
@@ -460,14 +598,20 @@ mod tests {
         // Many short replacements move the edge of the window into the kept text.
         for shift in 0..30 {
             let text = format!("{}{}", ".".repeat(shift), "verysecretvalue".repeat(10_000));
-            assert!(!leaks(&exit(&text, &known(), LONGEST_MESSAGE, names_out)), "{shift}");
+            assert!(
+                !leaks(&exit(&text, &known(), LONGEST_MESSAGE, names_out)),
+                "{shift}"
+            );
         }
     }
 
     #[test]
     fn a_secret_is_found_in_every_form_that_programs_write() {
         let secret = "sk-Top/Secret+value_1";
-        let known = Known { secrets: forms(secret), ..known() };
+        let known = Known {
+            secrets: forms(secret),
+            ..known()
+        };
         let in_base64 = |before: &str| STANDARD_NO_PAD.encode(format!("{before}{secret} and more"));
         let written = [
             secret.to_ascii_uppercase(),
@@ -488,12 +632,23 @@ mod tests {
     #[test]
     fn a_text_of_nothing_but_beginnings_costs_no_square() {
         let begun = std::time::Instant::now();
-        for word in ["sk- ", "req_ ", "request id ", "http:// ", "verysecretvalue ", "api.acme.example "] {
+        for word in [
+            "sk- ",
+            "req_ ",
+            "request id ",
+            "http:// ",
+            "verysecretvalue ",
+            "api.acme.example ",
+        ] {
             let text = word.repeat(WINDOW / word.len());
             let _ = exit(&text, &known(), LONGEST_MESSAGE, names_out);
         }
         // Quadratic time would take many seconds without optimisation.
-        assert!(begun.elapsed() < std::time::Duration::from_secs(5), "{:?}", begun.elapsed());
+        assert!(
+            begun.elapsed() < std::time::Duration::from_secs(5),
+            "{:?}",
+            begun.elapsed()
+        );
     }
 
     #[test]
@@ -511,8 +666,14 @@ mod tests {
 
     #[test]
     fn a_model_is_found_without_its_vendor() {
-        let known = Known { models: vec!["vendor/deep-model-9", "deep-model-9"], ..known() };
-        assert_eq!(exit("deep-model-9 is busy", &known, LONGEST_MESSAGE, names_out), "sonnet-public is busy");
+        let known = Known {
+            models: vec!["vendor/deep-model-9", "deep-model-9"],
+            ..known()
+        };
+        assert_eq!(
+            exit("deep-model-9 is busy", &known, LONGEST_MESSAGE, names_out),
+            "sonnet-public is busy"
+        );
     }
 
     #[test]
@@ -528,15 +689,29 @@ mod tests {
     fn an_answers_id_is_scrubbed_before_it_is_shortened() {
         let secrets = SecretForms::of_secrets(["verysecretvalue"]);
         let becomes = |id: &str| answer_id(id, &secrets).to_string();
-        for plain in ["chatcmpl-9hT3", "resp_0a1b", "msg_01-x", "task-12345678901", ""] {
+        for plain in [
+            "chatcmpl-9hT3",
+            "resp_0a1b",
+            "msg_01-x",
+            "task-12345678901",
+            "",
+        ] {
             assert_eq!(becomes(plain), plain);
         }
         assert_eq!(becomes("msg_verySecretvalue_1"), "msg_[key]_1");
         assert_eq!(becomes("sk-abcd****wxyz"), "[key]");
-        assert!(!leaks(&becomes(&format!("msg_{}", hex::encode("verysecretvalue")))));
-        assert!(!leaks(&becomes(&STANDARD_NO_PAD.encode("id verysecretvalue"))));
+        assert!(!leaks(&becomes(&format!(
+            "msg_{}",
+            hex::encode("verysecretvalue")
+        ))));
+        assert!(!leaks(&becomes(
+            &STANDARD_NO_PAD.encode("id verysecretvalue")
+        )));
         for front in LONGEST_WORD - 20..=LONGEST_WORD {
-            assert!(!leaks(&becomes(&format!("{}verysecretvalue", "x".repeat(front)))), "{front}");
+            assert!(
+                !leaks(&becomes(&format!("{}verysecretvalue", "x".repeat(front)))),
+                "{front}"
+            );
         }
     }
 }

@@ -25,7 +25,12 @@ pub(super) enum Kind {
 
 impl Kind {
     pub(super) fn of(content_type: &str) -> Self {
-        let essence = content_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+        let essence = content_type
+            .split(';')
+            .next()
+            .unwrap_or_default()
+            .trim()
+            .to_ascii_lowercase();
         match essence.as_str() {
             "text/event-stream" => Self::Events,
             "application/json" => Self::Json,

@@ -22,7 +22,13 @@ pub(super) enum Move {
 }
 
 /// Decides what follows `tries` at one target, the last of which ended in `fault`; `extra` more are allowed.
-pub(super) fn after(fault: &AttemptFailure, tries: u32, extra: u32, now: Instant, budget: &mut Budget) -> Move {
+pub(super) fn after(
+    fault: &AttemptFailure,
+    tries: u32,
+    extra: u32,
+    now: Instant,
+    budget: &mut Budget,
+) -> Move {
     match fault {
         AttemptFailure::Client { .. } | AttemptFailure::GivenUp(_) => Move::Stop,
         AttemptFailure::Unsent(_) if tries <= extra && budget.take(now) => Move::SameTarget,
@@ -56,7 +62,11 @@ const SHARE: u32 = 5;
 
 impl Budget {
     pub(super) fn new(now: Instant) -> Self {
-        Self { began: now, recent: Count::default(), before: Count::default() }
+        Self {
+            began: now,
+            recent: Count::default(),
+            before: Count::default(),
+        }
     }
 
     /// Counts a request.
@@ -81,7 +91,11 @@ impl Budget {
         if age < WINDOW {
             return;
         }
-        self.before = if age < WINDOW * 2 { self.recent } else { Count::default() };
+        self.before = if age < WINDOW * 2 {
+            self.recent
+        } else {
+            Count::default()
+        };
         self.recent = Count::default();
         self.began = now;
     }
@@ -107,11 +121,18 @@ mod tests {
         for fault in [
             AttemptFailure::Operator(String::new()),
             AttemptFailure::Broken(String::new()),
-            AttemptFailure::Busy { why: String::new(), retry_after: None },
+            AttemptFailure::Busy {
+                why: String::new(),
+                retry_after: None,
+            },
         ] {
             assert_eq!(after(&fault, 1, 5, now, &mut budget), Move::NextTarget);
         }
-        let client = AttemptFailure::Client { status: 400, error: UpstreamError::default(), usage: Box::default() };
+        let client = AttemptFailure::Client {
+            status: 400,
+            error: UpstreamError::default(),
+            usage: Box::default(),
+        };
         assert_eq!(after(&client, 1, 5, now, &mut budget), Move::Stop);
     }
 
@@ -124,10 +145,18 @@ mod tests {
         for _ in 0..50 {
             budget.request(now);
         }
-        assert_eq!(granted(&mut budget, now), 7, "ten of fifty, three already used");
+        assert_eq!(
+            granted(&mut budget, now),
+            7,
+            "ten of fifty, three already used"
+        );
 
         let next = now + WINDOW;
-        assert_eq!(granted(&mut budget, next), 0, "the window before still counts");
+        assert_eq!(
+            granted(&mut budget, next),
+            0,
+            "the window before still counts"
+        );
         assert_eq!(granted(&mut budget, next + WINDOW * 2), 3);
     }
 }

@@ -62,6 +62,9 @@ pub(super) fn enter(pool: &Pool, health: &Arc<Health>, call: &Call<'_>) -> Resul
     }
     match health.is_open_to(call.family, call.holder) {
         Some(rest) => Err(Skip::Resting(rest)),
-        None => pool.side_place(call.holder).map(Entry::Side).map_err(|()| Skip::Full),
+        None => pool
+            .side_place(call.holder)
+            .map(Entry::Side)
+            .map_err(|()| Skip::Full),
     }
 }

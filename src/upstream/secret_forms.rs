@@ -34,7 +34,11 @@ impl SecretForms {
     }
 
     pub(super) fn of_secrets<'a>(secrets: impl IntoIterator<Item = &'a str>) -> Self {
-        let mut all: Vec<String> = secrets.into_iter().flat_map(forms).map(|form| form.to_ascii_lowercase()).collect();
+        let mut all: Vec<String> = secrets
+            .into_iter()
+            .flat_map(forms)
+            .map(|form| form.to_ascii_lowercase())
+            .collect();
         all.sort_unstable_by(|one, other| other.len().cmp(&one.len()).then_with(|| one.cmp(other)));
         all.dedup();
         Self(all.into())
@@ -57,7 +61,11 @@ fn forms(secret: &str) -> Vec<String> {
     let percent = |all: bool| {
         let coded = secret.bytes().map(|byte| {
             let plain = byte.is_ascii_alphanumeric() || !all && b"-_.~".contains(&byte);
-            if plain { char::from(byte).to_string() } else { format!("%{byte:02X}") }
+            if plain {
+                char::from(byte).to_string()
+            } else {
+                format!("%{byte:02X}")
+            }
         });
         coded.collect::<String>()
     };
@@ -69,8 +77,16 @@ fn forms(secret: &str) -> Vec<String> {
         let padded = ["\0".repeat(offset), secret.to_owned()].concat();
         let whole = padded.len() / 3 * 4;
         let skipped = [0, 2, 3][offset];
-        for coded in [STANDARD_NO_PAD.encode(&padded), URL_SAFE_NO_PAD.encode(&padded)] {
-            forms.extend(coded.get(skipped..whole).filter(|core| core.len() >= SHORTEST_CODED).map(str::to_owned));
+        for coded in [
+            STANDARD_NO_PAD.encode(&padded),
+            URL_SAFE_NO_PAD.encode(&padded),
+        ] {
+            forms.extend(
+                coded
+                    .get(skipped..whole)
+                    .filter(|core| core.len() >= SHORTEST_CODED)
+                    .map(str::to_owned),
+            );
         }
     }
     forms

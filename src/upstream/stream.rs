@@ -39,7 +39,14 @@ impl Body {
     pub(super) async fn chunk(&mut self) -> Result<Option<Bytes>, String> {
         match self {
             Self::Network(body) => loop {
-                let Some(frame) = body.frame().await.transpose().map_err(|error| cause(&error))? else { return Ok(None) };
+                let Some(frame) = body
+                    .frame()
+                    .await
+                    .transpose()
+                    .map_err(|error| cause(&error))?
+                else {
+                    return Ok(None);
+                };
                 // Nobody needs trailers.
                 if let Ok(data) = frame.into_data() {
                     return Ok(Some(data));
@@ -51,11 +58,21 @@ impl Body {
     }
 
     /// All of it, at most `most` bytes. Beyond a small amount it is read only as memory becomes available.
-    pub(super) async fn whole(&mut self, most: usize, room: &mut Share) -> Result<Bytes, AttemptFailure> {
+    pub(super) async fn whole(
+        &mut self,
+        most: usize,
+        room: &mut Share,
+    ) -> Result<Bytes, AttemptFailure> {
         let too_large = AttemptFailure::GivenUp(GivenUp::Large(most));
-        let Some(first) = self.chunk().await.map_err(AttemptFailure::Broken)? else { return Ok(Bytes::new()) };
+        let Some(first) = self.chunk().await.map_err(AttemptFailure::Broken)? else {
+            return Ok(Bytes::new());
+        };
         let Some(second) = self.chunk().await.map_err(AttemptFailure::Broken)? else {
-            return if first.len() <= most { Ok(first) } else { Err(too_large) };
+            return if first.len() <= most {
+                Ok(first)
+            } else {
+                Err(too_large)
+            };
         };
         let mut all = Vec::new();
         let mut next = [first, second].concat();
@@ -81,7 +98,9 @@ impl Body {
 
 /// The innermost reason: it is the most specific and never repeats a URL.
 pub(super) fn cause(error: &reqwest::Error) -> String {
-    let Some(mut inner) = error.source() else { return "the request failed".to_owned() };
+    let Some(mut inner) = error.source() else {
+        return "the request failed".to_owned();
+    };
     while let Some(deeper) = inner.source() {
         inner = deeper;
     }
@@ -99,12 +118,20 @@ pub(super) struct Paced {
 impl Paced {
     /// `pieces` with the wait before each; `broken` ends them with a connection error.
     pub(super) fn new(pieces: impl IntoIterator<Item = (Duration, Bytes)>, broken: bool) -> Self {
-        Self { pieces: pieces.into_iter().collect(), broken, due: None }
+        Self {
+            pieces: pieces.into_iter().collect(),
+            broken,
+            due: None,
+        }
     }
 
     async fn chunk(&mut self) -> Result<Option<Bytes>, String> {
         let Some((wait, _)) = self.pieces.front() else {
-            return if self.broken { Err("the connection was closed in the middle of the answer".to_owned()) } else { Ok(None) };
+            return if self.broken {
+                Err("the connection was closed in the middle of the answer".to_owned())
+            } else {
+                Ok(None)
+            };
         };
         if !wait.is_zero() {
             // Kept across calls, so that a dropped call does not restart the wait.
@@ -144,7 +171,12 @@ struct Running {
 
 impl FrameStream {
     /// The rest of an answer after its first frame.
-    pub(super) fn new(unread: Box<Unread>, idle: Duration, health: Option<Try>, room: Share) -> Self {
+    pub(super) fn new(
+        unread: Box<Unread>,
+        idle: Duration,
+        health: Option<Try>,
+        room: Share,
+    ) -> Self {
         Self(Box::new(Running {
             unread,
             idle,
@@ -183,14 +215,26 @@ impl FrameStream {
     ///
     /// # Errors
     /// The target, which is counted; the word for it in the operator's log.
-    pub fn judge(&mut self, error: UpstreamError, route: &Route) -> Result<CustomerError, Redacted> {
-        let word = error.kind.as_ref().or(error.code.as_ref()).map_or("unnamed", String::as_str);
+    pub fn judge(
+        &mut self,
+        error: UpstreamError,
+        route: &Route,
+    ) -> Result<CustomerError, Redacted> {
+        let word = error
+            .kind
+            .as_ref()
+            .or(error.code.as_ref())
+            .map_or("unnamed", String::as_str);
         let word = redact::for_operator(word, route);
         match classify::of_error(error, &WireUsage::default()) {
             AttemptFailure::Client { error, .. } => Ok(redact::for_customer(&error, route)),
             failure => {
                 if let (Some(health), Some(fault)) = (&mut self.0.health, failure.fault()) {
-                    health.failed(failure.class(), &redact::plain("an error event in the stream"), fault);
+                    health.failed(
+                        failure.class(),
+                        &redact::plain("an error event in the stream"),
+                        fault,
+                    );
                 }
                 Err(word)
             }
@@ -209,7 +253,12 @@ impl Running {
     async fn read(&mut self) -> Result<Option<Frame>, String> {
         loop {
             self.make_room().await;
-            if let Some(frame) = self.unread.reader.next_frame().map_err(|error| error.to_string())? {
+            if let Some(frame) = self
+                .unread
+                .reader
+                .next_frame()
+                .map_err(|error| error.to_string())?
+            {
                 return Ok(Some(frame));
             }
             let since = *self.waiting_since.get_or_insert_with(Instant::now);
@@ -248,7 +297,10 @@ impl Running {
 
 impl fmt::Debug for FrameStream {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.debug_struct("FrameStream").field("idle", &self.0.idle).field("broken", &self.0.broken).finish_non_exhaustive()
+        out.debug_struct("FrameStream")
+            .field("idle", &self.0.idle)
+            .field("broken", &self.0.broken)
+            .finish_non_exhaustive()
     }
 }
 
@@ -260,10 +312,15 @@ mod tests {
     /// `pieces` of 61,000 bytes.
     async fn whole(pieces: usize) -> Result<usize, AttemptFailure> {
         let piece = Bytes::from(vec![b'x'; 61_000]);
-        let mut body = Body::Paced(Paced::new((0..pieces).map(|_| (Duration::ZERO, piece.clone())), false));
+        let mut body = Body::Paced(Paced::new(
+            (0..pieces).map(|_| (Duration::ZERO, piece.clone())),
+            false,
+        ));
         let mut room = ByteRoom::new(256 << 20).share(Holder(1), usize::MAX);
         let reading = body.whole(64 << 20, &mut room);
-        let read = tokio::time::timeout(Duration::from_secs(900), reading).await.unwrap();
+        let read = tokio::time::timeout(Duration::from_secs(900), reading)
+            .await
+            .unwrap();
         read.map(|bytes| bytes.len())
     }
 
@@ -272,6 +329,9 @@ mod tests {
         for pieces in [1, 2, 3, 700, 900, 1_100] {
             assert_eq!(whole(pieces).await, Ok(pieces * 61_000));
         }
-        assert_eq!(whole(1_101).await, Err(AttemptFailure::GivenUp(GivenUp::Large(64 << 20))));
+        assert_eq!(
+            whole(1_101).await,
+            Err(AttemptFailure::GivenUp(GivenUp::Large(64 << 20)))
+        );
     }
 }

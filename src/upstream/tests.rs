@@ -5,7 +5,9 @@ use std::time::Duration;
 use farebox_protocol::{ChatLimit, Family, UpstreamError};
 
 use super::*;
-use crate::config::{BreakerPolicy, Catalog, Endpoint, OnDisconnect, Prefer, TargetAbilities, Timeouts};
+use crate::config::{
+    BreakerPolicy, Catalog, Endpoint, OnDisconnect, Prefer, TargetAbilities, Timeouts,
+};
 
 #[path = "../../tests/support/upstream.rs"]
 mod scripted;
@@ -17,12 +19,21 @@ const SECOND: Duration = Duration::from_secs(1);
 fn provider(name: &str, base: &str) -> Provider {
     Provider {
         name: name.to_owned(),
-        endpoint: if base.is_empty() { Endpoint::Simulated } else { Endpoint::Http(base.to_owned()) },
+        endpoint: if base.is_empty() {
+            Endpoint::Simulated
+        } else {
+            Endpoint::Http(base.to_owned())
+        },
         speaks: Family::ALL.to_vec(),
         keys: Vec::new(),
         auth: None,
         headers: Vec::new(),
-        timeouts: Timeouts { connect: SECOND * 5, first_byte: SECOND * 20, idle: SECOND * 20, whole: SECOND * 20 },
+        timeouts: Timeouts {
+            connect: SECOND * 5,
+            first_byte: SECOND * 20,
+            idle: SECOND * 20,
+            whole: SECOND * 20,
+        },
         max_concurrent: None,
         chat_limit: ChatLimit::MaxCompletionTokens,
         reasoning_outside: false,
@@ -43,15 +54,27 @@ fn route(providers: impl IntoIterator<Item = Provider>) -> Route {
         on_disconnect: OnDisconnect::Cancel,
         targets: providers.into_iter().map(target).collect(),
         retry: 1,
-        breaker: BreakerPolicy { failures: 3, open: SECOND * 30 },
+        breaker: BreakerPolicy {
+            failures: 3,
+            open: SECOND * 30,
+        },
         translate: true,
         prefer: Prefer::Family,
     }
 }
 
 fn config(routes: &[Route]) -> Config {
-    let providers = routes.iter().flat_map(|route| route.targets.iter().map(|target| Arc::clone(&target.provider)));
-    Config { catalog: Catalog::default(), providers: providers.collect(), generation: 1 }
+    let providers = routes.iter().flat_map(|route| {
+        route
+            .targets
+            .iter()
+            .map(|target| Arc::clone(&target.provider))
+    });
+    Config {
+        catalog: Catalog::default(),
+        providers: providers.collect(),
+        generation: 1,
+    }
 }
 
 /// The upstream room with one route.
@@ -65,9 +88,17 @@ impl Desk {
         let upstreams = Upstreams::new(&config(std::slice::from_ref(&route))).unwrap();
         let mut known = upstreams.known.write().unwrap();
         for target in &route.targets {
-            let listed = Listed { slug: route.slug.clone(), target: target.clone(), health: Arc::new(Health::new()) };
+            let listed = Listed {
+                slug: route.slug.clone(),
+                target: target.clone(),
+                health: Arc::new(Health::new()),
+            };
             let at = known.targets.len();
-            known.by_slug.entry(route.slug.clone()).or_default().push(at);
+            known
+                .by_slug
+                .entry(route.slug.clone())
+                .or_default()
+                .push(at);
             known.targets.push(listed);
         }
         drop(known);
@@ -77,7 +108,12 @@ impl Desk {
     /// With one provider for each upstream, named a, b, …
     fn before(upstreams: &[&ScriptedUpstream]) -> Self {
         let names = ["a", "b", "c"];
-        Self::new(route(names.iter().zip(upstreams).map(|(name, upstream)| provider(name, &upstream.base_url()))))
+        Self::new(route(
+            names
+                .iter()
+                .zip(upstreams)
+                .map(|(name, upstream)| provider(name, &upstream.base_url())),
+        ))
     }
 
     async fn ask(&self, family: Family, stream: bool) -> Result<Answer, DispatchError> {
@@ -91,8 +127,10 @@ impl Desk {
         body: &str,
         headers: &[(&str, &str)],
     ) -> Result<Answer, DispatchError> {
-        let headers: Vec<_> =
-            headers.iter().map(|(name, value)| ((*name).to_owned(), Bytes::copy_from_slice(value.as_bytes()))).collect();
+        let headers: Vec<_> = headers
+            .iter()
+            .map(|(name, value)| ((*name).to_owned(), Bytes::copy_from_slice(value.as_bytes())))
+            .collect();
         let body = Bytes::copy_from_slice(body.as_bytes());
         let call = Call {
             route: &self.route,
@@ -103,7 +141,14 @@ impl Desk {
             stream,
             abandoned: None,
         };
-        self.upstreams.dispatch(call, &move |_, _| Some(Prepared { body: vec![body.clone()], headers: headers.clone() })).await
+        self.upstreams
+            .dispatch(call, &move |_, _| {
+                Some(Prepared {
+                    body: vec![body.clone()],
+                    headers: headers.clone(),
+                })
+            })
+            .await
     }
 
     fn state(&self, at: usize) -> TargetState {
@@ -143,7 +188,10 @@ fn counting(route: &Route) -> Call<'_> {
 fn attempts(result: Result<Answer, DispatchError>) -> Vec<String> {
     match result {
         Err(DispatchError::NoTarget { attempts, .. } | DispatchError::GivenUp { attempts, .. }) => {
-            attempts.iter().map(|attempt| attempt.class.to_string()).collect()
+            attempts
+                .iter()
+                .map(|attempt| attempt.class.to_string())
+                .collect()
         }
         other => panic!("{other:?}"),
     }

@@ -16,15 +16,32 @@ fn run(folder: &Path, arguments: &[&str]) -> (Option<i32>, String) {
 /// A folder with changed files: `sim-chat` costs more, `sim-text` has another slug.
 fn candidate(folder: &Path) -> [&'static str; 4] {
     let catalog = fs::read_to_string(folder.join("catalog.toml")).unwrap();
-    let renamed = catalog.replacen("\"1.25\"", "\"1.50\"", 1).replacen("\"sim-text\"", "\"sim-prose\"", 1);
+    let renamed =
+        catalog
+            .replacen("\"1.25\"", "\"1.50\"", 1)
+            .replacen("\"sim-text\"", "\"sim-prose\"", 1);
     fs::write(folder.join("new-catalog.toml"), renamed).unwrap();
     let routes = fs::read_to_string(folder.join("routes.toml")).unwrap();
-    fs::write(folder.join("new-routes.toml"), routes.replacen("\"sim-text\"", "\"sim-prose\"", 1)).unwrap();
-    ["--catalog", "new-catalog.toml", "--routes", "new-routes.toml"]
+    fs::write(
+        folder.join("new-routes.toml"),
+        routes.replacen("\"sim-text\"", "\"sim-prose\"", 1),
+    )
+    .unwrap();
+    [
+        "--catalog",
+        "new-catalog.toml",
+        "--routes",
+        "new-routes.toml",
+    ]
 }
 
 fn row<'a>(document: &'a Value, name: &str) -> &'a Value {
-    document["changes"].as_array().unwrap().iter().find(|change| change["name"] == name).unwrap()
+    document["changes"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|change| change["name"] == name)
+        .unwrap()
 }
 
 #[test]
@@ -36,8 +53,14 @@ fn init_writes_files_that_check_and_overwrites_nothing() {
     fs::remove_file(folder.path().join("catalog.toml")).unwrap();
     fs::write(folder.path().join("routes.toml"), "mine").unwrap();
     let (code, said) = run(folder.path(), &["init"]);
-    assert!(code == Some(1) && said.contains("routes.toml already exists"), "{said}");
-    assert_eq!(fs::read_to_string(folder.path().join("routes.toml")).unwrap(), "mine");
+    assert!(
+        code == Some(1) && said.contains("routes.toml already exists"),
+        "{said}"
+    );
+    assert_eq!(
+        fs::read_to_string(folder.path().join("routes.toml")).unwrap(),
+        "mine"
+    );
     assert!(!folder.path().join("catalog.toml").exists(), "both or none");
 }
 
@@ -52,16 +75,33 @@ fn diff_asks_the_running_gateway() {
     assert!(run(folder, &arguments).1.contains("no differences"));
     arguments.extend(candidate(folder));
     let document = json(folder, &arguments);
-    assert_eq!((document["against"]["gateway"].as_bool(), document["against"]["generation"].as_u64()), (Some(true), Some(1)));
+    assert_eq!(
+        (
+            document["against"]["gateway"].as_bool(),
+            document["against"]["generation"].as_u64()
+        ),
+        (Some(true), Some(1))
+    );
     let price = row(&document, "sim-chat");
-    assert_eq!((price["change"].as_str(), price["field"].as_str()), (Some("changed"), Some("price")));
-    assert!(price["old"].as_str().unwrap().contains("$1.25") && price["new"].as_str().unwrap().contains("$1.50"), "{price}");
+    assert_eq!(
+        (price["change"].as_str(), price["field"].as_str()),
+        (Some("changed"), Some("price"))
+    );
+    assert!(
+        price["old"].as_str().unwrap().contains("$1.25")
+            && price["new"].as_str().unwrap().contains("$1.50"),
+        "{price}"
+    );
     assert_eq!(row(&document, "sim-prose")["change"], "added");
     assert_eq!(row(&document, "sim-text")["change"], "removed");
     let (code, said) = run(folder, &arguments);
     assert_eq!(code, Some(0), "{said}");
-    for text in ["~  model  sim-chat", "+  model  sim-prose", "−  model  sim-text", "add [[retired]] with slug = \"sim-text\""]
-    {
+    for text in [
+        "~  model  sim-chat",
+        "+  model  sim-prose",
+        "−  model  sim-text",
+        "add [[retired]] with slug = \"sim-text\"",
+    ] {
         assert!(said.contains(text), "{text}: {said}");
     }
 }
@@ -77,7 +117,11 @@ fn diff_without_a_gateway_uses_what_the_ledger_remembers() {
     arguments.extend(candidate(folder));
     let document = json(folder, &arguments);
     assert_eq!(document["against"]["gateway"], false);
-    assert_eq!(document["changes"].as_array().unwrap().len(), 2, "{document:#}");
+    assert_eq!(
+        document["changes"].as_array().unwrap().len(),
+        2,
+        "{document:#}"
+    );
     assert_eq!(row(&document, "sim-text")["change"], "removed");
     fs::write(folder.join("new-catalog.toml"), "nonsense").unwrap();
     assert_eq!(run(folder, &arguments).0, Some(78));
@@ -91,7 +135,19 @@ async fn diff_says_how_many_keys_a_change_reaches() {
     let served = Served::start(folder, &[]);
     for number in 0..3 {
         let reference = format!("r{number}");
-        let made = json(folder, &["keys", "create", "--label", "t", "--balance", "1", "--reference", &reference]);
+        let made = json(
+            folder,
+            &[
+                "keys",
+                "create",
+                "--label",
+                "t",
+                "--balance",
+                "1",
+                "--reference",
+                &reference,
+            ],
+        );
         let secret = made["secret"].as_str().unwrap();
         served.ask("sim-text", secret).await.unwrap();
     }
@@ -99,6 +155,10 @@ async fn diff_says_how_many_keys_a_change_reaches() {
     let mut arguments = vec!["diff", "--admin-listen", admin];
     arguments.extend(candidate(folder));
     let document = json(folder, &arguments);
-    assert_eq!(row(&document, "sim-text")["keys_last_week"], 3, "{document:#}");
+    assert_eq!(
+        row(&document, "sim-text")["keys_last_week"],
+        3,
+        "{document:#}"
+    );
     assert_eq!(row(&document, "sim-chat")["keys_last_week"], 0);
 }

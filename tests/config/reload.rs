@@ -30,14 +30,29 @@ impl Place {
         let upstream = ScriptedUpstream::start(talking("PONG")).await;
         let folder = tempfile::tempdir().unwrap();
         fs::write(folder.path().join("catalog.toml"), CATALOG).unwrap();
-        fs::write(folder.path().join("routes.toml"), routes(&upstream.base_url())).unwrap();
+        fs::write(
+            folder.path().join("routes.toml"),
+            routes(&upstream.base_url()),
+        )
+        .unwrap();
         Self::follow(folder, upstream, "catalog.toml", "routes.toml").await
     }
 
-    async fn follow(folder: TempDir, upstream: ScriptedUpstream, catalog: &str, routes: &str) -> Self {
-        let gateway = Gateway::watching(&folder.path().join(catalog), &folder.path().join(routes)).await;
+    async fn follow(
+        folder: TempDir,
+        upstream: ScriptedUpstream,
+        catalog: &str,
+        routes: &str,
+    ) -> Self {
+        let gateway =
+            Gateway::watching(&folder.path().join(catalog), &folder.path().join(routes)).await;
         let key = gateway.key("50.00").await;
-        Self { folder, upstream, gateway, key }
+        Self {
+            folder,
+            upstream,
+            gateway,
+            key,
+        }
     }
 
     fn path(&self, name: &str) -> PathBuf {
@@ -56,22 +71,34 @@ impl Place {
             if ready(&status) {
                 return begun.elapsed();
             }
-            assert!(begun.elapsed() < Duration::from_secs(60), "waited in vain until {what}: {status:#}");
+            assert!(
+                begun.elapsed() < Duration::from_secs(60),
+                "waited in vain until {what}: {status:#}"
+            );
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
     }
 
     async fn generation(&self, wanted: u64) -> Duration {
-        self.until("the next generation", |status| status["generation"] == wanted && status["state"] == "ok").await
+        self.until("the next generation", |status| {
+            status["generation"] == wanted && status["state"] == "ok"
+        })
+        .await
     }
 
     async fn rejected(&self) -> Duration {
-        self.until("the edit is rejected", |status| status["state"] == "rejected").await
+        self.until("the edit is rejected", |status| {
+            status["state"] == "rejected"
+        })
+        .await
     }
 
     /// The present cost of one request.
     async fn cost(&self) -> String {
-        let answer = self.gateway.post(CHAT, &self.key, &chat("test-model", false)).await;
+        let answer = self
+            .gateway
+            .post(CHAT, &self.key, &chat("test-model", false))
+            .await;
         assert_eq!(answer.status, 200, "{}", answer.text);
         answer.header("x-farebox-cost").unwrap().to_owned()
     }
@@ -98,7 +125,9 @@ async fn running_requests_keep_their_price() {
     let place = Place::start().await;
     assert_eq!(place.cost().await, "0.000045", "10 × $3 + 1 × $15");
     let gate = Gate::new();
-    place.upstream.follow(Speech::new(Family::Chat, "PONG").whole().gated(&gate));
+    place
+        .upstream
+        .follow(Speech::new(Family::Chat, "PONG").whole().gated(&gate));
     let body = chat("test-model", false);
     let running = place.gateway.post(CHAT, &place.key, &body);
     let saving = async {
@@ -110,11 +139,27 @@ async fn running_requests_keep_their_price() {
         gate.open();
     };
     let (running, ()) = tokio::join!(running, saving);
-    assert_eq!(running.header("x-farebox-cost"), Some("0.000045"), "admitted at the old price");
-    place.until("the change is told", |status| !status["last_changes"].as_array().unwrap().is_empty()).await;
+    assert_eq!(
+        running.header("x-farebox-cost"),
+        Some("0.000045"),
+        "admitted at the old price"
+    );
+    place
+        .until("the change is told", |status| {
+            !status["last_changes"].as_array().unwrap().is_empty()
+        })
+        .await;
     let changes = place.status().await["last_changes"].clone();
-    let change = (&changes[0]["kind"], &changes[0]["slug"], &changes[0]["what"]);
-    assert_eq!(change, (&"changed".into(), &"test-model".into(), &"price".into()), "{changes}");
+    let change = (
+        &changes[0]["kind"],
+        &changes[0]["slug"],
+        &changes[0]["what"],
+    );
+    assert_eq!(
+        change,
+        (&"changed".into(), &"test-model".into(), &"price".into()),
+        "{changes}"
+    );
 }
 
 #[tokio::test]
@@ -143,9 +188,15 @@ async fn a_config_map_is_swapped_as_one() {
     let version = |name: &str, catalog: &str| {
         fs::create_dir(folder.path().join(name)).unwrap();
         fs::write(folder.path().join(name).join("catalog.toml"), catalog).unwrap();
-        fs::write(folder.path().join(name).join("routes.toml"), routes(&upstream.base_url())).unwrap();
+        fs::write(
+            folder.path().join(name).join("routes.toml"),
+            routes(&upstream.base_url()),
+        )
+        .unwrap();
     };
-    let link = |target: &str, name: &str| std::os::unix::fs::symlink(target, folder.path().join(name)).unwrap();
+    let link = |target: &str, name: &str| {
+        std::os::unix::fs::symlink(target, folder.path().join(name)).unwrap()
+    };
     version("..v1", CATALOG);
     version("..v2", &priced("30.00"));
     version("..v3", &priced("31.00"));
@@ -174,10 +225,22 @@ async fn bad_edits_of_every_kind_change_nothing_and_are_loud() {
         ("empty", Vec::new()),
         ("not UTF-8", [CATALOG.as_bytes(), b"# \xff\xfe\n"].concat()),
         // 10 MB at full size: unoptimised code takes seconds to read them.
-        ("nothing, much of it", vec![b'\n'; sized(1_000_000, 10_000_000) as usize]),
-        ("noise, much of it", b"x = [".repeat(sized(200_000, 2_000_000) as usize)),
-        ("a misspelled field", CATALOG.replacen("price ", "prize ", 1).into_bytes()),
-        ("a float price", CATALOG.replacen("\"15.00\"", "15.0", 1).into_bytes()),
+        (
+            "nothing, much of it",
+            vec![b'\n'; sized(1_000_000, 10_000_000) as usize],
+        ),
+        (
+            "noise, much of it",
+            b"x = [".repeat(sized(200_000, 2_000_000) as usize),
+        ),
+        (
+            "a misspelled field",
+            CATALOG.replacen("price ", "prize ", 1).into_bytes(),
+        ),
+        (
+            "a float price",
+            CATALOG.replacen("\"15.00\"", "15.0", 1).into_bytes(),
+        ),
         ("one model twice", CATALOG.repeat(2).into_bytes()),
     ];
     for (number, (name, bad)) in edits.into_iter().enumerate() {
@@ -187,18 +250,32 @@ async fn bad_edits_of_every_kind_change_nothing_and_are_loud() {
         assert_eq!(status["generation"], 1, "{name}");
         let finding = &status["diagnostics"][0];
         assert_eq!(finding["severity"], "error", "{name}: {finding}");
-        assert!(finding["rendered"].as_str().unwrap().starts_with("error[E"), "{name}: {finding}");
+        assert!(
+            finding["rendered"].as_str().unwrap().starts_with("error[E"),
+            "{name}: {finding}"
+        );
         assert!(status["rejected_at"].is_string(), "{name}");
         let metrics = place.gateway.ask("/metrics").await.text;
         assert!(metrics.contains("\nfarebox_config_current 0\n"), "{name}");
         // A large file may be read, and refused, several times while it is being written.
-        assert!(counted(&metrics, "outcome=\"rejected\"} ") > number as u64, "{name}");
+        assert!(
+            counted(&metrics, "outcome=\"rejected\"} ") > number as u64,
+            "{name}"
+        );
         assert_eq!(place.cost().await, "0.000045", "{name}");
-        assert_eq!(place.gateway.ask("/readyz").await.status, 200, "{name}: it still serves");
+        assert_eq!(
+            place.gateway.ask("/readyz").await.status,
+            200,
+            "{name}: it still serves"
+        );
 
         fs::write(place.path("catalog.toml"), CATALOG).unwrap();
         place.generation(1).await;
-        assert_eq!(place.status().await["diagnostics"].as_array().map(Vec::len), Some(0), "{name}: mended");
+        assert_eq!(
+            place.status().await["diagnostics"].as_array().map(Vec::len),
+            Some(0),
+            "{name}: mended"
+        );
     }
 }
 
@@ -226,26 +303,57 @@ async fn a_slug_is_published_and_later_missed_when_it_vanishes_without_a_word() 
     let new = CATALOG.replacen("\"test-blind\"", "\"test-new\"", 1);
     let more = routes(&place.upstream.base_url()).replacen("\"test-blind\"", "\"test-new\"", 1);
     // The route first: one without a model is only a warning.
-    fs::write(place.path("routes.toml"), format!("{}{}", routes(&place.upstream.base_url()), only_route(&more, "test-new")))
-        .unwrap();
+    fs::write(
+        place.path("routes.toml"),
+        format!(
+            "{}{}",
+            routes(&place.upstream.base_url()),
+            only_route(&more, "test-new")
+        ),
+    )
+    .unwrap();
     place.generation(2).await;
     assert_eq!(place.status().await["diagnostics"][0]["code"], "W401");
-    fs::write(place.path("catalog.toml"), format!("{CATALOG}{}", only_model(&new, "test-new"))).unwrap();
+    fs::write(
+        place.path("catalog.toml"),
+        format!("{CATALOG}{}", only_model(&new, "test-new")),
+    )
+    .unwrap();
     place.generation(3).await;
-    assert_eq!(place.gateway.post(CHAT, &place.key, &chat("test-new", false)).await.status, 200);
+    assert_eq!(
+        place
+            .gateway
+            .post(CHAT, &place.key, &chat("test-new", false))
+            .await
+            .status,
+        200
+    );
 
     fs::write(place.path("catalog.toml"), CATALOG).unwrap();
     place.generation(4).await;
-    assert_eq!(place.gateway.post(CHAT, &place.key, &chat("test-new", false)).await.status, 404);
+    assert_eq!(
+        place
+            .gateway
+            .post(CHAT, &place.key, &chat("test-new", false))
+            .await
+            .status,
+        404
+    );
     let status = place.status().await;
     let warned = status["diagnostics"]
         .as_array()
         .unwrap()
         .iter()
-        .any(|finding| finding["code"] == "W404" && finding["message"].as_str().unwrap().contains("test-new"));
+        .any(|finding| {
+            finding["code"] == "W404" && finding["message"].as_str().unwrap().contains("test-new")
+        });
     assert!(warned, "{status:#}");
     let remembered = place.gateway.ledger.published().await.unwrap();
-    assert!(remembered.iter().any(|published| published.slug == "test-new"));
+    assert!(
+        remembered
+            .iter()
+            .any(|published| published.slug == "test-new")
+    );
 }
 
 /// The part of a file that starts at the last header before this name.
@@ -270,22 +378,41 @@ async fn secrets_are_read_again_and_unchanged_providers_keep_connections_and_hea
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("secret"), "first-secret-1\n").unwrap();
     fs::write(folder.path().join("catalog.toml"), CATALOG).unwrap();
-    let with_file = routes(&upstream.base_url()).replace("{ env = \"UPSTREAM_KEY\" }", "{ file = \"secret\" }");
+    let with_file =
+        routes(&upstream.base_url()).replace("{ env = \"UPSTREAM_KEY\" }", "{ file = \"secret\" }");
     fs::write(folder.path().join("routes.toml"), with_file).unwrap();
     let place = Place::follow(folder, upstream, "catalog.toml", "routes.toml").await;
     place.cost().await;
     fs::write(place.path("catalog.toml"), priced("16.00")).unwrap();
     place.generation(2).await;
     place.cost().await;
-    assert_eq!(place.upstream.connections(), 1, "the connection survived the reload");
-    assert_eq!(place.status().await["targets"][0]["requests"], 2, "and so did the counts");
+    assert_eq!(
+        place.upstream.connections(),
+        1,
+        "the connection survived the reload"
+    );
+    assert_eq!(
+        place.status().await["targets"][0]["requests"],
+        2,
+        "and so did the counts"
+    );
 
     fs::write(place.path("secret"), "second-secret-2\n").unwrap();
     place.generation(3).await;
     place.cost().await;
     let seen = place.upstream.requests();
-    let sent: Vec<&str> = seen.iter().map(|seen| seen.header("authorization").unwrap()).collect();
-    assert_eq!(sent, ["Bearer first-secret-1", "Bearer first-secret-1", "Bearer second-secret-2"]);
+    let sent: Vec<&str> = seen
+        .iter()
+        .map(|seen| seen.header("authorization").unwrap())
+        .collect();
+    assert_eq!(
+        sent,
+        [
+            "Bearer first-secret-1",
+            "Bearer first-secret-1",
+            "Bearer second-secret-2"
+        ]
+    );
 
     fs::write(place.path("secret"), "short").unwrap();
     place.rejected().await;
@@ -300,24 +427,51 @@ async fn ten_thousand_models_are_taken_over_while_requests_run() {
     let mut catalog = CATALOG.to_owned();
     let mut more = routes(&place.upstream.base_url());
     for number in 0..10_000 {
-        catalog += &only_model(CATALOG, "test-blind").replace("test-blind", &format!("model-{number}"));
-        more += &format!("\n[[route]]\nslug = \"model-{number}\"\ntargets = [ {{ provider = \"up\", model = \"m\" }} ]\n");
+        catalog +=
+            &only_model(CATALOG, "test-blind").replace("test-blind", &format!("model-{number}"));
+        more += &format!(
+            "\n[[route]]\nslug = \"model-{number}\"\ntargets = [ {{ provider = \"up\", model = \"m\" }} ]\n"
+        );
     }
     fs::write(place.path("routes.toml"), more).unwrap();
     fs::write(place.path("catalog.toml"), catalog).unwrap();
-    place.until("all models are there", |status| status["models"].as_array().unwrap().len() == 10_002).await;
-    assert_eq!(place.gateway.post(CHAT, &place.key, &chat("model-9999", false)).await.status, 200);
-    assert!(place.gateway.ask("/metrics").await.text.contains("model-9999"));
+    place
+        .until("all models are there", |status| {
+            status["models"].as_array().unwrap().len() == 10_002
+        })
+        .await;
+    assert_eq!(
+        place
+            .gateway
+            .post(CHAT, &place.key, &chat("model-9999", false))
+            .await
+            .status,
+        200
+    );
+    assert!(
+        place
+            .gateway
+            .ask("/metrics")
+            .await
+            .text
+            .contains("model-9999")
+    );
     let remembered = async {
         while place.gateway.ledger.published().await.unwrap().len() < 10_002 {
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
     };
-    tokio::time::timeout(Duration::from_secs(60), remembered).await.expect("the ledger remembers all slugs");
+    tokio::time::timeout(Duration::from_secs(60), remembered)
+        .await
+        .expect("the ledger remembers all slugs");
 }
 
 /// The number behind a label in the metrics.
 fn counted(metrics: &str, label: &str) -> u64 {
-    let number = metrics.split(label).nth(1).and_then(|rest| rest.lines().next()).expect("the metric is there");
+    let number = metrics
+        .split(label)
+        .nth(1)
+        .and_then(|rest| rest.lines().next())
+        .expect("the metric is there");
     number.parse().expect("a whole number")
 }

@@ -21,14 +21,28 @@ pub(crate) struct Visitor<'a> {
 impl<'a> Visitor<'a> {
     fn new(gateway: &'a Gateway) -> Self {
         let redirects = reqwest::redirect::Policy::none();
-        let client = reqwest::Client::builder().no_proxy().tls_certs_only([]).redirect(redirects).build().unwrap();
-        Self { gateway, client, cookie: String::new() }
+        let client = reqwest::Client::builder()
+            .no_proxy()
+            .tls_certs_only([])
+            .redirect(redirects)
+            .build()
+            .unwrap();
+        Self {
+            gateway,
+            client,
+            cookie: String::new(),
+        }
     }
 
     pub(crate) async fn signed_in(gateway: &'a Gateway, key: &TestKey) -> Self {
         let mut visitor = Self::new(gateway);
         let answer = visitor.post("login", &[("key", &key.secret)], None).await;
-        assert_eq!((answer.status, answer.header("location")), (303, Some("/dashboard")), "{}", answer.text);
+        assert_eq!(
+            (answer.status, answer.header("location")),
+            (303, Some("/dashboard")),
+            "{}",
+            answer.text
+        );
         visitor.keep(&answer);
         visitor
     }
@@ -40,13 +54,29 @@ impl<'a> Visitor<'a> {
 
     pub(crate) async fn get(&self, path: &str) -> Answer {
         let url = format!("{}/dashboard{path}", self.gateway.base);
-        Answer::read(self.client.get(url).header(COOKIE, &self.cookie).send().await.unwrap()).await
+        Answer::read(
+            self.client
+                .get(url)
+                .header(COOKIE, &self.cookie)
+                .send()
+                .await
+                .unwrap(),
+        )
+        .await
     }
 
     async fn post(&self, path: &str, form: &[(&str, &str)], origin: Option<&str>) -> Answer {
-        let body = form.iter().map(|(name, value)| format!("{name}={value}")).collect::<Vec<_>>().join("&");
+        let body = form
+            .iter()
+            .map(|(name, value)| format!("{name}={value}"))
+            .collect::<Vec<_>>()
+            .join("&");
         let url = format!("{}/dashboard/{path}", self.gateway.base);
-        let mut request = self.client.post(url).header("content-type", "application/x-www-form-urlencoded").body(body);
+        let mut request = self
+            .client
+            .post(url)
+            .header("content-type", "application/x-www-form-urlencoded")
+            .body(body);
         if !self.cookie.is_empty() {
             request = request.header(COOKIE, &self.cookie);
         }
@@ -67,15 +97,33 @@ async fn gateway() -> (ScriptedUpstream, Gateway) {
 async fn the_id_in_the_answer_is_in_every_export() {
     let (_upstream, gateway) = gateway().await;
     let key = gateway.key("5").await;
-    let answer = gateway.post("/v1/chat/completions", &key, &chat("test-model", false)).await;
-    let (id, request) = (answer.json()["id"].as_str().unwrap().to_owned(), answer.header("x-request-id").unwrap().to_owned());
+    let answer = gateway
+        .post("/v1/chat/completions", &key, &chat("test-model", false))
+        .await;
+    let (id, request) = (
+        answer.json()["id"].as_str().unwrap().to_owned(),
+        answer.header("x-request-id").unwrap().to_owned(),
+    );
     let visitor = Visitor::signed_in(&gateway, &key).await;
     let csv = visitor.get("/requests.csv").await.text;
-    let column = csv.lines().next().unwrap().split(',').position(|name| name == "answer_id").unwrap();
-    assert_eq!(csv.lines().nth(1).unwrap().split(',').nth(column), Some(id.as_str()), "{csv}");
+    let column = csv
+        .lines()
+        .next()
+        .unwrap()
+        .split(',')
+        .position(|name| name == "answer_id")
+        .unwrap();
+    assert_eq!(
+        csv.lines().nth(1).unwrap().split(',').nth(column),
+        Some(id.as_str()),
+        "{csv}"
+    );
     let json = visitor.get("/requests.json").await.json();
     assert_eq!(json["requests"][0]["answer_id"], id, "{json}");
-    let receipt = gateway.get(&format!("/v1/generation?id={request}"), &key).await.json();
+    let receipt = gateway
+        .get(&format!("/v1/generation?id={request}"), &key)
+        .await
+        .json();
     assert_eq!(receipt["data"]["answer_id"], id, "{receipt}");
     let charge = gateway.charges(&key).await.remove(0);
     assert_eq!(farebox_ledger::document::json(&charge)["answer_id"], id);
@@ -86,38 +134,88 @@ async fn the_id_in_the_answer_is_in_every_export() {
 async fn a_key_opens_a_session_and_is_never_shown() {
     let (_upstream, gateway) = gateway().await;
     let key = gateway.key("5.00").await;
-    gateway.post("/v1/chat/completions", &key, &chat("test-model", false)).await;
+    gateway
+        .post("/v1/chat/completions", &key, &chat("test-model", false))
+        .await;
     let visitor = Visitor::new(&gateway);
     let login = visitor.get("").await;
     assert_eq!(login.status, 200);
     assert!(login.text.contains("name=\"key\"") && login.header("set-cookie").is_none());
     let policy = login.header("content-security-policy").unwrap();
-    for rule in ["default-src 'none'", "script-src 'self'", "form-action 'self'", "frame-ancestors 'none'", "base-uri 'none'"] {
+    for rule in [
+        "default-src 'none'",
+        "script-src 'self'",
+        "form-action 'self'",
+        "frame-ancestors 'none'",
+        "base-uri 'none'",
+    ] {
         assert!(policy.contains(rule), "{rule}");
     }
-    assert!(!login.text.contains("<style") && !login.text.contains(" style=") && !login.text.contains(" onclick"));
+    assert!(
+        !login.text.contains("<style")
+            && !login.text.contains(" style=")
+            && !login.text.contains(" onclick")
+    );
 
-    let answer = visitor.post("login", &[("key", &format!("  {}%0A", key.secret))], Some(&gateway.base)).await;
+    let answer = visitor
+        .post(
+            "login",
+            &[("key", &format!("  {}%0A", key.secret))],
+            Some(&gateway.base),
+        )
+        .await;
     let cookie = answer.header("set-cookie").unwrap().to_owned();
-    for part in ["farebox=", "; HttpOnly", "; SameSite=Lax", "; Path=/", "; Max-Age=43200"] {
+    for part in [
+        "farebox=",
+        "; HttpOnly",
+        "; SameSite=Lax",
+        "; Path=/",
+        "; Max-Age=43200",
+    ] {
         assert!(cookie.contains(part), "{part} in {cookie}");
     }
-    assert!(!cookie.contains("Secure"), "plain http has no secure cookies");
+    assert!(
+        !cookie.contains("Secure"),
+        "plain http has no secure cookies"
+    );
     let visitor = Visitor::signed_in(&gateway, &key).await;
-    for path in
-        ["", "/requests", "/payments", "/setup", "/models", "/requests.csv", "/requests.json", "/usage.csv", "/usage.json"]
-    {
+    for path in [
+        "",
+        "/requests",
+        "/payments",
+        "/setup",
+        "/models",
+        "/requests.csv",
+        "/requests.json",
+        "/usage.csv",
+        "/usage.json",
+    ] {
         let page = visitor.get(path).await;
         assert_eq!(page.status, 200, "{path}: {}", page.text);
-        assert!(!page.text.contains(&key.secret) && !page.text.contains("upstream-model"), "{path}");
+        assert!(
+            !page.text.contains(&key.secret) && !page.text.contains("upstream-model"),
+            "{path}"
+        );
         assert_eq!(page.header("cache-control"), Some("no-store"), "{path}");
     }
     let overview = visitor.get("").await.text;
     assert!(overview.contains("Prompts and answers are never stored"));
     let token = visitor.cookie.split_once('=').unwrap().1;
     assert!(!overview.contains(token));
-    assert!(gateway.ledger.find_session(SecretHash::of(token), clock::now()).await.unwrap().is_some());
-    assert!(!std::fs::read(gateway.ledger_path()).unwrap().windows(64).any(|bytes| bytes == token.as_bytes()));
+    assert!(
+        gateway
+            .ledger
+            .find_session(SecretHash::of(token), clock::now())
+            .await
+            .unwrap()
+            .is_some()
+    );
+    assert!(
+        !std::fs::read(gateway.ledger_path())
+            .unwrap()
+            .windows(64)
+            .any(|bytes| bytes == token.as_bytes())
+    );
 }
 
 #[tokio::test]
@@ -128,13 +226,28 @@ async fn wrong_and_stopped_keys_do_not_sign_in() {
     let stranger = Secret::generate(clock::key_id(), clock::random());
     let other_secret = Secret::generate(key.id, clock::random());
     let cut = &key.secret[..key.secret.len() - 3];
-    for wrong in ["", "sk-fb-<script>", cut, stranger.reveal(), other_secret.reveal()] {
+    for wrong in [
+        "",
+        "sk-fb-<script>",
+        cut,
+        stranger.reveal(),
+        other_secret.reveal(),
+    ] {
         let answer = visitor.post("login", &[("key", wrong)], None).await;
         assert_eq!(answer.status, 401, "{wrong}");
         assert!(answer.header("set-cookie").is_none());
-        assert!(wrong.is_empty() || !answer.text.contains(wrong), "what was typed is not sent back");
+        assert!(
+            wrong.is_empty() || !answer.text.contains(wrong),
+            "what was typed is not sent back"
+        );
     }
-    assert_eq!(visitor.post("login", &[("nothing", "x")], None).await.status, 401);
+    assert_eq!(
+        visitor
+            .post("login", &[("nothing", "x")], None)
+            .await
+            .status,
+        401
+    );
     gateway.change(&key, Change::Block).await;
     let blocked = visitor.post("login", &[("key", &key.secret)], None).await;
     assert_eq!(blocked.status, 403);
@@ -145,30 +258,49 @@ async fn wrong_and_stopped_keys_do_not_sign_in() {
 async fn sessions_end_with_block_revoke_rotate_and_sign_out() {
     let (_upstream, gateway) = gateway().await;
     let secret = SecretHash::of("another");
-    let changes = [Change::Block, Change::Revoke, Change::Rotate { secret, old_until: Some(Timestamp::from_millis(i64::MAX)) }];
+    let changes = [
+        Change::Block,
+        Change::Revoke,
+        Change::Rotate {
+            secret,
+            old_until: Some(Timestamp::from_millis(i64::MAX)),
+        },
+    ];
     for change in changes {
         let key = gateway.key("5.00").await;
         let visitor = Visitor::signed_in(&gateway, &key).await;
         assert!(visitor.get("").await.text.contains("id=\"available\""));
         gateway.change(&key, change.clone()).await;
         let after = visitor.get("").await;
-        assert!(after.text.contains("name=\"key\"") && after.text.contains("session has ended"), "{change:?}");
+        assert!(
+            after.text.contains("name=\"key\"") && after.text.contains("session has ended"),
+            "{change:?}"
+        );
         assert!(after.header("set-cookie").unwrap().contains("Max-Age=0"));
-        assert_eq!(visitor.get("/requests").await.header("location"), Some("/dashboard"));
+        assert_eq!(
+            visitor.get("/requests").await.header("location"),
+            Some("/dashboard")
+        );
         assert_eq!(visitor.get("/requests.csv").await.status, 401);
         assert_eq!(visitor.get("/live").await.status, 401);
     }
     let key = gateway.key("5.00").await;
     let visitor = Visitor::signed_in(&gateway, &key).await;
     assert_eq!(visitor.post("logout", &[], None).await.status, 303);
-    assert!(visitor.get("").await.text.contains("name=\"key\""), "the cookie is worth nothing after signing out");
+    assert!(
+        visitor.get("").await.text.contains("name=\"key\""),
+        "the cookie is worth nothing after signing out"
+    );
 }
 
 #[tokio::test]
 async fn signing_out_everywhere_ends_every_session_of_the_key_and_no_other() {
     let (_upstream, gateway) = gateway().await;
     let (key, other) = (gateway.key("5.00").await, gateway.key("5.00").await);
-    let (here, there) = (Visitor::signed_in(&gateway, &key).await, Visitor::signed_in(&gateway, &key).await);
+    let (here, there) = (
+        Visitor::signed_in(&gateway, &key).await,
+        Visitor::signed_in(&gateway, &key).await,
+    );
     let stranger = Visitor::signed_in(&gateway, &other).await;
     assert!(here.get("").await.text.contains("Sign out everywhere"));
     assert_eq!(here.post("logout-everywhere", &[], None).await.status, 303);
@@ -186,25 +318,44 @@ async fn sign_ins_of_a_key_have_a_rate_and_hold_up_nobody_else() {
     let begun = Instant::now();
     let mut statuses = Vec::new();
     for _ in 0..60 {
-        statuses.push(visitor.post("login", &[("key", &key.secret)], None).await.status);
+        statuses.push(
+            visitor
+                .post("login", &[("key", &key.secret)], None)
+                .await
+                .status,
+        );
     }
     let let_in = statuses.iter().filter(|status| **status == 303).count();
-    assert!(statuses.iter().all(|status| [303, 429].contains(status)), "{statuses:?}");
+    assert!(
+        statuses.iter().all(|status| [303, 429].contains(status)),
+        "{statuses:?}"
+    );
     let most = 20 + 10 * (begun.elapsed().as_secs() + 1);
-    assert!(u64::try_from(let_in).unwrap() <= most, "{let_in} sign-ins in {:?}", begun.elapsed());
+    assert!(
+        u64::try_from(let_in).unwrap() <= most,
+        "{let_in} sign-ins in {:?}",
+        begun.elapsed()
+    );
     Visitor::signed_in(&gateway, &other).await;
 }
 
 #[tokio::test]
 async fn a_file_that_is_downloaded_counts_among_the_running_requests() {
     let (_upstream, gateway) = gateway().await;
-    let one = KeySettings { concurrency: Some(1), ..KeySettings::default() };
+    let one = KeySettings {
+        concurrency: Some(1),
+        ..KeySettings::default()
+    };
     let key = gateway.key_with("5.00", one).await;
     let visitor = Visitor::signed_in(&gateway, &key).await;
     for file in ["/requests.csv", "/requests.json", "/usage.csv"] {
         assert_eq!(visitor.get(file).await.status, 200);
     }
-    let running = gateway.front.rate_limits.enter_free(&gateway.account(&key).await, tokio::time::Instant::now()).unwrap();
+    let running = gateway
+        .front
+        .rate_limits
+        .enter_free(&gateway.account(&key).await, tokio::time::Instant::now())
+        .unwrap();
     assert_eq!(visitor.get("/requests.csv").await.status, 429);
     assert_eq!(visitor.get("").await.status, 200, "a view is short");
     drop(running);
@@ -216,13 +367,22 @@ async fn a_session_of_a_rotated_secret_ends_with_its_overlap() {
     let (_upstream, gateway) = gateway().await;
     let key = gateway.key("5.00").await;
     let overlap = Timestamp::from_millis(clock::now().millis() + 3_600_000);
-    let change = Change::Rotate { secret: SecretHash::of("another"), old_until: Some(overlap) };
+    let change = Change::Rotate {
+        secret: SecretHash::of("another"),
+        old_until: Some(overlap),
+    };
     gateway.change(&key, change).await;
     let visitor = Visitor::signed_in(&gateway, &key).await;
     let token = SecretHash::of(visitor.cookie.split_once('=').unwrap().1);
     let before = Timestamp::from_millis(overlap.millis() - 1);
-    assert_eq!(gateway.ledger.find_session(token, before).await.unwrap(), Some(key.id));
-    assert_eq!(gateway.ledger.find_session(token, overlap).await.unwrap(), None);
+    assert_eq!(
+        gateway.ledger.find_session(token, before).await.unwrap(),
+        Some(key.id)
+    );
+    assert_eq!(
+        gateway.ledger.find_session(token, overlap).await.unwrap(),
+        None
+    );
 }
 
 #[tokio::test]
@@ -231,18 +391,37 @@ async fn forged_cookies_and_foreign_origins_get_nothing() {
     let key = gateway.key("5.00").await;
     let mut visitor = Visitor::signed_in(&gateway, &key).await;
     let good = visitor.cookie.clone();
-    for origin in ["https://evil.example", "null", "http://127.0.0.1:1", &format!("{}.evil.example", gateway.base)] {
+    for origin in [
+        "https://evil.example",
+        "null",
+        "http://127.0.0.1:1",
+        &format!("{}.evil.example", gateway.base),
+    ] {
         for path in ["login", "enter", "logout", "test"] {
-            let answer = visitor.post(path, &[("key", &key.secret), ("token", "x")], Some(origin)).await;
+            let answer = visitor
+                .post(path, &[("key", &key.secret), ("token", "x")], Some(origin))
+                .await;
             assert_eq!(answer.status, 403, "{path} from {origin}");
             assert!(answer.header("set-cookie").is_none());
         }
     }
-    assert!(visitor.get("").await.text.contains("id=\"available\""), "a foreign sign-out did nothing");
+    assert!(
+        visitor.get("").await.text.contains("id=\"available\""),
+        "a foreign sign-out did nothing"
+    );
     let zeros = format!("farebox={}", "0".repeat(64));
-    for forged in [zeros.as_str(), "farebox=", "farebox=';DROP TABLE sessions", "__Host-farebox=abc", "farebox=%00"] {
+    for forged in [
+        zeros.as_str(),
+        "farebox=",
+        "farebox=';DROP TABLE sessions",
+        "__Host-farebox=abc",
+        "farebox=%00",
+    ] {
         visitor.cookie = forged.to_owned();
-        assert!(visitor.get("").await.text.contains("name=\"key\""), "{forged}");
+        assert!(
+            visitor.get("").await.text.contains("name=\"key\""),
+            "{forged}"
+        );
         assert_eq!(visitor.get("/usage.json").await.status, 401, "{forged}");
     }
     visitor.cookie = format!("other=1; {good}; farebox=short");
@@ -255,10 +434,18 @@ async fn a_link_signs_in_once() {
     let key = gateway.key("5.00").await;
     let in_an_hour = Timestamp::from_millis(clock::now().millis() + 3_600_000);
     let token = farebox::customer::new_token();
-    gateway.ledger.create_link(key.id, SecretHash::of(&token), in_an_hour, act()).await.unwrap();
+    gateway
+        .ledger
+        .create_link(key.id, SecretHash::of(&token), in_an_hour, act())
+        .await
+        .unwrap();
     let mut visitor = Visitor::new(&gateway);
     let landing = visitor.get("/enter").await;
-    assert!(landing.status == 200 && landing.text.contains("name=\"token\"") && landing.header("set-cookie").is_none());
+    assert!(
+        landing.status == 200
+            && landing.text.contains("name=\"token\"")
+            && landing.header("set-cookie").is_none()
+    );
     let entered = visitor.post("enter", &[("token", &token)], None).await;
     assert_eq!(entered.status, 303, "{}", entered.text);
     visitor.keep(&entered);
@@ -268,9 +455,22 @@ async fn a_link_signs_in_once() {
     assert!(!again.text.contains(&token));
 
     let late = farebox::customer::new_token();
-    gateway.ledger.create_link(key.id, SecretHash::of(&late), Timestamp::from_millis(1), act()).await.unwrap();
+    gateway
+        .ledger
+        .create_link(
+            key.id,
+            SecretHash::of(&late),
+            Timestamp::from_millis(1),
+            act(),
+        )
+        .await
+        .unwrap();
     for bad in [late.as_str(), "", "x", "%F0%9F%92%A5"] {
-        assert_eq!(visitor.post("enter", &[("token", bad)], None).await.status, 401, "{bad}");
+        assert_eq!(
+            visitor.post("enter", &[("token", bad)], None).await.status,
+            401,
+            "{bad}"
+        );
     }
 }
 
@@ -280,44 +480,114 @@ async fn on_https_the_cookie_is_bound_to_the_host() {
     let gateway = Gateway::published(&upstream, "https://api.example.com").await;
     let key = gateway.key("5.00").await;
     let mut visitor = Visitor::new(&gateway);
-    let answer = visitor.post("login", &[("key", &key.secret)], Some("https://api.example.com")).await;
-    let cookie = answer.headers.get(SET_COOKIE).unwrap().to_str().unwrap().to_owned();
-    assert!(cookie.starts_with("__Host-farebox=") && cookie.ends_with("; HttpOnly; SameSite=Lax; Secure"), "{cookie}");
+    let answer = visitor
+        .post(
+            "login",
+            &[("key", &key.secret)],
+            Some("https://api.example.com"),
+        )
+        .await;
+    let cookie = answer
+        .headers
+        .get(SET_COOKIE)
+        .unwrap()
+        .to_str()
+        .unwrap()
+        .to_owned();
+    assert!(
+        cookie.starts_with("__Host-farebox=")
+            && cookie.ends_with("; HttpOnly; SameSite=Lax; Secure"),
+        "{cookie}"
+    );
     visitor.keep(&answer);
     let setup = visitor.get("/setup").await.text;
-    assert!(setup.contains("https://api.example.com/v1") && setup.contains("https://api.example.com/native"));
-    assert!(!setup.contains("127.0.0.1"), "only the public URL is printed");
+    assert!(
+        setup.contains("https://api.example.com/v1")
+            && setup.contains("https://api.example.com/native")
+    );
+    assert!(
+        !setup.contains("127.0.0.1"),
+        "only the public URL is printed"
+    );
     visitor.cookie = visitor.cookie.replace("__Host-farebox", "farebox");
-    assert!(visitor.get("").await.text.contains("name=\"key\""), "a cookie without the prefix does not count");
+    assert!(
+        visitor.get("").await.text.contains("name=\"key\""),
+        "a cookie without the prefix does not count"
+    );
 }
 
 #[tokio::test]
 async fn pages_of_requests_stay_with_their_key() {
     let (_upstream, gateway) = gateway().await;
     let (key, other) = (gateway.key("5.00").await, gateway.key("5.00").await);
-    let foreign = gateway.post("/v1/chat/completions", &other, &chat("test-model", false)).await;
+    let foreign = gateway
+        .post("/v1/chat/completions", &other, &chat("test-model", false))
+        .await;
     for _ in 0..55 {
-        assert_eq!(gateway.post("/v1/chat/completions", &key, &chat("test-model", false)).await.status, 200);
+        assert_eq!(
+            gateway
+                .post("/v1/chat/completions", &key, &chat("test-model", false))
+                .await
+                .status,
+            200
+        );
     }
     let visitor = Visitor::signed_in(&gateway, &key).await;
     let first = visitor.get("/requests").await.text;
     assert_eq!(first.matches("data-label=\"Receipt\"").count(), 50);
-    let older = first.split("/dashboard/requests?before=").nth(1).unwrap().split('"').next().unwrap();
+    let older = first
+        .split("/dashboard/requests?before=")
+        .nth(1)
+        .unwrap()
+        .split('"')
+        .next()
+        .unwrap();
     let second = visitor.get(&format!("/requests?before={older}")).await.text;
     assert_eq!(second.matches("data-label=\"Receipt\"").count(), 5);
     for bad in [foreign.header("x-request-id").unwrap(), "req_x", "1", "%27"] {
-        assert_eq!(visitor.get(&format!("/requests?before={bad}")).await.status, 404, "{bad}");
+        assert_eq!(
+            visitor.get(&format!("/requests?before={bad}")).await.status,
+            404,
+            "{bad}"
+        );
     }
     let csv = visitor.get("/requests.csv").await;
     assert_eq!(csv.text.lines().count(), 56, "{}", csv.text);
-    assert!(csv.header("content-disposition").unwrap().contains("attachment; filename=\"farebox-requests-"));
+    assert!(
+        csv.header("content-disposition")
+            .unwrap()
+            .contains("attachment; filename=\"farebox-requests-")
+    );
     let json = visitor.get("/requests.json").await.json();
     let requests = json["requests"].as_array().unwrap();
     assert_eq!(requests.len(), 55);
     assert!(!csv.text.contains(foreign.header("x-request-id").unwrap()));
-    assert_eq!(visitor.get("/requests.csv?from=2020-01-01&to=2020-02-01").await.text.lines().count(), 1);
-    assert_eq!(visitor.get("/requests.json?from=2020-01-01&to=2020-02-01").await.json()["requests"].as_array().unwrap().len(), 0);
-    assert_eq!(visitor.get("/requests.csv?from=2000-01-01&to=2020-02-01").await.status, 400);
+    assert_eq!(
+        visitor
+            .get("/requests.csv?from=2020-01-01&to=2020-02-01")
+            .await
+            .text
+            .lines()
+            .count(),
+        1
+    );
+    assert_eq!(
+        visitor
+            .get("/requests.json?from=2020-01-01&to=2020-02-01")
+            .await
+            .json()["requests"]
+            .as_array()
+            .unwrap()
+            .len(),
+        0
+    );
+    assert_eq!(
+        visitor
+            .get("/requests.csv?from=2000-01-01&to=2020-02-01")
+            .await
+            .status,
+        400
+    );
     let payments = visitor.get("/payments").await.text;
     assert!(payments.contains("Top-up") && payments.contains(&format!("first-{}", key.id)));
 }
@@ -328,19 +598,43 @@ async fn the_live_parts_come_and_end_with_the_session() {
     let key = gateway.key("5.00").await;
     let visitor = Visitor::signed_in(&gateway, &key).await;
     let url = format!("{}/dashboard/live?range=24h", gateway.base);
-    let sent = visitor.client.get(url).header(COOKIE, &visitor.cookie).send().await.unwrap();
+    let sent = visitor
+        .client
+        .get(url)
+        .header(COOKIE, &visitor.cookie)
+        .send()
+        .await
+        .unwrap();
     assert_eq!(sent.headers()["content-type"], "text/event-stream");
     let mut events = sent.bytes_stream();
-    let mut next = async || String::from_utf8(events.next().await.unwrap().unwrap().to_vec()).unwrap();
+    let mut next =
+        async || String::from_utf8(events.next().await.unwrap().unwrap().to_vec()).unwrap();
     assert!(next().await.contains("5.00 USD"));
-    gateway.post("/native/v1/messages", &key, &crate::support::chat("test-model", false)).await;
-    gateway.post("/v1/chat/completions", &key, &chat("test-model", false)).await;
+    gateway
+        .post(
+            "/native/v1/messages",
+            &key,
+            &crate::support::chat("test-model", false),
+        )
+        .await;
+    gateway
+        .post("/v1/chat/completions", &key, &chat("test-model", false))
+        .await;
     let available = gateway.account(&key).await.account.available().to_string();
-    let moved = async { while !next().await.contains(&format!("\"title\":\"{available} USD")) {} };
-    tokio::time::timeout(Duration::from_secs(60), moved).await.expect("the balance moves");
+    let moved = async {
+        while !next()
+            .await
+            .contains(&format!("\"title\":\"{available} USD"))
+        {}
+    };
+    tokio::time::timeout(Duration::from_secs(60), moved)
+        .await
+        .expect("the balance moves");
     gateway.change(&key, Change::Block).await;
     let over = async { while !next().await.starts_with("event: over") {} };
-    tokio::time::timeout(Duration::from_secs(60), over).await.expect("a block ends the stream");
+    tokio::time::timeout(Duration::from_secs(60), over)
+        .await
+        .expect("a block ends the stream");
 }
 
 #[tokio::test]
@@ -350,7 +644,13 @@ async fn open_pages_of_a_key_are_bounded() {
     let visitor = Visitor::signed_in(&gateway, &key).await;
     let open = async || {
         let url = format!("{}/dashboard/live", gateway.base);
-        visitor.client.get(url).header(COOKIE, &visitor.cookie).send().await.unwrap()
+        visitor
+            .client
+            .get(url)
+            .header(COOKIE, &visitor.cookie)
+            .send()
+            .await
+            .unwrap()
     };
     let mut pages = Vec::new();
     for _ in 0..16 {
@@ -365,7 +665,9 @@ async fn open_pages_of_a_key_are_bounded() {
             tokio::time::sleep(Duration::from_millis(100)).await;
         }
     };
-    tokio::time::timeout(Duration::from_secs(60), places).await.expect("closed pages give their places back");
+    tokio::time::timeout(Duration::from_secs(60), places)
+        .await
+        .expect("closed pages give their places back");
 }
 
 #[tokio::test]
@@ -374,13 +676,23 @@ async fn an_open_page_does_not_hold_up_a_stop() {
     let key = gateway.key("5.00").await;
     let visitor = Visitor::signed_in(&gateway, &key).await;
     let url = format!("{}/dashboard/live", gateway.base);
-    let mut live = visitor.client.get(url).header(COOKIE, &visitor.cookie).send().await.unwrap();
+    let mut live = visitor
+        .client
+        .get(url)
+        .header(COOKIE, &visitor.cookie)
+        .send()
+        .await
+        .unwrap();
     assert!(live.chunk().await.unwrap().is_some());
     let Visitor { .. } = visitor;
     let began = Instant::now();
     gateway.stop().await;
     // A page that held it up would do so until the requests' 30 s are over.
-    assert!(began.elapsed() < Duration::from_secs(20), "{:?}", began.elapsed());
+    assert!(
+        began.elapsed() < Duration::from_secs(20),
+        "{:?}",
+        began.elapsed()
+    );
 }
 
 #[tokio::test]
@@ -388,7 +700,10 @@ async fn a_page_is_small_and_fast_with_a_long_history() {
     let (_upstream, gateway) = gateway().await;
     let entries = sized(10_000, 1_000_000);
     big_ledger::generate(&(gateway.ledger.clone() as _), 1, entries, clock::now()).await;
-    let key = TestKey { id: big_ledger::key_id(0), secret: big_ledger::secret(0).reveal().to_owned() };
+    let key = TestKey {
+        id: big_ledger::key_id(0),
+        secret: big_ledger::secret(0).reveal().to_owned(),
+    };
     let visitor = Visitor::signed_in(&gateway, &key).await;
     visitor.get("").await;
     let mut times = Vec::new();
@@ -402,9 +717,15 @@ async fn a_page_is_small_and_fast_with_a_long_history() {
     }
     times.sort();
     let (median, size) = (times[7], visitor.get("").await.text.len());
-    println!("{entries} entries: median {median:?}, worst {:?}, {size} bytes", times[14]);
+    println!(
+        "{entries} entries: median {median:?}, worst {:?}, {size} bytes",
+        times[14]
+    );
     // A busy machine must not fail the build: the promised time is asserted at full size, in a release build.
-    assert!(cfg!(debug_assertions) || median < Duration::from_millis(20), "{median:?}");
+    assert!(
+        cfg!(debug_assertions) || median < Duration::from_millis(20),
+        "{median:?}"
+    );
     for path in ["/requests", "/payments"] {
         assert_eq!(visitor.get(path).await.status, 200);
         tokio::time::sleep(Duration::from_millis(120)).await;

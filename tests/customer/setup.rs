@@ -22,24 +22,53 @@ fn farebox(arguments: &[&str]) -> Output {
 
 fn printed(arguments: &[&str]) -> String {
     let output = farebox(arguments);
-    assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+    assert!(
+        output.status.success(),
+        "{arguments:?}: {}",
+        String::from_utf8_lossy(&output.stderr)
+    );
     String::from_utf8(output.stdout).unwrap()
 }
 
 #[test]
 fn the_documentation_has_exactly_what_the_table_gives() {
-    let page = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/customers.md")).unwrap();
+    let page =
+        std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/customers.md")).unwrap();
     let blocks = |client: &Client| {
-        let block = |block: &setup::Block| format!("\n`{}`:\n\n```{}\n{}```\n", block.place, block.language, block.text);
+        let block = |block: &setup::Block| {
+            format!(
+                "\n`{}`:\n\n```{}\n{}```\n",
+                block.place, block.language, block.text
+            )
+        };
         client.block.iter().map(block).collect::<String>()
     };
-    let sections: Vec<String> =
-        setup::clients().iter().map(|client| format!("### {}\n\n{}\n{}", client.title, client.note, blocks(client))).collect();
+    let sections: Vec<String> = setup::clients()
+        .iter()
+        .map(|client| {
+            format!(
+                "### {}\n\n{}\n{}",
+                client.title,
+                client.note,
+                blocks(client)
+            )
+        })
+        .collect();
     let expected = sections.join("\n");
-    assert!(page.contains(&expected), "docs/customers.md must have this:\n\n{expected}");
+    assert!(
+        page.contains(&expected),
+        "docs/customers.md must have this:\n\n{expected}"
+    );
     for client in setup::clients() {
-        let figures = [&client.empty, &client.busy, &client.broken].map(|figure| figure.as_deref().unwrap_or("–"));
-        let row = format!("| {} | `{{base}}/{}` | {} | {} |", client.title, client.base, client.family, figures.join(" | "));
+        let figures = [&client.empty, &client.busy, &client.broken]
+            .map(|figure| figure.as_deref().unwrap_or("–"));
+        let row = format!(
+            "| {} | `{{base}}/{}` | {} | {} |",
+            client.title,
+            client.base,
+            client.family,
+            figures.join(" | ")
+        );
         assert!(page.contains(&row), "{row}");
     }
 }
@@ -47,32 +76,70 @@ fn the_documentation_has_exactly_what_the_table_gives() {
 #[test]
 fn every_client_gets_its_base_url_once() {
     for client in setup::clients() {
-        for url in ["https://api.example.com", "https://api.example.com/", "https://api.example.com/v1"] {
+        for url in [
+            "https://api.example.com",
+            "https://api.example.com/",
+            "https://api.example.com/v1",
+        ] {
             let text = printed(&["setup", &client.id, "--base-url", url, "--key", "sk-fb-x"]);
             let base = format!("https://api.example.com/{}\"", client.base);
-            assert!(text.contains(&base) || text.contains(&format!("https://api.example.com/{}/", client.base)), "{text}");
-            assert!(!text.contains("/v1/v1") && !text.contains("<BASE_URL>") && !text.contains("<MODEL>"), "{text}");
-            assert!(text.contains("sk-fb-x") && !text.contains("<API_KEY>"), "{text}");
+            assert!(
+                text.contains(&base)
+                    || text.contains(&format!("https://api.example.com/{}/", client.base)),
+                "{text}"
+            );
+            assert!(
+                !text.contains("/v1/v1")
+                    && !text.contains("<BASE_URL>")
+                    && !text.contains("<MODEL>"),
+                "{text}"
+            );
+            assert!(
+                text.contains("sk-fb-x") && !text.contains("<API_KEY>"),
+                "{text}"
+            );
         }
     }
     let native = printed(&["setup", "claude-code"]);
-    assert!(native.contains("http://127.0.0.1:8080/native") && native.contains("claude-sim-sonnet"), "{native}");
+    assert!(
+        native.contains("http://127.0.0.1:8080/native") && native.contains("claude-sim-sonnet"),
+        "{native}"
+    );
     assert!(native.contains("<API_KEY>"));
     for base in ["https://p.example", "https://p.example/v1/"] {
-        assert!(printed(&["--public-url", base, "setup", "codex"]).contains("base_url = \"https://p.example/v1\""));
+        assert!(
+            printed(&["--public-url", base, "setup", "codex"])
+                .contains("base_url = \"https://p.example/v1\"")
+        );
     }
-    for arguments in [["--public-url", "p.example", "setup", "codex"], ["setup", "codex", "--base-url", "p.example"]] {
+    for arguments in [
+        ["--public-url", "p.example", "setup", "codex"],
+        ["setup", "codex", "--base-url", "p.example"],
+    ] {
         let refused = String::from_utf8(farebox(&arguments).stderr).unwrap();
-        assert!(refused.contains("write the whole URL, as in https://"), "{refused}");
+        assert!(
+            refused.contains("write the whole URL, as in https://"),
+            "{refused}"
+        );
     }
-    assert!(printed(&["setup", "codex"]).contains("model = \"sim-codex\""), "the model is one that is best on the client's path");
-    let document: serde_json::Value = serde_json::from_str(&printed(&["setup", "codex", "--model", "m", "--json"])).unwrap();
+    assert!(
+        printed(&["setup", "codex"]).contains("model = \"sim-codex\""),
+        "the model is one that is best on the client's path"
+    );
+    let document: serde_json::Value =
+        serde_json::from_str(&printed(&["setup", "codex", "--model", "m", "--json"])).unwrap();
     assert_eq!(document["blocks"][0]["place"], "~/.codex/config.toml");
 }
 
 #[test]
 fn what_a_shell_would_run_is_refused() {
-    for bad in [["--key", "$(touch x)"], ["--model", "a\"b"], ["--base-url", "http://a b"], ["--key", ""], ["--model", "`id`"]] {
+    for bad in [
+        ["--key", "$(touch x)"],
+        ["--model", "a\"b"],
+        ["--base-url", "http://a b"],
+        ["--key", ""],
+        ["--model", "`id`"],
+    ] {
         let output = farebox(&["setup", "curl", bad[0], bad[1]]);
         assert_eq!(output.status.code(), Some(2), "{bad:?}");
         assert!(output.stdout.is_empty());
@@ -88,10 +155,26 @@ async fn the_shell_setting_works_as_printed() {
     let upstream = ScriptedUpstream::start(talking("Hello from the table")).await;
     let gateway = Gateway::before(&upstream).await;
     let key = gateway.key("1.00").await;
-    let text = printed(&["setup", "curl", "--base-url", &gateway.base, "--key", &key.secret, "--model", "test-model"]);
-    let run = tokio::task::spawn_blocking(move || Command::new("sh").arg("-c").arg(text).output().unwrap()).await.unwrap();
+    let text = printed(&[
+        "setup",
+        "curl",
+        "--base-url",
+        &gateway.base,
+        "--key",
+        &key.secret,
+        "--model",
+        "test-model",
+    ]);
+    let run = tokio::task::spawn_blocking(move || {
+        Command::new("sh").arg("-c").arg(text).output().unwrap()
+    })
+    .await
+    .unwrap();
     assert!(run.status.success(), "{run:?}");
-    assert!(String::from_utf8_lossy(&run.stdout).contains("Hello from the table"), "{run:?}");
+    assert!(
+        String::from_utf8_lossy(&run.stdout).contains("Hello from the table"),
+        "{run:?}"
+    );
     assert_eq!(gateway.charges(&key).await.len(), 1);
 }
 
@@ -101,12 +184,32 @@ async fn a_link_of_the_command_signs_in() {
     let gateway = Gateway::before(&upstream).await;
     let key = gateway.key("1.00").await;
     let (ledger, id) = (gateway.ledger_path(), key.id.to_string());
-    let arguments = ["--ledger", ledger.to_str().unwrap(), "--public-url", "https://p.example/", "keys", "link", &id];
+    let arguments = [
+        "--ledger",
+        ledger.to_str().unwrap(),
+        "--public-url",
+        "https://p.example/",
+        "keys",
+        "link",
+        &id,
+    ];
     let link = printed(&arguments);
-    let token = link.trim().strip_prefix("https://p.example/dashboard/enter#").unwrap().to_owned();
+    let token = link
+        .trim()
+        .strip_prefix("https://p.example/dashboard/enter#")
+        .unwrap()
+        .to_owned();
     assert_eq!(token.len(), 64);
-    let first = gateway.ledger.consume_link(SecretHash::of(&token), farebox::clock::now()).await.unwrap();
-    let second = gateway.ledger.consume_link(SecretHash::of(&token), farebox::clock::now()).await.unwrap();
+    let first = gateway
+        .ledger
+        .consume_link(SecretHash::of(&token), farebox::clock::now())
+        .await
+        .unwrap();
+    let second = gateway
+        .ledger
+        .consume_link(SecretHash::of(&token), farebox::clock::now())
+        .await
+        .unwrap();
     assert_eq!((first, second), (Some(key.id), None));
     let mut unknown = arguments;
     unknown[6] = "k_0000000000";
@@ -119,20 +222,43 @@ fn the_key_comes_from_a_prompt_or_a_file_too() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("key");
     std::fs::write(&file, "sk-fb-from-a-file\n").unwrap();
-    assert!(printed(&["setup", "curl", "--key", &format!("@{}", file.display())]).contains("sk-fb-from-a-file"));
+    assert!(
+        printed(&["setup", "curl", "--key", &format!("@{}", file.display())])
+            .contains("sk-fb-from-a-file")
+    );
 
     let mut command = Command::new(env!("CARGO_BIN_EXE_farebox"));
     let root = env!("CARGO_MANIFEST_DIR");
-    command.env_clear().current_dir(root).args(["setup", "curl", "--key", "-"]);
-    let mut asked = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    asked.stdin.take().unwrap().write_all(b"sk-fb-from-a-prompt\n").unwrap();
+    command
+        .env_clear()
+        .current_dir(root)
+        .args(["setup", "curl", "--key", "-"]);
+    let mut asked = command
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    asked
+        .stdin
+        .take()
+        .unwrap()
+        .write_all(b"sk-fb-from-a-prompt\n")
+        .unwrap();
     let output = asked.wait_with_output().unwrap();
-    assert!(String::from_utf8_lossy(&output.stderr).contains("Paste the key"), "it says what it waits for");
+    assert!(
+        String::from_utf8_lossy(&output.stderr).contains("Paste the key"),
+        "it says what it waits for"
+    );
     assert!(String::from_utf8_lossy(&output.stdout).contains("sk-fb-from-a-prompt"));
 
     for (given, status) in [("@/nowhere/key", 1), ("sk-fb-$(reboot)", 2)] {
         let refused = farebox(&["setup", "curl", "--key", given]);
         assert_eq!(refused.status.code(), Some(status), "{given}");
-        assert!(refused.stdout.is_empty() && !String::from_utf8_lossy(&refused.stderr).contains("reboot"), "{given}");
+        assert!(
+            refused.stdout.is_empty()
+                && !String::from_utf8_lossy(&refused.stderr).contains("reboot"),
+            "{given}"
+        );
     }
 }

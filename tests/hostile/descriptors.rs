@@ -22,18 +22,37 @@ fn place(first: &ScriptedUpstream, second: &ScriptedUpstream) -> (tempfile::Temp
         "[provider.other]\nbase_url = \"{}\"\nspeaks = [\"chat\"]\nkey = {{ env = \"UPSTREAM_KEY\" }}\n",
         second.base_url()
     );
-    let routes = routes(&first.base_url())
-        .replace("provider = \"up\", model = \"upstream-model-2\"", "provider = \"other\", model = \"m\"");
+    let routes = routes(&first.base_url()).replace(
+        "provider = \"up\", model = \"upstream-model-2\"",
+        "provider = \"other\", model = \"m\"",
+    );
     fs::write(folder.path().join("catalog.toml"), CATALOG).unwrap();
     fs::write(folder.path().join("routes.toml"), routes + &other).unwrap();
-    let made = json(folder.path(), &["keys", "create", "--new-ledger", "--label", "t", "--balance", "5", "--reference", "r"]);
+    let made = json(
+        folder.path(),
+        &[
+            "keys",
+            "create",
+            "--new-ledger",
+            "--label",
+            "t",
+            "--balance",
+            "5",
+            "--reference",
+            "r",
+        ],
+    );
     let secret = made["secret"].as_str().unwrap().to_owned();
     (folder, secret)
 }
 
 /// The lowest number that a new descriptor of this process would get.
 fn next_descriptor(process: u32) -> u64 {
-    let open = |number: &u64| Path::new(&format!("/proc/{process}/fd/{number}")).symlink_metadata().is_ok();
+    let open = |number: &u64| {
+        Path::new(&format!("/proc/{process}/fd/{number}"))
+            .symlink_metadata()
+            .is_ok()
+    };
     (0..).find(|number| !open(number)).unwrap()
 }
 
@@ -50,9 +69,19 @@ async fn fill(process: u32) {
 }
 
 /// Retries when the connection was closed: the next one gets its descriptor.
-async fn persistent(customer: &reqwest::Client, served: &Served, slug: &str, secret: &str) -> Result<Value, String> {
+async fn persistent(
+    customer: &reqwest::Client,
+    served: &Served,
+    slug: &str,
+    secret: &str,
+) -> Result<Value, String> {
     for _ in 0..5 {
-        match tokio::time::timeout(Duration::from_secs(5), ask(customer, &served.base, slug, secret)).await {
+        match tokio::time::timeout(
+            Duration::from_secs(5),
+            ask(customer, &served.base, slug, secret),
+        )
+        .await
+        {
             Ok(Err(broken)) if broken.starts_with("error sending") => {}
             Ok(answered) => return answered,
             Err(_) => {}
@@ -65,29 +94,59 @@ async fn persistent(customer: &reqwest::Client, served: &Served, slug: &str, sec
 fn allow(process: u32, descriptors: Option<u64>) {
     let maximum = getrlimit(Resource::Nofile).maximum;
     let process = Pid::from_raw(i32::try_from(process).unwrap());
-    prlimit(process, Resource::Nofile, Rlimit { current: descriptors, maximum }).unwrap();
+    prlimit(
+        process,
+        Resource::Nofile,
+        Rlimit {
+            current: descriptors,
+            maximum,
+        },
+    )
+    .unwrap();
 }
 
 async fn target(client: &reqwest::Client, admin: &str) -> Value {
-    let status: Value = client.get(format!("{admin}/status")).send().await.unwrap().json().await.unwrap();
+    let status: Value = client
+        .get(format!("{admin}/status"))
+        .send()
+        .await
+        .unwrap()
+        .json()
+        .await
+        .unwrap();
     let targets = status["targets"].as_array().unwrap();
-    targets.iter().find(|target| target["provider"] == "other").unwrap().clone()
+    targets
+        .iter()
+        .find(|target| target["provider"] == "other")
+        .unwrap()
+        .clone()
 }
 
 #[tokio::test]
 async fn without_a_descriptor_for_the_upstream_no_target_is_blamed() {
-    let (first, second) = (ScriptedUpstream::start(talking("PONG")).await, ScriptedUpstream::start(talking("PONG")).await);
+    let (first, second) = (
+        ScriptedUpstream::start(talking("PONG")).await,
+        ScriptedUpstream::start(talking("PONG")).await,
+    );
     let (folder, secret) = place(&first, &second);
     let served = Served::start_with(folder.path(), &[], &[UPSTREAM_KEY]);
     // Both have a connection that is open already; so does the first upstream.
     let (customer, operator) = (client(), client());
-    ask(&customer, &served.base, "test-model", &secret).await.unwrap();
+    ask(&customer, &served.base, "test-model", &secret)
+        .await
+        .unwrap();
     target(&operator, &served.admin).await;
 
     fill(served.id()).await;
     for _ in 0..8 {
-        let refused = persistent(&customer, &served, "test-blind", &secret).await.unwrap_err();
-        assert!(refused.starts_with("503") && refused.contains("upstream_unavailable"), "{refused}\n{}", served.log());
+        let refused = persistent(&customer, &served, "test-blind", &secret)
+            .await
+            .unwrap_err();
+        assert!(
+            refused.starts_with("503") && refused.contains("upstream_unavailable"),
+            "{refused}\n{}",
+            served.log()
+        );
     }
     let works = persistent(&customer, &served, "test-model", &secret).await;
     assert!(
@@ -104,17 +163,36 @@ async fn without_a_descriptor_for_the_upstream_no_target_is_blamed() {
     );
     assert!(second.requests().is_empty());
     // A new connection waits in the system's queue.
-    let mut stranger = TcpStream::connect(served.base.trim_start_matches("http://")).await.unwrap();
-    stranger.write_all(b"HEAD / HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n").await.unwrap();
+    let mut stranger = TcpStream::connect(served.base.trim_start_matches("http://"))
+        .await
+        .unwrap();
+    stranger
+        .write_all(b"HEAD / HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n")
+        .await
+        .unwrap();
 
     allow(served.id(), getrlimit(Resource::Nofile).maximum);
-    ask(&customer, &served.base, "test-blind", &secret).await.unwrap();
+    ask(&customer, &served.base, "test-blind", &secret)
+        .await
+        .unwrap();
     let mut answer = String::new();
-    tokio::time::timeout(Duration::from_secs(60), stranger.read_to_string(&mut answer)).await.unwrap().unwrap();
+    tokio::time::timeout(
+        Duration::from_secs(60),
+        stranger.read_to_string(&mut answer),
+    )
+    .await
+    .unwrap()
+    .unwrap();
     assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
     let log = served.log();
-    assert!(log.lines().count() < 2_000, "it did not fill the log while nothing could be accepted");
-    assert!(log.contains("own: "), "the log says what was missing: {log}");
+    assert!(
+        log.lines().count() < 2_000,
+        "it did not fill the log while nothing could be accepted"
+    );
+    assert!(
+        log.contains("own: "),
+        "the log says what was missing: {log}"
+    );
 }
 
 #[tokio::test]
@@ -124,13 +202,39 @@ async fn whatever_the_ledger_needs_is_open_before_the_first_charge() {
     let routes = ["test-model", "test-blind"]
         .map(|slug| format!("[[route]]\nslug = \"{slug}\"\ntargets = [ {{ provider = \"sim\", model = \"sim\" }} ]\n"));
     let provider = "[provider.sim]\nsimulated = true\n";
-    fs::write(folder.path().join("routes.toml"), [provider, &routes[0], &routes[1]].concat()).unwrap();
-    let made = json(folder.path(), &["keys", "create", "--new-ledger", "--label", "t", "--balance", "5", "--reference", "r"]);
+    fs::write(
+        folder.path().join("routes.toml"),
+        [provider, &routes[0], &routes[1]].concat(),
+    )
+    .unwrap();
+    let made = json(
+        folder.path(),
+        &[
+            "keys",
+            "create",
+            "--new-ledger",
+            "--label",
+            "t",
+            "--balance",
+            "5",
+            "--reference",
+            "r",
+        ],
+    );
     let secret = made["secret"].as_str().unwrap();
     let served = Served::start(folder.path(), &[]);
     let customer = client();
-    let listed = customer.get(format!("{}/v1/models", served.base)).bearer_auth(secret).send().await.unwrap();
-    assert_eq!(listed.status(), 200, "this connection is open, and nothing was charged yet");
+    let listed = customer
+        .get(format!("{}/v1/models", served.base))
+        .bearer_auth(secret)
+        .send()
+        .await
+        .unwrap();
+    assert_eq!(
+        listed.status(),
+        200,
+        "this connection is open, and nothing was charged yet"
+    );
 
     allow(served.id(), Some(next_descriptor(served.id())));
     for _ in 0..4 {
@@ -146,11 +250,21 @@ async fn the_soft_limit_of_descriptors_is_raised_at_the_start() {
     let upstream = ScriptedUpstream::start(talking("PONG")).await;
     let (folder, _) = place(&upstream, &upstream);
     let mut command = std::process::Command::new("sh");
-    command.env_clear().current_dir(folder.path()).envs([UPSTREAM_KEY]);
-    command.args(["-c", "ulimit -S -n 200 && exec \"$0\" serve", env!("CARGO_BIN_EXE_farebox")]);
+    command
+        .env_clear()
+        .current_dir(folder.path())
+        .envs([UPSTREAM_KEY]);
+    command.args([
+        "-c",
+        "ulimit -S -n 200 && exec \"$0\" serve",
+        env!("CARGO_BIN_EXE_farebox"),
+    ]);
     let served = Served::start_or_end(&mut command).unwrap();
     let limits = fs::read_to_string(format!("/proc/{}/limits", served.id())).unwrap();
-    let line = limits.lines().find_map(|line| line.strip_prefix("Max open files")).unwrap();
+    let line = limits
+        .lines()
+        .find_map(|line| line.strip_prefix("Max open files"))
+        .unwrap();
     let (soft, hard) = line.trim().split_once(' ').unwrap();
     assert!(hard.trim().starts_with(soft) && soft != "200", "{line}");
 }
@@ -167,33 +281,70 @@ async fn with_few_descriptors_a_crowd_is_refused_and_the_others_are_served() {
     let upstream = ScriptedUpstream::start(talking("PONG")).await;
     let (folder, secret) = place(&upstream, &upstream);
     let mut command = std::process::Command::new("sh");
-    command.env_clear().current_dir(folder.path()).envs([UPSTREAM_KEY]);
-    command.args(["-c", "ulimit -n 220 && exec \"$0\" serve", env!("CARGO_BIN_EXE_farebox")]);
+    command
+        .env_clear()
+        .current_dir(folder.path())
+        .envs([UPSTREAM_KEY]);
+    command.args([
+        "-c",
+        "ulimit -n 220 && exec \"$0\" serve",
+        env!("CARGO_BIN_EXE_farebox"),
+    ]);
     let served = Served::start_or_end(&mut command).unwrap();
     let address: std::net::SocketAddr = served.base.trim_start_matches("http://").parse().unwrap();
     let operator = client();
     let mut crowd = Vec::new();
     for number in 0..400_u32 {
-        crowd.push(from(u8::try_from(1 + number % 200).unwrap(), address).await.unwrap());
+        crowd.push(
+            from(u8::try_from(1 + number % 200).unwrap(), address)
+                .await
+                .unwrap(),
+        );
         if number % 50 == 0 {
             let begun = Instant::now();
             // On a new connection each time: an idle one may be closed for a new one.
-            ask(&client(), &served.base, "test-model", &secret).await.unwrap();
+            ask(&client(), &served.base, "test-model", &secret)
+                .await
+                .unwrap();
             // Less than the 120 s for which an idle connection may keep its place.
-            assert!(begun.elapsed() < Duration::from_secs(60), "{:?}", begun.elapsed());
+            assert!(
+                begun.elapsed() < Duration::from_secs(60),
+                "{:?}",
+                begun.elapsed()
+            );
         }
     }
-    ask(&client(), &served.base, "test-blind", &secret).await.unwrap();
+    ask(&client(), &served.base, "test-blind", &secret)
+        .await
+        .unwrap();
     let most = (220 - 128) / 2;
     let mut closed: FuturesUnordered<_> = crowd.iter_mut().map(AsyncReadExt::read_u8).collect();
     for number in 0..400 - most {
         let ended = tokio::time::timeout(Duration::from_secs(60), closed.next()).await;
         assert!(ended.is_ok(), "{number} of 400 were closed");
     }
-    let metrics = operator.get(format!("{}/metrics", served.admin)).send().await.unwrap().text().await.unwrap();
-    let of = |name: &str| metrics.lines().find_map(|line| line.strip_prefix(name)?.trim().parse::<usize>().ok()).unwrap();
+    let metrics = operator
+        .get(format!("{}/metrics", served.admin))
+        .send()
+        .await
+        .unwrap()
+        .text()
+        .await
+        .unwrap();
+    let of = |name: &str| {
+        metrics
+            .lines()
+            .find_map(|line| line.strip_prefix(name)?.trim().parse::<usize>().ok())
+            .unwrap()
+    };
     assert!(of("farebox_connections ") <= most);
-    assert!(of("farebox_connections_closed_total{which=\"idle\"}") >= 300, "{metrics}");
+    assert!(
+        of("farebox_connections_closed_total{which=\"idle\"}") >= 300,
+        "{metrics}"
+    );
     let state = target(&operator, &served.admin).await;
-    assert_eq!((&state["state"], &state["errors"]), (&"closed".into(), &0.into()));
+    assert_eq!(
+        (&state["state"], &state["errors"]),
+        (&"closed".into(), &0.into())
+    );
 }

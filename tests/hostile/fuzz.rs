@@ -66,15 +66,31 @@ const FULL: Duration = Duration::from_secs(30 * 60);
 /// This many rounds, or as many as fit into half an hour.
 fn rounds(daily: usize) -> impl Iterator<Item = usize> {
     let (begun, full) = (Instant::now(), sized(0, 1) == 1);
-    (0..).take_while(move |round| if full { begun.elapsed() < FULL } else { *round < daily })
+    (0..).take_while(move |round| {
+        if full {
+            begun.elapsed() < FULL
+        } else {
+            *round < daily
+        }
+    })
 }
 
 /// CPU time of this thread so far, in the hundredths of a second that the kernel counts.
 fn cpu_time() -> Duration {
     let stat = std::fs::read_to_string("/proc/thread-self/stat").unwrap();
     // Behind the name, which is in parentheses: the state, ten numbers, and the time as a user and in the kernel.
-    let times = stat.rsplit(") ").next().unwrap().split(' ').skip(11).take(2);
-    Duration::from_millis(times.map(|hundredths| hundredths.parse::<u64>().unwrap() * 10).sum())
+    let times = stat
+        .rsplit(") ")
+        .next()
+        .unwrap()
+        .split(' ')
+        .skip(11)
+        .take(2);
+    Duration::from_millis(
+        times
+            .map(|hundredths| hundredths.parse::<u64>().unwrap() * 10)
+            .sum(),
+    )
 }
 
 /// Every day it is quick.
@@ -86,7 +102,20 @@ fn quick(begun: Duration) {
 
 #[test]
 fn bodies_and_answers_of_any_bytes_are_read_or_refused() {
-    let words = ["{", "}", "[", "]", "\"", "\\u0000", "\\ud800", "null", "1e999", "-", "\u{202e}", "data:image/png;base64,AAAA"];
+    let words = [
+        "{",
+        "}",
+        "[",
+        "]",
+        "\"",
+        "\\u0000",
+        "\\ud800",
+        "null",
+        "1e999",
+        "-",
+        "\u{202e}",
+        "data:image/png;base64,AAAA",
+    ];
     let (mut numbers, begun) = (Numbers(0x5eed), cpu_time());
     let bodies = Family::ALL.map(|family| (family, ask(family, "test-model", true).to_string()));
     for round in rounds(4_500) {
@@ -101,12 +130,25 @@ fn bodies_and_answers_of_any_bytes_are_read_or_refused() {
 
 #[test]
 fn streams_of_any_bytes_in_any_pieces_are_cut_without_loss() {
-    let sample = ": c\r\nid: 1\r\nevent: x\r\ndata: {\"a\":1}\r\n\r\ndata: [DONE]\n\nretry: 1\rdata: y\r\r";
-    let words = ["\n", "\r", "\r\n\r\n", "data: ", "id:", "event: error\n", ": ", "\u{feff}"];
+    let sample =
+        ": c\r\nid: 1\r\nevent: x\r\ndata: {\"a\":1}\r\n\r\ndata: [DONE]\n\nretry: 1\rdata: y\r\r";
+    let words = [
+        "\n",
+        "\r",
+        "\r\n\r\n",
+        "data: ",
+        "id:",
+        "event: error\n",
+        ": ",
+        "\u{feff}",
+    ];
     let (mut numbers, begun) = (Numbers(0xfa4e), cpu_time());
     for _ in rounds(4_000) {
         let text = numbers.mutate(sample.repeat(3).as_bytes(), &words);
-        let mut readers: Vec<_> = Family::ALL.iter().map(|family| family.protocol().reader()).collect();
+        let mut readers: Vec<_> = Family::ALL
+            .iter()
+            .map(|family| family.protocol().reader())
+            .collect();
         let (mut frames, mut seen, mut rest) = (FrameReader::new(), Vec::new(), &text[..]);
         while !rest.is_empty() {
             let (piece, behind) = rest.split_at((1 + numbers.below(9)).min(rest.len()));
@@ -115,8 +157,14 @@ fn streams_of_any_bytes_in_any_pieces_are_cut_without_loss() {
             while let Some(frame) = frames.next_frame().unwrap() {
                 seen.extend_from_slice(frame.raw());
                 let lines = frame.other_lines();
-                assert!(lines.iter().all(|line| line.start < line.end && line.end <= frame.raw().len()));
-                readers.iter_mut().for_each(|reader| drop(reader.read(&frame)));
+                assert!(
+                    lines
+                        .iter()
+                        .all(|line| line.start < line.end && line.end <= frame.raw().len())
+                );
+                readers
+                    .iter_mut()
+                    .for_each(|reader| drop(reader.read(&frame)));
             }
         }
         let tail = frames.finish();
@@ -156,12 +204,19 @@ fn documents_of_any_bytes_are_counted_or_given_up() {
         "/Length 999999999",
     ];
     let (mut numbers, begun) = (Numbers(0xd0c5), cpu_time());
-    assert!(pdf::tokens(sample.as_bytes(), 1).is_some(), "the sample itself is read");
+    assert!(
+        pdf::tokens(sample.as_bytes(), 1).is_some(),
+        "the sample itself is read"
+    );
     for _ in rounds(2_000) {
         let text = numbers.mutate(sample.as_bytes(), &words);
         let one = cpu_time();
         let _ = pdf::tokens(&text, 1);
-        assert!(cpu_time() - one < Duration::from_secs(3), "{:?}", String::from_utf8_lossy(&text));
+        assert!(
+            cpu_time() - one < Duration::from_secs(3),
+            "{:?}",
+            String::from_utf8_lossy(&text)
+        );
     }
     quick(begun);
 }
@@ -181,17 +236,42 @@ impl Secrets for AnySecrets {
 
 #[test]
 fn files_of_any_bytes_are_loaded_or_explained() {
-    let words =
-        ["[[", "]]", "=", "\"", "'''", "{", "}", "-1", "9999999999999999999", "true", "\n[provider.x]\n", "\u{202e}", "#"];
+    let words = [
+        "[[",
+        "]]",
+        "=",
+        "\"",
+        "'''",
+        "{",
+        "}",
+        "-1",
+        "9999999999999999999",
+        "true",
+        "\n[provider.x]\n",
+        "\u{202e}",
+        "#",
+    ];
     let (mut numbers, begun) = (Numbers(0x70a1), cpu_time());
     let routes = routes("http://127.0.0.1:1/v1");
     for number in rounds(300) {
-        let mut text = |file: &str| String::from_utf8_lossy(&numbers.mutate(file.as_bytes(), &words)).into_owned();
-        let (catalog, routes) =
-            if number % 2 == 0 { (text(CATALOG), routes.clone()) } else { (CATALOG.to_owned(), text(&routes)) };
-        let (_, findings) =
-            config::load(&Source::new("catalog.toml", &catalog), &Source::new("routes.toml", &routes), &AnySecrets);
-        assert!(!findings.render(config::Paint::Plain).contains("a-secret-of-some-length"));
+        let mut text = |file: &str| {
+            String::from_utf8_lossy(&numbers.mutate(file.as_bytes(), &words)).into_owned()
+        };
+        let (catalog, routes) = if number % 2 == 0 {
+            (text(CATALOG), routes.clone())
+        } else {
+            (CATALOG.to_owned(), text(&routes))
+        };
+        let (_, findings) = config::load(
+            &Source::new("catalog.toml", &catalog),
+            &Source::new("routes.toml", &routes),
+            &AnySecrets,
+        );
+        assert!(
+            !findings
+                .render(config::Paint::Plain)
+                .contains("a-secret-of-some-length")
+        );
     }
     quick(begun);
 }
@@ -226,18 +306,35 @@ async fn heads_of_any_bytes_are_served_or_refused() {
     let (mut numbers, begun) = (Numbers(0x4ead), cpu_time());
     for _ in rounds(400) {
         let text = numbers.mutate(head.as_bytes(), &words);
-        let mut stream = TcpStream::connect(gateway.base.trim_start_matches("http://")).await.unwrap();
+        let mut stream = TcpStream::connect(gateway.base.trim_start_matches("http://"))
+            .await
+            .unwrap();
         // A refusal may come, and close the connection, before the last byte was sent.
         let _ = stream.write_all(&text).await;
         let _ = stream.shutdown().await;
         let mut answer = Vec::new();
         let read = tokio::time::timeout(PATIENCE, stream.read_to_end(&mut answer)).await;
-        assert!(read.is_ok(), "no end after {:?}", String::from_utf8_lossy(&text));
+        assert!(
+            read.is_ok(),
+            "no end after {:?}",
+            String::from_utf8_lossy(&text)
+        );
         let said = String::from_utf8_lossy(&answer);
-        let refused = said.is_empty() || said.starts_with("HTTP/1.1 4") || said.starts_with("HTTP/1.0 4");
-        assert!(refused || said.starts_with("HTTP/1.1 100"), "{said:?} to {:?}", String::from_utf8_lossy(&text));
+        let refused =
+            said.is_empty() || said.starts_with("HTTP/1.1 4") || said.starts_with("HTTP/1.0 4");
+        assert!(
+            refused || said.starts_with("HTTP/1.1 100"),
+            "{said:?} to {:?}",
+            String::from_utf8_lossy(&text)
+        );
     }
     quick(begun);
     assert!(upstream.requests().is_empty(), "nobody here has a key");
-    assert_eq!(gateway.post("/v1/chat/completions", &key, &chat("test-model", false)).await.status, 200);
+    assert_eq!(
+        gateway
+            .post("/v1/chat/completions", &key, &chat("test-model", false))
+            .await
+            .status,
+        200
+    );
 }

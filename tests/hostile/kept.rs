@@ -13,7 +13,10 @@ use crate::support::{Gateway, TestKey, ask, path};
 
 /// Answer ids that contain the provider's key: plain, where ids are shortened, encoded, in capitals, with forged lines.
 fn ids() -> Vec<String> {
-    let mut ids: Vec<String> = (150..210).step_by(7).map(|front| format!("{}{SECRET}", "x".repeat(front))).collect();
+    let mut ids: Vec<String> = (150..210)
+        .step_by(7)
+        .map(|front| format!("{}{SECRET}", "x".repeat(front)))
+        .collect();
     ids.extend([
         format!("chatcmpl-{SECRET}"),
         SECRET.to_uppercase(),
@@ -26,19 +29,41 @@ fn ids() -> Vec<String> {
 }
 
 /// Good answers with these ids, whole and streamed, then errors; each leaves an entry.
-async fn ask_for_all(gateway: &Gateway, upstream: &ScriptedUpstream, key: &TestKey, family: Family) {
+async fn ask_for_all(
+    gateway: &Gateway,
+    upstream: &ScriptedUpstream,
+    key: &TestKey,
+    family: Family,
+) {
     for id in ids() {
         for stream in [false, true] {
             let speech = Speech::new(family, "PONG").id(&id);
-            upstream.follow(if stream { speech.stream() } else { speech.whole() });
-            let answer = gateway.post(path(family), key, &ask(family, "test-model", stream)).await;
+            upstream.follow(if stream {
+                speech.stream()
+            } else {
+                speech.whole()
+            });
+            let answer = gateway
+                .post(path(family), key, &ask(family, "test-model", stream))
+                .await;
             assert_eq!(answer.status, 200, "{}", answer.text);
         }
     }
     // A 401 comes last: it closes the target for everybody.
     for status in [400, 413, 429, 500, 401] {
-        upstream.follow(Reply::error(status, SECRET, Some(SECRET), &format!("{SECRET}\u{202e} of {}", upstream.base_url())));
-        assert_ne!(gateway.post(path(family), key, &ask(family, "test-model", false)).await.status, 200);
+        upstream.follow(Reply::error(
+            status,
+            SECRET,
+            Some(SECRET),
+            &format!("{SECRET}\u{202e} of {}", upstream.base_url()),
+        ));
+        assert_ne!(
+            gateway
+                .post(path(family), key, &ask(family, "test-model", false))
+                .await
+                .status,
+            200
+        );
     }
     gateway.settled().await;
 }
@@ -47,9 +72,21 @@ async fn ask_for_all(gateway: &Gateway, upstream: &ScriptedUpstream, key: &TestK
 async fn shown(gateway: &Gateway, key: &TestKey) -> Vec<(String, String)> {
     let mut places = Vec::new();
     let visitor = Visitor::signed_in(gateway, key).await;
-    let mut pages: Vec<String> = ["", "/requests", "/payments", "/setup", "/models"].map(str::to_owned).into();
-    pages.extend(["/usage.csv", "/usage.json", "/requests.csv", "/requests.json"].map(str::to_owned));
-    let mut paths: Vec<String> = ["/v1/key", "/v1/credits", "/v1/usage"].map(str::to_owned).into();
+    let mut pages: Vec<String> = ["", "/requests", "/payments", "/setup", "/models"]
+        .map(str::to_owned)
+        .into();
+    pages.extend(
+        [
+            "/usage.csv",
+            "/usage.json",
+            "/requests.csv",
+            "/requests.json",
+        ]
+        .map(str::to_owned),
+    );
+    let mut paths: Vec<String> = ["/v1/key", "/v1/credits", "/v1/usage"]
+        .map(str::to_owned)
+        .into();
     for charge in gateway.charges(key).await.iter().step_by(5) {
         let request = format!("req_{}", charge.operation);
         pages.push(format!("/requests/{request}"));
@@ -81,24 +118,53 @@ async fn nothing_that_is_kept_of_an_answer_holds_a_secret() {
         let key = gateway.key("50").await;
         ask_for_all(&gateway, &upstream, &key, family).await;
         let mut places = shown(&gateway, &key).await;
-        let entries = gateway.ledger.entries(EntryQuery { key: Some(key.id), ..EntryQuery::default() }).await.unwrap();
+        let entries = gateway
+            .ledger
+            .entries(EntryQuery {
+                key: Some(key.id),
+                ..EntryQuery::default()
+            })
+            .await
+            .unwrap();
         assert_eq!(entries.len(), 1 + 2 * ids().len() + 5, "each is kept");
         for entry in &entries {
-            places.push(("an entry as JSON".to_owned(), document::json(entry).to_string()));
-            places.push(("an entry as CSV".to_owned(), csv::line(document::row(entry).iter().map(String::as_str))));
+            places.push((
+                "an entry as JSON".to_owned(),
+                document::json(entry).to_string(),
+            ));
+            places.push((
+                "an entry as CSV".to_owned(),
+                csv::line(document::row(entry).iter().map(String::as_str)),
+            ));
         }
         for path in ["/status", "/metrics"] {
             places.push((path.to_owned(), gateway.ask(path).await.text));
         }
         for (place, text) in places {
             clean(&text, &format!("{family}: {place}"));
-            assert!(!text.contains("sk-live-0123456789abcdef"), "{family}: {place}");
-            assert!(!text.contains("\nlevel=error"), "{family}: {place} has a forged line");
+            assert!(
+                !text.contains("sk-live-0123456789abcdef"),
+                "{family}: {place}"
+            );
+            assert!(
+                !text.contains("\nlevel=error"),
+                "{family}: {place} has a forged line"
+            );
         }
         for name in ["farebox.db", "farebox.db-wal"] {
-            let bytes = std::fs::read(gateway.ledger_path().with_file_name(name)).unwrap_or_default();
+            let bytes =
+                std::fs::read(gateway.ledger_path().with_file_name(name)).unwrap_or_default();
             // The file also has other bytes than text.
-            let text: String = bytes.iter().map(|byte| if byte.is_ascii_graphic() { char::from(*byte) } else { ' ' }).collect();
+            let text: String = bytes
+                .iter()
+                .map(|byte| {
+                    if byte.is_ascii_graphic() {
+                        char::from(*byte)
+                    } else {
+                        ' '
+                    }
+                })
+                .collect();
             clean(&text, &format!("{family}: {name}"));
         }
     }

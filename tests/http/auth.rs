@@ -2,7 +2,10 @@
 
 use farebox_ledger::key::Change;
 use farebox_ledger::sqlite::SqliteLedger;
-use farebox_ledger::{Amount, Credit, CreditKind, Durability, KeyChange, KeySettings, Ledger, OpenMode, SecretHash, Timestamp};
+use farebox_ledger::{
+    Amount, Credit, CreditKind, Durability, KeyChange, KeySettings, Ledger, OpenMode, SecretHash,
+    Timestamp,
+};
 use serde_json::json;
 
 use crate::support::upstream::ScriptedUpstream;
@@ -13,18 +16,34 @@ async fn a_key_that_is_missing_mistyped_or_unknown_is_a_401_that_is_not_retried(
     let upstream = ScriptedUpstream::start(talking("PONG")).await;
     let gateway = Gateway::before(&upstream).await;
     let key = gateway.key("5.00").await;
-    let mistyped = TestKey { secret: key.secret.replace("sk-fb-", "sk-fb-x"), ..key.clone() };
-    let provider = TestKey { secret: "sk-proj-1234567890abcdef".to_owned(), ..key.clone() };
+    let mistyped = TestKey {
+        secret: key.secret.replace("sk-fb-", "sk-fb-x"),
+        ..key.clone()
+    };
+    let provider = TestKey {
+        secret: "sk-proj-1234567890abcdef".to_owned(),
+        ..key.clone()
+    };
     for wrong in [&mistyped, &provider] {
-        let answer = gateway.post("/v1/chat/completions", wrong, &chat("test-model", false)).await;
+        let answer = gateway
+            .post("/v1/chat/completions", wrong, &chat("test-model", false))
+            .await;
         assert_eq!(answer.status, 401, "{}", answer.text);
         assert_eq!(answer.header("x-should-retry"), Some("false"));
         let body = answer.json();
         assert_eq!(body["error"]["type"], "invalid_request_error");
         assert_eq!(body["error"]["code"], "invalid_api_key");
-        assert!(!answer.text.contains(&wrong.secret), "a secret never comes back");
+        assert!(
+            !answer.text.contains(&wrong.secret),
+            "a secret never comes back"
+        );
     }
-    let none = gateway.client.get(format!("{}/v1/models", gateway.base)).send().await.unwrap();
+    let none = gateway
+        .client
+        .get(format!("{}/v1/models", gateway.base))
+        .send()
+        .await
+        .unwrap();
     assert_eq!(none.status(), 401);
     assert_eq!(upstream.requests().len(), 0);
 }
@@ -35,15 +54,35 @@ async fn a_blocked_key_is_refused_at_once_and_served_again_after_unblock() {
     let gateway = Gateway::before(&upstream).await;
     let key = gateway.key("5.00").await;
     gateway.change(&key, Change::Block).await;
-    let answer = gateway.post("/v1/chat/completions", &key, &chat("test-model", false)).await;
-    assert_eq!((answer.status, answer.json()["error"]["code"].clone()), (403, json!("key_blocked")));
+    let answer = gateway
+        .post("/v1/chat/completions", &key, &chat("test-model", false))
+        .await;
+    assert_eq!(
+        (answer.status, answer.json()["error"]["code"].clone()),
+        (403, json!("key_blocked"))
+    );
     let noted = gateway.records.all().pop().unwrap();
-    assert_eq!((noted.key, noted.end_reason.as_str()), (Some(key.id), "key_blocked"), "the operator sees who comes in vain");
+    assert_eq!(
+        (noted.key, noted.end_reason.as_str()),
+        (Some(key.id), "key_blocked"),
+        "the operator sees who comes in vain"
+    );
     gateway.change(&key, Change::Unblock).await;
-    assert_eq!(gateway.post("/v1/chat/completions", &key, &chat("test-model", false)).await.status, 200);
+    assert_eq!(
+        gateway
+            .post("/v1/chat/completions", &key, &chat("test-model", false))
+            .await
+            .status,
+        200
+    );
     gateway.change(&key, Change::Revoke).await;
-    let answer = gateway.post("/v1/chat/completions", &key, &chat("test-model", false)).await;
-    assert_eq!((answer.status, answer.json()["error"]["code"].clone()), (403, json!("key_revoked")));
+    let answer = gateway
+        .post("/v1/chat/completions", &key, &chat("test-model", false))
+        .await;
+    assert_eq!(
+        (answer.status, answer.json()["error"]["code"].clone()),
+        (403, json!("key_revoked"))
+    );
 }
 
 #[tokio::test]
@@ -51,16 +90,33 @@ async fn what_a_console_does_to_a_key_in_use_holds_for_its_next_request() {
     let upstream = ScriptedUpstream::start(talking("PONG")).await;
     let gateway = Gateway::before(&upstream).await;
     let key = gateway.key("5.00").await;
-    let console = SqliteLedger::open(gateway.ledger_path(), OpenMode::Write, Durability::Prompt).unwrap();
+    let console =
+        SqliteLedger::open(gateway.ledger_path(), OpenMode::Write, Durability::Prompt).unwrap();
     // Twice, so that the key is cached.
     let served = async || {
         for _ in 0..2 {
-            let answer = gateway.post("/v1/chat/completions", &key, &chat("test-model", false)).await;
+            let answer = gateway
+                .post("/v1/chat/completions", &key, &chat("test-model", false))
+                .await;
             assert_eq!(answer.status, 200, "{}", answer.text);
         }
     };
-    let refused = async || gateway.post("/v1/chat/completions", &key, &chat("test-model", false)).await.status;
-    let change = async |change| console.change_key(KeyChange { key: key.id, change, act: act() }).await.unwrap();
+    let refused = async || {
+        gateway
+            .post("/v1/chat/completions", &key, &chat("test-model", false))
+            .await
+            .status
+    };
+    let change = async |change| {
+        console
+            .change_key(KeyChange {
+                key: key.id,
+                change,
+                act: act(),
+            })
+            .await
+            .unwrap()
+    };
 
     served().await;
     change(Change::Block).await;
@@ -68,19 +124,46 @@ async fn what_a_console_does_to_a_key_in_use_holds_for_its_next_request() {
     change(Change::Unblock).await;
     served().await;
 
-    let one_is_left = gateway.account(&key).await.account.available().checked_sub(Amount::from_picos(1)).unwrap();
-    let kind = CreditKind::Adjust { reason: "taken back".to_owned() };
-    let taken = payment(key.id, one_is_left.checked_neg().unwrap(), "taken back".to_owned());
+    let one_is_left = gateway
+        .account(&key)
+        .await
+        .account
+        .available()
+        .checked_sub(Amount::from_picos(1))
+        .unwrap();
+    let kind = CreditKind::Adjust {
+        reason: "taken back".to_owned(),
+    };
+    let taken = payment(
+        key.id,
+        one_is_left.checked_neg().unwrap(),
+        "taken back".to_owned(),
+    );
     console.credit(Credit { kind, ..taken }).await.unwrap();
     assert_eq!(refused().await, 429);
-    console.credit(payment(key.id, Amount::from_usd_str("5").unwrap(), "paid again".to_owned())).await.unwrap();
+    console
+        .credit(payment(
+            key.id,
+            Amount::from_usd_str("5").unwrap(),
+            "paid again".to_owned(),
+        ))
+        .await
+        .unwrap();
     served().await;
 
-    change(Change::Set(KeySettings { models: Some(vec!["another".to_owned()]), ..KeySettings::default() })).await;
+    change(Change::Set(KeySettings {
+        models: Some(vec!["another".to_owned()]),
+        ..KeySettings::default()
+    }))
+    .await;
     assert_eq!(refused().await, 403);
     change(Change::Set(KeySettings::default())).await;
     served().await;
-    change(Change::Rotate { secret: SecretHash::of("another"), old_until: None }).await;
+    change(Change::Rotate {
+        secret: SecretHash::of("another"),
+        old_until: None,
+    })
+    .await;
     assert_eq!(refused().await, 401);
 }
 
@@ -88,10 +171,16 @@ async fn what_a_console_does_to_a_key_in_use_holds_for_its_next_request() {
 async fn an_expired_key_is_refused() {
     let upstream = ScriptedUpstream::start(talking("PONG")).await;
     let gateway = Gateway::before(&upstream).await;
-    let settings = KeySettings { expires_at: Some(Timestamp::from_millis(1)), ..KeySettings::default() };
+    let settings = KeySettings {
+        expires_at: Some(Timestamp::from_millis(1)),
+        ..KeySettings::default()
+    };
     let key = gateway.key_with("5.00", settings).await;
     let answer = gateway.get("/v1/models", &key).await;
-    assert_eq!((answer.status, answer.json()["error"]["code"].clone()), (403, json!("key_expired")));
+    assert_eq!(
+        (answer.status, answer.json()["error"]["code"].clone()),
+        (403, json!("key_expired"))
+    );
 }
 
 #[tokio::test]
@@ -100,10 +189,29 @@ async fn the_first_valid_credential_decides_on_the_native_family() {
     let gateway = Gateway::before(&upstream).await;
     let key = gateway.key("5.00").await;
     let url = format!("{}/native/v1/models", gateway.base);
-    let by_header = gateway.client.get(&url).header("x-api-key", &key.secret).send().await.unwrap();
+    let by_header = gateway
+        .client
+        .get(&url)
+        .header("x-api-key", &key.secret)
+        .send()
+        .await
+        .unwrap();
     assert_eq!(by_header.status(), 200);
-    let both = gateway.client.get(&url).bearer_auth("something-else").header("x-api-key", &key.secret).send().await.unwrap();
+    let both = gateway
+        .client
+        .get(&url)
+        .bearer_auth("something-else")
+        .header("x-api-key", &key.secret)
+        .send()
+        .await
+        .unwrap();
     assert_eq!(both.status(), 200);
-    let v1 = gateway.client.get(format!("{}/v1/models", gateway.base)).header("x-api-key", &key.secret).send().await.unwrap();
+    let v1 = gateway
+        .client
+        .get(format!("{}/v1/models", gateway.base))
+        .header("x-api-key", &key.secret)
+        .send()
+        .await
+        .unwrap();
     assert_eq!(Answer::read(v1).await.status, 401, "/v1 is always Bearer");
 }

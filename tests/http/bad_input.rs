@@ -18,7 +18,11 @@ impl Table {
         let upstream = ScriptedUpstream::start(talking("PONG")).await;
         let gateway = Gateway::before(&upstream).await;
         let key = gateway.key("5.00").await;
-        Self { upstream, gateway, key }
+        Self {
+            upstream,
+            gateway,
+            key,
+        }
     }
 
     /// Sends a body that must be refused with a 400, and returns its `param` and message.
@@ -26,16 +30,35 @@ impl Table {
         let body: Vec<u8> = body.into();
         let start = String::from_utf8_lossy(&body[..body.len().min(200)]).into_owned();
         let answer = self.gateway.send(path(family), &self.key, body, &[]).await;
-        assert_eq!((answer.status, answer.header("retry-after")), (400, None), "{family} {start}: {}", answer.text);
+        assert_eq!(
+            (answer.status, answer.header("retry-after")),
+            (400, None),
+            "{family} {start}: {}",
+            answer.text
+        );
         let error = answer.json()["error"].clone();
         assert_eq!(error["type"], "invalid_request_error");
-        (error["param"].clone(), error["message"].as_str().unwrap().to_owned())
+        (
+            error["param"].clone(),
+            error["message"].as_str().unwrap().to_owned(),
+        )
     }
 
     async fn untouched(&self) {
-        assert!(self.upstream.requests().is_empty(), "nothing reaches the upstream");
+        assert!(
+            self.upstream.requests().is_empty(),
+            "nothing reaches the upstream"
+        );
         assert!(self.gateway.charges(&self.key).await.is_empty());
-        assert_eq!(self.gateway.account(&self.key).await.account.available().to_string(), "5.00");
+        assert_eq!(
+            self.gateway
+                .account(&self.key)
+                .await
+                .account
+                .available()
+                .to_string(),
+            "5.00"
+        );
     }
 }
 
@@ -90,18 +113,32 @@ async fn absurd_limits_and_numbers_of_answers_are_refused_by_name() {
             for value in ABSURD {
                 let (param, message) = table.refused(family, with_text(family, name, value)).await;
                 assert_eq!(param, *name, "{value}");
-                assert!(message.contains(name) && message.contains("integer between 1 and"), "{message}");
+                assert!(
+                    message.contains(name) && message.contains("integer between 1 and"),
+                    "{message}"
+                );
             }
         }
     }
     for value in ["0", "-1", "2147483648", "1e308", "\"10\"", "0.5", "true"] {
         let thinking = format!("{{\"type\":\"enabled\",\"budget_tokens\":{value}}}");
-        let (param, _) = table.refused(Family::Messages, with_text(Family::Messages, "thinking", &thinking)).await;
+        let (param, _) = table
+            .refused(
+                Family::Messages,
+                with_text(Family::Messages, "thinking", &thinking),
+            )
+            .await;
         assert_eq!(param, "thinking.budget_tokens");
     }
     let both = r#"{"model":"test-model","messages":[{"role":"user","content":"x"}],"max_tokens":5,"max_completion_tokens":6}"#;
     assert!(table.refused(Family::Chat, both).await.1.contains("differ"));
-    assert_eq!(table.refused(Family::Chat, with_text(Family::Chat, "n", "129")).await.0, "n");
+    assert_eq!(
+        table
+            .refused(Family::Chat, with_text(Family::Chat, "n", "129"))
+            .await
+            .0,
+        "n"
+    );
     table.untouched().await;
 }
 
@@ -116,8 +153,20 @@ async fn limits_at_their_bounds_are_served() {
                     (Family::Messages, _, "null") | (_, "n", "2147483647") => 400,
                     _ => 200,
                 };
-                let answer = table.gateway.send(path(family), &table.key, with_text(family, name, value), &[]).await;
-                assert_eq!(answer.status, expected, "{family} {name} {value}: {}", answer.text);
+                let answer = table
+                    .gateway
+                    .send(
+                        path(family),
+                        &table.key,
+                        with_text(family, name, value),
+                        &[],
+                    )
+                    .await;
+                assert_eq!(
+                    answer.status, expected,
+                    "{family} {name} {value}: {}",
+                    answer.text
+                );
             }
         }
     }
@@ -127,7 +176,11 @@ async fn limits_at_their_bounds_are_served() {
 async fn wrong_types_and_missing_fields_are_refused_by_name() {
     let table = Table::set().await;
     for family in Family::ALL {
-        let list = if family == Family::Responses { "input" } else { "messages" };
+        let list = if family == Family::Responses {
+            "input"
+        } else {
+            "messages"
+        };
         for (name, value) in [
             ("model", "7"),
             ("model", "null"),
@@ -143,13 +196,19 @@ async fn wrong_types_and_missing_fields_are_refused_by_name() {
         ] {
             let mut body = ask(family, "test-model", false);
             body[name] = json!("@");
-            let (param, _) = table.refused(family, body.to_string().replace("\"@\"", value)).await;
+            let (param, _) = table
+                .refused(family, body.to_string().replace("\"@\"", value))
+                .await;
             assert_eq!(param, name, "{family} {value}");
         }
         for name in ["model", list] {
             let mut body = ask(family, "test-model", false);
             body.as_object_mut().unwrap().remove(name);
-            assert_eq!(table.refused(family, body.to_string()).await.0, name, "{family}");
+            assert_eq!(
+                table.refused(family, body.to_string()).await.0,
+                name,
+                "{family}"
+            );
         }
     }
     table.untouched().await;
@@ -161,13 +220,28 @@ async fn a_top_level_key_twice_is_refused_also_escaped() {
     for family in Family::ALL {
         let body = ask(family, "test-model", false).to_string();
         let limit = limits(family)[0];
-        for twice in ["\"model\":\"test-blind\"", "\"mod\\u0065l\":\"test-blind\"", "\"\\u006dodel\":\"x\"", "\"stream\":true"] {
-            for text in [body.replacen('{', &format!("{{{twice},"), 1), format!("{},{twice}}}", &body[..body.len() - 1])] {
+        for twice in [
+            "\"model\":\"test-blind\"",
+            "\"mod\\u0065l\":\"test-blind\"",
+            "\"\\u006dodel\":\"x\"",
+            "\"stream\":true",
+        ] {
+            for text in [
+                body.replacen('{', &format!("{{{twice},"), 1),
+                format!("{},{twice}}}", &body[..body.len() - 1]),
+            ] {
                 assert!(table.refused(family, text).await.1.contains("twice"));
             }
         }
-        let escaped = format!("{},\"{}\":100,\"x_{limit}\":1}}", &body[..body.len() - 1], limit.replace('m', "\\u006d"));
-        assert!(table.refused(family, escaped).await.1.contains("twice"), "{family}");
+        let escaped = format!(
+            "{},\"{}\":100,\"x_{limit}\":1}}",
+            &body[..body.len() - 1],
+            limit.replace('m', "\\u006d")
+        );
+        assert!(
+            table.refused(family, escaped).await.1.contains("twice"),
+            "{family}"
+        );
     }
     table.untouched().await;
 }
@@ -193,7 +267,8 @@ async fn what_is_not_json_text_is_refused() {
             format!("\u{feff}{good}").into_bytes(),
             good.as_bytes()[..good.len() - 1].to_vec(),
             good.replace(':', "=").into_bytes(),
-            good.replace("\"stream\":false", "\"stream\":False").into_bytes(),
+            good.replace("\"stream\":false", "\"stream\":False")
+                .into_bytes(),
             b"model=test-model".to_vec(),
             nul,
             invalid,
@@ -210,14 +285,28 @@ async fn what_is_not_json_text_is_refused() {
 async fn deep_nesting_is_refused_in_known_and_unknown_fields() {
     let table = Table::set().await;
     for family in Family::ALL {
-        let list = if family == Family::Responses { "input" } else { "messages" };
-        for name in ["x_unknown", "metadata", "tools", list, "stream_options", "thinking", "reasoning"] {
+        let list = if family == Family::Responses {
+            "input"
+        } else {
+            "messages"
+        };
+        for name in [
+            "x_unknown",
+            "metadata",
+            "tools",
+            list,
+            "stream_options",
+            "thinking",
+            "reasoning",
+        ] {
             for depth in [200, 100_000] {
                 for (open, close) in [("[", "]"), ("{\"a\":", "}"), ("{\"content\":[", "]}")] {
                     let deep = format!("{}1{}", open.repeat(depth), close.repeat(depth));
                     let mut body = ask(family, "test-model", false);
                     body[name] = json!("@");
-                    table.refused(family, body.to_string().replace("\"@\"", &deep)).await;
+                    table
+                        .refused(family, body.to_string().replace("\"@\"", &deep))
+                        .await;
                 }
             }
         }
@@ -232,20 +321,40 @@ async fn a_body_of_40_mib_gets_a_413_that_can_be_read_also_when_chunked() {
     for family in Family::ALL {
         for chunked in [false, true] {
             let url = format!("{}{}", table.gateway.base, path(family));
-            let request = table.gateway.client.post(url).bearer_auth(&table.key.secret);
-            let pieces: Vec<Result<bytes::Bytes, std::io::Error>> = (0..40).map(|_| Ok(piece.clone())).collect();
+            let request = table
+                .gateway
+                .client
+                .post(url)
+                .bearer_auth(&table.key.secret);
+            let pieces: Vec<Result<bytes::Bytes, std::io::Error>> =
+                (0..40).map(|_| Ok(piece.clone())).collect();
             let request = if chunked {
                 request.body(reqwest::Body::wrap_stream(stream::iter(pieces)))
             } else {
                 request.body(vec![b' '; 40 * 1024 * 1024])
             };
             let answer = Answer::read(request.send().await.unwrap()).await;
-            assert_eq!(answer.status, 413, "{family}, chunked {chunked}: {}", answer.text);
-            let kind = if family == Family::Messages { "request_too_large" } else { "invalid_request_error" };
+            assert_eq!(
+                answer.status, 413,
+                "{family}, chunked {chunked}: {}",
+                answer.text
+            );
+            let kind = if family == Family::Messages {
+                "request_too_large"
+            } else {
+                "invalid_request_error"
+            };
             assert_eq!(answer.json()["error"]["type"], kind);
         }
     }
     table.untouched().await;
-    let good = table.gateway.post(path(Family::Chat), &table.key, &ask(Family::Chat, "test-model", false)).await;
+    let good = table
+        .gateway
+        .post(
+            path(Family::Chat),
+            &table.key,
+            &ask(Family::Chat, "test-model", false),
+        )
+        .await;
     assert_eq!(good.status, 200, "and the next request is served");
 }

@@ -7,15 +7,25 @@ use crate::support::upstream::{ScriptedUpstream, Speech};
 use crate::support::{Gateway, chat, talking};
 
 /// 90 fresh and 10 cached input tokens, 5 output tokens: (90 × 3 + 10 × 0.3 + 5 × 15) / 1e6 USD.
-const USAGE: Usage = Usage { input: 90, cache_read: 10, cache_write: 0, cache_write_1h: 0, output: 5, reasoning: 0 };
+const USAGE: Usage = Usage {
+    input: 90,
+    cache_read: 10,
+    cache_write: 0,
+    cache_write_1h: 0,
+    output: 5,
+    reasoning: 0,
+};
 const COST: &str = "0.000348";
 
 #[tokio::test]
 async fn a_whole_answer_is_paid_to_the_picodollar() {
-    let upstream = ScriptedUpstream::start(Speech::new(Family::Chat, "PONG").usage(USAGE).whole()).await;
+    let upstream =
+        ScriptedUpstream::start(Speech::new(Family::Chat, "PONG").usage(USAGE).whole()).await;
     let gateway = Gateway::before(&upstream).await;
     let key = gateway.key("5.00").await;
-    let answer = gateway.post("/v1/chat/completions", &key, &chat("test-model", false)).await;
+    let answer = gateway
+        .post("/v1/chat/completions", &key, &chat("test-model", false))
+        .await;
     assert_eq!(answer.status, 200, "{}", answer.text);
     assert_eq!(answer.header("x-farebox-cost"), Some(COST));
     assert_eq!(answer.header("x-farebox-balance"), Some("4.999652"));
@@ -31,7 +41,10 @@ async fn a_whole_answer_is_paid_to_the_picodollar() {
     assert_eq!(charges.len(), 1);
     assert_eq!(charges[0].amount.to_string(), format!("-{COST}"));
     let bill = charges[0].bill.as_ref().unwrap();
-    assert_eq!((bill.usage.input, bill.usage.cache_read, bill.usage.output), (90, 10, 5));
+    assert_eq!(
+        (bill.usage.input, bill.usage.cache_read, bill.usage.output),
+        (90, 10, 5)
+    );
     assert_eq!(gateway.account(&key).await.account.held.picos(), 0);
 }
 
@@ -42,13 +55,29 @@ async fn only_the_named_bytes_of_a_request_change() {
     let key = gateway.key("5.00").await;
     let body = r#"{ "messages":[{"role":"user","content":"Say \u0050ONG"}],  "metadata" : {"a":[1.50,2e3]},"model":"test-alias","max_tokens":7 }"#;
     let url = format!("{}/v1/chat/completions", gateway.base);
-    let sent =
-        gateway.client.post(url).bearer_auth(&key.secret).header("x-secret-of-customer", "1").body(body).send().await.unwrap();
+    let sent = gateway
+        .client
+        .post(url)
+        .bearer_auth(&key.secret)
+        .header("x-secret-of-customer", "1")
+        .body(body)
+        .send()
+        .await
+        .unwrap();
     assert_eq!(sent.status(), 200);
     let seen = upstream.request(0).await;
-    assert_eq!(String::from_utf8(seen.body.clone()).unwrap(), body.replace("test-alias", "upstream-model-1"));
-    assert_eq!(seen.header("authorization"), Some("Bearer upstream-secret-of-UPSTREAM_KEY"));
-    assert!(seen.header("x-secret-of-customer").is_none(), "headers pass by an allow-list");
+    assert_eq!(
+        String::from_utf8(seen.body.clone()).unwrap(),
+        body.replace("test-alias", "upstream-model-1")
+    );
+    assert_eq!(
+        seen.header("authorization"),
+        Some("Bearer upstream-secret-of-UPSTREAM_KEY")
+    );
+    assert!(
+        seen.header("x-secret-of-customer").is_none(),
+        "headers pass by an allow-list"
+    );
 }
 
 #[tokio::test]
@@ -56,18 +85,38 @@ async fn a_stream_shows_its_end_only_after_the_charge_is_in_the_ledger() {
     let upstream = ScriptedUpstream::start(talking("one two three four")).await;
     let gateway = Gateway::before(&upstream).await;
     let key = gateway.key("5.00").await;
-    let answer = gateway.post("/v1/chat/completions", &key, &chat("test-model", true)).await;
+    let answer = gateway
+        .post("/v1/chat/completions", &key, &chat("test-model", true))
+        .await;
     // Read immediately after the last byte.
     let account = gateway.account(&key).await.account;
-    assert!(account.spent.picos() > 0 && account.held.picos() == 0, "{account:?}");
+    assert!(
+        account.spent.picos() > 0 && account.held.picos() == 0,
+        "{account:?}"
+    );
     assert_eq!(answer.status, 200);
     assert_eq!(answer.header("content-type"), Some("text/event-stream"));
     assert!(answer.text.ends_with("data: [DONE]\n\n"), "{}", answer.text);
     assert!(!answer.text.contains("upstream-model") && answer.text.contains("\"test-model\""));
     let sent = upstream.request(0).await.json();
-    assert_eq!(sent["stream_options"]["include_usage"], true, "usage is always asked for");
-    assert!(!answer.text.contains("\"choices\":[]"), "the usage chunk is not shown to who did not ask: {}", answer.text);
-    assert_eq!(gateway.charges(&key).await[0].bill.as_ref().unwrap().end_reason.as_str(), "stop");
+    assert_eq!(
+        sent["stream_options"]["include_usage"], true,
+        "usage is always asked for"
+    );
+    assert!(
+        !answer.text.contains("\"choices\":[]"),
+        "the usage chunk is not shown to who did not ask: {}",
+        answer.text
+    );
+    assert_eq!(
+        gateway.charges(&key).await[0]
+            .bill
+            .as_ref()
+            .unwrap()
+            .end_reason
+            .as_str(),
+        "stop"
+    );
 }
 
 #[tokio::test]
@@ -81,8 +130,17 @@ async fn the_usage_chunk_and_the_cost_are_shown_to_who_asks() {
     let answer = gateway.post("/v1/chat/completions", &key, &body).await;
     assert!(answer.text.contains("\"choices\":[]"), "{}", answer.text);
     let charge = gateway.charges(&key).await[0].amount.to_string();
-    assert!(answer.text.contains(&format!("\"cost\":{}", charge.trim_start_matches('-'))), "{}", answer.text);
-    assert!(upstream.request(0).await.json().get("usage").is_none(), "our own field does not go upstream");
+    assert!(
+        answer
+            .text
+            .contains(&format!("\"cost\":{}", charge.trim_start_matches('-'))),
+        "{}",
+        answer.text
+    );
+    assert!(
+        upstream.request(0).await.json().get("usage").is_none(),
+        "our own field does not go upstream"
+    );
     let whole = gateway
         .post(
             "/v1/chat/completions",
@@ -98,7 +156,9 @@ async fn charged_the_same_with_and_without_stream_options() {
     let upstream = ScriptedUpstream::start(talking("one two three")).await;
     let gateway = Gateway::before(&upstream).await;
     let key = gateway.key("5.00").await;
-    gateway.post("/v1/chat/completions", &key, &chat("test-model", true)).await;
+    gateway
+        .post("/v1/chat/completions", &key, &chat("test-model", true))
+        .await;
     let mut asking = chat("test-model", true);
     asking["stream_options"] = json!({ "include_usage": true });
     gateway.post("/v1/chat/completions", &key, &asking).await;
@@ -113,11 +173,16 @@ async fn a_model_that_cannot_see_call_tools_or_stream_says_so() {
     let key = gateway.key("5.00").await;
     let picture = json!({ "model": "test-blind", "messages": [{ "role": "user", "content": [{ "type": "image_url", "image_url": { "url": "https://example.com/a.png" } }] }] });
     let tools = json!({ "model": "test-blind", "messages": [{ "role": "user", "content": "hi" }], "tools": [{ "type": "function", "function": { "name": "f", "parameters": {} } }] });
-    for (body, code) in
-        [(picture, "vision_unsupported"), (tools, "tools_unsupported"), (chat("test-blind", true), "streaming_unsupported")]
-    {
+    for (body, code) in [
+        (picture, "vision_unsupported"),
+        (tools, "tools_unsupported"),
+        (chat("test-blind", true), "streaming_unsupported"),
+    ] {
         let answer = gateway.post("/v1/chat/completions", &key, &body).await;
-        assert_eq!((answer.status, answer.json()["error"]["code"].clone()), (400, json!(code)));
+        assert_eq!(
+            (answer.status, answer.json()["error"]["code"].clone()),
+            (400, json!(code))
+        );
     }
     assert_eq!(upstream.requests().len(), 0);
     assert!(gateway.charges(&key).await.is_empty());
@@ -134,11 +199,20 @@ async fn unknown_retired_and_empty_model_names_are_404s_that_help() {
         ("test-old", "use \"test-model\" instead"),
         ("test-mode", "test-model"),
     ] {
-        let answer = gateway.post("/v1/chat/completions", &key, &chat(name, false)).await;
+        let answer = gateway
+            .post("/v1/chat/completions", &key, &chat(name, false))
+            .await;
         let body = answer.json();
-        assert_eq!((answer.status, body["error"]["code"].clone()), (404, json!("model_not_found")), "{name}");
+        assert_eq!(
+            (answer.status, body["error"]["code"].clone()),
+            (404, json!("model_not_found")),
+            "{name}"
+        );
         let message = body["error"]["message"].as_str().unwrap();
-        assert!(message.starts_with("model not found") && message.contains(help), "{message}");
+        assert!(
+            message.starts_with("model not found") && message.contains(help),
+            "{message}"
+        );
     }
 }
 
@@ -147,7 +221,11 @@ async fn bad_bodies_are_refused_without_a_charge() {
     let upstream = ScriptedUpstream::start(talking("x")).await;
     let gateway = Gateway::before(&upstream).await;
     let key = gateway.key("5.00").await;
-    let deep = format!(r#"{{"model":"test-model","messages":[],"x":{}{}}}"#, "[".repeat(200), "]".repeat(200));
+    let deep = format!(
+        r#"{{"model":"test-model","messages":[],"x":{}{}}}"#,
+        "[".repeat(200),
+        "]".repeat(200)
+    );
     let bodies = [
         "",
         "nonsense",
@@ -166,7 +244,14 @@ async fn bad_bodies_are_refused_without_a_charge() {
     for body in bodies {
         let url = format!("{}/v1/chat/completions", gateway.base);
         let answer = crate::support::Answer::read(
-            gateway.client.post(url).bearer_auth(&key.secret).body(body.to_owned()).send().await.unwrap(),
+            gateway
+                .client
+                .post(url)
+                .bearer_auth(&key.secret)
+                .body(body.to_owned())
+                .send()
+                .await
+                .unwrap(),
         )
         .await;
         assert_eq!(answer.status, 400, "{body}: {}", answer.text);
@@ -183,12 +268,32 @@ async fn a_body_over_the_limit_gets_a_413_that_the_client_can_read() {
     let key = gateway.key("5.00").await;
     let url = format!("{}/v1/chat/completions", gateway.base);
     let huge = vec![b' '; 40 * 1024 * 1024];
-    let answer =
-        crate::support::Answer::read(gateway.client.post(&url).bearer_auth(&key.secret).body(huge.clone()).send().await.unwrap())
-            .await;
-    assert_eq!((answer.status, answer.json()["error"]["code"].clone()), (413, json!("request_too_large")));
-    let unknown =
-        crate::support::Answer::read(gateway.client.post(&url).bearer_auth("wrong").body(huge).send().await.unwrap()).await;
+    let answer = crate::support::Answer::read(
+        gateway
+            .client
+            .post(&url)
+            .bearer_auth(&key.secret)
+            .body(huge.clone())
+            .send()
+            .await
+            .unwrap(),
+    )
+    .await;
+    assert_eq!(
+        (answer.status, answer.json()["error"]["code"].clone()),
+        (413, json!("request_too_large"))
+    );
+    let unknown = crate::support::Answer::read(
+        gateway
+            .client
+            .post(&url)
+            .bearer_auth("wrong")
+            .body(huge)
+            .send()
+            .await
+            .unwrap(),
+    )
+    .await;
     assert_eq!(unknown.status, 401, "an early refusal is readable too");
 }
 
@@ -206,5 +311,9 @@ async fn what_the_upstream_charges_the_operator_is_not_shown() {
     assert_eq!(whole.json()["usage"]["cost"].to_string(), "0.000045");
     body["stream"] = json!(true);
     let stream = gateway.post("/v1/chat/completions", &key, &body).await;
-    assert!(!stream.text.contains("0.777") && stream.text.contains("\"cost\":0.000045"), "{}", stream.text);
+    assert!(
+        !stream.text.contains("0.777") && stream.text.contains("\"cost\":0.000045"),
+        "{}",
+        stream.text
+    );
 }

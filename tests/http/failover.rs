@@ -12,7 +12,12 @@ const CHAT: &str = "/v1/chat/completions";
 const NATIVE: &str = "/native/v1/messages";
 
 /// `test-model` at two upstreams in order, `test-blind` at the first only.
-fn two(first: &ScriptedUpstream, second: &ScriptedUpstream, settings: &str, policy: &str) -> String {
+fn two(
+    first: &ScriptedUpstream,
+    second: &ScriptedUpstream,
+    settings: &str,
+    policy: &str,
+) -> String {
     let (first, second) = (first.base_url(), second.base_url());
     format!(
         r#"
@@ -50,21 +55,35 @@ struct Pair {
 
 impl Pair {
     async fn start(first: impl Into<Script>, settings: &str, policy: &str) -> Self {
-        let (first, second) = (ScriptedUpstream::start(first).await, ScriptedUpstream::start(talking("from the second")).await);
+        let (first, second) = (
+            ScriptedUpstream::start(first).await,
+            ScriptedUpstream::start(talking("from the second")).await,
+        );
         let gateway = Gateway::start(CATALOG, &two(&first, &second, settings, policy)).await;
         let key = gateway.key("5.00").await;
-        Self { first, second, gateway, key }
+        Self {
+            first,
+            second,
+            gateway,
+            key,
+        }
     }
 
     async fn ask(&self, model: &str, stream: bool) -> crate::support::Answer {
-        self.gateway.post(CHAT, &self.key, &chat(model, stream)).await
+        self.gateway
+            .post(CHAT, &self.key, &chat(model, stream))
+            .await
     }
 
     /// A target in `/status`.
     async fn target(&self, slug: &str, provider: &str) -> Value {
         let status = self.gateway.ask("/status").await.json();
         let targets = status["targets"].as_array().unwrap();
-        targets.iter().find(|target| target["slug"] == slug && target["provider"] == provider).cloned().unwrap()
+        targets
+            .iter()
+            .find(|target| target["slug"] == slug && target["provider"] == provider)
+            .cloned()
+            .unwrap()
     }
 }
 
@@ -76,27 +95,55 @@ async fn whatever_goes_wrong_before_the_first_frame_moves_on_to_the_next_target(
         ("502", error(502)),
         ("503", error(503)),
         ("529", Reply::error(529, "overloaded_error", None, "busy")),
-        ("429", Reply::error(429, "rate_limit_error", None, "slow down")),
-        ("401", Reply::error(401, "authentication_error", None, "bad key")),
+        (
+            "429",
+            Reply::error(429, "rate_limit_error", None, "slow down"),
+        ),
+        (
+            "401",
+            Reply::error(401, "authentication_error", None, "bad key"),
+        ),
         ("reset", Speech::new(Family::Chat, "x").stream().reset()),
         ("an empty stream", Reply::events(Vec::<Vec<u8>>::new())),
-        ("an error first", Reply::events(["data: {\"error\":{\"message\":\"m\",\"type\":\"server_error\"}}\n\n"])),
-        ("HTML", Reply::whole(200, "text/html", "<html>welcome</html>")),
+        (
+            "an error first",
+            Reply::events(["data: {\"error\":{\"message\":\"m\",\"type\":\"server_error\"}}\n\n"]),
+        ),
+        (
+            "HTML",
+            Reply::whole(200, "text/html", "<html>welcome</html>"),
+        ),
     ];
     for (name, failure) in failures {
         let pair = Pair::start(failure, "", "").await;
         for stream in [false, true] {
             let answer = pair.ask("test-model", stream).await;
-            assert_eq!(answer.status, 200, "{name}, stream {stream}: {}", answer.text);
-            assert!(answer.text.contains("second") && !answer.text.contains("org-secret"), "{name}: {}", answer.text);
+            assert_eq!(
+                answer.status, 200,
+                "{name}, stream {stream}: {}",
+                answer.text
+            );
+            assert!(
+                answer.text.contains("second") && !answer.text.contains("org-secret"),
+                "{name}: {}",
+                answer.text
+            );
         }
         pair.gateway.settled().await;
         let charges = pair.gateway.charges(&pair.key).await;
         assert_eq!(charges.len(), 2, "{name}: one charge for each request");
         let bill = charges[0].bill.as_ref().unwrap();
-        assert_eq!((bill.target.as_str(), bill.usage.input), ("second/two", 10), "{name}: only the answer is charged");
+        assert_eq!(
+            (bill.target.as_str(), bill.usage.input),
+            ("second/two", 10),
+            "{name}: only the answer is charged"
+        );
         let record = &pair.gateway.records.all()[0];
-        assert!(record.attempts[0].to_string().starts_with("first/one: "), "{name}: {:?}", record.attempts);
+        assert!(
+            record.attempts[0].to_string().starts_with("first/one: "),
+            "{name}: {:?}",
+            record.attempts
+        );
     }
 }
 
@@ -108,12 +155,24 @@ async fn a_target_that_cannot_be_reached_or_is_too_slow_is_passed_over() {
     drop(unreachable);
     let gateway = Gateway::start(CATALOG, &routes).await;
     let key = gateway.key("5.00").await;
-    assert_eq!(gateway.post(CHAT, &key, &chat("test-model", true)).await.status, 200);
+    assert_eq!(
+        gateway
+            .post(CHAT, &key, &chat("test-model", true))
+            .await
+            .status,
+        200
+    );
     gateway.settled().await;
     let attempts = &gateway.records.all()[0].attempts;
-    assert!(attempts.iter().all(|attempt| attempt.to_string().starts_with("first/one: unsent: ")), "{attempts:?}");
+    assert!(
+        attempts
+            .iter()
+            .all(|attempt| attempt.to_string().starts_with("first/one: unsent: ")),
+        "{attempts:?}"
+    );
 
-    let waits = r#"timeouts = { connect = "1s", first_byte = "200ms", idle = "200ms", whole = "300ms" }"#;
+    let waits =
+        r#"timeouts = { connect = "1s", first_byte = "200ms", idle = "200ms", whole = "300ms" }"#;
     let slow = Pair::start(Speech::new(Family::Chat, "x").stream().silent(), waits, "").await;
     assert_eq!(slow.ask("test-model", true).await.status, 200);
     slow.first.closed_by_peer(0).await;
@@ -122,84 +181,203 @@ async fn a_target_that_cannot_be_reached_or_is_too_slow_is_passed_over() {
 #[tokio::test]
 async fn a_whole_answer_that_takes_too_long_is_charged_and_not_asked_for_again() {
     let waits = r#"timeouts = { whole = "300ms" }"#;
-    let slow = Pair::start(Speech::new(Family::Chat, "x").whole().late(Duration::from_secs(20)), waits, "").await;
+    let slow = Pair::start(
+        Speech::new(Family::Chat, "x")
+            .whole()
+            .late(Duration::from_secs(20)),
+        waits,
+        "",
+    )
+    .await;
     let begun = Instant::now();
     let answer = slow.ask("test-model", false).await;
     let took = begun.elapsed();
-    assert_eq!((answer.status, answer.header("x-should-retry")), (503, Some("false")), "{}", answer.text);
-    assert!(answer.text.contains("charged") && answer.text.contains("stream"), "{}", answer.text);
+    assert_eq!(
+        (answer.status, answer.header("x-should-retry")),
+        (503, Some("false")),
+        "{}",
+        answer.text
+    );
+    assert!(
+        answer.text.contains("charged") && answer.text.contains("stream"),
+        "{}",
+        answer.text
+    );
     slow.first.closed_by_peer(0).await;
-    assert!(slow.second.requests().is_empty(), "a second provider would bill the same again");
+    assert!(
+        slow.second.requests().is_empty(),
+        "a second provider would bill the same again"
+    );
     slow.gateway.settled().await;
     let charges = slow.gateway.charges(&slow.key).await;
     let bill = charges[0].bill.as_ref().unwrap();
-    assert_eq!((charges.len(), bill.target.as_str(), bill.end_reason.to_string().as_str()), (1, "first/one", "max_duration"));
+    assert_eq!(
+        (
+            charges.len(),
+            bill.target.as_str(),
+            bill.end_reason.to_string().as_str()
+        ),
+        (1, "first/one", "max_duration")
+    );
     // What the provider can have produced in that time, at 150 tokens a second.
     let most = u64::try_from(took.as_millis()).unwrap() * 150 / 1_000;
-    assert!((45..=most).contains(&bill.usage.output) && bill.usage.input > 0, "{:?} in {took:?}", bill.usage);
+    assert!(
+        (45..=most).contains(&bill.usage.output) && bill.usage.input > 0,
+        "{:?} in {took:?}",
+        bill.usage
+    );
     let record = &slow.gateway.records.all()[0];
-    assert!(record.attempts[0].to_string().contains("given up") && record.failed.is_empty(), "{:?}", record.attempts);
+    assert!(
+        record.attempts[0].to_string().contains("given up") && record.failed.is_empty(),
+        "{:?}",
+        record.attempts
+    );
 }
 
 #[tokio::test]
 async fn after_the_first_delivered_frame_there_is_no_second_beginning() {
     for reply in [
-        Speech::new(Family::Chat, "one two three").stream().reset_after(2),
-        Speech::new(Family::Chat, "one two three").stream().stall_after(2),
+        Speech::new(Family::Chat, "one two three")
+            .stream()
+            .reset_after(2),
+        Speech::new(Family::Chat, "one two three")
+            .stream()
+            .stall_after(2),
     ] {
         let waits = r#"timeouts = { idle = "300ms" }"#;
         let pair = Pair::start(reply, waits, "").await;
         let answer = pair.ask("test-model", true).await;
-        assert!(answer.text.contains("\"error\"") && !answer.text.contains("[DONE]"), "{}", answer.text);
+        assert!(
+            answer.text.contains("\"error\"") && !answer.text.contains("[DONE]"),
+            "{}",
+            answer.text
+        );
         pair.gateway.settled().await;
-        assert_eq!((pair.second.requests().len(), pair.gateway.charges(&pair.key).await.len()), (0, 1));
+        assert_eq!(
+            (
+                pair.second.requests().len(),
+                pair.gateway.charges(&pair.key).await.len()
+            ),
+            (0, 1)
+        );
     }
 }
 
 #[tokio::test]
 async fn a_breaker_opens_rests_tries_once_and_closes() {
     let busy = || Reply::error(500, "server_error", None, "broken");
-    let (rest, open) = (Duration::from_secs(25), r#"breaker = { failures = 3, open = "25s" }"#);
+    let (rest, open) = (
+        Duration::from_secs(25),
+        r#"breaker = { failures = 3, open = "25s" }"#,
+    );
     let pair = Pair::start(busy(), "", open).await;
     assert_eq!(pair.target("test-model", "first").await["state"], "closed");
     let other = pair.gateway.key("5.00").await;
     for _ in 0..3 {
         assert_eq!(pair.ask("test-model", false).await.status, 200);
-        assert_eq!(pair.gateway.post(CHAT, &other, &chat("test-model", false)).await.status, 200);
+        assert_eq!(
+            pair.gateway
+                .post(CHAT, &other, &chat("test-model", false))
+                .await
+                .status,
+            200
+        );
     }
-    assert_eq!(pair.first.requests().len(), 3, "an open breaker lets nothing through, whoever asks");
+    assert_eq!(
+        pair.first.requests().len(),
+        3,
+        "an open breaker lets nothing through, whoever asks"
+    );
     let open = pair.target("test-model", "first").await;
-    assert_eq!((open["state"].as_str(), open["failures"].as_u64()), (Some("open"), Some(3)));
-    assert!(open["open_for_ms"].as_u64().unwrap() <= 25_000 && open["reason"].as_str().unwrap().contains("500"), "{open}");
+    assert_eq!(
+        (open["state"].as_str(), open["failures"].as_u64()),
+        (Some("open"), Some(3))
+    );
+    assert!(
+        open["open_for_ms"].as_u64().unwrap() <= 25_000
+            && open["reason"].as_str().unwrap().contains("500"),
+        "{open}"
+    );
     let metrics = pair.gateway.ask("/metrics").await.text;
-    assert!(metrics.contains(r#"farebox_target_state{slug="test-model",target="first/one",state="open"} 1"#), "{metrics}");
+    assert!(
+        metrics.contains(
+            r#"farebox_target_state{slug="test-model",target="first/one",state="open"} 1"#
+        ),
+        "{metrics}"
+    );
 
     pass(rest).await;
-    assert_eq!(pair.target("test-model", "first").await["state"], "half_open");
+    assert_eq!(
+        pair.target("test-model", "first").await["state"],
+        "half_open"
+    );
     assert_eq!(pair.ask("test-model", false).await.status, 200);
     assert_eq!(pair.first.requests().len(), 4, "one trial");
-    assert_eq!(pair.target("test-model", "first").await["state"], "half_open", "one key's failed trial is no proof");
-    assert_eq!(pair.gateway.post(CHAT, &other, &chat("test-model", false)).await.status, 200);
-    assert_eq!(pair.target("test-model", "first").await["state"], "open", "two are");
+    assert_eq!(
+        pair.target("test-model", "first").await["state"],
+        "half_open",
+        "one key's failed trial is no proof"
+    );
+    assert_eq!(
+        pair.gateway
+            .post(CHAT, &other, &chat("test-model", false))
+            .await
+            .status,
+        200
+    );
+    assert_eq!(
+        pair.target("test-model", "first").await["state"],
+        "open",
+        "two are"
+    );
 
     pass(rest).await;
     pair.first.follow(talking("from the first"));
-    assert!(pair.ask("test-model", false).await.text.contains("from the first"));
+    assert!(
+        pair.ask("test-model", false)
+            .await
+            .text
+            .contains("from the first")
+    );
     assert_eq!(pair.target("test-model", "first").await["state"], "closed");
 }
 
 #[tokio::test]
 async fn a_clients_own_mistake_moves_no_breaker_and_no_target() {
-    let refused = Reply::error(400, "invalid_request_error", Some("bad"), "messages: too many roles");
+    let refused = Reply::error(
+        400,
+        "invalid_request_error",
+        Some("bad"),
+        "messages: too many roles",
+    );
     let pair = Pair::start(refused, "", "breaker = { failures = 2, open = \"60s\" }").await;
     for _ in 0..6 {
         let answer = pair.ask("test-model", false).await;
         assert_eq!(answer.status, 400);
-        assert_eq!(answer.json()["error"]["message"], "messages: too many roles", "clients match on the wording");
+        assert_eq!(
+            answer.json()["error"]["message"],
+            "messages: too many roles",
+            "clients match on the wording"
+        );
     }
     let target = pair.target("test-model", "first").await;
-    assert_eq!((target["state"].as_str(), target["errors"].as_u64(), pair.second.requests().len()), (Some("closed"), Some(0), 0));
-    assert_eq!(pair.gateway.account(&pair.key).await.account.available().to_string(), "5.00");
+    assert_eq!(
+        (
+            target["state"].as_str(),
+            target["errors"].as_u64(),
+            pair.second.requests().len()
+        ),
+        (Some("closed"), Some(0), 0)
+    );
+    assert_eq!(
+        pair.gateway
+            .account(&pair.key)
+            .await
+            .account
+            .available()
+            .to_string(),
+        "5.00"
+    );
 }
 
 #[tokio::test]
@@ -207,12 +385,20 @@ async fn a_time_the_upstream_names_is_honoured() {
     let told = Reply::error(429, "rate_limit_error", None, "slow down").header("retry-after", "30");
     let pair = Pair::start(told, "", "").await;
     let answer = pair.ask("test-blind", false).await;
-    assert_eq!((answer.status, answer.header("retry-after")), (503, Some("5")), "more makes SDKs hang");
+    assert_eq!(
+        (answer.status, answer.header("retry-after")),
+        (503, Some("5")),
+        "more makes SDKs hang"
+    );
     pass(Duration::from_secs(26)).await;
     let again = pair.ask("test-blind", false).await;
     let wait: u64 = again.header("retry-after").unwrap().parse().unwrap();
     assert!(again.status == 503 && (1..=4).contains(&wait), "{wait}");
-    assert_eq!(pair.first.requests().len(), 1, "nobody asks before the time is over");
+    assert_eq!(
+        pair.first.requests().len(),
+        1,
+        "nobody asks before the time is over"
+    );
     pair.first.follow(talking("rested"));
     pass(Duration::from_secs(4)).await;
     assert_eq!(pair.ask("test-blind", false).await.status, 200);
@@ -221,7 +407,9 @@ async fn a_time_the_upstream_names_is_honoured() {
 #[tokio::test]
 async fn a_full_provider_is_passed_over_and_its_places_come_back() {
     let gate = Gate::new();
-    let slow = Speech::new(Family::Chat, "from the first").whole().gated(&gate);
+    let slow = Speech::new(Family::Chat, "from the first")
+        .whole()
+        .gated(&gate);
     let pair = Pair::start(slow, "max_concurrent = 1", "").await;
     let (held, other) = {
         let (body, other) = (chat("test-model", false), chat("test-model", false));
@@ -230,28 +418,53 @@ async fn a_full_provider_is_passed_over_and_its_places_come_back() {
             pair.first.request(0).await;
             let answer = pair.gateway.post(CHAT, &pair.key, &other).await;
             let alone = pair.ask("test-blind", false).await;
-            assert_eq!((alone.status, alone.header("retry-after")), (503, Some("1")), "no other target for this one");
+            assert_eq!(
+                (alone.status, alone.header("retry-after")),
+                (503, Some("1")),
+                "no other target for this one"
+            );
             gate.open();
             answer
         };
         tokio::join!(held, other)
     };
     assert!(held.text.contains("from the first") && other.text.contains("from the second"));
-    assert!(pair.ask("test-model", false).await.text.contains("from the first"), "the place is free again");
+    assert!(
+        pair.ask("test-model", false)
+            .await
+            .text
+            .contains("from the first"),
+        "the place is free again"
+    );
 }
 
 #[tokio::test]
 async fn several_keys_are_used_in_turn() {
-    let (first, second) = (ScriptedUpstream::start(talking("x")).await, ScriptedUpstream::start(talking("y")).await);
+    let (first, second) = (
+        ScriptedUpstream::start(talking("x")).await,
+        ScriptedUpstream::start(talking("y")).await,
+    );
     let keys = r#"keys = [ { env = "KEY_A" }, { env = "KEY_B" }, { env = "KEY_C" } ]"#;
-    let routes = two(&first, &second, "", "").replacen(r#"key      = { env = "FIRST_KEY" }"#, keys, 1);
+    let routes =
+        two(&first, &second, "", "").replacen(r#"key      = { env = "FIRST_KEY" }"#, keys, 1);
     let gateway = Gateway::start(CATALOG, &routes).await;
     let key = gateway.key("5.00").await;
     for _ in 0..6 {
-        assert_eq!(gateway.post(CHAT, &key, &chat("test-model", false)).await.status, 200);
+        assert_eq!(
+            gateway
+                .post(CHAT, &key, &chat("test-model", false))
+                .await
+                .status,
+            200
+        );
     }
-    let used: Vec<String> = first.requests().iter().map(|seen| seen.header("authorization").unwrap().to_owned()).collect();
-    let expected = ["A", "B", "C", "A", "B", "C"].map(|name| format!("Bearer upstream-secret-of-KEY_{name}"));
+    let used: Vec<String> = first
+        .requests()
+        .iter()
+        .map(|seen| seen.header("authorization").unwrap().to_owned())
+        .collect();
+    let expected =
+        ["A", "B", "C", "A", "B", "C"].map(|name| format!("Bearer upstream-secret-of-KEY_{name}"));
     assert_eq!(used, expected);
 }
 
@@ -259,7 +472,11 @@ async fn several_keys_are_used_in_turn() {
 async fn one_failing_slug_or_family_leaves_the_others_alone() {
     let only_chat_fails = Script::by(|seen, _| {
         let broken = seen.path.ends_with("/chat/completions") && seen.json()["model"] == "blind";
-        if broken { Reply::error(500, "server_error", None, "broken") } else { speech_for(seen, "from the first") }
+        if broken {
+            Reply::error(500, "server_error", None, "broken")
+        } else {
+            speech_for(seen, "from the first")
+        }
     });
     let policy = r#"breaker = { failures = 2, open = "60s" }"#;
     let pair = Pair::start(only_chat_fails, "", policy).await;
@@ -268,13 +485,33 @@ async fn one_failing_slug_or_family_leaves_the_others_alone() {
     }
     assert_eq!(pair.first.requests().len(), 2);
     let target = pair.target("test-blind", "first").await;
-    assert_eq!((target["state"].as_str(), target["keys_closed"].as_u64()), (Some("closed"), Some(1)), "closed to this key alone");
-    assert!(pair.ask("test-model", false).await.text.contains("from the first"), "another slug of the same provider");
+    assert_eq!(
+        (target["state"].as_str(), target["keys_closed"].as_u64()),
+        (Some("closed"), Some(1)),
+        "closed to this key alone"
+    );
+    assert!(
+        pair.ask("test-model", false)
+            .await
+            .text
+            .contains("from the first"),
+        "another slug of the same provider"
+    );
     let native = json!({ "model": "test-blind", "max_tokens": 64, "messages": [{ "role": "user", "content": "hi" }] });
     let answer = pair.gateway.post(NATIVE, &pair.key, &native).await;
-    assert_eq!(answer.status, 200, "another family of the same target: {}", answer.text);
+    assert_eq!(
+        answer.status, 200,
+        "another family of the same target: {}",
+        answer.text
+    );
     let responses = json!({ "model": "test-blind", "input": "hi" });
-    assert_eq!(pair.gateway.post("/v1/responses", &pair.key, &responses).await.status, 200);
+    assert_eq!(
+        pair.gateway
+            .post("/v1/responses", &pair.key, &responses)
+            .await
+            .status,
+        200
+    );
 }
 
 #[tokio::test]
@@ -282,11 +519,33 @@ async fn flags_that_a_provider_refuses_are_refused_and_others_pass() {
     let settings = r#"refuse_beta = ["context-1m-2025-08-07"]"#;
     let pair = Pair::start(talking("fine"), settings, "").await;
     let native = json!({ "model": "test-model", "max_tokens": 64, "messages": [{ "role": "user", "content": "hi" }] });
-    for (flags, status) in [("context-1m-2025-08-07", 400), ("a-2025-01-01, context-1m-2025-08-07", 400), ("a-2025-01-01", 200)] {
+    for (flags, status) in [
+        ("context-1m-2025-08-07", 400),
+        ("a-2025-01-01, context-1m-2025-08-07", 400),
+        ("a-2025-01-01", 200),
+    ] {
         let url = format!("{}{NATIVE}", pair.gateway.base);
-        let request = pair.gateway.client.post(url).bearer_auth(&pair.key.secret).header("anthropic-beta", flags);
-        assert_eq!(request.json(&native).send().await.unwrap().status().as_u16(), status, "{flags}");
+        let request = pair
+            .gateway
+            .client
+            .post(url)
+            .bearer_auth(&pair.key.secret)
+            .header("anthropic-beta", flags);
+        assert_eq!(
+            request
+                .json(&native)
+                .send()
+                .await
+                .unwrap()
+                .status()
+                .as_u16(),
+            status,
+            "{flags}"
+        );
     }
     let seen = pair.first.requests();
-    assert_eq!((seen.len(), seen[0].header("anthropic-beta")), (1, Some("a-2025-01-01")));
+    assert_eq!(
+        (seen.len(), seen[0].header("anthropic-beta")),
+        (1, Some("a-2025-01-01"))
+    );
 }

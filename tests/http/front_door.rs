@@ -22,30 +22,80 @@ async fn compressed_bodies_are_read_within_the_same_limits() {
     for family in Family::ALL {
         let body = ask(family, "test-model", false);
         let plain = body.to_string();
-        let zstd = ruzstd::encoding::compress_to_vec(plain.as_bytes(), ruzstd::encoding::CompressionLevel::Fastest);
-        for (coding, bytes) in [("gzip", gzipped(plain.as_bytes())), ("zstd", zstd), ("identity", plain.clone().into_bytes())] {
-            let headers = [("content-type", "application/json"), ("content-encoding", coding)];
+        let zstd = ruzstd::encoding::compress_to_vec(
+            plain.as_bytes(),
+            ruzstd::encoding::CompressionLevel::Fastest,
+        );
+        for (coding, bytes) in [
+            ("gzip", gzipped(plain.as_bytes())),
+            ("zstd", zstd),
+            ("identity", plain.clone().into_bytes()),
+        ] {
+            let headers = [
+                ("content-type", "application/json"),
+                ("content-encoding", coding),
+            ];
             let answer = gateway.send(path(family), &key, bytes, &headers).await;
             assert_eq!(answer.status, 200, "{family} {coding}: {}", answer.text);
             let seen = upstream.requests().pop().unwrap();
-            assert_eq!(seen.json()["max_tokens"], body["max_tokens"], "{family} {coding}");
-            assert!(seen.header("content-encoding").is_none(), "{family} {coding}");
+            assert_eq!(
+                seen.json()["max_tokens"],
+                body["max_tokens"],
+                "{family} {coding}"
+            );
+            assert!(
+                seen.header("content-encoding").is_none(),
+                "{family} {coding}"
+            );
         }
     }
     let before = upstream.requests().len();
     let bomb = gzipped(&vec![b' '; 40 << 20]);
-    for (coding, bytes, status) in [("gzip", bomb, 413), ("gzip", b"no gzip".to_vec(), 400), ("br", b"x".to_vec(), 415)] {
-        let answer = gateway.send(path(Family::Chat), &key, bytes, &[("content-encoding", coding)]).await;
+    for (coding, bytes, status) in [
+        ("gzip", bomb, 413),
+        ("gzip", b"no gzip".to_vec(), 400),
+        ("br", b"x".to_vec(), 415),
+    ] {
+        let answer = gateway
+            .send(
+                path(Family::Chat),
+                &key,
+                bytes,
+                &[("content-encoding", coding)],
+            )
+            .await;
         assert_eq!(answer.status, status, "{coding}: {}", answer.text);
     }
-    let twice = [("content-encoding", "identity"), ("content-encoding", "gzip")];
-    let answer = gateway.send(path(Family::Chat), &key, gzipped(b"{}"), &twice).await;
+    let twice = [
+        ("content-encoding", "identity"),
+        ("content-encoding", "gzip"),
+    ];
+    let answer = gateway
+        .send(path(Family::Chat), &key, gzipped(b"{}"), &twice)
+        .await;
     assert_eq!(answer.status, 415, "every header counts: {}", answer.text);
-    let cut = gzipped(ask(Family::Chat, "test-model", false).to_string().as_bytes());
+    let cut = gzipped(
+        ask(Family::Chat, "test-model", false)
+            .to_string()
+            .as_bytes(),
+    );
     for bytes in [b"no gzip".to_vec(), cut[..cut.len() - 5].to_vec()] {
-        let answer = gateway.send(path(Family::Chat), &key, bytes, &[("content-encoding", "gzip")]).await;
-        let message = answer.json()["error"]["message"].as_str().unwrap().to_owned();
-        assert!(answer.status == 400 && message.contains("is not coded as its content-encoding says"), "{message}");
+        let answer = gateway
+            .send(
+                path(Family::Chat),
+                &key,
+                bytes,
+                &[("content-encoding", "gzip")],
+            )
+            .await;
+        let message = answer.json()["error"]["message"]
+            .as_str()
+            .unwrap()
+            .to_owned();
+        assert!(
+            answer.status == 400 && message.contains("is not coded as its content-encoding says"),
+            "{message}"
+        );
     }
     assert_eq!(upstream.requests().len(), before);
 }
@@ -56,11 +106,21 @@ async fn a_body_that_is_no_text_of_ours_is_told_what_it_is() {
     let gateway = Gateway::before(&upstream).await;
     let key = gateway.key("5").await;
     for family in Family::ALL {
-        let marked = [b"\xEF\xBB\xBF", ask(family, "test-model", false).to_string().as_bytes()].concat();
+        let marked = [
+            b"\xEF\xBB\xBF",
+            ask(family, "test-model", false).to_string().as_bytes(),
+        ]
+        .concat();
         for (body, word) in [(Vec::new(), "is empty"), (marked, "byte order mark")] {
             let answer = gateway.send(path(family), &key, body, &[]).await;
-            let message = answer.json()["error"]["message"].as_str().unwrap().to_owned();
-            assert!(answer.status == 400 && message.contains(word), "{family}: {message}");
+            let message = answer.json()["error"]["message"]
+                .as_str()
+                .unwrap()
+                .to_owned();
+            assert!(
+                answer.status == 400 && message.contains(word),
+                "{family}: {message}"
+            );
         }
     }
     assert_eq!(upstream.requests().len(), 0);
@@ -72,18 +132,48 @@ async fn a_name_with_slashes_is_a_model_that_is_not_found() {
     let upstream = ScriptedUpstream::start(talking("PONG")).await;
     let gateway = Gateway::before(&upstream).await;
     let key = gateway.key("5").await;
-    for (base, code) in [("/v1/models", json!("model_not_found")), ("/native/v1/models", json!(null))] {
-        for name in ["openai/gpt-4o", "openai%2Fgpt-4o", "accounts/fireworks/models/x", "openai//gpt", "a/"] {
+    for (base, code) in [
+        ("/v1/models", json!("model_not_found")),
+        ("/native/v1/models", json!(null)),
+    ] {
+        for name in [
+            "openai/gpt-4o",
+            "openai%2Fgpt-4o",
+            "accounts/fireworks/models/x",
+            "openai//gpt",
+            "a/",
+        ] {
             let answer = gateway.get(&format!("{base}/{name}"), &key).await;
             let error = &answer.json()["error"];
-            assert_eq!((answer.status, &error["code"]), (404, &code), "{base}/{name}: {}", answer.text);
-            assert!(error["message"].as_str().unwrap().starts_with("model not found"), "{base}/{name}: {}", answer.text);
+            assert_eq!(
+                (answer.status, &error["code"]),
+                (404, &code),
+                "{base}/{name}: {}",
+                answer.text
+            );
+            assert!(
+                error["message"]
+                    .as_str()
+                    .unwrap()
+                    .starts_with("model not found"),
+                "{base}/{name}: {}",
+                answer.text
+            );
         }
         for name in ["test-model/", "test%2Dmodel"] {
-            assert_eq!(gateway.get(&format!("{base}/{name}"), &key).await.json()["id"], "test-model", "{base}/{name}");
+            assert_eq!(
+                gateway.get(&format!("{base}/{name}"), &key).await.json()["id"],
+                "test-model",
+                "{base}/{name}"
+            );
         }
         let all = gateway.get(&format!("{base}/"), &key).await;
-        assert_eq!((all.status, all.json()["data"].is_array()), (200, true), "{base}/: {}", all.text);
+        assert_eq!(
+            (all.status, all.json()["data"].is_array()),
+            (200, true),
+            "{base}/: {}",
+            all.text
+        );
     }
 }
 
@@ -92,19 +182,48 @@ async fn what_can_be_read_can_be_looked_at() {
     let upstream = ScriptedUpstream::start(talking("PONG")).await;
     let gateway = Gateway::before(&upstream).await;
     let key = gateway.key("5").await;
-    for path in
-        ["/v1/models", "/v1/models/test-model", "/native/v1/models", "/native/v1/models/test-model", "/v1/key", "/v1/usage"]
-    {
-        let head = gateway.client.head(format!("{}{path}", gateway.base)).bearer_auth(&key.secret).send().await.unwrap();
-        assert_eq!((head.status().as_u16(), head.text().await.unwrap().as_str()), (200, ""), "{path}");
+    for path in [
+        "/v1/models",
+        "/v1/models/test-model",
+        "/native/v1/models",
+        "/native/v1/models/test-model",
+        "/v1/key",
+        "/v1/usage",
+    ] {
+        let head = gateway
+            .client
+            .head(format!("{}{path}", gateway.base))
+            .bearer_auth(&key.secret)
+            .send()
+            .await
+            .unwrap();
+        assert_eq!(
+            (head.status().as_u16(), head.text().await.unwrap().as_str()),
+            (200, ""),
+            "{path}"
+        );
     }
-    let head = gateway.client.head(format!("{}/v1/models", gateway.base)).send().await.unwrap();
+    let head = gateway
+        .client
+        .head(format!("{}/v1/models", gateway.base))
+        .send()
+        .await
+        .unwrap();
     assert_eq!(head.status().as_u16(), 401, "a key all the same");
     let post = gateway.post("/v1/models", &key, &json!({})).await;
     assert_eq!(post.status, 405, "{}", post.text);
-    let one = gateway.get("/native/v1/models/test-model", &key).await.json();
-    assert_eq!((one["type"].as_str(), one["id"].as_str()), (Some("model"), Some("test-model")));
-    assert_eq!(gateway.get("/native/v1/models/none", &key).await.status, 404);
+    let one = gateway
+        .get("/native/v1/models/test-model", &key)
+        .await
+        .json();
+    assert_eq!(
+        (one["type"].as_str(), one["id"].as_str()),
+        (Some("model"), Some("test-model"))
+    );
+    assert_eq!(
+        gateway.get("/native/v1/models/none", &key).await.status,
+        404
+    );
 }
 
 #[tokio::test]
@@ -112,13 +231,32 @@ async fn what_is_not_sold_is_named_and_a_401_says_how_to_ask() {
     let upstream = ScriptedUpstream::start(talking("PONG")).await;
     let gateway = Gateway::before(&upstream).await;
     let key = gateway.key("5").await;
-    for path in ["/v1/embeddings", "/v1/batches", "/v1/files", "/native/v1/messages/batches"] {
-        let answer = gateway.post(path, &key, &json!({"model": "test-model"})).await;
+    for path in [
+        "/v1/embeddings",
+        "/v1/batches",
+        "/v1/files",
+        "/native/v1/messages/batches",
+    ] {
+        let answer = gateway
+            .post(path, &key, &json!({"model": "test-model"}))
+            .await;
         assert_eq!(answer.status, 404, "{path}");
-        assert!(answer.text.contains("not offered here"), "{path}: {}", answer.text);
+        assert!(
+            answer.text.contains("not offered here"),
+            "{path}: {}",
+            answer.text
+        );
     }
-    let nobody = gateway.client.get(format!("{}/v1/models", gateway.base)).send().await.unwrap();
-    assert_eq!(nobody.headers().get("www-authenticate").unwrap(), "Bearer realm=\"farebox\"");
+    let nobody = gateway
+        .client
+        .get(format!("{}/v1/models", gateway.base))
+        .send()
+        .await
+        .unwrap();
+    assert_eq!(
+        nobody.headers().get("www-authenticate").unwrap(),
+        "Bearer realm=\"farebox\""
+    );
 }
 
 #[tokio::test]
@@ -127,7 +265,14 @@ async fn usage_refuses_parameters_that_it_does_not_know() {
     let gateway = Gateway::before(&upstream).await;
     let key = gateway.key("5").await;
     let answer = gateway.get("/v1/usage?form=2026-11-01", &key).await;
-    assert_eq!((answer.status, answer.json()["error"]["param"].clone()), (400, json!("form")), "{}", answer.text);
-    let usage = gateway.get("/v1/usage?from=2026-11-01&to=2026-11-02", &key).await;
+    assert_eq!(
+        (answer.status, answer.json()["error"]["param"].clone()),
+        (400, json!("form")),
+        "{}",
+        answer.text
+    );
+    let usage = gateway
+        .get("/v1/usage?from=2026-11-01&to=2026-11-02", &key)
+        .await;
     assert!(usage.text.contains("\"refunds\""), "{}", usage.text);
 }

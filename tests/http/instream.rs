@@ -11,7 +11,10 @@ use crate::support::{Gateway, ask, path};
 /// The error event of a family.
 fn event(family: Family, kind: &str, code: Option<&str>, message: &str) -> String {
     match family {
-        Family::Chat => format!("data: {}\n\n", json!({"error": {"type": kind, "code": code, "message": message}})),
+        Family::Chat => format!(
+            "data: {}\n\n",
+            json!({"error": {"type": kind, "code": code, "message": message}})
+        ),
         Family::Messages => {
             let error = json!({"type": "error", "error": {"type": kind, "message": message}});
             format!("event: error\ndata: {error}\n\n")
@@ -19,25 +22,52 @@ fn event(family: Family, kind: &str, code: Option<&str>, message: &str) -> Strin
         Family::Responses => {
             let response = json!({"id": "resp_1", "object": "response", "status": "failed", "model": "m", "output": [],
                 "error": {"type": kind, "code": code, "message": message}});
-            format!("event: response.failed\ndata: {}\n\n", json!({"type": "response.failed", "response": response}))
+            format!(
+                "event: response.failed\ndata: {}\n\n",
+                json!({"type": "response.failed", "response": response})
+            )
         }
     }
 }
 
 /// The last error that a stream shows.
 fn told(family: Family, text: &str) -> Value {
-    let data = text.lines().rfind(|line| line.starts_with("data: {")).unwrap().trim_start_matches("data: ");
+    let data = text
+        .lines()
+        .rfind(|line| line.starts_with("data: {"))
+        .unwrap()
+        .trim_start_matches("data: ");
     let event: Value = serde_json::from_str(data).unwrap();
-    if family == Family::Responses { event["response"]["error"].clone() } else { event["error"].clone() }
+    if family == Family::Responses {
+        event["response"]["error"].clone()
+    } else {
+        event["error"].clone()
+    }
 }
 
 #[tokio::test]
 async fn the_customers_own_error_in_a_stream_keeps_its_words_and_blames_nobody() {
     let cases = [
-        ("invalid_request_error", Some("context_length_exceeded"), "prompt is too long: 210000 tokens"),
-        ("invalid_request_error", Some("invalid_prompt"), "Invalid prompt: it was flagged"),
-        ("invalid_request_error", Some("tool_use_failed"), "Failed to call a function"),
-        ("invalid_request_error", None, "messages.3: unexpected role at upstream-model-1"),
+        (
+            "invalid_request_error",
+            Some("context_length_exceeded"),
+            "prompt is too long: 210000 tokens",
+        ),
+        (
+            "invalid_request_error",
+            Some("invalid_prompt"),
+            "Invalid prompt: it was flagged",
+        ),
+        (
+            "invalid_request_error",
+            Some("tool_use_failed"),
+            "Failed to call a function",
+        ),
+        (
+            "invalid_request_error",
+            None,
+            "messages.3: unexpected role at upstream-model-1",
+        ),
     ];
     for family in Family::ALL {
         for shown in [0, 3] {
@@ -45,31 +75,58 @@ async fn the_customers_own_error_in_a_stream_keeps_its_words_and_blames_nobody()
             let replies: Vec<Reply> = cases
                 .iter()
                 .map(|(kind, code, message)| {
-                    Speech::new(family, "one two three four").stream().then(before, event(family, kind, *code, message))
+                    Speech::new(family, "one two three four")
+                        .stream()
+                        .then(before, event(family, kind, *code, message))
                 })
                 .collect();
             let upstream = ScriptedUpstream::start(replies).await;
             let gateway = Gateway::before(&upstream).await;
             let key = gateway.key("5").await;
             for (kind, code, message) in cases {
-                let answer = gateway.post(path(family), &key, &ask(family, "test-model", true)).await;
+                let answer = gateway
+                    .post(path(family), &key, &ask(family, "test-model", true))
+                    .await;
                 let error = told(family, &answer.text);
-                assert_eq!((answer.status, error["type"].as_str()), (200, Some(kind)), "{family}: {}", answer.text);
+                assert_eq!(
+                    (answer.status, error["type"].as_str()),
+                    (200, Some(kind)),
+                    "{family}: {}",
+                    answer.text
+                );
                 if let (Some(code), true) = (code, family != Family::Messages) {
                     assert_eq!(error["code"], code, "{family}");
                 }
-                assert_eq!(error["message"], message.replace("upstream-model-1", "test-model"), "{family}");
+                assert_eq!(
+                    error["message"],
+                    message.replace("upstream-model-1", "test-model"),
+                    "{family}"
+                );
             }
             gateway.settled().await;
             for charge in gateway.charges(&key).await {
                 let bill = charge.bill.unwrap();
-                assert_eq!(bill.end_reason.as_str(), "upstream_refused", "{family} {shown}");
+                assert_eq!(
+                    bill.end_reason.as_str(),
+                    "upstream_refused",
+                    "{family} {shown}"
+                );
                 // A native stream counts its input before it shows anything.
                 let seen = shown > 0 || family == Family::Messages;
-                assert_eq!(charge.amount.picos() < 0, seen, "{family} {shown}: {}", charge.amount);
+                assert_eq!(
+                    charge.amount.picos() < 0,
+                    seen,
+                    "{family} {shown}: {}",
+                    charge.amount
+                );
             }
             let states = gateway.front.proxy.upstreams.states();
-            assert!(states.iter().all(|state| state.errors == 0 && state.failures == 0), "{family}: {states:?}");
+            assert!(
+                states
+                    .iter()
+                    .all(|state| state.errors == 0 && state.failures == 0),
+                "{family}: {states:?}"
+            );
         }
     }
 }
@@ -78,16 +135,42 @@ async fn the_customers_own_error_in_a_stream_keeps_its_words_and_blames_nobody()
 async fn the_providers_error_in_a_stream_is_a_break_in_our_words() {
     for family in Family::ALL {
         let before = crate::support::load::before_pieces(family) + 2;
-        let error = event(family, "server_error", Some("server_error"), "boom in datacenter 7");
-        let upstream = ScriptedUpstream::start(Speech::new(family, "one two three").stream().then(before, error)).await;
+        let error = event(
+            family,
+            "server_error",
+            Some("server_error"),
+            "boom in datacenter 7",
+        );
+        let upstream = ScriptedUpstream::start(
+            Speech::new(family, "one two three")
+                .stream()
+                .then(before, error),
+        )
+        .await;
         let gateway = Gateway::before(&upstream).await;
         let key = gateway.key("5").await;
-        let answer = gateway.post(path(family), &key, &ask(family, "test-model", true)).await;
+        let answer = gateway
+            .post(path(family), &key, &ask(family, "test-model", true))
+            .await;
         assert!(!answer.text.contains("datacenter"), "{}", answer.text);
         gateway.settled().await;
         let bill = gateway.charges(&key).await.remove(0).bill.unwrap();
-        assert_eq!((bill.end_reason.as_str(), bill.usage.input, bill.evidence), ("upstream_broken", 0, Some(Evidence::Local)));
-        assert_eq!(gateway.front.proxy.upstreams.states().iter().map(|state| state.errors).sum::<u64>(), 1, "{family}");
+        assert_eq!(
+            (bill.end_reason.as_str(), bill.usage.input, bill.evidence),
+            ("upstream_broken", 0, Some(Evidence::Local))
+        );
+        assert_eq!(
+            gateway
+                .front
+                .proxy
+                .upstreams
+                .states()
+                .iter()
+                .map(|state| state.errors)
+                .sum::<u64>(),
+            1,
+            "{family}"
+        );
     }
 }
 
@@ -107,26 +190,62 @@ async fn a_failed_response_costs_what_was_counted_if_the_customer_caused_it() {
         let error = code.map(|code| json!({"code": code, "message": "see the picture"}));
         let failed = json!({"id": "resp_1", "object": "response", "status": "failed", "model": "m", "output": [],
             "error": error, "usage": usage});
-        let event = format!("event: response.failed\ndata: {}\n\n", json!({"type": "response.failed", "response": failed}));
-        let late = Speech::new(Family::Responses, "one two").stream().then(1, event.clone());
+        let event = format!(
+            "event: response.failed\ndata: {}\n\n",
+            json!({"type": "response.failed", "response": failed})
+        );
+        let late = Speech::new(Family::Responses, "one two")
+            .stream()
+            .then(1, event.clone());
         let whole = || Reply::json(200, &failed);
-        for (stream, reply, status) in
-            [(false, whole(), 400), (true, whole(), 400), (true, Reply::events([event]), 400), (true, late, 200)]
-        {
+        for (stream, reply, status) in [
+            (false, whole(), 400),
+            (true, whole(), 400),
+            (true, Reply::events([event]), 400),
+            (true, late, 200),
+        ] {
             let upstream = ScriptedUpstream::start(reply).await;
             let gateway = Gateway::before(&upstream).await;
             let key = gateway.key("5").await;
-            let answer = gateway.post(path(Family::Responses), &key, &ask(Family::Responses, "test-model", stream)).await;
+            let answer = gateway
+                .post(
+                    path(Family::Responses),
+                    &key,
+                    &ask(Family::Responses, "test-model", stream),
+                )
+                .await;
             let refused = code.is_some_and(|code| code != "server_error");
-            let expected = if refused || status == 200 { status } else { 503 };
-            assert_eq!((answer.status, answer.text.contains("see the picture")), (expected, refused), "{}", answer.text);
+            let expected = if refused || status == 200 {
+                status
+            } else {
+                503
+            };
+            assert_eq!(
+                (answer.status, answer.text.contains("see the picture")),
+                (expected, refused),
+                "{}",
+                answer.text
+            );
             gateway.settled().await;
             let charge = gateway.charges(&key).await.remove(0);
             let bill = charge.bill.unwrap();
-            assert_eq!(-charge.amount.picos(), cost, "{code:?} {usage} {stream} {expected}");
-            assert_eq!(bill.end_reason.as_str() == "upstream_refused", refused, "{}", bill.end_reason);
+            assert_eq!(
+                -charge.amount.picos(),
+                cost,
+                "{code:?} {usage} {stream} {expected}"
+            );
+            assert_eq!(
+                bill.end_reason.as_str() == "upstream_refused",
+                refused,
+                "{}",
+                bill.end_reason
+            );
             let states = gateway.front.proxy.upstreams.states();
-            assert_eq!(states.iter().all(|state| state.errors == 0), refused, "{code:?}: {states:?}");
+            assert_eq!(
+                states.iter().all(|state| state.errors == 0),
+                refused,
+                "{code:?}: {states:?}"
+            );
         }
     }
 }
@@ -141,10 +260,20 @@ async fn the_last_event_of_a_stream_may_lack_its_blank_line() {
             let upstream = ScriptedUpstream::start(Reply::events(frames)).await;
             let gateway = Gateway::before(&upstream).await;
             let key = gateway.key("5").await;
-            let answer = gateway.post(path(family), &key, &ask(family, "test-model", true)).await;
-            assert!(answer.text.ends_with("\n\n") && !answer.text.contains("\"error\":{"), "{family}: {}", answer.text);
+            let answer = gateway
+                .post(path(family), &key, &ask(family, "test-model", true))
+                .await;
+            assert!(
+                answer.text.ends_with("\n\n") && !answer.text.contains("\"error\":{"),
+                "{family}: {}",
+                answer.text
+            );
             let bill = gateway.charges(&key).await.remove(0).bill.unwrap();
-            assert_eq!((bill.usage.input, bill.usage.output, bill.evidence), (10, 3, Some(Evidence::Provider)), "{family} {cut}");
+            assert_eq!(
+                (bill.usage.input, bill.usage.output, bill.evidence),
+                (10, 3, Some(Evidence::Provider)),
+                "{family} {cut}"
+            );
             assert_eq!(bill.end_reason.as_str(), "stop", "{family} {cut}");
         }
     }

@@ -18,13 +18,28 @@ async fn the_list_works_at_zero_balance_and_shows_the_canonical_columns() {
     assert_eq!(list["object"], "list");
     assert_eq!(entry["id"], "test-model");
     assert_eq!(entry["owned_by"], "Tests");
-    for column in ["best_path", "best_environments", "price", "capabilities", "limits"] {
+    for column in [
+        "best_path",
+        "best_environments",
+        "price",
+        "capabilities",
+        "limits",
+    ] {
         assert!(!entry[column].is_null(), "{column} in {entry}");
     }
-    assert!(!answer.text.contains("test-alias"), "aliases are never listed");
-    assert!(!answer.text.contains("upstream-model"), "upstream names are never listed");
+    assert!(
+        !answer.text.contains("test-alias"),
+        "aliases are never listed"
+    );
+    assert!(
+        !answer.text.contains("upstream-model"),
+        "upstream names are never listed"
+    );
     assert!(list.get("models").is_none());
-    let with_version = gateway.get("/v1/models?client_version=0.169.0", &key).await.json();
+    let with_version = gateway
+        .get("/v1/models?client_version=0.169.0", &key)
+        .await
+        .json();
     assert_eq!(with_version["models"][0]["slug"], "test-model");
 }
 
@@ -32,14 +47,26 @@ async fn the_list_works_at_zero_balance_and_shows_the_canonical_columns() {
 async fn a_key_sees_only_what_it_may_use() {
     let upstream = ScriptedUpstream::start(talking("PONG")).await;
     let gateway = Gateway::before(&upstream).await;
-    let settings = KeySettings { models: Some(vec!["test-blind".to_owned()]), ..KeySettings::default() };
+    let settings = KeySettings {
+        models: Some(vec!["test-blind".to_owned()]),
+        ..KeySettings::default()
+    };
     let key = gateway.key_with("5.00", settings).await;
     let list = gateway.get("/v1/models", &key).await.json();
     assert_eq!(list["data"].as_array().unwrap().len(), 1);
-    let native = gateway.get("/native/v1/models?limit=1000", &key).await.json();
+    let native = gateway
+        .get("/native/v1/models?limit=1000", &key)
+        .await
+        .json();
     assert_eq!(native["data"][0]["id"], "test-blind");
     assert_eq!(native["data"][0]["type"], "model");
-    let refused = gateway.post("/v1/chat/completions", &key, &crate::support::chat("test-model", false)).await;
+    let refused = gateway
+        .post(
+            "/v1/chat/completions",
+            &key,
+            &crate::support::chat("test-model", false),
+        )
+        .await;
     assert_eq!(refused.status, 403);
     assert_eq!(refused.json()["error"]["code"], "model_not_allowed");
 }
@@ -49,11 +76,20 @@ async fn one_model_can_be_read_and_an_unknown_one_names_the_nearest() {
     let upstream = ScriptedUpstream::start(talking("PONG")).await;
     let gateway = Gateway::before(&upstream).await;
     let key = gateway.key("0").await;
-    assert_eq!(gateway.get("/v1/models/test-model", &key).await.json()["id"], "test-model");
+    assert_eq!(
+        gateway.get("/v1/models/test-model", &key).await.json()["id"],
+        "test-model"
+    );
     let unknown = gateway.get("/v1/models/test-modell", &key).await;
     assert_eq!(unknown.status, 404);
-    let message = unknown.json()["error"]["message"].as_str().unwrap().to_owned();
-    assert!(message.starts_with("model not found") && message.contains("test-model"), "{message}");
+    let message = unknown.json()["error"]["message"]
+        .as_str()
+        .unwrap()
+        .to_owned();
+    assert!(
+        message.starts_with("model not found") && message.contains("test-model"),
+        "{message}"
+    );
 }
 
 #[tokio::test]
@@ -61,43 +97,111 @@ async fn probes_need_no_key_and_wrong_base_urls_are_explained() {
     let upstream = ScriptedUpstream::start(talking("PONG")).await;
     let gateway = Gateway::before(&upstream).await;
     for path in ["/", "/v1", "/native", "/api/hello", "/native/api/hello"] {
-        let probe = gateway.client.head(format!("{}{path}", gateway.base)).send().await.unwrap();
+        let probe = gateway
+            .client
+            .head(format!("{}{path}", gateway.base))
+            .send()
+            .await
+            .unwrap();
         assert_eq!(probe.status(), 200, "{path}");
         assert!(probe.headers().contains_key("x-request-id"));
     }
-    for (path, text) in
-        [("/v1/v1/chat/completions", "twice"), ("/v1/messages", "/native"), ("/native/v1/chat/completions", "/v1")]
-    {
-        let answer = Answer::read(gateway.client.post(format!("{}{path}", gateway.base)).send().await.unwrap()).await;
+    for (path, text) in [
+        ("/v1/v1/chat/completions", "twice"),
+        ("/v1/messages", "/native"),
+        ("/native/v1/chat/completions", "/v1"),
+    ] {
+        let answer = Answer::read(
+            gateway
+                .client
+                .post(format!("{}{path}", gateway.base))
+                .send()
+                .await
+                .unwrap(),
+        )
+        .await;
         assert_eq!(answer.status, 404, "{path}");
-        assert!(answer.json()["error"]["message"].as_str().unwrap().contains(text), "{}", answer.text);
+        assert!(
+            answer.json()["error"]["message"]
+                .as_str()
+                .unwrap()
+                .contains(text),
+            "{}",
+            answer.text
+        );
     }
-    let get = Answer::read(gateway.client.get(format!("{}/v1/responses", gateway.base)).send().await.unwrap()).await;
+    let get = Answer::read(
+        gateway
+            .client
+            .get(format!("{}/v1/responses", gateway.base))
+            .send()
+            .await
+            .unwrap(),
+    )
+    .await;
     let error = &get.json()["error"];
-    assert_eq!((get.status, error["code"].as_str(), get.header("allow")), (405, Some("method_not_allowed"), Some("POST")));
-    assert!(error["message"].as_str().unwrap().starts_with("/v1/responses does not take GET"), "{}", get.text);
-    let get = Answer::read(gateway.client.get(format!("{}/native/v1/messages", gateway.base)).send().await.unwrap()).await;
-    assert_eq!((get.status, get.json()["error"]["type"].as_str()), (405, Some("invalid_request_error")));
+    assert_eq!(
+        (get.status, error["code"].as_str(), get.header("allow")),
+        (405, Some("method_not_allowed"), Some("POST"))
+    );
+    assert!(
+        error["message"]
+            .as_str()
+            .unwrap()
+            .starts_with("/v1/responses does not take GET"),
+        "{}",
+        get.text
+    );
+    let get = Answer::read(
+        gateway
+            .client
+            .get(format!("{}/native/v1/messages", gateway.base))
+            .send()
+            .await
+            .unwrap(),
+    )
+    .await;
+    assert_eq!(
+        (get.status, get.json()["error"]["type"].as_str()),
+        (405, Some("invalid_request_error"))
+    );
 }
 
 #[tokio::test]
 async fn every_shipped_slug_answers_in_every_family_whole_and_streamed() {
-    let (catalog, routes) = (include_str!("../../catalog.toml"), include_str!("../../routes.toml"));
+    let (catalog, routes) = (
+        include_str!("../../catalog.toml"),
+        include_str!("../../routes.toml"),
+    );
     let gateway = Gateway::start(catalog, routes).await;
     let key = gateway.key("5.00").await;
     let list = gateway.get("/v1/models", &key).await.json();
-    let slugs: Vec<&str> = list["data"].as_array().unwrap().iter().map(|entry| entry["id"].as_str().unwrap()).collect();
+    let slugs: Vec<&str> = list["data"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|entry| entry["id"].as_str().unwrap())
+        .collect();
     let mut asked = 0;
     for slug in slugs {
         for family in Family::ALL {
             for stream in [false, true] {
-                let answer = gateway.post(path(family), &key, &ask(family, slug, stream)).await;
+                let answer = gateway
+                    .post(path(family), &key, &ask(family, slug, stream))
+                    .await;
                 assert_eq!(answer.status, 200, "{slug} {family}: {}", answer.text);
-                assert!(answer.text.contains("PONG") && answer.text.contains(&format!("\"{slug}\"")), "{}", answer.text);
+                assert!(
+                    answer.text.contains("PONG") && answer.text.contains(&format!("\"{slug}\"")),
+                    "{}",
+                    answer.text
+                );
                 asked += 1;
             }
         }
     }
     let charges = gateway.charges(&key).await;
-    assert!(charges.len() == asked && charges.iter().all(|charge| charge.amount.picos() < 0), "each is charged once");
+    assert!(
+        charges.len() == asked && charges.iter().all(|charge| charge.amount.picos() < 0),
+        "each is charged once"
+    );
 }

@@ -12,7 +12,14 @@ use crate::support::billing::prompt;
 use crate::support::upstream::{Script, ScriptedUpstream, Seen, Speech};
 use crate::support::{Answer, CATALOG, Gateway, path, routes};
 
-const USAGE: Usage = Usage { input: 1_000, cache_read: 200, cache_write: 30, cache_write_1h: 0, output: 5, reasoning: 0 };
+const USAGE: Usage = Usage {
+    input: 1_000,
+    cache_read: 200,
+    cache_write: 30,
+    cache_write_1h: 0,
+    output: 5,
+    reasoning: 0,
+};
 /// (1,000 × 3 + 200 × 0.3 + 30 × 3.75 + 5 × 15) / 1e6 USD.
 const COST: &str = "0.0032475";
 
@@ -26,7 +33,10 @@ struct Recording {
 
 fn recordings() -> Vec<Recording> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/clients");
-    let mut found: Vec<Recording> = fs::read_dir(folder).unwrap().map(|entry| read(&entry.unwrap().path())).collect();
+    let mut found: Vec<Recording> = fs::read_dir(folder)
+        .unwrap()
+        .map(|entry| read(&entry.unwrap().path()))
+        .collect();
     found.sort_by(|one, other| one.name.cmp(&other.name));
     found
 }
@@ -35,7 +45,11 @@ fn read(file: &Path) -> Recording {
     let text = expanded(&fs::read_to_string(file).unwrap());
     let recording: Value = serde_json::from_str(&text).unwrap();
     let text = |value: &Value| value.as_str().unwrap().to_owned();
-    let headers = recording["headers"].as_array().unwrap().iter().map(|header| (text(&header[0]), text(&header[1])));
+    let headers = recording["headers"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|header| (text(&header[0]), text(&header[1])));
     Recording {
         name: file.file_name().unwrap().to_string_lossy().into_owned(),
         method: text(&recording["method"]),
@@ -52,7 +66,12 @@ fn expanded(text: &str) -> String {
     while let Some((before, after)) = rest.split_once("<text:") {
         let (count, behind) = after.split_once('>').unwrap();
         out += before;
-        out.extend("some words of a prompt ".chars().cycle().take(count.parse().unwrap()));
+        out.extend(
+            "some words of a prompt "
+                .chars()
+                .cycle()
+                .take(count.parse().unwrap()),
+        );
         rest = behind;
     }
     out + rest
@@ -60,22 +79,36 @@ fn expanded(text: &str) -> String {
 
 fn family_of(target: &str) -> Family {
     let target = target.split('?').next().unwrap();
-    Family::ALL.into_iter().find(|family| path(*family) == target).unwrap()
+    Family::ALL
+        .into_iter()
+        .find(|family| path(*family) == target)
+        .unwrap()
 }
 
 fn answering() -> Script {
     Script::by(|seen: &Seen, _| {
-        let family = Family::ALL.into_iter().find(|family| seen.path.ends_with(family.protocol().path())).unwrap();
+        let family = Family::ALL
+            .into_iter()
+            .find(|family| seen.path.ends_with(family.protocol().path()))
+            .unwrap();
         let speech = Speech::new(family, "PONG").usage(USAGE);
-        if seen.json()["stream"] == true { speech.stream() } else { speech.whole() }
+        if seen.json()["stream"] == true {
+            speech.stream()
+        } else {
+            speech.whole()
+        }
     })
 }
 
 async fn send(gateway: &Gateway, recording: &Recording, secret: &str) -> Answer {
     let method = reqwest::Method::from_bytes(recording.method.as_bytes()).unwrap();
-    let mut request = gateway.client.request(method, format!("{}{}", gateway.base, recording.target));
+    let mut request = gateway
+        .client
+        .request(method, format!("{}{}", gateway.base, recording.target));
     for (name, value) in &recording.headers {
-        if !["host", "content-length", "connection", "transfer-encoding"].contains(&name.to_lowercase().as_str()) {
+        if !["host", "content-length", "connection", "transfer-encoding"]
+            .contains(&name.to_lowercase().as_str())
+        {
             request = request.header(name, value.replace("<API_KEY>", secret));
         }
     }
@@ -90,9 +123,16 @@ async fn send(gateway: &Gateway, recording: &Recording, secret: &str) -> Answer 
 #[tokio::test]
 async fn every_recorded_request_is_served_and_charged_exactly_once() {
     let upstream = ScriptedUpstream::start(answering()).await;
-    let catalog = CATALOG.replacen("cache_write = \"3.75\"", "cache_write = \"3.75\", cache_write_1h = \"6\"", 1);
+    let catalog = CATALOG.replacen(
+        "cache_write = \"3.75\"",
+        "cache_write = \"3.75\", cache_write_1h = \"6\"",
+        1,
+    );
     let gateway = Gateway::start(&catalog, &routes(&upstream.base_url())).await;
-    let posts: Vec<Recording> = recordings().into_iter().filter(|recording| recording.method == "POST").collect();
+    let posts: Vec<Recording> = recordings()
+        .into_iter()
+        .filter(|recording| recording.method == "POST")
+        .collect();
     assert!(posts.len() >= 40, "{}", posts.len());
     for recording in posts {
         let (name, family) = (&recording.name, family_of(&recording.target));
@@ -101,20 +141,51 @@ async fn every_recorded_request_is_served_and_charged_exactly_once() {
         let answer = send(&gateway, &recording, &key.secret).await;
         assert_eq!(answer.status, 200, "{name}: {}", answer.text);
         let charges = gateway.charges(&key).await;
-        assert_eq!((charges.len(), charges[0].amount.to_string()), (1, format!("-{COST}")), "{name}");
+        assert_eq!(
+            (charges.len(), charges[0].amount.to_string()),
+            (1, format!("-{COST}")),
+            "{name}"
+        );
         let seen = upstream.requests();
         assert_eq!(seen.len(), before + 1, "{name}");
         let changed = changes(&recording.body, &seen[before].json());
-        let allowed = ["model", "stream_options", "store", "max_completion_tokens", "max_output_tokens", "max_tokens", "tools"];
-        assert!(changed.iter().all(|name| allowed.contains(&name.as_str())), "{name}: {changed:?} changed on the way");
+        let allowed = [
+            "model",
+            "stream_options",
+            "store",
+            "max_completion_tokens",
+            "max_output_tokens",
+            "max_tokens",
+            "tools",
+        ];
+        assert!(
+            changed.iter().all(|name| allowed.contains(&name.as_str())),
+            "{name}: {changed:?} changed on the way"
+        );
         let searches = recording.body["tools"].to_string().contains("\"web_search");
         let removed = answer.header("x-farebox-removed").unwrap_or_default();
         assert_eq!(!removed.is_empty(), searches, "{name}");
-        assert!(removed.split(", ").all(|what| removed.is_empty() || what.starts_with("web_search")), "{name}: {removed}");
-        assert!(searches || !changed.contains(&"tools".to_owned()), "{name}: tools changed");
+        assert!(
+            removed
+                .split(", ")
+                .all(|what| removed.is_empty() || what.starts_with("web_search")),
+            "{name}: {removed}"
+        );
+        assert!(
+            searches || !changed.contains(&"tools".to_owned()),
+            "{name}: tools changed"
+        );
         assert!(!answer.text.contains("upstream-model"), "{name}");
-        let shown = if recording.body["stream"] == true { "text/event-stream" } else { "application/json" };
-        assert_eq!(answer.header("content-type"), Some(shown), "{name}, {family}");
+        let shown = if recording.body["stream"] == true {
+            "text/event-stream"
+        } else {
+            "application/json"
+        };
+        assert_eq!(
+            answer.header("content-type"),
+            Some(shown),
+            "{name}, {family}"
+        );
     }
 }
 
@@ -122,16 +193,34 @@ async fn every_recorded_request_is_served_and_charged_exactly_once() {
 /// 500 tokens of output.
 async fn holds_over_charges(balance: &str) -> Vec<i64> {
     let script = Script::by(|seen: &Seen, _| {
-        let family = Family::ALL.into_iter().find(|family| seen.path.ends_with(family.protocol().path())).unwrap();
-        let usage = Usage { input: prompt(&seen.json()), output: 500, ..Usage::default() };
+        let family = Family::ALL
+            .into_iter()
+            .find(|family| seen.path.ends_with(family.protocol().path()))
+            .unwrap();
+        let usage = Usage {
+            input: prompt(&seen.json()),
+            output: 500,
+            ..Usage::default()
+        };
         let speech = Speech::new(family, "PONG").usage(usage);
-        if seen.json()["stream"] == true { speech.stream() } else { speech.whole() }
+        if seen.json()["stream"] == true {
+            speech.stream()
+        } else {
+            speech.whole()
+        }
     });
     let upstream = ScriptedUpstream::start(script).await;
-    let catalog = CATALOG.replacen("cache_write = \"3.75\"", "cache_write = \"3.75\", cache_write_1h = \"6\"", 1);
+    let catalog = CATALOG.replacen(
+        "cache_write = \"3.75\"",
+        "cache_write = \"3.75\", cache_write_1h = \"6\"",
+        1,
+    );
     let gateway = Gateway::start(&catalog, &routes(&upstream.base_url())).await;
     let mut ratios = Vec::new();
-    for recording in recordings().into_iter().filter(|recording| recording.method == "POST") {
+    for recording in recordings()
+        .into_iter()
+        .filter(|recording| recording.method == "POST")
+    {
         let key = gateway.key(balance).await;
         if send(&gateway, &recording, &key.secret).await.status == 200 {
             let charge = gateway.charges(&key).await.remove(0);
@@ -147,16 +236,32 @@ async fn holds_of_recorded_requests_stay_near_what_they_cost() {
     // What a provider's template adds to a prompt is not in these counts, so the ratios are a little high.
     for (balance, bound) in [("1", 380), ("5", 250), ("20", 250)] {
         let ratios = holds_over_charges(balance).await;
-        let (count, middle, most) = (ratios.len(), ratios[ratios.len() / 2], ratios[ratios.len() - 1]);
-        println!("${balance}: {count} requests, held over charged in hundredths: p50 {middle}, most {most}");
-        assert!(middle <= bound && count >= 40, "${balance}: {middle} of {bound}, {count} served");
+        let (count, middle, most) = (
+            ratios.len(),
+            ratios[ratios.len() / 2],
+            ratios[ratios.len() - 1],
+        );
+        println!(
+            "${balance}: {count} requests, held over charged in hundredths: p50 {middle}, most {most}"
+        );
+        assert!(
+            middle <= bound && count >= 40,
+            "${balance}: {middle} of {bound}, {count} served"
+        );
     }
 }
 
 /// Top-level fields that differ between what a client sent and what the upstream got.
 fn changes(sent: &Value, got: &Value) -> Vec<String> {
-    let names = sent.as_object().unwrap().keys().chain(got.as_object().unwrap().keys());
-    names.filter(|name| sent.get(*name) != got.get(*name)).cloned().collect()
+    let names = sent
+        .as_object()
+        .unwrap()
+        .keys()
+        .chain(got.as_object().unwrap().keys());
+    names
+        .filter(|name| sent.get(*name) != got.get(*name))
+        .cloned()
+        .collect()
 }
 
 #[tokio::test]
@@ -164,10 +269,17 @@ async fn recorded_probes_and_lists_are_answered_for_free() {
     let upstream = ScriptedUpstream::start(answering()).await;
     let gateway = Gateway::before(&upstream).await;
     let key = gateway.key("0").await;
-    for recording in recordings().into_iter().filter(|recording| recording.method != "POST") {
+    for recording in recordings()
+        .into_iter()
+        .filter(|recording| recording.method != "POST")
+    {
         let answer = send(&gateway, &recording, &key.secret).await;
         // A web socket that some clients try first is politely not there, and they go on with POST.
-        let status = if recording.name.contains("websocket") { 405 } else { 200 };
+        let status = if recording.name.contains("websocket") {
+            405
+        } else {
+            200
+        };
         assert_eq!(answer.status, status, "{}: {}", recording.name, answer.text);
     }
     assert_eq!(upstream.requests().len(), 0);

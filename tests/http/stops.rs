@@ -10,29 +10,57 @@ use crate::support::{Answer, Gateway, TestKey, ask, path};
 /// receipt.
 async fn reasons(family: Family, word: &'static str, stream: bool) -> [String; 3] {
     let speech = Speech::new(family, "one two").stop(word);
-    let upstream = ScriptedUpstream::start(if stream { speech.stream() } else { speech.whole() }).await;
+    let upstream = ScriptedUpstream::start(if stream {
+        speech.stream()
+    } else {
+        speech.whole()
+    })
+    .await;
     let gateway = Gateway::before(&upstream).await;
     let key = gateway.key("5.00").await;
-    let answer = gateway.post(path(family), &key, &ask(family, "test-model", stream)).await;
+    let answer = gateway
+        .post(path(family), &key, &ask(family, "test-model", stream))
+        .await;
     assert_eq!(answer.status, 200, "{}", answer.text);
     told(&gateway, &key, &answer).await
 }
 
 async fn told(gateway: &Gateway, key: &TestKey, answer: &Answer) -> [String; 3] {
     gateway.settled().await;
-    let journal = gateway.charges(key).await[0].bill.as_ref().unwrap().end_reason.clone();
+    let journal = gateway.charges(key).await[0]
+        .bill
+        .as_ref()
+        .unwrap()
+        .end_reason
+        .clone();
     let log = gateway.records.all()[0].end_reason.clone();
     let id = answer.header("x-request-id").unwrap();
-    let receipt = gateway.get(&format!("/v1/generation?id={id}"), key).await.json()["data"].clone();
+    let receipt = gateway
+        .get(&format!("/v1/generation?id={id}"), key)
+        .await
+        .json()["data"]
+        .clone();
     assert_eq!(receipt["end_reason"], receipt["finish_reason"]);
-    [journal.to_string(), log, receipt["end_reason"].as_str().unwrap().to_owned()]
+    [
+        journal.to_string(),
+        log,
+        receipt["end_reason"].as_str().unwrap().to_owned(),
+    ]
 }
 
 #[tokio::test]
 async fn an_answer_cut_at_its_limit_says_length_everywhere() {
-    for (family, word) in [(Family::Chat, "length"), (Family::Responses, "incomplete"), (Family::Messages, "max_tokens")] {
+    for (family, word) in [
+        (Family::Chat, "length"),
+        (Family::Responses, "incomplete"),
+        (Family::Messages, "max_tokens"),
+    ] {
         for stream in [false, true] {
-            assert_eq!(reasons(family, word, stream).await, ["length"; 3], "{family} {stream}");
+            assert_eq!(
+                reasons(family, word, stream).await,
+                ["length"; 3],
+                "{family} {stream}"
+            );
         }
     }
 }
@@ -48,22 +76,27 @@ async fn other_reasons_keep_their_meaning_in_every_family() {
         (Family::Messages, "refusal", "refusal"),
     ] {
         for stream in [false, true] {
-            assert_eq!(reasons(family, word, stream).await, [reason; 3], "{family} {word} {stream}");
+            assert_eq!(
+                reasons(family, word, stream).await,
+                [reason; 3],
+                "{family} {word} {stream}"
+            );
         }
     }
 }
 
 #[tokio::test]
 async fn a_response_that_calls_a_tool_says_so() {
-    let call =
-        json!({"type": "function_call", "id": "fc_1", "call_id": "c", "name": "f", "arguments": "{}", "status": "completed"});
+    let call = json!({"type": "function_call", "id": "fc_1", "call_id": "c", "name": "f", "arguments": "{}", "status": "completed"});
     let response = json!({"id": "resp_1", "object": "response", "model": "m", "status": "completed", "output": [call],
         "usage": {"input_tokens": 3, "output_tokens": 2}});
     let script = Script::by(move |seen: &Seen, _| {
         let event = json!({"type": "response.completed", "response": response});
         let streams = seen.json()["stream"] == Value::Bool(true);
         if streams {
-            Reply::events(vec![format!("event: response.completed\ndata: {event}\n\n")])
+            Reply::events(vec![format!(
+                "event: response.completed\ndata: {event}\n\n"
+            )])
         } else {
             Reply::json(200, &response)
         }
@@ -72,8 +105,18 @@ async fn a_response_that_calls_a_tool_says_so() {
     for stream in [false, true] {
         let gateway = Gateway::before(&upstream).await;
         let key = gateway.key("5.00").await;
-        let answer = gateway.post("/v1/responses", &key, &ask(Family::Responses, "test-model", stream)).await;
-        assert_eq!(told(&gateway, &key, &answer).await, ["tool_calls"; 3], "stream {stream}");
+        let answer = gateway
+            .post(
+                "/v1/responses",
+                &key,
+                &ask(Family::Responses, "test-model", stream),
+            )
+            .await;
+        assert_eq!(
+            told(&gateway, &key, &answer).await,
+            ["tool_calls"; 3],
+            "stream {stream}"
+        );
     }
 }
 
@@ -81,13 +124,29 @@ async fn a_response_that_calls_a_tool_says_so() {
 async fn an_empty_stop_reason_is_none_and_the_stream_is_broken() {
     let chunk = |delta: Value, reason: Value| {
         let choice = json!({"index": 0, "delta": delta, "finish_reason": reason});
-        format!("data: {}\n\n", json!({"id": "c", "model": "m", "choices": [choice]}))
+        format!(
+            "data: {}\n\n",
+            json!({"id": "c", "model": "m", "choices": [choice]})
+        )
     };
-    let frames = vec![chunk(json!({"content": "one"}), Value::Null), chunk(json!({"content": " two"}), json!(""))];
+    let frames = vec![
+        chunk(json!({"content": "one"}), Value::Null),
+        chunk(json!({"content": " two"}), json!("")),
+    ];
     let upstream = ScriptedUpstream::start(Reply::events(frames)).await;
     let gateway = Gateway::before(&upstream).await;
     let key = gateway.key("5.00").await;
-    let answer = gateway.post("/v1/chat/completions", &key, &ask(Family::Chat, "test-model", true)).await;
-    assert!(answer.text.contains("two") && answer.text.contains("upstream_error"), "{}", answer.text);
+    let answer = gateway
+        .post(
+            "/v1/chat/completions",
+            &key,
+            &ask(Family::Chat, "test-model", true),
+        )
+        .await;
+    assert!(
+        answer.text.contains("two") && answer.text.contains("upstream_error"),
+        "{}",
+        answer.text
+    );
     assert_eq!(told(&gateway, &key, &answer).await, ["upstream_broken"; 3]);
 }

@@ -5,9 +5,18 @@ use farebox_protocol::{Family, Usage};
 use serde_json::{Value, json};
 
 use crate::support::upstream::{Reply, Script, ScriptedUpstream, Seen, Speech};
-use crate::support::{Answer, CATALOG, DIRECTIONS, Gateway, ask, catalog, path, routes, routes_speaking};
+use crate::support::{
+    Answer, CATALOG, DIRECTIONS, Gateway, ask, catalog, path, routes, routes_speaking,
+};
 
-const USAGE: Usage = Usage { input: 100, cache_read: 20, cache_write: 30, cache_write_1h: 0, output: 50, reasoning: 0 };
+const USAGE: Usage = Usage {
+    input: 100,
+    cache_read: 20,
+    cache_write: 30,
+    cache_write_1h: 0,
+    output: 50,
+    reasoning: 0,
+};
 /// $3 in, $15 out, $0.30 read, $3.75 written.
 const CHARGE: i64 = 100 * 3_000_000 + 20 * 300_000 + 30 * 3_750_000 + 50 * 15_000_000;
 const PNG: &str = "iVBORw0KGgoAAAANSUhEUgAAAAMAAAACCAIAAAASFvFNAAAAEElEQVR4nGP8zwACTGCSAQANHQEDgslx/wAAAABJRU5ErkJggg==";
@@ -15,13 +24,21 @@ const PNG: &str = "iVBORw0KGgoAAAANSUhEUgAAAAMAAAACCAIAAAASFvFNAAAAEElEQVR4nGP8z
 /// A gateway whose only upstream speaks this family alone.
 async fn before(upstream: &ScriptedUpstream, speaks: Family, more: &str) -> Gateway {
     let only = routes_speaking(&upstream.base_url(), speaks);
-    let only = only.replacen("upstream-model-1\" }", &format!("upstream-model-1\"{more} }}"), 1);
+    let only = only.replacen(
+        "upstream-model-1\" }",
+        &format!("upstream-model-1\"{more} }}"),
+        1,
+    );
     Gateway::start(&catalog(speaks), &only).await
 }
 
 fn speech(family: Family, stream: bool) -> Reply {
     let speech = Speech::new(family, "one two three").usage(USAGE);
-    if stream { speech.stream() } else { speech.whole() }
+    if stream {
+        speech.stream()
+    } else {
+        speech.whole()
+    }
 }
 
 /// An upstream that says three words in the family it is asked in.
@@ -31,8 +48,12 @@ fn answering(family: Family) -> Script {
 
 /// The data of a stream's frames.
 fn frames(text: &str) -> Vec<Value> {
-    let data = text.lines().filter_map(|line| line.strip_prefix("data: ")).filter(|data| *data != "[DONE]");
-    data.map(|data| serde_json::from_str(data).unwrap_or_else(|_| panic!("{data}"))).collect()
+    let data = text
+        .lines()
+        .filter_map(|line| line.strip_prefix("data: "))
+        .filter(|data| *data != "[DONE]");
+    data.map(|data| serde_json::from_str(data).unwrap_or_else(|_| panic!("{data}")))
+        .collect()
 }
 
 /// The text a customer of this family reads.
@@ -41,7 +62,9 @@ fn read(family: Family, stream: bool, answer: &Answer) -> String {
         let answer = answer.json();
         let text = match family {
             // The first item may be reasoning, and the text the simulated provider's reader knows is the last.
-            Family::Responses => answer["output"].as_array().unwrap().last().unwrap()["content"][0]["text"].as_str(),
+            Family::Responses => {
+                answer["output"].as_array().unwrap().last().unwrap()["content"][0]["text"].as_str()
+            }
             _ => family.protocol().first_text(&answer),
         };
         return text.unwrap_or_default().to_owned();
@@ -60,18 +83,47 @@ fn read(family: Family, stream: bool, answer: &Answer) -> String {
 
 /// The counts that a customer sees: all input, cache reads, output.
 fn counts(family: Family, stream: bool, answer: &Answer) -> [u64; 3] {
-    let all = if stream { frames(&answer.text) } else { vec![answer.json()] };
+    let all = if stream {
+        frames(&answer.text)
+    } else {
+        vec![answer.json()]
+    };
     let usage = match family {
         Family::Responses if stream => all.last().unwrap()["response"]["usage"].clone(),
-        _ => all.iter().rev().find(|frame| frame["usage"].is_object()).unwrap()["usage"].clone(),
+        _ => all
+            .iter()
+            .rev()
+            .find(|frame| frame["usage"].is_object())
+            .unwrap()["usage"]
+            .clone(),
     };
-    let count = |pointer: &str| usage.pointer(pointer).and_then(Value::as_u64).unwrap_or_else(|| panic!("{pointer} in {usage}"));
+    let count = |pointer: &str| {
+        usage
+            .pointer(pointer)
+            .and_then(Value::as_u64)
+            .unwrap_or_else(|| panic!("{pointer} in {usage}"))
+    };
     match family {
-        Family::Chat => [count("/prompt_tokens"), count("/prompt_tokens_details/cached_tokens"), count("/completion_tokens")],
-        Family::Responses => [count("/input_tokens"), count("/input_tokens_details/cached_tokens"), count("/output_tokens")],
+        Family::Chat => [
+            count("/prompt_tokens"),
+            count("/prompt_tokens_details/cached_tokens"),
+            count("/completion_tokens"),
+        ],
+        Family::Responses => [
+            count("/input_tokens"),
+            count("/input_tokens_details/cached_tokens"),
+            count("/output_tokens"),
+        ],
         Family::Messages => {
-            let (read, written) = (count("/cache_read_input_tokens"), count("/cache_creation_input_tokens"));
-            [count("/input_tokens") + read + written, read, count("/output_tokens")]
+            let (read, written) = (
+                count("/cache_read_input_tokens"),
+                count("/cache_creation_input_tokens"),
+            );
+            [
+                count("/input_tokens") + read + written,
+                read,
+                count("/output_tokens"),
+            ]
         }
     }
 }
@@ -80,7 +132,10 @@ fn counts(family: Family, stream: bool, answer: &Answer) -> [u64; 3] {
 fn ended_cleanly(family: Family, text: &str) -> bool {
     match family {
         Family::Chat => text.contains("data: [DONE]"),
-        Family::Responses => text.contains("event: response.completed") || text.contains("event: response.incomplete"),
+        Family::Responses => {
+            text.contains("event: response.completed")
+                || text.contains("event: response.incomplete")
+        }
         Family::Messages => text.contains("event: message_stop"),
     }
 }
@@ -99,28 +154,68 @@ async fn an_answer_of_another_family_is_read_counted_and_charged_to_the_picodoll
             }
             let answer = gateway.post(path(caller), &key, &body).await;
             assert_eq!(answer.status, 200, "{place}: {}", answer.text);
-            assert_eq!(read(caller, stream, &answer), "one two three", "{place}: {}", answer.text);
-            assert_eq!(counts(caller, stream, &answer), [150, 20, 50], "{place}: {}", answer.text);
-            assert!(!stream || ended_cleanly(caller, &answer.text), "{place}: {}", answer.text);
-            assert!(!answer.text.contains("upstream-model") && !answer.text.contains("up-1"), "{place}: {}", answer.text);
+            assert_eq!(
+                read(caller, stream, &answer),
+                "one two three",
+                "{place}: {}",
+                answer.text
+            );
+            assert_eq!(
+                counts(caller, stream, &answer),
+                [150, 20, 50],
+                "{place}: {}",
+                answer.text
+            );
+            assert!(
+                !stream || ended_cleanly(caller, &answer.text),
+                "{place}: {}",
+                answer.text
+            );
+            assert!(
+                !answer.text.contains("upstream-model") && !answer.text.contains("up-1"),
+                "{place}: {}",
+                answer.text
+            );
             let charges = gateway.charges(&key).await;
-            assert_eq!((charges.len(), -charges[0].amount.picos()), (1, CHARGE), "{place}");
+            assert_eq!(
+                (charges.len(), -charges[0].amount.picos()),
+                (1, CHARGE),
+                "{place}"
+            );
             let bill = charges[0].bill.as_ref().unwrap();
-            assert_eq!((bill.family.as_str(), bill.end_reason.as_str()), (caller.name(), "stop"), "{place}");
+            assert_eq!(
+                (bill.family.as_str(), bill.end_reason.as_str()),
+                (caller.name(), "stop"),
+                "{place}"
+            );
             let id = bill.answer_id.clone().unwrap();
-            assert!(answer.text.contains(&format!("\"{id}\"")), "{place}: a receipt is found by the id {id}");
+            assert!(
+                answer.text.contains(&format!("\"{id}\"")),
+                "{place}: a receipt is found by the id {id}"
+            );
         }
         for seen in upstream.requests() {
-            assert!(seen.path.ends_with(target.protocol().path()), "{}", seen.path);
+            assert!(
+                seen.path.ends_with(target.protocol().path()),
+                "{}",
+                seen.path
+            );
             let (limit, turns) = match target {
                 Family::Chat => ("max_completion_tokens", "messages"),
                 Family::Responses => ("max_output_tokens", "input"),
                 Family::Messages => ("max_tokens", "messages"),
             };
             let sent = seen.json();
-            assert_eq!((&sent["model"], &sent[limit]), (&json!("upstream-model-1"), &json!(100)), "{caller} on {target}: {sent}");
+            assert_eq!(
+                (&sent["model"], &sent[limit]),
+                (&json!("upstream-model-1"), &json!(100)),
+                "{caller} on {target}: {sent}"
+            );
             assert_eq!(sent[turns].as_array().unwrap().len(), 1, "{sent}");
-            assert!(target != Family::Responses || sent["store"] == false, "{sent}");
+            assert!(
+                target != Family::Responses || sent["store"] == false,
+                "{sent}"
+            );
         }
         gateway.stop().await;
     }
@@ -147,17 +242,36 @@ async fn a_stream_that_breaks_ends_with_an_error_of_the_callers_family_and_never
             let upstream = ScriptedUpstream::start(broken).await;
             let gateway = before(&upstream, target, "").await;
             let key = gateway.key("5.00").await;
-            let answer = gateway.post(path(caller), &key, &ask(caller, "test-model", true)).await;
+            let answer = gateway
+                .post(path(caller), &key, &ask(caller, "test-model", true))
+                .await;
             assert_eq!(answer.status, 200, "{caller} on {target}");
-            assert!(!ended_cleanly(caller, &answer.text), "{caller} on {target}: {}", answer.text);
+            assert!(
+                !ended_cleanly(caller, &answer.text),
+                "{caller} on {target}: {}",
+                answer.text
+            );
             let last = frames(&answer.text).pop().unwrap();
             let told = match caller {
                 Family::Chat | Family::Messages => last["error"]["message"].clone(),
-                Family::Responses => last.pointer("/response/error/message").cloned().unwrap_or_default(),
+                Family::Responses => last
+                    .pointer("/response/error/message")
+                    .cloned()
+                    .unwrap_or_default(),
             };
-            assert!(told.as_str().is_some_and(|told| told.contains("broke")), "{caller} on {target}: {last}");
+            assert!(
+                told.as_str().is_some_and(|told| told.contains("broke")),
+                "{caller} on {target}: {last}"
+            );
             gateway.settled().await;
-            assert_eq!(gateway.charges(&key).await[0].bill.as_ref().unwrap().end_reason, "upstream_broken".into());
+            assert_eq!(
+                gateway.charges(&key).await[0]
+                    .bill
+                    .as_ref()
+                    .unwrap()
+                    .end_reason,
+                "upstream_broken".into()
+            );
             gateway.stop().await;
         }
     }
@@ -172,10 +286,18 @@ fn call(target: Family) -> Reply {
             json!({"id": "up", "object": "chat.completion.chunk", "created": 1, "model": "u", "choices": choices})
         )
     };
-    let arguments = |text: &str| json!({"tool_calls": [{"index": 0, "function": {"arguments": text}}]});
-    let event = |data: Value| format!("event: {}\ndata: {data}\n\n", data["type"].as_str().unwrap());
+    let arguments =
+        |text: &str| json!({"tool_calls": [{"index": 0, "function": {"arguments": text}}]});
+    let event = |data: Value| {
+        format!(
+            "event: {}\ndata: {data}\n\n",
+            data["type"].as_str().unwrap()
+        )
+    };
     let input = |text: &str| {
-        event(json!({"type": "content_block_delta", "index": 0, "delta": {"type": "input_json_delta", "partial_json": text}}))
+        event(
+            json!({"type": "content_block_delta", "index": 0, "delta": {"type": "input_json_delta", "partial_json": text}}),
+        )
     };
     Reply::events(match target {
         Family::Chat => vec![
@@ -261,19 +383,49 @@ async fn tools_and_pictures_go_out_and_calls_come_back() {
         let answer = gateway.post(path(caller), &key, &with_tool(caller)).await;
         assert_eq!(answer.status, 200, "{caller} on {target}: {}", answer.text);
         let all = frames(&answer.text);
-        let joined = |pointer: &str| all.iter().filter_map(|frame| frame.pointer(pointer)?.as_str()).collect::<String>();
+        let joined = |pointer: &str| {
+            all.iter()
+                .filter_map(|frame| frame.pointer(pointer)?.as_str())
+                .collect::<String>()
+        };
         let (arguments, end) = match caller {
-            Family::Chat => (joined("/choices/0/delta/tool_calls/0/function/arguments"), "\"finish_reason\":\"tool_calls\""),
-            Family::Messages => (joined("/delta/partial_json"), "\"stop_reason\":\"tool_use\""),
+            Family::Chat => (
+                joined("/choices/0/delta/tool_calls/0/function/arguments"),
+                "\"finish_reason\":\"tool_calls\"",
+            ),
+            Family::Messages => (
+                joined("/delta/partial_json"),
+                "\"stop_reason\":\"tool_use\"",
+            ),
             Family::Responses => (joined("/delta"), "response.completed"),
         };
-        assert_eq!(arguments, "{\"at\":\"x\"}", "{caller} on {target}: {}", answer.text);
-        assert!(answer.text.contains(end) && answer.text.contains("look"), "{caller} on {target}: {}", answer.text);
-        assert_eq!(-gateway.charges(&key).await[0].amount.picos(), 9 * 3_000_000 + 4 * 15_000_000, "{caller} on {target}");
+        assert_eq!(
+            arguments, "{\"at\":\"x\"}",
+            "{caller} on {target}: {}",
+            answer.text
+        );
+        assert!(
+            answer.text.contains(end) && answer.text.contains("look"),
+            "{caller} on {target}: {}",
+            answer.text
+        );
+        assert_eq!(
+            -gateway.charges(&key).await[0].amount.picos(),
+            9 * 3_000_000 + 4 * 15_000_000,
+            "{caller} on {target}"
+        );
         let sent = upstream.requests()[0].json();
-        let name = if target == Family::Chat { "/tools/0/function/name" } else { "/tools/0/name" };
+        let name = if target == Family::Chat {
+            "/tools/0/function/name"
+        } else {
+            "/tools/0/name"
+        };
         assert_eq!(sent.pointer(name), Some(&json!("look")), "{sent}");
-        let turns = if target == Family::Responses { &sent["input"] } else { &sent["messages"] };
+        let turns = if target == Family::Responses {
+            &sent["input"]
+        } else {
+            &sent["messages"]
+        };
         assert!(turns.to_string().contains(PNG), "{sent}");
         gateway.stop().await;
     }
@@ -282,7 +434,9 @@ async fn tools_and_pictures_go_out_and_calls_come_back() {
 #[tokio::test]
 async fn the_balance_ends_a_translated_stream_as_the_callers_family_ends_at_a_limit() {
     for (caller, target) in DIRECTIONS {
-        let endless = Speech::new(target, &"word ".repeat(20_000)).stream().stall_after(15_000);
+        let endless = Speech::new(target, &"word ".repeat(20_000))
+            .stream()
+            .stall_after(15_000);
         let upstream = ScriptedUpstream::start(endless).await;
         let gateway = before(&upstream, target, "").await;
         let key = gateway.key("0.05").await;
@@ -298,11 +452,23 @@ async fn the_balance_ends_a_translated_stream_as_the_callers_family_ends_at_a_li
             Family::Responses => "event: response.incomplete",
             Family::Messages => "\"stop_reason\":\"max_tokens\"",
         };
-        let tail: String = answer.text.chars().rev().take(600).collect::<Vec<_>>().into_iter().rev().collect();
+        let tail: String = answer
+            .text
+            .chars()
+            .rev()
+            .take(600)
+            .collect::<Vec<_>>()
+            .into_iter()
+            .rev()
+            .collect();
         assert!(answer.text.contains(end), "{caller} on {target}: …{tail}");
         gateway.settled().await;
         let charge = &gateway.charges(&key).await[0];
-        assert_eq!(charge.bill.as_ref().unwrap().end_reason, "balance".into(), "{caller} on {target}");
+        assert_eq!(
+            charge.bill.as_ref().unwrap().end_reason,
+            "balance".into(),
+            "{caller} on {target}"
+        );
         let account = gateway.account(&key).await.account;
         assert!(account.spent <= account.credit, "{account:?}");
         gateway.stop().await;
@@ -315,7 +481,9 @@ async fn a_key_without_money_is_refused_in_its_family_and_nothing_is_sent() {
         let upstream = ScriptedUpstream::start(answering(target)).await;
         let gateway = before(&upstream, target, "").await;
         let key = gateway.key("0").await;
-        let answer = gateway.post(path(caller), &key, &ask(caller, "test-model", true)).await;
+        let answer = gateway
+            .post(path(caller), &key, &ask(caller, "test-model", true))
+            .await;
         assert_eq!(answer.status, 429, "{caller} on {target}: {}", answer.text);
         assert!(upstream.requests().is_empty());
         gateway.stop().await;
@@ -330,10 +498,27 @@ async fn losses_are_told_and_what_would_change_the_answer_is_refused() {
     let mut body = ask(Family::Chat, "test-model", true);
     (body["seed"], body["temperature"]) = (json!(7), json!(1.7));
     let answer = gateway.post(path(Family::Chat), &key, &body).await;
-    assert_eq!(answer.header("x-farebox-lost"), Some("seed=dropped, temperature=clamped"), "{}", answer.text);
+    assert_eq!(
+        answer.header("x-farebox-lost"),
+        Some("seed=dropped, temperature=clamped"),
+        "{}",
+        answer.text
+    );
     gateway.settled().await;
-    assert_eq!(gateway.records.all()[0].lost, "seed=dropped, temperature=clamped");
-    let receipt = gateway.get(&format!("/v1/generation?id={}", answer.header("x-request-id").unwrap()), &key).await.json();
+    assert_eq!(
+        gateway.records.all()[0].lost,
+        "seed=dropped, temperature=clamped"
+    );
+    let receipt = gateway
+        .get(
+            &format!(
+                "/v1/generation?id={}",
+                answer.header("x-request-id").unwrap()
+            ),
+            &key,
+        )
+        .await
+        .json();
     assert_eq!(
         (&receipt["data"]["lost"], &receipt["data"]["removed"]),
         (&json!("seed=dropped, temperature=clamped"), &Value::Null),
@@ -343,8 +528,15 @@ async fn losses_are_told_and_what_would_change_the_answer_is_refused() {
     body["n"] = json!(3);
     let answer = gateway.post(path(Family::Chat), &key, &body).await;
     let error = answer.json()["error"].clone();
-    assert_eq!((answer.status, &error["code"], &error["param"]), (400, &json!("unsupported_by_model"), &json!("n")), "{error}");
-    assert_eq!((upstream.requests().len(), gateway.charges(&key).await.len()), (1, 1));
+    assert_eq!(
+        (answer.status, &error["code"], &error["param"]),
+        (400, &json!("unsupported_by_model"), &json!("n")),
+        "{error}"
+    );
+    assert_eq!(
+        (upstream.requests().len(), gateway.charges(&key).await.len()),
+        (1, 1)
+    );
 }
 
 #[tokio::test]
@@ -358,17 +550,34 @@ async fn an_upstreams_refusal_is_said_in_the_callers_words() {
     let upstream = ScriptedUpstream::start(too_long).await;
     let gateway = before(&upstream, Family::Chat, "").await;
     let key = gateway.key("5.00").await;
-    let answer = gateway.post(path(Family::Messages), &key, &ask(Family::Messages, "test-model", true)).await;
+    let answer = gateway
+        .post(
+            path(Family::Messages),
+            &key,
+            &ask(Family::Messages, "test-model", true),
+        )
+        .await;
     let error = answer.json()["error"].clone();
-    assert_eq!((answer.status, &error["type"]), (400, &json!("invalid_request_error")), "{error}");
-    assert_eq!(error["message"], "prompt is too long: 130500 tokens > 128000 maximum");
+    assert_eq!(
+        (answer.status, &error["type"]),
+        (400, &json!("invalid_request_error")),
+        "{error}"
+    );
+    assert_eq!(
+        error["message"],
+        "prompt is too long: 130500 tokens > 128000 maximum"
+    );
 }
 
 #[tokio::test]
 async fn targets_of_the_callers_family_come_first_and_failures_cross_families() {
     let (chat, native) = (
         ScriptedUpstream::start(answering(Family::Chat)).await,
-        ScriptedUpstream::start([Reply::native_error(529, "overloaded_error", "busy"), speech(Family::Messages, false)]).await,
+        ScriptedUpstream::start([
+            Reply::native_error(529, "overloaded_error", "busy"),
+            speech(Family::Messages, false),
+        ])
+        .await,
     );
     for (prefer, first) in [("family", 1), ("order", 0)] {
         let routes = format!(
@@ -381,12 +590,30 @@ async fn targets_of_the_callers_family_come_first_and_failures_cross_families() 
         );
         let gateway = Gateway::start(CATALOG, &routes).await;
         let key = gateway.key("5.00").await;
-        let answer = gateway.post(path(Family::Messages), &key, &ask(Family::Messages, "test-model", false)).await;
-        assert_eq!(read(Family::Messages, false, &answer), "one two three", "{prefer}: {}", answer.text);
-        assert_eq!(native.requests().len(), 1, "{prefer}: only the preference for the family asks it");
+        let answer = gateway
+            .post(
+                path(Family::Messages),
+                &key,
+                &ask(Family::Messages, "test-model", false),
+            )
+            .await;
+        assert_eq!(
+            read(Family::Messages, false, &answer),
+            "one two three",
+            "{prefer}: {}",
+            answer.text
+        );
+        assert_eq!(
+            native.requests().len(),
+            1,
+            "{prefer}: only the preference for the family asks it"
+        );
         assert_eq!(gateway.records.all()[0].attempts.len(), first, "{prefer}");
         let paths = gateway.get("/v1/models/test-model", &key).await.json()["paths"].clone();
-        assert_eq!(paths, json!({"chat": "direct", "responses": "translated", "messages": "direct"}));
+        assert_eq!(
+            paths,
+            json!({"chat": "direct", "responses": "translated", "messages": "direct"})
+        );
         gateway.stop().await;
     }
 }
@@ -403,16 +630,32 @@ async fn thinking_that_was_sealed_here_never_reaches_a_vendor() {
             {"type": "thinking", "thinking": "hm", "signature": "fbx1.plain"}, {"type": "text", "text": "yes"}]},
         {"role": "user", "content": "go on"}]);
     let answer = gateway.post(path(Family::Messages), &key, &body).await;
-    assert_eq!((answer.status, answer.header("x-farebox-lost")), (200, Some("thinking=dropped")), "{}", answer.text);
+    assert_eq!(
+        (answer.status, answer.header("x-farebox-lost")),
+        (200, Some("thinking=dropped")),
+        "{}",
+        answer.text
+    );
     let sent = upstream.requests()[0].json();
-    assert_eq!(sent["messages"][1]["content"], json!([{"type": "text", "text": "yes"}]));
-    assert_eq!(sent["messages"][0]["content"], "fbx1. is a mark", "a text stays");
+    assert_eq!(
+        sent["messages"][1]["content"],
+        json!([{"type": "text", "text": "yes"}])
+    );
+    assert_eq!(
+        sent["messages"][0]["content"], "fbx1. is a mark",
+        "a text stays"
+    );
 }
 
 #[tokio::test]
 async fn a_request_without_a_limit_gets_one_where_the_family_needs_it() {
     let upstream = ScriptedUpstream::start(answering(Family::Messages)).await;
-    let gateway = before(&upstream, Family::Messages, ", abilities = { thinking = \"budget\" }").await;
+    let gateway = before(
+        &upstream,
+        Family::Messages,
+        ", abilities = { thinking = \"budget\" }",
+    )
+    .await;
     let key = gateway.key("500.00").await;
     let ask = |stream: bool| {
         json!({"model": "test-model", "stream": stream, "reasoning_effort": "high",
@@ -429,7 +672,12 @@ async fn a_request_without_a_limit_gets_one_where_the_family_needs_it() {
     // The balance buys too little for thinking.
     let poor = gateway.key("0.02").await;
     let answer = gateway.post(path(Family::Chat), &poor, &ask(true)).await;
-    assert_eq!((answer.status, answer.header("x-farebox-lost")), (200, Some("thinking=off(limit)")), "{}", answer.text);
+    assert_eq!(
+        (answer.status, answer.header("x-farebox-lost")),
+        (200, Some("thinking=off(limit)")),
+        "{}",
+        answer.text
+    );
     let sent = upstream.requests().pop().unwrap().json();
     assert_eq!(sent["thinking"]["type"], "disabled", "{sent}");
 }
@@ -447,30 +695,53 @@ async fn tokens_are_counted_here_when_no_target_can_count() {
             {"role": "user", "content": "Say PONG"}]}),
         )
         .await;
-    assert!(answer.json()["input_tokens"].as_u64().is_some_and(|tokens| tokens > 0), "{}", answer.text);
+    assert!(
+        answer.json()["input_tokens"]
+            .as_u64()
+            .is_some_and(|tokens| tokens > 0),
+        "{}",
+        answer.text
+    );
     assert_eq!(answer.header("x-farebox-estimate"), Some("1"));
     assert!(upstream.requests().is_empty());
 }
 
 #[tokio::test]
 async fn a_responses_target_counts_the_tokens_of_native_clients() {
-    let upstream =
-        ScriptedUpstream::start(Reply::json(200, &json!({"object": "response.input_tokens", "input_tokens": 321}))).await;
+    let upstream = ScriptedUpstream::start(Reply::json(
+        200,
+        &json!({"object": "response.input_tokens", "input_tokens": 321}),
+    ))
+    .await;
     let gateway = before(&upstream, Family::Responses, "").await;
     let key = gateway.key("5.00").await;
     let ask = json!({"model": "test-model", "system": "s", "messages": [{"role": "user", "content": "Say PONG"}]});
-    let answer = gateway.post("/native/v1/messages/count_tokens", &key, &ask).await;
-    assert_eq!((answer.json(), answer.header("x-farebox-estimate")), (json!({"input_tokens": 321}), None));
+    let answer = gateway
+        .post("/native/v1/messages/count_tokens", &key, &ask)
+        .await;
+    assert_eq!(
+        (answer.json(), answer.header("x-farebox-estimate")),
+        (json!({"input_tokens": 321}), None)
+    );
     let seen = &upstream.requests()[0];
-    assert!(seen.path.ends_with("/responses/input_tokens"), "{}", seen.path);
+    assert!(
+        seen.path.ends_with("/responses/input_tokens"),
+        "{}",
+        seen.path
+    );
     let input = json!([{"type": "message", "role": "user", "content": "Say PONG"}]);
-    assert_eq!(seen.json(), json!({"model": "upstream-model-1", "instructions": "s", "input": input}));
+    assert_eq!(
+        seen.json(),
+        json!({"model": "upstream-model-1", "instructions": "s", "input": input})
+    );
 }
 
 #[tokio::test]
 async fn stop_strings_go_to_another_target_or_are_refused() {
-    let (items, chat) =
-        (ScriptedUpstream::start(answering(Family::Responses)).await, ScriptedUpstream::start(answering(Family::Chat)).await);
+    let (items, chat) = (
+        ScriptedUpstream::start(answering(Family::Responses)).await,
+        ScriptedUpstream::start(answering(Family::Chat)).await,
+    );
     let mut body = ask(Family::Messages, "test-model", true);
     body["stop_sequences"] = json!(["END"]);
     let route = |second: &str| {
@@ -486,12 +757,25 @@ async fn stop_strings_go_to_another_target_or_are_refused() {
     let key = gateway.key("5.00").await;
     let answer = gateway.post(path(Family::Messages), &key, &body).await;
     assert_eq!(answer.status, 400, "{}", answer.text);
-    assert!(answer.text.contains("stop_sequences") && items.requests().is_empty(), "{}", answer.text);
+    assert!(
+        answer.text.contains("stop_sequences") && items.requests().is_empty(),
+        "{}",
+        answer.text
+    );
     gateway.stop().await;
-    let gateway = Gateway::start(&catalog(Family::Responses), &route(", { provider = \"chat\", model = \"c\" }")).await;
+    let gateway = Gateway::start(
+        &catalog(Family::Responses),
+        &route(", { provider = \"chat\", model = \"c\" }"),
+    )
+    .await;
     let key = gateway.key("5.00").await;
     let answer = gateway.post(path(Family::Messages), &key, &body).await;
-    assert_eq!(read(Family::Messages, true, &answer), "one two three", "{}", answer.text);
+    assert_eq!(
+        read(Family::Messages, true, &answer),
+        "one two three",
+        "{}",
+        answer.text
+    );
     assert_eq!((items.requests().len(), chat.requests().len()), (0, 1));
     gateway.stop().await;
 }
@@ -499,18 +783,42 @@ async fn stop_strings_go_to_another_target_or_are_refused() {
 #[tokio::test]
 async fn a_target_of_two_families_is_asked_once_and_in_the_one_that_carries_the_request() {
     let upstream = ScriptedUpstream::start(Reply::error(500, "server_error", None, "no")).await;
-    let routes = routes(&upstream.base_url()).replace(r#"["chat", "responses", "messages"]"#, r#"["responses", "chat"]"#);
+    let routes = routes(&upstream.base_url()).replace(
+        r#"["chat", "responses", "messages"]"#,
+        r#"["responses", "chat"]"#,
+    );
     let gateway = Gateway::start(&catalog(Family::Chat), &routes).await;
     let key = gateway.key("5.00").await;
     let mut body = ask(Family::Messages, "test-model", false);
-    assert_eq!(gateway.post(path(Family::Messages), &key, &body).await.status, 529);
+    assert_eq!(
+        gateway
+            .post(path(Family::Messages), &key, &body)
+            .await
+            .status,
+        529
+    );
     let tries = upstream.requests();
-    assert!(!tries.is_empty() && tries.iter().all(|seen| seen.path.ends_with("/responses")), "{tries:?}");
+    assert!(
+        !tries.is_empty() && tries.iter().all(|seen| seen.path.ends_with("/responses")),
+        "{tries:?}"
+    );
     upstream.follow(answering(Family::Chat));
     body["stop_sequences"] = json!(["END"]);
     let answer = gateway.post(path(Family::Messages), &key, &body).await;
-    assert_eq!(read(Family::Messages, false, &answer), "one two three", "{}", answer.text);
-    assert!(upstream.requests().pop().unwrap().path.ends_with("/chat/completions"));
+    assert_eq!(
+        read(Family::Messages, false, &answer),
+        "one two three",
+        "{}",
+        answer.text
+    );
+    assert!(
+        upstream
+            .requests()
+            .pop()
+            .unwrap()
+            .path
+            .ends_with("/chat/completions")
+    );
     gateway.stop().await;
 }
 
@@ -522,9 +830,19 @@ async fn a_limit_below_the_familys_smallest_is_raised_held_and_told() {
     let mut body = ask(Family::Messages, "test-model", false);
     body["max_tokens"] = json!(4);
     let answer = gateway.post(path(Family::Messages), &key, &body).await;
-    assert_eq!((answer.status, answer.header("x-farebox-lost")), (200, Some("max_tokens=raised")), "{}", answer.text);
+    assert_eq!(
+        (answer.status, answer.header("x-farebox-lost")),
+        (200, Some("max_tokens=raised")),
+        "{}",
+        answer.text
+    );
     assert_eq!(upstream.requests()[0].json()["max_output_tokens"], 16);
-    let hold = gateway.charges(&key).await[0].bill.as_ref().unwrap().hold.picos();
+    let hold = gateway.charges(&key).await[0]
+        .bill
+        .as_ref()
+        .unwrap()
+        .hold
+        .picos();
     assert!(hold >= 16 * 15_000_000, "{hold}");
     gateway.stop().await;
 }
@@ -537,15 +855,31 @@ async fn the_simulated_provider_answers_the_same_through_a_translation() {
              [[route]]\nslug = \"test-model\"\ntargets = [ {{ provider = \"direct\", model = \"sim\" }} ]\n\
              [[route]]\nslug = \"test-blind\"\ntargets = [ {{ provider = \"foreign\", model = \"sim\" }} ]\n"
         );
-        let catalog = catalog(target).replace("capabilities      = []", "capabilities = [\"streaming\"]");
+        let catalog =
+            catalog(target).replace("capabilities      = []", "capabilities = [\"streaming\"]");
         let gateway = Gateway::start(&catalog, &routes).await;
         let key = gateway.key("5.00").await;
         for stream in [false, true] {
-            let direct = gateway.post(path(caller), &key, &ask(caller, "test-model", stream)).await;
-            let foreign = gateway.post(path(caller), &key, &ask(caller, "test-blind", stream)).await;
-            assert_eq!((direct.status, foreign.status), (200, 200), "{caller} on {target}: {}", foreign.text);
-            let (direct, foreign) = (read(caller, stream, &direct), read(caller, stream, &foreign));
-            assert!(!direct.is_empty() && direct == foreign, "{caller} on {target}: {direct:?} and {foreign:?}");
+            let direct = gateway
+                .post(path(caller), &key, &ask(caller, "test-model", stream))
+                .await;
+            let foreign = gateway
+                .post(path(caller), &key, &ask(caller, "test-blind", stream))
+                .await;
+            assert_eq!(
+                (direct.status, foreign.status),
+                (200, 200),
+                "{caller} on {target}: {}",
+                foreign.text
+            );
+            let (direct, foreign) = (
+                read(caller, stream, &direct),
+                read(caller, stream, &foreign),
+            );
+            assert!(
+                !direct.is_empty() && direct == foreign,
+                "{caller} on {target}: {direct:?} and {foreign:?}"
+            );
         }
         gateway.stop().await;
     }

@@ -53,7 +53,10 @@ pub(super) const HONEST: Attack = Attack {
     balance: "1000",
     reasons: false,
     provider: "",
-    manner: |_| Manner { limited: true, ..Manner::default() },
+    manner: |_| Manner {
+        limited: true,
+        ..Manner::default()
+    },
     answers: |_| "Some words of an answer, 1,024 of them in all, and then a few more. ".repeat(5),
     asks: |dice| talk(dice, 900, 100),
     written: |_, body| (body.into_bytes(), &[]),
@@ -67,15 +70,37 @@ pub(super) const HONEST: Attack = Attack {
 
 /// All kinds, honest ones first.
 pub(super) fn all() -> Vec<Attack> {
-    let silent = |_: &mut Dice| Manner { silent_usage: true, limited: true, ..Manner::default() };
-    let slow = |_: &mut Dice| Manner { late: 60, pace: 3, limited: true, ..Manner::default() };
+    let silent = |_: &mut Dice| Manner {
+        silent_usage: true,
+        limited: true,
+        ..Manner::default()
+    };
+    let slow = |_: &mut Dice| Manner {
+        late: 60,
+        pace: 3,
+        limited: true,
+        ..Manner::default()
+    };
     vec![
         HONEST,
-        Attack { name: "a provider that says nothing of usage", manner: silent, ..HONEST },
-        Attack { name: "honest customers on $2", balance: "2", ..HONEST },
+        Attack {
+            name: "a provider that says nothing of usage",
+            manner: silent,
+            ..HONEST
+        },
+        Attack {
+            name: "honest customers on $2",
+            balance: "2",
+            ..HONEST
+        },
         Attack {
             name: "1: large prompts, left before the first frame",
-            manner: |_| Manner { late: 150, pace: 10, limited: true, ..Manner::default() },
+            manner: |_| Manner {
+                late: 150,
+                pace: 10,
+                limited: true,
+                ..Manner::default()
+            },
             asks: |dice| streamed(talk(dice, 900, 1_000)),
             leaves: |_| Some(100),
             ..HONEST
@@ -89,19 +114,41 @@ pub(super) fn all() -> Vec<Attack> {
         },
         Attack {
             name: "2: pictures and documents, left before the finish",
-            manner: |_| Manner { late: 20, pace: 20, limited: true, ..Manner::default() },
+            manner: |_| Manner {
+                late: 20,
+                pace: 20,
+                limited: true,
+                ..Manner::default()
+            },
             asks: |dice| streamed(media(dice)),
             leaves: |_| Some(sized(400, 1_500)),
             // A page counts 3,000 tokens by the rule of admission.
             dear: true,
             ..HONEST
         },
-        Attack { name: "3: documents saved twice, on $2", balance: "2", asks: twice_saved, dear: true, ..HONEST },
-        Attack { name: "3: a book on one page, on $3", balance: "3", asks: book, dear: true, ..HONEST },
+        Attack {
+            name: "3: documents saved twice, on $2",
+            balance: "2",
+            asks: twice_saved,
+            dear: true,
+            ..HONEST
+        },
+        Attack {
+            name: "3: a book on one page, on $3",
+            balance: "3",
+            asks: book,
+            dear: true,
+            ..HONEST
+        },
         Attack {
             name: "4: left while the model reasons unasked",
             reasons: true,
-            manner: |_| Manner { hidden: 16_000, late: 5, limited: true, ..Manner::default() },
+            manner: |_| Manner {
+                hidden: 16_000,
+                late: 5,
+                limited: true,
+                ..Manner::default()
+            },
             asks: |dice| streamed(talk(dice, 10, 32_000)),
             leaves: |_| Some(sized(600, 4_000)),
             by_the_clock: true,
@@ -110,7 +157,12 @@ pub(super) fn all() -> Vec<Attack> {
         Attack {
             name: "4: the same with eight answers at once",
             reasons: true,
-            manner: |_| Manner { hidden: 16_000, late: 5, limited: true, ..Manner::default() },
+            manner: |_| Manner {
+                hidden: 16_000,
+                late: 5,
+                limited: true,
+                ..Manner::default()
+            },
             asks: |dice| eight(streamed(talk(dice, 10, 32_000))),
             leaves: |_| Some(sized(600, 4_000)),
             by_the_clock: true,
@@ -119,7 +171,12 @@ pub(super) fn all() -> Vec<Attack> {
         Attack {
             name: "4: the same, told not to reason",
             reasons: true,
-            manner: |_| Manner { hidden: 16_000, late: 5, limited: true, ..Manner::default() },
+            manner: |_| Manner {
+                hidden: 16_000,
+                late: 5,
+                limited: true,
+                ..Manner::default()
+            },
             asks: |dice| told_not_to(streamed(talk(dice, 10, 32_000))),
             leaves: |_| Some(sized(600, 4_000)),
             by_the_clock: true,
@@ -129,7 +186,12 @@ pub(super) fn all() -> Vec<Attack> {
             name: "5 and 9: reasoning beside a limit of 100",
             provider: "reasoning = \"outside\"",
             reasons: true,
-            manner: |_| Manner { hidden: sized(300, 1_500), outside: true, limited: true, ..Manner::default() },
+            manner: |_| Manner {
+                hidden: sized(300, 1_500),
+                outside: true,
+                limited: true,
+                ..Manner::default()
+            },
             asks: |dice| talk(dice, 10, 100),
             ..HONEST
         },
@@ -138,13 +200,21 @@ pub(super) fn all() -> Vec<Attack> {
             balance: "0.10",
             provider: "reasoning = \"outside\"",
             reasons: true,
-            manner: |_| Manner { hidden: sized(300, 1_500), outside: true, limited: true, ..Manner::default() },
+            manner: |_| Manner {
+                hidden: sized(300, 1_500),
+                outside: true,
+                limited: true,
+                ..Manner::default()
+            },
             asks: |dice| talk(dice, 10, 1),
             ..HONEST
         },
         Attack {
             name: "5: one token more than the context",
-            manner: |_| Manner { limited: true, ..Manner::default() },
+            manner: |_| Manner {
+                limited: true,
+                ..Manner::default()
+            },
             asks: |dice| {
                 let text = " word".repeat(200_001 - 10 - dice.below(9) as usize);
                 (Family::Messages, said(Family::Messages, json!(text), 100))
@@ -152,13 +222,37 @@ pub(super) fn all() -> Vec<Attack> {
             balance: "200",
             ..HONEST
         },
-        Attack { name: "6: fields, parts and flags without a price", asks: unsold, ..HONEST },
-        Attack { name: "7: text in odd places, on $2", balance: "2", asks: odd, ..HONEST },
-        Attack { name: "7: text that weighs little, on $10", balance: "10", asks: light, ..HONEST },
-        Attack { name: "7: text files, on $10", balance: "10", asks: text_file, ..HONEST },
+        Attack {
+            name: "6: fields, parts and flags without a price",
+            asks: unsold,
+            ..HONEST
+        },
+        Attack {
+            name: "7: text in odd places, on $2",
+            balance: "2",
+            asks: odd,
+            ..HONEST
+        },
+        Attack {
+            name: "7: text that weighs little, on $10",
+            balance: "10",
+            asks: light,
+            ..HONEST
+        },
+        Attack {
+            name: "7: text files, on $10",
+            balance: "10",
+            asks: text_file,
+            ..HONEST
+        },
         Attack {
             name: "8: usage of zero beside dense answers",
-            manner: |_| Manner { zero_usage: true, piece: 9, limited: true, ..Manner::default() },
+            manner: |_| Manner {
+                zero_usage: true,
+                piece: 9,
+                limited: true,
+                ..Manner::default()
+            },
             answers: dense,
             asks: |dice| talk(dice, 20, 4_000),
             ..HONEST
@@ -166,7 +260,12 @@ pub(super) fn all() -> Vec<Attack> {
         Attack {
             name: "dense answers side by side, on $3",
             balance: "3",
-            manner: |_| Manner { pace: side_by_side(), piece: 60, limited: true, ..Manner::default() },
+            manner: |_| Manner {
+                pace: side_by_side(),
+                piece: 60,
+                limited: true,
+                ..Manner::default()
+            },
             answers: |dice| dense(dice).repeat(3),
             asks: |dice| streamed(talk(dice, 5, 20_000)),
             ..HONEST
@@ -174,12 +273,22 @@ pub(super) fn all() -> Vec<Attack> {
         Attack {
             name: "dense answers without usage, on $3",
             balance: "3",
-            manner: |_| Manner { pace: side_by_side(), piece: 60, silent_usage: true, limited: true, ..Manner::default() },
+            manner: |_| Manner {
+                pace: side_by_side(),
+                piece: 60,
+                silent_usage: true,
+                limited: true,
+                ..Manner::default()
+            },
             answers: |dice| dense(dice).repeat(3),
             asks: |dice| streamed(talk(dice, 5, 20_000)),
             ..HONEST
         },
-        Attack { name: "anything at random, translated to chat", speaks: "[\"chat\"]", ..anything() },
+        Attack {
+            name: "anything at random, translated to chat",
+            speaks: "[\"chat\"]",
+            ..anything()
+        },
     ]
 }
 
@@ -191,7 +300,11 @@ pub(super) fn anything() -> Attack {
         manner: |dice| Manner {
             silent_usage: dice.below(4) == 0,
             zero_usage: dice.below(6) == 0,
-            hidden: if dice.below(5) == 0 { dice.below(150) } else { 0 },
+            hidden: if dice.below(5) == 0 {
+                dice.below(150)
+            } else {
+                0
+            },
             outside: false,
             late: dice.below(120),
             pace: dice.below(4),
@@ -228,7 +341,8 @@ pub(super) fn anything() -> Attack {
     }
 }
 
-pub(super) const PROSE: &str = "Who knew that the train was late, and whose 8,412 pieces of luggage stood at the station? ";
+pub(super) const PROSE: &str =
+    "Who knew that the train was late, and whose 8,412 pieces of luggage stood at the station? ";
 
 pub(super) fn family(dice: &mut Dice) -> Family {
     Family::ALL[dice.below(3) as usize]
@@ -237,18 +351,32 @@ pub(super) fn family(dice: &mut Dice) -> Family {
 /// A request with this content and output limit.
 pub(super) fn said(family: Family, content: Value, limit: u64) -> Value {
     let mut body = ask(family, "test-model", false);
-    let name = if family == Family::Responses { "max_output_tokens" } else { "max_tokens" };
+    let name = if family == Family::Responses {
+        "max_output_tokens"
+    } else {
+        "max_tokens"
+    };
     body[name] = json!(limit);
-    body[if family == Family::Responses { "input" } else { "messages" }] = json!([{"role": "user", "content": content}]);
+    body[if family == Family::Responses {
+        "input"
+    } else {
+        "messages"
+    }] = json!([{"role": "user", "content": content}]);
     body
 }
 
 /// Some lines of prose, code, digits and Chinese.
 pub(super) fn talk(dice: &mut Dice, lines: u64, limit: u64) -> (Family, Value) {
     let family = family(dice);
-    let all =
-        ["fn main() { println!(\"{}\", 42); }\n", "Who knew that the train was late?\n", "8,412 3.14159 77\n", "列车晚点了。\n"];
-    let text: String = (0..=dice.below(lines)).map(|_| all[dice.below(4) as usize]).collect();
+    let all = [
+        "fn main() { println!(\"{}\", 42); }\n",
+        "Who knew that the train was late?\n",
+        "8,412 3.14159 77\n",
+        "列车晚点了。\n",
+    ];
+    let text: String = (0..=dice.below(lines))
+        .map(|_| all[dice.below(4) as usize])
+        .collect();
     let mut body = said(family, json!(text), limit);
     body["stream"] = json!(dice.below(2) == 0);
     (family, body)
@@ -262,7 +390,15 @@ pub(super) fn streamed((family, mut body): (Family, Value)) -> (Family, Value) {
 /// Only chat has several answers.
 fn eight((_, body): (Family, Value)) -> (Family, Value) {
     let text = body["messages"][0]["content"].clone();
-    let mut body = said(Family::Chat, if text.is_null() { json!("Think.") } else { text }, 32_000);
+    let mut body = said(
+        Family::Chat,
+        if text.is_null() {
+            json!("Think.")
+        } else {
+            text
+        },
+        32_000,
+    );
     (body["n"], body["stream"]) = (json!(8), json!(true));
     (Family::Chat, body)
 }
@@ -279,9 +415,12 @@ fn told_not_to((family, mut body): (Family, Value)) -> (Family, Value) {
 }
 
 fn tools(family: Family) -> Value {
-    let schema = json!({"type": "object", "properties": {"path": {"type": "string", "description": PROSE}}});
+    let schema =
+        json!({"type": "object", "properties": {"path": {"type": "string", "description": PROSE}}});
     match family {
-        Family::Chat => json!([{"type": "function", "function": {"name": "read", "parameters": schema}}]),
+        Family::Chat => {
+            json!([{"type": "function", "function": {"name": "read", "parameters": schema}}])
+        }
         Family::Responses => json!([{"type": "function", "name": "read", "parameters": schema}]),
         Family::Messages => json!([{"name": "read", "input_schema": schema}]),
     }
@@ -304,7 +443,9 @@ pub(super) fn document(family: Family, media: &str, data: &str) -> Value {
     match family {
         Family::Chat => json!({"type": "file", "file": {"filename": "a.pdf", "file_data": url}}),
         Family::Responses => json!({"type": "input_file", "filename": "a.pdf", "file_data": url}),
-        Family::Messages => json!({"type": "document", "source": {"type": "base64", "media_type": media, "data": data}}),
+        Family::Messages => {
+            json!({"type": "document", "source": {"type": "base64", "media_type": media, "data": data}})
+        }
     }
 }
 
@@ -324,9 +465,15 @@ fn media(dice: &mut Dice) -> (Family, Value) {
             0 => "https://example.com/a.png".to_owned(),
             _ => png(64 + dice.below(2_400) as u32, 64 + dice.below(2_400) as u32),
         };
-        (0..=dice.below(90)).map(|_| picture(family, &url)).collect()
+        (0..=dice.below(90))
+            .map(|_| picture(family, &url))
+            .collect()
     } else {
-        vec![document(family, "application/pdf", &PDFS[dice.below(2) as usize])]
+        vec![document(
+            family,
+            "application/pdf",
+            &PDFS[dice.below(2) as usize],
+        )]
     };
     (family, said(family, json!(content), 1_000))
 }
@@ -339,18 +486,29 @@ static PDFS: LazyLock<[String; 2]> = LazyLock::new(|| {
 });
 
 /// One page with 600 KB of text.
-static BOOK: LazyLock<String> = LazyLock::new(|| STANDARD.encode(pdf(&[PROSE.repeat(6_700).as_str()])));
+static BOOK: LazyLock<String> =
+    LazyLock::new(|| STANDARD.encode(pdf(&[PROSE.repeat(6_700).as_str()])));
 
 fn twice_saved(dice: &mut Dice) -> (Family, Value) {
     let family = family(dice);
-    (family, said(family, json!([document(family, "application/pdf", &PDFS[1])]), 100))
+    (
+        family,
+        said(
+            family,
+            json!([document(family, "application/pdf", &PDFS[1])]),
+            100,
+        ),
+    )
 }
 
 /// As the document that it is, and declared as cheaper types.
 fn book(dice: &mut Dice) -> (Family, Value) {
     let media = ["application/pdf", "text/plain", "image/png", ""][dice.below(4) as usize];
     let family = family(dice);
-    (family, said(family, json!([document(family, media, &BOOK)]), 100))
+    (
+        family,
+        said(family, json!([document(family, media, &BOOK)]), 100),
+    )
 }
 
 /// Things that would buy more than tokens.
@@ -360,8 +518,20 @@ fn unsold(dice: &mut Dice) -> (Family, Value) {
         0 => body["web_search_options"] = json!({}),
         1 => body["search_parameters"] = json!({}),
         2 => body["tools"] = json!([{"type": "code_interpreter", "container": {"type": "auto"}}]),
-        3 => body = said(family, json!([picture(family, "data:video/mp4;base64,AAAA")]), 100),
-        4 => body = said(family, json!([picture(family, "gs://bucket/film.mp4")]), 100),
+        3 => {
+            body = said(
+                family,
+                json!([picture(family, "data:video/mp4;base64,AAAA")]),
+                100,
+            )
+        }
+        4 => {
+            body = said(
+                family,
+                json!([picture(family, "gs://bucket/film.mp4")]),
+                100,
+            )
+        }
         _ => body["tools"] = json!([{"type": "code_interpreter_20990101", "name": "x"}]),
     }
     (family, body)
@@ -371,7 +541,11 @@ fn unsold(dice: &mut Dice) -> (Family, Value) {
 fn odd(dice: &mut Dice) -> (Family, Value) {
     let (family, text) = (family(dice), PROSE.repeat(660));
     let mut body = said(family, json!("x"), 100);
-    let list = if family == Family::Responses { "input" } else { "messages" };
+    let list = if family == Family::Responses {
+        "input"
+    } else {
+        "messages"
+    };
     match dice.below(7) {
         0 => body[list][0]["role"] = json!(text),
         1 => body[list][0]["id"] = json!(text),
@@ -398,24 +572,41 @@ const LIGHT: [&str; 8] = [
 
 pub(super) fn random(dice: &mut Dice, signs: &str, length: usize) -> String {
     let signs: Vec<char> = signs.chars().collect();
-    (0..length).map(|_| signs[dice.below(signs.len() as u64) as usize]).collect()
+    (0..length)
+        .map(|_| signs[dice.below(signs.len() as u64) as usize])
+        .collect()
 }
 
-static LIGHT_TEXTS: LazyLock<Vec<String>> =
-    LazyLock::new(|| LIGHT.iter().map(|signs| random(&mut Dice::new(3), signs, 40_000)).collect());
+static LIGHT_TEXTS: LazyLock<Vec<String>> = LazyLock::new(|| {
+    LIGHT
+        .iter()
+        .map(|signs| random(&mut Dice::new(3), signs, 40_000))
+        .collect()
+});
 
 /// Text whose characters seem to weigh less than they are billed.
 pub(super) fn light(dice: &mut Dice) -> (Family, Value) {
     let family = family(dice);
-    (family, said(family, json!(LIGHT_TEXTS[dice.below(8) as usize]), 100))
+    (
+        family,
+        said(family, json!(LIGHT_TEXTS[dice.below(8) as usize]), 100),
+    )
 }
 
 /// A text file of which nearly every byte is a token.
-static TEXT_FILE: LazyLock<String> = LazyLock::new(|| STANDARD.encode(random(&mut Dice::new(4), "7 ~!q\n", 90_000)));
+static TEXT_FILE: LazyLock<String> =
+    LazyLock::new(|| STANDARD.encode(random(&mut Dice::new(4), "7 ~!q\n", 90_000)));
 
 fn text_file(dice: &mut Dice) -> (Family, Value) {
     let family = family(dice);
-    (family, said(family, json!([document(family, "text/plain", &TEXT_FILE)]), 100))
+    (
+        family,
+        said(
+            family,
+            json!([document(family, "text/plain", &TEXT_FILE)]),
+            100,
+        ),
+    )
 }
 
 /// Milliseconds between the pieces of dense answers side by side: each of 64 streams has 1,500 characters a second every day, 5,000 at

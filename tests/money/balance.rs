@@ -14,13 +14,25 @@ async fn an_empty_key_is_refused_and_works_again_after_a_top_up() {
     let upstream = ScriptedUpstream::start(talking("PONG")).await;
     let gateway = Gateway::before(&upstream).await;
     let key = gateway.key("0").await;
-    let answer = gateway.post("/v1/chat/completions", &key, &chat("test-model", false)).await;
+    let answer = gateway
+        .post("/v1/chat/completions", &key, &chat("test-model", false))
+        .await;
     let error = answer.json()["error"].clone();
     assert_eq!(
         (answer.status, error["code"].clone(), error["type"].clone()),
-        (429, json!("insufficient_quota"), json!("insufficient_quota"))
+        (
+            429,
+            json!("insufficient_quota"),
+            json!("insufficient_quota")
+        )
     );
-    assert!(error["message"].as_str().unwrap().starts_with("out of balance"), "{error}");
+    assert!(
+        error["message"]
+            .as_str()
+            .unwrap()
+            .starts_with("out of balance"),
+        "{error}"
+    );
     assert_eq!(error["details"]["available"], "0.00");
     assert_eq!(error["details"]["affordable_output_tokens"], 0);
     assert_eq!(answer.header("x-should-retry"), Some("false"));
@@ -32,12 +44,26 @@ async fn an_empty_key_is_refused_and_works_again_after_a_top_up() {
             &json!({ "model": "test-model", "max_tokens": 10, "messages": [{"role": "user", "content": "hi"}] }),
         )
         .await;
-    assert_eq!((native.status, native.json()["error"]["type"].clone()), (429, json!("billing_error")));
-    assert!(native.json()["error"]["message"].as_str().unwrap().starts_with("out of balance"));
+    assert_eq!(
+        (native.status, native.json()["error"]["type"].clone()),
+        (429, json!("billing_error"))
+    );
+    assert!(
+        native.json()["error"]["message"]
+            .as_str()
+            .unwrap()
+            .starts_with("out of balance")
+    );
     assert_eq!(upstream.requests().len(), 0);
 
     gateway.top_up(&key, "1.00").await;
-    assert_eq!(gateway.post("/v1/chat/completions", &key, &chat("test-model", false)).await.status, 200);
+    assert_eq!(
+        gateway
+            .post("/v1/chat/completions", &key, &chat("test-model", false))
+            .await
+            .status,
+        200
+    );
 }
 
 #[tokio::test]
@@ -49,10 +75,19 @@ async fn a_request_larger_than_the_balance_is_refused_with_what_is_affordable() 
     body["max_tokens"] = json!(50_000);
     let answer = gateway.post("/v1/chat/completions", &key, &body).await;
     assert_eq!(answer.status, 429, "{}", answer.text);
-    let affordable = answer.json()["error"]["details"]["affordable_output_tokens"].as_u64().unwrap();
+    let affordable = answer.json()["error"]["details"]["affordable_output_tokens"]
+        .as_u64()
+        .unwrap();
     assert!((6_000..6_700).contains(&affordable), "{affordable}");
     body["max_tokens"] = json!(affordable);
-    assert_eq!(gateway.post("/v1/chat/completions", &key, &body).await.status, 200, "what is said to be affordable is");
+    assert_eq!(
+        gateway
+            .post("/v1/chat/completions", &key, &body)
+            .await
+            .status,
+        200,
+        "what is said to be affordable is"
+    );
 }
 
 #[tokio::test]
@@ -73,10 +108,19 @@ async fn a_limit_that_is_too_dear_is_refused_with_changes_that_are_served() {
         let error = refused.json()["error"].clone();
         assert_eq!(refused.status, 429, "{error}");
         let message = error["message"].as_str().unwrap();
-        assert!(message.starts_with("out of balance") && message.contains("stream: true"), "{message}");
-        assert!(message.contains(&format!("send `{field}` of at most ")), "{message}");
+        assert!(
+            message.starts_with("out of balance") && message.contains("stream: true"),
+            "{message}"
+        );
+        assert!(
+            message.contains(&format!("send `{field}` of at most ")),
+            "{message}"
+        );
         let remedies = error["details"]["remedies"].as_array().unwrap().clone();
-        assert_eq!((remedies.len(), remedies[0][field].is_u64(), &remedies[1]), (2, true, &json!({"stream": true})));
+        assert_eq!(
+            (remedies.len(), remedies[0][field].is_u64(), &remedies[1]),
+            (2, true, &json!({"stream": true}))
+        );
         for remedy in remedies {
             let mut mended = body.clone();
             for (name, value) in remedy.as_object().unwrap() {
@@ -89,7 +133,11 @@ async fn a_limit_that_is_too_dear_is_refused_with_changes_that_are_served() {
         // A smaller limit does not help a key that cannot even pay for the prompt.
         let poor = gateway.key("0.000001").await;
         let refused = gateway.post(path(family), &poor, &body).await;
-        assert!(refused.status == 429 && refused.json()["error"]["details"]["remedies"].is_null(), "{}", refused.text);
+        assert!(
+            refused.status == 429 && refused.json()["error"]["details"]["remedies"].is_null(),
+            "{}",
+            refused.text
+        );
     }
 }
 
@@ -97,7 +145,10 @@ async fn a_limit_that_is_too_dear_is_refused_with_changes_that_are_served() {
 async fn parallel_requests_on_a_key_that_can_pay_for_three_reach_the_upstream_three_times() {
     let gate = Gate::new();
     let held_back = gate.clone();
-    let upstream = ScriptedUpstream::start(Script::by(move |seen, _| speech_for(seen, "PONG").gated(&held_back))).await;
+    let upstream = ScriptedUpstream::start(Script::by(move |seen, _| {
+        speech_for(seen, "PONG").gated(&held_back)
+    }))
+    .await;
     let gateway = Gateway::before(&upstream).await;
     // Each holds its declared 1,000 output tokens at $15 and a few input tokens.
     let key = gateway.key("0.0465").await;
@@ -122,8 +173,15 @@ async fn parallel_requests_on_a_key_that_can_pay_for_three_reach_the_upstream_th
     let served = answers.iter().filter(|answer| answer.status == 200).count();
     assert_eq!((served, upstream.requests().len()), (3, 3));
     for refused in answers.iter().filter(|answer| answer.status != 200) {
-        assert_eq!((refused.status, refused.json()["error"]["code"].clone()), (429, json!("balance_in_use")));
-        assert_eq!(refused.header("retry-after"), Some("1"), "money that is only held comes back");
+        assert_eq!(
+            (refused.status, refused.json()["error"]["code"].clone()),
+            (429, json!("balance_in_use"))
+        );
+        assert_eq!(
+            refused.header("retry-after"),
+            Some("1"),
+            "money that is only held comes back"
+        );
     }
     gateway.settled().await;
     assert_eq!(gateway.account(&key).await.account.held.picos(), 0);
@@ -134,7 +192,15 @@ async fn a_stream_without_a_limit_is_given_one_that_the_balance_can_pay() {
     let upstream = ScriptedUpstream::start(talking("PONG")).await;
     let gateway = Gateway::before(&upstream).await;
     let key = gateway.key("0.02").await;
-    assert_eq!(gateway.post("/v1/chat/completions", &key, &chat("test-model", true)).await.status, 200);
-    let limit = upstream.request(0).await.json()["max_completion_tokens"].as_u64().unwrap();
+    assert_eq!(
+        gateway
+            .post("/v1/chat/completions", &key, &chat("test-model", true))
+            .await
+            .status,
+        200
+    );
+    let limit = upstream.request(0).await.json()["max_completion_tokens"]
+        .as_u64()
+        .unwrap();
     assert!((1_200..1_340).contains(&limit), "{limit}");
 }

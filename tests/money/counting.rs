@@ -17,8 +17,12 @@ use crate::support::{CATALOG, Gateway, ask, path, routes};
 
 /// Texts that take few or many tokens to a byte, a few thousand bytes each.
 fn texts() -> Vec<(&'static str, String)> {
-    let digits: String = (0..2_000_u64).map(|n| (n * n * 7_919 % 100_000).to_string()).collect();
-    let bytes: Vec<u8> = (0..6_000_u32).map(|n| (n.wrapping_mul(2_654_435_761) >> 13) as u8).collect();
+    let digits: String = (0..2_000_u64)
+        .map(|n| (n * n * 7_919 % 100_000).to_string())
+        .collect();
+    let bytes: Vec<u8> = (0..6_000_u32)
+        .map(|n| (n.wrapping_mul(2_654_435_761) >> 13) as u8)
+        .collect();
     vec![
         ("prose", "It was late when the train came in, and nobody at the station knew whose luggage it was. ".repeat(90)),
         ("digits", digits),
@@ -46,13 +50,30 @@ fn near(counted: u64, truth: u64) -> bool {
 async fn answers_without_usage_are_counted_near_the_truth_in_any_text() {
     for family in Family::ALL {
         for (name, text) in texts() {
-            for (stream, claim) in [(false, Value::Null), (true, Value::Null), (true, zero(family))] {
+            for (stream, claim) in [
+                (false, Value::Null),
+                (true, Value::Null),
+                (true, zero(family)),
+            ] {
                 let speech = Speech::new(family, &text).claims(claim.clone());
-                let upstream = ScriptedUpstream::start(if stream { speech.stream() } else { speech.whole() }).await;
+                let upstream = ScriptedUpstream::start(if stream {
+                    speech.stream()
+                } else {
+                    speech.whole()
+                })
+                .await;
                 let bill = bill(&upstream, &ask(family, "test-model", stream), family).await;
-                assert_eq!(bill.evidence, Some(Evidence::Local), "{family} {name} {stream} {claim}");
+                assert_eq!(
+                    bill.evidence,
+                    Some(Evidence::Local),
+                    "{family} {name} {stream} {claim}"
+                );
                 let truth = words(&text);
-                assert!(near(bill.usage.output, truth), "{family} {name} {stream} {claim}: {} of {truth}", bill.usage.output);
+                assert!(
+                    near(bill.usage.output, truth),
+                    "{family} {name} {stream} {claim}: {} of {truth}",
+                    bill.usage.output
+                );
                 assert!(bill.usage.input > 0, "{family} {name} {stream} {claim}");
             }
         }
@@ -61,26 +82,49 @@ async fn answers_without_usage_are_counted_near_the_truth_in_any_text() {
 
 #[tokio::test]
 async fn a_request_that_no_provider_answered_was_counted_by_nobody() {
-    let upstream = ScriptedUpstream::start(Reply::error(529, "overloaded_error", None, "busy")).await;
+    let upstream =
+        ScriptedUpstream::start(Reply::error(529, "overloaded_error", None, "busy")).await;
     let gateway = Gateway::before(&upstream).await;
     let key = gateway.key("5").await;
     for family in Family::ALL {
         for stream in [false, true] {
-            let answer = gateway.post(path(family), &key, &ask(family, "test-model", stream)).await;
+            let answer = gateway
+                .post(path(family), &key, &ask(family, "test-model", stream))
+                .await;
             assert!(answer.status >= 500, "{}", answer.text);
             let request = answer.header("x-request-id").unwrap().to_owned();
-            let receipt = gateway.get(&format!("/v1/generation?id={request}"), &key).await.json();
-            assert_eq!(receipt["data"].get("evidence"), Some(&Value::Null), "{receipt}");
+            let receipt = gateway
+                .get(&format!("/v1/generation?id={request}"), &key)
+                .await
+                .json();
+            assert_eq!(
+                receipt["data"].get("evidence"),
+                Some(&Value::Null),
+                "{receipt}"
+            );
         }
     }
     gateway.settled().await;
     let charges = gateway.charges(&key).await;
     assert_eq!(charges.len(), 6);
     for charge in charges {
-        let (json, row) = (farebox_ledger::document::json(&charge), farebox_ledger::document::row(&charge));
-        assert!(json["evidence"].is_null() && json["hold"] != "0.00", "{json}");
-        let column = farebox_ledger::document::COLUMNS.iter().position(|name| *name == "evidence").unwrap();
-        assert_eq!((row[column].as_str(), charge.bill.unwrap().evidence), ("", None), "{json}");
+        let (json, row) = (
+            farebox_ledger::document::json(&charge),
+            farebox_ledger::document::row(&charge),
+        );
+        assert!(
+            json["evidence"].is_null() && json["hold"] != "0.00",
+            "{json}"
+        );
+        let column = farebox_ledger::document::COLUMNS
+            .iter()
+            .position(|name| *name == "evidence")
+            .unwrap();
+        assert_eq!(
+            (row[column].as_str(), charge.bill.unwrap().evidence),
+            ("", None),
+            "{json}"
+        );
     }
 }
 
@@ -94,7 +138,9 @@ fn zero(family: Family) -> Value {
 #[tokio::test]
 async fn pictures_left_before_the_finish_are_paid_for() {
     let gate = Gate::new();
-    let reply = Speech::new(Family::Chat, "one two three four").stream().gate_after(3, &gate);
+    let reply = Speech::new(Family::Chat, "one two three four")
+        .stream()
+        .gate_after(3, &gate);
     let upstream = ScriptedUpstream::start(reply).await;
     let gateway = Gateway::before(&upstream).await;
     let key = gateway.key("5").await;
@@ -103,15 +149,25 @@ async fn pictures_left_before_the_finish_are_paid_for() {
     png.extend([8, 2, 0, 0, 0, 0, 0, 0, 0]);
     let url = format!("data:image/png;base64,{}", STANDARD.encode(png));
     let mut body = ask(Family::Chat, "test-model", true);
-    body["messages"][0]["content"] = (0..40).map(|_| json!({"type": "image_url", "image_url": {"url": url}})).collect();
-    let sent = gateway.client.post(format!("{}{}", gateway.base, path(Family::Chat))).bearer_auth(&key.secret).json(&body);
+    body["messages"][0]["content"] = (0..40)
+        .map(|_| json!({"type": "image_url", "image_url": {"url": url}}))
+        .collect();
+    let sent = gateway
+        .client
+        .post(format!("{}{}", gateway.base, path(Family::Chat)))
+        .bearer_auth(&key.secret)
+        .json(&body);
     let mut answer = sent.send().await.unwrap().bytes_stream();
     answer.next().await.unwrap().unwrap();
     drop(answer);
     gateway.settled().await;
     let bill = gateway.charges(&key).await.remove(0).bill.unwrap();
     let truth = prompt(&upstream.requests()[0].json());
-    assert!(bill.usage.input * 10 >= truth * 9, "{} of {truth}", bill.usage.input);
+    assert!(
+        bill.usage.input * 10 >= truth * 9,
+        "{} of {truth}",
+        bill.usage.input
+    );
 }
 
 /// A stream of chat chunks with these deltas, usages and stop reasons.
@@ -119,8 +175,12 @@ fn chunks(all: &[Value]) -> Vec<String> {
     let mut frames: Vec<String> = all
         .iter()
         .map(|one| {
-            let mut chunk = json!({"id": "c", "object": "chat.completion.chunk", "created": 1, "model": "m"});
-            one.as_object().unwrap().iter().for_each(|(name, value)| chunk[name] = value.clone());
+            let mut chunk =
+                json!({"id": "c", "object": "chat.completion.chunk", "created": 1, "model": "m"});
+            one.as_object()
+                .unwrap()
+                .iter()
+                .for_each(|(name, value)| chunk[name] = value.clone());
             format!("data: {chunk}\n\n")
         })
         .collect();
@@ -142,8 +202,20 @@ fn usage(input: u64, output: u64) -> Value {
 
 #[tokio::test]
 async fn usage_alone_ends_no_answer() {
-    let early = chunks(&[usage(0, 0), says(0, "one "), says(0, "two"), stops(0), usage(10, 2)]);
-    let amid = chunks(&[says(0, "one "), usage(10, 1), says(0, "two"), stops(0), usage(10, 2)]);
+    let early = chunks(&[
+        usage(0, 0),
+        says(0, "one "),
+        says(0, "two"),
+        stops(0),
+        usage(10, 2),
+    ]);
+    let amid = chunks(&[
+        says(0, "one "),
+        usage(10, 1),
+        says(0, "two"),
+        stops(0),
+        usage(10, 2),
+    ]);
     let two = chunks(&[
         says(0, "one "),
         says(0, "half"),
@@ -154,11 +226,14 @@ async fn usage_alone_ends_no_answer() {
         stops(1),
         usage(10, 4),
     ]);
-    for (name, frames, last, counts) in
-        [("early", early, "two", (10, 2)), ("amid", amid, "two", (10, 2)), ("two choices", two, " more", (10, 4))]
-    {
+    for (name, frames, last, counts) in [
+        ("early", early, "two", (10, 2)),
+        ("amid", amid, "two", (10, 2)),
+        ("two choices", two, " more", (10, 4)),
+    ] {
         // Longer than the former wait after a usage.
-        let upstream = ScriptedUpstream::start(Reply::events(frames).paced(Duration::from_millis(400))).await;
+        let upstream =
+            ScriptedUpstream::start(Reply::events(frames).paced(Duration::from_millis(400))).await;
         let gateway = Gateway::before(&upstream).await;
         let key = gateway.key("5").await;
         let mut body = ask(Family::Chat, "test-model", true);
@@ -166,7 +241,11 @@ async fn usage_alone_ends_no_answer() {
             body["n"] = json!(2);
         }
         let answer = gateway.post(path(Family::Chat), &key, &body).await;
-        assert!(answer.text.contains(last) && answer.text.ends_with("data: [DONE]\n\n"), "{name}: {}", answer.text);
+        assert!(
+            answer.text.contains(last) && answer.text.ends_with("data: [DONE]\n\n"),
+            "{name}: {}",
+            answer.text
+        );
         let bill = gateway.charges(&key).await.remove(0).bill.unwrap();
         assert_eq!(
             (bill.usage.input, bill.usage.output, bill.evidence),
@@ -180,39 +259,68 @@ async fn usage_alone_ends_no_answer() {
 async fn reasoning_beside_the_output_is_charged_where_the_total_tells() {
     let usage = json!({"prompt_tokens": 10, "completion_tokens": 2, "total_tokens": 912,
         "completion_tokens_details": {"reasoning_tokens": 900}});
-    let upstream = ScriptedUpstream::start(Speech::new(Family::Chat, "one two").claims(usage).whole()).await;
-    let bill =
-        bill(&upstream, &json!({"model": "test-model", "messages": [{"role": "user", "content": "x"}]}), Family::Chat).await;
-    assert_eq!((bill.usage.output, bill.usage.reasoning, bill.evidence), (2, 900, Some(Evidence::Provider)));
+    let upstream =
+        ScriptedUpstream::start(Speech::new(Family::Chat, "one two").claims(usage).whole()).await;
+    let bill = bill(
+        &upstream,
+        &json!({"model": "test-model", "messages": [{"role": "user", "content": "x"}]}),
+        Family::Chat,
+    )
+    .await;
+    assert_eq!(
+        (bill.usage.output, bill.usage.reasoning, bill.evidence),
+        (2, 900, Some(Evidence::Provider))
+    );
 }
 
 #[tokio::test]
 async fn a_count_over_the_limit_is_charged_as_far_as_it_can_be_true() {
     for (family, claim) in [
-        (Family::Chat, json!({"prompt_tokens": 200_001, "completion_tokens": 8})),
-        (Family::Messages, json!({"input_tokens": 200_001, "output_tokens": 8})),
+        (
+            Family::Chat,
+            json!({"prompt_tokens": 200_001, "completion_tokens": 8}),
+        ),
+        (
+            Family::Messages,
+            json!({"input_tokens": 200_001, "output_tokens": 8}),
+        ),
     ] {
-        let upstream = ScriptedUpstream::start(Speech::new(family, "one two").claims(claim).whole()).await;
+        let upstream =
+            ScriptedUpstream::start(Speech::new(family, "one two").claims(claim).whole()).await;
         let bill = bill(&upstream, &ask(family, "test-model", false), family).await;
-        assert_eq!((bill.usage.input, bill.usage.output, bill.evidence), (200_000, 8, Some(Evidence::Disputed)), "{family}");
+        assert_eq!(
+            (bill.usage.input, bill.usage.output, bill.evidence),
+            (200_000, 8, Some(Evidence::Disputed)),
+            "{family}"
+        );
     }
 }
 
 /// The catalog with a model that reasons.
 fn reasoning_catalog() -> String {
-    CATALOG.replacen("\"tools\", \"streaming\"]", "\"tools\", \"streaming\", \"reasoning\"]", 1)
+    CATALOG.replacen(
+        "\"tools\", \"streaming\"]",
+        "\"tools\", \"streaming\", \"reasoning\"]",
+        1,
+    )
 }
 
 #[tokio::test]
 async fn silence_of_a_model_that_reasons_unasked_is_metered() {
     let gate = Gate::new();
-    let reply = Speech::new(Family::Chat, "one two").stream().gate_after(1, &gate);
+    let reply = Speech::new(Family::Chat, "one two")
+        .stream()
+        .gate_after(1, &gate);
     let upstream = ScriptedUpstream::start(reply).await;
     for (catalog, hidden) in [(CATALOG.to_owned(), 0), (reasoning_catalog(), 60)] {
         let gateway = Gateway::start(&catalog, &routes(&upstream.base_url())).await;
         let key = gateway.key("5").await;
         let body = ask(Family::Chat, "test-model", true);
-        let sent = gateway.client.post(format!("{}{}", gateway.base, path(Family::Chat))).bearer_auth(&key.secret).json(&body);
+        let sent = gateway
+            .client
+            .post(format!("{}{}", gateway.base, path(Family::Chat)))
+            .bearer_auth(&key.secret)
+            .json(&body);
         let mut answer = sent.send().await.unwrap().bytes_stream();
         answer.next().await.unwrap().unwrap();
         tokio::time::sleep(Duration::from_millis(500)).await;
@@ -220,14 +328,20 @@ async fn silence_of_a_model_that_reasons_unasked_is_metered() {
         gateway.settled().await;
         let bill = gateway.charges(&key).await.remove(0).bill.unwrap();
         // 150 tokens a second, at most the limit of 100 that was asked for.
-        assert!((hidden..=100).contains(&bill.usage.output), "{hidden}: {:?}", bill.usage);
+        assert!(
+            (hidden..=100).contains(&bill.usage.output),
+            "{hidden}: {:?}",
+            bill.usage
+        );
         assert!(hidden > 0 || bill.usage.output == 0, "{:?}", bill.usage);
     }
 }
 
 #[tokio::test]
 async fn time_ends_no_stream_whose_limit_was_affordable() {
-    let reply = Speech::new(Family::Chat, "one two").stream().wait_after(1, Duration::from_millis(1_500));
+    let reply = Speech::new(Family::Chat, "one two")
+        .stream()
+        .wait_after(1, Duration::from_millis(1_500));
     let upstream = ScriptedUpstream::start(reply).await;
     let gateway = Gateway::start(&reasoning_catalog(), &routes(&upstream.base_url())).await;
     // Enough for the limit of 100 and for less than 1.5 s of 150 tokens a second.
@@ -235,22 +349,47 @@ async fn time_ends_no_stream_whose_limit_was_affordable() {
     let mut body = ask(Family::Chat, "test-model", true);
     body["max_tokens"] = json!(100);
     let answer = gateway.post(path(Family::Chat), &key, &body).await;
-    assert!(answer.text.contains("two") && answer.text.contains("\"stop\""), "{}", answer.text);
+    assert!(
+        answer.text.contains("two") && answer.text.contains("\"stop\""),
+        "{}",
+        answer.text
+    );
     let bill = gateway.charges(&key).await.remove(0).bill.unwrap();
-    assert_eq!((bill.usage.output, bill.evidence), (2, Some(Evidence::Provider)), "{}", bill.end_reason);
+    assert_eq!(
+        (bill.usage.output, bill.evidence),
+        (2, Some(Evidence::Provider)),
+        "{}",
+        bill.end_reason
+    );
 }
 
 #[tokio::test]
 async fn a_broken_stream_costs_its_words_each_time_and_never_its_prompt() {
     for family in Family::ALL {
         let parts = crate::support::load::before_pieces(family) + 4;
-        let script = Script::from(Speech::new(family, "one two three four five six").stream().reset_after(parts));
+        let script = Script::from(
+            Speech::new(family, "one two three four five six")
+                .stream()
+                .reset_after(parts),
+        );
         let upstream = ScriptedUpstream::start(script).await;
         let mut body = ask(family, "test-model", true);
         let long = "A prompt that a coding agent sends again at every try. ".repeat(400);
-        body[if family == Family::Responses { "input" } else { "messages" }] = json!([{"role": "user", "content": long}]);
+        body[if family == Family::Responses {
+            "input"
+        } else {
+            "messages"
+        }] = json!([{"role": "user", "content": long}]);
         let bill = bill(&upstream, &body, family).await;
-        assert_eq!((bill.end_reason.as_str(), bill.usage.input), ("upstream_broken", 0), "{family}");
-        assert!((1..=6).contains(&bill.usage.output), "{family}: {:?}", bill.usage);
+        assert_eq!(
+            (bill.end_reason.as_str(), bill.usage.input),
+            ("upstream_broken", 0),
+            "{family}"
+        );
+        assert!(
+            (1..=6).contains(&bill.usage.output),
+            "{family}: {:?}",
+            bill.usage
+        );
     }
 }

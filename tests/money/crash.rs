@@ -7,7 +7,9 @@ use std::time::{Duration, Instant};
 
 use farebox::clock;
 use farebox_ledger::sqlite::SqliteLedger;
-use farebox_ledger::{Amount, Bill, EntryKind, EntryQuery, Evidence, Extension, KeyId, Ledger, Line, NewHold, Usage};
+use farebox_ledger::{
+    Amount, Bill, EntryKind, EntryQuery, Evidence, Extension, KeyId, Ledger, Line, NewHold, Usage,
+};
 use farebox_protocol::Family;
 use futures_util::future::join_all;
 use futures_util::stream::{self, StreamExt};
@@ -16,7 +18,9 @@ use serde_json::{Value, json};
 use super::attacks::{picture, png};
 use crate::support::billing::prompt;
 use crate::support::checker::{Judged, Outside, Payment, judge, reading};
-use crate::support::load::{self, Dice, Load, Mark, UPSTREAM_KEY, ends_properly, honest, marked, open, place, usd};
+use crate::support::load::{
+    self, Dice, Load, Mark, UPSTREAM_KEY, ends_properly, honest, marked, open, place, usd,
+};
 use crate::support::process::{Served, client, farebox};
 use crate::support::upstream::{Gate, Script, ScriptedUpstream, Speech};
 use crate::support::{TestKey, path, payment, sized};
@@ -30,7 +34,11 @@ const FAR: Duration = Duration::from_secs(60);
 async fn start(folder: &Path, durability: &str) -> (Served, Duration) {
     let begun = Instant::now();
     let served = Served::start_with(folder, &["--durability", durability], &[UPSTREAM_KEY]);
-    let ready = client().get(format!("{}/readyz", served.admin)).send().await.unwrap();
+    let ready = client()
+        .get(format!("{}/readyz", served.admin))
+        .send()
+        .await
+        .unwrap();
     assert_eq!(ready.status().as_u16(), 200, "{}", served.log());
     let took = begun.elapsed();
     assert!(took < FAR, "{took:?}");
@@ -55,7 +63,11 @@ impl Era {
         let (folder, ledger) = place(&upstream);
         let first = open(&ledger);
         // The third key is nearly always out of money; payments come while it spends.
-        let keys = vec![load::key(&first, "900").await, load::key(&first, "900").await, load::key(&first, "0.40").await];
+        let keys = vec![
+            load::key(&first, "900").await,
+            load::key(&first, "900").await,
+            load::key(&first, "0.40").await,
+        ];
         first.close();
         Self {
             upstream,
@@ -65,26 +77,55 @@ impl Era {
             numbers: Arc::new(AtomicU64::new(1)),
             outside: Outside::default(),
             dice: Dice::new(seed),
-            durability: if seed.is_multiple_of(2) { "prompt" } else { "strict" },
+            durability: if seed.is_multiple_of(2) {
+                "prompt"
+            } else {
+                "strict"
+            },
         }
     }
 
     /// Starts, loads and kills the gateway; starts it again and checks what it finds.
     async fn kill_once(&mut self, round: u64) -> Duration {
         let (mut served, took) = start(self.folder.path(), self.durability).await;
-        assert_eq!(reading(&self.ledger).open_holds(None, 10).await.unwrap(), [], "recovery is over when it serves");
-        let load = Load::start(&served.base, &self.keys, 9, &self.numbers, self.dice.below(u64::from(u32::MAX)));
+        assert_eq!(
+            reading(&self.ledger).open_holds(None, 10).await.unwrap(),
+            [],
+            "recovery is over when it serves"
+        );
+        let load = Load::start(
+            &served.base,
+            &self.keys,
+            9,
+            &self.numbers,
+            self.dice.below(u64::from(u32::MAX)),
+        );
         let poor = self.keys[2].id;
         let reference = format!("paid-{round}");
-        let arguments = ["keys", "top-up", &poor.to_string(), "0.30", "--reference", &reference];
-        let mut paying = farebox(self.folder.path(), &arguments).stdout(std::process::Stdio::null()).spawn().unwrap();
+        let arguments = [
+            "keys",
+            "top-up",
+            &poor.to_string(),
+            "0.30",
+            "--reference",
+            &reference,
+        ];
+        let mut paying = farebox(self.folder.path(), &arguments)
+            .stdout(std::process::Stdio::null())
+            .spawn()
+            .unwrap();
         tokio::time::sleep(Duration::from_millis(60 + self.dice.below(300))).await;
         served.kill();
         if self.dice.below(2) == 0 {
             let _ = paying.kill();
         }
         let acknowledged = paying.wait().unwrap().success();
-        self.outside.payments.push(Payment { key: poor, amount: usd("0.30"), reference: reference.clone(), acknowledged });
+        self.outside.payments.push(Payment {
+            key: poor,
+            amount: usd("0.30"),
+            reference: reference.clone(),
+            acknowledged,
+        });
         self.outside.told.extend(load.end().await);
         self.pay_again(poor, reference).await;
         took
@@ -93,9 +134,15 @@ impl Era {
     /// A payer who does not know whether a payment arrived sends it again.
     async fn pay_again(&mut self, key: KeyId, reference: String) {
         let ledger = open(&self.ledger);
-        let posted = ledger.credit(payment(key, usd("0.30"), reference)).await.unwrap();
+        let posted = ledger
+            .credit(payment(key, usd("0.30"), reference))
+            .await
+            .unwrap();
         let payment = self.outside.payments.last_mut().unwrap();
-        assert!(posted.repeated || !payment.acknowledged, "an acknowledged payment was lost: {payment:?}");
+        assert!(
+            posted.repeated || !payment.acknowledged,
+            "an acknowledged payment was lost: {payment:?}"
+        );
         payment.acknowledged = true;
         ledger.close();
     }
@@ -130,7 +177,10 @@ async fn killed_at_any_moment_nothing_is_lost_and_every_picodollar_is_explained(
         all.acknowledged += judged.acknowledged;
     }
     println!("{done} kills; {all:?}; slowest restart {slowest:?}");
-    assert!(all.acknowledged > 0 && all.recovered > 0, "the load was alive when it was killed: {all:?}");
+    assert!(
+        all.acknowledged > 0 && all.recovered > 0,
+        "the load was alive when it was killed: {all:?}"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -144,7 +194,9 @@ async fn ten_thousand_open_holds_are_ended_before_it_is_ready() {
     }
     ledger.recover(clock::now()).await.unwrap();
     stream::iter(0..10_000_usize)
-        .for_each_concurrent(256, async |number| dead_hold(&ledger, keys[number % 100], number.is_multiple_of(2)).await)
+        .for_each_concurrent(256, async |number| {
+            dead_hold(&ledger, keys[number % 100], number.is_multiple_of(2)).await
+        })
         .await;
     assert_eq!(ledger.totals().await.unwrap().holds, 10_000);
     ledger.close();
@@ -155,7 +207,11 @@ async fn ten_thousand_open_holds_are_ended_before_it_is_ready() {
     let totals = ledger.totals().await.unwrap();
     println!("ready after {took:?} with 10,000 open holds");
     assert_eq!((totals.holds, totals.held, totals.entries), (0, 0, 10_100));
-    assert_eq!(totals.spent, 5_000 * 700 * 15_000_000, "half had a checkpoint, and the others are free");
+    assert_eq!(
+        totals.spent,
+        5_000 * 700 * 15_000_000,
+        "half had a checkpoint, and the others are free"
+    );
     served.signal("TERM");
     assert!(served.ended().success());
     assert_eq!(ledger.verify().await.unwrap().faults, Vec::<String>::new());
@@ -163,7 +219,16 @@ async fn ten_thousand_open_holds_are_ended_before_it_is_ready() {
 
 /// A stream with forty pictures that is still running.
 fn pictured() -> Value {
-    let mut body = marked(Family::Chat, "test-model", true, Mark { number: 1, pieces: 9, pace: 0 });
+    let mut body = marked(
+        Family::Chat,
+        "test-model",
+        true,
+        Mark {
+            number: 1,
+            pieces: 9,
+            pace: 0,
+        },
+    );
     let url = png(2_048, 768);
     body["messages"][0]["content"] = (0..40).map(|_| picture(Family::Chat, &url)).collect();
     body["max_tokens"] = json!(60_000);
@@ -173,21 +238,29 @@ fn pictured() -> Value {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_killed_stream_with_pictures_is_charged_with_them_at_its_last_checkpoint() {
     let answer = "words of an answer that goes on and on ".repeat(30_000);
-    let reply = Speech::new(Family::Chat, &answer).in_pieces_of(300).stream().paced(Duration::from_millis(20));
+    let reply = Speech::new(Family::Chat, &answer)
+        .in_pieces_of(300)
+        .stream()
+        .paced(Duration::from_millis(20));
     let upstream = ScriptedUpstream::start(reply).await;
     let (folder, file) = place(&upstream);
     let ledger = open(&file);
     let key = load::key(&ledger, "20").await;
     ledger.close();
     let (mut served, _) = start(folder.path(), "prompt").await;
-    let asking = client().post(format!("{}{}", served.base, path(Family::Chat))).bearer_auth(&key.secret).json(&pictured());
+    let asking = client()
+        .post(format!("{}{}", served.base, path(Family::Chat)))
+        .bearer_auth(&key.secret)
+        .json(&pictured());
     let mut answer = asking.send().await.unwrap();
     // Each extension of the hold stores what was counted by then: the first with an estimate, later ones with a tokenizer's count.
     let prompt = i64::try_from(prompt(&upstream.request(0).await.json())).unwrap() * 3_000_000;
     let begun = Instant::now();
     let stored = loop {
         answer.chunk().await.unwrap().expect("the stream goes on");
-        let used = reading(&file).open_holds(None, 1).await.unwrap()[0].used.picos();
+        let used = reading(&file).open_holds(None, 1).await.unwrap()[0]
+            .used
+            .picos();
         if used > prompt + 2_000 * 15_000_000 {
             break used;
         }
@@ -197,13 +270,33 @@ async fn a_killed_stream_with_pictures_is_charged_with_them_at_its_last_checkpoi
     drop(answer);
     let (mut served, _) = start(folder.path(), "prompt").await;
     let ledger = reading(&file);
-    let query = EntryQuery { key: Some(key.id), ..EntryQuery::default() };
-    let charge = ledger.entries(query).await.unwrap().into_iter().find(|entry| entry.kind == EntryKind::Charge).unwrap();
+    let query = EntryQuery {
+        key: Some(key.id),
+        ..EntryQuery::default()
+    };
+    let charge = ledger
+        .entries(query)
+        .await
+        .unwrap()
+        .into_iter()
+        .find(|entry| entry.kind == EntryKind::Charge)
+        .unwrap();
     let bill = charge.bill.unwrap();
-    assert_eq!((bill.end_reason.as_str(), bill.evidence), ("recovered", Some(Evidence::Recovered)), "{bill:?}");
-    assert!(-charge.amount.picos() >= stored, "{} < {stored}", charge.amount);
+    assert_eq!(
+        (bill.end_reason.as_str(), bill.evidence),
+        ("recovered", Some(Evidence::Recovered)),
+        "{bill:?}"
+    );
+    assert!(
+        -charge.amount.picos() >= stored,
+        "{} < {stored}",
+        charge.amount
+    );
     let input = i64::try_from(bill.usage.input).unwrap() * 3_000_000;
-    assert!(input * 10 >= prompt * 9 && input <= prompt * 3, "forty pictures: {input} of {prompt}");
+    assert!(
+        input * 10 >= prompt * 9 && input <= prompt * 3,
+        "forty pictures: {input} of {prompt}"
+    );
     assert_eq!(ledger.totals().await.unwrap().holds, 0);
     served.signal("TERM");
     assert!(served.ended().success(), "{}", served.log());
@@ -212,16 +305,41 @@ async fn a_killed_stream_with_pictures_is_charged_with_them_at_its_last_checkpoi
 async fn dead_hold(ledger: &SqliteLedger, key: KeyId, checkpoint: bool) {
     let (request, at) = (clock::operation_id(), clock::now());
     let (slug, family) = ("test-model".to_owned(), "chat".to_owned());
-    ledger.open_hold(NewHold { request, key, amount: usd("0.03"), slug, family, at }).await.unwrap();
+    ledger
+        .open_hold(NewHold {
+            request,
+            key,
+            amount: usd("0.03"),
+            slug,
+            family,
+            at,
+        })
+        .await
+        .unwrap();
     if checkpoint {
         let bill = Bill {
             slug: "test-model".to_owned(),
             family: "chat".to_owned(),
-            usage: Usage { output: 700, ..Usage::default() },
-            lines: vec![Line { what: "output".into(), count: 700, rate: Amount::from_picos(15_000_000) }],
+            usage: Usage {
+                output: 700,
+                ..Usage::default()
+            },
+            lines: vec![Line {
+                what: "output".into(),
+                count: 700,
+                rate: Amount::from_picos(15_000_000),
+            }],
             ..Bill::default()
         };
-        ledger.extend_hold(Extension { request, total: usd("0.06"), checkpoint: bill, at }).await.unwrap();
+        ledger
+            .extend_hold(Extension {
+                request,
+                total: usd("0.06"),
+                checkpoint: bill,
+                at,
+            })
+            .await
+            .unwrap();
     }
 }
 
@@ -248,20 +366,49 @@ async fn stopping() -> Stopping {
     let client = client();
     let streams = (0..50_u64).map(|number| {
         let family = Family::ALL[(number % 3) as usize];
-        let body = marked(family, "test-model", true, Mark { number, pieces: 10, pace: 0 });
-        let request = client.post(format!("{}{}", served.base, path(family))).bearer_auth(&key.secret).json(&body);
+        let body = marked(
+            family,
+            "test-model",
+            true,
+            Mark {
+                number,
+                pieces: 10,
+                pace: 0,
+            },
+        );
+        let request = client
+            .post(format!("{}{}", served.base, path(family)))
+            .bearer_auth(&key.secret)
+            .json(&body);
         async move { (family, request.send().await.unwrap()) }
     });
     let answers = join_all(streams).await;
-    assert_eq!(reading(&ledger).open_holds(None, 100).await.unwrap().len(), 50);
+    assert_eq!(
+        reading(&ledger).open_holds(None, 100).await.unwrap().len(),
+        50
+    );
     served.signal("TERM");
     served.wait_for_log("waiting for running requests to end");
-    Stopping { _upstream: upstream, gate, folder, ledger, served, answers }
+    Stopping {
+        _upstream: upstream,
+        gate,
+        folder,
+        ledger,
+        served,
+        answers,
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_stop_signal_lets_fifty_open_streams_end_and_settles_them() {
-    let Stopping { _upstream, gate, folder: _folder, ledger, mut served, answers } = stopping().await;
+    let Stopping {
+        _upstream,
+        gate,
+        folder: _folder,
+        ledger,
+        mut served,
+        answers,
+    } = stopping().await;
     gate.open();
     for (family, answer) in answers {
         let text = answer.text().await.unwrap();
@@ -270,22 +417,42 @@ async fn a_stop_signal_lets_fifty_open_streams_end_and_settles_them() {
     assert!(served.ended().success(), "{}", served.log());
     let ledger = reading(&ledger);
     let totals = ledger.totals().await.unwrap();
-    assert_eq!((totals.holds, totals.spent), (0, 50 * (400 * 3_000_000 + 1_500 * 15_000_000)));
+    assert_eq!(
+        (totals.holds, totals.spent),
+        (0, 50 * (400 * 3_000_000 + 1_500 * 15_000_000))
+    );
     assert_eq!(ledger.verify().await.unwrap().faults, Vec::<String>::new());
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_stop_that_is_cut_short_is_recovered_by_the_next_start() {
-    let Stopping { _upstream, folder, ledger, mut served, answers, .. } = stopping().await;
+    let Stopping {
+        _upstream,
+        folder,
+        ledger,
+        mut served,
+        answers,
+        ..
+    } = stopping().await;
     served.kill();
     for (family, answer) in answers {
-        let ended = answer.text().await.is_ok_and(|text| ends_properly(family, &text));
+        let ended = answer
+            .text()
+            .await
+            .is_ok_and(|text| ends_properly(family, &text));
         assert!(!ended, "a stream that was cut does not look whole");
     }
     let (mut served, _) = start(folder.path(), "prompt").await;
     let totals = reading(&ledger).totals().await.unwrap();
-    assert_eq!((totals.holds, totals.held, totals.entries), (0, 0, 51), "one entry for each request, and the first credit");
+    assert_eq!(
+        (totals.holds, totals.held, totals.entries),
+        (0, 0, 51),
+        "one entry for each request, and the first credit"
+    );
     served.signal("TERM");
     assert!(served.ended().success(), "{}", served.log());
-    assert_eq!(reading(&ledger).verify().await.unwrap().faults, Vec::<String>::new());
+    assert_eq!(
+        reading(&ledger).verify().await.unwrap().faults,
+        Vec::<String>::new()
+    );
 }

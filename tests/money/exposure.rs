@@ -42,7 +42,11 @@ struct Sums {
 impl Sums {
     fn add(&mut self, round: Self) {
         let beyond = round.billed - round.late - round.charged - round.billed / 10 - CONTEXT;
-        self.beyond = if self.asked == 0 { beyond } else { self.beyond.max(beyond) };
+        self.beyond = if self.asked == 0 {
+            beyond
+        } else {
+            self.beyond.max(beyond)
+        };
         self.asked += round.asked;
         self.answered += round.answered;
         self.billed += round.billed;
@@ -68,14 +72,23 @@ async fn round(attack: &Attack, seed: u64) -> Sums {
     };
     let upstream = ScriptedUpstream::start(script).await;
     let catalog = if attack.reasons {
-        CATALOG.replacen("\"tools\", \"streaming\"]", "\"tools\", \"streaming\", \"reasoning\"]", 1)
+        CATALOG.replacen(
+            "\"tools\", \"streaming\"]",
+            "\"tools\", \"streaming\", \"reasoning\"]",
+            1,
+        )
     } else {
         CATALOG.to_owned()
     };
     let first = attack.speaks.split('"').nth(1).unwrap();
-    let catalog = catalog.replace("best_path         = \"chat\"", &format!("best_path         = \"{first}\""));
+    let catalog = catalog.replace(
+        "best_path         = \"chat\"",
+        &format!("best_path         = \"{first}\""),
+    );
     let settings = format!("{}\nspeaks", attack.provider);
-    let routes = routes(&upstream.base_url()).replacen("speaks", &settings, 1).replacen(attacks::EVERY, attack.speaks, 1);
+    let routes = routes(&upstream.base_url())
+        .replacen("speaks", &settings, 1)
+        .replacen(attacks::EVERY, attack.speaks, 1);
     let gateway = Gateway::start(&catalog, &routes).await;
     let key = gateway.key(attack.balance).await;
     let places = Arc::new(Semaphore::new(AT_ONCE));
@@ -85,7 +98,15 @@ async fn round(attack: &Attack, seed: u64) -> Sums {
         let other = gateway.key(attack.balance).await;
         let (family, body) = (attack.asks)(&mut dice);
         assert!(
-            send(&gateway, &other.secret, family, (attack.written)(&mut dice, body.to_string()), false, &Cell::new(None)).await
+            send(
+                &gateway,
+                &other.secret,
+                family,
+                (attack.written)(&mut dice, body.to_string()),
+                false,
+                &Cell::new(None)
+            )
+            .await
         );
         others = bills.all().len();
     }
@@ -98,13 +119,27 @@ async fn round(attack: &Attack, seed: u64) -> Sums {
             let _place = places.acquire().await.unwrap();
             let leaves = leaves.map(Duration::from_millis);
             let began = Cell::new(None);
-            let asking = send(gateway, &key.secret, family, (body, headers), attack.deaf, &began);
+            let asking = send(
+                gateway,
+                &key.secret,
+                family,
+                (body, headers),
+                attack.deaf,
+                &began,
+            );
             let served = match leaves {
                 None => asking.await,
-                Some(after) if attack.by_the_clock || attack.deaf => leave_behind_the_head(asking, &began, after).await,
+                Some(after) if attack.by_the_clock || attack.deaf => {
+                    leave_behind_the_head(asking, &began, after).await
+                }
                 Some(after) => tokio::time::timeout(after, asking).await.unwrap_or(false),
             };
-            watched.set(watched.get() + began.get().map_or(Duration::ZERO, |began: Instant| began.elapsed()));
+            watched.set(
+                watched.get()
+                    + began
+                        .get()
+                        .map_or(Duration::ZERO, |began: Instant| began.elapsed()),
+            );
             served
         }
     });
@@ -117,9 +152,16 @@ async fn round(attack: &Attack, seed: u64) -> Sums {
         asked: ROUND,
         answered: answered.into_iter().filter(|answered| *answered).count(),
         billed,
-        late: if attack.by_the_clock { late(billed, watched.get(), &upstream) } else { 0 },
+        late: if attack.by_the_clock {
+            late(billed, watched.get(), &upstream)
+        } else {
+            0
+        },
         charged: charges.iter().map(|charge| -charge.amount.picos()).sum(),
-        loss: charges.iter().map(|charge| charge.bill.as_ref().unwrap().loss.picos()).sum(),
+        loss: charges
+            .iter()
+            .map(|charge| charge.bill.as_ref().unwrap().loss.picos())
+            .sum(),
         beyond: 0,
     }
 }
@@ -127,13 +169,20 @@ async fn round(attack: &Attack, seed: u64) -> Sums {
 /// Of what is billed by the clock, the part for time that nobody watched: on a busy machine the gateway reads a first frame late,
 /// and the provider hears late that somebody has left.
 fn late(billed: i64, watched: Duration, upstream: &ScriptedUpstream) -> i64 {
-    let open = |seen: Seen| seen.closed_at.map_or(Duration::ZERO, |closed| closed - seen.at);
+    let open = |seen: Seen| {
+        seen.closed_at
+            .map_or(Duration::ZERO, |closed| closed - seen.at)
+    };
     let open: Duration = upstream.requests().into_iter().map(open).sum();
     (billed as f64 * (1.0 - watched.as_secs_f64() / open.as_secs_f64()).max(0.0)) as i64
 }
 
 /// Leaves so long after the answer's head has come.
-async fn leave_behind_the_head(asking: impl Future<Output = bool>, began: &Cell<Option<Instant>>, after: Duration) -> bool {
+async fn leave_behind_the_head(
+    asking: impl Future<Output = bool>,
+    began: &Cell<Option<Instant>>,
+    after: Duration,
+) -> bool {
     let leaving = async {
         while began.get().is_none_or(|began| began.elapsed() < after) {
             tokio::time::sleep(Duration::from_millis(10)).await;
@@ -155,9 +204,18 @@ async fn send(
     began: &Cell<Option<Instant>>,
 ) -> bool {
     let url = format!("{}{}", gateway.base, path(family));
-    let asking = headers.iter().fold(gateway.client.post(url), |asking, (name, value)| asking.header(*name, *value));
-    let asking = asking.header("content-type", "application/json").bearer_auth(secret).body(body);
-    let Ok(sent) = asking.send().await else { return false };
+    let asking = headers
+        .iter()
+        .fold(gateway.client.post(url), |asking, (name, value)| {
+            asking.header(*name, *value)
+        });
+    let asking = asking
+        .header("content-type", "application/json")
+        .bearer_auth(secret)
+        .body(body);
+    let Ok(sent) = asking.send().await else {
+        return false;
+    };
     began.set(Some(Instant::now()));
     let served = sent.status().is_success();
     if deaf {
@@ -196,20 +254,33 @@ fn row(attack: &Attack, sums: &Sums) -> String {
 fn judge(attack: &Attack, sums: &Sums, faults: &mut Vec<String>) {
     let spent = sums.charged + sums.loss;
     if sums.beyond > 0 {
-        faults.push(format!("{}: one round is {:.2} USD beyond the promise", attack.name, sums.beyond as f64 / 1e12));
+        faults.push(format!(
+            "{}: one round is {:.2} USD beyond the promise",
+            attack.name,
+            sums.beyond as f64 / 1e12
+        ));
     }
     // Nobody is charged for what was never produced, either.
     if spent > sums.billed + sums.billed / 10 + CONTEXT && !attack.dear {
-        faults.push(format!("{}: charged {spent} for {}", attack.name, sums.billed));
+        faults.push(format!(
+            "{}: charged {spent} for {}",
+            attack.name, sums.billed
+        ));
     }
 }
 
 #[tokio::test]
 async fn what_is_billed_is_charged_whoever_asks() {
     let only = std::env::var("FAREBOX_ONLY").unwrap_or_default();
-    println!("| who | asked | answered | billed | charged | loss | billed ÷ (charged + loss) | worst 100 against P10 |");
+    println!(
+        "| who | asked | answered | billed | charged | loss | billed ÷ (charged + loss) | worst 100 against P10 |"
+    );
     let mut faults = Vec::new();
-    for attack in attacks::all().iter().chain(&oddities::all()).filter(|attack| attack.name.contains(&only)) {
+    for attack in attacks::all()
+        .iter()
+        .chain(&oddities::all())
+        .filter(|attack| attack.name.contains(&only))
+    {
         let sums = run(attack, 1, Duration::from_secs(sized(0, 60))).await;
         println!("{}", row(attack, &sums));
         judge(attack, &sums, &mut faults);
@@ -222,7 +293,10 @@ async fn what_is_billed_is_charged_whoever_asks() {
 async fn an_adversary_loses_its_own_money() {
     let only = std::env::var("FAREBOX_ONLY").unwrap_or_default();
     let mut faults = Vec::new();
-    for attack in adversary::all().iter().filter(|attack| attack.name.contains(&only)) {
+    for attack in adversary::all()
+        .iter()
+        .filter(|attack| attack.name.contains(&only))
+    {
         let sums = run(attack, 1, Duration::from_secs(sized(0, 60))).await;
         println!("{}", row(attack, &sums));
         judge(attack, &sums, &mut faults);

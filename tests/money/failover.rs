@@ -96,7 +96,17 @@ impl Fleet {
         }
         let wires = (0..3).map(|_| Wires::lay(pair.folders())).collect();
         let (numbers, outside) = (Arc::new(AtomicU64::new(1)), Outside::default());
-        let mut fleet = Self { upstream, folder, wires, ledger, gateways: Vec::new(), keys, numbers, outside, pair };
+        let mut fleet = Self {
+            upstream,
+            folder,
+            wires,
+            ledger,
+            gateways: Vec::new(),
+            keys,
+            numbers,
+            outside,
+            pair,
+        };
         for number in 0..3 {
             fleet.gateways.push(fleet.gateway(number));
         }
@@ -105,14 +115,22 @@ impl Fleet {
 
     fn gateway(&self, number: usize) -> Served {
         let address = Pair::url_at(self.wires[number].folders(), "postgres");
-        let state = self.folder.path().join(format!("state-{number}.json")).display().to_string();
+        let state = self
+            .folder
+            .path()
+            .join(format!("state-{number}.json"))
+            .display()
+            .to_string();
         let anchors = self.anchors(number).display().to_string();
         let settings = [
             UPSTREAM_KEY,
             ("FAREBOX_LEDGER", address.as_str()),
             ("FAREBOX_STATE", state.as_str()),
             ("FAREBOX_ANCHORS", anchors.as_str()),
-            ("FAREBOX_DURABILITY", if number == 0 { "strict" } else { "prompt" }),
+            (
+                "FAREBOX_DURABILITY",
+                if number == 0 { "strict" } else { "prompt" },
+            ),
         ];
         block_in_place(|| Served::start_with(self.folder.path(), &[], &settings))
     }
@@ -124,9 +142,17 @@ impl Fleet {
     /// Why a gateway does not sell, if one does not.
     async fn trouble(&self) -> Option<String> {
         for gateway in &self.gateways {
-            let answer = client().get(format!("{}/readyz", gateway.admin)).send().await.unwrap();
+            let answer = client()
+                .get(format!("{}/readyz", gateway.admin))
+                .send()
+                .await
+                .unwrap();
             if answer.status() != 200 {
-                return Some(format!("{}\n{}", answer.text().await.unwrap(), gateway.log()));
+                return Some(format!(
+                    "{}\n{}",
+                    answer.text().await.unwrap(),
+                    gateway.log()
+                ));
             }
         }
         None
@@ -147,7 +173,15 @@ impl Fleet {
         let loads: Vec<Load> = self
             .gateways
             .iter()
-            .map(|gateway| Load::start(&gateway.base, &self.keys, 4, &self.numbers, dice.below(u64::from(u32::MAX))))
+            .map(|gateway| {
+                Load::start(
+                    &gateway.base,
+                    &self.keys,
+                    4,
+                    &self.numbers,
+                    dice.below(u64::from(u32::MAX)),
+                )
+            })
             .collect();
         tokio::time::sleep(Duration::from_millis(200 + dice.below(400))).await;
         let victim = usize::try_from(dice.below(3)).unwrap();
@@ -162,7 +196,11 @@ impl Fleet {
                 return over.elapsed();
             }
             let logs: Vec<String> = self.gateways.iter().map(Served::log).collect();
-            assert!(over.elapsed() < PATIENCE, "{blow:?}: {open:#?}\n{}", logs.join("\n---\n"));
+            assert!(
+                over.elapsed() < PATIENCE,
+                "{blow:?}: {open:#?}\n{}",
+                logs.join("\n---\n")
+            );
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
     }
@@ -171,11 +209,15 @@ impl Fleet {
     async fn strike(&mut self, blow: Blow, victim: usize) -> Instant {
         match blow {
             Blow::KillBefore => self.wires[victim].hit(Fault::KeepCommit).await,
-            Blow::KillAfter | Blow::LosePrimary | Blow::Delay => self.wires[victim].hit(Fault::KeepAnswer).await,
+            Blow::KillAfter | Blow::LosePrimary | Blow::Delay => {
+                self.wires[victim].hit(Fault::KeepAnswer).await
+            }
             Blow::Freeze => self.wires[victim].hit(Fault::KeepCommit).await,
             Blow::Cut => self.wires[victim].hit(Fault::Cut).await,
             Blow::HalfOpen => self.wires[victim].hit(Fault::HalfOpen).await,
-            Blow::FreezeStandby | Blow::LosePrimaryBehindFrozenStandby | Blow::LoseStandby => self.lose_standbys(blow).await,
+            Blow::FreezeStandby | Blow::LosePrimaryBehindFrozenStandby | Blow::LoseStandby => {
+                self.lose_standbys(blow).await
+            }
             Blow::FillDisk => block_in_place(|| self.pair.fill_disk()),
             Blow::LoseOneOfTwo => block_in_place(|| self.pair.kill(self.pair.standby())),
         }
@@ -199,7 +241,10 @@ impl Fleet {
                 self.gateways[victim].signal("CONT");
                 let ended = block_in_place(|| self.gateways[victim].ended());
                 let log = self.gateways[victim].log();
-                assert!(!ended.success() && log.contains("considered this one dead"), "it finds out and ends: {log}");
+                assert!(
+                    !ended.success() && log.contains("considered this one dead"),
+                    "it finds out and ends: {log}"
+                );
                 self.gateways[victim] = self.gateway(victim);
                 return struck;
             }
@@ -207,18 +252,29 @@ impl Fleet {
                 self.pair.kill(self.pair.primary());
                 self.wires[victim].release();
                 if blow == Blow::LosePrimaryBehindFrozenStandby {
-                    self.pair.standbys().into_iter().for_each(|standby| self.pair.signal(standby, "CONT"));
+                    self.pair
+                        .standbys()
+                        .into_iter()
+                        .for_each(|standby| self.pair.signal(standby, "CONT"));
                 }
                 self.pair.promote();
                 self.pair.build_standbys();
             }),
             Blow::FreezeStandby => {
                 tokio::time::sleep(Duration::from_secs(5)).await;
-                self.pair.standbys().into_iter().for_each(|standby| self.pair.signal(standby, "CONT"));
+                self.pair
+                    .standbys()
+                    .into_iter()
+                    .for_each(|standby| self.pair.signal(standby, "CONT"));
             }
             Blow::LoseStandby => {
                 tokio::time::sleep(Duration::from_secs(2)).await;
-                block_in_place(|| self.pair.standbys().into_iter().for_each(|standby| self.pair.run_server(standby)));
+                block_in_place(|| {
+                    self.pair
+                        .standbys()
+                        .into_iter()
+                        .for_each(|standby| self.pair.run_server(standby))
+                });
             }
             Blow::LoseOneOfTwo => {
                 self.nobody_minds().await;
@@ -240,7 +296,10 @@ impl Fleet {
             assert_eq!(self.trouble().await, None);
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
-        assert!(self.ledger.totals().await.unwrap().entries > before, "charges go on");
+        assert!(
+            self.ledger.totals().await.unwrap().entries > before,
+            "charges go on"
+        );
     }
 
     /// Takes the standbys away, and waits until a COMMIT waits for one.
@@ -254,7 +313,10 @@ impl Fleet {
         let waiting = "SELECT count(*) > 0 FROM pg_stat_activity WHERE wait_event = 'SyncRep' AND query = 'COMMIT'";
         let begun = Instant::now();
         while block_in_place(|| self.pair.sql(waiting)) != "t" {
-            assert!(begun.elapsed() < PATIENCE, "no COMMIT waits for the standby");
+            assert!(
+                begun.elapsed() < PATIENCE,
+                "no COMMIT waits for the standby"
+            );
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
     }
@@ -278,27 +340,63 @@ async fn a_fleet_keeps_its_promises_through_every_fault() {
     let begun = Instant::now();
     let mut fleet = Fleet::start(pair).await;
     let (mut dice, mut slowest) = (Dice::new(11), Duration::ZERO);
-    for blow in blows.iter().copied().cycle().take(blows.len().max(usize::try_from(sized(0, 100)).unwrap())) {
+    for blow in blows
+        .iter()
+        .copied()
+        .cycle()
+        .take(blows.len().max(usize::try_from(sized(0, 100)).unwrap()))
+    {
         let took = fleet.round(blow, &mut dice).await;
-        println!("{:5.1} s: {blow:?}; holds ended after {:.1} s", begun.elapsed().as_secs_f64(), took.as_secs_f64());
+        println!(
+            "{:5.1} s: {blow:?}; holds ended after {:.1} s",
+            begun.elapsed().as_secs_f64(),
+            took.as_secs_f64()
+        );
         let in_time = took < BOUND || sized(0, 1) == 0;
-        assert!(blow == Blow::Freeze || in_time, "{blow:?}: every hold ends within 15 s: {took:?}");
+        assert!(
+            blow == Blow::Freeze || in_time,
+            "{blow:?}: every hold ends within 15 s: {took:?}"
+        );
         slowest = slowest.max(took);
     }
     fleet.all_ready().await;
-    let metrics = client().get(format!("{}/metrics", fleet.gateways[0].admin)).send().await.unwrap().text().await.unwrap();
+    let metrics = client()
+        .get(format!("{}/metrics", fleet.gateways[0].admin))
+        .send()
+        .await
+        .unwrap()
+        .text()
+        .await
+        .unwrap();
     for series in OF_DATABASES {
         assert!(metrics.contains(series), "{series}: {metrics}");
     }
     for gateway in &mut fleet.gateways {
         gateway.signal("TERM");
-        assert!(block_in_place(|| gateway.ended()).success(), "{}", gateway.log());
-        assert!(!gateway.log().contains("back in time"), "nothing that was confirmed is lost: {}", gateway.log());
+        assert!(
+            block_in_place(|| gateway.ended()).success(),
+            "{}",
+            gateway.log()
+        );
+        assert!(
+            !gateway.log().contains("back in time"),
+            "nothing that was confirmed is lost: {}",
+            gateway.log()
+        );
     }
     let anchors = (0..3).flat_map(|number| anchor::read(&fleet.anchors(number)).unwrap());
     let report = fleet.ledger.verify_with(anchors.collect()).await.unwrap();
-    assert!(report.anchors >= 3 && report.faults.is_empty(), "{report:?}");
+    assert!(
+        report.anchors >= 3 && report.faults.is_empty(),
+        "{report:?}"
+    );
     let judged = judge_ledger(&*fleet.ledger, &fleet.outside, &fleet.upstream.requests()).await;
-    println!("{judged:?}; the last hold ended after {slowest:?}; {:?} in all", begun.elapsed());
-    assert!(judged.acknowledged > sized(0, 100) as usize && judged.recovered > 0, "the load was alive all the time: {judged:?}");
+    println!(
+        "{judged:?}; the last hold ended after {slowest:?}; {:?} in all",
+        begun.elapsed()
+    );
+    assert!(
+        judged.acknowledged > sized(0, 100) as usize && judged.recovered > 0,
+        "the load was alive all the time: {judged:?}"
+    );
 }

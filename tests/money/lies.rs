@@ -18,26 +18,47 @@ const TRUTH: i64 = 10 * 3_000_000 + 10 * 15_000_000;
 fn claim(family: Family, input: &Value, output: &Value) -> Value {
     match family {
         Family::Chat => json!({ "prompt_tokens": input, "completion_tokens": output }),
-        Family::Responses | Family::Messages => json!({ "input_tokens": input, "output_tokens": output }),
+        Family::Responses | Family::Messages => {
+            json!({ "input_tokens": input, "output_tokens": output })
+        }
     }
 }
 
 /// The charge of one request at this upstream, and its bill. There is one charge, and nothing stays held.
-async fn charged(family: Family, stream: bool, reply: Reply, balance: &str) -> (i64, Bill, Gateway, TestKey) {
+async fn charged(
+    family: Family,
+    stream: bool,
+    reply: Reply,
+    balance: &str,
+) -> (i64, Bill, Gateway, TestKey) {
     let upstream = ScriptedUpstream::start(reply).await;
     let gateway = Gateway::before(&upstream).await;
     let key = gateway.key(balance).await;
-    let answer = gateway.post(path(family), &key, &ask(family, "test-model", stream)).await;
+    let answer = gateway
+        .post(path(family), &key, &ask(family, "test-model", stream))
+        .await;
     assert_eq!(answer.status, 200, "{}", answer.text);
     gateway.settled().await;
     let charges = gateway.charges(&key).await;
     let account = gateway.account(&key).await.account;
-    assert!(charges.len() == 1 && account.is_sound() && account.held == Amount::ZERO, "{charges:?} {account:?}");
-    (-charges[0].amount.picos(), charges[0].bill.clone().unwrap(), gateway, key)
+    assert!(
+        charges.len() == 1 && account.is_sound() && account.held == Amount::ZERO,
+        "{charges:?} {account:?}"
+    );
+    (
+        -charges[0].amount.picos(),
+        charges[0].bill.clone().unwrap(),
+        gateway,
+        key,
+    )
 }
 
 fn said(speech: &Speech, stream: bool) -> Reply {
-    if stream { speech.stream() } else { speech.whole() }
+    if stream {
+        speech.stream()
+    } else {
+        speech.whole()
+    }
 }
 
 #[tokio::test]
@@ -46,8 +67,17 @@ async fn missing_usage_is_counted_here_in_every_family() {
         for stream in [false, true] {
             let reply = said(&Speech::new(family, WORDS).claims(json!(null)), stream);
             let (charge, bill, ..) = charged(family, stream, reply, "5").await;
-            assert_eq!(bill.evidence, Some(Evidence::Local), "{} {stream}", family.name());
-            assert!(charge > 0 && charge <= bill.hold.picos(), "{} {stream}: {charge}", family.name());
+            assert_eq!(
+                bill.evidence,
+                Some(Evidence::Local),
+                "{} {stream}",
+                family.name()
+            );
+            assert!(
+                charge > 0 && charge <= bill.hold.picos(),
+                "{} {stream}: {charge}",
+                family.name()
+            );
         }
     }
 }
@@ -71,14 +101,23 @@ async fn absurd_usage_is_disputed_in_every_family() {
                 let claimed = claim(family, input, output);
                 let reply = said(&Speech::new(family, WORDS).claims(claimed.clone()), stream);
                 let (charge, bill, ..) = charged(family, stream, reply, "5").await;
-                assert_eq!(bill.evidence, Some(Evidence::Disputed), "{} {stream} {claimed}", family.name());
+                assert_eq!(
+                    bill.evidence,
+                    Some(Evidence::Disputed),
+                    "{} {stream} {claimed}",
+                    family.name()
+                );
                 let made = (u64::from(bill.total_ms) * 150 / 1_000).max(200);
                 assert!(
                     bill.usage.input <= 200_000 && bill.usage.output <= made,
                     "{} {stream} {claimed}: {bill:?}",
                     family.name()
                 );
-                assert!(charge > 0, "{} {stream} {claimed}: what was seen is never free", family.name());
+                assert!(
+                    charge > 0,
+                    "{} {stream} {claimed}: what was seen is never free",
+                    family.name()
+                );
             }
         }
     }
@@ -95,17 +134,31 @@ async fn reasoning_that_only_the_total_has_is_charged_where_it_stands_beside_the
     let usage = json!({"prompt_tokens": 10, "completion_tokens": 10, "total_tokens": 110});
     for (setting, reasoning) in [("reasoning = \"outside\"", 90), ("", 0)] {
         for stream in [false, true] {
-            let reply = said(&Speech::new(Family::Chat, WORDS).claims(usage.clone()), stream);
+            let reply = said(
+                &Speech::new(Family::Chat, WORDS).claims(usage.clone()),
+                stream,
+            );
             let upstream = ScriptedUpstream::start(reply).await;
-            let routes = routes(&upstream.base_url()).replacen("speaks", &format!("{setting}\nspeaks"), 1);
+            let routes =
+                routes(&upstream.base_url()).replacen("speaks", &format!("{setting}\nspeaks"), 1);
             let gateway = Gateway::start(CATALOG, &routes).await;
             let key = gateway.key("5").await;
-            let answer = gateway.post("/v1/chat/completions", &key, &ask(Family::Chat, "test-model", stream)).await;
+            let answer = gateway
+                .post(
+                    "/v1/chat/completions",
+                    &key,
+                    &ask(Family::Chat, "test-model", stream),
+                )
+                .await;
             assert_eq!(answer.status, 200, "{}", answer.text);
             gateway.settled().await;
             let charge = gateway.charges(&key).await.remove(0);
             let wanted = TRUTH + reasoning * 15_000_000;
-            assert_eq!((-charge.amount.picos(), charge.bill.unwrap().evidence), (wanted, Some(Evidence::Provider)), "{stream}");
+            assert_eq!(
+                (-charge.amount.picos(), charge.bill.unwrap().evidence),
+                (wanted, Some(Evidence::Provider)),
+                "{stream}"
+            );
         }
     }
 }
@@ -115,10 +168,20 @@ async fn reasoning_that_only_the_total_has_is_charged_where_it_stands_beside_the
 async fn an_answer_without_choices_is_charged_what_the_provider_counted_streamed_or_not() {
     let usage = json!({"prompt_tokens": 50_000, "completion_tokens": 0, "total_tokens": 50_000});
     let answer = |object: &str| json!({"id": "c", "object": object, "created": 1, "model": "m", "choices": [], "usage": usage});
-    let frames = [format!("data: {}\n\n", answer("chat.completion.chunk")), "data: [DONE]\n\n".to_owned()];
-    for (stream, reply) in [(false, Reply::json(200, &answer("chat.completion"))), (true, Reply::events(frames))] {
+    let frames = [
+        format!("data: {}\n\n", answer("chat.completion.chunk")),
+        "data: [DONE]\n\n".to_owned(),
+    ];
+    for (stream, reply) in [
+        (false, Reply::json(200, &answer("chat.completion"))),
+        (true, Reply::events(frames)),
+    ] {
         let (charge, bill, ..) = charged(Family::Chat, stream, reply, "5").await;
-        assert_eq!((charge, bill.evidence), (50_000 * 3_000_000, Some(Evidence::Provider)), "{stream}");
+        assert_eq!(
+            (charge, bill.evidence),
+            (50_000 * 3_000_000, Some(Evidence::Provider)),
+            "{stream}"
+        );
     }
 }
 
@@ -126,13 +189,21 @@ async fn an_answer_without_choices_is_charged_what_the_provider_counted_streamed
 async fn usage_said_twice_is_charged_once() {
     for family in Family::ALL {
         let mut frames = frames(&Speech::new(family, WORDS));
-        let at = frames.iter().rposition(|frame| frame.contains("_tokens\"")).unwrap();
+        let at = frames
+            .iter()
+            .rposition(|frame| frame.contains("_tokens\""))
+            .unwrap();
         // What ends the stream stays last; what only counts is repeated.
         if family != Family::Responses {
             frames.insert(at, frames[at].clone());
         }
         let (charge, bill, ..) = charged(family, true, Reply::events(frames), "5").await;
-        assert_eq!((charge, bill.evidence), (TRUTH, Some(Evidence::Provider)), "{}", family.name());
+        assert_eq!(
+            (charge, bill.evidence),
+            (TRUTH, Some(Evidence::Provider)),
+            "{}",
+            family.name()
+        );
     }
 }
 
@@ -141,8 +212,14 @@ async fn the_last_of_contradictory_counts_is_charged_and_zero_replaces_nothing()
     for family in Family::ALL {
         for (first, last, wanted) in [(30, 10, 10), (10, 30, 30), (10, 0, 10)] {
             let mut frames = frames(&Speech::new(family, WORDS));
-            let at = frames.iter().rposition(|frame| frame.contains("_tokens\"")).unwrap();
-            let (early, late) = (claim(family, &json!(first), &json!(1)), claim(family, &json!(last), &json!(10)));
+            let at = frames
+                .iter()
+                .rposition(|frame| frame.contains("_tokens\""))
+                .unwrap();
+            let (early, late) = (
+                claim(family, &json!(first), &json!(1)),
+                claim(family, &json!(last), &json!(10)),
+            );
             let carrier = frames[at].clone();
             frames[at] = with_usage(&carrier, &late);
             if family == Family::Messages {
@@ -154,7 +231,12 @@ async fn the_last_of_contradictory_counts_is_charged_and_zero_replaces_nothing()
             }
             let (charge, bill, ..) = charged(family, true, Reply::events(frames), "5").await;
             let truth = wanted * 3_000_000 + 10 * 15_000_000;
-            assert_eq!((charge, bill.evidence), (truth, Some(Evidence::Provider)), "{} {first} {last}", family.name());
+            assert_eq!(
+                (charge, bill.evidence),
+                (truth, Some(Evidence::Provider)),
+                "{} {first} {last}",
+                family.name()
+            );
         }
     }
 }
@@ -163,8 +245,10 @@ async fn the_last_of_contradictory_counts_is_charged_and_zero_replaces_nothing()
 fn with_usage(frame: &str, usage: &Value) -> String {
     let (before, data) = frame.split_once("data: ").unwrap();
     let mut data: Value = serde_json::from_str(data).unwrap();
-    let place =
-        ["/response", "/message", ""].into_iter().find(|place| data.pointer(place).is_some_and(Value::is_object)).unwrap();
+    let place = ["/response", "/message", ""]
+        .into_iter()
+        .find(|place| data.pointer(place).is_some_and(Value::is_object))
+        .unwrap();
     data.pointer_mut(place).unwrap()["usage"] = usage.clone();
     format!("{before}data: {data}\n\n")
 }
@@ -176,7 +260,12 @@ async fn usage_that_comes_late_is_waited_for() {
         let before_the_end = speech.parts() - 2;
         let reply = speech.wait_after(before_the_end, Duration::from_millis(300));
         let (charge, bill, ..) = charged(family, true, reply, "5").await;
-        assert_eq!((charge, bill.evidence), (TRUTH, Some(Evidence::Provider)), "{}", family.name());
+        assert_eq!(
+            (charge, bill.evidence),
+            (TRUTH, Some(Evidence::Provider)),
+            "{}",
+            family.name()
+        );
     }
 }
 
@@ -185,14 +274,29 @@ async fn usage_inside_an_error_is_not_charged() {
     for family in Family::ALL {
         let usage = claim(family, &json!(9_000), &json!(100));
         let error = json!({ "type": "error", "error": { "type": "server_error", "message": "boom" }, "usage": usage });
-        let name = if family == Family::Chat { "" } else { "event: error\n" };
+        let name = if family == Family::Chat {
+            ""
+        } else {
+            "event: error\n"
+        };
         let event = format!("{name}data: {error}\n\n");
         for shown in [0, 3] {
-            let reply =
-                Speech::new(family, WORDS).stream().then(crate::support::load::before_pieces(family) + shown, event.clone());
+            let reply = Speech::new(family, WORDS).stream().then(
+                crate::support::load::before_pieces(family) + shown,
+                event.clone(),
+            );
             let (charge, bill, ..) = charged(family, true, reply, "5").await;
-            assert_eq!((bill.status, bill.end_reason.as_str()), (200, "upstream_broken"), "{}", family.name());
-            assert!(charge <= TRUTH && (charge > 0) == (shown > 0), "{} {shown}: {charge} {bill:?}", family.name());
+            assert_eq!(
+                (bill.status, bill.end_reason.as_str()),
+                (200, "upstream_broken"),
+                "{}",
+                family.name()
+            );
+            assert!(
+                charge <= TRUTH && (charge > 0) == (shown > 0),
+                "{} {shown}: {charge} {bill:?}",
+                family.name()
+            );
         }
     }
 }
@@ -201,17 +305,38 @@ async fn usage_inside_an_error_is_not_charged() {
 async fn what_a_key_cannot_pay_is_the_operators_loss_and_never_debt() {
     for family in Family::ALL {
         for stream in [false, true] {
-            let usage = Usage { input: 20_000, output: 10, ..Usage::default() };
+            let usage = Usage {
+                input: 20_000,
+                output: 10,
+                ..Usage::default()
+            };
             let reply = said(&Speech::new(family, WORDS).usage(usage), stream);
             let (charge, bill, gateway, key) = charged(family, stream, reply, "0.01").await;
             // A native stream says its input first, and so ends with its first frame: one token of output was counted.
-            let output = if stream && family == Family::Messages { 1 } else { 10 };
+            let output = if stream && family == Family::Messages {
+                1
+            } else {
+                10
+            };
             let (cost, paid) = (20_000 * 3_000_000 + output * 15_000_000, 10_000_000_000);
-            assert_eq!((charge, bill.loss.picos()), (paid, cost - paid), "{} {stream}: {bill:?}", family.name());
+            assert_eq!(
+                (charge, bill.loss.picos()),
+                (paid, cost - paid),
+                "{} {stream}: {bill:?}",
+                family.name()
+            );
             assert_eq!(gateway.account(&key).await.account.balance(), Amount::ZERO);
             let record = gateway.records.all().pop().unwrap();
-            assert_eq!((record.charge.picos(), record.loss), (paid, bill.loss), "what is told is what is booked");
-            let lines: i64 = bill.lines.iter().map(|line| line.count.cast_signed() * line.rate.picos()).sum();
+            assert_eq!(
+                (record.charge.picos(), record.loss),
+                (paid, bill.loss),
+                "what is told is what is booked"
+            );
+            let lines: i64 = bill
+                .lines
+                .iter()
+                .map(|line| line.count.cast_signed() * line.rate.picos())
+                .sum();
             assert_eq!(lines, cost, "the lines say the whole cost");
             exported(&gateway, &bill.loss.to_string());
         }
@@ -222,8 +347,16 @@ async fn what_a_key_cannot_pay_is_the_operators_loss_and_never_debt() {
 fn exported(gateway: &Gateway, loss: &str) {
     let ledger = gateway.ledger_path();
     for format in ["json", "csv"] {
-        let output = farebox(ledger.parent().unwrap(), &["ledger", "entries", "--format", format]).output().unwrap();
+        let output = farebox(
+            ledger.parent().unwrap(),
+            &["ledger", "entries", "--format", format],
+        )
+        .output()
+        .unwrap();
         let text = String::from_utf8(output.stdout).unwrap();
-        assert!(output.status.success() && text.contains(loss), "{format}: {text}");
+        assert!(
+            output.status.success() && text.contains(loss),
+            "{format}: {text}"
+        );
     }
 }

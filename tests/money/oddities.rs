@@ -10,7 +10,9 @@ use base64::engine::general_purpose::STANDARD;
 use farebox_protocol::Family;
 use serde_json::{Value, json};
 
-use super::attacks::{Attack, HONEST, PROSE, Written, dense, document, family, said, streamed, talk};
+use super::attacks::{
+    Attack, HONEST, PROSE, Written, dense, document, family, said, streamed, talk,
+};
 use crate::support::billing::Manner;
 use crate::support::load::Dice;
 use crate::support::pdf::{encrypted, equipped, pdf};
@@ -20,12 +22,23 @@ const HERE: &str = "@@";
 
 /// All kinds.
 pub(super) fn all() -> Vec<Attack> {
-    let slow = |_: &mut Dice| Manner { late: 20, pace: 20, limited: true, ..Manner::default() };
+    let slow = |_: &mut Dice| Manner {
+        late: 20,
+        pace: 20,
+        limited: true,
+        ..Manner::default()
+    };
     vec![
         Attack {
             name: "several answers, best_of, logprobs, on $3",
             balance: "3",
-            answers: |dice| if dice.below(2) == 0 { dense(dice) } else { PROSE.repeat(20) },
+            answers: |dice| {
+                if dice.below(2) == 0 {
+                    dense(dice)
+                } else {
+                    PROSE.repeat(20)
+                }
+            },
             asks: several,
             ..HONEST
         },
@@ -39,12 +52,24 @@ pub(super) fn all() -> Vec<Attack> {
                 limited: true,
                 ..Manner::default()
             },
-            answers: |dice| if dice.below(2) == 0 { dense(dice) } else { PROSE.repeat(20) },
+            answers: |dice| {
+                if dice.below(2) == 0 {
+                    dense(dice)
+                } else {
+                    PROSE.repeat(20)
+                }
+            },
             asks: |dice| streamed(several(dice)),
             leaves: |dice| Some(100 + dice.below(300)),
             ..HONEST
         },
-        Attack { name: "encrypted documents, on $5", balance: "5", asks: locked, dear: true, ..HONEST },
+        Attack {
+            name: "encrypted documents, on $5",
+            balance: "5",
+            asks: locked,
+            dear: true,
+            ..HONEST
+        },
         Attack {
             name: "encrypted documents, left before the finish",
             manner: slow,
@@ -58,7 +83,14 @@ pub(super) fn all() -> Vec<Attack> {
             manner: slow,
             asks: |dice| {
                 let family = family(dice);
-                streamed((family, said(family, json!([document(family, "application/pdf", &EQUIPPED)]), 100)))
+                streamed((
+                    family,
+                    said(
+                        family,
+                        json!([document(family, "application/pdf", &EQUIPPED)]),
+                        100,
+                    ),
+                ))
             },
             leaves: |_| Some(200),
             dear: true,
@@ -78,7 +110,12 @@ pub(super) fn all() -> Vec<Attack> {
             name: "stopped before the first word, no usage",
             manner: |dice| {
                 let silent_usage = dice.below(2) == 0;
-                Manner { silent_usage, zero_usage: !silent_usage, limited: true, ..Manner::default() }
+                Manner {
+                    silent_usage,
+                    zero_usage: !silent_usage,
+                    limited: true,
+                    ..Manner::default()
+                }
             },
             answers: |_| String::new(),
             asks: stopped,
@@ -102,32 +139,64 @@ fn several(dice: &mut Dice) -> (Family, Value) {
 
 /// Thirty pages and a book on one page, under both spellings of the entry that says so.
 static LOCKED: LazyLock<Vec<String>> = LazyLock::new(|| {
-    let documents = [pdf(&[PROSE.repeat(8).as_str(); 30]), pdf(&[PROSE.repeat(6_700).as_str()])];
-    let spelled = |name: &'static str| documents.iter().map(move |plain| STANDARD.encode(encrypted(plain, name)));
+    let documents = [
+        pdf(&[PROSE.repeat(8).as_str(); 30]),
+        pdf(&[PROSE.repeat(6_700).as_str()]),
+    ];
+    let spelled = |name: &'static str| {
+        documents
+            .iter()
+            .map(move |plain| STANDARD.encode(encrypted(plain, name)))
+    };
     spelled("/Encrypt").chain(spelled("/Encr#79pt")).collect()
 });
 
 fn locked(dice: &mut Dice) -> (Family, Value) {
     let family = family(dice);
-    (family, said(family, json!([document(family, "application/pdf", &LOCKED[dice.below(4) as usize])]), 100))
+    (
+        family,
+        said(
+            family,
+            json!([document(
+                family,
+                "application/pdf",
+                &LOCKED[dice.below(4) as usize]
+            )]),
+            100,
+        ),
+    )
 }
 
 /// 64,000 characters of 8,000 codes.
-static EQUIPPED: LazyLock<String> = LazyLock::new(|| STANDARD.encode(equipped(8_000, &PROSE.repeat(900))));
+static EQUIPPED: LazyLock<String> =
+    LazyLock::new(|| STANDARD.encode(equipped(8_000, &PROSE.repeat(900))));
 
 /// Text that no JSON library writes, but some read.
 fn halved(dice: &mut Dice, body: String) -> Written {
-    let text = [r"\ud800", r"\udc00", r"\udc00\ud800", r"a\ud800"][dice.below(4) as usize].repeat(4_000);
+    let text =
+        [r"\ud800", r"\udc00", r"\udc00\ud800", r"a\ud800"][dice.below(4) as usize].repeat(4_000);
     (body.replace(HERE, &text).into_bytes(), &[])
 }
 
 /// A long prompt, and stop strings of which the first word certainly contains one.
 fn stopped(dice: &mut Dice) -> (Family, Value) {
     let (_, mut body) = talk(dice, 5, 1_000);
-    let family = if dice.below(2) == 0 { Family::Chat } else { Family::Messages };
+    let family = if dice.below(2) == 0 {
+        Family::Chat
+    } else {
+        Family::Messages
+    };
     let stream = body["stream"].take();
-    body = said(family, json!(PROSE.repeat(1 + dice.below(800) as usize)), 1_000);
+    body = said(
+        family,
+        json!(PROSE.repeat(1 + dice.below(800) as usize)),
+        1_000,
+    );
     body["stream"] = stream;
-    body[if family == Family::Chat { "stop" } else { "stop_sequences" }] = json!(["a", "e", "i", " "]);
+    body[if family == Family::Chat {
+        "stop"
+    } else {
+        "stop_sequences"
+    }] = json!(["a", "e", "i", " "]);
     (family, body)
 }

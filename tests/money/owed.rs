@@ -24,7 +24,8 @@ const KEYS: u64 = 6;
 const ROUND: u64 = 100;
 /// One context of the test model, in picodollars.
 const CONTEXT: i64 = 200_000 * 3_000_000;
-const TEXT: &str = "Some words of an answer, 1,024 of them in all, and then a few more of them for everybody. ";
+const TEXT: &str =
+    "Some words of an answer, 1,024 of them in all, and then a few more of them for everybody. ";
 
 /// The fate of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -49,8 +50,17 @@ pub(super) enum Fate {
 use Fate::*;
 
 /// Each with its weight, of a hundred.
-const FATES: [(Fate, u64); 9] =
-    [(Honest, 48), (Silent, 10), (Absurd, 5), (Breaks, 8), (Fails, 6), (Tears, 4), (Error, 4), (Leaves, 9), (LeavesEarly, 6)];
+const FATES: [(Fate, u64); 9] = [
+    (Honest, 48),
+    (Silent, 10),
+    (Absurd, 5),
+    (Breaks, 8),
+    (Fails, 6),
+    (Tears, 4),
+    (Error, 4),
+    (Leaves, 9),
+    (LeavesEarly, 6),
+];
 
 impl Fate {
     fn of(dice: &mut Dice) -> Self {
@@ -84,7 +94,11 @@ impl Fate {
 
     fn read(body: &Value) -> Self {
         let text = body.to_string();
-        FATES.into_iter().map(|(fate, _)| fate).find(|fate| text.contains(&fate.written())).unwrap()
+        FATES
+            .into_iter()
+            .map(|(fate, _)| fate)
+            .find(|fate| text.contains(&fate.written()))
+            .unwrap()
     }
 }
 
@@ -97,8 +111,15 @@ pub(super) fn reply(seen: &Seen, first: bool) -> Reply {
     let body = seen.json();
     let fate = Fate::read(&body);
     let place = seen.path.split('?').next().unwrap();
-    let family = Family::ALL.into_iter().find(|family| place.ends_with(family.protocol().path())).unwrap();
-    let usage = Usage { input: prompt(&body), output: words(&text()), ..Usage::default() };
+    let family = Family::ALL
+        .into_iter()
+        .find(|family| place.ends_with(family.protocol().path()))
+        .unwrap();
+    let usage = Usage {
+        input: prompt(&body),
+        output: words(&text()),
+        ..Usage::default()
+    };
     let speech = Speech::new(family, &text()).usage(usage);
     let speech = match fate {
         Silent => speech.claims(Value::Null),
@@ -107,14 +128,20 @@ pub(super) fn reply(seen: &Seen, first: bool) -> Reply {
         })),
         _ => speech,
     };
-    let reply = if body["stream"] == true { speech.stream() } else { speech.whole() };
+    let reply = if body["stream"] == true {
+        speech.stream()
+    } else {
+        speech.whole()
+    };
     match fate {
         Breaks => reply.reset_after(20),
         Fails if first => reply.reset(),
         Tears if first => reply.in_pieces_of(200).reset_after(1),
         Error if first => Reply::error(500, "server_error", None, "out of order"),
         Leaves => reply.paced(Duration::from_millis(4)),
-        LeavesEarly => reply.late(Duration::from_millis(60)).paced(Duration::from_millis(1)),
+        LeavesEarly => reply
+            .late(Duration::from_millis(60))
+            .paced(Duration::from_millis(1)),
         _ => reply,
     }
 }
@@ -130,7 +157,12 @@ pub(super) fn billed(seen: &Seen, first: bool) -> i64 {
         _ if body["stream"] != true => all,
         _ => all * (seen.sent.load(std::sync::atomic::Ordering::SeqCst) as u64).min(parts) / parts,
     };
-    Billed { input, output, extras: 0 }.cost()
+    Billed {
+        input,
+        output,
+        extras: 0,
+    }
+    .cost()
 }
 
 pub(super) fn routes(first: &str, second: &str) -> String {
@@ -152,13 +184,29 @@ targets = [ { provider = "two", model = "b" } ]
 }
 
 /// One customer's request; whoever leaves reads at most a few words.
-pub(super) async fn one_request(gateway: &Gateway, key: &TestKey, fate: Fate, mark: &str, dice: &mut Dice) {
+pub(super) async fn one_request(
+    gateway: &Gateway,
+    key: &TestKey,
+    fate: Fate,
+    mark: &str,
+    dice: &mut Dice,
+) {
     let family = Family::ALL[dice.below(3) as usize];
     let mut body = ask(family, "test-model", fate.streams(dice));
-    let filler = "The quick brown fox jumps over the lazy dog at 8,412 metres. ".repeat(dice.below(40) as usize);
+    let filler = "The quick brown fox jumps over the lazy dog at 8,412 metres. "
+        .repeat(dice.below(40) as usize);
     let said = format!("{} {mark} {filler}", fate.written());
-    body[if family == Family::Responses { "input" } else { "messages" }] = json!([{"role": "user", "content": said}]);
-    let asking = gateway.client.post(format!("{}{}", gateway.base, path(family))).bearer_auth(&key.secret).json(&body).send();
+    body[if family == Family::Responses {
+        "input"
+    } else {
+        "messages"
+    }] = json!([{"role": "user", "content": said}]);
+    let asking = gateway
+        .client
+        .post(format!("{}{}", gateway.base, path(family)))
+        .bearer_auth(&key.secret)
+        .json(&body)
+        .send();
     match fate {
         LeavesEarly => {
             let _ = tokio::time::timeout(Duration::from_millis(25), asking).await;
@@ -198,15 +246,34 @@ async fn customer(gateway: &Gateway, number: u64, requests: u64) -> Vec<Booked> 
             let fate = Fate::of(&mut dice);
             one_request(gateway, &key, fate, &mark, &mut dice).await;
         }
-        while !gateway.ledger.open_holds(Some(key.id), 1).await.unwrap().is_empty() {
+        while !gateway
+            .ledger
+            .open_holds(Some(key.id), 1)
+            .await
+            .unwrap()
+            .is_empty()
+        {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
-        let hours = gateway.ledger.usage(key.id, Timestamp::default(), Timestamp::from_millis(clock::now().millis() + 1)).await;
-        let all = hours.unwrap().iter().fold(Booked::default(), |sum, hour| Booked {
-            charged: sum.charged + hour.charge.picos() + hour.loss.picos(),
-            exposed: sum.exposed + hour.exposure.picos(),
+        let hours = gateway
+            .ledger
+            .usage(
+                key.id,
+                Timestamp::default(),
+                Timestamp::from_millis(clock::now().millis() + 1),
+            )
+            .await;
+        let all = hours
+            .unwrap()
+            .iter()
+            .fold(Booked::default(), |sum, hour| Booked {
+                charged: sum.charged + hour.charge.picos() + hour.loss.picos(),
+                exposed: sum.exposed + hour.exposure.picos(),
+            });
+        rounds.push(Booked {
+            charged: all.charged - before.charged,
+            exposed: all.exposed - before.exposed,
         });
-        rounds.push(Booked { charged: all.charged - before.charged, exposed: all.exposed - before.exposed });
         before = all;
     }
     rounds
@@ -223,7 +290,11 @@ fn judge_rounds(rounds: &[Vec<Booked>], upstreams: [&ScriptedUpstream; 2]) -> St
             let bill = bills.entry(mark.to_owned()).or_default();
             let cost = billed(&seen, first);
             bill.0 += cost;
-            bill.1 += if Fate::read(&seen.json()).is_the_providers() { cost } else { 0 };
+            bill.1 += if Fate::read(&seen.json()).is_the_providers() {
+                cost
+            } else {
+                0
+            };
         }
     }
     let (mut ratios, mut over) = (Vec::new(), Vec::new());
@@ -235,8 +306,14 @@ fn judge_rounds(rounds: &[Vec<Booked>], upstreams: [&ScriptedUpstream; 2]) -> St
             over.push((billed - broken - booked.charged) as f64 / billed as f64);
             // A context of this model is 0.60 USD, more than a round's whole bill. A hundredth of it is one of these requests.
             let bound = billed / 10 + CONTEXT / 100;
-            assert!((billed - seen).abs() <= bound, "key {key}, round {round}: billed {billed}, seen {seen}");
-            assert!(billed - broken - booked.charged <= bound, "key {key}, round {round}: billed {billed}, {booked:?}");
+            assert!(
+                (billed - seen).abs() <= bound,
+                "key {key}, round {round}: billed {billed}, seen {seen}"
+            );
+            assert!(
+                billed - broken - booked.charged <= bound,
+                "key {key}, round {round}: billed {billed}, {booked:?}"
+            );
         }
     }
     ratios.sort_by(f64::total_cmp);
@@ -263,38 +340,89 @@ async fn what_providers_bill_is_charged_lost_or_exposed_where_it_is_billed() {
     println!("{}", judge_rounds(&rounds, [&one, &two]));
     let margins = async |by| {
         let to = Timestamp::from_millis(clock::now().millis() + 1);
-        let query = MarginQuery { by, from: Timestamp::default(), to, order: MarginOrder::Name, reverse: false, limit: 100 };
+        let query = MarginQuery {
+            by,
+            from: Timestamp::default(),
+            to,
+            order: MarginOrder::Name,
+            reverse: false,
+            limit: 100,
+        };
         gateway.ledger.margins(query).await.unwrap()
     };
     let targets = margins(MarginBy::Target).await;
-    let bills = [("one/m", &one, true), ("two/m", &two, false)]
-        .map(|(name, upstream, first)| (name, upstream.requests().iter().map(|seen| billed(seen, first)).sum::<i64>()));
+    let bills = [("one/m", &one, true), ("two/m", &two, false)].map(|(name, upstream, first)| {
+        (
+            name,
+            upstream
+                .requests()
+                .iter()
+                .map(|seen| billed(seen, first))
+                .sum::<i64>(),
+        )
+    });
     for (name, billed) in bills {
         let row = targets.rows.iter().find(|row| row.name == name).unwrap();
         let seen = row.charge.picos() + row.loss.picos() + row.exposure.picos();
         let charged = (row.charge.picos() + row.loss.picos()) as f64 / billed as f64;
-        println!("{name}: billed / (charges + loss + exposure) = {:.4}; charged {charged:.4}", billed as f64 / seen as f64);
-        assert!((billed - seen).abs() <= billed / 10 + CONTEXT / 100, "{name}: billed {billed}, seen {seen}");
+        println!(
+            "{name}: billed / (charges + loss + exposure) = {:.4}; charged {charged:.4}",
+            billed as f64 / seen as f64
+        );
+        assert!(
+            (billed - seen).abs() <= billed / 10 + CONTEXT / 100,
+            "{name}: billed {billed}, seen {seen}"
+        );
     }
     let (billed, total) = (bills[0].1 + bills[1].1, &targets.total);
     let seen = total.charge.picos() + total.loss.picos() + total.exposure.picos();
-    println!("{} requests: billed {billed}, seen {seen}: {:.4}", total.requests, billed as f64 / seen as f64);
-    assert!((billed - seen).abs() <= billed / 20, "billed {billed}, seen {seen}");
-    assert!(total.exposure.picos() > billed / 50, "the faults cost something: {}", total.exposure);
+    println!(
+        "{} requests: billed {billed}, seen {seen}: {:.4}",
+        total.requests,
+        billed as f64 / seen as f64
+    );
+    assert!(
+        (billed - seen).abs() <= billed / 20,
+        "billed {billed}, seen {seen}"
+    );
+    assert!(
+        total.exposure.picos() > billed / 50,
+        "the faults cost something: {}",
+        total.exposure
+    );
     // The first target's own prices are half of the catalog's: so is its cost, of what it may bill.
-    let cost = targets.rows.iter().find(|row| row.name == "one/m").unwrap().cost.picos();
-    assert!((cost * 2 - bills[0].1).abs() <= bills[0].1 / 10, "{cost} of {}", bills[0].1);
+    let cost = targets
+        .rows
+        .iter()
+        .find(|row| row.name == "one/m")
+        .unwrap()
+        .cost
+        .picos();
+    assert!(
+        (cost * 2 - bills[0].1).abs() <= bills[0].1 / 10,
+        "{cost} of {}",
+        bills[0].1
+    );
     for by in [MarginBy::Key, MarginBy::Day] {
         let sums = margins(by).await.total;
-        assert_eq!((sums.charge, sums.exposure, sums.cost), (total.charge, total.exposure, total.cost), "{by:?}");
+        assert_eq!(
+            (sums.charge, sums.exposure, sums.cost),
+            (total.charge, total.exposure, total.cost),
+            "{by:?}"
+        );
     }
-    assert_eq!(gateway.ledger.verify().await.unwrap().faults, Vec::<String>::new());
+    assert_eq!(
+        gateway.ledger.verify().await.unwrap().faults,
+        Vec::<String>::new()
+    );
 }
 
 /// What a key is not charged for is bounded: beyond one context and half of its charges it runs one request at a time.
 #[tokio::test]
 async fn a_key_whose_exposure_runs_away_runs_one_request_at_a_time() {
-    let dear = CATALOG.replacen("context = 200_000", "context = 1_000", 1).replacen("max_output = 64_000", "max_output = 500", 1);
+    let dear = CATALOG
+        .replacen("context = 200_000", "context = 1_000", 1)
+        .replacen("max_output = 64_000", "max_output = 500", 1);
     let upstream = ScriptedUpstream::start(Reply::error(500, "x", None, "x").reset()).await;
     let gateway = Gateway::start(&dear, &crate::support::routes(&upstream.base_url())).await;
     let (key, other) = (gateway.key("50").await, gateway.key("50").await);
@@ -302,23 +430,39 @@ async fn a_key_whose_exposure_runs_away_runs_one_request_at_a_time() {
     body["messages"][0]["content"] = json!("word ".repeat(400));
     let mut tries = 0;
     while gateway.front.rate_limits.slowed(clock::now()).is_empty() {
-        assert_eq!(gateway.post("/v1/chat/completions", &key, &body).await.status, 503);
+        assert_eq!(
+            gateway
+                .post("/v1/chat/completions", &key, &body)
+                .await
+                .status,
+            503
+        );
         gateway.settled().await;
         tries += 1;
         assert!(tries < 12, "$0.0012 each is above a context of $0.003 soon");
     }
     assert!(tries >= 3, "{tries}");
     let gate = crate::support::upstream::Gate::new();
-    upstream.follow([Speech::new(Family::Chat, "PONG").whole().gated(&gate), Speech::new(Family::Chat, "PONG").whole()]);
+    upstream.follow([
+        Speech::new(Family::Chat, "PONG").whole().gated(&gate),
+        Speech::new(Family::Chat, "PONG").whole(),
+    ]);
     let asked = upstream.requests().len();
     let ask = || gateway.post("/v1/chat/completions", &key, &body);
     let told = async {
         upstream.request(asked).await;
         let free = gateway.get("/v1/key", &key).await.status;
         // The key's second and third requests wait for their turn; another key's runs at once.
-        let alone = tokio::time::timeout(Duration::from_millis(300), async { tokio::join!(ask(), ask()) }).await.is_err();
+        let alone = tokio::time::timeout(Duration::from_millis(300), async {
+            tokio::join!(ask(), ask())
+        })
+        .await
+        .is_err();
         let waited = upstream.requests().len() == asked + 1;
-        let stranger = gateway.post("/v1/chat/completions", &other, &body).await.status;
+        let stranger = gateway
+            .post("/v1/chat/completions", &other, &body)
+            .await
+            .status;
         let (second, opened) = tokio::join!(ask(), async {
             tokio::time::sleep(Duration::from_millis(100)).await;
             let waited = upstream.requests().len() == asked + 2;
@@ -328,24 +472,49 @@ async fn a_key_whose_exposure_runs_away_runs_one_request_at_a_time() {
         (free, alone, waited, stranger, second.status, opened)
     };
     let (first, told) = tokio::join!(ask(), told);
-    assert_eq!((first.status, told), (200, (200, true, true, 200, 200, true)), "slow, but served");
+    assert_eq!(
+        (first.status, told),
+        (200, (200, true, true, 200, 200, true)),
+        "slow, but served"
+    );
     let status = gateway.ask("/status").await.json();
     let alert = &status["alerts"][0];
-    assert_eq!((&alert["kind"], &alert["key"]), (&json!("key_slowed"), &json!(key.id.to_string())), "{status}");
-    assert!(gateway.ask("/metrics").await.text.contains("farebox_keys_slowed 1"));
+    assert_eq!(
+        (&alert["kind"], &alert["key"]),
+        (&json!("key_slowed"), &json!(key.id.to_string())),
+        "{status}"
+    );
+    assert!(
+        gateway
+            .ask("/metrics")
+            .await
+            .text
+            .contains("farebox_keys_slowed 1")
+    );
 }
 
 /// A target that repeatedly miscounts is named with its remedy; what it claims above the bound is exposure.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_target_that_miscounts_is_an_alert_with_its_remedy() {
-    let usage = Usage { input: 10, output: 900, ..Usage::default() };
-    let upstream = ScriptedUpstream::start(Speech::new(Family::Chat, "PONG").usage(usage).whole()).await;
+    let usage = Usage {
+        input: 10,
+        output: 900,
+        ..Usage::default()
+    };
+    let upstream =
+        ScriptedUpstream::start(Speech::new(Family::Chat, "PONG").usage(usage).whole()).await;
     let gateway = Gateway::before(&upstream).await;
     let key = gateway.key("5").await;
     let mut body = chat("test-model", false);
     body["max_tokens"] = json!(100);
     for _ in 0..5 {
-        assert_eq!(gateway.post("/v1/chat/completions", &key, &body).await.status, 200);
+        assert_eq!(
+            gateway
+                .post("/v1/chat/completions", &key, &body)
+                .await
+                .status,
+            200
+        );
     }
     gateway.settled().await;
     let mut exposed = Amount::ZERO;
@@ -353,31 +522,67 @@ async fn a_target_that_miscounts_is_an_alert_with_its_remedy() {
         let bill = charge.bill.unwrap();
         // The limit, and what can have been made in the time that the answer took.
         let output = i64::try_from(bill.usage.output).unwrap();
-        assert!(bill.evidence == Some(Evidence::Disputed) && (200..900).contains(&output), "bounded: {bill:?}");
+        assert!(
+            bill.evidence == Some(Evidence::Disputed) && (200..900).contains(&output),
+            "bounded: {bill:?}"
+        );
         let beyond = Amount::from_picos((900 - output) * 15_000_000);
         assert_eq!(bill.exposure, beyond, "what the provider says beyond it");
         exposed = Amount::from_picos(exposed.picos() + beyond.picos());
     }
     let status = gateway.ask("/status").await.json();
-    let words = status["alerts"][0]["text"].as_str().unwrap_or_default().to_owned();
-    assert!(words.contains("`reasoning = \"outside\"` in [provider.up]"), "{status}");
-    assert_eq!(status["ledger"]["totals"]["exposure"], exposed.to_string(), "of all time: {status}");
+    let words = status["alerts"][0]["text"]
+        .as_str()
+        .unwrap_or_default()
+        .to_owned();
+    assert!(
+        words.contains("`reasoning = \"outside\"` in [provider.up]"),
+        "{status}"
+    );
+    assert_eq!(
+        status["ledger"]["totals"]["exposure"],
+        exposed.to_string(),
+        "of all time: {status}"
+    );
     let admin = gateway.admin.trim_start_matches("http://").to_owned();
     let check = tokio::task::spawn_blocking(move || {
         let cli = Cli::new();
         let table = cli.run(&["check", "--admin-listen", &admin]);
-        (table, cli.json(&["check", "--admin-listen", &admin, "--json"]), cli.run(&["check", "--admin-listen", "127.0.0.1:9"]))
+        (
+            table,
+            cli.json(&["check", "--admin-listen", &admin, "--json"]),
+            cli.run(&["check", "--admin-listen", "127.0.0.1:9"]),
+        )
     });
     let (table, document, alone) = check.await.unwrap();
     let said = String::from_utf8(table.stdout).unwrap();
-    assert!(table.status.success() && said.contains("warning[W411]: up/upstream-model-1: 5 of 5 answers"), "{said}");
-    assert!(said.contains("set `reasoning = \"outside\"` in [provider.up]") && said.contains("ok: "), "{said}");
-    assert_eq!((&document[0]["code"], &document[0]["severity"]), (&json!("W411"), &json!("warning")), "{document}");
-    assert!(!String::from_utf8(alone.stdout).unwrap().contains("W411") && alone.status.success(), "no gateway, no alert");
-    let metrics = gateway.ask("/metrics").await.text;
-    assert!(metrics.contains(&format!("farebox_ledger_exposure_usd {exposed}")), "{metrics}");
     assert!(
-        metrics.contains("farebox_target_counts_total{target=\"up/upstream-model-1\",counted=\"above_limit\"} 5"),
+        table.status.success()
+            && said.contains("warning[W411]: up/upstream-model-1: 5 of 5 answers"),
+        "{said}"
+    );
+    assert!(
+        said.contains("set `reasoning = \"outside\"` in [provider.up]") && said.contains("ok: "),
+        "{said}"
+    );
+    assert_eq!(
+        (&document[0]["code"], &document[0]["severity"]),
+        (&json!("W411"), &json!("warning")),
+        "{document}"
+    );
+    assert!(
+        !String::from_utf8(alone.stdout).unwrap().contains("W411") && alone.status.success(),
+        "no gateway, no alert"
+    );
+    let metrics = gateway.ask("/metrics").await.text;
+    assert!(
+        metrics.contains(&format!("farebox_ledger_exposure_usd {exposed}")),
+        "{metrics}"
+    );
+    assert!(
+        metrics.contains(
+            "farebox_target_counts_total{target=\"up/upstream-model-1\",counted=\"above_limit\"} 5"
+        ),
         "{metrics}"
     );
 }
@@ -393,21 +598,50 @@ async fn a_receipt_tells_what_was_not_charged_and_not_what_it_cost() {
         one_request(&gateway, &key, fate, "", &mut dice).await;
     }
     gateway.settled().await;
-    let (visitor, charges) = (Visitor::signed_in(&gateway, &key).await, gateway.charges(&key).await);
-    let exposed: Vec<bool> = charges.iter().map(|charge| charge.bill.as_ref().unwrap().exposure.is_positive()).collect();
+    let (visitor, charges) = (
+        Visitor::signed_in(&gateway, &key).await,
+        gateway.charges(&key).await,
+    );
+    let exposed: Vec<bool> = charges
+        .iter()
+        .map(|charge| charge.bill.as_ref().unwrap().exposure.is_positive())
+        .collect();
     assert_eq!(exposed, [false, true, true]);
     for charge in charges {
         let (request, bill) = (format!("req_{}", charge.operation), charge.bill.unwrap());
-        let receipt = gateway.get(&format!("/v1/generation?id={request}"), &key).await;
+        let receipt = gateway
+            .get(&format!("/v1/generation?id={request}"), &key)
+            .await;
         let uncharged = receipt.json()["data"]["uncharged"].as_f64().unwrap();
-        assert!((uncharged - bill.exposure.picos() as f64 / 1e12).abs() < 1e-12, "{}", receipt.text);
+        assert!(
+            (uncharged - bill.exposure.picos() as f64 / 1e12).abs() < 1e-12,
+            "{}",
+            receipt.text
+        );
         let page = visitor.get(&format!("/requests/{request}")).await;
-        assert_eq!(page.text.contains("Not charged: about"), bill.exposure.is_positive(), "{}", page.text);
-        let exports = [visitor.get("/requests.csv").await, visitor.get("/requests.json").await];
-        for text in [&receipt.text, &page.text, &exports[0].text, &exports[1].text] {
+        assert_eq!(
+            page.text.contains("Not charged: about"),
+            bill.exposure.is_positive(),
+            "{}",
+            page.text
+        );
+        let exports = [
+            visitor.get("/requests.csv").await,
+            visitor.get("/requests.json").await,
+        ];
+        for text in [
+            &receipt.text,
+            &page.text,
+            &exports[0].text,
+            &exports[1].text,
+        ] {
             let cost = bill.cost.map(|cost| cost.to_string());
             assert!(!text.contains("one/m") && !text.contains("two/m"), "{text}");
-            assert!(cost.is_none_or(|cost| !text.contains(&cost)), "{:?} in {text}", bill.cost);
+            assert!(
+                cost.is_none_or(|cost| !text.contains(&cost)),
+                "{:?} in {text}",
+                bill.cost
+            );
         }
     }
 }

@@ -13,7 +13,8 @@ use futures_util::StreamExt;
 use futures_util::future::join_all;
 
 use crate::support::load::{
-    Dice, Mark, PIECE, before_pieces, both_policies, ends_properly, family_of, marked, open, speech, usd,
+    Dice, Mark, PIECE, before_pieces, both_policies, ends_properly, family_of, marked, open,
+    speech, usd,
 };
 use crate::support::upstream::{Gate, Script, ScriptedUpstream};
 use crate::support::{Gateway, TestKey, act, path, payment, sized};
@@ -29,8 +30,16 @@ async fn gateway(upstream: &ScriptedUpstream) -> Gateway {
 fn modest() -> Script {
     Script::by(|seen, _| {
         let (mark, speech) = speech(seen);
-        let speech = speech.usage(Usage { input: 10, output: mark.pieces * PIECE, ..Usage::default() });
-        if seen.json()["stream"] == true { speech.stream() } else { speech.whole() }
+        let speech = speech.usage(Usage {
+            input: 10,
+            output: mark.pieces * PIECE,
+            ..Usage::default()
+        });
+        if seen.json()["stream"] == true {
+            speech.stream()
+        } else {
+            speech.whole()
+        }
     })
 }
 
@@ -51,12 +60,26 @@ async fn a_race_for_the_last_dollar_over_all_families_never_overdraws() {
     let beside = open(&gateway.ledger_path());
     let (mut dice, mut served) = (Dice::new(3), 0);
     for round in 0..sized(20, 500) {
-        let first = Amount::from_picos(i64::try_from(20_000_000_000 + dice.below(80_000_000_000)).unwrap());
+        let first =
+            Amount::from_picos(i64::try_from(20_000_000_000 + dice.below(80_000_000_000)).unwrap());
         let key = gateway.key(&first.to_string()).await;
         let (before, over) = (upstream.requests().len(), AtomicBool::new(false));
         let requests = (0..12_u64).map(|number| {
-            let (family, slug) = (Family::ALL[(number % 3) as usize], SLUGS[(number / 3 % 2) as usize]);
-            let body = limited(family, slug, number % 2 == 0, Mark { number, pieces: 6, pace: 0 }, 1_000);
+            let (family, slug) = (
+                Family::ALL[(number % 3) as usize],
+                SLUGS[(number / 3 % 2) as usize],
+            );
+            let body = limited(
+                family,
+                slug,
+                number % 2 == 0,
+                Mark {
+                    number,
+                    pieces: 6,
+                    pace: 0,
+                },
+                1_000,
+            );
             let (gateway, key) = (&gateway, &key);
             async move { gateway.post(path(family), key, &body).await }
         });
@@ -66,22 +89,55 @@ async fn a_race_for_the_last_dollar_over_all_families_never_overdraws() {
             over.store(true, Ordering::SeqCst);
             answers
         };
-        let (answers, paid, samples) = tokio::join!(all, meddle(&beside, &key, &mut dice, round), watch(&beside, &key, &over));
+        let (answers, paid, samples) = tokio::join!(
+            all,
+            meddle(&beside, &key, &mut dice, round),
+            watch(&beside, &key, &over)
+        );
         let served_now = answers.iter().filter(|answer| answer.status == 200).count();
-        assert!(answers.iter().all(|answer| [200, 403, 429].contains(&answer.status)), "{answers:?}");
+        assert!(
+            answers
+                .iter()
+                .all(|answer| [200, 403, 429].contains(&answer.status)),
+            "{answers:?}"
+        );
         let seen = upstream.requests().split_off(before);
-        assert_eq!(seen.len(), served_now, "what was refused was not bought, and what was bought was served");
+        assert_eq!(
+            seen.len(),
+            served_now,
+            "what was refused was not bought, and what was bought was served"
+        );
         let charges = gateway.charges(&key).await;
-        let made: i64 =
-            seen.iter().map(|seen| Mark::of(seen).unwrap().pieces.cast_signed() * 150 * 15_000_000 + 30_000_000).sum();
+        let made: i64 = seen
+            .iter()
+            .map(|seen| {
+                Mark::of(seen).unwrap().pieces.cast_signed() * 150 * 15_000_000 + 30_000_000
+            })
+            .sum();
         let charged: i64 = charges.iter().map(|entry| -entry.amount.picos()).sum();
         let account = gateway.account(&key).await.account;
-        assert_eq!((charged, account.held), (made, Amount::ZERO), "round {round}");
-        assert_eq!(account.balance().picos(), first.picos() + paid - made, "round {round}, {samples} samples");
-        assert!(account.balance().picos() >= 0 && charges.iter().all(|entry| entry.bill.as_ref().unwrap().loss == Amount::ZERO));
+        assert_eq!(
+            (charged, account.held),
+            (made, Amount::ZERO),
+            "round {round}"
+        );
+        assert_eq!(
+            account.balance().picos(),
+            first.picos() + paid - made,
+            "round {round}, {samples} samples"
+        );
+        assert!(
+            account.balance().picos() >= 0
+                && charges
+                    .iter()
+                    .all(|entry| entry.bill.as_ref().unwrap().loss == Amount::ZERO)
+        );
         served += served_now;
     }
-    println!("{} rounds of 12 requests, {served} of them served", sized(20, 500));
+    println!(
+        "{} rounds of 12 requests, {served} of them served",
+        sized(20, 500)
+    );
     assert!(served > 0);
 }
 
@@ -91,10 +147,23 @@ async fn meddle(beside: &SqliteLedger, key: &TestKey, dice: &mut Dice, round: u6
     for _ in 0..3 {
         tokio::time::sleep(Duration::from_micros(dice.below(4_000))).await;
         let reference = format!("race-{}", clock::operation_id());
-        paid += beside.credit(payment(key.id, amount, reference)).await.unwrap().entry.amount.picos();
+        paid += beside
+            .credit(payment(key.id, amount, reference))
+            .await
+            .unwrap()
+            .entry
+            .amount
+            .picos();
     }
     if round % 4 == 3 {
-        beside.change_key(KeyChange { key: key.id, change: Change::Block, act: act() }).await.unwrap();
+        beside
+            .change_key(KeyChange {
+                key: key.id,
+                change: Change::Block,
+                act: act(),
+            })
+            .await
+            .unwrap();
     }
     paid
 }
@@ -104,7 +173,10 @@ async fn watch(beside: &SqliteLedger, key: &TestKey, over: &AtomicBool) -> usize
     let mut samples = 0;
     while !over.load(Ordering::SeqCst) {
         let account = beside.find_key(key.id).await.unwrap().unwrap().account;
-        assert!(account.is_sound() && !account.available().is_negative(), "{account:?}");
+        assert!(
+            account.is_sound() && !account.available().is_negative(),
+            "{account:?}"
+        );
         samples += 1;
         tokio::time::sleep(Duration::from_micros(500)).await;
     }
@@ -119,7 +191,9 @@ async fn sent(upstream: &ScriptedUpstream, request: usize, frames: usize) {
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
     };
-    tokio::time::timeout(Duration::from_secs(20), sending).await.expect("the frames are sent");
+    tokio::time::timeout(Duration::from_secs(20), sending)
+        .await
+        .expect("the frames are sent");
 }
 
 /// An upstream that waits after this many frames.
@@ -134,7 +208,10 @@ async fn only_charge(gateway: &Gateway, key: &TestKey, what: &str) -> Entry {
     let mut charges = gateway.charges(key).await;
     assert_eq!(charges.len(), 1, "{what}: exactly one charge");
     let account = gateway.account(key).await.account;
-    assert!(account.is_sound() && account.held == Amount::ZERO, "{what}: {account:?}");
+    assert!(
+        account.is_sound() && account.held == Amount::ZERO,
+        "{what}: {account:?}"
+    );
     charges.remove(0)
 }
 
@@ -152,7 +229,16 @@ async fn a_balance_that_runs_out_at_any_frame_ends_the_stream_properly_and_charg
                 let gate = Gate::new();
                 upstream.follow(waiting(frames, &gate));
                 let key = gateway.key("1").await;
-                let body = marked(family, slug, true, Mark { number: request as u64, pieces, pace: 0 });
+                let body = marked(
+                    family,
+                    slug,
+                    true,
+                    Mark {
+                        number: request as u64,
+                        pieces,
+                        pace: 0,
+                    },
+                );
                 let asking = gateway.post(path(family), &key, &body);
                 let emptying = async {
                     sent(&upstream, request, frames).await;
@@ -162,11 +248,19 @@ async fn a_balance_that_runs_out_at_any_frame_ends_the_stream_properly_and_charg
                 let (answer, ()) = tokio::join!(asking, emptying);
                 let charge = only_charge(&gateway, &key, &what).await;
                 let bill = charge.bill.unwrap();
-                assert!(-charge.amount.picos() <= bill.hold.picos(), "{what}: {bill:?}");
+                assert!(
+                    -charge.amount.picos() <= bill.hold.picos(),
+                    "{what}: {bill:?}"
+                );
                 cut += usize::from(bill.end_reason.as_str() == "balance");
-                let length =
-                    ["\"length\"", "response.incomplete", "\"max_tokens\""].iter().any(|word| answer.text.contains(word));
-                assert!(length || ends_properly(family, &answer.text), "{what}: {}", answer.text);
+                let length = ["\"length\"", "response.incomplete", "\"max_tokens\""]
+                    .iter()
+                    .any(|word| answer.text.contains(word));
+                assert!(
+                    length || ends_properly(family, &answer.text),
+                    "{what}: {}",
+                    answer.text
+                );
                 request += 1;
             }
         }
@@ -182,8 +276,14 @@ async fn take_everything(gateway: &Gateway, key: &TestKey) {
         if amount == Amount::ZERO {
             return;
         }
-        let kind = CreditKind::Adjust { reason: "taken".to_owned() };
-        let taken = payment(key.id, amount.checked_neg().unwrap(), format!("taken-{}", clock::operation_id()));
+        let kind = CreditKind::Adjust {
+            reason: "taken".to_owned(),
+        };
+        let taken = payment(
+            key.id,
+            amount.checked_neg().unwrap(),
+            format!("taken-{}", clock::operation_id()),
+        );
         let _ = gateway.ledger.credit(Credit { kind, ..taken }).await;
     }
 }
@@ -201,8 +301,23 @@ async fn a_customer_who_leaves_at_any_frame_is_charged_once_and_never_too_much()
                 let gate = Gate::new();
                 upstream.follow(waiting(frames, &gate));
                 let key = gateway.key("1").await;
-                let body = marked(family, slug, true, Mark { number: request as u64, pieces, pace: 0 });
-                leave_after(&gateway, &upstream, (family, &key, &body), (request, frames)).await;
+                let body = marked(
+                    family,
+                    slug,
+                    true,
+                    Mark {
+                        number: request as u64,
+                        pieces,
+                        pace: 0,
+                    },
+                );
+                leave_after(
+                    &gateway,
+                    &upstream,
+                    (family, &key, &body),
+                    (request, frames),
+                )
+                .await;
                 let drains = slug == "test-drain";
                 // Without a first frame the stream runs on to it.
                 if !drains && frames > 0 && frames <= before_pieces(family) + pieces as usize {
@@ -211,9 +326,15 @@ async fn a_customer_who_leaves_at_any_frame_is_charged_once_and_never_too_much()
                 gate.open();
                 let charge = only_charge(&gateway, &key, &what).await;
                 let seen = upstream.request(request).await;
-                let (charged, made) = (-charge.amount.picos(), crate::support::load::true_cost(&seen));
+                let (charged, made) = (
+                    -charge.amount.picos(),
+                    crate::support::load::true_cost(&seen),
+                );
                 assert!(charged <= made, "{what}: {charged} of {made}");
-                assert!(charged <= charge.bill.as_ref().unwrap().hold.picos(), "{what}");
+                assert!(
+                    charged <= charge.bill.as_ref().unwrap().hold.picos(),
+                    "{what}"
+                );
                 if drains {
                     assert_eq!(charged, made, "{what}: read to its end");
                 } else if frames > before_pieces(family) {
@@ -229,7 +350,9 @@ async fn a_customer_who_leaves_at_any_frame_is_charged_once_and_never_too_much()
 
 /// Frames of a stream of this many pieces.
 fn parts(family: Family, pieces: u64) -> usize {
-    crate::support::upstream::Speech::new(family, &"w ".repeat(pieces as usize)).stream().parts()
+    crate::support::upstream::Speech::new(family, &"w ".repeat(pieces as usize))
+        .stream()
+        .parts()
 }
 
 /// Sends a request, and leaves once the upstream has sent this many frames and the customer has seen some.
@@ -240,7 +363,12 @@ async fn leave_after(
     (request, frames): (usize, usize),
 ) {
     let url = format!("{}{}", gateway.base, path(family));
-    let asking = gateway.client.post(url).bearer_auth(&key.secret).json(body).send();
+    let asking = gateway
+        .client
+        .post(url)
+        .bearer_auth(&key.secret)
+        .json(body)
+        .send();
     tokio::select! {
         answer = asking => {
             let mut stream = answer.unwrap().bytes_stream();

@@ -16,7 +16,9 @@ use farebox_protocol::Family;
 use futures_util::future::join_all;
 
 use crate::support::checker::{Outside, Payment, judge, reading};
-use crate::support::load::{self, Dice, Load, Mark, UPSTREAM_KEY, ends_properly, honest, marked, open, place, usd};
+use crate::support::load::{
+    self, Dice, Load, Mark, UPSTREAM_KEY, ends_properly, honest, marked, open, place, usd,
+};
 use crate::support::process::{Served, client, farebox};
 use crate::support::skip::skip;
 use crate::support::upstream::{Gate, Script, ScriptedUpstream};
@@ -33,8 +35,13 @@ impl SmallDisk {
     /// `None` if mounting is not permitted.
     fn mount(at: &Path) -> Option<Self> {
         fs::create_dir(at).unwrap();
-        let mounted = Command::new("mount").args(["-t", "tmpfs", "-o", "size=3m", "tmpfs"]).arg(at).status();
-        mounted.is_ok_and(|status| status.success()).then(|| Self(at.to_owned()))
+        let mounted = Command::new("mount")
+            .args(["-t", "tmpfs", "-o", "size=3m", "tmpfs"])
+            .arg(at)
+            .status();
+        mounted
+            .is_ok_and(|status| status.success())
+            .then(|| Self(at.to_owned()))
     }
 
     /// Fills all free space.
@@ -52,20 +59,46 @@ impl Drop for SmallDisk {
     }
 }
 
-async fn post(base: &str, key: &TestKey, family: Family, stream: bool, number: u64) -> reqwest::Response {
-    let body = marked(family, "test-model", stream, Mark { number, pieces: 10, pace: 0 });
-    client().post(format!("{base}{}", path(family))).bearer_auth(&key.secret).json(&body).send().await.unwrap()
+async fn post(
+    base: &str,
+    key: &TestKey,
+    family: Family,
+    stream: bool,
+    number: u64,
+) -> reqwest::Response {
+    let body = marked(
+        family,
+        "test-model",
+        stream,
+        Mark {
+            number,
+            pieces: 10,
+            pace: 0,
+        },
+    );
+    client()
+        .post(format!("{base}{}", path(family)))
+        .bearer_auth(&key.secret)
+        .json(&body)
+        .send()
+        .await
+        .unwrap()
 }
 
 /// Requests whole answers until one has this status.
 async fn asked_until(base: &str, key: &TestKey, status: u16) -> Answer {
     let begun = Instant::now();
     for number in 1_000.. {
-        let answer = Answer::read(post(base, key, Family::ALL[number % 3], false, number as u64).await).await;
+        let answer =
+            Answer::read(post(base, key, Family::ALL[number % 3], false, number as u64).await)
+                .await;
         if answer.status == status {
             return answer;
         }
-        assert!(begun.elapsed() < PATIENCE, "waited in vain for {status}: {answer:?}");
+        assert!(
+            begun.elapsed() < PATIENCE,
+            "waited in vain for {status}: {answer:?}"
+        );
         assert!([200, 503].contains(&answer.status), "{answer:?}");
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
@@ -78,7 +111,11 @@ async fn a_full_disk_stops_selling_and_everything_settles_when_there_is_space_ag
     let held_back = gate.clone();
     let upstream = ScriptedUpstream::start(Script::by(move |seen, _| {
         let (_, speech) = load::speech(seen);
-        if seen.json()["stream"] == true { speech.stream().gate_after(7, &held_back) } else { speech.whole() }
+        if seen.json()["stream"] == true {
+            speech.stream().gate_after(7, &held_back)
+        } else {
+            speech.whole()
+        }
     }))
     .await;
     let (folder, _) = place(&upstream);
@@ -91,29 +128,70 @@ async fn a_full_disk_stops_selling_and_everything_settles_when_there_is_space_ag
     first.close();
     drop(first);
     let mut served = Served::start_with(folder.path(), &["--ledger", "disk/farebox.db"], &PROVIDED);
-    let streams = join_all((0..6).map(|number| post(&served.base, &key, Family::ALL[number % 3], true, number as u64))).await;
+    let streams = join_all((0..6).map(|number| {
+        post(
+            &served.base,
+            &key,
+            Family::ALL[number % 3],
+            true,
+            number as u64,
+        )
+    }))
+    .await;
     assert!(streams.iter().all(|answer| answer.status() == 200));
 
     let filling = disk.fill();
     let refused = asked_until(&served.base, &key, 503).await;
-    assert!(refused.text.contains("billing is unavailable at the moment"), "{}", refused.text);
+    assert!(
+        refused
+            .text
+            .contains("billing is unavailable at the moment"),
+        "{}",
+        refused.text
+    );
     assert!(refused.header("retry-after").is_some(), "{refused:?}");
     let dispatched = upstream.requests().len();
-    assert_eq!(post(&served.base, &key, Family::Chat, false, 1).await.status(), 503);
-    assert_eq!(upstream.requests().len(), dispatched, "nothing is bought that cannot be booked");
+    assert_eq!(
+        post(&served.base, &key, Family::Chat, false, 1)
+            .await
+            .status(),
+        503
+    );
+    assert_eq!(
+        upstream.requests().len(),
+        dispatched,
+        "nothing is bought that cannot be booked"
+    );
     gate.open();
     for (number, answer) in streams.into_iter().enumerate() {
         let text = answer.text().await.unwrap();
-        assert!(ends_properly(Family::ALL[number % 3], &text), "{text}\n{}", served.log());
+        assert!(
+            ends_properly(Family::ALL[number % 3], &text),
+            "{text}\n{}",
+            served.log()
+        );
     }
     // Room in the log may come back by itself, when it has been copied; the first entry is the key's credit.
     let totals = reading(&ledger).totals().await.unwrap();
-    assert_eq!(totals.holds + totals.entries - 1, upstream.requests().len() as u64, "what could not be booked is kept");
+    assert_eq!(
+        totals.holds + totals.entries - 1,
+        upstream.requests().len() as u64,
+        "what could not be booked is kept"
+    );
 
     fs::remove_file(filling).unwrap();
     let begun = Instant::now();
-    while !reading(&ledger).open_holds(None, 1).await.unwrap().is_empty() {
-        assert!(begun.elapsed() < PATIENCE, "holds stay open:\n{}", served.log());
+    while !reading(&ledger)
+        .open_holds(None, 1)
+        .await
+        .unwrap()
+        .is_empty()
+    {
+        assert!(
+            begun.elapsed() < PATIENCE,
+            "holds stay open:\n{}",
+            served.log()
+        );
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
     asked_until(&served.base, &key, 200).await;
@@ -121,12 +199,23 @@ async fn a_full_disk_stops_selling_and_everything_settles_when_there_is_space_ag
     assert!(served.ended().success(), "{}", served.log());
     let totals = reading(&ledger).totals().await.unwrap();
     let made: i64 = upstream.requests().iter().map(load::true_cost).sum();
-    assert_eq!((totals.held, totals.spent + totals.loss), (0, i128::from(made)), "all that was made is booked, once");
-    assert_eq!(reading(&ledger).verify().await.unwrap().faults, Vec::<String>::new());
+    assert_eq!(
+        (totals.held, totals.spent + totals.loss),
+        (0, i128::from(made)),
+        "all that was made is booked, once"
+    );
+    assert_eq!(
+        reading(&ledger).verify().await.unwrap().faults,
+        Vec::<String>::new()
+    );
 }
 
 /// What is injected, by turns: system calls, and the error that one of them gives.
-const INJECTED: [(&str, &str); 3] = [("fsync,fdatasync", "EIO"), ("pwrite64", "EIO"), ("pwrite64", "ENOSPC")];
+const INJECTED: [(&str, &str); 3] = [
+    ("fsync,fdatasync", "EIO"),
+    ("pwrite64", "EIO"),
+    ("pwrite64", "ENOSPC"),
+];
 
 /// A command of the gateway with the Nth of these system calls failing in each of its threads.
 fn failing(folder: &Path, (call, error): (&str, &str), nth: u64, arguments: &[&str]) -> Command {
@@ -135,7 +224,16 @@ fn failing(folder: &Path, (call, error): (&str, &str), nth: u64, arguments: &[&s
     command
         .env_clear()
         .current_dir(folder)
-        .args(["-D", "-f", "-q", "--seccomp-bpf", "-o", "/dev/null", "-e", &format!("trace={call}")])
+        .args([
+            "-D",
+            "-f",
+            "-q",
+            "--seccomp-bpf",
+            "-o",
+            "/dev/null",
+            "-e",
+            &format!("trace={call}"),
+        ])
         .args(["-e", &format!("inject={call}:error={error}:when={nth}")])
         .arg(plain.get_program())
         .args(arguments)
@@ -145,7 +243,10 @@ fn failing(folder: &Path, (call, error): (&str, &str), nth: u64, arguments: &[&s
 
 /// Whether a program may be traced here.
 fn can_trace() -> bool {
-    let traced = Command::new("strace").args(["-f", "-o", "/dev/null", "true"]).stderr(Stdio::null()).status();
+    let traced = Command::new("strace")
+        .args(["-f", "-o", "/dev/null", "true"])
+        .stderr(Stdio::null())
+        .status();
     traced.is_ok_and(|status| status.success())
 }
 
@@ -157,9 +258,16 @@ async fn an_io_error_ends_the_gateway_a_full_disk_does_not_and_nothing_acknowled
     let upstream = ScriptedUpstream::start(honest()).await;
     let (folder, ledger) = place(&upstream);
     let first = open(&ledger);
-    let keys = [load::key(&first, "900").await, load::key(&first, "900").await];
+    let keys = [
+        load::key(&first, "900").await,
+        load::key(&first, "900").await,
+    ];
     first.close();
-    let (numbers, mut outside, mut dice) = (Arc::new(AtomicU64::new(1)), Outside::default(), Dice::new(7));
+    let (numbers, mut outside, mut dice) = (
+        Arc::new(AtomicU64::new(1)),
+        Outside::default(),
+        Dice::new(7),
+    );
     let (mut at_work, mut slowest) = (0, Duration::ZERO);
     for round in 0..sized(6, 240) {
         let fault = INJECTED[(round % 3) as usize];
@@ -177,7 +285,11 @@ async fn an_io_error_ends_the_gateway_a_full_disk_does_not_and_nothing_acknowled
                     tokio::time::sleep(Duration::from_millis(200 + dice.below(300))).await;
                     outside.told.extend(load.end().await);
                     served.signal("TERM");
-                    assert!(served.ended().success(), "{fault:?} {nth}: {}", served.log());
+                    assert!(
+                        served.ended().success(),
+                        "{fault:?} {nth}: {}",
+                        served.log()
+                    );
                 }
                 at_work += 1;
             }
@@ -187,7 +299,10 @@ async fn an_io_error_ends_the_gateway_a_full_disk_does_not_and_nothing_acknowled
     served.signal("TERM");
     assert!(served.ended().success(), "{}", served.log());
     let judged = judge(&ledger, &outside, &upstream.requests()).await;
-    println!("{} errors, {at_work} of them under load, ended within {slowest:?}; {judged:?}", sized(6, 240));
+    println!(
+        "{} errors, {at_work} of them under load, ended within {slowest:?}; {judged:?}",
+        sized(6, 240)
+    );
     assert!(at_work > 0 && judged.acknowledged > 0, "{judged:?}");
 }
 
@@ -195,12 +310,20 @@ async fn an_io_error_ends_the_gateway_a_full_disk_does_not_and_nothing_acknowled
 fn failed(served: &mut Served) -> Duration {
     let begun = Instant::now();
     while !served.log().contains("no more writes are safe") {
-        assert!(begun.elapsed() < PATIENCE, "no error was met:\n{}", served.log());
+        assert!(
+            begun.elapsed() < PATIENCE,
+            "no error was met:\n{}",
+            served.log()
+        );
         std::thread::sleep(Duration::from_millis(2));
     }
     let failed = Instant::now();
     let status = served.ended();
-    assert!(!status.success() && served.log().contains("the ledger stopped"), "{status:?} {}", served.log());
+    assert!(
+        !status.success() && served.log().contains("the ledger stopped"),
+        "{status:?} {}",
+        served.log()
+    );
     failed.elapsed()
 }
 
@@ -220,15 +343,30 @@ async fn a_payment_that_meets_an_io_error_is_never_confirmed_falsely() {
         let nth = 1 + dice.below(if round % 3 == 0 { 4 } else { 16 });
         let (id, reference) = (key.to_string(), format!("paid-{round}"));
         let arguments = ["keys", "top-up", &id, "0.25", "--reference", &reference];
-        let status = failing(folder.path(), fault, nth, &arguments).stderr(Stdio::null()).stdout(Stdio::null()).status().unwrap();
+        let status = failing(folder.path(), fault, nth, &arguments)
+            .stderr(Stdio::null())
+            .stdout(Stdio::null())
+            .status()
+            .unwrap();
         let acknowledged = status.success();
-        assert!(acknowledged || matches!(status.code(), Some(1 | 75)), "{fault:?} {nth}: {status:?}");
+        assert!(
+            acknowledged || matches!(status.code(), Some(1 | 75)),
+            "{fault:?} {nth}: {status:?}"
+        );
         confirmed += u32::from(acknowledged);
         unknown += u32::from(status.code() == Some(75));
-        outside.payments.push(Payment { key, amount: usd("0.25"), reference, acknowledged });
+        outside.payments.push(Payment {
+            key,
+            amount: usd("0.25"),
+            reference,
+            acknowledged,
+        });
     }
     first.close();
     judge(&ledger, &outside, &[]).await;
-    println!("{} errors: {confirmed} payments confirmed, {unknown} unknown", outside.payments.len());
+    println!(
+        "{} errors: {confirmed} payments confirmed, {unknown} unknown",
+        outside.payments.len()
+    );
     assert!(unknown > 0, "some errors met a commit");
 }

@@ -22,8 +22,16 @@ fn the_shipped_alerts_pass_their_own_tests() {
         return;
     }
     let deploy = concat!(env!("CARGO_MANIFEST_DIR"), "/deploy");
-    let run = Command::new("promtool").args(["test", "rules", "alerts_test.yml"]).current_dir(deploy).output().unwrap();
-    let said = format!("{}{}", String::from_utf8_lossy(&run.stdout), String::from_utf8_lossy(&run.stderr));
+    let run = Command::new("promtool")
+        .args(["test", "rules", "alerts_test.yml"])
+        .current_dir(deploy)
+        .output()
+        .unwrap();
+    let said = format!(
+        "{}{}",
+        String::from_utf8_lossy(&run.stdout),
+        String::from_utf8_lossy(&run.stderr)
+    );
     assert!(run.status.success(), "{said}");
 }
 
@@ -31,17 +39,26 @@ fn the_shipped_alerts_pass_their_own_tests() {
 async fn the_alerts_look_at_series_that_there_are() {
     let rules = include_str!("../../deploy/alerts.yml");
     let name = |word: &str| word.starts_with("farebox_").then(|| word.to_owned());
-    let named = |text: &str| text.split(|c: char| !(c.is_ascii_alphanumeric() || c == '_')).filter_map(name).collect();
+    let named = |text: &str| {
+        text.split(|c: char| !(c.is_ascii_alphanumeric() || c == '_'))
+            .filter_map(name)
+            .collect()
+    };
     let wanted: BTreeSet<String> = named(rules);
     assert!(wanted.len() > 8, "{wanted:?}");
     let upstream = ScriptedUpstream::start(talking("PONG")).await;
     let gateway = Gateway::before(&upstream).await;
     let key = gateway.key("5").await;
-    gateway.post("/v1/chat/completions", &key, &chat("test-model", false)).await;
+    gateway
+        .post("/v1/chat/completions", &key, &chat("test-model", false))
+        .await;
     gateway.settled().await;
     let told: BTreeSet<String> = named(&gateway.ask("/metrics").await.text);
     // Files are not watched in this test, so their state is not exported.
     let elsewhere = |name: &str| name == "farebox_config_current" || OF_DATABASES.contains(&name);
-    let missing: Vec<&String> = wanted.difference(&told).filter(|name| !elsewhere(name)).collect();
+    let missing: Vec<&String> = wanted
+        .difference(&told)
+        .filter(|name| !elsewhere(name))
+        .collect();
     assert!(missing.is_empty(), "{missing:?}");
 }

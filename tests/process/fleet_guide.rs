@@ -11,8 +11,16 @@ use crate::support::skip::skip;
 /// The shell's part of the section.
 fn commands() -> String {
     let guide = include_str!("../../docs/FLEET.md");
-    let section = guide.split("## Try it on one machine").nth(1).and_then(|rest| rest.split("\n## ").next()).unwrap();
-    section.split("```sh\n").skip(1).map(|part| part.split("```").next().unwrap()).collect()
+    let section = guide
+        .split("## Try it on one machine")
+        .nth(1)
+        .and_then(|rest| rest.split("\n## ").next())
+        .unwrap();
+    section
+        .split("```sh\n")
+        .skip(1)
+        .map(|part| part.split("```").next().unwrap())
+        .collect()
 }
 
 #[test]
@@ -26,24 +34,49 @@ fn the_guide_makes_a_fleet_from_nothing() {
         std::os::unix::fs::chown(folder.path(), Some(NOBODY), Some(NOBODY)).unwrap();
     }
     // Separate addresses, so that nothing else on this machine interferes.
-    let net = format!("127.{}.{}.", 20 + std::process::id() % 200, 1 + std::process::id() / 200 % 250);
+    let net = format!(
+        "127.{}.{}.",
+        20 + std::process::id() % 200,
+        1 + std::process::id() / 200 % 250
+    );
     // Whatever it started ends with it.
     let tidy = "trap 'for file in gateway-*.pid caddy.pid; do [ -e $file ] && kill $(cat $file) 2> /dev/null; done; \
          for server in a b restored; do [ -e $server ] && pg_ctl -D $server -m immediate stop; done' EXIT\n";
-    let script = format!("set -euo pipefail\n{tidy}set -x\n{}trap - EXIT\necho the end", commands().replace("127.0.0.", &net));
+    let script = format!(
+        "set -euo pipefail\n{tidy}set -x\n{}trap - EXIT\necho the end",
+        commands().replace("127.0.0.", &net)
+    );
     let binary = Path::new(env!("CARGO_BIN_EXE_farebox")).parent().unwrap();
     let path = format!("{}:/usr/bin:/bin:/usr/sbin", binary.display());
     // It takes half a minute; a gateway that starts where it has to refuse would keep it for ever.
     let mut shell = ordinary(Path::new("/usr/bin/timeout"));
-    shell.env_clear().env("PATH", path).env("HOME", folder.path()).env("LC_ALL", "C").current_dir(folder.path());
+    shell
+        .env_clear()
+        .env("PATH", path)
+        .env("HOME", folder.path())
+        .env("LC_ALL", "C")
+        .current_dir(folder.path());
     let output = fs::File::create(folder.path().join("output")).unwrap();
     let errors = output.try_clone().unwrap();
     // Into a file: a server that stayed behind would keep a pipe open.
-    let status =
-        shell.args(["600", "/bin/bash", "-c", &script]).stdin(Stdio::null()).stdout(output).stderr(errors).status().unwrap();
+    let status = shell
+        .args(["600", "/bin/bash", "-c", &script])
+        .stdin(Stdio::null())
+        .stdout(output)
+        .stderr(errors)
+        .status()
+        .unwrap();
     let said = fs::read_to_string(folder.path().join("output")).unwrap();
-    assert!(status.success() && said.trim_end().ends_with("the end"), "{said}");
-    for expected in ["the books are sound", "has gone back in time", "accepted; generation 2 begins", "generation 2 began"] {
+    assert!(
+        status.success() && said.trim_end().ends_with("the end"),
+        "{said}"
+    );
+    for expected in [
+        "the books are sound",
+        "has gone back in time",
+        "accepted; generation 2 begins",
+        "generation 2 began",
+    ] {
         assert!(said.contains(expected), "{expected}: {said}");
     }
 }

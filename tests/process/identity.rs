@@ -29,9 +29,26 @@ fn place() -> (tempfile::TempDir, String, String) {
 
 fn furnish(folder: &Path, reference: &str) -> (String, String) {
     for name in ["catalog.toml", "routes.toml"] {
-        fs::copy(Path::new(env!("CARGO_MANIFEST_DIR")).join(name), folder.join(name)).unwrap();
+        fs::copy(
+            Path::new(env!("CARGO_MANIFEST_DIR")).join(name),
+            folder.join(name),
+        )
+        .unwrap();
     }
-    let made = json(folder, &["keys", "create", "--new-ledger", "--label", "t", "--balance", "100", "--reference", reference]);
+    let made = json(
+        folder,
+        &[
+            "keys",
+            "create",
+            "--new-ledger",
+            "--label",
+            "t",
+            "--balance",
+            "100",
+            "--reference",
+            reference,
+        ],
+    );
     let text = |name: &str| made[name].as_str().unwrap().to_owned();
     (text("id"), text("secret"))
 }
@@ -44,17 +61,28 @@ fn run(folder: &Path, arguments: &[&str]) -> (i32, String) {
 fn said(command: &mut Command) -> (i32, String) {
     let output = command.output().unwrap();
     let text = [output.stdout, output.stderr].concat();
-    (output.status.code().unwrap_or(-1), String::from_utf8(text).unwrap())
+    (
+        output.status.code().unwrap_or(-1),
+        String::from_utf8(text).unwrap(),
+    )
 }
 
 fn top_up(folder: &Path, id: &str, reference: &str) -> (i32, String) {
-    run(folder, &["keys", "top-up", id, "1", "--reference", reference])
+    run(
+        folder,
+        &["keys", "top-up", id, "1", "--reference", reference],
+    )
 }
 
 /// How often each reference occurs in the ledger of this folder.
 fn booked(folder: &Path, reference: &str) -> usize {
     let entries = json(folder, &["ledger", "entries"]);
-    entries["entries"].as_array().unwrap().iter().filter(|entry| entry["reference"] == reference).count()
+    entries["entries"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(|entry| entry["reference"] == reference)
+        .count()
 }
 
 /// Moves the ledger away, with its log and shared memory; which of them there are is SQLite's business.
@@ -73,7 +101,11 @@ fn put_back(from: &Path, to: &Path) {
 }
 
 async fn readiness(served: &Served) -> (u16, String) {
-    let answer = client().get(format!("{}/readyz", served.admin)).send().await.unwrap();
+    let answer = client()
+        .get(format!("{}/readyz", served.admin))
+        .send()
+        .await
+        .unwrap();
     (answer.status().as_u16(), answer.text().await.unwrap())
 }
 
@@ -85,13 +117,24 @@ async fn until(served: &Served, status: u16) -> String {
         if found == status {
             return text;
         }
-        assert!(begun.elapsed() < NOTICED, "still {found} {text}:\n{}", served.log());
+        assert!(
+            begun.elapsed() < NOTICED,
+            "still {found} {text}:\n{}",
+            served.log()
+        );
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
 }
 
 async fn status(served: &Served) -> Value {
-    client().get(format!("{}/status", served.admin)).send().await.unwrap().json().await.unwrap()
+    client()
+        .get(format!("{}/status", served.admin))
+        .send()
+        .await
+        .unwrap()
+        .json()
+        .await
+        .unwrap()
 }
 
 #[tokio::test]
@@ -103,15 +146,33 @@ async fn a_ledger_that_is_moved_stops_the_sale_until_it_is_back() {
     assert_eq!(status(&served).await["ledger"]["displaced"], Value::Null);
     move_all(folder, &away);
     let refused = served.ask("sim-chat", &secret).await.unwrap_err();
-    assert!(refused.starts_with("503") && refused.contains("ledger_unavailable"), "{refused}");
+    assert!(
+        refused.starts_with("503") && refused.contains("ledger_unavailable"),
+        "{refused}"
+    );
     let why = until(&served, 503).await;
     assert!(why.contains("farebox.db was moved or deleted"), "{why}");
     let shown = status(&served).await;
-    assert!(shown["ledger"]["displaced"].as_str().unwrap().contains("moved or deleted"), "{shown}");
-    assert_eq!((&shown["ledger"]["writable"], &shown["ready"]), (&Value::Bool(false), &Value::Bool(false)));
+    assert!(
+        shown["ledger"]["displaced"]
+            .as_str()
+            .unwrap()
+            .contains("moved or deleted"),
+        "{shown}"
+    );
+    assert_eq!(
+        (&shown["ledger"]["writable"], &shown["ready"]),
+        (&Value::Bool(false), &Value::Bool(false))
+    );
     let (code, text) = top_up(folder, &id, "during");
-    assert!(code == 1 && text.contains("there is no ledger at"), "{text}");
-    assert!(!folder.join("farebox.db").exists(), "nobody makes another one");
+    assert!(
+        code == 1 && text.contains("there is no ledger at"),
+        "{text}"
+    );
+    assert!(
+        !folder.join("farebox.db").exists(),
+        "nobody makes another one"
+    );
     put_back(&away, folder);
     until(&served, 200).await;
     served.ask("sim-chat", &secret).await.unwrap();
@@ -134,11 +195,19 @@ async fn a_restored_copy_is_opened_and_recovered_under_the_gateway() {
     served.wait_for_log("recovered; selling resumes");
     served.ask("sim-chat", &secret).await.unwrap();
     assert_eq!(top_up(folder, &id, "later").0, 0);
-    assert_eq!((booked(folder, "forgotten"), booked(folder, "later")), (0, 1), "all of it is in the file at the path");
+    assert_eq!(
+        (booked(folder, "forgotten"), booked(folder, "later")),
+        (0, 1),
+        "all of it is in the file at the path"
+    );
     served.signal("TERM");
     assert!(served.ended().success(), "{}", served.log());
     assert_eq!(run(folder, &["ledger", "verify"]).0, 0);
-    assert_eq!(booked(&away, "forgotten"), 1, "the file that was moved away is as it was");
+    assert_eq!(
+        booked(&away, "forgotten"),
+        1,
+        "the file that was moved away is as it was"
+    );
     assert_eq!(booked(&away, "later"), 0);
 }
 
@@ -175,15 +244,25 @@ async fn a_deleted_log_ends_the_gateway_and_loses_nothing() {
     assert_eq!(top_up(folder, &id, "before").0, 0);
     fs::remove_file(folder.join("farebox.db-wal")).unwrap();
     let (code, text) = top_up(folder, &id, "into-nothing");
-    assert!(code == 1 && text.contains("farebox.db-wal was moved or deleted"), "{text}");
+    assert!(
+        code == 1 && text.contains("farebox.db-wal was moved or deleted"),
+        "{text}"
+    );
     let refused = served.ask("sim-chat", &secret).await.unwrap_err();
     assert!(refused.starts_with("503"), "{refused}");
     assert_eq!(served.ended().code(), Some(1), "{}", served.log());
-    assert!(served.log().contains("start the gateway again"), "{}", served.log());
+    assert!(
+        served.log().contains("start the gateway again"),
+        "{}",
+        served.log()
+    );
     let served = Served::start(folder, &[]);
     served.ask("sim-chat", &secret).await.unwrap();
     assert_eq!(top_up(folder, &id, "into-nothing").0, 0);
-    assert_eq!((booked(folder, "before"), booked(folder, "into-nothing")), (1, 1));
+    assert_eq!(
+        (booked(folder, "before"), booked(folder, "into-nothing")),
+        (1, 1)
+    );
     assert_eq!(run(folder, &["ledger", "verify"]).0, 0);
 }
 
@@ -191,10 +270,21 @@ async fn a_deleted_log_ends_the_gateway_and_loses_nothing() {
 #[tokio::test]
 async fn no_confirmed_payment_is_in_a_file_that_is_not_the_ledger() {
     let (folder, id, _) = place();
-    let rounds: u64 = if std::env::var_os("FAREBOX_FULL").is_some() { 60 } else { 8 };
-    let seed = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_millis() as u64;
+    let rounds: u64 = if std::env::var_os("FAREBOX_FULL").is_some() {
+        60
+    } else {
+        8
+    };
+    let seed = std::time::SystemTime::now()
+        .duration_since(std::time::UNIX_EPOCH)
+        .unwrap()
+        .as_millis() as u64;
     for round in 0..rounds {
-        let (path, away, id) = (folder.path().to_owned(), folder.path().join(format!("away-{round}")), id.clone());
+        let (path, away, id) = (
+            folder.path().to_owned(),
+            folder.path().join(format!("away-{round}")),
+            id.clone(),
+        );
         let mut served = Served::start(&path, &[]);
         let payer = {
             let (path, id) = (path.clone(), id.clone());
@@ -214,7 +304,10 @@ async fn no_confirmed_payment_is_in_a_file_that_is_not_the_ledger() {
         let kind = round % 4;
         // A restored copy in every second round, the same files back in the others; the gateway is killed in half of each.
         if kind < 2 {
-            assert_eq!(run(&path, &["ledger", "backup", &format!("copy-{round}.db")]).0, 0);
+            assert_eq!(
+                run(&path, &["ledger", "backup", &format!("copy-{round}.db")]).0,
+                0
+            );
         }
         let moved = Instant::now();
         move_all(&path, &away);
@@ -231,17 +324,28 @@ async fn no_confirmed_payment_is_in_a_file_that_is_not_the_ledger() {
         let back = Instant::now();
         let paid = payer.join().unwrap();
         drop(served);
-        let places = if kind < 2 { vec![path.clone(), away.clone()] } else { vec![path.clone()] };
+        let places = if kind < 2 {
+            vec![path.clone(), away.clone()]
+        } else {
+            vec![path.clone()]
+        };
         for (reference, code, begun, ended) in paid {
-            let found: Vec<usize> = places.iter().map(|place| booked(place, &reference)).collect();
-            let told = format!("seed {seed}, round {round}, {reference}: exit {code}, found {found:?}");
+            let found: Vec<usize> = places
+                .iter()
+                .map(|place| booked(place, &reference))
+                .collect();
+            let told =
+                format!("seed {seed}, round {round}, {reference}: exit {code}, found {found:?}");
             assert!(found.iter().all(|count| *count <= 1), "{told}");
             if code != 0 {
                 continue;
             }
             assert!(found.contains(&1), "confirmed and nowhere: {told}");
             if begun > back {
-                assert_eq!(found[0], 1, "confirmed after the restore, in the file that was moved away: {told}");
+                assert_eq!(
+                    found[0], 1,
+                    "confirmed after the restore, in the file that was moved away: {told}"
+                );
             } else if ended < moved && kind < 2 {
                 assert_eq!(found[1], 1, "{told}");
             }
@@ -261,27 +365,76 @@ async fn a_second_gateway_is_refused_by_whatever_name_it_comes() {
     symlink(folder, &directory).unwrap();
     for name in [file.clone(), directory.join("farebox.db")] {
         let name = name.to_str().unwrap();
-        let mut second =
-            farebox(folder, &["serve", "--ledger", name, "--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0"]);
+        let mut second = farebox(
+            folder,
+            &[
+                "serve",
+                "--ledger",
+                name,
+                "--listen",
+                "127.0.0.1:0",
+                "--admin-listen",
+                "127.0.0.1:0",
+            ],
+        );
         let (code, text) = said(&mut second);
         assert!(code == 1 && text.contains("is in use by process"), "{text}");
-        assert_eq!(run(folder, &["--ledger", name, "keys", "top-up", &id, "1", "--reference", name]).0, 0, "a command may");
+        assert_eq!(
+            run(
+                folder,
+                &[
+                    "--ledger",
+                    name,
+                    "keys",
+                    "top-up",
+                    &id,
+                    "1",
+                    "--reference",
+                    name
+                ]
+            )
+            .0,
+            0,
+            "a command may"
+        );
         assert_eq!(booked(folder, name), 1);
     }
-    assert!(!links.path().join("link.db-wal").exists() && !links.path().join("link.db.lock").exists());
+    assert!(
+        !links.path().join("link.db-wal").exists() && !links.path().join("link.db.lock").exists()
+    );
     served.ask("sim-chat", &secret).await.unwrap();
     // A deleted lock is taken again, so a second gateway is still refused.
     fs::remove_file(folder.join("farebox.db.lock")).unwrap();
     let begun = Instant::now();
     // Whoever has the lock writes into its file who it is.
-    while fs::read(folder.join("farebox.db.lock")).unwrap_or_default().is_empty() {
+    while fs::read(folder.join("farebox.db.lock"))
+        .unwrap_or_default()
+        .is_empty()
+    {
         assert!(begun.elapsed() < NOTICED);
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
-    assert!(run(folder, &["serve", "--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0"]).1.contains("is in use by"));
+    assert!(
+        run(
+            folder,
+            &[
+                "serve",
+                "--listen",
+                "127.0.0.1:0",
+                "--admin-listen",
+                "127.0.0.1:0"
+            ]
+        )
+        .1
+        .contains("is in use by")
+    );
     drop(served);
     fs::hard_link(folder.join("farebox.db"), folder.join("twin.db")).unwrap();
-    for arguments in [&["serve", "--ledger", "twin.db"][..], &["serve"], &["keys", "top-up", &id, "1", "--reference", "twin"]] {
+    for arguments in [
+        &["serve", "--ledger", "twin.db"][..],
+        &["serve"],
+        &["keys", "top-up", &id, "1", "--reference", "twin"],
+    ] {
         let (code, text) = run(folder, arguments);
         assert!(code == 1 && text.contains("2 names (hard links)"), "{text}");
     }
@@ -304,8 +457,13 @@ fn a_ledger_that_is_mounted_by_itself_is_refused_and_one_whose_folder_is_mounted
     let program = env!("CARGO_BIN_EXE_farebox");
     // The mount is in a name space of its own, and gone with it.
     let mounted = |what: &str, at: &str, command: &str| {
-        let script = format!("mount --bind {what} {at} || exit 99; umask 077; exec {program} {command}");
-        said(Command::new("unshare").args(["--mount", "--propagation", "private", "sh", "-c", &script]).current_dir(folder))
+        let script =
+            format!("mount --bind {what} {at} || exit 99; umask 077; exec {program} {command}");
+        said(
+            Command::new("unshare")
+                .args(["--mount", "--propagation", "private", "sh", "-c", &script])
+                .current_dir(folder),
+        )
     };
     fs::write(other.join("farebox.db"), []).unwrap();
     let pay = format!("keys top-up {id} 1 --ledger other/farebox.db --reference");
@@ -314,7 +472,14 @@ fn a_ledger_that_is_mounted_by_itself_is_refused_and_one_whose_folder_is_mounted
         return skip("a ledger that is mounted by itself: mounting is not permitted");
     }
     assert!(code == 1 && text.contains("is mounted by itself"), "{text}");
-    assert_eq!((booked(folder, "alone"), fs::read_dir(&other).unwrap().count()), (0, 1), "nothing was made beside it");
+    assert_eq!(
+        (
+            booked(folder, "alone"),
+            fs::read_dir(&other).unwrap().count()
+        ),
+        (0, 1),
+        "nothing was made beside it"
+    );
     let (code, text) = mounted(
         "farebox.db",
         "other/farebox.db",
@@ -331,12 +496,27 @@ fn neither_anchors_nor_backups_are_written_into_the_ledgers_own_files() {
     let (folder, ..) = place();
     let folder = folder.path();
     fs::remove_file(folder.join("farebox.db.lock")).ok();
-    for name in ["farebox.db", "farebox.db-wal", "./farebox.db-shm", "farebox.db-journal", "farebox.db.lock"] {
+    for name in [
+        "farebox.db",
+        "farebox.db-wal",
+        "./farebox.db-shm",
+        "farebox.db-journal",
+        "farebox.db.lock",
+    ] {
         let listen = ["--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0"];
-        let (code, text) = run(folder, &[&["serve", "--anchors", name][..], &listen].concat());
-        assert!(code == 1 && text.contains("this file is the ledger's own"), "{name}: {text}");
+        let (code, text) = run(
+            folder,
+            &[&["serve", "--anchors", name][..], &listen].concat(),
+        );
+        assert!(
+            code == 1 && text.contains("this file is the ledger's own"),
+            "{name}: {text}"
+        );
         let (code, text) = run(folder, &["ledger", "backup", name]);
-        assert!(code == 1 && (text.contains("uses this name") || text.contains("already exists")), "{name}: {text}");
+        assert!(
+            code == 1 && (text.contains("uses this name") || text.contains("already exists")),
+            "{name}: {text}"
+        );
     }
     assert_eq!(run(folder, &["ledger", "verify"]).0, 0);
 }
@@ -347,11 +527,29 @@ fn only_a_command_that_says_so_makes_a_ledger() {
     let folder = folder.path();
     for arguments in [
         &["keys", "create", "--label", "t"][..],
-        &["keys", "create", "--label", "t", "--balance", "1", "--reference", "r"],
+        &[
+            "keys",
+            "create",
+            "--label",
+            "t",
+            "--balance",
+            "1",
+            "--reference",
+            "r",
+        ],
         &["keys", "list"],
         &["keys", "show", "k_0000000000"],
         &["keys", "top-up", "k_0000000000", "1", "--reference", "r"],
-        &["keys", "adjust", "k_0000000000", "+1", "--reason", "x", "--reference", "r"],
+        &[
+            "keys",
+            "adjust",
+            "k_0000000000",
+            "+1",
+            "--reason",
+            "x",
+            "--reference",
+            "r",
+        ],
         &["keys", "block", "k_0000000000"],
         &["keys", "rotate", "k_0000000000"],
         &["keys", "link", "k_0000000000"],
@@ -360,12 +558,43 @@ fn only_a_command_that_says_so_makes_a_ledger() {
         &["ledger", "backup", "copy.db"],
     ] {
         let (code, text) = run(folder, arguments);
-        assert!(code == 1 && text.contains("there is no ledger at ") && text.contains("--new-ledger"), "{arguments:?}: {text}");
-        assert!(text.contains(folder.canonicalize().unwrap().join("farebox.db").to_str().unwrap()), "{text}");
+        assert!(
+            code == 1 && text.contains("there is no ledger at ") && text.contains("--new-ledger"),
+            "{arguments:?}: {text}"
+        );
+        assert!(
+            text.contains(
+                folder
+                    .canonicalize()
+                    .unwrap()
+                    .join("farebox.db")
+                    .to_str()
+                    .unwrap()
+            ),
+            "{text}"
+        );
         assert_eq!(folder.read_dir().unwrap().count(), 0, "{arguments:?}");
     }
-    assert_eq!(run(folder, &["--ledger", "no/such/folder.db", "keys", "create", "--new-ledger", "--label", "t"]).0, 1);
-    assert_eq!(run(folder, &["keys", "create", "--new-ledger", "--label", "t"]).0, 0);
+    assert_eq!(
+        run(
+            folder,
+            &[
+                "--ledger",
+                "no/such/folder.db",
+                "keys",
+                "create",
+                "--new-ledger",
+                "--label",
+                "t"
+            ]
+        )
+        .0,
+        1
+    );
+    assert_eq!(
+        run(folder, &["keys", "create", "--new-ledger", "--label", "t"]).0,
+        0
+    );
     assert_eq!(run(folder, &["keys", "create", "--label", "t"]).0, 0);
 }
 
@@ -384,7 +613,15 @@ fn nothing_that_was_planted_is_followed_or_written_over() {
     };
     fs::write(&precious, "precious, no end of line").unwrap();
     fs::set_permissions(&precious, PermissionsExt::from_mode(0o640)).unwrap();
-    let serve = ["serve", "--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0", "--anchors", "anchors"];
+    let serve = [
+        "serve",
+        "--listen",
+        "127.0.0.1:0",
+        "--admin-listen",
+        "127.0.0.1:0",
+        "--anchors",
+        "anchors",
+    ];
     let plant: [fn(&Path, &Path); 6] = [
         |at, precious| symlink(precious, at).unwrap(),
         |at, _| symlink("nowhere", at).unwrap(),
@@ -402,7 +639,11 @@ fn nothing_that_was_planted_is_followed_or_written_over() {
             let (code, text) = run(folder, &serve);
             assert!(code == 1 && text.contains(name), "{name} {number}: {text}");
             let after = at.symlink_metadata().unwrap();
-            assert_eq!((before.ino(), before.len(), before.mode()), (after.ino(), after.len(), after.mode()), "{name} {number}");
+            assert_eq!(
+                (before.ino(), before.len(), before.mode()),
+                (after.ino(), after.len(), after.mode()),
+                "{name} {number}"
+            );
             fs::remove_file(&at).unwrap();
         }
         for name in ["copy.db", "copy.db.part", "copy.db-journal"] {
@@ -410,9 +651,17 @@ fn nothing_that_was_planted_is_followed_or_written_over() {
             plant(&at, &precious);
             let before = at.symlink_metadata().unwrap();
             let (code, text) = run(folder, &["ledger", "backup", "copy.db"]);
-            assert_eq!(code, i32::from(name == "copy.db"), "{name} {number}: {text}");
+            assert_eq!(
+                code,
+                i32::from(name == "copy.db"),
+                "{name} {number}: {text}"
+            );
             let after = at.symlink_metadata().unwrap();
-            assert_eq!((before.ino(), before.len()), (after.ino(), after.len()), "{name} {number}");
+            assert_eq!(
+                (before.ino(), before.len()),
+                (after.ino(), after.len()),
+                "{name} {number}"
+            );
             fs::remove_file(&at).unwrap();
             let _ = fs::remove_file(folder.join("copy.db"));
         }
@@ -424,13 +673,20 @@ fn nothing_that_was_planted_is_followed_or_written_over() {
             let at = folder.join(name);
             let _ = fs::remove_file(&at);
             plant(&at, &precious);
-            assert_eq!(run(folder, &["keys", "create", "--label", "x"]).0, 1, "{name} {number}");
+            assert_eq!(
+                run(folder, &["keys", "create", "--label", "x"]).0,
+                1,
+                "{name} {number}"
+            );
             fs::remove_file(&at).unwrap();
         }
         assert!(!folder.join("nowhere").exists());
         untouched();
     }
-    let left = folder.read_dir().unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    let left = folder
+        .read_dir()
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap());
     assert_eq!(left.filter(|name| name.contains(".part")).count(), 0);
     assert_eq!(run(folder, &["ledger", "verify"]).0, 0);
 }
@@ -446,14 +702,43 @@ fn dates_count_their_offset_and_the_past_is_refused() {
         ("2127-01-31T00:30:00Z", "2127-01-31T00:30:00.000Z"),
     ] {
         let (code, text) = set(typed);
-        assert!(code == 0 && text.contains(&format!("expires at {understood}")), "{typed}: {text}");
-        let made = json(folder, &["keys", "create", "--label", "dated", "--expires", typed]);
+        assert!(
+            code == 0 && text.contains(&format!("expires at {understood}")),
+            "{typed}: {text}"
+        );
+        let made = json(
+            folder,
+            &["keys", "create", "--label", "dated", "--expires", typed],
+        );
         assert_eq!(made["expires_at"], understood);
     }
     let (code, text) = set("2020-01-01T00:00:00+02:00");
-    assert!(code == 1 && text.contains("would have expired at 2019-12-31T22:00:00.000Z, which is in the past"), "{text}");
-    assert_eq!(run(folder, &["keys", "create", "--label", "old", "--expires", "2020-01-01"]).0, 1);
-    assert_eq!(set("2127-01-31T00:30:00").0, 2, "an instant without an offset is nobody's");
+    assert!(
+        code == 1
+            && text
+                .contains("would have expired at 2019-12-31T22:00:00.000Z, which is in the past"),
+        "{text}"
+    );
+    assert_eq!(
+        run(
+            folder,
+            &[
+                "keys",
+                "create",
+                "--label",
+                "old",
+                "--expires",
+                "2020-01-01"
+            ]
+        )
+        .0,
+        1
+    );
+    assert_eq!(
+        set("2127-01-31T00:30:00").0,
+        2,
+        "an instant without an offset is nobody's"
+    );
     let kept = json(folder, &["keys", "show", &id]);
     assert_eq!(kept["expires_at"], "2127-01-31T00:30:00.000Z");
 }
@@ -462,16 +747,36 @@ fn dates_count_their_offset_and_the_past_is_refused() {
 fn who_acts_is_never_unknown() {
     let (folder, id, _) = place();
     let folder = folder.path();
-    let user = String::from_utf8(Command::new("id").arg("-un").output().unwrap().stdout).unwrap().trim().to_owned();
+    let user = String::from_utf8(Command::new("id").arg("-un").output().unwrap().stdout)
+        .unwrap()
+        .trim()
+        .to_owned();
     let pay = |number: &str, environment: &[(&str, &str)], more: &[&str]| {
-        let arguments = [&["keys", "top-up", &id, "1", "--reference", number, "--json"], more].concat();
-        let output = farebox(folder, &arguments).envs(environment.iter().copied()).output().unwrap();
-        serde_json::from_slice::<Value>(&output.stdout).unwrap()["entry"]["actor"].as_str().unwrap().to_owned()
+        let arguments = [
+            &["keys", "top-up", &id, "1", "--reference", number, "--json"],
+            more,
+        ]
+        .concat();
+        let output = farebox(folder, &arguments)
+            .envs(environment.iter().copied())
+            .output()
+            .unwrap();
+        serde_json::from_slice::<Value>(&output.stdout).unwrap()["entry"]["actor"]
+            .as_str()
+            .unwrap()
+            .to_owned()
     };
     assert_eq!(pay("1", &[], &[]), user);
-    assert_eq!(pay("2", &[("USER", "somebody"), ("LOGNAME", "somebody")], &[]), user, "a variable is not a user");
+    assert_eq!(
+        pay("2", &[("USER", "somebody"), ("LOGNAME", "somebody")], &[]),
+        user,
+        "a variable is not a user"
+    );
     assert_eq!(pay("3", &[("SUDO_USER", "ada")], &[]), "ada");
-    assert_eq!(pay("4", &[("SUDO_USER", "ada")], &["--operator", "bob"]), "bob");
+    assert_eq!(
+        pay("4", &[("SUDO_USER", "ada")], &["--operator", "bob"]),
+        "bob"
+    );
 }
 
 #[test]
@@ -487,18 +792,36 @@ fn a_ledger_of_somebody_else_names_the_owner_and_the_way() {
     fs::set_permissions(open.path(), PermissionsExt::from_mode(0o755)).unwrap();
     let binary = open.path().join("farebox");
     // By another process: a file that this one still writes to cannot be run by its children.
-    let copied = Command::new("cp").args([Path::new(env!("CARGO_BIN_EXE_farebox")), &binary]).status().unwrap();
+    let copied = Command::new("cp")
+        .args([Path::new(env!("CARGO_BIN_EXE_farebox")), &binary])
+        .status()
+        .unwrap();
     assert!(copied.success());
     let as_nobody = |arguments: &[&str]| {
-        said(Command::new(&binary).env_clear().args(arguments).uid(65_534).gid(65_534).current_dir("/").stdin(Stdio::null()))
+        said(
+            Command::new(&binary)
+                .env_clear()
+                .args(arguments)
+                .uid(65_534)
+                .gid(65_534)
+                .current_dir("/")
+                .stdin(Stdio::null()),
+        )
     };
     let ledger = folder.join("farebox.db");
     let ledger = ledger.to_str().unwrap();
     for mode in [0o700, 0o755] {
         fs::set_permissions(folder, PermissionsExt::from_mode(mode)).unwrap();
-        for arguments in [&["keys", "list"][..], &["keys", "top-up", &id, "1", "--reference", "x"], &["ledger", "verify"]] {
+        for arguments in [
+            &["keys", "list"][..],
+            &["keys", "top-up", &id, "1", "--reference", "x"],
+            &["ledger", "verify"],
+        ] {
             let (code, text) = as_nobody(&[&["--ledger", ledger], arguments].concat());
-            assert!(code == 1 && text.contains("belongs to root") && text.contains("sudo -u root"), "{mode:o} {text}");
+            assert!(
+                code == 1 && text.contains("belongs to root") && text.contains("sudo -u root"),
+                "{mode:o} {text}"
+            );
         }
     }
 }
@@ -514,22 +837,42 @@ async fn the_restore_drill_works_as_it_is_written() {
     fs::create_dir(folder.join("backups")).unwrap();
     let mut served = Some(Served::start(&folder, &[]));
     // What a console has open: the same store, with the same reopening.
-    let console = SqliteLedger::open(folder.join("farebox.db"), OpenMode::Write, Durability::Prompt).unwrap();
-    let manual = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/operations.md")).unwrap();
+    let console = SqliteLedger::open(
+        folder.join("farebox.db"),
+        OpenMode::Write,
+        Durability::Prompt,
+    )
+    .unwrap();
+    let manual =
+        fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/operations.md"))
+            .unwrap();
     let section = manual.split("## Back up and restore").nth(1).unwrap();
-    let blocks: Vec<&str> = section.split("```sh\n").skip(1).map(|block| block.split("```").next().unwrap()).collect();
-    let [backup, restore] = blocks[..] else { panic!("two blocks of commands: {blocks:?}") };
+    let blocks: Vec<&str> = section
+        .split("```sh\n")
+        .skip(1)
+        .map(|block| block.split("```").next().unwrap())
+        .collect();
+    let [backup, restore] = blocks[..] else {
+        panic!("two blocks of commands: {blocks:?}")
+    };
     let shell = |command: &str| {
         let here = command
             .replace("/var/lib/farebox", folder.to_str().unwrap())
-            .replace("/var/backups/farebox", folder.join("backups").to_str().unwrap())
+            .replace(
+                "/var/backups/farebox",
+                folder.join("backups").to_str().unwrap(),
+            )
             .replace("2026-11-21", "$(date +%F)")
             .replace("-o farebox -g farebox ", "");
         let script = format!("set -euo pipefail; fb() {{ \"$@\"; }}; {here}");
         let mut shell = Command::new("bash");
         let binaries = Path::new(env!("CARGO_BIN_EXE_farebox")).parent().unwrap();
         let path = format!("{}:/usr/bin:/bin", binaries.display());
-        shell.env_clear().env("PATH", path).current_dir(&folder).args(["-c", &script]);
+        shell
+            .env_clear()
+            .env("PATH", path)
+            .current_dir(&folder)
+            .args(["-c", &script]);
         let (code, text) = said(&mut shell);
         assert_eq!(code, 0, "{command}: {text}");
     };
@@ -549,7 +892,21 @@ async fn the_restore_drill_works_as_it_is_written() {
     let served = served.expect("the drill ends with a start");
     served.ask("sim-chat", &secret).await.unwrap();
     let amount = Amount::from_usd_str("35").unwrap();
-    console.credit(payment(id.parse().unwrap(), amount, "from-the-console".to_owned())).await.unwrap();
-    assert_eq!((booked(&folder, "forgotten"), booked(&folder, "from-the-console")), (0, 1), "it is in the served ledger");
+    console
+        .credit(payment(
+            id.parse().unwrap(),
+            amount,
+            "from-the-console".to_owned(),
+        ))
+        .await
+        .unwrap();
+    assert_eq!(
+        (
+            booked(&folder, "forgotten"),
+            booked(&folder, "from-the-console")
+        ),
+        (0, 1),
+        "it is in the served ledger"
+    );
     assert_eq!(run(&folder, &["ledger", "verify"]).0, 0);
 }

@@ -11,51 +11,216 @@ use crate::support::{Gateway, talking};
 
 /// The beginning of a row, what it says, and the file that declares it with these words.
 const NUMBERS: &[(&str, &str, &str, &str)] = &[
-    ("paid requests of a key whose", "half its charges", "src/proxy/last_hour.rs", "One context and half the charges"),
-    ("requests of a key at once", "| 64 |", "ledger/src/key.rs", "CONCURRENCY: u32 = 64;"),
-    ("paid requests of a key each", "| no limit |", "src/proxy/rate_limit.rs", "rate.map_or(Ok(())"),
+    (
+        "paid requests of a key whose",
+        "half its charges",
+        "src/proxy/last_hour.rs",
+        "One context and half the charges",
+    ),
+    (
+        "requests of a key at once",
+        "| 64 |",
+        "ledger/src/key.rs",
+        "CONCURRENCY: u32 = 64;",
+    ),
+    (
+        "paid requests of a key each",
+        "| no limit |",
+        "src/proxy/rate_limit.rs",
+        "rate.map_or(Ok(())",
+    ),
     (
         "free calls of a key",
         "| 10, burst 20 |",
         "src/proxy/rate_limit.rs",
         "FREE_RATE: Rate = Rate { per_second: 10, burst: 20 };",
     ),
-    ("request bodies", "512 MiB", "src/server/mod.rs", "BODY_BYTES_IN_FLIGHT: usize = 512 * 1024 * 1024;"),
-    ("request bodies", "a quarter", "src/byte_room.rs", "PART: usize = 4;"),
-    ("request bodies", "16 MiB with nothing", "src/server/body.rs", "MOST_WITHOUT_MONEY: usize = 16 * 1024 * 1024;"),
-    ("one body", "32 MiB", "src/server/body.rs", "LARGEST: usize = 32 * 1024 * 1024;"),
-    ("one body", "; 30 s and", "src/server/body.rs", "PATIENCE: Duration = Duration::from_secs(30);"),
-    ("one body", "each 8 KiB", "src/server/body.rs", "SLOWEST: usize = 8 * 1024;"),
-    ("one body", "30 s between", "src/server/listen.rs", "BODY_GAP: Duration = Duration::from_secs(30);"),
-    ("one head", "64 KiB", "src/server/listen.rs", "LARGEST_HEAD: usize = 64 * 1024;"),
-    ("one head", "10 s after", "src/server/guarded.rs", "HEAD: Duration = Duration::from_secs(10);"),
-    ("an idle connection", "| 120 s |", "src/server/listen.rs", "IDLE: Duration = Duration::from_secs(120);"),
-    ("connections", "less 128", "src/server/connections.rs", "KEPT_BACK: usize = 128;"),
-    ("connections", "at most 16,384", "src/server/connections.rs", "MOST: usize = 16_384;"),
-    ("connections", "a quarter", "src/server/connections.rs", "PART: usize = 4;"),
-    ("the other half", "64 connections", "src/server/connections.rs", "MOST_OF_OPERATOR: usize = 64;"),
-    ("a customer who takes", "30 s for a stream", "src/proxy/stream.rs", "STALL: Duration = Duration::from_secs(30);"),
-    ("a customer who takes", "60 s for any", "src/server/listen.rs", "WRITE_STALL: Duration = Duration::from_secs(60);"),
-    ("holds that wait", "| 20,000 |", "ledger/src/sqlite/writer.rs", "MAX_QUEUE: usize = 20_000;"),
-    ("answers in memory", "256 MiB", "src/upstream/mod.rs", "ANSWER_BYTES_IN_FLIGHT: usize = 256 << 20;"),
-    ("one answer", "64 MiB whole", "src/upstream/attempt.rs", "MAX_ANSWER_BYTES: usize = 64 << 20;"),
-    ("one answer", "16 MiB for one event", "protocol/src/sse.rs", "MAX_FRAME_BYTES: usize = 16 << 20;"),
-    ("one answer", "1 MiB behind", "src/proxy/phase.rs", "MOST_KEPT: usize = 1024 * 1024;"),
-    ("a provider's requests", "half of it", "src/upstream/places.rs", "self.most.div_ceil(2)"),
+    (
+        "request bodies",
+        "512 MiB",
+        "src/server/mod.rs",
+        "BODY_BYTES_IN_FLIGHT: usize = 512 * 1024 * 1024;",
+    ),
+    (
+        "request bodies",
+        "a quarter",
+        "src/byte_room.rs",
+        "PART: usize = 4;",
+    ),
+    (
+        "request bodies",
+        "16 MiB with nothing",
+        "src/server/body.rs",
+        "MOST_WITHOUT_MONEY: usize = 16 * 1024 * 1024;",
+    ),
+    (
+        "one body",
+        "32 MiB",
+        "src/server/body.rs",
+        "LARGEST: usize = 32 * 1024 * 1024;",
+    ),
+    (
+        "one body",
+        "; 30 s and",
+        "src/server/body.rs",
+        "PATIENCE: Duration = Duration::from_secs(30);",
+    ),
+    (
+        "one body",
+        "each 8 KiB",
+        "src/server/body.rs",
+        "SLOWEST: usize = 8 * 1024;",
+    ),
+    (
+        "one body",
+        "30 s between",
+        "src/server/listen.rs",
+        "BODY_GAP: Duration = Duration::from_secs(30);",
+    ),
+    (
+        "one head",
+        "64 KiB",
+        "src/server/listen.rs",
+        "LARGEST_HEAD: usize = 64 * 1024;",
+    ),
+    (
+        "one head",
+        "10 s after",
+        "src/server/guarded.rs",
+        "HEAD: Duration = Duration::from_secs(10);",
+    ),
+    (
+        "an idle connection",
+        "| 120 s |",
+        "src/server/listen.rs",
+        "IDLE: Duration = Duration::from_secs(120);",
+    ),
+    (
+        "connections",
+        "less 128",
+        "src/server/connections.rs",
+        "KEPT_BACK: usize = 128;",
+    ),
+    (
+        "connections",
+        "at most 16,384",
+        "src/server/connections.rs",
+        "MOST: usize = 16_384;",
+    ),
+    (
+        "connections",
+        "a quarter",
+        "src/server/connections.rs",
+        "PART: usize = 4;",
+    ),
+    (
+        "the other half",
+        "64 connections",
+        "src/server/connections.rs",
+        "MOST_OF_OPERATOR: usize = 64;",
+    ),
+    (
+        "a customer who takes",
+        "30 s for a stream",
+        "src/proxy/stream.rs",
+        "STALL: Duration = Duration::from_secs(30);",
+    ),
+    (
+        "a customer who takes",
+        "60 s for any",
+        "src/server/listen.rs",
+        "WRITE_STALL: Duration = Duration::from_secs(60);",
+    ),
+    (
+        "holds that wait",
+        "| 20,000 |",
+        "ledger/src/sqlite/writer.rs",
+        "MAX_QUEUE: usize = 20_000;",
+    ),
+    (
+        "answers in memory",
+        "256 MiB",
+        "src/upstream/mod.rs",
+        "ANSWER_BYTES_IN_FLIGHT: usize = 256 << 20;",
+    ),
+    (
+        "one answer",
+        "64 MiB whole",
+        "src/upstream/attempt.rs",
+        "MAX_ANSWER_BYTES: usize = 64 << 20;",
+    ),
+    (
+        "one answer",
+        "16 MiB for one event",
+        "protocol/src/sse.rs",
+        "MAX_FRAME_BYTES: usize = 16 << 20;",
+    ),
+    (
+        "one answer",
+        "1 MiB behind",
+        "src/proxy/phase.rs",
+        "MOST_KEPT: usize = 1024 * 1024;",
+    ),
+    (
+        "a provider's requests",
+        "half of it",
+        "src/upstream/places.rs",
+        "self.most.div_ceil(2)",
+    ),
     (
         "a target that fails",
         "five failures",
         "src/config/read/routes.rs",
         "BreakerPolicy { failures: 5, open: Duration::from_secs(30) };",
     ),
-    ("counting tokens", "8 at once", "src/upstream/client.rs", "SIDE_PLACES: u32 = 8;"),
-    ("counting tokens", "10 s", "src/proxy/count.rs", "PATIENCE: Duration = Duration::from_secs(10);"),
-    ("dashboard sessions", "| 20,", "ledger/src/page.rs", "MOST_OF_KEY: u8 = 20;"),
-    ("dashboard sessions", "12 h", "src/customer/session.rs", "LIFETIME_MS: i64 = 12 * 3_600 * 1_000;"),
-    ("open dashboard pages", "| 16,", "src/customer/live.rs", "PAGES: usize = 16;"),
-    ("open dashboard pages", "15 min", "src/customer/live.rs", "LIFE: Duration = Duration::from_secs(15 * 60);"),
-    ("days of one usage", "| 366 |", "src/customer/usage.rs", "MOST_DAYS: i32 = 366;"),
-    ("log lines", "| 10 each second", "src/telemetry/log.rs", "REFUSED_LINES: u64 = 10;"),
+    (
+        "counting tokens",
+        "8 at once",
+        "src/upstream/client.rs",
+        "SIDE_PLACES: u32 = 8;",
+    ),
+    (
+        "counting tokens",
+        "10 s",
+        "src/proxy/count.rs",
+        "PATIENCE: Duration = Duration::from_secs(10);",
+    ),
+    (
+        "dashboard sessions",
+        "| 20,",
+        "ledger/src/page.rs",
+        "MOST_OF_KEY: u8 = 20;",
+    ),
+    (
+        "dashboard sessions",
+        "12 h",
+        "src/customer/session.rs",
+        "LIFETIME_MS: i64 = 12 * 3_600 * 1_000;",
+    ),
+    (
+        "open dashboard pages",
+        "| 16,",
+        "src/customer/live.rs",
+        "PAGES: usize = 16;",
+    ),
+    (
+        "open dashboard pages",
+        "15 min",
+        "src/customer/live.rs",
+        "LIFE: Duration = Duration::from_secs(15 * 60);",
+    ),
+    (
+        "days of one usage",
+        "| 366 |",
+        "src/customer/usage.rs",
+        "MOST_DAYS: i32 = 366;",
+    ),
+    (
+        "log lines",
+        "| 10 each second",
+        "src/telemetry/log.rs",
+        "REFUSED_LINES: u64 = 10;",
+    ),
 ];
 
 fn read(path: &str) -> String {
@@ -65,45 +230,90 @@ fn read(path: &str) -> String {
 /// The rows of the table: what, default, set with, metric, what a customer sees.
 fn rows() -> Vec<[String; 5]> {
     let page = read("docs/operations.md");
-    let section = page.split("\n### Limits\n").nth(1).unwrap().split("\n### ").next().unwrap();
+    let section = page
+        .split("\n### Limits\n")
+        .nth(1)
+        .unwrap()
+        .split("\n### ")
+        .next()
+        .unwrap();
     let cells = |line: &str| {
-        let cells: Vec<String> = line.trim_matches('|').split('|').map(|cell| cell.trim().to_owned()).collect();
+        let cells: Vec<String> = line
+            .trim_matches('|')
+            .split('|')
+            .map(|cell| cell.trim().to_owned())
+            .collect();
         <[String; 5]>::try_from(cells).unwrap_or_else(|cells| panic!("five columns: {cells:?}"))
     };
-    section.lines().filter(|line| line.starts_with("| ")).skip(1).map(cells).collect()
+    section
+        .lines()
+        .filter(|line| line.starts_with("| "))
+        .skip(1)
+        .map(cells)
+        .collect()
 }
 
 /// What stands in backquotes.
 fn quoted(cell: &str) -> Vec<String> {
-    cell.split('`').skip(1).step_by(2).map(str::to_owned).collect()
+    cell.split('`')
+        .skip(1)
+        .step_by(2)
+        .map(str::to_owned)
+        .collect()
 }
 
 #[test]
 fn every_number_on_the_page_of_limits_is_declared_in_the_code() {
     let rows = rows();
     for (row, says, file, declares) in NUMBERS {
-        let found = rows.iter().find(|cells| cells[0].starts_with(row)).unwrap_or_else(|| panic!("no row begins with {row:?}"));
+        let found = rows
+            .iter()
+            .find(|cells| cells[0].starts_with(row))
+            .unwrap_or_else(|| panic!("no row begins with {row:?}"));
         let line = format!("| {} |", found.join(" | "));
         assert!(line.contains(says), "the row does not say {says:?}: {line}");
-        assert!(read(file).contains(declares), "{file} does not declare {declares:?}: change docs/operations.md ({row}), too");
+        assert!(
+            read(file).contains(declares),
+            "{file} does not declare {declares:?}: change docs/operations.md ({row}), too"
+        );
     }
     for cells in rows {
-        assert!(NUMBERS.iter().any(|(row, ..)| cells[0].starts_with(row)), "nothing checks the row {:?}", cells[0]);
+        assert!(
+            NUMBERS.iter().any(|(row, ..)| cells[0].starts_with(row)),
+            "nothing checks the row {:?}",
+            cells[0]
+        );
     }
-    assert!(read("src/proxy/failure.rs").contains("LONGEST_RETRY_AFTER: u128 = 5;"), "the page says 5 s");
+    assert!(
+        read("src/proxy/failure.rs").contains("LONGEST_RETRY_AFTER: u128 = 5;"),
+        "the page says 5 s"
+    );
 }
 
 #[test]
 fn every_flag_on_the_page_of_limits_can_be_typed() {
     let program = Args::command();
     let mut seen = 0;
-    for flag in rows().iter().flat_map(|cells| quoted(&cells[2])).filter(|word| word.contains("--")) {
+    for flag in rows()
+        .iter()
+        .flat_map(|cells| quoted(&cells[2]))
+        .filter(|word| word.contains("--"))
+    {
         let (path, name) = flag.split_once("--").unwrap();
-        let words = path.split_whitespace().filter(|word| word.chars().all(|letter| letter.is_ascii_lowercase()));
+        let words = path
+            .split_whitespace()
+            .filter(|word| word.chars().all(|letter| letter.is_ascii_lowercase()));
         let command = words.fold(&program, |command, word| {
-            command.find_subcommand(word).unwrap_or_else(|| panic!("farebox has no command {word} ({flag})"))
+            command
+                .find_subcommand(word)
+                .unwrap_or_else(|| panic!("farebox has no command {word} ({flag})"))
         });
-        assert!(command.get_arguments().any(|argument| argument.get_long() == Some(name)), "nobody can type {flag}");
+        assert!(
+            command
+                .get_arguments()
+                .any(|argument| argument.get_long() == Some(name)),
+            "nobody can type {flag}"
+        );
         seen += 1;
     }
     assert_eq!(seen, 3, "the page names three flags");
@@ -114,11 +324,17 @@ async fn every_metric_on_the_page_of_limits_is_exposed() {
     let upstream = ScriptedUpstream::start(talking("PONG")).await;
     let gateway = Gateway::before(&upstream).await;
     let metrics = gateway.ask("/metrics").await.text;
-    let named: Vec<String> =
-        rows().iter().flat_map(|cells| quoted(&cells[3])).filter(|word| word.starts_with("farebox_")).collect();
+    let named: Vec<String> = rows()
+        .iter()
+        .flat_map(|cells| quoted(&cells[3]))
+        .filter(|word| word.starts_with("farebox_"))
+        .collect();
     assert!(named.len() > 10, "{named:?}");
     for metric in named {
         let name = metric.split('{').next().unwrap();
-        assert!(metrics.contains(&format!("# TYPE {name} ")), "/metrics has no {name}");
+        assert!(
+            metrics.contains(&format!("# TYPE {name} ")),
+            "/metrics has no {name}"
+        );
     }
 }

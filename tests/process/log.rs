@@ -30,15 +30,47 @@ impl Unread {
     async fn start(log: impl Into<Stdio>) -> Self {
         let folder = tempfile::tempdir().unwrap();
         for name in ["catalog.toml", "routes.toml"] {
-            std::fs::copy(Path::new(env!("CARGO_MANIFEST_DIR")).join(name), folder.path().join(name)).unwrap();
+            std::fs::copy(
+                Path::new(env!("CARGO_MANIFEST_DIR")).join(name),
+                folder.path().join(name),
+            )
+            .unwrap();
         }
-        let key = json(folder.path(), &["keys", "create", "--new-ledger", "--label", "t", "--balance", "5", "--reference", "r"]);
+        let key = json(
+            folder.path(),
+            &[
+                "keys",
+                "create",
+                "--new-ledger",
+                "--label",
+                "t",
+                "--balance",
+                "5",
+                "--reference",
+                "r",
+            ],
+        );
         let [base, admin] = [free_address(), free_address()];
         let arguments = ["serve", "--listen", &base, "--admin-listen", &admin];
-        let child = farebox(folder.path(), &arguments).stdout(Stdio::null()).stderr(log).spawn().unwrap();
-        let unread = Self { folder, child, base: format!("http://{base}"), admin: format!("http://{admin}"), key };
+        let child = farebox(folder.path(), &arguments)
+            .stdout(Stdio::null())
+            .stderr(log)
+            .spawn()
+            .unwrap();
+        let unread = Self {
+            folder,
+            child,
+            base: format!("http://{base}"),
+            admin: format!("http://{admin}"),
+            key,
+        };
         let (client, began) = (client(), Instant::now());
-        while client.get(format!("{}/readyz", unread.admin)).send().await.is_err() {
+        while client
+            .get(format!("{}/readyz", unread.admin))
+            .send()
+            .await
+            .is_err()
+        {
             assert!(began.elapsed() < PATIENCE, "it does not serve");
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
@@ -52,18 +84,41 @@ impl Unread {
             assert!(answer.is_ok(), "{what}, request {number}: {answer:?}");
         }
         let lost = async || {
-            let metrics = client.get(format!("{}/metrics", self.admin)).send().await.unwrap().text().await.unwrap();
-            let lost = metrics.lines().find_map(|line| line.strip_prefix("farebox_log_lines_lost_total ")).unwrap();
+            let metrics = client
+                .get(format!("{}/metrics", self.admin))
+                .send()
+                .await
+                .unwrap()
+                .text()
+                .await
+                .unwrap();
+            let lost = metrics
+                .lines()
+                .find_map(|line| line.strip_prefix("farebox_log_lines_lost_total "))
+                .unwrap();
             lost.parse::<usize>().unwrap()
         };
         // A thread of its own writes the log, or counts what it cannot write.
         let began = Instant::now();
         while is_lost && lost().await < REQUESTS {
-            assert!(began.elapsed() < PATIENCE, "{what}: only {} lines are counted", lost().await);
+            assert!(
+                began.elapsed() < PATIENCE,
+                "{what}: only {} lines are counted",
+                lost().await
+            );
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
-        assert!(is_lost || lost().await == 0, "{what}: lines still wait for the reader");
-        assert!(std::process::Command::new("kill").arg(self.child.id().to_string()).status().unwrap().success());
+        assert!(
+            is_lost || lost().await == 0,
+            "{what}: lines still wait for the reader"
+        );
+        assert!(
+            std::process::Command::new("kill")
+                .arg(self.child.id().to_string())
+                .status()
+                .unwrap()
+                .success()
+        );
         let began = Instant::now();
         let status = loop {
             if let Some(status) = self.child.try_wait().unwrap() {
@@ -75,12 +130,27 @@ impl Unread {
         assert!(status.success(), "{what}: {status}");
 
         let folder = self.folder.path();
-        assert!(farebox(folder, &["ledger", "verify"]).output().unwrap().status.success(), "{what}");
+        assert!(
+            farebox(folder, &["ledger", "verify"])
+                .output()
+                .unwrap()
+                .status
+                .success(),
+            "{what}"
+        );
         let book = json(folder, &["ledger", "entries"]);
-        let charges: Vec<_> = book["entries"].as_array().unwrap().iter().filter(|entry| entry["kind"] == "charge").collect();
+        let charges: Vec<_> = book["entries"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .filter(|entry| entry["kind"] == "charge")
+            .collect();
         assert_eq!(charges.len(), REQUESTS, "{what}");
         assert!(
-            charges.iter().all(|charge| charge["amount"] == charges[0]["amount"] && charge["usage"]["output"] == 1),
+            charges
+                .iter()
+                .all(|charge| charge["amount"] == charges[0]["amount"]
+                    && charge["usage"]["output"] == 1),
             "{what}"
         );
     }
@@ -95,7 +165,11 @@ impl Drop for Unread {
 
 /// On a loopback address that nothing else uses, so that nobody takes the port before the gateway does.
 fn free_address() -> String {
-    std::net::TcpListener::bind("127.0.8.1:0").unwrap().local_addr().unwrap().to_string()
+    std::net::TcpListener::bind("127.0.8.1:0")
+        .unwrap()
+        .local_addr()
+        .unwrap()
+        .to_string()
 }
 
 /// As `serve 2>&1 | tee` when tee dies.
@@ -117,6 +191,11 @@ async fn answers_go_on_when_the_log_is_a_pipe_that_nobody_reads() {
 
 #[tokio::test]
 async fn answers_go_on_when_the_disk_of_the_log_is_full() {
-    let Ok(full) = File::options().write(true).open("/dev/full") else { return skip::skip("a log on a full disk: no /dev/full") };
-    Unread::start(full).await.ask_and_stop("a full disk", true).await;
+    let Ok(full) = File::options().write(true).open("/dev/full") else {
+        return skip::skip("a log on a full disk: no /dev/full");
+    };
+    Unread::start(full)
+        .await
+        .ask_and_stop("a full disk", true)
+        .await;
 }

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use farebox_ledger::{
-    Act, Amount, Bill, EndReason, Finish, KeyId, KeySettings, Ledger, Line, NewHold, NewKey, OperationId, Secret, SharedLedger,
-    Timestamp, Usage,
+    Act, Amount, Bill, EndReason, Finish, KeyId, KeySettings, Ledger, Line, NewHold, NewKey,
+    OperationId, Secret, SharedLedger, Timestamp, Usage,
 };
 use tokio::task::JoinSet;
 
@@ -30,14 +30,23 @@ pub(crate) async fn generate(ledger: &SharedLedger, keys: u64, entries: u64, unt
     .await;
     many(requests, ledger, move |ledger, number| async move {
         let passed = i128::from(MONTH_MS) * i128::from(number + 1) / i128::from(requests);
-        charge(&*ledger, number, keys, Timestamp::from_millis(began + passed as i64)).await;
+        charge(
+            &*ledger,
+            number,
+            keys,
+            Timestamp::from_millis(began + passed as i64),
+        )
+        .await;
     })
     .await;
 }
 
 /// Runs `count` jobs in about their order, [`IN_FLIGHT`] at any time.
-async fn many<F>(count: u64, ledger: &SharedLedger, job: impl Fn(SharedLedger, u64) -> F + Copy + Send + 'static)
-where
+async fn many<F>(
+    count: u64,
+    ledger: &SharedLedger,
+    job: impl Fn(SharedLedger, u64) -> F + Copy + Send + 'static,
+) where
     F: Future<Output = ()> + Send + 'static,
 {
     let next = Arc::new(AtomicU64::new(0));
@@ -74,25 +83,72 @@ fn operation(kind: u128, number: u64, at: Timestamp) -> OperationId {
 }
 
 async fn create(ledger: &dyn Ledger, number: u64, requests: u64, at: Timestamp) {
-    let name = ["build@ci", "sandbox", "ops@team.example", "tools", "pilot", "eval", "notebooks"][number as usize % 7];
-    let settings = KeySettings { label: format!("customer-{number}-{name}"), ..KeySettings::default() };
+    let name = [
+        "build@ci",
+        "sandbox",
+        "ops@team.example",
+        "tools",
+        "pilot",
+        "eval",
+        "notebooks",
+    ][number as usize % 7];
+    let settings = KeySettings {
+        label: format!("customer-{number}-{name}"),
+        ..KeySettings::default()
+    };
     // Enough for all its requests, and something that differs from key to key.
-    let cents = (10_000 + number.wrapping_mul(7919) % 20_000 + if number < BUSY { requests } else { 0 }) as i64;
-    let first_credit = Some((Amount::from_picos(cents * 10_000_000_000), format!("inv-{number}")));
+    let cents = (10_000
+        + number.wrapping_mul(7919) % 20_000
+        + if number < BUSY { requests } else { 0 }) as i64;
+    let first_credit = Some((
+        Amount::from_picos(cents * 10_000_000_000),
+        format!("inv-{number}"),
+    ));
     let at = Timestamp::from_millis(at.millis() + number as i64);
-    let act = Act { operation: operation(1, number, at), actor: "generator".to_owned(), at };
-    let new = NewKey { id: key_id(number), secret: secret(number).hash(), settings, first_credit, act };
+    let act = Act {
+        operation: operation(1, number, at),
+        actor: "generator".to_owned(),
+        at,
+    };
+    let new = NewKey {
+        id: key_id(number),
+        secret: secret(number).hash(),
+        settings,
+        first_credit,
+        act,
+    };
     ledger.create_key(new).await.unwrap();
 }
 
 async fn charge(ledger: &dyn Ledger, number: u64, keys: u64, at: Timestamp) {
     let spread = number.wrapping_mul(2_654_435_761) % keys;
-    let key = key_id(if number.is_multiple_of(3) { number / 3 % BUSY.min(keys) } else { spread });
+    let key = key_id(if number.is_multiple_of(3) {
+        number / 3 % BUSY.min(keys)
+    } else {
+        spread
+    });
     let request = operation(2, number, at);
-    let (slug, family) = (SLUGS[number as usize % SLUGS.len()].to_owned(), "chat".to_owned());
-    ledger.open_hold(NewHold { request, key, amount: HOLD, slug: slug.clone(), family: family.clone(), at }).await.unwrap();
+    let (slug, family) = (
+        SLUGS[number as usize % SLUGS.len()].to_owned(),
+        "chat".to_owned(),
+    );
+    ledger
+        .open_hold(NewHold {
+            request,
+            key,
+            amount: HOLD,
+            slug: slug.clone(),
+            family: family.clone(),
+            at,
+        })
+        .await
+        .unwrap();
     let (input, output) = (number % 9_000 + 100, number % 700 + 20);
-    let line = |what: &'static str, count, picos| Line { what: what.into(), count, rate: Amount::from_picos(picos) };
+    let line = |what: &'static str, count, picos| Line {
+        what: what.into(),
+        count,
+        rate: Amount::from_picos(picos),
+    };
     let bill = Bill {
         target: format!("sim/{slug}"),
         slug,
@@ -102,9 +158,19 @@ async fn charge(ledger: &dyn Ledger, number: u64, keys: u64, at: Timestamp) {
         first_byte_ms: Some(120),
         total_ms: 900,
         answer_id: Some(format!("chatcmpl-{number:024x}")),
-        usage: Usage { input, output, ..Usage::default() },
-        lines: vec![line("input", input, 30_000), line("output", output, 150_000)],
+        usage: Usage {
+            input,
+            output,
+            ..Usage::default()
+        },
+        lines: vec![
+            line("input", input, 30_000),
+            line("output", output, 150_000),
+        ],
         ..Bill::default()
     };
-    ledger.finish_hold(Finish { request, bill, at }).await.unwrap();
+    ledger
+        .finish_hold(Finish { request, bill, at })
+        .await
+        .unwrap();
 }

@@ -4,7 +4,11 @@ use farebox_ledger::{Amount, Bill, EndReason, Line, Usage};
 
 /// What a coding client's request may cost.
 pub(crate) fn bill() -> Bill {
-    let line = |what: &'static str, count, picos| Line { what: what.into(), count, rate: Amount::from_picos(picos) };
+    let line = |what: &'static str, count, picos| Line {
+        what: what.into(),
+        count,
+        rate: Amount::from_picos(picos),
+    };
     Bill {
         slug: "claude-sonnet-4.5".into(),
         family: "messages".into(),
@@ -14,8 +18,17 @@ pub(crate) fn bill() -> Bill {
         first_byte_ms: Some(420),
         total_ms: 2_300,
         answer_id: Some("msg_01ABCDEFGHIJKLMNOPQRSTUV".into()),
-        usage: Usage { input: 900, cache_read: 8_000, output: 300, ..Usage::default() },
-        lines: vec![line("input", 900, 300_000), line("cache_read", 8_000, 30_000), line("output", 300, 1_500_000)],
+        usage: Usage {
+            input: 900,
+            cache_read: 8_000,
+            output: 300,
+            ..Usage::default()
+        },
+        lines: vec![
+            line("input", 900, 300_000),
+            line("cache_read", 8_000, 30_000),
+            line("output", 300, 1_500_000),
+        ],
         ..Bill::default()
     }
 }

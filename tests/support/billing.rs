@@ -23,8 +23,14 @@ use super::upstream::{Reply, Script, ScriptedUpstream, Seen, Speech};
 /// Tokens of hidden reasoning that this upstream makes in a second: less than the 150 that the gateway assumes.
 const THINKING: u64 = 130;
 /// Fields and types that would buy something beyond tokens; each costs a dollar here.
-const DEAR: [&str; 6] =
-    ["\"web_search_options\"", "\"search_parameters\"", "\"video/mp4\"", "\"gs://", "data:video", "code_interpreter"];
+const DEAR: [&str; 6] = [
+    "\"web_search_options\"",
+    "\"search_parameters\"",
+    "\"video/mp4\"",
+    "\"gs://",
+    "data:video",
+    "code_interpreter",
+];
 
 /// Tokens of one request, as billed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -88,34 +94,64 @@ pub(crate) struct Bills(Arc<Mutex<Vec<Begun>>>);
 impl Bills {
     /// The bill if every answer had reached its end.
     pub(crate) fn all(&self) -> Vec<Billed> {
-        self.0.lock().unwrap().iter().map(|begun| begun.billed).collect()
+        self.0
+            .lock()
+            .unwrap()
+            .iter()
+            .map(|begun| begun.billed)
+            .collect()
     }
 
     /// The bill, now that every answer has ended.
     pub(crate) fn ended(&self, upstream: &ScriptedUpstream) -> Vec<Billed> {
         let (begun, closings) = (self.0.lock().unwrap().clone(), upstream.closings());
-        begun.iter().map(|one| one.made(closings[one.number])).collect()
+        begun
+            .iter()
+            .map(|one| one.made(closings[one.number]))
+            .collect()
     }
 
     /// The answer to one request, billed.
     pub(crate) fn reply(&self, seen: &Seen, number: usize, text: &str, manner: Manner) -> Reply {
         let path = seen.path.split('?').next().unwrap();
-        let family = Family::ALL.into_iter().find(|family| path.ends_with(family.protocol().path())).unwrap();
+        let family = Family::ALL
+            .into_iter()
+            .find(|family| path.ends_with(family.protocol().path()))
+            .unwrap();
         let body = read(&seen.body);
         let choices = body["n"].as_u64().unwrap_or(1);
-        let limit = ["max_completion_tokens", "max_tokens", "max_output_tokens"].iter().find_map(|name| body[*name].as_u64());
-        let pieces = within(text, manner.piece, limit.filter(|_| manner.limited).unwrap_or(u64::MAX));
+        let limit = ["max_completion_tokens", "max_tokens", "max_output_tokens"]
+            .iter()
+            .find_map(|name| body[*name].as_u64());
+        let pieces = within(
+            text,
+            manner.piece,
+            limit.filter(|_| manner.limited).unwrap_or(u64::MAX),
+        );
         let text = pieces.concat();
         let counts = manner.counts_silence && text.is_empty();
-        let manner = Manner { silent_usage: manner.silent_usage && !counts, zero_usage: manner.zero_usage && !counts, ..manner };
+        let manner = Manner {
+            silent_usage: manner.silent_usage && !counts,
+            zero_usage: manner.zero_usage && !counts,
+            ..manner
+        };
         let raw = String::from_utf8_lossy(&seen.body);
-        let extras = DEAR.iter().filter(|name| raw.contains(**name)).count() as i64 * 1_000_000_000_000;
+        let extras =
+            DEAR.iter().filter(|name| raw.contains(**name)).count() as i64 * 1_000_000_000_000;
         let input = prompt(&body);
-        let written = if manner.caches && raw.contains("\"ephemeral\"") { input } else { 0 };
+        let written = if manner.caches && raw.contains("\"ephemeral\"") {
+            input
+        } else {
+            0
+        };
         let extras = extras + i64::try_from(written).unwrap() * 750_000;
         // Nothing is taken from a prediction, so all of it is billed.
         let shown = (words(&text) + tokens(&body["prediction"]["content"])) * choices;
-        let billed = Billed { input, output: shown + manner.hidden * choices, extras };
+        let billed = Billed {
+            input,
+            output: shown + manner.hidden * choices,
+            extras,
+        };
         let usage = Usage {
             input: input - written,
             cache_write: written,
@@ -123,20 +159,40 @@ impl Bills {
             reasoning: manner.hidden * choices,
             ..Usage::default()
         };
-        let speech = Speech::new(family, &text).usage(usage).choices(if family == Family::Chat { choices } else { 1 });
-        let speech = if manner.piece > 0 { speech.in_pieces_of(manner.piece) } else { speech };
+        let speech = Speech::new(family, &text)
+            .usage(usage)
+            .choices(if family == Family::Chat { choices } else { 1 });
+        let speech = if manner.piece > 0 {
+            speech.in_pieces_of(manner.piece)
+        } else {
+            speech
+        };
         let speech = speech.with(manner, family, usage);
         let stream = body["stream"] == true;
-        let (before, thinking) = (before_pieces(family), Duration::from_millis(manner.hidden * 1_000 / THINKING));
+        let (before, thinking) = (
+            before_pieces(family),
+            Duration::from_millis(manner.hidden * 1_000 / THINKING),
+        );
         let sent = stream.then(|| (pieces, before, Arc::clone(&seen.sent)));
         let reply = match stream {
             true if !manner.thinks_first => speech.stream().wait_after(before, thinking),
             true => speech.stream().wait_after(0, thinking),
             false => speech.whole().late(thinking),
         };
-        let begun = Begun { billed, number, choices, manner, stream: sent, at: seen.at };
+        let begun = Begun {
+            billed,
+            number,
+            choices,
+            manner,
+            stream: sent,
+            at: seen.at,
+        };
         self.0.lock().unwrap().push(begun);
-        let reply = if stream && manner.pace > 0 { reply.paced(Duration::from_millis(manner.pace)) } else { reply };
+        let reply = if stream && manner.pace > 0 {
+            reply.paced(Duration::from_millis(manner.pace))
+        } else {
+            reply
+        };
         reply.late(Duration::from_millis(manner.late))
     }
 
@@ -150,26 +206,46 @@ impl Bills {
 impl Begun {
     /// What had been produced when the connection was closed, if it was.
     fn made(&self, closed: Option<Instant>) -> Billed {
-        let Some(closed) = closed else { return self.billed };
+        let Some(closed) = closed else {
+            return self.billed;
+        };
         let Some((pieces, before, sent)) = &self.stream else {
             // Nobody sees how far a whole answer has come: as far as the time allows.
             let time = closed.saturating_duration_since(self.at).as_millis() as u64;
-            return Billed { output: self.billed.output.min(time * THINKING / 1_000 * self.choices), ..self.billed };
+            return Billed {
+                output: self
+                    .billed
+                    .output
+                    .min(time * THINKING / 1_000 * self.choices),
+                ..self.billed
+            };
         };
-        let sent = sent.load(Ordering::SeqCst).saturating_sub(*before).min(pieces.len());
+        let sent = sent
+            .load(Ordering::SeqCst)
+            .saturating_sub(*before)
+            .min(pieces.len());
         let began = self.at + Duration::from_millis(self.manner.late);
         let thought = closed.saturating_duration_since(began).as_millis() as u64 * THINKING / 1_000;
-        let hidden = if sent > 0 { self.manner.hidden } else { self.manner.hidden.min(thought) };
+        let hidden = if sent > 0 {
+            self.manner.hidden
+        } else {
+            self.manner.hidden.min(thought)
+        };
         let left = words(&pieces.concat()) - words(&pieces[..sent].concat());
         let thought = self.manner.hidden - hidden;
-        Billed { output: self.billed.output - (left + thought) * self.choices, ..self.billed }
+        Billed {
+            output: self.billed.output - (left + thought) * self.choices,
+            ..self.billed
+        }
     }
 }
 
 /// The body as lenient servers read it: half of a surrogate pair stands for a character that does not exist.
 fn read(body: &[u8]) -> Value {
     serde_json::from_slice(body).unwrap_or_else(|_| {
-        let text = String::from_utf8_lossy(body).replace("\\ud800", "\\ufffd").replace("\\udc00", "\\ufffd");
+        let text = String::from_utf8_lossy(body)
+            .replace("\\ud800", "\\ufffd")
+            .replace("\\udc00", "\\ufffd");
         serde_json::from_str(&text).expect("the request's body is JSON")
     })
 }
@@ -196,7 +272,11 @@ impl Speech {
 /// The pieces of a text that fit into a limit of tokens.
 fn within(text: &str, piece: usize, limit: u64) -> Vec<String> {
     let pieces: Vec<String> = if piece > 0 {
-        text.chars().collect::<Vec<_>>().chunks(piece).map(|piece| piece.iter().collect()).collect()
+        text.chars()
+            .collect::<Vec<_>>()
+            .chunks(piece)
+            .map(|piece| piece.iter().collect())
+            .collect()
     } else {
         text.split_inclusive(' ').map(str::to_owned).collect()
     };
@@ -217,7 +297,11 @@ fn within(text: &str, piece: usize, limit: u64) -> Vec<String> {
 /// Tokens of a text. Long ones are remembered: the same text is sent many times.
 pub(crate) fn words(text: &str) -> u64 {
     static KNOWN: LazyLock<Mutex<HashMap<u64, u64>>> = LazyLock::new(Mutex::default);
-    let count = || tiktoken_rs::o200k_base_singleton().encode_ordinary(text).len() as u64;
+    let count = || {
+        tiktoken_rs::o200k_base_singleton()
+            .encode_ordinary(text)
+            .len() as u64
+    };
     if text.len() < 1_000 {
         return count();
     }
@@ -236,7 +320,12 @@ pub(crate) fn words(text: &str) -> u64 {
 pub(crate) fn prompt(body: &Value) -> u64 {
     let members = body.as_object().unwrap().iter();
     members
-        .filter(|(name, _)| !matches!(name.as_str(), "model" | "stream" | "stream_options" | "prediction"))
+        .filter(|(name, _)| {
+            !matches!(
+                name.as_str(),
+                "model" | "stream" | "stream_options" | "prediction"
+            )
+        })
         .map(|(_, value)| tokens(value))
         .sum()
 }
@@ -246,7 +335,11 @@ fn tokens(value: &Value) -> u64 {
         Value::String(text) => media(text).unwrap_or_else(|| words(text)),
         Value::Array(list) => list.iter().map(tokens).sum(),
         Value::Object(map) => {
-            if let Some(data) = map.get("data").and_then(Value::as_str).filter(|_| map.contains_key("media_type")) {
+            if let Some(data) = map
+                .get("data")
+                .and_then(Value::as_str)
+                .filter(|_| map.contains_key("media_type"))
+            {
                 return file(data);
             }
             if let Some(picture) = map.get("image_url").filter(|_| low(map)) {
@@ -256,13 +349,23 @@ fn tokens(value: &Value) -> u64 {
             if map.get("type").is_some_and(|kind| kind == "document_url") {
                 return 30_000;
             }
-            if map.contains_key("uuid") && map.get("image_url").is_none_or(|picture| picture["url"].is_null()) {
+            if map.contains_key("uuid")
+                && map
+                    .get("image_url")
+                    .is_none_or(|picture| picture["url"].is_null())
+            {
                 return tiles(2_048, 768);
             }
             // The template's own words around a message or part are few, and the same for all.
             map.iter()
                 .filter(|(name, _)| *name != "type" && *name != "role")
-                .map(|(name, value)| if is_shown_as_json(name, value) { words(&value.to_string()) } else { tokens(value) })
+                .map(|(name, value)| {
+                    if is_shown_as_json(name, value) {
+                        words(&value.to_string())
+                    } else {
+                        tokens(value)
+                    }
+                })
                 .sum::<u64>()
                 + ["type", "role"]
                     .iter()
@@ -281,7 +384,11 @@ fn is_shown_as_json(name: &str, value: &Value) -> bool {
 
 /// Whether a picture is looked at for the small fixed price: chat reads that beside the address, responses in the part.
 fn low(part: &serde_json::Map<String, Value>) -> bool {
-    let place = if part["image_url"].is_object() { part["image_url"].get("detail") } else { part.get("detail") };
+    let place = if part["image_url"].is_object() {
+        part["image_url"].get("detail")
+    } else {
+        part.get("detail")
+    };
     place.is_some_and(|detail| detail == "low")
 }
 
@@ -309,13 +416,19 @@ fn file(base64: &str) -> u64 {
         [0x89, b'P', b'N', b'G', ..] => tiles(side(16), side(20)),
         [b'G', b'I', b'F', ..] => {
             // The first frame where it is larger than the screen, as most readers do.
-            let side = |at: usize| u64::from(u16::from_le_bytes(bytes[at..at + 2].try_into().unwrap()));
-            tiles(side(6).max(side(14) + side(18)), side(8).max(side(16) + side(20)))
+            let side =
+                |at: usize| u64::from(u16::from_le_bytes(bytes[at..at + 2].try_into().unwrap()));
+            tiles(
+                side(6).max(side(14) + side(18)),
+                side(8).max(side(16) + side(20)),
+            )
         }
         [0xff, 0xd8, rest @ ..] => jpeg(rest),
         [b'P', b'K', 3, 4, packed @ ..] => {
             let mut text = String::new();
-            flate2::read::DeflateDecoder::new(packed).read_to_string(&mut text).unwrap();
+            flate2::read::DeflateDecoder::new(packed)
+                .read_to_string(&mut text)
+                .unwrap();
             words(&text)
         }
         _ => words(&String::from_utf8_lossy(&bytes)),
@@ -332,7 +445,8 @@ fn jpeg(mut rest: &[u8]) -> u64 {
         if *first != 0xff || matches!(mark, 0 | 1 | 0xd0..=0xd8 | 0xff) {
             continue;
         }
-        let side = |at: usize| u64::from(u16::from_be_bytes(behind[at..at + 2].try_into().unwrap()));
+        let side =
+            |at: usize| u64::from(u16::from_be_bytes(behind[at..at + 2].try_into().unwrap()));
         if matches!(mark, 0xc0..=0xc2) {
             return tiles(side(5), side(3));
         }
@@ -355,14 +469,23 @@ fn document(pdf: &[u8]) -> u64 {
     let document = lopdf::Document::load_mem(pdf).unwrap();
     let pages: Vec<u32> = document.get_pages().keys().copied().collect();
     let picture = tiles(1_275, 1_650);
-    let shown: u64 = pages.iter().map(|page| words(&document.extract_text(&[*page]).unwrap_or_default()) + picture).sum();
+    let shown: u64 = pages
+        .iter()
+        .map(|page| words(&document.extract_text(&[*page]).unwrap_or_default()) + picture)
+        .sum();
     shown + document.objects.values().map(said).sum::<u64>()
 }
 
 fn said(object: &lopdf::Object) -> u64 {
     let Ok(dict) = object.as_dict() else { return 0 };
-    let strings = ["Contents", "V"].iter().filter_map(|name| dict.get(name.as_bytes()).ok()?.as_str().ok());
-    let here: u64 = strings.map(|text| words(&String::from_utf8_lossy(text))).sum();
-    let inside = dict.iter().flat_map(|(_, value)| value.as_array().into_iter().flatten());
+    let strings = ["Contents", "V"]
+        .iter()
+        .filter_map(|name| dict.get(name.as_bytes()).ok()?.as_str().ok());
+    let here: u64 = strings
+        .map(|text| words(&String::from_utf8_lossy(text)))
+        .sum();
+    let inside = dict
+        .iter()
+        .flat_map(|(_, value)| value.as_array().into_iter().flatten());
     here + inside.map(said).sum::<u64>()
 }

@@ -24,29 +24,72 @@ async fn books(charge: i64) -> (tempfile::TempDir, PathBuf, TestKey, Outside, Se
     let key = load::key(&ledger, "1").await;
     let request = clock::operation_id();
     hold(&ledger, &key, request).await;
-    let lines = vec![Line { what: "output".into(), count: 1, rate: Amount::from_picos(charge) }];
+    let lines = vec![Line {
+        what: "output".into(),
+        count: 1,
+        rate: Amount::from_picos(charge),
+    }];
     ledger
         .finish_hold(Finish {
             request,
-            bill: Bill { lines, evidence: Some(Evidence::Provider), ..Bill::default() },
+            bill: Bill {
+                lines,
+                evidence: Some(Evidence::Provider),
+                ..Bill::default()
+            },
             at: clock::now(),
         })
         .await
         .unwrap();
     ledger.close();
     let cost = Some(Amount::from_picos(charge));
-    let told = Told { key: key.id, number: 1, request: Some(request), cost, complete: false, status: 200 };
-    (folder, path, key, Outside { told: vec![told], payments: Vec::new() }, seen(1))
+    let told = Told {
+        key: key.id,
+        number: 1,
+        request: Some(request),
+        cost,
+        complete: false,
+        status: 200,
+    };
+    (
+        folder,
+        path,
+        key,
+        Outside {
+            told: vec![told],
+            payments: Vec::new(),
+        },
+        seen(1),
+    )
 }
 
 async fn hold(ledger: &dyn Ledger, key: &TestKey, request: OperationId) {
     let (slug, family) = ("test-model".to_owned(), "chat".to_owned());
-    ledger.open_hold(NewHold { request, key: key.id, amount: usd("0.5"), slug, family, at: clock::now() }).await.unwrap();
+    ledger
+        .open_hold(NewHold {
+            request,
+            key: key.id,
+            amount: usd("0.5"),
+            slug,
+            family,
+            at: clock::now(),
+        })
+        .await
+        .unwrap();
 }
 
 /// A whole answer of ten pieces that was sent.
 fn seen(number: u64) -> Seen {
-    let body = marked(Family::Chat, "test-model", false, Mark { number, pieces: 10, pace: 0 });
+    let body = marked(
+        Family::Chat,
+        "test-model",
+        false,
+        Mark {
+            number,
+            pieces: 10,
+            pace: 0,
+        },
+    );
     Seen {
         method: "POST".to_owned(),
         path: path(Family::Chat).to_owned(),
@@ -88,7 +131,14 @@ async fn what_is_billed_and_neither_charged_nor_exposed_is_found() {
     let mut all = vec![seen];
     for number in 2..9 {
         all.push(self::seen(number));
-        outside.told.push(Told { key: key.id, number, request: None, cost: None, complete: false, status: 0 });
+        outside.told.push(Told {
+            key: key.id,
+            number,
+            request: None,
+            cost: None,
+            complete: false,
+            status: 0,
+        });
     }
     judge(&path, &outside, &all).await;
 }
@@ -98,7 +148,14 @@ async fn what_is_billed_and_neither_charged_nor_exposed_is_found() {
 async fn a_request_without_an_entry_is_found() {
     let (_folder, path, key, mut outside, seen) = books(MADE).await;
     let request = Some(clock::operation_id());
-    outside.told.push(Told { key: key.id, number: 2, request, cost: None, complete: false, status: 200 });
+    outside.told.push(Told {
+        key: key.id,
+        number: 2,
+        request,
+        cost: None,
+        complete: false,
+        status: 200,
+    });
     judge(&path, &outside, &[seen, self::seen(2)]).await;
 }
 
@@ -115,7 +172,12 @@ async fn a_charge_that_nobody_was_told_of_is_found_when_it_is_too_large() {
 async fn a_lost_payment_is_found() {
     let (_folder, path, key, mut outside, seen) = books(MADE).await;
     let reference = "never-arrived".to_owned();
-    outside.payments.push(Payment { key: key.id, amount: usd("1"), reference, acknowledged: true });
+    outside.payments.push(Payment {
+        key: key.id,
+        amount: usd("1"),
+        reference,
+        acknowledged: true,
+    });
     judge(&path, &outside, &[seen]).await;
 }
 

@@ -32,11 +32,16 @@ const LIMIT: u64 = 8_000;
 
 /// A quick number for every day, or the one of `FAREBOX_FULL=1`.
 pub(crate) fn sized(ci: u64, full: u64) -> u64 {
-    if std::env::var_os("FAREBOX_FULL").is_some() { full } else { ci }
+    if std::env::var_os("FAREBOX_FULL").is_some() {
+        full
+    } else {
+        ci
+    }
 }
 
 /// What the largest request of the load costs, in picodollars at the catalog's price.
-pub(crate) const LARGEST: i64 = INPUT.cast_signed() * 3_000_000 + (MOST_PIECES * PIECE).cast_signed() * 15_000_000;
+pub(crate) const LARGEST: i64 =
+    INPUT.cast_signed() * 3_000_000 + (MOST_PIECES * PIECE).cast_signed() * 15_000_000;
 
 /// Numbers that look random and are the same in every run.
 #[derive(Debug, Clone)]
@@ -59,11 +64,14 @@ impl Dice {
 
 /// The models `test-model`, which cancels for a customer who leaves, and `test-drain`, which reads on.
 pub(crate) fn both_policies(base_url: &str) -> (String, String) {
-    let blind = CATALOG.find("[[model]]\nmodel             = \"Blind\"").unwrap();
+    let blind = CATALOG
+        .find("[[model]]\nmodel             = \"Blind\"")
+        .unwrap();
     let (first, rest) = CATALOG.split_at(blind);
-    let second = first.replace("test-model", "test-drain").replace("test-alias", "test-drains");
-    let drain =
-        "\n[[route]]\nslug = \"test-drain\"\non_disconnect = \"drain\"\ntargets = [ { provider = \"up\", model = \"m\" } ]\n";
+    let second = first
+        .replace("test-model", "test-drain")
+        .replace("test-alias", "test-drains");
+    let drain = "\n[[route]]\nslug = \"test-drain\"\non_disconnect = \"drain\"\ntargets = [ { provider = \"up\", model = \"m\" } ]\n";
     (format!("{first}{second}{rest}"), routes(base_url) + drain)
 }
 
@@ -104,20 +112,37 @@ impl Mark {
     pub(crate) fn of(seen: &Seen) -> Option<Self> {
         let body = seen.json();
         let text = body.to_string();
-        let mut parts = text.split_once("mark:")?.1.split(':').map_while(|part| part.parse::<u64>().ok());
+        let mut parts = text
+            .split_once("mark:")?
+            .1
+            .split(':')
+            .map_while(|part| part.parse::<u64>().ok());
         let (number, pieces, pace) = (parts.next()?, parts.next()?, parts.next()?);
-        let limit = ["max_completion_tokens", "max_tokens", "max_output_tokens"].iter().find_map(|name| body[name].as_u64());
-        Some(Self { number, pieces: pieces.min(limit.unwrap_or(LIMIT) / PIECE), pace })
+        let limit = ["max_completion_tokens", "max_tokens", "max_output_tokens"]
+            .iter()
+            .find_map(|name| body[name].as_u64());
+        Some(Self {
+            number,
+            pieces: pieces.min(limit.unwrap_or(LIMIT) / PIECE),
+            pace,
+        })
     }
 
     pub(crate) fn usage(self) -> Usage {
-        Usage { input: INPUT, output: self.pieces * PIECE, ..Usage::default() }
+        Usage {
+            input: INPUT,
+            output: self.pieces * PIECE,
+            ..Usage::default()
+        }
     }
 }
 
 /// The family of a request as the upstream got it.
 pub(crate) fn family_of(seen: &Seen) -> Family {
-    Family::ALL.into_iter().find(|family| seen.path.ends_with(family.protocol().path())).expect("a family's path")
+    Family::ALL
+        .into_iter()
+        .find(|family| seen.path.ends_with(family.protocol().path()))
+        .expect("a family's path")
 }
 
 /// Frames of a stream before its first piece.
@@ -135,7 +160,12 @@ pub(crate) fn speech(seen: &Seen) -> (Mark, Speech) {
     let piece = "w".repeat(LETTERS) + " ";
     let text = piece.repeat(mark.pieces as usize);
     let id = format!("up-{}", mark.number);
-    (mark, Speech::new(family_of(seen), &text).id(&id).usage(mark.usage()))
+    (
+        mark,
+        Speech::new(family_of(seen), &text)
+            .id(&id)
+            .usage(mark.usage()),
+    )
 }
 
 /// An upstream that produces exactly what each request is marked with, and says so.
@@ -143,7 +173,11 @@ pub(crate) fn honest() -> Script {
     Script::by(|seen, _| -> Reply {
         let (mark, speech) = speech(seen);
         let pace = Duration::from_millis(mark.pace);
-        if seen.json()["stream"] == true { speech.stream().paced(pace) } else { speech.whole().late(pace * 4) }
+        if seen.json()["stream"] == true {
+            speech.stream().paced(pace)
+        } else {
+            speech.whole().late(pace * 4)
+        }
     })
 }
 
@@ -152,7 +186,11 @@ pub(crate) fn true_cost(seen: &Seen) -> i64 {
     let Some(mark) = Mark::of(seen) else { return 0 };
     let sent = seen.sent.load(Ordering::SeqCst);
     let streamed = seen.json()["stream"] == true;
-    let pieces = if streamed { sent.saturating_sub(before_pieces(family_of(seen))) as u64 } else { mark.pieces * sent as u64 };
+    let pieces = if streamed {
+        sent.saturating_sub(before_pieces(family_of(seen))) as u64
+    } else {
+        mark.pieces * sent as u64
+    };
     let output = (pieces.min(mark.pieces) * PIECE).max(1);
     i64::try_from(INPUT * 3_000_000 + output * 15_000_000).unwrap()
 }
@@ -173,7 +211,15 @@ pub(crate) struct Told {
 
 /// A new key in a ledger.
 pub(crate) async fn key(ledger: &dyn Ledger, amount: &str) -> TestKey {
-    super::new_key(ledger, amount, KeySettings { label: "load".to_owned(), ..KeySettings::default() }).await
+    super::new_key(
+        ledger,
+        amount,
+        KeySettings {
+            label: "load".to_owned(),
+            ..KeySettings::default()
+        },
+    )
+    .await
 }
 
 /// A marked request of any family.
@@ -210,14 +256,27 @@ pub(crate) struct Load {
 
 impl Load {
     /// Starts this many customers; keys are shared in turn, marks come from one counter.
-    pub(crate) fn start(base: &str, keys: &[TestKey], count: usize, numbers: &Arc<AtomicU64>, seed: u64) -> Self {
-        let (told, stop) = (Arc::new(Mutex::new(Vec::new())), Arc::new(AtomicBool::new(false)));
+    pub(crate) fn start(
+        base: &str,
+        keys: &[TestKey],
+        count: usize,
+        numbers: &Arc<AtomicU64>,
+        seed: u64,
+    ) -> Self {
+        let (told, stop) = (
+            Arc::new(Mutex::new(Vec::new())),
+            Arc::new(AtomicBool::new(false)),
+        );
         let client = super::process::client();
         let mut customers = JoinSet::new();
         for customer in 0..count {
             let key = keys[customer % keys.len()].clone();
             let (told, stop, numbers) = (Arc::clone(&told), Arc::clone(&stop), Arc::clone(numbers));
-            let (client, base, mut dice) = (client.clone(), base.to_owned(), Dice::new(seed * 1_000 + customer as u64));
+            let (client, base, mut dice) = (
+                client.clone(),
+                base.to_owned(),
+                Dice::new(seed * 1_000 + customer as u64),
+            );
             customers.spawn(async move {
                 while !stop.load(Ordering::Relaxed) {
                     let number = numbers.fetch_add(1, Ordering::Relaxed);
@@ -230,7 +289,11 @@ impl Load {
                 }
             });
         }
-        Self { told, stop, customers }
+        Self {
+            told,
+            stop,
+            customers,
+        }
     }
 
     /// Waits for the customers and returns what they know.
@@ -244,22 +307,58 @@ impl Load {
 }
 
 /// One request of a random kind.
-async fn one(client: &reqwest::Client, base: &str, key: &TestKey, number: u64, dice: &mut Dice) -> Told {
+async fn one(
+    client: &reqwest::Client,
+    base: &str,
+    key: &TestKey,
+    number: u64,
+    dice: &mut Dice,
+) -> Told {
     let family = Family::ALL[dice.below(3) as usize];
     let (stream, drains, leaves) = (dice.below(3) > 0, dice.below(2) == 0, dice.below(5) == 0);
-    let mark = Mark { number, pieces: 1 + dice.below(MOST_PIECES), pace: dice.below(6) };
+    let mark = Mark {
+        number,
+        pieces: 1 + dice.below(MOST_PIECES),
+        pace: dice.below(6),
+    };
     let leaves_after = leaves.then(|| dice.below(30));
-    let body = marked(family, if drains { "test-drain" } else { "test-model" }, stream, mark);
-    let mut told = Told { key: key.id, number, request: None, cost: None, complete: false, status: 0 };
-    let sending = client.post(format!("{base}{}", path(family))).bearer_auth(&key.secret).json(&body).send();
+    let body = marked(
+        family,
+        if drains { "test-drain" } else { "test-model" },
+        stream,
+        mark,
+    );
+    let mut told = Told {
+        key: key.id,
+        number,
+        request: None,
+        cost: None,
+        complete: false,
+        status: 0,
+    };
+    let sending = client
+        .post(format!("{base}{}", path(family)))
+        .bearer_auth(&key.secret)
+        .json(&body)
+        .send();
     let patience = if stream { None } else { leaves_after };
     let sent = match patience {
-        Some(millis) => tokio::time::timeout(Duration::from_millis(millis), sending).await.ok(),
+        Some(millis) => tokio::time::timeout(Duration::from_millis(millis), sending)
+            .await
+            .ok(),
         None => Some(sending.await),
     };
-    let Some(Ok(mut answer)) = sent else { return told };
+    let Some(Ok(mut answer)) = sent else {
+        return told;
+    };
     told.status = answer.status().as_u16();
-    let header = |name: &str| answer.headers().get(name).and_then(|value| value.to_str().ok()).map(str::to_owned);
+    let header = |name: &str| {
+        answer
+            .headers()
+            .get(name)
+            .and_then(|value| value.to_str().ok())
+            .map(str::to_owned)
+    };
     told.request = header("x-request-id").and_then(|id| id.strip_prefix("req_")?.parse().ok());
     let cost = header("x-farebox-cost").map(|cost| Amount::from_usd_str(&cost).unwrap());
     let (mut text, mut chunks) = (Vec::new(), 0);
@@ -275,6 +374,7 @@ async fn one(client: &reqwest::Client, base: &str, key: &TestKey, number: u64, d
         }
     }
     told.cost = cost;
-    told.complete = stream && told.status == 200 && ends_properly(family, &String::from_utf8_lossy(&text));
+    told.complete =
+        stream && told.status == 200 && ends_properly(family, &String::from_utf8_lossy(&text));
     told
 }

@@ -32,8 +32,8 @@ use farebox::proxy::{Observer, Record};
 use farebox::server::Front;
 use farebox_ledger::store::SharedStore;
 use farebox_ledger::{
-    Act, Amount, Change, Credit, CreditKind, Entry, EntryKind, EntryQuery, Key, KeyChange, KeyId, KeySettings, Ledger, NewKey,
-    Secret,
+    Act, Amount, Change, Credit, CreditKind, Entry, EntryKind, EntryQuery, Key, KeyChange, KeyId,
+    KeySettings, Ledger, NewKey, Secret,
 };
 use farebox_protocol::Family;
 use serde_json::{Value, json};
@@ -47,14 +47,38 @@ pub(crate) async fn new_key(ledger: &dyn Ledger, usd: &str, settings: KeySetting
     let secret = Secret::generate(id, clock::random());
     let amount = Amount::from_usd_str(usd).unwrap();
     let first_credit = (amount > Amount::ZERO).then(|| (amount, format!("first-{id}")));
-    ledger.create_key(NewKey { id, secret: secret.hash(), settings, first_credit, act: act() }).await.unwrap();
-    TestKey { id, secret: secret.reveal().to_owned() }
+    ledger
+        .create_key(NewKey {
+            id,
+            secret: secret.hash(),
+            settings,
+            first_credit,
+            act: act(),
+        })
+        .await
+        .unwrap();
+    TestKey {
+        id,
+        secret: secret.reveal().to_owned(),
+    }
 }
 
 /// A payment onto a key, made now.
 pub(crate) fn payment(key: KeyId, amount: Amount, reference: String) -> Credit {
-    let Act { operation, actor, at } = act();
-    Credit { operation, key, kind: CreditKind::TopUp, amount, reference, actor, at }
+    let Act {
+        operation,
+        actor,
+        at,
+    } = act();
+    Credit {
+        operation,
+        key,
+        kind: CreditKind::TopUp,
+        amount,
+        reference,
+        actor,
+        at,
+    }
 }
 
 /// A running gateway. Dropping it stops it.
@@ -114,21 +138,37 @@ impl Gateway {
     }
 
     /// The same with other settings.
-    pub(crate) async fn start_with(catalog: &str, routes: &str, change: impl FnOnce(&mut Settings)) -> Self {
-        let (loaded, diagnostics) =
-            config::load(&Source::new("catalog.toml", catalog), &Source::new("routes.toml", routes), &TestSecrets);
-        let loaded = loaded.unwrap_or_else(|| panic!("{}", diagnostics.render(config::Paint::Plain)));
+    pub(crate) async fn start_with(
+        catalog: &str,
+        routes: &str,
+        change: impl FnOnce(&mut Settings),
+    ) -> Self {
+        let (loaded, diagnostics) = config::load(
+            &Source::new("catalog.toml", catalog),
+            &Source::new("routes.toml", routes),
+            &TestSecrets,
+        );
+        let loaded =
+            loaded.unwrap_or_else(|| panic!("{}", diagnostics.render(config::Paint::Plain)));
         let folder = tempfile::tempdir().unwrap();
         Self::run(loaded, folder, change).await
     }
 
     /// Starts a gateway that follows two files; where they are is decided by the caller.
     pub(crate) async fn watching(catalog: &std::path::Path, routes: &std::path::Path) -> Self {
-        let files = Files::Watched { catalog: catalog.to_owned(), routes: routes.to_owned(), secrets: Box::new(TestSecrets) };
+        let files = Files::Watched {
+            catalog: catalog.to_owned(),
+            routes: routes.to_owned(),
+            secrets: Box::new(TestSecrets),
+        };
         Self::run(files, tempfile::tempdir().unwrap(), |_| {}).await
     }
 
-    async fn run(files: impl Into<Files>, folder: TempDir, change: impl FnOnce(&mut Settings)) -> Self {
+    async fn run(
+        files: impl Into<Files>,
+        folder: TempDir,
+        change: impl FnOnce(&mut Settings),
+    ) -> Self {
         let any = "127.0.0.1:0".parse().unwrap();
         let mut settings = Settings::new(folder.path().join("farebox.db"), any);
         settings.admin_listen = Some(any);
@@ -138,7 +178,11 @@ impl Gateway {
         let app = App::start(&settings, files, observer).await.unwrap();
         let (stop, stopping) = oneshot::channel::<()>();
         let (front, ledger) = (Arc::clone(&app.front), Arc::clone(&app.ledger));
-        let scheme = if settings.tls.is_some() { "https" } else { "http" };
+        let scheme = if settings.tls.is_some() {
+            "https"
+        } else {
+            "http"
+        };
         let base = format!("{scheme}://{}", app.address());
         let admin = format!("http://{}", app.admin_address().unwrap());
         let running = tokio::spawn(app.serve(async {
@@ -146,8 +190,22 @@ impl Gateway {
         }));
         // Another test of this process may have been first.
         let _ = rustls::crypto::ring::default_provider().install_default();
-        let client = reqwest::Client::builder().no_proxy().tls_certs_only([]).build().unwrap();
-        Self { base, admin, front, ledger, records, client, folder, stop: Some(stop), running: Some(running) }
+        let client = reqwest::Client::builder()
+            .no_proxy()
+            .tls_certs_only([])
+            .build()
+            .unwrap();
+        Self {
+            base,
+            admin,
+            front,
+            ledger,
+            records,
+            client,
+            folder,
+            stop: Some(stop),
+            running: Some(running),
+        }
     }
 
     /// A gateway in front of a scripted upstream that speaks every family, with one model for each of [`MODELS`].
@@ -157,20 +215,33 @@ impl Gateway {
 
     /// The same, behind a proxy at this URL.
     pub(crate) async fn published(upstream: &upstream::ScriptedUpstream, public_url: &str) -> Self {
-        Self::start_with(CATALOG, &routes(&upstream.base_url()), |settings| settings.public_url = Some(public_url.to_owned()))
-            .await
+        Self::start_with(CATALOG, &routes(&upstream.base_url()), |settings| {
+            settings.public_url = Some(public_url.to_owned())
+        })
+        .await
     }
 
     /// The same, with anchors beside its ledger.
     pub(crate) async fn anchored(upstream: &upstream::ScriptedUpstream) -> Self {
-        let beside =
-            |settings: &mut Settings| settings.anchors = settings.ledger.path().map(|path| path.with_file_name("anchors"));
+        let beside = |settings: &mut Settings| {
+            settings.anchors = settings
+                .ledger
+                .path()
+                .map(|path| path.with_file_name("anchors"))
+        };
         Self::start_with(CATALOG, &routes(&upstream.base_url()), beside).await
     }
 
     /// A key with this balance.
     pub(crate) async fn key(&self, usd: &str) -> TestKey {
-        self.key_with(usd, KeySettings { label: "test".to_owned(), ..KeySettings::default() }).await
+        self.key_with(
+            usd,
+            KeySettings {
+                label: "test".to_owned(),
+                ..KeySettings::default()
+            },
+        )
+        .await
     }
 
     /// A key with settings.
@@ -180,18 +251,39 @@ impl Gateway {
 
     /// Changes a key as an operator would.
     pub(crate) async fn change(&self, key: &TestKey, change: Change) {
-        self.ledger.change_key(KeyChange { key: key.id, change, act: act() }).await.unwrap();
+        self.ledger
+            .change_key(KeyChange {
+                key: key.id,
+                change,
+                act: act(),
+            })
+            .await
+            .unwrap();
     }
 
     /// Pays money onto a key.
     pub(crate) async fn top_up(&self, key: &TestKey, usd: &str) {
         let reference = format!("top-up-{}", clock::operation_id());
-        self.ledger.credit(payment(key.id, Amount::from_usd_str(usd).unwrap(), reference)).await.unwrap();
+        self.ledger
+            .credit(payment(
+                key.id,
+                Amount::from_usd_str(usd).unwrap(),
+                reference,
+            ))
+            .await
+            .unwrap();
     }
 
     /// Sends a JSON body with this key.
     pub(crate) async fn post(&self, path: &str, key: &TestKey, body: &Value) -> Answer {
-        let sent = self.client.post(format!("{}{path}", self.base)).bearer_auth(&key.secret).json(body).send().await.unwrap();
+        let sent = self
+            .client
+            .post(format!("{}{path}", self.base))
+            .bearer_auth(&key.secret)
+            .json(body)
+            .send()
+            .await
+            .unwrap();
         Answer::read(sent).await
     }
 
@@ -203,7 +295,11 @@ impl Gateway {
         body: impl Into<reqwest::Body>,
         headers: &[(&str, &str)],
     ) -> Answer {
-        let mut request = self.client.post(format!("{}{path}", self.base)).bearer_auth(&key.secret).body(body);
+        let mut request = self
+            .client
+            .post(format!("{}{path}", self.base))
+            .bearer_auth(&key.secret)
+            .body(body);
         for (name, value) in headers {
             request = request.header(*name, *value);
         }
@@ -212,12 +308,27 @@ impl Gateway {
 
     /// Reads a path with this key.
     pub(crate) async fn get(&self, path: &str, key: &TestKey) -> Answer {
-        Answer::read(self.client.get(format!("{}{path}", self.base)).bearer_auth(&key.secret).send().await.unwrap()).await
+        Answer::read(
+            self.client
+                .get(format!("{}{path}", self.base))
+                .bearer_auth(&key.secret)
+                .send()
+                .await
+                .unwrap(),
+        )
+        .await
     }
 
     /// Reads a path of the admin listener.
     pub(crate) async fn ask(&self, path: &str) -> Answer {
-        Answer::read(self.client.get(format!("{}{path}", self.admin)).send().await.unwrap()).await
+        Answer::read(
+            self.client
+                .get(format!("{}{path}", self.admin))
+                .send()
+                .await
+                .unwrap(),
+        )
+        .await
     }
 
     /// The key as it is now.
@@ -227,18 +338,32 @@ impl Gateway {
 
     /// The key's charges, oldest first.
     pub(crate) async fn charges(&self, key: &TestKey) -> Vec<Entry> {
-        let entries = self.ledger.entries(EntryQuery { key: Some(key.id), ..EntryQuery::default() }).await.unwrap();
-        entries.into_iter().filter(|entry| entry.kind == EntryKind::Charge).collect()
+        let entries = self
+            .ledger
+            .entries(EntryQuery {
+                key: Some(key.id),
+                ..EntryQuery::default()
+            })
+            .await
+            .unwrap();
+        entries
+            .into_iter()
+            .filter(|entry| entry.kind == EntryKind::Charge)
+            .collect()
     }
 
     /// Waits until no request runs and no hold is open.
     pub(crate) async fn settled(&self) {
         let waiting = async {
-            while !self.front.proxy.tasks.is_empty() || !self.ledger.open_holds(None, 1).await.unwrap().is_empty() {
+            while !self.front.proxy.tasks.is_empty()
+                || !self.ledger.open_holds(None, 1).await.unwrap().is_empty()
+            {
                 tokio::time::sleep(Duration::from_millis(5)).await;
             }
         };
-        tokio::time::timeout(Duration::from_secs(60), waiting).await.expect("all requests end and settle");
+        tokio::time::timeout(Duration::from_secs(60), waiting)
+            .await
+            .expect("all requests end and settle");
     }
 
     /// Where the ledger is.
@@ -271,7 +396,11 @@ pub(crate) struct Answer {
 impl Answer {
     pub(crate) async fn read(response: reqwest::Response) -> Self {
         let (status, headers) = (response.status().as_u16(), response.headers().clone());
-        Self { status, headers, text: response.text().await.unwrap_or_default() }
+        Self {
+            status,
+            headers,
+            text: response.text().await.unwrap_or_default(),
+        }
     }
 
     pub(crate) fn json(&self) -> Value {
@@ -285,7 +414,11 @@ impl Answer {
 
 /// Done now, by the tests.
 pub(crate) fn act() -> Act {
-    Act { operation: clock::operation_id(), actor: "tests".to_owned(), at: clock::now() }
+    Act {
+        operation: clock::operation_id(),
+        actor: "tests".to_owned(),
+        at: clock::now(),
+    }
 }
 
 /// Lets so much time pass in this process without waiting for it. Only for tests on one thread.
@@ -304,9 +437,15 @@ pub(crate) fn chat(model: &str, stream: bool) -> Value {
 pub(crate) fn ask(family: Family, model: &str, stream: bool) -> Value {
     let words = json!([{ "role": "user", "content": "Say PONG" }]);
     match family {
-        Family::Chat => json!({ "model": model, "stream": stream, "max_tokens": 100, "messages": words }),
-        Family::Responses => json!({ "model": model, "stream": stream, "max_output_tokens": 100, "input": words }),
-        Family::Messages => json!({ "model": model, "stream": stream, "max_tokens": 100, "messages": words }),
+        Family::Chat => {
+            json!({ "model": model, "stream": stream, "max_tokens": 100, "messages": words })
+        }
+        Family::Responses => {
+            json!({ "model": model, "stream": stream, "max_output_tokens": 100, "input": words })
+        }
+        Family::Messages => {
+            json!({ "model": model, "stream": stream, "max_tokens": 100, "messages": words })
+        }
     }
 }
 
@@ -356,12 +495,18 @@ pub(crate) const DIRECTIONS: [(Family, Family); 6] = [
 
 /// The same models, with this best path.
 pub(crate) fn catalog(best: Family) -> String {
-    CATALOG.replace("best_path         = \"chat\"", &format!("best_path = \"{best}\""))
+    CATALOG.replace(
+        "best_path         = \"chat\"",
+        &format!("best_path = \"{best}\""),
+    )
 }
 
 /// Routes of all test models to one upstream that speaks only this family.
 pub(crate) fn routes_speaking(base_url: &str, speaks: Family) -> String {
-    routes(base_url).replace(r#"["chat", "responses", "messages"]"#, &format!("[\"{speaks}\"]"))
+    routes(base_url).replace(
+        r#"["chat", "responses", "messages"]"#,
+        &format!("[\"{speaks}\"]"),
+    )
 }
 
 /// Routes of all test models to one upstream.
@@ -393,7 +538,14 @@ pub(crate) fn talking(text: &str) -> upstream::Script {
 /// The answer of an upstream with this text to one request.
 pub(crate) fn speech_for(seen: &upstream::Seen, text: &str) -> upstream::Reply {
     let path = seen.path.split('?').next().unwrap_or_default();
-    let family = Family::ALL.into_iter().find(|family| path.ends_with(family.protocol().path())).expect("a family's path");
+    let family = Family::ALL
+        .into_iter()
+        .find(|family| path.ends_with(family.protocol().path()))
+        .expect("a family's path");
     let speech = upstream::Speech::new(family, text);
-    if seen.json()["stream"] == true { speech.stream() } else { speech.whole() }
+    if seen.json()["stream"] == true {
+        speech.stream()
+    } else {
+        speech.whole()
+    }
 }

@@ -2,22 +2,33 @@
 
 use lopdf::content::{Content, Operation};
 use lopdf::{
-    Document, EncryptionState, EncryptionVersion, IncrementalDocument, Object, Permissions, SaveOptions, Stream, StringFormat,
-    dictionary,
+    Document, EncryptionState, EncryptionVersion, IncrementalDocument, Object, Permissions,
+    SaveOptions, Stream, StringFormat, dictionary,
 };
 
 /// A PDF of today's kind (object streams) with these texts on its pages.
 pub(crate) fn pdf(pages: &[&str]) -> Vec<u8> {
     let mut document = Document::with_version("1.5");
     let root = document.new_object_id();
-    let font = document.add_object(dictionary! { "Type" => "Font", "Subtype" => "Type1", "BaseFont" => "Courier" });
+    let font = document.add_object(
+        dictionary! { "Type" => "Font", "Subtype" => "Type1", "BaseFont" => "Courier" },
+    );
     let resources = document.add_object(dictionary! { "Font" => dictionary! { "F1" => font } });
     let mut page = |text: &str| {
         let shows = Operation::new("Tj", vec![Object::string_literal(text)]);
         let font = Operation::new("Tf", vec!["F1".into(), 1.into()]);
-        let operations = vec![Operation::new("BT", vec![]), font, shows, Operation::new("ET", vec![])];
-        let content = document.add_object(Stream::new(dictionary! {}, Content { operations }.encode().unwrap()));
-        document.add_object(dictionary! { "Type" => "Page", "Parent" => root, "Contents" => content })
+        let operations = vec![
+            Operation::new("BT", vec![]),
+            font,
+            shows,
+            Operation::new("ET", vec![]),
+        ];
+        let content = document.add_object(Stream::new(
+            dictionary! {},
+            Content { operations }.encode().unwrap(),
+        ));
+        document
+            .add_object(dictionary! { "Type" => "Page", "Parent" => root, "Contents" => content })
     };
     let kids: Vec<Object> = pages.iter().map(|text| page(text).into()).collect();
     let count = i64::try_from(kids.len()).unwrap();
@@ -28,7 +39,10 @@ pub(crate) fn pdf(pages: &[&str]) -> Vec<u8> {
     document.trailer.set("Root", catalog);
     document.compress();
     let mut out = Vec::new();
-    let options = SaveOptions::builder().use_object_streams(true).use_xref_streams(true).build();
+    let options = SaveOptions::builder()
+        .use_object_streams(true)
+        .use_xref_streams(true)
+        .build();
     document.save_with_options(&mut out, options).unwrap();
     out
 }
@@ -40,7 +54,12 @@ pub(crate) fn noted(text: &str) -> Vec<u8> {
     let said = || Object::string_literal(text);
     let note = dictionary! { "Type" => "Annot", "Subtype" => "Text", "Contents" => said() };
     let field = document.add_object(dictionary! { "FT" => "Tx", "T" => said(), "V" => said() });
-    document.get_object_mut(page).unwrap().as_dict_mut().unwrap().set("Annots", vec![note.into(), field.into()]);
+    document
+        .get_object_mut(page)
+        .unwrap()
+        .as_dict_mut()
+        .unwrap()
+        .set("Annots", vec![note.into(), field.into()]);
     let mut out = Vec::new();
     document.save_to(&mut out).unwrap();
     out
@@ -48,7 +67,8 @@ pub(crate) fn noted(text: &str) -> Vec<u8> {
 
 /// The same document with one page written once more behind it.
 pub(crate) fn saved_again(first: &[u8]) -> Vec<u8> {
-    let mut again = IncrementalDocument::create_from(first.to_vec(), Document::load_mem(first).unwrap());
+    let mut again =
+        IncrementalDocument::create_from(first.to_vec(), Document::load_mem(first).unwrap());
     let page = *again.get_prev_documents().get_pages().get(&1).unwrap();
     again.opt_clone_object_to_new_document(page).unwrap();
     let mut out = Vec::new();
@@ -68,11 +88,16 @@ pub(crate) fn encrypted(plain: &[u8], name: &str) -> Vec<u8> {
         key_length: 128,
         permissions: Permissions::all(),
     };
-    document.encrypt(&EncryptionState::try_from(version).unwrap()).unwrap();
+    document
+        .encrypt(&EncryptionState::try_from(version).unwrap())
+        .unwrap();
     let mut out = Vec::new();
     document.save_to(&mut out).unwrap();
     let entry = b"/Encrypt ";
-    let at = out.windows(entry.len()).rposition(|window| window == entry).unwrap();
+    let at = out
+        .windows(entry.len())
+        .rposition(|window| window == entry)
+        .unwrap();
     out.splice(at..at + entry.len(), format!("{name} ").into_bytes());
     out
 }
@@ -90,8 +115,12 @@ pub(crate) fn equipped(codes: usize, text: &str) -> Vec<u8> {
     let map = document.add_object(Stream::new(dictionary! {}, map.as_bytes().to_vec()));
     let font = dictionary! { "Type" => "Font", "Subtype" => "Type0", "Encoding" => "Identity-H", "ToUnicode" => map };
     let font = document.add_object(font);
-    let script = document.add_object(dictionary! { "S" => "JavaScript", "JS" => Object::string_literal(text) });
-    let file = document.add_object(Stream::new(dictionary! { "Type" => "EmbeddedFile" }, text.as_bytes().to_vec()));
+    let script = document
+        .add_object(dictionary! { "S" => "JavaScript", "JS" => Object::string_literal(text) });
+    let file = document.add_object(Stream::new(
+        dictionary! { "Type" => "EmbeddedFile" },
+        text.as_bytes().to_vec(),
+    ));
     let file = dictionary! { "Type" => "Filespec", "F" => Object::string_literal("a.txt"), "EF" => dictionary! { "F" => file } };
     let names = dictionary! { "EmbeddedFiles" => dictionary! { "Names" => vec![Object::string_literal("a.txt"), file.into()] } };
     let catalog = document.catalog_mut().unwrap();
@@ -104,11 +133,21 @@ pub(crate) fn equipped(codes: usize, text: &str) -> Vec<u8> {
         Operation::new("Tj", vec![shown]),
         Operation::new("ET", vec![]),
     ];
-    let content = document.add_object(Stream::new(dictionary! {}, Content { operations }.encode().unwrap()));
+    let content = document.add_object(Stream::new(
+        dictionary! {},
+        Content { operations }.encode().unwrap(),
+    ));
     let page = *document.get_pages().get(&1).unwrap();
-    let page = document.get_object_mut(page).unwrap().as_dict_mut().unwrap();
+    let page = document
+        .get_object_mut(page)
+        .unwrap()
+        .as_dict_mut()
+        .unwrap();
     page.set("Contents", content);
-    page.set("Resources", dictionary! { "Font" => dictionary! { "F1" => font } });
+    page.set(
+        "Resources",
+        dictionary! { "Font" => dictionary! { "F1" => font } },
+    );
     let mut out = Vec::new();
     document.save_to(&mut out).unwrap();
     out

@@ -27,34 +27,60 @@ pub(crate) struct Served {
 /// A command in a folder with `catalog.toml`, `routes.toml` and the ledger; nothing of the test's environment reaches it.
 pub(crate) fn farebox(folder: &Path, arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_farebox"));
-    command.env_clear().current_dir(folder).args(arguments).stdin(Stdio::null());
+    command
+        .env_clear()
+        .current_dir(folder)
+        .args(arguments)
+        .stdin(Stdio::null());
     command
 }
 
 /// The document that a command prints.
 pub(crate) fn json(folder: &Path, arguments: &[&str]) -> Value {
     let output = farebox(folder, arguments).arg("--json").output().unwrap();
-    assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+    assert!(
+        output.status.success(),
+        "{arguments:?}: {}",
+        String::from_utf8_lossy(&output.stderr)
+    );
     serde_json::from_slice(&output.stdout).unwrap()
 }
 
 /// A client that trusts nobody's certificate: plain HTTP only.
 pub(crate) fn client() -> reqwest::Client {
     let _ = rustls::crypto::ring::default_provider().install_default();
-    reqwest::Client::builder().no_proxy().tls_certs_only([]).build().unwrap()
+    reqwest::Client::builder()
+        .no_proxy()
+        .tls_certs_only([])
+        .build()
+        .unwrap()
 }
 
 /// One small chat request; what went wrong, in words, unless it is a 200.
-pub(crate) async fn ask(client: &reqwest::Client, base: &str, slug: &str, secret: &str) -> Result<Value, String> {
-    let request = client.post(format!("{base}/v1/chat/completions")).bearer_auth(secret).json(&super::chat(slug, false));
+pub(crate) async fn ask(
+    client: &reqwest::Client,
+    base: &str,
+    slug: &str,
+    secret: &str,
+) -> Result<Value, String> {
+    let request = client
+        .post(format!("{base}/v1/chat/completions"))
+        .bearer_auth(secret)
+        .json(&super::chat(slug, false));
     let response = request.send().await.map_err(|error| error.to_string())?;
     let status = response.status().as_u16();
     let text = response.text().await.map_err(|error| error.to_string())?;
-    if status == 200 { serde_json::from_str(&text).map_err(|error| error.to_string()) } else { Err(format!("{status} {text}")) }
+    if status == 200 {
+        serde_json::from_str(&text).map_err(|error| error.to_string())
+    } else {
+        Err(format!("{status} {text}"))
+    }
 }
 
 fn on_free_ports(command: &mut Command) -> &mut Command {
-    command.env("FAREBOX_LISTEN", "127.0.0.1:0").env("FAREBOX_ADMIN_LISTEN", "127.0.0.1:0")
+    command
+        .env("FAREBOX_LISTEN", "127.0.0.1:0")
+        .env("FAREBOX_ADMIN_LISTEN", "127.0.0.1:0")
 }
 
 impl Served {
@@ -64,9 +90,16 @@ impl Served {
     }
 
     /// The same with variables in its environment.
-    pub(crate) fn start_with(folder: &Path, arguments: &[&str], environment: &[(&str, &str)]) -> Self {
-        let mut served =
-            Self::spawn(on_free_ports(&mut farebox(folder, &["serve"])).args(arguments).envs(environment.iter().copied()));
+    pub(crate) fn start_with(
+        folder: &Path,
+        arguments: &[&str],
+        environment: &[(&str, &str)],
+    ) -> Self {
+        let mut served = Self::spawn(
+            on_free_ports(&mut farebox(folder, &["serve"]))
+                .args(arguments)
+                .envs(environment.iter().copied()),
+        );
         served.base = served.address_after("serving ", " at ", "/v1");
         served.admin = served.address_after("admin listener", " at ", ": ");
         served
@@ -80,7 +113,11 @@ impl Served {
             if let Some(status) = served.child.try_wait().unwrap() {
                 return Err(status);
             }
-            assert!(begun.elapsed() < PATIENCE, "it neither serves nor ends:\n{}", served.log());
+            assert!(
+                begun.elapsed() < PATIENCE,
+                "it neither serves nor ends:\n{}",
+                served.log()
+            );
             std::thread::sleep(Duration::from_millis(5));
         }
         served.base = served.address_after("serving ", " at ", "/v1");
@@ -89,22 +126,41 @@ impl Served {
     }
 
     fn spawn(command: &mut Command) -> Self {
-        let mut child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().expect("the binary");
+        let mut child = command
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("the binary");
         let log = Arc::new(Mutex::new(String::new()));
-        let (lines, kept) = (BufReader::new(child.stderr.take().unwrap()).lines(), Arc::clone(&log));
+        let (lines, kept) = (
+            BufReader::new(child.stderr.take().unwrap()).lines(),
+            Arc::clone(&log),
+        );
         let reader = std::thread::spawn(move || {
             for line in lines.map_while(Result::ok) {
                 *kept.lock().unwrap() += &(line + "\n");
             }
         });
-        Self { child, log, reader: Some(reader), base: String::new(), admin: String::new() }
+        Self {
+            child,
+            log,
+            reader: Some(reader),
+            base: String::new(),
+            admin: String::new(),
+        }
     }
 
     /// The address in the line with these words, between two others.
     fn address_after(&mut self, line: &str, before: &str, behind: &str) -> String {
         let log = self.wait_for_log(line);
         let line = log.split(line).nth(1).unwrap();
-        line.split(before).nth(1).unwrap().split(behind).next().unwrap().to_owned()
+        line.split(before)
+            .nth(1)
+            .unwrap()
+            .split(behind)
+            .next()
+            .unwrap()
+            .to_owned()
     }
 
     /// One small chat request; what went wrong, in words, unless it is a 200.
@@ -131,14 +187,20 @@ impl Served {
                 return log;
             }
             let ended = self.child.try_wait().unwrap();
-            assert!(ended.is_none() && begun.elapsed() < PATIENCE, "waited in vain for {text:?} ({ended:?}):\n{log}");
+            assert!(
+                ended.is_none() && begun.elapsed() < PATIENCE,
+                "waited in vain for {text:?} ({ended:?}):\n{log}"
+            );
             std::thread::sleep(Duration::from_millis(5));
         }
     }
 
     /// Sends a signal, by its name.
     pub(crate) fn signal(&self, name: &str) {
-        let sent = Command::new("kill").args([&format!("-{name}"), &self.child.id().to_string()]).status().unwrap();
+        let sent = Command::new("kill")
+            .args([&format!("-{name}"), &self.child.id().to_string()])
+            .status()
+            .unwrap();
         assert!(sent.success());
     }
 
@@ -156,7 +218,11 @@ impl Served {
                 self.reader.take().map_or(Ok(()), JoinHandle::join).unwrap();
                 return status;
             }
-            assert!(begun.elapsed() < PATIENCE, "it does not end:\n{}", self.log());
+            assert!(
+                begun.elapsed() < PATIENCE,
+                "it does not end:\n{}",
+                self.log()
+            );
             std::thread::sleep(Duration::from_millis(5));
         }
     }

@@ -90,13 +90,19 @@ impl Reply {
 
     /// An error in the shape of the chat and responses families.
     pub(crate) fn error(status: u16, kind: &str, code: Option<&str>, message: &str) -> Self {
-        Self::json(status, &json!({"error": {"message": message, "type": kind, "param": null, "code": code}}))
+        Self::json(
+            status,
+            &json!({"error": {"message": message, "type": kind, "param": null, "code": code}}),
+        )
     }
 
     /// An error in the shape of the messages family.
     pub(crate) fn native_error(status: u16, kind: &str, message: &str) -> Self {
         let error = json!({"type": kind, "message": message});
-        Self::json(status, &json!({"type": "error", "error": error, "request_id": "req_upstream0001"}))
+        Self::json(
+            status,
+            &json!({"type": "error", "error": error, "request_id": "req_upstream0001"}),
+        )
     }
 
     /// A stream of these frames, each as it stands, blank line included.
@@ -183,7 +189,8 @@ impl Reply {
 
     /// Sends what is no chunk after `parts` parts.
     pub(crate) fn bad_chunk_after(self, parts: usize) -> Self {
-        self.between(parts, Step::Send(b"zz\r\nnot a chunk\r\n".to_vec())).between(parts, Step::Close)
+        self.between(parts, Step::Send(b"zz\r\nnot a chunk\r\n".to_vec()))
+            .between(parts, Step::Close)
     }
 
     /// Ends properly after `parts` parts: no terminal marker, but a clean end of the body.
@@ -216,13 +223,21 @@ impl Reply {
 
     /// Sends the body in pieces of so many bytes, whatever the frames.
     pub(crate) fn in_pieces_of(mut self, bytes: usize) -> Self {
-        self.parts = self.parts.concat().chunks(bytes).map(<[u8]>::to_vec).collect();
+        self.parts = self
+            .parts
+            .concat()
+            .chunks(bytes)
+            .map(<[u8]>::to_vec)
+            .collect();
         self
     }
 
     /// The parts as text, to be changed and sent as [`Reply::events`].
     pub(crate) fn texts(&self) -> Vec<String> {
-        self.parts.iter().map(|part| String::from_utf8(part.clone()).unwrap()).collect()
+        self.parts
+            .iter()
+            .map(|part| String::from_utf8(part.clone()).unwrap())
+            .collect()
     }
 
     /// Frames of the stream, or 1.
@@ -243,10 +258,19 @@ impl Reply {
         let mut steps = self.before.clone();
         steps.push(Step::Send(self.head()));
         for position in 0..=self.parts.len() {
-            steps.extend(self.between.iter().filter(|(at, _)| *at == position).map(|(_, step)| step.clone()));
+            steps.extend(
+                self.between
+                    .iter()
+                    .filter(|(at, _)| *at == position)
+                    .map(|(_, step)| step.clone()),
+            );
             if let Some(part) = self.parts.get(position) {
                 steps.extend(self.pace.map(Step::Wait));
-                steps.push(Step::Send(if self.streamed { chunk(part) } else { part.clone() }));
+                steps.push(Step::Send(if self.streamed {
+                    chunk(part)
+                } else {
+                    part.clone()
+                }));
             }
         }
         if self.streamed {
@@ -263,7 +287,10 @@ impl Reply {
         head += &if self.streamed {
             "transfer-encoding: chunked\r\n\r\n".to_owned()
         } else {
-            format!("content-length: {}\r\n\r\n", self.parts.iter().map(Vec::len).sum::<usize>())
+            format!(
+                "content-length: {}\r\n\r\n",
+                self.parts.iter().map(Vec::len).sum::<usize>()
+            )
         };
         head.into_bytes()
     }

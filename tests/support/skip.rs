@@ -13,14 +13,22 @@ pub(crate) fn skip(what: &str) {
         "not tested: {what}. ./test --install installs programs; FAREBOX_ALLOW_SKIP=1 allows the skip and lists it"
     );
     let file = concat!(env!("CARGO_TARGET_TMPDIR"), "/skipped");
-    let mut file = OpenOptions::new().create(true).append(true).open(file).expect("the list of what was skipped");
+    let mut file = OpenOptions::new()
+        .create(true)
+        .append(true)
+        .open(file)
+        .expect("the list of what was skipped");
     writeln!(file, "{what}").expect("the list of what was skipped can be written");
 }
 
 /// Whether a program is installed. Without it the caller returns, and `what` is listed as not tested.
 pub(crate) fn installed(program: &str, what: &str) -> bool {
     let mut command = Command::new(program);
-    let quiet = command.arg("--version").stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    let quiet = command
+        .arg("--version")
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null());
     let found = quiet.status().is_ok();
     if !found {
         skip(&format!("{what}: {program} is not installed"));

@@ -26,7 +26,11 @@ impl Speech {
     pub(crate) fn new(family: Family, text: &str) -> Self {
         let pieces: Vec<String> = text.split_inclusive(' ').map(str::to_owned).collect();
         let output = u64::try_from(pieces.len()).unwrap();
-        let usage = Usage { input: 10, output, ..Usage::default() };
+        let usage = Usage {
+            input: 10,
+            output,
+            ..Usage::default()
+        };
         Self {
             family,
             pieces,
@@ -42,7 +46,10 @@ impl Speech {
     /// The same text in pieces of so many characters, wherever its words end.
     pub(crate) fn in_pieces_of(mut self, characters: usize) -> Self {
         let all: Vec<char> = self.text().chars().collect();
-        self.pieces = all.chunks(characters).map(|piece| piece.iter().collect()).collect();
+        self.pieces = all
+            .chunks(characters)
+            .map(|piece| piece.iter().collect())
+            .collect();
         self
     }
 
@@ -85,7 +92,11 @@ impl Speech {
     /// As one JSON answer.
     pub(crate) fn whole(&self) -> Reply {
         let body = match self.family {
-            Family::Chat => self.chat("chat.completion", json!({"message": {"role": "assistant", "content": self.text()}}), true),
+            Family::Chat => self.chat(
+                "chat.completion",
+                json!({"message": {"role": "assistant", "content": self.text()}}),
+                true,
+            ),
             Family::Responses => self.response(true),
             Family::Messages => self.message(true),
         };
@@ -113,7 +124,10 @@ impl Speech {
     fn counts(&self) -> Value {
         let usage = self.usage;
         let written = usage.cache_write + usage.cache_write_1h;
-        let (input, output) = (usage.input + usage.cache_read + written, usage.output + usage.reasoning);
+        let (input, output) = (
+            usage.input + usage.cache_read + written,
+            usage.output + usage.reasoning,
+        );
         self.shown_usage.clone().unwrap_or_else(|| match self.family {
             Family::Chat => json!({
                 "prompt_tokens": input, "completion_tokens": output, "total_tokens": input + output,
@@ -134,10 +148,15 @@ impl Speech {
     fn chat(&self, object: &str, said: Value, ends: bool) -> Value {
         let mut choice = said;
         choice["index"] = json!(0);
-        choice["finish_reason"] = if ends { json!(self.stop_word("stop")) } else { Value::Null };
-        let choices: Vec<Value> = (0..self.choices).map(|index| with(&choice, "index", json!(index))).collect();
-        let mut answer =
-            json!({"id": self.id, "object": object, "created": 1_700_000_000, "model": self.model, "choices": choices});
+        choice["finish_reason"] = if ends {
+            json!(self.stop_word("stop"))
+        } else {
+            Value::Null
+        };
+        let choices: Vec<Value> = (0..self.choices)
+            .map(|index| with(&choice, "index", json!(index)))
+            .collect();
+        let mut answer = json!({"id": self.id, "object": object, "created": 1_700_000_000, "model": self.model, "choices": choices});
         if object == "chat.completion" {
             answer["usage"] = self.counts();
         }
@@ -145,9 +164,15 @@ impl Speech {
     }
 
     fn chat_frames(&self) -> Vec<String> {
-        let delta = |delta: Value, ends| data(&self.chat("chat.completion.chunk", json!({"delta": delta}), ends));
+        let delta = |delta: Value, ends| {
+            data(&self.chat("chat.completion.chunk", json!({"delta": delta}), ends))
+        };
         let mut frames = vec![delta(json!({"role": "assistant", "content": ""}), false)];
-        frames.extend(self.pieces.iter().map(|piece| delta(json!({"content": piece}), false)));
+        frames.extend(
+            self.pieces
+                .iter()
+                .map(|piece| delta(json!({"content": piece}), false)),
+        );
         frames.push(delta(json!({}), true));
         let mut last = self.chat("chat.completion.chunk", json!({"delta": {}}), false);
         last["choices"] = json!([]);
@@ -177,19 +202,56 @@ impl Speech {
         let text = self.text();
         let place = json!({"item_id": "msg_up1", "output_index": 0, "content_index": 0});
         let mut events = vec![
-            ("response.created", json!({"response": self.response(false)})),
-            ("response.in_progress", json!({"response": self.response(false)})),
-            ("response.output_item.added", json!({"output_index": 0, "item": item("in_progress", json!([]))})),
-            ("response.content_part.added", with(&place, "part", part(""))),
+            (
+                "response.created",
+                json!({"response": self.response(false)}),
+            ),
+            (
+                "response.in_progress",
+                json!({"response": self.response(false)}),
+            ),
+            (
+                "response.output_item.added",
+                json!({"output_index": 0, "item": item("in_progress", json!([]))}),
+            ),
+            (
+                "response.content_part.added",
+                with(&place, "part", part("")),
+            ),
         ];
-        events.extend(self.pieces.iter().map(|piece| ("response.output_text.delta", with(&place, "delta", json!(piece)))));
-        events.push(("response.output_text.done", with(&place, "text", json!(text))));
-        events.push(("response.content_part.done", with(&place, "part", part(&text))));
-        events.push(("response.output_item.done", json!({"output_index": 0, "item": item("completed", json!([part(&text)]))})));
-        let last = if self.stop.as_deref() == Some("incomplete") { "response.incomplete" } else { "response.completed" };
-        events.push((last, without_null_usage(json!({"response": self.response(true)}))));
+        events.extend(self.pieces.iter().map(|piece| {
+            (
+                "response.output_text.delta",
+                with(&place, "delta", json!(piece)),
+            )
+        }));
+        events.push((
+            "response.output_text.done",
+            with(&place, "text", json!(text)),
+        ));
+        events.push((
+            "response.content_part.done",
+            with(&place, "part", part(&text)),
+        ));
+        events.push((
+            "response.output_item.done",
+            json!({"output_index": 0, "item": item("completed", json!([part(&text)]))}),
+        ));
+        let last = if self.stop.as_deref() == Some("incomplete") {
+            "response.incomplete"
+        } else {
+            "response.completed"
+        };
+        events.push((
+            last,
+            without_null_usage(json!({"response": self.response(true)})),
+        ));
         let numbered = events.into_iter().enumerate();
-        numbered.map(|(number, (name, event))| named(name, with(&event, "sequence_number", json!(number)))).collect()
+        numbered
+            .map(|(number, (name, event))| {
+                named(name, with(&event, "sequence_number", json!(number)))
+            })
+            .collect()
     }
 
     fn message(&self, ends: bool) -> Value {
@@ -206,15 +268,29 @@ impl Speech {
 
     fn message_frames(&self) -> Vec<String> {
         let mut frames = vec![
-            named("message_start", without_null_usage(json!({"message": self.message(false)}))),
-            named("content_block_start", json!({"index": 0, "content_block": {"type": "text", "text": ""}})),
+            named(
+                "message_start",
+                without_null_usage(json!({"message": self.message(false)})),
+            ),
+            named(
+                "content_block_start",
+                json!({"index": 0, "content_block": {"type": "text", "text": ""}}),
+            ),
             named("ping", json!({})),
         ];
-        let delta = |piece: &String| json!({"index": 0, "delta": {"type": "text_delta", "text": piece}});
-        frames.extend(self.pieces.iter().map(|piece| named("content_block_delta", delta(piece))));
+        let delta =
+            |piece: &String| json!({"index": 0, "delta": {"type": "text_delta", "text": piece}});
+        frames.extend(
+            self.pieces
+                .iter()
+                .map(|piece| named("content_block_delta", delta(piece))),
+        );
         frames.push(named("content_block_stop", json!({"index": 0})));
         let stop = json!({"stop_reason": self.stop_word("end_turn"), "stop_sequence": null});
-        frames.push(named("message_delta", without_null_usage(json!({"delta": stop, "usage": self.counts()}))));
+        frames.push(named(
+            "message_delta",
+            without_null_usage(json!({"delta": stop, "usage": self.counts()})),
+        ));
         frames.push(named("message_stop", json!({})));
         frames
     }
@@ -242,7 +318,9 @@ fn named(name: &str, event: Value) -> String {
 fn without_null_usage(mut value: Value) -> Value {
     for place in ["", "/response", "/message"] {
         let object = value.pointer_mut(place).and_then(Value::as_object_mut);
-        if let Some(object) = object.filter(|object| object.get("usage").is_some_and(Value::is_null)) {
+        if let Some(object) =
+            object.filter(|object| object.get("usage").is_some_and(Value::is_null))
+        {
             object.remove("usage");
         }
     }

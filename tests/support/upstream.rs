@@ -108,7 +108,10 @@ pub(crate) struct Seen {
 impl Seen {
     /// The first header of that name.
     pub(crate) fn header(&self, name: &str) -> Option<&str> {
-        self.headers.iter().find(|(known, _)| known.eq_ignore_ascii_case(name)).map(|(_, value)| value.as_str())
+        self.headers
+            .iter()
+            .find(|(known, _)| known.eq_ignore_ascii_case(name))
+            .map(|(_, value)| value.as_str())
     }
 
     /// The body as JSON.
@@ -151,10 +154,20 @@ impl Shared {
 impl ScriptedUpstream {
     /// Listens on a free loopback port.
     pub(crate) async fn start(script: impl Into<Script>) -> Self {
-        let listener = TcpListener::bind(("127.0.0.1", 0)).await.expect("a loopback port");
+        let listener = TcpListener::bind(("127.0.0.1", 0))
+            .await
+            .expect("a loopback port");
         let port = listener.local_addr().expect("an address").port();
-        let inner = Inner { script: script.into(), seen: Vec::new(), connections: 0, served: Usage::default() };
-        let shared = Arc::new(Shared { inner: Mutex::new(inner), changes: watch::Sender::new(0) });
+        let inner = Inner {
+            script: script.into(),
+            seen: Vec::new(),
+            connections: 0,
+            served: Usage::default(),
+        };
+        let shared = Arc::new(Shared {
+            inner: Mutex::new(inner),
+            changes: watch::Sender::new(0),
+        });
         let task = tokio::spawn(accept(listener, Arc::clone(&shared)));
         Self { port, shared, task }
     }
@@ -176,7 +189,12 @@ impl ScriptedUpstream {
 
     /// When the peer closed the connection under each answer, of all requests so far.
     pub(crate) fn closings(&self) -> Vec<Option<Instant>> {
-        self.shared.lock().seen.iter().map(|seen| seen.closed_at).collect()
+        self.shared
+            .lock()
+            .seen
+            .iter()
+            .map(|seen| seen.closed_at)
+            .collect()
     }
 
     /// Connections accepted so far.
@@ -191,7 +209,8 @@ impl ScriptedUpstream {
 
     /// Waits for the request with this number, from 0.
     pub(crate) async fn request(&self, number: usize) -> Seen {
-        self.when("a request", |inner| inner.seen.get(number).cloned()).await
+        self.when("a request", |inner| inner.seen.get(number).cloned())
+            .await
     }
 
     /// Waits until the peer has closed the connection under the answer with this number, and says how long after the request.
@@ -205,7 +224,14 @@ impl ScriptedUpstream {
 
     /// Waits until the answer with this number has been played to its end.
     pub(crate) async fn completed(&self, number: usize) {
-        self.when("an answer's end", |inner| inner.seen.get(number).filter(|seen| seen.completed).map(|_| ())).await;
+        self.when("an answer's end", |inner| {
+            inner
+                .seen
+                .get(number)
+                .filter(|seen| seen.completed)
+                .map(|_| ())
+        })
+        .await;
     }
 
     async fn when<T>(&self, what: &str, ready: impl Fn(&Inner) -> Option<T>) -> T {
@@ -218,7 +244,9 @@ impl ScriptedUpstream {
                 changes.changed().await.expect("the upstream runs");
             }
         };
-        tokio::time::timeout(PATIENCE, found).await.unwrap_or_else(|_| panic!("waited in vain for {what}"))
+        tokio::time::timeout(PATIENCE, found)
+            .await
+            .unwrap_or_else(|_| panic!("waited in vain for {what}"))
     }
 }
 
@@ -253,7 +281,9 @@ async fn serve(mut stream: TcpStream, connection: usize, shared: Arc<Shared>) {
     let mut buffer = Vec::new();
     loop {
         let (mut read, mut write) = stream.split();
-        let Some(seen) = read_request(&mut read, &mut buffer, connection).await else { return };
+        let Some(seen) = read_request(&mut read, &mut buffer, connection).await else {
+            return;
+        };
         let (number, reply) = shared.change(|inner| {
             let number = inner.seen.len();
             inner.seen.push(seen.clone());
@@ -270,7 +300,9 @@ async fn serve(mut stream: TcpStream, connection: usize, shared: Arc<Shared>) {
         match played {
             Ok(After::KeepAlive) => {}
             Ok(After::Reset) => {
-                socket2::SockRef::from(&stream).set_linger(Some(Duration::ZERO)).ok();
+                socket2::SockRef::from(&stream)
+                    .set_linger(Some(Duration::ZERO))
+                    .ok();
                 return;
             }
             Ok(After::Close) | Err(_) => return,
@@ -278,7 +310,11 @@ async fn serve(mut stream: TcpStream, connection: usize, shared: Arc<Shared>) {
     }
 }
 
-async fn read_request(read: &mut ReadHalf<'_>, buffer: &mut Vec<u8>, connection: usize) -> Option<Seen> {
+async fn read_request(
+    read: &mut ReadHalf<'_>,
+    buffer: &mut Vec<u8>,
+    connection: usize,
+) -> Option<Seen> {
     let head_end = loop {
         if let Some(at) = buffer.windows(4).position(|window| window == b"\r\n\r\n") {
             break at + 4;
@@ -296,7 +332,10 @@ async fn read_request(read: &mut ReadHalf<'_>, buffer: &mut Vec<u8>, connection:
         .filter_map(|line| line.split_once(':'))
         .map(|(name, value)| (name.to_ascii_lowercase(), value.trim().to_owned()))
         .collect();
-    let length = headers.iter().find(|(name, _)| name == "content-length").and_then(|(_, value)| value.parse().ok());
+    let length = headers
+        .iter()
+        .find(|(name, _)| name == "content-length")
+        .and_then(|(_, value)| value.parse().ok());
     let length: usize = length.unwrap_or(0);
     while buffer.len() < length {
         if read.read_buf(buffer).await.ok()? == 0 {
@@ -305,11 +344,26 @@ async fn read_request(read: &mut ReadHalf<'_>, buffer: &mut Vec<u8>, connection:
     }
     let body = buffer.drain(..length).collect();
     let (at, sent) = (Instant::now(), Arc::default());
-    Some(Seen { method, path, headers, body, at, connection, closed_at: None, completed: false, sent })
+    Some(Seen {
+        method,
+        path,
+        headers,
+        body,
+        at,
+        connection,
+        closed_at: None,
+        completed: false,
+        sent,
+    })
 }
 
 /// Plays a reply. `Err`: the peer went away before its end.
-async fn play(reply: &Reply, sent: &AtomicUsize, read: &mut ReadHalf<'_>, write: &mut WriteHalf<'_>) -> io::Result<After> {
+async fn play(
+    reply: &Reply,
+    sent: &AtomicUsize,
+    read: &mut ReadHalf<'_>,
+    write: &mut WriteHalf<'_>,
+) -> io::Result<After> {
     let mut head = true;
     for step in reply.steps() {
         match step {

@@ -7,8 +7,13 @@ use tokio::net::TcpStream;
 use super::*;
 
 /// Sends one request and reads until the upstream closes or `enough` bytes are there.
-async fn call(upstream: &ScriptedUpstream, enough: usize) -> (TcpStream, Result<String, io::ErrorKind>) {
-    let mut stream = TcpStream::connect(("127.0.0.1", upstream.port)).await.unwrap();
+async fn call(
+    upstream: &ScriptedUpstream,
+    enough: usize,
+) -> (TcpStream, Result<String, io::ErrorKind>) {
+    let mut stream = TcpStream::connect(("127.0.0.1", upstream.port))
+        .await
+        .unwrap();
     stream.write_all(b"POST /v1/x?y=1 HTTP/1.1\r\nHost: h\r\nX-Test: a\r\nContent-Length: 7\r\n\r\n{\"a\":1}").await.unwrap();
     let mut said = Vec::new();
     while said.len() < enough {
@@ -27,12 +32,23 @@ async fn said(reply: Reply) -> Result<String, io::ErrorKind> {
 }
 
 fn bytes_of(reply: &Reply) -> usize {
-    reply.steps().iter().map(|step| if let Step::Send(bytes) = step { bytes.len() } else { 0 }).sum()
+    reply
+        .steps()
+        .iter()
+        .map(|step| {
+            if let Step::Send(bytes) = step {
+                bytes.len()
+            } else {
+                0
+            }
+        })
+        .sum()
 }
 
 #[tokio::test]
 async fn requests_are_recorded_and_replies_follow_in_order() {
-    let first = Reply::error(429, "requests", Some("rate_limit_exceeded"), "slow down").header("retry-after", "3");
+    let first = Reply::error(429, "requests", Some("rate_limit_exceeded"), "slow down")
+        .header("retry-after", "3");
     let second = Reply::native_error(400, "invalid_request_error", "no").status(413);
     let sizes = [bytes_of(&first), bytes_of(&second)];
     let upstream = ScriptedUpstream::start([first, second]).await;
@@ -40,14 +56,20 @@ async fn requests_are_recorded_and_replies_follow_in_order() {
 
     let (_, answer) = call(&upstream, sizes[0]).await;
     let answer = answer.unwrap();
-    assert!(answer.starts_with("HTTP/1.1 429 ") && answer.contains("retry-after: 3\r\n"), "{answer}");
+    assert!(
+        answer.starts_with("HTTP/1.1 429 ") && answer.contains("retry-after: 3\r\n"),
+        "{answer}"
+    );
     for _ in 0..2 {
         let (_, answer) = call(&upstream, sizes[1]).await;
         assert!(answer.unwrap().starts_with("HTTP/1.1 413 "));
     }
 
     let seen = upstream.request(0).await;
-    assert_eq!((seen.method.as_str(), seen.path.as_str()), ("POST", "/v1/x?y=1"));
+    assert_eq!(
+        (seen.method.as_str(), seen.path.as_str()),
+        ("POST", "/v1/x?y=1")
+    );
     assert_eq!(seen.header("x-test"), Some("a"));
     assert_eq!(seen.json(), json!({"a": 1}));
     assert_eq!(upstream.requests().len(), 3);
@@ -61,32 +83,59 @@ fn several_answers_stand_side_by_side_in_each_frame() {
     let speech = Speech::new(Family::Chat, "one two").choices(3);
     for reply in [speech.whole(), speech.stream()] {
         let first = reply.texts().remove(0);
-        assert!([0, 1, 2].iter().all(|index| first.contains(&format!("\"index\":{index}"))), "{first}");
+        assert!(
+            [0, 1, 2]
+                .iter()
+                .all(|index| first.contains(&format!("\"index\":{index}"))),
+            "{first}"
+        );
     }
 }
 
 #[tokio::test]
 async fn a_text_comes_in_pieces_of_any_size() {
-    let reply = Speech::new(Family::Chat, "one two three").in_pieces_of(5).stream();
-    assert!(["one t", "wo th", "ree"].iter().all(|piece| reply.texts().iter().any(|frame| frame.contains(piece))));
+    let reply = Speech::new(Family::Chat, "one two three")
+        .in_pieces_of(5)
+        .stream();
+    assert!(
+        ["one t", "wo th", "ree"]
+            .iter()
+            .all(|piece| reply.texts().iter().any(|frame| frame.contains(piece)))
+    );
 }
 
 #[tokio::test]
 async fn a_script_can_look_at_the_request_and_be_replaced() {
-    let upstream =
-        ScriptedUpstream::start(Script::by(|seen, number| Reply::json(200, &json!([seen.path, number])).close_after(1))).await;
+    let upstream = ScriptedUpstream::start(Script::by(|seen, number| {
+        Reply::json(200, &json!([seen.path, number])).close_after(1)
+    }))
+    .await;
     let (_, answer) = call(&upstream, usize::MAX).await;
     assert!(answer.unwrap().ends_with("[\"/v1/x?y=1\",0]"));
-    upstream.follow(vec![Reply::whole(500, "text/html", "<html>").close_after(1)]);
+    upstream.follow(vec![
+        Reply::whole(500, "text/html", "<html>").close_after(1),
+    ]);
     let (_, answer) = call(&upstream, usize::MAX).await;
     assert!(answer.unwrap().ends_with("<html>"));
 }
 
 #[tokio::test]
 async fn served_usage_is_that_of_finished_answers() {
-    let usage = Usage { input: 5, cache_read: 2, cache_write: 1, cache_write_1h: 1, output: 3, reasoning: 4 };
+    let usage = Usage {
+        input: 5,
+        cache_read: 2,
+        cache_write: 1,
+        cache_write_1h: 1,
+        output: 3,
+        reasoning: 4,
+    };
     let speech = Speech::new(Family::Messages, "a b").usage(usage);
-    let upstream = ScriptedUpstream::start([speech.whole(), speech.stream(), speech.stream().stall_after(1)]).await;
+    let upstream = ScriptedUpstream::start([
+        speech.whole(),
+        speech.stream(),
+        speech.stream().stall_after(1),
+    ])
+    .await;
     for number in 0..2 {
         call(&upstream, 200).await.1.unwrap();
         upstream.completed(number).await;
@@ -101,18 +150,41 @@ async fn served_usage_is_that_of_finished_answers() {
 #[tokio::test]
 async fn misbehaviour_is_as_told() {
     let stream = || Speech::new(Family::Chat, "one two three").stream();
-    assert_eq!(said(stream().reset()).await, Err(io::ErrorKind::ConnectionReset));
-    assert_eq!(said(stream().wait_after(1, Duration::from_millis(20)).reset_after(1)).await, Err(io::ErrorKind::ConnectionReset));
+    assert_eq!(
+        said(stream().reset()).await,
+        Err(io::ErrorKind::ConnectionReset)
+    );
+    assert_eq!(
+        said(
+            stream()
+                .wait_after(1, Duration::from_millis(20))
+                .reset_after(1)
+        )
+        .await,
+        Err(io::ErrorKind::ConnectionReset)
+    );
 
     let cut = said(stream().close_after(2)).await.unwrap();
-    assert!(cut.contains("one ") && !cut.contains("two") && !cut.ends_with("0\r\n\r\n"), "{cut}");
+    assert!(
+        cut.contains("one ") && !cut.contains("two") && !cut.ends_with("0\r\n\r\n"),
+        "{cut}"
+    );
     let bad = said(stream().bad_chunk_after(1)).await.unwrap();
     assert!(bad.ends_with("zz\r\nnot a chunk\r\n"), "{bad}");
 
     for (reply, ends) in [
-        (stream().end_after(2), "\"one \"},\"index\":0,\"finish_reason\":null}]}\n\n\r\n0\r\n\r\n"),
-        (stream().then(1, "data: {\"error\":{}}\n\n"), "data: {\"error\":{}}\n\n\r\n0\r\n\r\n"),
-        (stream().first(": hi\n\n").end_after(1), "\r\n\r\n6\r\n: hi\n\n\r\n0\r\n\r\n"),
+        (
+            stream().end_after(2),
+            "\"one \"},\"index\":0,\"finish_reason\":null}]}\n\n\r\n0\r\n\r\n",
+        ),
+        (
+            stream().then(1, "data: {\"error\":{}}\n\n"),
+            "data: {\"error\":{}}\n\n\r\n0\r\n\r\n",
+        ),
+        (
+            stream().first(": hi\n\n").end_after(1),
+            "\r\n\r\n6\r\n: hi\n\n\r\n0\r\n\r\n",
+        ),
     ] {
         let size = bytes_of(&reply);
         let upstream = ScriptedUpstream::start(reply).await;
@@ -128,8 +200,15 @@ async fn misbehaviour_is_as_told() {
 async fn waits_end_when_the_peer_leaves_and_gates_when_they_open() {
     let gate = Gate::new();
     let reply = || Reply::json(200, &json!({}));
-    let late = reply().late(Duration::from_millis(1)).paced(Duration::from_millis(1));
-    let replies = [reply().silent(), reply().gated(&gate), reply().gate_after(0, &gate), late];
+    let late = reply()
+        .late(Duration::from_millis(1))
+        .paced(Duration::from_millis(1));
+    let replies = [
+        reply().silent(),
+        reply().gated(&gate),
+        reply().gate_after(0, &gate),
+        late,
+    ];
     let size = bytes_of(&reply());
     let upstream = ScriptedUpstream::start(replies).await;
 
@@ -161,9 +240,19 @@ fn frames(reply: &Reply) -> Vec<Frame> {
 
 #[test]
 fn speeches_are_well_formed_in_every_family() {
-    let usage = Usage { input: 9, cache_read: 4, cache_write: 0, cache_write_1h: 0, output: 3, reasoning: 0 };
+    let usage = Usage {
+        input: 9,
+        cache_read: 4,
+        cache_write: 0,
+        cache_write_1h: 0,
+        output: 3,
+        reasoning: 0,
+    };
     for family in Family::ALL {
-        let speech = Speech::new(family, "one two three").usage(usage).model("m-1").id("id-1");
+        let speech = Speech::new(family, "one two three")
+            .usage(usage)
+            .model("m-1")
+            .id("id-1");
         let body = speech.whole().parts.concat();
         let facts = family.protocol().read_answer(&body).unwrap();
         assert_eq!(facts.id.as_deref(), Some("id-1"));
@@ -171,19 +260,33 @@ fn speeches_are_well_formed_in_every_family() {
         assert_eq!(facts.error, None);
 
         let mut reader = family.protocol().reader();
-        let facts: Vec<_> = frames(&speech.stream()).iter().map(|frame| reader.read(frame)).collect();
+        let facts: Vec<_> = frames(&speech.stream())
+            .iter()
+            .map(|frame| reader.read(frame))
+            .collect();
         assert!(facts.iter().all(|facts| facts.error.is_none()));
         assert!(facts.last().unwrap().end, "{family}");
         assert!(facts.iter().any(|facts| facts.stop.is_some()), "{family}");
         assert_eq!(reader.usage().output, Some(3), "{family}");
         assert_eq!(reader.usage().cache_read, Some(4), "{family}");
-        assert_eq!(facts.iter().map(|facts| facts.shown.ascii).sum::<u64>(), 13, "{family}");
+        assert_eq!(
+            facts.iter().map(|facts| facts.shown.ascii).sum::<u64>(),
+            13,
+            "{family}"
+        );
 
         let silent = speech.claims(serde_json::Value::Null);
         let mut reader = family.protocol().reader();
-        frames(&silent.stream()).iter().for_each(|frame| drop(reader.read(frame)));
+        frames(&silent.stream())
+            .iter()
+            .for_each(|frame| drop(reader.read(frame)));
         assert_eq!(reader.usage().output, None, "{family}");
     }
     let cut = Speech::new(Family::Responses, "a").stop("incomplete");
-    assert!(cut.stream().texts().concat().contains("event: response.incomplete"));
+    assert!(
+        cut.stream()
+            .texts()
+            .concat()
+            .contains("event: response.incomplete")
+    );
 }

@@ -44,14 +44,24 @@ pub(crate) struct Wires {
 impl Wires {
     /// Lays them to the sockets in these folders.
     pub(crate) fn lay<'a>(servers: impl Iterator<Item = &'a Path>) -> Self {
-        let state = Arc::new(State { armed: Mutex::default(), releases: watch::Sender::new(0) });
+        let state = Arc::new(State {
+            armed: Mutex::default(),
+            releases: watch::Sender::new(0),
+        });
         let lay = |server: &Path| {
             let folder = tempfile::tempdir().unwrap();
             let listener = UnixListener::bind(folder.path().join(".s.PGSQL.5432")).unwrap();
-            tokio::spawn(accept(listener, server.join(".s.PGSQL.5432"), Arc::clone(&state)));
+            tokio::spawn(accept(
+                listener,
+                server.join(".s.PGSQL.5432"),
+                Arc::clone(&state),
+            ));
             folder
         };
-        Self { folders: servers.map(lay).collect(), state }
+        Self {
+            folders: servers.map(lay).collect(),
+            state,
+        }
     }
 
     /// Where the gateway finds its ends.
@@ -63,7 +73,10 @@ impl Wires {
     pub(crate) async fn hit(&self, fault: Fault) {
         let (tell, told) = oneshot::channel();
         *self.state.armed.lock().unwrap() = Some((fault, tell));
-        tokio::time::timeout(PATIENCE, told).await.expect("a COMMIT to hit").expect("it was hit");
+        tokio::time::timeout(PATIENCE, told)
+            .await
+            .expect("a COMMIT to hit")
+            .expect("it was hit");
     }
 
     /// Ends every fault.
@@ -82,7 +95,11 @@ struct Hit {
 impl Hit {
     /// Waits for the next release.
     async fn released(self, state: &State) {
-        let _ = state.releases.subscribe().wait_for(|releases| *releases > self.releases).await;
+        let _ = state
+            .releases
+            .subscribe()
+            .wait_for(|releases| *releases > self.releases)
+            .await;
     }
 }
 
@@ -91,7 +108,9 @@ async fn accept(listener: UnixListener, server: PathBuf, state: Arc<State>) {
         let (server, state) = (server.clone(), Arc::clone(&state));
         tokio::spawn(async move {
             // A server that is dead refuses, and so does this end.
-            let Ok(server) = UnixStream::connect(server).await else { return };
+            let Ok(server) = UnixStream::connect(server).await else {
+                return;
+            };
             let (from_gateway, to_gateway) = gateway.into_split();
             let (from_server, to_server) = server.into_split();
             let (keep, kept) = watch::channel(None);
@@ -103,19 +122,30 @@ async fn accept(listener: UnixListener, server: PathBuf, state: Arc<State>) {
     }
 }
 
-async fn questions(mut from: OwnedReadHalf, mut to: OwnedWriteHalf, state: &State, keep: watch::Sender<Option<Hit>>) {
+async fn questions(
+    mut from: OwnedReadHalf,
+    mut to: OwnedWriteHalf,
+    state: &State,
+    keep: watch::Sender<Option<Hit>>,
+) {
     let mut buffer = vec![0; 65_536];
     while let Ok(read @ 1..) = from.read(&mut buffer).await {
         let chunk = &buffer[..read];
-        let armed =
-            if chunk.windows(COMMIT.len()).any(|part| part == COMMIT) { state.armed.lock().unwrap().take() } else { None };
+        let armed = if chunk.windows(COMMIT.len()).any(|part| part == COMMIT) {
+            state.armed.lock().unwrap().take()
+        } else {
+            None
+        };
         let Some((fault, tell)) = armed else {
             if to.write_all(chunk).await.is_err() {
                 return;
             }
             continue;
         };
-        let hit = Hit { fault, releases: *state.releases.borrow() };
+        let hit = Hit {
+            fault,
+            releases: *state.releases.borrow(),
+        };
         if fault != Fault::KeepCommit {
             keep.send_replace(Some(hit));
             if to.write_all(chunk).await.is_err() {
@@ -140,7 +170,12 @@ async fn questions(mut from: OwnedReadHalf, mut to: OwnedWriteHalf, state: &Stat
     }
 }
 
-async fn answers(mut from: OwnedReadHalf, mut to: OwnedWriteHalf, state: &State, kept: watch::Receiver<Option<Hit>>) {
+async fn answers(
+    mut from: OwnedReadHalf,
+    mut to: OwnedWriteHalf,
+    state: &State,
+    kept: watch::Receiver<Option<Hit>>,
+) {
     let mut buffer = vec![0; 65_536];
     while let Ok(read @ 1..) = from.read(&mut buffer).await {
         let hit = *kept.borrow();
@@ -153,7 +188,10 @@ async fn answers(mut from: OwnedReadHalf, mut to: OwnedWriteHalf, state: &State,
             return;
         }
     }
-    if kept.borrow().is_some_and(|hit| hit.fault != Fault::KeepAnswer) {
+    if kept
+        .borrow()
+        .is_some_and(|hit| hit.fault != Fault::KeepAnswer)
+    {
         std::future::pending::<()>().await;
     }
 }

@@ -16,10 +16,26 @@ fn edges(house: &House) -> BTreeMap<Module, BTreeSet<Module>> {
     }
     let mut edges: BTreeMap<Module, BTreeSet<Module>> = BTreeMap::new();
     for facts in house.sources.values() {
-        for path in facts.names.iter().filter_map(|name| house.resolve(facts, name)) {
-            let shared = facts.module.iter().zip(&path).take_while(|(a, b)| a == b).count();
-            if shared > 0 && shared < facts.module.len() && shared < path.len() && modules.contains(&path[..=shared]) {
-                edges.entry(facts.module[..=shared].to_vec()).or_default().insert(path[..=shared].to_vec());
+        for path in facts
+            .names
+            .iter()
+            .filter_map(|name| house.resolve(facts, name))
+        {
+            let shared = facts
+                .module
+                .iter()
+                .zip(&path)
+                .take_while(|(a, b)| a == b)
+                .count();
+            if shared > 0
+                && shared < facts.module.len()
+                && shared < path.len()
+                && modules.contains(&path[..=shared])
+            {
+                edges
+                    .entry(facts.module[..=shared].to_vec())
+                    .or_default()
+                    .insert(path[..=shared].to_vec());
             }
         }
     }
@@ -42,15 +58,31 @@ fn reached(edges: &BTreeMap<Module, BTreeSet<Module>>, from: &Module) -> BTreeSe
 /// Modules of one folder name each other in one direction.
 pub(crate) fn circles(house: &House) -> Vec<String> {
     let edges = edges(house);
-    let reach: BTreeMap<&Module, BTreeSet<Module>> = edges.keys().map(|module| (module, reached(&edges, module))).collect();
+    let reach: BTreeMap<&Module, BTreeSet<Module>> = edges
+        .keys()
+        .map(|module| (module, reached(&edges, module)))
+        .collect();
     let mut found: BTreeSet<(String, Vec<String>)> = BTreeSet::new();
-    for (module, reached) in reach.iter().filter(|(module, reached)| reached.contains(**module)) {
-        let mates = reached.iter().filter(|other| reach.get(other).is_some_and(|back| back.contains(*module)));
+    for (module, reached) in reach
+        .iter()
+        .filter(|(module, reached)| reached.contains(**module))
+    {
+        let mates = reached
+            .iter()
+            .filter(|other| reach.get(other).is_some_and(|back| back.contains(*module)));
         let folder = module[..module.len() - 1].join("::");
-        found.insert((folder, mates.filter_map(|mate| mate.last().cloned()).collect()));
+        found.insert((
+            folder,
+            mates.filter_map(|mate| mate.last().cloned()).collect(),
+        ));
     }
     found
         .iter()
-        .map(|(folder, mates)| format!("{folder}: {} name each other in a circle: give what they share a file", mates.join(", ")))
+        .map(|(folder, mates)| {
+            format!(
+                "{folder}: {} name each other in a circle: give what they share a file",
+                mates.join(", ")
+            )
+        })
         .collect()
 }

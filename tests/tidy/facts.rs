@@ -59,7 +59,14 @@ impl Facts {
     /// Reads one file, whose top is the module `module` (the crate's name first).
     pub(crate) fn read(module: Vec<String>, text: &str) -> Result<Self, syn::Error> {
         let parsed = syn::parse_file(text)?;
-        let mut reader = Reader { scope: module.clone(), facts: Self { module, ..Self::default() }, comparing: 0 };
+        let mut reader = Reader {
+            scope: module.clone(),
+            facts: Self {
+                module,
+                ..Self::default()
+            },
+            comparing: 0,
+        };
         reader.visit_file(&parsed);
         Ok(reader.facts)
     }
@@ -74,37 +81,73 @@ struct Reader {
 impl Reader {
     fn name(&mut self, line: usize, segments: Vec<String>, imported: bool) {
         let (module, compared) = (self.scope.clone(), self.comparing > 0 && !imported);
-        self.facts.names.push(Name { line, module, segments, imported, compared });
+        self.facts.names.push(Name {
+            line,
+            module,
+            segments,
+            imported,
+            compared,
+        });
     }
 
     /// Every leaf of a `use` is a path, and what it is called here an alias.
     fn imports(&mut self, tree: &UseTree, before: &[String]) {
-        let with = |ident: &syn::Ident| before.iter().cloned().chain([ident.to_string()]).collect::<Vec<_>>();
+        let with = |ident: &syn::Ident| {
+            before
+                .iter()
+                .cloned()
+                .chain([ident.to_string()])
+                .collect::<Vec<_>>()
+        };
         match tree {
             UseTree::Path(path) => self.imports(&path.tree, &with(&path.ident)),
-            UseTree::Group(group) => group.items.iter().for_each(|item| self.imports(item, before)),
+            UseTree::Group(group) => group
+                .items
+                .iter()
+                .for_each(|item| self.imports(item, before)),
             UseTree::Glob(glob) => {
                 let segments = before.iter().cloned().chain(["*".to_owned()]).collect();
                 self.name(glob.span().start().line, segments, true);
             }
-            UseTree::Name(name) if name.ident == "self" => self.import(name.span(), before.to_vec(), None),
+            UseTree::Name(name) if name.ident == "self" => {
+                self.import(name.span(), before.to_vec(), None)
+            }
             UseTree::Name(name) => self.import(name.span(), with(&name.ident), None),
             UseTree::Rename(name) if name.ident == "self" => {
                 self.import(name.span(), before.to_vec(), Some(name.rename.to_string()));
             }
-            UseTree::Rename(name) => self.import(name.span(), with(&name.ident), Some(name.rename.to_string())),
+            UseTree::Rename(name) => self.import(
+                name.span(),
+                with(&name.ident),
+                Some(name.rename.to_string()),
+            ),
         }
     }
 
     fn import(&mut self, span: proc_macro2::Span, segments: Vec<String>, called: Option<String>) {
-        let called = called.or_else(|| segments.last().cloned()).unwrap_or_default();
+        let called = called
+            .or_else(|| segments.last().cloned())
+            .unwrap_or_default();
         let mut full = segments.clone();
         // `self` and `super` mean the module in which the import stands.
-        let ups = full.iter().take_while(|part| matches!(part.as_str(), "self" | "super")).count();
+        let ups = full
+            .iter()
+            .take_while(|part| matches!(part.as_str(), "self" | "super"))
+            .count();
         if ups > 0 {
-            let supers = full.iter().take(ups).filter(|part| *part == "super").count();
+            let supers = full
+                .iter()
+                .take(ups)
+                .filter(|part| *part == "super")
+                .count();
             let kept = self.scope.len().saturating_sub(supers);
-            full = self.scope.iter().take(kept).chain(full.iter().skip(ups)).cloned().collect();
+            full = self
+                .scope
+                .iter()
+                .take(kept)
+                .chain(full.iter().skip(ups))
+                .cloned()
+                .collect();
         }
         self.facts.aliases.insert(called, full);
         self.name(span.start().line, segments, true);
@@ -148,7 +191,11 @@ impl Reader {
     }
 
     fn words(&mut self, line: usize, segments: &[String]) {
-        let words = segments.iter().map(|text| Text { line, text: text.clone(), literal: false });
+        let words = segments.iter().map(|text| Text {
+            line,
+            text: text.clone(),
+            literal: false,
+        });
         self.facts.texts.extend(words);
     }
 
@@ -158,13 +205,21 @@ impl Reader {
             syn::Lit::ByteStr(text) => String::from_utf8_lossy(&text.value()).into_owned(),
             _ => return,
         };
-        self.facts.texts.push(Text { line, text, literal: true });
+        self.facts.texts.push(Text {
+            line,
+            text,
+            literal: true,
+        });
     }
 
     fn function(&mut self, signature: &syn::Signature, end: proc_macro2::Span) {
         let line = signature.span().start().line;
         let lines = end.end().line.saturating_sub(line) + 1;
-        self.facts.functions.push(Function { line, name: signature.ident.to_string(), lines });
+        self.facts.functions.push(Function {
+            line,
+            name: signature.ident.to_string(),
+            lines,
+        });
         if signature.asyncness.is_some() {
             self.facts.asyncs.push(line);
         }
@@ -188,7 +243,8 @@ fn only_for_tests(attributes: &[Attribute]) -> bool {
                     .is_ok_and(|parts| parts.iter().any(|part| part.path().is_ident("test"))),
                 _ => false,
             };
-            list.parse_args::<Meta>().is_ok_and(|meta| means_test(&meta))
+            list.parse_args::<Meta>()
+                .is_ok_and(|meta| means_test(&meta))
         }
         meta => meta.path().is_ident("test"),
     })
@@ -252,7 +308,9 @@ impl<'ast> Visit<'ast> for Reader {
 
     /// A macro of the file is a name of its own, which it may pass on.
     fn visit_item_macro(&mut self, item: &'ast syn::ItemMacro) {
-        self.facts.children.extend(item.ident.as_ref().map(ToString::to_string));
+        self.facts
+            .children
+            .extend(item.ident.as_ref().map(ToString::to_string));
         syn::visit::visit_item_macro(self, item);
     }
 
@@ -269,7 +327,11 @@ impl<'ast> Visit<'ast> for Reader {
     fn visit_vis_restricted(&mut self, _: &'ast syn::VisRestricted) {}
 
     fn visit_path(&mut self, path: &'ast syn::Path) {
-        let segments = path.segments.iter().map(|segment| segment.ident.to_string()).collect();
+        let segments = path
+            .segments
+            .iter()
+            .map(|segment| segment.ident.to_string())
+            .collect();
         self.name(path.span().start().line, segments, false);
         visit::visit_path(self, path);
     }
@@ -279,17 +341,29 @@ impl<'ast> Visit<'ast> for Reader {
     }
 
     fn visit_lit_str(&mut self, text: &'ast syn::LitStr) {
-        self.facts.texts.push(Text { line: text.span().start().line, text: text.value(), literal: true });
+        self.facts.texts.push(Text {
+            line: text.span().start().line,
+            text: text.value(),
+            literal: true,
+        });
     }
 
     fn visit_lit_byte_str(&mut self, text: &'ast syn::LitByteStr) {
         let value = String::from_utf8_lossy(&text.value()).into_owned();
-        self.facts.texts.push(Text { line: text.span().start().line, text: value, literal: true });
+        self.facts.texts.push(Text {
+            line: text.span().start().line,
+            text: value,
+            literal: true,
+        });
     }
 
     fn visit_macro(&mut self, call: &'ast syn::Macro) {
         self.visit_path(&call.path);
-        let asks = call.path.segments.last().is_some_and(|name| name.ident.to_string().ends_with("matches"));
+        let asks = call
+            .path
+            .segments
+            .last()
+            .is_some_and(|name| name.ident.to_string().ends_with("matches"));
         if asks {
             self.comparing(|reader| reader.tokens(call.tokens.clone()));
         } else {

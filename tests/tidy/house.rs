@@ -60,7 +60,9 @@ pub(crate) fn files(folders: &[&str], ending: &str) -> Vec<File> {
 }
 
 fn walk(folder: &Path, ending: &str, found: &mut Vec<File>) {
-    let Ok(entries) = fs::read_dir(folder) else { return };
+    let Ok(entries) = fs::read_dir(folder) else {
+        return;
+    };
     for entry in entries.flatten() {
         let path = entry.path();
         let name = entry.file_name().to_string_lossy().into_owned();
@@ -69,8 +71,15 @@ fn walk(folder: &Path, ending: &str, found: &mut Vec<File>) {
                 walk(&path, ending, found);
             }
         } else if name.ends_with(ending) {
-            let shown = path.strip_prefix(root()).unwrap_or(&path).to_string_lossy().into_owned();
-            found.push(File { path: shown, text: fs::read_to_string(&path).unwrap_or_default() });
+            let shown = path
+                .strip_prefix(root())
+                .unwrap_or(&path)
+                .to_string_lossy()
+                .into_owned();
+            found.push(File {
+                path: shown,
+                text: fs::read_to_string(&path).unwrap_or_default(),
+            });
         }
     }
 }
@@ -85,12 +94,24 @@ impl House {
     fn read() -> Self {
         let folders: Vec<&str> = PACKAGES.iter().map(|(folder, _)| *folder).collect();
         let (sources, modules, judged, unreadable) = Default::default();
-        let mut house = Self { sources, modules, crates: Arc::new(crates()), judged, unreadable };
+        let mut house = Self {
+            sources,
+            modules,
+            crates: Arc::new(crates()),
+            judged,
+            unreadable,
+        };
         for file in files(&folders, ".rs") {
             house.put(&file.path, &file.text);
         }
         house.leave_out_tests();
-        house.modules = Arc::new(house.sources.iter().map(|(path, facts)| (facts.module.clone(), path.clone())).collect());
+        house.modules = Arc::new(
+            house
+                .sources
+                .iter()
+                .map(|(path, facts)| (facts.module.clone(), path.clone()))
+                .collect(),
+        );
         house
     }
 
@@ -103,17 +124,25 @@ impl House {
 
     /// A copy in which only one file is judged.
     pub(crate) fn only(&self, path: &str) -> Self {
-        Self { judged: Some(path.to_owned()), ..self.clone() }
+        Self {
+            judged: Some(path.to_owned()),
+            ..self.clone()
+        }
     }
 
     /// The files to judge.
     pub(crate) fn judged(&self) -> impl Iterator<Item = (&String, &Facts)> {
         let judged = |path: &String| self.judged.as_ref().is_none_or(|only| only == path);
-        self.sources.iter().filter(move |(path, _)| judged(path)).map(|(path, facts)| (path, &**facts))
+        self.sources
+            .iter()
+            .filter(move |(path, _)| judged(path))
+            .map(|(path, facts)| (path, &**facts))
     }
 
     fn put(&mut self, path: &str, text: &str) {
-        let Some(module) = module_of(path) else { return };
+        let Some(module) = module_of(path) else {
+            return;
+        };
         match Facts::read(module, text) {
             Ok(facts) => drop(self.sources.insert(path.to_owned(), Arc::new(facts))),
             Err(error) => self.unreadable.push(format!("{path}: {error}")),
@@ -125,7 +154,12 @@ impl House {
         let tests: Vec<Vec<String>> = self
             .sources
             .values()
-            .flat_map(|facts| facts.test_children.iter().map(|child| [&facts.module[..], std::slice::from_ref(child)].concat()))
+            .flat_map(|facts| {
+                facts
+                    .test_children
+                    .iter()
+                    .map(|child| [&facts.module[..], std::slice::from_ref(child)].concat())
+            })
             .collect();
         self.sources.retain(|path, facts| {
             let beside = path.ends_with("_tests.rs");
@@ -146,28 +180,45 @@ impl House {
         Some(path)
     }
 
-    fn rooted(&self, facts: &Facts, module: &[String], segments: &[String], imported: bool) -> Option<Vec<String>> {
+    fn rooted(
+        &self,
+        facts: &Facts,
+        module: &[String],
+        segments: &[String],
+        imported: bool,
+    ) -> Option<Vec<String>> {
         let krate = facts.module.first()?;
         let mut path = segments.to_vec();
         for _ in 0..5 {
             let first = path.first()?.clone();
-            let known = matches!(first.as_str(), "std" | "core" | "alloc") || is_ours(&first) || self.crates.contains(&first);
+            let known = matches!(first.as_str(), "std" | "core" | "alloc")
+                || is_ours(&first)
+                || self.crates.contains(&first);
             match first.as_str() {
                 "crate" => return Some(joined(std::slice::from_ref(krate), &path[1..])),
                 "self" => return Some(joined(module, &path[1..])),
                 "super" => {
                     let ups = path.iter().take_while(|part| *part == "super").count();
-                    return Some(joined(&module[..module.len().saturating_sub(ups)], &path[ups..]));
+                    return Some(joined(
+                        &module[..module.len().saturating_sub(ups)],
+                        &path[ups..],
+                    ));
                 }
                 _ => {}
             }
-            let alias = facts.aliases.get(&first).filter(|full| full.first() != Some(&first) && !(imported && known));
+            let alias = facts
+                .aliases
+                .get(&first)
+                .filter(|full| full.first() != Some(&first) && !(imported && known));
             if let Some(full) = alias {
                 path = joined(full, &path[1..]);
             } else if facts.children.contains(&first) && !known {
                 return Some(joined(&facts.module, &path));
             } else if known && (imported || path.len() > 1)
-                || imported && first.chars().all(|c| c.is_ascii_lowercase() || c == '_' || c.is_ascii_digit())
+                || imported
+                    && first
+                        .chars()
+                        .all(|c| c.is_ascii_lowercase() || c == '_' || c.is_ascii_digit())
             {
                 return Some(path);
             } else {
@@ -178,7 +229,9 @@ impl House {
     }
 
     fn passed_on(&self, path: &[String]) -> Option<Vec<String>> {
-        let at = (1..path.len()).rev().find(|at| self.file_of(&path[..*at]).is_some())?;
+        let at = (1..path.len())
+            .rev()
+            .find(|at| self.file_of(&path[..*at]).is_some())?;
         let facts = self.file_of(&path[..at])?;
         if facts.children.contains(&path[at]) {
             return None;
@@ -190,7 +243,9 @@ impl House {
 
     /// The file that is exactly this module.
     pub(crate) fn file_of(&self, module: &[String]) -> Option<&Facts> {
-        self.sources.get(self.modules.get(module)?).map(|facts| &**facts)
+        self.sources
+            .get(self.modules.get(module)?)
+            .map(|facts| &**facts)
     }
 }
 
@@ -209,11 +264,18 @@ fn module_of(path: &str) -> Option<Vec<String>> {
     if path == "src/main.rs" {
         return Some(vec!["farebox".to_owned(), "main".to_owned()]);
     }
-    let (folder, krate) =
-        PACKAGES.iter().filter(|(folder, _)| path.starts_with(folder)).max_by_key(|(folder, _)| folder.len())?;
+    let (folder, krate) = PACKAGES
+        .iter()
+        .filter(|(folder, _)| path.starts_with(folder))
+        .max_by_key(|(folder, _)| folder.len())?;
     let inside = path.strip_prefix(folder)?.strip_suffix(".rs")?;
     let mut module = vec![(*krate).to_owned()];
-    module.extend(inside.split('/').filter(|part| !matches!(*part, "mod" | "lib" | "main")).map(str::to_owned));
+    module.extend(
+        inside
+            .split('/')
+            .filter(|part| !matches!(*part, "mod" | "lib" | "main"))
+            .map(str::to_owned),
+    );
     Some(module)
 }
 
@@ -223,8 +285,16 @@ fn crates() -> BTreeSet<String> {
     for manifest in files(&["."], "Cargo.toml") {
         let table: toml::Table = toml::from_str(&manifest.text).expect("a manifest is TOML");
         for kind in ["dependencies", "dev-dependencies"] {
-            let names = table.get(kind).and_then(toml::Value::as_table).map(toml::Table::keys);
-            found.extend(names.into_iter().flatten().map(|name| name.replace('-', "_")));
+            let names = table
+                .get(kind)
+                .and_then(toml::Value::as_table)
+                .map(toml::Table::keys);
+            found.extend(
+                names
+                    .into_iter()
+                    .flatten()
+                    .map(|name| name.replace('-', "_")),
+            );
         }
     }
     found

@@ -2,7 +2,11 @@
 //!
 //! `facts.rs` collects the names in a file, `house.rs` resolves them, `rooms.rs` lists who may import whom, `rules.rs` and
 //! `circles.rs` check code, `pages.rs` documents; `planted.rs` breaks each rule once and expects it to be found.
-#![expect(clippy::expect_used, clippy::panic, reason = "a house that cannot be read is a failed test")]
+#![expect(
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a house that cannot be read is a failed test"
+)]
 
 mod circles;
 mod facts;

@@ -6,7 +6,9 @@ use std::fs;
 use crate::house::{files, read, root};
 use crate::rooms;
 
-const ALL: [&str; 7] = ["src", "protocol", "ledger", "tui", "tests", "benches", "bench"];
+const ALL: [&str; 7] = [
+    "src", "protocol", "ledger", "tui", "tests", "benches", "bench",
+];
 
 pub(crate) fn report(faults: &[String]) {
     assert!(faults.is_empty(), "\n{}\n", faults.join("\n"));
@@ -17,11 +19,17 @@ fn every_file_says_its_job_first_and_stays_small() {
     let mut faults = Vec::new();
     for file in files(&ALL, ".rs") {
         if !file.text.starts_with("//!") {
-            faults.push(format!("{}: begin with //! and the file's one job", file.path));
+            faults.push(format!(
+                "{}: begin with //! and the file's one job",
+                file.path
+            ));
         }
         let lines = file.text.lines().count();
         if lines > 600 {
-            faults.push(format!("{}: {lines} lines; at most 600, aim for 400: give part of it a file of its own", file.path));
+            faults.push(format!(
+                "{}: {lines} lines; at most 600, aim for 400: give part of it a file of its own",
+                file.path
+            ));
         }
     }
     report(&faults);
@@ -29,10 +37,20 @@ fn every_file_says_its_job_first_and_stays_small() {
 
 /// A page with the table between its marks replaced.
 fn with_table(page: &str, prefix: &str) -> String {
-    let (begin, end) = ("<!-- rooms: written by FAREBOX_BLESS=1 cargo test --test tidy -->\n", "<!-- end of rooms -->");
-    let (before, rest) = page.split_once(begin).expect("the page has a mark where the table begins");
-    let (_, after) = rest.split_once(end).expect("the page has a mark where the table ends");
-    let lines = rooms::table().lines().map(|line| format!("{prefix}{line}\n")).collect::<String>();
+    let (begin, end) = (
+        "<!-- rooms: written by FAREBOX_BLESS=1 cargo test --test tidy -->\n",
+        "<!-- end of rooms -->",
+    );
+    let (before, rest) = page
+        .split_once(begin)
+        .expect("the page has a mark where the table begins");
+    let (_, after) = rest
+        .split_once(end)
+        .expect("the page has a mark where the table ends");
+    let lines = rooms::table()
+        .lines()
+        .map(|line| format!("{prefix}{line}\n"))
+        .collect::<String>();
     let blank = format!("{}\n", prefix.trim_end());
     format!("{before}{begin}{blank}{lines}{blank}{prefix}{end}{after}")
 }
@@ -58,9 +76,18 @@ fn the_architecture_page_names_only_what_exists() {
     let page = read("docs/ARCHITECTURE.md");
     let mut faults = Vec::new();
     for word in page.split('`').skip(1).step_by(2) {
-        let is_path = word.contains('/') && [".rs", ".toml", "/", ".sql"].iter().any(|end| word.ends_with(end));
-        if is_path && !word.starts_with('/') && !word.contains(['{', '*', ' ', '<']) && !root().join(word).exists() {
-            faults.push(format!("docs/ARCHITECTURE.md names `{word}`, which does not exist"));
+        let is_path = word.contains('/')
+            && [".rs", ".toml", "/", ".sql"]
+                .iter()
+                .any(|end| word.ends_with(end));
+        if is_path
+            && !word.starts_with('/')
+            && !word.contains(['{', '*', ' ', '<'])
+            && !root().join(word).exists()
+        {
+            faults.push(format!(
+                "docs/ARCHITECTURE.md names `{word}`, which does not exist"
+            ));
         }
     }
     report(&faults);
@@ -72,9 +99,14 @@ fn every_key_of_the_two_files_is_documented() {
     let mut faults = Vec::new();
     for name in ["catalog.toml", "routes.toml"] {
         for line in read(name).lines() {
-            let Some((key, _)) = line.trim_start_matches(['#', ' ']).split_once('=') else { continue };
+            let Some((key, _)) = line.trim_start_matches(['#', ' ']).split_once('=') else {
+                continue;
+            };
             let key = key.trim();
-            let is_key = !key.is_empty() && key.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_');
+            let is_key = !key.is_empty()
+                && key
+                    .chars()
+                    .all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_');
             if is_key && !docs.contains(&format!("`{key}`")) {
                 faults.push(format!("docs/config.md does not mention `{key}` of {name}"));
             }
@@ -86,17 +118,26 @@ fn every_key_of_the_two_files_is_documented() {
 #[test]
 fn every_test_that_a_promise_names_exists() {
     let page = read("docs/PROMISES.md");
-    let code: String = files(&["src", "protocol", "ledger", "tests", "tui"], ".rs").into_iter().map(|file| file.text).collect();
+    let code: String = files(&["src", "protocol", "ledger", "tests", "tui"], ".rs")
+        .into_iter()
+        .map(|file| file.text)
+        .collect();
     let mut faults = Vec::new();
     for word in page.split('`').skip(1).step_by(2) {
         let is_path = word.ends_with(".rs");
         let is_test = word.matches('_').count() >= 2 && !word.contains(['/', '.', ' ']);
-        if is_path && !root().join(word).exists() || is_test && !code.contains(&format!("fn {word}(")) {
-            faults.push(format!("docs/PROMISES.md names `{word}`, which does not exist"));
+        if is_path && !root().join(word).exists()
+            || is_test && !code.contains(&format!("fn {word}("))
+        {
+            faults.push(format!(
+                "docs/PROMISES.md names `{word}`, which does not exist"
+            ));
         }
     }
     for promise in 1..=9 {
-        let section = page.split("\n## ").find(|section| section.starts_with(&format!("P{promise} ")));
+        let section = page
+            .split("\n## ")
+            .find(|section| section.starts_with(&format!("P{promise} ")));
         if !section.is_some_and(|section| section.contains(".rs`")) {
             faults.push(format!("docs/PROMISES.md: P{promise} names no test"));
         }

@@ -8,53 +8,213 @@ type Rule = fn(&House) -> Vec<String>;
 /// Where, the code, and the rule that must see it.
 const PLANTS: &[(&str, &str, Rule)] = &[
     // Walls, in the fronts of the rooms and below them, in every way to write a path.
-    ("src/upstream/mod.rs", "use farebox_ledger::Amount as Planted;", rules::walls),
-    ("src/upstream/mod.rs", "fn planted() { let _ = crate::metering::estimate::input; }", rules::walls),
+    (
+        "src/upstream/mod.rs",
+        "use farebox_ledger::Amount as Planted;",
+        rules::walls,
+    ),
+    (
+        "src/upstream/mod.rs",
+        "fn planted() { let _ = crate::metering::estimate::input; }",
+        rules::walls,
+    ),
     ("src/upstream/mod.rs", "use super::*;", rules::walls),
-    ("src/upstream/mod.rs", "use {super::proxy as spine}; fn planted(_: spine::Request) {}", rules::walls),
-    ("src/config/mod.rs", "use salvo::Request as Planted;", rules::walls),
-    ("src/config/mod.rs", "use farebox_protocol::sse::Frame as Planted;", rules::walls),
-    ("src/config/mod.rs", "fn planted() { println!(\"{}\", crate::server::PLANTED); }", rules::walls),
-    ("src/proxy/mod.rs", "use farebox_ledger as money; use reqwest as web; fn planted(_: web::Client) {}", rules::walls),
-    ("src/server/mod.rs", "mod planted { use super::super::super::metering; }", rules::walls),
-    ("src/metering/mod.rs", "fn planted() { std::fs::read(\"x\"); }", rules::walls),
+    (
+        "src/upstream/mod.rs",
+        "use {super::proxy as spine}; fn planted(_: spine::Request) {}",
+        rules::walls,
+    ),
+    (
+        "src/config/mod.rs",
+        "use salvo::Request as Planted;",
+        rules::walls,
+    ),
+    (
+        "src/config/mod.rs",
+        "use farebox_protocol::sse::Frame as Planted;",
+        rules::walls,
+    ),
+    (
+        "src/config/mod.rs",
+        "fn planted() { println!(\"{}\", crate::server::PLANTED); }",
+        rules::walls,
+    ),
+    (
+        "src/proxy/mod.rs",
+        "use farebox_ledger as money; use reqwest as web; fn planted(_: web::Client) {}",
+        rules::walls,
+    ),
+    (
+        "src/server/mod.rs",
+        "mod planted { use super::super::super::metering; }",
+        rules::walls,
+    ),
+    (
+        "src/metering/mod.rs",
+        "fn planted() { std::fs::read(\"x\"); }",
+        rules::walls,
+    ),
     ("src/metering/mod.rs", "async fn planted() {}", rules::walls),
-    ("src/lib.rs", "fn planted() { proxy::record::request_id(); }", rules::walls),
-    ("ledger/src/lib.rs", "fn planted(_: rusqlite::Connection) {}", rules::walls),
-    ("ledger/src/sqlite/mod.rs", "use farebox_protocol::Family as Planted;", rules::walls),
-    ("ledger/src/sqlite/mod.rs", "#[derive(reqwest::Planted)] struct Planted;", rules::walls),
-    ("protocol/src/lib.rs", "fn planted() { tokio::pin!(x); }", rules::walls),
-    ("tui/src/main.rs", "use farebox_protocol::Family as Planted;", rules::walls),
-    ("tui/src/main.rs", "fn planted() -> rusqlite::Result<()> { Ok(()) }", rules::walls),
+    (
+        "src/lib.rs",
+        "fn planted() { proxy::record::request_id(); }",
+        rules::walls,
+    ),
+    (
+        "ledger/src/lib.rs",
+        "fn planted(_: rusqlite::Connection) {}",
+        rules::walls,
+    ),
+    (
+        "ledger/src/sqlite/mod.rs",
+        "use farebox_protocol::Family as Planted;",
+        rules::walls,
+    ),
+    (
+        "ledger/src/sqlite/mod.rs",
+        "#[derive(reqwest::Planted)] struct Planted;",
+        rules::walls,
+    ),
+    (
+        "protocol/src/lib.rs",
+        "fn planted() { tokio::pin!(x); }",
+        rules::walls,
+    ),
+    (
+        "tui/src/main.rs",
+        "use farebox_protocol::Family as Planted;",
+        rules::walls,
+    ),
+    (
+        "tui/src/main.rs",
+        "fn planted() -> rusqlite::Result<()> { Ok(()) }",
+        rules::walls,
+    ),
     // Only the protocol knows families.
-    ("src/upstream/mod.rs", "fn planted(f: Family) -> u8 { match f { Family::Chat => 1, _ => 2 } }", rules::families),
-    ("src/config/mod.rs", "fn p(f: F) -> bool { f == farebox_protocol::Family::Chat }", rules::families),
-    ("src/proxy/mod.rs", "fn p(f: Family) -> bool { matches!(f, Family::Chat | Family::Messages) }", rules::families),
-    ("src/server/mod.rs", "use farebox_protocol::Family as F; fn p(f: F) { if let Some(F::Chat) = g(f) {} }", rules::families),
-    ("src/upstream/mod.rs", "fn p(f: Family) { assert!(Family::Chat != f); }", rules::families),
+    (
+        "src/upstream/mod.rs",
+        "fn planted(f: Family) -> u8 { match f { Family::Chat => 1, _ => 2 } }",
+        rules::families,
+    ),
+    (
+        "src/config/mod.rs",
+        "fn p(f: F) -> bool { f == farebox_protocol::Family::Chat }",
+        rules::families,
+    ),
+    (
+        "src/proxy/mod.rs",
+        "fn p(f: Family) -> bool { matches!(f, Family::Chat | Family::Messages) }",
+        rules::families,
+    ),
+    (
+        "src/server/mod.rs",
+        "use farebox_protocol::Family as F; fn p(f: F) { if let Some(F::Chat) = g(f) {} }",
+        rules::families,
+    ),
+    (
+        "src/upstream/mod.rs",
+        "fn p(f: Family) { assert!(Family::Chat != f); }",
+        rules::families,
+    ),
     // Clocks, environment, tasks, threads, clients, snapshots.
-    ("src/upstream/mod.rs", "fn planted() { std::time::SystemTime::now(); }", rules::bans),
-    ("src/config/mod.rs", "use std::time::SystemTime as S; fn planted() { S::now(); }", rules::bans),
-    ("ledger/src/sqlite/mod.rs", "fn planted() { jiff::Timestamp::now(); }", rules::bans),
-    ("tui/src/main.rs", "use std::time; fn planted() { time::Instant::now(); }", rules::bans),
-    ("src/upstream/mod.rs", "use std::env; fn planted() { env::var(\"X\"); }", rules::bans),
-    ("src/upstream/mod.rs", "fn planted() { tokio::spawn(async {}); }", rules::bans),
-    ("src/config/mod.rs", "use tokio::task; fn planted() { task::spawn(x); }", rules::bans),
-    ("src/upstream/mod.rs", "fn planted() { std::thread::spawn(|| ()); }", rules::bans),
-    ("src/upstream/mod.rs", "fn planted() { reqwest::Client::new(); }", rules::bans),
-    ("src/proxy/mod.rs", "fn planted(error: &farebox_protocol::UpstreamError) {}", rules::bans),
-    ("src/server/mod.rs", "use farebox_protocol::UpstreamError as E; fn planted(error: E) {}", rules::bans),
-    ("src/upstream/mod.rs", "fn planted(x: X) { x.config.current(); }", rules::bans),
+    (
+        "src/upstream/mod.rs",
+        "fn planted() { std::time::SystemTime::now(); }",
+        rules::bans,
+    ),
+    (
+        "src/config/mod.rs",
+        "use std::time::SystemTime as S; fn planted() { S::now(); }",
+        rules::bans,
+    ),
+    (
+        "ledger/src/sqlite/mod.rs",
+        "fn planted() { jiff::Timestamp::now(); }",
+        rules::bans,
+    ),
+    (
+        "tui/src/main.rs",
+        "use std::time; fn planted() { time::Instant::now(); }",
+        rules::bans,
+    ),
+    (
+        "src/upstream/mod.rs",
+        "use std::env; fn planted() { env::var(\"X\"); }",
+        rules::bans,
+    ),
+    (
+        "src/upstream/mod.rs",
+        "fn planted() { tokio::spawn(async {}); }",
+        rules::bans,
+    ),
+    (
+        "src/config/mod.rs",
+        "use tokio::task; fn planted() { task::spawn(x); }",
+        rules::bans,
+    ),
+    (
+        "src/upstream/mod.rs",
+        "fn planted() { std::thread::spawn(|| ()); }",
+        rules::bans,
+    ),
+    (
+        "src/upstream/mod.rs",
+        "fn planted() { reqwest::Client::new(); }",
+        rules::bans,
+    ),
+    (
+        "src/proxy/mod.rs",
+        "fn planted(error: &farebox_protocol::UpstreamError) {}",
+        rules::bans,
+    ),
+    (
+        "src/server/mod.rs",
+        "use farebox_protocol::UpstreamError as E; fn planted(error: E) {}",
+        rules::bans,
+    ),
+    (
+        "src/upstream/mod.rs",
+        "fn planted(x: X) { x.config.current(); }",
+        rules::bans,
+    ),
     // Raw bytes of an upstream.
-    ("src/telemetry/log.rs", "fn planted(frame: &farebox_protocol::Frame) {}", rules::bans),
-    ("src/proxy/admitted.rs", "use farebox_protocol::Reader as R; fn planted(reader: &dyn R) {}", rules::bans),
-    ("src/proxy/record.rs", "use crate::upstream as up; fn planted(said: up::AnswerContent) {}", rules::bans),
-    ("src/customer/activity.rs", "fn planted(facts: &farebox_protocol::AnswerFacts) {}", rules::bans),
+    (
+        "src/telemetry/log.rs",
+        "fn planted(frame: &farebox_protocol::Frame) {}",
+        rules::bans,
+    ),
+    (
+        "src/proxy/admitted.rs",
+        "use farebox_protocol::Reader as R; fn planted(reader: &dyn R) {}",
+        rules::bans,
+    ),
+    (
+        "src/proxy/record.rs",
+        "use crate::upstream as up; fn planted(said: up::AnswerContent) {}",
+        rules::bans,
+    ),
+    (
+        "src/customer/activity.rs",
+        "fn planted(facts: &farebox_protocol::AnswerFacts) {}",
+        rules::bans,
+    ),
     // Vendors, SQL, long functions.
-    ("src/upstream/mod.rs", "const PLANTED: &str = \"https://api.openai.com\";", rules::vendors),
+    (
+        "src/upstream/mod.rs",
+        "const PLANTED: &str = \"https://api.openai.com\";",
+        rules::vendors,
+    ),
     ("src/config/mod.rs", "fn for_anthropic() {}", rules::vendors),
-    ("tui/src/main.rs", "const PLANTED: &str = \"SELECT 1\";", rules::sql),
-    ("ledger/src/lib.rs", "fn p() { x!(\"\\n  UPDATE keys SET spent = 0\"); }", rules::sql),
+    (
+        "tui/src/main.rs",
+        "const PLANTED: &str = \"SELECT 1\";",
+        rules::sql,
+    ),
+    (
+        "ledger/src/lib.rs",
+        "fn p() { x!(\"\\n  UPDATE keys SET spent = 0\"); }",
+        rules::sql,
+    ),
 ];
 
 #[test]
@@ -75,19 +235,34 @@ fn a_circle_is_found_between_rooms_and_between_files() {
     let before = circles::circles(clean);
     for (path, code) in [
         ("src/config/mod.rs", "use crate::proxy::Request as Planted;"),
-        ("src/metering/mod.rs", "fn planted() { crate::proxy::planted(); }"),
+        (
+            "src/metering/mod.rs",
+            "fn planted() { crate::proxy::planted(); }",
+        ),
         ("ledger/src/amount.rs", "fn planted(_: super::Entry) {}"),
     ] {
         let house = clean.with(path, &format!("{}\n{code}\n", read(path)));
-        assert_ne!(circles::circles(&house), before, "not found in {path}: {code}");
+        assert_ne!(
+            circles::circles(&house),
+            before,
+            "not found in {path}: {code}"
+        );
     }
 }
 
 #[test]
 fn a_long_function_is_found_also_in_a_room_front() {
     let clean = House::load();
-    let long = format!("impl X {{ fn planted() {{\n{}}}\n}}", "    call();\n".repeat(70));
-    for path in ["src/upstream/mod.rs", "src/config/mod.rs", "ledger/src/sqlite/mod.rs", "tui/src/main.rs"] {
+    let long = format!(
+        "impl X {{ fn planted() {{\n{}}}\n}}",
+        "    call();\n".repeat(70)
+    );
+    for path in [
+        "src/upstream/mod.rs",
+        "src/config/mod.rs",
+        "ledger/src/sqlite/mod.rs",
+        "tui/src/main.rs",
+    ] {
         let house = clean.with(path, &format!("{}\n{long}\n", read(path)));
         assert_eq!(rules::functions(&house).len(), 1, "{path}");
     }
@@ -97,8 +272,17 @@ fn a_long_function_is_found_also_in_a_room_front() {
 fn what_only_tests_compile_is_left_out() {
     let clean = House::load();
     let code = "#[cfg(test)]\nmod planted { use reqwest as web; }\n#[cfg(all(test, unix))]\nfn planted() { salvo::x(); }";
-    let house = clean.with("src/config/mod.rs", &format!("{}\n{code}\n", read("src/config/mod.rs")));
+    let house = clean.with(
+        "src/config/mod.rs",
+        &format!("{}\n{code}\n", read("src/config/mod.rs")),
+    );
     assert_eq!(rules::walls(&house), rules::walls(clean));
-    assert!(clean.sources.keys().all(|path| !path.ends_with("/tests.rs") && !path.contains("/tests/")), "all are test modules");
+    assert!(
+        clean
+            .sources
+            .keys()
+            .all(|path| !path.ends_with("/tests.rs") && !path.contains("/tests/")),
+        "all are test modules"
+    );
     assert!(house::files(&["src"], ".rs").len() > clean.sources.len() / 4);
 }

@@ -18,8 +18,15 @@ pub(crate) struct Room {
 }
 
 /// What a pure room leaves alone in the standard library.
-pub(crate) const OUTSIDE: [&str; 7] =
-    ["std::env", "std::fs", "std::io", "std::net", "std::process", "std::thread", "std::time::SystemTime"];
+pub(crate) const OUTSIDE: [&str; 7] = [
+    "std::env",
+    "std::fs",
+    "std::io",
+    "std::net",
+    "std::process",
+    "std::thread",
+    "std::time::SystemTime",
+];
 
 pub(crate) const ROOMS: &[Room] = &[
     Room {
@@ -28,7 +35,17 @@ pub(crate) const ROOMS: &[Room] = &[
         module: "farebox_protocol",
         job: "the wire families, as bytes",
         ours: &[],
-        crates: &["base64", "bytes", "fearless_simd", "imagesize", "memchr", "serde", "serde_json", "sha2", "simdutf8"],
+        crates: &[
+            "base64",
+            "bytes",
+            "fearless_simd",
+            "imagesize",
+            "memchr",
+            "serde",
+            "serde_json",
+            "sha2",
+            "simdutf8",
+        ],
         pure: true,
     },
     Room {
@@ -103,8 +120,23 @@ pub(crate) const ROOMS: &[Room] = &[
         folder: "src/config/",
         module: "farebox::config",
         job: "reads and checks both TOML files; publishes them as one snapshot",
-        ours: &["protocol::AuthStyle", "protocol::ChatLimit", "protocol::Family", "protocol::translate", "ledger::Amount"],
-        crates: &["annotate_snippets", "arc_swap", "notify", "serde", "sha2", "strsim", "tokio", "toml"],
+        ours: &[
+            "protocol::AuthStyle",
+            "protocol::ChatLimit",
+            "protocol::Family",
+            "protocol::translate",
+            "ledger::Amount",
+        ],
+        crates: &[
+            "annotate_snippets",
+            "arc_swap",
+            "notify",
+            "serde",
+            "sha2",
+            "strsim",
+            "tokio",
+            "toml",
+        ],
         pure: false,
     },
     Room {
@@ -137,7 +169,14 @@ pub(crate) const ROOMS: &[Room] = &[
         folder: "src/upstream/",
         module: "farebox::upstream",
         job: "calls providers: target order, retries, breakers, pools; the only room that uses reqwest",
-        ours: &["byte_room", "config", "deadline", "ledger::clock", "ledger::text", "protocol"],
+        ours: &[
+            "byte_room",
+            "config",
+            "deadline",
+            "ledger::clock",
+            "ledger::text",
+            "protocol",
+        ],
         crates: &[
             "base64",
             "bytes",
@@ -162,8 +201,24 @@ pub(crate) const ROOMS: &[Room] = &[
         folder: "src/proxy/",
         module: "farebox::proxy",
         job: "the spine: the steps of a request in order; the only room that opens and settles holds",
-        ours: &["byte_room", "config", "deadline", "ledger", "metering", "protocol", "turns", "upstream"],
-        crates: &["bytes", "serde", "serde_json", "tokio", "tokio_util", "tracing"],
+        ours: &[
+            "byte_room",
+            "config",
+            "deadline",
+            "ledger",
+            "metering",
+            "protocol",
+            "turns",
+            "upstream",
+        ],
+        crates: &[
+            "bytes",
+            "serde",
+            "serde_json",
+            "tokio",
+            "tokio_util",
+            "tracing",
+        ],
         pure: false,
     },
     Room {
@@ -171,7 +226,13 @@ pub(crate) const ROOMS: &[Room] = &[
         folder: "src/telemetry/",
         module: "farebox::telemetry",
         job: "log, counters and the live feed; observes and decides nothing",
-        ours: &["ledger::KeyId", "ledger::Usage", "ledger::amount", "metering::Miscount", "proxy::record"],
+        ours: &[
+            "ledger::KeyId",
+            "ledger::Usage",
+            "ledger::amount",
+            "metering::Miscount",
+            "proxy::record",
+        ],
         crates: &["tokio", "tracing", "tracing_subscriber"],
         pure: false,
     },
@@ -180,7 +241,12 @@ pub(crate) const ROOMS: &[Room] = &[
         folder: "src/setup/",
         module: "farebox::setup",
         job: "settings for client programs: one table for the command, the page and the docs",
-        ours: &["config::Endpoint", "config::Model", "ledger::gateway_root", "protocol::Family"],
+        ours: &[
+            "config::Endpoint",
+            "config::Model",
+            "ledger::gateway_root",
+            "protocol::Family",
+        ],
         crates: &["serde", "toml"],
         pure: false,
     },
@@ -248,8 +314,25 @@ pub(crate) const ROOMS: &[Room] = &[
         folder: "src/app/",
         module: "farebox::app",
         job: "builds the rooms, starts them, reacts to reloads, drains them on shutdown",
-        ours: &["config", "customer", "ledger", "proxy", "server", "telemetry", "upstream"],
-        crates: &["arc_swap", "ipnet", "notify", "rustix", "thiserror", "tokio", "tokio_util", "tracing"],
+        ours: &[
+            "config",
+            "customer",
+            "ledger",
+            "proxy",
+            "server",
+            "telemetry",
+            "upstream",
+        ],
+        crates: &[
+            "arc_swap",
+            "ipnet",
+            "notify",
+            "rustix",
+            "thiserror",
+            "tokio",
+            "tokio_util",
+            "tracing",
+        ],
         pure: false,
     },
     Room {
@@ -257,7 +340,16 @@ pub(crate) const ROOMS: &[Room] = &[
         folder: "src/cli/",
         module: "farebox::cli",
         job: "the commands and their arguments",
-        ours: &["app", "config", "ledger", "protocol::Family", "proxy::record", "server::TlsFiles", "setup", "telemetry"],
+        ours: &[
+            "app",
+            "config",
+            "ledger",
+            "protocol::Family",
+            "proxy::record",
+            "server::TlsFiles",
+            "setup",
+            "telemetry",
+        ],
         crates: &[
             "clap",
             "http_body_util",
@@ -365,16 +457,26 @@ pub(crate) const ROOMS: &[Room] = &[
 
 /// The room of a source file.
 pub(crate) fn of_file(path: &str) -> Option<&'static Room> {
-    ROOMS.iter().filter(|room| path.starts_with(room.folder)).max_by_key(|room| room.folder.len())
+    ROOMS
+        .iter()
+        .filter(|room| path.starts_with(room.folder))
+        .max_by_key(|room| room.folder.len())
 }
 
 /// The room that a resolved path leads into.
 pub(crate) fn of_path(path: &[String]) -> Option<&'static Room> {
     let leads = |room: &&Room| {
         let parts: Vec<&str> = room.module.split("::").collect();
-        path.len() >= parts.len() && parts.iter().zip(path).all(|(part, segment)| part == segment)
+        path.len() >= parts.len()
+            && parts
+                .iter()
+                .zip(path)
+                .all(|(part, segment)| part == segment)
     };
-    ROOMS.iter().filter(leads).max_by_key(|room| room.module.len())
+    ROOMS
+        .iter()
+        .filter(leads)
+        .max_by_key(|room| room.module.len())
 }
 
 impl Room {
@@ -388,7 +490,11 @@ impl Room {
 
     /// A room counts as part of the one whose folder holds it.
     fn is(&self, name: &str) -> bool {
-        self.name == name || self.name.strip_prefix(name).is_some_and(|rest| rest.starts_with('/'))
+        self.name == name
+            || self
+                .name
+                .strip_prefix(name)
+                .is_some_and(|rest| rest.starts_with('/'))
     }
 }
 
@@ -398,10 +504,24 @@ pub(crate) fn table() -> String {
     for room in ROOMS {
         let code = |names: &[&str]| match names {
             [] => "–".to_owned(),
-            _ => names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", "),
+            _ => names
+                .iter()
+                .map(|name| format!("`{name}`"))
+                .collect::<Vec<_>>()
+                .join(", "),
         };
-        let pure = if room.pure { "pure: no async, no I/O" } else { "" };
-        text.push_str(&format!("| `{}` | {} | {} | {} | {pure} |\n", room.name, room.job, code(room.ours), code(room.crates)));
+        let pure = if room.pure {
+            "pure: no async, no I/O"
+        } else {
+            ""
+        };
+        text.push_str(&format!(
+            "| `{}` | {} | {} | {} | {pure} |\n",
+            room.name,
+            room.job,
+            code(room.ours),
+            code(room.crates)
+        ));
     }
     text
 }

@@ -13,7 +13,11 @@ struct Ban {
 
 const BANS: &[Ban] = &[
     Ban {
-        paths: &["std::time::SystemTime::now", "jiff::Timestamp::now", "jiff::Zoned::now"],
+        paths: &[
+            "std::time::SystemTime::now",
+            "jiff::Timestamp::now",
+            "jiff::Zoned::now",
+        ],
         allowed: &["ledger/src/clock.rs", "bench/"],
         instead: "take the time from the clock, or get it passed in",
     },
@@ -23,22 +27,47 @@ const BANS: &[Ban] = &[
         instead: "use tokio::time::Instant, which tests can pause",
     },
     Ban {
-        paths: &["std::env::var", "std::env::var_os", "std::env::vars", "std::env::vars_os"],
-        allowed: &["src/config/", "tui/src/main.rs", "tui/src/state_file.rs", "bench/"],
+        paths: &[
+            "std::env::var",
+            "std::env::var_os",
+            "std::env::vars",
+            "std::env::vars_os",
+        ],
+        allowed: &[
+            "src/config/",
+            "tui/src/main.rs",
+            "tui/src/state_file.rs",
+            "bench/",
+        ],
         instead: "read the environment in src/config",
     },
     Ban {
         paths: &["tokio::spawn", "tokio::task::spawn"],
-        allowed: &["src/app/", "src/cli/demo.rs", "tui/src/admin/", "tui/src/store/", "ledger/src/postgres/", "bench/"],
+        allowed: &[
+            "src/app/",
+            "src/cli/demo.rs",
+            "tui/src/admin/",
+            "tui/src/store/",
+            "ledger/src/postgres/",
+            "bench/",
+        ],
         instead: "spawn on the gateway's task tracker: a drain must know every task",
     },
     Ban {
         paths: &["std::thread::spawn", "std::thread::Builder"],
-        allowed: &["ledger/src/sqlite/", "ledger/src/postgres/", "src/telemetry/log_writer.rs", "bench/"],
+        allowed: &[
+            "ledger/src/sqlite/",
+            "ledger/src/postgres/",
+            "src/telemetry/log_writer.rs",
+            "bench/",
+        ],
         instead: "use a task; only the ledger's writer and readers and the log have threads of their own",
     },
     Ban {
-        paths: &["farebox_protocol::UpstreamError", "farebox_protocol::error::UpstreamError"],
+        paths: &[
+            "farebox_protocol::UpstreamError",
+            "farebox_protocol::error::UpstreamError",
+        ],
         allowed: &["src/upstream/", "protocol/", "bench/"],
         instead: "take a CustomerError: what an upstream wrote passes src/upstream/redact.rs",
     },
@@ -66,19 +95,47 @@ const BANS: &[Ban] = &[
                   its words through src/upstream/redact.rs to everybody else",
     },
     Ban {
-        paths: &["reqwest::Client::new", "reqwest::Client::builder", "reqwest::ClientBuilder", "reqwest::get"],
+        paths: &[
+            "reqwest::Client::new",
+            "reqwest::Client::builder",
+            "reqwest::ClientBuilder",
+            "reqwest::get",
+        ],
         allowed: &["src/upstream/client.rs", "bench/"],
         instead: "ask the pools of src/upstream: they have no proxy, no redirects and our trust",
     },
 ];
 
 /// Vendors are data; these places name them because they print or answer for their clients.
-const VENDORS: [&str; 9] = ["openai", "anthropic", "claude", "gemini", "mistral", "llama", "openrouter", "azure", "bedrock"];
-const NAME_VENDORS: [&str; 7] =
-    ["protocol/", "bench/", "src/cli/demo.rs", "src/server/models.rs", "src/server/mod.rs", "src/customer/", "src/setup/"];
+const VENDORS: [&str; 9] = [
+    "openai",
+    "anthropic",
+    "claude",
+    "gemini",
+    "mistral",
+    "llama",
+    "openrouter",
+    "azure",
+    "bedrock",
+];
+const NAME_VENDORS: [&str; 7] = [
+    "protocol/",
+    "bench/",
+    "src/cli/demo.rs",
+    "src/server/models.rs",
+    "src/server/mod.rs",
+    "src/customer/",
+    "src/setup/",
+];
 
 /// Rooms that may take a snapshot of the configuration.
-const TAKE_SNAPSHOTS: [&str; 5] = ["src/app/", "src/cli/", "src/customer/", "src/proxy/", "src/server/"];
+const TAKE_SNAPSHOTS: [&str; 5] = [
+    "src/app/",
+    "src/cli/",
+    "src/customer/",
+    "src/proxy/",
+    "src/server/",
+];
 
 /// Each path that resolves, with its file.
 fn each_name(house: &House, mut judge: impl FnMut(&str, &Facts, &Name, &[String])) {
@@ -93,34 +150,58 @@ fn each_name(house: &House, mut judge: impl FnMut(&str, &Facts, &Name, &[String]
 
 fn begins(path: &[String], wanted: &str) -> bool {
     let parts: Vec<&str> = wanted.split("::").collect();
-    path.len() >= parts.len() && parts.iter().zip(path).all(|(part, segment)| part == segment)
+    path.len() >= parts.len()
+        && parts
+            .iter()
+            .zip(path)
+            .all(|(part, segment)| part == segment)
 }
 
 /// A room names only what its list allows.
 pub(crate) fn walls(house: &House) -> Vec<String> {
     let mut faults = house.unreadable.clone();
-    for file in house.judged().map(|(file, _)| file).filter(|file| rooms::of_file(file).is_none()) {
-        faults.push(format!("{file} belongs to no room: give it one in tests/tidy/rooms.rs"));
+    for file in house
+        .judged()
+        .map(|(file, _)| file)
+        .filter(|file| rooms::of_file(file).is_none())
+    {
+        faults.push(format!(
+            "{file} belongs to no room: give it one in tests/tidy/rooms.rs"
+        ));
     }
     each_name(house, |file, _, name, path| {
-        let Some(room) = rooms::of_file(file) else { return };
+        let Some(room) = rooms::of_file(file) else {
+            return;
+        };
         let krate = path.first().map_or("", String::as_str);
         let allowed = match krate {
-            "std" | "core" | "alloc" => !room.pure || !rooms::OUTSIDE.iter().any(|outside| begins(path, outside)),
+            "std" | "core" | "alloc" => {
+                !room.pure || !rooms::OUTSIDE.iter().any(|outside| begins(path, outside))
+            }
             _ if is_ours(krate) => match rooms::of_path(path) {
-                Some(target) => target.name == room.name || room.may(target, path) || is_part(room, target),
+                Some(target) => {
+                    target.name == room.name || room.may(target, path) || is_part(room, target)
+                }
                 None => false,
             },
             _ => room.crates.contains(&krate),
         };
         if !allowed {
             let path = path.join("::");
-            faults.push(format!("{file}:{}: `{}` may not name {path} (tests/tidy/rooms.rs)", name.line, room.name));
+            faults.push(format!(
+                "{file}:{}: `{}` may not name {path} (tests/tidy/rooms.rs)",
+                name.line, room.name
+            ));
         }
     });
     for (file, facts) in house.judged() {
         if rooms::of_file(file).is_some_and(|room| room.pure) {
-            faults.extend(facts.asyncs.iter().map(|line| format!("{file}:{line}: a pure room has nothing to wait for")));
+            faults.extend(
+                facts
+                    .asyncs
+                    .iter()
+                    .map(|line| format!("{file}:{line}: a pure room has nothing to wait for")),
+            );
         }
     }
     faults.sort();
@@ -140,14 +221,27 @@ pub(crate) fn bans(house: &House) -> Vec<String> {
         for ban in BANS {
             let banned = ban.paths.iter().any(|banned| begins(path, banned));
             if banned && !ban.allowed.iter().any(|place| file.starts_with(place)) {
-                faults.push(format!("{file}:{}: {}: {}", name.line, path.join("::"), ban.instead));
+                faults.push(format!(
+                    "{file}:{}: {}: {}",
+                    name.line,
+                    path.join("::"),
+                    ban.instead
+                ));
             }
         }
     });
     for (file, facts) in house.judged() {
-        let takes = facts.texts.windows(2).filter(|pair| pair[0].text == "config" && pair[1].text == "current");
+        let takes = facts
+            .texts
+            .windows(2)
+            .filter(|pair| pair[0].text == "config" && pair[1].text == "current");
         if !TAKE_SNAPSHOTS.iter().any(|place| file.starts_with(place)) {
-            faults.extend(takes.map(|pair| format!("{file}:{}: get the configuration's snapshot passed in", pair[1].line)));
+            faults.extend(takes.map(|pair| {
+                format!(
+                    "{file}:{}: get the configuration's snapshot passed in",
+                    pair[1].line
+                )
+            }));
         }
     }
     faults
@@ -157,10 +251,22 @@ pub(crate) fn bans(house: &House) -> Vec<String> {
 pub(crate) fn families(house: &House) -> Vec<String> {
     let mut faults = Vec::new();
     each_name(house, |file, _, name, path| {
-        let family = path.len() > 2 && path[0] == "farebox_protocol" && path[path.len() - 2] == "Family";
-        let variant = path.last().is_some_and(|last| last.starts_with(char::is_uppercase) && last != "ALL");
-        if family && variant && name.compared && !file.starts_with("protocol/") && !file.starts_with("bench/") {
-            faults.push(format!("{file}:{}: ask the family's protocol instead of comparing {}", name.line, path.join("::")));
+        let family =
+            path.len() > 2 && path[0] == "farebox_protocol" && path[path.len() - 2] == "Family";
+        let variant = path
+            .last()
+            .is_some_and(|last| last.starts_with(char::is_uppercase) && last != "ALL");
+        if family
+            && variant
+            && name.compared
+            && !file.starts_with("protocol/")
+            && !file.starts_with("bench/")
+        {
+            faults.push(format!(
+                "{file}:{}: ask the family's protocol instead of comparing {}",
+                name.line,
+                path.join("::")
+            ));
         }
     });
     faults
@@ -169,11 +275,21 @@ pub(crate) fn families(house: &House) -> Vec<String> {
 /// Vendors' names belong into `protocol/`, the TOML files, tests or docs.
 pub(crate) fn vendors(house: &House) -> Vec<String> {
     let mut faults = Vec::new();
-    for (file, facts) in house.judged().filter(|(file, _)| !NAME_VENDORS.iter().any(|place| file.starts_with(place))) {
+    for (file, facts) in house
+        .judged()
+        .filter(|(file, _)| !NAME_VENDORS.iter().any(|place| file.starts_with(place)))
+    {
         for text in &facts.texts {
-            let plain = text.text.to_lowercase().replace("openai-style", "").replace("anthropic-beta", "");
+            let plain = text
+                .text
+                .to_lowercase()
+                .replace("openai-style", "")
+                .replace("anthropic-beta", "");
             if let Some(vendor) = VENDORS.iter().find(|vendor| plain.contains(*vendor)) {
-                faults.push(format!("{file}:{}: {vendor:?} belongs into protocol/, the TOML files, tests or docs", text.line));
+                faults.push(format!(
+                    "{file}:{}: {vendor:?} belongs into protocol/, the TOML files, tests or docs",
+                    text.line
+                ));
             }
         }
     }
@@ -182,13 +298,26 @@ pub(crate) fn vendors(house: &House) -> Vec<String> {
 
 /// SQL stands in the ledger's stores.
 pub(crate) fn sql(house: &House) -> Vec<String> {
-    let verbs = ["SELECT ", "INSERT ", "UPDATE ", "DELETE ", "CREATE ", "ALTER ", "DROP ", "PRAGMA ", "WITH ", "BEGIN "];
+    let verbs = [
+        "SELECT ", "INSERT ", "UPDATE ", "DELETE ", "CREATE ", "ALTER ", "DROP ", "PRAGMA ",
+        "WITH ", "BEGIN ",
+    ];
     let mut faults = Vec::new();
-    let store = |file: &str| ["ledger/src/sqlite/", "ledger/src/postgres/"].iter().any(|place| file.starts_with(place));
+    let store = |file: &str| {
+        ["ledger/src/sqlite/", "ledger/src/postgres/"]
+            .iter()
+            .any(|place| file.starts_with(place))
+    };
     for (file, facts) in house.judged().filter(|(file, _)| !store(file)) {
         for text in facts.texts.iter().filter(|text| text.literal) {
-            if verbs.iter().any(|verb| text.text.trim_start().starts_with(verb)) {
-                faults.push(format!("{file}:{}: ask the ledger; SQL stands in its stores", text.line));
+            if verbs
+                .iter()
+                .any(|verb| text.text.trim_start().starts_with(verb))
+            {
+                faults.push(format!(
+                    "{file}:{}: ask the ledger; SQL stands in its stores",
+                    text.line
+                ));
             }
         }
     }
@@ -199,7 +328,11 @@ pub(crate) fn sql(house: &House) -> Vec<String> {
 pub(crate) fn functions(house: &House) -> Vec<String> {
     let mut faults = Vec::new();
     for (file, facts) in house.judged() {
-        for function in facts.functions.iter().filter(|function| function.lines > 70) {
+        for function in facts
+            .functions
+            .iter()
+            .filter(|function| function.lines > 70)
+        {
             faults.push(format!(
                 "{file}:{}: fn {} has {} lines; at most 70: branches in the parent, work in the leaves",
                 function.line, function.name, function.lines

@@ -1,6 +1,10 @@
 //! Makes a ledger to look at and to measure with: `seed PATH KEYS ENTRIES`.
 
-#![expect(clippy::unwrap_used, clippy::print_stderr, reason = "a program for developers: it says what is wrong by failing")]
+#![expect(
+    clippy::unwrap_used,
+    clippy::print_stderr,
+    reason = "a program for developers: it says what is wrong by failing"
+)]
 
 use std::sync::Arc;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
@@ -15,8 +19,12 @@ mod big_ledger;
 async fn main() {
     let usage = "usage: seed PATH KEYS ENTRIES";
     let args: Vec<String> = std::env::args().skip(1).collect();
-    let [path, keys, entries] = args.as_slice() else { return eprintln!("{usage}") };
-    let (Ok(keys), Ok(entries)) = (keys.parse(), entries.parse()) else { return eprintln!("{usage}") };
+    let [path, keys, entries] = args.as_slice() else {
+        return eprintln!("{usage}");
+    };
+    let (Ok(keys), Ok(entries)) = (keys.parse(), entries.parse()) else {
+        return eprintln!("{usage}");
+    };
     let began = Instant::now();
     let ledger = Arc::new(SqliteLedger::open(path, OpenMode::Create, Durability::Prompt).unwrap());
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
@@ -25,6 +33,12 @@ async fn main() {
     ledger.close();
     drop(ledger);
     // The last connection to close may write, and leaves one file that is complete.
-    rusqlite::Connection::open(path).unwrap().query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(())).unwrap();
-    eprintln!("{path}: {keys} keys, {entries} entries in {:.0?}", began.elapsed());
+    rusqlite::Connection::open(path)
+        .unwrap()
+        .query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))
+        .unwrap();
+    eprintln!(
+        "{path}: {keys} keys, {entries} entries in {:.0?}",
+        began.elapsed()
+    );
 }

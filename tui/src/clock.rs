@@ -11,18 +11,28 @@ pub(crate) fn random_bits() -> u128 {
 /// The first instant after a day written `YYYY-MM-DD` (UTC): when a key that expires on that day stops working.
 pub(crate) fn end_of_day(text: &str) -> Option<Timestamp> {
     let date: jiff::civil::Date = text.parse().ok()?;
-    let start = date.tomorrow().ok()?.to_zoned(jiff::tz::TimeZone::UTC).ok()?;
+    let start = date
+        .tomorrow()
+        .ok()?
+        .to_zoned(jiff::tz::TimeZone::UTC)
+        .ok()?;
     Some(Timestamp::from_millis(start.timestamp().as_millisecond()))
 }
 
 /// The day before an instant, as [`end_of_day`] reads it back.
 pub(crate) fn last_day(instant: Timestamp) -> String {
-    Timestamp::from_millis(instant.millis().saturating_sub(1)).to_string().chars().take(10).collect()
+    Timestamp::from_millis(instant.millis().saturating_sub(1))
+        .to_string()
+        .chars()
+        .take(10)
+        .collect()
 }
 
 /// An instant written in RFC 3339, as the gateway writes them.
 pub(crate) fn parse(text: &str) -> Option<Timestamp> {
-    text.parse::<jiff::Timestamp>().ok().map(|instant| Timestamp::from_millis(instant.as_millisecond()))
+    text.parse::<jiff::Timestamp>()
+        .ok()
+        .map(|instant| Timestamp::from_millis(instant.as_millisecond()))
 }
 
 #[cfg(test)]

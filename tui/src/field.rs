@@ -29,7 +29,10 @@ impl Field {
     /// A field that already holds text, with the cursor at its end.
     pub(crate) fn new(text: impl Into<String>) -> Self {
         let text = text.into();
-        Self { cursor: text.chars().count(), text }
+        Self {
+            cursor: text.chars().count(),
+            text,
+        }
     }
 
     /// Its text.
@@ -83,7 +86,10 @@ impl Field {
     }
 
     fn byte(&self, chars: usize) -> usize {
-        self.text.char_indices().nth(chars).map_or(self.text.len(), |(place, _)| place)
+        self.text
+            .char_indices()
+            .nth(chars)
+            .map_or(self.text.len(), |(place, _)| place)
     }
 }
 
@@ -94,7 +100,15 @@ mod tests {
     #[test]
     fn editing_keeps_the_cursor_between_characters() {
         let mut field = Field::new("añb");
-        for edit in [Edit::Left, Edit::Backspace, Edit::Insert('漢'), Edit::Home, Edit::Delete, Edit::End, Edit::Insert('!')] {
+        for edit in [
+            Edit::Left,
+            Edit::Backspace,
+            Edit::Insert('漢'),
+            Edit::Home,
+            Edit::Delete,
+            Edit::End,
+            Edit::Insert('!'),
+        ] {
             field.edit(&edit);
         }
         assert_eq!((field.text(), field.cursor()), ("漢b!", 3));

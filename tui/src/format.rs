@@ -24,8 +24,13 @@ pub(crate) fn within(amount: Amount, cells: usize) -> String {
 
 /// In at most `cells`, rounded down: with four decimals below a dollar, without cents or in thousands if there is no room.
 pub(crate) fn short(amount: Amount, cells: usize) -> String {
-    let below_a_dollar = amount.picos().unsigned_abs() < 1_000_000_000_000 && amount != Amount::ZERO;
-    let plain = if below_a_dollar { dollars(&amount.show(4)) } else { money(amount) };
+    let below_a_dollar =
+        amount.picos().unsigned_abs() < 1_000_000_000_000 && amount != Amount::ZERO;
+    let plain = if below_a_dollar {
+        dollars(&amount.show(4))
+    } else {
+        money(amount)
+    };
     if plain.len() <= cells {
         return plain;
     }
@@ -40,14 +45,22 @@ pub(crate) fn short(amount: Amount, cells: usize) -> String {
 /// Signed, for journal lines: exact in at most 13 cells.
 pub(crate) fn signed(amount: Amount) -> String {
     let text = within(amount, 12);
-    if amount.is_positive() { format!("+{text}") } else { text }
+    if amount.is_positive() {
+        format!("+{text}")
+    } else {
+        text
+    }
 }
 
 /// A sum over keys in picodollars, rounded down to cents.
 pub(crate) fn total(picos: i128) -> String {
     let cents = picos.div_euclid(10_000_000_000);
     let sign = if cents < 0 { "-" } else { "" };
-    dollars(&format!("{sign}{}.{:02}", cents.unsigned_abs() / 100, cents.unsigned_abs() % 100))
+    dollars(&format!(
+        "{sign}{}.{:02}",
+        cents.unsigned_abs() / 100,
+        cents.unsigned_abs() % 100
+    ))
 }
 
 /// A sum over keys in picodollars, exact.
@@ -56,7 +69,9 @@ pub(crate) fn exact_total(picos: i128) -> String {
 }
 
 fn dollars(text: &str) -> String {
-    let (sign, text) = text.strip_prefix('-').map_or(("", text), |text| ("-", text));
+    let (sign, text) = text
+        .strip_prefix('-')
+        .map_or(("", text), |text| ("-", text));
     let (whole, decimals) = text.split_once('.').unwrap_or((text, ""));
     let point = if decimals.is_empty() { "" } else { "." };
     format!("{sign}${}{point}{decimals}", grouped(whole))
@@ -70,13 +85,21 @@ pub(crate) fn count(number: u64) -> String {
 /// `1 entry`, `2 entries`.
 pub(crate) fn entries(number: impl TryInto<u64>) -> String {
     let number = number.try_into().unwrap_or(u64::MAX);
-    format!("{} {}", count(number), if number == 1 { "entry" } else { "entries" })
+    format!(
+        "{} {}",
+        count(number),
+        if number == 1 { "entry" } else { "entries" }
+    )
 }
 
 /// `1 error`, `2 errors`.
 pub(crate) fn many(number: impl TryInto<u64>, what: &str) -> String {
     let number = number.try_into().unwrap_or(u64::MAX);
-    format!("{} {what}{}", count(number), if number == 1 { "" } else { "s" })
+    format!(
+        "{} {what}{}",
+        count(number),
+        if number == 1 { "" } else { "s" }
+    )
 }
 
 fn grouped(digits: &str) -> String {
@@ -119,7 +142,9 @@ pub(crate) fn when(at: Timestamp, now: Timestamp) -> String {
     let (day, today) = (date(at), date(now));
     match day.get(5..) {
         _ if day == today => time(at),
-        Some(month_and_day) if day.get(..4) == today.get(..4) => format!("{month_and_day} {}", time(at).get(..5).unwrap_or("?")),
+        Some(month_and_day) if day.get(..4) == today.get(..4) => {
+            format!("{month_and_day} {}", time(at).get(..5).unwrap_or("?"))
+        }
         _ => day,
     }
 }
@@ -160,9 +185,20 @@ pub(crate) fn percent(part: u64, whole: u64) -> String {
 pub(crate) fn bars(values: &[u64]) -> String {
     const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
     let most = values.iter().copied().max().unwrap_or(0);
-    let bar = |value: &u64| match u128::from(*value).saturating_mul(8).checked_div(u128::from(most)) {
+    let bar = |value: &u64| match u128::from(*value)
+        .saturating_mul(8)
+        .checked_div(u128::from(most))
+    {
         None | Some(_) if *value == 0 => '·',
-        Some(eighth) => BARS.get(usize::try_from(eighth).unwrap_or(8).saturating_sub(1).min(7)).copied().unwrap_or('█'),
+        Some(eighth) => BARS
+            .get(
+                usize::try_from(eighth)
+                    .unwrap_or(8)
+                    .saturating_sub(1)
+                    .min(7),
+            )
+            .copied()
+            .unwrap_or('█'),
         None => '·',
     };
     values.iter().map(bar).collect()
@@ -181,8 +217,16 @@ pub(crate) const fn kind(kind: EntryKind) -> &'static str {
 /// What an entry was about, in a few words.
 pub(crate) fn what(entry: &Entry) -> String {
     let Some(bill) = &entry.bill else {
-        let reason = entry.reason.as_ref().map(|reason| format!(": {reason}")).unwrap_or_default();
-        return format!("{} by {}{reason}", entry.reference.as_deref().unwrap_or("—"), entry.actor);
+        let reason = entry
+            .reason
+            .as_ref()
+            .map(|reason| format!(": {reason}"))
+            .unwrap_or_default();
+        return format!(
+            "{} by {}{reason}",
+            entry.reference.as_deref().unwrap_or("—"),
+            entry.actor
+        );
     };
     let input = bill
         .usage
@@ -200,14 +244,20 @@ pub(crate) fn what(entry: &Entry) -> String {
 
 /// The details of an act in one line.
 pub(crate) fn act_details(act: &AuditRecord) -> String {
-    let Ok(Value::Object(details)) = serde_json::from_str::<Value>(&act.details) else { return act.details.clone() };
+    let Ok(Value::Object(details)) = serde_json::from_str::<Value>(&act.details) else {
+        return act.details.clone();
+    };
     let shown = |(name, value): (&String, &Value)| match value {
         Value::Null => None,
         Value::String(text) if text.is_empty() => None,
         Value::String(text) => Some(format!("{name} {text}")),
         other => Some(format!("{name} {other}")),
     };
-    details.iter().filter_map(shown).collect::<Vec<_>>().join(", ")
+    details
+        .iter()
+        .filter_map(shown)
+        .collect::<Vec<_>>()
+        .join(", ")
 }
 
 /// An act, line by line.
@@ -235,8 +285,14 @@ mod tests {
 
     #[test]
     fn one_is_not_many() {
-        assert_eq!([entries(1_u64), entries(1_000_u64)], ["1 entry", "1,000 entries"]);
-        assert_eq!([many(1_u64, "key"), many(0_u64, "key")], ["1 key", "0 keys"]);
+        assert_eq!(
+            [entries(1_u64), entries(1_000_u64)],
+            ["1 entry", "1,000 entries"]
+        );
+        assert_eq!(
+            [many(1_u64, "key"), many(0_u64, "key")],
+            ["1 key", "0 keys"]
+        );
     }
 
     #[test]
@@ -247,23 +303,56 @@ mod tests {
         assert_eq!(signed(usd("20")), "+$20.00");
         assert_eq!(signed(usd("-0.0213")), "-$0.0213");
         assert_eq!(signed(usd("0.000000000001")), "+$0.000000000");
-        assert_eq!((exact(usd("1234.5")), exact(usd("-0.0000000001"))), ("$1,234.50".into(), "-$0.0000000001".into()));
-        assert_eq!((within(usd("1234.5678"), 11), within(usd("1234.5678"), 10)), ("$1,234.5678".into(), "$1,234.567".into()));
-        assert_eq!((within(usd("999999.999"), 3), within(usd("4.9999999"), 9)), ("$999,999.99".into(), "$4.999999".into()));
+        assert_eq!(
+            (exact(usd("1234.5")), exact(usd("-0.0000000001"))),
+            ("$1,234.50".into(), "-$0.0000000001".into())
+        );
+        assert_eq!(
+            (within(usd("1234.5678"), 11), within(usd("1234.5678"), 10)),
+            ("$1,234.5678".into(), "$1,234.567".into())
+        );
+        assert_eq!(
+            (within(usd("999999.999"), 3), within(usd("4.9999999"), 9)),
+            ("$999,999.99".into(), "$4.999999".into())
+        );
         assert_eq!(total(412_903_189_999_999_999), "$412,903.18");
-        assert_eq!(exact_total(412_903_189_999_999_999), "$412,903.189999999999");
-        assert_eq!((exact_total(-1_500_000_000_000), exact_total(1)), ("-$1.50".into(), "$0.000000000001".into()));
-        assert_eq!(total(i128::from(i64::MAX) * 1_000_000), "$9,223,372,036,854.77");
-        assert_eq!((count(999), count(1000), count(1_000_000)), ("999".into(), "1,000".into(), "1,000,000".into()));
+        assert_eq!(
+            exact_total(412_903_189_999_999_999),
+            "$412,903.189999999999"
+        );
+        assert_eq!(
+            (exact_total(-1_500_000_000_000), exact_total(1)),
+            ("-$1.50".into(), "$0.000000000001".into())
+        );
+        assert_eq!(
+            total(i128::from(i64::MAX) * 1_000_000),
+            "$9,223,372,036,854.77"
+        );
+        assert_eq!(
+            (count(999), count(1000), count(1_000_000)),
+            ("999".into(), "1,000".into(), "1,000,000".into())
+        );
     }
 
     #[test]
     fn small_words() {
         assert_eq!(bars(&[0, 1, 4, 8]), "·▁▄█");
         assert_eq!(bars(&[0, 0]), "··");
-        assert_eq!((percent(2, 1000), percent(1, 0)), ("0.2%".into(), "—".into()));
-        assert_eq!((age(2_000), age(240_000), age(9 * 86_400_000)), ("2 s".into(), "4 min".into(), "9 d".into()));
-        assert_eq!((span(12), span(430), span(1500)), ("12ms".into(), "0.4s".into(), "1.5s".into()));
-        assert_eq!((tokens(9999), tokens(8_120_000)), ("9999".into(), "8.1M".into()));
+        assert_eq!(
+            (percent(2, 1000), percent(1, 0)),
+            ("0.2%".into(), "—".into())
+        );
+        assert_eq!(
+            (age(2_000), age(240_000), age(9 * 86_400_000)),
+            ("2 s".into(), "4 min".into(), "9 d".into())
+        );
+        assert_eq!(
+            (span(12), span(430), span(1500)),
+            ("12ms".into(), "0.4s".into(), "1.5s".into())
+        );
+        assert_eq!(
+            (tokens(9999), tokens(8_120_000)),
+            ("9999".into(), "8.1M".into())
+        );
     }
 }

@@ -14,7 +14,10 @@ pub(crate) fn apart(event: Event) -> (Event, Option<Event>) {
     match event {
         Event::Key(key) if key.modifiers.contains(KeyModifiers::ALT) => {
             let escape = KeyEvent::new(KeyCode::Esc, KeyModifiers::NONE);
-            let second = KeyEvent { modifiers: key.modifiers.difference(KeyModifiers::ALT), ..key };
+            let second = KeyEvent {
+                modifiers: key.modifiers.difference(KeyModifiers::ALT),
+                ..key
+            };
             (Event::Key(escape), Some(Event::Key(second)))
         }
         other => (other, None),
@@ -84,7 +87,13 @@ fn typing(app: &App, code: KeyCode, ctrl: bool) -> Option<Action> {
         KeyCode::Char('p') if ctrl => Some(Action::Previous),
         KeyCode::Char(_) if ctrl => None,
         // Nothing was typed yet in a filter or palette: a colon or slash there is a slip, not text.
-        KeyCode::Char(letter) if app.palette.as_ref().is_some_and(|palette| palette.field.text().is_empty()) && letter == ':' => {
+        KeyCode::Char(letter)
+            if app
+                .palette
+                .as_ref()
+                .is_some_and(|palette| palette.field.text().is_empty())
+                && letter == ':' =>
+        {
             None
         }
         KeyCode::Char(letter) => edit(Edit::Insert(letter)),
@@ -132,22 +141,29 @@ fn on_screen(app: &App, code: KeyCode, ctrl: bool) -> Option<Command> {
         KeyCode::Char('G') | KeyCode::End => Some(Command::Last),
         KeyCode::PageDown => Some(Command::PageDown),
         KeyCode::PageUp => Some(Command::PageUp),
-        KeyCode::Enter | KeyCode::Char('l') | KeyCode::Right => opens(place).then_some(Command::Open),
+        KeyCode::Enter | KeyCode::Char('l') | KeyCode::Right => {
+            opens(place).then_some(Command::Open)
+        }
         KeyCode::Char('h') | KeyCode::Left => (place == Place::Detail).then_some(Command::Back),
         KeyCode::Esc => Some(Command::Back),
         KeyCode::Char(']') | KeyCode::Tab if has_tabs(place) => Some(Command::NextTab),
         KeyCode::Char('[') | KeyCode::BackTab if has_tabs(place) => Some(Command::PreviousTab),
-        KeyCode::Char(letter) => {
-            BINDINGS.iter().find(|bound| bound.letter == Some(letter) && bound.works_at(place)).map(|bound| bound.command)
-        }
+        KeyCode::Char(letter) => BINDINGS
+            .iter()
+            .find(|bound| bound.letter == Some(letter) && bound.works_at(place))
+            .map(|bound| bound.command),
         _ => None,
     }
 }
 
 fn has_tabs(place: Place) -> bool {
-    BINDINGS.iter().any(|bound| bound.command == Command::NextTab && bound.works_at(place))
+    BINDINGS
+        .iter()
+        .any(|bound| bound.command == Command::NextTab && bound.works_at(place))
 }
 
 fn opens(place: Place) -> bool {
-    BINDINGS.iter().any(|bound| bound.command == Command::Open && bound.works_at(place))
+    BINDINGS
+        .iter()
+        .any(|bound| bound.command == Command::Open && bound.works_at(place))
 }

@@ -45,10 +45,21 @@ use view::Theme;
 #[command(name = "farebox-console", version)]
 struct Args {
     /// The ledger, which must exist: one SQLite file, or a postgres:// address.
-    #[arg(long, env = "FAREBOX_LEDGER", hide_env_values = true, default_value = "farebox.db", value_name = "PATH")]
+    #[arg(
+        long,
+        env = "FAREBOX_LEDGER",
+        hide_env_values = true,
+        default_value = "farebox.db",
+        value_name = "PATH"
+    )]
     ledger: LedgerAddress,
     /// The gateway's admin listener, for live traffic, routes and configuration.
-    #[arg(long, env = "FAREBOX_ADMIN", default_value = "http://127.0.0.1:9090", value_name = "URL")]
+    #[arg(
+        long,
+        env = "FAREBOX_ADMIN",
+        default_value = "http://127.0.0.1:9090",
+        value_name = "URL"
+    )]
     admin: String,
     /// A file with the token that the admin listener requires when it is not on loopback.
     #[arg(long, env = "FAREBOX_ADMIN_TOKEN_FILE", value_name = "FILE")]
@@ -82,8 +93,14 @@ fn main() -> ExitCode {
 fn command_line() -> Args {
     Args::try_parse().unwrap_or_else(|mut error| {
         // clap repeats a refused value; the address of a database may hold a password.
-        if error.get(ContextKind::InvalidArg).is_some_and(|arg| arg.to_string().starts_with("--ledger")) {
-            error.insert(ContextKind::InvalidValue, ContextValue::String("…".to_owned()));
+        if error
+            .get(ContextKind::InvalidArg)
+            .is_some_and(|arg| arg.to_string().starts_with("--ledger"))
+        {
+            error.insert(
+                ContextKind::InvalidValue,
+                ContextValue::String("…".to_owned()),
+            );
         }
         error.exit()
     })
@@ -91,26 +108,49 @@ fn command_line() -> Args {
 
 fn run(args: Args) -> Result<(), String> {
     let token = match &args.admin_token_file {
-        Some(path) => {
-            Some(std::fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))?.trim().to_owned())
-        }
+        Some(path) => Some(
+            std::fs::read_to_string(path)
+                .map_err(|error| format!("{}: {error}", path.display()))?
+                .trim()
+                .to_owned(),
+        ),
         None => None,
     };
-    let client = admin::Client::new(&args.admin, token)
-        .ok_or_else(|| format!("--admin {}: write it as http://127.0.0.1:9090", sanitize::clean(&args.admin)))?;
-    let runtime =
-        tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().map_err(|error| error.to_string())?;
+    let client = admin::Client::new(&args.admin, token).ok_or_else(|| {
+        format!(
+            "--admin {}: write it as http://127.0.0.1:9090",
+            sanitize::clean(&args.admin)
+        )
+    })?;
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()
+        .map_err(|error| error.to_string())?;
     runtime.block_on(async {
-        let mode = if args.read_only { OpenMode::ReadOnly } else { OpenMode::Write };
-        let opening = Opening { allow_single: args.allow_single, ..Opening::new(mode) };
-        let ledger = args.ledger.open(&opening).await.map_err(|error| error.to_string())?;
+        let mode = if args.read_only {
+            OpenMode::ReadOnly
+        } else {
+            OpenMode::Write
+        };
+        let opening = Opening {
+            allow_single: args.allow_single,
+            ..Opening::new(mode)
+        };
+        let ledger = args
+            .ledger
+            .open(&opening)
+            .await
+            .map_err(|error| error.to_string())?;
         if !io::stdout().is_terminal() || !io::stdin().is_terminal() {
             return Err("the console needs a terminal; in scripts use `farebox keys`".to_owned());
         }
         let (tell, messages) = unbounded_channel();
         let shared: farebox_ledger::SharedLedger = Arc::clone(&ledger) as _;
         let store = Store::new(shared, StateFile::new(&place(&args.ledger)), client, tell);
-        let result = console(options(&args), store, messages).await.map_err(|error| format!("the terminal failed: {error}"));
+        let result = console(options(&args), store, messages)
+            .await
+            .map_err(|error| format!("the terminal failed: {error}"));
         ledger.close();
         result
     })
@@ -118,7 +158,9 @@ fn run(args: Args) -> Result<(), String> {
 
 /// Identifies this ledger: its file, or its database without a password.
 fn place(ledger: &LedgerAddress) -> PathBuf {
-    ledger.path().map_or_else(|| PathBuf::from(ledger.to_string()), Path::to_owned)
+    ledger
+        .path()
+        .map_or_else(|| PathBuf::from(ledger.to_string()), Path::to_owned)
 }
 
 fn options(args: &Args) -> Options {
@@ -126,18 +168,30 @@ fn options(args: &Args) -> Options {
     let typed = args.operator.clone().filter(named);
     let sudo_user = || std::env::var("SUDO_USER").ok().filter(named);
     Options {
-        ledger: place(&args.ledger).file_name().unwrap_or(Path::new("ledger").as_os_str()).to_string_lossy().into_owned(),
+        ledger: place(&args.ledger)
+            .file_name()
+            .unwrap_or(Path::new("ledger").as_os_str())
+            .to_string_lossy()
+            .into_owned(),
         admin: args.admin.clone(),
         read_only: args.read_only,
         public_url: args.public_url.clone(),
-        operator: typed.or_else(sudo_user).unwrap_or_else(farebox_ledger::owner::user_name),
+        operator: typed
+            .or_else(sudo_user)
+            .unwrap_or_else(farebox_ledger::owner::user_name),
         random: clock::random_bits,
     }
 }
 
 /// The main loop.
-async fn console(options: Options, mut store: Store, mut messages: UnboundedReceiver<Message>) -> io::Result<()> {
-    let theme = Theme { color: std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty()) };
+async fn console(
+    options: Options,
+    mut store: Store,
+    mut messages: UnboundedReceiver<Message>,
+) -> io::Result<()> {
+    let theme = Theme {
+        color: std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty()),
+    };
     let mut term = Term::enter()?;
     let size = term.terminal.size()?;
     let (mut app, first) = App::new(options, (size.width, size.height), clock::now());

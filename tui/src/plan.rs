@@ -3,18 +3,29 @@
 //! The operation id is fixed when the form opens and changes only after a known outcome, so an act is applied once however often it
 //! is sent. Contains no secret.
 
-use farebox_ledger::{Account, Amount, CreditKind, KeyId, KeySettings, LINK_LIFETIME, OperationId, Timestamp};
+use farebox_ledger::{
+    Account, Amount, CreditKind, KeyId, KeySettings, LINK_LIFETIME, OperationId, Timestamp,
+};
 
 /// The act itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Plan {
-    Credit { kind: CreditKind, amount: Amount, reference: String },
-    Create { settings: KeySettings, first: Option<(Amount, String)> },
+    Credit {
+        kind: CreditKind,
+        amount: Amount,
+        reference: String,
+    },
+    Create {
+        settings: KeySettings,
+        first: Option<(Amount, String)>,
+    },
     Set(KeySettings),
     Block,
     Unblock,
     Revoke,
-    Rotate { overlap: Overlap },
+    Rotate {
+        overlap: Overlap,
+    },
     Link,
 }
 
@@ -47,7 +58,9 @@ impl Overlap {
             Self::Hour => 1,
             Self::Day => 24,
         };
-        Some(Timestamp::from_millis(now.millis().saturating_add(hours * 3_600_000)))
+        Some(Timestamp::from_millis(
+            now.millis().saturating_add(hours * 3_600_000),
+        ))
     }
 }
 
@@ -66,9 +79,18 @@ impl Plan {
     /// Its name, as a title and in the list of operations.
     pub(crate) const fn name(&self) -> &'static str {
         match self {
-            Self::Credit { kind: CreditKind::TopUp, .. } => "Top up",
-            Self::Credit { kind: CreditKind::Adjust { .. }, .. } => "Adjust",
-            Self::Credit { kind: CreditKind::Refund { .. }, .. } => "Refund",
+            Self::Credit {
+                kind: CreditKind::TopUp,
+                ..
+            } => "Top up",
+            Self::Credit {
+                kind: CreditKind::Adjust { .. },
+                ..
+            } => "Adjust",
+            Self::Credit {
+                kind: CreditKind::Refund { .. },
+                ..
+            } => "Refund",
             Self::Create { .. } => "New key",
             Self::Set(_) => "Edit",
             Self::Block => "Block",
@@ -82,9 +104,18 @@ impl Plan {
     /// The effect of `y`, in words.
     pub(crate) const fn apply_text(&self) -> &'static str {
         match self {
-            Self::Credit { kind: CreditKind::TopUp, .. } => "apply the top-up",
-            Self::Credit { kind: CreditKind::Adjust { .. }, .. } => "apply the adjustment",
-            Self::Credit { kind: CreditKind::Refund { .. }, .. } => "apply the refund",
+            Self::Credit {
+                kind: CreditKind::TopUp,
+                ..
+            } => "apply the top-up",
+            Self::Credit {
+                kind: CreditKind::Adjust { .. },
+                ..
+            } => "apply the adjustment",
+            Self::Credit {
+                kind: CreditKind::Refund { .. },
+                ..
+            } => "apply the refund",
             Self::Create { .. } => "create the key",
             Self::Set(_) => "save the settings",
             Self::Block => "block the key",
@@ -103,12 +134,25 @@ impl Plan {
     /// The account afterwards, by the ledger's own rules; `None` if no money moves, an error if the rules refuse.
     pub(crate) fn after(&self, account: Account) -> Option<Result<Account, String>> {
         let after = match self {
-            Self::Credit { kind: CreditKind::TopUp, amount, .. } => account.top_up(*amount),
-            Self::Credit { kind: CreditKind::Adjust { .. }, amount, .. } => account.adjust(*amount),
-            Self::Credit { kind: CreditKind::Refund { request, .. }, amount, .. } => {
-                account.refund(*amount, *request, *amount, Amount::ZERO)
-            }
-            Self::Create { first: Some((amount, _)), .. } => account.top_up(*amount),
+            Self::Credit {
+                kind: CreditKind::TopUp,
+                amount,
+                ..
+            } => account.top_up(*amount),
+            Self::Credit {
+                kind: CreditKind::Adjust { .. },
+                amount,
+                ..
+            } => account.adjust(*amount),
+            Self::Credit {
+                kind: CreditKind::Refund { request, .. },
+                amount,
+                ..
+            } => account.refund(*amount, *request, *amount, Amount::ZERO),
+            Self::Create {
+                first: Some((amount, _)),
+                ..
+            } => account.top_up(*amount),
             _ => return None,
         };
         Some(after.map_err(|refusal| refusal.to_string()))
@@ -117,14 +161,25 @@ impl Plan {
     /// Name and value of each fact that a review shows.
     pub(crate) fn facts(&self, now: Timestamp) -> Vec<(&'static str, String)> {
         match self {
-            Self::Credit { kind, amount, reference } => {
-                let sign = if matches!(kind, CreditKind::Adjust { .. }) && amount.is_positive() { "+" } else { "" };
+            Self::Credit {
+                kind,
+                amount,
+                reference,
+            } => {
+                let sign = if matches!(kind, CreditKind::Adjust { .. }) && amount.is_positive() {
+                    "+"
+                } else {
+                    ""
+                };
                 let mut facts = vec![("Amount", format!("{sign}{amount} USD"))];
                 match kind {
                     CreditKind::TopUp => {}
                     CreditKind::Adjust { reason } => facts.push(("Reason", reason.clone())),
                     CreditKind::Refund { request, reason } => {
-                        facts.extend([("Request", format!("req_{request}")), ("Reason", reason.clone())]);
+                        facts.extend([
+                            ("Request", format!("req_{request}")),
+                            ("Reason", reason.clone()),
+                        ]);
                     }
                 }
                 facts.push(("Reference", reference.clone()));
@@ -133,42 +188,89 @@ impl Plan {
             Self::Create { settings, first } => {
                 let mut facts = settings_facts(settings);
                 facts.push(match first {
-                    Some((amount, reference)) => ("First money", format!("{amount} USD, reference {reference}")),
-                    None => ("First money", "none: every request is refused until the first top-up".to_owned()),
+                    Some((amount, reference)) => (
+                        "First money",
+                        format!("{amount} USD, reference {reference}"),
+                    ),
+                    None => (
+                        "First money",
+                        "none: every request is refused until the first top-up".to_owned(),
+                    ),
                 });
                 facts
             }
             Self::Set(settings) => settings_facts(settings),
             Self::Block => {
-                vec![("Effect", "new requests are refused at once; running streams end at their next extension".to_owned())]
+                vec![(
+                    "Effect",
+                    "new requests are refused at once; running streams end at their next extension"
+                        .to_owned(),
+                )]
             }
-            Self::Unblock => vec![("Effect", "requests are served again while money lasts".to_owned())],
+            Self::Unblock => vec![(
+                "Effect",
+                "requests are served again while money lasts".to_owned(),
+            )],
             Self::Revoke => vec![
-                ("Effect", "requests are refused permanently; running streams end at their next extension".to_owned()),
-                ("Balance", "stays on the key, as does the history; nothing is deleted".to_owned()),
+                (
+                    "Effect",
+                    "requests are refused permanently; running streams end at their next extension"
+                        .to_owned(),
+                ),
+                (
+                    "Balance",
+                    "stays on the key, as does the history; nothing is deleted".to_owned(),
+                ),
             ],
             Self::Rotate { overlap } => {
                 let old = match overlap.until(now) {
                     None => "stops working at once".to_owned(),
                     Some(until) => format!("works until {}", crate::format::stamp(until)),
                 };
-                vec![("Old secret", old), ("Stays", "balance, settings and history; dashboard sessions end".to_owned())]
+                vec![
+                    ("Old secret", old),
+                    (
+                        "Stays",
+                        "balance, settings and history; dashboard sessions end".to_owned(),
+                    ),
+                ]
             }
-            Self::Link => vec![("Effect", format!("a link that signs in to this key's dashboard once, within {LINK_LIFETIME}"))],
+            Self::Link => vec![(
+                "Effect",
+                format!(
+                    "a link that signs in to this key's dashboard once, within {LINK_LIFETIME}"
+                ),
+            )],
         }
     }
 }
 
 /// Settings in words.
 pub(crate) fn settings_facts(settings: &KeySettings) -> Vec<(&'static str, String)> {
-    let models = settings.models.as_ref().map_or_else(|| "all".to_owned(), |models| models.join(", "));
-    let last = settings.expires_at.map_or_else(|| "never expires".to_owned(), crate::clock::last_day);
-    vec![("Label", settings.label.clone()), ("Models", models), ("Last day", last), ("Limits", limits(settings))]
+    let models = settings
+        .models
+        .as_ref()
+        .map_or_else(|| "all".to_owned(), |models| models.join(", "));
+    let last = settings
+        .expires_at
+        .map_or_else(|| "never expires".to_owned(), crate::clock::last_day);
+    vec![
+        ("Label", settings.label.clone()),
+        ("Models", models),
+        ("Last day", last),
+        ("Limits", limits(settings)),
+    ]
 }
 
 /// Rate and concurrency in words.
 pub(crate) fn limits(settings: &KeySettings) -> String {
-    let rate = settings.rate.map_or_else(|| "no rate limit".to_owned(), |rate| format!("{rate} req/s"));
-    let at_once = settings.concurrency.map_or_else(|| "64 at once".to_owned(), |limit| format!("{limit} at once"));
+    let rate = settings.rate.map_or_else(
+        || "no rate limit".to_owned(),
+        |rate| format!("{rate} req/s"),
+    );
+    let at_once = settings.concurrency.map_or_else(
+        || "64 at once".to_owned(),
+        |limit| format!("{limit} at once"),
+    );
     format!("{rate}, {at_once}")
 }

@@ -61,7 +61,9 @@ pub(crate) fn cut(text: &str, cells: usize) -> String {
 
 /// A text of several lines, each cleaned on its own; for rendered diagnostics.
 pub(crate) fn lines(text: &str) -> Vec<String> {
-    text.lines().map(|line| clean(&line.replace('\t', "    ")).into_owned()).collect()
+    text.lines()
+        .map(|line| clean(&line.replace('\t', "    ")).into_owned())
+        .collect()
 }
 
 /// Breaks a text at blanks into lines of at most `cells`.
@@ -102,7 +104,10 @@ mod tests {
         assert_eq!(clean("a\x1b[31mred\x07"), "a\u{fffd}[31mred\u{fffd}");
         assert_eq!(clean("two\nlines\tand"), "two lines and");
         assert_eq!(clean("abc\u{202e}gpj.exe"), "abc\u{fffd}gpj.exe");
-        assert_eq!(clean("zero\u{200b}width\u{feff}"), "zero\u{fffd}width\u{fffd}");
+        assert_eq!(
+            clean("zero\u{200b}width\u{feff}"),
+            "zero\u{fffd}width\u{fffd}"
+        );
         assert_eq!(clean("\u{9b}2J"), "\u{fffd}2J");
     }
 

@@ -43,12 +43,21 @@ impl OpenOperation {
     /// The act as it was to be sent; `None` if sending it again could not recreate what it made (a secret, a link), or if its
     /// settings are not in the file.
     pub(crate) fn pending(&self) -> Option<Pending> {
-        let credit = |kind| Some(Plan::Credit { kind, amount: self.amount?, reference: self.reference.clone()? });
+        let credit = |kind| {
+            Some(Plan::Credit {
+                kind,
+                amount: self.amount?,
+                reference: self.reference.clone()?,
+            })
+        };
         let reason = || self.reason.clone();
         let plan = match self.act.as_str() {
             "Top up" => credit(CreditKind::TopUp)?,
             "Adjust" => credit(CreditKind::Adjust { reason: reason()? })?,
-            "Refund" => credit(CreditKind::Refund { request: self.request.as_ref()?.parse().ok()?, reason: reason()? })?,
+            "Refund" => credit(CreditKind::Refund {
+                request: self.request.as_ref()?.parse().ok()?,
+                reason: reason()?,
+            })?,
             "Block" => Plan::Block,
             "Unblock" => Plan::Unblock,
             "Revoke" => Plan::Revoke,
@@ -56,7 +65,14 @@ impl OpenOperation {
         };
         let key: KeyId = self.key.parse().ok()?;
         let (label, actor) = (self.label.clone(), self.actor.clone());
-        Some(Pending { operation: self.id()?, key, label, plan, actor, at: crate::clock::parse(&self.at)? })
+        Some(Pending {
+            operation: self.id()?,
+            key,
+            label,
+            plan,
+            actor,
+            at: crate::clock::parse(&self.at)?,
+        })
     }
 }
 
@@ -71,15 +87,25 @@ impl StateFile {
     /// In the user's state directory: `$XDG_STATE_HOME`, else `~/.local/state`, else beside the ledger.
     pub(crate) fn new(ledger: &Path) -> Self {
         let absolute = fs::canonicalize(ledger).unwrap_or_else(|_| ledger.to_owned());
-        let named = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
-        let base = named("XDG_STATE_HOME").or_else(|| named("HOME").map(|home| home.join(".local/state")));
-        let base = base.or_else(|| absolute.parent().map(Path::to_owned)).unwrap_or_default();
+        let named = |name: &str| {
+            std::env::var_os(name)
+                .map(PathBuf::from)
+                .filter(|path| path.is_absolute())
+        };
+        let base =
+            named("XDG_STATE_HOME").or_else(|| named("HOME").map(|home| home.join(".local/state")));
+        let base = base
+            .or_else(|| absolute.parent().map(Path::to_owned))
+            .unwrap_or_default();
         Self::in_directory(base.join("farebox-console"), &absolute)
     }
 
     /// In the given directory.
     pub(crate) fn in_directory(directory: PathBuf, ledger: &Path) -> Self {
-        Self { directory, ledger: ledger.to_string_lossy().into_owned() }
+        Self {
+            directory,
+            ledger: ledger.to_string_lossy().into_owned(),
+        }
     }
 
     /// Writes an operation to disk, durably. If this fails, it must not be sent.
@@ -99,25 +125,41 @@ impl StateFile {
             request: None,
         };
         match &pending.plan {
-            Plan::Credit { kind, amount, reference } => {
+            Plan::Credit {
+                kind,
+                amount,
+                reference,
+            } => {
                 (open.amount, open.reference) = (Some(*amount), Some(reference.clone()));
                 match kind {
                     CreditKind::TopUp => {}
                     CreditKind::Adjust { reason } => open.reason = Some(reason.clone()),
                     CreditKind::Refund { request, reason } => {
-                        (open.request, open.reason) = (Some(request.to_string()), Some(reason.clone()));
+                        (open.request, open.reason) =
+                            (Some(request.to_string()), Some(reason.clone()));
                     }
                 }
             }
-            Plan::Create { first: Some((amount, reference)), .. } => {
+            Plan::Create {
+                first: Some((amount, reference)),
+                ..
+            } => {
                 (open.amount, open.reference) = (Some(*amount), Some(reference.clone()));
             }
             _ => {}
         }
-        DirBuilder::new().recursive(true).mode(0o700).create(&self.directory)?;
+        DirBuilder::new()
+            .recursive(true)
+            .mode(0o700)
+            .create(&self.directory)?;
         // Written to a temporary file and renamed, so a crash never leaves half a file.
         let draft = self.directory.join(format!(".{}", pending.operation));
-        let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&draft)?;
+        let mut file = OpenOptions::new()
+            .write(true)
+            .create(true)
+            .truncate(true)
+            .mode(0o600)
+            .open(&draft)?;
         file.write_all(&serde_json::to_vec(&open).map_err(io::Error::other)?)?;
         file.sync_all()?;
         fs::rename(&draft, self.path(pending.operation))?;
@@ -134,11 +176,19 @@ impl StateFile {
 
     /// Every recorded operation of this ledger, oldest first. Other users' files and unreadable ones are skipped.
     pub(crate) fn list(&self) -> Vec<OpenOperation> {
-        let Ok(directory) = fs::read_dir(&self.directory) else { return Vec::new() };
-        let read = |path: PathBuf| serde_json::from_slice::<OpenOperation>(&fs::read(path).ok()?).ok();
-        let files = directory.flatten().map(|file| file.path()).filter(|path| path.extension().is_some_and(|end| end == "json"));
-        let mut open: Vec<OpenOperation> =
-            files.filter_map(read).filter(|open| open.ledger == self.ledger && open.id().is_some()).collect();
+        let Ok(directory) = fs::read_dir(&self.directory) else {
+            return Vec::new();
+        };
+        let read =
+            |path: PathBuf| serde_json::from_slice::<OpenOperation>(&fs::read(path).ok()?).ok();
+        let files = directory
+            .flatten()
+            .map(|file| file.path())
+            .filter(|path| path.extension().is_some_and(|end| end == "json"));
+        let mut open: Vec<OpenOperation> = files
+            .filter_map(read)
+            .filter(|open| open.ledger == self.ledger && open.id().is_some())
+            .collect();
         open.sort_by(|one, other| one.operation.cmp(&other.operation));
         open
     }
@@ -155,7 +205,11 @@ pub(crate) fn runs_elsewhere(pid: u32) -> bool {
 
 /// Creates a new file that only its owner can read, with this content.
 pub(crate) fn write_private(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
+    let mut file = OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .mode(0o600)
+        .open(path)?;
     file.write_all(bytes)?;
     file.sync_all()
 }
@@ -172,16 +226,38 @@ mod tests {
     fn operations_stay_until_they_are_forgotten() {
         let directory = tempfile::tempdir().unwrap();
         let state = StateFile::in_directory(directory.path().join("state"), Path::new("/tmp/a.db"));
-        let plan = Plan::Credit { kind: CreditKind::TopUp, amount: Amount::from_picos(5), reference: "inv-1".to_owned() };
+        let plan = Plan::Credit {
+            kind: CreditKind::TopUp,
+            amount: Amount::from_picos(5),
+            reference: "inv-1".to_owned(),
+        };
         let at = Timestamp::from_millis(1_700_000_000_000);
         let (operation, key) = (OperationId::new(at, 7), KeyId::from_random(9));
-        let pending = Pending { operation, key, label: "acme".to_owned(), plan, actor: "ada".to_owned(), at };
+        let pending = Pending {
+            operation,
+            key,
+            label: "acme".to_owned(),
+            plan,
+            actor: "ada".to_owned(),
+            at,
+        };
         state.keep(&pending).unwrap();
         let listed = state.list();
         assert_eq!(listed.len(), 1);
         assert_eq!(listed[0].pending(), Some(pending));
-        assert_eq!(fs::metadata(state.path(operation)).unwrap().permissions().mode() & 0o777, 0o600);
-        assert!(StateFile::in_directory(directory.path().join("state"), Path::new("/tmp/b.db")).list().is_empty());
+        assert_eq!(
+            fs::metadata(state.path(operation))
+                .unwrap()
+                .permissions()
+                .mode()
+                & 0o777,
+            0o600
+        );
+        assert!(
+            StateFile::in_directory(directory.path().join("state"), Path::new("/tmp/b.db"))
+                .list()
+                .is_empty()
+        );
         state.forget(operation).unwrap();
         state.forget(operation).unwrap();
         assert!(state.list().is_empty());

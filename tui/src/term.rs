@@ -50,14 +50,22 @@ impl Drop for Term {
 /// Standard base 64 with padding.
 fn base_64(bytes: &[u8]) -> String {
     const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    let letter = |bits: u32| LETTERS.get((bits & 63) as usize).map_or('=', |letter| char::from(*letter));
+    let letter = |bits: u32| {
+        LETTERS
+            .get((bits & 63) as usize)
+            .map_or('=', |letter| char::from(*letter))
+    };
     let mut text = String::with_capacity(bytes.len().div_ceil(3) * 4);
     for group in bytes.chunks(3) {
         let byte = |place: usize| group.get(place).copied().map_or(0, u32::from);
         let bits = byte(0) << 16 | byte(1) << 8 | byte(2);
         text.push(letter(bits >> 18));
         text.push(letter(bits >> 12));
-        text.push(if group.len() > 1 { letter(bits >> 6) } else { '=' });
+        text.push(if group.len() > 1 {
+            letter(bits >> 6)
+        } else {
+            '='
+        });
         text.push(if group.len() > 2 { letter(bits) } else { '=' });
     }
     text
@@ -79,28 +87,59 @@ mod tests {
 
     #[test]
     fn a_panic_gives_the_terminal_back_before_it_speaks() {
-        if !Command::new("script").arg("--version").output().is_ok_and(|output| output.status.success()) {
+        if !Command::new("script")
+            .arg("--version")
+            .output()
+            .is_ok_and(|output| output.status.success())
+        {
             return println!("skipped: script (util-linux) is not installed");
         }
         let program = std::env::current_exe().unwrap();
         let child = "term::tests::a_console_that_panics --exact --ignored --nocapture";
         let command = format!("stty -g; {} {child}; echo; stty -g", program.display());
-        let output = Command::new("script").args(["-qec", &command, "/dev/null"]).output().unwrap();
+        let output = Command::new("script")
+            .args(["-qec", &command, "/dev/null"])
+            .output()
+            .unwrap();
         let text = String::from_utf8_lossy(&output.stdout);
-        let place = |part: &str| text.find(part).unwrap_or_else(|| panic!("{part:?} is not in {text:?}"));
-        let (entered, left, spoke) = (place("\x1b[?1049h"), place("\x1b[?1049l"), place("something broke"));
+        let place = |part: &str| {
+            text.find(part)
+                .unwrap_or_else(|| panic!("{part:?} is not in {text:?}"))
+        };
+        let (entered, left, spoke) = (
+            place("\x1b[?1049h"),
+            place("\x1b[?1049l"),
+            place("something broke"),
+        );
         assert!(entered < left && left < spoke, "{text:?}");
-        assert!(place("\x1b[?2004h") < place("\x1b[?2004l"), "pasting is as it was: {text:?}");
-        assert!(!text.contains("\x1b[6n"), "the answer to a question for the cursor is left on the command line: {text:?}");
-        let modes: Vec<&str> = text.lines().filter(|line| line.matches(':').count() > 20).collect();
-        assert!(modes.len() == 2 && modes.first() == modes.last(), "raw mode stayed: {text:?}");
+        assert!(
+            place("\x1b[?2004h") < place("\x1b[?2004l"),
+            "pasting is as it was: {text:?}"
+        );
+        assert!(
+            !text.contains("\x1b[6n"),
+            "the answer to a question for the cursor is left on the command line: {text:?}"
+        );
+        let modes: Vec<&str> = text
+            .lines()
+            .filter(|line| line.matches(':').count() > 20)
+            .collect();
+        assert!(
+            modes.len() == 2 && modes.first() == modes.last(),
+            "raw mode stayed: {text:?}"
+        );
     }
 
     #[test]
     fn base_64_is_the_standard_one() {
-        for (bytes, text) in
-            [("", ""), ("f", "Zg=="), ("fo", "Zm8="), ("foo", "Zm9v"), ("foobar", "Zm9vYmFy"), ("\u{ff}?>", "w78/Pg==")]
-        {
+        for (bytes, text) in [
+            ("", ""),
+            ("f", "Zg=="),
+            ("fo", "Zm8="),
+            ("foo", "Zm9v"),
+            ("foobar", "Zm9vYmFy"),
+            ("\u{ff}?>", "w78/Pg=="),
+        ] {
             assert_eq!(base_64(bytes.as_bytes()), text);
         }
     }

@@ -4,7 +4,11 @@
 //! machine may be slow or busy. `FAREBOX_BIG_LEDGER` names an existing ledger to use instead, created by the example `seed`. `script`
 //! gives the console a terminal.
 
-#![expect(clippy::unwrap_used, clippy::expect_used, reason = "a test says what is wrong by failing")]
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "a test says what is wrong by failing"
+)]
 
 #[path = "../../tests/support/skip.rs"]
 mod skip;
@@ -27,8 +31,11 @@ struct Running {
 
 impl Running {
     fn start(ledger: &Path, home: &Path) -> Self {
-        let command =
-            format!("stty cols 80 rows 24; exec {} --ledger {}", env!("CARGO_BIN_EXE_farebox-console"), ledger.display());
+        let command = format!(
+            "stty cols 80 rows 24; exec {} --ledger {}",
+            env!("CARGO_BIN_EXE_farebox-console"),
+            ledger.display()
+        );
         let since = Instant::now();
         let mut child = Command::new("script")
             .args(["-qfec", &command, "/dev/null"])
@@ -48,7 +55,11 @@ impl Running {
                 }
             }
         });
-        Self { child, drawn, since }
+        Self {
+            child,
+            drawn,
+            since,
+        }
     }
 
     /// Until these bytes were drawn, from the last key or the start on.
@@ -57,7 +68,10 @@ impl Running {
         while !all.windows(text.len()).any(|part| part == text.as_bytes()) {
             match self.drawn.recv_timeout(Duration::from_secs(60)) {
                 Ok(more) => all.extend(more),
-                Err(error) => unreachable!("{text:?} was not drawn ({error}): {}", String::from_utf8_lossy(&all)),
+                Err(error) => unreachable!(
+                    "{text:?} was not drawn ({error}): {}",
+                    String::from_utf8_lossy(&all)
+                ),
             }
         }
         self.since.elapsed()
@@ -65,9 +79,16 @@ impl Running {
 
     fn press(&mut self, key: &str) {
         // What is still being drawn for the key before does not count for this one.
-        while self.drawn.recv_timeout(Duration::from_millis(150)) != Err(RecvTimeoutError::Timeout) {}
+        while self.drawn.recv_timeout(Duration::from_millis(150)) != Err(RecvTimeoutError::Timeout)
+        {
+        }
         self.since = Instant::now();
-        self.child.stdin.as_mut().unwrap().write_all(key.as_bytes()).unwrap();
+        self.child
+            .stdin
+            .as_mut()
+            .unwrap()
+            .write_all(key.as_bytes())
+            .unwrap();
     }
 }
 
@@ -101,10 +122,17 @@ fn first_paint_and_screens_are_quick() {
     let first = (0..tries).map(|_| start().until(" fb")).min().unwrap();
     let rows = (0..tries).map(|_| start().until("k_")).min().unwrap();
     println!("first paint {first:?}, first rows {rows:?}");
-    assert!(!full || (first < FIRST_PAINT && rows < FIRST_PAINT * 2), "first paint {first:?}, rows {rows:?}");
-    for (key, back, drawn) in
-        [("5", "1", "Holds"), ("6", "1", "Audit"), ("7", "1", "Books"), ("\r", "\x1b", "Paid"), ("G", "g", "customer-")]
-    {
+    assert!(
+        !full || (first < FIRST_PAINT && rows < FIRST_PAINT * 2),
+        "first paint {first:?}, rows {rows:?}"
+    );
+    for (key, back, drawn) in [
+        ("5", "1", "Holds"),
+        ("6", "1", "Audit"),
+        ("7", "1", "Books"),
+        ("\r", "\x1b", "Paid"),
+        ("G", "g", "customer-"),
+    ] {
         let mut console = start();
         console.until("k_");
         let best = (0..tries).map(|_| {
@@ -126,8 +154,13 @@ mod support {
     use std::process::Command;
 
     pub(crate) fn seed(path: &Path, keys: u64, entries: u64) {
-        let target = Path::new(env!("CARGO_BIN_EXE_farebox-console")).parent().unwrap();
-        let seeded = Command::new(target.join("examples/seed")).arg(path).args([keys.to_string(), entries.to_string()]).status();
+        let target = Path::new(env!("CARGO_BIN_EXE_farebox-console"))
+            .parent()
+            .unwrap();
+        let seeded = Command::new(target.join("examples/seed"))
+            .arg(path)
+            .args([keys.to_string(), entries.to_string()])
+            .status();
         assert!(seeded.unwrap().success());
     }
 }

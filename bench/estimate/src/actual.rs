@@ -22,8 +22,15 @@ pub(crate) struct Tokenizer {
 impl Tokenizer {
     /// Both public vocabularies; they come with the crate.
     pub(crate) fn both() -> [Self; 2] {
-        [("o200k", tiktoken_rs::o200k_base_singleton()), ("cl100k", tiktoken_rs::cl100k_base_singleton())]
-            .map(|(name, bpe)| Self { name, bpe, known: HashMap::new() })
+        [
+            ("o200k", tiktoken_rs::o200k_base_singleton()),
+            ("cl100k", tiktoken_rs::cl100k_base_singleton()),
+        ]
+        .map(|(name, bpe)| Self {
+            name,
+            bpe,
+            known: HashMap::new(),
+        })
     }
 
     /// Tokens of a request.
@@ -36,13 +43,27 @@ impl Tokenizer {
         };
         let tools = body["tools"].as_array().map_or(&[][..], Vec::as_slice);
         // Searches that run at the provider are taken out.
-        let offered = tools.iter().filter(|tool| !tool["type"].as_str().unwrap_or("").starts_with("web_search"));
-        let mut count = PROMPT + offered.map(|tool| self.text(&tool.to_string())).sum::<usize>();
+        let offered = tools.iter().filter(|tool| {
+            !tool["type"]
+                .as_str()
+                .unwrap_or("")
+                .starts_with("web_search")
+        });
+        let mut count = PROMPT
+            + offered
+                .map(|tool| self.text(&tool.to_string()))
+                .sum::<usize>();
         if !body[system].is_null() {
             count += MESSAGE + 1 + self.content(&body[system]);
         }
         match &body[list] {
-            Value::Array(messages) => count + messages.iter().map(|message| self.message(message)).sum::<usize>(),
+            Value::Array(messages) => {
+                count
+                    + messages
+                        .iter()
+                        .map(|message| self.message(message))
+                        .sum::<usize>()
+            }
             text => count + MESSAGE + 1 + self.content(text),
         }
     }
@@ -53,7 +74,10 @@ impl Tokenizer {
         for field in ["content", "output", "summary", "reasoning_content"] {
             count += self.content(&message[field]);
         }
-        for call in message["tool_calls"].as_array().map_or(&[][..], Vec::as_slice) {
+        for call in message["tool_calls"]
+            .as_array()
+            .map_or(&[][..], Vec::as_slice)
+        {
             count += self.call(&call["function"]);
         }
         count + self.call(message)
@@ -62,7 +86,11 @@ impl Tokenizer {
     /// A call of a tool: its name and its arguments.
     fn call(&mut self, call: &Value) -> usize {
         let texts = [&call["name"], &call["arguments"]].map(|text| text.as_str().unwrap_or(""));
-        let input = if call["input"].is_object() { self.text(&call["input"].to_string()) } else { 0 };
+        let input = if call["input"].is_object() {
+            self.text(&call["input"].to_string())
+        } else {
+            0
+        };
         texts.map(|text| self.text(text)).iter().sum::<usize>() + input
     }
 
@@ -72,7 +100,9 @@ impl Tokenizer {
             Value::String(text) => self.text(text),
             Value::Array(parts) => parts.iter().map(|part| self.content(part)).sum(),
             Value::Object(part) => {
-                let texts = ["text", "thinking", "content"].iter().filter_map(|name| part.get(*name));
+                let texts = ["text", "thinking", "content"]
+                    .iter()
+                    .filter_map(|name| part.get(*name));
                 texts.map(|text| self.content(text)).sum::<usize>() + self.call(content)
             }
             _ => 0,

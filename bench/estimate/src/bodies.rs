@@ -15,16 +15,28 @@ pub(crate) struct Request {
 
 /// Every recorded generation request, with `text` in place of what was taken out of it.
 pub(crate) fn recorded(root: &Path, text: &str) -> Vec<Request> {
-    let mut files: Vec<_> = fs::read_dir(root.join("tests/fixtures/clients")).into_iter().flatten().flatten().collect();
+    let mut files: Vec<_> = fs::read_dir(root.join("tests/fixtures/clients"))
+        .into_iter()
+        .flatten()
+        .flatten()
+        .collect();
     files.sort_by_key(fs::DirEntry::file_name);
-    let texts = files.iter().filter_map(|file| fs::read_to_string(file.path()).ok());
-    let recordings = texts.filter_map(|text| serde_json::from_str::<Value>(&text).ok()).filter(|it| it["method"] == "POST");
-    recordings.filter_map(|recording| request(&recording, text)).collect()
+    let texts = files
+        .iter()
+        .filter_map(|file| fs::read_to_string(file.path()).ok());
+    let recordings = texts
+        .filter_map(|text| serde_json::from_str::<Value>(&text).ok())
+        .filter(|it| it["method"] == "POST");
+    recordings
+        .filter_map(|recording| request(&recording, text))
+        .collect()
 }
 
 fn request(recording: &Value, text: &str) -> Option<Request> {
     let target = recording["target"].as_str()?.split('?').next()?;
-    let family = Family::ALL.into_iter().find(|family| target.ends_with(family.protocol().path()))?;
+    let family = Family::ALL
+        .into_iter()
+        .find(|family| target.ends_with(family.protocol().path()))?;
     let mut body = recording["body"].clone();
     fill(&mut body, text);
     Some(Request { family, body })
@@ -35,8 +47,13 @@ fn fill(value: &mut Value, text: &str) {
     match value {
         Value::String(string) => {
             while let Some((before, after)) = string.split_once("<text:") {
-                let Some((count, behind)) = after.split_once('>') else { break };
-                *string = format!("{before}{}{behind}", of_length(text, count.parse().unwrap_or(0)));
+                let Some((count, behind)) = after.split_once('>') else {
+                    break;
+                };
+                *string = format!(
+                    "{before}{}{behind}",
+                    of_length(text, count.parse().unwrap_or(0))
+                );
             }
         }
         Value::Array(list) => list.iter_mut().for_each(|value| fill(value, text)),
@@ -54,7 +71,9 @@ pub(crate) fn of_length(text: &str, characters: usize) -> String {
 pub(crate) fn plain(family: Family, text: &str) -> Request {
     let body = match family {
         Family::Responses => json!({"model": "m", "input": text}),
-        _ => json!({"model": "m", "max_tokens": 100, "messages": [{"role": "user", "content": text}]}),
+        _ => {
+            json!({"model": "m", "max_tokens": 100, "messages": [{"role": "user", "content": text}]})
+        }
     };
     Request { family, body }
 }
@@ -78,7 +97,11 @@ pub(crate) fn with_result(mut request: Request, text: &str) -> Request {
                 [{"type": "tool_result", "tool_use_id": "toolu_1", "content": [{"type": "text", "text": text}]}]}),
         ],
     };
-    let list = if request.family == Family::Responses { "input" } else { "messages" };
+    let list = if request.family == Family::Responses {
+        "input"
+    } else {
+        "messages"
+    };
     if let Some(list) = request.body[list].as_array_mut() {
         list.extend(turns);
     }

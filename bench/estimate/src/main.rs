@@ -45,7 +45,15 @@ fn main() -> Result<(), BadRequest> {
     let mut total = [Ratios::default(), Ratios::default()];
     println!(
         "{:<34}{:<10}{:>6}{:>8}{:>8}{:>8}{:>8}{:>8}{:>8}",
-        "estimated / actual input", "tokenizer", "bodies", "min", "p50", "p90", "p99", "max", "least"
+        "estimated / actual input",
+        "tokenizer",
+        "bodies",
+        "min",
+        "p50",
+        "p90",
+        "p99",
+        "max",
+        "least"
     );
     let prompt = prompt(&kinds);
     let clients = bodies::recorded(&root, &prompt);
@@ -60,7 +68,10 @@ fn main() -> Result<(), BadRequest> {
     for (tokenizer, total) in tokenizers.iter().zip(&total) {
         show("ALL", tokenizer.name, total);
         let under = total.estimate.iter().filter(|ratio| **ratio < 1.0).count();
-        println!("{:.1} % of the estimates are below the count", under as f64 * 100.0 / total.estimate.len().max(1) as f64);
+        println!(
+            "{:.1} % of the estimates are below the count",
+            under as f64 * 100.0 / total.estimate.len().max(1) as f64
+        );
     }
     Ok(())
 }
@@ -68,17 +79,31 @@ fn main() -> Result<(), BadRequest> {
 /// What clients say before anybody has said anything: instructions in prose, with tables and code.
 fn prompt(kinds: &[Kind]) -> String {
     let parts = ["english.txt", "manual.md", "code.sh", "table.md", "code.ts"];
-    kinds.iter().filter(|kind| parts.contains(&&*kind.name)).map(|kind| kind.text.as_str()).collect()
+    kinds
+        .iter()
+        .filter(|kind| parts.contains(&&*kind.name))
+        .map(|kind| kind.text.as_str())
+        .collect()
 }
 
 /// All bodies, by name: clients as recorded, and for each kind of text plain requests of every length and clients who read it.
 fn families(clients: &[Request], kinds: &[Kind]) -> Vec<(String, Vec<Request>)> {
     let mut all = vec![("recorded clients".to_owned(), clients.to_vec())];
     for kind in kinds {
-        let texts: Vec<String> = LENGTHS.iter().map(|length| bodies::of_length(&kind.text, *length)).collect();
-        let plain = Family::ALL.iter().flat_map(|family| texts.iter().map(|text| bodies::plain(*family, text)));
+        let texts: Vec<String> = LENGTHS
+            .iter()
+            .map(|length| bodies::of_length(&kind.text, *length))
+            .collect();
+        let plain = Family::ALL
+            .iter()
+            .flat_map(|family| texts.iter().map(|text| bodies::plain(*family, text)));
         all.push((format!("{}, alone", kind.name), plain.collect()));
-        let read = clients.iter().flat_map(|client| texts.iter().skip(2).map(|text| bodies::with_result(client.clone(), text)));
+        let read = clients.iter().flat_map(|client| {
+            texts
+                .iter()
+                .skip(2)
+                .map(|text| bodies::with_result(client.clone(), text))
+        });
         all.push((format!("{}, in clients", kind.name), read.collect()));
     }
     all
@@ -87,7 +112,10 @@ fn families(clients: &[Request], kinds: &[Kind]) -> Vec<(String, Vec<Request>)> 
 fn ratios(requests: &[Request], tokenizer: &mut Tokenizer) -> Result<Ratios, BadRequest> {
     let mut ratios = Ratios::default();
     for request in requests {
-        let seen = request.family.protocol().inspect(request.body.to_string().as_bytes(), 0)?;
+        let seen = request
+            .family
+            .protocol()
+            .inspect(request.body.to_string().as_bytes(), 0)?;
         let found = estimate::input(&seen.content, &LIMITS);
         let actual = tokenizer.request(request).max(1) as f64;
         ratios.estimate.push(found.input as f64 / actual);
@@ -100,7 +128,10 @@ fn show(name: &str, tokenizer: &str, ratios: &Ratios) {
     let mut sorted = ratios.estimate.clone();
     sorted.sort_by(f64::total_cmp);
     let at = |share: f64| {
-        sorted.get(((sorted.len() as f64 * share) as usize).min(sorted.len().saturating_sub(1))).copied().unwrap_or(0.0)
+        sorted
+            .get(((sorted.len() as f64 * share) as usize).min(sorted.len().saturating_sub(1)))
+            .copied()
+            .unwrap_or(0.0)
     };
     let least = ratios.least.iter().copied().fold(0.0, f64::max);
     println!(

@@ -35,7 +35,10 @@ impl Experience {
     /// Milliseconds that this part of all requests did not exceed.
     pub(crate) fn quantile(&self, part: f64) -> f64 {
         let last = self.latencies.len().saturating_sub(1);
-        self.latencies.get((last as f64 * part).round() as usize).copied().unwrap_or(f64::NAN)
+        self.latencies
+            .get((last as f64 * part).round() as usize)
+            .copied()
+            .unwrap_or(f64::NAN)
     }
 }
 
@@ -63,22 +66,39 @@ pub(crate) fn ask(gateway: SocketAddr, secret: &str, time: Duration) -> Experien
     all
 }
 
-fn one(gateway: SocketAddr, secret: &str, first: Instant, gap: Duration, end: Instant) -> Experience {
-    let requests = [(Family::Chat, false), (Family::Messages, false), (Family::Chat, true), (Family::Messages, true)]
-        .map(|(family, stream)| request(family, stream, secret));
+fn one(
+    gateway: SocketAddr,
+    secret: &str,
+    first: Instant,
+    gap: Duration,
+    end: Instant,
+) -> Experience {
+    let requests = [
+        (Family::Chat, false),
+        (Family::Messages, false),
+        (Family::Chat, true),
+        (Family::Messages, true),
+    ]
+    .map(|(family, stream)| request(family, stream, secret));
     let (mut met, mut due, mut connection) = (Experience::default(), first, None);
     while due < end {
         std::thread::sleep(due.saturating_duration_since(Instant::now()));
         if met.asked.is_multiple_of(RECONNECT) {
             connection = None;
         }
-        let bytes = requests.get(met.asked % requests.len()).map(Vec::as_slice).unwrap_or_default();
+        let bytes = requests
+            .get(met.asked % requests.len())
+            .map(Vec::as_slice)
+            .unwrap_or_default();
         met.asked += 1;
         match exchange(&mut connection, gateway, bytes) {
             Ok((200, body)) if body.windows(5).any(|piece| piece == b"usage") => {}
             Ok((status, _)) if status >= 500 => met.server_errors += 1,
             Ok((status, body)) => {
-                let text = String::from_utf8_lossy(&body).chars().take(200).collect::<String>();
+                let text = String::from_utf8_lossy(&body)
+                    .chars()
+                    .take(200)
+                    .collect::<String>();
                 met.failures.push(format!("{status}: {text}"));
             }
             Err(error) => {
@@ -93,14 +113,20 @@ fn one(gateway: SocketAddr, secret: &str, first: Instant, gap: Duration, end: In
 }
 
 /// Sends a request and reads its whole answer.
-fn exchange(connection: &mut Option<TcpStream>, gateway: SocketAddr, request: &[u8]) -> io::Result<(u16, Vec<u8>)> {
+fn exchange(
+    connection: &mut Option<TcpStream>,
+    gateway: SocketAddr,
+    request: &[u8],
+) -> io::Result<(u16, Vec<u8>)> {
     if connection.is_none() {
         let stream = TcpStream::connect_timeout(&gateway, PATIENCE)?;
         stream.set_nodelay(true)?;
         stream.set_read_timeout(Some(PATIENCE))?;
         *connection = Some(stream);
     }
-    let Some(stream) = connection.as_mut() else { return Err(io::ErrorKind::NotConnected.into()) };
+    let Some(stream) = connection.as_mut() else {
+        return Err(io::ErrorKind::NotConnected.into());
+    };
     stream.write_all(request)?;
     let (mut reader, mut body, mut buffer) = (Reader::default(), Vec::new(), vec![0; 64 * 1024]);
     loop {
@@ -112,8 +138,15 @@ fn exchange(connection: &mut Option<TcpStream>, gateway: SocketAddr, request: &[
             body.extend_from_slice(bytes);
             Ok(())
         };
-        if reader.feed(buffer.get(..length).unwrap_or_default(), keep).map_err(io::Error::other)?.is_some() {
-            let status = reader.head().get(9..12).and_then(|digits| std::str::from_utf8(digits).ok()?.parse().ok());
+        if reader
+            .feed(buffer.get(..length).unwrap_or_default(), keep)
+            .map_err(io::Error::other)?
+            .is_some()
+        {
+            let status = reader
+                .head()
+                .get(9..12)
+                .and_then(|digits| std::str::from_utf8(digits).ok()?.parse().ok());
             return Ok((status.unwrap_or(0), body));
         }
     }

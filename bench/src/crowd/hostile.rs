@@ -49,7 +49,12 @@ impl Crowd {
     /// Begins; `churn` connections a second come and go besides those that stay.
     pub(crate) fn start(gateway: SocketAddr, secrets: Vec<String>, churn: u64) -> io::Result<Self> {
         let runtime = lowly().worker_threads(2).build()?;
-        let shared = Arc::new(Shared { gateway, secrets, opened: AtomicU64::new(0), refused: AtomicU64::new(0) });
+        let shared = Arc::new(Shared {
+            gateway,
+            secrets,
+            opened: AtomicU64::new(0),
+            refused: AtomicU64::new(0),
+        });
         for number in 0..IDLE {
             runtime.spawn(again(Arc::clone(&shared), number, Shared::idle));
         }
@@ -95,12 +100,18 @@ where
 
 /// Opens connections at a pace, whatever becomes of the earlier ones, up to a bound.
 async fn churning(shared: Arc<Shared>, rate: u64) {
-    let (places, mut ticks, mut number) = (Arc::new(Semaphore::new(CHURNING)), interval(Duration::from_millis(10)), 1 << 60);
+    let (places, mut ticks, mut number) = (
+        Arc::new(Semaphore::new(CHURNING)),
+        interval(Duration::from_millis(10)),
+        1 << 60,
+    );
     ticks.set_missed_tick_behavior(MissedTickBehavior::Burst);
     loop {
         ticks.tick().await;
         for _ in 0..rate / 100 {
-            let Ok(place) = Arc::clone(&places).try_acquire_owned() else { break };
+            let Ok(place) = Arc::clone(&places).try_acquire_owned() else {
+                break;
+            };
             number += 1;
             let coming = Arc::clone(&shared).come_and_go(Draws::from(number));
             tokio::spawn(async move {
@@ -113,18 +124,30 @@ async fn churning(shared: Arc<Shared>, rate: u64) {
 
 impl Shared {
     async fn connect(&self, draws: &mut Draws) -> io::Result<TcpStream> {
-        let from = Ipv4Addr::new(127, 0, 1, u8::try_from(1 + draws.below(ADDRESSES)).unwrap_or(1));
+        let from = Ipv4Addr::new(
+            127,
+            0,
+            1,
+            u8::try_from(1 + draws.below(ADDRESSES)).unwrap_or(1),
+        );
         let socket = TcpSocket::new_v4()?;
         socket.bind((from, 0).into())?;
         let connected = socket.connect(self.gateway).await;
-        let counter = if connected.is_ok() { &self.opened } else { &self.refused };
+        let counter = if connected.is_ok() {
+            &self.opened
+        } else {
+            &self.refused
+        };
         counter.fetch_add(1, Ordering::Relaxed);
         connected
     }
 
     fn secret(&self, draws: &mut Draws) -> &str {
         let at = draws.below(u64::try_from(self.secrets.len()).unwrap_or(1));
-        self.secrets.get(usize::try_from(at).unwrap_or(0)).map(String::as_str).unwrap_or_default()
+        self.secrets
+            .get(usize::try_from(at).unwrap_or(0))
+            .map(String::as_str)
+            .unwrap_or_default()
     }
 
     async fn idle(self: Arc<Self>, mut draws: Draws) -> io::Result<()> {
@@ -136,7 +159,11 @@ impl Shared {
     async fn slow_head(self: Arc<Self>, mut draws: Draws) -> io::Result<()> {
         let mut stream = self.connect(&mut draws).await?;
         let large = "y".repeat(usize::try_from(draws.below(60_000)).unwrap_or(0));
-        stream.write_all(format!("POST /v1/chat/completions HTTP/1.1\r\nhost: x\r\nx-a: {large}").as_bytes()).await?;
+        stream
+            .write_all(
+                format!("POST /v1/chat/completions HTTP/1.1\r\nhost: x\r\nx-a: {large}").as_bytes(),
+            )
+            .await?;
         loop {
             sleep(Duration::from_millis(500)).await;
             stream.write_all(b"y").await?;
@@ -149,7 +176,12 @@ impl Shared {
         let secret = self.secret(&mut draws);
         let head = requests::upload(&mut draws, secret);
         stream.write_all(&head).await?;
-        stream.write_all(&vec![b' '; usize::try_from(draws.below(512 * 1024)).unwrap_or(0)]).await?;
+        stream
+            .write_all(&vec![
+                b' ';
+                usize::try_from(draws.below(512 * 1024)).unwrap_or(0)
+            ])
+            .await?;
         loop {
             sleep(Duration::from_millis(500)).await;
             stream.write_all(b"          ").await?;
@@ -176,14 +208,32 @@ impl Shared {
         }
         match draws.below(16) {
             0..=3 => return Ok(()),
-            4 | 5 => stream.write_all(b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\x00\xff\r\n\r\n").await?,
-            6 | 7 => stream.write_all(b"GET / HTTP/1.1\r\nhost: x\r\n\r\n").await?,
-            8..=12 => stream.write_all(&requests::any(&mut draws, STRANGER)).await?,
+            4 | 5 => {
+                stream
+                    .write_all(b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\x00\xff\r\n\r\n")
+                    .await?
+            }
+            6 | 7 => {
+                stream
+                    .write_all(b"GET / HTTP/1.1\r\nhost: x\r\n\r\n")
+                    .await?
+            }
+            8..=12 => {
+                stream
+                    .write_all(&requests::any(&mut draws, STRANGER))
+                    .await?
+            }
             13 => {
                 let secret = self.secret(&mut draws);
                 stream.write_all(&requests::any(&mut draws, secret)).await?;
             }
-            _ => stream.write_all(b"POST /v1/messages HTTP/1.1\r\nhost: x\r\ncontent-length: 9\r\n\r\n{").await?,
+            _ => {
+                stream
+                    .write_all(
+                        b"POST /v1/messages HTTP/1.1\r\nhost: x\r\ncontent-length: 9\r\n\r\n{",
+                    )
+                    .await?
+            }
         }
         read_for(&mut stream, Duration::from_millis(200)).await;
         Ok(())
@@ -193,6 +243,12 @@ impl Shared {
 /// Reads until the other side closes or this time is over.
 async fn read_for(stream: &mut TcpStream, time: Duration) {
     let mut buffer = vec![0; 16 * 1024];
-    let reading = async { while stream.read(&mut buffer).await.is_ok_and(|length| length > 0) {} };
+    let reading = async {
+        while stream
+            .read(&mut buffer)
+            .await
+            .is_ok_and(|length| length > 0)
+        {}
+    };
     let _ = timeout(time, reading).await;
 }

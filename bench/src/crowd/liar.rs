@@ -22,7 +22,9 @@ pub(crate) const LIES: u64 = 13;
 
 /// Serves from a thread of its own for as long as this process lives.
 pub(crate) fn start() -> io::Result<SocketAddr> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
     let listener = runtime.block_on(TcpListener::bind((Ipv4Addr::LOCALHOST, 0)))?;
     let address = listener.local_addr()?;
     let lies = lowly().worker_threads(1).build()?;
@@ -57,11 +59,19 @@ async fn serve(mut stream: TcpStream, lies: Handle) {
             Ok(None) => continue,
             Ok(Some(_)) => {}
         }
-        let family = if memmem::find(reader.head(), b"/v1/messages").is_some() { Family::Messages } else { Family::Chat };
+        let family = if memmem::find(reader.head(), b"/v1/messages").is_some() {
+            Family::Messages
+        } else {
+            Family::Chat
+        };
         if let Some(lie) = lie(&body) {
-            let Ok(stream) = stream.into_std() else { return };
+            let Ok(stream) = stream.into_std() else {
+                return;
+            };
             drop(lies.spawn(async move {
-                let Ok(mut stream) = TcpStream::from_std(stream) else { return };
+                let Ok(mut stream) = TcpStream::from_std(stream) else {
+                    return;
+                };
                 let _ = tell(&mut stream, lie, family).await;
             }));
             return;
@@ -77,7 +87,12 @@ async fn serve(mut stream: TcpStream, lies: Handle) {
 /// The lie that is asked for.
 fn lie(body: &[u8]) -> Option<u64> {
     let at = memmem::find(body, b"lie-")?;
-    let digits: String = body.iter().skip(at + 4).map(|byte| char::from(*byte)).take_while(char::is_ascii_digit).collect();
+    let digits: String = body
+        .iter()
+        .skip(at + 4)
+        .map(|byte| char::from(*byte))
+        .take_while(char::is_ascii_digit)
+        .collect();
     digits.parse().ok()
 }
 
@@ -85,17 +100,27 @@ fn proper(family: Family, body: &[u8]) -> Vec<u8> {
     if memmem::find(body, b"\"stream\":true").is_some() {
         return streamed("", &Answer::stream(family, UPSTREAM_MODEL, 20).body(), true);
     }
-    whole("200 OK", "application/json", "", &Answer::whole(family, UPSTREAM_MODEL).body())
+    whole(
+        "200 OK",
+        "application/json",
+        "",
+        &Answer::whole(family, UPSTREAM_MODEL).body(),
+    )
 }
 
 fn whole(status: &str, kind: &str, header: &str, body: &[u8]) -> Vec<u8> {
-    let head = format!("HTTP/1.1 {status}\r\ncontent-type: {kind}\r\n{header}content-length: {}\r\n\r\n", body.len());
+    let head = format!(
+        "HTTP/1.1 {status}\r\ncontent-type: {kind}\r\n{header}content-length: {}\r\n\r\n",
+        body.len()
+    );
     [head.as_bytes(), body].concat()
 }
 
 /// The head of a stream with these bytes, and its end if it has one.
 fn streamed(header: &str, bytes: &[u8], ends: bool) -> Vec<u8> {
-    let head = format!("HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n{header}transfer-encoding: chunked\r\n\r\n");
+    let head = format!(
+        "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n{header}transfer-encoding: chunked\r\n\r\n"
+    );
     let end: &[u8] = if ends { b"0\r\n\r\n" } else { b"" };
     [head.as_bytes(), &chunk(bytes), end].concat()
 }
@@ -144,8 +169,21 @@ async fn tell(stream: &mut TcpStream, lie: u64, family: Family) -> io::Result<()
 }
 
 async fn go_on_behind_the_usage(stream: &mut TcpStream, family: Family) -> io::Result<()> {
-    stream.write_all(&streamed(CLOSE, &Answer::stream(family, UPSTREAM_MODEL, 2).body(), false)).await?;
-    let frame = chunk(&[b"data: {\"choices\":[],\"x\":\"".as_slice(), &vec![b'x'; 60_000], b"\"}\n\n"].concat());
+    stream
+        .write_all(&streamed(
+            CLOSE,
+            &Answer::stream(family, UPSTREAM_MODEL, 2).body(),
+            false,
+        ))
+        .await?;
+    let frame = chunk(
+        &[
+            b"data: {\"choices\":[],\"x\":\"".as_slice(),
+            &vec![b'x'; 60_000],
+            b"\"}\n\n",
+        ]
+        .concat(),
+    );
     for _ in 0..200 {
         stream.write_all(&frame).await?;
     }

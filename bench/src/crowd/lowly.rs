@@ -8,7 +8,10 @@ pub(super) fn lowly() -> tokio::runtime::Builder {
     builder.enable_all().on_thread_start(|| {
         let thread = rustix::thread::gettid().as_raw_nonzero().to_string();
         let mut command = Command::new("chrt");
-        command.args(["--idle", "--pid", "0", &thread]).stdin(Stdio::null()).stdout(Stdio::null());
+        command
+            .args(["--idle", "--pid", "0", &thread])
+            .stdin(Stdio::null())
+            .stdout(Stdio::null());
         if !command.status().is_ok_and(|status| status.success()) {
             // Without util-linux at least a lower priority.
             let _ = rustix::process::nice(19);

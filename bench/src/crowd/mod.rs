@@ -46,14 +46,32 @@ struct Group {
     keys: (usize, usize),
 }
 
-const GROUPS: [Group; 3] =
-    [Group { name: "rich", keys: (1, 1) }, Group { name: "poor", keys: (2, 1) }, Group { name: "sixteen", keys: (1, 16) }];
+const GROUPS: [Group; 3] = [
+    Group {
+        name: "rich",
+        keys: (1, 1),
+    },
+    Group {
+        name: "poor",
+        keys: (2, 1),
+    },
+    Group {
+        name: "sixteen",
+        keys: (1, 16),
+    },
+];
 
 /// Measures a quiet time, and then each crowd, or only the one named `only`, for `seconds` each.
 pub(crate) fn run(programs: &Programs, seconds: u64, only: Option<&str>) -> Result<(), String> {
-    let groups: Vec<&Group> = GROUPS.iter().filter(|group| only.is_none_or(|name| name == group.name)).collect();
+    let groups: Vec<&Group> = GROUPS
+        .iter()
+        .filter(|group| only.is_none_or(|name| name == group.name))
+        .collect();
     if groups.is_empty() {
-        return Err(format!("no crowd has that name; there are {}", GROUPS.map(|group| group.name).join(", ")));
+        return Err(format!(
+            "no crowd has that name; there are {}",
+            GROUPS.map(|group| group.name).join(", ")
+        ));
     }
     let folder = programs.folder.join("crowd");
     let _ = fs::remove_dir_all(&folder);
@@ -62,25 +80,50 @@ pub(crate) fn run(programs: &Programs, seconds: u64, only: Option<&str>) -> Resu
     books::make_with(&ledger, KEYS, funds)?;
     let secrets = books::secrets(KEYS);
     let upstream = liar::start().map_err(|error| format!("the upstream: {error}"))?;
-    let programs = Programs { upstream, ..programs.clone() };
+    let programs = Programs {
+        upstream,
+        ..programs.clone()
+    };
     let mut gateway = start(&programs, &folder, &ledger)?;
     let good = secrets.first().map(String::as_str).unwrap_or_default();
-    let watched = Watched { address: gateway.address, good, process: gateway.processes.first().copied().unwrap_or(0) };
+    let watched = Watched {
+        address: gateway.address,
+        good,
+        process: gateway.processes.first().copied().unwrap_or(0),
+    };
 
     progress("warming up");
     customer::ask(watched.address, good, Duration::from_secs(3));
-    let (quiet, mut faults) = watched.measure("quiet", Duration::from_secs((seconds / 3).clamp(5, 30)), None);
+    let (quiet, mut faults) = watched.measure(
+        "quiet",
+        Duration::from_secs((seconds / 3).clamp(5, 30)),
+        None,
+    );
     for group in groups {
-        let hostile = secrets.iter().skip(group.keys.0).take(group.keys.1).cloned().collect();
-        let crowd = Crowd::start(watched.address, hostile, CHURN).map_err(|error| format!("the crowd: {error}"))?;
+        let hostile = secrets
+            .iter()
+            .skip(group.keys.0)
+            .take(group.keys.1)
+            .cloned()
+            .collect();
+        let crowd = Crowd::start(watched.address, hostile, CHURN)
+            .map_err(|error| format!("the crowd: {error}"))?;
         // Thousands come at once; what that costs is a row of its own, and only p99 is not held against it.
         let (_, arriving) = watched.measure("  arriving", ARRIVING, Some(&crowd));
         let (met, more) = watched.measure(group.name, Duration::from_secs(seconds), Some(&crowd));
         crowd.stop();
-        faults.extend(arriving.into_iter().chain(more).map(|fault| format!("{}: {fault}", group.name)));
+        faults.extend(
+            arriving
+                .into_iter()
+                .chain(more)
+                .map(|fault| format!("{}: {fault}", group.name)),
+        );
         if met.quantile(0.99) > 2.0 * quiet.quantile(0.99) {
             let (crowded, alone) = (met.quantile(0.99), quiet.quantile(0.99));
-            faults.push(format!("{}: p99 {crowded:.2} ms, quiet {alone:.2} ms", group.name));
+            faults.push(format!(
+                "{}: p99 {crowded:.2} ms, quiet {alone:.2} ms",
+                group.name
+            ));
         }
     }
     let peak = machine::peak(watched.process);
@@ -89,7 +132,14 @@ pub(crate) fn run(programs: &Programs, seconds: u64, only: Option<&str>) -> Resu
     }
     gateway.stop()?;
     programs.verify(&ledger)?;
-    if faults.is_empty() { Ok(()) } else { Err(format!("the good customer was not served as promised: {}", faults.join("; "))) }
+    if faults.is_empty() {
+        Ok(())
+    } else {
+        Err(format!(
+            "the good customer was not served as promised: {}",
+            faults.join("; ")
+        ))
+    }
 }
 
 /// The gateway that is measured, and the customer who asks it.
@@ -101,7 +151,12 @@ struct Watched<'a> {
 
 impl Watched<'_> {
     /// Asks for this long, prints what was met, and says what of it breaks the promise.
-    fn measure(&self, name: &str, time: Duration, crowd: Option<&Crowd>) -> (Experience, Vec<String>) {
+    fn measure(
+        &self,
+        name: &str,
+        time: Duration,
+        crowd: Option<&Crowd>,
+    ) -> (Experience, Vec<String>) {
         progress(name.trim());
         let cpu = || machine::Sample::take(&[self.process], std::process::id());
         let opened = || crowd.map_or(0, Crowd::opened);
@@ -130,10 +185,17 @@ impl Watched<'_> {
 }
 
 /// The gateway with its ordinary log, on both CPUs.
-fn start(programs: &Programs, folder: &Path, ledger: &Path) -> Result<crate::subjects::Running, String> {
+fn start(
+    programs: &Programs,
+    folder: &Path,
+    ledger: &Path,
+) -> Result<crate::subjects::Running, String> {
     let addresses = || Ok::<_, std::io::Error>((free_address()?, free_address()?));
-    let (address, admin): (SocketAddr, SocketAddr) = addresses().map_err(|error| format!("no free port: {error}"))?;
-    let command = programs.farebox(folder, ledger, address, admin).map_err(|error| error.to_string())?;
+    let (address, admin): (SocketAddr, SocketAddr) =
+        addresses().map_err(|error| format!("no free port: {error}"))?;
+    let command = programs
+        .farebox(folder, ledger, address, admin)
+        .map_err(|error| error.to_string())?;
     let mut gateway = spawn(command, "0-1", folder, "farebox", address)?;
     gateway.wait_until_it_answers()?;
     Ok(gateway)
@@ -146,7 +208,10 @@ fn failures(met: &Experience) -> Vec<String> {
         faults.push(format!("{} answers of 5xx", met.server_errors));
     }
     if let Some(first) = met.failures.first() {
-        faults.push(format!("{} other failures, the first: {first}", met.failures.len()));
+        faults.push(format!(
+            "{} other failures, the first: {first}",
+            met.failures.len()
+        ));
     }
     faults
 }

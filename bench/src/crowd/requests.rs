@@ -76,19 +76,34 @@ impl Draws {
 
 /// A request on any path. What an upstream hears of it asks for a lie.
 pub(super) fn any(draws: &mut Draws, secret: &str) -> Vec<u8> {
-    let drawn = if draws.once_in(2) { draws.of(&PAID) } else { draws.of(&FREE) };
+    let drawn = if draws.once_in(2) {
+        draws.of(&PAID)
+    } else {
+        draws.of(&FREE)
+    };
     let (path, kind) = drawn.unwrap_or(("/", Kind::Get));
     // A third asks for a proper answer, so that what money there is gets spent.
     let lie = draws.below(LIES + LIES / 2);
-    let text = if lie < LIES { format!("\"lie-{lie} please\"") } else { "\"hello\"".to_owned() };
-    let (turn, stream) = (format!("[{{\"role\":\"user\",\"content\":{text}}}]"), draws.once_in(2));
+    let text = if lie < LIES {
+        format!("\"lie-{lie} please\"")
+    } else {
+        "\"hello\"".to_owned()
+    };
+    let (turn, stream) = (
+        format!("[{{\"role\":\"user\",\"content\":{text}}}]"),
+        draws.once_in(2),
+    );
     let body = match kind {
         Kind::Get => String::new(),
         Kind::Login => format!("key={secret}"),
         Kind::Count => format!("{{\"model\":\"{SLUG}\",\"messages\":{turn}}}"),
-        Kind::Responses => format!("{{\"model\":\"{SLUG}\",\"stream\":{stream},\"max_output_tokens\":50,\"input\":{text}}}"),
+        Kind::Responses => format!(
+            "{{\"model\":\"{SLUG}\",\"stream\":{stream},\"max_output_tokens\":50,\"input\":{text}}}"
+        ),
         Kind::Chat | Kind::Messages => {
-            format!("{{\"model\":\"{SLUG}\",\"stream\":{stream},\"max_tokens\":50,\"messages\":{turn}}}")
+            format!(
+                "{{\"model\":\"{SLUG}\",\"stream\":{stream},\"max_tokens\":50,\"messages\":{turn}}}"
+            )
         }
     };
     let method = match kind {
@@ -96,7 +111,11 @@ pub(super) fn any(draws: &mut Draws, secret: &str) -> Vec<u8> {
         Kind::Get => "GET",
         _ => "POST",
     };
-    let content_type = if kind == Kind::Login { "application/x-www-form-urlencoded" } else { "application/json" };
+    let content_type = if kind == Kind::Login {
+        "application/x-www-form-urlencoded"
+    } else {
+        "application/json"
+    };
     format!(
         "{method} {path} HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {secret}\r\ncontent-type: {content_type}\r\n\
          content-length: {}\r\n\r\n{body}",

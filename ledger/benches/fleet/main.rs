@@ -7,7 +7,11 @@
 //!
 //! Sizes: `FAREBOX_KEYS` (1,000), `FAREBOX_PAIRS` (20,000) in each of `FAREBOX_ROUNDS` (3), fewer where fewer requests are open
 //! at once. `FAREBOX_TABLES` names some of the tables: `raw`, `hot`, `beside`, `standby`, `cpu`.
-#![expect(clippy::unwrap_used, clippy::print_stdout, reason = "a bench is a program for its developers")]
+#![expect(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    reason = "a bench is a program for its developers"
+)]
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -39,7 +43,10 @@ const HOLD: i64 = 3_000_000_000;
 const CHARGE: i64 = 960_000_000;
 
 fn number(name: &str, default: u64) -> u64 {
-    std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(default)
+    std::env::var(name)
+        .ok()
+        .and_then(|text| text.parse().ok())
+        .unwrap_or(default)
 }
 
 /// A request's id; no two calls of this program have one in common.
@@ -88,11 +95,20 @@ impl Measured {
 
 /// This process's CPU so far.
 fn cpu() -> Duration {
-    clock_gettime(ClockId::CLOCK_PROCESS_CPUTIME_ID).unwrap().into()
+    clock_gettime(ClockId::CLOCK_PROCESS_CPUTIME_ID)
+        .unwrap()
+        .into()
 }
 
 /// `parallel` callers at every gateway together, until `pairs` pairs are done or `over` is set; `pause` after each pair.
-async fn load(fleet: &[SharedStore], keys: Keys, parallel: u64, pairs: u64, pause: Duration, over: &Arc<AtomicBool>) -> Measured {
+async fn load(
+    fleet: &[SharedStore],
+    keys: Keys,
+    parallel: u64,
+    pairs: u64,
+    pause: Duration,
+    over: &Arc<AtomicBool>,
+) -> Measured {
     let (begun, cpu_before) = (Instant::now(), cpu());
     let tasks: Vec<_> = (0..parallel)
         .map(|task| {
@@ -107,8 +123,17 @@ async fn load(fleet: &[SharedStore], keys: Keys, parallel: u64, pairs: u64, paus
                     let amount = Amount::from_picos(HOLD);
                     let (slug, family) = ("claude-sonnet-4.5".into(), "messages".into());
                     let asked = Instant::now();
-                    let new = NewHold { request: fresh(), key: keys.of(pair), amount, slug, family, at: NOW };
-                    let hold = Hold::open(ledger.clone() as Arc<dyn Ledger>, new).await.unwrap();
+                    let new = NewHold {
+                        request: fresh(),
+                        key: keys.of(pair),
+                        amount,
+                        slug,
+                        family,
+                        at: NOW,
+                    };
+                    let hold = Hold::open(ledger.clone() as Arc<dyn Ledger>, new)
+                        .await
+                        .unwrap();
                     holds.push(asked.elapsed());
                     hold.settle(bill(), NOW).await.unwrap();
                     if !pause.is_zero() {
@@ -123,7 +148,12 @@ async fn load(fleet: &[SharedStore], keys: Keys, parallel: u64, pairs: u64, paus
     for task in tasks {
         holds.extend(task.await.unwrap());
     }
-    Measured { pairs: holds.len() as u64, took: begun.elapsed(), holds, cpu: cpu() - cpu_before }
+    Measured {
+        pairs: holds.len() as u64,
+        took: begun.elapsed(),
+        holds,
+        cpu: cpu() - cpu_before,
+    }
 }
 
 fn median(mut values: Vec<f64>) -> f64 {
@@ -145,17 +175,31 @@ impl Bench {
     fn database(&self) -> String {
         let database = self.cluster.database();
         let ledger = self.gateways(&database, 1).remove(0);
-        self.runtime.block_on(big_ledger::generate(&(ledger.clone() as _), self.keys, self.keys, NOW));
+        self.runtime.block_on(big_ledger::generate(
+            &(ledger.clone() as _),
+            self.keys,
+            self.keys,
+            NOW,
+        ));
         let rich = "UPDATE keys SET concurrency = 100000; UPDATE accounts SET credit = 8000000000000000000";
         self.cluster.psql(&database, rich).unwrap();
         database
     }
 
     fn gateways(&self, database: &str, count: usize) -> Vec<SharedStore> {
-        let LedgerAddress::Postgres(config) = self.cluster.url(database).parse().unwrap() else { unreachable!() };
+        let LedgerAddress::Postgres(config) = self.cluster.url(database).parse().unwrap() else {
+            unreachable!()
+        };
         let open = async || {
-            let ledger =
-                PostgresLedger::open(&config, &Opening { allow_single: true, ..Opening::new(OpenMode::Serve) }).await.unwrap();
+            let ledger = PostgresLedger::open(
+                &config,
+                &Opening {
+                    allow_single: true,
+                    ..Opening::new(OpenMode::Serve)
+                },
+            )
+            .await
+            .unwrap();
             ledger.recover(NOW).await.unwrap();
             Arc::new(ledger) as SharedStore
         };
@@ -175,23 +219,37 @@ impl Bench {
 
     fn run(&self, fleet: &[SharedStore], keys: Keys, parallel: u64) -> Measured {
         let pairs = self.pairs_of(parallel);
-        self.runtime.block_on(load(fleet, keys, parallel, pairs, Duration::ZERO, &Arc::default()))
+        self.runtime.block_on(load(
+            fleet,
+            keys,
+            parallel,
+            pairs,
+            Duration::ZERO,
+            &Arc::default(),
+        ))
     }
 
     /// Pairs per second of the contract, beside raw batches as large as there are requests at once.
     fn beside_raw(&self) {
-        println!("| gateways | requests at once | pairs/s | raw pairs/s | ratio | hold p50 | hold p99 |");
+        println!(
+            "| gateways | requests at once | pairs/s | raw pairs/s | ratio | hold p50 | hold p99 |"
+        );
         println!("|---:|---:|---:|---:|---:|---:|---:|");
         let (ours, raws) = (self.database(), self.database());
         for (gateways, parallel) in [(1, 1), (1, 8), (1, 64), (2, 64), (3, 64)] {
             let fleet = self.gateways(&ours, gateways);
-            let mut raw = self.runtime.block_on(raw::Raw::connect(&self.cluster.url(&raws)));
-            let (mut our, mut theirs, mut ratios, mut all) = (Vec::new(), Vec::new(), Vec::new(), Measured::default());
+            let mut raw = self
+                .runtime
+                .block_on(raw::Raw::connect(&self.cluster.url(&raws)));
+            let (mut our, mut theirs, mut ratios, mut all) =
+                (Vec::new(), Vec::new(), Vec::new(), Measured::default());
             // The round before the first warms the caches.
             for turn in 0..=self.rounds {
                 let measured = self.run(&fleet, Keys::Others(self.keys), parallel);
                 let pairs = self.pairs_of(parallel);
-                let raw = self.runtime.block_on(raw.pairs(Keys::Others(self.keys), parallel, pairs));
+                let raw =
+                    self.runtime
+                        .block_on(raw.pairs(Keys::Others(self.keys), parallel, pairs));
                 if turn > 0 {
                     our.push(measured.per_second());
                     theirs.push(raw);
@@ -217,18 +275,30 @@ impl Bench {
         let database = self.database();
         for gateways in 1..=3 {
             let fleet = self.gateways(&database, gateways);
-            let mut rounds: Vec<Measured> = (0..=self.rounds).map(|_| self.run(&fleet, Keys::Hot, 64)).skip(1).collect();
+            let mut rounds: Vec<Measured> = (0..=self.rounds)
+                .map(|_| self.run(&fleet, Keys::Hot, 64))
+                .skip(1)
+                .collect();
             let (commits, operations, took) = fleet
                 .iter()
                 .map(|ledger| ledger.stats())
-                .fold((0, 0, Duration::ZERO), |sum, of| (sum.0 + of.commits, sum.1 + of.operations, sum.2 + of.total));
+                .fold((0, 0, Duration::ZERO), |sum, of| {
+                    (sum.0 + of.commits, sum.1 + of.operations, sum.2 + of.total)
+                });
             let speed = median(rounds.iter().map(Measured::per_second).collect());
             let mut all = Measured {
-                holds: rounds.iter_mut().flat_map(|round| std::mem::take(&mut round.holds)).collect(),
+                holds: rounds
+                    .iter_mut()
+                    .flat_map(|round| std::mem::take(&mut round.holds))
+                    .collect(),
                 ..Measured::default()
             };
             let (size, commit) = (operations as f64 / commits as f64, took / commits as u32);
-            println!("| {gateways} | 64 | {speed:.0} | {:.1?} | {:.1?} | {size:.0} | {commit:.1?} |", all.at(50), all.at(99));
+            println!(
+                "| {gateways} | 64 | {speed:.0} | {:.1?} | {:.1?} | {size:.0} | {commit:.1?} |",
+                all.at(50),
+                all.at(99)
+            );
         }
     }
 
@@ -248,12 +318,23 @@ impl Bench {
                     let (fleet, over) = (fleet.clone(), Arc::clone(&over));
                     tokio::spawn(async move {
                         match keys {
-                            Some(keys) => load(&fleet, keys, 32, u64::MAX, Duration::from_millis(5), &over).await,
+                            Some(keys) => {
+                                load(&fleet, keys, 32, u64::MAX, Duration::from_millis(5), &over)
+                                    .await
+                            }
                             None => Measured::default(),
                         }
                     })
                 };
-                let measured = load(&fleet, Keys::Others(self.keys), 16, self.pairs / 4, pause, &Arc::default()).await;
+                let measured = load(
+                    &fleet,
+                    Keys::Others(self.keys),
+                    16,
+                    self.pairs / 4,
+                    pause,
+                    &Arc::default(),
+                )
+                .await;
                 over.store(true, Ordering::Relaxed);
                 (measured, neighbours.await.unwrap())
             })
@@ -267,11 +348,21 @@ impl Bench {
             for _ in 0..self.rounds {
                 let (measured, neighbours) = beside(keys);
                 all.holds.extend(measured.holds);
-                speeds.push(if keys.is_some() { neighbours.per_second() } else { 0.0 });
+                speeds.push(if keys.is_some() {
+                    neighbours.per_second()
+                } else {
+                    0.0
+                });
             }
             let p99 = all.at(99).as_secs_f64();
             alone = if keys.is_none() { p99 } else { alone };
-            println!("| {what} | {:.1?} | {:.1?} | {:.2} | {:.0} |", all.at(50), all.at(99), p99 / alone, median(speeds));
+            println!(
+                "| {what} | {:.1?} | {:.1?} | {:.2} | {:.0} |",
+                all.at(50),
+                all.at(99),
+                p99 / alone,
+                median(speeds)
+            );
         }
     }
 
@@ -282,8 +373,14 @@ impl Bench {
         );
         let fleet = self.gateways(&self.database(), 1);
         let standby = standby::StreamingStandby::of(&self.cluster);
-        for (what, keys) in [("all keys", Keys::Others(self.keys)), ("one hot key", Keys::Hot)] {
-            let mut measured = [(false, Vec::new(), Measured::default()), (true, Vec::new(), Measured::default())];
+        for (what, keys) in [
+            ("all keys", Keys::Others(self.keys)),
+            ("one hot key", Keys::Hot),
+        ] {
+            let mut measured = [
+                (false, Vec::new(), Measured::default()),
+                (true, Vec::new(), Measured::default()),
+            ];
             for turn in 0..=self.rounds {
                 for (waited, speeds, all) in &mut measured {
                     standby.is_waited_for(&self.cluster, *waited);
@@ -296,7 +393,11 @@ impl Bench {
             }
             for (waited, speeds, mut all) in measured {
                 let (waits, speed) = (if waited { "yes" } else { "no" }, median(speeds));
-                println!("| {what} | {waits} | {speed:.0} | {:.1?} | {:.1?} |", all.at(50), all.at(99));
+                println!(
+                    "| {what} | {waits} | {speed:.0} | {:.1?} | {:.1?} |",
+                    all.at(50),
+                    all.at(99)
+                );
             }
         }
         standby.is_waited_for(&self.cluster, false);
@@ -304,11 +405,23 @@ impl Bench {
 
     /// This process's CPU for a pair: on SQLite the database is in it, on PostgreSQL it is not.
     fn cpu_of_a_pair(&self) {
-        println!("\n| requests at once | CPU of a pair, PostgreSQL | SQLite | ratio |\n|---:|---:|---:|---:|");
+        println!(
+            "\n| requests at once | CPU of a pair, PostgreSQL | SQLite | ratio |\n|---:|---:|---:|---:|"
+        );
         let folder = tempfile::tempdir().unwrap();
-        let sqlite = SqliteLedger::open(folder.path().join("farebox.db"), OpenMode::Serve, Durability::Prompt).unwrap();
+        let sqlite = SqliteLedger::open(
+            folder.path().join("farebox.db"),
+            OpenMode::Serve,
+            Durability::Prompt,
+        )
+        .unwrap();
         let sqlite: Vec<SharedStore> = vec![Arc::new(sqlite)];
-        self.runtime.block_on(big_ledger::generate(&(sqlite[0].clone() as _), self.keys, self.keys, NOW));
+        self.runtime.block_on(big_ledger::generate(
+            &(sqlite[0].clone() as _),
+            self.keys,
+            self.keys,
+            NOW,
+        ));
         let postgres = self.gateways(&self.database(), 1);
         for parallel in [1, 8, 64] {
             let mut costs = [Vec::new(), Vec::new()];
@@ -319,7 +432,10 @@ impl Bench {
                 }
             }
             let [postgres, sqlite] = costs.map(median);
-            println!("| {parallel} | {postgres:.0} µs | {sqlite:.0} µs | {:.2} |", postgres / sqlite);
+            println!(
+                "| {parallel} | {postgres:.0} µs | {sqlite:.0} µs | {:.2} |",
+                postgres / sqlite
+            );
         }
     }
 }
@@ -328,12 +444,17 @@ fn main() {
     let bin = cluster::programs().unwrap();
     let bench = Bench {
         cluster: Cluster::start(bin, &["shared_buffers=128MB", "max_wal_size=4GB"]),
-        runtime: tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap(),
+        runtime: tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(2)
+            .enable_all()
+            .build()
+            .unwrap(),
         keys: number("FAREBOX_KEYS", 1_000),
         pairs: number("FAREBOX_PAIRS", 20_000),
         rounds: number("FAREBOX_ROUNDS", 3),
     };
-    let wanted = |name: &str| std::env::var("FAREBOX_TABLES").map_or(true, |names| names.contains(name));
+    let wanted =
+        |name: &str| std::env::var("FAREBOX_TABLES").map_or(true, |names| names.contains(name));
     if wanted("raw") {
         bench.beside_raw();
     }

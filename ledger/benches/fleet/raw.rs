@@ -53,7 +53,18 @@ const USAGE: &str = "INSERT INTO usage AS t SELECT u.key, 497222, 'claude-sonnet
      exposure = least(t.exposure::numeric + excluded.exposure, 9223372036854775807)::bigint, \
      cost = least(t.cost::numeric + excluded.cost, 9223372036854775807)::bigint";
 
-const ALL: [&str; 10] = [FENCE, LOCK, PLACE, HOLDS, ENTRIES, ACCOUNTS, INSERT_HOLDS, DELETE_HOLDS, INSERT_ENTRIES, USAGE];
+const ALL: [&str; 10] = [
+    FENCE,
+    LOCK,
+    PLACE,
+    HOLDS,
+    ENTRIES,
+    ACCOUNTS,
+    INSERT_HOLDS,
+    DELETE_HOLDS,
+    INSERT_ENTRIES,
+    USAGE,
+];
 
 /// A connection with all statements prepared.
 pub(crate) struct Raw {
@@ -75,7 +86,9 @@ struct Account {
 
 impl Raw {
     pub(crate) async fn connect(url: &str) -> Self {
-        let LedgerAddress::Postgres(config) = url.parse().unwrap() else { unreachable!() };
+        let LedgerAddress::Postgres(config) = url.parse().unwrap() else {
+            unreachable!()
+        };
         let (client, connection) = config.connect(NoTls).await.unwrap();
         tokio::spawn(connection);
         let by_index = "SET enable_seqscan = off; SET enable_hashjoin = off; SET enable_mergejoin = off; SET jit = off; \
@@ -85,7 +98,11 @@ impl Raw {
         for sql in ALL {
             statements.insert(sql, client.prepare(sql).await.unwrap());
         }
-        Self { client, statements, done: 0 }
+        Self {
+            client,
+            statements,
+            done: 0,
+        }
     }
 
     /// Pairs per second, in batches of `size`: all holds of a batch, then all its settlements.
@@ -93,7 +110,12 @@ impl Raw {
         let begun = Instant::now();
         for first in (0..pairs).step_by(size as usize) {
             let of: Vec<(i64, Vec<u8>)> = (first..(first + size).min(pairs))
-                .map(|pair| (keys.of(self.done + pair).to_i64(), fresh().to_bytes().to_vec()))
+                .map(|pair| {
+                    (
+                        keys.of(self.done + pair).to_i64(),
+                        fresh().to_bytes().to_vec(),
+                    )
+                })
                 .collect();
             self.holds(&of).await;
             self.settlements(&of).await;
@@ -103,7 +125,10 @@ impl Raw {
     }
 
     async fn query(&self, sql: &'static str, values: &[Value<'_>]) -> Vec<Row> {
-        self.client.query(&self.statements[sql], values).await.unwrap()
+        self.client
+            .query(&self.statements[sql], values)
+            .await
+            .unwrap()
     }
 
     /// Trip one: the accounts of the batch, and the first place.
@@ -112,15 +137,38 @@ impl Raw {
         let keys: Vec<i64> = keys.into_iter().collect();
         let requests: Vec<&[u8]> = of.iter().map(|(_, request)| request.as_slice()).collect();
         let (keys, requests): ([Value<'_>; 1], [Value<'_>; 1]) = ([&keys], [&requests]);
-        let all = [(FENCE, &[&1_i64 as Value<'_>][..]), (LOCK, &keys), (PLACE, &[]), (HOLDS, &requests), (ENTRIES, &requests)];
+        let all = [
+            (FENCE, &[&1_i64 as Value<'_>][..]),
+            (LOCK, &keys),
+            (PLACE, &[]),
+            (HOLDS, &requests),
+            (ENTRIES, &requests),
+        ];
         let queries = join_all(all.map(|(sql, values)| self.query(sql, values)));
         let (begun, rows) = join(self.client.batch_execute("BEGIN"), queries).await;
         begun.unwrap();
         let account = |row: &Row| {
             let number = |at: usize| row.get::<_, i64>(at);
-            let (credit, spent, held, seq, last, opened) =
-                (number(10), number(11), number(12), number(19), number(20), number(22));
-            (number(0), Account { credit, spent, held, seq, last, opened, charges: 0 })
+            let (credit, spent, held, seq, last, opened) = (
+                number(10),
+                number(11),
+                number(12),
+                number(19),
+                number(20),
+                number(22),
+            );
+            (
+                number(0),
+                Account {
+                    credit,
+                    spent,
+                    held,
+                    seq,
+                    last,
+                    opened,
+                    charges: 0,
+                },
+            )
         };
         (rows[1].iter().map(account).collect(), rows[2][0].get(0))
     }
@@ -139,8 +187,15 @@ impl Raw {
             (account.held, account.opened) = (account.held + HOLD, account.opened + 1);
         }
         let columns = Columns::of(&accounts);
-        let (keys, requests): (Vec<i64>, Vec<&[u8]>) = of.iter().map(|(key, request)| (*key, request.as_slice())).unzip();
-        self.flush(&[(ACCOUNTS, &columns.values()), (INSERT_HOLDS, &[&requests, &keys])]).await;
+        let (keys, requests): (Vec<i64>, Vec<&[u8]>) = of
+            .iter()
+            .map(|(key, request)| (*key, request.as_slice()))
+            .unzip();
+        self.flush(&[
+            (ACCOUNTS, &columns.values()),
+            (INSERT_HOLDS, &[&requests, &keys]),
+        ])
+        .await;
     }
 
     async fn settlements(&self, of: &[(i64, Vec<u8>)]) {
@@ -149,20 +204,27 @@ impl Raw {
         for (key, _) in of {
             let account = accounts.get_mut(key).unwrap();
             (account.held, account.spent) = (account.held - HOLD, account.spent + CHARGE);
-            (account.seq, account.last, account.charges) = (account.seq + 1, place, account.charges + 1);
+            (account.seq, account.last, account.charges) =
+                (account.seq + 1, place, account.charges + 1);
             seqs.push(account.seq);
             places.push(place);
             balances.push(account.credit - account.spent);
             place += 1;
         }
         let columns = Columns::of(&accounts);
-        let (keys, requests): (Vec<i64>, Vec<&[u8]>) = of.iter().map(|(key, request)| (*key, request.as_slice())).unzip();
+        let (keys, requests): (Vec<i64>, Vec<&[u8]>) = of
+            .iter()
+            .map(|(key, request)| (*key, request.as_slice()))
+            .unzip();
         let charges: Vec<i64> = accounts.values().map(|account| account.charges).collect();
         assert_eq!(NOW.hour(), 497_222);
         self.flush(&[
             (ACCOUNTS, &columns.values()),
             (DELETE_HOLDS, &[&requests]),
-            (INSERT_ENTRIES, &[&keys, &seqs, &places, &requests, &balances]),
+            (
+                INSERT_ENTRIES,
+                &[&keys, &seqs, &places, &requests, &balances],
+            ),
             (USAGE, &[&columns.0[0], &charges]),
         ])
         .await;

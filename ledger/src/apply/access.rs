@@ -5,9 +5,18 @@ use super::keys::{find, write_act};
 use crate::tx::{Step, Tx};
 use crate::{Act, KeyId, Refusal, SecretHash, Session, Timestamp, audit};
 
-pub(super) fn create_link<T: Tx>(tx: &mut T, key: KeyId, token: SecretHash, expires: Timestamp, act: &Act) -> Step<T, ()> {
+pub(super) fn create_link<T: Tx>(
+    tx: &mut T,
+    key: KeyId,
+    token: SecretHash,
+    expires: Timestamp,
+    act: &Act,
+) -> Step<T, ()> {
     let written = audit::link(key, &token, expires, act);
-    if tx.act(act.operation)?.is_some_and(|record| written.repeats(&record)) {
+    if tx
+        .act(act.operation)?
+        .is_some_and(|record| written.repeats(&record))
+    {
         return Ok(());
     }
     check_unused(tx, act.operation)?;
@@ -20,8 +29,15 @@ pub(super) fn create_link<T: Tx>(tx: &mut T, key: KeyId, token: SecretHash, expi
     write_act(tx, written, &stored.key, &stored.audit)
 }
 
-pub(super) fn consume_link<T: Tx>(tx: &mut T, token: SecretHash, now: Timestamp) -> Step<T, Option<KeyId>> {
-    Ok(tx.take_link(token)?.filter(|(_, expires)| now < *expires).map(|(key, _)| key))
+pub(super) fn consume_link<T: Tx>(
+    tx: &mut T,
+    token: SecretHash,
+    now: Timestamp,
+) -> Step<T, Option<KeyId>> {
+    Ok(tx
+        .take_link(token)?
+        .filter(|(_, expires)| now < *expires)
+        .map(|(key, _)| key))
 }
 
 pub(super) fn open_session<T: Tx>(tx: &mut T, session: &Session) -> Step<T, ()> {

@@ -34,15 +34,23 @@ fn open_new<T: Tx>(tx: &mut T, new: &NewHold) -> Step<T, ()> {
 /// A repeated open gets the same answer as the first one if the hold exists and is the same. The key's present state does not
 /// matter: it may have been blocked since, but the first open was granted.
 fn open_again<T: Tx>(tx: &mut T, new: &NewHold, refusal: Refusal) -> Step<T, ()> {
-    let Some(hold) = tx.hold(new.request)? else { return Err(refusal.into()) };
+    let Some(hold) = tx.hold(new.request)? else {
+        return Err(refusal.into());
+    };
     let open = &hold.open;
-    let same =
-        (open.key, hold.opened, &open.slug, &open.family, open.at) == (new.key, new.amount, &new.slug, &new.family, new.at);
-    if same { Ok(()) } else { Err(Refusal::OperationUsed(new.request).into()) }
+    let same = (open.key, hold.opened, &open.slug, &open.family, open.at)
+        == (new.key, new.amount, &new.slug, &new.family, new.at);
+    if same {
+        Ok(())
+    } else {
+        Err(Refusal::OperationUsed(new.request).into())
+    }
 }
 
 pub(super) fn extend<T: Tx>(tx: &mut T, extension: &Extension) -> Step<T, ()> {
-    let hold = tx.held(extension.request)?.ok_or(Refusal::NoSuchHold(extension.request))?;
+    let hold = tx
+        .held(extension.request)?
+        .ok_or(Refusal::NoSuchHold(extension.request))?;
     let payer = known(tx.payer(hold.key)?, hold.key)?;
     payer.check_active(extension.at)?;
     let used = extension.checkpoint.total()?;
@@ -75,10 +83,15 @@ fn end<T: Tx>(tx: &mut T, hold: Held, finish: Finish) -> Step<T, Finished> {
     let (account, head) = known(tx.account(hold.key)?, hold.key)?;
     let ending = account.finish(hold.amount, finish.bill.total()?)?;
     let (position, request) = (tx.next_position(), finish.request);
-    let entry = charge_entry(hold, finish, &ending, position, &head).ok_or(Refusal::NoSuchHold(request))?;
+    let entry =
+        charge_entry(hold, finish, &ending, position, &head).ok_or(Refusal::NoSuchHold(request))?;
     append(tx, &entry, &head, account, ending.account)?;
     tx.delete_hold(request)?;
-    Ok(Finished { charge: ending.charge, loss: ending.loss, available: ending.account.available() })
+    Ok(Finished {
+        charge: ending.charge,
+        loss: ending.loss,
+        available: ending.account.available(),
+    })
 }
 
 /// The outcome of a hold that has already ended, for a repeated finish: read from its charge entry.
@@ -86,7 +99,11 @@ fn ended<T: Tx>(tx: &mut T, request: OperationId) -> Step<T, Finished> {
     let entry = tx.entry(request)?.ok_or(Refusal::NoSuchHold(request))?;
     let bill = entry.bill.ok_or(Refusal::NoSuchHold(request))?;
     let available = known(tx.account(entry.key)?, entry.key)?.0.available();
-    Ok(Finished { charge: entry.amount.checked_neg().unwrap_or_default(), loss: bill.loss, available })
+    Ok(Finished {
+        charge: entry.amount.checked_neg().unwrap_or_default(),
+        loss: bill.loss,
+        available,
+    })
 }
 
 pub(super) fn begin_epoch<T: Tx>(tx: &mut T, now: Timestamp) -> Step<T, i64> {
@@ -99,11 +116,25 @@ pub(super) fn begin_epoch<T: Tx>(tx: &mut T, now: Timestamp) -> Step<T, i64> {
 /// earlier epochs belong to requests of a dead process: they are charged their last checkpoint, or released if they have none.
 pub(super) fn recover<T: Tx>(tx: &mut T, epoch: i64, now: Timestamp) -> Step<T, Option<Recovered>> {
     let dead = tx.holds_before(epoch, RECOVERED_AT_ONCE)?;
-    let mut done = Recovered { epoch, ..Recovered::default() };
+    let mut done = Recovered {
+        epoch,
+        ..Recovered::default()
+    };
     for hold in &dead {
-        let held = Held { key: hold.open.key, amount: hold.open.amount };
-        let finished = end(tx, held, recovered(&hold.open, hold.checkpoint.clone(), now))?;
-        let count = if finished.charge.is_positive() { &mut done.settled } else { &mut done.released };
+        let held = Held {
+            key: hold.open.key,
+            amount: hold.open.amount,
+        };
+        let finished = end(
+            tx,
+            held,
+            recovered(&hold.open, hold.checkpoint.clone(), now),
+        )?;
+        let count = if finished.charge.is_positive() {
+            &mut done.settled
+        } else {
+            &mut done.released
+        };
         *count = count.saturating_add(1);
     }
     Ok((!dead.is_empty()).then_some(done))

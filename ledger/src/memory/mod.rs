@@ -16,8 +16,9 @@ use crate::operation::{Operation, Outcome};
 use crate::owed::UNMETERED;
 use crate::tx::{Fault, StoredHold, StoredKey};
 use crate::{
-    Amount, AuditRecord, Entry, EntryQuery, Finish, Key, KeyId, KeyQuery, Ledger, LedgerError, MarginQuery, Margins, OpenHold,
-    OperationId, PublishedSlug, Refusal, SecretHash, Session, SlugUse, Timestamp, Totals, UsageRow, VerifyReport,
+    Amount, AuditRecord, Entry, EntryQuery, Finish, Key, KeyId, KeyQuery, Ledger, LedgerError,
+    MarginQuery, Margins, OpenHold, OperationId, PublishedSlug, Refusal, SecretHash, Session,
+    SlugUse, Timestamp, Totals, UsageRow, VerifyReport,
 };
 use tx::MemoryTx;
 
@@ -53,18 +54,29 @@ struct State {
 
 impl State {
     fn apply(&mut self, operation: &Operation) -> Result<Outcome, Refusal> {
-        apply(&mut MemoryTx { state: self, needs: operation.needs() }, operation).map_err(|fault| match fault {
+        apply(
+            &mut MemoryTx {
+                state: self,
+                needs: operation.needs(),
+            },
+            operation,
+        )
+        .map_err(|fault| match fault {
             Fault::Refused(refusal) => refusal,
             Fault::Store(never) => match never {},
         })
     }
 
     fn entry(&self, operation: OperationId) -> Option<&Entry> {
-        self.entries.iter().find(|entry| entry.operation == operation)
+        self.entries
+            .iter()
+            .find(|entry| entry.operation == operation)
     }
 
     fn audited(&self, operation: OperationId) -> Option<&AuditRecord> {
-        self.audit.iter().find(|record| record.operation == operation)
+        self.audit
+            .iter()
+            .find(|record| record.operation == operation)
     }
 
     fn of_key(&self, key: KeyId) -> impl Iterator<Item = &Entry> {
@@ -89,15 +101,32 @@ impl State {
             query
                 .after
                 .map(|after| (after.value, after.key))
-                .is_none_or(|after| if query.order.is_descending() { place(key) < after } else { place(key) > after })
+                .is_none_or(|after| {
+                    if query.order.is_descending() {
+                        place(key) < after
+                    } else {
+                        place(key) > after
+                    }
+                })
         };
         let label = query.label.as_ref().map(|label| label.to_ascii_lowercase());
         let wanted = |key: &&Key| {
-            label.as_ref().is_none_or(|label| key.settings.label.to_ascii_lowercase().contains(label))
-                && query.status.is_none_or(|status| key.status(query.now) == status)
-                && query.balance_below.is_none_or(|limit| key.account.balance() < limit)
+            label
+                .as_ref()
+                .is_none_or(|label| key.settings.label.to_ascii_lowercase().contains(label))
+                && query
+                    .status
+                    .is_none_or(|status| key.status(query.now) == status)
+                && query
+                    .balance_below
+                    .is_none_or(|limit| key.account.balance() < limit)
         };
-        keys.into_iter().filter(further).filter(wanted).take(query.limit).cloned().collect()
+        keys.into_iter()
+            .filter(further)
+            .filter(wanted)
+            .take(query.limit)
+            .cloned()
+            .collect()
     }
 
     fn entries(&self, query: &EntryQuery) -> Vec<Entry> {
@@ -107,7 +136,12 @@ impl State {
                 && query.until.is_none_or(|until| entry.at < until)
                 && query.before.is_none_or(|before| entry.position < before)
         };
-        let newest = self.entries.iter().rev().filter(wanted).take(query.limit.unwrap_or(usize::MAX));
+        let newest = self
+            .entries
+            .iter()
+            .rev()
+            .filter(wanted)
+            .take(query.limit.unwrap_or(usize::MAX));
         let mut found: Vec<Entry> = newest.cloned().collect();
         found.reverse();
         found
@@ -115,15 +149,24 @@ impl State {
 
     fn usage(&self, key: KeyId, from: Timestamp, to: Timestamp) -> Vec<UsageRow> {
         let mut rows: BTreeMap<(i64, String), UsageRow> = BTreeMap::new();
-        for (entry, bill) in self.of_key(key).filter_map(|entry| Some((entry, entry.bill.as_ref()?))) {
+        for (entry, bill) in self
+            .of_key(key)
+            .filter_map(|entry| Some((entry, entry.bill.as_ref()?)))
+        {
             let hour = entry.at.hour();
             let start = Timestamp::from_millis(hour.saturating_mul(3_600_000));
             if hour < from.hour() || start >= to {
                 continue;
             }
-            let row = rows.entry((hour, bill.slug.clone())).or_insert_with(|| UsageRow::empty(start, &bill.slug));
+            let row = rows
+                .entry((hour, bill.slug.clone()))
+                .or_insert_with(|| UsageRow::empty(start, &bill.slug));
             for (target, more) in UsageRow::of(entry, bill) {
-                let unmetered = if target == UNMETERED { more.exposure } else { Amount::ZERO };
+                let unmetered = if target == UNMETERED {
+                    more.exposure
+                } else {
+                    Amount::ZERO
+                };
                 row.merge(&UsageRow { unmetered, ..more });
             }
         }
@@ -133,7 +176,11 @@ impl State {
     fn margins(&self, query: MarginQuery) -> Margins {
         let (first, last) = query.hours();
         let mut rows: BTreeMap<(i64, i64, String, String), UsageRow> = BTreeMap::new();
-        for (entry, bill) in self.entries.iter().filter_map(|entry| Some((entry, entry.bill.as_ref()?))) {
+        for (entry, bill) in self
+            .entries
+            .iter()
+            .filter_map(|entry| Some((entry, entry.bill.as_ref()?)))
+        {
             let hour = entry.at.hour();
             if (first..=last).contains(&hour) {
                 for (target, more) in UsageRow::of(entry, bill) {
@@ -143,26 +190,40 @@ impl State {
             }
         }
         let mut sums = Summing::new(query);
-        rows.iter().for_each(|((hour, key, _, target), row)| sums.add(*key, *hour, target, row));
+        rows.iter()
+            .for_each(|((hour, key, _, target), row)| sums.add(*key, *hour, target, row));
         sums.finish()
     }
 
     fn slug_use(&self, since: Timestamp) -> Vec<SlugUse> {
         let mut slugs: BTreeMap<&str, (BTreeSet<KeyId>, u64)> = BTreeMap::new();
-        for entry in self.entries.iter().filter(|entry| entry.at.hour() >= since.hour()) {
+        for entry in self
+            .entries
+            .iter()
+            .filter(|entry| entry.at.hour() >= since.hour())
+        {
             let Some(bill) = &entry.bill else { continue };
             let (keys, requests) = slugs.entry(&bill.slug).or_default();
             keys.insert(entry.key);
             *requests = requests.saturating_add(1);
         }
         let count = |keys: BTreeSet<KeyId>| u64::try_from(keys.len()).unwrap_or(u64::MAX);
-        slugs.into_iter().map(|(slug, (keys, requests))| SlugUse { slug: slug.to_owned(), keys: count(keys), requests }).collect()
+        slugs
+            .into_iter()
+            .map(|(slug, (keys, requests))| SlugUse {
+                slug: slug.to_owned(),
+                keys: count(keys),
+                requests,
+            })
+            .collect()
     }
 
     fn totals(&self) -> Totals {
         let count = |number: usize| u64::try_from(number).unwrap_or(u64::MAX);
         let sum = |amounts: &mut dyn Iterator<Item = Amount>| {
-            amounts.fold(0_i128, |sum, amount| sum.saturating_add(amount.picos().into()))
+            amounts.fold(0_i128, |sum, amount| {
+                sum.saturating_add(amount.picos().into())
+            })
         };
         let bills = || self.entries.iter().filter_map(|entry| entry.bill.as_ref());
         Totals {
@@ -180,14 +241,28 @@ impl State {
 
     fn verify(&self) -> VerifyReport {
         let totals = self.totals();
-        let mut report =
-            VerifyReport { keys: totals.keys, entries: totals.entries, holds: totals.holds, ..VerifyReport::default() };
+        let mut report = VerifyReport {
+            keys: totals.keys,
+            entries: totals.entries,
+            holds: totals.holds,
+            ..VerifyReport::default()
+        };
         for key in self.all_keys() {
             let entries = Amount::checked_sum(self.of_key(key.id).map(|entry| entry.amount));
-            let holds =
-                Amount::checked_sum(self.holds.values().filter(|held| held.open.key == key.id).map(|held| held.open.amount));
-            if entries != Some(key.account.balance()) || holds != Some(key.account.held) || !key.account.is_sound() {
-                report.faults.push(format!("key {}: its account does not follow from its entries and holds", key.id));
+            let holds = Amount::checked_sum(
+                self.holds
+                    .values()
+                    .filter(|held| held.open.key == key.id)
+                    .map(|held| held.open.amount),
+            );
+            if entries != Some(key.account.balance())
+                || holds != Some(key.account.held)
+                || !key.account.is_sound()
+            {
+                report.faults.push(format!(
+                    "key {}: its account does not follow from its entries and holds",
+                    key.id
+                ));
             }
         }
         report
@@ -210,7 +285,10 @@ impl Ledger for MemoryLedger {
 
     async fn find_keys(&self, ids: &[KeyId]) -> Result<Vec<Key>, LedgerError> {
         let state = self.state();
-        Ok(ids.iter().filter_map(|id| state.keys.get(id).map(|stored| stored.key.clone())).collect())
+        Ok(ids
+            .iter()
+            .filter_map(|id| state.keys.get(id).map(|stored| stored.key.clone()))
+            .collect())
     }
 
     async fn list_keys(&self, query: KeyQuery) -> Result<Vec<Key>, LedgerError> {
@@ -222,7 +300,11 @@ impl Ledger for MemoryLedger {
         let _ = self.state().apply(&Operation::Resolve(finish));
     }
 
-    async fn open_holds(&self, key: Option<KeyId>, limit: usize) -> Result<Vec<OpenHold>, LedgerError> {
+    async fn open_holds(
+        &self,
+        key: Option<KeyId>,
+        limit: usize,
+    ) -> Result<Vec<OpenHold>, LedgerError> {
         let state = self.state();
         let mut holds: Vec<OpenHold> = state.holds.values().map(|held| held.open.clone()).collect();
         holds.retain(|hold| key.is_none_or(|key| hold.key == key));
@@ -239,22 +321,50 @@ impl Ledger for MemoryLedger {
         Ok(self.state().entry(operation).cloned())
     }
 
-    async fn entry_by_answer(&self, key: KeyId, answer_id: &str) -> Result<Option<Entry>, LedgerError> {
+    async fn entry_by_answer(
+        &self,
+        key: KeyId,
+        answer_id: &str,
+    ) -> Result<Option<Entry>, LedgerError> {
         let state = self.state();
-        let carries = |entry: &&Entry| entry.bill.as_ref().is_some_and(|bill| bill.answer_id.as_deref() == Some(answer_id));
-        let newest = state.entries.iter().rev().filter(|entry| entry.key == key).take(100_000).find(carries);
+        let carries = |entry: &&Entry| {
+            entry
+                .bill
+                .as_ref()
+                .is_some_and(|bill| bill.answer_id.as_deref() == Some(answer_id))
+        };
+        let newest = state
+            .entries
+            .iter()
+            .rev()
+            .filter(|entry| entry.key == key)
+            .take(100_000)
+            .find(carries);
         Ok(newest.cloned())
     }
 
-    async fn usage(&self, key: KeyId, from: Timestamp, to: Timestamp) -> Result<Vec<UsageRow>, LedgerError> {
+    async fn usage(
+        &self,
+        key: KeyId,
+        from: Timestamp,
+        to: Timestamp,
+    ) -> Result<Vec<UsageRow>, LedgerError> {
         Ok(self.state().usage(key, from, to))
     }
 
-    async fn spent_since(&self, ids: &[KeyId], since: Timestamp) -> Result<Vec<Amount>, LedgerError> {
+    async fn spent_since(
+        &self,
+        ids: &[KeyId],
+        since: Timestamp,
+    ) -> Result<Vec<Amount>, LedgerError> {
         let state = self.state();
         let spent = |id: &KeyId| {
-            let charges = state.of_key(*id).filter(|entry| entry.bill.is_some() && entry.at.hour() >= since.hour());
-            Amount::checked_sum(charges.map(|entry| entry.amount)).and_then(Amount::checked_neg).unwrap_or_default()
+            let charges = state
+                .of_key(*id)
+                .filter(|entry| entry.bill.is_some() && entry.at.hour() >= since.hour());
+            Amount::checked_sum(charges.map(|entry| entry.amount))
+                .and_then(Amount::checked_neg)
+                .unwrap_or_default()
         };
         Ok(ids.iter().map(spent).collect())
     }
@@ -271,12 +381,25 @@ impl Ledger for MemoryLedger {
         Ok(self.state().totals())
     }
 
-    async fn audit(&self, key: Option<KeyId>, before: Option<i64>, limit: usize) -> Result<Vec<AuditRecord>, LedgerError> {
+    async fn audit(
+        &self,
+        key: Option<KeyId>,
+        before: Option<i64>,
+        limit: usize,
+    ) -> Result<Vec<AuditRecord>, LedgerError> {
         let state = self.state();
         let wanted = |record: &&AuditRecord| {
-            key.is_none_or(|key| record.key == key) && before.is_none_or(|before| record.position < before)
+            key.is_none_or(|key| record.key == key)
+                && before.is_none_or(|before| record.position < before)
         };
-        Ok(state.audit.iter().rev().filter(wanted).take(limit).cloned().collect())
+        Ok(state
+            .audit
+            .iter()
+            .rev()
+            .filter(wanted)
+            .take(limit)
+            .cloned()
+            .collect())
     }
 
     async fn act(&self, operation: OperationId) -> Result<Option<AuditRecord>, LedgerError> {
@@ -289,15 +412,34 @@ impl Ledger for MemoryLedger {
 
     async fn published(&self) -> Result<Vec<PublishedSlug>, LedgerError> {
         let state = self.state();
-        Ok(state.published.iter().map(|(slug, since)| PublishedSlug { slug: slug.clone(), since: *since }).collect())
+        Ok(state
+            .published
+            .iter()
+            .map(|(slug, since)| PublishedSlug {
+                slug: slug.clone(),
+                since: *since,
+            })
+            .collect())
     }
 
     async fn has_link(&self, token: SecretHash, now: Timestamp) -> Result<bool, LedgerError> {
-        Ok(self.state().links.get(&token.0).is_some_and(|(_, expires)| now < *expires))
+        Ok(self
+            .state()
+            .links
+            .get(&token.0)
+            .is_some_and(|(_, expires)| now < *expires))
     }
 
-    async fn find_session(&self, token: SecretHash, now: Timestamp) -> Result<Option<KeyId>, LedgerError> {
+    async fn find_session(
+        &self,
+        token: SecretHash,
+        now: Timestamp,
+    ) -> Result<Option<KeyId>, LedgerError> {
         let state = self.state();
-        Ok(state.sessions.get(&token.0).filter(|session| now < session.expires).map(|session| session.key))
+        Ok(state
+            .sessions
+            .get(&token.0)
+            .filter(|session| now < session.expires)
+            .map(|session| session.key))
     }
 }

@@ -10,7 +10,9 @@ use crate::chain::{ChainedAct, ChainedEntry};
 use crate::limit::Traffic;
 use crate::operation::{Class, Operation};
 use crate::tx::{Fault, StoredHold, StoredKey};
-use crate::{Amount, AuditRecord, Entry, KeyId, OperationId, Session, Timestamp, UsageRow, reference};
+use crate::{
+    Amount, AuditRecord, Entry, KeyId, OperationId, Session, Timestamp, UsageRow, reference,
+};
 
 /// Everything that the operations of a batch may read, deduplicated and sorted.
 #[derive(Debug, Clone, Default)]
@@ -34,16 +36,27 @@ impl Wanted {
         self.flushed |= must_be_flushed(operation);
         let of_holds = matches!(
             operation,
-            Operation::Open(_) | Operation::Extend(_) | Operation::Finish(_) | Operation::Resolve(_) | Operation::Recover { .. }
+            Operation::Open(_)
+                | Operation::Extend(_)
+                | Operation::Finish(_)
+                | Operation::Resolve(_)
+                | Operation::Recover { .. }
         );
         self.keys.extend(needs.keys.iter().map(|key| key.to_i64()));
-        self.holds.extend(needs.holds.iter().chain(&needs.operations));
+        self.holds
+            .extend(needs.holds.iter().chain(&needs.operations));
         self.entries.extend(&needs.operations);
         if !of_holds {
             self.acts.extend(&needs.operations);
         }
         // No stored text contains U+0000, and no parameter can carry it.
-        self.references.extend(needs.references.into_iter().map(reference::folded).filter(|folded| !folded.contains('\0')));
+        self.references.extend(
+            needs
+                .references
+                .into_iter()
+                .map(reference::folded)
+                .filter(|folded| !folded.contains('\0')),
+        );
         self.tokens.extend(needs.tokens.iter().map(|token| token.0));
         self.dead |= needs.holds_before_epoch.is_some();
     }
@@ -74,11 +87,19 @@ pub(super) struct Slot<T> {
 
 impl<T> Slot<T> {
     pub(super) const fn stored(value: T) -> Self {
-        Self { now: Some(value), was_stored: true, changed: false }
+        Self {
+            now: Some(value),
+            was_stored: true,
+            changed: false,
+        }
     }
 
     pub(super) const fn new(value: T) -> Self {
-        Self { now: Some(value), was_stored: false, changed: true }
+        Self {
+            now: Some(value),
+            was_stored: false,
+            changed: true,
+        }
     }
 }
 
@@ -133,7 +154,12 @@ impl Batch {
     pub(super) fn roll_up(&mut self, entry: &Entry) {
         let Some(bill) = &entry.bill else { return };
         for (target, row) in UsageRow::of(entry, bill) {
-            let place = (entry.key.to_i64(), entry.at.hour(), bill.slug.clone(), target);
+            let place = (
+                entry.key.to_i64(),
+                entry.at.hour(),
+                bill.slug.clone(),
+                target,
+            );
             self.usage.entry(place).or_default().merge(&row);
         }
     }

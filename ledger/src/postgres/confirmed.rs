@@ -78,11 +78,22 @@ impl Confirmed {
     /// What the state file and the anchor file remember; nothing if they do not exist yet.
     pub(super) fn load(file: Option<PathBuf>, anchors: Option<&Path>) -> Result<Self, LedgerError> {
         let state = file.as_deref().map(|path| {
-            if_there("the state file", path, std::fs::read(path).and_then(|bytes| Ok(serde_json::from_slice(&bytes)?)))
+            if_there(
+                "the state file",
+                path,
+                std::fs::read(path).and_then(|bytes| Ok(serde_json::from_slice(&bytes)?)),
+            )
         });
         let anchors = anchors.map(|path| if_there("the anchors", path, anchor::read(path)));
-        let newest = anchors.transpose()?.flatten().and_then(|mut anchors| anchors.pop());
-        Ok(Self { file, state: Mutex::new(state.transpose()?.flatten().unwrap_or_default()), anchor: Mutex::new(newest) })
+        let newest = anchors
+            .transpose()?
+            .flatten()
+            .and_then(|mut anchors| anchors.pop());
+        Ok(Self {
+            file,
+            state: Mutex::new(state.transpose()?.flatten().unwrap_or_default()),
+            anchor: Mutex::new(newest),
+        })
     }
 
     /// Sets the newest anchor.
@@ -92,12 +103,22 @@ impl Confirmed {
 
     /// Records a confirmed batch.
     pub(super) fn note(&self, batch: &Batch) {
-        let Some(last) = batch.new_entries.last() else { return };
+        let Some(last) = batch.new_entries.last() else {
+            return;
+        };
         let mut state = lock(&self.state);
         state.entries.retain(|known| known.key != last.entry.key);
-        let too_many = state.entries.len().saturating_add(1).saturating_sub(ENTRIES);
+        let too_many = state
+            .entries
+            .len()
+            .saturating_add(1)
+            .saturating_sub(ENTRIES);
         state.entries.drain(..too_many);
-        state.entries.push(Known { key: last.entry.key, seq: last.entry.seq, hash: last.hash });
+        state.entries.push(Known {
+            key: last.entry.key,
+            seq: last.entry.seq,
+            hash: last.hash,
+        });
     }
 
     /// Records that an epoch has begun or was renewed.
@@ -115,8 +136,12 @@ impl Confirmed {
         let known = lock(&self.state).clone();
         let sql = "SELECT i.ledger, i.generation, n.renewals FROM identity i LEFT JOIN nodes n ON n.epoch = $1 \
              AND (extract(epoch FROM n.started_at) * 1000000)::bigint = $2 WHERE i.id = 1";
-        let rows = link.query(sql, &[&known.run.epoch, &known.run.started]).await?;
-        let row = rows.first().ok_or_else(|| Trouble::Failed("the database has no identity".to_owned()))?;
+        let rows = link
+            .query(sql, &[&known.run.epoch, &known.run.started])
+            .await?;
+        let row = rows
+            .first()
+            .ok_or_else(|| Trouble::Failed("the database has no identity".to_owned()))?;
         let mut columns = Columns::of(row);
         let (ledger, generation) = (columns.operation()?.to_string(), columns.take::<i64>()?);
         let renewals: Option<i64> = columns.take()?;
@@ -125,49 +150,92 @@ impl Confirmed {
             let mut state = lock(&self.state);
             (state.ledger, state.generation) = (ledger, generation);
         } else if known.ledger != ledger {
-            return Ok(Found::Lost(vec![format!("the database has ledger {ledger}; this gateway has used {}", known.ledger)]));
+            return Ok(Found::Lost(vec![format!(
+                "the database has ledger {ledger}; this gateway has used {}",
+                known.ledger
+            )]));
         } else if generation > known.generation {
             let mut state = lock(&self.state);
-            let run = renewals.map(|renewals| Run { renewals, ..known.run });
-            *state = State { ledger, generation, run: run.unwrap_or_default(), entries: Vec::new() };
+            let run = renewals.map(|renewals| Run {
+                renewals,
+                ..known.run
+            });
+            *state = State {
+                ledger,
+                generation,
+                run: run.unwrap_or_default(),
+                entries: Vec::new(),
+            };
             if run.is_none() && known.run.epoch > 0 {
                 return Ok(Found::Fenced);
             }
         } else {
-            let entries = known.entries.iter().map(|known| (known.key, known.seq, known.hash));
+            let entries = known
+                .entries
+                .iter()
+                .map(|known| (known.key, known.seq, known.hash));
             lost.extend(missing(link, ENTRY, entries).await?);
-            if known.run.epoch > 0 && renewals.is_none_or(|renewals| renewals < known.run.renewals) {
-                let short = known.run.renewals.saturating_sub(renewals.unwrap_or_default());
-                lost.push(format!("{short} renewals of this gateway, one a second, are not there"));
+            if known.run.epoch > 0 && renewals.is_none_or(|renewals| renewals < known.run.renewals)
+            {
+                let short = known
+                    .run
+                    .renewals
+                    .saturating_sub(renewals.unwrap_or_default());
+                lost.push(format!(
+                    "{short} renewals of this gateway, one a second, are not there"
+                ));
             }
             if generation < known.generation {
-                lost.push(format!("the ledger has generation {generation} again, after {}", known.generation));
+                lost.push(format!(
+                    "the ledger has generation {generation} again, after {}",
+                    known.generation
+                ));
             }
         }
         // A gateway may also remember what an anchor covers.
         let mut said = HashSet::new();
         lost.retain(|lost| said.insert(lost.clone()));
-        Ok(if lost.is_empty() { Found::All } else { Found::Lost(lost) })
+        Ok(if lost.is_empty() {
+            Found::All
+        } else {
+            Found::Lost(lost)
+        })
     }
 
     /// The part of the newest anchor that is missing, unless an operator has accepted a loss since.
     async fn not_covered(&self, link: &Link, generation: i64) -> Result<Vec<String>, Trouble> {
-        let Some(Anchor::Heads(newest)) = lock(&self.anchor).clone().filter(|anchor| anchor.generation() >= generation) else {
+        let Some(Anchor::Heads(newest)) = lock(&self.anchor)
+            .clone()
+            .filter(|anchor| anchor.generation() >= generation)
+        else {
             return Ok(Vec::new());
         };
-        let entries = newest.keys.iter().filter(|key| key.seq > 0).map(|key| (key.key, key.seq, key.hash));
+        let entries = newest
+            .keys
+            .iter()
+            .filter(|key| key.seq > 0)
+            .map(|key| (key.key, key.seq, key.hash));
         let mut lost = missing(link, ENTRY, entries).await?;
-        let acts = newest.keys.iter().filter(|key| key.act > 0).map(|key| (key.key, key.act, key.act_hash));
+        let acts = newest
+            .keys
+            .iter()
+            .filter(|key| key.act > 0)
+            .map(|key| (key.key, key.act, key.act_hash));
         lost.extend(missing(link, ACT, acts).await?);
         if generation < newest.generation {
-            lost.push(format!("the ledger has generation {generation} again, after {}", newest.generation));
+            lost.push(format!(
+                "the ledger has generation {generation} again, after {}",
+                newest.generation
+            ));
         }
         Ok(lost)
     }
 
     /// Writes the file, if one is configured. It is replaced as a whole.
     pub(super) fn save(&self) -> Result<(), Error> {
-        let Some(path) = &self.file else { return Ok(()) };
+        let Some(path) = &self.file else {
+            return Ok(());
+        };
         let state = serde_json::to_vec(&*lock(&self.state))?;
         replace(path, &state)
     }
@@ -179,7 +247,11 @@ const ENTRY: Chain = ("entry", "entries");
 const ACT: Chain = ("administrative act", "audit");
 
 /// The links of a chain that are missing, in words.
-async fn missing(link: &Link, chain: Chain, links: impl Iterator<Item = (KeyId, i64, Hash)>) -> Result<Vec<String>, Trouble> {
+async fn missing(
+    link: &Link,
+    chain: Chain,
+    links: impl Iterator<Item = (KeyId, i64, Hash)>,
+) -> Result<Vec<String>, Trouble> {
     let (mut keys, mut seqs, mut hashes) = (Vec::new(), Vec::new(), Vec::new());
     for (key, seq, hash) in links {
         keys.push(key.to_i64());
@@ -196,7 +268,9 @@ async fn missing(link: &Link, chain: Chain, links: impl Iterator<Item = (KeyId, 
     for row in link.query(&sql, &[&keys, &seqs, &hashes]).await? {
         let mut columns = Columns::of(&row);
         let (key, seq, last): (_, i64, i64) = (columns.key()?, columns.take()?, columns.take()?);
-        missing.push(format!("{name} {seq} of {key} was confirmed and is not there (its last is {last})"));
+        missing.push(format!(
+            "{name} {seq} of {key} was confirmed and is not there (its last is {last})"
+        ));
     }
     Ok(missing)
 }
@@ -206,7 +280,10 @@ fn if_there<T>(what: &str, path: &Path, read: Result<T, Error>) -> Result<Option
     match read {
         Ok(found) => Ok(Some(found)),
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(LedgerError::Unusable(format!("{what} {}: {error}", path.display()))),
+        Err(error) => Err(LedgerError::Unusable(format!(
+            "{what} {}: {error}",
+            path.display()
+        ))),
     }
 }
 
@@ -214,7 +291,12 @@ fn replace(path: &Path, content: &[u8]) -> Result<(), Error> {
     let mut name = path.as_os_str().to_owned();
     name.push(".new");
     let fresh = PathBuf::from(name);
-    let mut file: File = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&fresh)?;
+    let mut file: File = OpenOptions::new()
+        .write(true)
+        .create(true)
+        .truncate(true)
+        .mode(0o600)
+        .open(&fresh)?;
     file.write_all(content)?;
     file.sync_data()?;
     std::fs::rename(&fresh, path)
@@ -236,32 +318,68 @@ pub struct AcceptedLoss {
 /// Every loss that operators have accepted, oldest first.
 pub(super) async fn accepted(link: &Link) -> Result<Vec<AcceptedLoss>, Trouble> {
     let mut losses = Vec::new();
-    for row in link.query("SELECT generation, at, actor, details FROM losses ORDER BY generation", &[]).await? {
+    for row in link
+        .query(
+            "SELECT generation, at, actor, details FROM losses ORDER BY generation",
+            &[],
+        )
+        .await?
+    {
         let mut columns = Columns::of(&row);
-        let (generation, at, actor, details): (_, _, _, String) =
-            (columns.take()?, columns.at()?, columns.take()?, columns.take()?);
-        let lost = serde_json::from_str(&details).map_err(|error| Trouble::Failed(format!("the table losses: {error}")))?;
-        losses.push(AcceptedLoss { lost, generation, actor, at });
+        let (generation, at, actor, details): (_, _, _, String) = (
+            columns.take()?,
+            columns.at()?,
+            columns.take()?,
+            columns.take()?,
+        );
+        let lost = serde_json::from_str(&details)
+            .map_err(|error| Trouble::Failed(format!("the table losses: {error}")))?;
+        losses.push(AcceptedLoss {
+            lost,
+            generation,
+            actor,
+            at,
+        });
     }
     Ok(losses)
 }
 
 /// Accepts the loss of what the state file knows: raises the generation and records who did it.
-pub(super) async fn accept(link: &Link, known: &Confirmed, actor: &str, at: Timestamp) -> Result<AcceptedLoss, Trouble> {
+pub(super) async fn accept(
+    link: &Link,
+    known: &Confirmed,
+    actor: &str,
+    at: Timestamp,
+) -> Result<AcceptedLoss, Trouble> {
     let Found::Lost(lost) = known.look(link).await? else {
-        return Err(Trouble::Failed("nothing is missing of what these files remember (--state, --anchors)".to_owned()));
+        return Err(Trouble::Failed(
+            "nothing is missing of what these files remember (--state, --anchors)".to_owned(),
+        ));
     };
-    let details = serde_json::to_string(&lost).map_err(|error| Trouble::Failed(error.to_string()))?;
+    let details =
+        serde_json::to_string(&lost).map_err(|error| Trouble::Failed(error.to_string()))?;
     // One statement, so the new generation exists with its record or not at all.
     let sql = "WITH raised AS (UPDATE identity SET generation = generation + 1 WHERE id = 1 RETURNING generation) \
          INSERT INTO losses (generation, at, actor, details) SELECT generation, $1, $2, $3 FROM raised RETURNING generation";
     link.take_warning();
-    let rows = link.query(sql, &[&at.millis(), &actor, &details]).await.map_err(|error| Trouble::of_commit(&error))?;
+    let rows = link
+        .query(sql, &[&at.millis(), &actor, &details])
+        .await
+        .map_err(|error| Trouble::of_commit(&error))?;
     if link.take_warning() {
-        return Err(Trouble::Unknown("the server committed with a warning".to_owned()));
+        return Err(Trouble::Unknown(
+            "the server committed with a warning".to_owned(),
+        ));
     }
-    let row = rows.first().ok_or_else(|| Trouble::Failed("the database has no identity".to_owned()))?;
-    Ok(AcceptedLoss { lost, generation: Columns::of(row).take()?, actor: actor.to_owned(), at })
+    let row = rows
+        .first()
+        .ok_or_else(|| Trouble::Failed("the database has no identity".to_owned()))?;
+    Ok(AcceptedLoss {
+        lost,
+        generation: Columns::of(row).take()?,
+        actor: actor.to_owned(),
+        at,
+    })
 }
 
 #[cfg(test)]
@@ -273,14 +391,27 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("state");
         let confirmed = Confirmed::load(Some(path.clone()), None).unwrap();
-        let run = Run { epoch: 3, started: 9, renewals: 7 };
+        let run = Run {
+            epoch: 3,
+            started: 9,
+            renewals: 7,
+        };
         confirmed.renewed(run);
-        let known = Known { key: KeyId::from_random(1), seq: 4, hash: [9; 32] };
+        let known = Known {
+            key: KeyId::from_random(1),
+            seq: 4,
+            hash: [9; 32],
+        };
         lock(&confirmed.state).entries.push(known.clone());
         confirmed.save().unwrap();
         let again = Confirmed::load(Some(path.clone()), None).unwrap();
-        assert_eq!((again.run(), &lock(&again.state).entries), (run, &vec![known]));
+        assert_eq!(
+            (again.run(), &lock(&again.state).entries),
+            (run, &vec![known])
+        );
         std::fs::write(&path, "{").unwrap();
-        assert!(matches!(Confirmed::load(Some(path), None), Err(LedgerError::Unusable(why)) if why.contains("state file")));
+        assert!(
+            matches!(Confirmed::load(Some(path), None), Err(LedgerError::Unusable(why)) if why.contains("state file"))
+        );
     }
 }

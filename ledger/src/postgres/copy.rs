@@ -10,7 +10,9 @@ use tokio_postgres::types::ToSql;
 
 use super::batch::{Batch, KeySlot, Slot};
 use super::link::{Connector, Link};
-use super::rows::{self, Columns, SELECT_ACT, SELECT_ENTRY, SELECT_HOLD, SELECT_KEY, SELECT_SESSION};
+use super::rows::{
+    self, Columns, SELECT_ACT, SELECT_ENTRY, SELECT_HOLD, SELECT_KEY, SELECT_SESSION,
+};
 use super::trouble::{Trouble, words};
 use super::{flush, migrations, reads, verify};
 use crate::chain::{ChainedAct, ChainedEntry};
@@ -38,17 +40,28 @@ fn unavailable(trouble: Trouble) -> LedgerError {
 }
 
 async fn execute(link: &Link, sql: &str) -> Result<(), LedgerError> {
-    link.client.batch_execute(sql).await.map_err(|error| LedgerError::Unavailable(words(&error)))
+    link.client
+        .batch_execute(sql)
+        .await
+        .map_err(|error| LedgerError::Unavailable(words(&error)))
 }
 
-async fn query(link: &Link, sql: &str, values: &[&(dyn ToSql + Sync)]) -> Result<Vec<tokio_postgres::Row>, LedgerError> {
-    link.query(sql, values).await.map_err(|error| unavailable(error.into()))
+async fn query(
+    link: &Link,
+    sql: &str,
+    values: &[&(dyn ToSql + Sync)],
+) -> Result<Vec<tokio_postgres::Row>, LedgerError> {
+    link.query(sql, values)
+        .await
+        .map_err(|error| unavailable(error.into()))
 }
 
 async fn keys(link: &Link, after: i64) -> Result<Vec<StoredKey>, LedgerError> {
     let sql = format!("{SELECT_KEY} WHERE k.id > $1 ORDER BY k.id LIMIT $2");
     let rows = query(link, &sql, &[&after, &i64::from(ROWS)]).await?;
-    rows.iter().map(|row| Ok(rows::stored_key(row)?.0)).collect()
+    rows.iter()
+        .map(|row| Ok(rows::stored_key(row)?.0))
+        .collect()
 }
 
 /// A database that is the source of a copy.
@@ -64,10 +77,18 @@ impl CopySource {
         let mut link = connector.connect().await.map_err(LedgerError::Unusable)?;
         migrations::prepare(&mut link.client, OpenMode::Write, super::now()).await?;
         let verifier = connector.connect().await.map_err(LedgerError::Unusable)?;
-        execute(&link, &format!("{NO_TIMEOUT}; BEGIN ISOLATION LEVEL REPEATABLE READ")).await?;
+        execute(
+            &link,
+            &format!("{NO_TIMEOUT}; BEGIN ISOLATION LEVEL REPEATABLE READ"),
+        )
+        .await?;
         execute(&link, "LOCK TABLE nodes, keys, accounts IN SHARE MODE")
             .await
-            .map_err(|error| LedgerError::Unusable(format!("the ledger is in use: {error}; stop every gateway first")))?;
+            .map_err(|error| {
+                LedgerError::Unusable(format!(
+                    "the ledger is in use: {error}; stop every gateway first"
+                ))
+            })?;
         let sql = "SELECT name FROM nodes WHERE ended IS NULL AND renewed_at > now() - make_interval(secs => $1)";
         let alive = query(&link, sql, &[&ALIVE.as_secs_f64()]).await?;
         if let Some(row) = alive.first() {
@@ -88,14 +109,27 @@ impl Side for CopySource {
 
 impl Source for CopySource {
     async fn identity(&mut self) -> Result<Identity, LedgerError> {
-        let rows = query(&self.link, "SELECT ledger, generation, made_at FROM identity WHERE id = 1", &[]).await?;
-        let row = rows.first().ok_or_else(|| LedgerError::Unusable("the ledger has no identity".to_owned()))?;
+        let rows = query(
+            &self.link,
+            "SELECT ledger, generation, made_at FROM identity WHERE id = 1",
+            &[],
+        )
+        .await?;
+        let row = rows
+            .first()
+            .ok_or_else(|| LedgerError::Unusable("the ledger has no identity".to_owned()))?;
         let mut columns = Columns::of(row);
-        Ok(Identity { ledger: columns.operation()?.to_bytes(), generation: columns.take()?, made_at: columns.at()? })
+        Ok(Identity {
+            ledger: columns.operation()?.to_bytes(),
+            generation: columns.take()?,
+            made_at: columns.at()?,
+        })
     }
 
     async fn verify(&mut self) -> Result<VerifyReport, LedgerError> {
-        verify::verify(&self.verifier, &[]).await.map_err(unavailable)
+        verify::verify(&self.verifier, &[])
+            .await
+            .map_err(unavailable)
     }
 
     async fn acts(&mut self, after: i64) -> Result<Vec<ChainedAct>, LedgerError> {
@@ -107,7 +141,9 @@ impl Source for CopySource {
     async fn entries(&mut self, after: i64) -> Result<Vec<ChainedEntry>, LedgerError> {
         let sql = format!("{SELECT_ENTRY} WHERE e.position > $1 ORDER BY e.position LIMIT $2");
         let rows = query(&self.link, &sql, &[&after, &i64::from(ROWS)]).await?;
-        rows.iter().map(|row| Ok(rows::stored_entry(row)?)).collect()
+        rows.iter()
+            .map(|row| Ok(rows::stored_entry(row)?))
+            .collect()
     }
 
     async fn rest(&mut self) -> Result<Rest, LedgerError> {
@@ -120,7 +156,8 @@ impl Source for CopySource {
         }
         for row in query(&self.link, "SELECT token, key, expires FROM links", &[]).await? {
             let mut columns = Columns::of(&row);
-            rest.links.push((columns.secret()?, columns.key()?, columns.at()?));
+            rest.links
+                .push((columns.secret()?, columns.key()?, columns.at()?));
         }
         rest.slugs = reads::published(&self.link).await.map_err(unavailable)?;
         Ok(rest)
@@ -134,14 +171,19 @@ pub(crate) struct CopyTarget {
 
 impl CopyTarget {
     pub(crate) async fn open(config: &Config) -> Result<Self, LedgerError> {
-        let link = Connector::new(config.clone(), true)?.connect().await.map_err(LedgerError::Unusable)?;
+        let link = Connector::new(config.clone(), true)?
+            .connect()
+            .await
+            .map_err(LedgerError::Unusable)?;
         migrations::check_server(&link.client).await?;
         migrations::refuse_content(&link.client).await?;
         Ok(Self { link })
     }
 
     async fn write_batch(&self, batch: &Batch) -> Result<(), LedgerError> {
-        flush::write_all(&self.link, batch).await.map_err(unavailable)
+        flush::write_all(&self.link, batch)
+            .await
+            .map_err(unavailable)
     }
 }
 
@@ -174,7 +216,9 @@ impl Target for CopyTarget {
             }
             Part::Acts(acts) => batch.new_acts = acts,
             Part::Entries(entries, names) => {
-                entries.iter().for_each(|chained| batch.roll_up(&chained.entry));
+                entries
+                    .iter()
+                    .for_each(|chained| batch.roll_up(&chained.entry));
                 (batch.new_entries, batch.new_names) = (entries, names);
             }
             Part::Rest(rest) => {
@@ -183,9 +227,21 @@ impl Target for CopyTarget {
                     hold.open.epoch = 0;
                     batch.holds.insert(hold.open.request, Slot::new(hold));
                 }
-                batch.sessions = rest.sessions.into_iter().map(|session| (session.token.0, Slot::new(session))).collect();
-                batch.links = rest.links.into_iter().map(|(token, key, end)| (token.0, Slot::new((key, end)))).collect();
-                batch.published = rest.slugs.into_iter().map(|slug| (slug.slug, slug.since)).collect();
+                batch.sessions = rest
+                    .sessions
+                    .into_iter()
+                    .map(|session| (session.token.0, Slot::new(session)))
+                    .collect();
+                batch.links = rest
+                    .links
+                    .into_iter()
+                    .map(|(token, key, end)| (token.0, Slot::new((key, end))))
+                    .collect();
+                batch.published = rest
+                    .slugs
+                    .into_iter()
+                    .map(|slug| (slug.slug, slug.since))
+                    .collect();
             }
         }
         self.write_batch(&batch).await
@@ -193,7 +249,11 @@ impl Target for CopyTarget {
 
     async fn finish(self) -> Result<VerifyReport, LedgerError> {
         execute(&self.link, &format!("{COUNT_OPENED}; {PLACE_NEXT}")).await?;
-        self.link.client.batch_execute("COMMIT").await.map_err(|error| unavailable(Trouble::of_commit(&error)))?;
+        self.link
+            .client
+            .batch_execute("COMMIT")
+            .await
+            .map_err(|error| unavailable(Trouble::of_commit(&error)))?;
         let report = verify::verify(&self.link, &[]).await.map_err(unavailable)?;
         match report.faults.first() {
             None => Ok(report),

@@ -10,7 +10,9 @@ use tokio_postgres::{Error, Row};
 
 use super::batch::{Batch, KeySlot, Slot, Wanted};
 use super::link::Link;
-use super::rows::{self, Columns, SELECT_ACT, SELECT_ENTRY, SELECT_HOLD, SELECT_KEY, SELECT_SESSION};
+use super::rows::{
+    self, Columns, SELECT_ACT, SELECT_ENTRY, SELECT_HOLD, SELECT_KEY, SELECT_SESSION,
+};
 use super::standby::{BEGIN_FLUSHED, BEGIN_RECEIVED};
 use super::trouble::Trouble;
 use crate::{KeyId, OperationId};
@@ -19,7 +21,8 @@ use crate::{KeyId, OperationId};
 const RECOVERED_AT_ONCE: i64 = 500;
 
 const FENCE: &str = "SELECT 1 FROM nodes WHERE epoch = $1 AND ended IS NULL FOR KEY SHARE";
-const POSITIONS: &str = "SELECT nextval('positions'), (extract(epoch FROM clock_timestamp()) * 1000000)::bigint";
+const POSITIONS: &str =
+    "SELECT nextval('positions'), (extract(epoch FROM clock_timestamp()) * 1000000)::bigint";
 
 /// What a batch does about keys that others have locked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -31,7 +34,11 @@ pub(super) enum Locked {
 
 /// Locks the keys that hold operations name.
 fn lock_of_holds(locked: Locked) -> String {
-    let skip = if locked == Locked::Skip { " SKIP LOCKED" } else { "" };
+    let skip = if locked == Locked::Skip {
+        " SKIP LOCKED"
+    } else {
+        ""
+    };
     format!(
         "{SELECT_KEY} WHERE k.id = ANY (ARRAY(SELECT unnest($1::bigint[]) \
          UNION SELECT key FROM holds WHERE request = ANY ($2::bytea[]) \
@@ -53,7 +60,10 @@ fn lock_of_all() -> String {
 }
 
 /// The holds of dead nodes that this batch may end; their keys are locked with the rest.
-pub(super) async fn add_dead(link: &Link, wanted: &mut Wanted) -> Result<Vec<OperationId>, Trouble> {
+pub(super) async fn add_dead(
+    link: &Link,
+    wanted: &mut Wanted,
+) -> Result<Vec<OperationId>, Trouble> {
     let sql = "SELECT request, key FROM holds WHERE epoch = 0 OR epoch IN (SELECT epoch FROM nodes WHERE ended IS NOT NULL) \
          ORDER BY request LIMIT $1";
     let mut dead = Vec::new();
@@ -79,7 +89,9 @@ struct Asked {
 
 impl Asked {
     fn of(wanted: &Wanted) -> Self {
-        let ids = |ids: &std::collections::BTreeSet<OperationId>| ids.iter().map(|id| id.to_bytes().to_vec()).collect();
+        let ids = |ids: &std::collections::BTreeSet<OperationId>| {
+            ids.iter().map(|id| id.to_bytes().to_vec()).collect()
+        };
         Self {
             keys: wanted.keys.iter().copied().collect(),
             holds: ids(&wanted.holds),
@@ -97,34 +109,74 @@ impl Asked {
 
 /// Begins a transaction, locks and reads. `epoch` is the node's, 0 for a program that is not a gateway. Only hold operations skip
 /// locked keys.
-pub(super) async fn fetch(link: &Link, wanted: &Wanted, ledger: [u8; 16], epoch: i64, locked: Locked) -> Result<Batch, Trouble> {
+pub(super) async fn fetch(
+    link: &Link,
+    wanted: &Wanted,
+    ledger: [u8; 16],
+    epoch: i64,
+    locked: Locked,
+) -> Result<Batch, Trouble> {
     let asked = Asked::of(wanted);
-    let mut batch = Batch { ledger, epoch, ..Batch::default() };
+    let mut batch = Batch {
+        ledger,
+        epoch,
+        ..Batch::default()
+    };
     let (lock, lock_values) = if asked.is_of_holds_only() {
-        (lock_of_holds(locked), vec![&asked.keys as &(dyn ToSql + Sync), &asked.holds, &asked.entries])
+        (
+            lock_of_holds(locked),
+            vec![
+                &asked.keys as &(dyn ToSql + Sync),
+                &asked.holds,
+                &asked.entries,
+            ],
+        )
     } else {
-        let all: Vec<&(dyn ToSql + Sync)> =
-            vec![&asked.keys, &asked.holds, &asked.entries, &asked.acts, &asked.references, &asked.tokens];
+        let all: Vec<&(dyn ToSql + Sync)> = vec![
+            &asked.keys,
+            &asked.holds,
+            &asked.entries,
+            &asked.acts,
+            &asked.references,
+            &asked.tokens,
+        ];
         (lock_of_all(), all)
     };
-    let (fence, lock, positions) = (link.prepared(FENCE).await?, link.prepared(&lock).await?, link.prepared(POSITIONS).await?);
+    let (fence, lock, positions) = (
+        link.prepared(FENCE).await?,
+        link.prepared(&lock).await?,
+        link.prepared(POSITIONS).await?,
+    );
     let reads = Reads::prepare(link, &asked).await?;
     let client = &link.client;
-    let begun = client.batch_execute(if wanted.flushed { BEGIN_FLUSHED } else { BEGIN_RECEIVED });
+    let begun = client.batch_execute(if wanted.flushed {
+        BEGIN_FLUSHED
+    } else {
+        BEGIN_RECEIVED
+    });
     let fence_values: [&(dyn ToSql + Sync); 1] = [&epoch];
     let fenced = client.query(&fence, &fence_values);
     let keys = client.query(&lock, &lock_values);
     let placed = client.query_one(&positions, &[]);
     // Polled in this order, and therefore sent in this order.
-    let (begun, (fenced, (keys, (placed, read)))) =
-        join(begun, join(fenced, join(keys, join(placed, reads.run(link, &asked))))).await;
+    let (begun, (fenced, (keys, (placed, read)))) = join(
+        begun,
+        join(fenced, join(keys, join(placed, reads.run(link, &asked)))),
+    )
+    .await;
     begun?;
     if epoch > 0 && fenced?.is_empty() {
         return Err(Trouble::Fenced);
     }
     for row in keys? {
         let (stored, traffic) = rows::stored_key(&row)?;
-        let slot = KeySlot { traffic, is_new: false, account_changed: false, settings_changed: false, stored };
+        let slot = KeySlot {
+            traffic,
+            is_new: false,
+            account_changed: false,
+            settings_changed: false,
+            stored,
+        };
         batch.keys.insert(slot.stored.key.id, slot);
     }
     let placed = placed?;
@@ -154,12 +206,18 @@ impl What {
             Self::Holds => format!("{SELECT_HOLD} WHERE request = ANY ($1::bytea[])"),
             Self::Entries => format!("{SELECT_ENTRY} WHERE e.operation = ANY ($1::bytea[])"),
             Self::EntriesByReference => {
-                format!("{SELECT_ENTRY} JOIN refs r ON r.operation = e.operation WHERE r.folded = ANY ($1::text[])")
+                format!(
+                    "{SELECT_ENTRY} JOIN refs r ON r.operation = e.operation WHERE r.folded = ANY ($1::text[])"
+                )
             }
-            Self::Refunds => "SELECT refunds, amount FROM entries WHERE refunds = ANY ($1::bytea[])".to_owned(),
+            Self::Refunds => {
+                "SELECT refunds, amount FROM entries WHERE refunds = ANY ($1::bytea[])".to_owned()
+            }
             Self::Acts => format!("{SELECT_ACT} WHERE operation = ANY ($1::bytea[])"),
             Self::Sessions => format!("{SELECT_SESSION} WHERE token = ANY ($1::bytea[])"),
-            Self::Links => "SELECT token, key, expires FROM links WHERE token = ANY ($1::bytea[])".to_owned(),
+            Self::Links => {
+                "SELECT token, key, expires FROM links WHERE token = ANY ($1::bytea[])".to_owned()
+            }
         }
     }
 
@@ -227,7 +285,9 @@ fn fill_one(batch: &mut Batch, what: What, row: &Row) -> Result<(), Trouble> {
             let entry = rows::stored_entry(row)?.entry;
             needs_lock(batch, entry.key)?;
             if let Some(reference) = &entry.reference {
-                batch.references.insert(crate::reference::folded(reference), entry.operation);
+                batch
+                    .references
+                    .insert(crate::reference::folded(reference), entry.operation);
             }
             batch.entries.insert(entry.operation, entry);
         }
@@ -244,7 +304,9 @@ fn fill_one(batch: &mut Batch, what: What, row: &Row) -> Result<(), Trouble> {
         What::Sessions => {
             let session = rows::session(row)?;
             needs_lock(batch, session.key)?;
-            batch.sessions.insert(session.token.0, Slot::stored(session));
+            batch
+                .sessions
+                .insert(session.token.0, Slot::stored(session));
         }
         What::Links => {
             let mut columns = Columns::of(row);
@@ -258,5 +320,9 @@ fn fill_one(batch: &mut Batch, what: What, row: &Row) -> Result<(), Trouble> {
 
 /// Refuses a row whose key was not locked.
 fn needs_lock(batch: &Batch, key: KeyId) -> Result<(), Trouble> {
-    if batch.keys.contains_key(&key) { Ok(()) } else { Err(Trouble::Retry("a row appeared in the meantime".to_owned())) }
+    if batch.keys.contains_key(&key) {
+        Ok(())
+    } else {
+        Err(Trouble::Retry("a row appeared in the meantime".to_owned()))
+    }
 }

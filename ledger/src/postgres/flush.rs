@@ -18,7 +18,8 @@ use crate::{Bill, Entry, KeyId, Timestamp, stored};
 type Value = Box<dyn ToSql + Sync + Send>;
 
 /// The pending result of a statement.
-type Answer<'link> = Pin<Box<dyn Future<Output = Result<(), tokio_postgres::Error>> + Send + 'link>>;
+type Answer<'link> =
+    Pin<Box<dyn Future<Output = Result<(), tokio_postgres::Error>> + Send + 'link>>;
 
 /// A statement over columns: one array for each.
 struct Write {
@@ -28,7 +29,10 @@ struct Write {
 
 impl Write {
     fn values(&self) -> Vec<&(dyn ToSql + Sync)> {
-        self.columns.iter().map(|column| &**column as &(dyn ToSql + Sync)).collect()
+        self.columns
+            .iter()
+            .map(|column| &**column as &(dyn ToSql + Sync))
+            .collect()
     }
 }
 
@@ -43,17 +47,27 @@ pub(super) async fn flush(link: &Link, batch: &Batch) -> Result<(), Trouble> {
     link.take_warning();
     let mut answers: Vec<Answer<'_>> = Vec::new();
     for (statement, values) in &prepared {
-        answers.push(Box::pin(async move { link.client.execute(statement, values).await.map(drop) }));
+        answers.push(Box::pin(async move {
+            link.client.execute(statement, values).await.map(drop)
+        }));
     }
     answers.push(Box::pin(link.client.batch_execute("COMMIT")));
     in_order(answers).await?;
-    if link.take_warning() { Err(Trouble::Unknown("the server committed with a warning".to_owned())) } else { Ok(()) }
+    if link.take_warning() {
+        Err(Trouble::Unknown(
+            "the server committed with a warning".to_owned(),
+        ))
+    } else {
+        Ok(())
+    }
 }
 
 /// Writes a batch and leaves the transaction open.
 pub(super) async fn write_all(link: &Link, batch: &Batch) -> Result<(), Trouble> {
     for write in &writes(batch)? {
-        link.client.execute(&link.prepared(&write.sql).await?, &write.values()).await?;
+        link.client
+            .execute(&link.prepared(&write.sql).await?, &write.values())
+            .await?;
     }
     Ok(())
 }
@@ -64,17 +78,26 @@ async fn in_order(mut answers: Vec<Answer<'_>>) -> Result<(), Trouble> {
     failed.resize_with(answers.len(), || None);
     let mut open: Vec<usize> = (0..answers.len()).collect();
     std::future::poll_fn(|context| {
-        open.retain(|at| match answers.get_mut(*at).map(|answer| answer.as_mut().poll(context)) {
-            Some(Poll::Pending) => true,
-            Some(Poll::Ready(Err(error))) => {
-                if let Some(place) = failed.get_mut(*at) {
-                    *place = Some(Trouble::of_commit(&error));
+        open.retain(|at| {
+            match answers
+                .get_mut(*at)
+                .map(|answer| answer.as_mut().poll(context))
+            {
+                Some(Poll::Pending) => true,
+                Some(Poll::Ready(Err(error))) => {
+                    if let Some(place) = failed.get_mut(*at) {
+                        *place = Some(Trouble::of_commit(&error));
+                    }
+                    false
                 }
-                false
+                Some(Poll::Ready(Ok(()))) | None => false,
             }
-            Some(Poll::Ready(Ok(()))) | None => false,
         });
-        if open.is_empty() { Poll::Ready(()) } else { Poll::Pending }
+        if open.is_empty() {
+            Poll::Ready(())
+        } else {
+            Poll::Pending
+        }
     })
     .await;
     failed.into_iter().flatten().next().map_or(Ok(()), Err)
@@ -103,17 +126,29 @@ where
 /// Inserts rows: `columns` are `name type` pairs.
 fn insert(table: &str, columns: &[(&str, &str, Value)]) -> String {
     let names: Vec<&str> = columns.iter().map(|(name, ..)| *name).collect();
-    format!("INSERT INTO {table} ({}) SELECT * FROM {}", names.join(", "), unnest(columns))
+    format!(
+        "INSERT INTO {table} ({}) SELECT * FROM {}",
+        names.join(", "),
+        unnest(columns)
+    )
 }
 
 fn unnest(columns: &[(&str, &str, Value)]) -> String {
-    let arrays: Vec<String> = columns.iter().zip(1..).map(|((_, kind, _), number)| format!("${number}::{kind}[]")).collect();
+    let arrays: Vec<String> = columns
+        .iter()
+        .zip(1..)
+        .map(|((_, kind, _), number)| format!("${number}::{kind}[]"))
+        .collect();
     format!("unnest({})", arrays.join(", "))
 }
 
 fn update(table: &str, key: &str, columns: &[(&str, &str, Value)]) -> String {
     let names: Vec<&str> = columns.iter().map(|(name, ..)| *name).collect();
-    let set: Vec<String> = names.iter().filter(|name| **name != key).map(|name| format!("{name} = u.{name}")).collect();
+    let set: Vec<String> = names
+        .iter()
+        .filter(|name| **name != key)
+        .map(|name| format!("{name} = u.{name}"))
+        .collect();
     format!(
         "UPDATE {table} t SET {} FROM {} AS u ({}) WHERE t.{key} = u.{key}",
         set.join(", "),
@@ -123,7 +158,10 @@ fn update(table: &str, key: &str, columns: &[(&str, &str, Value)]) -> String {
 }
 
 fn write(sql: String, columns: Vec<(&str, &str, Value)>) -> Write {
-    Write { sql, columns: columns.into_iter().map(|(.., value)| value).collect() }
+    Write {
+        sql,
+        columns: columns.into_iter().map(|(.., value)| value).collect(),
+    }
 }
 
 fn json(value: &impl serde::Serialize) -> Result<String, Trouble> {
@@ -133,31 +171,114 @@ fn json(value: &impl serde::Serialize) -> Result<String, Trouble> {
 fn keys(batch: &Batch, writes: &mut Vec<Write>) -> Result<(), Trouble> {
     for is_new in [true, false] {
         let mut rows: Vec<(&KeySlot, Option<String>)> = Vec::new();
-        for slot in batch.keys.values().filter(|slot| slot.is_new == is_new && (is_new || slot.settings_changed)) {
-            let models = slot.stored.key.settings.models.as_ref().map(json).transpose()?;
+        for slot in batch
+            .keys
+            .values()
+            .filter(|slot| slot.is_new == is_new && (is_new || slot.settings_changed))
+        {
+            let models = slot
+                .stored
+                .key
+                .settings
+                .models
+                .as_ref()
+                .map(json)
+                .transpose()?;
             rows.push((slot, models));
         }
         if rows.is_empty() {
             continue;
         }
         let mut columns = vec![
-            ("id", "bigint", column(&rows, |(slot, _)| slot.stored.key.id.to_i64())),
-            ("label", "text", column(&rows, |(slot, _)| slot.stored.key.settings.label.clone())),
-            ("models", "text", column(&rows, |(_, models)| models.clone())),
-            ("expires_at", "bigint", column(&rows, |(slot, _)| slot.stored.key.settings.expires_at.map(Timestamp::millis))),
-            ("rate", "bigint", column(&rows, |(slot, _)| slot.stored.key.settings.rate.map(i64::from))),
-            ("concurrency", "bigint", column(&rows, |(slot, _)| slot.stored.key.settings.concurrency.map(i64::from))),
-            ("status", "bigint", column(&rows, |(slot, _)| stored::status_code(slot.stored.key.stored_status))),
-            ("secret", "bytea", column(&rows, |(slot, _)| slot.stored.key.secret.0.to_vec())),
-            ("old_secret", "bytea", column(&rows, |(slot, _)| slot.stored.key.old_secret.map(|(hash, _)| hash.0.to_vec()))),
-            ("old_until", "bigint", column(&rows, |(slot, _)| slot.stored.key.old_secret.map(|(_, until)| until.millis()))),
-            ("audit_seq", "bigint", column(&rows, |(slot, _)| slot.stored.audit.seq)),
-            ("audit_last", "bigint", column(&rows, |(slot, _)| slot.stored.audit.last)),
-            ("audit_hash", "bytea", column(&rows, |(slot, _)| slot.stored.audit.hash.to_vec())),
+            (
+                "id",
+                "bigint",
+                column(&rows, |(slot, _)| slot.stored.key.id.to_i64()),
+            ),
+            (
+                "label",
+                "text",
+                column(&rows, |(slot, _)| slot.stored.key.settings.label.clone()),
+            ),
+            (
+                "models",
+                "text",
+                column(&rows, |(_, models)| models.clone()),
+            ),
+            (
+                "expires_at",
+                "bigint",
+                column(&rows, |(slot, _)| {
+                    slot.stored.key.settings.expires_at.map(Timestamp::millis)
+                }),
+            ),
+            (
+                "rate",
+                "bigint",
+                column(&rows, |(slot, _)| {
+                    slot.stored.key.settings.rate.map(i64::from)
+                }),
+            ),
+            (
+                "concurrency",
+                "bigint",
+                column(&rows, |(slot, _)| {
+                    slot.stored.key.settings.concurrency.map(i64::from)
+                }),
+            ),
+            (
+                "status",
+                "bigint",
+                column(&rows, |(slot, _)| {
+                    stored::status_code(slot.stored.key.stored_status)
+                }),
+            ),
+            (
+                "secret",
+                "bytea",
+                column(&rows, |(slot, _)| slot.stored.key.secret.0.to_vec()),
+            ),
+            (
+                "old_secret",
+                "bytea",
+                column(&rows, |(slot, _)| {
+                    slot.stored.key.old_secret.map(|(hash, _)| hash.0.to_vec())
+                }),
+            ),
+            (
+                "old_until",
+                "bigint",
+                column(&rows, |(slot, _)| {
+                    slot.stored.key.old_secret.map(|(_, until)| until.millis())
+                }),
+            ),
+            (
+                "audit_seq",
+                "bigint",
+                column(&rows, |(slot, _)| slot.stored.audit.seq),
+            ),
+            (
+                "audit_last",
+                "bigint",
+                column(&rows, |(slot, _)| slot.stored.audit.last),
+            ),
+            (
+                "audit_hash",
+                "bytea",
+                column(&rows, |(slot, _)| slot.stored.audit.hash.to_vec()),
+            ),
         ];
         if is_new {
-            columns.push(("created_at", "bigint", column(&rows, |(slot, _)| slot.stored.key.created_at.millis())));
-            columns.push(("created_by", "text", column(&rows, |(slot, _)| slot.stored.key.created_by.clone())));
+            columns.push((
+                "created_at",
+                "bigint",
+                column(&rows, |(slot, _)| slot.stored.key.created_at.millis()),
+            ));
+            columns.push((
+                "created_by",
+                "text",
+                column(&rows, |(slot, _)| slot.stored.key.created_by.clone()),
+            ));
             writes.push(write(insert("keys", &columns), columns));
         } else {
             writes.push(write(update("keys", "id", &columns), columns));
@@ -174,55 +295,154 @@ fn accounts(batch: &Batch, writes: &mut Vec<Write>) {
             continue;
         }
         let columns = vec![
-            ("id", "bigint", column(&rows, |slot| slot.stored.key.id.to_i64())),
-            ("credit", "bigint", column(&rows, |slot| slot.stored.key.account.credit.picos())),
-            ("spent", "bigint", column(&rows, |slot| slot.stored.key.account.spent.picos())),
-            ("held", "bigint", column(&rows, |slot| slot.stored.key.account.held.picos())),
+            (
+                "id",
+                "bigint",
+                column(&rows, |slot| slot.stored.key.id.to_i64()),
+            ),
+            (
+                "credit",
+                "bigint",
+                column(&rows, |slot| slot.stored.key.account.credit.picos()),
+            ),
+            (
+                "spent",
+                "bigint",
+                column(&rows, |slot| slot.stored.key.account.spent.picos()),
+            ),
+            (
+                "held",
+                "bigint",
+                column(&rows, |slot| slot.stored.key.account.held.picos()),
+            ),
             ("seq", "bigint", column(&rows, |slot| slot.stored.head.seq)),
-            ("last", "bigint", column(&rows, |slot| slot.stored.head.last)),
-            ("last_at", "bigint", column(&rows, |slot| slot.stored.head.last_at.map(Timestamp::millis))),
-            ("hash", "bytea", column(&rows, |slot| slot.stored.head.hash.to_vec())),
-            ("opened", "bigint", column(&rows, |slot| slot.traffic.opened)),
-            ("running", "bigint", column(&rows, |slot| slot.traffic.running)),
-            ("paced_to", "bigint", column(&rows, |slot| slot.traffic.paced_to)),
+            (
+                "last",
+                "bigint",
+                column(&rows, |slot| slot.stored.head.last),
+            ),
+            (
+                "last_at",
+                "bigint",
+                column(&rows, |slot| {
+                    slot.stored.head.last_at.map(Timestamp::millis)
+                }),
+            ),
+            (
+                "hash",
+                "bytea",
+                column(&rows, |slot| slot.stored.head.hash.to_vec()),
+            ),
+            (
+                "opened",
+                "bigint",
+                column(&rows, |slot| slot.traffic.opened),
+            ),
+            (
+                "running",
+                "bigint",
+                column(&rows, |slot| slot.traffic.running),
+            ),
+            (
+                "paced_to",
+                "bigint",
+                column(&rows, |slot| slot.traffic.paced_to),
+            ),
         ];
-        let sql = if is_new { insert("accounts", &columns) } else { update("accounts", "id", &columns) };
+        let sql = if is_new {
+            insert("accounts", &columns)
+        } else {
+            update("accounts", "id", &columns)
+        };
         writes.push(write(sql, columns));
     }
 }
 
 fn holds(batch: &Batch, writes: &mut Vec<Write>) -> Result<(), Trouble> {
     let changed = || batch.holds.iter().filter(|(_, slot)| slot.changed);
-    let gone: Vec<_> = changed().filter(|(_, slot)| slot.was_stored && slot.now.is_none()).map(|(id, _)| id).collect();
+    let gone: Vec<_> = changed()
+        .filter(|(_, slot)| slot.was_stored && slot.now.is_none())
+        .map(|(id, _)| id)
+        .collect();
     if !gone.is_empty() {
-        let columns = vec![("request", "bytea", column(&gone, |id| id.to_bytes().to_vec()))];
-        writes.push(write("DELETE FROM holds WHERE request = ANY ($1::bytea[])".to_owned(), columns));
+        let columns = vec![(
+            "request",
+            "bytea",
+            column(&gone, |id| id.to_bytes().to_vec()),
+        )];
+        writes.push(write(
+            "DELETE FROM holds WHERE request = ANY ($1::bytea[])".to_owned(),
+            columns,
+        ));
     }
     for was_stored in [true, false] {
         let mut rows: Vec<(&StoredHold, Option<String>)> = Vec::new();
-        for hold in changed().filter(|(_, slot)| slot.was_stored == was_stored).filter_map(|(_, slot)| slot.now.as_ref()) {
+        for hold in changed()
+            .filter(|(_, slot)| slot.was_stored == was_stored)
+            .filter_map(|(_, slot)| slot.now.as_ref())
+        {
             rows.push((hold, hold.checkpoint.as_ref().map(json).transpose()?));
         }
         if rows.is_empty() {
             continue;
         }
         let mut columns = vec![
-            ("request", "bytea", column(&rows, |(hold, _)| hold.open.request.to_bytes().to_vec())),
-            ("amount", "bigint", column(&rows, |(hold, _)| hold.open.amount.picos())),
-            ("used", "bigint", column(&rows, |(hold, _)| hold.open.used.picos())),
-            ("checkpoint", "text", column(&rows, |(_, checkpoint)| checkpoint.clone())),
+            (
+                "request",
+                "bytea",
+                column(&rows, |(hold, _)| hold.open.request.to_bytes().to_vec()),
+            ),
+            (
+                "amount",
+                "bigint",
+                column(&rows, |(hold, _)| hold.open.amount.picos()),
+            ),
+            (
+                "used",
+                "bigint",
+                column(&rows, |(hold, _)| hold.open.used.picos()),
+            ),
+            (
+                "checkpoint",
+                "text",
+                column(&rows, |(_, checkpoint)| checkpoint.clone()),
+            ),
         ];
         if was_stored {
             writes.push(write(update("holds", "request", &columns), columns));
             continue;
         }
         columns.extend([
-            ("key", "bigint", column(&rows, |(hold, _)| hold.open.key.to_i64())),
-            ("opened", "bigint", column(&rows, |(hold, _)| hold.opened.picos())),
-            ("slug", "text", column(&rows, |(hold, _)| hold.open.slug.clone())),
-            ("family", "text", column(&rows, |(hold, _)| hold.open.family.clone())),
-            ("at", "bigint", column(&rows, |(hold, _)| hold.open.at.millis())),
-            ("epoch", "bigint", column(&rows, |(hold, _)| hold.open.epoch)),
+            (
+                "key",
+                "bigint",
+                column(&rows, |(hold, _)| hold.open.key.to_i64()),
+            ),
+            (
+                "opened",
+                "bigint",
+                column(&rows, |(hold, _)| hold.opened.picos()),
+            ),
+            (
+                "slug",
+                "text",
+                column(&rows, |(hold, _)| hold.open.slug.clone()),
+            ),
+            (
+                "family",
+                "text",
+                column(&rows, |(hold, _)| hold.open.family.clone()),
+            ),
+            (
+                "at",
+                "bigint",
+                column(&rows, |(hold, _)| hold.open.at.millis()),
+            ),
+            (
+                "epoch",
+                "bigint",
+                column(&rows, |(hold, _)| hold.open.epoch),
+            ),
         ]);
         writes.push(write(insert("holds", &columns), columns));
     }
@@ -255,13 +475,24 @@ impl Row<'_> {
 
 fn entries(batch: &Batch, writes: &mut Vec<Write>) -> Result<(), Trouble> {
     let mut rows = Vec::with_capacity(batch.new_entries.len());
-    for ChainedEntry { entry, format, hash } in &batch.new_entries {
+    for ChainedEntry {
+        entry,
+        format,
+        hash,
+    } in &batch.new_entries
+    {
         let bill = entry.bill.as_ref();
         let lines = bill.map(|bill| stored::lines_text(&bill.lines)).transpose();
         let lines = lines.map_err(|error| Trouble::Failed(error.to_string()))?;
         let pairs = bill.map(Bill::pairs).filter(|pairs| !pairs.is_empty());
         let facts = pairs.map(|pairs| json(&pairs)).transpose()?;
-        rows.push(Row { entry, hash: hash.to_vec(), format: *format, lines, facts });
+        rows.push(Row {
+            entry,
+            hash: hash.to_vec(),
+            format: *format,
+            lines,
+            facts,
+        });
     }
     if rows.is_empty() {
         return Ok(());
@@ -272,8 +503,16 @@ fn entries(batch: &Batch, writes: &mut Vec<Write>) -> Result<(), Trouble> {
     named.sort();
     if !named.is_empty() {
         let columns = vec![
-            ("folded", "text", column(&named, |(folded, _)| folded.clone())),
-            ("operation", "bytea", column(&named, |(_, operation)| operation.to_bytes().to_vec())),
+            (
+                "folded",
+                "text",
+                column(&named, |(folded, _)| folded.clone()),
+            ),
+            (
+                "operation",
+                "bytea",
+                column(&named, |(_, operation)| operation.to_bytes().to_vec()),
+            ),
         ];
         writes.push(write(insert("refs", &columns), columns));
     }
@@ -285,39 +524,149 @@ fn entry_columns<'a>(rows: &[Row<'_>]) -> Vec<(&'a str, &'a str, Value)> {
         ("key", "bigint", column(rows, |row| row.entry.key.to_i64())),
         ("seq", "bigint", column(rows, |row| row.entry.seq)),
         ("position", "bigint", column(rows, |row| row.entry.position)),
-        ("operation", "bytea", column(rows, |row| row.entry.operation.to_bytes().to_vec())),
-        ("kind", "bigint", column(rows, |row| kind_code(row.entry.kind))),
-        ("amount", "bigint", column(rows, |row| row.entry.amount.picos())),
-        ("balance_after", "bigint", column(rows, |row| row.entry.balance_after.picos())),
+        (
+            "operation",
+            "bytea",
+            column(rows, |row| row.entry.operation.to_bytes().to_vec()),
+        ),
+        (
+            "kind",
+            "bigint",
+            column(rows, |row| kind_code(row.entry.kind)),
+        ),
+        (
+            "amount",
+            "bigint",
+            column(rows, |row| row.entry.amount.picos()),
+        ),
+        (
+            "balance_after",
+            "bigint",
+            column(rows, |row| row.entry.balance_after.picos()),
+        ),
         ("at", "bigint", column(rows, |row| row.entry.at.millis())),
         ("actor", "text", column(rows, |row| row.entry.actor.clone())),
-        ("reference", "text", column(rows, |row| row.entry.reference.clone())),
-        ("reason", "text", column(rows, |row| row.entry.reason.clone())),
-        ("refunds", "bytea", column(rows, |row| row.entry.refunds.map(|request| request.to_bytes().to_vec()))),
+        (
+            "reference",
+            "text",
+            column(rows, |row| row.entry.reference.clone()),
+        ),
+        (
+            "reason",
+            "text",
+            column(rows, |row| row.entry.reason.clone()),
+        ),
+        (
+            "refunds",
+            "bytea",
+            column(rows, |row| {
+                row.entry.refunds.map(|request| request.to_bytes().to_vec())
+            }),
+        ),
         ("lines", "text", column(rows, |row| row.lines.clone())),
         ("facts", "text", column(rows, |row| row.facts.clone())),
         ("format", "bigint", column(rows, |row| row.format)),
         ("hash", "bytea", column(rows, |row| row.hash.clone())),
     ];
     columns.extend([
-        ("slug", "text", column(rows, |row| row.bill(|bill| bill.slug.clone()))),
-        ("family", "text", column(rows, |row| row.bill(|bill| bill.family.clone()))),
-        ("target", "text", column(rows, |row| row.bill(|bill| bill.target.clone()))),
-        ("status", "bigint", column(rows, |row| row.bill(|bill| i64::from(bill.status)))),
-        ("end_reason", "text", column(rows, |row| row.bill(|bill| bill.end_reason.as_str().to_owned()))),
-        ("first_byte_ms", "bigint", column(rows, |row| row.bill(|bill| bill.first_byte_ms.map(i64::from)).flatten())),
-        ("total_ms", "bigint", column(rows, |row| row.bill(|bill| i64::from(bill.total_ms)))),
-        ("answer_id", "text", column(rows, |row| row.bill(|bill| bill.answer_id.clone()).flatten())),
-        ("hold", "bigint", column(rows, |row| row.bill(|bill| bill.hold.picos()))),
-        ("loss", "bigint", column(rows, |row| row.bill(|bill| bill.loss.picos()))),
-        ("evidence", "bigint", column(rows, |row| row.bill(|bill| bill.evidence.map(evidence_code)).flatten())),
-        ("input", "bigint", column(rows, |row| row.count(|bill| bill.usage.input))),
-        ("cache_read", "bigint", column(rows, |row| row.count(|bill| bill.usage.cache_read))),
-        ("cache_write", "bigint", column(rows, |row| row.count(|bill| bill.usage.cache_write))),
-        ("cache_write_1h", "bigint", column(rows, |row| row.count(|bill| bill.usage.cache_write_1h))),
-        ("output", "bigint", column(rows, |row| row.count(|bill| bill.usage.output))),
-        ("reasoning", "bigint", column(rows, |row| row.count(|bill| bill.usage.reasoning))),
-        ("images", "bigint", column(rows, |row| row.count(|bill| bill.usage.images))),
+        (
+            "slug",
+            "text",
+            column(rows, |row| row.bill(|bill| bill.slug.clone())),
+        ),
+        (
+            "family",
+            "text",
+            column(rows, |row| row.bill(|bill| bill.family.clone())),
+        ),
+        (
+            "target",
+            "text",
+            column(rows, |row| row.bill(|bill| bill.target.clone())),
+        ),
+        (
+            "status",
+            "bigint",
+            column(rows, |row| row.bill(|bill| i64::from(bill.status))),
+        ),
+        (
+            "end_reason",
+            "text",
+            column(rows, |row| {
+                row.bill(|bill| bill.end_reason.as_str().to_owned())
+            }),
+        ),
+        (
+            "first_byte_ms",
+            "bigint",
+            column(rows, |row| {
+                row.bill(|bill| bill.first_byte_ms.map(i64::from)).flatten()
+            }),
+        ),
+        (
+            "total_ms",
+            "bigint",
+            column(rows, |row| row.bill(|bill| i64::from(bill.total_ms))),
+        ),
+        (
+            "answer_id",
+            "text",
+            column(rows, |row| {
+                row.bill(|bill| bill.answer_id.clone()).flatten()
+            }),
+        ),
+        (
+            "hold",
+            "bigint",
+            column(rows, |row| row.bill(|bill| bill.hold.picos())),
+        ),
+        (
+            "loss",
+            "bigint",
+            column(rows, |row| row.bill(|bill| bill.loss.picos())),
+        ),
+        (
+            "evidence",
+            "bigint",
+            column(rows, |row| {
+                row.bill(|bill| bill.evidence.map(evidence_code)).flatten()
+            }),
+        ),
+        (
+            "input",
+            "bigint",
+            column(rows, |row| row.count(|bill| bill.usage.input)),
+        ),
+        (
+            "cache_read",
+            "bigint",
+            column(rows, |row| row.count(|bill| bill.usage.cache_read)),
+        ),
+        (
+            "cache_write",
+            "bigint",
+            column(rows, |row| row.count(|bill| bill.usage.cache_write)),
+        ),
+        (
+            "cache_write_1h",
+            "bigint",
+            column(rows, |row| row.count(|bill| bill.usage.cache_write_1h)),
+        ),
+        (
+            "output",
+            "bigint",
+            column(rows, |row| row.count(|bill| bill.usage.output)),
+        ),
+        (
+            "reasoning",
+            "bigint",
+            column(rows, |row| row.count(|bill| bill.usage.reasoning)),
+        ),
+        (
+            "images",
+            "bigint",
+            column(rows, |row| row.count(|bill| bill.usage.images)),
+        ),
     ]);
     columns
 }
@@ -331,28 +680,80 @@ fn usage(batch: &Batch, writes: &mut Vec<Write>) {
         ("key", "bigint", column(&rows, |(place, _)| place.0)),
         ("hour", "bigint", column(&rows, |(place, _)| place.1)),
         ("slug", "text", column(&rows, |(place, _)| place.2.clone())),
-        ("target", "text", column(&rows, |(place, _)| place.3.clone())),
-        ("requests", "bigint", column(&rows, |(_, row)| number(row.requests))),
-        ("input", "bigint", column(&rows, |(_, row)| number(row.usage.input))),
-        ("cache_read", "bigint", column(&rows, |(_, row)| number(row.usage.cache_read))),
-        ("cache_write", "bigint", column(&rows, |(_, row)| number(row.usage.cache_write))),
-        ("cache_write_1h", "bigint", column(&rows, |(_, row)| number(row.usage.cache_write_1h))),
-        ("output", "bigint", column(&rows, |(_, row)| number(row.usage.output))),
-        ("reasoning", "bigint", column(&rows, |(_, row)| number(row.usage.reasoning))),
-        ("images", "bigint", column(&rows, |(_, row)| number(row.usage.images))),
-        ("charge", "bigint", column(&rows, |(_, row)| row.charge.picos())),
+        (
+            "target",
+            "text",
+            column(&rows, |(place, _)| place.3.clone()),
+        ),
+        (
+            "requests",
+            "bigint",
+            column(&rows, |(_, row)| number(row.requests)),
+        ),
+        (
+            "input",
+            "bigint",
+            column(&rows, |(_, row)| number(row.usage.input)),
+        ),
+        (
+            "cache_read",
+            "bigint",
+            column(&rows, |(_, row)| number(row.usage.cache_read)),
+        ),
+        (
+            "cache_write",
+            "bigint",
+            column(&rows, |(_, row)| number(row.usage.cache_write)),
+        ),
+        (
+            "cache_write_1h",
+            "bigint",
+            column(&rows, |(_, row)| number(row.usage.cache_write_1h)),
+        ),
+        (
+            "output",
+            "bigint",
+            column(&rows, |(_, row)| number(row.usage.output)),
+        ),
+        (
+            "reasoning",
+            "bigint",
+            column(&rows, |(_, row)| number(row.usage.reasoning)),
+        ),
+        (
+            "images",
+            "bigint",
+            column(&rows, |(_, row)| number(row.usage.images)),
+        ),
+        (
+            "charge",
+            "bigint",
+            column(&rows, |(_, row)| row.charge.picos()),
+        ),
         ("loss", "bigint", column(&rows, |(_, row)| row.loss.picos())),
-        ("exposure", "bigint", column(&rows, |(_, row)| row.exposure.picos())),
+        (
+            "exposure",
+            "bigint",
+            column(&rows, |(_, row)| row.exposure.picos()),
+        ),
         ("cost", "bigint", column(&rows, |(_, row)| row.cost.picos())),
     ];
     // Sums saturate, as they do on SQLite; an hour comes nowhere near the limit.
     let added: Vec<String> = columns
         .iter()
         .skip(4)
-        .map(|(name, ..)| format!("{name} = least(t.{name}::numeric + excluded.{name}, {})::bigint", i64::MAX))
+        .map(|(name, ..)| {
+            format!(
+                "{name} = least(t.{name}::numeric + excluded.{name}, {})::bigint",
+                i64::MAX
+            )
+        })
         .collect();
-    let sql =
-        format!("{} ON CONFLICT (key, hour, slug, target) DO UPDATE SET {}", insert("usage AS t", &columns), added.join(", "));
+    let sql = format!(
+        "{} ON CONFLICT (key, hour, slug, target) DO UPDATE SET {}",
+        insert("usage AS t", &columns),
+        added.join(", ")
+    );
     writes.push(write(sql, columns));
 }
 
@@ -362,15 +763,47 @@ fn acts(batch: &Batch, writes: &mut Vec<Write>) {
         return;
     }
     let columns = vec![
-        ("key", "bigint", column(rows, |act| act.record.record.key.to_i64())),
+        (
+            "key",
+            "bigint",
+            column(rows, |act| act.record.record.key.to_i64()),
+        ),
         ("seq", "bigint", column(rows, |act| act.record.seq)),
-        ("position", "bigint", column(rows, |act| act.record.record.position)),
-        ("operation", "bytea", column(rows, |act| act.record.record.operation.to_bytes().to_vec())),
-        ("act", "text", column(rows, |act| act.record.record.act.clone())),
-        ("actor", "text", column(rows, |act| act.record.record.actor.clone())),
-        ("at", "bigint", column(rows, |act| act.record.record.at.millis())),
-        ("details", "text", column(rows, |act| act.record.record.details.clone())),
-        ("state", "text", column(rows, |act| act.record.state.clone())),
+        (
+            "position",
+            "bigint",
+            column(rows, |act| act.record.record.position),
+        ),
+        (
+            "operation",
+            "bytea",
+            column(rows, |act| act.record.record.operation.to_bytes().to_vec()),
+        ),
+        (
+            "act",
+            "text",
+            column(rows, |act| act.record.record.act.clone()),
+        ),
+        (
+            "actor",
+            "text",
+            column(rows, |act| act.record.record.actor.clone()),
+        ),
+        (
+            "at",
+            "bigint",
+            column(rows, |act| act.record.record.at.millis()),
+        ),
+        (
+            "details",
+            "text",
+            column(rows, |act| act.record.record.details.clone()),
+        ),
+        (
+            "state",
+            "text",
+            column(rows, |act| act.record.state.clone()),
+        ),
         ("format", "bigint", column(rows, |act| act.format)),
         ("hash", "bytea", column(rows, |act| act.hash.to_vec())),
     ];
@@ -379,45 +812,80 @@ fn acts(batch: &Batch, writes: &mut Vec<Write>) {
 
 /// Sessions, links and published slugs. Expired rows that another transaction has locked are left for a later batch.
 fn access(batch: &Batch, writes: &mut Vec<Write>) {
-    for (table, ended, forget) in
-        [("sessions", &batch.ended_sessions, batch.forget_sessions), ("links", &batch.ended_links, batch.forget_links)]
-    {
+    for (table, ended, forget) in [
+        ("sessions", &batch.ended_sessions, batch.forget_sessions),
+        ("links", &batch.ended_links, batch.forget_links),
+    ] {
         let ended: Vec<i64> = ended.iter().copied().collect();
         if !ended.is_empty() {
             let columns = vec![("key", "bigint", column(&ended, |key| *key))];
-            writes.push(write(format!("DELETE FROM {table} WHERE key = ANY ($1::bigint[])"), columns));
+            writes.push(write(
+                format!("DELETE FROM {table} WHERE key = ANY ($1::bigint[])"),
+                columns,
+            ));
         }
         if let Some(now) = forget {
             let sql = format!(
                 "DELETE FROM {table} WHERE token IN (SELECT token FROM {table} WHERE expires <= $1 LIMIT 1000 FOR UPDATE SKIP LOCKED)"
             );
-            writes.push(Write { sql, columns: vec![Box::new(now.millis())] });
+            writes.push(Write {
+                sql,
+                columns: vec![Box::new(now.millis())],
+            });
         }
     }
     let sessions: Vec<_> = batch.sessions.iter().collect();
     replaced("sessions", &sessions, writes, |rows| {
         vec![
             ("token", "bytea", column(rows, |(token, _)| token.to_vec())),
-            ("key", "bigint", column(rows, |(_, session)| session.key.to_i64())),
-            ("at", "bigint", column(rows, |(_, session)| session.at.millis())),
-            ("expires", "bigint", column(rows, |(_, session)| session.expires.millis())),
+            (
+                "key",
+                "bigint",
+                column(rows, |(_, session)| session.key.to_i64()),
+            ),
+            (
+                "at",
+                "bigint",
+                column(rows, |(_, session)| session.at.millis()),
+            ),
+            (
+                "expires",
+                "bigint",
+                column(rows, |(_, session)| session.expires.millis()),
+            ),
         ]
     });
     let links: Vec<_> = batch.links.iter().collect();
-    replaced("links", &links, writes, |rows: &[(&[u8; 32], &(KeyId, Timestamp))]| {
-        vec![
-            ("token", "bytea", column(rows, |(token, _)| token.to_vec())),
-            ("key", "bigint", column(rows, |(_, (key, _))| key.to_i64())),
-            ("expires", "bigint", column(rows, |(_, (_, expires))| expires.millis())),
-        ]
-    });
+    replaced(
+        "links",
+        &links,
+        writes,
+        |rows: &[(&[u8; 32], &(KeyId, Timestamp))]| {
+            vec![
+                ("token", "bytea", column(rows, |(token, _)| token.to_vec())),
+                ("key", "bigint", column(rows, |(_, (key, _))| key.to_i64())),
+                (
+                    "expires",
+                    "bigint",
+                    column(rows, |(_, (_, expires))| expires.millis()),
+                ),
+            ]
+        },
+    );
     let slugs: Vec<_> = batch.published.iter().collect();
     if !slugs.is_empty() {
         let columns = vec![
             ("slug", "text", column(&slugs, |(slug, _)| (*slug).clone())),
-            ("published_at", "bigint", column(&slugs, |(_, at)| at.millis())),
+            (
+                "published_at",
+                "bigint",
+                column(&slugs, |(_, at)| at.millis()),
+            ),
         ];
-        writes.push(write(format!("{} ON CONFLICT DO NOTHING", insert("slugs", &columns)), columns));
+        writes.push(write(
+            format!("{} ON CONFLICT DO NOTHING", insert("slugs", &columns)),
+            columns,
+        ));
     }
 }
 
@@ -429,12 +897,20 @@ fn replaced<T>(
     columns: impl Fn(&[(&[u8; 32], &T)]) -> Vec<(&'static str, &'static str, Value)>,
 ) {
     let changed = || slots.iter().filter(|(_, slot)| slot.changed);
-    let gone: Vec<&[u8; 32]> = changed().filter(|(_, slot)| slot.was_stored).map(|(token, _)| *token).collect();
+    let gone: Vec<&[u8; 32]> = changed()
+        .filter(|(_, slot)| slot.was_stored)
+        .map(|(token, _)| *token)
+        .collect();
     if !gone.is_empty() {
         let columns = vec![("token", "bytea", column(&gone, |token| token.to_vec()))];
-        writes.push(write(format!("DELETE FROM {table} WHERE token = ANY ($1::bytea[])"), columns));
+        writes.push(write(
+            format!("DELETE FROM {table} WHERE token = ANY ($1::bytea[])"),
+            columns,
+        ));
     }
-    let rows: Vec<(&[u8; 32], &T)> = changed().filter_map(|(token, slot)| Some((*token, slot.now.as_ref()?))).collect();
+    let rows: Vec<(&[u8; 32], &T)> = changed()
+        .filter_map(|(token, slot)| Some((*token, slot.now.as_ref()?)))
+        .collect();
     if !rows.is_empty() {
         let columns = columns(&rows);
         writes.push(write(insert(table, &columns), columns));
@@ -447,8 +923,14 @@ mod tests {
 
     #[test]
     fn statements_are_written_out_of_their_columns() {
-        let columns = vec![("id", "bigint", column(&[1_i64], |id| *id)), ("label", "text", column(&[1], |_| "a".to_owned()))];
-        assert_eq!(insert("keys", &columns), "INSERT INTO keys (id, label) SELECT * FROM unnest($1::bigint[], $2::text[])");
+        let columns = vec![
+            ("id", "bigint", column(&[1_i64], |id| *id)),
+            ("label", "text", column(&[1], |_| "a".to_owned())),
+        ];
+        assert_eq!(
+            insert("keys", &columns),
+            "INSERT INTO keys (id, label) SELECT * FROM unnest($1::bigint[], $2::text[])"
+        );
         assert_eq!(
             update("keys", "id", &columns),
             "UPDATE keys t SET label = u.label FROM unnest($1::bigint[], $2::text[]) AS u (id, label) WHERE t.id = u.id"

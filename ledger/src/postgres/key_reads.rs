@@ -39,7 +39,9 @@ impl KeyReads {
             let (shared, with) = (Arc::clone(self), Arc::clone(readers));
             readers.spawn(async move { shared.run(&with).await });
         }
-        answer.await.unwrap_or_else(|_| Err(LedgerError::Unavailable("the ledger is closed".to_owned())))
+        answer
+            .await
+            .unwrap_or_else(|_| Err(LedgerError::Unavailable("the ledger is closed".to_owned())))
     }
 
     async fn run(&self, readers: &Readers) {
@@ -48,9 +50,13 @@ impl KeyReads {
             ids.sort_unstable();
             ids.dedup();
             let asked = &ids;
-            let found = readers.with(|link| async move { lists::find_keys(&link, asked).await }).await;
+            let found = readers
+                .with(|link| async move { lists::find_keys(&link, asked).await })
+                .await;
             for (id, reply) in waiting {
-                let answer = found.as_ref().map(|keys| keys.iter().find(|key| key.id == id).cloned());
+                let answer = found
+                    .as_ref()
+                    .map(|keys| keys.iter().find(|key| key.id == id).cloned());
                 // The caller may have left.
                 let _ = reply.send(answer.map_err(Clone::clone));
             }

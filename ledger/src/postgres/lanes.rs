@@ -65,7 +65,9 @@ impl Gathered {
             self.until = None;
             return Next::Nothing;
         }
-        let until = *self.until.get_or_insert_with(|| now.checked_add(self.batching.patience()).unwrap_or(now));
+        let until = *self
+            .until
+            .get_or_insert_with(|| now.checked_add(self.batching.patience()).unwrap_or(now));
         if self.jobs.len() < self.batching.expected && now < until && !closed {
             return Next::Gathering(until);
         }
@@ -116,14 +118,31 @@ impl Queue {
     }
 
     pub(super) fn waiting(&self) -> usize {
-        let of_keys: usize = self.keys.values().map(|lane| lane.gathered.jobs.len()).sum();
-        self.common.jobs.len().saturating_add(self.rest.len()).saturating_add(of_keys)
+        let of_keys: usize = self
+            .keys
+            .values()
+            .map(|lane| lane.gathered.jobs.len())
+            .sum();
+        self.common
+            .jobs
+            .len()
+            .saturating_add(self.rest.len())
+            .saturating_add(of_keys)
     }
 
     /// Takes everything that waits, because nothing will be written any more.
     pub(super) fn drain(&mut self) -> Vec<Job> {
-        let of_keys = self.keys.values_mut().flat_map(|lane| lane.gathered.jobs.drain(..));
-        self.common.jobs.drain(..).chain(self.rest.drain(..)).chain(of_keys).chain(self.unresolved.drain(..)).collect()
+        let of_keys = self
+            .keys
+            .values_mut()
+            .flat_map(|lane| lane.gathered.jobs.drain(..));
+        self.common
+            .jobs
+            .drain(..)
+            .chain(self.rest.drain(..))
+            .chain(of_keys)
+            .chain(self.unresolved.drain(..))
+            .collect()
     }
 
     /// The next batch of a lane.
@@ -132,7 +151,10 @@ impl Queue {
         match lane {
             Lane::Common => self.common.next(None, now, closed),
             Lane::Rest if self.rest.is_empty() => Next::Nothing,
-            Lane::Rest => Next::Batch(Taken { jobs: some(&mut self.rest), key: None }),
+            Lane::Rest => Next::Batch(Taken {
+                jobs: some(&mut self.rest),
+                key: None,
+            }),
             Lane::Keys => self.next_of_keys(now, closed),
         }
     }
@@ -143,7 +165,9 @@ impl Queue {
         for (key, lane) in self.keys.iter_mut().filter(|(_, lane)| !lane.busy) {
             match lane.gathered.next(Some(*key), now, closed) {
                 Next::Nothing => {}
-                Next::Gathering(until) => first = Some(first.map_or(until, |first| first.min(until))),
+                Next::Gathering(until) => {
+                    first = Some(first.map_or(until, |first| first.min(until)))
+                }
                 batch @ Next::Batch(_) => {
                     lane.busy = true;
                     return batch;
@@ -161,7 +185,9 @@ impl Queue {
 
     /// How long until the retry of what could not be written; `None` if there is nothing.
     pub(super) fn retry_in(&self, now: Instant) -> Option<Duration> {
-        let wait = self.retry_at.map_or(Duration::ZERO, |at| at.saturating_duration_since(now));
+        let wait = self
+            .retry_at
+            .map_or(Duration::ZERO, |at| at.saturating_duration_since(now));
         (!self.unresolved.is_empty()).then_some(wait)
     }
 
@@ -176,7 +202,10 @@ impl Queue {
             && match lane {
                 Lane::Common => self.common.jobs.is_empty(),
                 Lane::Rest => self.rest.is_empty() && self.unresolved.is_empty(),
-                Lane::Keys => self.common_ended && self.keys.values().all(|lane| lane.gathered.jobs.is_empty()),
+                Lane::Keys => {
+                    self.common_ended
+                        && self.keys.values().all(|lane| lane.gathered.jobs.is_empty())
+                }
             }
     }
 
@@ -185,8 +214,17 @@ impl Queue {
         let until = now.checked_add(KEPT).unwrap_or(now);
         for job in jobs {
             let Some(key) = job.key else { continue };
-            let new = || KeyLane { gathered: Gathered::default(), busy: false, until };
-            self.keys.entry(key).or_insert_with(new).gathered.jobs.push_back(job);
+            let new = || KeyLane {
+                gathered: Gathered::default(),
+                busy: false,
+                until,
+            };
+            self.keys
+                .entry(key)
+                .or_insert_with(new)
+                .gathered
+                .jobs
+                .push_back(job);
         }
         let common = std::mem::take(&mut self.common.jobs);
         for job in common {
@@ -202,13 +240,19 @@ impl Queue {
         if let Some(lane) = self.keys.get_mut(&key) {
             lane.busy = false;
         }
-        self.keys.retain(|_, lane| lane.busy || !lane.gathered.jobs.is_empty() || lane.until > now);
+        self.keys
+            .retain(|_, lane| lane.busy || !lane.gathered.jobs.is_empty() || lane.until > now);
     }
 }
 
 /// At most one batch. Operations that end the holds of dead nodes, or begin an epoch, go alone.
 fn some(jobs: &mut VecDeque<Job>) -> Vec<Job> {
-    let alone = |job: &Job| matches!(job.operation, Operation::Recover { .. } | Operation::BeginEpoch { .. });
+    let alone = |job: &Job| {
+        matches!(
+            job.operation,
+            Operation::Recover { .. } | Operation::BeginEpoch { .. }
+        )
+    };
     let count = match jobs.iter().position(alone) {
         Some(0) => 1,
         Some(at) => at.min(MAX_BATCH),
@@ -226,13 +270,31 @@ mod tests {
         let request = OperationId::from_bytes([number; 16]);
         let (amount, at) = (Amount::from_picos(1), Timestamp::from_millis(1));
         let key = KeyId::from_random(key);
-        let new = NewHold { request, key, amount, slug: String::new(), family: String::new(), at };
-        Job { operation: Operation::Open(new), key: Some(key), reply: None }
+        let new = NewHold {
+            request,
+            key,
+            amount,
+            slug: String::new(),
+            family: String::new(),
+            at,
+        };
+        Job {
+            operation: Operation::Open(new),
+            key: Some(key),
+            reply: None,
+        }
     }
 
     fn rest() -> Job {
         let now = Timestamp::from_millis(1);
-        Job { operation: Operation::Publish { slugs: Vec::new(), now }, key: None, reply: None }
+        Job {
+            operation: Operation::Publish {
+                slugs: Vec::new(),
+                now,
+            },
+            key: None,
+            reply: None,
+        }
     }
 
     /// The next batch, after the wait for a full one.
@@ -260,31 +322,54 @@ mod tests {
             queue.push(open(key, number), now);
         }
         let first = taken(&mut queue, Lane::Common, now);
-        let (hot, done): (Vec<Job>, Vec<Job>) = first.into_iter().partition(|job| job.key == Some(KeyId::from_random(1)));
+        let (hot, done): (Vec<Job>, Vec<Job>) = first
+            .into_iter()
+            .partition(|job| job.key == Some(KeyId::from_random(1)));
         assert_eq!(done.len(), 1);
         queue.push(open(1, 4), now);
         queue.push(open(2, 5), now);
         queue.skip(hot, now);
-        assert_eq!(queue.push(open(1, 6), now), Some(Lane::Keys), "a new one goes behind them");
+        assert_eq!(
+            queue.push(open(1, 6), now),
+            Some(Lane::Keys),
+            "a new one goes behind them"
+        );
         assert_eq!(numbers(&mut queue, Lane::Common, now), [5]);
         assert_eq!(numbers(&mut queue, Lane::Keys, now), [1, 3, 4, 6]);
         assert_eq!(queue.push(open(1, 7), now), None, "its lane is busy");
-        assert!(matches!(queue.next(Lane::Keys, now), Next::Nothing), "one batch of a key at a time");
+        assert!(
+            matches!(queue.next(Lane::Keys, now), Next::Nothing),
+            "one batch of a key at a time"
+        );
         queue.written(KeyId::from_random(1), now);
         assert_eq!(numbers(&mut queue, Lane::Keys, now), [7]);
         queue.written(KeyId::from_random(1), now);
-        assert_eq!(queue.push(open(1, 8), now), Some(Lane::Keys), "for a while the key keeps its lane");
+        assert_eq!(
+            queue.push(open(1, 8), now),
+            Some(Lane::Keys),
+            "for a while the key keeps its lane"
+        );
         assert_eq!(numbers(&mut queue, Lane::Keys, now), [8]);
         queue.written(KeyId::from_random(1), now);
         assert_eq!(queue.push(open(1, 9), now + KEPT), Some(Lane::Common));
         queue.put_back(open(2, 10), now);
-        assert_eq!((queue.retry_in(now), queue.retry_in(now + RETRY_AFTER)), (Some(RETRY_AFTER), Some(Duration::ZERO)));
-        assert_eq!((queue.take_unresolved().len(), queue.retry_in(now)), (1, None));
+        assert_eq!(
+            (queue.retry_in(now), queue.retry_in(now + RETRY_AFTER)),
+            (Some(RETRY_AFTER), Some(Duration::ZERO))
+        );
+        assert_eq!(
+            (queue.take_unresolved().len(), queue.retry_in(now)),
+            (1, None)
+        );
         queue.closed = Some("closed".to_owned());
         assert!(!queue.is_over(Lane::Common) && !queue.is_over(Lane::Keys));
         assert_eq!((queue.waiting(), queue.drain().len()), (2, 2));
         queue.common_ended = true;
-        assert!([Lane::Common, Lane::Rest, Lane::Keys].into_iter().all(|lane| queue.is_over(lane)));
+        assert!(
+            [Lane::Common, Lane::Rest, Lane::Keys]
+                .into_iter()
+                .all(|lane| queue.is_over(lane))
+        );
     }
 
     #[test]
@@ -294,10 +379,19 @@ mod tests {
         assert_eq!(taken(&mut queue, Lane::Keys, now).len(), 8);
         queue.written(key, now);
         assert_eq!(queue.push(open(1, 8), now), Some(Lane::Keys));
-        let Next::Gathering(until) = queue.next(Lane::Keys, now) else { panic!("one is not enough") };
-        assert_eq!(queue.push(open(1, 9), now), None, "nobody is woken for the second");
+        let Next::Gathering(until) = queue.next(Lane::Keys, now) else {
+            panic!("one is not enough")
+        };
+        assert_eq!(
+            queue.push(open(1, 9), now),
+            None,
+            "nobody is woken for the second"
+        );
         let still = |queue: &mut Queue, at| matches!(queue.next(Lane::Keys, at), Next::Gathering(end) if end == until);
-        assert!(still(&mut queue, now + (until - now) / 2), "a second look does not begin the wait anew");
+        assert!(
+            still(&mut queue, now + (until - now) / 2),
+            "a second look does not begin the wait anew"
+        );
         assert_eq!(numbers(&mut queue, Lane::Keys, until), [8, 9]);
     }
 }

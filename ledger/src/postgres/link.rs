@@ -60,17 +60,31 @@ impl Connector {
     /// says `sslmode=disable`.
     pub(super) fn new(mut config: Config, writes: bool) -> Result<Self, LedgerError> {
         let local = config.get_hosts().iter().all(|host| match host {
-            Host::Tcp(name) => name == "localhost" || name.parse::<IpAddr>().is_ok_and(|address| address.is_loopback()),
+            Host::Tcp(name) => {
+                name == "localhost"
+                    || name
+                        .parse::<IpAddr>()
+                        .is_ok_and(|address| address.is_loopback())
+            }
             Host::Unix(_) => true,
         });
         if config.get_ssl_mode() == SslMode::Prefer {
-            config.ssl_mode(if local { SslMode::Disable } else { SslMode::Require });
+            config.ssl_mode(if local {
+                SslMode::Disable
+            } else {
+                SslMode::Require
+            });
         }
         if writes {
             config.target_session_attrs(TargetSessionAttrs::ReadWrite);
         }
-        config.connect_timeout(CONNECT).keepalives_idle(Duration::from_secs(5)).keepalives_interval(Duration::from_secs(2));
-        config.keepalives_retries(2).tcp_user_timeout(Duration::from_secs(10));
+        config
+            .connect_timeout(CONNECT)
+            .keepalives_idle(Duration::from_secs(5))
+            .keepalives_interval(Duration::from_secs(2));
+        config
+            .keepalives_retries(2)
+            .tcp_user_timeout(Duration::from_secs(10));
         if config.get_application_name().is_none() {
             config.application_name("farebox");
         }
@@ -82,7 +96,8 @@ impl Connector {
         let versions = ClientConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()
             .map_err(|error| LedgerError::Unusable(error.to_string()))?;
-        let tls = MakeRustlsConnect::new(versions.with_root_certificates(roots).with_no_client_auth());
+        let tls =
+            MakeRustlsConnect::new(versions.with_root_certificates(roots).with_no_client_auth());
         Ok(Self { config, tls })
     }
 
@@ -90,14 +105,22 @@ impl Connector {
     pub(super) async fn connect_for_batches(&self) -> Result<Link, String> {
         let link = self.connect().await?;
         let set = tokio::time::timeout(CONNECT, link.client.batch_execute(BY_INDEX));
-        set.await.map_err(|_| "no answer".to_owned())?.map_err(|error| words(&error))?;
+        set.await
+            .map_err(|_| "no answer".to_owned())?
+            .map_err(|error| words(&error))?;
         Ok(link)
     }
 
     /// Opens a connection.
     pub(super) async fn connect(&self) -> Result<Link, String> {
-        let connecting = tokio::time::timeout(CONNECT.saturating_mul(2), self.config.connect(self.tls.clone()));
-        let connected = connecting.await.map_err(|_| "no answer".to_owned()).and_then(|made| made.map_err(|error| words(&error)));
+        let connecting = tokio::time::timeout(
+            CONNECT.saturating_mul(2),
+            self.config.connect(self.tls.clone()),
+        );
+        let connected = connecting
+            .await
+            .map_err(|_| "no answer".to_owned())
+            .and_then(|made| made.map_err(|error| words(&error)));
         let (client, mut connection) = connected.map_err(|why| self.unreached(&why))?;
         let warned = Arc::new(AtomicBool::new(false));
         let for_driver = Arc::clone(&warned);
@@ -111,12 +134,25 @@ impl Connector {
                 }
             }
         });
-        let mut link = Link { client, backend: Backend::default(), warned, driver, statements: Mutex::default() };
+        let mut link = Link {
+            client,
+            backend: Backend::default(),
+            warned,
+            driver,
+            statements: Mutex::default(),
+        };
         let session = tokio::time::timeout(CONNECT, link.client.simple_query(SESSION));
-        for message in session.await.map_err(|_| "no answer".to_owned())?.map_err(|error| words(&error))? {
+        for message in session
+            .await
+            .map_err(|_| "no answer".to_owned())?
+            .map_err(|error| words(&error))?
+        {
             if let SimpleQueryMessage::Row(row) = message {
                 let column = |at| row.get(at).unwrap_or_default().to_owned();
-                link.backend = Backend { pid: column(0), started: column(1) };
+                link.backend = Backend {
+                    pid: column(0),
+                    started: column(1),
+                };
             }
         }
         Ok(link)
@@ -127,7 +163,10 @@ impl Connector {
         let ports = self.config.get_ports();
         let servers: Vec<String> = (self.config.get_hosts().iter().enumerate())
             .map(|(at, host)| match host {
-                Host::Tcp(name) => format!("{name}:{}", ports.get(at).or(ports.first()).copied().unwrap_or(5432)),
+                Host::Tcp(name) => format!(
+                    "{name}:{}",
+                    ports.get(at).or(ports.first()).copied().unwrap_or(5432)
+                ),
                 Host::Unix(folder) => folder.display().to_string(),
             })
             .collect();
@@ -154,17 +193,29 @@ pub(super) struct Link {
 impl Link {
     /// A statement that this connection keeps prepared.
     pub(super) async fn prepared(&self, sql: &str) -> Result<Statement, Error> {
-        let known = self.statements.lock().unwrap_or_else(PoisonError::into_inner).get(sql).cloned();
+        let known = self
+            .statements
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .get(sql)
+            .cloned();
         if let Some(statement) = known {
             return Ok(statement);
         }
         let statement = self.client.prepare(sql).await?;
-        self.statements.lock().unwrap_or_else(PoisonError::into_inner).insert(sql.to_owned(), statement.clone());
+        self.statements
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .insert(sql.to_owned(), statement.clone());
         Ok(statement)
     }
 
     /// The rows of a statement that stays prepared.
-    pub(super) async fn query(&self, sql: &str, values: &[&(dyn ToSql + Sync)]) -> Result<Vec<Row>, Error> {
+    pub(super) async fn query(
+        &self,
+        sql: &str,
+        values: &[&(dyn ToSql + Sync)],
+    ) -> Result<Vec<Row>, Error> {
         let statement = self.prepared(sql).await?;
         self.client.query(&statement, values).await
     }
@@ -183,6 +234,8 @@ impl Drop for Link {
 
 impl std::fmt::Debug for Link {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        out.debug_struct("Link").field("closed", &self.client.is_closed()).finish_non_exhaustive()
+        out.debug_struct("Link")
+            .field("closed", &self.client.is_closed())
+            .finish_non_exhaustive()
     }
 }

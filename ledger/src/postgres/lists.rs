@@ -12,7 +12,9 @@ use super::reads::rows_at_most;
 use super::rows::{self, Columns, SELECT_KEY};
 use super::trouble::Trouble;
 use crate::margin::{self, MarginRow};
-use crate::{Amount, Key, KeyId, KeyOrder, KeyQuery, MarginBy, MarginQuery, Margins, Status, Timestamp};
+use crate::{
+    Amount, Key, KeyId, KeyOrder, KeyQuery, MarginBy, MarginQuery, Margins, Status, Timestamp,
+};
 
 const FILTER: &str = "($4::text IS NULL OR position($4 IN lower(k.label COLLATE \"C\")) > 0) \
      AND CASE $5::bigint WHEN 0 THEN true WHEN 1 THEN k.status = 1 AND coalesce(k.expires_at > $6, true) \
@@ -27,37 +29,63 @@ pub(super) async fn list_keys(link: &Link, query: &KeyQuery) -> Result<Vec<Key>,
         // Never used sorts before everything.
         KeyOrder::LongestUnused | KeyOrder::LastUsed => "coalesce(a.last_at, -9223372036854775808)",
     };
-    let (further, order) = if query.order.is_descending() { ("<", "DESC") } else { (">", "ASC") };
-    let start = if query.order.is_descending() { (i64::MAX, i64::MAX) } else { (i64::MIN, i64::MIN) };
-    let from = query.after.map_or(start, |place| (place.value, place.key.to_i64()));
+    let (further, order) = if query.order.is_descending() {
+        ("<", "DESC")
+    } else {
+        (">", "ASC")
+    };
+    let start = if query.order.is_descending() {
+        (i64::MAX, i64::MAX)
+    } else {
+        (i64::MIN, i64::MIN)
+    };
+    let from = query
+        .after
+        .map_or(start, |place| (place.value, place.key.to_i64()));
     let status: i64 = query.status.map_or(0, |status| match status {
         Status::Active => 1,
         Status::Blocked => 2,
         Status::Revoked => 3,
         Status::Expired => 4,
     });
-    let label = query.label.as_ref().map(|label| label.to_ascii_lowercase().replace('\0', "\u{fffd}"));
+    let label = query
+        .label
+        .as_ref()
+        .map(|label| label.to_ascii_lowercase().replace('\0', "\u{fffd}"));
     let (now, limit) = (query.now.millis(), rows_at_most(query.limit));
     let below = query.balance_below.map(Amount::picos);
     let sql = format!(
         "{SELECT_KEY} WHERE ({value}, k.id) {further} ($1, $2) AND {FILTER} ORDER BY {value} {order}, k.id {order} LIMIT $3"
     );
-    let values: [&(dyn ToSql + Sync); 7] = [&from.0, &from.1, &limit, &label, &status, &now, &below];
+    let values: [&(dyn ToSql + Sync); 7] =
+        [&from.0, &from.1, &limit, &label, &status, &now, &below];
     let rows = link.query(&sql, &values).await?;
-    rows.iter().map(|row| Ok(rows::stored_key(row)?.0.key)).collect()
+    rows.iter()
+        .map(|row| Ok(rows::stored_key(row)?.0.key))
+        .collect()
 }
 
 pub(super) async fn find_keys(link: &Link, ids: &[KeyId]) -> Result<Vec<Key>, Trouble> {
     let numbers: Vec<i64> = ids.iter().map(|id| id.to_i64()).collect();
     let mut found: HashMap<KeyId, Key> = HashMap::new();
-    for row in link.query(&format!("{SELECT_KEY} WHERE k.id = ANY ($1::bigint[])"), &[&numbers]).await? {
+    for row in link
+        .query(
+            &format!("{SELECT_KEY} WHERE k.id = ANY ($1::bigint[])"),
+            &[&numbers],
+        )
+        .await?
+    {
         let key = rows::stored_key(&row)?.0.key;
         found.insert(key.id, key);
     }
     Ok(ids.iter().filter_map(|id| found.get(id).cloned()).collect())
 }
 
-pub(super) async fn spent_since(link: &Link, ids: &[KeyId], since: Timestamp) -> Result<Vec<Amount>, Trouble> {
+pub(super) async fn spent_since(
+    link: &Link,
+    ids: &[KeyId],
+    since: Timestamp,
+) -> Result<Vec<Amount>, Trouble> {
     let numbers: Vec<i64> = ids.iter().map(|id| id.to_i64()).collect();
     let sql = "SELECT key, least(sum(charge), 9223372036854775807)::bigint FROM usage \
          WHERE key = ANY ($1::bigint[]) AND hour >= $2 GROUP BY key";
@@ -66,7 +94,10 @@ pub(super) async fn spent_since(link: &Link, ids: &[KeyId], since: Timestamp) ->
         let mut columns = Columns::of(&row);
         sums.insert(columns.key()?, columns.amount()?);
     }
-    Ok(ids.iter().map(|id| sums.get(id).copied().unwrap_or_default()).collect())
+    Ok(ids
+        .iter()
+        .map(|id| sums.get(id).copied().unwrap_or_default())
+        .collect())
 }
 
 /// The database adds up, so that a month of a large fleet is only a few rows here.
@@ -77,15 +108,28 @@ pub(super) async fn margins(link: &Link, query: MarginQuery) -> Result<Margins, 
         MarginBy::Day => "floor(hour / 24.0)::bigint, ''",
     };
     let sum = |value: &str| format!("least(sum({value}), 9223372036854775807)::bigint");
-    let sums =
-        ["requests", "charge", "cost", "CASE WHEN cost > 0 THEN charge ELSE 0 END", "exposure", "loss"].map(sum).join(", ");
-    let sql = format!("SELECT {what}, {sums} FROM usage WHERE hour BETWEEN $1 AND $2 GROUP BY 1, 2");
+    let sums = [
+        "requests",
+        "charge",
+        "cost",
+        "CASE WHEN cost > 0 THEN charge ELSE 0 END",
+        "exposure",
+        "loss",
+    ]
+    .map(sum)
+    .join(", ");
+    let sql =
+        format!("SELECT {what}, {sums} FROM usage WHERE hour BETWEEN $1 AND $2 GROUP BY 1, 2");
     let (first, last) = query.hours();
     let mut found = Vec::new();
     for row in link.query(&sql, &[&first, &last]).await? {
         let mut columns = Columns::of(&row);
         let (number, target): (i64, String) = (columns.take()?, columns.take()?);
-        let name = if query.by == MarginBy::Target { target } else { margin::name(query.by, number) };
+        let name = if query.by == MarginBy::Target {
+            target
+        } else {
+            margin::name(query.by, number)
+        };
         found.push(MarginRow {
             name,
             requests: columns.small()?,

@@ -12,13 +12,21 @@ use crate::{LedgerError, OpenMode, Timestamp};
 
 /// The schema version of this program.
 pub(super) const VERSION: i32 = 3;
-const MIGRATIONS: [&str; 3] = [include_str!("schema/1.sql"), include_str!("schema/2.sql"), include_str!("schema/3.sql")];
+const MIGRATIONS: [&str; 3] = [
+    include_str!("schema/1.sql"),
+    include_str!("schema/2.sql"),
+    include_str!("schema/3.sql"),
+];
 /// A lock number that only this program uses.
 const LOCK: &str = "SELECT pg_advisory_xact_lock(7378697629483820646)";
 const OLDEST_SERVER: i32 = 130_000;
 
 /// Ensures that the database has a ledger of this version, and returns its identity.
-pub(super) async fn prepare(client: &mut Client, mode: OpenMode, now: Timestamp) -> Result<[u8; 16], LedgerError> {
+pub(super) async fn prepare(
+    client: &mut Client,
+    mode: OpenMode,
+    now: Timestamp,
+) -> Result<[u8; 16], LedgerError> {
     check_server(client).await?;
     if mode == OpenMode::ReadOnly {
         return match version(client).await? {
@@ -50,12 +58,15 @@ pub(super) async fn check_server(client: &Client) -> Result<(), LedgerError> {
         .await
         .map_err(|error| unusable(&words(&error)))?;
     let mut columns = Columns::of(&row);
-    let (server, encoding, safe): (i32, String, bool) = (columns.take()?, columns.take()?, columns.take()?);
+    let (server, encoding, safe): (i32, String, bool) =
+        (columns.take()?, columns.take()?, columns.take()?);
     if server < OLDEST_SERVER {
         return Err(unusable("the server is older than PostgreSQL 13"));
     }
     if encoding != "UTF8" {
-        return Err(unusable(&format!("the database's encoding is {encoding}; create one with ENCODING 'UTF8'")));
+        return Err(unusable(&format!(
+            "the database's encoding is {encoding}; create one with ENCODING 'UTF8'"
+        )));
     }
     if !safe {
         tracing::warn!("the server runs with fsync = off: a power cut can destroy the ledger");
@@ -86,23 +97,37 @@ async fn version(client: &impl tokio_postgres::GenericClient) -> Result<Found, L
     let mut columns = Columns::of(&found);
     let (ledger, tables): (bool, i64) = (columns.take()?, columns.take()?);
     if !ledger {
-        return Ok(if tables == 0 { Found::Empty } else { Found::Foreign });
+        return Ok(if tables == 0 {
+            Found::Empty
+        } else {
+            Found::Foreign
+        });
     }
     let row = client
         .query_opt("SELECT version FROM identity WHERE id = 1", &[])
         .await
         .map_err(|error| unusable(&format!("the ledger cannot be read: {}", words(&error))))?;
-    row.map_or(Ok(Found::Foreign), |row| Ok(Found::Ledger(Columns::of(&row).take()?)))
+    row.map_or(Ok(Found::Foreign), |row| {
+        Ok(Found::Ledger(Columns::of(&row).take()?))
+    })
 }
 
 async fn migrate(client: &mut Client, now: Timestamp) -> Result<(), LedgerError> {
     let failed = |error: tokio_postgres::Error| {
         let denied = error.code() == Some(&SqlState::INSUFFICIENT_PRIVILEGE);
-        let remedy = if denied { "; give the ledger a database that its role owns" } else { "" };
-        unusable(&format!("cannot create the schema: {}{remedy}", words(&error)))
+        let remedy = if denied {
+            "; give the ledger a database that its role owns"
+        } else {
+            ""
+        };
+        unusable(&format!(
+            "cannot create the schema: {}{remedy}",
+            words(&error)
+        ))
     };
     let mut ledger = [0; 16];
-    getrandom::fill(&mut ledger).map_err(|error| LedgerError::Unavailable(format!("no random number: {error}")))?;
+    getrandom::fill(&mut ledger)
+        .map_err(|error| LedgerError::Unavailable(format!("no random number: {error}")))?;
     let transaction = client.transaction().await.map_err(failed)?;
     transaction.batch_execute(LOCK).await.map_err(failed)?;
     let done = match version(&transaction).await? {
@@ -110,7 +135,10 @@ async fn migrate(client: &mut Client, now: Timestamp) -> Result<(), LedgerError>
         Found::Empty => 0,
         Found::Foreign => return Err(foreign()),
     };
-    for migration in MIGRATIONS.iter().skip(usize::try_from(done).unwrap_or(usize::MAX)) {
+    for migration in MIGRATIONS
+        .iter()
+        .skip(usize::try_from(done).unwrap_or(usize::MAX))
+    {
         transaction.batch_execute(migration).await.map_err(failed)?;
     }
     transaction
@@ -128,25 +156,41 @@ pub(super) async fn refuse_content(client: &Client) -> Result<(), LedgerError> {
     if is_empty(client).await? {
         return Ok(());
     }
-    Err(unusable("the database is not empty; a copy is made only where nothing is"))
+    Err(unusable(
+        "the database is not empty; a copy is made only where nothing is",
+    ))
 }
 
 /// Creates the schema in an empty database, inside the caller's transaction, for a ledger copied from elsewhere.
 pub(super) async fn make(client: &Client, identity: &Identity) -> Result<(), LedgerError> {
-    let failed = |error: tokio_postgres::Error| unusable(&format!("the schema cannot be made: {}", words(&error)));
+    let failed = |error: tokio_postgres::Error| {
+        unusable(&format!("the schema cannot be made: {}", words(&error)))
+    };
     client.batch_execute(LOCK).await.map_err(failed)?;
     refuse_content(client).await?;
     for migration in MIGRATIONS {
         client.batch_execute(migration).await.map_err(failed)?;
     }
-    let Identity { ledger, generation, made_at } = identity;
+    let Identity {
+        ledger,
+        generation,
+        made_at,
+    } = identity;
     let sql = "INSERT INTO identity VALUES (1, $1, $2, $3, $4)";
-    client.execute(sql, &[&ledger.as_slice(), generation, &made_at.millis(), &VERSION]).await.map_err(failed)?;
+    client
+        .execute(
+            sql,
+            &[&ledger.as_slice(), generation, &made_at.millis(), &VERSION],
+        )
+        .await
+        .map_err(failed)?;
     Ok(())
 }
 
 async fn identity(client: &Client) -> Result<[u8; 16], LedgerError> {
-    let row = client.query_one("SELECT ledger FROM identity WHERE id = 1", &[]).await;
+    let row = client
+        .query_one("SELECT ledger FROM identity WHERE id = 1", &[])
+        .await;
     let row = row.map_err(|error| unusable(&words(&error)))?;
     Ok(Columns::of(&row).operation()?.to_bytes())
 }
@@ -156,7 +200,9 @@ fn unusable(why: &str) -> LedgerError {
 }
 
 fn missing() -> LedgerError {
-    unusable("there is no ledger in this database; `farebox serve` or `farebox keys create --new-ledger` makes one")
+    unusable(
+        "there is no ledger in this database; `farebox serve` or `farebox keys create --new-ledger` makes one",
+    )
 }
 
 fn foreign() -> LedgerError {
@@ -165,8 +211,12 @@ fn foreign() -> LedgerError {
 
 fn other_version(version: i32) -> LedgerError {
     if version > VERSION {
-        unusable(&format!("the ledger has schema {version}, written by a newer version of this program"))
+        unusable(&format!(
+            "the ledger has schema {version}, written by a newer version of this program"
+        ))
     } else {
-        unusable(&format!("the ledger has the older schema {version}; start a gateway of this version first"))
+        unusable(&format!(
+            "the ledger has the older schema {version}; start a gateway of this version first"
+        ))
     }
 }

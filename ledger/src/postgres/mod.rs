@@ -46,9 +46,9 @@ use crate::anchor::Anchor;
 use crate::operation::{Operation, Outcome};
 use crate::store::Store;
 use crate::{
-    Amount, AuditRecord, Entry, EntryQuery, Finish, Gateway, Key, KeyId, KeyQuery, Ledger, LedgerError, MarginQuery, Margins,
-    OpenHold, OpenMode, Opening, OperationId, PublishedSlug, SecretHash, SlugUse, Standby, Timestamp, Totals, UsageRow,
-    VerifyReport, WriterStats,
+    Amount, AuditRecord, Entry, EntryQuery, Finish, Gateway, Key, KeyId, KeyQuery, Ledger,
+    LedgerError, MarginQuery, Margins, OpenHold, OpenMode, Opening, OperationId, PublishedSlug,
+    SecretHash, SlugUse, Standby, Timestamp, Totals, UsageRow, VerifyReport, WriterStats,
 };
 pub use confirmed::AcceptedLoss;
 use confirmed::{Confirmed, Found};
@@ -78,7 +78,10 @@ pub struct PostgresLedger {
 
 impl std::fmt::Debug for PostgresLedger {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        out.debug_struct("PostgresLedger").field("place", &self.place).field("writer", &self.writer).finish_non_exhaustive()
+        out.debug_struct("PostgresLedger")
+            .field("place", &self.place)
+            .field("writer", &self.writer)
+            .finish_non_exhaustive()
     }
 }
 
@@ -109,7 +112,9 @@ impl PostgresLedger {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build()
-            .map_err(|error| LedgerError::Unavailable(format!("no runtime for the ledger: {error}")))?;
+            .map_err(|error| {
+                LedgerError::Unavailable(format!("no runtime for the ledger: {error}"))
+            })?;
         let opening = opening.clone();
         let run = move || {
             runtime.block_on(async move {
@@ -124,7 +129,9 @@ impl PostgresLedger {
         let handle = std::thread::Builder::new()
             .name("ledger-postgres".to_owned())
             .spawn(run)
-            .map_err(|error| LedgerError::Unavailable(format!("no thread for the ledger: {error}")))?;
+            .map_err(|error| {
+                LedgerError::Unavailable(format!("no thread for the ledger: {error}"))
+            })?;
         let stopped = |_| LedgerError::Unavailable("the ledger's thread stopped".to_owned());
         let named = |error| match error {
             LedgerError::Unusable(why) => LedgerError::Unusable(format!("{place}: {why}")),
@@ -132,13 +139,22 @@ impl PostgresLedger {
         };
         let Started { readers, writer } = starting.await.map_err(stopped)?.map_err(named)?;
         let totals = (mode == OpenMode::Serve).then(Mutex::default);
-        Ok(Self { place, readers, key_reads: Arc::default(), writer, thread: Mutex::new(Some(Thread { quit, handle })), totals })
+        Ok(Self {
+            place,
+            readers,
+            key_reads: Arc::default(),
+            writer,
+            thread: Mutex::new(Some(Thread { quit, handle })),
+            totals,
+        })
     }
 
     async fn submit(&self, operation: Operation) -> Result<Outcome, LedgerError> {
         match &self.writer {
             Some(writer) => writer.submit(operation).await,
-            None => Err(LedgerError::Unavailable("it was opened read-only".to_owned())),
+            None => Err(LedgerError::Unavailable(
+                "it was opened read-only".to_owned(),
+            )),
         }
     }
 
@@ -153,16 +169,24 @@ impl PostgresLedger {
         actor: &str,
         at: Timestamp,
     ) -> Result<AcceptedLoss, LedgerError> {
-        let mut link = Connector::new(config.clone(), true)?.connect().await.map_err(LedgerError::Unusable)?;
+        let mut link = Connector::new(config.clone(), true)?
+            .connect()
+            .await
+            .map_err(LedgerError::Unusable)?;
         migrations::prepare(&mut link.client, OpenMode::Write, at).await?;
-        if let Standby::Missing(why) = standby::look(&link, opening.allow_single).await.map_err(Trouble::unusable)? {
+        if let Standby::Missing(why) = standby::look(&link, opening.allow_single)
+            .await
+            .map_err(Trouble::unusable)?
+        {
             return Err(LedgerError::Unusable(why));
         }
         let known = Confirmed::load(opening.state.clone(), opening.anchors.as_deref())?;
-        confirmed::accept(&link, &known, actor, at).await.map_err(|trouble| match trouble {
-            Trouble::Unknown(why) => LedgerError::Unknown(why),
-            other => other.unusable(),
-        })
+        confirmed::accept(&link, &known, actor, at)
+            .await
+            .map_err(|trouble| match trouble {
+                Trouble::Unknown(why) => LedgerError::Unknown(why),
+                other => other.unusable(),
+            })
     }
 
     /// Every loss that operators have accepted, oldest first.
@@ -170,7 +194,10 @@ impl PostgresLedger {
     /// # Errors
     /// As [`PostgresLedger::open`].
     pub async fn accepted_losses(config: &Config) -> Result<Vec<AcceptedLoss>, LedgerError> {
-        let mut link = Connector::new(config.clone(), false)?.connect().await.map_err(LedgerError::Unusable)?;
+        let mut link = Connector::new(config.clone(), false)?
+            .connect()
+            .await
+            .map_err(LedgerError::Unusable)?;
         migrations::prepare(&mut link.client, OpenMode::ReadOnly, now()).await?;
         confirmed::accepted(&link).await.map_err(Trouble::unusable)
     }
@@ -188,14 +215,22 @@ impl PostgresLedger {
         }
         drop(link);
         let ledger = Self::open(config, &Opening::new(OpenMode::ReadOnly)).await?;
-        Ok(ledger.published().await?.into_iter().map(|published| published.slug).collect())
+        Ok(ledger
+            .published()
+            .await?
+            .into_iter()
+            .map(|published| published.slug)
+            .collect())
     }
 }
 
 /// On the thread: connects, prepares the schema, and starts the writer and the node.
 async fn start(connector: Connector, opening: Opening) -> Result<Started, LedgerError> {
     let mode = opening.mode;
-    let mut link = connector.connect_for_batches().await.map_err(LedgerError::Unusable)?;
+    let mut link = connector
+        .connect_for_batches()
+        .await
+        .map_err(LedgerError::Unusable)?;
     let confirmed = match mode {
         OpenMode::Serve => Confirmed::load(opening.state.clone(), opening.anchors.as_deref())?,
         _ => Confirmed::default(),
@@ -204,26 +239,51 @@ async fn start(connector: Connector, opening: Opening) -> Result<Started, Ledger
     if mode != OpenMode::ReadOnly {
         migrations::check_server(&link.client).await?;
         // Checked before the first write: without a standby its commit would never return.
-        let standby = standby::look(&link, opening.allow_single).await.map_err(Trouble::unusable)?;
+        let standby = standby::look(&link, opening.allow_single)
+            .await
+            .map_err(Trouble::unusable)?;
         if let Standby::Missing(why) = standby {
             return Err(LedgerError::Unusable(why));
         }
         standby::note(&shared, standby);
     }
     let ledger = migrations::prepare(&mut link.client, mode, now()).await?;
-    if let Found::Lost(lost) = shared.confirmed.look(&link).await.map_err(Trouble::unusable)? {
+    if let Found::Lost(lost) = shared
+        .confirmed
+        .look(&link)
+        .await
+        .map_err(Trouble::unusable)?
+    {
         shared.lost(&lost);
-        return Err(LedgerError::Unusable(shared.uncertain().unwrap_or_default()));
+        return Err(LedgerError::Unusable(
+            shared.uncertain().unwrap_or_default(),
+        ));
     }
-    let readers = Arc::new(Readers::new(connector.clone(), tokio::runtime::Handle::current()));
+    let readers = Arc::new(Readers::new(
+        connector.clone(),
+        tokio::runtime::Handle::current(),
+    ));
     if mode == OpenMode::ReadOnly {
-        return Ok(Started { readers, writer: None });
+        return Ok(Started {
+            readers,
+            writer: None,
+        });
     }
-    tokio::spawn(Lanes { shared: Arc::clone(&shared), connector: connector.clone(), ledger }.run(link));
+    tokio::spawn(
+        Lanes {
+            shared: Arc::clone(&shared),
+            connector: connector.clone(),
+            ledger,
+        }
+        .run(link),
+    );
     if mode == OpenMode::Serve {
         tokio::spawn(Node::new(Arc::clone(&shared), connector).run());
     }
-    Ok(Started { readers, writer: Some(shared) })
+    Ok(Started {
+        readers,
+        writer: Some(shared),
+    })
 }
 
 /// The machine's clock, for what the store itself records: when the ledger was created, when recovery ended a hold.
@@ -234,7 +294,11 @@ fn now() -> Timestamp {
 impl Drop for PostgresLedger {
     fn drop(&mut self) {
         Store::close(self);
-        let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let thread = self
+            .thread
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take();
         if let Some(Thread { quit, handle }) = thread {
             let _ = quit.send(());
             if handle.join().is_err() {
@@ -251,11 +315,16 @@ impl Store for PostgresLedger {
     }
 
     fn stats(&self) -> WriterStats {
-        self.writer.as_ref().map(|writer| writer.stats()).unwrap_or_default()
+        self.writer
+            .as_ref()
+            .map(|writer| writer.stats())
+            .unwrap_or_default()
     }
 
     async fn gateways(&self) -> Result<Vec<Gateway>, LedgerError> {
-        self.readers.with(|link| async move { node::gateways(&link).await }).await
+        self.readers
+            .with(|link| async move { node::gateways(&link).await })
+            .await
     }
 
     fn announce(&self, configuration: String) {
@@ -294,7 +363,9 @@ impl Store for PostgresLedger {
         if let Some(why) = self.writer.as_ref().and_then(|writer| writer.uncertain()) {
             return Err(LedgerError::Unavailable(why));
         }
-        self.readers.with(|link| async move { anchors::anchor(&link, now).await }).await
+        self.readers
+            .with(|link| async move { anchors::anchor(&link, now).await })
+            .await
     }
 
     fn anchored(&self, newest: &Anchor) {
@@ -304,7 +375,9 @@ impl Store for PostgresLedger {
     }
 
     async fn verify_with(&self, anchors: Vec<Anchor>) -> Result<VerifyReport, LedgerError> {
-        self.readers.alone(|link| async move { verify::verify(&link, &anchors).await }).await
+        self.readers
+            .alone(|link| async move { verify::verify(&link, &anchors).await })
+            .await
     }
 }
 
@@ -319,18 +392,24 @@ impl Ledger for PostgresLedger {
     }
 
     async fn find_keys(&self, ids: &[KeyId]) -> Result<Vec<Key>, LedgerError> {
-        self.readers.with(|link| async move { lists::find_keys(&link, ids).await }).await
+        self.readers
+            .with(|link| async move { lists::find_keys(&link, ids).await })
+            .await
     }
 
     async fn list_keys(&self, query: KeyQuery) -> Result<Vec<Key>, LedgerError> {
         let query = &query;
-        self.readers.with(|link| async move { lists::list_keys(&link, query).await }).await
+        self.readers
+            .with(|link| async move { lists::list_keys(&link, query).await })
+            .await
     }
 
     fn abandon_hold(&self, finish: Arc<Finish>) {
         match &self.writer {
             Some(writer) => writer.resolve(Operation::Resolve(finish)),
-            None => tracing::error!(request = %finish.request, "cannot end a hold: the ledger was opened read-only"),
+            None => {
+                tracing::error!(request = %finish.request, "cannot end a hold: the ledger was opened read-only")
+            }
         }
     }
 
@@ -343,64 +422,119 @@ impl Ledger for PostgresLedger {
     }
 
     fn lapsed(&self) -> bool {
-        self.writer.as_ref().is_some_and(|writer| writer.lapsed() || writer.fenced())
+        self.writer
+            .as_ref()
+            .is_some_and(|writer| writer.lapsed() || writer.fenced())
     }
 
-    async fn open_holds(&self, key: Option<KeyId>, limit: usize) -> Result<Vec<OpenHold>, LedgerError> {
-        self.readers.with(|link| async move { reads::open_holds(&link, key, limit).await }).await
+    async fn open_holds(
+        &self,
+        key: Option<KeyId>,
+        limit: usize,
+    ) -> Result<Vec<OpenHold>, LedgerError> {
+        self.readers
+            .with(|link| async move { reads::open_holds(&link, key, limit).await })
+            .await
     }
 
     async fn entries(&self, query: EntryQuery) -> Result<Vec<Entry>, LedgerError> {
         let query = &query;
         if query.limit.is_none_or(|limit| limit > LONG) {
-            return self.readers.alone(|link| async move { reads::entries(&link, query).await }).await;
+            return self
+                .readers
+                .alone(|link| async move { reads::entries(&link, query).await })
+                .await;
         }
-        self.readers.with(|link| async move { reads::entries(&link, query).await }).await
+        self.readers
+            .with(|link| async move { reads::entries(&link, query).await })
+            .await
     }
 
     async fn entry(&self, operation: OperationId) -> Result<Option<Entry>, LedgerError> {
-        self.readers.with(|link| async move { reads::entry(&link, operation).await }).await
+        self.readers
+            .with(|link| async move { reads::entry(&link, operation).await })
+            .await
     }
 
-    async fn entry_by_answer(&self, key: KeyId, answer_id: &str) -> Result<Option<Entry>, LedgerError> {
-        self.readers.with(|link| async move { reads::entry_by_answer(&link, key, answer_id).await }).await
+    async fn entry_by_answer(
+        &self,
+        key: KeyId,
+        answer_id: &str,
+    ) -> Result<Option<Entry>, LedgerError> {
+        self.readers
+            .with(|link| async move { reads::entry_by_answer(&link, key, answer_id).await })
+            .await
     }
 
-    async fn usage(&self, key: KeyId, from: Timestamp, to: Timestamp) -> Result<Vec<UsageRow>, LedgerError> {
-        self.readers.with(|link| async move { reads::usage(&link, key, from, to).await }).await
+    async fn usage(
+        &self,
+        key: KeyId,
+        from: Timestamp,
+        to: Timestamp,
+    ) -> Result<Vec<UsageRow>, LedgerError> {
+        self.readers
+            .with(|link| async move { reads::usage(&link, key, from, to).await })
+            .await
     }
 
-    async fn spent_since(&self, ids: &[KeyId], since: Timestamp) -> Result<Vec<Amount>, LedgerError> {
-        self.readers.with(|link| async move { lists::spent_since(&link, ids, since).await }).await
+    async fn spent_since(
+        &self,
+        ids: &[KeyId],
+        since: Timestamp,
+    ) -> Result<Vec<Amount>, LedgerError> {
+        self.readers
+            .with(|link| async move { lists::spent_since(&link, ids, since).await })
+            .await
     }
 
     async fn margins(&self, query: MarginQuery) -> Result<Margins, LedgerError> {
-        self.readers.with(|link| async move { lists::margins(&link, query).await }).await
+        self.readers
+            .with(|link| async move { lists::margins(&link, query).await })
+            .await
     }
 
     async fn slug_use(&self, since: Timestamp) -> Result<Vec<SlugUse>, LedgerError> {
-        self.readers.with(|link| async move { reads::slug_use(&link, since).await }).await
+        self.readers
+            .with(|link| async move { reads::slug_use(&link, since).await })
+            .await
     }
 
     async fn totals(&self) -> Result<Totals, LedgerError> {
-        let Some(kept) = &self.totals else { return self.readers.with(|link| async move { reads::totals(&link).await }).await };
+        let Some(kept) = &self.totals else {
+            return self
+                .readers
+                .with(|link| async move { reads::totals(&link).await })
+                .await;
+        };
         let last = *kept.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((at, totals)) = last
             && at.elapsed() < TOTALS_KEPT
         {
             return Ok(totals);
         }
-        let totals = self.readers.with(|link| async move { reads::totals(&link).await }).await?;
+        let totals = self
+            .readers
+            .with(|link| async move { reads::totals(&link).await })
+            .await?;
         *kept.lock().unwrap_or_else(PoisonError::into_inner) = Some((Instant::now(), totals));
         Ok(totals)
     }
 
-    async fn audit(&self, key: Option<KeyId>, before: Option<i64>, limit: usize) -> Result<Vec<AuditRecord>, LedgerError> {
-        self.readers.with(|link| async move { reads::audit(&link, key, before, limit).await }).await
+    async fn audit(
+        &self,
+        key: Option<KeyId>,
+        before: Option<i64>,
+        limit: usize,
+    ) -> Result<Vec<AuditRecord>, LedgerError> {
+        self.readers
+            .with(|link| async move { reads::audit(&link, key, before, limit).await })
+            .await
     }
 
     async fn act(&self, operation: OperationId) -> Result<Option<AuditRecord>, LedgerError> {
-        self.readers.with(|link| async move { reads::act(&link, operation).await }).await
+        self.readers
+            .with(|link| async move { reads::act(&link, operation).await })
+            .await
     }
 
     async fn verify(&self) -> Result<VerifyReport, LedgerError> {
@@ -408,14 +542,24 @@ impl Ledger for PostgresLedger {
     }
 
     async fn published(&self) -> Result<Vec<PublishedSlug>, LedgerError> {
-        self.readers.with(|link| async move { reads::published(&link).await }).await
+        self.readers
+            .with(|link| async move { reads::published(&link).await })
+            .await
     }
 
     async fn has_link(&self, token: SecretHash, now: Timestamp) -> Result<bool, LedgerError> {
-        self.readers.with(|link| async move { reads::has_link(&link, token, now).await }).await
+        self.readers
+            .with(|link| async move { reads::has_link(&link, token, now).await })
+            .await
     }
 
-    async fn find_session(&self, token: SecretHash, now: Timestamp) -> Result<Option<KeyId>, LedgerError> {
-        self.readers.with(|link| async move { reads::find_session(&link, token, now).await }).await
+    async fn find_session(
+        &self,
+        token: SecretHash,
+        now: Timestamp,
+    ) -> Result<Option<KeyId>, LedgerError> {
+        self.readers
+            .with(|link| async move { reads::find_session(&link, token, now).await })
+            .await
     }
 }

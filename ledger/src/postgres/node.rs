@@ -47,10 +47,18 @@ pub(super) async fn begin(link: &Link, before: i64, name: &str) -> Result<Run, T
     leave(link, before).await;
     let sql = "INSERT INTO nodes (epoch, name, version) SELECT coalesce(max(epoch), 0) + 1, $1, $2 FROM nodes \
          RETURNING epoch, (extract(epoch FROM started_at) * 1000000)::bigint";
-    let rows = link.query(sql, &[&name, &env!("CARGO_PKG_VERSION")]).await?;
-    let row = rows.first().ok_or_else(|| Trouble::Failed("the database returned no epoch".to_owned()))?;
+    let rows = link
+        .query(sql, &[&name, &env!("CARGO_PKG_VERSION")])
+        .await?;
+    let row = rows
+        .first()
+        .ok_or_else(|| Trouble::Failed("the database returned no epoch".to_owned()))?;
     let mut columns = Columns::of(row);
-    Ok(Run { epoch: columns.take()?, started: columns.take()?, renewals: 0 })
+    Ok(Run {
+        epoch: columns.take()?,
+        started: columns.take()?,
+        renewals: 0,
+    })
 }
 
 /// Checks that everything the database has confirmed is there, and records what is not.
@@ -75,13 +83,22 @@ pub(super) async fn leave(link: &Link, epoch: i64) {
 }
 
 /// Stores the bills of requests that others have ended: their cost is the operator's exposure.
-pub(super) async fn store_late_bills(link: &Link, epoch: i64, bills: impl Iterator<Item = &Finish>) -> Result<(), Trouble> {
+pub(super) async fn store_late_bills(
+    link: &Link,
+    epoch: i64,
+    bills: impl Iterator<Item = &Finish>,
+) -> Result<(), Trouble> {
     let sql = "INSERT INTO late_bills VALUES ($1, $2, $3, $4, $5) ON CONFLICT DO NOTHING";
     for finish in bills {
         let cost = finish.bill.total().unwrap_or_default();
-        let bill = serde_json::to_string(&finish.bill).map_err(|error| Trouble::Failed(error.to_string()))?;
+        let bill = serde_json::to_string(&finish.bill)
+            .map_err(|error| Trouble::Failed(error.to_string()))?;
         let request = finish.request.to_bytes().to_vec();
-        link.query(sql, &[&request, &finish.at.millis(), &epoch, &cost.picos(), &bill]).await?;
+        link.query(
+            sql,
+            &[&request, &finish.at.millis(), &epoch, &cost.picos(), &bill],
+        )
+        .await?;
         tracing::error!(request = %finish.request, cost = %cost, "a bill arrived after another gateway had ended its request; it is not charged");
     }
     Ok(())
@@ -139,7 +156,9 @@ impl Node {
             match tokio::time::timeout(ROUND, self.round(epoch)).await {
                 Ok(Ok(())) => {}
                 // Any batch would find out; this reports it even without customers.
-                Ok(Err(Trouble::Fenced)) => self.shared.resolve(Operation::CloseSession(crate::SecretHash([0; 32]))),
+                Ok(Err(Trouble::Fenced)) => self
+                    .shared
+                    .resolve(Operation::CloseSession(crate::SecretHash([0; 32]))),
                 Ok(Err(trouble)) => self.interrupted(&trouble),
                 Err(_) => self.interrupted(&Trouble::Lost("no answer in time".to_owned())),
             }
@@ -157,13 +176,18 @@ impl Node {
     }
 
     async fn round(&mut self, epoch: i64) -> Result<(), Trouble> {
-        let is_new = self.link.as_ref().is_none_or(|link| link.client.is_closed());
+        let is_new = self
+            .link
+            .as_ref()
+            .is_none_or(|link| link.client.is_closed());
         let link = match &mut self.link {
             Some(link) if !link.client.is_closed() => link,
             place => {
                 self.swept = None;
                 let link = self.connector.connect().await.map_err(Trouble::Lost)?;
-                link.client.batch_execute(standby::session(self.shared.durability)).await?;
+                link.client
+                    .batch_execute(standby::session(self.shared.durability))
+                    .await?;
                 place.insert(link)
             }
         };
@@ -183,20 +207,36 @@ impl Node {
 
     /// Renews the lease and reports what runs here. Returns when the request was made.
     async fn renew(&mut self, epoch: i64) -> Result<Instant, Trouble> {
-        let Some(link) = &self.link else { return Err(Trouble::Lost("not connected".to_owned())) };
+        let Some(link) = &self.link else {
+            return Err(Trouble::Lost("not connected".to_owned()));
+        };
         let (asked, began_at) = (Instant::now(), super::now().millis());
         let (configuration, opened, holds) = self.shared.report();
-        let (holds, began) = (i64::try_from(holds).unwrap_or(i64::MAX), opened.saturating_sub(self.asked));
-        let since = self.last_renewal.map_or(EVERY, |last| asked.saturating_duration_since(last)).max(EVERY);
-        let per_second = u128::from(began).saturating_mul(1_000).checked_div(since.as_millis()).unwrap_or_default();
+        let (holds, began) = (
+            i64::try_from(holds).unwrap_or(i64::MAX),
+            opened.saturating_sub(self.asked),
+        );
+        let since = self
+            .last_renewal
+            .map_or(EVERY, |last| asked.saturating_duration_since(last))
+            .max(EVERY);
+        let per_second = u128::from(began)
+            .saturating_mul(1_000)
+            .checked_div(since.as_millis())
+            .unwrap_or_default();
         let per_second = i64::try_from(per_second).unwrap_or(i64::MAX);
         let sql = "UPDATE nodes SET renewals = renewals + 1, renewed_at = now(), configuration = $2, holds = $3, per_second = $4 \
              WHERE epoch = $1 AND ended IS NULL RETURNING (extract(epoch FROM now()) * 1000)::bigint, renewals";
-        let rows = link.query(sql, &[&epoch, &configuration, &holds, &per_second]).await?;
+        let rows = link
+            .query(sql, &[&epoch, &configuration, &holds, &per_second])
+            .await?;
         let Some(row) = rows.first() else {
             return Err(Trouble::Fenced);
         };
-        if self.last_renewal.is_none_or(|last| asked.saturating_duration_since(last) > INTERRUPTED) {
+        if self
+            .last_renewal
+            .is_none_or(|last| asked.saturating_duration_since(last) > INTERRUPTED)
+        {
             self.seen.clear();
         }
         (self.last_renewal, self.asked) = (Some(asked), opened);
@@ -204,7 +244,10 @@ impl Node {
         let mut columns = Columns::of(row);
         let off = apart(columns.take()?, began_at, super::now().millis());
         let run = self.shared.confirmed.run();
-        self.shared.confirmed.renewed(Run { renewals: columns.take()?, ..run });
+        self.shared.confirmed.renewed(Run {
+            renewals: columns.take()?,
+            ..run
+        });
         let shared = Arc::clone(&self.shared);
         match tokio::task::spawn_blocking(move || shared.confirmed.save()).await {
             Ok(Ok(())) => {}
@@ -213,14 +256,19 @@ impl Node {
         }
         lock(&self.shared.stats).clock_off_ms = off;
         if off.abs() >= CLOCK_OFF {
-            tracing::warn!(milliseconds = off, "the clocks of this machine and of the database differ");
+            tracing::warn!(
+                milliseconds = off,
+                "the clocks of this machine and of the database differ"
+            );
         }
         Ok(asked)
     }
 
     /// Checks the other gateways, ends those that are silent, and gives up holds that no request here knows.
     async fn watch(&mut self, epoch: i64, now: Instant) -> Result<(), Trouble> {
-        let Some(link) = &self.link else { return Ok(()) };
+        let Some(link) = &self.link else {
+            return Ok(());
+        };
         let alive = gateways(link).await?;
         let differ = Gateway::differ(&alive);
         if differ != std::mem::replace(&mut self.differ, differ) {
@@ -229,7 +277,10 @@ impl Node {
         for dead in observe(&mut self.seen, link, epoch).await? {
             reap(link, dead).await?;
         }
-        if self.swept.is_none_or(|swept| swept.elapsed() >= SWEEP_EVERY) {
+        if self
+            .swept
+            .is_none_or(|swept| swept.elapsed() >= SWEEP_EVERY)
+        {
             disown(link, &self.shared, epoch).await?;
             self.swept = Some(now);
         }
@@ -238,10 +289,16 @@ impl Node {
 
     /// Ends the holds of dead nodes, if there are any. Runs beside the renewals, which must not wait for it.
     async fn recover(&mut self, epoch: i64) -> Result<(), Trouble> {
-        if self.recovering.as_ref().is_some_and(|task| !task.is_finished()) {
+        if self
+            .recovering
+            .as_ref()
+            .is_some_and(|task| !task.is_finished())
+        {
             return Ok(());
         }
-        let Some(link) = &self.link else { return Ok(()) };
+        let Some(link) = &self.link else {
+            return Ok(());
+        };
         let sql = "SELECT 1 FROM holds WHERE epoch = 0 OR epoch IN (SELECT epoch FROM nodes WHERE ended IS NOT NULL) LIMIT 1";
         if link.query(sql, &[]).await?.is_empty() {
             return Ok(());
@@ -249,8 +306,12 @@ impl Node {
         let (shared, now) = (Arc::clone(&self.shared), super::now());
         self.recovering = Some(tokio::spawn(async move {
             let mut ended = 0_usize;
-            while let Ok(Outcome::Recovered(Some(some))) = shared.submit(Operation::Recover { epoch, now }).await {
-                ended = ended.saturating_add(some.settled).saturating_add(some.released);
+            while let Ok(Outcome::Recovered(Some(some))) =
+                shared.submit(Operation::Recover { epoch, now }).await
+            {
+                ended = ended
+                    .saturating_add(some.settled)
+                    .saturating_add(some.released);
             }
             tracing::warn!(holds = ended, "ended the holds of a gateway that is gone");
         }));
@@ -269,7 +330,10 @@ async fn forget_ended(link: &Link, shared: &Shared) -> Result<(), Trouble> {
     let mut alive = Vec::new();
     for row in link.query(sql, &[&pids]).await? {
         let mut columns = Columns::of(&row);
-        alive.push(Backend { pid: columns.take()?, started: columns.take()? });
+        alive.push(Backend {
+            pid: columns.take()?,
+            started: columns.take()?,
+        });
     }
     shared.keep_dropped(&alive);
     Ok(())
@@ -280,13 +344,30 @@ async fn forget_ended(link: &Link, shared: &Shared) -> Result<(), Trouble> {
 async fn disown(link: &Link, shared: &Shared, epoch: i64) -> Result<(), Trouble> {
     let before = super::now().millis().saturating_sub(SWEEP_AFTER);
     let mut requests = Vec::new();
-    for row in link.query("SELECT request FROM holds WHERE epoch = $1 AND at < $2", &[&epoch, &before]).await? {
+    for row in link
+        .query(
+            "SELECT request FROM holds WHERE epoch = $1 AND at < $2",
+            &[&epoch, &before],
+        )
+        .await?
+    {
         requests.push(Columns::of(&row).operation()?);
     }
-    let lost: Vec<Vec<u8>> = shared.unknown(requests).into_iter().map(|request| request.to_bytes().to_vec()).collect();
+    let lost: Vec<Vec<u8>> = shared
+        .unknown(requests)
+        .into_iter()
+        .map(|request| request.to_bytes().to_vec())
+        .collect();
     if !lost.is_empty() {
-        link.query("UPDATE holds SET epoch = 0 WHERE epoch = $1 AND request = ANY ($2::bytea[])", &[&epoch, &lost]).await?;
-        tracing::warn!(holds = lost.len(), "holds of this gateway belong to no request; they are ended at their checkpoints");
+        link.query(
+            "UPDATE holds SET epoch = 0 WHERE epoch = $1 AND request = ANY ($2::bytea[])",
+            &[&epoch, &lost],
+        )
+        .await?;
+        tracing::warn!(
+            holds = lost.len(),
+            "holds of this gateway belong to no request; they are ended at their checkpoints"
+        );
     }
     Ok(())
 }
@@ -317,24 +398,43 @@ fn log_differing_files(gateways: &[Gateway], differ: bool) {
     if !differ {
         return tracing::info!("all gateways run the same files again");
     }
-    let files: Vec<String> = gateways.iter().map(|gateway| format!("{} {}", gateway.name, gateway.configuration)).collect();
-    tracing::warn!(gateways = files.join(", "), "the gateways run different files: give all of them the same catalog and routes");
+    let files: Vec<String> = gateways
+        .iter()
+        .map(|gateway| format!("{} {}", gateway.name, gateway.configuration))
+        .collect();
+    tracing::warn!(
+        gateways = files.join(", "),
+        "the gateways run different files: give all of them the same catalog and routes"
+    );
 }
 
 /// Records who has renewed, and returns nodes that have been silent for too long, with their last count.
-async fn observe(seen: &mut HashMap<i64, Seen>, link: &Link, own: i64) -> Result<Vec<(i64, i64)>, Trouble> {
-    let rows = link.query("SELECT epoch, renewals FROM nodes WHERE ended IS NULL AND epoch <> $1", &[&own]).await?;
+async fn observe(
+    seen: &mut HashMap<i64, Seen>,
+    link: &Link,
+    own: i64,
+) -> Result<Vec<(i64, i64)>, Trouble> {
+    let rows = link
+        .query(
+            "SELECT epoch, renewals FROM nodes WHERE ended IS NULL AND epoch <> $1",
+            &[&own],
+        )
+        .await?;
     let now = Instant::now();
     let mut alive = HashMap::new();
     for row in rows {
         let mut columns = Columns::of(&row);
         let (epoch, renewals): (i64, i64) = (columns.take()?, columns.take()?);
-        let since = seen.get(&epoch).filter(|seen| seen.renewals == renewals).map_or(now, |seen| seen.since);
+        let since = seen
+            .get(&epoch)
+            .filter(|seen| seen.renewals == renewals)
+            .map_or(now, |seen| seen.since);
         alive.insert(epoch, Seen { renewals, since });
     }
     *seen = alive;
-    let silent =
-        |(epoch, seen): (&i64, &Seen)| (now.saturating_duration_since(seen.since) >= SILENCE).then_some((*epoch, seen.renewals));
+    let silent = |(epoch, seen): (&i64, &Seen)| {
+        (now.saturating_duration_since(seen.since) >= SILENCE).then_some((*epoch, seen.renewals))
+    };
     Ok(seen.iter().filter_map(silent).collect())
 }
 
@@ -345,7 +445,10 @@ async fn reap(link: &Link, (epoch, renewals): (i64, i64)) -> Result<(), Trouble>
     match link.query(sql, &[&epoch, &renewals]).await {
         Ok(rows) if rows.is_empty() => Ok(()),
         Ok(_) => {
-            tracing::warn!(epoch, "a gateway has been silent for ten seconds; it counts as dead, and its holds are ended");
+            tracing::warn!(
+                epoch,
+                "a gateway has been silent for ten seconds; it counts as dead, and its holds are ended"
+            );
             Ok(())
         }
         Err(error) => match Trouble::from(&error) {
@@ -364,7 +467,14 @@ mod tests {
     fn what_a_commit_waits_is_no_difference_of_clocks() {
         assert_eq!(apart(5_000, 5_000, 5_002), 0);
         assert_eq!(apart(5_000, 4_999, 12_000), 0, "it waited for a standby");
-        assert_eq!((apart(4_000, 5_000, 5_002), apart(9_000, 5_000, 5_002)), (-1_000, 3_998));
-        assert_eq!(apart(7_000, 5_000, 4_000), 3_000, "this clock was set back meanwhile");
+        assert_eq!(
+            (apart(4_000, 5_000, 5_002), apart(9_000, 5_000, 5_002)),
+            (-1_000, 3_998)
+        );
+        assert_eq!(
+            apart(7_000, 5_000, 4_000),
+            3_000,
+            "this clock was set back meanwhile"
+        );
     }
 }

@@ -13,15 +13,30 @@ fn clean(text: &mut String) {
 }
 
 fn is_printable(bill: &Bill) -> bool {
-    let texts = [bill.slug.as_str(), &bill.family, &bill.target, bill.end_reason.as_str()];
-    !texts.into_iter().chain(bill.answer_id.as_deref()).any(|text| text.contains('\0'))
+    let texts = [
+        bill.slug.as_str(),
+        &bill.family,
+        &bill.target,
+        bill.end_reason.as_str(),
+    ];
+    !texts
+        .into_iter()
+        .chain(bill.answer_id.as_deref())
+        .any(|text| text.contains('\0'))
 }
 
 fn bill(bill: &mut Bill) {
-    [&mut bill.slug, &mut bill.family, &mut bill.target].into_iter().for_each(clean);
+    [&mut bill.slug, &mut bill.family, &mut bill.target]
+        .into_iter()
+        .for_each(clean);
     bill.answer_id.iter_mut().for_each(clean);
     if bill.end_reason.as_str().contains('\0') {
-        bill.end_reason = bill.end_reason.as_str().replace('\0', "\u{fffd}").as_str().into();
+        bill.end_reason = bill
+            .end_reason
+            .as_str()
+            .replace('\0', "\u{fffd}")
+            .as_str()
+            .into();
     }
     // Facts and lines are stored as JSON, which writes the character as an escape of six.
 }
@@ -77,11 +92,25 @@ mod tests {
 
     #[test]
     fn the_one_character_that_cannot_be_stored_is_replaced() {
-        let mut bill = Bill { target: "a\0b".to_owned(), answer_id: Some("\0".to_owned()), ..Bill::default() };
+        let mut bill = Bill {
+            target: "a\0b".to_owned(),
+            answer_id: Some("\0".to_owned()),
+            ..Bill::default()
+        };
         bill.end_reason = "x\0".into();
-        let finish = Finish { request: OperationId::from_bytes([1; 16]), bill, at: Timestamp::from_millis(0) };
-        let Operation::Finish(cleaned) = printable(Operation::Finish(Arc::new(finish))) else { unreachable!() };
-        let texts = (cleaned.bill.target.as_str(), cleaned.bill.answer_id.as_deref(), cleaned.bill.end_reason.as_str());
+        let finish = Finish {
+            request: OperationId::from_bytes([1; 16]),
+            bill,
+            at: Timestamp::from_millis(0),
+        };
+        let Operation::Finish(cleaned) = printable(Operation::Finish(Arc::new(finish))) else {
+            unreachable!()
+        };
+        let texts = (
+            cleaned.bill.target.as_str(),
+            cleaned.bill.answer_id.as_deref(),
+            cleaned.bill.end_reason.as_str(),
+        );
         assert_eq!(texts, ("a\u{fffd}b", Some("\u{fffd}"), "x\u{fffd}"));
     }
 }

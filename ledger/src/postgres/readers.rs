@@ -27,7 +27,12 @@ pub(super) struct Readers {
 
 impl Readers {
     pub(super) fn new(connector: Connector, runtime: Handle) -> Self {
-        Self { connector, runtime, idle: Mutex::default(), free: Semaphore::new(READERS) }
+        Self {
+            connector,
+            runtime,
+            idle: Mutex::default(),
+            free: Semaphore::new(READERS),
+        }
     }
 
     /// Runs something on the runtime of the connections.
@@ -36,7 +41,10 @@ impl Readers {
     }
 
     /// Runs a read.
-    pub(super) async fn with<T, Reading>(&self, read: impl Fn(Arc<Link>) -> Reading) -> Result<T, LedgerError>
+    pub(super) async fn with<T, Reading>(
+        &self,
+        read: impl Fn(Arc<Link>) -> Reading,
+    ) -> Result<T, LedgerError>
     where
         Reading: Future<Output = Result<T, Trouble>>,
     {
@@ -47,27 +55,43 @@ impl Readers {
             let link = self.link().await?;
             match tokio::time::timeout(READ, read(Arc::clone(&link))).await {
                 Ok(Ok(found)) => {
-                    self.idle.lock().unwrap_or_else(PoisonError::into_inner).push(link);
+                    self.idle
+                        .lock()
+                        .unwrap_or_else(PoisonError::into_inner)
+                        .push(link);
                     return Ok(found);
                 }
                 Ok(Err(Trouble::Lost(_))) if again => again = false,
                 Ok(Err(trouble)) => return Err(LedgerError::Unavailable(trouble.words())),
-                Err(_) => return Err(LedgerError::Unavailable("the database did not answer in time".to_owned())),
+                Err(_) => {
+                    return Err(LedgerError::Unavailable(
+                        "the database did not answer in time".to_owned(),
+                    ));
+                }
             }
         }
     }
 
     /// Runs a long read on its own connection.
-    pub(super) async fn alone<T, Reading>(&self, read: impl FnOnce(Arc<Link>) -> Reading) -> Result<T, LedgerError>
+    pub(super) async fn alone<T, Reading>(
+        &self,
+        read: impl FnOnce(Arc<Link>) -> Reading,
+    ) -> Result<T, LedgerError>
     where
         Reading: Future<Output = Result<T, Trouble>>,
     {
-        read(self.connect().await?).await.map_err(|trouble| LedgerError::Unavailable(trouble.words()))
+        read(self.connect().await?)
+            .await
+            .map_err(|trouble| LedgerError::Unavailable(trouble.words()))
     }
 
     async fn link(&self) -> Result<Arc<Link>, LedgerError> {
         loop {
-            let idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
+            let idle = self
+                .idle
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .pop();
             match idle {
                 Some(link) if link.client.is_closed() => {}
                 Some(link) => return Ok(link),

@@ -13,8 +13,8 @@ use crate::limit::Traffic;
 use crate::stored;
 use crate::tx::{StoredHold, StoredKey};
 use crate::{
-    Account, Amount, AuditRecord, Bill, EndReason, Entry, Key, KeyId, KeySettings, LedgerError, OpenHold, OperationId,
-    SecretHash, Session, Timestamp, Usage, UsageRow,
+    Account, Amount, AuditRecord, Bill, EndReason, Entry, Key, KeyId, KeySettings, LedgerError,
+    OpenHold, OperationId, SecretHash, Session, Timestamp, Usage, UsageRow,
 };
 
 /// A row whose content this program would not write.
@@ -54,7 +54,9 @@ impl<'row> Columns<'row> {
     pub(super) fn take<T: FromSql<'row>>(&mut self) -> Read<T> {
         let at = self.next;
         self.next = at.saturating_add(1);
-        self.row.try_get(at).map_err(|error| Malformed(words(&error)))
+        self.row
+            .try_get(at)
+            .map_err(|error| Malformed(words(&error)))
     }
 
     pub(super) fn amount(&mut self) -> Read<Amount> {
@@ -79,7 +81,9 @@ impl<'row> Columns<'row> {
 
     fn maybe_operation(&mut self) -> Read<Option<OperationId>> {
         let bytes: Option<&[u8]> = self.take()?;
-        bytes.map(|bytes| exact(bytes, "operation's id").map(OperationId::from_bytes)).transpose()
+        bytes
+            .map(|bytes| exact(bytes, "operation's id").map(OperationId::from_bytes))
+            .transpose()
     }
 
     pub(super) fn hash(&mut self) -> Read<Hash> {
@@ -100,7 +104,9 @@ impl<'row> Columns<'row> {
     }
 
     fn maybe_small<T: TryFrom<i64>>(&mut self) -> Read<Option<T>> {
-        self.take::<Option<i64>>()?.map(|number| T::try_from(number).map_err(|_| malformed("number"))).transpose()
+        self.take::<Option<i64>>()?
+            .map(|number| T::try_from(number).map_err(|_| malformed("number")))
+            .transpose()
     }
 
     /// The seven counts, of an entry or a rollup.
@@ -156,22 +162,41 @@ pub(super) fn stored_key(row: &Row) -> Read<(StoredKey, Traffic)> {
         secret: columns.secret()?,
         old_secret: {
             let old: Option<&[u8]> = columns.take()?;
-            let old = old.map(|bytes| exact(bytes, "hash").map(SecretHash)).transpose()?;
+            let old = old
+                .map(|bytes| exact(bytes, "hash").map(SecretHash))
+                .transpose()?;
             let until = columns.maybe_at()?;
             if old.is_some() != until.is_some() {
                 return Err(malformed("old secret"));
             }
             old.zip(until)
         },
-        account: Account { credit: columns.amount()?, spent: columns.amount()?, held: columns.amount()? },
+        account: Account {
+            credit: columns.amount()?,
+            spent: columns.amount()?,
+            held: columns.amount()?,
+        },
         created_at: columns.at()?,
         created_by: columns.take()?,
         last_entry_at: columns.maybe_at()?,
     };
     let last_at = key.last_entry_at;
-    let audit = AuditHead { seq: columns.take()?, last: columns.take()?, hash: columns.hash()? };
-    let head = Head { seq: columns.take()?, last: columns.take()?, hash: columns.hash()?, last_at };
-    let traffic = Traffic { opened: columns.take()?, running: columns.take()?, paced_to: columns.take()? };
+    let audit = AuditHead {
+        seq: columns.take()?,
+        last: columns.take()?,
+        hash: columns.hash()?,
+    };
+    let head = Head {
+        seq: columns.take()?,
+        last: columns.take()?,
+        hash: columns.hash()?,
+        last_at,
+    };
+    let traffic = Traffic {
+        opened: columns.take()?,
+        running: columns.take()?,
+        paced_to: columns.take()?,
+    };
     Ok((StoredKey { key, audit, head }, traffic))
 }
 
@@ -210,7 +235,11 @@ pub(super) fn stored_entry(row: &Row) -> Read<ChainedEntry> {
         return Err(malformed("entry"));
     }
     entry.bill = slug.map(|slug| bill(&mut columns, slug)).transpose()?;
-    Ok(ChainedEntry { entry, format, hash })
+    Ok(ChainedEntry {
+        entry,
+        format,
+        hash,
+    })
 }
 
 fn bill(columns: &mut Columns<'_>, slug: String) -> Read<Bill> {
@@ -237,13 +266,15 @@ fn bill(columns: &mut Columns<'_>, slug: String) -> Read<Bill> {
         None => Ok(bill),
         Some(json) => {
             let pairs = serde_json::from_str(json).map_err(|_| malformed("list of facts"))?;
-            bill.with_pairs(pairs).ok_or_else(|| malformed("list of facts"))
+            bill.with_pairs(pairs)
+                .ok_or_else(|| malformed("list of facts"))
         }
     }
 }
 
 /// Selects what [`stored_hold`] takes; a condition may follow.
-pub(super) const SELECT_HOLD: &str = "SELECT request, key, amount, used, slug, family, at, epoch, opened, checkpoint FROM holds";
+pub(super) const SELECT_HOLD: &str =
+    "SELECT request, key, amount, used, slug, family, at, epoch, opened, checkpoint FROM holds";
 
 pub(super) fn stored_hold(row: &Row) -> Read<StoredHold> {
     let mut columns = Columns::of(row);
@@ -259,8 +290,14 @@ pub(super) fn stored_hold(row: &Row) -> Read<StoredHold> {
     };
     let opened = columns.amount()?;
     let checkpoint = columns.take::<Option<&str>>()?;
-    let checkpoint = checkpoint.map(|json| serde_json::from_str(json).map_err(|_| malformed("checkpoint"))).transpose()?;
-    Ok(StoredHold { open, opened, checkpoint })
+    let checkpoint = checkpoint
+        .map(|json| serde_json::from_str(json).map_err(|_| malformed("checkpoint")))
+        .transpose()?;
+    Ok(StoredHold {
+        open,
+        opened,
+        checkpoint,
+    })
 }
 
 /// Selects what [`stored_act`] takes; a condition may follow.
@@ -278,8 +315,16 @@ pub(super) fn stored_act(row: &Row) -> Read<ChainedAct> {
         operation: columns.operation()?,
         details: columns.take()?,
     };
-    let record = Record { record, seq: columns.take()?, state: columns.take()? };
-    Ok(ChainedAct { record, format: columns.take()?, hash: columns.hash()? })
+    let record = Record {
+        record,
+        seq: columns.take()?,
+        state: columns.take()?,
+    };
+    Ok(ChainedAct {
+        record,
+        format: columns.take()?,
+        hash: columns.hash()?,
+    })
 }
 
 /// Selects what [`session`] takes; a condition may follow.
@@ -287,5 +332,10 @@ pub(super) const SELECT_SESSION: &str = "SELECT token, key, at, expires FROM ses
 
 pub(super) fn session(row: &Row) -> Read<Session> {
     let mut columns = Columns::of(row);
-    Ok(Session { token: columns.secret()?, key: columns.key()?, at: columns.at()?, expires: columns.at()? })
+    Ok(Session {
+        token: columns.secret()?,
+        key: columns.key()?,
+        at: columns.at()?,
+        expires: columns.at()?,
+    })
 }

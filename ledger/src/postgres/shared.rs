@@ -56,7 +56,10 @@ pub(super) struct Shared {
 
 impl std::fmt::Debug for Shared {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        out.debug_struct("Shared").field("epoch", &self.epoch).field("stats", &self.stats()).finish_non_exhaustive()
+        out.debug_struct("Shared")
+            .field("epoch", &self.epoch)
+            .field("stats", &self.stats())
+            .finish_non_exhaustive()
     }
 }
 
@@ -85,7 +88,11 @@ impl Shared {
     pub(super) async fn submit(&self, operation: Operation) -> Result<Outcome, LedgerError> {
         let (reply, answer) = oneshot::channel();
         self.enqueue(printable(operation), Some(reply));
-        answer.await.unwrap_or_else(|_| Err(LedgerError::Unknown("the ledger's writer stopped".to_owned())))
+        answer.await.unwrap_or_else(|_| {
+            Err(LedgerError::Unknown(
+                "the ledger's writer stopped".to_owned(),
+            ))
+        })
     }
 
     /// Repeats an operation until its outcome is known. Nobody waits for it.
@@ -100,22 +107,35 @@ impl Shared {
             Operation::Finish(finish) | Operation::Resolve(finish) => self.runs(finish.request),
             _ => None,
         };
-        let job = Job { operation, key, reply };
+        let job = Job {
+            operation,
+            key,
+            reply,
+        };
         let class = job.operation.class();
         let begins = class == Class::Hold || matches!(job.operation, Operation::Extend(_));
         let mut queue = lock(&self.queue);
         let refused = match &queue.closed {
             Some(reason) => Some(reason.clone()),
-            None if class == Class::Hold && queue.waiting() >= MAX_QUEUE => Some("too many operations are waiting".to_owned()),
-            None if begins && lock(&self.stats).is_clock_wrong() => Some("this machine's clock is wrong".to_owned()),
+            None if class == Class::Hold && queue.waiting() >= MAX_QUEUE => {
+                Some("too many operations are waiting".to_owned())
+            }
+            None if begins && lock(&self.stats).is_clock_wrong() => {
+                Some("this machine's clock is wrong".to_owned())
+            }
             None if begins && let Some(why) = self.uncertain() => Some(why),
-            None if begins && self.lapsed() => Some("this gateway has not reached the database for too long".to_owned()),
+            None if begins && self.lapsed() => {
+                Some("this gateway has not reached the database for too long".to_owned())
+            }
             None => None,
         };
         if let Some(reason) = refused {
             drop(queue);
             if class == Class::Resolve {
-                tracing::error!(reason, "cannot end a hold; the other gateways will end it at its checkpoint");
+                tracing::error!(
+                    reason,
+                    "cannot end a hold; the other gateways will end it at its checkpoint"
+                );
             }
             return job.reply(Err(LedgerError::Unavailable(reason)));
         }
@@ -133,7 +153,11 @@ impl Shared {
 
     /// What this gateway reports about itself: its files, holds ever requested, and open holds.
     pub(super) fn report(&self) -> (String, u64, usize) {
-        (lock(&self.configuration).clone(), self.asked.load(Ordering::Relaxed), lock(&self.running).len())
+        (
+            lock(&self.configuration).clone(),
+            self.asked.load(Ordering::Relaxed),
+            lock(&self.running).len(),
+        )
     }
 
     pub(super) fn announce(&self, configuration: String) {
@@ -177,7 +201,9 @@ impl Shared {
         let over = match (&job.operation, &outcome) {
             // The id was used by an earlier attempt, which may have opened the hold.
             (Operation::Open(_), Err(LedgerError::Refused(Refusal::OperationUsed(_)))) => None,
-            (Operation::Open(new), Err(LedgerError::Refused(_) | LedgerError::Unavailable(_))) => Some(new.request),
+            (Operation::Open(new), Err(LedgerError::Refused(_) | LedgerError::Unavailable(_))) => {
+                Some(new.request)
+            }
             (
                 Operation::Finish(finish) | Operation::Resolve(finish),
                 Ok(_) | Err(LedgerError::Refused(Refusal::NoSuchHold(_))),
@@ -245,7 +271,9 @@ impl Shared {
     /// Drops a connection. No cancel request is sent: the server may be working for it until a standby is back. The server process
     /// then keeps waiting, with its locks, and counts against the connection limit.
     pub(super) fn drop_link(&self, link: &mut Option<Link>) {
-        let Some(link) = link.take().filter(|link| !link.client.is_closed()) else { return };
+        let Some(link) = link.take().filter(|link| !link.client.is_closed()) else {
+            return;
+        };
         let mut dropped = lock(&self.dropped);
         dropped.push(link.backend.clone());
         lock(&self.stats).dropped = dropped.len();
@@ -273,7 +301,11 @@ impl Shared {
             let queue = lock(&self.queue);
             (queue.waiting(), queue.unresolved.len())
         };
-        WriterStats { queued, unresolved, ..lock(&self.stats).clone() }
+        WriterStats {
+            queued,
+            unresolved,
+            ..lock(&self.stats).clone()
+        }
     }
 
     pub(super) fn stopped(&self) -> bool {
@@ -283,7 +315,11 @@ impl Shared {
     /// Resolves when the writer has stopped for good, with the reason.
     pub(super) async fn fatal(&self) -> String {
         let mut watcher = self.fatal.subscribe();
-        let reason = watcher.wait_for(Option::is_some).await.ok().and_then(|reason| reason.clone());
+        let reason = watcher
+            .wait_for(Option::is_some)
+            .await
+            .ok()
+            .and_then(|reason| reason.clone());
         match reason {
             Some(reason) => reason,
             None => std::future::pending().await,
@@ -292,7 +328,9 @@ impl Shared {
 
     /// Accepts no more operations; waiting ones are still written.
     pub(super) fn close(&self) {
-        lock(&self.queue).closed.get_or_insert_with(|| "the ledger is closed".to_owned());
+        lock(&self.queue)
+            .closed
+            .get_or_insert_with(|| "the ledger is closed".to_owned());
         self.wake_all();
     }
 
@@ -307,5 +345,9 @@ impl Shared {
 fn host() -> String {
     let name = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
     let name = name.trim();
-    if name.is_empty() { "gateway".to_owned() } else { name.to_owned() }
+    if name.is_empty() {
+        "gateway".to_owned()
+    } else {
+        name.to_owned()
+    }
 }

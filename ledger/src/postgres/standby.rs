@@ -46,11 +46,22 @@ struct Seen {
 /// Checks whether commits wait for standbys, and whether enough of them are there. It only reads, so it never waits for a lock.
 pub(super) async fn look(link: &Link, allow_single: bool) -> Result<Standby, Trouble> {
     let rows = link.query(LOOK, &[]).await?;
-    let row = rows.first().ok_or_else(|| Trouble::Failed("the database says nothing of its standbys".to_owned()))?;
+    let row = rows
+        .first()
+        .ok_or_else(|| Trouble::Failed("the database says nothing of its standbys".to_owned()))?;
     let mut columns = Columns::of(row);
     let (waits, for_anybody) = (columns.take()?, columns.take()?);
     let (needed, streaming, hidden) = (columns.take()?, columns.take()?, columns.take()?);
-    Ok(judge(&Seen { waits, for_anybody, needed, streaming, hidden }, allow_single))
+    Ok(judge(
+        &Seen {
+            waits,
+            for_anybody,
+            needed,
+            streaming,
+            hidden,
+        },
+        allow_single,
+    ))
 }
 
 /// Records the state of the standbys, and logs it when it has changed.
@@ -61,7 +72,9 @@ pub(super) fn note(shared: &Shared, standby: Standby) {
     }
     match &standby {
         Standby::Missing(why) => tracing::error!(why, "no standby: selling stops"),
-        Standby::Single => tracing::warn!("--allow-single: no standby has what is confirmed; for trials only"),
+        Standby::Single => {
+            tracing::warn!("--allow-single: no standby has what is confirmed; for trials only")
+        }
         Standby::Streaming(standbys) => tracing::info!(standbys, "commits wait for a standby"),
         Standby::Unused => {}
     }
@@ -69,7 +82,13 @@ pub(super) fn note(shared: &Shared, standby: Standby) {
 }
 
 fn judge(seen: &Seen, allow_single: bool) -> Standby {
-    let Seen { waits, for_anybody, needed, streaming, hidden } = *seen;
+    let Seen {
+        waits,
+        for_anybody,
+        needed,
+        streaming,
+        hidden,
+    } = *seen;
     match (waits, allow_single) {
         (false, true) => Standby::Single,
         (false, false) => Standby::Missing(
@@ -99,19 +118,83 @@ mod tests {
 
     #[test]
     fn what_is_sold_on_is_a_standby_or_a_trial() {
-        let two = Seen { waits: true, for_anybody: false, needed: 1, streaming: 2, hidden: 0 };
+        let two = Seen {
+            waits: true,
+            for_anybody: false,
+            needed: 1,
+            streaming: 2,
+            hidden: 0,
+        };
         assert_eq!(judge(&two, false), Standby::Streaming(2));
-        assert_eq!(judge(&Seen { waits: false, streaming: 0, ..two }, true), Standby::Single);
+        assert_eq!(
+            judge(
+                &Seen {
+                    waits: false,
+                    streaming: 0,
+                    ..two
+                },
+                true
+            ),
+            Standby::Single
+        );
         for (seen, allow_single, said) in [
-            (Seen { waits: false, streaming: 1, ..two }, false, "--allow-single"),
-            (Seen { for_anybody: true, ..two }, false, "pg_basebackup"),
-            (Seen { for_anybody: true, ..two }, true, "pg_basebackup"),
-            (Seen { streaming: 0, ..two }, false, "0 of 1"),
-            (Seen { needed: 2, streaming: 1, ..two }, true, "1 of 2"),
-            (Seen { streaming: 0, hidden: 1, ..two }, false, "pg_monitor"),
+            (
+                Seen {
+                    waits: false,
+                    streaming: 1,
+                    ..two
+                },
+                false,
+                "--allow-single",
+            ),
+            (
+                Seen {
+                    for_anybody: true,
+                    ..two
+                },
+                false,
+                "pg_basebackup",
+            ),
+            (
+                Seen {
+                    for_anybody: true,
+                    ..two
+                },
+                true,
+                "pg_basebackup",
+            ),
+            (
+                Seen {
+                    streaming: 0,
+                    ..two
+                },
+                false,
+                "0 of 1",
+            ),
+            (
+                Seen {
+                    needed: 2,
+                    streaming: 1,
+                    ..two
+                },
+                true,
+                "1 of 2",
+            ),
+            (
+                Seen {
+                    streaming: 0,
+                    hidden: 1,
+                    ..two
+                },
+                false,
+                "pg_monitor",
+            ),
         ] {
             let found = judge(&seen, allow_single);
-            assert!(matches!(&found, Standby::Missing(why) if why.contains(said)), "{found:?}");
+            assert!(
+                matches!(&found, Standby::Missing(why) if why.contains(said)),
+                "{found:?}"
+            );
         }
     }
 }

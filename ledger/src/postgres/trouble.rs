@@ -29,7 +29,11 @@ impl Trouble {
     /// The failure in words.
     pub(super) fn words(self) -> String {
         match self {
-            Self::Retry(why) | Self::Busy(why) | Self::Failed(why) | Self::Lost(why) | Self::Unknown(why) => why,
+            Self::Retry(why)
+            | Self::Busy(why)
+            | Self::Failed(why)
+            | Self::Lost(why)
+            | Self::Unknown(why) => why,
             Self::Fenced => "this gateway was fenced off".to_owned(),
         }
     }
@@ -52,23 +56,38 @@ impl From<&Error> for Trouble {
     fn from(error: &Error) -> Self {
         let Some(db) = error.as_db_error() else {
             let why = words(error);
-            let spoken =
-                error.is_closed() || std::error::Error::source(error).is_some_and(|source| source.is::<std::io::Error>());
-            return if spoken { Self::Lost(why) } else { Self::Failed(why) };
+            let spoken = error.is_closed()
+                || std::error::Error::source(error)
+                    .is_some_and(|source| source.is::<std::io::Error>());
+            return if spoken {
+                Self::Lost(why)
+            } else {
+                Self::Failed(why)
+            };
         };
         let why = db.message().to_owned();
         if !matches!(db.parsed_severity(), Some(Severity::Error)) {
             return Self::Lost(why);
         }
         let code = db.code();
-        if [SqlState::T_R_SERIALIZATION_FAILURE, SqlState::T_R_DEADLOCK_DETECTED, SqlState::UNIQUE_VIOLATION].contains(code) {
+        if [
+            SqlState::T_R_SERIALIZATION_FAILURE,
+            SqlState::T_R_DEADLOCK_DETECTED,
+            SqlState::UNIQUE_VIOLATION,
+        ]
+        .contains(code)
+        {
             return Self::Retry(why);
         }
         if *code == SqlState::LOCK_NOT_AVAILABLE {
             return Self::Busy(why);
         }
         // Read-only: the address leads to a server that has become a standby. Resources (class 53), operator (57): try later.
-        if *code == SqlState::READ_ONLY_SQL_TRANSACTION || ["53", "57"].iter().any(|class| code.code().starts_with(class)) {
+        if *code == SqlState::READ_ONLY_SQL_TRANSACTION
+            || ["53", "57"]
+                .iter()
+                .any(|class| code.code().starts_with(class))
+        {
             return Self::Lost(why);
         }
         Self::Failed(why)

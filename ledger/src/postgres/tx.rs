@@ -10,22 +10,31 @@ use crate::hold::Held;
 use crate::limit::Traffic;
 use crate::tx::{Payer, StoredHold, StoredKey, Tx};
 use crate::{
-    Account, Amount, AuditRecord, Bill, Entry, Key, KeyId, NewHold, OperationId, SecretHash, Session, Timestamp, reference,
+    Account, Amount, AuditRecord, Bill, Entry, Key, KeyId, NewHold, OperationId, SecretHash,
+    Session, Timestamp, reference,
 };
 
 impl Tx for Batch {
     type Error = Infallible;
 
     fn payer(&mut self, key: KeyId) -> Answer<Option<Payer>> {
-        Ok(self.keys.get(&key).map(|KeySlot { stored: StoredKey { key, .. }, .. }| Payer {
-            account: key.account,
-            status: key.stored_status,
-            expires_at: key.settings.expires_at,
-        }))
+        Ok(self.keys.get(&key).map(
+            |KeySlot {
+                 stored: StoredKey { key, .. },
+                 ..
+             }| Payer {
+                account: key.account,
+                status: key.stored_status,
+                expires_at: key.settings.expires_at,
+            },
+        ))
     }
 
     fn account(&mut self, key: KeyId) -> Answer<Option<(Account, Head)>> {
-        Ok(self.keys.get(&key).map(|slot| (slot.stored.key.account, slot.stored.head)))
+        Ok(self
+            .keys
+            .get(&key)
+            .map(|slot| (slot.stored.key.account, slot.stored.head)))
     }
 
     fn has_entry(&mut self, operation: OperationId) -> Answer<bool> {
@@ -34,7 +43,10 @@ impl Tx for Batch {
 
     fn held(&mut self, request: OperationId) -> Answer<Option<Held>> {
         let hold = self.holds.get(&request).and_then(|slot| slot.now.as_ref());
-        Ok(hold.map(|hold| Held { key: hold.open.key, amount: hold.open.amount }))
+        Ok(hold.map(|hold| Held {
+            key: hold.open.key,
+            amount: hold.open.amount,
+        }))
     }
 
     fn hold(&mut self, request: OperationId) -> Answer<Option<StoredHold>> {
@@ -43,7 +55,10 @@ impl Tx for Batch {
 
     /// Only holds of dead epochs, whatever the number: an older epoch may belong to a live node.
     fn holds_before(&mut self, _epoch: i64, limit: usize) -> Answer<Vec<StoredHold>> {
-        let dead = self.dead.iter().filter_map(|request| self.holds.get(request)?.now.clone());
+        let dead = self
+            .dead
+            .iter()
+            .filter_map(|request| self.holds.get(request)?.now.clone());
         Ok(dead.take(limit).collect())
     }
 
@@ -61,7 +76,13 @@ impl Tx for Batch {
         }
         let was_stored = known.is_some_and(|slot| slot.was_stored);
         let hold = StoredHold::new(new, self.epoch);
-        self.holds.insert(new.request, Slot { was_stored, ..Slot::new(hold) });
+        self.holds.insert(
+            new.request,
+            Slot {
+                was_stored,
+                ..Slot::new(hold)
+            },
+        );
         let now = self.now;
         if let Some(slot) = self.slot(new.key) {
             slot.traffic = slot.traffic.begin(&slot.stored.key.settings, now);
@@ -70,7 +91,13 @@ impl Tx for Batch {
         Ok(true)
     }
 
-    fn update_hold(&mut self, request: OperationId, amount: Amount, used: Amount, checkpoint: &Bill) -> Answer<()> {
+    fn update_hold(
+        &mut self,
+        request: OperationId,
+        amount: Amount,
+        used: Amount,
+        checkpoint: &Bill,
+    ) -> Answer<()> {
         if let Some(slot) = self.holds.get_mut(&request)
             && let Some(hold) = &mut slot.now
         {
@@ -125,31 +152,51 @@ impl Tx for Batch {
 
     fn entry_by_reference(&mut self, reference: &str) -> Answer<Option<Entry>> {
         let named = self.references.get(&reference::folded(reference));
-        Ok(named.and_then(|operation| self.entries.get(operation)).cloned())
+        Ok(named
+            .and_then(|operation| self.entries.get(operation))
+            .cloned())
     }
 
     fn refunds(&mut self, request: OperationId) -> Answer<Vec<Amount>> {
         Ok(self.refunds.get(&request).cloned().unwrap_or_default())
     }
 
-    fn append(&mut self, entry: &Entry, hash: &Hash, _head: &Head, _before: Account, after: Account) -> Answer<()> {
+    fn append(
+        &mut self,
+        entry: &Entry,
+        hash: &Hash,
+        _head: &Head,
+        _before: Account,
+        after: Account,
+    ) -> Answer<()> {
         if let Some(slot) = self.slot(entry.key) {
             slot.stored.key.account = after;
             slot.stored.key.last_entry_at = Some(entry.at);
-            slot.stored.head = Head { seq: entry.seq, last: entry.position, hash: *hash, last_at: Some(entry.at) };
+            slot.stored.head = Head {
+                seq: entry.seq,
+                last: entry.position,
+                hash: *hash,
+                last_at: Some(entry.at),
+            };
             slot.account_changed = true;
         }
         self.position = self.position.max(entry.position);
         if let Some(reference) = &entry.reference {
-            self.references.insert(reference::folded(reference), entry.operation);
-            self.new_names.push((reference::folded(reference), entry.operation));
+            self.references
+                .insert(reference::folded(reference), entry.operation);
+            self.new_names
+                .push((reference::folded(reference), entry.operation));
         }
         if let Some(request) = entry.refunds {
             self.refunds.entry(request).or_default().push(entry.amount);
         }
         self.roll_up(entry);
         self.entries.insert(entry.operation, entry.clone());
-        self.new_entries.push(ChainedEntry { entry: entry.clone(), format: FORMAT, hash: *hash });
+        self.new_entries.push(ChainedEntry {
+            entry: entry.clone(),
+            format: FORMAT,
+            hash: *hash,
+        });
         Ok(())
     }
 
@@ -158,7 +205,10 @@ impl Tx for Batch {
     }
 
     fn is_used(&mut self, operation: OperationId) -> Answer<bool> {
-        let held = self.holds.get(&operation).is_some_and(|slot| slot.now.is_some());
+        let held = self
+            .holds
+            .get(&operation)
+            .is_some_and(|slot| slot.now.is_some());
         Ok(held || self.entries.contains_key(&operation) || self.acts.contains_key(&operation))
     }
 
@@ -169,12 +219,20 @@ impl Tx for Batch {
     fn append_act(&mut self, record: &Record, hash: &Hash, _head: &AuditHead) -> Answer<()> {
         let act = &record.record;
         if let Some(slot) = self.slot(act.key) {
-            slot.stored.audit = AuditHead { seq: record.seq, last: act.position, hash: *hash };
+            slot.stored.audit = AuditHead {
+                seq: record.seq,
+                last: act.position,
+                hash: *hash,
+            };
             slot.settings_changed = true;
         }
         self.position = self.position.max(act.position);
         self.acts.insert(act.operation, act.clone());
-        self.new_acts.push(ChainedAct { record: record.clone(), format: FORMAT, hash: *hash });
+        self.new_acts.push(ChainedAct {
+            record: record.clone(),
+            format: FORMAT,
+            hash: *hash,
+        });
         Ok(())
     }
 
@@ -204,7 +262,11 @@ impl Tx for Batch {
 
     fn close_sessions(&mut self, key: KeyId) -> Answer<()> {
         self.ended_sessions.insert(key.to_i64());
-        for slot in self.sessions.values_mut().filter(|slot| slot.now.as_ref().is_some_and(|session| session.key == key)) {
+        for slot in self
+            .sessions
+            .values_mut()
+            .filter(|slot| slot.now.as_ref().is_some_and(|session| session.key == key))
+        {
             slot.now = None;
         }
         Ok(())
@@ -213,23 +275,46 @@ impl Tx for Batch {
     fn end_sessions(&mut self, key: KeyId) -> Answer<()> {
         self.close_sessions(key)?;
         self.ended_links.insert(key.to_i64());
-        for slot in self.links.values_mut().filter(|slot| slot.now.is_some_and(|(owner, _)| owner == key)) {
+        for slot in self
+            .links
+            .values_mut()
+            .filter(|slot| slot.now.is_some_and(|(owner, _)| owner == key))
+        {
             slot.now = None;
         }
         Ok(())
     }
 
     fn has_link(&mut self, token: SecretHash) -> Answer<bool> {
-        Ok(self.links.get(&token.0).is_some_and(|slot| slot.now.is_some()))
+        Ok(self
+            .links
+            .get(&token.0)
+            .is_some_and(|slot| slot.now.is_some()))
     }
 
-    fn insert_link(&mut self, token: SecretHash, key: KeyId, expires: Timestamp, now: Timestamp) -> Answer<()> {
-        for slot in self.links.values_mut().filter(|slot| slot.now.is_some_and(|(_, end)| end <= now)) {
+    fn insert_link(
+        &mut self,
+        token: SecretHash,
+        key: KeyId,
+        expires: Timestamp,
+        now: Timestamp,
+    ) -> Answer<()> {
+        for slot in self
+            .links
+            .values_mut()
+            .filter(|slot| slot.now.is_some_and(|(_, end)| end <= now))
+        {
             (slot.now, slot.changed) = (None, true);
         }
         self.forget_links = self.forget_links.max(Some(now));
         let was_stored = self.links.get(&token.0).is_some_and(|slot| slot.was_stored);
-        self.links.insert(token.0, Slot { was_stored, ..Slot::new((key, expires)) });
+        self.links.insert(
+            token.0,
+            Slot {
+                was_stored,
+                ..Slot::new((key, expires))
+            },
+        );
         Ok(())
     }
 
@@ -241,17 +326,33 @@ impl Tx for Batch {
     }
 
     fn session(&mut self, token: SecretHash) -> Answer<Option<Session>> {
-        Ok(self.sessions.get(&token.0).and_then(|slot| slot.now.clone()))
+        Ok(self
+            .sessions
+            .get(&token.0)
+            .and_then(|slot| slot.now.clone()))
     }
 
     fn insert_session(&mut self, session: &Session) -> Answer<()> {
-        let expired = |slot: &&mut Slot<Session>| slot.now.as_ref().is_some_and(|open| open.expires <= session.at);
+        let expired = |slot: &&mut Slot<Session>| {
+            slot.now
+                .as_ref()
+                .is_some_and(|open| open.expires <= session.at)
+        };
         for slot in self.sessions.values_mut().filter(expired) {
             (slot.now, slot.changed) = (None, true);
         }
         self.forget_sessions = self.forget_sessions.max(Some(session.at));
-        let was_stored = self.sessions.get(&session.token.0).is_some_and(|slot| slot.was_stored);
-        self.sessions.insert(session.token.0, Slot { was_stored, ..Slot::new(session.clone()) });
+        let was_stored = self
+            .sessions
+            .get(&session.token.0)
+            .is_some_and(|slot| slot.was_stored);
+        self.sessions.insert(
+            session.token.0,
+            Slot {
+                was_stored,
+                ..Slot::new(session.clone())
+            },
+        );
         Ok(())
     }
 

@@ -56,8 +56,13 @@ impl Lanes {
     pub(super) async fn run(self, link: Link) {
         let rest = self.writer(Lane::Rest, Some(link));
         let common = self.writer(Lane::Common, None);
-        let keys: Vec<_> = (0..KEYS_AT_ONCE).map(|_| self.writer(Lane::Keys, None)).collect();
-        let keys: Vec<_> = keys.into_iter().map(|writer| tokio::spawn(writer.run())).collect();
+        let keys: Vec<_> = (0..KEYS_AT_ONCE)
+            .map(|_| self.writer(Lane::Keys, None))
+            .collect();
+        let keys: Vec<_> = keys
+            .into_iter()
+            .map(|writer| tokio::spawn(writer.run()))
+            .collect();
         let common = tokio::spawn(common.run());
         let rest = tokio::spawn(rest.run());
         let _ = common.await;
@@ -69,20 +74,31 @@ impl Lanes {
         let link = rest.await.ok().flatten();
         let left = lock(&self.shared.queue).unresolved.len();
         if left > 0 {
-            tracing::error!(holds = left, "holds stay open; the other gateways will end them at their checkpoints");
+            tracing::error!(
+                holds = left,
+                "holds stay open; the other gateways will end them at their checkpoints"
+            );
         } else if let Some(link) = &link {
             node::leave(link, self.shared.epoch.load(Ordering::SeqCst)).await;
         }
         // Skipped by a batch that was committed just before another lane stopped.
         for job in lock(&self.shared.queue).drain() {
-            job.reply(Err(LedgerError::Unavailable("the ledger has stopped".to_owned())));
+            job.reply(Err(LedgerError::Unavailable(
+                "the ledger has stopped".to_owned(),
+            )));
         }
         self.shared.drained.send_replace(true);
     }
 
     fn writer(&self, lane: Lane, link: Option<Link>) -> Writer {
         let (shared, connector) = (Arc::clone(&self.shared), self.connector.clone());
-        Writer { lane, shared, connector, link, ledger: self.ledger }
+        Writer {
+            lane,
+            shared,
+            connector,
+            link,
+            ledger: self.ledger,
+        }
     }
 }
 
@@ -127,9 +143,16 @@ impl Writer {
                     Next::Nothing if queue.is_over(self.lane) => return None,
                     Next::Nothing => None,
                 };
-                let retry_in = if self.lane == Lane::Rest { queue.retry_in(Instant::now()) } else { None };
+                let retry_in = if self.lane == Lane::Rest {
+                    queue.retry_in(Instant::now())
+                } else {
+                    None
+                };
                 if retry_in == Some(Duration::ZERO) {
-                    return Some(Taken { jobs: queue.take_unresolved(), key: None });
+                    return Some(Taken {
+                        jobs: queue.take_unresolved(),
+                        key: None,
+                    });
                 }
                 (gathering, retry_in)
             };
@@ -152,18 +175,40 @@ impl Writer {
                 Ok(outcomes) => self.answer(jobs, outcomes),
                 Err(Trouble::Fenced) => {
                     let jobs = groups.into_iter().chain([jobs]).flatten().collect();
-                    self.stop("the other gateways considered this one dead and ended its holds", jobs).await;
+                    self.stop(
+                        "the other gateways considered this one dead and ended its holds",
+                        jobs,
+                    )
+                    .await;
                     return std::ops::ControlFlow::Break(());
                 }
                 // One of them cannot be stored, or they block others: try each one alone.
                 Err(Trouble::Failed(_) | Trouble::Retry(_)) if jobs.len() > 1 => {
                     groups.extend(jobs.into_iter().map(|job| vec![job]));
                 }
-                Err(Trouble::Failed(why)) => self.give_up(GivenUp { error: LedgerError::Unavailable(why), jobs }, false),
+                Err(Trouble::Failed(why)) => self.give_up(
+                    GivenUp {
+                        error: LedgerError::Unavailable(why),
+                        jobs,
+                    },
+                    false,
+                ),
                 Err(Trouble::Retry(why) | Trouble::Busy(why) | Trouble::Lost(why)) => {
-                    self.give_up(GivenUp { error: LedgerError::Unavailable(why), jobs }, true);
+                    self.give_up(
+                        GivenUp {
+                            error: LedgerError::Unavailable(why),
+                            jobs,
+                        },
+                        true,
+                    );
                 }
-                Err(Trouble::Unknown(why)) => self.give_up(GivenUp { error: LedgerError::Unknown(why), jobs }, true),
+                Err(Trouble::Unknown(why)) => self.give_up(
+                    GivenUp {
+                        error: LedgerError::Unknown(why),
+                        jobs,
+                    },
+                    true,
+                ),
             }
         }
         std::ops::ControlFlow::Continue(())
@@ -174,7 +219,9 @@ impl Writer {
         let mut skipped = Vec::new();
         for (job, outcome) in jobs.into_iter().zip(outcomes) {
             match outcome {
-                Some(outcome) => self.shared.answer(job, outcome.map_err(LedgerError::Refused)),
+                Some(outcome) => self
+                    .shared
+                    .answer(job, outcome.map_err(LedgerError::Refused)),
                 None => skipped.push(job),
             }
         }
@@ -221,7 +268,10 @@ impl Writer {
         if let Some(link) = &self.link
             && let Err(trouble) = node::store_late_bills(link, epoch, bills).await
         {
-            tracing::error!(?trouble, "cannot store bills of requests that other gateways have ended");
+            tracing::error!(
+                ?trouble,
+                "cannot store bills of requests that other gateways have ended"
+            );
         }
         lock(&self.shared.stats).stopped = true;
         self.shared.fatal.send_replace(Some(why.to_owned()));
@@ -238,7 +288,10 @@ impl Writer {
         loop {
             // Once an outcome is unknown, only waiting for the key's lock can tell.
             let skips = self.lane == Lane::Common && attempts == 0;
-            let trouble = match self.attempt(jobs, if skips { Locked::Skip } else { Locked::Wait }).await {
+            let trouble = match self
+                .attempt(jobs, if skips { Locked::Skip } else { Locked::Wait })
+                .await
+            {
                 Ok(outcomes) => {
                     self.note(jobs.len(), begun);
                     return Ok(outcomes);
@@ -265,7 +318,11 @@ impl Writer {
                     self.shared.drop_link(&mut self.link);
                 }
             }
-            let patience = if unknown.is_some() { PATIENCE_UNKNOWN } else { PATIENCE };
+            let patience = if unknown.is_some() {
+                PATIENCE_UNKNOWN
+            } else {
+                PATIENCE
+            };
             if begun.elapsed() >= patience {
                 return Err(unknown.map_or(trouble, Trouble::Unknown));
             }
@@ -288,16 +345,26 @@ impl Writer {
         let link = match &mut self.link {
             Some(link) if !link.client.is_closed() => link,
             place => {
-                let link = self.connector.connect_for_batches().await.map_err(Trouble::Lost)?;
+                let link = self
+                    .connector
+                    .connect_for_batches()
+                    .await
+                    .map_err(Trouble::Lost)?;
                 if !node::confirm(&link, &self.shared).await? {
                     return Err(Trouble::Lost(self.shared.uncertain().unwrap_or_default()));
                 }
                 place.insert(link)
             }
         };
-        let place = Place { shared: &self.shared, ledger: self.ledger };
+        let place = Place {
+            shared: &self.shared,
+            ledger: self.ledger,
+        };
         let result = transaction(link, jobs, &place, locked).await;
-        if matches!(result, Err(Trouble::Retry(_) | Trouble::Busy(_) | Trouble::Failed(_) | Trouble::Fenced)) {
+        if matches!(
+            result,
+            Err(Trouble::Retry(_) | Trouble::Busy(_) | Trouble::Failed(_) | Trouble::Fenced)
+        ) {
             let undone = tokio::time::timeout(TRIP, link.client.batch_execute("ROLLBACK")).await;
             if !matches!(undone, Ok(Ok(()))) {
                 self.shared.drop_link(&mut self.link);
@@ -316,28 +383,56 @@ struct Place<'writer> {
     ledger: [u8; 16],
 }
 
-async fn transaction(link: &Link, jobs: &[Job], place: &Place<'_>, locked: Locked) -> Result<Outcomes, Trouble> {
+async fn transaction(
+    link: &Link,
+    jobs: &[Job],
+    place: &Place<'_>,
+    locked: Locked,
+) -> Result<Outcomes, Trouble> {
     let too_long = |_| Trouble::Lost("the database did not answer in time".to_owned());
     let epoch = place.shared.epoch.load(Ordering::SeqCst);
-    if let [Job { operation: Operation::BeginEpoch { .. }, .. }] = jobs {
-        let run = tokio::time::timeout(TRIP, node::begin(link, epoch, &place.shared.name)).await.map_err(too_long)??;
+    if let [
+        Job {
+            operation: Operation::BeginEpoch { .. },
+            ..
+        },
+    ] = jobs
+    {
+        let run = tokio::time::timeout(TRIP, node::begin(link, epoch, &place.shared.name))
+            .await
+            .map_err(too_long)??;
         place.shared.confirmed.renewed(run);
         place.shared.epoch.store(run.epoch, Ordering::SeqCst);
         return Ok(vec![Some(Ok(Outcome::Epoch(run.epoch)))]);
     }
-    let mut wanted = Wanted { flushed: place.shared.durability == Durability::Strict, ..Wanted::default() };
+    let mut wanted = Wanted {
+        flushed: place.shared.durability == Durability::Strict,
+        ..Wanted::default()
+    };
     jobs.iter().for_each(|job| wanted.add(&job.operation));
     // Also waits for the locks of keys whose holds do not exist yet: a commit without an answer may still be under way.
-    wanted.keys.extend(jobs.iter().filter_map(|job| job.key.map(KeyId::to_i64)));
+    wanted
+        .keys
+        .extend(jobs.iter().filter_map(|job| job.key.map(KeyId::to_i64)));
     let fetched = async {
-        let dead = if wanted.dead { fetch::add_dead(link, &mut wanted).await? } else { Vec::new() };
+        let dead = if wanted.dead {
+            fetch::add_dead(link, &mut wanted).await?
+        } else {
+            Vec::new()
+        };
         let mut batch = fetch::fetch(link, &wanted, place.ledger, epoch, locked).await?;
         batch.dead = dead.into_iter().collect();
         Ok::<_, Trouble>(batch)
     };
-    let mut batch = tokio::time::timeout(TRIP, fetched).await.map_err(too_long)??;
+    let mut batch = tokio::time::timeout(TRIP, fetched)
+        .await
+        .map_err(too_long)??;
     let skipped: BTreeSet<KeyId> = match locked {
-        Locked::Skip => jobs.iter().filter_map(|job| job.key).filter(|key| !batch.keys.contains_key(key)).collect(),
+        Locked::Skip => jobs
+            .iter()
+            .filter_map(|job| job.key)
+            .filter(|key| !batch.keys.contains_key(key))
+            .collect(),
         Locked::Wait => BTreeSet::new(),
     };
     let mut outcomes = Vec::with_capacity(jobs.len());
@@ -353,7 +448,9 @@ async fn transaction(link: &Link, jobs: &[Job], place: &Place<'_>, locked: Locke
         });
     }
     let late = |_| Trouble::Unknown("the database did not answer a commit in time".to_owned());
-    tokio::time::timeout(TRIP, flush::flush(link, &batch)).await.map_err(late)??;
+    tokio::time::timeout(TRIP, flush::flush(link, &batch))
+        .await
+        .map_err(late)??;
     place.shared.confirmed.note(&batch);
     Ok(outcomes)
 }

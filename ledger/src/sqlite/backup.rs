@@ -18,10 +18,19 @@ use crate::{LedgerError, OpenMode, Timestamp, VerifyReport};
 pub(super) fn anchor(conn: &Connection, since: &Anchor, now: Timestamp) -> Result<Anchor> {
     let instant = conn.unchecked_transaction()?;
     let (entries, acts, opened) =
-        conn.query_row("SELECT entries, audits, opened FROM totals", [], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?;
+        conn.query_row("SELECT entries, audits, opened FROM totals", [], |row| {
+            Ok((row.get(0)?, row.get(1)?, row.get(2)?))
+        })?;
     let keys = changed_keys(conn, since)?;
     instant.finish()?;
-    Ok(Anchor::Heads(Heads { at: now.to_string(), entries, acts, opened, keys, generation: 0 }))
+    Ok(Anchor::Heads(Heads {
+        at: now.to_string(),
+        entries,
+        acts,
+        opened,
+        keys,
+        generation: 0,
+    }))
 }
 
 fn changed_keys(conn: &Connection, since: &Anchor) -> Result<Vec<KeyHeads>> {
@@ -32,27 +41,51 @@ fn changed_keys(conn: &Connection, since: &Anchor) -> Result<Vec<KeyHeads>> {
     let heads = |row: &Row<'_>| {
         let mut columns = Columns::of(row);
         let (key, seq, hash) = (columns.take()?, columns.take()?, columns.take()?);
-        Ok(KeyHeads { key, seq, hash, act: columns.take()?, act_hash: columns.take()? })
+        Ok(KeyHeads {
+            key,
+            seq,
+            hash,
+            act: columns.take()?,
+            act_hash: columns.take()?,
+        })
     };
-    statement.query_map([since.entries(), since.acts()], heads)?.collect()
+    statement
+        .query_map([since.entries(), since.acts()], heads)?
+        .collect()
 }
 
 /// Copies the ledger to a new file and verifies the copy; only a sound copy gets its name. Until then it has a random
 /// name, so that no symlink or file planted in advance is followed or overwritten.
-pub(super) fn backup(conn: &Connection, to: &Path) -> std::result::Result<VerifyReport, LedgerError> {
-    let failed = |why: &dyn std::fmt::Display| LedgerError::Unusable(format!("no copy was made at {}: {why}", to.display()));
+pub(super) fn backup(
+    conn: &Connection,
+    to: &Path,
+) -> std::result::Result<VerifyReport, LedgerError> {
+    let failed = |why: &dyn std::fmt::Display| {
+        LedgerError::Unusable(format!("no copy was made at {}: {why}", to.display()))
+    };
     if to.symlink_metadata().is_ok() {
         return Err(failed(&"the file already exists"));
     }
-    if conn.path().is_some_and(|ledger| belongs_to_ledger(Path::new(ledger), to)) {
-        return Err(failed(&"the ledger itself uses this name; choose another one"));
+    if conn
+        .path()
+        .is_some_and(|ledger| belongs_to_ledger(Path::new(ledger), to))
+    {
+        return Err(failed(
+            &"the ledger itself uses this name; choose another one",
+        ));
     }
     named_copy(conn, to).map_err(|error| failed(&error))
 }
 
 fn named_copy(conn: &Connection, to: &Path) -> std::io::Result<VerifyReport> {
-    let directory = to.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let part = tempfile::Builder::new().prefix(".farebox-").suffix(".part").tempfile_in(directory)?;
+    let directory = to
+        .parent()
+        .filter(|parent| !parent.as_os_str().is_empty())
+        .unwrap_or(Path::new("."));
+    let part = tempfile::Builder::new()
+        .prefix(".farebox-")
+        .suffix(".part")
+        .tempfile_in(directory)?;
     // Closed before SQLite opens it: closing it later would drop SQLite's locks.
     let part = part.into_temp_path();
     copy(conn, &part)?;
@@ -64,7 +97,10 @@ pub(super) fn seal(part: TempPath, to: &Path) -> std::io::Result<VerifyReport> {
     File::open(&part)?.sync_all()?;
     let report = check_copy(&part)?;
     part.persist_noclobber(to).map_err(|error| error.error)?;
-    let directory = to.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let directory = to
+        .parent()
+        .filter(|parent| !parent.as_os_str().is_empty())
+        .unwrap_or(Path::new("."));
     File::open(directory)?.sync_all()?;
     Ok(report)
 }
@@ -72,23 +108,37 @@ pub(super) fn seal(part: TempPath, to: &Path) -> std::io::Result<VerifyReport> {
 fn copy(conn: &Connection, part: &Path) -> std::io::Result<()> {
     let mut target = Connection::open(part).map_err(std::io::Error::other)?;
     // Copying all pages in one step captures one instant of the ledger; its writer continues meanwhile.
-    Backup::new(conn, &mut target).and_then(|backup| backup.step(-1)).map_err(std::io::Error::other)?;
+    Backup::new(conn, &mut target)
+        .and_then(|backup| backup.step(-1))
+        .map_err(std::io::Error::other)?;
     // A single file, without a log.
-    target.pragma_update(None, "journal_mode", "delete").map_err(std::io::Error::other)?;
-    target.close().map_err(|(_, error)| std::io::Error::other(error))
+    target
+        .pragma_update(None, "journal_mode", "delete")
+        .map_err(std::io::Error::other)?;
+    target
+        .close()
+        .map_err(|(_, error)| std::io::Error::other(error))
 }
 
 fn check_copy(part: &Path) -> std::io::Result<VerifyReport> {
     let copy = files::open(part, OpenMode::ReadOnly).map_err(std::io::Error::other)?;
-    let state: String = copy.query_row("PRAGMA quick_check(1)", [], |row| row.get(0)).map_err(std::io::Error::other)?;
+    let state: String = copy
+        .query_row("PRAGMA quick_check(1)", [], |row| row.get(0))
+        .map_err(std::io::Error::other)?;
     if state != "ok" {
         // Its first line only names the schema.
         let found = state.lines().last().unwrap_or_default();
-        return Err(std::io::Error::other(format!("the ledger is damaged ({found}): {}", files::RESTORE)));
+        return Err(std::io::Error::other(format!(
+            "the ledger is damaged ({found}): {}",
+            files::RESTORE
+        )));
     }
     let report = verify::verify(&copy, &[], &|| true).map_err(std::io::Error::other)?;
     match report.faults.first() {
         None => Ok(report),
-        Some(first) => Err(std::io::Error::other(format!("{} faults in the books, the first one: {first}", report.faults.len()))),
+        Some(first) => Err(std::io::Error::other(format!(
+            "{} faults in the books, the first one: {first}",
+            report.faults.len()
+        ))),
     }
 }

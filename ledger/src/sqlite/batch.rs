@@ -89,8 +89,9 @@ impl<'c> Batch<'c> {
         }
         self.forget();
         let statement = self.statements.get(Sql::Totals)?;
-        (self.totals, self.audits, self.epoch, self.opened) =
-            statement.query_row([], |row| Ok((totals(row)?, row.get(9)?, row.get(10)?, row.get(11)?)))?;
+        (self.totals, self.audits, self.epoch, self.opened) = statement.query_row([], |row| {
+            Ok((totals(row)?, row.get(9)?, row.get(10)?, row.get(11)?))
+        })?;
         self.entries = number(self.totals.entries);
         Ok(())
     }
@@ -100,7 +101,11 @@ impl<'c> Batch<'c> {
         self.slugs.clear();
         self.targets.clear();
         self.forget();
-        if self.conn.is_autocommit() { Ok(()) } else { self.conn.execute_batch("ROLLBACK") }
+        if self.conn.is_autocommit() {
+            Ok(())
+        } else {
+            self.conn.execute_batch("ROLLBACK")
+        }
     }
 
     fn forget(&mut self) {
@@ -111,19 +116,32 @@ impl<'c> Batch<'c> {
     /// Changes when another connection has committed since our last commit.
     fn data_version(&self) -> Result<u32> {
         let mut version = 0;
-        self.conn.file_control(DEFAULT_NAME, FileControl::DataVersion(&mut version))?;
+        self.conn
+            .file_control(DEFAULT_NAME, FileControl::DataVersion(&mut version))?;
         Ok(version)
     }
 
     /// Writes the totals and commits. After an error the caller rolls back.
     pub(super) fn commit(&mut self) -> Result<()> {
-        let Totals { keys, holds, credit, spent, held, loss, exposure, cost, .. } = self.totals;
+        let Totals {
+            keys,
+            holds,
+            credit,
+            spent,
+            held,
+            loss,
+            exposure,
+            cost,
+            ..
+        } = self.totals;
         let (holds, spent, held) = (number(holds), spent.to_string(), held.to_string());
         let (entries, audits, epoch, opened) = (self.entries, self.audits, self.epoch, self.opened);
         match self.changed {
             Changed::Nothing => {}
             Changed::Running => {
-                self.statements.get(Sql::UpdateRunning)?.execute(params![entries, holds, opened, spent, held])?;
+                self.statements
+                    .get(Sql::UpdateRunning)?
+                    .execute(params![entries, holds, opened, spent, held])?;
             }
             Changed::Anything => {
                 self.statements.get(Sql::UpdateTotals)?.execute(params![
@@ -145,7 +163,11 @@ impl<'c> Batch<'c> {
         self.statements.get(Sql::Commit)?.execute([])?;
         self.version = self.data_version().ok();
         // Only then was a row certainly written and the commit counted. Otherwise the cached keys are forgotten with this batch.
-        if let Some(remembered) = self.remembered.as_ref().filter(|_| self.changed != Changed::Nothing) {
+        if let Some(remembered) = self
+            .remembered
+            .as_ref()
+            .filter(|_| self.changed != Changed::Nothing)
+        {
             remembered.committed(self.moved.drain(..));
         }
         Ok(())
@@ -168,7 +190,11 @@ impl<'c> Batch<'c> {
     pub(super) fn count_hold(&mut self, opened: bool) {
         let holds = self.totals.holds;
         self.opened = self.opened.saturating_add(i64::from(opened));
-        self.totals.holds = if opened { holds.saturating_add(1) } else { holds.saturating_sub(1) };
+        self.totals.holds = if opened {
+            holds.saturating_add(1)
+        } else {
+            holds.saturating_sub(1)
+        };
         self.mark(Changed::Running);
     }
 
@@ -185,16 +211,30 @@ impl<'c> Batch<'c> {
     /// Adds the change of an account, and what an ended request cost the operator.
     pub(super) fn add_up(&mut self, before: Account, after: Account, bill: Option<&Bill>) {
         let moved = |sum: &mut i128, from: Amount, to: Amount| {
-            *sum = sum.saturating_add(i128::from(to.picos())).saturating_sub(i128::from(from.picos()));
-            if from == to { Changed::Nothing } else { Changed::Anything }
+            *sum = sum
+                .saturating_add(i128::from(to.picos()))
+                .saturating_sub(i128::from(from.picos()));
+            if from == to {
+                Changed::Nothing
+            } else {
+                Changed::Anything
+            }
         };
         moved(&mut self.totals.spent, before.spent, after.spent);
         moved(&mut self.totals.held, before.held, after.held);
         let mut rest = moved(&mut self.totals.credit, before.credit, after.credit);
         if let Some(bill) = bill {
             rest = rest.max(moved(&mut self.totals.loss, Amount::ZERO, bill.loss));
-            rest = rest.max(moved(&mut self.totals.exposure, Amount::ZERO, bill.exposure));
-            rest = rest.max(moved(&mut self.totals.cost, Amount::ZERO, bill.cost.unwrap_or_default()));
+            rest = rest.max(moved(
+                &mut self.totals.exposure,
+                Amount::ZERO,
+                bill.exposure,
+            ));
+            rest = rest.max(moved(
+                &mut self.totals.cost,
+                Amount::ZERO,
+                bill.cost.unwrap_or_default(),
+            ));
         }
         self.mark(rest.max(Changed::Running));
     }
@@ -205,12 +245,24 @@ impl<'c> Batch<'c> {
 
     /// The number of a slug; a new slug gets one.
     pub(super) fn slug(&mut self, slug: &str) -> Result<i64> {
-        numbered(&mut self.statements, &mut self.slugs, slug, Sql::InsertSlug, Sql::Slug)
+        numbered(
+            &mut self.statements,
+            &mut self.slugs,
+            slug,
+            Sql::InsertSlug,
+            Sql::Slug,
+        )
     }
 
     /// The number of a target; a new target gets one.
     pub(super) fn target(&mut self, target: &str) -> Result<i64> {
-        numbered(&mut self.statements, &mut self.targets, target, Sql::InsertTarget, Sql::Target)
+        numbered(
+            &mut self.statements,
+            &mut self.targets,
+            target,
+            Sql::InsertTarget,
+            Sql::Target,
+        )
     }
 }
 
@@ -225,7 +277,9 @@ fn numbered(
         return Ok(*id);
     }
     statements.get(insert)?.execute([name])?;
-    let id = statements.get(select)?.query_row([name], |row| row.get(0))?;
+    let id = statements
+        .get(select)?
+        .query_row([name], |row| row.get(0))?;
     known.insert(name.to_owned(), id);
     Ok(id)
 }
@@ -236,7 +290,9 @@ pub(super) fn totals(row: &rusqlite::Row<'_>) -> Result<Totals> {
         let text = row.get_ref(column)?.as_str()?;
         // Sums of ordinary ledgers fit 64 bits, which are read in a quarter of the time; every batch reads four.
         let small = text.parse::<i64>().map(i128::from);
-        small.or_else(|_| text.parse()).map_err(|error| malformed(Type::Text, error))
+        small
+            .or_else(|_| text.parse())
+            .map_err(|error| malformed(Type::Text, error))
     };
     Ok(Totals {
         keys: rows::count(row, 0)?,

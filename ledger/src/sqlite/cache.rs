@@ -105,7 +105,10 @@ mod tests {
     #[test]
     fn it_stays_small() {
         let mut cache = Cache::default();
-        let held = Held { key: KeyId::from_random(1), amount: Amount::ZERO };
+        let held = Held {
+            key: KeyId::from_random(1),
+            amount: Amount::ZERO,
+        };
         let request = |number: usize| OperationId::from_bytes((number as u128).to_be_bytes());
         for number in 0..=2 * MOST {
             cache.opened(request(number), held);

@@ -28,7 +28,10 @@ fn unusable(text: String) -> LedgerError {
 }
 
 /// Opens a ledger: its first connection and its location. Only this function may create a file.
-pub(super) fn open_ledger(path: &Path, mode: OpenMode) -> Result<(Connection, Location), LedgerError> {
+pub(super) fn open_ledger(
+    path: &Path,
+    mode: OpenMode,
+) -> Result<(Connection, Location), LedgerError> {
     let given = std::path::absolute(path).map_err(|error| cannot_open(path, &error))?;
     let real = resolve(&given)?;
     if matches!(mode, OpenMode::Create | OpenMode::Write) {
@@ -37,13 +40,23 @@ pub(super) fn open_ledger(path: &Path, mode: OpenMode) -> Result<(Connection, Lo
     check_file(&real, mode)?;
     let file = FileId::of(&given).map_err(|error| cannot_open(&given, &error))?;
     let conn = open(&real, mode)?;
-    let ledger = conn.query_row("SELECT ledger FROM identity", [], |row| row.get(0)).map_err(|error| refuse(&real, &error))?;
+    let ledger = conn
+        .query_row("SELECT ledger FROM identity", [], |row| row.get(0))
+        .map_err(|error| refuse(&real, &error))?;
     let log = match mode {
         OpenMode::ReadOnly => None,
         _ => Some(FileId::of(&wal_path(&real)).map_err(|error| cannot_open(&real, &error))?),
     };
-    let location = Location { given, real, file, log, ledger };
-    location.check().map_err(|displaced| unusable(format!("{displaced}; try again")))?;
+    let location = Location {
+        given,
+        real,
+        file,
+        log,
+        ledger,
+    };
+    location
+        .check()
+        .map_err(|displaced| unusable(format!("{displaced}; try again")))?;
     Ok((conn, location))
 }
 
@@ -66,7 +79,10 @@ fn check_log_is_there(real: &Path) -> Result<(), LedgerError> {
 }
 
 /// Another connection to a ledger that is already open, and to no other file.
-pub(super) fn connect_again(location: &Location, mode: OpenMode) -> Result<Connection, LedgerError> {
+pub(super) fn connect_again(
+    location: &Location,
+    mode: OpenMode,
+) -> Result<Connection, LedgerError> {
     location.check()?;
     let conn = open(&location.real, mode)?;
     location.check()?;
@@ -85,12 +101,25 @@ pub(super) fn open(path: &Path, mode: OpenMode) -> Result<Connection, LedgerErro
                 path.display()
             )));
         }
-        Found::Empty if !mode.creates() => return Err(unusable(format!("{} is empty, not a ledger", path.display()))),
-        Found::Ledger(_) | Found::Empty => migrate(&conn, &birth()).map_err(|error| refuse(path, &error))?,
-        Found::Foreign => return Err(unusable(format!("{} is another program's database, not a ledger", path.display()))),
+        Found::Empty if !mode.creates() => {
+            return Err(unusable(format!(
+                "{} is empty, not a ledger",
+                path.display()
+            )));
+        }
+        Found::Ledger(_) | Found::Empty => {
+            migrate(&conn, &birth()).map_err(|error| refuse(path, &error))?
+        }
+        Found::Foreign => {
+            return Err(unusable(format!(
+                "{} is another program's database, not a ledger",
+                path.display()
+            )));
+        }
     }
     if mode != OpenMode::ReadOnly {
-        conn.pragma_update(None, "journal_mode", "wal").map_err(|error| refuse(path, &error))?;
+        conn.pragma_update(None, "journal_mode", "wal")
+            .map_err(|error| refuse(path, &error))?;
     }
     Ok(conn)
 }
@@ -114,7 +143,10 @@ pub(super) fn open_any_version(path: &Path) -> Result<Connection, LedgerError> {
 /// Opens a connection and checks the file's content; refuses a schema from the future.
 fn open_and_identify(path: &Path, mode: OpenMode) -> Result<(Connection, Found), LedgerError> {
     if rusqlite::version_number() < OLDEST_SQLITE {
-        return Err(unusable(format!("SQLite {} is too old; 3.51.3 is needed", rusqlite::version())));
+        return Err(unusable(format!(
+            "SQLite {} is too old; 3.51.3 is needed",
+            rusqlite::version()
+        )));
     }
     check_file(path, mode)?;
     let conn = connect(path, mode).map_err(|error| refuse(path, &error))?;
@@ -135,17 +167,26 @@ pub(super) fn fold_log(location: &Location) {
     let fold = || {
         let conn = connect(&location.real, OpenMode::Write)?;
         conn.busy_timeout(Duration::ZERO)?;
-        conn.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get::<_, bool>(0))
+        conn.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| {
+            row.get::<_, bool>(0)
+        })
     };
     match fold() {
-        Ok(busy) => tracing::debug!(busy, "the write-ahead log was copied into the ledger's file"),
-        Err(error) => tracing::warn!(%error, "the write-ahead log remains beside the ledger's file; copy both"),
+        Ok(busy) => tracing::debug!(
+            busy,
+            "the write-ahead log was copied into the ledger's file"
+        ),
+        Err(error) => {
+            tracing::warn!(%error, "the write-ahead log remains beside the ledger's file; copy both")
+        }
     }
 }
 
 fn check_file(path: &Path, mode: OpenMode) -> Result<(), LedgerError> {
     match path.metadata() {
-        Ok(found) if !found.is_file() => return Err(unusable(format!("{} is not a file", path.display()))),
+        Ok(found) if !found.is_file() => {
+            return Err(unusable(format!("{} is not a file", path.display())));
+        }
         Ok(found) if found.nlink() > 1 && mode != OpenMode::ReadOnly => {
             return Err(unusable(format!(
                 "{} has {} names (hard links), and each would get its own log; remove the others",
@@ -170,10 +211,15 @@ fn check_file(path: &Path, mode: OpenMode) -> Result<(), LedgerError> {
         Err(error) => return Err(cannot_open(path, &error)),
     }
     for file in [path.to_owned(), wal_path(path), beside(path, "-shm")] {
-        let Ok(found) = file.symlink_metadata() else { continue };
+        let Ok(found) = file.symlink_metadata() else {
+            continue;
+        };
         let shared = found.nlink() > 1 && mode != OpenMode::ReadOnly;
         if !found.is_file() || shared {
-            return Err(unusable(format!("{} is not a regular file, or has more than one name; remove it", file.display())));
+            return Err(unusable(format!(
+                "{} is not a regular file, or has more than one name; remove it",
+                file.display()
+            )));
         }
         if is_open_to_everyone(&found) {
             return Err(unusable(format!(
@@ -181,7 +227,11 @@ fn check_file(path: &Path, mode: OpenMode) -> Result<(), LedgerError> {
                 file.display()
             )));
         }
-        let wanted = if mode == OpenMode::ReadOnly { AccessFlags::R_OK } else { AccessFlags::R_OK | AccessFlags::W_OK };
+        let wanted = if mode == OpenMode::ReadOnly {
+            AccessFlags::R_OK
+        } else {
+            AccessFlags::R_OK | AccessFlags::W_OK
+        };
         access(&file, wanted).map_err(|error| cannot_open(&file, &error.into()))?;
     }
     if mode != OpenMode::ReadOnly
@@ -198,16 +248,28 @@ fn is_open_to_everyone(found: &Metadata) -> bool {
 }
 
 fn create(path: &Path) -> Result<(), LedgerError> {
-    match OpenOptions::new().write(true).create_new(true).mode(0o600).open(path) {
+    match OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .mode(0o600)
+        .open(path)
+    {
         Ok(_) => Ok(()),
         Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(()),
         Err(error) if error.kind() == ErrorKind::PermissionDenied => Err(cannot_open(path, &error)),
-        Err(error) => Err(unusable(format!("{} cannot be created: {error}", path.display()))),
+        Err(error) => Err(unusable(format!(
+            "{} cannot be created: {error}",
+            path.display()
+        ))),
     }
 }
 
 fn connect(path: &Path, mode: OpenMode) -> rusqlite::Result<Connection> {
-    let access = if mode == OpenMode::ReadOnly { OpenFlags::SQLITE_OPEN_READ_ONLY } else { OpenFlags::SQLITE_OPEN_READ_WRITE };
+    let access = if mode == OpenMode::ReadOnly {
+        OpenFlags::SQLITE_OPEN_READ_ONLY
+    } else {
+        OpenFlags::SQLITE_OPEN_READ_WRITE
+    };
     let mut conn = Connection::open_with_flags(path, access | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
     // Shorter sleeps than SQLite's own: a command must get its turn between the batches of a busy gateway.
     conn.busy_handler(Some(|tries| {
@@ -227,7 +289,10 @@ fn connect(path: &Path, mode: OpenMode) -> rusqlite::Result<Connection> {
 
 /// Randomness and time for a new ledger.
 fn birth() -> Birth {
-    Birth { ledger: crate::clock::random(), at: crate::clock::now() }
+    Birth {
+        ledger: crate::clock::random(),
+        at: crate::clock::now(),
+    }
 }
 
 fn refuse(real: &Path, error: &rusqlite::Error) -> LedgerError {
@@ -237,23 +302,27 @@ fn refuse(real: &Path, error: &rusqlite::Error) -> LedgerError {
     let path = real.display();
     match error.sqlite_error_code() {
         // Even a reader makes the ledger's log and its shared memory when nobody else has them open.
-        Some(ErrorCode::ReadOnly) => {
-            cannot_open(real.parent().unwrap_or(real), &std::io::Error::from(ErrorKind::PermissionDenied))
+        Some(ErrorCode::ReadOnly) => cannot_open(
+            real.parent().unwrap_or(real),
+            &std::io::Error::from(ErrorKind::PermissionDenied),
+        ),
+        Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => {
+            unusable(format!("{path} is locked by another program"))
         }
-        Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => unusable(format!("{path} is locked by another program")),
         _ => unusable(format!("{path} cannot be opened: {error}")),
     }
 }
 
 /// What to do about a damaged ledger.
-pub(super) const RESTORE: &str =
-    "stop what uses it and restore a backup that `farebox ledger verify` finds sound (docs/operations.md, Back up and restore)";
+pub(super) const RESTORE: &str = "stop what uses it and restore a backup that `farebox ledger verify` finds sound (docs/operations.md, Back up and restore)";
 
 /// What is wrong and what to do, if an error says that the file is damaged. A damaged beginning looks like a file of another kind.
 pub(super) fn damage(path: &Path, error: &rusqlite::Error) -> Option<String> {
     let path = path.display();
     match error.sqlite_error_code()? {
-        ErrorCode::NotADatabase => Some(format!("{path} is not a ledger; name yours with --ledger. If it was one, {RESTORE}")),
+        ErrorCode::NotADatabase => Some(format!(
+            "{path} is not a ledger; name yours with --ledger. If it was one, {RESTORE}"
+        )),
         ErrorCode::DatabaseCorrupt => Some(format!("{path} is damaged ({error}): {RESTORE}")),
         _ => None,
     }
@@ -276,7 +345,10 @@ impl WalSync {
         let log = open(&path)?;
         let found = log.metadata().map_err(|error| cannot_open(&path, &error))?;
         if location.log != Some(FileId::from(&found)) {
-            return Err(unusable(format!("{} was replaced while the ledger was opened; try again", path.display())));
+            return Err(unusable(format!(
+                "{} was replaced while the ledger was opened; try again",
+                path.display()
+            )));
         }
         let directory = path.parent().map(open).transpose()?;
         Ok(Self { log, directory })
@@ -285,6 +357,8 @@ impl WalSync {
     /// Everything committed so far is on disk afterwards. SQLite itself syncs the log before it copies pages out of it.
     pub(super) fn sync(&mut self) -> std::io::Result<()> {
         self.log.sync_data()?;
-        self.directory.take().map_or(Ok(()), |directory| directory.sync_all())
+        self.directory
+            .take()
+            .map_or(Ok(()), |directory| directory.sync_all())
     }
 }

@@ -63,7 +63,9 @@ impl Job {
     pub(super) fn reply(self, committed: Result<(), LedgerError>) {
         let outcome = match (committed, self.outcome) {
             (Ok(()), Some(outcome)) => outcome.map_err(LedgerError::Refused),
-            (Ok(()), None) => Err(LedgerError::Unknown("the writer lost this operation".to_owned())),
+            (Ok(()), None) => Err(LedgerError::Unknown(
+                "the writer lost this operation".to_owned(),
+            )),
             (Err(error), _) => Err(error),
         };
         // The caller may have stopped waiting. The operation has happened anyway, so there is nothing to undo.
@@ -78,7 +80,12 @@ impl Committed {
     /// Replies from inside the callers' runtime. Waking that runtime from this thread costs one system call per caller;
     /// a single spawned task costs one for all of them.
     pub(super) fn reply(self) {
-        let runtime = self.0.iter().find_map(|job| job.runtime.as_ref()).filter(|_| self.0.len() > 1).cloned();
+        let runtime = self
+            .0
+            .iter()
+            .find_map(|job| job.runtime.as_ref())
+            .filter(|_| self.0.len() > 1)
+            .cloned();
         if let Some(runtime) = runtime {
             // If the runtime shuts down and drops the task, `Drop` still replies.
             drop(runtime.spawn(async move { drop(self) }));

@@ -27,7 +27,10 @@ impl FileId {
 
 impl From<&std::fs::Metadata> for FileId {
     fn from(found: &std::fs::Metadata) -> Self {
-        Self { device: found.dev(), inode: found.ino() }
+        Self {
+            device: found.dev(),
+            inode: found.ino(),
+        }
     }
 }
 
@@ -59,13 +62,25 @@ impl fmt::Display for Displaced {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Gone(path) => {
-                write!(out, "{} was moved or deleted while it was open; put that file back, with its -wal", path.display())
+                write!(
+                    out,
+                    "{} was moved or deleted while it was open; put that file back, with its -wal",
+                    path.display()
+                )
             }
             Self::Replaced(path) => {
-                write!(out, "{} is not the file that was opened, which was moved away or deleted", path.display())
+                write!(
+                    out,
+                    "{} is not the file that was opened, which was moved away or deleted",
+                    path.display()
+                )
             }
             Self::LogGone(path) | Self::LogReplaced(path) => {
-                write!(out, "the log {} was moved or deleted while the ledger was open", path.display())
+                write!(
+                    out,
+                    "the log {} was moved or deleted while the ledger was open",
+                    path.display()
+                )
             }
             Self::Unreadable(path, kind) => write!(out, "{}: {kind}", path.display()),
         }
@@ -84,7 +99,9 @@ impl Location {
         match FileId::of(&self.given) {
             Ok(found) if found == self.file => {}
             Ok(_) => return Err(Displaced::Replaced(self.given.clone())),
-            Err(error) if error.kind() == ErrorKind::NotFound => return Err(Displaced::Gone(self.given.clone())),
+            Err(error) if error.kind() == ErrorKind::NotFound => {
+                return Err(Displaced::Gone(self.given.clone()));
+            }
             Err(error) => return Err(Displaced::Unreadable(self.given.clone(), error.kind())),
         }
         let Some(log) = self.log else { return Ok(()) };
@@ -108,11 +125,16 @@ impl Location {
                         log.display()
                     ));
                 }
-                if path.metadata().is_ok_and(|found| found.is_file()) { Ok(()) } else { Err(displaced.to_string()) }
+                if path.metadata().is_ok_and(|found| found.is_file()) {
+                    Ok(())
+                } else {
+                    Err(displaced.to_string())
+                }
             }
-            Displaced::Gone(_) | Displaced::LogGone(_) | Displaced::LogReplaced(_) | Displaced::Unreadable(..) => {
-                Err(displaced.to_string())
-            }
+            Displaced::Gone(_)
+            | Displaced::LogGone(_)
+            | Displaced::LogReplaced(_)
+            | Displaced::Unreadable(..) => Err(displaced.to_string()),
         }
     }
 }
@@ -120,19 +142,29 @@ impl Location {
 /// The path with links resolved. The file itself need not exist yet, but its folder must.
 pub(super) fn resolve(path: &Path) -> Result<PathBuf, LedgerError> {
     let failed = |error: std::io::Error| match error.kind() {
-        ErrorKind::NotFound => {
-            LedgerError::Unusable(format!("the folder of {} does not exist; choose the ledger with --ledger", path.display()))
-        }
+        ErrorKind::NotFound => LedgerError::Unusable(format!(
+            "the folder of {} does not exist; choose the ledger with --ledger",
+            path.display()
+        )),
         _ => cannot_open(path, &error),
     };
     match path.canonicalize() {
         Ok(real) => Ok(real),
         Err(error) if error.kind() == ErrorKind::NotFound => {
             if path.symlink_metadata().is_ok() {
-                return Err(LedgerError::Unusable(format!("{} is a broken symbolic link", path.display())));
+                return Err(LedgerError::Unusable(format!(
+                    "{} is a broken symbolic link",
+                    path.display()
+                )));
             }
-            let name = path.file_name().ok_or_else(|| LedgerError::Unusable(format!("{} is not a file", path.display())))?;
-            let folder = path.parent().unwrap_or(Path::new("/")).canonicalize().map_err(failed)?;
+            let name = path.file_name().ok_or_else(|| {
+                LedgerError::Unusable(format!("{} is not a file", path.display()))
+            })?;
+            let folder = path
+                .parent()
+                .unwrap_or(Path::new("/"))
+                .canonicalize()
+                .map_err(failed)?;
             Ok(folder.join(name))
         }
         Err(error) => Err(failed(error)),
@@ -157,14 +189,28 @@ pub(super) fn cannot_open(path: &Path, error: &std::io::Error) -> LedgerError {
         return LedgerError::Unusable(format!("{shown} cannot be opened: {error}"));
     }
     let (owner, user) = (owner::of(path), owner::user_name());
-    let remedy = if owner == user { "check its permissions".to_owned() } else { format!("run the command as sudo -u {owner}") };
-    LedgerError::Unusable(format!("{shown} belongs to {owner}, and {user} has no access to it; {remedy}"))
+    let remedy = if owner == user {
+        "check its permissions".to_owned()
+    } else {
+        format!("run the command as sudo -u {owner}")
+    };
+    LedgerError::Unusable(format!(
+        "{shown} belongs to {owner}, and {user} has no access to it; {remedy}"
+    ))
 }
 
 /// Whether a path is that of a ledger's file, or of one that SQLite or the lock keeps beside it.
 #[must_use]
 pub fn belongs_to_ledger(ledger: &Path, path: &Path) -> bool {
-    let real = |path: &Path| std::path::absolute(path).ok().and_then(|path| resolve(&path).ok());
-    let (Some(ledger), Some(path)) = (real(ledger), real(path)) else { return false };
-    ["", "-wal", "-shm", "-journal", ".lock"].into_iter().any(|suffix| beside(&ledger, suffix) == path)
+    let real = |path: &Path| {
+        std::path::absolute(path)
+            .ok()
+            .and_then(|path| resolve(&path).ok())
+    };
+    let (Some(ledger), Some(path)) = (real(ledger), real(path)) else {
+        return false;
+    };
+    ["", "-wal", "-shm", "-journal", ".lock"]
+        .into_iter()
+        .any(|suffix| beside(&ledger, suffix) == path)
 }

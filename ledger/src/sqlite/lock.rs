@@ -32,14 +32,18 @@ impl ServeLock {
     /// # Errors
     /// [`LedgerError::Unusable`], naming the holder, or what is in the lock's place.
     pub fn acquire(ledger: impl AsRef<Path>, wait: Duration) -> Result<Self, LedgerError> {
-        let ledger = std::path::absolute(ledger.as_ref()).map_err(|error| cannot_open(ledger.as_ref(), &error))?;
+        let ledger = std::path::absolute(ledger.as_ref())
+            .map_err(|error| cannot_open(ledger.as_ref(), &error))?;
         let path = beside(&resolve(&ledger)?, ".lock");
         let mut left = wait;
         loop {
             match take(&path)? {
                 Ok(locked) => return Ok(Self { path, locked }),
                 Err(holder) if left.is_zero() => {
-                    return Err(LedgerError::Unusable(format!("{} is in use by {holder}", ledger.display())));
+                    return Err(LedgerError::Unusable(format!(
+                        "{} is in use by {holder}",
+                        ledger.display()
+                    )));
                 }
                 Err(_) => {
                     let nap = left.min(STEP);
@@ -55,7 +59,11 @@ impl ServeLock {
     /// # Errors
     /// [`LedgerError::Unusable`] when another process has it now.
     pub fn keep(&mut self) -> Result<bool, LedgerError> {
-        let mine = self.locked.metadata().ok().map(|found| FileId::from(&found));
+        let mine = self
+            .locked
+            .metadata()
+            .ok()
+            .map(|found| FileId::from(&found));
         if mine.is_some() && FileId::of(&self.path).ok() == mine {
             return Ok(true);
         }
@@ -86,23 +94,40 @@ fn take(path: &Path) -> Result<Result<File, String>, LedgerError> {
     match file.try_lock() {
         Ok(()) => {}
         Err(TryLockError::WouldBlock) => {
-            return Ok(Err(if holder.is_empty() { "another process".to_owned() } else { holder }));
+            return Ok(Err(if holder.is_empty() {
+                "another process".to_owned()
+            } else {
+                holder
+            }));
         }
         Err(TryLockError::Error(error)) => return Err(cannot_open(path, &error)),
     }
     if !holder.is_empty() && !holder.starts_with("process ") {
-        return Err(LedgerError::Unusable(format!("{} is not a lock file of Farebox; move it away", path.display())));
+        return Err(LedgerError::Unusable(format!(
+            "{} is not a lock file of Farebox; move it away",
+            path.display()
+        )));
     }
-    let holder = format!("process {} since {}", std::process::id(), crate::clock::now());
-    let written = file.rewind().and_then(|()| writeln!(file, "{holder:<LINE$}"));
+    let holder = format!(
+        "process {} since {}",
+        std::process::id(),
+        crate::clock::now()
+    );
+    let written = file
+        .rewind()
+        .and_then(|()| writeln!(file, "{holder:<LINE$}"));
     written.map_err(|error| cannot_open(path, &error))?;
     Ok(Ok(file))
 }
 
 /// Opens or creates the lock's file, and nothing else.
 fn open(path: &Path) -> Result<File, LedgerError> {
-    let planted =
-        || LedgerError::Unusable(format!("{} is not a regular file, or has more than one name; remove it", path.display()));
+    let planted = || {
+        LedgerError::Unusable(format!(
+            "{} is not a regular file, or has more than one name; remove it",
+            path.display()
+        ))
+    };
     let flags = OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK;
     let opened = OpenOptions::new()
         .read(true)
@@ -116,13 +141,24 @@ fn open(path: &Path) -> Result<File, LedgerError> {
             Ok(found) if !found.is_file() => planted(),
             _ => cannot_open(path, &error),
         })?;
-    let found = opened.metadata().map_err(|error| cannot_open(path, &error))?;
-    if found.is_file() && found.nlink() == 1 { Ok(opened) } else { Err(planted()) }
+    let found = opened
+        .metadata()
+        .map_err(|error| cannot_open(path, &error))?;
+    if found.is_file() && found.nlink() == 1 {
+        Ok(opened)
+    } else {
+        Err(planted())
+    }
 }
 
 /// The holder of the lock, as far as it can be read.
 fn content(file: &mut File) -> String {
     let mut bytes = [0; LINE];
-    let read = file.rewind().and_then(|()| file.read(&mut bytes)).unwrap_or_default();
-    String::from_utf8_lossy(bytes.get(..read).unwrap_or_default()).trim().to_owned()
+    let read = file
+        .rewind()
+        .and_then(|()| file.read(&mut bytes))
+        .unwrap_or_default();
+    String::from_utf8_lossy(bytes.get(..read).unwrap_or_default())
+        .trim()
+        .to_owned()
 }

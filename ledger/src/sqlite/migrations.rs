@@ -27,7 +27,10 @@ const MIGRATIONS: [Migration; 4] = [
     |conn, _| conn.execute_batch(include_str!("schema/1.sql")),
     |conn, birth| {
         conn.execute_batch(include_str!("schema/2.sql"))?;
-        conn.execute("INSERT INTO identity VALUES (1, ?1, 1, ?2)", params![birth.ledger, birth.at])?;
+        conn.execute(
+            "INSERT INTO identity VALUES (1, ?1, 1, ?2)",
+            params![birth.ledger, birth.at],
+        )?;
         register_references(conn)
     },
     |conn, _| conn.execute_batch(include_str!("schema/3.sql")),
@@ -56,7 +59,11 @@ pub(super) fn identify(conn: &Connection) -> Result<Found> {
         return Ok(Found::Ledger(version));
     }
     let objects = number("SELECT count(*) FROM sqlite_schema")?;
-    Ok(if application == 0 && version == 0 && objects == 0 { Found::Empty } else { Found::Foreign })
+    Ok(if application == 0 && version == 0 && objects == 0 {
+        Found::Empty
+    } else {
+        Found::Foreign
+    })
 }
 
 /// Migrates the schema to [`VERSION`]. Another process may already have done so.
@@ -74,14 +81,18 @@ pub(super) fn migrate(conn: &Connection, birth: &Birth) -> Result<()> {
 
 /// The sum over the hours. Computed here because SQL's sum of integers ends at 64 bits.
 fn total_owed(conn: &Connection) -> Result<()> {
-    let mut hours = conn.prepare("SELECT exposure, cost FROM usage WHERE exposure <> 0 OR cost <> 0")?;
+    let mut hours =
+        conn.prepare("SELECT exposure, cost FROM usage WHERE exposure <> 0 OR cost <> 0")?;
     let mut rows = hours.query([])?;
     let (mut exposure, mut cost) = (0_i128, 0_i128);
     while let Some(row) = rows.next()? {
         exposure = exposure.saturating_add(row.get::<_, i64>(0)?.into());
         cost = cost.saturating_add(row.get::<_, i64>(1)?.into());
     }
-    conn.execute("UPDATE totals SET exposure = ?1, cost = ?2", params![exposure.to_string(), cost.to_string()])?;
+    conn.execute(
+        "UPDATE totals SET exposure = ?1, cost = ?2",
+        params![exposure.to_string(), cost.to_string()],
+    )?;
     Ok(())
 }
 
@@ -89,11 +100,16 @@ fn total_owed(conn: &Connection) -> Result<()> {
 /// reference from now on, and the others are still found by their exact spelling.
 fn register_references(conn: &Connection) -> Result<()> {
     let mut register = conn.prepare("INSERT OR IGNORE INTO refs VALUES (?1, ?2)")?;
-    let mut named = conn.prepare("SELECT reference, operation FROM entries WHERE reference IS NOT NULL ORDER BY position")?;
+    let mut named = conn.prepare(
+        "SELECT reference, operation FROM entries WHERE reference IS NOT NULL ORDER BY position",
+    )?;
     let mut rows = named.query([])?;
     while let Some(row) = rows.next()? {
         let spelled: String = row.get(0)?;
-        register.execute(params![reference::folded(&spelled), row.get::<_, OperationId>(1)?])?;
+        register.execute(params![
+            reference::folded(&spelled),
+            row.get::<_, OperationId>(1)?
+        ])?;
     }
     Ok(())
 }

@@ -49,8 +49,9 @@ pub use reopen::Look;
 use crate::anchor::Anchor;
 use crate::operation::{Class, Operation, Outcome};
 use crate::{
-    Amount, AuditRecord, Durability, Entry, EntryQuery, Finish, Key, KeyId, KeyQuery, Ledger, LedgerError, MarginQuery, Margins,
-    OpenHold, OpenMode, OperationId, PublishedSlug, SecretHash, SlugUse, Timestamp, Totals, UsageRow, VerifyReport, WriterStats,
+    Amount, AuditRecord, Durability, Entry, EntryQuery, Finish, Key, KeyId, KeyQuery, Ledger,
+    LedgerError, MarginQuery, Margins, OpenHold, OpenMode, OperationId, PublishedSlug, SecretHash,
+    SlugUse, Timestamp, Totals, UsageRow, VerifyReport, WriterStats,
 };
 use job::Work;
 use location::{FileId, Location};
@@ -90,13 +91,30 @@ impl SqliteLedger {
     /// # Errors
     /// [`LedgerError::Unusable`] when the file is missing, not a ledger, newer than this program or accessible to everyone; nothing
     /// was created or changed then.
-    pub fn open(path: impl AsRef<Path>, mode: OpenMode, durability: Durability) -> Result<Self, LedgerError> {
+    pub fn open(
+        path: impl AsRef<Path>,
+        mode: OpenMode,
+        durability: Durability,
+    ) -> Result<Self, LedgerError> {
         let path = path.as_ref().to_owned();
         let fatal = watch::Sender::new(None);
         let opened = Opened::start(files::open_ledger(&path, mode)?, mode, durability, &fatal)?;
-        let (other, log_missing, recovering) = (Mutex::default(), AtomicU32::default(), AtomicBool::default());
+        let (other, log_missing, recovering) = (
+            Mutex::default(),
+            AtomicU32::default(),
+            AtomicBool::default(),
+        );
         let opened = RwLock::new(Arc::new(opened));
-        Ok(Self { path, mode, durability, opened, other, log_missing, recovering, fatal })
+        Ok(Self {
+            path,
+            mode,
+            durability,
+            opened,
+            other,
+            log_missing,
+            recovering,
+            fatal,
+        })
     }
 
     /// Every slug that the ledger in this file ever published, whatever its version; empty if there is no file yet. For the
@@ -109,8 +127,12 @@ impl SqliteLedger {
             return Ok(Vec::new());
         }
         let conn = files::open_any_version(path)?;
-        let published = reads::published(&conn).map_err(|error| readers::unreadable(path, &error))?;
-        Ok(published.into_iter().map(|published| published.slug).collect())
+        let published =
+            reads::published(&conn).map_err(|error| readers::unreadable(path, &error))?;
+        Ok(published
+            .into_iter()
+            .map(|published| published.slug)
+            .collect())
     }
 
     /// The ledger's file.
@@ -122,7 +144,11 @@ impl SqliteLedger {
     /// Waits until the writer has stopped for good and returns the reason. The process should then exit with an error.
     pub async fn fatal(&self) -> String {
         let mut watcher = self.fatal.subscribe();
-        let reason = watcher.wait_for(Option::is_some).await.ok().and_then(|reason| reason.clone());
+        let reason = watcher
+            .wait_for(Option::is_some)
+            .await
+            .ok()
+            .and_then(|reason| reason.clone());
         match reason {
             Some(reason) => reason,
             None => std::future::pending().await,
@@ -132,7 +158,12 @@ impl SqliteLedger {
     /// The writer's state.
     #[must_use]
     pub fn stats(&self) -> WriterStats {
-        let mut stats = self.opened().writer.as_ref().map(Writer::stats).unwrap_or_default();
+        let mut stats = self
+            .opened()
+            .writer
+            .as_ref()
+            .map(Writer::stats)
+            .unwrap_or_default();
         if self.recovering.load(Ordering::Acquire) {
             stats.displaced = Some("the ledger's file is back; ending its open holds".to_owned());
         }
@@ -157,7 +188,10 @@ impl SqliteLedger {
     /// [`LedgerError::Unusable`] when the file exists or the copy cannot be made or is not sound; nothing of it is left.
     pub async fn backup(&self, to: &Path) -> Result<VerifyReport, LedgerError> {
         let to = to.to_owned();
-        self.current()?.readers.alone(move |conn, _| Ok(backup::backup(conn, &to))).await?
+        self.current()?
+            .readers
+            .alone(move |conn, _| Ok(backup::backup(conn, &to)))
+            .await?
     }
 
     /// Extends an anchor over what was appended since.
@@ -166,7 +200,10 @@ impl SqliteLedger {
     /// [`LedgerError::Unavailable`] when the ledger cannot be read.
     pub async fn anchor(&self, since: &Anchor, now: Timestamp) -> Result<Anchor, LedgerError> {
         let since = since.clone();
-        self.current()?.readers.alone(move |conn, _| backup::anchor(conn, &since, now)).await
+        self.current()?
+            .readers
+            .alone(move |conn, _| backup::anchor(conn, &since, now))
+            .await
     }
 
     /// As [`Ledger::verify`], and compares the ledger with its anchors.
@@ -174,7 +211,9 @@ impl SqliteLedger {
     /// # Errors
     /// [`LedgerError::Unavailable`] when the ledger cannot be read.
     pub async fn verify_with(&self, anchors: Vec<Anchor>) -> Result<VerifyReport, LedgerError> {
-        let check = move |conn: &rusqlite::Connection, wanted: &dyn Fn() -> bool| verify::verify(conn, &anchors, wanted);
+        let check = move |conn: &rusqlite::Connection, wanted: &dyn Fn() -> bool| {
+            verify::verify(conn, &anchors, wanted)
+        };
         self.current()?.readers.alone(check).await
     }
 
@@ -184,7 +223,9 @@ impl SqliteLedger {
         }
         match &self.current()?.writer {
             Some(writer) => writer.submit(work).await,
-            None => Err(LedgerError::Unavailable("it was opened read-only".to_owned())),
+            None => Err(LedgerError::Unavailable(
+                "it was opened read-only".to_owned(),
+            )),
         }
     }
 }
@@ -206,17 +247,25 @@ impl Ledger for SqliteLedger {
 
     async fn find_keys(&self, ids: &[KeyId]) -> Result<Vec<Key>, LedgerError> {
         let ids = ids.to_vec();
-        self.current()?.readers.scan(move |conn, _| lists::find_keys(conn, &ids)).await
+        self.current()?
+            .readers
+            .scan(move |conn, _| lists::find_keys(conn, &ids))
+            .await
     }
 
     async fn list_keys(&self, query: KeyQuery) -> Result<Vec<Key>, LedgerError> {
-        self.current()?.readers.scan(move |conn, wanted| lists::list_keys(conn, &query, wanted)).await
+        self.current()?
+            .readers
+            .scan(move |conn, wanted| lists::list_keys(conn, &query, wanted))
+            .await
     }
 
     fn abandon_hold(&self, finish: Arc<Finish>) {
         match &self.opened().writer {
             Some(writer) => writer.resolve(finish),
-            None => tracing::error!(request = %finish.request, "cannot end a hold: the ledger was opened read-only"),
+            None => {
+                tracing::error!(request = %finish.request, "cannot end a hold: the ledger was opened read-only")
+            }
         }
     }
 
@@ -224,50 +273,100 @@ impl Ledger for SqliteLedger {
         self.opened().writer.as_ref().is_none_or(Writer::stopped)
     }
 
-    async fn open_holds(&self, key: Option<KeyId>, limit: usize) -> Result<Vec<OpenHold>, LedgerError> {
-        self.current()?.readers.scan(move |conn, _| reads::open_holds(conn, key, limit)).await
+    async fn open_holds(
+        &self,
+        key: Option<KeyId>,
+        limit: usize,
+    ) -> Result<Vec<OpenHold>, LedgerError> {
+        self.current()?
+            .readers
+            .scan(move |conn, _| reads::open_holds(conn, key, limit))
+            .await
     }
 
     async fn entries(&self, query: EntryQuery) -> Result<Vec<Entry>, LedgerError> {
-        self.current()?.readers.scan(move |conn, wanted| reads::entries(conn, &query, wanted)).await
+        self.current()?
+            .readers
+            .scan(move |conn, wanted| reads::entries(conn, &query, wanted))
+            .await
     }
 
     async fn entry(&self, operation: OperationId) -> Result<Option<Entry>, LedgerError> {
-        self.current()?.readers.point(|conn| reads::entry(conn, operation))
+        self.current()?
+            .readers
+            .point(|conn| reads::entry(conn, operation))
     }
 
-    async fn entry_by_answer(&self, key: KeyId, answer_id: &str) -> Result<Option<Entry>, LedgerError> {
+    async fn entry_by_answer(
+        &self,
+        key: KeyId,
+        answer_id: &str,
+    ) -> Result<Option<Entry>, LedgerError> {
         let answer = answer_id.to_owned();
-        self.current()?.readers.scan(move |conn, wanted| reads::entry_by_answer(conn, key, &answer, wanted)).await
+        self.current()?
+            .readers
+            .scan(move |conn, wanted| reads::entry_by_answer(conn, key, &answer, wanted))
+            .await
     }
 
-    async fn usage(&self, key: KeyId, from: Timestamp, to: Timestamp) -> Result<Vec<UsageRow>, LedgerError> {
-        self.current()?.readers.scan(move |conn, _| reads::usage(conn, key, from, to)).await
+    async fn usage(
+        &self,
+        key: KeyId,
+        from: Timestamp,
+        to: Timestamp,
+    ) -> Result<Vec<UsageRow>, LedgerError> {
+        self.current()?
+            .readers
+            .scan(move |conn, _| reads::usage(conn, key, from, to))
+            .await
     }
 
-    async fn spent_since(&self, ids: &[KeyId], since: Timestamp) -> Result<Vec<Amount>, LedgerError> {
+    async fn spent_since(
+        &self,
+        ids: &[KeyId],
+        since: Timestamp,
+    ) -> Result<Vec<Amount>, LedgerError> {
         let ids = ids.to_vec();
-        self.current()?.readers.scan(move |conn, _| lists::spent_since(conn, &ids, since)).await
+        self.current()?
+            .readers
+            .scan(move |conn, _| lists::spent_since(conn, &ids, since))
+            .await
     }
 
     async fn margins(&self, query: MarginQuery) -> Result<Margins, LedgerError> {
-        self.current()?.readers.scan(move |conn, wanted| lists::margins(conn, query, wanted)).await
+        self.current()?
+            .readers
+            .scan(move |conn, wanted| lists::margins(conn, query, wanted))
+            .await
     }
 
     async fn slug_use(&self, since: Timestamp) -> Result<Vec<SlugUse>, LedgerError> {
-        self.current()?.readers.scan(move |conn, wanted| reads::slug_use(conn, since, wanted)).await
+        self.current()?
+            .readers
+            .scan(move |conn, wanted| reads::slug_use(conn, since, wanted))
+            .await
     }
 
     async fn totals(&self) -> Result<Totals, LedgerError> {
         self.current()?.readers.point(reads::totals)
     }
 
-    async fn audit(&self, key: Option<KeyId>, before: Option<i64>, limit: usize) -> Result<Vec<AuditRecord>, LedgerError> {
-        self.current()?.readers.scan(move |conn, _| reads::audit(conn, key, before, limit)).await
+    async fn audit(
+        &self,
+        key: Option<KeyId>,
+        before: Option<i64>,
+        limit: usize,
+    ) -> Result<Vec<AuditRecord>, LedgerError> {
+        self.current()?
+            .readers
+            .scan(move |conn, _| reads::audit(conn, key, before, limit))
+            .await
     }
 
     async fn act(&self, operation: OperationId) -> Result<Option<AuditRecord>, LedgerError> {
-        self.current()?.readers.point(|conn| reads::act(conn, operation))
+        self.current()?
+            .readers
+            .point(|conn| reads::act(conn, operation))
     }
 
     async fn verify(&self) -> Result<VerifyReport, LedgerError> {
@@ -275,14 +374,25 @@ impl Ledger for SqliteLedger {
     }
 
     async fn published(&self) -> Result<Vec<PublishedSlug>, LedgerError> {
-        self.current()?.readers.scan(|conn, _| reads::published(conn)).await
+        self.current()?
+            .readers
+            .scan(|conn, _| reads::published(conn))
+            .await
     }
 
     async fn has_link(&self, token: SecretHash, now: Timestamp) -> Result<bool, LedgerError> {
-        self.current()?.readers.point(|conn| reads::has_link(conn, token, now))
+        self.current()?
+            .readers
+            .point(|conn| reads::has_link(conn, token, now))
     }
 
-    async fn find_session(&self, token: SecretHash, now: Timestamp) -> Result<Option<KeyId>, LedgerError> {
-        self.current()?.readers.point(|conn| reads::find_session(conn, token, now))
+    async fn find_session(
+        &self,
+        token: SecretHash,
+        now: Timestamp,
+    ) -> Result<Option<KeyId>, LedgerError> {
+        self.current()?
+            .readers
+            .point(|conn| reads::find_session(conn, token, now))
     }
 }

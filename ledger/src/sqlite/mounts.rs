@@ -13,8 +13,15 @@ pub(super) fn is_mounted_alone(real: &Path) -> bool {
 
 /// The mount point is the fifth field of a line; blanks and backslashes in it are escaped as three octal digits.
 fn has_mount(mounts: &[u8], real: &Path) -> bool {
-    let escaped: Vec<u8> = real.as_os_str().as_bytes().iter().flat_map(|byte| written(*byte)).collect();
-    let mut points = mounts.split(|byte| *byte == b'\n').filter_map(|line| line.split(|byte| *byte == b' ').nth(4));
+    let escaped: Vec<u8> = real
+        .as_os_str()
+        .as_bytes()
+        .iter()
+        .flat_map(|byte| written(*byte))
+        .collect();
+    let mut points = mounts
+        .split(|byte| *byte == b'\n')
+        .filter_map(|line| line.split(|byte| *byte == b' ').nth(4));
     points.any(|point| point == escaped)
 }
 
@@ -44,6 +51,9 @@ mod tests {
         ] {
             assert_eq!(has_mount(mounts, Path::new(path)), mounted, "{path}");
         }
-        assert!(!has_mount(b"", Path::new("/data/farebox.db")) && !is_mounted_alone(Path::new("/nowhere/farebox.db")));
+        assert!(
+            !has_mount(b"", Path::new("/data/farebox.db"))
+                && !is_mounted_alone(Path::new("/nowhere/farebox.db"))
+        );
     }
 }

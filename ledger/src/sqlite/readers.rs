@@ -40,13 +40,28 @@ impl Readers {
             let (location, waiting) = (Arc::clone(location), Arc::clone(&waiting));
             thread("ledger-reader", move || scan(&location, &waiting))?;
         }
-        Ok(Self { location: Arc::clone(location), points, turn: AtomicUsize::new(0), scans })
+        Ok(Self {
+            location: Arc::clone(location),
+            points,
+            turn: AtomicUsize::new(0),
+            scans,
+        })
     }
 
     /// A read that takes microseconds, on the calling thread.
-    pub(super) fn point<T>(&self, read: impl FnOnce(&Connection) -> rusqlite::Result<T>) -> Result<T, LedgerError> {
-        let turn = self.turn.fetch_add(1, Ordering::Relaxed).checked_rem(self.points.len()).unwrap_or(0);
-        let chosen = self.points.get(turn).ok_or_else(|| LedgerError::Unavailable("no connection".to_owned()))?;
+    pub(super) fn point<T>(
+        &self,
+        read: impl FnOnce(&Connection) -> rusqlite::Result<T>,
+    ) -> Result<T, LedgerError> {
+        let turn = self
+            .turn
+            .fetch_add(1, Ordering::Relaxed)
+            .checked_rem(self.points.len())
+            .unwrap_or(0);
+        let chosen = self
+            .points
+            .get(turn)
+            .ok_or_else(|| LedgerError::Unavailable("no connection".to_owned()))?;
         let free = self.points.iter().find_map(|conn| conn.try_lock().ok());
         let conn = free.unwrap_or_else(|| chosen.lock().unwrap_or_else(PoisonError::into_inner));
         read(&conn).map_err(|error| unreadable(&self.location.given, &error))
@@ -64,8 +79,12 @@ impl Readers {
             let result = read(conn, &|| !reply.is_closed());
             let _ = reply.send(result.map_err(|error| unreadable(&location.given, &error)));
         });
-        self.scans.send(job).map_err(|_| LedgerError::Unavailable("the readers stopped".to_owned()))?;
-        answer.await.unwrap_or_else(|_| Err(LedgerError::Unavailable("the readers stopped".to_owned())))
+        self.scans
+            .send(job)
+            .map_err(|_| LedgerError::Unavailable("the readers stopped".to_owned()))?;
+        answer
+            .await
+            .unwrap_or_else(|_| Err(LedgerError::Unavailable("the readers stopped".to_owned())))
     }
 
     /// A read that takes minutes, on its own connection and thread.
@@ -81,19 +100,26 @@ impl Readers {
             let result = read(&conn, &|| !reply.is_closed());
             let _ = reply.send(result.map_err(|error| unreadable(&location.given, &error)));
         })?;
-        answer.await.unwrap_or_else(|_| Err(LedgerError::Unavailable("the reader stopped".to_owned())))
+        answer
+            .await
+            .unwrap_or_else(|_| Err(LedgerError::Unavailable("the reader stopped".to_owned())))
     }
 }
 
 fn thread(name: &str, run: impl FnOnce() + Send + 'static) -> Result<(), LedgerError> {
     let started = std::thread::Builder::new().name(name.to_owned()).spawn(run);
-    started.map(|_| ()).map_err(|error| LedgerError::Unavailable(format!("no thread for reading: {error}")))
+    started
+        .map(|_| ())
+        .map_err(|error| LedgerError::Unavailable(format!("no thread for reading: {error}")))
 }
 
 fn scan(location: &Location, waiting: &Mutex<Receiver<Scan>>) {
     let mut conn = None;
     loop {
-        let next = waiting.lock().unwrap_or_else(PoisonError::into_inner).recv();
+        let next = waiting
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .recv();
         let Ok(job) = next else { return };
         if conn.is_none() {
             conn = files::connect_again(location, OpenMode::ReadOnly)

@@ -8,11 +8,13 @@ use std::collections::{BTreeMap, HashSet};
 use rusqlite::{Connection, OptionalExtension, Result, params};
 
 use super::batch;
-use super::rows::{self, Columns, ENTRY_AT, ENTRY_BY_OPERATION, KEY_BY_ID, SELECT_ENTRY, StoredEntry};
+use super::rows::{
+    self, Columns, ENTRY_AT, ENTRY_BY_OPERATION, KEY_BY_ID, SELECT_ENTRY, StoredEntry,
+};
 use crate::owed::UNMETERED;
 use crate::{
-    AuditRecord, Entry, EntryQuery, Key, KeyId, OpenHold, OperationId, PublishedSlug, SecretHash, SlugUse, Timestamp, Totals,
-    UsageRow,
+    AuditRecord, Entry, EntryQuery, Key, KeyId, OpenHold, OperationId, PublishedSlug, SecretHash,
+    SlugUse, Timestamp, Totals, UsageRow,
 };
 
 /// Rows that one statement of a scan examines.
@@ -22,36 +24,67 @@ const ANSWER_DEPTH: usize = 100_000;
 
 pub(super) fn find_key(conn: &Connection, id: KeyId) -> Result<Option<Key>> {
     let mut statement = conn.prepare_cached(KEY_BY_ID)?;
-    statement.query_row([id], rows::stored_key).optional().map(|stored| stored.map(|stored| stored.key))
+    statement
+        .query_row([id], rows::stored_key)
+        .optional()
+        .map(|stored| stored.map(|stored| stored.key))
 }
 
-pub(super) fn find_session(conn: &Connection, token: SecretHash, now: Timestamp) -> Result<Option<KeyId>> {
-    let mut statement = conn.prepare_cached("SELECT key FROM sessions WHERE token = ?1 AND expires > ?2")?;
-    statement.query_row(params![token, now], |row| row.get(0)).optional()
+pub(super) fn find_session(
+    conn: &Connection,
+    token: SecretHash,
+    now: Timestamp,
+) -> Result<Option<KeyId>> {
+    let mut statement =
+        conn.prepare_cached("SELECT key FROM sessions WHERE token = ?1 AND expires > ?2")?;
+    statement
+        .query_row(params![token, now], |row| row.get(0))
+        .optional()
 }
 
 pub(super) fn has_link(conn: &Connection, token: SecretHash, now: Timestamp) -> Result<bool> {
-    conn.prepare_cached("SELECT 1 FROM links WHERE token = ?1 AND expires > ?2")?.exists(params![token, now])
+    conn.prepare_cached("SELECT 1 FROM links WHERE token = ?1 AND expires > ?2")?
+        .exists(params![token, now])
 }
 
 pub(super) fn entry(conn: &Connection, operation: OperationId) -> Result<Option<Entry>> {
     let mut statement = conn.prepare_cached(ENTRY_BY_OPERATION)?;
-    statement.query_row([operation], rows::stored_entry).optional().map(|stored| stored.map(|stored| stored.entry))
+    statement
+        .query_row([operation], rows::stored_entry)
+        .optional()
+        .map(|stored| stored.map(|stored| stored.entry))
 }
 
 pub(super) fn totals(conn: &Connection) -> Result<Totals> {
-    conn.prepare_cached(concat!(rows::select_totals!(), " FROM totals"))?.query_row([], batch::totals)
+    conn.prepare_cached(concat!(rows::select_totals!(), " FROM totals"))?
+        .query_row([], batch::totals)
 }
 
-pub(super) fn open_holds(conn: &Connection, key: Option<KeyId>, limit: usize) -> Result<Vec<OpenHold>> {
-    let mut statement = conn.prepare_cached("SELECT * FROM holds WHERE ?1 IS NULL OR key = ?1 ORDER BY at, request LIMIT ?2")?;
-    statement.query_map(params![key, rows_at_most(limit)], rows::open_hold)?.collect()
+pub(super) fn open_holds(
+    conn: &Connection,
+    key: Option<KeyId>,
+    limit: usize,
+) -> Result<Vec<OpenHold>> {
+    let mut statement = conn.prepare_cached(
+        "SELECT * FROM holds WHERE ?1 IS NULL OR key = ?1 ORDER BY at, request LIMIT ?2",
+    )?;
+    statement
+        .query_map(params![key, rows_at_most(limit)], rows::open_hold)?
+        .collect()
 }
 
 pub(super) fn published(conn: &Connection) -> Result<Vec<PublishedSlug>> {
-    let mut statement =
-        conn.prepare_cached("SELECT slug, published_at FROM slugs WHERE published_at IS NOT NULL ORDER BY slug")?;
-    statement.query_map([], |row| Ok(PublishedSlug { slug: row.get(0)?, since: row.get(1)? }))?.collect()
+    let mut statement = conn.prepare_cached(
+        "SELECT slug, published_at FROM slugs WHERE published_at IS NOT NULL ORDER BY slug",
+    )?;
+    statement
+        .query_map([], |row| {
+            Ok(PublishedSlug {
+                slug: row.get(0)?,
+                since: row.get(1)?,
+            })
+        })?
+        .collect()
 }
 
 pub(super) fn rows_at_most(limit: usize) -> i64 {
@@ -61,10 +94,16 @@ pub(super) fn rows_at_most(limit: usize) -> i64 {
 // --- history ---
 
 pub(super) fn entry_at(conn: &Connection, position: i64) -> Result<Option<StoredEntry>> {
-    conn.prepare_cached(ENTRY_AT)?.query_row([position], rows::stored_entry).optional()
+    conn.prepare_cached(ENTRY_AT)?
+        .query_row([position], rows::stored_entry)
+        .optional()
 }
 
-pub(super) fn entries(conn: &Connection, query: &EntryQuery, wanted: &dyn Fn() -> bool) -> Result<Vec<Entry>> {
+pub(super) fn entries(
+    conn: &Connection,
+    query: &EntryQuery,
+    wanted: &dyn Fn() -> bool,
+) -> Result<Vec<Entry>> {
     let mut found = match query.key {
         Some(key) => entries_of_key(conn, key, query, wanted)?,
         None => entries_of_all(conn, query, wanted)?,
@@ -79,12 +118,19 @@ fn matches(query: &EntryQuery, entry: &Entry) -> bool {
         && query.before.is_none_or(|before| entry.position < before)
 }
 
-fn entries_of_key(conn: &Connection, key: KeyId, query: &EntryQuery, wanted: &dyn Fn() -> bool) -> Result<Vec<Entry>> {
+fn entries_of_key(
+    conn: &Connection,
+    key: KeyId,
+    query: &EntryQuery,
+    wanted: &dyn Fn() -> bool,
+) -> Result<Vec<Entry>> {
     let limit = query.limit.unwrap_or(usize::MAX);
     let mut found = Vec::new();
     let mut position = start_of_walk(conn, key, query.before)?;
     while position > 0 && found.len() < limit && wanted() {
-        let Some(stored) = entry_at(conn, position)? else { break };
+        let Some(stored) = entry_at(conn, position)? else {
+            break;
+        };
         position = stored.prev;
         if matches(query, &stored.entry) {
             found.push(stored.entry);
@@ -96,20 +142,41 @@ fn entries_of_key(conn: &Connection, key: KeyId, query: &EntryQuery, wanted: &dy
 /// The key's newest entry, or directly the one before `before` if that is an entry of this key.
 fn start_of_walk(conn: &Connection, key: KeyId, before: Option<i64>) -> Result<i64> {
     if let Some(before) = before {
-        let mut statement = conn.prepare_cached("SELECT prev FROM entries WHERE position = ?1 AND key = ?2")?;
-        if let Some(prev) = statement.query_row(params![before, key], |row| row.get(0)).optional()? {
+        let mut statement =
+            conn.prepare_cached("SELECT prev FROM entries WHERE position = ?1 AND key = ?2")?;
+        if let Some(prev) = statement
+            .query_row(params![before, key], |row| row.get(0))
+            .optional()?
+        {
             return Ok(prev);
         }
     }
     let mut statement = conn.prepare_cached("SELECT last FROM accounts WHERE id = ?1")?;
-    statement.query_row([key], |row| row.get(0)).optional().map(Option::unwrap_or_default)
+    statement
+        .query_row([key], |row| row.get(0))
+        .optional()
+        .map(Option::unwrap_or_default)
 }
 
-fn entries_of_all(conn: &Connection, query: &EntryQuery, wanted: &dyn Fn() -> bool) -> Result<Vec<Entry>> {
+fn entries_of_all(
+    conn: &Connection,
+    query: &EntryQuery,
+    wanted: &dyn Fn() -> bool,
+) -> Result<Vec<Entry>> {
     let limit = query.limit.unwrap_or(usize::MAX);
-    let newest: i64 = conn.query_row("SELECT coalesce(max(position), 0) FROM entries", [], |row| row.get(0))?;
-    let mut high = newest.min(query.before.map_or(i64::MAX, |before| before.saturating_sub(1)));
-    let mut page = conn.prepare_cached(&format!("{SELECT_ENTRY} WHERE e.position BETWEEN ?1 AND ?2 ORDER BY e.position DESC"))?;
+    let newest: i64 = conn.query_row(
+        "SELECT coalesce(max(position), 0) FROM entries",
+        [],
+        |row| row.get(0),
+    )?;
+    let mut high = newest.min(
+        query
+            .before
+            .map_or(i64::MAX, |before| before.saturating_sub(1)),
+    );
+    let mut page = conn.prepare_cached(&format!(
+        "{SELECT_ENTRY} WHERE e.position BETWEEN ?1 AND ?2 ORDER BY e.position DESC"
+    ))?;
     let mut found = Vec::new();
     while high > 0 && found.len() < limit && wanted() {
         let rows = PAGE.min(rows_at_most(limit.saturating_sub(found.len()).max(100)));
@@ -125,14 +192,25 @@ fn entries_of_all(conn: &Connection, query: &EntryQuery, wanted: &dyn Fn() -> bo
     Ok(found)
 }
 
-pub(super) fn entry_by_answer(conn: &Connection, key: KeyId, answer: &str, wanted: &dyn Fn() -> bool) -> Result<Option<Entry>> {
-    let mut step = conn.prepare_cached("SELECT prev, answer_id IS ?2 FROM entries WHERE position = ?1")?;
+pub(super) fn entry_by_answer(
+    conn: &Connection,
+    key: KeyId,
+    answer: &str,
+    wanted: &dyn Fn() -> bool,
+) -> Result<Option<Entry>> {
+    let mut step =
+        conn.prepare_cached("SELECT prev, answer_id IS ?2 FROM entries WHERE position = ?1")?;
     let mut position = start_of_walk(conn, key, None)?;
     for _ in 0..ANSWER_DEPTH {
-        let row: Option<(i64, bool)> =
-            step.query_row(params![position, answer], |row| Ok((row.get(0)?, row.get(1)?))).optional()?;
+        let row: Option<(i64, bool)> = step
+            .query_row(params![position, answer], |row| {
+                Ok((row.get(0)?, row.get(1)?))
+            })
+            .optional()?;
         match row {
-            Some((_, true)) => return entry_at(conn, position).map(|stored| stored.map(|stored| stored.entry)),
+            Some((_, true)) => {
+                return entry_at(conn, position).map(|stored| stored.map(|stored| stored.entry));
+            }
             Some((prev, false)) if wanted() => position = prev,
             _ => break,
         }
@@ -143,14 +221,25 @@ pub(super) fn entry_by_answer(conn: &Connection, key: KeyId, answer: &str, wante
 // --- usage ---
 
 /// The hours in the rollup that lie in a range.
-pub(super) fn hours(conn: &Connection, first: i64, last: i64) -> Result<std::ops::RangeInclusive<i64>> {
-    let mut statement =
-        conn.prepare_cached("SELECT coalesce(min(hour), 1), coalesce((SELECT max(hour) FROM usage), 0) FROM usage")?;
-    let (oldest, newest): (i64, i64) = statement.query_row([], |row| Ok((row.get(0)?, row.get(1)?)))?;
+pub(super) fn hours(
+    conn: &Connection,
+    first: i64,
+    last: i64,
+) -> Result<std::ops::RangeInclusive<i64>> {
+    let mut statement = conn.prepare_cached(
+        "SELECT coalesce(min(hour), 1), coalesce((SELECT max(hour) FROM usage), 0) FROM usage",
+    )?;
+    let (oldest, newest): (i64, i64) =
+        statement.query_row([], |row| Ok((row.get(0)?, row.get(1)?)))?;
     Ok(first.max(oldest)..=last.min(newest))
 }
 
-pub(super) fn usage(conn: &Connection, key: KeyId, from: Timestamp, to: Timestamp) -> Result<Vec<UsageRow>> {
+pub(super) fn usage(
+    conn: &Connection,
+    key: KeyId,
+    from: Timestamp,
+    to: Timestamp,
+) -> Result<Vec<UsageRow>> {
     let last = Timestamp::from_millis(to.millis().saturating_sub(1)).hour();
     let mut statement = conn.prepare_cached(
         "SELECT s.slug, u.requests, u.input, u.cache_read, u.cache_write, u.cache_write_1h, u.output, u.reasoning, u.images,
@@ -164,8 +253,15 @@ pub(super) fn usage(conn: &Connection, key: KeyId, from: Timestamp, to: Timestam
         for row in statement.query_map(params![hour, key, UNMETERED], |row| {
             let mut columns = Columns::of(row);
             let slug = columns.take()?;
-            let row = UsageRow { hour: start, slug, ..columns.rollup()? };
-            Ok(UsageRow { unmetered: columns.take()?, ..row })
+            let row = UsageRow {
+                hour: start,
+                slug,
+                ..columns.rollup()?
+            };
+            Ok(UsageRow {
+                unmetered: columns.take()?,
+                ..row
+            })
         })? {
             UsageRow::gather(&mut found, row?);
         }
@@ -173,7 +269,11 @@ pub(super) fn usage(conn: &Connection, key: KeyId, from: Timestamp, to: Timestam
     Ok(found)
 }
 
-pub(super) fn slug_use(conn: &Connection, since: Timestamp, wanted: &dyn Fn() -> bool) -> Result<Vec<SlugUse>> {
+pub(super) fn slug_use(
+    conn: &Connection,
+    since: Timestamp,
+    wanted: &dyn Fn() -> bool,
+) -> Result<Vec<SlugUse>> {
     let mut statement = conn.prepare_cached(
         "SELECT s.slug AS name, u.key, u.requests FROM usage u JOIN slugs s ON s.id = u.slug WHERE u.hour = ?1",
     )?;
@@ -190,28 +290,52 @@ pub(super) fn slug_use(conn: &Connection, since: Timestamp, wanted: &dyn Fn() ->
         }
     }
     let count = |keys: &HashSet<i64>| u64::try_from(keys.len()).unwrap_or(u64::MAX);
-    Ok(slugs.into_iter().map(|(slug, (keys, requests))| SlugUse { slug, keys: count(&keys), requests }).collect())
+    Ok(slugs
+        .into_iter()
+        .map(|(slug, (keys, requests))| SlugUse {
+            slug,
+            keys: count(&keys),
+            requests,
+        })
+        .collect())
 }
 
 // --- audit ---
 
 pub(super) fn act(conn: &Connection, operation: OperationId) -> Result<Option<AuditRecord>> {
     let mut statement = conn.prepare_cached("SELECT * FROM audit WHERE operation = ?1")?;
-    statement.query_row([operation], rows::audit_record).optional()
+    statement
+        .query_row([operation], rows::audit_record)
+        .optional()
 }
 
-pub(super) fn audit(conn: &Connection, key: Option<KeyId>, before: Option<i64>, limit: usize) -> Result<Vec<AuditRecord>> {
+pub(super) fn audit(
+    conn: &Connection,
+    key: Option<KeyId>,
+    before: Option<i64>,
+    limit: usize,
+) -> Result<Vec<AuditRecord>> {
     let before = before.unwrap_or(i64::MAX);
     let Some(key) = key else {
-        let mut statement = conn.prepare_cached("SELECT * FROM audit WHERE position < ?1 ORDER BY position DESC LIMIT ?2")?;
-        return statement.query_map(params![before, rows_at_most(limit)], rows::audit_record)?.collect();
+        let mut statement = conn.prepare_cached(
+            "SELECT * FROM audit WHERE position < ?1 ORDER BY position DESC LIMIT ?2",
+        )?;
+        return statement
+            .query_map(params![before, rows_at_most(limit)], rows::audit_record)?
+            .collect();
     };
     let mut statement = conn.prepare_cached("SELECT * FROM audit WHERE position = ?1")?;
-    let mut next: Option<i64> =
-        conn.prepare_cached("SELECT audit_last FROM keys WHERE id = ?1")?.query_row([key], |row| row.get(0)).optional()?;
+    let mut next: Option<i64> = conn
+        .prepare_cached("SELECT audit_last FROM keys WHERE id = ?1")?
+        .query_row([key], |row| row.get(0))
+        .optional()?;
     let mut found = Vec::new();
     while let Some(position) = next.filter(|position| *position > 0 && found.len() < limit) {
-        let row = statement.query_row([position], |row| Ok((rows::audit_record(row)?, row.get("prev")?))).optional()?;
+        let row = statement
+            .query_row([position], |row| {
+                Ok((rows::audit_record(row)?, row.get("prev")?))
+            })
+            .optional()?;
         let Some((record, prev)) = row else { break };
         next = Some(prev);
         if record.position < before {

@@ -44,7 +44,10 @@ pub(super) enum Moved {
 impl Remembered {
     /// For an open ledger. Starts empty.
     pub(super) fn open(location: &Location) -> Result<Self, LedgerError> {
-        Ok(Self { commits: Commits::open(location)?, known: Mutex::default() })
+        Ok(Self {
+            commits: Commits::open(location)?,
+            known: Mutex::default(),
+        })
     }
 
     /// The key as it is now: from memory, or by `read`.
@@ -85,10 +88,14 @@ impl Remembered {
         let mut known = self.known();
         known.at = known.at.map(|count| count.wrapping_add(1));
         for (id, moved) in moved {
-            let Some(key) = known.keys.get_mut(&id) else { continue };
+            let Some(key) = known.keys.get_mut(&id) else {
+                continue;
+            };
             match moved {
                 Moved::Held(account) => key.account = account,
-                Moved::Entered(account, at) => (key.account, key.last_entry_at) = (account, Some(at)),
+                Moved::Entered(account, at) => {
+                    (key.account, key.last_entry_at) = (account, Some(at))
+                }
                 Moved::Changed => drop(known.keys.remove(&id)),
             }
         }
@@ -125,6 +132,9 @@ impl Commits {
 
     fn count(&self) -> Option<u32> {
         let mut count = [0; 4];
-        self.0.read_exact_at(&mut count, Self::PLACE).ok().map(|()| u32::from_ne_bytes(count))
+        self.0
+            .read_exact_at(&mut count, Self::PLACE)
+            .ok()
+            .map(|()| u32::from_ne_bytes(count))
     }
 }

@@ -5,7 +5,10 @@ use std::sync::Arc;
 use proptest::prelude::*;
 
 use super::*;
-use crate::{Act, Bill, Change, Credit, CreditKind, Hold, KeyChange, KeySettings, NewHold, NewKey, Refusal, Status};
+use crate::{
+    Act, Bill, Change, Credit, CreditKind, Hold, KeyChange, KeySettings, NewHold, NewKey, Refusal,
+    Status,
+};
 
 /// A gateway's ledger with keys of a dollar, and another program's view of the same file.
 struct Two {
@@ -23,27 +26,55 @@ impl Two {
     async fn open() -> Self {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("farebox.db");
-        let gateway = Arc::new(SqliteLedger::open(&path, OpenMode::Serve, Durability::Prompt).unwrap());
+        let gateway =
+            Arc::new(SqliteLedger::open(&path, OpenMode::Serve, Durability::Prompt).unwrap());
         let console = SqliteLedger::open(&path, OpenMode::Write, Durability::Prompt).unwrap();
-        let two = Self { folder, gateway, console, operations: AtomicU32::new(0) };
+        let two = Self {
+            folder,
+            gateway,
+            console,
+            operations: AtomicU32::new(0),
+        };
         for number in 1..=2 {
             let first_credit = Some((Amount::from_picos(1_000_000), format!("first of {number}")));
             let (secret, settings) = (SecretHash([1; 32]), KeySettings::default());
-            two.console.create_key(NewKey { id: key(number), secret, settings, first_credit, act: two.act() }).await.unwrap();
+            two.console
+                .create_key(NewKey {
+                    id: key(number),
+                    secret,
+                    settings,
+                    first_credit,
+                    act: two.act(),
+                })
+                .await
+                .unwrap();
         }
         two
     }
 
     fn operation(&self) -> OperationId {
-        OperationId::from_bytes(u128::from(self.operations.fetch_add(1, Ordering::Relaxed)).to_be_bytes())
+        OperationId::from_bytes(
+            u128::from(self.operations.fetch_add(1, Ordering::Relaxed)).to_be_bytes(),
+        )
     }
 
     fn act(&self) -> Act {
-        Act { operation: self.operation(), actor: "ada".to_owned(), at: Timestamp::from_millis(7) }
+        Act {
+            operation: self.operation(),
+            actor: "ada".to_owned(),
+            at: Timestamp::from_millis(7),
+        }
     }
 
     async fn change(&self, ledger: &SqliteLedger, change: Change) {
-        ledger.change_key(KeyChange { key: key(1), change, act: self.act() }).await.unwrap();
+        ledger
+            .change_key(KeyChange {
+                key: key(1),
+                change,
+                act: self.act(),
+            })
+            .await
+            .unwrap();
     }
 
     async fn top_up(&self, ledger: &SqliteLedger, number: u64) {
@@ -63,14 +94,34 @@ impl Two {
     async fn hold(&self, number: u64, picos: i64) -> Result<Hold, LedgerError> {
         let (amount, at) = (Amount::from_picos(picos), Timestamp::from_millis(9));
         let (slug, family) = ("slug".to_owned(), "chat".to_owned());
-        let new = NewHold { request: self.operation(), key: key(number), amount, slug, family, at };
+        let new = NewHold {
+            request: self.operation(),
+            key: key(number),
+            amount,
+            slug,
+            family,
+            at,
+        };
         Hold::open(Arc::clone(&self.gateway) as Arc<dyn Ledger>, new).await
     }
 
     async fn pair(&self, number: u64) {
         let hold = self.hold(number, 30).await.unwrap();
-        let lines = vec![crate::Line { what: "input".into(), count: 1, rate: Amount::from_picos(3) }];
-        hold.settle(Bill { slug: "slug".to_owned(), lines, ..Bill::default() }, Timestamp::from_millis(10)).await.unwrap();
+        let lines = vec![crate::Line {
+            what: "input".into(),
+            count: 1,
+            rate: Amount::from_picos(3),
+        }];
+        hold.settle(
+            Bill {
+                slug: "slug".to_owned(),
+                lines,
+                ..Bill::default()
+            },
+            Timestamp::from_millis(10),
+        )
+        .await
+        .unwrap();
     }
 
     /// Reads a key as authentication does, and returns whether the file was read for it.
@@ -79,7 +130,9 @@ impl Two {
         let remembered = opened.remembered.as_ref().unwrap();
         let found = remembered.find(key(number), || {
             read = true;
-            opened.readers.point(|conn| reads::find_key(conn, key(number)))
+            opened
+                .readers
+                .point(|conn| reads::find_key(conn, key(number)))
         });
         (found.unwrap().unwrap(), read)
     }
@@ -88,7 +141,10 @@ impl Two {
     async fn agree(&self) {
         for number in 1..=2 {
             let (at_the_door, _) = self.at_the_door(number);
-            assert_eq!(Some(at_the_door), self.console.find_key(key(number)).await.unwrap());
+            assert_eq!(
+                Some(at_the_door),
+                self.console.find_key(key(number)).await.unwrap()
+            );
         }
     }
 }
@@ -103,19 +159,30 @@ async fn the_gateways_own_commits_keep_a_key_true_and_in_memory() {
         let (held, read) = two.at_the_door(1);
         assert_eq!((held.account.held, read), (Amount::from_picos(50), false));
         two.agree().await;
-        hold.settle(Bill::default(), Timestamp::from_millis(11)).await.unwrap();
-        assert!(!two.at_the_door(1).1 && !two.at_the_door(2).1, "both are still known");
+        hold.settle(Bill::default(), Timestamp::from_millis(11))
+            .await
+            .unwrap();
+        assert!(
+            !two.at_the_door(1).1 && !two.at_the_door(2).1,
+            "both are still known"
+        );
         two.agree().await;
     }
     two.top_up(&two.gateway, 1).await;
     assert!(!two.at_the_door(1).1);
     two.agree().await;
     // A refused operation changes nothing, in the file or in memory.
-    assert!(matches!(two.hold(1, 5_000_000).await, Err(LedgerError::Refused(Refusal::Insufficient { .. }))));
+    assert!(matches!(
+        two.hold(1, 5_000_000).await,
+        Err(LedgerError::Refused(Refusal::Insufficient { .. }))
+    ));
     assert!(!two.at_the_door(1).1);
     // A changed key is read once more.
     two.change(&two.gateway, Change::Block).await;
-    assert_eq!((two.at_the_door(1).0.stored_status, two.at_the_door(1).1), (Status::Blocked, false));
+    assert_eq!(
+        (two.at_the_door(1).0.stored_status, two.at_the_door(1).1),
+        (Status::Blocked, false)
+    );
     two.agree().await;
 }
 
@@ -125,8 +192,18 @@ async fn what_another_program_commits_is_seen_at_once() {
     two.pair(1).await;
     two.agree().await;
     let (secret, old_until) = (SecretHash([2; 32]), None);
-    let limits = KeySettings { models: Some(vec!["slug".to_owned()]), rate: Some(3), ..KeySettings::default() };
-    for change in [Change::Block, Change::Unblock, Change::Rotate { secret, old_until }, Change::Set(limits), Change::Revoke] {
+    let limits = KeySettings {
+        models: Some(vec!["slug".to_owned()]),
+        rate: Some(3),
+        ..KeySettings::default()
+    };
+    for change in [
+        Change::Block,
+        Change::Unblock,
+        Change::Rotate { secret, old_until },
+        Change::Set(limits),
+        Change::Revoke,
+    ] {
         assert!(!two.at_the_door(1).1, "it is remembered");
         two.change(&two.console, change).await;
         let (_, read) = two.at_the_door(1);
@@ -138,7 +215,10 @@ async fn what_another_program_commits_is_seen_at_once() {
         two.agree().await;
     }
     let (revoked, read) = two.at_the_door(1);
-    assert_eq!((revoked.stored_status, revoked.secret, read), (Status::Revoked, secret, false));
+    assert_eq!(
+        (revoked.stored_status, revoked.secret, read),
+        (Status::Revoked, secret, false)
+    );
 }
 
 #[tokio::test]
@@ -146,8 +226,14 @@ async fn a_session_and_a_slug_make_the_door_forget_and_nothing_worse() {
     let two = Two::open().await;
     two.pair(1).await;
     two.agree().await;
-    two.gateway.publish(vec!["new".to_owned()], Timestamp::from_millis(3)).await.unwrap();
-    two.console.publish(vec!["newer".to_owned()], Timestamp::from_millis(3)).await.unwrap();
+    two.gateway
+        .publish(vec!["new".to_owned()], Timestamp::from_millis(3))
+        .await
+        .unwrap();
+    two.console
+        .publish(vec!["newer".to_owned()], Timestamp::from_millis(3))
+        .await
+        .unwrap();
     two.agree().await;
     two.change(&two.console, Change::Block).await;
     assert_eq!(two.at_the_door(1).0.stored_status, Status::Blocked);
@@ -157,7 +243,10 @@ async fn a_session_and_a_slug_make_the_door_forget_and_nothing_worse() {
 #[tokio::test]
 async fn a_restored_file_is_read_and_not_remembered() {
     let two = Two::open().await;
-    let (path, backup) = (two.folder.path().join("farebox.db"), two.folder.path().join("backup.db"));
+    let (path, backup) = (
+        two.folder.path().join("farebox.db"),
+        two.folder.path().join("backup.db"),
+    );
     two.pair(1).await;
     two.gateway.backup(&backup).await.unwrap();
     let before = two.at_the_door(1).0;
@@ -173,7 +262,10 @@ async fn a_restored_file_is_read_and_not_remembered() {
     std::fs::rename(&backup, &path).unwrap();
     assert_eq!(two.gateway.look(true), Look::Returned);
     assert_eq!(two.at_the_door(1).0, before);
-    two.gateway.recover(Timestamp::from_millis(20)).await.unwrap();
+    two.gateway
+        .recover(Timestamp::from_millis(20))
+        .await
+        .unwrap();
     two.gateway.resume();
     two.pair(1).await;
     two.agree().await;
@@ -193,7 +285,10 @@ async fn a_payment_is_at_the_door_as_soon_as_it_is_confirmed_whatever_the_gatewa
     for payments in 1..=150 {
         two.top_up(&two.console, 1).await;
         let (paid, _) = two.at_the_door(1);
-        assert_eq!(paid.account.credit, Amount::from_picos(1_000_000 + 100 * payments));
+        assert_eq!(
+            paid.account.credit,
+            Amount::from_picos(1_000_000 + 100 * payments)
+        );
     }
     work.await.unwrap();
     two.agree().await;

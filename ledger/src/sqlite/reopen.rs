@@ -39,7 +39,9 @@ impl SqliteLedger {
     #[must_use]
     pub fn look(&self, locked: bool) -> Look {
         let opened = self.opened();
-        let Some(writer) = &opened.writer else { return Look::Here };
+        let Some(writer) = &opened.writer else {
+            return Look::Here;
+        };
         let Err(displaced) = opened.location.check() else {
             self.log_missing.store(0, Ordering::Relaxed);
             writer.note_displaced(None);
@@ -55,7 +57,11 @@ impl SqliteLedger {
             return Look::Away;
         }
         // Without the lock another gateway may be serving that file.
-        let returned = if locked { self.reopen(&opened, &displaced) } else { Err(displaced.to_string()) };
+        let returned = if locked {
+            self.reopen(&opened, &displaced)
+        } else {
+            Err(displaced.to_string())
+        };
         match returned {
             Ok(_) => Look::Returned,
             Err(why) => {
@@ -87,7 +93,9 @@ impl SqliteLedger {
         }
         match opened.location.check() {
             Ok(()) => Ok(opened),
-            Err(displaced) => self.reopen(&opened, &displaced).map_err(LedgerError::Unavailable),
+            Err(displaced) => self
+                .reopen(&opened, &displaced)
+                .map_err(LedgerError::Unavailable),
         }
     }
 
@@ -110,18 +118,26 @@ impl SqliteLedger {
             return Err(format!("{displaced}; another ledger is in its place"));
         }
         // Never `Serve`: that mode creates a missing ledger, and here a missing file must stay missing.
-        let mode = if self.mode == OpenMode::ReadOnly { OpenMode::ReadOnly } else { OpenMode::Write };
-        let whole = files::open_ledger(&stale.location.given, mode).map_err(|error| format!("{displaced}; {error}"))?;
+        let mode = if self.mode == OpenMode::ReadOnly {
+            OpenMode::ReadOnly
+        } else {
+            OpenMode::Write
+        };
+        let whole = files::open_ledger(&stale.location.given, mode)
+            .map_err(|error| format!("{displaced}; {error}"))?;
         if whole.1.ledger != stale.location.ledger {
             *other = found;
             return Err(format!("{displaced}; another ledger is in its place"));
         }
         if self.mode == OpenMode::Serve && whole.1.real != stale.location.real {
-            return Err(format!("{displaced}; the path now leads to another folder: start the gateway again"));
+            return Err(format!(
+                "{displaced}; the path now leads to another folder: start the gateway again"
+            ));
         }
         // Set before the new file becomes visible: it may contain open holds of an earlier run, and new holds must not mix with
         // them before recovery has ended them.
-        self.recovering.store(self.mode == OpenMode::Serve, Ordering::Release);
+        self.recovering
+            .store(self.mode == OpenMode::Serve, Ordering::Release);
         let fresh = Opened::start(whole, self.mode, self.durability, &self.fatal);
         let fresh = Arc::new(fresh.map_err(|error| format!("{displaced}; {error}"))?);
         *self.opened.write().unwrap_or_else(PoisonError::into_inner) = Arc::clone(&fresh);
@@ -144,11 +160,26 @@ impl Opened {
         let location = Arc::new(location);
         let readers = Readers::open(&location, mode)?;
         // Only the gateway reads a key so often that it pays.
-        let remembered = if mode == OpenMode::Serve { Some(Arc::new(Remembered::open(&location)?)) } else { None };
+        let remembered = if mode == OpenMode::Serve {
+            Some(Arc::new(Remembered::open(&location)?))
+        } else {
+            None
+        };
         let writer = match mode {
             OpenMode::ReadOnly => None,
-            _ => Some(Writer::start(conn, &location, remembered.clone(), (mode, durability), fatal.clone())?),
+            _ => Some(Writer::start(
+                conn,
+                &location,
+                remembered.clone(),
+                (mode, durability),
+                fatal.clone(),
+            )?),
         };
-        Ok(Self { location, readers, remembered, writer })
+        Ok(Self {
+            location,
+            readers,
+            remembered,
+            writer,
+        })
     }
 }

@@ -12,8 +12,8 @@ use crate::head::{AuditHead, Hash, Head};
 use crate::stored;
 use crate::tx::{StoredHold, StoredKey};
 use crate::{
-    Amount, AuditRecord, Bill, EndReason, Entry, EntryKind, Evidence, Key, KeyId, KeySettings, Line, OpenHold, OperationId,
-    SecretHash, Status, Timestamp, Usage, UsageRow,
+    Amount, AuditRecord, Bill, EndReason, Entry, EntryKind, Evidence, Key, KeyId, KeySettings,
+    Line, OpenHold, OperationId, SecretHash, Status, Timestamp, Usage, UsageRow,
 };
 
 macro_rules! stored_as {
@@ -34,12 +34,31 @@ macro_rules! stored_as {
     };
 }
 
-stored_as!(Amount, i64, |amount| amount.picos(), |picos| Some(Self::from_picos(picos)));
-stored_as!(Timestamp, i64, |instant| instant.millis(), |millis| Some(Self::from_millis(millis)));
+stored_as!(Amount, i64, |amount| amount.picos(), |picos| Some(
+    Self::from_picos(picos)
+));
+stored_as!(Timestamp, i64, |instant| instant.millis(), |millis| Some(
+    Self::from_millis(millis)
+));
 stored_as!(KeyId, i64, |key| key.to_i64(), Self::from_i64);
-stored_as!(Status, i64, |status| stored::status_code(*status), stored::status_of);
-stored_as!(Evidence, i64, |evidence| evidence_code(*evidence), stored::evidence_of);
-stored_as!(EntryKind, i64, |kind| crate::chain::kind_code(*kind), stored::kind_of);
+stored_as!(
+    Status,
+    i64,
+    |status| stored::status_code(*status),
+    stored::status_of
+);
+stored_as!(
+    Evidence,
+    i64,
+    |evidence| evidence_code(*evidence),
+    stored::evidence_of
+);
+stored_as!(
+    EntryKind,
+    i64,
+    |kind| crate::chain::kind_code(*kind),
+    stored::kind_of
+);
 
 impl ToSql for OperationId {
     fn to_sql(&self) -> Result<ToSqlOutput<'_>> {
@@ -88,7 +107,10 @@ where
     T::try_from(stored).map_err(|error| malformed(Type::Integer, error))
 }
 
-pub(super) fn malformed(kind: Type, error: impl std::error::Error + Send + Sync + 'static) -> Error {
+pub(super) fn malformed(
+    kind: Type,
+    error: impl std::error::Error + Send + Sync + 'static,
+) -> Error {
     Error::FromSqlConversionFailure(0, kind, Box::new(error))
 }
 
@@ -183,7 +205,10 @@ pub(super) fn stored_key(row: &Row<'_>) -> Result<StoredKey> {
         id: columns.take()?,
         settings: KeySettings {
             label: columns.take()?,
-            models: columns.take::<Option<String>>()?.map(|json| models(&json)).transpose()?,
+            models: columns
+                .take::<Option<String>>()?
+                .map(|json| models(&json))
+                .transpose()?,
             expires_at: columns.take()?,
             rate: columns.maybe_small()?,
             concurrency: columns.maybe_small()?,
@@ -193,18 +218,39 @@ pub(super) fn stored_key(row: &Row<'_>) -> Result<StoredKey> {
         old_secret: {
             let old: (Option<SecretHash>, Option<Timestamp>) = (columns.take()?, columns.take()?);
             if old.0.is_some() != old.1.is_some() {
-                return Err(Error::InvalidColumnType(0, "old_secret without old_until, or the reverse".to_owned(), Type::Null));
+                return Err(Error::InvalidColumnType(
+                    0,
+                    "old_secret without old_until, or the reverse".to_owned(),
+                    Type::Null,
+                ));
             }
             old.0.zip(old.1)
         },
-        account: Account { credit: columns.take()?, spent: columns.take()?, held: columns.take()? },
+        account: Account {
+            credit: columns.take()?,
+            spent: columns.take()?,
+            held: columns.take()?,
+        },
         created_at: columns.take()?,
         created_by: columns.take()?,
         last_entry_at: columns.take()?,
     };
     let last_at = key.last_entry_at;
-    let audit = AuditHead { seq: columns.take()?, last: columns.take()?, hash: columns.take()? };
-    Ok(StoredKey { key, audit, head: Head { seq: columns.take()?, last: columns.take()?, hash: columns.take()?, last_at } })
+    let audit = AuditHead {
+        seq: columns.take()?,
+        last: columns.take()?,
+        hash: columns.take()?,
+    };
+    Ok(StoredKey {
+        key,
+        audit,
+        head: Head {
+            seq: columns.take()?,
+            last: columns.take()?,
+            hash: columns.take()?,
+            last_at,
+        },
+    })
 }
 
 fn models(json: &str) -> Result<Vec<String>> {
@@ -265,7 +311,12 @@ pub(super) fn stored_entry(row: &Row<'_>) -> Result<StoredEntry> {
         return Err(malformed(Type::Null, std::fmt::Error));
     }
     entry.bill = slug.map(|slug| bill(&mut columns, slug)).transpose()?;
-    Ok(StoredEntry { entry, prev, format, hash })
+    Ok(StoredEntry {
+        entry,
+        prev,
+        format,
+        hash,
+    })
 }
 
 fn bill(columns: &mut Columns<'_, '_>, slug: String) -> Result<Bill> {
@@ -282,14 +333,17 @@ fn bill(columns: &mut Columns<'_, '_>, slug: String) -> Result<Bill> {
         loss: columns.take()?,
         evidence: columns.take()?,
         usage: columns.usage()?,
-        lines: stored::lines_of(&columns.take::<String>()?).map_err(|error| malformed(Type::Text, error))?,
+        lines: stored::lines_of(&columns.take::<String>()?)
+            .map_err(|error| malformed(Type::Text, error))?,
         ..Bill::default()
     };
     match columns.take::<Option<String>>()? {
         None => Ok(bill),
         Some(json) => {
-            let pairs = serde_json::from_str(&json).map_err(|error| malformed(Type::Text, error))?;
-            bill.with_pairs(pairs).ok_or_else(|| malformed(Type::Text, std::fmt::Error))
+            let pairs =
+                serde_json::from_str(&json).map_err(|error| malformed(Type::Text, error))?;
+            bill.with_pairs(pairs)
+                .ok_or_else(|| malformed(Type::Text, std::fmt::Error))
         }
     }
 }
@@ -300,8 +354,13 @@ pub(super) fn lines_text(lines: &[Line]) -> Result<String> {
 
 pub(super) fn stored_hold(row: &Row<'_>) -> Result<StoredHold> {
     let checkpoint: Option<String> = row.get("checkpoint")?;
-    let checkpoint = checkpoint.map(|json| serde_json::from_str(&json).map_err(|error| malformed(Type::Text, error)));
-    Ok(StoredHold { open: open_hold(row)?, opened: row.get("opened")?, checkpoint: checkpoint.transpose()? })
+    let checkpoint = checkpoint
+        .map(|json| serde_json::from_str(&json).map_err(|error| malformed(Type::Text, error)));
+    Ok(StoredHold {
+        open: open_hold(row)?,
+        opened: row.get("opened")?,
+        checkpoint: checkpoint.transpose()?,
+    })
 }
 
 pub(super) fn open_hold(row: &Row<'_>) -> Result<OpenHold> {
@@ -327,8 +386,17 @@ pub(super) struct StoredAct {
 }
 
 pub(super) fn stored_act(row: &Row<'_>) -> Result<StoredAct> {
-    let record = Record { record: audit_record(row)?, seq: row.get("seq")?, state: row.get("state")? };
-    Ok(StoredAct { record, prev: row.get("prev")?, format: row.get("format")?, hash: row.get("hash")? })
+    let record = Record {
+        record: audit_record(row)?,
+        seq: row.get("seq")?,
+        state: row.get("state")?,
+    };
+    Ok(StoredAct {
+        record,
+        prev: row.get("prev")?,
+        format: row.get("format")?,
+        hash: row.get("hash")?,
+    })
 }
 
 pub(super) fn audit_record(row: &Row<'_>) -> Result<AuditRecord> {

@@ -30,7 +30,10 @@ pub(super) struct Queue {
 
 impl std::fmt::Debug for Queue {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        out.debug_struct("Queue").field("jobs", &self.jobs.len()).field("closed", &self.closed).finish_non_exhaustive()
+        out.debug_struct("Queue")
+            .field("jobs", &self.jobs.len())
+            .field("closed", &self.closed)
+            .finish_non_exhaustive()
     }
 }
 

@@ -106,23 +106,35 @@ pub(super) struct Statements<'c> {
 
 impl<'c> Statements<'c> {
     pub(super) fn new(conn: &'c Connection) -> Self {
-        Self { conn, prepared: [const { None }; TEXTS.len()] }
+        Self {
+            conn,
+            prepared: [const { None }; TEXTS.len()],
+        }
     }
 
     pub(super) fn get(&mut self, sql: Sql) -> Result<&mut Statement<'c>> {
-        let (Some(place), Some(text)) = (self.prepared.get_mut(sql as usize), TEXTS.get(sql as usize)) else {
+        let (Some(place), Some(text)) =
+            (self.prepared.get_mut(sql as usize), TEXTS.get(sql as usize))
+        else {
             return Err(rusqlite::Error::InvalidQuery);
         };
         match place {
             Some(statement) => Ok(statement),
             // Marked as long-lived, it stays out of the small fast memory that running statements share.
-            None => Ok(place.insert(self.conn.prepare_with_flags(text, PrepFlags::SQLITE_PREPARE_PERSISTENT)?)),
+            None => Ok(place.insert(
+                self.conn
+                    .prepare_with_flags(text, PrepFlags::SQLITE_PREPARE_PERSISTENT)?,
+            )),
         }
     }
 
     /// How many times the statements have run.
     #[cfg(test)]
     pub(super) fn runs(&self) -> i32 {
-        self.prepared.iter().flatten().map(|statement| statement.get_status(rusqlite::StatementStatus::Run)).sum()
+        self.prepared
+            .iter()
+            .flatten()
+            .map(|statement| statement.get_status(rusqlite::StatementStatus::Run))
+            .sum()
     }
 }

@@ -13,7 +13,8 @@ use crate::head::{AuditHead, Hash, Head};
 use crate::hold::Held;
 use crate::tx::{Payer, StoredHold, StoredKey, Tx};
 use crate::{
-    Account, Amount, AuditRecord, Bill, Entry, Key, KeyId, NewHold, OperationId, Owed, SecretHash, Session, Timestamp, reference,
+    Account, Amount, AuditRecord, Bill, Entry, Key, KeyId, NewHold, OperationId, Owed, SecretHash,
+    Session, Timestamp, reference,
 };
 
 type Answer<X> = std::result::Result<X, Fault>;
@@ -26,7 +27,9 @@ impl Tx for Batch<'_> {
     }
 
     fn account(&mut self, key: KeyId) -> Answer<Option<(Account, Head)>> {
-        Ok(self.known(key)?.map(|known| (known.payer.account, known.head)))
+        Ok(self
+            .known(key)?
+            .map(|known| (known.payer.account, known.head)))
     }
 
     /// Ids begin with their time, so nearly every new one is greater than those of all entries and needs no lookup.
@@ -42,33 +45,69 @@ impl Tx for Batch<'_> {
             return Ok(Some(held));
         }
         let read = self.statements.get(Sql::Held)?;
-        Ok(read.query_row([request], |row| Ok(Held { key: row.get(0)?, amount: row.get(1)? })).optional()?)
+        Ok(read
+            .query_row([request], |row| {
+                Ok(Held {
+                    key: row.get(0)?,
+                    amount: row.get(1)?,
+                })
+            })
+            .optional()?)
     }
 
     fn hold(&mut self, request: OperationId) -> Answer<Option<StoredHold>> {
-        Ok(self.statements.get(Sql::Hold)?.query_row([request], rows::stored_hold).optional()?)
+        Ok(self
+            .statements
+            .get(Sql::Hold)?
+            .query_row([request], rows::stored_hold)
+            .optional()?)
     }
 
     fn holds_before(&mut self, epoch: i64, limit: usize) -> Answer<Vec<StoredHold>> {
         let limit = i64::try_from(limit).unwrap_or(i64::MAX);
         let read = self.statements.get(Sql::HoldsBefore)?;
-        Ok(read.query_map(params![epoch, limit], rows::stored_hold)?.collect::<Result<_>>()?)
+        Ok(read
+            .query_map(params![epoch, limit], rows::stored_hold)?
+            .collect::<Result<_>>()?)
     }
 
     fn insert_hold(&mut self, new: &NewHold) -> Answer<bool> {
         let epoch = self.epoch;
-        let values = params![new.request, new.key, new.amount, new.slug, new.family, new.at, epoch];
+        let values = params![
+            new.request,
+            new.key,
+            new.amount,
+            new.slug,
+            new.family,
+            new.at,
+            epoch
+        ];
         let inserted = self.statements.get(Sql::InsertHold)?.execute(values)? > 0;
         if inserted {
-            self.cache.opened(new.request, Held { key: new.key, amount: new.amount });
+            self.cache.opened(
+                new.request,
+                Held {
+                    key: new.key,
+                    amount: new.amount,
+                },
+            );
             self.count_hold(true);
         }
         Ok(inserted)
     }
 
-    fn update_hold(&mut self, request: OperationId, amount: Amount, used: Amount, checkpoint: &Bill) -> Answer<()> {
+    fn update_hold(
+        &mut self,
+        request: OperationId,
+        amount: Amount,
+        used: Amount,
+        checkpoint: &Bill,
+    ) -> Answer<()> {
         let checkpoint = json(checkpoint)?;
-        one(self.statements.get(Sql::UpdateHold)?.execute(params![request, amount, used, checkpoint])?)?;
+        one(self
+            .statements
+            .get(Sql::UpdateHold)?
+            .execute(params![request, amount, used, checkpoint])?)?;
         self.cache.raised(request, amount);
         Ok(())
     }
@@ -94,13 +133,18 @@ impl Tx for Batch<'_> {
     }
 
     fn begin_epoch(&mut self, epoch: i64, now: Timestamp) -> Answer<()> {
-        self.statements.get(Sql::InsertEpoch)?.execute(params![epoch, now])?;
+        self.statements
+            .get(Sql::InsertEpoch)?
+            .execute(params![epoch, now])?;
         self.set_epoch(epoch);
         Ok(())
     }
 
     fn ledger(&mut self) -> Answer<[u8; 16]> {
-        Ok(self.statements.get(Sql::Identity)?.query_row([], |row| row.get(0))?)
+        Ok(self
+            .statements
+            .get(Sql::Identity)?
+            .query_row([], |row| row.get(0))?)
     }
 
     fn next_position(&mut self) -> i64 {
@@ -108,27 +152,48 @@ impl Tx for Batch<'_> {
     }
 
     fn entry(&mut self, operation: OperationId) -> Answer<Option<Entry>> {
-        let read = self.statements.get(Sql::Entry)?.query_row([operation], rows::stored_entry);
+        let read = self
+            .statements
+            .get(Sql::Entry)?
+            .query_row([operation], rows::stored_entry);
         Ok(entry_only(read.optional()?))
     }
 
     fn entry_by_reference(&mut self, reference: &str) -> Answer<Option<Entry>> {
         // The one with exactly this spelling, or else the one that owns the reference: ledgers from before references were folded
         // may have both.
-        let exact = self.statements.get(Sql::EntryByReference)?.query_row([reference], rows::stored_entry).optional()?;
+        let exact = self
+            .statements
+            .get(Sql::EntryByReference)?
+            .query_row([reference], rows::stored_entry)
+            .optional()?;
         if exact.is_some() {
             return Ok(entry_only(exact));
         }
-        let named = self.statements.get(Sql::Reference)?.query_row([reference::folded(reference)], |row| row.get(0));
-        named.optional()?.map_or(Ok(None), |operation| self.entry(operation))
+        let named = self
+            .statements
+            .get(Sql::Reference)?
+            .query_row([reference::folded(reference)], |row| row.get(0));
+        named
+            .optional()?
+            .map_or(Ok(None), |operation| self.entry(operation))
     }
 
     fn refunds(&mut self, request: OperationId) -> Answer<Vec<Amount>> {
         let read = self.statements.get(Sql::Refunds)?;
-        Ok(read.query_map([request], |row| row.get(0))?.collect::<Result<_>>()?)
+        Ok(read
+            .query_map([request], |row| row.get(0))?
+            .collect::<Result<_>>()?)
     }
 
-    fn append(&mut self, entry: &Entry, hash: &Hash, head: &Head, before: Account, after: Account) -> Answer<()> {
+    fn append(
+        &mut self,
+        entry: &Entry,
+        hash: &Hash,
+        head: &Head,
+        before: Account,
+        after: Account,
+    ) -> Answer<()> {
         self.append_chained(entry, FORMAT, hash, head, before, after)?;
         if let Some(reference) = &entry.reference {
             self.register(&reference::folded(reference), entry.operation)?;
@@ -137,11 +202,18 @@ impl Tx for Batch<'_> {
     }
 
     fn act(&mut self, operation: OperationId) -> Answer<Option<AuditRecord>> {
-        Ok(self.statements.get(Sql::Act)?.query_row([operation], rows::audit_record).optional()?)
+        Ok(self
+            .statements
+            .get(Sql::Act)?
+            .query_row([operation], rows::audit_record)
+            .optional()?)
     }
 
     fn is_used(&mut self, operation: OperationId) -> Answer<bool> {
-        Ok(self.statements.get(Sql::IsUsed)?.query_row([operation], |row| row.get(0))?)
+        Ok(self
+            .statements
+            .get(Sql::IsUsed)?
+            .query_row([operation], |row| row.get(0))?)
     }
 
     fn next_act(&mut self) -> i64 {
@@ -153,7 +225,11 @@ impl Tx for Batch<'_> {
     }
 
     fn key(&mut self, key: KeyId) -> Answer<Option<StoredKey>> {
-        Ok(self.statements.get(Sql::Key)?.query_row([key], rows::stored_key).optional()?)
+        Ok(self
+            .statements
+            .get(Sql::Key)?
+            .query_row([key], rows::stored_key)
+            .optional()?)
     }
 
     fn insert_key(&mut self, StoredKey { key, head, audit }: &StoredKey) -> Answer<()> {
@@ -172,7 +248,9 @@ impl Tx for Batch<'_> {
             key.created_by,
             audit.hash
         ])?;
-        self.statements.get(Sql::InsertAccount)?.execute(params![key.id, head.hash])?;
+        self.statements
+            .get(Sql::InsertAccount)?
+            .execute(params![key.id, head.hash])?;
         self.note(key.id, Moved::Changed);
         self.count_key();
         Ok(())
@@ -208,30 +286,51 @@ impl Tx for Batch<'_> {
         Ok(self.statements.get(Sql::HasLink)?.exists([token])?)
     }
 
-    fn insert_link(&mut self, token: SecretHash, key: KeyId, expires: Timestamp, now: Timestamp) -> Answer<()> {
+    fn insert_link(
+        &mut self,
+        token: SecretHash,
+        key: KeyId,
+        expires: Timestamp,
+        now: Timestamp,
+    ) -> Answer<()> {
         self.statements.get(Sql::ForgetLinks)?.execute([now])?;
-        self.statements.get(Sql::InsertLink)?.execute(params![token, key, expires])?;
+        self.statements
+            .get(Sql::InsertLink)?
+            .execute(params![token, key, expires])?;
         Ok(())
     }
 
     fn take_link(&mut self, token: SecretHash) -> Answer<Option<(KeyId, Timestamp)>> {
         let read = self.statements.get(Sql::TakeLink)?;
-        Ok(read.query_row([token], |row| Ok((row.get(0)?, row.get(1)?))).optional()?)
+        Ok(read
+            .query_row([token], |row| Ok((row.get(0)?, row.get(1)?)))
+            .optional()?)
     }
 
     fn session(&mut self, token: SecretHash) -> Answer<Option<Session>> {
         let read = self
             .statements
             .get(Sql::Session)?
-            .query_row([token], |row| Ok(Session { token, key: row.get(0)?, at: row.get(1)?, expires: row.get(2)? }));
+            .query_row([token], |row| {
+                Ok(Session {
+                    token,
+                    key: row.get(0)?,
+                    at: row.get(1)?,
+                    expires: row.get(2)?,
+                })
+            });
         Ok(read.optional()?)
     }
 
     fn insert_session(&mut self, session: &Session) -> Answer<()> {
-        self.statements.get(Sql::ForgetSessions)?.execute([session.at])?;
+        self.statements
+            .get(Sql::ForgetSessions)?
+            .execute([session.at])?;
         let values = params![session.token, session.key, session.at, session.expires];
         self.statements.get(Sql::InsertSession)?.execute(values)?;
-        self.statements.get(Sql::TrimSessions)?.execute(params![session.key, Session::MOST_OF_KEY])?;
+        self.statements
+            .get(Sql::TrimSessions)?
+            .execute(params![session.key, Session::MOST_OF_KEY])?;
         Ok(())
     }
 
@@ -246,7 +345,9 @@ impl Tx for Batch<'_> {
     }
 
     fn publish(&mut self, slug: &str, now: Timestamp) -> Answer<()> {
-        self.statements.get(Sql::Publish)?.execute(params![slug, now])?;
+        self.statements
+            .get(Sql::Publish)?
+            .execute(params![slug, now])?;
         Ok(())
     }
 }
@@ -258,9 +359,25 @@ impl Batch<'_> {
             return Ok(Some(known));
         }
         let read = self.statements.get(Sql::Account)?.query_row([key], |row| {
-            let account = Account { credit: row.get(0)?, spent: row.get(1)?, held: row.get(2)? };
-            let payer = Payer { account, status: row.get(3)?, expires_at: row.get(4)? };
-            Ok(Known { payer, head: Head { seq: row.get(5)?, last: row.get(6)?, hash: row.get(7)?, last_at: row.get(8)? } })
+            let account = Account {
+                credit: row.get(0)?,
+                spent: row.get(1)?,
+                held: row.get(2)?,
+            };
+            let payer = Payer {
+                account,
+                status: row.get(3)?,
+                expires_at: row.get(4)?,
+            };
+            Ok(Known {
+                payer,
+                head: Head {
+                    seq: row.get(5)?,
+                    last: row.get(6)?,
+                    hash: row.get(7)?,
+                    last_at: row.get(8)?,
+                },
+            })
         });
         let read = read.optional()?;
         if let Some(known) = read {
@@ -273,7 +390,10 @@ impl Batch<'_> {
         if let Some(newest) = self.cache.newest() {
             return Ok(newest);
         }
-        let newest: Option<_> = self.statements.get(Sql::NewestOperation)?.query_row([], |row| row.get(0))?;
+        let newest: Option<_> = self
+            .statements
+            .get(Sql::NewestOperation)?
+            .query_row([], |row| row.get(0))?;
         let newest = newest.unwrap_or(OperationId::from_bytes([0; 16]));
         self.cache.read_newest(newest);
         Ok(newest)
@@ -291,7 +411,12 @@ impl Batch<'_> {
     ) -> Answer<()> {
         let Head { seq, last, .. } = *head;
         self.insert_entry(entry, format, last, hash)?;
-        let head = Head { seq: entry.seq, last: entry.position, hash: *hash, last_at: Some(entry.at) };
+        let head = Head {
+            seq: entry.seq,
+            last: entry.position,
+            hash: *hash,
+            last_at: Some(entry.at),
+        };
         one(self.statements.get(Sql::MoveAccount)?.execute(params![
             entry.key,
             after.credit,
@@ -313,7 +438,13 @@ impl Batch<'_> {
     }
 
     /// Appends an act of any format behind `head`.
-    pub(super) fn append_chained_act(&mut self, record: &Record, format: i64, hash: &Hash, head: &AuditHead) -> Answer<()> {
+    pub(super) fn append_chained_act(
+        &mut self,
+        record: &Record,
+        format: i64,
+        hash: &Hash,
+        head: &AuditHead,
+    ) -> Answer<()> {
         let Record { record, seq, state } = record;
         self.statements.get(Sql::InsertAct)?.execute(params![
             record.position,
@@ -329,19 +460,30 @@ impl Batch<'_> {
             format,
             seq
         ])?;
-        self.statements.get(Sql::MoveAudit)?.execute(params![record.key, record.position, hash, seq])?;
+        self.statements.get(Sql::MoveAudit)?.execute(params![
+            record.key,
+            record.position,
+            hash,
+            seq
+        ])?;
         self.count_act();
         Ok(())
     }
 
     /// Takes a reference for an operation's entry.
     pub(super) fn register(&mut self, folded: &str, operation: OperationId) -> Result<()> {
-        self.statements.get(Sql::InsertReference)?.execute(params![folded, operation])?;
+        self.statements
+            .get(Sql::InsertReference)?
+            .execute(params![folded, operation])?;
         Ok(())
     }
 
     fn insert_entry(&mut self, entry: &Entry, format: i64, prev: i64, hash: &Hash) -> Result<()> {
-        let slug = entry.bill.as_ref().map(|bill| self.slug(&bill.slug)).transpose()?;
+        let slug = entry
+            .bill
+            .as_ref()
+            .map(|bill| self.slug(&bill.slug))
+            .transpose()?;
         let bill = entry.bill.as_ref();
         let counted = |pick: fn(&Bill) -> u64| bill.map(|bill| number(pick(bill)));
         let lines = bill.map(|bill| lines_text(&bill.lines)).transpose()?;
@@ -417,7 +559,8 @@ impl Batch<'_> {
             return Ok(());
         }
         self.roll_up_owed(entry, slug, &bill.target, bill.owed())?;
-        bill.failed().try_for_each(|(target, owed)| self.roll_up_owed(entry, slug, target, owed))
+        bill.failed()
+            .try_for_each(|(target, owed)| self.roll_up_owed(entry, slug, target, owed))
     }
 
     /// Adds what a target may bill to its hour.
@@ -426,7 +569,14 @@ impl Batch<'_> {
             return Ok(());
         }
         let target = self.target(target)?;
-        let values = params![entry.at.hour(), entry.key, slug, target, owed.exposure, owed.cost.unwrap_or_default()];
+        let values = params![
+            entry.at.hour(),
+            entry.key,
+            slug,
+            target,
+            owed.exposure,
+            owed.cost.unwrap_or_default()
+        ];
         if self.statements.get(Sql::UpdateOwed)?.execute(values)? == 0 {
             self.statements.get(Sql::InsertOwed)?.execute(values)?;
         }
@@ -436,7 +586,11 @@ impl Batch<'_> {
 
 /// A write that must find its row with the values that were read.
 fn one(rows: usize) -> Result<()> {
-    if rows == 1 { Ok(()) } else { Err(rusqlite::Error::StatementChangedRows(rows)) }
+    if rows == 1 {
+        Ok(())
+    } else {
+        Err(rusqlite::Error::StatementChangedRows(rows))
+    }
 }
 
 fn entry_only(stored: Option<StoredEntry>) -> Option<Entry> {
@@ -448,5 +602,6 @@ fn models_text(key: &Key) -> Result<Option<String>> {
 }
 
 fn json(value: &impl serde::Serialize) -> Result<String> {
-    serde_json::to_string(value).map_err(|error| rusqlite::Error::ToSqlConversionFailure(error.into()))
+    serde_json::to_string(value)
+        .map_err(|error| rusqlite::Error::ToSqlConversionFailure(error.into()))
 }

@@ -33,7 +33,10 @@ struct Alarm {
 
 impl Chore {
     /// Starts the thread; it sleeps until it is asked.
-    pub(super) fn start(name: &str, mut work: impl FnMut() + Send + 'static) -> std::io::Result<Self> {
+    pub(super) fn start(
+        name: &str,
+        mut work: impl FnMut() + Send + 'static,
+    ) -> std::io::Result<Self> {
         let duty = Arc::new(Duty::default());
         let for_thread = Arc::clone(&duty);
         let run = move || {
@@ -41,8 +44,13 @@ impl Chore {
                 work();
             }
         };
-        let thread = std::thread::Builder::new().name(name.to_owned()).spawn(run)?;
-        Ok(Self { duty, thread: Some(thread) })
+        let thread = std::thread::Builder::new()
+            .name(name.to_owned())
+            .spawn(run)?;
+        Ok(Self {
+            duty,
+            thread: Some(thread),
+        })
     }
 
     /// Requests a run after this delay, unless one is due already. A later request never moves an earlier one back: the delay is
@@ -67,15 +75,25 @@ impl Duty {
     fn wait(&self) -> bool {
         let mut state = self.lock();
         loop {
-            let left = state.due.map(|due| due.saturating_duration_since(Instant::now()));
+            let left = state
+                .due
+                .map(|due| due.saturating_duration_since(Instant::now()));
             state = match left {
                 Some(left) if left.is_zero() || state.closed => {
                     state.due = None;
                     return true;
                 }
                 None if state.closed => return false,
-                Some(left) => self.wake.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0,
-                None => self.wake.wait(state).unwrap_or_else(PoisonError::into_inner),
+                Some(left) => {
+                    self.wake
+                        .wait_timeout(state, left)
+                        .unwrap_or_else(PoisonError::into_inner)
+                        .0
+                }
+                None => self
+                    .wake
+                    .wait(state)
+                    .unwrap_or_else(PoisonError::into_inner),
             };
         }
     }
@@ -85,7 +103,11 @@ impl Drop for Chore {
     fn drop(&mut self) {
         self.duty.lock().closed = true;
         self.duty.wake.notify_one();
-        if self.thread.take().is_some_and(|thread| thread.join().is_err()) {
+        if self
+            .thread
+            .take()
+            .is_some_and(|thread| thread.join().is_err())
+        {
             tracing::error!("a thread of the ledger's upkeep panicked");
         }
     }
@@ -96,31 +118,44 @@ impl Drop for Chore {
 ///
 /// # Errors
 /// The log cannot be opened, or there is no thread for it.
-pub(super) fn sync(location: &Location, broken: impl Fn(String) + Send + 'static) -> Result<Chore, LedgerError> {
+pub(super) fn sync(
+    location: &Location,
+    broken: impl Fn(String) + Send + 'static,
+) -> Result<Chore, LedgerError> {
     let mut wal = WalSync::open(location)?;
     let work = move || {
         if let Err(error) = wal.sync() {
             broken(error.to_string());
         }
     };
-    Chore::start("ledger-sync", work).map_err(|error| LedgerError::Unavailable(format!("no thread for syncs: {error}")))
+    Chore::start("ledger-sync", work)
+        .map_err(|error| LedgerError::Unavailable(format!("no thread for syncs: {error}")))
 }
 
 /// Copies the log into the ledger's file. Pages that cannot be copied now stay in the log, where reads find them too.
 ///
 /// # Errors
 /// There is no connection or no thread for it.
-pub(super) fn checkpoint(location: &Location, broken: impl Fn(String) + Send + 'static) -> Result<Chore, LedgerError> {
+pub(super) fn checkpoint(
+    location: &Location,
+    broken: impl Fn(String) + Send + 'static,
+) -> Result<Chore, LedgerError> {
     let conn = files::connect_again(location, OpenMode::Write)?;
     let work = move || match conn.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(())) {
         Ok(()) => {}
-        Err(error) if matches!(error.sqlite_error_code(), Some(ErrorCode::DatabaseBusy | ErrorCode::DiskFull)) => {
+        Err(error)
+            if matches!(
+                error.sqlite_error_code(),
+                Some(ErrorCode::DatabaseBusy | ErrorCode::DiskFull)
+            ) =>
+        {
             tracing::debug!(%error, "the write-ahead log is waiting to be copied into the ledger's file");
         }
         Err(error) => broken(error.to_string()),
     };
-    Chore::start("ledger-checkpoint", work)
-        .map_err(|error| LedgerError::Unavailable(format!("cannot start the checkpoint thread: {error}")))
+    Chore::start("ledger-checkpoint", work).map_err(|error| {
+        LedgerError::Unavailable(format!("cannot start the checkpoint thread: {error}"))
+    })
 }
 
 #[cfg(test)]

@@ -149,7 +149,10 @@ impl<'c> Worker<'c> {
     pub(super) fn run(mut self) {
         self.work();
         if !self.unresolved.is_empty() {
-            tracing::error!(holds = self.unresolved.len(), "holds stay open; recovery will end them at the next start");
+            tracing::error!(
+                holds = self.unresolved.len(),
+                "holds stay open; recovery will end them at the next start"
+            );
         }
     }
 
@@ -162,7 +165,9 @@ impl<'c> Worker<'c> {
                     self.save_log();
                 }
                 self.stop(&reason, Vec::new());
-                return jobs.into_iter().for_each(|job| job.reply(Err(LedgerError::Unavailable(reason.clone()))));
+                return jobs
+                    .into_iter()
+                    .for_each(|job| job.reply(Err(LedgerError::Unavailable(reason.clone()))));
             }
             let jobs = self.refuse_while_full(jobs);
             if !jobs.is_empty() && self.process(jobs).is_break() {
@@ -194,9 +199,17 @@ impl<'c> Worker<'c> {
             queue = match self.retry_at {
                 Some(deadline) => {
                     let wait = deadline.saturating_duration_since(clock());
-                    self.shared.wake.wait_timeout(queue, wait).unwrap_or_else(PoisonError::into_inner).0
+                    self.shared
+                        .wake
+                        .wait_timeout(queue, wait)
+                        .unwrap_or_else(PoisonError::into_inner)
+                        .0
                 }
-                None => self.shared.wake.wait(queue).unwrap_or_else(PoisonError::into_inner),
+                None => self
+                    .shared
+                    .wake
+                    .wait(queue)
+                    .unwrap_or_else(PoisonError::into_inner),
             };
         }
         queue.wanted = usize::MAX;
@@ -227,17 +240,35 @@ impl<'c> Worker<'c> {
         let mut queue = lock(&self.shared.queue);
         if queue.jobs.is_empty() {
             let begun = clock();
-            while queue.jobs.is_empty() && queue.closed.is_none() && queue.broken.is_none() && !past(deadline) {
+            while queue.jobs.is_empty()
+                && queue.closed.is_none()
+                && queue.broken.is_none()
+                && !past(deadline)
+            {
                 queue.wanted = missing;
-                let wait = deadline.map_or(Duration::ZERO, |deadline| deadline.saturating_duration_since(clock()));
-                queue = self.shared.wake.wait_timeout(queue, wait).unwrap_or_else(PoisonError::into_inner).0;
+                let wait = deadline.map_or(Duration::ZERO, |deadline| {
+                    deadline.saturating_duration_since(clock())
+                });
+                queue = self
+                    .shared
+                    .wake
+                    .wait_timeout(queue, wait)
+                    .unwrap_or_else(PoisonError::into_inner)
+                    .0;
             }
             queue.wanted = usize::MAX;
-            self.idle = self.idle.saturating_add(clock().saturating_duration_since(begun));
+            self.idle = self
+                .idle
+                .saturating_add(clock().saturating_duration_since(begun));
         }
         // SQLite cannot begin to sync in the middle of a transaction, so a payment waits for the next batch.
         let fits = |job: &&Job| full || job.work.class() != Class::Money;
-        let count = queue.jobs.iter().take(MAX_BATCH.saturating_sub(taken)).take_while(fits).count();
+        let count = queue
+            .jobs
+            .iter()
+            .take(MAX_BATCH.saturating_sub(taken))
+            .take_while(fits)
+            .count();
         let fresh = queue.jobs.drain(..count).collect();
         drop(queue);
         self.refuse_while_full(fresh)
@@ -247,7 +278,9 @@ impl<'c> Worker<'c> {
         if self.full_until.is_none() || past(self.full_until) {
             return jobs;
         }
-        let (refused, kept): (Vec<_>, Vec<_>) = jobs.into_iter().partition(|job| job.work.class() == Class::Hold);
+        let (refused, kept): (Vec<_>, Vec<_>) = jobs
+            .into_iter()
+            .partition(|job| job.work.class() == Class::Hold);
         for job in refused {
             job.reply(Err(LedgerError::Unavailable("the disk is full".to_owned())));
         }
@@ -269,7 +302,12 @@ impl<'c> Worker<'c> {
             Err(Failure::Database(error)) => error,
             Err(Failure::Displaced(why)) => {
                 self.shared.note_displaced(Some(why.to_string()));
-                self.park(jobs, RETRY_AFTER, LedgerError::Unavailable, &why.to_string());
+                self.park(
+                    jobs,
+                    RETRY_AFTER,
+                    LedgerError::Unavailable,
+                    &why.to_string(),
+                );
                 return Continue(());
             }
             Err(Failure::Misplaced(why)) => {
@@ -287,14 +325,24 @@ impl<'c> Worker<'c> {
                 Break(())
             }
             Trouble::Busy => {
-                self.park(jobs, RETRY_AFTER, LedgerError::Unavailable, "another program is writing to it");
+                self.park(
+                    jobs,
+                    RETRY_AFTER,
+                    LedgerError::Unavailable,
+                    "another program is writing to it",
+                );
                 Continue(())
             }
             Trouble::Full => {
                 tracing::error!("the disk is full: new holds are refused until there is space");
                 self.full_until = soon(RETRY_AFTER);
                 lock(&self.shared.stats).disk_full = true;
-                self.park(jobs, RETRY_AFTER, LedgerError::Unavailable, "the disk is full");
+                self.park(
+                    jobs,
+                    RETRY_AFTER,
+                    LedgerError::Unavailable,
+                    "the disk is full",
+                );
                 Continue(())
             }
             Trouble::Failed if jobs.len() > 1 => {
@@ -304,7 +352,12 @@ impl<'c> Worker<'c> {
             }
             Trouble::Failed => {
                 tracing::error!(%error, "an operation of the ledger failed");
-                self.park(jobs, FAILED_AFTER, LedgerError::Unavailable, &error.to_string());
+                self.park(
+                    jobs,
+                    FAILED_AFTER,
+                    LedgerError::Unavailable,
+                    &error.to_string(),
+                );
                 Continue(())
             }
         }
@@ -316,7 +369,11 @@ impl<'c> Worker<'c> {
         let money = |jobs: &[Job]| jobs.iter().any(|job| job.work.class() == Class::Money);
         let full = self.strict || money(jobs);
         if self.full_sync != Some(full) {
-            self.batch.conn.execute_batch(if full { "PRAGMA synchronous = FULL" } else { "PRAGMA synchronous = NORMAL" })?;
+            self.batch.conn.execute_batch(if full {
+                "PRAGMA synchronous = FULL"
+            } else {
+                "PRAGMA synchronous = NORMAL"
+            })?;
             self.full_sync = Some(full);
         }
         if let Err(failure) = self.commit(jobs, full) {
@@ -332,7 +389,11 @@ impl<'c> Worker<'c> {
         // A file that was moved between the check in `commit` and the commit itself took the commit with it. Then a payment is
         // not confirmed, because it may be in a file that is not used any more. For holds and charges this second check is left
         // out: it costs system calls per batch, and losing a charge costs the operator, not a customer.
-        if money(jobs) { self.location.check().map_err(Failure::Misplaced) } else { Ok(()) }
+        if money(jobs) {
+            self.location.check().map_err(Failure::Misplaced)
+        } else {
+            Ok(())
+        }
     }
 
     fn commit(&mut self, jobs: &mut Vec<Job>, full: bool) -> Result<(), Failure> {
@@ -340,7 +401,9 @@ impl<'c> Worker<'c> {
         let deadline = soon(self.batching.patience());
         let mut run = 0;
         while run < jobs.len() {
-            jobs.iter_mut().skip(run).try_for_each(|job| job.run(&mut self.batch))?;
+            jobs.iter_mut()
+                .skip(run)
+                .try_for_each(|job| job.run(&mut self.batch))?;
             run = jobs.len();
             jobs.extend(self.gather(run, full, deadline));
         }
@@ -350,7 +413,9 @@ impl<'c> Worker<'c> {
     }
 
     fn note_commit(&mut self, operations: usize, begun: Instant) {
-        let took = clock().saturating_duration_since(begun).saturating_sub(self.idle);
+        let took = clock()
+            .saturating_duration_since(begun)
+            .saturating_sub(self.idle);
         self.batching.note(operations);
         self.full_until = None;
         let mut stats = lock(&self.shared.stats);
@@ -365,7 +430,13 @@ impl<'c> Worker<'c> {
     }
 
     /// After a rollback: holds that must be ended wait for the next attempt, all other callers get this error.
-    fn park(&mut self, jobs: Vec<Job>, delay: Duration, error: fn(String) -> LedgerError, reason: &str) {
+    fn park(
+        &mut self,
+        jobs: Vec<Job>,
+        delay: Duration,
+        error: fn(String) -> LedgerError,
+        reason: &str,
+    ) {
         for job in jobs {
             if job.work.class() == Class::Resolve {
                 self.unresolved.push(job);
@@ -382,9 +453,17 @@ impl<'c> Worker<'c> {
     /// Copies a deleted log into the ledger's file, as long as this connection can read it. SQLite does that when the last
     /// connection closes, but the threads that read are not waited for, so the process may end first.
     fn save_log(&self) {
-        let busy = self.batch.conn.query_row("PRAGMA wal_checkpoint(FULL)", [], |row| row.get::<_, bool>(0));
+        let busy = self
+            .batch
+            .conn
+            .query_row("PRAGMA wal_checkpoint(FULL)", [], |row| {
+                row.get::<_, bool>(0)
+            });
         if !matches!(busy, Ok(false)) {
-            tracing::error!(?busy, "the deleted log was not copied into the ledger's file: the last commits are lost with it");
+            tracing::error!(
+                ?busy,
+                "the deleted log was not copied into the ledger's file: the last commits are lost with it"
+            );
         }
     }
 
@@ -398,8 +477,12 @@ impl<'c> Worker<'c> {
             std::mem::take(&mut queue.jobs)
         };
         lock(&self.shared.stats).stopped = true;
-        batch.into_iter().for_each(|job| job.reply(Err(LedgerError::Unknown(reason.clone()))));
-        waiting.into_iter().for_each(|job| job.reply(Err(LedgerError::Unavailable(reason.clone()))));
+        batch
+            .into_iter()
+            .for_each(|job| job.reply(Err(LedgerError::Unknown(reason.clone()))));
+        waiting
+            .into_iter()
+            .for_each(|job| job.reply(Err(LedgerError::Unavailable(reason.clone()))));
         self.shared.fatal.send_replace(Some(reason));
     }
 }

@@ -40,7 +40,10 @@ impl Writer {
         fatal: watch::Sender<Option<String>>,
     ) -> Result<Self, LedgerError> {
         let shared = Arc::new(Shared {
-            queue: Mutex::new(Queue { wanted: 1, ..Queue::default() }),
+            queue: Mutex::new(Queue {
+                wanted: 1,
+                ..Queue::default()
+            }),
             wake: Condvar::new(),
             stats: Mutex::new(WriterStats::default()),
             fatal,
@@ -49,29 +52,64 @@ impl Writer {
             let shared = Arc::clone(shared);
             move |reason| shared.broken(reason)
         };
-        let no_thread = |error| LedgerError::Unavailable(format!("cannot start the threads of the writer: {error}"));
+        let no_thread = |error| {
+            LedgerError::Unavailable(format!("cannot start the threads of the writer: {error}"))
+        };
         let chores = Chores {
             sync: upkeep::sync(location, breaks(&shared))?,
-            checkpoint: (mode == OpenMode::Serve).then(|| upkeep::checkpoint(location, breaks(&shared))).transpose()?,
+            checkpoint: (mode == OpenMode::Serve)
+                .then(|| upkeep::checkpoint(location, breaks(&shared)))
+                .transpose()?,
         };
         let (for_worker, location) = (Arc::clone(&shared), Arc::clone(location));
-        let work = move || Worker::new(for_worker, Batch::new(&conn, remembered), location, chores, durability).run();
-        let thread = std::thread::Builder::new().name("ledger-writer".to_owned()).spawn(work).map_err(no_thread)?;
-        Ok(Self { shared, thread: Mutex::new(Some(thread)) })
+        let work = move || {
+            Worker::new(
+                for_worker,
+                Batch::new(&conn, remembered),
+                location,
+                chores,
+                durability,
+            )
+            .run()
+        };
+        let thread = std::thread::Builder::new()
+            .name("ledger-writer".to_owned())
+            .spawn(work)
+            .map_err(no_thread)?;
+        Ok(Self {
+            shared,
+            thread: Mutex::new(Some(thread)),
+        })
     }
 
     /// Runs `work` in the next batch and waits for its commit.
     pub(super) async fn submit(&self, work: Work) -> Result<Outcome, LedgerError> {
         let (reply, answer) = oneshot::channel();
-        let runtime = Handle::try_current().ok().filter(|runtime| runtime.runtime_flavor() == RuntimeFlavor::MultiThread);
-        self.enqueue(Job { work, outcome: None, reply, runtime });
-        answer.await.unwrap_or_else(|_| Err(LedgerError::Unknown("the ledger's writer stopped".to_owned())))
+        let runtime = Handle::try_current()
+            .ok()
+            .filter(|runtime| runtime.runtime_flavor() == RuntimeFlavor::MultiThread);
+        self.enqueue(Job {
+            work,
+            outcome: None,
+            reply,
+            runtime,
+        });
+        answer.await.unwrap_or_else(|_| {
+            Err(LedgerError::Unknown(
+                "the ledger's writer stopped".to_owned(),
+            ))
+        })
     }
 
     /// Ends a hold in the next batch, and retries until the outcome is known. Returns without waiting.
     pub(super) fn resolve(&self, finish: Arc<Finish>) {
         let (reply, _) = oneshot::channel();
-        self.enqueue(Job { work: Work::Apply(Operation::Resolve(finish)), outcome: None, reply, runtime: None });
+        self.enqueue(Job {
+            work: Work::Apply(Operation::Resolve(finish)),
+            outcome: None,
+            reply,
+            runtime: None,
+        });
     }
 
     fn enqueue(&self, job: Job) {
@@ -86,7 +124,10 @@ impl Writer {
         if let Some(reason) = refused {
             drop(queue);
             if job.work.class() == Class::Resolve {
-                tracing::error!(reason, "cannot end a hold; recovery will end it at the next start");
+                tracing::error!(
+                    reason,
+                    "cannot end a hold; recovery will end it at the next start"
+                );
             }
             return job.reply(Err(LedgerError::Unavailable(reason)));
         }
@@ -104,7 +145,10 @@ impl Writer {
 
     pub(super) fn stats(&self) -> WriterStats {
         let queued = lock(&self.shared.queue).jobs.len();
-        WriterStats { queued, ..lock(&self.shared.stats).clone() }
+        WriterStats {
+            queued,
+            ..lock(&self.shared.stats).clone()
+        }
     }
 
     /// Whether it accepts no more work.
@@ -124,7 +168,9 @@ impl Writer {
 
     /// Writes what waits, then stops.
     pub(super) fn close(&self) {
-        lock(&self.shared.queue).closed.get_or_insert_with(|| "the ledger is closed".to_owned());
+        lock(&self.shared.queue)
+            .closed
+            .get_or_insert_with(|| "the ledger is closed".to_owned());
         self.shared.wake.notify_one();
         let thread = lock(&self.thread).take();
         if thread.is_some_and(|thread| thread.join().is_err()) {

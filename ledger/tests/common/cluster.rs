@@ -2,7 +2,11 @@
 //!
 //! It runs as an ordinary user, touches nothing of the system's, and ends with the test program, however that ends: a shell beside
 //! it waits for the end of a pipe.
-#![expect(clippy::expect_used, clippy::panic, reason = "a test ends at the first surprise")]
+#![expect(
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test ends at the first surprise"
+)]
 
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt};
 use std::path::{Path, PathBuf};
@@ -26,21 +30,44 @@ impl Cluster {
     /// The test program's own, started at its first use. `None` where PostgreSQL is not installed.
     pub(crate) fn shared() -> Option<&'static Self> {
         static CLUSTER: OnceLock<Option<Cluster>> = OnceLock::new();
-        CLUSTER.get_or_init(|| programs().map(|bin| Self::start(bin, &["fsync=off", "synchronous_commit=off"]))).as_ref()
+        CLUSTER
+            .get_or_init(|| {
+                programs().map(|bin| Self::start(bin, &["fsync=off", "synchronous_commit=off"]))
+            })
+            .as_ref()
     }
 
     /// A server with settings of its own.
     pub(crate) fn start(bin: PathBuf, settings: &[&str]) -> Self {
-        let base = tempfile::Builder::new().prefix("farebox-pg-").tempdir().expect("a temporary folder").keep();
-        std::fs::set_permissions(&base, PermissionsExt::from_mode(0o700)).expect("the folder is ours");
+        let base = tempfile::Builder::new()
+            .prefix("farebox-pg-")
+            .tempdir()
+            .expect("a temporary folder")
+            .keep();
+        std::fs::set_permissions(&base, PermissionsExt::from_mode(0o700))
+            .expect("the folder is ours");
         if std::fs::metadata("/proc/self").is_ok_and(|own| own.uid() == 0) {
-            std::os::unix::fs::chown(&base, Some(NOBODY), Some(NOBODY)).expect("root may give it away");
+            std::os::unix::fs::chown(&base, Some(NOBODY), Some(NOBODY))
+                .expect("root may give it away");
         }
         let data = base.join("data");
         let mut initdb = ordinary(&bin.join("initdb"));
-        initdb.args(["--no-sync", "--auth=trust", "--username=farebox", "--encoding=UTF8", "--locale=C", "-D"]).arg(&data);
+        initdb
+            .args([
+                "--no-sync",
+                "--auth=trust",
+                "--username=farebox",
+                "--encoding=UTF8",
+                "--locale=C",
+                "-D",
+            ])
+            .arg(&data);
         let made = initdb.current_dir(&base).output().expect("initdb runs");
-        assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+        assert!(
+            made.status.success(),
+            "{}",
+            String::from_utf8_lossy(&made.stderr)
+        );
         let mut server = vec![
             "listen_addresses=".to_owned(),
             format!("unix_socket_directories={}", base.display()),
@@ -54,13 +81,34 @@ impl Cluster {
         let script = "folder=$1; shift; \"$@\" >\"$folder/log\" 2>&1 </dev/null & server=$!; cat >/dev/null; \
              kill -QUIT $server; wait $server; rm -rf \"$folder\"";
         let mut keeper = ordinary(Path::new("/bin/sh"));
-        keeper.args(["-c", script, "sh"]).arg(&base).arg(bin.join("postgres")).arg("-D").arg(&data);
+        keeper
+            .args(["-c", script, "sh"])
+            .arg(&base)
+            .arg(bin.join("postgres"))
+            .arg("-D")
+            .arg(&data);
         keeper.args(server.iter().flat_map(|setting| ["-c", setting]));
-        let keeper = keeper.current_dir(&base).stdin(Stdio::piped()).spawn().expect("a shell runs");
-        let cluster = Self { bin, folder: base, made: AtomicUsize::new(0), _keeper: keeper };
+        let keeper = keeper
+            .current_dir(&base)
+            .stdin(Stdio::piped())
+            .spawn()
+            .expect("a shell runs");
+        let cluster = Self {
+            bin,
+            folder: base,
+            made: AtomicUsize::new(0),
+            _keeper: keeper,
+        };
         let begun = Instant::now();
-        while !cluster.psql("postgres", "SELECT 1").is_ok_and(|answer| answer == "1") {
-            assert!(begun.elapsed() < Duration::from_secs(60), "{}", cluster.log());
+        while !cluster
+            .psql("postgres", "SELECT 1")
+            .is_ok_and(|answer| answer == "1")
+        {
+            assert!(
+                begun.elapsed() < Duration::from_secs(60),
+                "{}",
+                cluster.log()
+            );
             std::thread::sleep(Duration::from_millis(50));
         }
         cluster
@@ -74,7 +122,8 @@ impl Cluster {
     /// A fresh database's name.
     pub(crate) fn database(&self) -> String {
         let name = format!("t{}", self.made.fetch_add(1, Ordering::Relaxed));
-        self.psql("postgres", &format!("CREATE DATABASE {name}")).unwrap_or_else(|error| panic!("{error}"));
+        self.psql("postgres", &format!("CREATE DATABASE {name}"))
+            .unwrap_or_else(|error| panic!("{error}"));
         name
     }
 
@@ -82,13 +131,17 @@ impl Cluster {
     pub(crate) fn copy_of(&self, database: &str) -> String {
         let name = format!("t{}", self.made.fetch_add(1, Ordering::Relaxed));
         let sql = format!("CREATE DATABASE {name} TEMPLATE {database}");
-        self.psql("postgres", &sql).unwrap_or_else(|error| panic!("{error}"));
+        self.psql("postgres", &sql)
+            .unwrap_or_else(|error| panic!("{error}"));
         name
     }
 
     /// Where a database is, as `--ledger` takes it.
     pub(crate) fn url(&self, database: &str) -> String {
-        format!("postgres://farebox@{}/{database}", self.folder.display().to_string().replace('/', "%2F"))
+        format!(
+            "postgres://farebox@{}/{database}",
+            self.folder.display().to_string().replace('/', "%2F")
+        )
     }
 
     /// The folder with its socket.
@@ -102,12 +155,38 @@ impl Cluster {
 }
 
 /// Runs a statement at the server whose socket is in this folder and gives what `psql` prints.
-pub(crate) fn psql_at(bin: &Path, folder: &Path, database: &str, sql: &str) -> Result<String, String> {
+pub(crate) fn psql_at(
+    bin: &Path,
+    folder: &Path,
+    database: &str,
+    sql: &str,
+) -> Result<String, String> {
     let mut psql = Command::new(bin.join("psql"));
-    psql.args(["-X", "-q", "-A", "-t", "-v", "ON_ERROR_STOP=1", "-U", "farebox", "-d", database, "-c", sql, "-h"]);
-    let output = psql.arg(folder).output().map_err(|error| error.to_string())?;
+    psql.args([
+        "-X",
+        "-q",
+        "-A",
+        "-t",
+        "-v",
+        "ON_ERROR_STOP=1",
+        "-U",
+        "farebox",
+        "-d",
+        database,
+        "-c",
+        sql,
+        "-h",
+    ]);
+    let output = psql
+        .arg(folder)
+        .output()
+        .map_err(|error| error.to_string())?;
     let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).trim().to_owned();
-    if output.status.success() { Ok(text(output.stdout)) } else { Err(text(output.stderr)) }
+    if output.status.success() {
+        Ok(text(output.stdout))
+    } else {
+        Err(text(output.stderr))
+    }
 }
 
 /// Debian keeps the server's programs beside the path.
@@ -126,7 +205,9 @@ pub(crate) fn ordinary(program: &Path) -> Command {
     if std::fs::metadata("/proc/self").is_ok_and(|own| own.uid() == 0) {
         let mut command = Command::new("setpriv");
         let id = NOBODY.to_string();
-        command.args(["--reuid", &id, "--regid", &id, "--clear-groups", "--"]).arg(program);
+        command
+            .args(["--reuid", &id, "--regid", &id, "--clear-groups", "--"])
+            .arg(program);
         return command;
     }
     Command::new(program)

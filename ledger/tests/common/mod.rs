@@ -1,7 +1,11 @@
 //! Shared by the suites: short names for ids and amounts, and a store with everything at hand.
 //!
 //! Ids and clock are plain numbers here, so that a test reads like a story.
-#![expect(clippy::unwrap_used, clippy::expect_used, reason = "a test ends at the first surprise")]
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "a test ends at the first surprise"
+)]
 
 pub(crate) mod cluster;
 pub(crate) mod pair;
@@ -41,24 +45,41 @@ pub(crate) fn secret(number: u8) -> SecretHash {
 }
 
 pub(crate) fn act(operation: u64, seconds: i64) -> Act {
-    Act { operation: op(operation), actor: "ada".to_owned(), at: at(seconds) }
+    Act {
+        operation: op(operation),
+        actor: "ada".to_owned(),
+        at: at(seconds),
+    }
 }
 
 pub(crate) fn new_key(number: u64, operation: u64, balance: Option<&str>) -> NewKey {
     NewKey {
         id: key(number),
         secret: secret(1),
-        settings: KeySettings { label: format!("Key {number}"), ..KeySettings::default() },
+        settings: KeySettings {
+            label: format!("Key {number}"),
+            ..KeySettings::default()
+        },
         first_credit: balance.map(|amount| (usd(amount), format!("first-{number}"))),
         act: act(operation, 100),
     }
 }
 
 pub(crate) fn change(number: u64, operation: u64, change: Change) -> KeyChange {
-    KeyChange { key: key(number), change, act: act(operation, 200) }
+    KeyChange {
+        key: key(number),
+        change,
+        act: act(operation, 200),
+    }
 }
 
-pub(crate) fn credit(number: u64, operation: u64, kind: CreditKind, amount: &str, reference: &str) -> Credit {
+pub(crate) fn credit(
+    number: u64,
+    operation: u64,
+    kind: CreditKind,
+    amount: &str,
+    reference: &str,
+) -> Credit {
     Credit {
         operation: op(operation),
         key: key(number),
@@ -97,30 +118,53 @@ pub(crate) fn bill(count: u64) -> Bill {
         total_ms: 9,
         answer_id: Some(format!("answer-{count}")),
         evidence: Some(Evidence::Provider),
-        usage: Usage { output: count, ..Usage::default() },
-        lines: vec![Line { what: "output".into(), count, rate: usd("0.000001") }],
+        usage: Usage {
+            output: count,
+            ..Usage::default()
+        },
+        lines: vec![Line {
+            what: "output".into(),
+            count,
+            rate: usd("0.000001"),
+        }],
         ..Bill::default()
     }
 }
 
 pub(crate) fn finish(operation: u64, count: u64) -> Finish {
-    Finish { request: op(operation), bill: bill(count), at: at(500) }
+    Finish {
+        request: op(operation),
+        bill: bill(count),
+        at: at(500),
+    }
 }
 
 pub(crate) fn extension(operation: u64, total: &str, count: u64) -> Extension {
-    Extension { request: op(operation), total: usd(total), checkpoint: bill(count), at: at(450) }
+    Extension {
+        request: op(operation),
+        total: usd(total),
+        checkpoint: bill(count),
+        at: at(450),
+    }
 }
 
 /// A fresh SQLite ledger in a directory that goes away with it.
 pub(crate) fn sqlite() -> (tempfile::TempDir, Arc<SqliteLedger>) {
     let dir = tempfile::tempdir().unwrap();
-    let ledger = SqliteLedger::open(dir.path().join("farebox.db"), OpenMode::Serve, Durability::Prompt).unwrap();
+    let ledger = SqliteLedger::open(
+        dir.path().join("farebox.db"),
+        OpenMode::Serve,
+        Durability::Prompt,
+    )
+    .unwrap();
     (dir, Arc::new(ledger))
 }
 
 /// Runs a test on a fresh ledger in a database of its own, where PostgreSQL is installed.
 pub(crate) fn on_postgres(test: impl AsyncFnOnce(Arc<PostgresLedger>)) {
-    let Some(cluster) = cluster::Cluster::shared() else { return skip("the ledger on PostgreSQL: it is not installed") };
+    let Some(cluster) = cluster::Cluster::shared() else {
+        return skip("the ledger on PostgreSQL: it is not installed");
+    };
     let url = cluster.url(&cluster.database());
     run(async {
         let ledger = postgres(&url, OpenMode::Create).await.unwrap();
@@ -130,12 +174,26 @@ pub(crate) fn on_postgres(test: impl AsyncFnOnce(Arc<PostgresLedger>)) {
 
 /// Opens the ledger at an address.
 pub(crate) async fn postgres(url: &str, mode: OpenMode) -> Result<PostgresLedger, LedgerError> {
-    let LedgerAddress::Postgres(config) = url.parse().unwrap() else { unreachable!() };
-    PostgresLedger::open(&config, &Opening { allow_single: true, ..Opening::new(mode) }).await
+    let LedgerAddress::Postgres(config) = url.parse().unwrap() else {
+        unreachable!()
+    };
+    PostgresLedger::open(
+        &config,
+        &Opening {
+            allow_single: true,
+            ..Opening::new(mode)
+        },
+    )
+    .await
 }
 
 pub(crate) fn run<T>(test: impl Future<Output = T>) -> T {
-    tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap().block_on(test)
+    tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()
+        .unwrap()
+        .block_on(test)
 }
 
 /// The books must always be right.
@@ -147,13 +205,22 @@ pub(crate) async fn sound(ledger: &dyn Ledger) {
 /// Parallel holds of a dollar, sent to several stores of one new ledger, on a key with three dollars: in each round three are
 /// admitted, and another store than the one that admitted them ends them.
 pub(crate) async fn hold_the_last_dollar_once(stores: &[SharedLedger], rounds: u64) {
-    stores[0].create_key(new_key(1, 10, Some("3"))).await.unwrap();
+    stores[0]
+        .create_key(new_key(1, 10, Some("3")))
+        .await
+        .unwrap();
     for round in 0..rounds {
         let begin = 1_000 + round * 100;
         let tasks: Vec<_> = (begin..begin + 45)
             .zip(stores.iter().cycle().cloned())
             .map(|(operation, ledger)| {
-                tokio::spawn(async move { ledger.open_hold(new_hold(1, operation, "1")).await.is_ok().then_some(operation) })
+                tokio::spawn(async move {
+                    ledger
+                        .open_hold(new_hold(1, operation, "1"))
+                        .await
+                        .is_ok()
+                        .then_some(operation)
+                })
             })
             .collect();
         let mut admitted = Vec::new();
@@ -163,10 +230,19 @@ pub(crate) async fn hold_the_last_dollar_once(stores: &[SharedLedger], rounds: u
         assert_eq!(admitted.len(), 3, "round {round}");
         for operation in admitted {
             let other = usize::try_from(operation - begin + 1).unwrap() % stores.len();
-            stores[other].finish_hold(finish(operation, 0)).await.unwrap();
+            stores[other]
+                .finish_hold(finish(operation, 0))
+                .await
+                .unwrap();
         }
     }
     let account = stores[0].find_key(key(1)).await.unwrap().unwrap().account;
-    assert_eq!(account, Account { credit: usd("3"), ..Account::default() });
+    assert_eq!(
+        account,
+        Account {
+            credit: usd("3"),
+            ..Account::default()
+        }
+    );
     sound(&*stores[0]).await;
 }

@@ -2,7 +2,11 @@
 //!
 //! Like the single cluster they run as an ordinary user, in a temporary folder, on sockets in it, and end with the test program.
 //! Each waits for a standby whenever it is the primary.
-#![expect(clippy::expect_used, clippy::panic, reason = "a test ends at the first surprise")]
+#![expect(
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test ends at the first surprise"
+)]
 
 use std::fs::{File, OpenOptions};
 use std::io::Write as _;
@@ -47,14 +51,27 @@ impl Pair {
     /// small disk of its own.
     pub(crate) fn start_with(standbys: usize, disks: bool) -> Option<Self> {
         let bin = programs()?;
-        let base = tempfile::Builder::new().prefix("farebox-pair-").tempdir().expect("a temporary folder").keep();
+        let base = tempfile::Builder::new()
+            .prefix("farebox-pair-")
+            .tempdir()
+            .expect("a temporary folder")
+            .keep();
         give_away(&base);
-        let servers: Vec<Server> =
-            NAMES.iter().take(1 + standbys).map(|name| Server { folder: base.join(name), keeper: None }).collect();
+        let servers: Vec<Server> = NAMES
+            .iter()
+            .take(1 + standbys)
+            .map(|name| Server {
+                folder: base.join(name),
+                keeper: None,
+            })
+            .collect();
         // Whoever mounted a disk unmounts it, so not as an ordinary user. Ctrl-C ends the test and not this.
         let script = "trap '' INT TERM; cat >/dev/null; sleep 2; for disk in \"$1\"/*; do umount -l \"$disk\" 2>/dev/null; done; rm -rf \"$1\"";
         let mut cleaner = Command::new("/bin/sh");
-        cleaner.args(["-c", script, "sh"]).arg(&base).stdin(Stdio::piped());
+        cleaner
+            .args(["-c", script, "sh"])
+            .arg(&base)
+            .stdin(Stdio::piped());
         let cleaner = cleaner.spawn().expect("a shell runs");
         let mut has_disks = disks;
         for Server { folder, .. } in &servers {
@@ -62,7 +79,14 @@ impl Pair {
             has_disks = has_disks && mount(folder);
             give_away(folder);
         }
-        let mut pair = Self { bin, base, servers, primary: 0, has_disks, _cleaner: cleaner };
+        let mut pair = Self {
+            bin,
+            base,
+            servers,
+            primary: 0,
+            has_disks,
+            _cleaner: cleaner,
+        };
         let mut initdb = ordinary(&pair.bin.join("initdb"));
         initdb.args([
             "--no-sync",
@@ -78,7 +102,11 @@ impl Pair {
         pair.build_standbys();
         pair.wait_for(ANY);
         // The server reads its settings a moment after the reload was asked for.
-        pair.until(0, "SELECT count(*) FROM pg_stat_replication WHERE sync_state = 'quorum'", &standbys.to_string());
+        pair.until(
+            0,
+            "SELECT count(*) FROM pg_stat_replication WHERE sync_state = 'quorum'",
+            &standbys.to_string(),
+        );
         Some(pair)
     }
 
@@ -97,7 +125,9 @@ impl Pair {
 
     /// All that are not the primary.
     pub(crate) fn standbys(&self) -> Vec<usize> {
-        (0..self.servers.len()).filter(|server| *server != self.primary).collect()
+        (0..self.servers.len())
+            .filter(|server| *server != self.primary)
+            .collect()
     }
 
     /// The only standby of a pair, the first of two.
@@ -138,7 +168,11 @@ impl Pair {
         ] {
             keeper.args(["-c", setting]);
         }
-        let keeper = keeper.current_dir(folder).stdin(Stdio::piped()).spawn().expect("a shell runs");
+        let keeper = keeper
+            .current_dir(folder)
+            .stdin(Stdio::piped())
+            .spawn()
+            .expect("a shell runs");
         self.servers[server].keeper = Some(keeper);
         self.until(server, "SELECT 1", "1");
     }
@@ -152,10 +186,25 @@ impl Pair {
             let data = self.data(standby);
             let _ = std::fs::remove_dir_all(&data);
             let mut copy = ordinary(&self.bin.join("pg_basebackup"));
-            copy.args(["--no-sync", "--checkpoint=fast", "--write-recovery-conf", "-U", "farebox", "-h"]);
-            run(copy.arg(&self.servers[self.primary].folder).arg("-D").arg(&data));
-            let mut settings = OpenOptions::new().append(true).open(data.join("postgresql.auto.conf")).expect("its settings");
-            settings.write_all(format!("synchronous_standby_names = '{ANY}'\n").as_bytes()).expect("its settings");
+            copy.args([
+                "--no-sync",
+                "--checkpoint=fast",
+                "--write-recovery-conf",
+                "-U",
+                "farebox",
+                "-h",
+            ]);
+            run(copy
+                .arg(&self.servers[self.primary].folder)
+                .arg("-D")
+                .arg(&data));
+            let mut settings = OpenOptions::new()
+                .append(true)
+                .open(data.join("postgresql.auto.conf"))
+                .expect("its settings");
+            settings
+                .write_all(format!("synchronous_standby_names = '{ANY}'\n").as_bytes())
+                .expect("its settings");
             self.run_server(standby);
         }
         let streaming = "SELECT count(*) FROM pg_stat_replication WHERE state = 'streaming'";
@@ -165,7 +214,10 @@ impl Pair {
     /// Waits until a statement has this result.
     fn until(&self, server: usize, sql: &str, result: &str) {
         let begun = Instant::now();
-        while !self.ask(server, "postgres", sql).is_ok_and(|found| found == result) {
+        while !self
+            .ask(server, "postgres", sql)
+            .is_ok_and(|found| found == result)
+        {
             assert!(begun.elapsed() < PATIENCE, "{sql}: {}", self.log(server));
             std::thread::sleep(Duration::from_millis(50));
         }
@@ -177,7 +229,8 @@ impl Pair {
 
     /// Runs a statement on the primary.
     pub(crate) fn sql(&self, sql: &str) -> String {
-        self.ask(self.primary, "postgres", sql).unwrap_or_else(|error| panic!("{sql}: {error}"))
+        self.ask(self.primary, "postgres", sql)
+            .unwrap_or_else(|error| panic!("{sql}: {error}"))
     }
 
     /// Lets the primary confirm what no standby has.
@@ -187,7 +240,9 @@ impl Pair {
 
     /// Which standbys the primary's commits wait for.
     pub(crate) fn wait_for(&self, names: &str) {
-        self.sql(&format!("ALTER SYSTEM SET synchronous_standby_names = '{names}'"));
+        self.sql(&format!(
+            "ALTER SYSTEM SET synchronous_standby_names = '{names}'"
+        ));
         self.sql("SELECT pg_reload_conf()");
     }
 
@@ -203,12 +258,19 @@ impl Pair {
     /// Stops every process of a server in its tracks (`STOP`), or lets it go on (`CONT`).
     pub(crate) fn signal(&self, server: usize, signal: &str) {
         // A server that has ended by itself hears nothing.
-        let Ok(pid) = std::fs::read_to_string(self.data(server).join("postmaster.pid")) else { return };
-        let postmaster: u32 = pid.lines().next().and_then(|line| line.trim().parse().ok()).expect("its number");
+        let Ok(pid) = std::fs::read_to_string(self.data(server).join("postmaster.pid")) else {
+            return;
+        };
+        let postmaster: u32 = pid
+            .lines()
+            .next()
+            .and_then(|line| line.trim().parse().ok())
+            .expect("its number");
         let mut all = vec![postmaster];
         all.extend(children(postmaster));
         let mut kill = Command::new("kill");
-        kill.arg(format!("-{signal}")).args(all.iter().map(u32::to_string));
+        kill.arg(format!("-{signal}"))
+            .args(all.iter().map(u32::to_string));
         // One of them may have ended by itself.
         let _ = kill.stderr(Stdio::null()).status();
     }
@@ -218,14 +280,27 @@ impl Pair {
         let standbys = self.standbys();
         for standby in &standbys {
             // What was sent to it has arrived.
-            self.until(*standby, "SELECT count(*) FROM pg_stat_wal_receiver WHERE status = 'streaming'", "0");
+            self.until(
+                *standby,
+                "SELECT count(*) FROM pg_stat_wal_receiver WHERE status = 'streaming'",
+                "0",
+            );
         }
         let received = |standby: &usize| {
             let sql = "SELECT pg_wal_lsn_diff(greatest(pg_last_wal_receive_lsn(), pg_last_wal_replay_lsn()), '0/0')";
-            self.ask(*standby, "postgres", sql).ok().and_then(|position| position.parse::<u64>().ok())
+            self.ask(*standby, "postgres", sql)
+                .ok()
+                .and_then(|position| position.parse::<u64>().ok())
         };
-        self.primary = standbys.into_iter().max_by_key(received).expect("there is a standby");
-        self.until(self.primary, "SELECT pg_promote(true, 30) OR NOT pg_is_in_recovery()", "t");
+        self.primary = standbys
+            .into_iter()
+            .max_by_key(received)
+            .expect("there is a standby");
+        self.until(
+            self.primary,
+            "SELECT pg_promote(true, 30) OR NOT pg_is_in_recovery()",
+            "t",
+        );
     }
 
     /// Fills the primary's disk under load until the server dies in the middle of a COMMIT, then makes room and starts it again.
@@ -238,8 +313,15 @@ impl Pair {
             while file.write_all(&[1; 4_096]).is_ok() {}
             drop(file);
             // Each call ends a segment of the log. When no further one can be made, the server dies, and cannot recover.
-            while self.ask(primary, "postgres", "SELECT pg_switch_wal()").is_ok() {
-                assert!(begun.elapsed() < PATIENCE, "the disk is full and nobody minds: {}", self.log(primary));
+            while self
+                .ask(primary, "postgres", "SELECT pg_switch_wal()")
+                .is_ok()
+            {
+                assert!(
+                    begun.elapsed() < PATIENCE,
+                    "the disk is full and nobody minds: {}",
+                    self.log(primary)
+                );
                 std::thread::sleep(Duration::from_millis(30));
             }
             std::thread::sleep(Duration::from_millis(500));
@@ -247,12 +329,18 @@ impl Pair {
             std::fs::remove_file(filling).expect("there is room again");
             let said = self.log(primary).split_off(before);
             self.run_server(primary);
-            let died = said.split("PANIC:").skip(1).any(|of| of.contains("No space left") && of.contains("STATEMENT:  COMMIT\n"));
+            let died = said
+                .split("PANIC:")
+                .skip(1)
+                .any(|of| of.contains("No space left") && of.contains("STATEMENT:  COMMIT\n"));
             if died {
                 return;
             }
             // It died of another statement: a renewal, which commits by itself.
-            assert!(begun.elapsed() < PATIENCE, "no COMMIT has met the full disk: {said}");
+            assert!(
+                begun.elapsed() < PATIENCE,
+                "no COMMIT has met the full disk: {said}"
+            );
         }
     }
 
@@ -267,8 +355,14 @@ impl Pair {
     }
 
     /// Where a database is, on whichever server takes writes, as `--ledger` takes it; `folders` have the sockets.
-    pub(crate) fn url_at<'a>(folders: impl IntoIterator<Item = &'a Path>, database: &str) -> String {
-        let folders: Vec<String> = folders.into_iter().map(|folder| folder.display().to_string().replace('/', "%2F")).collect();
+    pub(crate) fn url_at<'a>(
+        folders: impl IntoIterator<Item = &'a Path>,
+        database: &str,
+    ) -> String {
+        let folders: Vec<String> = folders
+            .into_iter()
+            .map(|folder| folder.display().to_string().replace('/', "%2F"))
+            .collect();
         format!("postgres://farebox@{}/{database}", folders.join(","))
     }
 
@@ -279,7 +373,8 @@ impl Pair {
 
     /// What a server has logged.
     pub(crate) fn log(&self, server: usize) -> String {
-        std::fs::read_to_string(self.servers[server].folder.with_extension("log")).unwrap_or_default()
+        std::fs::read_to_string(self.servers[server].folder.with_extension("log"))
+            .unwrap_or_default()
     }
 }
 
@@ -290,7 +385,10 @@ impl Drop for Pair {
                 self.kill(server);
             }
             if self.has_disks {
-                let _ = Command::new("umount").arg("-l").arg(self.folder(server)).status();
+                let _ = Command::new("umount")
+                    .arg("-l")
+                    .arg(self.folder(server))
+                    .status();
             }
         }
         let _ = std::fs::remove_dir_all(&self.base);
@@ -300,7 +398,10 @@ impl Drop for Pair {
 /// Puts a disk of its own under a folder, if that is permitted.
 fn mount(folder: &Path) -> bool {
     let mut mount = Command::new("mount");
-    mount.args(["-t", "tmpfs", "-o", "size=400m", "tmpfs"]).arg(folder).stderr(Stdio::null());
+    mount
+        .args(["-t", "tmpfs", "-o", "size=400m", "tmpfs"])
+        .arg(folder)
+        .stderr(Stdio::null());
     mount.status().is_ok_and(|status| status.success())
 }
 
@@ -308,13 +409,18 @@ fn mount(folder: &Path) -> bool {
 fn give_away(folder: &Path) {
     std::fs::set_permissions(folder, PermissionsExt::from_mode(0o700)).expect("the folder is ours");
     if std::fs::metadata("/proc/self").is_ok_and(|own| own.uid() == 0) {
-        std::os::unix::fs::chown(folder, Some(NOBODY), Some(NOBODY)).expect("root may give it away");
+        std::os::unix::fs::chown(folder, Some(NOBODY), Some(NOBODY))
+            .expect("root may give it away");
     }
 }
 
 fn run(command: &mut Command) {
     let output = command.current_dir("/").output().expect("the program runs");
-    assert!(output.status.success(), "{command:?}: {}", String::from_utf8_lossy(&output.stderr));
+    assert!(
+        output.status.success(),
+        "{command:?}: {}",
+        String::from_utf8_lossy(&output.stderr)
+    );
 }
 
 /// The processes that this one has started.
@@ -325,7 +431,11 @@ fn children(parent: u32) -> Vec<u32> {
         let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
         // After the name, which is in parentheses: the state, then the parent.
         let after = stat.rsplit(") ").next().unwrap_or_default().to_owned();
-        after.split(' ').nth(1).and_then(|text| text.parse::<u32>().ok()) == Some(parent)
+        after
+            .split(' ')
+            .nth(1)
+            .and_then(|text| text.parse::<u32>().ok())
+            == Some(parent)
     };
     numbers.filter(is_child).collect()
 }

@@ -37,21 +37,40 @@ impl Proxy {
     pub(crate) fn start(server: &Path) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let listener = UnixListener::bind(folder.path().join(".s.PGSQL.5432")).unwrap();
-        let (at_commit, up) = (Arc::new(watch::Sender::new(AtCommit::Pass)), watch::Sender::new(true));
-        let (server, commits, watching) = (server.join(".s.PGSQL.5432"), Arc::clone(&at_commit), up.subscribe());
+        let (at_commit, up) = (
+            Arc::new(watch::Sender::new(AtCommit::Pass)),
+            watch::Sender::new(true),
+        );
+        let (server, commits, watching) = (
+            server.join(".s.PGSQL.5432"),
+            Arc::clone(&at_commit),
+            up.subscribe(),
+        );
         tokio::spawn(async move {
             while let Ok((client, _)) = listener.accept().await {
                 if *watching.borrow() {
-                    tokio::spawn(connection(client, server.clone(), Arc::clone(&commits), watching.clone()));
+                    tokio::spawn(connection(
+                        client,
+                        server.clone(),
+                        Arc::clone(&commits),
+                        watching.clone(),
+                    ));
                 }
             }
         });
-        Self { folder, at_commit, up }
+        Self {
+            folder,
+            at_commit,
+            up,
+        }
     }
 
     /// Where a database is behind the wire.
     pub(crate) fn url(&self, database: &str) -> String {
-        format!("postgres://farebox@{}/{database}", self.folder.path().display().to_string().replace('/', "%2F"))
+        format!(
+            "postgres://farebox@{}/{database}",
+            self.folder.path().display().to_string().replace('/', "%2F")
+        )
     }
 
     /// Arms a fault for the next COMMIT.
@@ -70,9 +89,17 @@ impl Proxy {
     }
 }
 
-async fn connection(client: UnixStream, server: PathBuf, commits: Arc<watch::Sender<AtCommit>>, mut up: watch::Receiver<bool>) {
-    let Ok(server) = UnixStream::connect(server).await else { return };
-    let ((from_client, mut to_client), (mut from_server, to_server)) = (client.into_split(), server.into_split());
+async fn connection(
+    client: UnixStream,
+    server: PathBuf,
+    commits: Arc<watch::Sender<AtCommit>>,
+    mut up: watch::Receiver<bool>,
+) {
+    let Ok(server) = UnixStream::connect(server).await else {
+        return;
+    };
+    let ((from_client, mut to_client), (mut from_server, to_server)) =
+        (client.into_split(), server.into_split());
     tokio::select! {
         () = to_the_server(from_client, to_server, &commits) => {}
         _ = tokio::io::copy(&mut from_server, &mut to_client) => {}
@@ -80,13 +107,24 @@ async fn connection(client: UnixStream, server: PathBuf, commits: Arc<watch::Sen
     }
 }
 
-async fn to_the_server(mut from: OwnedReadHalf, mut to: OwnedWriteHalf, commits: &watch::Sender<AtCommit>) {
+async fn to_the_server(
+    mut from: OwnedReadHalf,
+    mut to: OwnedWriteHalf,
+    commits: &watch::Sender<AtCommit>,
+) {
     let mut buffer = vec![0; 65_536];
     while let Ok(length) = from.read(&mut buffer).await {
         let bytes = &buffer[..length];
         // The batch and its COMMIT are one write; BEGIN and what is read come before.
-        let commit = bytes.windows(7).position(|window| window == b"COMMIT\0").map(|at| at - 5);
-        let fault = if commit.is_some() { commits.send_replace(AtCommit::Pass) } else { AtCommit::Pass };
+        let commit = bytes
+            .windows(7)
+            .position(|window| window == b"COMMIT\0")
+            .map(|at| at - 5);
+        let fault = if commit.is_some() {
+            commits.send_replace(AtCommit::Pass)
+        } else {
+            AtCommit::Pass
+        };
         let before = commit.unwrap_or(length);
         let sent = match fault {
             AtCommit::CutBefore => return,

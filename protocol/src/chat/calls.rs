@@ -46,11 +46,16 @@ impl Calls {
     /// Appends a fragment to the call it belongs to.
     pub(super) fn take(&mut self, fragment: &Fragment<'_>) {
         let at = self.place(fragment).unwrap_or_else(|| {
-            self.list.push(Call { index: fragment.index, ..Call::default() });
+            self.list.push(Call {
+                index: fragment.index,
+                ..Call::default()
+            });
             self.list.len() - 1
         });
         let closed = at < self.closed;
-        let Some(call) = self.list.get_mut(at).filter(|_| !closed) else { return };
+        let Some(call) = self.list.get_mut(at).filter(|_| !closed) else {
+            return;
+        };
         if call.id.is_empty() {
             call.id = fragment.id.to_string();
         }
@@ -66,19 +71,29 @@ impl Calls {
 
     /// The call a fragment belongs to; `None` for a new one.
     fn place(&self, fragment: &Fragment<'_>) -> Option<usize> {
-        let by_id = || (!fragment.id.is_empty()).then(|| self.list.iter().rposition(|call| call.id == fragment.id)).flatten();
+        let by_id = || {
+            (!fragment.id.is_empty())
+                .then(|| self.list.iter().rposition(|call| call.id == fragment.id))
+                .flatten()
+        };
         let found = match fragment.index {
             Some(index) => self.list.iter().rposition(|call| call.index == Some(index)),
             None => self.list.len().checked_sub(1),
         };
-        let Some((at, call)) = found.and_then(|at| self.list.get(at).map(|call| (at, call))) else { return by_id() };
+        let Some((at, call)) = found.and_then(|at| self.list.get(at).map(|call| (at, call))) else {
+            return by_id();
+        };
         let other_id = !fragment.id.is_empty() && !call.id.is_empty() && call.id != fragment.id;
         let again = fragment.id.is_empty()
             && call.depth.whole
             && !fragment.name.is_empty()
             && !call.name.is_empty()
             && (fragment.name != call.name || !fragment.arguments.is_empty());
-        if other_id { by_id() } else { (!again).then_some(at) }
+        if other_id {
+            by_id()
+        } else {
+            (!again).then_some(at)
+        }
     }
 
     /// Emits what can be emitted now; everything, if these were the `last` fragments.
@@ -98,7 +113,13 @@ impl Calls {
                 if call.id.is_empty() {
                     call.id = made_id(&[&call.name, &self.closed.to_string()]);
                 }
-                flow.open(Open::Call { id: &call.id, name: &call.name }, sink);
+                flow.open(
+                    Open::Call {
+                        id: &call.id,
+                        name: &call.name,
+                    },
+                    sink,
+                );
                 if call.depth.free {
                     flow.delta(WRAP[0], sink);
                 }

@@ -67,7 +67,10 @@ fn choice<'a>(cursor: &mut Cursor<'a>, said: &mut Chunk<'a>) -> Result<(), JsonE
     if cursor.peek()? != Kind::Object {
         return cursor.skip().map(drop);
     }
-    let mut own = Chunk { said: true, ..Chunk::default() };
+    let mut own = Chunk {
+        said: true,
+        ..Chunk::default()
+    };
     let mut walk = cursor.enter_object()?;
     let mut first = true;
     while let Some(key) = cursor.member(&mut walk)? {
@@ -77,7 +80,11 @@ fn choice<'a>(cursor: &mut Cursor<'a>, said: &mut Chunk<'a>) -> Result<(), JsonE
                 first = count(cursor, &value).is_none_or(|index| index == 0);
             }
             "delta" | "message" if cursor.peek()? == Kind::Object => delta(cursor, &mut own)?,
-            "finish_reason" => own.finish = text(cursor)?.filter(|reason| !reason.is_empty()).or(own.finish),
+            "finish_reason" => {
+                own.finish = text(cursor)?
+                    .filter(|reason| !reason.is_empty())
+                    .or(own.finish)
+            }
             "text" => own.content = text(cursor)?.or(own.content),
             _ => {
                 cursor.skip()?;
@@ -85,7 +92,10 @@ fn choice<'a>(cursor: &mut Cursor<'a>, said: &mut Chunk<'a>) -> Result<(), JsonE
         }
     }
     if first && !said.said {
-        *said = Chunk { error: said.error, ..own };
+        *said = Chunk {
+            error: said.error,
+            ..own
+        };
     }
     Ok(())
 }
@@ -129,7 +139,9 @@ fn delta<'a>(cursor: &mut Cursor<'a>, own: &mut Chunk<'a>) -> Result<(), JsonErr
 fn fragment<'a>(cursor: &mut Cursor<'a>, own: &mut Chunk<'a>) -> Result<(), JsonError> {
     let mut found = Fragment::default();
     members(cursor, &mut found)?;
-    if found.index.is_some() || !(found.id.is_empty() && found.name.is_empty() && found.arguments.is_empty()) {
+    if found.index.is_some()
+        || !(found.id.is_empty() && found.name.is_empty() && found.arguments.is_empty())
+    {
         own.fragments.push(found);
     }
     Ok(())

@@ -8,7 +8,9 @@ use crate::Family;
 use crate::json::Kind;
 use crate::translate::decode::{Decoding, cache, file, no_equal, picture, wrong};
 use crate::translate::fates::{Fate, Row, only, refused_by, row, silent_for_messages, unless};
-use crate::translate::neutral::{Block, Call, CallResult, Effort, Format, Prompt, Role, ToolKind, Turn};
+use crate::translate::neutral::{
+    Block, Call, CallResult, Effort, Format, Prompt, Role, ToolKind, Turn,
+};
 use crate::translate::tree::Node;
 
 const ONE_ANSWER: &str = "Use `n` = 1.";
@@ -62,11 +64,19 @@ pub(crate) const FIELDS: &[Row] = &[
     row("moderation",              Fate::Refused("Leave it out.")),
 ];
 
-pub(crate) fn decode<'a>(body: &'a [u8], decoding: &mut Decoding<'_>) -> Result<Prompt<'a>, BadRequest> {
+pub(crate) fn decode<'a>(
+    body: &'a [u8],
+    decoding: &mut Decoding<'_>,
+) -> Result<Prompt<'a>, BadRequest> {
     decoding.fields(body, FIELDS, field)
 }
 
-fn field<'a>(decoding: &mut Decoding<'_>, name: &str, value: &Node<'a>, prompt: &mut Prompt<'a>) -> Result<(), BadRequest> {
+fn field<'a>(
+    decoding: &mut Decoding<'_>,
+    name: &str,
+    value: &Node<'a>,
+    prompt: &mut Prompt<'a>,
+) -> Result<(), BadRequest> {
     match name {
         "messages" => messages(value, prompt, decoding)?,
         "max_completion_tokens" | "max_tokens" => prompt.limit = value.count().or(prompt.limit),
@@ -82,7 +92,10 @@ fn field<'a>(decoding: &mut Decoding<'_>, name: &str, value: &Node<'a>, prompt: 
         "function_call" => prompt.choice = choice(value),
         "parallel_tool_calls" => prompt.parallel = value.flag(),
         "reasoning_effort" => prompt.thinking.effort = Effort::named(value.word()),
-        "reasoning" => prompt.thinking.effort = Effort::named(value.get("effort").word()).or(prompt.thinking.effort),
+        "reasoning" => {
+            prompt.thinking.effort =
+                Effort::named(value.get("effort").word()).or(prompt.thinking.effort)
+        }
         "response_format" => prompt.format = format(value)?,
         "verbosity" => prompt.verbosity = value.text().filter(|word| word.as_str() != "medium"),
         "prompt_cache_key" => prompt.cache_key = value.text(),
@@ -105,15 +118,27 @@ fn format<'a>(value: &Node<'a>) -> Result<Option<Format<'a>>, BadRequest> {
         "json_schema" => {
             let inner = value.get("json_schema");
             let path = "response_format.json_schema.schema";
-            let schema = inner.get("schema").object().ok_or_else(|| wrong(path, "a JSON schema"))?;
+            let schema = inner
+                .get("schema")
+                .object()
+                .ok_or_else(|| wrong(path, "a JSON schema"))?;
             let (name, description) = (inner.get("name").text(), inner.get("description").text());
-            Ok(Some(Format::Schema { name, description, schema, strict: inner.get("strict").flag() }))
+            Ok(Some(Format::Schema {
+                name,
+                description,
+                schema,
+                strict: inner.get("strict").flag(),
+            }))
         }
         _ => Ok(None),
     }
 }
 
-fn messages<'a>(value: &Node<'a>, prompt: &mut Prompt<'a>, decoding: &mut Decoding<'_>) -> Result<(), BadRequest> {
+fn messages<'a>(
+    value: &Node<'a>,
+    prompt: &mut Prompt<'a>,
+    decoding: &mut Decoding<'_>,
+) -> Result<(), BadRequest> {
     for (at, message) in value.elements().enumerate() {
         let path = format!("messages[{at}]");
         let place = format!("{path}.content");
@@ -129,7 +154,12 @@ fn messages<'a>(value: &Node<'a>, prompt: &mut Prompt<'a>, decoding: &mut Decodi
             "tool" | "function" => {
                 let id = message.get("tool_call_id").plain().unwrap_or_default();
                 let blocks = parts(content, &place, decoding)?;
-                let result = CallResult { id, blocks, is_error: false, cache: cache(message) };
+                let result = CallResult {
+                    id,
+                    blocks,
+                    is_error: false,
+                    cache: cache(message),
+                };
                 (Role::User, vec![Block::Result(result)])
             }
             _ => return Err(wrong(&format!("{path}.role"), "one of the roles of chat")),
@@ -140,13 +170,19 @@ fn messages<'a>(value: &Node<'a>, prompt: &mut Prompt<'a>, decoding: &mut Decodi
 }
 
 /// The parts of a content: text, or a list.
-fn parts<'a>(content: &Node<'a>, path: &str, decoding: &mut Decoding<'_>) -> Result<Vec<Block<'a>>, BadRequest> {
+fn parts<'a>(
+    content: &Node<'a>,
+    path: &str,
+    decoding: &mut Decoding<'_>,
+) -> Result<Vec<Block<'a>>, BadRequest> {
     match content.kind {
         Kind::String => Ok(content.text().map(Block::text).into_iter().collect()),
         Kind::Null => Ok(Vec::new()),
         Kind::Array => {
             let parts = content.elements().enumerate();
-            parts.map(|(at, node)| part(node, &format!("{path}[{at}]"), decoding)).collect()
+            parts
+                .map(|(at, node)| part(node, &format!("{path}[{at}]"), decoding))
+                .collect()
         }
         _ => Err(wrong(path, "text, or a list of parts")),
     }
@@ -154,20 +190,37 @@ fn parts<'a>(content: &Node<'a>, path: &str, decoding: &mut Decoding<'_>) -> Res
 
 fn part<'a>(node: &Node<'a>, path: &str, decoding: &Decoding<'_>) -> Result<Block<'a>, BadRequest> {
     match node.get("type").word() {
-        "text" | "input_text" | "output_text" => {
-            Ok(Block::Text { text: node.get("text").text().unwrap_or_default(), cache: cache(node) })
-        }
-        "refusal" => Ok(Block::Text { text: node.get("refusal").text().unwrap_or_default(), cache: cache(node) }),
+        "text" | "input_text" | "output_text" => Ok(Block::Text {
+            text: node.get("text").text().unwrap_or_default(),
+            cache: cache(node),
+        }),
+        "refusal" => Ok(Block::Text {
+            text: node.get("refusal").text().unwrap_or_default(),
+            cache: cache(node),
+        }),
         "image_url" => picture(node, path),
         "file" => file(node.get("file"), node, path),
         kind => Err(no_equal(path, kind, decoding.target)),
     }
 }
 
-fn assistant<'a>(message: &Node<'a>, path: &str, decoding: &mut Decoding<'_>) -> Result<Vec<Block<'a>>, BadRequest> {
-    let thinking = [message.get("reasoning_content"), message.get("reasoning")].into_iter().find_map(Node::text);
-    let mut out: Vec<Block<'_>> = thinking.map(|text| Block::Thinking { text }).into_iter().collect();
-    out.extend(parts(message.get("content"), &format!("{path}.content"), decoding)?);
+fn assistant<'a>(
+    message: &Node<'a>,
+    path: &str,
+    decoding: &mut Decoding<'_>,
+) -> Result<Vec<Block<'a>>, BadRequest> {
+    let thinking = [message.get("reasoning_content"), message.get("reasoning")]
+        .into_iter()
+        .find_map(Node::text);
+    let mut out: Vec<Block<'_>> = thinking
+        .map(|text| Block::Thinking { text })
+        .into_iter()
+        .collect();
+    out.extend(parts(
+        message.get("content"),
+        &format!("{path}.content"),
+        decoding,
+    )?);
     out.extend(message.get("refusal").text().map(Block::text));
     if message.get("audio").kind == Kind::Object {
         return Err(no_equal(&format!("{path}.audio"), "audio", decoding.target));
@@ -177,7 +230,12 @@ fn assistant<'a>(message: &Node<'a>, path: &str, decoding: &mut Decoding<'_>) ->
     }
     let old = message.get("function_call");
     if old.kind == Kind::Object {
-        out.push(called(old, Cow::Borrowed(""), ToolKind::Function, &format!("{path}.function_call"))?);
+        out.push(called(
+            old,
+            Cow::Borrowed(""),
+            ToolKind::Function,
+            &format!("{path}.function_call"),
+        )?);
     }
     Ok(out)
 }
@@ -190,9 +248,31 @@ fn call<'a>(node: &Node<'a>, path: &str) -> Result<Block<'a>, BadRequest> {
     }
 }
 
-fn called<'a>(inner: &Node<'a>, id: Cow<'a, str>, kind: ToolKind, path: &str) -> Result<Block<'a>, BadRequest> {
-    let name = inner.get("name").plain().ok_or_else(|| wrong(path, "a call with a name"))?;
-    let given = if kind == ToolKind::Custom { inner.get("input") } else { inner.get("arguments") };
-    let arguments = given.plain().or_else(|| given.object().map(Cow::Borrowed)).unwrap_or_default();
-    Ok(Block::Call(Call { id, name, namespace: None, kind, arguments, cache: None }))
+fn called<'a>(
+    inner: &Node<'a>,
+    id: Cow<'a, str>,
+    kind: ToolKind,
+    path: &str,
+) -> Result<Block<'a>, BadRequest> {
+    let name = inner
+        .get("name")
+        .plain()
+        .ok_or_else(|| wrong(path, "a call with a name"))?;
+    let given = if kind == ToolKind::Custom {
+        inner.get("input")
+    } else {
+        inner.get("arguments")
+    };
+    let arguments = given
+        .plain()
+        .or_else(|| given.object().map(Cow::Borrowed))
+        .unwrap_or_default();
+    Ok(Block::Call(Call {
+        id,
+        name,
+        namespace: None,
+        kind,
+        arguments,
+        cache: None,
+    }))
 }

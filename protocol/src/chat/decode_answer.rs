@@ -58,7 +58,8 @@ impl flow::Decoder for Decoder {
         if self.stop.is_some() {
             self.finish(sink);
         } else {
-            self.flow.broke("the stream ended before the answer did", sink);
+            self.flow
+                .broke("the stream ended before the answer did", sink);
         }
     }
 }
@@ -90,15 +91,25 @@ impl Decoder {
             return;
         }
         self.flow.start(sink);
-        chunk.lost.iter().for_each(|what| self.flow.lose(what, sink));
+        chunk
+            .lost
+            .iter()
+            .for_each(|what| self.flow.lose(what, sink));
         match (chunk.reasoning, chunk.details) {
             (Some(text), _) if !text.is_empty() => self.text(Shown::Thinking, text, sink),
-            (_, Some(list)) => detail_texts(list).iter().for_each(|text| self.text(Shown::Thinking, text, sink)),
+            (_, Some(list)) => detail_texts(list)
+                .iter()
+                .for_each(|text| self.text(Shown::Thinking, text, sink)),
             _ => {}
         }
-        chunk.content.into_iter().for_each(|text| self.text(Shown::Text, text, sink));
+        chunk
+            .content
+            .into_iter()
+            .for_each(|text| self.text(Shown::Text, text, sink));
         if let Some(list) = chunk.parts {
-            part_texts(list).iter().for_each(|(shown, text)| self.text(*shown, text, sink));
+            part_texts(list)
+                .iter()
+                .for_each(|(shown, text)| self.text(*shown, text, sink));
         }
         if let Some(text) = chunk.refusal.filter(|text| !text.is_empty()) {
             self.refused = true;
@@ -157,7 +168,11 @@ impl Decoder {
             self.calls.cut = cut;
             self.advance(true, sink);
         }
-        let stop = if self.refused && matches!(stop, Stop::End | Stop::Other) { Stop::Refusal } else { stop };
+        let stop = if self.refused && matches!(stop, Stop::End | Stop::Other) {
+            Stop::Refusal
+        } else {
+            stop
+        };
         self.flow.stop(stop, sink);
     }
 }
@@ -175,22 +190,38 @@ fn stop(reason: &str) -> Stop {
 
 /// The texts of `reasoning_details`.
 fn detail_texts(list: &str) -> Vec<Cow<'_, str>> {
-    let Ok(list) = Node::parse(list.as_bytes()) else { return Vec::new() };
+    let Ok(list) = Node::parse(list.as_bytes()) else {
+        return Vec::new();
+    };
     list.elements()
-        .filter_map(|detail| detail.get("text").text().or_else(|| detail.get("summary").text()))
+        .filter_map(|detail| {
+            detail
+                .get("text")
+                .text()
+                .or_else(|| detail.get("summary").text())
+        })
         .map(|text| Cow::Owned(text.as_str().to_owned()))
         .collect()
 }
 
 /// The texts of a content that is a list of parts.
 fn part_texts(list: &str) -> Vec<(Shown, String)> {
-    let Ok(list) = Node::parse(list.as_bytes()) else { return Vec::new() };
+    let Ok(list) = Node::parse(list.as_bytes()) else {
+        return Vec::new();
+    };
     let mut out = Vec::new();
     for part in list.elements() {
         let inner = part.get("thinking");
-        let thinking = inner.elements().filter_map(|part| part.get("text").text()).chain(inner.text());
+        let thinking = inner
+            .elements()
+            .filter_map(|part| part.get("text").text())
+            .chain(inner.text());
         out.extend(thinking.map(|text| (Shown::Thinking, text.as_str().to_owned())));
-        out.extend(part.get("text").text().map(|text| (Shown::Text, text.as_str().to_owned())));
+        out.extend(
+            part.get("text")
+                .text()
+                .map(|text| (Shown::Text, text.as_str().to_owned())),
+        );
     }
     out
 }

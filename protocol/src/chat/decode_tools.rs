@@ -8,7 +8,11 @@ use crate::translate::decode::{Decoding, cache, no_server_tool, object_schema, w
 use crate::translate::neutral::{Choice, Prompt, Tool, ToolKind};
 use crate::translate::tree::Node;
 
-pub(super) fn tools<'a>(list: &Node<'a>, prompt: &mut Prompt<'a>, decoding: &mut Decoding<'_>) -> Result<(), BadRequest> {
+pub(super) fn tools<'a>(
+    list: &Node<'a>,
+    prompt: &mut Prompt<'a>,
+    decoding: &mut Decoding<'_>,
+) -> Result<(), BadRequest> {
     let mut gone = None;
     for (at, node) in list.elements().enumerate() {
         let tool = match node.get("type").word() {
@@ -23,10 +27,15 @@ pub(super) fn tools<'a>(list: &Node<'a>, prompt: &mut Prompt<'a>, decoding: &mut
         if tool.name.is_empty() {
             return Err(wrong(&format!("tools[{at}]"), "a tool with a name"));
         }
-        prompt.tools.push(Tool { cache: cache(node), ..tool });
+        prompt.tools.push(Tool {
+            cache: cache(node),
+            ..tool
+        });
     }
     match gone {
-        Some((at, kind)) if prompt.tools.is_empty() => Err(no_server_tool(&format!("tools[{at}]"), kind)),
+        Some((at, kind)) if prompt.tools.is_empty() => {
+            Err(no_server_tool(&format!("tools[{at}]"), kind))
+        }
         _ => Ok(()),
     }
 }
@@ -50,7 +59,10 @@ fn custom<'a>(node: &Node<'a>) -> Tool<'a> {
         name: node.get("name").plain().unwrap_or_default(),
         kind: ToolKind::Custom,
         description: node.get("description").text(),
-        grammar: grammar.get("syntax").text().zip(grammar.get("definition").text()),
+        grammar: grammar
+            .get("syntax")
+            .text()
+            .zip(grammar.get("definition").text()),
         ..Tool::default()
     }
 }
@@ -72,18 +84,24 @@ pub(super) fn tool_choice<'a>(node: &Node<'a>) -> Result<Option<Choice<'a>>, Bad
         return Ok(choice(node));
     }
     let named = |node: &Node<'a>| {
-        let inner = [node.get("function"), node.get("custom")].into_iter().find(|inner| inner.kind == Kind::Object);
+        let inner = [node.get("function"), node.get("custom")]
+            .into_iter()
+            .find(|inner| inner.kind == Kind::Object);
         inner.unwrap_or(node).get("name").plain()
     };
     match node.get("type").word() {
         "allowed_tools" => {
             let inner = node.get("allowed_tools");
-            let names: Vec<Cow<'_, str>> = inner.get("tools").elements().filter_map(named).collect();
-            Ok(Some(Choice::Allowed { names, required: inner.get("mode").word() == "required" }))
+            let names: Vec<Cow<'_, str>> =
+                inner.get("tools").elements().filter_map(named).collect();
+            Ok(Some(Choice::Allowed {
+                names,
+                required: inner.get("mode").word() == "required",
+            }))
         }
-        "function" | "custom" => {
-            named(node).map(|name| Some(Choice::Tool(name))).ok_or_else(|| wrong("tool_choice", "a choice with a name"))
-        }
+        "function" | "custom" => named(node)
+            .map(|name| Some(Choice::Tool(name)))
+            .ok_or_else(|| wrong("tool_choice", "a choice with a name")),
         kind => Err(no_server_tool("tool_choice", kind)),
     }
 }

@@ -15,7 +15,11 @@ use crate::translate::text::Writer;
 /// The number of stop strings that every server accepts.
 const MAX_STOPS: usize = 4;
 
-pub(crate) fn encode(mut prompt: Prompt<'_>, size: usize, encoding: &mut Encoding<'_>) -> Result<Vec<u8>, BadRequest> {
+pub(crate) fn encode(
+    mut prompt: Prompt<'_>,
+    size: usize,
+    encoding: &mut Encoding<'_>,
+) -> Result<Vec<u8>, BadRequest> {
     let mut out = Writer::with_capacity(size + size / 10 + 512);
     out.open('{');
     out.name("model").plain(encoding.target.model);
@@ -23,7 +27,13 @@ pub(crate) fn encode(mut prompt: Prompt<'_>, size: usize, encoding: &mut Encodin
     let mut turns = std::mem::take(&mut prompt.turns);
     let first = std::mem::take(&mut prompt.system);
     if encoding.abilities().system_role == SystemRole::User && !first.is_empty() {
-        turns.insert(0, Turn { role: Role::User, blocks: first });
+        turns.insert(
+            0,
+            Turn {
+                role: Role::User,
+                blocks: first,
+            },
+        );
         out.name("messages").open('[');
     } else {
         out.name("messages").open('[');
@@ -37,11 +47,16 @@ pub(crate) fn encode(mut prompt: Prompt<'_>, size: usize, encoding: &mut Encodin
         out.name("parallel_tool_calls").flag(parallel);
     }
     if let Some(limit) = prompt.limit {
-        out.name(encoding.abilities().limit_field).number(u64::from(limit));
+        out.name(encoding.abilities().limit_field)
+            .number(u64::from(limit));
     }
     let (temperature, top_p) = encoding.sampling(&prompt);
-    temperature.into_iter().for_each(|number| out.name("temperature").raw(number));
-    top_p.into_iter().for_each(|number| out.name("top_p").raw(number));
+    temperature
+        .into_iter()
+        .for_each(|number| out.name("temperature").raw(number));
+    top_p
+        .into_iter()
+        .for_each(|number| out.name("top_p").raw(number));
     stops(&mut out, &prompt, encoding)?;
     thinking(&mut out, &prompt, encoding);
     format(&mut out, &prompt, encoding)?;
@@ -56,15 +71,22 @@ fn tools(out: &mut Writer, prompt: &Prompt<'_>, encoding: &mut Encoding<'_>) {
     }
     out.name("tools").open('[');
     for tool in &prompt.tools {
-        encoding.lost(tool.cache.is_some() && !encoding.abilities().cache_breakpoints, "cache_control");
+        encoding.lost(
+            tool.cache.is_some() && !encoding.abilities().cache_breakpoints,
+            "cache_control",
+        );
         let custom = tool.kind == ToolKind::Custom && encoding.abilities().custom_tools;
         let name = tool_name(tool.namespace.as_deref(), &tool.name);
         out.open('{');
-        out.name("type").raw(if custom { "\"custom\"" } else { "\"function\"" });
-        out.name(if custom { "custom" } else { "function" }).open('{');
+        out.name("type")
+            .raw(if custom { "\"custom\"" } else { "\"function\"" });
+        out.name(if custom { "custom" } else { "function" })
+            .open('{');
         out.name("name").plain(&name);
         if custom {
-            tool.description.iter().for_each(|text| out.name("description").escaped(text.as_str()));
+            tool.description
+                .iter()
+                .for_each(|text| out.name("description").escaped(text.as_str()));
             if let Some((syntax, definition)) = &tool.grammar {
                 out.name("format").open('{');
                 out.name("type").raw("\"grammar\"");
@@ -75,10 +97,14 @@ fn tools(out: &mut Writer, prompt: &Prompt<'_>, encoding: &mut Encoding<'_>) {
                 out.close('}');
             }
         } else {
-            description(tool).iter().for_each(|text| out.name("description").escaped(text.as_str()));
+            description(tool)
+                .iter()
+                .for_each(|text| out.name("description").escaped(text.as_str()));
             out.name("parameters").raw(schema(tool));
             match tool.strict {
-                Some(strict) if encoding.abilities().strict_tools => out.name("strict").flag(strict),
+                Some(strict) if encoding.abilities().strict_tools => {
+                    out.name("strict").flag(strict)
+                }
                 Some(true) => encoding.losses.add("tools.strict", "dropped"),
                 _ => {}
             }
@@ -111,12 +137,16 @@ fn tool_choice(out: &mut Writer, choice: Option<Choice<'_>>) {
 fn stops(out: &mut Writer, prompt: &Prompt<'_>, encoding: &Encoding<'_>) -> Result<(), BadRequest> {
     if prompt.stops.len() > MAX_STOPS {
         let name = encoding.field(Field::Stops);
-        let message = format!("`{name}`: this model takes at most {MAX_STOPS} stop strings. Send fewer.");
+        let message =
+            format!("`{name}`: this model takes at most {MAX_STOPS} stop strings. Send fewer.");
         return Err(unsupported(name, message));
     }
     if !prompt.stops.is_empty() {
         out.name("stop").open('[');
-        prompt.stops.iter().for_each(|stop| out.escaped(stop.as_str()));
+        prompt
+            .stops
+            .iter()
+            .for_each(|stop| out.escaped(stop.as_str()));
         out.close(']');
     }
     Ok(())
@@ -134,17 +164,31 @@ fn thinking(out: &mut Writer, prompt: &Prompt<'_>, encoding: &mut Encoding<'_>) 
         ThinkingWay::Switch => {}
         ThinkingWay::None => encoding.lost(!off && wanted, encoding.field(Field::Thinking)),
         ThinkingWay::Effort | ThinkingWay::Budget | ThinkingWay::Adaptive => {
-            encoding.effort(prompt).into_iter().for_each(|effort| out.name("reasoning_effort").plain(effort.name()));
+            encoding
+                .effort(prompt)
+                .into_iter()
+                .for_each(|effort| out.name("reasoning_effort").plain(effort.name()));
         }
     }
 }
 
-fn format(out: &mut Writer, prompt: &Prompt<'_>, encoding: &mut Encoding<'_>) -> Result<(), BadRequest> {
+fn format(
+    out: &mut Writer,
+    prompt: &Prompt<'_>,
+    encoding: &mut Encoding<'_>,
+) -> Result<(), BadRequest> {
     match &prompt.format {
         None => {}
         Some(Format::Json) => out.name("response_format").raw(r#"{"type":"json_object"}"#),
-        Some(Format::Schema { .. }) if !encoding.abilities().json_schema => return Err(no_schema(encoding)),
-        Some(Format::Schema { name, description, schema, strict }) => {
+        Some(Format::Schema { .. }) if !encoding.abilities().json_schema => {
+            return Err(no_schema(encoding));
+        }
+        Some(Format::Schema {
+            name,
+            description,
+            schema,
+            strict,
+        }) => {
             out.name("response_format").open('{');
             out.name("type").raw("\"json_schema\"");
             out.name("json_schema").open('{');
@@ -158,10 +202,17 @@ fn format(out: &mut Writer, prompt: &Prompt<'_>, encoding: &mut Encoding<'_>) ->
 
 fn rest(out: &mut Writer, prompt: &Prompt<'_>, encoding: &mut Encoding<'_>) {
     encoding.lost(prompt.verbosity.is_some(), "verbosity");
-    prompt.cache_key.iter().for_each(|text| out.name("prompt_cache_key").plain(&key(text)));
-    prompt.user.iter().for_each(|name| out.name("user").plain(&user(name)));
+    prompt
+        .cache_key
+        .iter()
+        .for_each(|text| out.name("prompt_cache_key").plain(&key(text)));
+    prompt
+        .user
+        .iter()
+        .for_each(|name| out.name("user").plain(&user(name)));
     if let Some(standard) = prompt.standard_tier {
-        out.name("service_tier").raw(if standard { "\"default\"" } else { "\"auto\"" });
+        out.name("service_tier")
+            .raw(if standard { "\"default\"" } else { "\"auto\"" });
     }
     if prompt.stream {
         out.name("stream").flag(true);

@@ -30,12 +30,24 @@ pub(crate) struct Encoder {
 
 pub(crate) fn encoder(memo: Memo, wish: &Wish<'_>) -> Encoder {
     let head = head(wish, "chat.completion.chunk");
-    Encoder { memo, head, started: false, calls: 0, texts: 0, between: false, delta: Template::default(), unwrap: None }
+    Encoder {
+        memo,
+        head,
+        started: false,
+        calls: 0,
+        texts: 0,
+        between: false,
+        delta: Template::default(),
+        unwrap: None,
+    }
 }
 
 fn head(wish: &Wish<'_>, object: &str) -> String {
     let (id, model) = (quoted(&format!("chatcmpl-{}", wish.id)), quoted(wish.slug));
-    format!(r#""id":{id},"object":"{object}","created":{},"model":{model}"#, wish.created)
+    format!(
+        r#""id":{id},"object":"{object}","created":{},"model":{model}"#,
+        wish.created
+    )
 }
 
 impl writing::Encoder for Encoder {
@@ -58,7 +70,10 @@ impl writing::Encoder for Encoder {
         self.chunk("{}", &format!("\"{}\"", reason(stop)), out);
         if wish.chunk || wish.cost.is_some() {
             let usage = usage_json(usage, wish.cost);
-            out.extend(sse::data(&format!(r#"{{{},"choices":[],"usage":{usage}}}"#, self.head)));
+            out.extend(sse::data(&format!(
+                r#"{{{},"choices":[],"usage":{usage}}}"#,
+                self.head
+            )));
         }
         out.extend(sse::data("[DONE]"));
     }
@@ -76,14 +91,21 @@ impl Encoder {
     }
 
     fn chunk(&self, delta: &str, finish: &str, out: &mut Vec<u8>) {
-        let choice = format!(r#"{{"index":0,"delta":{delta},"logprobs":null,"finish_reason":{finish}}}"#);
-        out.extend(sse::data(&format!(r#"{{{},"choices":[{choice}]}}"#, self.head)));
+        let choice =
+            format!(r#"{{"index":0,"delta":{delta},"logprobs":null,"finish_reason":{finish}}}"#);
+        out.extend(sse::data(&format!(
+            r#"{{{},"choices":[{choice}]}}"#,
+            self.head
+        )));
     }
 
     /// The frame of a delta whose text follows `before`.
     fn template(&self, before: &str, behind: &str) -> Template {
         Template::new(
-            format!("data: {{{},\"choices\":[{{\"index\":0,\"delta\":{{{before}\"", self.head),
+            format!(
+                "data: {{{},\"choices\":[{{\"index\":0,\"delta\":{{{before}\"",
+                self.head
+            ),
             &format!("\"{behind}}},\"logprobs\":null,\"finish_reason\":null}}]}}\n\n"),
         )
     }
@@ -112,16 +134,27 @@ impl Encoder {
         self.calls += 1;
         let (name, kind, _) = declared(&self.memo, name);
         let custom = kind == ToolKind::Custom;
-        let (word, member) = if custom { ("custom", "input") } else { ("function", "arguments") };
+        let (word, member) = if custom {
+            ("custom", "input")
+        } else {
+            ("function", "arguments")
+        };
         let (id, name) = (quoted(id), quoted(name));
-        let call = format!(r#"{{"index":{index},"id":{id},"type":"{word}","{word}":{{"name":{name},"{member}":""}}}}"#);
+        let call = format!(
+            r#"{{"index":{index},"id":{id},"type":"{word}","{word}":{{"name":{name},"{member}":""}}}}"#
+        );
         self.chunk(&format!(r#"{{"tool_calls":[{call}]}}"#), "null", out);
-        self.delta = self.template(&format!("\"tool_calls\":[{{\"index\":{index},\"{word}\":{{\"{member}\":"), "}}]");
+        self.delta = self.template(
+            &format!("\"tool_calls\":[{{\"index\":{index},\"{word}\":{{\"{member}\":"),
+            "}}]",
+        );
         self.unwrap = custom.then(Unwrap::default);
     }
 
     fn write(&mut self, text: &str, out: &mut Vec<u8>) {
-        let Some(unwrap) = &mut self.unwrap else { return self.delta.write(text, out) };
+        let Some(unwrap) = &mut self.unwrap else {
+            return self.delta.write(text, out);
+        };
         let mut shown = String::new();
         unwrap.push(text, &mut shown);
         if !shown.is_empty() {
@@ -200,9 +233,17 @@ pub(crate) fn encode_answer(
         out.name("tool_calls").raw(&format!("[{calls}]"));
     }
     out.close('}');
-    let choice = format!(r#"{{"index":0,"message":{},"logprobs":null,"finish_reason":"{}"}}"#, out.finish(), reason(stop));
+    let choice = format!(
+        r#"{{"index":0,"message":{},"logprobs":null,"finish_reason":"{}"}}"#,
+        out.finish(),
+        reason(stop)
+    );
     let usage = usage_json(usage, asked.cost);
-    format!(r#"{{{},"choices":[{choice}],"usage":{usage}}}"#, head(wish, "chat.completion")).into_bytes()
+    format!(
+        r#"{{{},"choices":[{choice}],"usage":{usage}}}"#,
+        head(wish, "chat.completion")
+    )
+    .into_bytes()
 }
 
 fn call(out: &mut Writer, id: &str, name: &str, arguments: &str, memo: &Memo) {
@@ -210,8 +251,10 @@ fn call(out: &mut Writer, id: &str, name: &str, arguments: &str, memo: &Memo) {
     let custom = kind == ToolKind::Custom;
     out.open('{');
     out.name("id").plain(id);
-    out.name("type").raw(if custom { "\"custom\"" } else { "\"function\"" });
-    out.name(if custom { "custom" } else { "function" }).open('{');
+    out.name("type")
+        .raw(if custom { "\"custom\"" } else { "\"function\"" });
+    out.name(if custom { "custom" } else { "function" })
+        .open('{');
     out.name("name").plain(name);
     if custom {
         out.name("input").escaped(&unwrapped(arguments))

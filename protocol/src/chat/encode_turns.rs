@@ -15,15 +15,27 @@ pub(super) fn system(out: &mut Writer, blocks: &[Block<'_>], encoding: &mut Enco
     }
     out.open('{');
     let developer = encoding.abilities().system_role == SystemRole::Developer;
-    out.name("role").raw(if developer { "\"developer\"" } else { "\"system\"" });
+    out.name("role").raw(if developer {
+        "\"developer\""
+    } else {
+        "\"system\""
+    });
     content(out, blocks, encoding);
     out.close('}');
 }
 
-pub(super) fn messages(out: &mut Writer, turns: Vec<Turn<'_>>, encoding: &mut Encoding<'_>) -> Result<(), BadRequest> {
+pub(super) fn messages(
+    out: &mut Writer,
+    turns: Vec<Turn<'_>>,
+    encoding: &mut Encoding<'_>,
+) -> Result<(), BadRequest> {
     let abilities = encoding.abilities();
-    let rules =
-        Rules { system_midway: abilities.system_midway, prefill: abilities.prefill, user_first: false, no_blank_text: false };
+    let rules = Rules {
+        system_midway: abilities.system_midway,
+        prefill: abilities.prefill,
+        user_first: false,
+        no_blank_text: false,
+    };
     for turn in arrange(turns, rules, encoding.losses) {
         match turn.role {
             Role::Assistant => assistant(out, &turn.blocks, encoding),
@@ -36,7 +48,10 @@ pub(super) fn messages(out: &mut Writer, turns: Vec<Turn<'_>>, encoding: &mut En
 
 /// The content of a message: a string when it is text alone.
 fn content(out: &mut Writer, blocks: &[Block<'_>], encoding: &mut Encoding<'_>) {
-    let marks = blocks.iter().filter(|block| block.cache().is_some()).count();
+    let marks = blocks
+        .iter()
+        .filter(|block| block.cache().is_some())
+        .count();
     let marked = marks > 0 && encoding.abilities().cache_breakpoints;
     if !marked {
         (0..marks).for_each(|_| encoding.lost(true, "cache_control"));
@@ -47,7 +62,9 @@ fn content(out: &mut Writer, blocks: &[Block<'_>], encoding: &mut Encoding<'_>) 
         return;
     }
     out.open('[');
-    blocks.iter().for_each(|block| part(out, block, marked, encoding));
+    blocks
+        .iter()
+        .for_each(|block| part(out, block, marked, encoding));
     out.close(']');
 }
 
@@ -63,13 +80,16 @@ fn part(out: &mut Writer, block: &Block<'_>, marked: bool, encoding: &mut Encodi
             out.name("image_url").open('{');
             out.name("url");
             data_url(out, source);
-            detail.iter().for_each(|detail| out.name("detail").escaped(detail.as_str()));
+            detail
+                .iter()
+                .for_each(|detail| out.name("detail").escaped(detail.as_str()));
             out.close('}');
         }
         Block::File { source, name, .. } => {
             out.name("type").raw("\"file\"");
             out.name("file").open('{');
-            out.name("filename").escaped(name.as_ref().map_or("document.pdf", Escaped::as_str));
+            out.name("filename")
+                .escaped(name.as_ref().map_or("document.pdf", Escaped::as_str));
             out.name("file_data");
             data_url(out, source);
             out.close('}');
@@ -80,13 +100,18 @@ fn part(out: &mut Writer, block: &Block<'_>, marked: bool, encoding: &mut Encodi
         if cache == Cache::Long {
             encoding.losses.add("cache_control.ttl", "shortened");
         }
-        out.name("prompt_cache_breakpoint").raw(r#"{"mode":"explicit"}"#);
+        out.name("prompt_cache_breakpoint")
+            .raw(r#"{"mode":"explicit"}"#);
     }
     out.close('}');
 }
 
 /// Results first, one message each; then one user message with the rest and with what results cannot contain.
-fn user(out: &mut Writer, blocks: Vec<Block<'_>>, encoding: &mut Encoding<'_>) -> Result<(), BadRequest> {
+fn user(
+    out: &mut Writer,
+    blocks: Vec<Block<'_>>,
+    encoding: &mut Encoding<'_>,
+) -> Result<(), BadRequest> {
     let mut rest = Vec::new();
     let mut shown = Vec::new();
     for block in blocks {
@@ -136,20 +161,37 @@ fn result<'a>(
     }
     texts.retain(|text| !text.is_empty());
     let text = Escaped::join(&texts, "\\n\\n");
-    let text = if text.is_empty() { "(no output)" } else { text.as_str() };
+    let text = if text.is_empty() {
+        "(no output)"
+    } else {
+        text.as_str()
+    };
     out.open('{');
     out.name("role").raw("\"tool\"");
     out.name("tool_call_id").plain(&id);
-    out.name("content").pieces(&[if given.is_error { "Error: " } else { "" }, text]);
+    out.name("content")
+        .pieces(&[if given.is_error { "Error: " } else { "" }, text]);
     out.close('}');
     Ok(())
 }
 
 /// Texts and calls of one assistant turn form one message.
 fn assistant(out: &mut Writer, blocks: &[Block<'_>], encoding: &mut Encoding<'_>) {
-    let calls: Vec<&Call<'_>> =
-        blocks.iter().filter_map(|block| if let Block::Call(call) = block { Some(call) } else { None }).collect();
-    let texts: Vec<Block<'_>> = blocks.iter().filter(|block| matches!(block, Block::Text { .. })).cloned().collect();
+    let calls: Vec<&Call<'_>> = blocks
+        .iter()
+        .filter_map(|block| {
+            if let Block::Call(call) = block {
+                Some(call)
+            } else {
+                None
+            }
+        })
+        .collect();
+    let texts: Vec<Block<'_>> = blocks
+        .iter()
+        .filter(|block| matches!(block, Block::Text { .. }))
+        .cloned()
+        .collect();
     out.open('{');
     out.name("role").raw("\"assistant\"");
     if texts.is_empty() {
@@ -170,17 +212,28 @@ fn assistant(out: &mut Writer, blocks: &[Block<'_>], encoding: &mut Encoding<'_>
 }
 
 fn reasoning(out: &mut Writer, blocks: &[Block<'_>], calls: bool, encoding: &mut Encoding<'_>) {
-    let texts: Vec<&Escaped<'_>> =
-        blocks.iter().filter_map(|block| if let Block::Thinking { text } = block { Some(text) } else { None }).collect();
+    let texts: Vec<&Escaped<'_>> = blocks
+        .iter()
+        .filter_map(|block| {
+            if let Block::Thinking { text } = block {
+                Some(text)
+            } else {
+                None
+            }
+        })
+        .collect();
     match encoding.abilities().reasoning_echo {
         ReasoningEcho::All if texts.is_empty() => out.name("reasoning_content").escaped(" "),
         ReasoningEcho::Tools if calls && !texts.is_empty() => {
-            out.name("reasoning_content").escaped(Escaped::join(texts, "\\n\\n").as_str());
+            out.name("reasoning_content")
+                .escaped(Escaped::join(texts, "\\n\\n").as_str());
         }
-        ReasoningEcho::All => out.name("reasoning_content").escaped(Escaped::join(texts, "\\n\\n").as_str()),
-        ReasoningEcho::None | ReasoningEcho::Tools => {
-            texts.iter().for_each(|_| encoding.lost(true, encoding.field(Field::OldThinking)))
-        }
+        ReasoningEcho::All => out
+            .name("reasoning_content")
+            .escaped(Escaped::join(texts, "\\n\\n").as_str()),
+        ReasoningEcho::None | ReasoningEcho::Tools => texts
+            .iter()
+            .for_each(|_| encoding.lost(true, encoding.field(Field::OldThinking))),
     }
 }
 
@@ -189,8 +242,10 @@ fn tool_call(out: &mut Writer, call: &Call<'_>, encoding: &mut Encoding<'_>) {
     let name = tool_name(call.namespace.as_deref(), &call.name);
     out.open('{');
     out.name("id").plain(&encoding.id(&call.id));
-    out.name("type").raw(if custom { "\"custom\"" } else { "\"function\"" });
-    out.name(if custom { "custom" } else { "function" }).open('{');
+    out.name("type")
+        .raw(if custom { "\"custom\"" } else { "\"function\"" });
+    out.name(if custom { "custom" } else { "function" })
+        .open('{');
     out.name("name").plain(&name);
     if custom {
         out.name("input").plain(&call.arguments);

@@ -62,20 +62,33 @@ const TOOLS: &[Row] = &[
 
 pub(super) fn inspect(body: &[u8], seed: u64) -> Result<Inspection, BadRequest> {
     let mut tools = Tools::default();
-    let mut request = Request::walk(body, seed, |name, cursor, seen| field(name, cursor, seen, &mut tools))?;
+    let mut request = Request::walk(body, seed, |name, cursor, seen| {
+        field(name, cursor, seen, &mut tools)
+    })?;
     inspect::need_model(&request.seen)?;
     if request.seen.content.messages == 0 {
-        return Err(BadRequest::at("messages", "`messages` must be a list with at least one message."));
+        return Err(BadRequest::at(
+            "messages",
+            "`messages` must be a list with at least one message.",
+        ));
     }
     tools.finish(&mut request);
     Ok(request.finish())
 }
 
-fn field(name: &str, cursor: &mut Cursor<'_>, seen: &mut Inspection, tools: &mut Tools) -> Result<Verdict, BadRequest> {
+fn field(
+    name: &str,
+    cursor: &mut Cursor<'_>,
+    seen: &mut Inspection,
+    tools: &mut Tools,
+) -> Result<Verdict, BadRequest> {
     match name {
         "model" => inspect::model(cursor, seen)?,
         "messages" if cursor.peek()? == Kind::String => {
-            return Err(BadRequest::at(name, "`messages` must be a list with at least one message."));
+            return Err(BadRequest::at(
+                name,
+                "`messages` must be a list with at least one message.",
+            ));
         }
         "messages" => content::messages(name, cursor, &mut Out { seen, tools: TOOLS })?,
         "stream" => seen.stream = flag(name, cursor)?,
@@ -123,7 +136,10 @@ fn choices(cursor: &mut Cursor<'_>, seen: &mut Inspection) -> Result<(), BadRequ
         seen.choices = positive("n", cursor, &value)?;
     }
     if seen.choices > MAX_CHOICES {
-        return Err(BadRequest::at("n", format!("`n` must be an integer between 1 and {MAX_CHOICES}, or be left out.")));
+        return Err(BadRequest::at(
+            "n",
+            format!("`n` must be an integer between 1 and {MAX_CHOICES}, or be left out."),
+        ));
     }
     Ok(())
 }
@@ -141,9 +157,16 @@ fn prediction(cursor: &mut Cursor<'_>, seen: &mut Inspection) -> Result<(), BadR
 
 /// A chat stream never shows all of a model's reasoning. Asking for none is the only sure way to have none, and only in the field
 /// whose values are words: no provider reads `"reasoning": "none"`.
-fn reasoning(cursor: &mut Cursor<'_>, seen: &mut Inspection, words: bool) -> Result<(), BadRequest> {
+fn reasoning(
+    cursor: &mut Cursor<'_>,
+    seen: &mut Inspection,
+    words: bool,
+) -> Result<(), BadRequest> {
     let value = cursor.skip()?;
-    let off = words && cursor.text_of(&value).is_some_and(|effort| effort == "none");
+    let off = words
+        && cursor
+            .text_of(&value)
+            .is_some_and(|effort| effort == "none");
     seen.reasoning_off |= off;
     seen.hidden_reasoning |= !off && value.kind != Kind::Null;
     Ok(())

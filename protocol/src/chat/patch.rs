@@ -31,5 +31,8 @@ fn limit_name(body: &[u8], seen: &Inspection, edits: &Edits<'_>) -> Option<Edit<
     // Only a colon and white space separate the name from its number, and no escape puts a quote into the name.
     let quote = |before: usize| body.get(..before)?.iter().rposition(|byte| *byte == b'"');
     let end = quote(at.start)?;
-    Some(Edit::replace(quote(end)?..end + 1, quoted(known).into_bytes()))
+    Some(Edit::replace(
+        quote(end)?..end + 1,
+        quoted(known).into_bytes(),
+    ))
 }

@@ -9,7 +9,9 @@ use crate::json::{Cursor, JsonError, Kind, Value, string_span};
 use crate::members::{Members, Places};
 use crate::shape::Known;
 use crate::usage::{Names, Slot, UsageObject, count, read};
-use crate::{AnswerFacts, Frame, FrameFacts, Marks, Sample, Step, Stop, TextSize, UpstreamError, WireUsage};
+use crate::{
+    AnswerFacts, Frame, FrameFacts, Marks, Sample, Step, Stop, TextSize, UpstreamError, WireUsage,
+};
 
 #[rustfmt::skip]
 const NAMES: &Names = &[
@@ -53,7 +55,10 @@ struct Choice {
 impl Choice {
     /// The position of the text, without its quotes, if the choice shows nothing else.
     fn only_text(&self) -> Option<Range<usize>> {
-        let text = self.text.as_ref().filter(|text| text.text_size() == self.shown)?;
+        let text = self
+            .text
+            .as_ref()
+            .filter(|text| text.text_size() == self.shown)?;
         Some(text.span.start + 1..text.span.end - 1)
     }
 }
@@ -63,7 +68,9 @@ pub(super) fn read_answer(body: &[u8]) -> Option<AnswerFacts> {
     let said = say(&mut cursor, &mut Sample::default()).ok()?;
     let text = |span: Range<usize>| cursor.string_at(span).into_owned();
     let mut shown = TextSize::default();
-    said.choices.iter().for_each(|choice| shown.add(choice.shown));
+    said.choices
+        .iter()
+        .for_each(|choice| shown.add(choice.shown));
     let usage = said.usage.unwrap_or_default();
     Some(AnswerFacts {
         marks: Marks {
@@ -72,7 +79,10 @@ pub(super) fn read_answer(body: &[u8]) -> Option<AnswerFacts> {
             ..Marks::at(said.places, |span| span)
         },
         id: said.id.map(text),
-        usage: WireUsage { input_is_total: true, ..usage.wire },
+        usage: WireUsage {
+            input_is_total: true,
+            ..usage.wire
+        },
         shown,
         stop: said.choices.iter().find_map(|choice| choice.stop),
         error: said.error.then(|| UpstreamError::parse(body)),
@@ -120,9 +130,22 @@ pub(super) struct Reader {
 
 impl Default for Reader {
     fn default() -> Self {
-        let usage = WireUsage { input_is_total: true, ..WireUsage::default() };
+        let usage = WireUsage {
+            input_is_total: true,
+            ..WireUsage::default()
+        };
         let (choices, sample, known) = (Vec::new(), Sample::default(), Known::default());
-        Self { usage, id: None, created: 0, asked: 1, choices, stop: None, counted: false, sample, known }
+        Self {
+            usage,
+            id: None,
+            created: 0,
+            asked: 1,
+            choices,
+            stop: None,
+            counted: false,
+            sample,
+            known,
+        }
     }
 }
 
@@ -133,7 +156,10 @@ impl Reader {
         if self.id.is_none() {
             self.id = said.id.map(|span| cursor.string_at(span).into_owned());
         }
-        let mut facts = FrameFacts { marks: Marks::at(said.places, |span| frame.raw_range(span)), ..FrameFacts::default() };
+        let mut facts = FrameFacts {
+            marks: Marks::at(said.places, |span| frame.raw_range(span)),
+            ..FrameFacts::default()
+        };
         let mut changed = self.created == 0 && said.created.is_some_and(|created| created > 0);
         if changed {
             self.created = said.created.unwrap_or(0);
@@ -147,7 +173,10 @@ impl Reader {
             changed |= self.note(choice);
         }
         if changed {
-            facts.step = Step::Choices { created: self.created, choices: self.choices.clone() };
+            facts.step = Step::Choices {
+                created: self.created,
+                choices: self.choices.clone(),
+            };
         }
         facts.stop = self.stop.filter(|_| stopped && self.all_stopped());
         self.counted &= facts.shown == TextSize::default() && !facts.hidden;
@@ -164,15 +193,28 @@ impl Reader {
         if said.error || frame.event() == Some("error") {
             facts.error = Some(UpstreamError::parse(data));
         }
-        let text = if let [choice] = said.choices.as_slice() { choice.only_text() } else { None };
-        self.known.note(frame, &facts, text.filter(|_| frame.data_range().is_some()).map(|text| frame.raw_range(text)));
+        let text = if let [choice] = said.choices.as_slice() {
+            choice.only_text()
+        } else {
+            None
+        };
+        self.known.note(
+            frame,
+            &facts,
+            text.filter(|_| frame.data_range().is_some())
+                .map(|text| frame.raw_range(text)),
+        );
         Ok(facts)
     }
 
     /// Whether the choice began or ended with this chunk.
     fn note(&mut self, choice: &Choice) -> bool {
         let stopped = choice.stop.is_some();
-        match self.choices.iter_mut().find(|(index, _)| *index == choice.index) {
+        match self
+            .choices
+            .iter_mut()
+            .find(|(index, _)| *index == choice.index)
+        {
             Some((_, ended)) => !std::mem::replace(ended, *ended || stopped) && stopped,
             None => {
                 self.choices.push((choice.index, stopped));
@@ -197,12 +239,20 @@ impl crate::Reader for Reader {
             self.counted = false;
             return facts;
         }
-        let Some(data) = frame.data() else { return FrameFacts::default() };
+        let Some(data) = frame.data() else {
+            return FrameFacts::default();
+        };
         if data.trim_ascii() == b"[DONE]" {
             // A blocked prompt has no choice that could stop: its usage is complete all the same.
-            return FrameFacts { last: true, end: true, usage: self.counted, ..FrameFacts::default() };
+            return FrameFacts {
+                last: true,
+                end: true,
+                usage: self.counted,
+                ..FrameFacts::default()
+            };
         }
-        self.read_data(frame, &data).unwrap_or_else(|_| FrameFacts::unreadable())
+        self.read_data(frame, &data)
+            .unwrap_or_else(|_| FrameFacts::unreadable())
     }
 
     fn usage(&self) -> &WireUsage {
@@ -250,7 +300,11 @@ fn say(cursor: &mut Cursor<'_>, sample: &mut Sample) -> Result<Said, JsonError> 
     Ok(said)
 }
 
-fn choice(cursor: &mut Cursor<'_>, sample: &mut Sample, places: &mut Places) -> Result<Choice, JsonError> {
+fn choice(
+    cursor: &mut Cursor<'_>,
+    sample: &mut Sample,
+    places: &mut Places,
+) -> Result<Choice, JsonError> {
     let mut choice = Choice::default();
     let mut members = Members::default();
     let mut walk = cursor.enter_object()?;
@@ -260,8 +314,12 @@ fn choice(cursor: &mut Cursor<'_>, sample: &mut Sample, places: &mut Places) -> 
                 let value = cursor.skip()?;
                 choice.index = count(cursor, &value).unwrap_or(0);
             }
-            "finish_reason" => choice.stop = string_span(cursor)?.and_then(|span| meaning(&cursor.string_at(span))),
-            "delta" | "message" if cursor.peek()? == Kind::Object => delta(cursor, &mut choice, sample, places)?,
+            "finish_reason" => {
+                choice.stop = string_span(cursor)?.and_then(|span| meaning(&cursor.string_at(span)))
+            }
+            "delta" | "message" if cursor.peek()? == Kind::Object => {
+                delta(cursor, &mut choice, sample, places)?
+            }
             _ => {
                 cursor.skip()?;
             }
@@ -273,7 +331,12 @@ fn choice(cursor: &mut Cursor<'_>, sample: &mut Sample, places: &mut Places) -> 
 }
 
 /// Some servers repeat reasoning under two or three names: the longest one counts.
-fn delta(cursor: &mut Cursor<'_>, choice: &mut Choice, sample: &mut Sample, places: &mut Places) -> Result<(), JsonError> {
+fn delta(
+    cursor: &mut Cursor<'_>,
+    choice: &mut Choice,
+    sample: &mut Sample,
+    places: &mut Places,
+) -> Result<(), JsonError> {
     let mut reasoning: Option<Value> = None;
     let mut members = Members::default();
     let mut walk = cursor.enter_object()?;
@@ -282,11 +345,15 @@ fn delta(cursor: &mut Cursor<'_>, choice: &mut Choice, sample: &mut Sample, plac
             "content" | "refusal" => {
                 let value = cursor.skip()?;
                 sample.show(cursor, &value, &mut choice.shown);
-                choice.text = Some(value).filter(|value| value.kind == Kind::String).or(choice.text.take());
+                choice.text = Some(value)
+                    .filter(|value| value.kind == Kind::String)
+                    .or(choice.text.take());
             }
             "reasoning_content" | "reasoning" => {
                 let value = cursor.skip()?;
-                let longest = reasoning.as_ref().map_or(0, |longest| longest.text_size().bytes());
+                let longest = reasoning
+                    .as_ref()
+                    .map_or(0, |longest| longest.text_size().bytes());
                 if value.kind != Kind::Null && value.text_size().bytes() > longest {
                     reasoning = Some(value);
                 }
@@ -310,7 +377,11 @@ fn delta(cursor: &mut Cursor<'_>, choice: &mut Choice, sample: &mut Sample, plac
 }
 
 /// Names and arguments of tool calls, at any of their three levels.
-fn calls(cursor: &mut Cursor<'_>, shown: &mut TextSize, sample: &mut Sample) -> Result<(), JsonError> {
+fn calls(
+    cursor: &mut Cursor<'_>,
+    shown: &mut TextSize,
+    sample: &mut Sample,
+) -> Result<(), JsonError> {
     match cursor.peek()? {
         Kind::Array => {
             let mut walk = cursor.enter_array()?;
@@ -368,24 +439,38 @@ mod tests {
     #[test]
     fn a_chunk_that_is_known_says_what_reading_it_says() {
         let mut state = 3;
-        let mut draw = |most: usize| usize::try_from(token_estimate::random(&mut state) % most as u64).unwrap();
+        let mut draw = |most: usize| {
+            usize::try_from(token_estimate::random(&mut state) % most as u64).unwrap()
+        };
         let mut known = 0;
         for _ in 0..300 {
             let (mut quick, mut slow) = (Reader::default(), Reader::default());
             let (mut delta, mut rest, mut index) = (0, 0, 0);
             for _ in 0..40 {
                 if draw(4) == 0 {
-                    (delta, rest, index) = (draw(DELTAS.len()), draw(2) * draw(REST.len()), draw(2));
+                    (delta, rest, index) =
+                        (draw(DELTAS.len()), draw(2) * draw(REST.len()), draw(2));
                 }
                 let text = TEXTS[draw(TEXTS.len())];
-                let choice = format!(r#"{{"index":{index},"delta":{}{}"#, DELTAS[delta], REST[rest]).replace("TEXT", text);
-                let chunk = format!("data: {{\"id\":\"i\",\"created\":7,\"model\":\"m\",\"choices\":[{choice}\n\n");
+                let choice = format!(
+                    r#"{{"index":{index},"delta":{}{}"#,
+                    DELTAS[delta], REST[rest]
+                )
+                .replace("TEXT", text);
+                let chunk = format!(
+                    "data: {{\"id\":\"i\",\"created\":7,\"model\":\"m\",\"choices\":[{choice}\n\n"
+                );
                 let frame = Frame::new(Bytes::from(chunk));
                 known += usize::from(quick.known.facts(&frame, &mut Sample::default()).is_some());
-                let facts = slow.read_data(&frame, &frame.data().unwrap()).unwrap_or_else(|_| FrameFacts::unreadable());
+                let facts = slow
+                    .read_data(&frame, &frame.data().unwrap())
+                    .unwrap_or_else(|_| FrameFacts::unreadable());
                 assert_eq!(quick.read(&frame), facts, "{frame:?}");
             }
-            assert_eq!((&quick.usage, &quick.sample, &quick.choices), (&slow.usage, &slow.sample, &slow.choices));
+            assert_eq!(
+                (&quick.usage, &quick.sample, &quick.choices),
+                (&slow.usage, &slow.sample, &slow.choices)
+            );
         }
         assert!(known > 1_000, "{known} of 12,000");
     }

@@ -7,8 +7,13 @@ use crate::{SyntheticAnswer, SyntheticStop, ToolCall, Usage, sse};
 
 pub(super) fn write_answer(draft: &SyntheticAnswer) -> Vec<u8> {
     let text = draft.pieces.concat();
-    let content = if text.is_empty() && draft.tool.is_some() { Value::Null } else { Value::from(text) };
-    let mut message = json!({"role": "assistant", "content": content, "refusal": null, "annotations": []});
+    let content = if text.is_empty() && draft.tool.is_some() {
+        Value::Null
+    } else {
+        Value::from(text)
+    };
+    let mut message =
+        json!({"role": "assistant", "content": content, "refusal": null, "annotations": []});
     if let Some(tool) = &draft.tool {
         message["tool_calls"] = json!([call(tool)]);
     }
@@ -28,15 +33,28 @@ pub(super) fn write_answer(draft: &SyntheticAnswer) -> Vec<u8> {
 }
 
 pub(super) fn write_frames(draft: &SyntheticAnswer) -> Vec<Vec<u8>> {
-    let mut out = vec![delta(draft, &json!({"role": "assistant", "content": "", "refusal": null}), None)];
-    out.extend(draft.pieces.iter().map(|piece| delta(draft, &json!({"content": piece}), None)));
+    let mut out = vec![delta(
+        draft,
+        &json!({"role": "assistant", "content": "", "refusal": null}),
+        None,
+    )];
+    out.extend(
+        draft
+            .pieces
+            .iter()
+            .map(|piece| delta(draft, &json!({"content": piece}), None)),
+    );
     if let Some(tool) = &draft.tool {
         let mut first = call(tool);
         first["index"] = json!(0);
         first["function"]["arguments"] = json!("");
         out.push(delta(draft, &json!({"tool_calls": [first]}), None));
         for part in halves(&tool.arguments) {
-            out.push(delta(draft, &json!({"tool_calls": [{"index": 0, "function": {"arguments": part}}]}), None));
+            out.push(delta(
+                draft,
+                &json!({"tool_calls": [{"index": 0, "function": {"arguments": part}}]}),
+                None,
+            ));
         }
     }
     out.push(delta(draft, &json!({}), Some(finish(draft))));

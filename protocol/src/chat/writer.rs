@@ -24,15 +24,31 @@ impl crate::Writer for Writer {
         }
     }
 
-    fn end_at_limit(&self, answer: PublicAnswer<'_>, usage: &Usage, wish: UsageWish<'_>) -> Vec<u8> {
-        let mut open: Vec<u64> = self.choices.iter().filter(|(_, ended)| !ended).map(|(index, _)| *index).collect();
-        let delta = if self.choices.is_empty() { r#"{"role":"assistant","content":""}"# } else { "{}" };
+    fn end_at_limit(
+        &self,
+        answer: PublicAnswer<'_>,
+        usage: &Usage,
+        wish: UsageWish<'_>,
+    ) -> Vec<u8> {
+        let mut open: Vec<u64> = self
+            .choices
+            .iter()
+            .filter(|(_, ended)| !ended)
+            .map(|(index, _)| *index)
+            .collect();
+        let delta = if self.choices.is_empty() {
+            r#"{"role":"assistant","content":""}"#
+        } else {
+            "{}"
+        };
         if self.choices.is_empty() {
             open.push(0);
         }
         let mut out = Vec::new();
         for index in open {
-            let choice = format!(r#"[{{"index":{index},"delta":{delta},"logprobs":null,"finish_reason":"length"}}]"#);
+            let choice = format!(
+                r#"[{{"index":{index},"delta":{delta},"logprobs":null,"finish_reason":"length"}}]"#
+            );
             out.extend(self.chunk(answer, &choice, None));
         }
         if wish.chunk || wish.cost.is_some() {
@@ -54,7 +70,9 @@ impl crate::Writer for Writer {
 impl Writer {
     fn chunk(&self, answer: PublicAnswer<'_>, choices: &str, usage: Option<&str>) -> Vec<u8> {
         let id = quoted(answer.id.unwrap_or("chatcmpl-ended"));
-        let usage = usage.map(|usage| format!(r#","usage":{usage}"#)).unwrap_or_default();
+        let usage = usage
+            .map(|usage| format!(r#","usage":{usage}"#))
+            .unwrap_or_default();
         let (created, model) = (self.created, quoted(answer.slug));
         sse::data(&format!(
             r#"{{"id":{id},"object":"chat.completion.chunk","created":{created},"model":{model},"choices":{choices}{usage}}}"#

@@ -12,8 +12,13 @@ use super::{Cursor, quoted};
 pub(crate) fn set_members(object: &str, set: &[(&str, &str)]) -> String {
     let mut edits = Vec::new();
     let mut missing: Vec<&(&str, &str)> = set.iter().collect();
-    let Some((start, empty)) = places(object, set, &mut edits, &mut missing) else { return set_members("{}", set) };
-    let mut added: Vec<String> = missing.iter().map(|(name, value)| format!("{}:{value}", quoted(name))).collect();
+    let Some((start, empty)) = places(object, set, &mut edits, &mut missing) else {
+        return set_members("{}", set);
+    };
+    let mut added: Vec<String> = missing
+        .iter()
+        .map(|(name, value)| format!("{}:{value}", quoted(name)))
+        .collect();
     if !empty {
         added.push(String::new());
     }
@@ -55,13 +60,19 @@ impl<'a> Edit<'a> {
     /// Removes bytes.
     #[must_use]
     pub fn cut(at: Range<usize>) -> Self {
-        Self { at, with: Cow::Borrowed(b"") }
+        Self {
+            at,
+            with: Cow::Borrowed(b""),
+        }
     }
 
     /// Replaces bytes.
     #[must_use]
     pub fn replace(at: Range<usize>, with: impl Into<Cow<'a, [u8]>>) -> Self {
-        Self { at, with: with.into() }
+        Self {
+            at,
+            with: with.into(),
+        }
     }
 }
 
@@ -107,18 +118,25 @@ fn added(edits: &[Edit<'_>]) -> usize {
 }
 
 /// The pieces of a text of this length, in order: what stays, and what follows it.
-fn parts<'e>(length: usize, edits: &'e mut [Edit<'_>]) -> impl Iterator<Item = (Range<usize>, &'e [u8])> {
+fn parts<'e>(
+    length: usize,
+    edits: &'e mut [Edit<'_>],
+) -> impl Iterator<Item = (Range<usize>, &'e [u8])> {
     edits.sort_by_key(|edit| (edit.at.start, edit.at.end));
     let mut done = 0;
     let end: (Range<usize>, &[u8]) = (length..length, b"");
-    edits.iter().map(|edit| (edit.at.clone(), &*edit.with)).chain([end]).filter_map(move |(at, with)| {
-        let kept = done..at.start;
-        if kept.start > kept.end || kept.end > length {
-            return None;
-        }
-        done = at.end.max(at.start);
-        Some((kept, with))
-    })
+    edits
+        .iter()
+        .map(|edit| (edit.at.clone(), &*edit.with))
+        .chain([end])
+        .filter_map(move |(at, with)| {
+            let kept = done..at.start;
+            if kept.start > kept.end || kept.end > length {
+                return None;
+            }
+            done = at.end.max(at.start);
+            Some((kept, with))
+        })
 }
 
 /// Collects the ranges of members or elements to remove from one list, each with one neighbouring comma.

@@ -40,7 +40,9 @@ fn plain<S: Simd>(simd: S, chunk: &[u8; SHORT]) -> Option<usize> {
         let block = u8x16::from_slice(simd, sixteen);
         let quotes = block.simd_eq(u8x16::splat(simd, b'"'));
         // As signed numbers, bytes that are not ASCII are below all others.
-        let low = block.bitcast::<i8x16<S>>().simd_lt(i8x16::splat(simd, 0x20));
+        let low = block
+            .bitcast::<i8x16<S>>()
+            .simd_lt(i8x16::splat(simd, 0x20));
         let special = (quotes | block.simd_eq(u8x16::splat(simd, b'\\')) | low).to_bitmask();
         if special != 0 {
             let first = special.trailing_zeros();
@@ -59,12 +61,21 @@ pub(super) fn pass(bytes: &[u8], at: usize) -> Passed {
 // Inlined so that it is compiled for each kind of CPU.
 #[inline(always)]
 fn blocks<S: Simd>(simd: S, bytes: &[u8], at: usize) -> Passed {
-    let mut passed = Passed { at, ..Passed::default() };
+    let mut passed = Passed {
+        at,
+        ..Passed::default()
+    };
     let mut open_escape = false;
-    while let Some(chunk) = bytes.get(passed.at..).and_then(<[u8]>::first_chunk::<BLOCK>) {
+    while let Some(chunk) = bytes
+        .get(passed.at..)
+        .and_then(<[u8]>::first_chunk::<BLOCK>)
+    {
         let block = u8x64::from_slice(simd, chunk);
         let are = |byte: u8| block.simd_eq(u8x64::splat(simd, byte)).to_bitmask();
-        let (mut end, mut wrong) = (are(b'"'), block.simd_lt(u8x64::splat(simd, 0x20)).to_bitmask());
+        let (mut end, mut wrong) = (
+            are(b'"'),
+            block.simd_lt(u8x64::splat(simd, 0x20)).to_bitmask(),
+        );
         let begun_before = usize::from(open_escape);
         let backslashes = are(b'\\');
         if backslashes != 0 || open_escape {
@@ -144,27 +155,58 @@ mod tests {
 
     #[test]
     fn on_every_kind_of_cpu_it_comes_to_the_same_end() {
-        let pieces =
-            ["a", "some more words, ", "é→", r"\n", r"\\", r#"\""#, r"\u00e9", r"\b\f\/\r\t", "\"", "\u{1}", r"\x", r"\u12"];
+        let pieces = [
+            "a",
+            "some more words, ",
+            "é→",
+            r"\n",
+            r"\\",
+            r#"\""#,
+            r"\u00e9",
+            r"\b\f\/\r\t",
+            "\"",
+            "\u{1}",
+            r"\x",
+            r"\u12",
+        ];
         let mut state = 7;
         for _ in 0..20_000 {
             // Most texts are long and valid: nothing else fills whole blocks.
-            let mut draw = |most: u64| usize::try_from(crate::token_estimate::random(&mut state) % most).unwrap();
+            let mut draw = |most: u64| {
+                usize::try_from(crate::token_estimate::random(&mut state) % most).unwrap()
+            };
             let kinds = if draw(4) == 0 { 12 } else { 8 };
-            let text: String = (0..draw(80)).map(|_| pieces[draw(kinds)]).chain(["\"", &" ".repeat(2 * BLOCK)]).collect();
+            let text: String = (0..draw(80))
+                .map(|_| pieces[draw(kinds)])
+                .chain(["\"", &" ".repeat(2 * BLOCK)])
+                .collect();
             let bytes = text.as_bytes();
             let (end, other) = singly(bytes);
-            for passed in [pass(bytes, 0), dispatch!(Level::baseline(), simd => blocks(simd, bytes, 0))] {
+            for passed in [
+                pass(bytes, 0),
+                dispatch!(Level::baseline(), simd => blocks(simd, bytes, 0)),
+            ] {
                 let (rest, more) = singly(&bytes[passed.at..]);
-                assert_eq!((passed.at + rest, passed.other + more), (end, other), "{text}");
-                assert!(passed.at <= end && end - passed.at < BLOCK + 6, "{} of {end}: {text}", passed.at);
+                assert_eq!(
+                    (passed.at + rest, passed.other + more),
+                    (end, other),
+                    "{text}"
+                );
+                assert!(
+                    passed.at <= end && end - passed.at < BLOCK + 6,
+                    "{} of {end}: {text}",
+                    passed.at
+                );
                 assert!(passed.has_escapes || !text[..passed.at].contains('\\'));
             }
             if let Some(behind) = short(bytes, 0) {
                 assert_eq!((behind, bytes[end], other), (end + 1, b'"', 0), "{text}");
                 assert!(!text[..end].contains('\\'), "{text}");
             } else {
-                assert!(end >= SHORT || bytes[end] != b'"' || other > 0 || text[..end].contains('\\'), "{text}");
+                assert!(
+                    end >= SHORT || bytes[end] != b'"' || other > 0 || text[..end].contains('\\'),
+                    "{text}"
+                );
             }
         }
     }

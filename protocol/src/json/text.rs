@@ -18,7 +18,10 @@ pub fn unescape(raw: &str) -> Cow<'_, str> {
         match chars.next() {
             Some('u') => {
                 let (units, length) = utf16_units(after.as_bytes());
-                out.extend(char::decode_utf16(units).map(|unit| unit.unwrap_or(char::REPLACEMENT_CHARACTER)));
+                out.extend(
+                    char::decode_utf16(units)
+                        .map(|unit| unit.unwrap_or(char::REPLACEMENT_CHARACTER)),
+                );
                 rest = after.get(length..).unwrap_or_default();
                 continue;
             }
@@ -39,12 +42,18 @@ pub fn unescape(raw: &str) -> Cow<'_, str> {
 /// The UTF-16 units of `uXXXX`, or of `uXXXX\uXXXX` when that is a surrogate pair, and how many bytes they take.
 fn utf16_units(bytes: &[u8]) -> (impl Iterator<Item = u16>, usize) {
     let unit = |at: usize| {
-        let hex = bytes.get(at..at + 4).and_then(|hex| std::str::from_utf8(hex).ok());
+        let hex = bytes
+            .get(at..at + 4)
+            .and_then(|hex| std::str::from_utf8(hex).ok());
         hex.and_then(|hex| u16::from_str_radix(hex, 16).ok())
     };
     let first = unit(1).unwrap_or(0xfffd);
     let pair = (0xd800..0xdc00).contains(&first) && bytes.get(5..7) == Some(b"\\u");
-    let second = if pair { unit(7).filter(|second| (0xdc00..0xe000).contains(second)) } else { None };
+    let second = if pair {
+        unit(7).filter(|second| (0xdc00..0xe000).contains(second))
+    } else {
+        None
+    };
     let length = if second.is_some() { 11 } else { 5 };
     (std::iter::once(first).chain(second), length)
 }

@@ -9,12 +9,26 @@ use crate::usage::count;
 /// The body with a budget that leaves room for the answer under this limit; `None` if it fits as it is. The flag tells whether
 /// thinking had to be turned off.
 pub(crate) fn fit_budget(body: &[u8], limit: u32) -> Option<(Vec<u8>, bool)> {
-    let found = Cursor::new(body).and_then(|mut cursor| budget(&mut cursor)).ok()?;
+    let found = Cursor::new(body)
+        .and_then(|mut cursor| budget(&mut cursor))
+        .ok()?;
     let (thinking, (place, tokens)) = found.thinking.zip(found.tokens)?;
     match effort::within(tokens, limit) {
         Some(fits) if fits == tokens => None,
-        Some(fits) => Some((splice(body, &mut [Edit::replace(place, fits.to_string().into_bytes())]), false)),
-        None => Some((splice(body, &mut [Edit::replace(thinking, &br#"{"type":"disabled"}"#[..])]), true)),
+        Some(fits) => Some((
+            splice(
+                body,
+                &mut [Edit::replace(place, fits.to_string().into_bytes())],
+            ),
+            false,
+        )),
+        None => Some((
+            splice(
+                body,
+                &mut [Edit::replace(thinking, &br#"{"type":"disabled"}"#[..])],
+            ),
+            true,
+        )),
     }
 }
 

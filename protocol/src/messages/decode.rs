@@ -11,7 +11,9 @@ use crate::Family;
 use crate::json::{Kind, unescape};
 use crate::translate::decode::{Decoding, cache, no_equal, wrong};
 use crate::translate::fates::{Fate, Row, refused_by, row, unless, unsupported};
-use crate::translate::neutral::{Block, Call, CallResult, Effort, Format, Mode, Prompt, Role, Source, ToolKind, Turn};
+use crate::translate::neutral::{
+    Block, Call, CallResult, Effort, Format, Mode, Prompt, Role, Source, ToolKind, Turn,
+};
 use crate::translate::text::{Escaped, compact};
 use crate::translate::tree::Node;
 
@@ -51,24 +53,35 @@ pub(crate) const FIELDS: &[Row] = &[
     unless("inference_geo",   Fate::Refused(ONE_REGION), &["\"global\""]),
 ];
 
-pub(crate) fn decode<'a>(body: &'a [u8], decoding: &mut Decoding<'_>) -> Result<Prompt<'a>, BadRequest> {
+pub(crate) fn decode<'a>(
+    body: &'a [u8],
+    decoding: &mut Decoding<'_>,
+) -> Result<Prompt<'a>, BadRequest> {
     decoding.fields(body, FIELDS, field)
 }
 
-fn field<'a>(decoding: &mut Decoding<'_>, name: &str, value: &Node<'a>, prompt: &mut Prompt<'a>) -> Result<(), BadRequest> {
+fn field<'a>(
+    decoding: &mut Decoding<'_>,
+    name: &str,
+    value: &Node<'a>,
+    prompt: &mut Prompt<'a>,
+) -> Result<(), BadRequest> {
     match name {
         "max_tokens" => prompt.limit = value.count(),
         "system" => prompt.system = system(value, decoding)?,
         "messages" => {
             for (at, message) in value.elements().enumerate() {
-                prompt.turns.push(turn(message, &format!("messages[{at}]"), decoding)?);
+                prompt
+                    .turns
+                    .push(turn(message, &format!("messages[{at}]"), decoding)?);
             }
         }
         "tools" => tools(value, prompt, decoding)?,
         "tool_choice" => choice(value, prompt)?,
         "thinking" => thinking(value, prompt),
         "output_config" => {
-            prompt.thinking.effort = Effort::named(value.get("effort").word()).or(prompt.thinking.effort);
+            prompt.thinking.effort =
+                Effort::named(value.get("effort").word()).or(prompt.thinking.effort);
             format(value.get("format"), prompt)?;
         }
         "output_format" => format(value, prompt)?,
@@ -76,7 +89,9 @@ fn field<'a>(decoding: &mut Decoding<'_>, name: &str, value: &Node<'a>, prompt: 
         "top_p" => prompt.top_p = value.number(),
         "stop_sequences" => prompt.stops = value.elements().filter_map(Node::text).collect(),
         "metadata" => prompt.cache_key = session(value.get("user_id")),
-        "service_tier" => prompt.standard_tier = value.text().map(|tier| tier.as_str() == "standard_only"),
+        "service_tier" => {
+            prompt.standard_tier = value.text().map(|tier| tier.as_str() == "standard_only")
+        }
         "stream" => prompt.stream = value.is_true(),
         _ => {}
     }
@@ -99,13 +114,20 @@ fn system<'a>(value: &Node<'a>, decoding: &mut Decoding<'_>) -> Result<Vec<Block
 fn session<'a>(user: &Node<'a>) -> Option<Escaped<'a>> {
     let plain = user.plain()?;
     let inner: serde_json::Value = serde_json::from_str(&plain).ok()?;
-    inner.get("session_id")?.as_str().filter(|id| !id.is_empty()).map(Escaped::of)
+    inner
+        .get("session_id")?
+        .as_str()
+        .filter(|id| !id.is_empty())
+        .map(Escaped::of)
 }
 
 fn thinking(value: &Node<'_>, prompt: &mut Prompt<'_>) {
     prompt.thinking.mode = match value.get("type").word() {
         "disabled" => Mode::Off,
-        "enabled" => value.get("budget_tokens").count().map_or(Mode::Adaptive, Mode::Budget),
+        "enabled" => value
+            .get("budget_tokens")
+            .count()
+            .map_or(Mode::Adaptive, Mode::Budget),
         "adaptive" => Mode::Adaptive,
         _ => Mode::Unsaid,
     };
@@ -117,23 +139,46 @@ fn format<'a>(value: &Node<'a>, prompt: &mut Prompt<'a>) -> Result<(), BadReques
     if value.is_null() {
         return Ok(());
     }
-    let Some(schema) = value.get("schema").object() else { return Err(wrong("output_config.format", "an object with a schema")) };
-    prompt.format = Some(Format::Schema { name: value.get("name").text(), description: None, schema, strict: None });
+    let Some(schema) = value.get("schema").object() else {
+        return Err(wrong("output_config.format", "an object with a schema"));
+    };
+    prompt.format = Some(Format::Schema {
+        name: value.get("name").text(),
+        description: None,
+        schema,
+        strict: None,
+    });
     Ok(())
 }
 
-fn turn<'a>(message: &Node<'a>, path: &str, decoding: &mut Decoding<'_>) -> Result<Turn<'a>, BadRequest> {
+fn turn<'a>(
+    message: &Node<'a>,
+    path: &str,
+    decoding: &mut Decoding<'_>,
+) -> Result<Turn<'a>, BadRequest> {
     let role = match message.get("role").word() {
         "user" => Role::User,
         "assistant" => Role::Assistant,
         "system" => Role::System,
-        _ => return Err(wrong(&format!("{path}.role"), "\"user\", \"assistant\" or \"system\"")),
+        _ => {
+            return Err(wrong(
+                &format!("{path}.role"),
+                "\"user\", \"assistant\" or \"system\"",
+            ));
+        }
     };
-    Ok(Turn { role, blocks: blocks(message.get("content"), &format!("{path}.content"), decoding)? })
+    Ok(Turn {
+        role,
+        blocks: blocks(message.get("content"), &format!("{path}.content"), decoding)?,
+    })
 }
 
 /// The blocks of a content: text, or a list.
-fn blocks<'a>(content: &Node<'a>, path: &str, decoding: &mut Decoding<'_>) -> Result<Vec<Block<'a>>, BadRequest> {
+fn blocks<'a>(
+    content: &Node<'a>,
+    path: &str,
+    decoding: &mut Decoding<'_>,
+) -> Result<Vec<Block<'a>>, BadRequest> {
     match content.kind {
         Kind::String => Ok(content.text().map(Block::text).into_iter().collect()),
         Kind::Null => Ok(Vec::new()),
@@ -148,20 +193,42 @@ fn blocks<'a>(content: &Node<'a>, path: &str, decoding: &mut Decoding<'_>) -> Re
     }
 }
 
-fn block<'a>(node: &Node<'a>, path: &str, decoding: &mut Decoding<'_>, out: &mut Vec<Block<'a>>) -> Result<(), BadRequest> {
+fn block<'a>(
+    node: &Node<'a>,
+    path: &str,
+    decoding: &mut Decoding<'_>,
+    out: &mut Vec<Block<'a>>,
+) -> Result<(), BadRequest> {
     match node.get("type").word() {
-        "text" => out.push(Block::Text { text: node.get("text").text().unwrap_or_default(), cache: cache(node) }),
-        "image" => out.push(Block::Image { source: source(node.get("source"), path)?, detail: None, cache: cache(node) }),
+        "text" => out.push(Block::Text {
+            text: node.get("text").text().unwrap_or_default(),
+            cache: cache(node),
+        }),
+        "image" => out.push(Block::Image {
+            source: source(node.get("source"), path)?,
+            detail: None,
+            cache: cache(node),
+        }),
         "document" => document(node, path, decoding, out)?,
         "search_result" => out.push(search_result(node, path, decoding)?),
-        "thinking" => out.push(Block::Thinking { text: node.get("thinking").text().unwrap_or_default() }),
+        "thinking" => out.push(Block::Thinking {
+            text: node.get("thinking").text().unwrap_or_default(),
+        }),
         "redacted_thinking" => decoding.drop("messages.redacted_thinking"),
         "tool_use" => out.push(Block::Call(call(node, path)?)),
         "tool_result" => {
-            let id = node.get("tool_use_id").plain().ok_or_else(|| wrong(&format!("{path}.tool_use_id"), "text"))?;
+            let id = node
+                .get("tool_use_id")
+                .plain()
+                .ok_or_else(|| wrong(&format!("{path}.tool_use_id"), "text"))?;
             let blocks = blocks(node.get("content"), &format!("{path}.content"), decoding)?;
             let is_error = node.get("is_error").is_true();
-            out.push(Block::Result(CallResult { id, blocks, is_error, cache: cache(node) }));
+            out.push(Block::Result(CallResult {
+                id,
+                blocks,
+                is_error,
+                cache: cache(node),
+            }));
         }
         "tool_reference" => {
             let name = node.get("tool_name").plain().unwrap_or_default();
@@ -171,8 +238,17 @@ fn block<'a>(node: &Node<'a>, path: &str, decoding: &mut Decoding<'_>, out: &mut
         // The vendor ignores everything before a summary, and clients may have left that out.
         "compaction" => match node.get("content").text() {
             Some(summary) => {
-                let text = Escaped::join(&[Escaped::raw("[summary of the conversation so far]"), summary], "\\n");
-                out.push(Block::Text { text, cache: cache(node) });
+                let text = Escaped::join(
+                    &[
+                        Escaped::raw("[summary of the conversation so far]"),
+                        summary,
+                    ],
+                    "\\n",
+                );
+                out.push(Block::Text {
+                    text,
+                    cache: cache(node),
+                });
             }
             None => decoding.drop("messages.compaction"),
         },
@@ -186,38 +262,75 @@ fn block<'a>(node: &Node<'a>, path: &str, decoding: &mut Decoding<'_>, out: &mut
 }
 
 fn call<'a>(node: &Node<'a>, path: &str) -> Result<Call<'a>, BadRequest> {
-    let name = node.get("name").plain().ok_or_else(|| wrong(&format!("{path}.name"), "text"))?;
-    let arguments = node.get("input").object().map_or(Cow::Borrowed("{}"), compact);
+    let name = node
+        .get("name")
+        .plain()
+        .ok_or_else(|| wrong(&format!("{path}.name"), "text"))?;
+    let arguments = node
+        .get("input")
+        .object()
+        .map_or(Cow::Borrowed("{}"), compact);
     let id = node.get("id").plain().unwrap_or_default();
-    Ok(Call { id, name, namespace: None, kind: ToolKind::Function, arguments, cache: cache(node) })
+    Ok(Call {
+        id,
+        name,
+        namespace: None,
+        kind: ToolKind::Function,
+        arguments,
+        cache: cache(node),
+    })
 }
 
 fn source<'a>(source: &Node<'a>, path: &str) -> Result<Source<'a>, BadRequest> {
     match source.get("type").word() {
         "base64" => Ok(Source::Base64 {
-            media: source.get("media_type").plain().map(Escaped::raw).unwrap_or_default(),
+            media: source
+                .get("media_type")
+                .plain()
+                .map(Escaped::raw)
+                .unwrap_or_default(),
             data: source.get("data").text().unwrap_or_default(),
         }),
         "url" => Ok(Source::Url(source.get("url").text().unwrap_or_default())),
         _ => Err(unsupported(
             path,
-            format!("`{path}.source` must carry its data: stored files are not known here. Send it as base64."),
+            format!(
+                "`{path}.source` must carry its data: stored files are not known here. Send it as base64."
+            ),
         )),
     }
 }
 
 /// A document: a text document becomes text, preceded by its title and context.
-fn document<'a>(node: &Node<'a>, path: &str, decoding: &mut Decoding<'_>, out: &mut Vec<Block<'a>>) -> Result<(), BadRequest> {
+fn document<'a>(
+    node: &Node<'a>,
+    path: &str,
+    decoding: &mut Decoding<'_>,
+    out: &mut Vec<Block<'a>>,
+) -> Result<(), BadRequest> {
     if node.get("citations").get("enabled").is_true() {
         decoding.drop("messages.citations");
     }
     out.extend(node.get("context").text().map(Block::text));
     let (place, title) = (node.get("source"), node.get("title").text());
     let mut text = match place.get("type").word() {
-        "text" => place.get("data").text().map(Block::text).into_iter().collect(),
-        "content" => blocks(place.get("content"), &format!("{path}.source.content"), decoding)?,
+        "text" => place
+            .get("data")
+            .text()
+            .map(Block::text)
+            .into_iter()
+            .collect(),
+        "content" => blocks(
+            place.get("content"),
+            &format!("{path}.source.content"),
+            decoding,
+        )?,
         _ => {
-            out.push(Block::File { source: source(place, path)?, name: title, cache: cache(node) });
+            out.push(Block::File {
+                source: source(place, path)?,
+                name: title,
+                cache: cache(node),
+            });
             return Ok(());
         }
     };
@@ -229,21 +342,49 @@ fn document<'a>(node: &Node<'a>, path: &str, decoding: &mut Decoding<'_>, out: &
     Ok(())
 }
 
-fn search_result<'a>(node: &Node<'a>, path: &str, decoding: &mut Decoding<'_>) -> Result<Block<'a>, BadRequest> {
+fn search_result<'a>(
+    node: &Node<'a>,
+    path: &str,
+    decoding: &mut Decoding<'_>,
+) -> Result<Block<'a>, BadRequest> {
     let inner = blocks(node.get("content"), &format!("{path}.content"), decoding)?;
-    let head = [node.get("title").text(), node.get("source").text()].into_iter().flatten();
+    let head = [node.get("title").text(), node.get("source").text()]
+        .into_iter()
+        .flatten();
     let texts: Vec<Escaped<'_>> = head
-        .chain(inner.into_iter().filter_map(|block| if let Block::Text { text, .. } = block { Some(text) } else { None }))
+        .chain(inner.into_iter().filter_map(|block| {
+            if let Block::Text { text, .. } = block {
+                Some(text)
+            } else {
+                None
+            }
+        }))
         .collect();
-    Ok(Block::Text { text: Escaped::join(&texts, "\\n"), cache: cache(node) })
+    Ok(Block::Text {
+        text: Escaped::join(&texts, "\\n"),
+        cache: cache(node),
+    })
 }
 
 /// The results of a server-side search: titles and addresses.
 fn found_pages<'a>(node: &Node<'a>) -> Option<Block<'a>> {
     let line = |page: &Node<'_>| {
-        let part = |name: &str| page.get(name).text().map(|text| unescape(text.as_str()).into_owned()).unwrap_or_default();
-        format!("{} {}", part("title"), part("url")).trim().to_owned()
+        let part = |name: &str| {
+            page.get(name)
+                .text()
+                .map(|text| unescape(text.as_str()).into_owned())
+                .unwrap_or_default()
+        };
+        format!("{} {}", part("title"), part("url"))
+            .trim()
+            .to_owned()
     };
-    let lines: Vec<String> = node.get("content").elements().map(line).filter(|line| !line.is_empty()).collect();
-    (!lines.is_empty()).then(|| Block::words(&format!("[web search results]\n{}", lines.join("\n"))))
+    let lines: Vec<String> = node
+        .get("content")
+        .elements()
+        .map(line)
+        .filter(|line| !line.is_empty())
+        .collect();
+    (!lines.is_empty())
+        .then(|| Block::words(&format!("[web search results]\n{}", lines.join("\n"))))
 }

@@ -78,7 +78,9 @@ struct Said<'a> {
 /// The events of a whole answer.
 pub(crate) fn decode_answer(body: &[u8], sink: &mut dyn Sink) {
     let mut decoder = Decoder::default();
-    let Ok(answer) = Node::parse(body) else { return decoder.flow.broke("the answer is not JSON", sink) };
+    let Ok(answer) = Node::parse(body) else {
+        return decoder.flow.broke("the answer is not JSON", sink);
+    };
     if answer.get("content").kind != Kind::Array {
         return decoder.flow.fail(UpstreamError::parse(body), sink);
     }
@@ -89,7 +91,10 @@ pub(crate) fn decode_answer(body: &[u8], sink: &mut dyn Sink) {
         decoder.finish(index, sink);
     }
     let sequence = answer.get("stop_sequence").text();
-    let reason = stop(answer.get("stop_reason").word(), sequence.as_ref().map_or("", |text| text.as_str()));
+    let reason = stop(
+        answer.get("stop_reason").word(),
+        sequence.as_ref().map_or("", |text| text.as_str()),
+    );
     decoder.stop(reason, sink);
 }
 
@@ -98,9 +103,13 @@ impl flow::Decoder for Decoder {
         if self.flow.has_ended() {
             return;
         }
-        let Some(data) = frame.data() else { return self.flow.ping(sink) };
+        let Some(data) = frame.data() else {
+            return self.flow.ping(sink);
+        };
         let Ok(mut said) = Cursor::of_answer(&data).and_then(|mut cursor| said(&mut cursor)) else {
-            return self.flow.unreadable(&data, frame.event() == Some("error"), sink);
+            return self
+                .flow
+                .unreadable(&data, frame.event() == Some("error"), sink);
         };
         if said.kind.is_empty() {
             said.kind = Cow::Owned(frame.event().unwrap_or_default().to_owned());
@@ -114,7 +123,9 @@ impl flow::Decoder for Decoder {
     fn end(&mut self, sink: &mut dyn Sink) {
         match self.stop.take() {
             Some(stop) => self.stop(stop, sink),
-            None => self.flow.broke("the stream ended before the answer did", sink),
+            None => self
+                .flow
+                .broke("the stream ended before the answer did", sink),
         }
     }
 }
@@ -128,8 +139,11 @@ impl Decoder {
                 self.show(sink);
             }
             "content_block_stop" => self.finish(said.index.unwrap_or(0), sink),
-            "message_start" if self.begun && (self.flow.has_blocks() || !self.blocks.is_empty()) => {
-                self.flow.broke("a second answer began inside the first", sink);
+            "message_start"
+                if self.begun && (self.flow.has_blocks() || !self.blocks.is_empty()) =>
+            {
+                self.flow
+                    .broke("a second answer began inside the first", sink);
             }
             "message_start" => {
                 self.begun = true;
@@ -164,35 +178,72 @@ impl Decoder {
     }
 
     fn begin(&mut self, index: u64, block: &str, sink: &mut dyn Sink) {
-        let Ok(node) = Node::parse(block.as_bytes()) else { return };
+        let Ok(node) = Node::parse(block.as_bytes()) else {
+            return;
+        };
         let plain = |name: &str| node.get(name).plain().unwrap_or_default().into_owned();
-        let text = |name: &str| node.get(name).text().map(|text| text.as_str().to_owned()).unwrap_or_default();
+        let text = |name: &str| {
+            node.get(name)
+                .text()
+                .map(|text| text.as_str().to_owned())
+                .unwrap_or_default()
+        };
         let mut input = String::new();
         let (kind, waiting) = match node.get("type").word() {
             "text" => (Kinds::Text, text("text")),
             "thinking" => (Kinds::Thinking, text("thinking")),
             "tool_use" => {
-                input = node.get("input").object().map(|input| escape(&compact(input))).unwrap_or_default();
-                (Kinds::Call { id: plain("id"), name: plain("name") }, String::new())
+                input = node
+                    .get("input")
+                    .object()
+                    .map(|input| escape(&compact(input)))
+                    .unwrap_or_default();
+                (
+                    Kinds::Call {
+                        id: plain("id"),
+                        name: plain("name"),
+                    },
+                    String::new(),
+                )
             }
             other => {
-                self.flow.lose(OWN.into_iter().find(|own| *own == other).unwrap_or("block"), sink);
+                self.flow.lose(
+                    OWN.into_iter().find(|own| *own == other).unwrap_or("block"),
+                    sink,
+                );
                 (Kinds::Swallowed, String::new())
             }
         };
-        node.get("citations").elements().for_each(|_| self.flow.lose("citations", sink));
-        self.blocks.push(Block { index, kind, waiting, input, opened: false, sent: false, ended: false });
+        node.get("citations")
+            .elements()
+            .for_each(|_| self.flow.lose("citations", sink));
+        self.blocks.push(Block {
+            index,
+            kind,
+            waiting,
+            input,
+            opened: false,
+            sent: false,
+            ended: false,
+        });
     }
 
     fn delta(&mut self, said: &Said<'_>, sink: &mut dyn Sink) {
         if said.citation {
             self.flow.lose("citations", sink);
         }
-        let Some(text) = said.text.filter(|text| !text.is_empty() && !said.seal) else { return };
-        let found = self.blocks.iter().rposition(|block| Some(block.index) == said.index && !block.ended);
+        let Some(text) = said.text.filter(|text| !text.is_empty() && !said.seal) else {
+            return;
+        };
+        let found = self
+            .blocks
+            .iter()
+            .rposition(|block| Some(block.index) == said.index && !block.ended);
         // Some servers number deltas wrongly; with only one block open, it is clear which one is meant.
         let at = found.or_else(|| (self.blocks.len() == 1).then_some(0));
-        let Some(block) = at.and_then(|at| self.blocks.get_mut(at)) else { return };
+        let Some(block) = at.and_then(|at| self.blocks.get_mut(at)) else {
+            return;
+        };
         if matches!(block.kind, Kinds::Swallowed) {
             return;
         }
@@ -205,7 +256,10 @@ impl Decoder {
     }
 
     fn finish(&mut self, index: u64, sink: &mut dyn Sink) {
-        let found = self.blocks.iter().rposition(|block| block.index == index && !block.ended);
+        let found = self
+            .blocks
+            .iter()
+            .rposition(|block| block.index == index && !block.ended);
         let at = found.or_else(|| (self.blocks.len() == 1).then_some(0));
         if let Some(block) = at.and_then(|at| self.blocks.get_mut(at)) {
             block.ended = true;
@@ -236,7 +290,11 @@ impl Decoder {
             }
             if block.opened {
                 if matches!(block.kind, Kinds::Call { .. }) && !block.sent {
-                    let input = if block.input.is_empty() { "{}" } else { &block.input };
+                    let input = if block.input.is_empty() {
+                        "{}"
+                    } else {
+                        &block.input
+                    };
                     self.flow.delta(input, sink);
                 }
                 self.flow.close(sink);
@@ -289,7 +347,9 @@ fn delta<'a>(cursor: &mut Cursor<'a>, said: &mut Said<'a>) -> Result<(), JsonErr
                 said.citation = cursor.raw_text(&value) == Some("citations_delta");
                 said.seal = said.citation || cursor.raw_text(&value) == Some("signature_delta");
             }
-            "text" | "thinking" | "partial_json" => said.text = cursor.raw_text(&value).or(said.text),
+            "text" | "thinking" | "partial_json" => {
+                said.text = cursor.raw_text(&value).or(said.text)
+            }
             "stop_reason" => said.stop = cursor.text_of(&value),
             "stop_sequence" => said.stop_sequence = cursor.raw_text(&value),
             _ => {}

@@ -23,18 +23,31 @@ const TYPED: &[(&str, &str, &str)] = &[
 /// Members of a tool that are hints.
 const HINTS: &[&str] = &["defer_loading", "input_examples", "allowed_callers"];
 
-pub(super) fn tools<'a>(list: &Node<'a>, prompt: &mut Prompt<'a>, decoding: &mut Decoding<'_>) -> Result<(), BadRequest> {
+pub(super) fn tools<'a>(
+    list: &Node<'a>,
+    prompt: &mut Prompt<'a>,
+    decoding: &mut Decoding<'_>,
+) -> Result<(), BadRequest> {
     let mut gone = None;
     for (at, node) in list.elements().enumerate() {
         let name = node.get("name").plain().unwrap_or_default();
         let kind = node.get("type").word();
-        HINTS.iter().filter(|hint| !node.get(hint).is_empty()).for_each(|hint| decoding.drop(&format!("tools.{hint}")));
-        let mut tool = Tool { name, cache: cache(node), ..Tool::default() };
+        HINTS
+            .iter()
+            .filter(|hint| !node.get(hint).is_empty())
+            .for_each(|hint| decoding.drop(&format!("tools.{hint}")));
+        let mut tool = Tool {
+            name,
+            cache: cache(node),
+            ..Tool::default()
+        };
         if matches!(kind, "" | "custom") {
             tool.description = node.get("description").text();
             tool.schema = object_schema(node.get("input_schema"));
             tool.strict = node.get("strict").flag();
-        } else if let Some((_, what, schema)) = TYPED.iter().find(|(begins, ..)| kind.starts_with(begins)) {
+        } else if let Some((_, what, schema)) =
+            TYPED.iter().find(|(begins, ..)| kind.starts_with(begins))
+        {
             tool.description = Some(Escaped::of(what));
             tool.schema = Some(Cow::Borrowed(schema));
         } else {
@@ -48,7 +61,9 @@ pub(super) fn tools<'a>(list: &Node<'a>, prompt: &mut Prompt<'a>, decoding: &mut
         prompt.tools.push(tool);
     }
     match gone {
-        Some((at, kind)) if prompt.tools.is_empty() => Err(no_server_tool(&format!("tools[{at}]"), kind)),
+        Some((at, kind)) if prompt.tools.is_empty() => {
+            Err(no_server_tool(&format!("tools[{at}]"), kind))
+        }
         _ => Ok(()),
     }
 }
@@ -63,8 +78,17 @@ pub(super) fn choice<'a>(node: &Node<'a>, prompt: &mut Prompt<'a>) -> Result<(),
         "auto" => Choice::Auto,
         "any" => Choice::Required,
         "none" => Choice::None,
-        "tool" => Choice::Tool(node.get("name").plain().ok_or_else(|| wrong("tool_choice.name", "text"))?),
-        _ => return Err(wrong("tool_choice.type", "\"auto\", \"any\", \"tool\" or \"none\"")),
+        "tool" => Choice::Tool(
+            node.get("name")
+                .plain()
+                .ok_or_else(|| wrong("tool_choice.name", "text"))?,
+        ),
+        _ => {
+            return Err(wrong(
+                "tool_choice.type",
+                "\"auto\", \"any\", \"tool\" or \"none\"",
+            ));
+        }
     });
     if node.get("disable_parallel_tool_use").is_true() {
         prompt.parallel = Some(false);

@@ -15,7 +15,11 @@ use crate::translate::text::{Escaped, Writer};
 
 const ONE_OBJECT: &str = "Answer with one JSON object and nothing else.";
 
-pub(crate) fn encode(mut prompt: Prompt<'_>, size: usize, encoding: &mut Encoding<'_>) -> Result<Vec<u8>, BadRequest> {
+pub(crate) fn encode(
+    mut prompt: Prompt<'_>,
+    size: usize,
+    encoding: &mut Encoding<'_>,
+) -> Result<Vec<u8>, BadRequest> {
     let mut out = Writer::with_capacity(size + size / 10 + 512);
     out.open('{');
     out.name("model").plain(encoding.target.model);
@@ -31,10 +35,15 @@ pub(crate) fn encode(mut prompt: Prompt<'_>, size: usize, encoding: &mut Encodin
     let mut marks = Marks::of(&prompt, &turns, encoding);
     tools(&mut out, &prompt, &mut marks, encoding);
     tool_choice(&mut out, &prompt, choice);
-    prompt.system.retain(|block| matches!(block, Block::Text { text, .. } if !text.is_blank()));
+    prompt
+        .system
+        .retain(|block| matches!(block, Block::Text { text, .. } if !text.is_blank()));
     if !prompt.system.is_empty() {
         out.name("system").open('[');
-        prompt.system.iter().for_each(|block| text_block(&mut out, block, &mut marks));
+        prompt
+            .system
+            .iter()
+            .for_each(|block| text_block(&mut out, block, &mut marks));
         out.close(']');
     }
     out.name("messages").open('[');
@@ -43,7 +52,12 @@ pub(crate) fn encode(mut prompt: Prompt<'_>, size: usize, encoding: &mut Encodin
     if marks.automatic {
         out.name("cache_control").raw(r#"{"type":"ephemeral"}"#);
     }
-    sampling(&mut out, &prompt, matches!(thinks, Thinks::Budget(_)), encoding);
+    sampling(
+        &mut out,
+        &prompt,
+        matches!(thinks, Thinks::Budget(_)),
+        encoding,
+    );
     stops(&mut out, &prompt, encoding);
     output(&mut out, &prompt, thinks, encoding)?;
     if let Some(user) = &prompt.user {
@@ -52,7 +66,11 @@ pub(crate) fn encode(mut prompt: Prompt<'_>, size: usize, encoding: &mut Encodin
         out.close('}');
     }
     if let Some(standard) = prompt.standard_tier {
-        out.name("service_tier").raw(if standard { "\"standard_only\"" } else { "\"auto\"" });
+        out.name("service_tier").raw(if standard {
+            "\"standard_only\""
+        } else {
+            "\"auto\""
+        });
     }
     if prompt.stream {
         out.name("stream").flag(true);
@@ -71,7 +89,12 @@ enum Thinks {
     Budget(u32),
 }
 
-fn thinking(prompt: &Prompt<'_>, limit: u32, choice: Option<&Choice<'_>>, encoding: &mut Encoding<'_>) -> Thinks {
+fn thinking(
+    prompt: &Prompt<'_>,
+    limit: u32,
+    choice: Option<&Choice<'_>>,
+    encoding: &mut Encoding<'_>,
+) -> Thinks {
     let wish = prompt.thinking;
     let way = encoding.abilities().thinking;
     let off = wish.mode == Mode::Off || wish.effort == Some(Effort::None);
@@ -90,7 +113,11 @@ fn thinking(prompt: &Prompt<'_>, limit: u32, choice: Option<&Choice<'_>>, encodi
         return Thinks::Off;
     }
     if way != ThinkingWay::Budget {
-        let wanted = wish.effort.or(if let Mode::Budget(tokens) = wish.mode { Some(effort::of_budget(tokens)) } else { None });
+        let wanted = wish.effort.or(if let Mode::Budget(tokens) = wish.mode {
+            Some(effort::of_budget(tokens))
+        } else {
+            None
+        });
         let known = wanted.and_then(|wanted| encoding.abilities().effort(wanted.max(Effort::Low)));
         if known.is_some() && known != wanted {
             encoding.losses.add("effort", "clamped");
@@ -98,8 +125,16 @@ fn thinking(prompt: &Prompt<'_>, limit: u32, choice: Option<&Choice<'_>>, encodi
         return Thinks::Adaptive(known);
     }
     // The turn with the last calls would have to begin with its signed thinking, which clients of other families do not send back.
-    let last = prompt.turns.iter().rev().find(|turn| turn.role == Role::Assistant);
-    let in_calls = last.is_some_and(|turn| turn.blocks.iter().any(|block| matches!(block, Block::Call(_))));
+    let last = prompt
+        .turns
+        .iter()
+        .rev()
+        .find(|turn| turn.role == Role::Assistant);
+    let in_calls = last.is_some_and(|turn| {
+        turn.blocks
+            .iter()
+            .any(|block| matches!(block, Block::Call(_)))
+    });
     if in_calls {
         encoding.losses.add("thinking", "off(no_signature)");
         return Thinks::Off;
@@ -125,8 +160,11 @@ fn tools(out: &mut Writer, prompt: &Prompt<'_>, marks: &mut Marks, encoding: &mu
     out.name("tools").open('[');
     for tool in &prompt.tools {
         out.open('{');
-        out.name("name").plain(&tool_name(tool.namespace.as_deref(), &tool.name));
-        description(tool).iter().for_each(|text| out.name("description").escaped(text.as_str()));
+        out.name("name")
+            .plain(&tool_name(tool.namespace.as_deref(), &tool.name));
+        description(tool)
+            .iter()
+            .for_each(|text| out.name("description").escaped(text.as_str()));
         out.name("input_schema").raw(schema(tool));
         if tool.strict == Some(true) {
             if encoding.abilities().strict_tools {
@@ -165,7 +203,12 @@ fn sampling(out: &mut Writer, prompt: &Prompt<'_>, budget: bool, encoding: &mut 
     let (mut temperature, mut top_p) = encoding.sampling(prompt);
     let value = |number: &str| number.parse::<f64>().unwrap_or(1.0);
     if budget {
-        encoding.lost(temperature.take().is_some_and(|number| value(number) != 1.0), "temperature");
+        encoding.lost(
+            temperature
+                .take()
+                .is_some_and(|number| value(number) != 1.0),
+            "temperature",
+        );
         if top_p.is_some_and(|number| value(number) < 0.95) {
             top_p = None;
             encoding.losses.add("top_p", "dropped");
@@ -178,15 +221,24 @@ fn sampling(out: &mut Writer, prompt: &Prompt<'_>, budget: bool, encoding: &mut 
         }
         out.name("temperature").raw(if over { "1" } else { number });
     }
-    top_p.into_iter().for_each(|number| out.name("top_p").raw(number));
+    top_p
+        .into_iter()
+        .for_each(|number| out.name("top_p").raw(number));
     let full = !budget && encoding.abilities().sampling == Sampling::Full;
     encoding.lost(prompt.top_k.is_some() && !full, "top_k");
-    prompt.top_k.filter(|_| full).into_iter().for_each(|number| out.name("top_k").raw(number));
+    prompt
+        .top_k
+        .filter(|_| full)
+        .into_iter()
+        .for_each(|number| out.name("top_k").raw(number));
 }
 
 fn stops(out: &mut Writer, prompt: &Prompt<'_>, encoding: &mut Encoding<'_>) {
-    let (blank, good): (Vec<&Escaped<'_>>, Vec<_>) = prompt.stops.iter().partition(|stop| stop.is_blank());
-    blank.iter().for_each(|_| encoding.losses.add("stop", "dropped"));
+    let (blank, good): (Vec<&Escaped<'_>>, Vec<_>) =
+        prompt.stops.iter().partition(|stop| stop.is_blank());
+    blank
+        .iter()
+        .for_each(|_| encoding.losses.add("stop", "dropped"));
     if !good.is_empty() {
         out.name("stop_sequences").open('[');
         good.iter().for_each(|stop| out.escaped(stop.as_str()));
@@ -194,11 +246,18 @@ fn stops(out: &mut Writer, prompt: &Prompt<'_>, encoding: &mut Encoding<'_>) {
     }
 }
 
-fn output(out: &mut Writer, prompt: &Prompt<'_>, thinks: Thinks, encoding: &mut Encoding<'_>) -> Result<(), BadRequest> {
+fn output(
+    out: &mut Writer,
+    prompt: &Prompt<'_>,
+    thinks: Thinks,
+    encoding: &mut Encoding<'_>,
+) -> Result<(), BadRequest> {
     match thinks {
         Thinks::Unsaid => {}
         Thinks::Off => out.name("thinking").raw(r#"{"type":"disabled"}"#),
-        Thinks::Adaptive(_) => out.name("thinking").raw(r#"{"type":"adaptive","display":"summarized"}"#),
+        Thinks::Adaptive(_) => out
+            .name("thinking")
+            .raw(r#"{"type":"adaptive","display":"summarized"}"#),
         Thinks::Budget(tokens) => {
             out.name("thinking").open('{');
             out.name("type").raw("\"enabled\"");
@@ -206,8 +265,16 @@ fn output(out: &mut Writer, prompt: &Prompt<'_>, thinks: Thinks, encoding: &mut 
             out.close('}');
         }
     }
-    let effort = if let Thinks::Adaptive(effort) = thinks { effort } else { None };
-    let format = if let Some(Format::Schema { schema, .. }) = &prompt.format { Some(schema) } else { None };
+    let effort = if let Thinks::Adaptive(effort) = thinks {
+        effort
+    } else {
+        None
+    };
+    let format = if let Some(Format::Schema { schema, .. }) = &prompt.format {
+        Some(schema)
+    } else {
+        None
+    };
     if format.is_some() && !encoding.abilities().json_schema {
         return Err(no_schema(encoding));
     }
@@ -215,7 +282,9 @@ fn output(out: &mut Writer, prompt: &Prompt<'_>, thinks: Thinks, encoding: &mut 
         return Ok(());
     }
     out.name("output_config").open('{');
-    effort.iter().for_each(|effort| out.name("effort").plain(effort.name()));
+    effort
+        .iter()
+        .for_each(|effort| out.name("effort").plain(effort.name()));
     if let Some(schema) = format {
         let (schema, relaxed) = for_messages(schema);
         if relaxed {

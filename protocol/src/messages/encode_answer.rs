@@ -28,10 +28,26 @@ pub(crate) struct Encoder {
 }
 
 pub(crate) fn encoder(memo: Memo, wish: &Wish<'_>) -> Encoder {
-    let message = message(wish, "[]", "null", "null", &usage_value(&Usage::default()).to_string());
-    let mut start = sse::event("message_start", &format!(r#"{{"type":"message_start","message":{message}}}"#));
+    let message = message(
+        wish,
+        "[]",
+        "null",
+        "null",
+        &usage_value(&Usage::default()).to_string(),
+    );
+    let mut start = sse::event(
+        "message_start",
+        &format!(r#"{{"type":"message_start","message":{message}}}"#),
+    );
     start.extend(sse::event("ping", r#"{"type":"ping"}"#));
-    Encoder { memo, start: Some(start), index: 0, delta: Template::default(), open: false, thinking: false }
+    Encoder {
+        memo,
+        start: Some(start),
+        index: 0,
+        delta: Template::default(),
+        open: false,
+        thinking: false,
+    }
 }
 
 /// A message object from members that are JSON already.
@@ -80,12 +96,24 @@ impl writing::Encoder for Encoder {
 impl Encoder {
     fn open(&mut self, open: Open<'_>, out: &mut Vec<u8>) {
         let (block, kind, member) = match open {
-            Open::Text | Open::Refusal => (r#"{"type":"text","text":""}"#.to_owned(), "text_delta", "text"),
-            Open::Thinking => (r#"{"type":"thinking","thinking":"","signature":""}"#.to_owned(), "thinking_delta", "thinking"),
+            Open::Text | Open::Refusal => (
+                r#"{"type":"text","text":""}"#.to_owned(),
+                "text_delta",
+                "text",
+            ),
+            Open::Thinking => (
+                r#"{"type":"thinking","thinking":"","signature":""}"#.to_owned(),
+                "thinking_delta",
+                "thinking",
+            ),
             Open::Call { id, name } => {
                 let (name, ..) = declared(&self.memo, name);
                 let (id, name) = (quoted(&call_id(id)), quoted(name));
-                (format!(r#"{{"type":"tool_use","id":{id},"name":{name},"input":{{}}}}"#), "input_json_delta", "partial_json")
+                (
+                    format!(r#"{{"type":"tool_use","id":{id},"name":{name},"input":{{}}}}"#),
+                    "input_json_delta",
+                    "partial_json",
+                )
             }
         };
         let index = self.index;
@@ -110,10 +138,14 @@ impl Encoder {
         let index = self.index;
         if self.thinking {
             let delta = format!(r#"{{"type":"signature_delta","signature":"{PLAIN}"}}"#);
-            let data = format!(r#"{{"type":"content_block_delta","index":{index},"delta":{delta}}}"#);
+            let data =
+                format!(r#"{{"type":"content_block_delta","index":{index},"delta":{delta}}}"#);
             out.extend(sse::event("content_block_delta", &data));
         }
-        out.extend(sse::event("content_block_stop", &format!(r#"{{"type":"content_block_stop","index":{index}}}"#)));
+        out.extend(sse::event(
+            "content_block_stop",
+            &format!(r#"{{"type":"content_block_stop","index":{index}}}"#),
+        ));
         self.index += 1;
     }
 }
@@ -134,7 +166,14 @@ fn words(stop: &Stop) -> (&'static str, String) {
         Stop::Refusal | Stop::Filter => "refusal",
         Stop::Pause => "pause_turn",
         Stop::StopString(text) => {
-            return ("stop_sequence", if text.is_empty() { "null".to_owned() } else { format!("\"{text}\"") });
+            return (
+                "stop_sequence",
+                if text.is_empty() {
+                    "null".to_owned()
+                } else {
+                    format!("\"{text}\"")
+                },
+            );
         }
     };
     (reason, "null".to_owned())
@@ -150,22 +189,42 @@ pub(crate) fn encode_answer(
     _: UsageWish<'_>,
 ) -> Vec<u8> {
     let blocks = answer.blocks.iter().filter_map(|block| match &block.kind {
-        BlockKind::Text | BlockKind::Refusal => Some(format!(r#"{{"type":"text","text":"{}"}}"#, block.text)),
-        BlockKind::Thinking => Some(format!(r#"{{"type":"thinking","thinking":"{}","signature":"{PLAIN}"}}"#, block.text)),
+        BlockKind::Text | BlockKind::Refusal => {
+            Some(format!(r#"{{"type":"text","text":"{}"}}"#, block.text))
+        }
+        BlockKind::Thinking => Some(format!(
+            r#"{{"type":"thinking","thinking":"{}","signature":"{PLAIN}"}}"#,
+            block.text
+        )),
         BlockKind::Call { id, name } => {
             let input = input(answer, block)?.0;
             let (name, ..) = declared(memo, name);
-            Some(format!(r#"{{"type":"tool_use","id":{},"name":{},"input":{input}}}"#, quoted(&call_id(id)), quoted(name)))
+            Some(format!(
+                r#"{{"type":"tool_use","id":{},"name":{},"input":{input}}}"#,
+                quoted(&call_id(id)),
+                quoted(name)
+            ))
         }
     });
     let content = format!("[{}]", blocks.collect::<Vec<String>>().join(","));
     let (reason, sequence) = words(stop);
-    message(wish, &content, &quoted(reason), &sequence, &usage_value(usage).to_string()).into_bytes()
+    message(
+        wish,
+        &content,
+        &quoted(reason),
+        &sequence,
+        &usage_value(usage).to_string(),
+    )
+    .into_bytes()
 }
 
 /// What a whole answer loses or changes in this family.
 pub(crate) fn unsaid(answer: &Answer, losses: &mut Losses) {
-    for block in answer.blocks.iter().filter(|block| matches!(block.kind, BlockKind::Call { .. })) {
+    for block in answer
+        .blocks
+        .iter()
+        .filter(|block| matches!(block.kind, BlockKind::Call { .. }))
+    {
         match input(answer, block) {
             None => losses.add_to_answer("tool_use", "cut"),
             Some((_, true)) => losses.add_to_answer("arguments", "wrapped"),
@@ -185,7 +244,11 @@ fn input(answer: &Answer, block: &AnswerBlock) -> Option<(String, bool)> {
         let value = cursor.skip()?;
         cursor.end().map(|()| value.kind)
     });
-    let is_cut = !answer.closed && answer.blocks.last().is_some_and(|last| std::ptr::eq(last, block));
+    let is_cut = !answer.closed
+        && answer
+            .blocks
+            .last()
+            .is_some_and(|last| std::ptr::eq(last, block));
     match kind {
         Ok(Kind::Object) => Some((text.to_owned(), false)),
         Err(_) if is_cut => None,

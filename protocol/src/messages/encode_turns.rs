@@ -25,8 +25,12 @@ pub(super) fn arranged<'a>(mut turns: Vec<Turn<'a>>, encoding: &mut Encoding<'_>
         });
     }
     let abilities = encoding.abilities();
-    let rules =
-        Rules { system_midway: abilities.system_midway, prefill: abilities.prefill, user_first: true, no_blank_text: true };
+    let rules = Rules {
+        system_midway: abilities.system_midway,
+        prefill: abilities.prefill,
+        user_first: true,
+        no_blank_text: true,
+    };
     placed(arrange(turns, rules, encoding.losses))
 }
 
@@ -68,7 +72,8 @@ fn placed(turns: Vec<Turn<'_>>) -> Vec<Turn<'_>> {
             },
             (Role::User, Some(last)) if last.role == Role::User => last.blocks.extend(turn.blocks),
             _ => {
-                if role == Role::Assistant && out.last().is_some_and(|last| last.role == Role::User) {
+                if role == Role::Assistant && out.last().is_some_and(|last| last.role == Role::User)
+                {
                     out.extend(held.take());
                 }
                 out.push(turn);
@@ -78,7 +83,10 @@ fn placed(turns: Vec<Turn<'_>>) -> Vec<Turn<'_>> {
     if let Some(system) = held {
         match out.last() {
             Some(last) if last.role == Role::User => out.push(system),
-            _ => out.push(Turn { role: Role::User, blocks: system.blocks }),
+            _ => out.push(Turn {
+                role: Role::User,
+                blocks: system.blocks,
+            }),
         }
     }
     out
@@ -86,7 +94,9 @@ fn placed(turns: Vec<Turn<'_>>) -> Vec<Turn<'_>> {
 
 /// A block of text with its cache mark.
 pub(super) fn text_block(out: &mut Writer, block: &Block<'_>, marks: &mut Marks) {
-    let Block::Text { text, cache } = block else { return };
+    let Block::Text { text, cache } = block else {
+        return;
+    };
     out.open('{');
     out.name("type").raw("\"text\"");
     out.name("text").escaped(text.as_str());
@@ -94,7 +104,12 @@ pub(super) fn text_block(out: &mut Writer, block: &Block<'_>, marks: &mut Marks)
     out.close('}');
 }
 
-fn write(out: &mut Writer, block: &Block<'_>, marks: &mut Marks, encoding: &mut Encoding<'_>) -> Result<(), BadRequest> {
+fn write(
+    out: &mut Writer,
+    block: &Block<'_>,
+    marks: &mut Marks,
+    encoding: &mut Encoding<'_>,
+) -> Result<(), BadRequest> {
     encoding.readable(block)?;
     match block {
         Block::Text { .. } => text_block(out, block, marks),
@@ -105,11 +120,16 @@ fn write(out: &mut Writer, block: &Block<'_>, marks: &mut Marks, encoding: &mut 
             marks.write(out, *cache);
             out.close('}');
         }
-        Block::File { source, name, cache } => {
+        Block::File {
+            source,
+            name,
+            cache,
+        } => {
             out.open('{');
             out.name("type").raw("\"document\"");
             document(out, source, encoding)?;
-            name.iter().for_each(|name| out.name("title").escaped(name.as_str()));
+            name.iter()
+                .for_each(|name| out.name("title").escaped(name.as_str()));
             marks.write(out, *cache);
             out.close('}');
         }
@@ -118,7 +138,8 @@ fn write(out: &mut Writer, block: &Block<'_>, marks: &mut Marks, encoding: &mut 
             out.open('{');
             out.name("type").raw("\"tool_use\"");
             out.name("id").plain(&encoding.id(&call.id));
-            out.name("name").plain(&tool_name(call.namespace.as_deref(), &call.name));
+            out.name("name")
+                .plain(&tool_name(call.namespace.as_deref(), &call.name));
             out.name("input").raw(&input);
             marks.write(out, call.cache);
             out.close('}');
@@ -129,7 +150,12 @@ fn write(out: &mut Writer, block: &Block<'_>, marks: &mut Marks, encoding: &mut 
     Ok(())
 }
 
-fn result(out: &mut Writer, given: &CallResult<'_>, marks: &mut Marks, encoding: &mut Encoding<'_>) -> Result<(), BadRequest> {
+fn result(
+    out: &mut Writer,
+    given: &CallResult<'_>,
+    marks: &mut Marks,
+    encoding: &mut Encoding<'_>,
+) -> Result<(), BadRequest> {
     out.open('{');
     out.name("type").raw("\"tool_result\"");
     out.name("tool_use_id").plain(&encoding.id(&given.id));
@@ -151,7 +177,11 @@ fn result(out: &mut Writer, given: &CallResult<'_>, marks: &mut Marks, encoding:
     Ok(())
 }
 
-fn picture(out: &mut Writer, source: &Source<'_>, encoding: &Encoding<'_>) -> Result<(), BadRequest> {
+fn picture(
+    out: &mut Writer,
+    source: &Source<'_>,
+    encoding: &Encoding<'_>,
+) -> Result<(), BadRequest> {
     out.name("source").open('{');
     match source {
         Source::Url(url) => {
@@ -159,7 +189,11 @@ fn picture(out: &mut Writer, source: &Source<'_>, encoding: &Encoding<'_>) -> Re
             out.name("url").escaped(url.as_str());
         }
         Source::Base64 { media, data } => {
-            let known = if media.as_str() == "image/jpg" { "image/jpeg" } else { media.as_str() };
+            let known = if media.as_str() == "image/jpg" {
+                "image/jpeg"
+            } else {
+                media.as_str()
+            };
             if !PICTURES.contains(&known) {
                 return Err(unsupported(
                     encoding.field(Field::Turns),
@@ -179,16 +213,27 @@ fn base64(out: &mut Writer, media: &str, data: &Escaped<'_>) {
     out.name("data").escaped(data.as_str());
 }
 
-fn document(out: &mut Writer, source: &Source<'_>, encoding: &Encoding<'_>) -> Result<(), BadRequest> {
+fn document(
+    out: &mut Writer,
+    source: &Source<'_>,
+    encoding: &Encoding<'_>,
+) -> Result<(), BadRequest> {
     let wrong = || {
-        unsupported(encoding.field(Field::Turns), "Documents must be PDF or plain text, sent inline as base64, for this model.")
+        unsupported(
+            encoding.field(Field::Turns),
+            "Documents must be PDF or plain text, sent inline as base64, for this model.",
+        )
     };
-    let Source::Base64 { media, data } = source else { return Err(wrong()) };
+    let Source::Base64 { media, data } = source else {
+        return Err(wrong());
+    };
     out.name("source").open('{');
     match media.as_str() {
         "application/pdf" => base64(out, "application/pdf", data),
         text if text.starts_with("text/") => {
-            let bytes = STANDARD.decode(data.plain().as_bytes()).map_err(|_| wrong())?;
+            let bytes = STANDARD
+                .decode(data.plain().as_bytes())
+                .map_err(|_| wrong())?;
             out.name("type").raw("\"text\"");
             out.name("media_type").raw("\"text/plain\"");
             out.name("data").plain(&String::from_utf8_lossy(&bytes));

@@ -17,5 +17,9 @@ pub(super) fn words(case: Case) -> Words {
         Case::Internal => (500, "api_error"),
         Case::BrokenStream => (502, "api_error"),
     };
-    Words { status, kind, code: None }
+    Words {
+        status,
+        kind,
+        code: None,
+    }
 }

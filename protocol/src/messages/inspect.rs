@@ -36,7 +36,14 @@ const REFUSED: &[Rule] = &[
 ];
 
 /// Fields that pass untouched.
-const KNOWN: &[&str] = &["metadata", "temperature", "top_p", "top_k", "compaction", "safeguards"];
+const KNOWN: &[&str] = &[
+    "metadata",
+    "temperature",
+    "top_p",
+    "top_k",
+    "compaction",
+    "safeguards",
+];
 
 /// The upstream compacts from this many input tokens on, if the request names no other number.
 const COMPACTS_FROM: u64 = 150_000;
@@ -61,17 +68,25 @@ const TOOLS: &[Row] = &[
 pub(super) fn inspect(body: &[u8], seed: u64) -> Result<Inspection, BadRequest> {
     let seen = inspect_count(body, seed)?;
     if seen.limit.is_none() {
-        return Err(BadRequest::at("max_tokens", "`max_tokens` is required: send the most tokens the answer may have."));
+        return Err(BadRequest::at(
+            "max_tokens",
+            "`max_tokens` is required: send the most tokens the answer may have.",
+        ));
     }
     Ok(seen)
 }
 
 pub(super) fn inspect_count(body: &[u8], seed: u64) -> Result<Inspection, BadRequest> {
     let mut tools = Tools::default();
-    let mut request = Request::walk(body, seed, |name, cursor, seen| field(name, cursor, seen, &mut tools))?;
+    let mut request = Request::walk(body, seed, |name, cursor, seen| {
+        field(name, cursor, seen, &mut tools)
+    })?;
     inspect::need_model(&request.seen)?;
     if request.seen.content.messages == 0 {
-        return Err(BadRequest::at("messages", "`messages` must be a list with at least one message."));
+        return Err(BadRequest::at(
+            "messages",
+            "`messages` must be a list with at least one message.",
+        ));
     }
     tools.finish(&mut request);
     let mut seen = request.finish();
@@ -80,15 +95,24 @@ pub(super) fn inspect_count(body: &[u8], seed: u64) -> Result<Inspection, BadReq
     Ok(seen)
 }
 
-fn field(name: &str, cursor: &mut Cursor<'_>, seen: &mut Inspection, tools: &mut Tools) -> Result<Verdict, BadRequest> {
+fn field(
+    name: &str,
+    cursor: &mut Cursor<'_>,
+    seen: &mut Inspection,
+    tools: &mut Tools,
+) -> Result<Verdict, BadRequest> {
     match name {
         "model" => inspect::model(cursor, seen)?,
         "messages" if cursor.peek()? == Kind::String => {
-            return Err(BadRequest::at(name, "`messages` must be a list with at least one message."));
+            return Err(BadRequest::at(
+                name,
+                "`messages` must be a list with at least one message.",
+            ));
         }
         "messages" => content::messages(name, cursor, &mut Out { seen, tools: TOOLS })?,
         "system" => {
-            content::content(cursor, &mut Out { seen, tools: TOOLS }).map_err(|bad| bad.within(name))?;
+            content::content(cursor, &mut Out { seen, tools: TOOLS })
+                .map_err(|bad| bad.within(name))?;
         }
         "stream" => seen.stream = flag(name, cursor)?,
         "max_tokens" => limit("max_tokens", cursor, seen)?,
@@ -115,8 +139,19 @@ fn compacts_from(management: &str) -> Option<u64> {
         return Some(0);
     }
     let management = Node::parse(management.as_bytes()).ok()?;
-    let edits = management.get("edits").elements().filter(|edit| edit.get("type").word().starts_with("compact_"));
-    edits.map(|edit| edit.get("trigger").get("value").raw.parse().unwrap_or(COMPACTS_FROM)).min()
+    let edits = management
+        .get("edits")
+        .elements()
+        .filter(|edit| edit.get("type").word().starts_with("compact_"));
+    edits
+        .map(|edit| {
+            edit.get("trigger")
+                .get("value")
+                .raw
+                .parse()
+                .unwrap_or(COMPACTS_FROM)
+        })
+        .min()
 }
 
 /// A stream shows a summary of thinking at best, and often nothing.
@@ -133,7 +168,8 @@ fn thinking(cursor: &mut Cursor<'_>, seen: &mut Inspection) -> Result<(), BadReq
         Ok(())
     })?;
     if let Some(budget) = budget.filter(|_| kind == "enabled") {
-        let tokens = positive("budget_tokens", cursor, &budget).map_err(|bad| bad.within("thinking"))?;
+        let tokens =
+            positive("budget_tokens", cursor, &budget).map_err(|bad| bad.within("thinking"))?;
         seen.thinking_budget = Some(tokens);
     }
     seen.hidden_reasoning = !matches!(kind.as_ref(), "" | "disabled");

@@ -24,9 +24,18 @@ impl Marks {
     /// The marks of a request. Turns are met in their own order, so a mark counts where its block stands now.
     pub(super) fn of(prompt: &Prompt<'_>, turns: &[Turn<'_>], encoding: &mut Encoding<'_>) -> Self {
         let tools: Vec<Cache> = prompt.tools.iter().filter_map(|tool| tool.cache).collect();
-        let system: Vec<Cache> = prompt.system.iter().filter(|block| is_written(block)).filter_map(Block::cache).collect();
-        let talk: Vec<Cache> =
-            turns.iter().flat_map(|turn| &turn.blocks).filter(|block| is_written(block)).filter_map(Block::cache).collect();
+        let system: Vec<Cache> = prompt
+            .system
+            .iter()
+            .filter(|block| is_written(block))
+            .filter_map(Block::cache)
+            .collect();
+        let talk: Vec<Cache> = turns
+            .iter()
+            .flat_map(|turn| &turn.blocks)
+            .filter(|block| is_written(block))
+            .filter_map(Block::cache)
+            .collect();
         let all = tools.len() + system.len() + talk.len();
         let long = encoding.abilities().long_cache;
         let answered = turns.iter().any(|turn| turn.role == Role::Assistant);
@@ -34,14 +43,21 @@ impl Marks {
         let mut short = false;
         let mut kept = Vec::with_capacity(all);
         for (list, last) in [(tools, 1), (system, 1), (talk, 2)] {
-            let from = if all > MOST { list.len().saturating_sub(last) } else { 0 };
+            let from = if all > MOST {
+                list.len().saturating_sub(last)
+            } else {
+                0
+            };
             for (at, cache) in list.into_iter().enumerate() {
                 let stays = at >= from;
                 kept.push(stays.then(|| fitting(cache, long, &mut short, encoding.losses)));
                 encoding.lost(!stays, "cache_control");
             }
         }
-        Self { kept: kept.into_iter(), automatic }
+        Self {
+            kept: kept.into_iter(),
+            automatic,
+        }
     }
 
     /// Writes the next mark, if its place has one.
@@ -49,7 +65,9 @@ impl Marks {
         match cache.and_then(|_| self.kept.next()).flatten() {
             None => {}
             Some(Cache::Short) => out.name("cache_control").raw(r#"{"type":"ephemeral"}"#),
-            Some(Cache::Long) => out.name("cache_control").raw(r#"{"type":"ephemeral","ttl":"1h"}"#),
+            Some(Cache::Long) => out
+                .name("cache_control")
+                .raw(r#"{"type":"ephemeral","ttl":"1h"}"#),
         }
     }
 }

@@ -27,8 +27,8 @@ use crate::translate::flow::Decoder;
 use crate::translate::writing::Encoder;
 use crate::translate::{self, Answer, Memo, Sink, Translates, Wish};
 use crate::{
-    AnswerFacts, AuthStyle, BadRequest, Case, ChatLimit, Edits, Family, Inspection, Protocol, Reader, Sample, SyntheticAnswer,
-    Usage, UsageWish, Words, Writer,
+    AnswerFacts, AuthStyle, BadRequest, Case, ChatLimit, Edits, Family, Inspection, Protocol,
+    Reader, Sample, SyntheticAnswer, Usage, UsageWish, Words, Writer,
 };
 
 /// Inspects a request whose input is only to be counted: like [`Protocol::inspect`], but `max_tokens` is not required.
@@ -157,11 +157,20 @@ impl Translates for Messages {
         "msg_"
     }
 
-    fn decode<'a>(&self, body: &'a [u8], decoding: &mut Decoding<'_>) -> Result<translate::Prompt<'a>, BadRequest> {
+    fn decode<'a>(
+        &self,
+        body: &'a [u8],
+        decoding: &mut Decoding<'_>,
+    ) -> Result<translate::Prompt<'a>, BadRequest> {
         decode::decode(body, decoding)
     }
 
-    fn encode(&self, prompt: translate::Prompt<'_>, size: usize, encoding: &mut Encoding<'_>) -> Result<Vec<u8>, BadRequest> {
+    fn encode(
+        &self,
+        prompt: translate::Prompt<'_>,
+        size: usize,
+        encoding: &mut Encoding<'_>,
+    ) -> Result<Vec<u8>, BadRequest> {
         encode::encode(prompt, size, encoding)
     }
 

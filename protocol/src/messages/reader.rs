@@ -8,7 +8,9 @@ use std::ops::Range;
 use crate::json::{Cursor, JsonError, Kind, string_span};
 use crate::members::{Members, Places};
 use crate::usage::{Names, Slot, UsageObject, count, read};
-use crate::{AnswerFacts, Frame, FrameFacts, Marks, Sample, Step, Stop, TextSize, UpstreamError, WireUsage};
+use crate::{
+    AnswerFacts, Frame, FrameFacts, Marks, Sample, Step, Stop, TextSize, UpstreamError, WireUsage,
+};
 
 #[rustfmt::skip]
 const NAMES: &Names = &[
@@ -43,7 +45,10 @@ pub(super) fn read_answer(body: &[u8]) -> Option<AnswerFacts> {
     let mut said = Said::default();
     say(&mut cursor, &mut said, &mut Sample::default()).ok()?;
     let text = |span: Range<usize>| cursor.string_at(span).into_owned();
-    let error = said.error || said.kind.is_some_and(|kind| cursor.string_at(kind) == "error");
+    let error = said.error
+        || said
+            .kind
+            .is_some_and(|kind| cursor.string_at(kind) == "error");
     let usage = said.usage.unwrap_or_default();
     said.places.add(usage.places);
     said.shown.add(said.thinking);
@@ -64,7 +69,8 @@ pub(super) fn read_answer(body: &[u8]) -> Option<AnswerFacts> {
 pub(super) fn sample_answer(body: &[u8], seed: u64) -> Sample {
     let mut sample = Sample::seeded(seed);
     // What cannot be parsed was not shown.
-    let _ = Cursor::of_answer(body).and_then(|mut cursor| say(&mut cursor, &mut Said::default(), &mut sample));
+    let _ = Cursor::of_answer(body)
+        .and_then(|mut cursor| say(&mut cursor, &mut Said::default(), &mut sample));
     sample
 }
 
@@ -98,19 +104,32 @@ impl Reader {
         let mut cursor = Cursor::of_answer(data)?;
         let mut said = Said::default();
         say(&mut cursor, &mut said, &mut self.sample)?;
-        let kind = said.kind.clone().map(|span| cursor.string_at(span)).unwrap_or_default();
+        let kind = said
+            .kind
+            .clone()
+            .map(|span| cursor.string_at(span))
+            .unwrap_or_default();
         let mut facts = FrameFacts::default();
         match kind.as_ref() {
             "message_start" => {
                 facts.step = Step::Begun;
-                self.id = said.id.clone().map(|span| cursor.string_at(span).into_owned());
+                self.id = said
+                    .id
+                    .clone()
+                    .map(|span| cursor.string_at(span).into_owned());
             }
             "content_block_start" => {
                 facts.step = said.index.map_or(Step::None, Step::Opened);
-                let block = said.block.clone().map(|span| cursor.string_at(span)).unwrap_or_default();
+                let block = said
+                    .block
+                    .clone()
+                    .map(|span| cursor.string_at(span))
+                    .unwrap_or_default();
                 self.hiding = block.ends_with("thinking");
             }
-            "content_block_delta" if said.shown.bytes() > 0 || said.thinking.bytes() > 0 => self.hiding = false,
+            "content_block_delta" if said.shown.bytes() > 0 || said.thinking.bytes() > 0 => {
+                self.hiding = false
+            }
             "content_block_stop" => {
                 facts.step = said.index.map_or(Step::None, Step::Closed);
                 self.hiding = false;
@@ -146,8 +165,12 @@ impl crate::Reader for Reader {
     }
 
     fn read(&mut self, frame: &Frame) -> FrameFacts {
-        let Some(data) = frame.data() else { return FrameFacts::default() };
-        let mut facts = self.read_data(frame, &data).unwrap_or_else(|_| FrameFacts::unreadable());
+        let Some(data) = frame.data() else {
+            return FrameFacts::default();
+        };
+        let mut facts = self
+            .read_data(frame, &data)
+            .unwrap_or_else(|_| FrameFacts::unreadable());
         if facts.error.is_none() && frame.event() == Some("error") {
             facts.error = Some(UpstreamError::parse(&data));
         }
@@ -202,10 +225,17 @@ fn message(cursor: &mut Cursor<'_>, said: &mut Said, sample: &mut Sample) -> Res
 }
 
 /// Members that a whole answer shares with the `message` of `message_start`; `usage` also occurs in an event.
-fn named((name, kind): (&str, Kind), cursor: &mut Cursor<'_>, said: &mut Said, sample: &mut Sample) -> Result<(), JsonError> {
+fn named(
+    (name, kind): (&str, Kind),
+    cursor: &mut Cursor<'_>,
+    said: &mut Said,
+    sample: &mut Sample,
+) -> Result<(), JsonError> {
     match name {
         "id" => said.id = string_span(cursor)?,
-        "stop_reason" => said.stop = string_span(cursor)?.and_then(|span| meaning(&cursor.string_at(span))),
+        "stop_reason" => {
+            said.stop = string_span(cursor)?.and_then(|span| meaning(&cursor.string_at(span)))
+        }
         "usage" => said.usage = read(cursor, NAMES)?,
         "error" => said.error = cursor.skip()?.kind != Kind::Null,
         "content" if kind == Kind::Array => {
@@ -238,7 +268,9 @@ fn block(cursor: &mut Cursor<'_>, said: &mut Said, sample: &mut Sample) -> Resul
             "thinking" => sample.shown(cursor, &mut said.thinking)?,
             // The summary of a compaction.
             "content" if cursor.peek()? == Kind::String => sample.shown(cursor, &mut said.shown)?,
-            "stop_reason" => said.stop = string_span(cursor)?.and_then(|span| meaning(&cursor.string_at(span))),
+            "stop_reason" => {
+                said.stop = string_span(cursor)?.and_then(|span| meaning(&cursor.string_at(span)))
+            }
             _ => {
                 cursor.skip()?;
             }

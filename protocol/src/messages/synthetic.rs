@@ -15,29 +15,50 @@ pub(super) fn write_answer(draft: &SyntheticAnswer) -> Vec<u8> {
         let input: Value = serde_json::from_str(&tool.arguments).unwrap_or_else(|_| json!({}));
         json!({"type": "tool_use", "id": tool_id(tool), "name": tool.name, "input": input})
     }));
-    message(draft, &content, json!(stop(draft)), draft.usage.as_ref()).to_string().into_bytes()
+    message(draft, &content, json!(stop(draft)), draft.usage.as_ref())
+        .to_string()
+        .into_bytes()
 }
 
 pub(super) fn write_frames(draft: &SyntheticAnswer) -> Vec<Vec<u8>> {
-    let before = draft.usage.map(|usage| Usage { output: usage.all_output().min(1), reasoning: 0, ..usage });
+    let before = draft.usage.map(|usage| Usage {
+        output: usage.all_output().min(1),
+        reasoning: 0,
+        ..usage
+    });
     let start = message(draft, &[], Value::Null, before.as_ref());
     let mut out = vec![event("message_start", &json!({"message": start}))];
     let mut index = 0;
     if !draft.pieces.is_empty() {
         let block = json!({"type": "text", "text": ""});
-        out.push(event("content_block_start", &json!({"index": index, "content_block": block})));
+        out.push(event(
+            "content_block_start",
+            &json!({"index": index, "content_block": block}),
+        ));
         out.push(event("ping", &Value::Null));
         let delta = |piece: &String| json!({"index": index, "delta": {"type": "text_delta", "text": piece}});
-        out.extend(draft.pieces.iter().map(|piece| event("content_block_delta", &delta(piece))));
+        out.extend(
+            draft
+                .pieces
+                .iter()
+                .map(|piece| event("content_block_delta", &delta(piece))),
+        );
         out.push(event("content_block_stop", &json!({"index": index})));
         index += 1;
     }
     if let Some(tool) = &draft.tool {
-        let block = json!({"type": "tool_use", "id": tool_id(tool), "name": tool.name, "input": {}});
-        out.push(event("content_block_start", &json!({"index": index, "content_block": block})));
+        let block =
+            json!({"type": "tool_use", "id": tool_id(tool), "name": tool.name, "input": {}});
+        out.push(event(
+            "content_block_start",
+            &json!({"index": index, "content_block": block}),
+        ));
         for part in [""].into_iter().chain(halves(&tool.arguments)) {
             let delta = json!({"type": "input_json_delta", "partial_json": part});
-            out.push(event("content_block_delta", &json!({"index": index, "delta": delta})));
+            out.push(event(
+                "content_block_delta",
+                &json!({"index": index, "delta": delta}),
+            ));
         }
         out.push(event("content_block_stop", &json!({"index": index})));
     }
@@ -74,7 +95,12 @@ pub(super) fn usage_value(usage: &Usage) -> Value {
     })
 }
 
-fn message(draft: &SyntheticAnswer, content: &[Value], stop: Value, usage: Option<&Usage>) -> Value {
+fn message(
+    draft: &SyntheticAnswer,
+    content: &[Value],
+    stop: Value,
+    usage: Option<&Usage>,
+) -> Value {
     let mut message = json!({
         "id": format!("msg_{}", draft.id),
         "type": "message",

@@ -29,7 +29,12 @@ impl crate::Writer for Writer {
         self.ended |= facts.end;
     }
 
-    fn end_at_limit(&self, answer: PublicAnswer<'_>, usage: &Usage, _wish: UsageWish<'_>) -> Vec<u8> {
+    fn end_at_limit(
+        &self,
+        answer: PublicAnswer<'_>,
+        usage: &Usage,
+        _wish: UsageWish<'_>,
+    ) -> Vec<u8> {
         let mut out = Vec::new();
         if self.ended {
             return out;
@@ -46,7 +51,10 @@ impl crate::Writer for Writer {
         }
         if !self.stopped {
             let delta = json!({"stop_reason": "max_tokens", "stop_sequence": null});
-            out.extend(event("message_delta", &json!({"delta": delta, "usage": usage_value(usage)})));
+            out.extend(event(
+                "message_delta",
+                &json!({"delta": delta, "usage": usage_value(usage)}),
+            ));
         }
         out.extend(self.missing_end());
         out

@@ -49,7 +49,11 @@ struct Block {
 impl Blocks {
     /// Whether any event named the item. Some servers number no events; then any of them may have belonged to it.
     pub(super) fn knows(&self, index: u64) -> bool {
-        let mut heard = self.ended.iter().copied().chain(self.list.iter().map(|block| block.index));
+        let mut heard = self
+            .ended
+            .iter()
+            .copied()
+            .chain(self.list.iter().map(|block| block.index));
         heard.any(|heard| heard.is_none_or(|heard| heard == index))
     }
 
@@ -101,12 +105,17 @@ impl Blocks {
         flow: &mut Flow,
         sink: &mut dyn Sink,
     ) {
-        if text.is_empty() || self.ended.contains(&index) && index.is_some() || self.other_thinking(index, class) {
+        if text.is_empty()
+            || self.ended.contains(&index) && index.is_some()
+            || self.other_thinking(index, class)
+        {
             return;
         }
         let at = self.place(index, class);
         let first = at == self.closed;
-        let Some(block) = self.list.get_mut(at) else { return };
+        let Some(block) = self.list.get_mut(at) else {
+            return;
+        };
         if class == Class::Summary && block.some && part != block.part {
             block.waiting.push_str("\\n\\n");
         }
@@ -123,13 +132,22 @@ impl Blocks {
     }
 
     /// A block as its final event repeats it: text that was not streamed is emitted now.
-    pub(super) fn whole(&mut self, index: Option<u64>, class: Class, text: &str, flow: &mut Flow, sink: &mut dyn Sink) {
+    pub(super) fn whole(
+        &mut self,
+        index: Option<u64>,
+        class: Class,
+        text: &str,
+        flow: &mut Flow,
+        sink: &mut dyn Sink,
+    ) {
         let over = index.is_some() && self.ended.contains(&index);
         if text.is_empty() || over || self.other_thinking(index, class) {
             return;
         }
         let at = self.place(index, class);
-        let Some(block) = self.list.get_mut(at) else { return };
+        let Some(block) = self.list.get_mut(at) else {
+            return;
+        };
         let rest = match class {
             Class::Call => text.strip_prefix(block.all.as_str()).unwrap_or_default(),
             _ if block.some => "",
@@ -150,11 +168,19 @@ impl Blocks {
             Class::Reasoning => Class::Summary,
             _ => return false,
         };
-        self.list.iter().any(|block| block.index == index && block.class == other)
+        self.list
+            .iter()
+            .any(|block| block.index == index && block.class == other)
     }
 
     /// An item has ended. One that was cut stays open; the answer's end closes it.
-    pub(super) fn done(&mut self, index: Option<u64>, cut: bool, flow: &mut Flow, sink: &mut dyn Sink) {
+    pub(super) fn done(
+        &mut self,
+        index: Option<u64>,
+        cut: bool,
+        flow: &mut Flow,
+        sink: &mut dyn Sink,
+    ) {
         let last = self.list.len();
         for (at, block) in self.list.iter_mut().enumerate() {
             block.done |= (index.is_none() || block.index == index) && !(cut && at + 1 == last);
@@ -222,7 +248,10 @@ impl Block {
             Class::Text => Open::Text,
             Class::Refusal => Open::Refusal,
             Class::Summary | Class::Reasoning => Open::Thinking,
-            Class::Call => Open::Call { id: &self.id, name: &self.name },
+            Class::Call => Open::Call {
+                id: &self.id,
+                name: &self.name,
+            },
         }
     }
 }

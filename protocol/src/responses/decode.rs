@@ -52,14 +52,25 @@ pub(crate) const FIELDS: &[Row] = &[
     row("moderation",             Fate::Refused("Leave it out.")),
 ];
 
-pub(crate) fn decode<'a>(body: &'a [u8], decoding: &mut Decoding<'_>) -> Result<Prompt<'a>, BadRequest> {
+pub(crate) fn decode<'a>(
+    body: &'a [u8],
+    decoding: &mut Decoding<'_>,
+) -> Result<Prompt<'a>, BadRequest> {
     decoding.fields(body, FIELDS, field)
 }
 
-fn field<'a>(decoding: &mut Decoding<'_>, name: &str, value: &Node<'a>, prompt: &mut Prompt<'a>) -> Result<(), BadRequest> {
+fn field<'a>(
+    decoding: &mut Decoding<'_>,
+    name: &str,
+    value: &Node<'a>,
+    prompt: &mut Prompt<'a>,
+) -> Result<(), BadRequest> {
     match name {
         "input" => input(value, prompt, decoding)?,
-        "instructions" => prompt.system.splice(..0, value.text().map(Block::text)).for_each(drop),
+        "instructions" => prompt
+            .system
+            .splice(..0, value.text().map(Block::text))
+            .for_each(drop),
         "max_output_tokens" => prompt.limit = value.count(),
         "temperature" => prompt.temperature = value.number(),
         "top_p" => prompt.top_p = value.number(),
@@ -73,7 +84,10 @@ fn field<'a>(decoding: &mut Decoding<'_>, name: &str, value: &Node<'a>, prompt: 
         }
         "text" => {
             prompt.format = format(value.get("format"))?;
-            prompt.verbosity = value.get("verbosity").text().filter(|word| word.as_str() != "medium");
+            prompt.verbosity = value
+                .get("verbosity")
+                .text()
+                .filter(|word| word.as_str() != "medium");
         }
         "prompt_cache_key" => prompt.cache_key = value.text(),
         "safety_identifier" => prompt.user = value.plain().or(prompt.user.take()),
@@ -98,7 +112,12 @@ fn format<'a>(value: &Node<'a>) -> Result<Option<Format<'a>>, BadRequest> {
                 return Err(wrong("text.format.schema", "a JSON schema"));
             }
             let (name, description) = (value.get("name").text(), value.get("description").text());
-            Ok(Some(Format::Schema { name, description, schema: schema.raw, strict: value.get("strict").flag() }))
+            Ok(Some(Format::Schema {
+                name,
+                description,
+                schema: schema.raw,
+                strict: value.get("strict").flag(),
+            }))
         }
         _ => Ok(None),
     }

@@ -59,9 +59,13 @@ struct Said<'a> {
 /// The events of a whole answer.
 pub(crate) fn decode_answer(body: &[u8], sink: &mut dyn Sink) {
     let mut decoder = Decoder::default();
-    let Ok(answer) = Node::parse(body) else { return decoder.flow.broke("the answer is not JSON", sink) };
-    let known = matches!(answer.get("status").word(), "completed" | "incomplete") || answer.get("output").kind == Kind::Array;
-    if !known || answer.get("status").word() == "failed" || answer.get("error").kind == Kind::Object {
+    let Ok(answer) = Node::parse(body) else {
+        return decoder.flow.broke("the answer is not JSON", sink);
+    };
+    let known = matches!(answer.get("status").word(), "completed" | "incomplete")
+        || answer.get("output").kind == Kind::Array;
+    if !known || answer.get("status").word() == "failed" || answer.get("error").kind == Kind::Object
+    {
         return decoder.flow.fail(UpstreamError::parse(body), sink);
     }
     decoder.complete(&answer, sink);
@@ -72,9 +76,13 @@ impl flow::Decoder for Decoder {
         if self.flow.has_ended() {
             return;
         }
-        let Some(data) = frame.data() else { return self.flow.ping(sink) };
+        let Some(data) = frame.data() else {
+            return self.flow.ping(sink);
+        };
         let Ok(mut said) = Cursor::of_answer(&data).and_then(|mut cursor| said(&mut cursor)) else {
-            return self.flow.unreadable(&data, frame.event() == Some("error"), sink);
+            return self
+                .flow
+                .unreadable(&data, frame.event() == Some("error"), sink);
         };
         if said.kind.is_empty() {
             said.kind = Cow::Owned(frame.event().unwrap_or_default().to_owned());
@@ -86,7 +94,8 @@ impl flow::Decoder for Decoder {
     }
 
     fn end(&mut self, sink: &mut dyn Sink) {
-        self.flow.broke("the stream ended before the answer did", sink);
+        self.flow
+            .broke("the stream ended before the answer did", sink);
     }
 }
 
@@ -107,8 +116,14 @@ impl Decoder {
         self.refused |= class == Some(Class::Refusal);
         if let Some(class) = class {
             match (said.delta, said.whole) {
-                (Some(text), _) => self.blocks.delta(said.index, class, said.part, text, &mut self.flow, sink),
-                (None, Some(text)) => self.blocks.whole(said.index, class, text, &mut self.flow, sink),
+                (Some(text), _) => {
+                    self.blocks
+                        .delta(said.index, class, said.part, text, &mut self.flow, sink)
+                }
+                (None, Some(text)) => {
+                    self.blocks
+                        .whole(said.index, class, text, &mut self.flow, sink)
+                }
                 _ => {}
             }
             return;
@@ -123,7 +138,9 @@ impl Decoder {
                 self.item(said.index, said.item, true, sink);
             }
             "completed" | "incomplete" => {
-                let Ok(response) = Node::parse(said.response.unwrap_or("{}").as_bytes()) else { return };
+                let Ok(response) = Node::parse(said.response.unwrap_or("{}").as_bytes()) else {
+                    return;
+                };
                 self.complete(&response, sink);
             }
             _ => {}
@@ -132,12 +149,17 @@ impl Decoder {
 
     /// An item that begins or, with all its content, ends.
     fn item(&mut self, index: Option<u64>, item: Option<&str>, done: bool, sink: &mut dyn Sink) {
-        let Some(Ok(item)) = item.map(|item| Node::parse(item.as_bytes())) else { return };
+        let Some(Ok(item)) = item.map(|item| Node::parse(item.as_bytes())) else {
+            return;
+        };
         self.node(index, &item, done, sink);
     }
 
     fn node(&mut self, index: Option<u64>, item: &Node<'_>, done: bool, sink: &mut dyn Sink) {
-        let (id, name) = (item.get("call_id").plain().unwrap_or_default(), item.get("name").plain().unwrap_or_default());
+        let (id, name) = (
+            item.get("call_id").plain().unwrap_or_default(),
+            item.get("name").plain().unwrap_or_default(),
+        );
         match item.get("type").word() {
             "function_call" => self.blocks.call(index, &id, &name, false),
             "custom_tool_call" => self.blocks.call(index, &id, &name, true),
@@ -146,7 +168,12 @@ impl Decoder {
         }
         if done {
             self.contents(index, item, sink);
-            self.blocks.done(index, item.get("status").word() == "incomplete", &mut self.flow, sink);
+            self.blocks.done(
+                index,
+                item.get("status").word() == "incomplete",
+                &mut self.flow,
+                sink,
+            );
         }
         self.blocks.show(&mut self.flow, sink);
     }
@@ -157,14 +184,21 @@ impl Decoder {
         if let Some(own) = OWN.into_iter().find(|own| *own == kind) {
             return self.flow.lose(own, sink);
         }
-        let cited = item.get("content").elements().flat_map(|part| part.get("annotations").elements());
+        let cited = item
+            .get("content")
+            .elements()
+            .flat_map(|part| part.get("annotations").elements());
         cited.for_each(|_| self.flow.lose("annotations", sink));
-        let mut give = |class: Class, text: &str| self.blocks.whole(index, class, text, &mut self.flow, sink);
+        let mut give =
+            |class: Class, text: &str| self.blocks.whole(index, class, text, &mut self.flow, sink);
         match kind {
             "message" => {
                 for (class, name) in [(Class::Text, "text"), (Class::Refusal, "refusal")] {
-                    let texts: Vec<Escaped<'_>> =
-                        item.get("content").elements().filter_map(|part| part.get(name).text()).collect();
+                    let texts: Vec<Escaped<'_>> = item
+                        .get("content")
+                        .elements()
+                        .filter_map(|part| part.get(name).text())
+                        .collect();
                     if !texts.is_empty() {
                         self.refused |= class == Class::Refusal;
                         give(class, Escaped::join(&texts, "").as_str());
@@ -173,7 +207,11 @@ impl Decoder {
             }
             "reasoning" => {
                 for (class, name) in [(Class::Summary, "summary"), (Class::Reasoning, "content")] {
-                    let texts: Vec<Escaped<'_>> = item.get(name).elements().filter_map(|part| part.get("text").text()).collect();
+                    let texts: Vec<Escaped<'_>> = item
+                        .get(name)
+                        .elements()
+                        .filter_map(|part| part.get("text").text())
+                        .collect();
                     if !texts.is_empty() {
                         give(class, Escaped::join(&texts, "\\n\\n").as_str());
                     }
@@ -182,9 +220,15 @@ impl Decoder {
             "function_call" => give(Class::Call, item.get("arguments").word()),
             "custom_tool_call" => give(Class::Call, item.get("input").word()),
             "local_shell_call" => {
-                let members = item.get("action").members().filter(|(name, value)| *name != "type" && !value.is_null());
-                let members: Vec<String> =
-                    members.map(|(name, value)| format!("{}:{}", crate::json::quoted(name), compact(value.raw))).collect();
+                let members = item
+                    .get("action")
+                    .members()
+                    .filter(|(name, value)| *name != "type" && !value.is_null());
+                let members: Vec<String> = members
+                    .map(|(name, value)| {
+                        format!("{}:{}", crate::json::quoted(name), compact(value.raw))
+                    })
+                    .collect();
                 give(Class::Call, &escape(&format!("{{{}}}", members.join(","))));
             }
             "" => {}
@@ -201,15 +245,22 @@ impl Decoder {
                 self.node(Some(index), item, true, sink);
             }
         }
-        let reason = response.get("incomplete_details").get("reason").plain().unwrap_or_default();
+        let reason = response
+            .get("incomplete_details")
+            .get("reason")
+            .plain()
+            .unwrap_or_default();
         let stop = match (response.get("status").word(), reason.as_ref()) {
             (_, "content_filter") => Stop::Filter,
-            ("incomplete", "max_output_tokens" | "max_tokens") | (_, "max_output_tokens") => Stop::Length,
+            ("incomplete", "max_output_tokens" | "max_tokens") | (_, "max_output_tokens") => {
+                Stop::Length
+            }
             ("incomplete", _) => Stop::Other,
             _ if self.refused => Stop::Refusal,
             _ => Stop::End,
         };
-        self.blocks.finish(stop == Stop::Length, &mut self.flow, sink);
+        self.blocks
+            .finish(stop == Stop::Length, &mut self.flow, sink);
         self.flow.stop(stop, sink);
     }
 }
@@ -226,7 +277,9 @@ fn said<'a>(cursor: &mut Cursor<'a>) -> Result<Said<'a>, JsonError> {
             "delta" => said.delta = cursor.raw_text(&value),
             "text" | "refusal" | "arguments" | "input" => said.whole = cursor.raw_text(&value),
             "item" if value.kind == Kind::Object => said.item = Some(cursor.slice(value.span)),
-            "response" if value.kind == Kind::Object => said.response = Some(cursor.slice(value.span)),
+            "response" if value.kind == Kind::Object => {
+                said.response = Some(cursor.slice(value.span))
+            }
             _ => {}
         }
     }

@@ -12,9 +12,16 @@ use crate::translate::neutral::{Block, Call, CallResult, Prompt, Role, ToolKind,
 use crate::translate::text::{Escaped, compact};
 use crate::translate::tree::Node;
 
-pub(super) fn input<'a>(value: &Node<'a>, prompt: &mut Prompt<'a>, decoding: &mut Decoding<'_>) -> Result<(), BadRequest> {
+pub(super) fn input<'a>(
+    value: &Node<'a>,
+    prompt: &mut Prompt<'a>,
+    decoding: &mut Decoding<'_>,
+) -> Result<(), BadRequest> {
     if let Some(text) = value.text() {
-        prompt.turns.push(Turn { role: Role::User, blocks: vec![Block::text(text)] });
+        prompt.turns.push(Turn {
+            role: Role::User,
+            blocks: vec![Block::text(text)],
+        });
         return Ok(());
     }
     for (at, node) in value.elements().enumerate() {
@@ -32,23 +39,59 @@ fn item<'a>(
     prompt: &mut Prompt<'a>,
     decoding: &mut Decoding<'_>,
 ) -> Result<Option<Turn<'a>>, BadRequest> {
-    let spoken = |block| Ok(Some(Turn { role: Role::Assistant, blocks: vec![block] }));
+    let spoken = |block| {
+        Ok(Some(Turn {
+            role: Role::Assistant,
+            blocks: vec![block],
+        }))
+    };
     match node.get("type").word() {
         "" | "message" => message(node, path, prompt, decoding),
-        "function_call" => spoken(call(node, path, ToolKind::Function, text_or_json(node.get("arguments")))?),
-        "custom_tool_call" => spoken(call(node, path, ToolKind::Custom, text_or_json(node.get("input")))?),
-        "local_shell_call" => spoken(named(node, "local_shell", ToolKind::LocalShell, shell(node.get("action")))),
-        "shell_call" => spoken(named(node, "shell", ToolKind::Function, text_or_json(node.get("action")))),
-        "apply_patch_call" => spoken(named(node, "apply_patch", ToolKind::Function, text_or_json(node.get("operation")))),
+        "function_call" => spoken(call(
+            node,
+            path,
+            ToolKind::Function,
+            text_or_json(node.get("arguments")),
+        )?),
+        "custom_tool_call" => spoken(call(
+            node,
+            path,
+            ToolKind::Custom,
+            text_or_json(node.get("input")),
+        )?),
+        "local_shell_call" => spoken(named(
+            node,
+            "local_shell",
+            ToolKind::LocalShell,
+            shell(node.get("action")),
+        )),
+        "shell_call" => spoken(named(
+            node,
+            "shell",
+            ToolKind::Function,
+            text_or_json(node.get("action")),
+        )),
+        "apply_patch_call" => spoken(named(
+            node,
+            "apply_patch",
+            ToolKind::Function,
+            text_or_json(node.get("operation")),
+        )),
         "function_call_output"
         | "custom_tool_call_output"
         | "local_shell_call_output"
         | "shell_call_output"
         | "apply_patch_call_output" => {
             let result = output(node, path, decoding)?;
-            Ok(Some(Turn { role: Role::User, blocks: vec![Block::Result(result)] }))
+            Ok(Some(Turn {
+                role: Role::User,
+                blocks: vec![Block::Result(result)],
+            }))
         }
-        "reasoning" => Ok(reasoning(node).map(|text| Turn { role: Role::Assistant, blocks: vec![Block::Thinking { text }] })),
+        "reasoning" => Ok(reasoning(node).map(|text| Turn {
+            role: Role::Assistant,
+            blocks: vec![Block::Thinking { text }],
+        })),
         "compaction" | "compaction_summary" | "compaction_trigger" => compaction(node, path),
         "tool_search_output" | "additional_tools" => {
             tools(node.get("tools"), prompt, decoding)?;
@@ -89,18 +132,29 @@ fn message<'a>(
         "system" | "developer" => Role::System,
         "user" => Role::User,
         "assistant" => Role::Assistant,
-        _ => return Err(wrong(&format!("{path}.role"), "\"user\", \"assistant\", \"system\" or \"developer\"")),
+        _ => {
+            return Err(wrong(
+                &format!("{path}.role"),
+                "\"user\", \"assistant\", \"system\" or \"developer\"",
+            ));
+        }
     };
     Ok(Some(Turn { role, blocks }))
 }
 
-fn parts<'a>(content: &Node<'a>, path: &str, decoding: &Decoding<'_>) -> Result<Vec<Block<'a>>, BadRequest> {
+fn parts<'a>(
+    content: &Node<'a>,
+    path: &str,
+    decoding: &Decoding<'_>,
+) -> Result<Vec<Block<'a>>, BadRequest> {
     match content.kind {
         Kind::String => Ok(content.text().map(Block::text).into_iter().collect()),
         Kind::Null => Ok(Vec::new()),
         Kind::Array => {
             let parts = content.elements().enumerate();
-            parts.map(|(at, node)| part(node, &format!("{path}[{at}]"), decoding)).collect()
+            parts
+                .map(|(at, node)| part(node, &format!("{path}[{at}]"), decoding))
+                .collect()
         }
         _ => Err(wrong(path, "text, or a list of parts")),
     }
@@ -108,67 +162,127 @@ fn parts<'a>(content: &Node<'a>, path: &str, decoding: &Decoding<'_>) -> Result<
 
 fn part<'a>(node: &Node<'a>, path: &str, decoding: &Decoding<'_>) -> Result<Block<'a>, BadRequest> {
     match node.get("type").word() {
-        "input_text" | "output_text" | "text" | "summary_text" => {
-            Ok(Block::Text { text: node.get("text").text().unwrap_or_default(), cache: cache(node) })
-        }
-        "refusal" => Ok(Block::Text { text: node.get("refusal").text().unwrap_or_default(), cache: cache(node) }),
+        "input_text" | "output_text" | "text" | "summary_text" => Ok(Block::Text {
+            text: node.get("text").text().unwrap_or_default(),
+            cache: cache(node),
+        }),
+        "refusal" => Ok(Block::Text {
+            text: node.get("refusal").text().unwrap_or_default(),
+            cache: cache(node),
+        }),
         "input_image" => picture(node, path),
         "input_file" => file(node, node, path),
         kind => Err(no_equal(path, kind, decoding.target)),
     }
 }
 
-fn call<'a>(node: &Node<'a>, path: &str, kind: ToolKind, arguments: Cow<'a, str>) -> Result<Block<'a>, BadRequest> {
-    let name = node.get("name").plain().ok_or_else(|| wrong(&format!("{path}.name"), "text"))?;
+fn call<'a>(
+    node: &Node<'a>,
+    path: &str,
+    kind: ToolKind,
+    arguments: Cow<'a, str>,
+) -> Result<Block<'a>, BadRequest> {
+    let name = node
+        .get("name")
+        .plain()
+        .ok_or_else(|| wrong(&format!("{path}.name"), "text"))?;
     let namespace = node.get("namespace").plain();
-    Ok(Block::Call(Call { id: id(node), name, namespace, kind, arguments, cache: None }))
+    Ok(Block::Call(Call {
+        id: id(node),
+        name,
+        namespace,
+        kind,
+        arguments,
+        cache: None,
+    }))
 }
 
-fn named<'a>(node: &Node<'a>, name: &'static str, kind: ToolKind, arguments: Cow<'a, str>) -> Block<'a> {
-    Block::Call(Call { id: id(node), name: Cow::Borrowed(name), namespace: None, kind, arguments, cache: None })
+fn named<'a>(
+    node: &Node<'a>,
+    name: &'static str,
+    kind: ToolKind,
+    arguments: Cow<'a, str>,
+) -> Block<'a> {
+    Block::Call(Call {
+        id: id(node),
+        name: Cow::Borrowed(name),
+        namespace: None,
+        kind,
+        arguments,
+        cache: None,
+    })
 }
 
 fn id<'a>(node: &Node<'a>) -> Cow<'a, str> {
-    node.get("call_id").plain().or_else(|| node.get("id").plain()).unwrap_or_default()
+    node.get("call_id")
+        .plain()
+        .or_else(|| node.get("id").plain())
+        .unwrap_or_default()
 }
 
 /// A string's text, or the JSON of another value.
 fn text_or_json<'a>(node: &Node<'a>) -> Cow<'a, str> {
-    node.plain().or_else(|| node.object().map(compact)).unwrap_or_default()
+    node.plain()
+        .or_else(|| node.object().map(compact))
+        .unwrap_or_default()
 }
 
 /// A shell action as the arguments of a function.
 fn shell<'a>(action: &Node<'a>) -> Cow<'a, str> {
-    let members = action.members().filter(|(name, value)| *name != "type" && !value.is_null());
-    let members: Vec<String> = members.map(|(name, value)| format!("{}:{}", crate::json::quoted(name), value.raw)).collect();
+    let members = action
+        .members()
+        .filter(|(name, value)| *name != "type" && !value.is_null());
+    let members: Vec<String> = members
+        .map(|(name, value)| format!("{}:{}", crate::json::quoted(name), value.raw))
+        .collect();
     Cow::Owned(format!("{{{}}}", members.join(",")))
 }
 
-fn output<'a>(node: &Node<'a>, path: &str, decoding: &Decoding<'_>) -> Result<CallResult<'a>, BadRequest> {
+fn output<'a>(
+    node: &Node<'a>,
+    path: &str,
+    decoding: &Decoding<'_>,
+) -> Result<CallResult<'a>, BadRequest> {
     let given = node.get("output");
-    let typed = given.elements().next().is_some_and(|first| !first.get("type").is_null());
+    let typed = given
+        .elements()
+        .next()
+        .is_some_and(|first| !first.get("type").is_null());
     let blocks = match given.kind {
         Kind::Array if !typed => vec![Block::words(given.raw)],
         Kind::Object => vec![Block::words(given.raw)],
         _ => parts(given, &format!("{path}.output"), decoding)?,
     };
-    Ok(CallResult { id: id(node), blocks, is_error: false, cache: cache(node) })
+    Ok(CallResult {
+        id: id(node),
+        blocks,
+        is_error: false,
+        cache: cache(node),
+    })
 }
 
 /// The visible part of a reasoning item: its text, else its summary.
 fn reasoning<'a>(node: &Node<'a>) -> Option<Escaped<'a>> {
     let texts = |list: &Node<'a>| {
-        let texts: Vec<Escaped<'_>> = list.elements().filter_map(|part| part.get("text").text()).collect();
+        let texts: Vec<Escaped<'_>> = list
+            .elements()
+            .filter_map(|part| part.get("text").text())
+            .collect();
         (!texts.is_empty()).then(|| Escaped::join(&texts, "\\n\\n"))
     };
-    texts(node.get("content")).or_else(|| texts(node.get("summary"))).filter(|text| !text.is_empty())
+    texts(node.get("content"))
+        .or_else(|| texts(node.get("summary")))
+        .filter(|text| !text.is_empty())
 }
 
 /// A readable compacted history stays. An encrypted one is the whole history, so it is refused.
 fn compaction<'a>(node: &Node<'a>, path: &str) -> Result<Option<Turn<'a>>, BadRequest> {
     let summary = node.get("summary");
     if let Some(text) = summary.text().or_else(|| reasoning(node)) {
-        return Ok(Some(Turn { role: Role::System, blocks: vec![Block::text(text)] }));
+        return Ok(Some(Turn {
+            role: Role::System,
+            blocks: vec![Block::text(text)],
+        }));
     }
     if node.get("encrypted_content").is_empty() {
         return Ok(None);

@@ -9,7 +9,11 @@ use crate::translate::neutral::{Choice, Prompt, Tool, ToolKind};
 use crate::translate::tree::Node;
 
 /// Adds the tools of a list. Tools that run on a server are dropped, and refused if nothing else is left.
-pub(super) fn tools<'a>(list: &Node<'a>, prompt: &mut Prompt<'a>, decoding: &mut Decoding<'_>) -> Result<(), BadRequest> {
+pub(super) fn tools<'a>(
+    list: &Node<'a>,
+    prompt: &mut Prompt<'a>,
+    decoding: &mut Decoding<'_>,
+) -> Result<(), BadRequest> {
     let mut gone = None;
     for (at, node) in list.elements().enumerate() {
         match node.get("type").word() {
@@ -20,9 +24,14 @@ pub(super) fn tools<'a>(list: &Node<'a>, prompt: &mut Prompt<'a>, decoding: &mut
                 }
             }
             "function" | "custom" => add(node, None, at, prompt)?,
-            "local_shell" => {
-                push(Tool { name: Cow::Borrowed("local_shell"), kind: ToolKind::LocalShell, ..Tool::default() }, prompt)
-            }
+            "local_shell" => push(
+                Tool {
+                    name: Cow::Borrowed("local_shell"),
+                    kind: ToolKind::LocalShell,
+                    ..Tool::default()
+                },
+                prompt,
+            ),
             kind => {
                 decoding.drop(&format!("tools.{kind}"));
                 gone.get_or_insert((at, kind));
@@ -30,12 +39,19 @@ pub(super) fn tools<'a>(list: &Node<'a>, prompt: &mut Prompt<'a>, decoding: &mut
         }
     }
     match gone {
-        Some((at, kind)) if prompt.tools.is_empty() => Err(no_server_tool(&format!("tools[{at}]"), kind)),
+        Some((at, kind)) if prompt.tools.is_empty() => {
+            Err(no_server_tool(&format!("tools[{at}]"), kind))
+        }
         _ => Ok(()),
     }
 }
 
-fn add<'a>(node: &Node<'a>, namespace: Option<Cow<'a, str>>, at: usize, prompt: &mut Prompt<'a>) -> Result<(), BadRequest> {
+fn add<'a>(
+    node: &Node<'a>,
+    namespace: Option<Cow<'a, str>>,
+    at: usize,
+    prompt: &mut Prompt<'a>,
+) -> Result<(), BadRequest> {
     let Some(name) = node.get("name").plain().filter(|name| !name.is_empty()) else {
         return Err(wrong(&format!("tools[{at}]"), "a tool with a name"));
     };
@@ -44,10 +60,17 @@ fn add<'a>(node: &Node<'a>, namespace: Option<Cow<'a, str>>, at: usize, prompt: 
     let tool = Tool {
         name,
         namespace,
-        kind: if custom { ToolKind::Custom } else { ToolKind::Function },
+        kind: if custom {
+            ToolKind::Custom
+        } else {
+            ToolKind::Function
+        },
         description: node.get("description").text(),
         schema: object_schema(node.get("parameters")),
-        grammar: format.get("syntax").text().zip(format.get("definition").text()),
+        grammar: format
+            .get("syntax")
+            .text()
+            .zip(format.get("definition").text()),
         strict: node.get("strict").flag(),
         cache: cache(node),
     };
@@ -72,13 +95,23 @@ pub(super) fn choice<'a>(node: &Node<'a>) -> Result<Option<Choice<'a>>, BadReque
     }
     match node.get("type").word() {
         "function" | "custom" => {
-            let name = node.get("name").plain().ok_or_else(|| wrong("tool_choice.name", "text"))?;
+            let name = node
+                .get("name")
+                .plain()
+                .ok_or_else(|| wrong("tool_choice.name", "text"))?;
             Ok(Some(Choice::Tool(name)))
         }
         "local_shell" => Ok(Some(Choice::Tool(Cow::Borrowed("local_shell")))),
         "allowed_tools" => {
-            let names = node.get("tools").elements().filter_map(|tool| tool.get("name").plain()).collect();
-            Ok(Some(Choice::Allowed { names, required: node.get("mode").word() == "required" }))
+            let names = node
+                .get("tools")
+                .elements()
+                .filter_map(|tool| tool.get("name").plain())
+                .collect();
+            Ok(Some(Choice::Allowed {
+                names,
+                required: node.get("mode").word() == "required",
+            }))
         }
         kind => Err(no_server_tool("tool_choice", kind)),
     }

@@ -18,16 +18,34 @@ use crate::translate::text::Writer;
 const MIN_LIMIT: u32 = 16;
 
 /// Members allowed in a request that only counts its input.
-const COUNTED: &[&str] = &["model", "instructions", "input", "tools", "tool_choice", "parallel_tool_calls", "reasoning", "text"];
+const COUNTED: &[&str] = &[
+    "model",
+    "instructions",
+    "input",
+    "tools",
+    "tool_choice",
+    "parallel_tool_calls",
+    "reasoning",
+    "text",
+];
 
-pub(crate) fn encode(mut prompt: Prompt<'_>, size: usize, encoding: &mut Encoding<'_>) -> Result<Vec<u8>, BadRequest> {
+pub(crate) fn encode(
+    mut prompt: Prompt<'_>,
+    size: usize,
+    encoding: &mut Encoding<'_>,
+) -> Result<Vec<u8>, BadRequest> {
     let mut out = Writer::with_capacity(size + size / 10 + 512);
     out.open('{');
     out.name("model").plain(encoding.target.model);
     let choice = encoding.offered(&mut prompt)?;
     let system = instructions(&mut out, std::mem::take(&mut prompt.system), encoding);
     out.name("input").open('[');
-    input(&mut out, system, std::mem::take(&mut prompt.turns), encoding)?;
+    input(
+        &mut out,
+        system,
+        std::mem::take(&mut prompt.turns),
+        encoding,
+    )?;
     out.close(']');
     tools(&mut out, &prompt, encoding);
     tool_choice(&mut out, &prompt, choice, encoding);
@@ -38,17 +56,29 @@ pub(crate) fn encode(mut prompt: Prompt<'_>, size: usize, encoding: &mut Encodin
         if limit < MIN_LIMIT {
             encoding.losses.add(encoding.field(Field::Limit), "raised");
         }
-        out.name("max_output_tokens").number(u64::from(limit.max(MIN_LIMIT)));
+        out.name("max_output_tokens")
+            .number(u64::from(limit.max(MIN_LIMIT)));
     }
     let (temperature, top_p) = encoding.sampling(&prompt);
-    temperature.into_iter().for_each(|number| out.name("temperature").raw(number));
-    top_p.into_iter().for_each(|number| out.name("top_p").raw(number));
+    temperature
+        .into_iter()
+        .for_each(|number| out.name("temperature").raw(number));
+    top_p
+        .into_iter()
+        .for_each(|number| out.name("top_p").raw(number));
     thinking(&mut out, &prompt, encoding);
     text(&mut out, &prompt, encoding)?;
-    prompt.cache_key.iter().for_each(|text| out.name("prompt_cache_key").plain(&key(text)));
-    prompt.user.iter().for_each(|name| out.name("safety_identifier").plain(&user(name)));
+    prompt
+        .cache_key
+        .iter()
+        .for_each(|text| out.name("prompt_cache_key").plain(&key(text)));
+    prompt
+        .user
+        .iter()
+        .for_each(|name| out.name("safety_identifier").plain(&user(name)));
     if let Some(standard) = prompt.standard_tier {
-        out.name("service_tier").raw(if standard { "\"default\"" } else { "\"auto\"" });
+        out.name("service_tier")
+            .raw(if standard { "\"default\"" } else { "\"auto\"" });
     }
     out.name("store").flag(false);
     if prompt.stream {
@@ -88,10 +118,14 @@ fn tools(out: &mut Writer, prompt: &Prompt<'_>, encoding: &mut Encoding<'_>) {
         encoding.lost(tool.cache.is_some(), "cache_control");
         let free = is_free(tool, encoding);
         out.open('{');
-        out.name("type").raw(if free { "\"custom\"" } else { "\"function\"" });
-        out.name("name").plain(&tool_name(tool.namespace.as_deref(), &tool.name));
+        out.name("type")
+            .raw(if free { "\"custom\"" } else { "\"function\"" });
+        out.name("name")
+            .plain(&tool_name(tool.namespace.as_deref(), &tool.name));
         if free {
-            tool.description.iter().for_each(|text| out.name("description").escaped(text.as_str()));
+            tool.description
+                .iter()
+                .for_each(|text| out.name("description").escaped(text.as_str()));
             if let Some((syntax, definition)) = &tool.grammar {
                 out.name("format").open('{');
                 out.name("type").raw("\"grammar\"");
@@ -100,7 +134,9 @@ fn tools(out: &mut Writer, prompt: &Prompt<'_>, encoding: &mut Encoding<'_>) {
                 out.close('}');
             }
         } else {
-            description(tool).iter().for_each(|text| out.name("description").escaped(text.as_str()));
+            description(tool)
+                .iter()
+                .for_each(|text| out.name("description").escaped(text.as_str()));
             out.name("parameters").raw(schema(tool));
             out.name("strict").flag(strict(tool, encoding));
         }
@@ -114,16 +150,24 @@ fn strict(tool: &Tool<'_>, encoding: &mut Encoding<'_>) -> bool {
     if tool.strict != Some(true) {
         return false;
     }
-    let fits = encoding.abilities().strict_tools && (encoding.caller != Family::Messages || is_strict(schema(tool)));
+    let fits = encoding.abilities().strict_tools
+        && (encoding.caller != Family::Messages || is_strict(schema(tool)));
     encoding.lost(!fits, "tools.strict");
     fits
 }
 
-fn tool_choice(out: &mut Writer, prompt: &Prompt<'_>, choice: Option<Choice<'_>>, encoding: &Encoding<'_>) {
+fn tool_choice(
+    out: &mut Writer,
+    prompt: &Prompt<'_>,
+    choice: Option<Choice<'_>>,
+    encoding: &Encoding<'_>,
+) {
     let named = |out: &mut Writer, name: &str| {
-        let free =
-            prompt.tools.iter().any(|tool| is_free(tool, encoding) && tool_name(tool.namespace.as_deref(), &tool.name) == name);
-        out.name("type").raw(if free { "\"custom\"" } else { "\"function\"" });
+        let free = prompt.tools.iter().any(|tool| {
+            is_free(tool, encoding) && tool_name(tool.namespace.as_deref(), &tool.name) == name
+        });
+        out.name("type")
+            .raw(if free { "\"custom\"" } else { "\"function\"" });
         out.name("name").plain(name);
     };
     match choice {
@@ -139,7 +183,8 @@ fn tool_choice(out: &mut Writer, prompt: &Prompt<'_>, choice: Option<Choice<'_>>
         Some(Choice::Allowed { names, required }) => {
             out.name("tool_choice").open('{');
             out.name("type").raw("\"allowed_tools\"");
-            out.name("mode").raw(if required { "\"required\"" } else { "\"auto\"" });
+            out.name("mode")
+                .raw(if required { "\"required\"" } else { "\"auto\"" });
             out.name("tools").open('[');
             for name in &names {
                 out.open('{');
@@ -159,7 +204,10 @@ fn thinking(out: &mut Writer, prompt: &Prompt<'_>, encoding: &mut Encoding<'_>) 
     if wish.effort.is_none() && wish.mode == Mode::Unsaid {
         return;
     }
-    if matches!(encoding.abilities().thinking, ThinkingWay::None | ThinkingWay::Switch) {
+    if matches!(
+        encoding.abilities().thinking,
+        ThinkingWay::None | ThinkingWay::Switch
+    ) {
         let asks = wish.effort.is_some() || matches!(wish.mode, Mode::Budget(_));
         return encoding.lost(!off && asks, encoding.field(Field::Thinking));
     }
@@ -169,17 +217,24 @@ fn thinking(out: &mut Writer, prompt: &Prompt<'_>, encoding: &mut Encoding<'_>) 
         return;
     }
     out.name("reasoning").open('{');
-    effort.iter().for_each(|effort| out.name("effort").plain(effort.name()));
+    effort
+        .iter()
+        .for_each(|effort| out.name("effort").plain(effort.name()));
     if shown {
         out.name("summary").raw("\"auto\"");
     }
     out.close('}');
     if !off {
-        out.name("include").raw(r#"["reasoning.encrypted_content"]"#);
+        out.name("include")
+            .raw(r#"["reasoning.encrypted_content"]"#);
     }
 }
 
-fn text(out: &mut Writer, prompt: &Prompt<'_>, encoding: &mut Encoding<'_>) -> Result<(), BadRequest> {
+fn text(
+    out: &mut Writer,
+    prompt: &Prompt<'_>,
+    encoding: &mut Encoding<'_>,
+) -> Result<(), BadRequest> {
     if prompt.format.is_none() && prompt.verbosity.is_none() {
         return Ok(());
     }
@@ -187,15 +242,25 @@ fn text(out: &mut Writer, prompt: &Prompt<'_>, encoding: &mut Encoding<'_>) -> R
     match &prompt.format {
         None => {}
         Some(Format::Json) => out.name("format").raw(r#"{"type":"json_object"}"#),
-        Some(Format::Schema { .. }) if !encoding.abilities().json_schema => return Err(no_schema(encoding)),
-        Some(Format::Schema { name, description, schema, strict }) => {
+        Some(Format::Schema { .. }) if !encoding.abilities().json_schema => {
+            return Err(no_schema(encoding));
+        }
+        Some(Format::Schema {
+            name,
+            description,
+            schema,
+            strict,
+        }) => {
             out.name("format").open('{');
             out.name("type").raw("\"json_schema\"");
             encoding.schema(out, name.as_ref(), description.as_ref(), schema, *strict);
             out.close('}');
         }
     }
-    prompt.verbosity.iter().for_each(|word| out.name("verbosity").escaped(word.as_str()));
+    prompt
+        .verbosity
+        .iter()
+        .for_each(|word| out.name("verbosity").escaped(word.as_str()));
     out.close('}');
     Ok(())
 }

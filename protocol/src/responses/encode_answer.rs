@@ -50,7 +50,15 @@ pub(crate) struct Encoder {
 
 pub(crate) fn encoder(memo: Memo, wish: &Wish<'_>) -> Encoder {
     let begun = begun(wish);
-    Encoder { memo, id: wish.id.to_owned(), begun, started: false, out: Numbered::default(), item: None, output: Vec::new() }
+    Encoder {
+        memo,
+        id: wish.id.to_owned(),
+        begun,
+        started: false,
+        out: Numbered::default(),
+        item: None,
+        output: Vec::new(),
+    }
 }
 
 /// The response object as it begins, with what it repeats of the request.
@@ -59,23 +67,43 @@ fn begun(wish: &Wish<'_>) -> String {
     let echo = echo(wish.request).unwrap_or_default();
     let set: Vec<(&str, Cow<'_, str>)> = echo
         .iter()
-        .map(|(name, value)| (*name, if *name == "tools" { Cow::Owned(written_out(value)) } else { Cow::Borrowed(*value) }))
+        .map(|(name, value)| {
+            (
+                *name,
+                if *name == "tools" {
+                    Cow::Owned(written_out(value))
+                } else {
+                    Cow::Borrowed(*value)
+                },
+            )
+        })
         .collect();
-    let set: Vec<(&str, &str)> = set.iter().map(|(name, value)| (*name, value.as_ref())).collect();
+    let set: Vec<(&str, &str)> = set
+        .iter()
+        .map(|(name, value)| (*name, value.as_ref()))
+        .collect();
     set_members(&empty, &set)
 }
 
 /// Tools as a response lists them: each function states whether it is strict and its parameters, even if the request did not.
 fn written_out(tools: &str) -> String {
-    let Ok(list) = Node::parse(tools.as_bytes()) else { return tools.to_owned() };
+    let Ok(list) = Node::parse(tools.as_bytes()) else {
+        return tools.to_owned();
+    };
     let tool = |tool: &Node<'_>| {
         let missing: Vec<(&str, &str)> = [("strict", "false"), ("parameters", "null")]
             .into_iter()
-            .filter(|(name, _)| tool.get("type").word() == "function" && !tool.members().any(|(member, _)| member == *name))
+            .filter(|(name, _)| {
+                tool.get("type").word() == "function"
+                    && !tool.members().any(|(member, _)| member == *name)
+            })
             .collect();
         set_members(tool.raw, &missing)
     };
-    format!("[{}]", list.elements().map(tool).collect::<Vec<String>>().join(","))
+    format!(
+        "[{}]",
+        list.elements().map(tool).collect::<Vec<String>>().join(",")
+    )
 }
 
 fn echo(request: &[u8]) -> Option<Vec<(&'static str, &str)>> {
@@ -84,7 +112,9 @@ fn echo(request: &[u8]) -> Option<Vec<(&'static str, &str)>> {
     let mut found = Vec::new();
     while let Some(key) = cursor.member(&mut walk).ok()? {
         let value = cursor.skip().ok()?;
-        let name = ECHO.iter().find(|name| **name == key.name && value.kind != Kind::Null);
+        let name = ECHO
+            .iter()
+            .find(|name| **name == key.name && value.kind != Kind::Null);
         found.extend(name.map(|name| (*name, cursor.slice(value.span))));
     }
     Some(found)
@@ -111,17 +141,32 @@ impl writing::Encoder for Encoder {
         let status = status(stop);
         self.close(status, out);
         let response = ended(&self.begun, stop, &self.output, usage, wish);
-        self.out.event(&format!("response.{status}"), &format!(r#""response":{response}"#), out);
+        self.out.event(
+            &format!("response.{status}"),
+            &format!(r#""response":{response}"#),
+            out,
+        );
     }
 
     fn fail(&mut self, error: &ErrorBody, out: &mut Vec<u8>) {
         self.start(out);
         let code = quoted(error.code.as_deref().unwrap_or(&error.kind));
         let mut told = error.inner().to_string();
-        told = set_members(&told, &[("code", &code), ("request_id", &quoted(&error.request_id))]);
+        told = set_members(
+            &told,
+            &[("code", &code), ("request_id", &quoted(&error.request_id))],
+        );
         let output = format!("[{}]", self.output.join(","));
-        let response = set_members(&self.begun, &[("status", "\"failed\""), ("error", &told), ("output", &output)]);
-        self.out.event("response.failed", &format!(r#""response":{response}"#), out);
+        let response = set_members(
+            &self.begun,
+            &[
+                ("status", "\"failed\""),
+                ("error", &told),
+                ("output", &output),
+            ],
+        );
+        self.out
+            .event("response.failed", &format!(r#""response":{response}"#), out);
     }
 }
 
@@ -142,25 +187,47 @@ impl Encoder {
 
     fn close(&mut self, status: &str, out: &mut Vec<u8>) {
         if let Some(mut item) = self.item.take() {
-            self.output.push(finished(&mut item, status, &mut self.out, out));
+            self.output
+                .push(finished(&mut item, status, &mut self.out, out));
         }
     }
 }
 
 fn status(stop: &Stop) -> &'static str {
-    if matches!(stop, Stop::Length | Stop::ContextFull | Stop::Filter) { "incomplete" } else { "completed" }
+    if matches!(stop, Stop::Length | Stop::ContextFull | Stop::Filter) {
+        "incomplete"
+    } else {
+        "completed"
+    }
 }
 
 /// The response object at its end.
-fn ended(begun: &str, stop: &Stop, output: &[String], usage: &Usage, wish: UsageWish<'_>) -> String {
+fn ended(
+    begun: &str,
+    stop: &Stop,
+    output: &[String],
+    usage: &Usage,
+    wish: UsageWish<'_>,
+) -> String {
     let details = match stop {
         Stop::Length | Stop::ContextFull => r#"{"reason":"max_output_tokens"}"#,
         Stop::Filter => r#"{"reason":"content_filter"}"#,
         _ => "null",
     };
     let output = format!("[{}]", output.join(","));
-    let (status, usage) = (format!("\"{}\"", status(stop)), usage_json(usage, wish.cost));
-    set_members(begun, &[("status", &status), ("incomplete_details", details), ("output", &output), ("usage", &usage)])
+    let (status, usage) = (
+        format!("\"{}\"", status(stop)),
+        usage_json(usage, wish.cost),
+    );
+    set_members(
+        begun,
+        &[
+            ("status", &status),
+            ("incomplete_details", details),
+            ("output", &output),
+            ("usage", &usage),
+        ],
+    )
 }
 
 /// The whole answer.
@@ -178,7 +245,11 @@ pub(crate) fn encode_answer(
         let mut item = item(&block.kind, index, wish.id, memo);
         item.delta(&block.text, &mut unseen.0, &mut unseen.1);
         unseen.1.clear();
-        let status = if index == last && !answer.closed { status(stop) } else { "completed" };
+        let status = if index == last && !answer.closed {
+            status(stop)
+        } else {
+            "completed"
+        };
         finished(&mut item, status, &mut unseen.0, &mut unseen.1)
     });
     let items: Vec<String> = items.collect();

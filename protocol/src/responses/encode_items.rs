@@ -48,28 +48,59 @@ pub(super) fn item(block: &BlockKind, index: usize, answer: &str, memo: &Memo) -
         BlockKind::Call { id, name } => {
             let (name, kind, tool) = declared(memo, name);
             let space = tool.and_then(|tool| tool.namespace.as_deref());
-            let space = space.map(|space| format!(r#","namespace":{}"#, quoted(space))).unwrap_or_default();
+            let space = space
+                .map(|space| format!(r#","namespace":{}"#, quoted(space)))
+                .unwrap_or_default();
             let head = format!(r#""call_id":{},"name":{}{space}"#, quoted(id), quoted(name));
             match kind {
                 ToolKind::Function => ("fc", ItemKind::Call { head }),
-                ToolKind::Custom => ("ctc", ItemKind::Custom { head, unwrap: Unwrap::default() }),
-                ToolKind::LocalShell => ("lsh", ItemKind::Shell { head: format!(r#""call_id":{}"#, quoted(id)) }),
+                ToolKind::Custom => (
+                    "ctc",
+                    ItemKind::Custom {
+                        head,
+                        unwrap: Unwrap::default(),
+                    },
+                ),
+                ToolKind::LocalShell => (
+                    "lsh",
+                    ItemKind::Shell {
+                        head: format!(r#""call_id":{}"#, quoted(id)),
+                    },
+                ),
             }
         }
     };
     let id = quoted(&format!("{prefix}_{answer}_{index}"));
     let delta = match &kind {
-        ItemKind::Message { refusal: false } => template("output_text", &id, index, "\"content_index\":0,"),
-        ItemKind::Message { refusal: true } => template("refusal", &id, index, "\"content_index\":0,"),
-        ItemKind::Reasoning => template("reasoning_summary_text", &id, index, "\"summary_index\":0,"),
+        ItemKind::Message { refusal: false } => {
+            template("output_text", &id, index, "\"content_index\":0,")
+        }
+        ItemKind::Message { refusal: true } => {
+            template("refusal", &id, index, "\"content_index\":0,")
+        }
+        ItemKind::Reasoning => {
+            template("reasoning_summary_text", &id, index, "\"summary_index\":0,")
+        }
         ItemKind::Custom { .. } => template("custom_tool_call_input", &id, index, ""),
-        ItemKind::Call { .. } | ItemKind::Shell { .. } => template("function_call_arguments", &id, index, ""),
+        ItemKind::Call { .. } | ItemKind::Shell { .. } => {
+            template("function_call_arguments", &id, index, "")
+        }
     };
-    Item { kind, index, id, text: String::new(), delta }
+    Item {
+        kind,
+        index,
+        id,
+        text: String::new(),
+        delta,
+    }
 }
 
 fn template(kind: &str, id: &str, index: usize, part: &str) -> Template {
-    let logprobs = if kind == "output_text" { ",\"logprobs\":[]" } else { "" };
+    let logprobs = if kind == "output_text" {
+        ",\"logprobs\":[]"
+    } else {
+        ""
+    };
     Template::new(
         format!(
             "event: response.{kind}.delta\ndata: {{\"type\":\"response.{kind}.delta\",\"item_id\":{id},\"output_index\":{index},{part}\"delta\":\""
@@ -85,14 +116,27 @@ pub(super) fn added(item: &Item, numbers: &mut Numbered, out: &mut Vec<u8>) {
     }
     let index = item.index;
     let whole = item.json("in_progress", false);
-    numbers.event("response.output_item.added", &format!(r#""output_index":{index},"item":{whole}"#), out);
+    numbers.event(
+        "response.output_item.added",
+        &format!(r#""output_index":{index},"item":{whole}"#),
+        out,
+    );
     if let Some((event, place, part)) = item.part("") {
-        numbers.event(&format!("response.{event}.added"), &format!(r#"{place},"part":{part}"#), out);
+        numbers.event(
+            &format!("response.{event}.added"),
+            &format!(r#"{place},"part":{part}"#),
+            out,
+        );
     }
 }
 
 /// The events that end an item, and the item in its final form.
-pub(super) fn finished(item: &mut Item, status: &str, numbers: &mut Numbered, out: &mut Vec<u8>) -> String {
+pub(super) fn finished(
+    item: &mut Item,
+    status: &str,
+    numbers: &mut Numbered,
+    out: &mut Vec<u8>,
+) -> String {
     if let ItemKind::Custom { unwrap, .. } = &mut item.kind {
         let mut shown = String::new();
         unwrap.finish(&mut shown);
@@ -103,16 +147,28 @@ pub(super) fn finished(item: &mut Item, status: &str, numbers: &mut Numbered, ou
     let whole = item.json(status, true);
     match &item.kind {
         ItemKind::Call { head } => {
-            let name = head.split_once(",\"name\":").map_or("\"\"", |(_, name)| name);
-            let name = name.split_once(",\"namespace\":").map_or(name, |(name, _)| name);
+            let name = head
+                .split_once(",\"name\":")
+                .map_or("\"\"", |(_, name)| name);
+            let name = name
+                .split_once(",\"namespace\":")
+                .map_or(name, |(name, _)| name);
             let members = format!(r#"{place},"name":{name},"arguments":"{text}""#);
             numbers.event("response.function_call_arguments.done", &members, out);
         }
         ItemKind::Custom { .. } => {
-            numbers.event("response.custom_tool_call_input.done", &format!(r#"{place},"input":"{text}""#), out);
+            numbers.event(
+                "response.custom_tool_call_input.done",
+                &format!(r#"{place},"input":"{text}""#),
+                out,
+            );
         }
         ItemKind::Shell { .. } => {
-            numbers.event("response.output_item.added", &format!(r#""output_index":{index},"item":{whole}"#), out);
+            numbers.event(
+                "response.output_item.added",
+                &format!(r#""output_index":{index},"item":{whole}"#),
+                out,
+            );
         }
         ItemKind::Message { .. } | ItemKind::Reasoning => {}
     }
@@ -122,10 +178,22 @@ pub(super) fn finished(item: &mut Item, status: &str, numbers: &mut Numbered, ou
             ItemKind::Message { refusal: true } => ("refusal", "refusal", ""),
             _ => ("reasoning_summary_text", "text", ""),
         };
-        numbers.event(&format!("response.{kind}.done"), &format!(r#"{place},"{member}":"{text}"{more}"#), out);
-        numbers.event(&format!("response.{event}.done"), &format!(r#"{place},"part":{part}"#), out);
+        numbers.event(
+            &format!("response.{kind}.done"),
+            &format!(r#"{place},"{member}":"{text}"{more}"#),
+            out,
+        );
+        numbers.event(
+            &format!("response.{event}.done"),
+            &format!(r#"{place},"part":{part}"#),
+            out,
+        );
     }
-    numbers.event("response.output_item.done", &format!(r#""output_index":{index},"item":{whole}"#), out);
+    numbers.event(
+        "response.output_item.done",
+        &format!(r#""output_index":{index},"item":{whole}"#),
+        out,
+    );
     whole
 }
 
@@ -160,38 +228,62 @@ impl Item {
             ItemKind::Message { refusal: false } => (
                 "content_part",
                 "content_index",
-                format!(r#"{{"type":"output_text","text":"{text}","annotations":[],"logprobs":[]}}"#),
+                format!(
+                    r#"{{"type":"output_text","text":"{text}","annotations":[],"logprobs":[]}}"#
+                ),
             ),
-            ItemKind::Message { refusal: true } => {
-                ("content_part", "content_index", format!(r#"{{"type":"refusal","refusal":"{text}"}}"#))
-            }
-            ItemKind::Reasoning => {
-                ("reasoning_summary_part", "summary_index", format!(r#"{{"type":"summary_text","text":"{text}"}}"#))
-            }
+            ItemKind::Message { refusal: true } => (
+                "content_part",
+                "content_index",
+                format!(r#"{{"type":"refusal","refusal":"{text}"}}"#),
+            ),
+            ItemKind::Reasoning => (
+                "reasoning_summary_part",
+                "summary_index",
+                format!(r#"{{"type":"summary_text","text":"{text}"}}"#),
+            ),
             _ => return None,
         };
-        Some((event, format!(r#""item_id":{id},"output_index":{index},"{place}":0"#), part))
+        Some((
+            event,
+            format!(r#""item_id":{id},"output_index":{index},"{place}":0"#),
+            part,
+        ))
     }
 
     /// The item; `whole`: including its content.
     fn json(&self, status: &str, whole: bool) -> String {
         let text = if whole { self.text.as_str() } else { "" };
-        let part = self.part(text).filter(|_| whole).map(|(.., part)| part).unwrap_or_default();
+        let part = self
+            .part(text)
+            .filter(|_| whole)
+            .map(|(.., part)| part)
+            .unwrap_or_default();
         let id = &self.id;
         match &self.kind {
             ItemKind::Message { .. } => {
-                format!(r#"{{"id":{id},"type":"message","status":"{status}","role":"assistant","content":[{part}]}}"#)
+                format!(
+                    r#"{{"id":{id},"type":"message","status":"{status}","role":"assistant","content":[{part}]}}"#
+                )
             }
-            ItemKind::Reasoning => format!(r#"{{"id":{id},"type":"reasoning","summary":[{part}],"encrypted_content":null}}"#),
+            ItemKind::Reasoning => format!(
+                r#"{{"id":{id},"type":"reasoning","summary":[{part}],"encrypted_content":null}}"#
+            ),
             ItemKind::Call { head } => {
-                format!(r#"{{"id":{id},"type":"function_call","status":"{status}",{head},"arguments":"{text}"}}"#)
+                format!(
+                    r#"{{"id":{id},"type":"function_call","status":"{status}",{head},"arguments":"{text}"}}"#
+                )
             }
             ItemKind::Custom { head, .. } => {
-                format!(r#"{{"id":{id},"type":"custom_tool_call","status":"{status}",{head},"input":"{text}"}}"#)
+                format!(
+                    r#"{{"id":{id},"type":"custom_tool_call","status":"{status}",{head},"input":"{text}"}}"#
+                )
             }
             ItemKind::Shell { head } => {
                 let action = action(text);
-                format!(r#"{{"id":{id},"type":"local_shell_call","status":"{status}",{head},"action":{action}}}"#)
+                format!(
+                    r#"{{"id":{id},"type":"local_shell_call","status":"{status}",{head},"action":{action}}}"#
+                )
             }
         }
     }
@@ -200,9 +292,16 @@ impl Item {
 /// A shell's arguments as the action that its clients know.
 fn action(arguments: &str) -> String {
     let json = unescape(arguments);
-    let whole =
-        Cursor::new(json.as_bytes()).and_then(|mut cursor| cursor.skip().and_then(|value| cursor.end().map(|()| value.kind)));
-    let object = if whole == Ok(Kind::Object) { json.trim() } else { r#"{"command":[]}"# };
+    let whole = Cursor::new(json.as_bytes()).and_then(|mut cursor| {
+        cursor
+            .skip()
+            .and_then(|value| cursor.end().map(|()| value.kind))
+    });
+    let object = if whole == Ok(Kind::Object) {
+        json.trim()
+    } else {
+        r#"{"command":[]}"#
+    };
     crate::json::set_members(object, &[("type", "\"exec\"")])
 }
 

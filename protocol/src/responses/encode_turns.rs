@@ -12,15 +12,25 @@ use crate::translate::text::{Escaped, Writer};
 
 /// The system prompt as `instructions`. The returned items go before the conversation instead: parts with marks that the target
 /// supports, or a user message if the model has no system prompt.
-pub(super) fn instructions<'a>(out: &mut Writer, blocks: Vec<Block<'a>>, encoding: &mut Encoding<'_>) -> Option<Turn<'a>> {
+pub(super) fn instructions<'a>(
+    out: &mut Writer,
+    blocks: Vec<Block<'a>>,
+    encoding: &mut Encoding<'_>,
+) -> Option<Turn<'a>> {
     if blocks.is_empty() {
         return None;
     }
     if encoding.abilities().system_role == SystemRole::User {
-        return Some(Turn { role: Role::User, blocks });
+        return Some(Turn {
+            role: Role::User,
+            blocks,
+        });
     }
     if keeps_marks(&blocks, encoding) {
-        return Some(Turn { role: Role::System, blocks });
+        return Some(Turn {
+            role: Role::System,
+            blocks,
+        });
     }
     out.name("instructions").escaped(joined(&blocks).as_str());
     None
@@ -57,7 +67,12 @@ pub(super) fn input<'a>(
 }
 
 /// Results first, then one message with the rest.
-fn user(out: &mut Writer, blocks: Vec<Block<'_>>, free: &HashSet<String>, encoding: &mut Encoding<'_>) -> Result<(), BadRequest> {
+fn user(
+    out: &mut Writer,
+    blocks: Vec<Block<'_>>,
+    free: &HashSet<String>,
+    encoding: &mut Encoding<'_>,
+) -> Result<(), BadRequest> {
     let mut rest = Vec::new();
     for block in blocks {
         match block {
@@ -75,7 +90,12 @@ fn user(out: &mut Writer, blocks: Vec<Block<'_>>, free: &HashSet<String>, encodi
 }
 
 /// Texts and calls in the order in which the model gave them.
-fn assistant(out: &mut Writer, blocks: &[Block<'_>], free: &mut HashSet<String>, encoding: &mut Encoding<'_>) {
+fn assistant(
+    out: &mut Writer,
+    blocks: &[Block<'_>],
+    free: &mut HashSet<String>,
+    encoding: &mut Encoding<'_>,
+) {
     let mut texts = Vec::new();
     for block in blocks {
         match block {
@@ -122,7 +142,10 @@ fn message(out: &mut Writer, role: &str, blocks: &[Block<'_>], encoding: &mut En
 
 /// Whether the blocks have marks and the target supports them; unsupported marks are lost.
 fn keeps_marks(blocks: &[Block<'_>], encoding: &mut Encoding<'_>) -> bool {
-    let marks = blocks.iter().filter(|block| block.cache().is_some()).count();
+    let marks = blocks
+        .iter()
+        .filter(|block| block.cache().is_some())
+        .count();
     let kept = marks > 0 && encoding.abilities().cache_breakpoints;
     if !kept {
         (0..marks).for_each(|_| encoding.lost(true, "cache_control"));
@@ -132,7 +155,9 @@ fn keeps_marks(blocks: &[Block<'_>], encoding: &mut Encoding<'_>) -> bool {
 
 fn parts(out: &mut Writer, blocks: &[Block<'_>], marked: bool, encoding: &mut Encoding<'_>) {
     out.open('[');
-    blocks.iter().for_each(|block| part(out, block, marked, encoding));
+    blocks
+        .iter()
+        .for_each(|block| part(out, block, marked, encoding));
     out.close(']');
 }
 
@@ -148,12 +173,14 @@ fn part(out: &mut Writer, block: &Block<'_>, marked: bool, encoding: &mut Encodi
             out.name("type").raw("\"input_image\"");
             out.name("image_url");
             data_url(out, source);
-            out.name("detail").escaped(detail.as_ref().map_or("auto", Escaped::as_str));
+            out.name("detail")
+                .escaped(detail.as_ref().map_or("auto", Escaped::as_str));
         }
         Block::File { source, name, .. } => {
             out.open('{');
             out.name("type").raw("\"input_file\"");
-            out.name("filename").escaped(name.as_ref().map_or("document.pdf", Escaped::as_str));
+            out.name("filename")
+                .escaped(name.as_ref().map_or("document.pdf", Escaped::as_str));
             out.name("file_data");
             data_url(out, source);
         }
@@ -163,7 +190,8 @@ fn part(out: &mut Writer, block: &Block<'_>, marked: bool, encoding: &mut Encodi
         if cache == Cache::Long {
             encoding.losses.add("cache_control.ttl", "shortened");
         }
-        out.name("prompt_cache_breakpoint").raw(r#"{"mode":"explicit"}"#);
+        out.name("prompt_cache_breakpoint")
+            .raw(r#"{"mode":"explicit"}"#);
     }
     out.close('}');
 }
@@ -176,11 +204,20 @@ fn result(
     encoding: &mut Encoding<'_>,
 ) -> Result<(), BadRequest> {
     encoding.lost(given.cache.is_some(), "cache_control");
-    given.blocks.retain(|block| !matches!(block, Block::Text { text, .. } if text.is_empty()));
-    given.blocks.iter().try_for_each(|block| encoding.readable(block))?;
+    given
+        .blocks
+        .retain(|block| !matches!(block, Block::Text { text, .. } if text.is_empty()));
+    given
+        .blocks
+        .iter()
+        .try_for_each(|block| encoding.readable(block))?;
     let custom = free.contains(given.id.as_ref());
     out.open('{');
-    out.name("type").raw(if custom { "\"custom_tool_call_output\"" } else { "\"function_call_output\"" });
+    out.name("type").raw(if custom {
+        "\"custom_tool_call_output\""
+    } else {
+        "\"function_call_output\""
+    });
     out.name("call_id").plain(&encoding.id(&given.id));
     out.name("output");
     if given.blocks.is_empty() {
@@ -199,13 +236,23 @@ fn result(
     Ok(())
 }
 
-fn call(out: &mut Writer, made: &Call<'_>, free: &mut HashSet<String>, encoding: &mut Encoding<'_>) {
+fn call(
+    out: &mut Writer,
+    made: &Call<'_>,
+    free: &mut HashSet<String>,
+    encoding: &mut Encoding<'_>,
+) {
     encoding.lost(made.cache.is_some(), "cache_control");
     let custom = made.kind == ToolKind::Custom && encoding.abilities().custom_tools;
     out.open('{');
-    out.name("type").raw(if custom { "\"custom_tool_call\"" } else { "\"function_call\"" });
+    out.name("type").raw(if custom {
+        "\"custom_tool_call\""
+    } else {
+        "\"function_call\""
+    });
     out.name("call_id").plain(&encoding.id(&made.id));
-    out.name("name").plain(&tool_name(made.namespace.as_deref(), &made.name));
+    out.name("name")
+        .plain(&tool_name(made.namespace.as_deref(), &made.name));
     if custom {
         free.insert(made.id.to_string());
         out.name("input").plain(&made.arguments);

@@ -70,16 +70,26 @@ const TOOLS: &[Row] = &[
 
 pub(super) fn inspect(body: &[u8], seed: u64) -> Result<Inspection, BadRequest> {
     let mut tools = Tools::default();
-    let mut request = Request::walk(body, seed, |name, cursor, seen| field(name, cursor, seen, &mut tools))?;
+    let mut request = Request::walk(body, seed, |name, cursor, seen| {
+        field(name, cursor, seen, &mut tools)
+    })?;
     inspect::need_model(&request.seen)?;
     if request.seen.content.messages == 0 {
-        return Err(BadRequest::at("input", "`input` must be a text or a list with at least one item."));
+        return Err(BadRequest::at(
+            "input",
+            "`input` must be a text or a list with at least one item.",
+        ));
     }
     tools.finish(&mut request);
     Ok(request.finish())
 }
 
-fn field(name: &str, cursor: &mut Cursor<'_>, seen: &mut Inspection, tools: &mut Tools) -> Result<Verdict, BadRequest> {
+fn field(
+    name: &str,
+    cursor: &mut Cursor<'_>,
+    seen: &mut Inspection,
+    tools: &mut Tools,
+) -> Result<Verdict, BadRequest> {
     match name {
         "model" => inspect::model(cursor, seen)?,
         "input" => content::messages(name, cursor, &mut Out { seen, tools: TOOLS })?,

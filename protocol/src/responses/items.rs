@@ -70,7 +70,17 @@ impl Items {
 
     /// All items as a JSON list; items that have not ended are marked incomplete.
     pub(super) fn to_json(&self) -> String {
-        let items: Vec<String> = self.list.iter().map(|item| if item.done { item.raw.clone() } else { item.to_json() }).collect();
+        let items: Vec<String> = self
+            .list
+            .iter()
+            .map(|item| {
+                if item.done {
+                    item.raw.clone()
+                } else {
+                    item.to_json()
+                }
+            })
+            .collect();
         format!("[{}]", items.join(","))
     }
 }
@@ -93,7 +103,9 @@ impl Item {
 
     fn note(&mut self, event: &ItemEvent, text: &str) {
         match event.brings {
-            Brings::Part if !text.is_empty() => self.begin_part(event, &text_member(text, "type"), text),
+            Brings::Part if !text.is_empty() => {
+                self.begin_part(event, &text_member(text, "type"), text)
+            }
             Brings::PartDone if !text.is_empty() => {
                 if let Some(part) = self.part(event) {
                     text.clone_into(&mut part.raw);
@@ -103,19 +115,34 @@ impl Item {
             Brings::Arguments => self.arguments.push_str(text),
             Brings::OutputText | Brings::Text => {
                 if event.brings == Brings::OutputText && self.part(event).is_none() {
-                    self.begin_part(event, "output_text", r#"{"type":"output_text","annotations":[]}"#);
+                    self.begin_part(
+                        event,
+                        "output_text",
+                        r#"{"type":"output_text","annotations":[]}"#,
+                    );
                 }
                 if let Some(part) = self.part(event) {
                     part.text.push_str(text);
                 }
             }
-            Brings::Nothing | Brings::Response | Brings::Item | Brings::ItemDone | Brings::Part | Brings::PartDone => {}
+            Brings::Nothing
+            | Brings::Response
+            | Brings::Item
+            | Brings::ItemDone
+            | Brings::Part
+            | Brings::PartDone => {}
         }
     }
 
     fn begin_part(&mut self, event: &ItemEvent, kind: &str, raw: &str) {
         let index = event.part_index.unwrap_or(0);
-        self.parts.push(Part { index, kind: kind.to_owned(), text: String::new(), raw: raw.to_owned(), done: false });
+        self.parts.push(Part {
+            index,
+            kind: kind.to_owned(),
+            text: String::new(),
+            raw: raw.to_owned(),
+            done: false,
+        });
     }
 
     fn part(&mut self, event: &ItemEvent) -> Option<&mut Part> {
@@ -125,7 +152,11 @@ impl Item {
 
     /// The name of the member that holds a call's arguments.
     pub(super) fn arguments_name(&self) -> &'static str {
-        if self.kind == "custom_tool_call" { "input" } else { "arguments" }
+        if self.kind == "custom_tool_call" {
+            "input"
+        } else {
+            "arguments"
+        }
     }
 
     /// The item in its present state.
@@ -145,7 +176,11 @@ impl Item {
 impl Part {
     /// The member that holds the part's text.
     pub(super) fn text_name(&self) -> &'static str {
-        if self.kind == "refusal" { "refusal" } else { "text" }
+        if self.kind == "refusal" {
+            "refusal"
+        } else {
+            "text"
+        }
     }
 
     /// The part in its present state.
@@ -153,14 +188,19 @@ impl Part {
         if self.done {
             return self.raw.clone();
         }
-        set_members(&self.raw, &[(self.text_name(), &format!("\"{}\"", self.text))])
+        set_members(
+            &self.raw,
+            &[(self.text_name(), &format!("\"{}\"", self.text))],
+        )
     }
 }
 
 /// A string member of the object at `at`, unescaped; `None` if there is none.
 pub(super) fn member(cursor: &Cursor<'_>, at: usize, name: &str) -> String {
     let mut cursor = cursor.back_to(at);
-    let Ok(mut walk) = cursor.enter_object() else { return String::new() };
+    let Ok(mut walk) = cursor.enter_object() else {
+        return String::new();
+    };
     while let Ok(Some(key)) = cursor.member(&mut walk) {
         let Ok(value) = cursor.skip() else { break };
         if key.name == name {
@@ -171,5 +211,7 @@ pub(super) fn member(cursor: &Cursor<'_>, at: usize, name: &str) -> String {
 }
 
 fn text_member(object: &str, name: &str) -> String {
-    Cursor::new(object.as_bytes()).map(|cursor| member(&cursor, 0, name)).unwrap_or_default()
+    Cursor::new(object.as_bytes())
+        .map(|cursor| member(&cursor, 0, name))
+        .unwrap_or_default()
 }

@@ -12,7 +12,10 @@ impl Numbered {
     /// An event from its members, JSON already.
     pub(super) fn event(&mut self, kind: &str, members: &str, out: &mut Vec<u8>) {
         let number = self.take();
-        out.extend(sse::event(kind, &format!(r#"{{"type":"{kind}",{members},"sequence_number":{number}}}"#)));
+        out.extend(sse::event(
+            kind,
+            &format!(r#"{{"type":"{kind}",{members},"sequence_number":{number}}}"#),
+        ));
     }
 
     /// The next number.

@@ -9,7 +9,10 @@ use super::items::member;
 use crate::json::{Cursor, Edit, JsonError, Kind, Value, quoted, splice, string_span};
 use crate::members::{Members, Places};
 use crate::usage::{Names, Slot, UsageObject, count, read};
-use crate::{AnswerFacts, Brings, Frame, FrameFacts, ItemEvent, Marks, Sample, Step, Stop, TextSize, UpstreamError, WireUsage};
+use crate::{
+    AnswerFacts, Brings, Frame, FrameFacts, ItemEvent, Marks, Sample, Step, Stop, TextSize,
+    UpstreamError, WireUsage,
+};
 
 #[rustfmt::skip]
 const NAMES: &Names = &[
@@ -58,7 +61,11 @@ pub(super) fn read_answer(body: &[u8]) -> Option<AnswerFacts> {
     let said = response(&mut cursor, &mut Sample::default()).ok()?;
     let text = |span: Range<usize>| cursor.string_at(span).into_owned();
     let stop = meaning(&cursor, &said, false);
-    let failed = said.error || said.status.as_ref().is_some_and(|status| cursor.string_at(status.clone()) == "failed");
+    let failed = said.error
+        || said
+            .status
+            .as_ref()
+            .is_some_and(|status| cursor.string_at(status.clone()) == "failed");
     let usage = said.usage.unwrap_or_default();
     Some(AnswerFacts {
         marks: Marks {
@@ -67,7 +74,10 @@ pub(super) fn read_answer(body: &[u8]) -> Option<AnswerFacts> {
             ..Marks::at(said.places, |span| span)
         },
         id: said.id.map(text),
-        usage: WireUsage { input_is_total: true, ..usage.wire },
+        usage: WireUsage {
+            input_is_total: true,
+            ..usage.wire
+        },
         shown: said.shown,
         stop,
         error: failed.then(|| UpstreamError::parse(body)),
@@ -82,15 +92,25 @@ pub(super) fn sample_answer(body: &[u8], seed: u64) -> Sample {
 }
 
 /// Items by which the model asks the client to run something.
-const CLIENT_CALLS: [&str; 6] =
-    ["function_call", "custom_tool_call", "local_shell_call", "shell_call", "apply_patch_call", "computer_call"];
+const CLIENT_CALLS: [&str; 6] = [
+    "function_call",
+    "custom_tool_call",
+    "local_shell_call",
+    "shell_call",
+    "apply_patch_call",
+    "computer_call",
+];
 
 /// By how much a finished item's text may exceed its deltas (the name of a call), apart from JSON punctuation.
 const REPEATED: u64 = 256;
 
 /// Why a response ended, if it has; `calls`: an earlier event showed a tool call.
 fn meaning(cursor: &Cursor<'_>, said: &Response, calls: bool) -> Option<Stop> {
-    let word = |span: &Option<Range<usize>>| span.clone().map(|span| cursor.string_at(span)).unwrap_or_default();
+    let word = |span: &Option<Range<usize>>| {
+        span.clone()
+            .map(|span| cursor.string_at(span))
+            .unwrap_or_default()
+    };
     match (&*word(&said.status), &*word(&said.reason)) {
         ("completed", _) if calls || said.calls => Some(Stop::ToolCalls),
         ("completed", _) => Some(Stop::End),
@@ -115,8 +135,17 @@ pub(super) struct Reader {
 
 impl Default for Reader {
     fn default() -> Self {
-        let usage = WireUsage { input_is_total: true, ..WireUsage::default() };
-        Self { usage, id: None, calls: false, since_item: TextSize::default(), sample: Sample::default() }
+        let usage = WireUsage {
+            input_is_total: true,
+            ..WireUsage::default()
+        };
+        Self {
+            usage,
+            id: None,
+            calls: false,
+            since_item: TextSize::default(),
+            sample: Sample::default(),
+        }
     }
 }
 
@@ -128,9 +157,18 @@ impl Reader {
         let kind = kind.as_deref().or(frame.event()).unwrap_or_default();
         let (mut facts, mut places) = (FrameFacts::default(), std::mem::take(&mut event.places));
         for object in [&event.item, &event.part].into_iter().flatten() {
-            shown(&mut cursor.back_to(object.span.start), &mut TextSize::default(), &mut Sample::default(), &mut places)?;
+            shown(
+                &mut cursor.back_to(object.span.start),
+                &mut TextSize::default(),
+                &mut Sample::default(),
+                &mut places,
+            )?;
         }
-        if let Some(delta) = event.delta.as_ref().filter(|delta| delta.kind == Kind::String) {
+        if let Some(delta) = event
+            .delta
+            .as_ref()
+            .filter(|delta| delta.kind == Kind::String)
+        {
             self.sample.show(&cursor, delta, &mut facts.shown);
             self.since_item.add(facts.shown);
         }
@@ -151,7 +189,11 @@ impl Reader {
         }
         if stopped && facts.stop.is_none() {
             // The event's own name tells, if the response object does not.
-            facts.stop = Some(if kind == "response.completed" { Stop::End } else { Stop::Other });
+            facts.stop = Some(if kind == "response.completed" {
+                Stop::End
+            } else {
+                Stop::Other
+            });
         }
         if event.error || matches!(kind, "error" | "response.failed") {
             facts.error = Some(UpstreamError::parse(data));
@@ -166,10 +208,20 @@ impl Reader {
     }
 
     /// Some servers show an item only when it is finished: then its text is output, and not a repetition of deltas.
-    fn item_done(&mut self, cursor: &Cursor<'_>, item: &Value, facts: &mut FrameFacts) -> Result<(), JsonError> {
+    fn item_done(
+        &mut self,
+        cursor: &Cursor<'_>,
+        item: &Value,
+        facts: &mut FrameFacts,
+    ) -> Result<(), JsonError> {
         let before = std::mem::take(&mut self.since_item).bytes();
         let (mut size, mut sample) = (TextSize::default(), self.sample.clone());
-        shown(&mut cursor.back_to(item.span.start), &mut size, &mut sample, &mut Places::default())?;
+        shown(
+            &mut cursor.back_to(item.span.start),
+            &mut size,
+            &mut sample,
+            &mut Places::default(),
+        )?;
         if size.bytes() > before.saturating_mul(2).saturating_add(REPEATED) {
             facts.shown.add(size);
             self.sample = sample;
@@ -203,24 +255,44 @@ impl Reader {
 
 /// A response object of the upstream, as customers may see it.
 pub(super) fn public_response(text: String, slug: &str) -> String {
-    public(text, slug, |cursor| Ok(response(cursor, &mut Sample::default())?.places))
+    public(text, slug, |cursor| {
+        Ok(response(cursor, &mut Sample::default())?.places)
+    })
 }
 
 /// The same for a list of items, an item or a part.
 pub(super) fn public_items(text: String, slug: &str) -> String {
     public(text, slug, |cursor| {
         let mut places = Places::default();
-        shown(cursor, &mut TextSize::default(), &mut Sample::default(), &mut places)?;
+        shown(
+            cursor,
+            &mut TextSize::default(),
+            &mut Sample::default(),
+            &mut places,
+        )?;
         Ok(places)
     })
 }
 
-fn public(text: String, slug: &str, look: impl Fn(&mut Cursor<'_>) -> Result<Places, JsonError>) -> String {
-    let Ok(places) = Cursor::of_answer(text.as_bytes()).and_then(|mut cursor| look(&mut cursor)) else { return text };
+fn public(
+    text: String,
+    slug: &str,
+    look: impl Fn(&mut Cursor<'_>) -> Result<Places, JsonError>,
+) -> String {
+    let Ok(places) = Cursor::of_answer(text.as_bytes()).and_then(|mut cursor| look(&mut cursor))
+    else {
+        return text;
+    };
     let marks = Marks::at(places, |span| span);
     let slug = quoted(slug);
     let mut edits: Vec<Edit<'_>> = marks.cuts.into_iter().map(Edit::cut).collect();
-    edits.extend(marks.model.into_iter().chain(marks.more_models).map(|span| Edit::replace(span, slug.as_bytes())));
+    edits.extend(
+        marks
+            .model
+            .into_iter()
+            .chain(marks.more_models)
+            .map(|span| Edit::replace(span, slug.as_bytes())),
+    );
     let clean = String::from_utf8(splice(text.as_bytes(), &mut edits));
     clean.unwrap_or(text)
 }
@@ -230,23 +302,41 @@ fn step(kind: &str, event: Event, end: bool) -> ItemEvent {
     let whole = |value: Option<Value>| value.map(|value| value.span).unwrap_or_default();
     let text = |delta: Option<Value>| {
         let delta = delta.filter(|delta| delta.kind == Kind::String);
-        delta.map(|delta| delta.span.start + 1..delta.span.end.saturating_sub(1)).unwrap_or_default()
+        delta
+            .map(|delta| delta.span.start + 1..delta.span.end.saturating_sub(1))
+            .unwrap_or_default()
     };
     let (brings, place) = match kind.strip_prefix("response.").unwrap_or_default() {
-        _ if event.response.is_some() => {
-            (if end { Brings::Nothing } else { Brings::Response }, event.response.unwrap_or_default())
-        }
+        _ if event.response.is_some() => (
+            if end {
+                Brings::Nothing
+            } else {
+                Brings::Response
+            },
+            event.response.unwrap_or_default(),
+        ),
         "output_item.added" => (Brings::Item, whole(event.item)),
         "output_item.done" => (Brings::ItemDone, whole(event.item)),
         "content_part.added" | "reasoning_summary_part.added" => (Brings::Part, whole(event.part)),
-        "content_part.done" | "reasoning_summary_part.done" => (Brings::PartDone, whole(event.part)),
-        "function_call_arguments.delta" | "custom_tool_call_input.delta" => (Brings::Arguments, text(event.delta)),
+        "content_part.done" | "reasoning_summary_part.done" => {
+            (Brings::PartDone, whole(event.part))
+        }
+        "function_call_arguments.delta" | "custom_tool_call_input.delta" => {
+            (Brings::Arguments, text(event.delta))
+        }
         "output_text.delta" => (Brings::OutputText, text(event.delta)),
         _ if event.delta.is_some() => (Brings::Text, text(event.delta)),
         _ => (Brings::Nothing, 0..0),
     };
-    let (sequence, output_index, part_index) = (event.sequence, event.output_index, event.part_index);
-    ItemEvent { sequence, brings, output_index, part_index, place }
+    let (sequence, output_index, part_index) =
+        (event.sequence, event.output_index, event.part_index);
+    ItemEvent {
+        sequence,
+        brings,
+        output_index,
+        part_index,
+        place,
+    }
 }
 
 impl crate::Reader for Reader {
@@ -255,8 +345,11 @@ impl crate::Reader for Reader {
     }
 
     fn read(&mut self, frame: &Frame) -> FrameFacts {
-        let Some(data) = frame.data() else { return FrameFacts::default() };
-        self.read_data(frame, &data).unwrap_or_else(|_| FrameFacts::unreadable())
+        let Some(data) = frame.data() else {
+            return FrameFacts::default();
+        };
+        self.read_data(frame, &data)
+            .unwrap_or_else(|_| FrameFacts::unreadable())
     }
 
     fn usage(&self) -> &WireUsage {
@@ -341,7 +434,12 @@ fn reason(cursor: &mut Cursor<'_>) -> Result<Option<Range<usize>>, JsonError> {
 }
 
 /// Adds texts and arguments of output items, at any level; returns whether one asks the client to run a tool.
-fn shown(cursor: &mut Cursor<'_>, size: &mut TextSize, sample: &mut Sample, places: &mut Places) -> Result<bool, JsonError> {
+fn shown(
+    cursor: &mut Cursor<'_>,
+    size: &mut TextSize,
+    sample: &mut Sample,
+    places: &mut Places,
+) -> Result<bool, JsonError> {
     let mut calls = false;
     match cursor.peek()? {
         Kind::Array => {
@@ -356,8 +454,13 @@ fn shown(cursor: &mut Cursor<'_>, size: &mut TextSize, sample: &mut Sample, plac
             while let Some(key) = cursor.member(&mut walk)? {
                 match key.name.as_ref() {
                     "content" | "summary" => calls |= shown(cursor, size, sample, places)?,
-                    "text" | "refusal" | "arguments" | "name" | "input" => sample.shown(cursor, size)?,
-                    "type" => calls |= string_span(cursor)?.is_some_and(|kind| CLIENT_CALLS.contains(&&*cursor.string_at(kind))),
+                    "text" | "refusal" | "arguments" | "name" | "input" => {
+                        sample.shown(cursor, size)?
+                    }
+                    "type" => {
+                        calls |= string_span(cursor)?
+                            .is_some_and(|kind| CLIENT_CALLS.contains(&&*cursor.string_at(kind)))
+                    }
                     _ => {
                         cursor.skip()?;
                     }

@@ -8,9 +8,18 @@ use crate::{SyntheticAnswer, SyntheticStop, ToolCall, Usage, sse};
 pub(super) fn write_answer(draft: &SyntheticAnswer) -> Vec<u8> {
     let mut output = Vec::new();
     if !draft.pieces.is_empty() || draft.tool.is_none() {
-        output.push(message(draft, status(draft), &[text(&draft.pieces.concat())]));
+        output.push(message(
+            draft,
+            status(draft),
+            &[text(&draft.pieces.concat())],
+        ));
     }
-    output.extend(draft.tool.as_ref().map(|tool| call(tool, status(draft), &tool.arguments)));
+    output.extend(
+        draft
+            .tool
+            .as_ref()
+            .map(|tool| call(tool, status(draft), &tool.arguments)),
+    );
     finished(draft, &output).to_string().into_bytes()
 }
 
@@ -26,7 +35,11 @@ pub(super) fn write_frames(draft: &SyntheticAnswer) -> Vec<Vec<u8>> {
     if let Some(tool) = &draft.tool {
         output.push(call_item(draft, tool, output.len(), &mut out));
     }
-    let last = if draft.stop == SyntheticStop::Length { "response.incomplete" } else { "response.completed" };
+    let last = if draft.stop == SyntheticStop::Length {
+        "response.incomplete"
+    } else {
+        "response.completed"
+    };
     out.push(last, &json!({"response": finished(draft, &output)}));
     out.list
 }
@@ -115,28 +128,52 @@ fn text_item(draft: &SyntheticAnswer, out: &mut Frames) -> Value {
     };
     let whole = draft.pieces.concat();
     let item = message(draft, status(draft), &[text(&whole)]);
-    out.push("response.output_item.added", &json!({"output_index": 0, "item": message(draft, "in_progress", &[])}));
-    out.push("response.content_part.added", &place(json!({"part": text("")})));
+    out.push(
+        "response.output_item.added",
+        &json!({"output_index": 0, "item": message(draft, "in_progress", &[])}),
+    );
+    out.push(
+        "response.content_part.added",
+        &place(json!({"part": text("")})),
+    );
     for piece in &draft.pieces {
-        out.push("response.output_text.delta", &place(json!({"delta": piece, "logprobs": []})));
+        out.push(
+            "response.output_text.delta",
+            &place(json!({"delta": piece, "logprobs": []})),
+        );
     }
-    out.push("response.output_text.done", &place(json!({"text": whole, "logprobs": []})));
-    out.push("response.content_part.done", &place(json!({"part": text(&whole)})));
-    out.push("response.output_item.done", &json!({"output_index": 0, "item": item}));
+    out.push(
+        "response.output_text.done",
+        &place(json!({"text": whole, "logprobs": []})),
+    );
+    out.push(
+        "response.content_part.done",
+        &place(json!({"part": text(&whole)})),
+    );
+    out.push(
+        "response.output_item.done",
+        &json!({"output_index": 0, "item": item}),
+    );
     item
 }
 
 fn call_item(draft: &SyntheticAnswer, tool: &ToolCall, index: usize, out: &mut Frames) -> Value {
     let item_id = call_item_id(tool);
     let item = call(tool, status(draft), &tool.arguments);
-    out.push("response.output_item.added", &json!({"output_index": index, "item": call(tool, "in_progress", "")}));
+    out.push(
+        "response.output_item.added",
+        &json!({"output_index": index, "item": call(tool, "in_progress", "")}),
+    );
     for part in halves(&tool.arguments) {
         let members = json!({"item_id": item_id, "output_index": index, "delta": part});
         out.push("response.function_call_arguments.delta", &members);
     }
     let members = json!({"item_id": item_id, "output_index": index, "name": tool.name, "arguments": tool.arguments});
     out.push("response.function_call_arguments.done", &members);
-    out.push("response.output_item.done", &json!({"output_index": index, "item": item}));
+    out.push(
+        "response.output_item.done",
+        &json!({"output_index": index, "item": item}),
+    );
     item
 }
 
@@ -156,7 +193,11 @@ fn finished(draft: &SyntheticAnswer, output: &[Value]) -> Value {
 }
 
 fn status(draft: &SyntheticAnswer) -> &'static str {
-    if draft.stop == SyntheticStop::Length { "incomplete" } else { "completed" }
+    if draft.stop == SyntheticStop::Length {
+        "incomplete"
+    } else {
+        "completed"
+    }
 }
 
 fn message(draft: &SyntheticAnswer, status: &str, content: &[Value]) -> Value {
@@ -194,6 +235,12 @@ mod tests {
     fn a_response_has_every_field_that_the_published_suite_asks_for() {
         let response = skeleton("resp_1", "sim", 7);
         assert!(response["completed_at"].is_null(), "it has only begun");
-        assert_eq!((&response["presence_penalty"], &response["frequency_penalty"]), (&json!(0.0), &json!(0.0)));
+        assert_eq!(
+            (
+                &response["presence_penalty"],
+                &response["frequency_penalty"]
+            ),
+            (&json!(0.0), &json!(0.0))
+        );
     }
 }

@@ -23,21 +23,34 @@ pub(super) struct Writer {
 
 impl crate::Writer for Writer {
     fn observe(&mut self, frame: &Frame, facts: &FrameFacts) {
-        let Step::Event(event) = &facts.step else { return };
-        self.next_sequence = event.sequence.unwrap_or(self.next_sequence).saturating_add(1);
+        let Step::Event(event) = &facts.step else {
+            return;
+        };
+        self.next_sequence = event
+            .sequence
+            .unwrap_or(self.next_sequence)
+            .saturating_add(1);
         self.ended |= facts.end;
         if event.brings == Brings::Nothing {
             return;
         }
         let data = frame.data().unwrap_or_default();
-        let text = data.get(event.place.clone()).and_then(|bytes| std::str::from_utf8(bytes).ok()).unwrap_or_default();
+        let text = data
+            .get(event.place.clone())
+            .and_then(|bytes| std::str::from_utf8(bytes).ok())
+            .unwrap_or_default();
         match event.brings {
             Brings::Response => text.clone_into(&mut self.response),
             _ => self.items.note(event, text),
         }
     }
 
-    fn end_at_limit(&self, answer: PublicAnswer<'_>, usage: &Usage, wish: UsageWish<'_>) -> Vec<u8> {
+    fn end_at_limit(
+        &self,
+        answer: PublicAnswer<'_>,
+        usage: &Usage,
+        wish: UsageWish<'_>,
+    ) -> Vec<u8> {
         let mut out = self.out(answer);
         if self.ended {
             return out.bytes;
@@ -47,12 +60,18 @@ impl crate::Writer for Writer {
             out.event("response.created", &format!(r#""response":{begun}"#));
         }
         for item in self.items.open() {
-            item.parts.iter().filter(|part| !part.done).for_each(|part| out.part_done(item, part));
+            item.parts
+                .iter()
+                .filter(|part| !part.done)
+                .for_each(|part| out.part_done(item, part));
             if matches!(item.kind.as_str(), "function_call" | "custom_tool_call") {
                 out.arguments_done(item);
             }
             let done = public_items(item.to_json(), answer.slug);
-            out.event("response.output_item.done", &format!(r#""output_index":{},"item":{done}"#, item.index));
+            out.event(
+                "response.output_item.done",
+                &format!(r#""output_index":{},"item":{done}"#, item.index),
+            );
         }
         let response = set_members(
             &begun,
@@ -79,7 +98,11 @@ impl crate::Writer for Writer {
             "code": code, "message": error.message, "type": error.kind, "param": error.param, "request_id": error.request_id,
         });
         let output = self.output(answer);
-        let members = [("status", r#""failed""#), ("error", &told.to_string()), ("output", &output)];
+        let members = [
+            ("status", r#""failed""#),
+            ("error", &told.to_string()),
+            ("output", &output),
+        ];
         let response = set_members(&self.begun(answer), &members);
         out.event("response.failed", &format!(r#""response":{response}"#));
         out.bytes
@@ -88,7 +111,11 @@ impl crate::Writer for Writer {
 
 impl Writer {
     fn out<'a>(&self, answer: PublicAnswer<'a>) -> Out<'a> {
-        Out { bytes: Vec::new(), sequence: self.next_sequence, slug: answer.slug }
+        Out {
+            bytes: Vec::new(),
+            sequence: self.next_sequence,
+            slug: answer.slug,
+        }
     }
 
     /// All items, as customers may see them.
@@ -99,7 +126,10 @@ impl Writer {
     /// The response object as the upstream began it, under the public slug, with missing members filled in.
     fn begun(&self, answer: PublicAnswer<'_>) -> String {
         let mut response = skeleton(answer.id.unwrap_or("resp_ended"), answer.slug, 0);
-        if let (Value::Object(members), Ok(begun)) = (&mut response, serde_json::from_str::<Map<String, Value>>(&self.response)) {
+        if let (Value::Object(members), Ok(begun)) = (
+            &mut response,
+            serde_json::from_str::<Map<String, Value>>(&self.response),
+        ) {
             members.extend(begun);
         }
         response["model"] = json!(answer.slug);
@@ -116,26 +146,85 @@ struct Out<'a> {
 
 impl Out<'_> {
     fn event(&mut self, kind: &str, members: &str) {
-        self.bytes.extend(sse::event(kind, &format!(r#"{{"type":"{kind}",{members},"sequence_number":{}}}"#, self.sequence)));
+        self.bytes.extend(sse::event(
+            kind,
+            &format!(
+                r#"{{"type":"{kind}",{members},"sequence_number":{}}}"#,
+                self.sequence
+            ),
+        ));
         self.sequence = self.sequence.saturating_add(1);
     }
 
     fn part_done(&mut self, item: &Item, part: &Part) {
         let (text, text_done, part_done, index) = match part.kind.as_str() {
-            "summary_text" => ("text", "reasoning_summary_text.done", "reasoning_summary_part.done", "summary_index"),
-            "reasoning_text" => ("text", "reasoning_text.done", "content_part.done", "content_index"),
-            "refusal" => ("refusal", "refusal.done", "content_part.done", "content_index"),
-            _ => ("text", "output_text.done", "content_part.done", "content_index"),
+            "summary_text" => (
+                "text",
+                "reasoning_summary_text.done",
+                "reasoning_summary_part.done",
+                "summary_index",
+            ),
+            "reasoning_text" => (
+                "text",
+                "reasoning_text.done",
+                "content_part.done",
+                "content_index",
+            ),
+            "refusal" => (
+                "refusal",
+                "refusal.done",
+                "content_part.done",
+                "content_index",
+            ),
+            _ => (
+                "text",
+                "output_text.done",
+                "content_part.done",
+                "content_index",
+            ),
         };
-        let place = format!(r#""item_id":{},"output_index":{},"{index}":{}"#, quoted(&item.id), item.index, part.index);
-        let logprobs = if text_done == "output_text.done" { r#","logprobs":[]"# } else { "" };
-        self.event(&format!("response.{text_done}"), &format!(r#"{place},"{text}":"{}"{logprobs}"#, part.text));
-        self.event(&format!("response.{part_done}"), &format!(r#"{place},"part":{}"#, public_items(part.to_json(), self.slug)));
+        let place = format!(
+            r#""item_id":{},"output_index":{},"{index}":{}"#,
+            quoted(&item.id),
+            item.index,
+            part.index
+        );
+        let logprobs = if text_done == "output_text.done" {
+            r#","logprobs":[]"#
+        } else {
+            ""
+        };
+        self.event(
+            &format!("response.{text_done}"),
+            &format!(r#"{place},"{text}":"{}"{logprobs}"#, part.text),
+        );
+        self.event(
+            &format!("response.{part_done}"),
+            &format!(
+                r#"{place},"part":{}"#,
+                public_items(part.to_json(), self.slug)
+            ),
+        );
     }
 
     fn arguments_done(&mut self, item: &Item) {
-        let kind = if item.kind == "custom_tool_call" { "custom_tool_call_input" } else { "function_call_arguments" };
-        let place = format!(r#""item_id":{},"output_index":{}"#, quoted(&item.id), item.index);
-        self.event(&format!("response.{kind}.done"), &format!(r#"{place},"{}":"{}""#, item.arguments_name(), item.arguments));
+        let kind = if item.kind == "custom_tool_call" {
+            "custom_tool_call_input"
+        } else {
+            "function_call_arguments"
+        };
+        let place = format!(
+            r#""item_id":{},"output_index":{}"#,
+            quoted(&item.id),
+            item.index
+        );
+        self.event(
+            &format!("response.{kind}.done"),
+            &format!(
+                r#"{place},"{}":"{}""#,
+                item.arguments_name(),
+                item.arguments
+            ),
+        );
     }
 }

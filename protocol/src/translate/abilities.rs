@@ -114,7 +114,11 @@ impl Abilities {
         let responses = family == Family::Responses;
         Self {
             limit_field: "max_tokens",
-            sampling: if family == Family::Messages { Sampling::One } else { Sampling::Full },
+            sampling: if family == Family::Messages {
+                Sampling::One
+            } else {
+                Sampling::Full
+            },
             thinking: ThinkingWay::None,
             efforts: vec![Effort::Low, Effort::Medium, Effort::High],
             prefill: false,
@@ -130,7 +134,11 @@ impl Abilities {
             vision: false,
             files: false,
             tool_ids: ToolIds::Any,
-            system_role: if responses { SystemRole::Developer } else { SystemRole::System },
+            system_role: if responses {
+                SystemRole::Developer
+            } else {
+                SystemRole::System
+            },
         }
     }
 
@@ -139,7 +147,11 @@ impl Abilities {
     #[must_use]
     pub fn of_reasoning(self, reasons: bool, family: Family) -> Self {
         match (reasons, family) {
-            (true, Family::Responses) => Self { thinking: ThinkingWay::Effort, sampling: Sampling::None, ..self },
+            (true, Family::Responses) => Self {
+                thinking: ThinkingWay::Effort,
+                sampling: Sampling::None,
+                ..self
+            },
             _ => self,
         }
     }
@@ -147,7 +159,15 @@ impl Abilities {
     /// The supported effort closest to this one: the next lower one, else the lowest.
     #[must_use]
     pub fn effort(&self, wanted: Effort) -> Option<Effort> {
-        let known = self.efforts.iter().copied().filter(|effort| *effort != Effort::None);
-        known.clone().filter(|effort| *effort <= wanted).max().or_else(|| known.min())
+        let known = self
+            .efforts
+            .iter()
+            .copied()
+            .filter(|effort| *effort != Effort::None);
+        known
+            .clone()
+            .filter(|effort| *effort <= wanted)
+            .max()
+            .or_else(|| known.min())
     }
 }

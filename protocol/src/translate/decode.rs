@@ -54,18 +54,32 @@ pub(crate) fn wrong(param: &str, wanted: &str) -> BadRequest {
 pub(crate) fn cache(node: &Node<'_>) -> Option<Cache> {
     let mark = node.get("cache_control");
     if mark.kind == Kind::Object {
-        return Some(if matches!(mark.get("ttl").word(), "" | "5m") { Cache::Short } else { Cache::Long });
+        return Some(if matches!(mark.get("ttl").word(), "" | "5m") {
+            Cache::Short
+        } else {
+            Cache::Long
+        });
     }
     (node.get("prompt_cache_breakpoint").kind == Kind::Object).then_some(Cache::Short)
 }
 
 /// Whether a URL is inline data or an address. Takes the text in escaped form.
 fn source(url: &str) -> Source<'_> {
-    let inline = url.get(..5).filter(|scheme| scheme.eq_ignore_ascii_case("data:")).and_then(|_| url.get(5..)?.split_once(','));
+    let inline = url
+        .get(..5)
+        .filter(|scheme| scheme.eq_ignore_ascii_case("data:"))
+        .and_then(|_| url.get(5..)?.split_once(','));
     match inline {
         Some((head, data)) => {
-            let media = head.split(';').next().unwrap_or_default().replace("\\/", "/");
-            Source::Base64 { media: Escaped::raw(media), data: Escaped::raw(data) }
+            let media = head
+                .split(';')
+                .next()
+                .unwrap_or_default()
+                .replace("\\/", "/");
+            Source::Base64 {
+                media: Escaped::raw(media),
+                data: Escaped::raw(data),
+            }
         }
         None => Source::Url(Escaped::raw(url)),
     }
@@ -74,32 +88,59 @@ fn source(url: &str) -> Source<'_> {
 /// A picture of chat or responses: an address, or an object that contains one.
 pub(crate) fn picture<'a>(part: &Node<'a>, path: &str) -> Result<Block<'a>, BadRequest> {
     let place = part.get("image_url");
-    let (url, detail) =
-        if place.kind == Kind::Object { (place.get("url"), place.get("detail")) } else { (place, part.get("detail")) };
+    let (url, detail) = if place.kind == Kind::Object {
+        (place.get("url"), place.get("detail"))
+    } else {
+        (place, part.get("detail"))
+    };
     if url.kind != Kind::String {
         return Err(file_id(path));
     }
-    Ok(Block::Image { source: source(url.word()), detail: detail.text(), cache: cache(part) })
+    Ok(Block::Image {
+        source: source(url.word()),
+        detail: detail.text(),
+        cache: cache(part),
+    })
 }
 
 /// A document of chat or responses; `file` is the object that contains it.
-pub(crate) fn file<'a>(file: &Node<'a>, part: &Node<'a>, path: &str) -> Result<Block<'a>, BadRequest> {
+pub(crate) fn file<'a>(
+    file: &Node<'a>,
+    part: &Node<'a>,
+    path: &str,
+) -> Result<Block<'a>, BadRequest> {
     if let Some(url) = file.get("file_url").text() {
-        return Ok(Block::File { source: Source::Url(url), name: file.get("filename").text(), cache: cache(part) });
+        return Ok(Block::File {
+            source: Source::Url(url),
+            name: file.get("filename").text(),
+            cache: cache(part),
+        });
     }
     let data = file.get("file_data");
     if data.kind != Kind::String {
         return Err(file_id(path));
     }
     let source = match source(data.word()) {
-        Source::Url(bare) => Source::Base64 { media: Escaped::raw("application/pdf"), data: bare },
+        Source::Url(bare) => Source::Base64 {
+            media: Escaped::raw("application/pdf"),
+            data: bare,
+        },
         inline => inline,
     };
-    Ok(Block::File { source, name: file.get("filename").text(), cache: cache(part) })
+    Ok(Block::File {
+        source,
+        name: file.get("filename").text(),
+        cache: cache(part),
+    })
 }
 
 fn file_id(path: &str) -> BadRequest {
-    unsupported(path, format!("`{path}` must carry its data: stored files are not known here. Send it inline, as a data URL."))
+    unsupported(
+        path,
+        format!(
+            "`{path}` must carry its data: stored files are not known here. Send it inline, as a data URL."
+        ),
+    )
 }
 
 /// The refusal of a part that is unknown, or has no equivalent in the target's family.

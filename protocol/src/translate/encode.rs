@@ -56,7 +56,11 @@ impl Encoding<'_> {
             Field::Turns => ["messages", "input", "messages"],
             Field::Format => ["response_format", "text.format", "output_config.format"],
             Field::Thinking => ["reasoning_effort", "reasoning", "thinking"],
-            Field::OldThinking => ["messages.reasoning_content", "input.reasoning", "messages.thinking"],
+            Field::OldThinking => [
+                "messages.reasoning_content",
+                "input.reasoning",
+                "messages.thinking",
+            ],
             Field::Stops => ["stop", "stop", "stop_sequences"],
             Field::Limit => ["max_tokens", "max_output_tokens", "max_tokens"],
         };
@@ -86,7 +90,12 @@ impl Encoding<'_> {
             return "{}".to_owned();
         }
         let mut cursor = Cursor::new(text.as_bytes()).ok();
-        let object = cursor.as_mut().and_then(|cursor| cursor.skip().and_then(|value| cursor.end().map(|()| value.kind)).ok());
+        let object = cursor.as_mut().and_then(|cursor| {
+            cursor
+                .skip()
+                .and_then(|value| cursor.end().map(|()| value.kind))
+                .ok()
+        });
         if object == Some(Kind::Object) {
             return text.to_owned();
         }
@@ -104,21 +113,40 @@ impl Encoding<'_> {
 
     /// The tools offered and the choice among them, for a family without namespaces. Only responses has lists of allowed tools;
     /// elsewhere the other tools are not offered.
-    pub(crate) fn offered<'p>(&mut self, prompt: &mut Prompt<'p>) -> Result<Option<Choice<'p>>, BadRequest> {
+    pub(crate) fn offered<'p>(
+        &mut self,
+        prompt: &mut Prompt<'p>,
+    ) -> Result<Option<Choice<'p>>, BadRequest> {
         let mut choice = prompt.choice.take();
         if let Some(Choice::Allowed { names, required }) = &mut choice
             && self.family == Family::Responses
         {
-            let known = prompt.tools.iter().filter(|tool| names.contains(&tool.name));
-            let known: Vec<_> = known.map(|tool| tool_name(tool.namespace.as_deref(), &tool.name).into_owned().into()).collect();
+            let known = prompt
+                .tools
+                .iter()
+                .filter(|tool| names.contains(&tool.name));
+            let known: Vec<_> = known
+                .map(|tool| {
+                    tool_name(tool.namespace.as_deref(), &tool.name)
+                        .into_owned()
+                        .into()
+                })
+                .collect();
             if !known.is_empty() {
-                return Ok(Some(Choice::Allowed { names: known, required: *required }));
+                return Ok(Some(Choice::Allowed {
+                    names: known,
+                    required: *required,
+                }));
             }
         }
         if let Some(Choice::Allowed { names, required }) = &choice {
             prompt.tools.retain(|tool| names.contains(&tool.name));
             self.losses.add("tool_choice", "narrowed");
-            choice = Some(if *required { Choice::Required } else { Choice::Auto });
+            choice = Some(if *required {
+                Choice::Required
+            } else {
+                Choice::Auto
+            });
         }
         if let Some(Choice::Tool(name)) = &choice {
             let Some(tool) = prompt.tools.iter().find(|tool| tool.name == *name) else {
@@ -130,7 +158,11 @@ impl Encoding<'_> {
                     ),
                 ));
             };
-            choice = Some(Choice::Tool(tool_name(tool.namespace.as_deref(), &tool.name).into_owned().into()));
+            choice = Some(Choice::Tool(
+                tool_name(tool.namespace.as_deref(), &tool.name)
+                    .into_owned()
+                    .into(),
+            ));
         }
         if choice == Some(Choice::Required) && prompt.tools.is_empty() {
             return Err(unsupported(
@@ -142,7 +174,10 @@ impl Encoding<'_> {
     }
 
     /// The temperature and top_p that the target accepts.
-    pub(crate) fn sampling<'p>(&mut self, prompt: &Prompt<'p>) -> (Option<&'p str>, Option<&'p str>) {
+    pub(crate) fn sampling<'p>(
+        &mut self,
+        prompt: &Prompt<'p>,
+    ) -> (Option<&'p str>, Option<&'p str>) {
         let (temperature, top_p) = (prompt.temperature, prompt.top_p);
         match self.abilities().sampling {
             Sampling::Full => (temperature, top_p),
@@ -165,7 +200,11 @@ impl Encoding<'_> {
         if wish.mode == Mode::Off || wish.effort == Some(Effort::None) {
             return Some(Effort::None).filter(|none| self.abilities().efforts.contains(none));
         }
-        let wanted = wish.effort.or(if let Mode::Budget(tokens) = wish.mode { Some(effort::of_budget(tokens)) } else { None })?;
+        let wanted = wish.effort.or(if let Mode::Budget(tokens) = wish.mode {
+            Some(effort::of_budget(tokens))
+        } else {
+            None
+        })?;
         let known = self.abilities().effort(wanted);
         if known != Some(wanted) {
             self.losses.add("effort", "clamped");
@@ -183,9 +222,13 @@ impl Encoding<'_> {
         schema: &str,
         strict: Option<bool>,
     ) {
-        let name = name.map_or(Cow::Borrowed("output"), |name| Cow::Owned(tool_name(None, name.as_str()).into_owned()));
+        let name = name.map_or(Cow::Borrowed("output"), |name| {
+            Cow::Owned(tool_name(None, name.as_str()).into_owned())
+        });
         out.name("name").plain(&name);
-        description.iter().for_each(|text| out.name("description").escaped(text.as_str()));
+        description
+            .iter()
+            .for_each(|text| out.name("description").escaped(text.as_str()));
         out.name("schema").raw(schema);
         let strict = strict.unwrap_or_else(|| self.caller == Family::Messages && is_strict(schema));
         if self.caller == Family::Messages && !strict {
@@ -208,10 +251,14 @@ impl Encoding<'_> {
                 self.field(Field::Turns),
                 "This model cannot read pictures. Leave them out, or use a model with vision.",
             )),
-            Block::File { .. } if !self.abilities().files => {
-                Err(unsupported(self.field(Field::Turns), "This model cannot read documents here. Send their text instead."))
-            }
-            Block::File { source: Source::Url(_), .. } => Err(unsupported(
+            Block::File { .. } if !self.abilities().files => Err(unsupported(
+                self.field(Field::Turns),
+                "This model cannot read documents here. Send their text instead.",
+            )),
+            Block::File {
+                source: Source::Url(_),
+                ..
+            } => Err(unsupported(
                 self.field(Field::Turns),
                 "Documents by address cannot be sent to this model. Send the document inline, as base64.",
             )),
@@ -226,12 +273,20 @@ const MAX_KEY: usize = 64;
 /// A prompt cache key that every vendor accepts.
 pub(crate) fn key(text: &Escaped<'_>) -> String {
     let plain = text.plain();
-    if plain.len() > MAX_KEY { hex(&plain, MAX_KEY) } else { plain.into_owned() }
+    if plain.len() > MAX_KEY {
+        hex(&plain, MAX_KEY)
+    } else {
+        plain.into_owned()
+    }
 }
 
 /// The customer's end user in a form that every vendor accepts.
 pub(crate) fn user(name: &str) -> Cow<'_, str> {
-    if name.len() > MAX_KEY { Cow::Owned(hex(name, MAX_KEY)) } else { Cow::Borrowed(name) }
+    if name.len() > MAX_KEY {
+        Cow::Owned(hex(name, MAX_KEY))
+    } else {
+        Cow::Borrowed(name)
+    }
 }
 
 /// The refusal of a JSON schema for the answer.
@@ -246,7 +301,9 @@ pub(crate) fn no_schema(encoding: &Encoding<'_>) -> BadRequest {
 pub(crate) fn data_url(out: &mut Writer, source: &Source<'_>) {
     match source {
         Source::Url(url) => out.escaped(url.as_str()),
-        Source::Base64 { media, data } => out.pieces(&["data:", media.as_str(), ";base64,", data.as_str()]),
+        Source::Base64 { media, data } => {
+            out.pieces(&["data:", media.as_str(), ";base64,", data.as_str()])
+        }
     }
 }
 
@@ -259,7 +316,11 @@ pub(crate) fn description<'d>(tool: &'d Tool<'_>) -> Option<Escaped<'d>> {
     let mut text = told.map(|told| format!("{told}\\n\\n")).unwrap_or_default();
     text.push_str("Put the raw text in \\\"input\\\".");
     if let Some((syntax, definition)) = &tool.grammar {
-        text.push_str(&format!(" Format ({}):\\n{}", syntax.as_str(), definition.as_str()));
+        text.push_str(&format!(
+            " Format ({}):\\n{}",
+            syntax.as_str(),
+            definition.as_str()
+        ));
     }
     Some(Escaped::raw(text))
 }
@@ -269,19 +330,30 @@ pub(crate) fn schema<'s>(tool: &'s Tool<'_>) -> &'s str {
     match tool.kind {
         ToolKind::Custom => SCHEMA,
         ToolKind::LocalShell => SHELL_SCHEMA,
-        ToolKind::Function => tool.schema.as_deref().unwrap_or(r#"{"type":"object","properties":{}}"#),
+        ToolKind::Function => tool
+            .schema
+            .as_deref()
+            .unwrap_or(r#"{"type":"object","properties":{}}"#),
     }
 }
 
 /// Whether a turn consists of two neighbouring texts only, which can then be joined into one string.
 pub(crate) fn only_text(blocks: &[Block<'_>]) -> bool {
-    blocks.iter().all(|block| matches!(block, Block::Text { .. }))
+    blocks
+        .iter()
+        .all(|block| matches!(block, Block::Text { .. }))
 }
 
 /// The texts among the blocks, joined.
 pub(crate) fn joined<'a>(blocks: &[Block<'a>]) -> Escaped<'a> {
     Escaped::join(
-        blocks.iter().filter_map(|block| if let Block::Text { text, .. } = block { Some(text) } else { None }),
+        blocks.iter().filter_map(|block| {
+            if let Block::Text { text, .. } = block {
+                Some(text)
+            } else {
+                None
+            }
+        }),
         "\\n\\n",
     )
 }

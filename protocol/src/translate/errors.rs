@@ -18,24 +18,37 @@ const TOO_LONG: &[&str] = &[
 #[must_use]
 pub fn error_for(caller: Family, error: UpstreamError) -> UpstreamError {
     let message = error.message.to_lowercase();
-    let too_long =
-        error.code.as_deref() == Some("context_length_exceeded") || TOO_LONG.iter().any(|words| message.contains(words));
+    let too_long = error.code.as_deref() == Some("context_length_exceeded")
+        || TOO_LONG.iter().any(|words| message.contains(words));
     if !too_long {
         return error;
     }
     let kind = Some("invalid_request_error".to_owned());
     match caller {
-        Family::Chat | Family::Responses => UpstreamError { kind, code: Some("context_length_exceeded".to_owned()), ..error },
-        Family::Messages => UpstreamError { kind, code: None, param: None, message: native_words(&message) },
+        Family::Chat | Family::Responses => UpstreamError {
+            kind,
+            code: Some("context_length_exceeded".to_owned()),
+            ..error
+        },
+        Family::Messages => UpstreamError {
+            kind,
+            code: None,
+            param: None,
+            message: native_words(&message),
+        },
     }
 }
 
 /// The sentence that native clients match on; the larger number is the request's size.
 fn native_words(message: &str) -> String {
     let digits = message.replace(',', "");
-    let numbers =
-        digits.split(|c: char| !c.is_ascii_digit()).filter(|run| run.len() >= 3).filter_map(|run| run.parse::<u64>().ok());
-    let (least, most) = numbers.fold((u64::MAX, 0), |(least, most), number| (least.min(number), most.max(number)));
+    let numbers = digits
+        .split(|c: char| !c.is_ascii_digit())
+        .filter(|run| run.len() >= 3)
+        .filter_map(|run| run.parse::<u64>().ok());
+    let (least, most) = numbers.fold((u64::MAX, 0), |(least, most), number| {
+        (least.min(number), most.max(number))
+    });
     if most > least {
         format!("prompt is too long: {most} tokens > {least} maximum")
     } else {

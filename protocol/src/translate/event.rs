@@ -132,7 +132,10 @@ impl From<Open<'_>> for BlockKind {
             Open::Text => Self::Text,
             Open::Refusal => Self::Refusal,
             Open::Thinking => Self::Thinking,
-            Open::Call { id, name } => Self::Call { id: id.to_owned(), name: name.to_owned() },
+            Open::Call { id, name } => Self::Call {
+                id: id.to_owned(),
+                name: name.to_owned(),
+            },
         }
     }
 }
@@ -141,7 +144,9 @@ impl Answer {
     /// Whether a call was delivered.
     #[must_use]
     pub fn has_calls(&self) -> bool {
-        self.blocks.iter().any(|block| matches!(block.kind, BlockKind::Call { .. }))
+        self.blocks
+            .iter()
+            .any(|block| matches!(block.kind, BlockKind::Call { .. }))
     }
 }
 
@@ -150,7 +155,10 @@ impl Sink for Answer {
         match event {
             Event::Open(open) => {
                 self.closed = false;
-                self.blocks.push(AnswerBlock { kind: open.into(), text: String::new() });
+                self.blocks.push(AnswerBlock {
+                    kind: open.into(),
+                    text: String::new(),
+                });
             }
             Event::Delta(text) => {
                 if let Some(block) = self.blocks.last_mut() {

@@ -35,12 +35,24 @@ pub struct Row {
 
 /// A row with one fate in all directions.
 pub(crate) const fn row(name: &'static str, fate: Fate) -> Row {
-    Row { name, fates: [fate; 3], defaults: &[] }
+    Row {
+        name,
+        fates: [fate; 3],
+        defaults: &[],
+    }
 }
 
 /// A row whose default values are silently left out.
-pub(crate) const fn unless(name: &'static str, fate: Fate, defaults: &'static [&'static str]) -> Row {
-    Row { name, fates: [fate; 3], defaults }
+pub(crate) const fn unless(
+    name: &'static str,
+    fate: Fate,
+    defaults: &'static [&'static str],
+) -> Row {
+    Row {
+        name,
+        fates: [fate; 3],
+        defaults,
+    }
 }
 
 /// A row whose field only one family accepts.
@@ -51,12 +63,20 @@ pub(crate) const fn only(name: &'static str, family: Family, fate: Fate) -> Row 
         Family::Responses => [other, fate, other],
         Family::Messages => [other, other, fate],
     };
-    Row { name, fates, defaults: &[] }
+    Row {
+        name,
+        fates,
+        defaults: &[],
+    }
 }
 
 /// A row whose field only matters where it is converted; messages models lose nothing without it.
 pub(crate) const fn silent_for_messages(name: &'static str) -> Row {
-    Row { name, fates: [Fate::Converted, Fate::Converted, Fate::Silent], defaults: &[] }
+    Row {
+        name,
+        fates: [Fate::Converted, Fate::Converted, Fate::Silent],
+        defaults: &[],
+    }
 }
 
 /// A row whose field one family refuses; elsewhere it is expressed in other words.
@@ -67,7 +87,11 @@ pub(crate) const fn refused_by(name: &'static str, family: Family, remedy: &'sta
         Family::Responses => [other, refused, other],
         Family::Messages => [other, other, refused],
     };
-    Row { name, fates, defaults: &[] }
+    Row {
+        name,
+        fates,
+        defaults: &[],
+    }
 }
 
 impl Row {
@@ -87,10 +111,15 @@ impl Row {
 #[must_use]
 pub fn pair_losses(from: Family, to: Family) -> (Vec<&'static str>, Vec<&'static str>) {
     let named = |wanted: fn(Fate) -> bool| {
-        let rows = super::fields(from).iter().filter(|row| wanted(row.fate(to)));
+        let rows = super::fields(from)
+            .iter()
+            .filter(|row| wanted(row.fate(to)));
         rows.map(|row| row.name).collect()
     };
-    (named(|fate| fate == Fate::Dropped), named(|fate| matches!(fate, Fate::Refused(_))))
+    (
+        named(|fate| fate == Fate::Dropped),
+        named(|fate| matches!(fate, Fate::Refused(_))),
+    )
 }
 
 /// Judges one top-level field: `true` if the decoder handles it.
@@ -114,11 +143,23 @@ pub(crate) fn judge(
 }
 
 fn refuse(name: &str, value: &Node<'_>, target: Family, remedy: &str) -> BadRequest {
-    let shown = if value.raw.len() <= 40 { format!("`{name}` = {}", value.raw) } else { format!("`{name}`") };
-    unsupported(name, format!("{shown}: this model is served through the {target} family, which does not know that. {remedy}"))
+    let shown = if value.raw.len() <= 40 {
+        format!("`{name}` = {}", value.raw)
+    } else {
+        format!("`{name}`")
+    };
+    unsupported(
+        name,
+        format!(
+            "{shown}: this model is served through the {target} family, which does not know that. {remedy}"
+        ),
+    )
 }
 
 /// The refusal of a field that the target cannot carry.
 pub(crate) fn unsupported(param: &str, message: impl Into<String>) -> BadRequest {
-    BadRequest { code: Some("unsupported_by_model"), ..BadRequest::at(param, message) }
+    BadRequest {
+        code: Some("unsupported_by_model"),
+        ..BadRequest::at(param, message)
+    }
 }

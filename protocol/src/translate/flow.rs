@@ -94,7 +94,13 @@ impl Flow {
 
     /// The answer broke without an error from the upstream.
     pub(crate) fn broke(&mut self, why: &str, sink: &mut dyn Sink) {
-        self.fail(UpstreamError { message: why.to_owned(), ..UpstreamError::default() }, sink);
+        self.fail(
+            UpstreamError {
+                message: why.to_owned(),
+                ..UpstreamError::default()
+            },
+            sink,
+        );
     }
 
     pub(crate) fn has_ended(&self) -> bool {

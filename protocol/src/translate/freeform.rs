@@ -5,8 +5,7 @@
 use crate::json::{Cursor, Kind, quoted, unescape};
 
 /// The schema of a wrapped tool.
-pub(crate) const SCHEMA: &str =
-    r#"{"type":"object","properties":{"input":{"type":"string"}},"required":["input"],"additionalProperties":false}"#;
+pub(crate) const SCHEMA: &str = r#"{"type":"object","properties":{"input":{"type":"string"}},"required":["input"],"additionalProperties":false}"#;
 
 /// The schema of a shell.
 pub(crate) const SHELL_SCHEMA: &str = r#"{"type":"object","properties":{"command":{"type":"array","items":{"type":"string"}},"working_directory":{"type":"string"},"timeout_ms":{"type":"number"},"env":{"type":"object","additionalProperties":{"type":"string"}}},"required":["command"]}"#;
@@ -107,7 +106,11 @@ impl Unwrap {
                     return;
                 }
                 b'\\' => {
-                    let length = if bytes.get(at + 1) == Some(&b'u') { 6 } else { 2 };
+                    let length = if bytes.get(at + 1) == Some(&b'u') {
+                        6
+                    } else {
+                        2
+                    };
                     if at + length > bytes.len() {
                         break;
                     }
@@ -127,7 +130,9 @@ impl Unwrap {
 /// Unchecked text from inside a JSON string: control characters and unknown escapes are made valid.
 fn push_valid(text: &str, out: &mut String) {
     let quoted_text = format!("\"{text}\"");
-    let good = Cursor::new(quoted_text.as_bytes()).and_then(|mut cursor| cursor.skip().and_then(|_| cursor.end())).is_ok();
+    let good = Cursor::new(quoted_text.as_bytes())
+        .and_then(|mut cursor| cursor.skip().and_then(|_| cursor.end()))
+        .is_ok();
     if good {
         out.push_str(text);
     } else {
@@ -146,5 +151,6 @@ fn sole_input(json: &str) -> Option<String> {
     let mut walk = cursor.enter_object().ok()?;
     let key = cursor.member(&mut walk).ok()??;
     let value = cursor.skip().ok()?;
-    (key.name == "input" && value.kind == Kind::String).then(|| cursor.raw_text(&value).map(str::to_owned))?
+    (key.name == "input" && value.kind == Kind::String)
+        .then(|| cursor.raw_text(&value).map(str::to_owned))?
 }

@@ -56,7 +56,11 @@ fn base32(facts: &[&str], length: usize) -> String {
 
 /// The hexadecimal hash of a text, `length` digits of it.
 pub(crate) fn hex(text: &str, length: usize) -> String {
-    let mut out: String = digest(&[text]).as_ref().iter().map(|byte| format!("{byte:02x}")).collect();
+    let mut out: String = digest(&[text])
+        .as_ref()
+        .iter()
+        .map(|byte| format!("{byte:02x}"))
+        .collect();
     out.truncate(length);
     out
 }
@@ -64,12 +68,18 @@ pub(crate) fn hex(text: &str, length: usize) -> String {
 /// A tool name that every target accepts: prefixed with its namespace; names that are too long or have unusual characters are
 /// hashed.
 pub(crate) fn tool_name<'n>(namespace: Option<&str>, name: &'n str) -> Cow<'n, str> {
-    let whole = namespace.map_or(Cow::Borrowed(name), |space| Cow::Owned(format!("{space}__{name}")));
+    let whole = namespace.map_or(Cow::Borrowed(name), |space| {
+        Cow::Owned(format!("{space}__{name}"))
+    });
     let good = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
     if !whole.is_empty() && whole.len() <= MAX_NAME && whole.chars().all(good) {
         return whole;
     }
-    let head: String = whole.chars().map(|c| if good(c) { c } else { '_' }).take(55).collect();
+    let head: String = whole
+        .chars()
+        .map(|c| if good(c) { c } else { '_' })
+        .take(55)
+        .collect();
     Cow::Owned(format!("{head}_{}", hex(&whole, 8)))
 }
 
@@ -115,7 +125,12 @@ impl Memo {
                 });
             }
             let namespace = tool.namespace.as_deref().map(str::to_owned);
-            memo.tools.push(Declared { encoded, name: tool.name.to_string(), namespace, kind: tool.kind });
+            memo.tools.push(Declared {
+                encoded,
+                name: tool.name.to_string(),
+                namespace,
+                kind: tool.kind,
+            });
         }
         Ok(memo)
     }

@@ -19,9 +19,14 @@ impl Losses {
     pub fn add(&mut self, field: &str, word: &str) {
         let plain = !field.is_empty()
             && field.len() <= 64
-            && field.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"._[]-$".contains(&byte));
+            && field
+                .bytes()
+                .all(|byte| byte.is_ascii_alphanumeric() || b"._[]-$".contains(&byte));
         let field = if plain { field } else { "unknown" };
-        let count = self.list.entry((field.to_owned(), word.to_owned())).or_default();
+        let count = self
+            .list
+            .entry((field.to_owned(), word.to_owned()))
+            .or_default();
         *count = count.saturating_add(1);
     }
 
@@ -46,7 +51,9 @@ impl Losses {
 
     /// Field, word and how often, sorted.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &str, u32)> {
-        self.list.iter().map(|((field, word), count)| (field.as_str(), word.as_str(), *count))
+        self.list
+            .iter()
+            .map(|((field, word), count)| (field.as_str(), word.as_str(), *count))
     }
 
     /// The value of `x-farebox-lost`: `field=word` or `field=word(n)`, sorted, at most 1 KB. What does not fit is counted:

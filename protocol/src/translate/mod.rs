@@ -51,10 +51,19 @@ pub(crate) trait Translates: Sync {
     fn id_prefix(&self) -> &'static str;
 
     /// A request of this family, in neutral form.
-    fn decode<'a>(&self, body: &'a [u8], decoding: &mut Decoding<'_>) -> Result<Prompt<'a>, BadRequest>;
+    fn decode<'a>(
+        &self,
+        body: &'a [u8],
+        decoding: &mut Decoding<'_>,
+    ) -> Result<Prompt<'a>, BadRequest>;
 
     /// A neutral request in this family's form; `size` is the length of the original body.
-    fn encode(&self, prompt: Prompt<'_>, size: usize, encoding: &mut Encoding<'_>) -> Result<Vec<u8>, BadRequest>;
+    fn encode(
+        &self,
+        prompt: Prompt<'_>,
+        size: usize,
+        encoding: &mut Encoding<'_>,
+    ) -> Result<Vec<u8>, BadRequest>;
 
     /// The fields of an encoded request that a count of its input accepts; `None` if targets of this family never count a
     /// translated request.
@@ -113,11 +122,21 @@ pub fn is_translated(from: Family, to: Family) -> bool {
 /// # Errors
 /// The request is malformed, or the target cannot carry something that would change the answer; then the code is
 /// `unsupported_by_model`.
-pub fn request(from: Family, to: Family, body: &[u8], target: &Target<'_>) -> Result<Translated, BadRequest> {
+pub fn request(
+    from: Family,
+    to: Family,
+    body: &[u8],
+    target: &Target<'_>,
+) -> Result<Translated, BadRequest> {
     let mut losses = Losses::default();
     let prompt = decode_request(from, to, body, &mut losses)?;
     let memo = Memo::of(&prompt.tools)?;
-    let mut encoding = Encoding { target, caller: from, family: to, losses: &mut losses };
+    let mut encoding = Encoding {
+        target,
+        caller: from,
+        family: to,
+        losses: &mut losses,
+    };
     let body = to.translates().encode(prompt, body.len(), &mut encoding)?;
     Ok(Translated { body, memo, losses })
 }
@@ -126,19 +145,32 @@ pub fn request(from: Family, to: Family, body: &[u8], target: &Target<'_>) -> Re
 ///
 /// # Errors
 /// As [`request`].
-pub fn count_request(from: Family, to: Family, body: &[u8], target: &Target<'_>) -> Result<Option<Vec<u8>>, BadRequest> {
+pub fn count_request(
+    from: Family,
+    to: Family,
+    body: &[u8],
+    target: &Target<'_>,
+) -> Result<Option<Vec<u8>>, BadRequest> {
     if to.protocol().count_path().is_none() {
         return Ok(None);
     }
-    Ok(to.translates().for_counting(&request(from, to, body, target)?.body))
+    Ok(to
+        .translates()
+        .for_counting(&request(from, to, body, target)?.body))
 }
 
 /// A request before any family gives it a shape.
 ///
 /// # Errors
 /// As [`request`].
-pub fn decode_request<'a>(from: Family, to: Family, body: &'a [u8], losses: &mut Losses) -> Result<Prompt<'a>, BadRequest> {
-    from.translates().decode(body, &mut Decoding { target: to, losses })
+pub fn decode_request<'a>(
+    from: Family,
+    to: Family,
+    body: &'a [u8],
+    losses: &mut Losses,
+) -> Result<Prompt<'a>, BadRequest> {
+    from.translates()
+        .decode(body, &mut Decoding { target: to, losses })
 }
 
 /// A translated request with a thinking budget that leaves room for the answer under its final limit, and whether thinking had to
@@ -190,5 +222,7 @@ pub fn write_answer(
         Some(Ok(stop)) => stop.clone(),
         _ => Stop::Other.corrected(answer.has_calls()),
     };
-    caller.translates().encode_answer(answer, &stop, memo, wish, usage, asked)
+    caller
+        .translates()
+        .encode_answer(answer, &stop, memo, wish, usage, asked)
 }

@@ -287,7 +287,9 @@ impl<'a> Block<'a> {
     /// Its prompt cache mark.
     pub(crate) fn cache(&self) -> Option<Cache> {
         match self {
-            Self::Text { cache, .. } | Self::Image { cache, .. } | Self::File { cache, .. } => *cache,
+            Self::Text { cache, .. } | Self::Image { cache, .. } | Self::File { cache, .. } => {
+                *cache
+            }
             Self::Call(call) => call.cache,
             Self::Result(result) => result.cache,
             Self::Thinking { .. } => None,
@@ -310,12 +312,18 @@ impl Effort {
     /// The effort of this name.
     #[must_use]
     pub fn named(word: &str) -> Option<Self> {
-        Self::NAMES.iter().find(|(_, name)| *name == word).map(|(effort, _)| *effort)
+        Self::NAMES
+            .iter()
+            .find(|(_, name)| *name == word)
+            .map(|(effort, _)| *effort)
     }
 
     /// Its name.
     #[must_use]
     pub fn name(self) -> &'static str {
-        Self::NAMES.iter().find(|(effort, _)| *effort == self).map_or("medium", |(_, name)| name)
+        Self::NAMES
+            .iter()
+            .find(|(effort, _)| *effort == self)
+            .map_or("medium", |(_, name)| name)
     }
 }

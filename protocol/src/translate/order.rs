@@ -26,28 +26,55 @@ pub(crate) struct Rules {
 }
 
 /// The conversation in the form that the target accepts: roles alternate, nothing is empty.
-pub(crate) fn arrange<'a>(turns: Vec<Turn<'a>>, rules: Rules, losses: &mut Losses) -> Vec<Turn<'a>> {
-    let ends_with_user = turns.last().is_some_and(|turn| turn.role != Role::Assistant);
+pub(crate) fn arrange<'a>(
+    turns: Vec<Turn<'a>>,
+    rules: Rules,
+    losses: &mut Losses,
+) -> Vec<Turn<'a>> {
+    let ends_with_user = turns
+        .last()
+        .is_some_and(|turn| turn.role != Role::Assistant);
     let turns = paired(merged(turns));
-    let mut turns = merged(turns.into_iter().filter_map(|turn| cleaned(turn, rules)).collect());
+    let mut turns = merged(
+        turns
+            .into_iter()
+            .filter_map(|turn| cleaned(turn, rules))
+            .collect(),
+    );
     match turns.last_mut() {
-        Some(Turn { role: Role::Assistant, .. }) if ends_with_user => turns.push(user("(continue)")),
-        Some(Turn { role: Role::Assistant, blocks }) if rules.prefill => trim_last(blocks),
-        Some(Turn { role: Role::Assistant, .. }) => {
+        Some(Turn {
+            role: Role::Assistant,
+            ..
+        }) if ends_with_user => turns.push(user("(continue)")),
+        Some(Turn {
+            role: Role::Assistant,
+            blocks,
+        }) if rules.prefill => trim_last(blocks),
+        Some(Turn {
+            role: Role::Assistant,
+            ..
+        }) => {
             losses.add("prefill", "continued");
             turns.push(user("(continue)"));
         }
         None => turns.push(user("(continue)")),
         _ => {}
     }
-    if rules.user_first && turns.first().is_some_and(|turn| turn.role == Role::Assistant) {
+    if rules.user_first
+        && turns
+            .first()
+            .is_some_and(|turn| turn.role == Role::Assistant)
+    {
         turns.insert(0, user("(conversation so far)"));
     }
     turns
 }
 
 fn user(words: &str) -> Turn<'static> {
-    Turn { role: Role::User, blocks: vec![Block::words(words)] }
+    Turn {
+        role: Role::User,
+        blocks: vec![Block::words(words)],
+    }
 }
 
 /// Merges neighbouring turns of the same role.
@@ -74,7 +101,10 @@ fn cleaned<'a>(mut turn: Turn<'a>, rules: Rules) -> Option<Turn<'a>> {
         turn.role = Role::User;
         turn.blocks = turn.blocks.into_iter().map(reminder).collect();
     }
-    turn.blocks.iter().any(|block| !matches!(block, Block::Thinking { .. })).then_some(turn)
+    turn.blocks
+        .iter()
+        .any(|block| !matches!(block, Block::Thinking { .. }))
+        .then_some(turn)
 }
 
 /// A system message in the form of a user message.
@@ -82,15 +112,23 @@ fn reminder(block: Block<'_>) -> Block<'_> {
     match block {
         Block::Text { text, cache } => {
             let text = format!("<system-reminder>\\n{}\\n</system-reminder>", text.as_str());
-            Block::Text { text: Escaped::raw(text), cache }
+            Block::Text {
+                text: Escaped::raw(text),
+                cache,
+            }
         }
         other => other,
     }
 }
 
 fn trim_last(blocks: &mut Vec<Block<'_>>) {
-    if let Some(Block::Text { text, cache }) = blocks.pop_if(|block| matches!(block, Block::Text { .. })) {
-        blocks.push(Block::Text { text: text.trimmed_end(), cache });
+    if let Some(Block::Text { text, cache }) =
+        blocks.pop_if(|block| matches!(block, Block::Text { .. }))
+    {
+        blocks.push(Block::Text {
+            text: text.trimmed_end(),
+            cache,
+        });
     }
 }
 
@@ -115,17 +153,30 @@ fn paired(turns: Vec<Turn<'_>>) -> Vec<Turn<'_>> {
             for (position, block) in turn.blocks.into_iter().enumerate() {
                 pairs.take(block, (number, position), &mut blocks);
             }
-            Turn { role: turn.role, blocks }
+            Turn {
+                role: turn.role,
+                blocks,
+            }
         })
         .collect();
     let mut calls = pairs.calls.into_iter();
     let mut out = Vec::with_capacity(taken.len() * 2);
     for turn in taken {
-        let count = turn.blocks.iter().filter(|block| matches!(block, Block::Call(_))).count();
+        let count = turn
+            .blocks
+            .iter()
+            .filter(|block| matches!(block, Block::Call(_)))
+            .count();
         out.push(turn);
         if count > 0 {
-            let results = calls.by_ref().take(count).map(|(id, result)| Block::Result(result.unwrap_or_else(|| interrupted(id))));
-            out.push(Turn { role: Role::User, blocks: results.collect() });
+            let results = calls
+                .by_ref()
+                .take(count)
+                .map(|(id, result)| Block::Result(result.unwrap_or_else(|| interrupted(id))));
+            out.push(Turn {
+                role: Role::User,
+                blocks: results.collect(),
+            });
         }
     }
     out
@@ -133,7 +184,12 @@ fn paired(turns: Vec<Turn<'_>>) -> Vec<Turn<'_>> {
 
 fn interrupted(id: String) -> CallResult<'static> {
     let blocks = vec![Block::words("(no output: the call was interrupted)")];
-    CallResult { id: Cow::Owned(id), blocks, is_error: false, cache: None }
+    CallResult {
+        id: Cow::Owned(id),
+        blocks,
+        is_error: false,
+        cache: None,
+    }
 }
 
 impl<'a> Pairs<'a> {
@@ -149,7 +205,11 @@ impl<'a> Pairs<'a> {
         let number = self.calls.len();
         let asked = call.id.to_string();
         if asked.is_empty() || self.given.contains(&asked) {
-            call.id = Cow::Owned(ids::made_id(&[&asked, &turn.to_string(), &position.to_string()]));
+            call.id = Cow::Owned(ids::made_id(&[
+                &asked,
+                &turn.to_string(),
+                &position.to_string(),
+            ]));
         }
         self.given.insert(call.id.to_string());
         self.calls.push((call.id.to_string(), None));
@@ -163,9 +223,15 @@ impl<'a> Pairs<'a> {
 
     /// A result goes to its call; one without a call becomes text where it stands.
     fn result(&mut self, mut result: CallResult<'a>, out: &mut Vec<Block<'a>>) {
-        let number = self.waiting.get_mut(result.id.as_ref()).and_then(|(_, calls)| calls.pop_front());
+        let number = self
+            .waiting
+            .get_mut(result.id.as_ref())
+            .and_then(|(_, calls)| calls.pop_front());
         let Some((id, slot)) = number.and_then(|number| self.calls.get_mut(number)) else {
-            out.push(Block::words(&format!("[result of tool call {}]", result.id)));
+            out.push(Block::words(&format!(
+                "[result of tool call {}]",
+                result.id
+            )));
             out.append(&mut result.blocks);
             return;
         };

@@ -21,11 +21,23 @@ const UNKNOWN: &[&str] = &[
 ];
 
 /// String formats that messages knows.
-const FORMATS: &[&str] = &["date-time", "time", "date", "duration", "email", "hostname", "uri", "ipv4", "ipv6", "uuid"];
+const FORMATS: &[&str] = &[
+    "date-time",
+    "time",
+    "date",
+    "duration",
+    "email",
+    "hostname",
+    "uri",
+    "ipv4",
+    "ipv6",
+    "uuid",
+];
 
 /// Whether a schema can be strict: every object forbids other members and requires all that it names.
 pub(crate) fn is_strict(schema: &str) -> bool {
-    serde_json::from_str::<Value>(schema).is_ok_and(|schema| schema.is_object() && all_strict(&schema))
+    serde_json::from_str::<Value>(schema)
+        .is_ok_and(|schema| schema.is_object() && all_strict(&schema))
 }
 
 fn all_strict(value: &Value) -> bool {
@@ -35,8 +47,12 @@ fn all_strict(value: &Value) -> bool {
             let own = match members.get("properties") {
                 Some(Value::Object(properties)) => {
                     let required = members.get("required").and_then(Value::as_array);
-                    let needs = |name: &String| required.is_some_and(|list| list.iter().any(|one| one.as_str() == Some(name)));
-                    members.get("additionalProperties") == Some(&Value::Bool(false)) && properties.keys().all(needs)
+                    let needs = |name: &String| {
+                        required
+                            .is_some_and(|list| list.iter().any(|one| one.as_str() == Some(name)))
+                    };
+                    members.get("additionalProperties") == Some(&Value::Bool(false))
+                        && properties.keys().all(needs)
                 }
                 _ => members.get("type").and_then(Value::as_str) != Some("object"),
             };
@@ -48,7 +64,9 @@ fn all_strict(value: &Value) -> bool {
 
 /// A schema in the form messages accepts, and whether that is less than was asked for.
 pub(crate) fn for_messages(schema: &str) -> (String, bool) {
-    let Ok(mut value) = serde_json::from_str::<Value>(schema) else { return (schema.to_owned(), false) };
+    let Ok(mut value) = serde_json::from_str::<Value>(schema) else {
+        return (schema.to_owned(), false);
+    };
     let mut relaxed = false;
     relax(&mut value, &mut relaxed);
     (value.to_string(), relaxed)
@@ -64,7 +82,10 @@ fn relax(value: &mut Value, relaxed: &mut bool) {
 
 fn relax_object(members: &mut Map<String, Value>, relaxed: &mut bool) {
     if let Some(reference) = members.get("$ref").cloned() {
-        *relaxed |= members.len() > 1 && members.keys().any(|name| !matches!(name.as_str(), "$ref" | "$defs" | "definitions"));
+        *relaxed |= members.len() > 1
+            && members
+                .keys()
+                .any(|name| !matches!(name.as_str(), "$ref" | "$defs" | "definitions"));
         members.retain(|name, _| matches!(name.as_str(), "$defs" | "definitions"));
         members.insert("$ref".to_owned(), reference);
     }
@@ -76,20 +97,45 @@ fn relax_object(members: &mut Map<String, Value>, relaxed: &mut bool) {
     let mut notes = Vec::new();
     for name in UNKNOWN {
         // `minItems` of 0 and 1 are supported.
-        if *name == "minItems" && members.get(*name).and_then(Value::as_u64).is_some_and(|count| count <= 1) {
+        if *name == "minItems"
+            && members
+                .get(*name)
+                .and_then(Value::as_u64)
+                .is_some_and(|count| count <= 1)
+        {
             continue;
         }
-        notes.extend(members.shift_remove(*name).map(|limit| format!("{name}: {limit}")));
+        notes.extend(
+            members
+                .shift_remove(*name)
+                .map(|limit| format!("{name}: {limit}")),
+        );
     }
-    if members.get("format").and_then(Value::as_str).is_some_and(|format| !FORMATS.contains(&format)) {
-        notes.extend(members.shift_remove("format").map(|format| format!("format: {format}")));
+    if members
+        .get("format")
+        .and_then(Value::as_str)
+        .is_some_and(|format| !FORMATS.contains(&format))
+    {
+        notes.extend(
+            members
+                .shift_remove("format")
+                .map(|format| format!("format: {format}")),
+        );
     }
     if !notes.is_empty() {
         *relaxed = true;
-        let told = members.get("description").and_then(Value::as_str).map(|told| format!("{told}\n")).unwrap_or_default();
-        members.insert("description".to_owned(), Value::String(format!("{told}({})", notes.join(", "))));
+        let told = members
+            .get("description")
+            .and_then(Value::as_str)
+            .map(|told| format!("{told}\n"))
+            .unwrap_or_default();
+        members.insert(
+            "description".to_owned(),
+            Value::String(format!("{told}({})", notes.join(", "))),
+        );
     }
-    let is_object = members.get("type").and_then(Value::as_str) == Some("object") || members.get("properties").is_some();
+    let is_object = members.get("type").and_then(Value::as_str) == Some("object")
+        || members.get("properties").is_some();
     if is_object && members.get("additionalProperties") != Some(&Value::Bool(false)) {
         *relaxed |= members.get("additionalProperties").is_some();
         members.insert("additionalProperties".to_owned(), Value::Bool(false));
@@ -97,10 +143,18 @@ fn relax_object(members: &mut Map<String, Value>, relaxed: &mut bool) {
     for (name, value) in members.iter_mut() {
         match value {
             // The caller names the members of these; only their values are schemas.
-            Value::Object(named) if matches!(name.as_str(), "properties" | "$defs" | "definitions" | "patternProperties") => {
+            Value::Object(named)
+                if matches!(
+                    name.as_str(),
+                    "properties" | "$defs" | "definitions" | "patternProperties"
+                ) =>
+            {
                 named.values_mut().for_each(|one| relax(one, relaxed));
             }
-            _ if matches!(name.as_str(), "enum" | "const" | "default" | "examples" | "required") => {}
+            _ if matches!(
+                name.as_str(),
+                "enum" | "const" | "default" | "examples" | "required"
+            ) => {}
             other => relax(other, relaxed),
         }
     }

@@ -18,7 +18,13 @@ pub(crate) const PLAIN: &str = "fbx1.plain";
 const SEALS: &[&str] = &["signature", "data", "encrypted_content"];
 
 /// Lists whose elements can carry a seal.
-const LISTS: &[&str] = &["messages", "input", "content", "reasoning_details", "thinking_blocks"];
+const LISTS: &[&str] = &[
+    "messages",
+    "input",
+    "content",
+    "reasoning_details",
+    "thinking_blocks",
+];
 
 /// The body without sealed blocks, and their number; `None` if there are none, which costs one search. A message left without
 /// content is also removed.
@@ -64,7 +70,10 @@ impl Found {
                 continue;
             }
             let value = cursor.skip()?;
-            let seal = SEALS.contains(&key.name.as_ref()) && cursor.text_of(&value).is_some_and(|text| text.starts_with(MARK));
+            let seal = SEALS.contains(&key.name.as_ref())
+                && cursor
+                    .text_of(&value)
+                    .is_some_and(|text| text.starts_with(MARK));
             if seal {
                 element = Element::Sealed;
             }
@@ -81,7 +90,11 @@ impl Found {
             let kind = cursor.peek()?;
             let start = cursor.at();
             let inside = self.ranges.len();
-            let element = if kind == Kind::Object { self.object(cursor)? } else { cursor.skip().map(|_| Element::Stays)? };
+            let element = if kind == Kind::Object {
+                self.object(cursor)?
+            } else {
+                cursor.skip().map(|_| Element::Stays)?
+            };
             if element != Element::Stays {
                 // The whole element is removed, along with any cuts inside it.
                 self.ranges.truncate(inside);

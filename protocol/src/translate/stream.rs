@@ -88,8 +88,20 @@ impl Translator {
         let decoder = upstream.translates().decoder();
         let encoder = caller.translates().encoder(memo, wish);
         let (out, losses) = (Vec::new(), Losses::default());
-        let writer = Writer { encoder, out, calls: false, text: false, end: None, losses, over: false };
-        Self { decoder, writer, shape: Shape::default() }
+        let writer = Writer {
+            encoder,
+            out,
+            calls: false,
+            text: false,
+            end: None,
+            losses,
+            over: false,
+        };
+        Self {
+            decoder,
+            writer,
+            shape: Shape::default(),
+        }
     }
 
     /// Takes the upstream's next frame; returns what the caller gets for it, possibly nothing.
@@ -102,7 +114,12 @@ impl Translator {
             self.writer.event(Event::Delta(text));
             return &self.writer.out;
         }
-        let mut watched = Watched { writer: &mut self.writer, raw: frame.raw(), events: 0, text: None };
+        let mut watched = Watched {
+            writer: &mut self.writer,
+            raw: frame.raw(),
+            events: 0,
+            text: None,
+        };
         self.decoder.frame(frame, &mut watched);
         match watched.text {
             Some(text) if watched.events == 1 => self.shape.learn(frame.raw(), text),

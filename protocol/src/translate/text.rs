@@ -44,7 +44,9 @@ impl<'a> Escaped<'a> {
             if escape.starts_with('u') {
                 return self.plain().trim().is_empty();
             }
-            let Some(after) = escape.strip_prefix(['n', 't', 'r']) else { return false };
+            let Some(after) = escape.strip_prefix(['n', 't', 'r']) else {
+                return false;
+            };
             rest = after.trim_start();
         }
         rest.is_empty()
@@ -56,7 +58,11 @@ impl<'a> Escaped<'a> {
         while let Some(shorter) = shorter(kept) {
             kept = shorter;
         }
-        if kept.len() == self.0.len() { self } else { Self(Cow::Owned(kept.to_owned())) }
+        if kept.len() == self.0.len() {
+            self
+        } else {
+            Self(Cow::Owned(kept.to_owned()))
+        }
     }
 
     /// The texts one after another, separated by `between` (escaped).
@@ -65,8 +71,12 @@ impl<'a> Escaped<'a> {
         'a: 't,
     {
         let mut texts = texts.into_iter();
-        let Some(first) = texts.next() else { return Self::default() };
-        let Some(second) = texts.next() else { return first.clone() };
+        let Some(first) = texts.next() else {
+            return Self::default();
+        };
+        let Some(second) = texts.next() else {
+            return first.clone();
+        };
         let mut out = first.0.to_string();
         for text in std::iter::once(second).chain(texts) {
             out.push_str(between);
@@ -81,7 +91,9 @@ fn shorter(text: &str) -> Option<&str> {
     if let Some(rest) = text.strip_suffix(' ') {
         return Some(rest);
     }
-    let rest = ["\\n", "\\t", "\\r"].iter().find_map(|escape| text.strip_suffix(escape))?;
+    let rest = ["\\n", "\\t", "\\r"]
+        .iter()
+        .find_map(|escape| text.strip_suffix(escape))?;
     let backslashes = rest.bytes().rev().take_while(|byte| *byte == b'\\').count();
     backslashes.is_multiple_of(2).then_some(rest)
 }
@@ -105,7 +117,10 @@ pub(crate) struct Writer {
 
 impl Writer {
     pub(crate) fn with_capacity(bytes: usize) -> Self {
-        Self { out: String::with_capacity(bytes), comma: false }
+        Self {
+            out: String::with_capacity(bytes),
+            comma: false,
+        }
     }
 
     fn value(&mut self) {

@@ -25,7 +25,11 @@ pub(crate) struct Node<'a> {
 }
 
 /// The value of a missing member.
-pub(crate) static MISSING: Node<'static> = Node { raw: "null", kind: Kind::Null, children: Vec::new() };
+pub(crate) static MISSING: Node<'static> = Node {
+    raw: "null",
+    kind: Kind::Null,
+    children: Vec::new(),
+};
 
 impl<'a> Node<'a> {
     /// The tree of a customer's request, which is larger than its text and therefore limited.
@@ -63,7 +67,10 @@ impl<'a> Node<'a> {
         let start = cursor.at();
         *left = left.saturating_sub(1);
         if *left == 0 {
-            return Err(JsonError { what: "too many values", at: start });
+            return Err(JsonError {
+                what: "too many values",
+                at: start,
+            });
         }
         let mut children = Vec::new();
         match kind {
@@ -80,26 +87,48 @@ impl<'a> Node<'a> {
                     children.push((Cow::Borrowed(""), Self::at(cursor, false, left)?));
                 }
             }
-            _ => return cursor.skip().map(|value| Self { raw: cursor.slice(value.span), kind, children }),
+            _ => {
+                return cursor.skip().map(|value| Self {
+                    raw: cursor.slice(value.span),
+                    kind,
+                    children,
+                });
+            }
         }
-        Ok(Self { raw: cursor.slice(start..cursor.at()), kind, children })
+        Ok(Self {
+            raw: cursor.slice(start..cursor.at()),
+            kind,
+            children,
+        })
     }
 
     /// An object's members, in order; none for another value.
     pub(crate) fn members(&self) -> impl Iterator<Item = (&str, &Self)> {
-        let members = if self.kind == Kind::Object { self.children.as_slice() } else { &[] };
+        let members = if self.kind == Kind::Object {
+            self.children.as_slice()
+        } else {
+            &[]
+        };
         members.iter().map(|(name, node)| (name.as_ref(), node))
     }
 
     /// A list's elements; none for another value.
     pub(crate) fn elements(&self) -> impl Iterator<Item = &Self> {
-        let elements = if self.kind == Kind::Array { self.children.as_slice() } else { &[] };
+        let elements = if self.kind == Kind::Array {
+            self.children.as_slice()
+        } else {
+            &[]
+        };
         elements.iter().map(|(_, node)| node)
     }
 
     /// A member of an object; [`MISSING`] if there is none. If a name occurs twice, the last one counts, as in every parser.
     pub(crate) fn get(&self, name: &str) -> &Self {
-        let found = self.children.iter().rev().find(|(key, _)| self.kind == Kind::Object && key == name);
+        let found = self
+            .children
+            .iter()
+            .rev()
+            .find(|(key, _)| self.kind == Kind::Object && key == name);
         found.map_or(&MISSING, |(_, node)| node)
     }
 
@@ -119,7 +148,9 @@ impl<'a> Node<'a> {
     }
 
     fn inner(&self) -> Option<&'a str> {
-        (self.kind == Kind::String).then(|| self.raw.get(1..self.raw.len().saturating_sub(1))).flatten()
+        (self.kind == Kind::String)
+            .then(|| self.raw.get(1..self.raw.len().saturating_sub(1)))
+            .flatten()
     }
 
     pub(crate) fn is_null(&self) -> bool {
@@ -138,7 +169,11 @@ impl<'a> Node<'a> {
 
     /// A count that fits.
     pub(crate) fn count(&self) -> Option<u32> {
-        if self.kind == Kind::Number { self.raw.parse().ok() } else { None }
+        if self.kind == Kind::Number {
+            self.raw.parse().ok()
+        } else {
+            None
+        }
     }
 
     /// The bytes of a number.
@@ -172,15 +207,28 @@ mod tests {
     fn a_request_of_tiny_values_is_refused_and_one_long_text_is_not() {
         let request = |parts: usize| format!(r#"{{"messages":[{}{{}}]}}"#, "{},".repeat(parts));
         // The object and the list are values too.
-        assert_eq!(Node::of_request(request(MOST_VALUES - 4).as_bytes()).unwrap().members().count(), 1);
+        assert_eq!(
+            Node::of_request(request(MOST_VALUES - 4).as_bytes())
+                .unwrap()
+                .members()
+                .count(),
+            1
+        );
         for parts in [MOST_VALUES - 3, MOST_VALUES * 3] {
             let refused = Node::of_request(request(parts).as_bytes()).unwrap_err();
             assert_eq!(refused.code, Some("unsupported_by_model"));
-            assert!(refused.message.contains("too many for this model"), "{}", refused.message);
+            assert!(
+                refused.message.contains("too many for this model"),
+                "{}",
+                refused.message
+            );
         }
         // A schema is one value.
         let schema = format!(r#"{{"tools":[{{"parameters":{}}}]}}"#, request(MOST_VALUES));
         assert!(Node::of_request(schema.as_bytes()).is_ok());
-        assert!(Node::of_request(format!(r#"{{"x":"{}"}}"#, "long ".repeat(1_000_000)).as_bytes()).is_ok());
+        assert!(
+            Node::of_request(format!(r#"{{"x":"{}"}}"#, "long ".repeat(1_000_000)).as_bytes())
+                .is_ok()
+        );
     }
 }

@@ -39,7 +39,10 @@ pub(crate) struct Template {
 
 impl Template {
     pub(crate) fn new(before: String, behind: &str) -> Self {
-        Self { before: before.into_bytes(), behind: behind.as_bytes().to_vec() }
+        Self {
+            before: before.into_bytes(),
+            behind: behind.as_bytes().to_vec(),
+        }
     }
 
     pub(crate) fn write(&self, text: &str, out: &mut Vec<u8>) {
@@ -50,7 +53,10 @@ impl Template {
 }
 
 /// A call under the name that the caller gave the tool. An undeclared name passes unchanged.
-pub(crate) fn declared<'m>(memo: &'m Memo, name: &'m str) -> (&'m str, ToolKind, Option<&'m Declared>) {
+pub(crate) fn declared<'m>(
+    memo: &'m Memo,
+    name: &'m str,
+) -> (&'m str, ToolKind, Option<&'m Declared>) {
     match memo.declared(name) {
         Some(tool) => (&tool.name, tool.kind, Some(tool)),
         None => (name, ToolKind::Function, None),

@@ -1,6 +1,10 @@
 //! Fixtures and helpers shared by the test files. Recorded texts are shortened to `<text:N>` and get their length back here.
 
-#![allow(dead_code, clippy::allow_attributes, reason = "each test file uses some of these")]
+#![allow(
+    dead_code,
+    clippy::allow_attributes,
+    reason = "each test file uses some of these"
+)]
 
 use std::path::PathBuf;
 
@@ -10,7 +14,9 @@ use serde_json::Value;
 
 /// Name and bytes of each fixture of a family whose file name ends so.
 pub(crate) fn fixtures(family: Family, ending: &str) -> Vec<(String, Vec<u8>)> {
-    let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures").join(family.name());
+    let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR"))
+        .join("tests/fixtures")
+        .join(family.name());
     let mut found: Vec<(String, Vec<u8>)> = std::fs::read_dir(folder)
         .expect("the family's fixtures")
         .map(|entry| entry.expect("a file").path())
@@ -34,9 +40,12 @@ fn recorded(family: Family) -> &'static [&'static str] {
             "openai-python.chat.tool.01",
             "opencode.chat.tool.03",
         ],
-        Family::Responses => {
-            &["codex.tool.02", "openai-agents.responses.tool.02", "openai-python.responses.stream.01", "opencode.responses.02"]
-        }
+        Family::Responses => &[
+            "codex.tool.02",
+            "openai-agents.responses.tool.02",
+            "openai-python.responses.stream.01",
+            "opencode.responses.02",
+        ],
         Family::Messages => &[
             "claude-code.interactive.03",
             "claude-code.midstream-fallback.03",
@@ -64,9 +73,15 @@ pub(crate) fn requests(family: Family) -> Vec<(String, Vec<u8>)> {
 fn expand(value: &mut Value) {
     match value {
         Value::String(text) => {
-            let length = text.strip_prefix("<text:").and_then(|rest| rest.strip_suffix('>'));
+            let length = text
+                .strip_prefix("<text:")
+                .and_then(|rest| rest.strip_suffix('>'));
             if let Some(length) = length.and_then(|length| length.parse::<usize>().ok()) {
-                *text = "some \"quoted\" words of text\n".chars().cycle().take(length).collect();
+                *text = "some \"quoted\" words of text\n"
+                    .chars()
+                    .cycle()
+                    .take(length)
+                    .collect();
             }
         }
         Value::Array(list) => list.iter_mut().for_each(expand),

@@ -7,24 +7,46 @@ use serde_json::{Value, json};
 use super::help::*;
 
 /// Each direction of answers: the upstream's family, the caller's.
-const DIRECTIONS: [(Family, Family); 6] =
-    [(Chat, Messages), (Chat, Responses), (Messages, Chat), (Messages, Responses), (Responses, Chat), (Responses, Messages)];
+const DIRECTIONS: [(Family, Family); 6] = [
+    (Chat, Messages),
+    (Chat, Responses),
+    (Messages, Chat),
+    (Messages, Responses),
+    (Responses, Chat),
+    (Responses, Messages),
+];
 
 fn upstream(family: Family) -> Vec<String> {
     match family {
         Chat => chat(&[json!({"content": "a"})], "stop"),
         Messages => native(&[text_block("a")], "end_turn"),
-        Responses => data_of(&relay(Messages, Responses, Memo::default(), &upstream(Messages))),
+        Responses => data_of(&relay(
+            Messages,
+            Responses,
+            Memo::default(),
+            &upstream(Messages),
+        )),
     }
 }
 
 /// Nothing in it looks like a clean end, and the last event is the error.
 fn assert_broken(stream: &str, caller: Family) {
-    for end in ["message_stop", "stop_reason\":\"", "[DONE]", "finish_reason\":\"", "response.completed", "response.incomplete"] {
+    for end in [
+        "message_stop",
+        "stop_reason\":\"",
+        "[DONE]",
+        "finish_reason\":\"",
+        "response.completed",
+        "response.incomplete",
+    ] {
         assert!(!stream.contains(end), "{end} in {stream}");
     }
     let last = events(stream).pop().expect("an event");
-    let error = if caller == Responses { &last["response"]["error"] } else { &last["error"] };
+    let error = if caller == Responses {
+        &last["response"]["error"]
+    } else {
+        &last["error"]
+    };
     assert_eq!(error["message"], "the stream broke", "{stream}");
 }
 
@@ -32,7 +54,9 @@ fn assert_broken(stream: &str, caller: Family) {
 fn b01_b83_b84_b85_an_error_or_eof_midway_is_the_familys_error() {
     for (from, caller) in DIRECTIONS {
         let all = upstream(from);
-        let error = json!({"type": "error", "error": {"type": "overloaded_error", "message": "busy"}}).to_string();
+        let error =
+            json!({"type": "error", "error": {"type": "overloaded_error", "message": "busy"}})
+                .to_string();
         for cut in 0..all.len() {
             let mut data = all[..cut].to_vec();
             // Chat is complete with its finish reason, messages with its stop reason.
@@ -59,11 +83,48 @@ fn b86_an_error_beside_empty_choices_is_an_error() {
 fn b06_b80_b81_stop_reasons_follow_what_was_delivered() {
     let reason = |stream: &str| last_of(stream, "/delta/stop_reason");
     let calls = [tool_call(0, "c1", "f", "{}")];
-    assert_eq!(reason(&relay(Chat, Messages, Memo::default(), &chat(&calls, "stop"))), "tool_use");
-    assert_eq!(reason(&relay(Chat, Messages, Memo::default(), &chat(&[json!({"content": "a"})], "tool_calls"))), "end_turn");
-    assert_eq!(reason(&relay(Chat, Messages, Memo::default(), &chat(&[json!({"content": "a"})], "content_filter"))), "refusal");
-    assert_eq!(reason(&relay(Chat, Messages, Memo::default(), &chat(&[json!({"refusal": "no"})], "stop"))), "refusal");
-    let stream = relay(Messages, Chat, Memo::default(), &native(&[text_block("a")], "tool_use"));
+    assert_eq!(
+        reason(&relay(
+            Chat,
+            Messages,
+            Memo::default(),
+            &chat(&calls, "stop")
+        )),
+        "tool_use"
+    );
+    assert_eq!(
+        reason(&relay(
+            Chat,
+            Messages,
+            Memo::default(),
+            &chat(&[json!({"content": "a"})], "tool_calls")
+        )),
+        "end_turn"
+    );
+    assert_eq!(
+        reason(&relay(
+            Chat,
+            Messages,
+            Memo::default(),
+            &chat(&[json!({"content": "a"})], "content_filter")
+        )),
+        "refusal"
+    );
+    assert_eq!(
+        reason(&relay(
+            Chat,
+            Messages,
+            Memo::default(),
+            &chat(&[json!({"refusal": "no"})], "stop")
+        )),
+        "refusal"
+    );
+    let stream = relay(
+        Messages,
+        Chat,
+        Memo::default(),
+        &native(&[text_block("a")], "tool_use"),
+    );
     assert_eq!(last_of(&stream, "/choices/0/finish_reason"), "stop");
     for (stop, word) in [
         ("max_tokens", "length"),
@@ -72,24 +133,47 @@ fn b06_b80_b81_stop_reasons_follow_what_was_delivered() {
         ("pause_turn", "stop"),
         ("new", "stop"),
     ] {
-        let stream = relay(Messages, Chat, Memo::default(), &native(&[text_block("a")], stop));
+        let stream = relay(
+            Messages,
+            Chat,
+            Memo::default(),
+            &native(&[text_block("a")], stop),
+        );
         assert_eq!(last_of(&stream, "/choices/0/finish_reason"), word);
     }
-    let stream = relay(Messages, Responses, Memo::default(), &native(&[text_block("a")], "max_tokens"));
-    assert_eq!(last_of(&stream, "/response/incomplete_details/reason"), "max_output_tokens");
+    let stream = relay(
+        Messages,
+        Responses,
+        Memo::default(),
+        &native(&[text_block("a")], "max_tokens"),
+    );
+    assert_eq!(
+        last_of(&stream, "/response/incomplete_details/reason"),
+        "max_output_tokens"
+    );
 }
 
 #[test]
 fn b87_an_error_after_the_start_needs_no_counts() {
     let data = &upstream(Chat)[..1];
     let stream = relay(Chat, Messages, Memo::default(), data);
-    assert_eq!(events(&stream)[0]["message"]["usage"]["output_tokens"], 0, "counts are there from the start");
+    assert_eq!(
+        events(&stream)[0]["message"]["usage"]["output_tokens"],
+        0,
+        "counts are there from the start"
+    );
     assert_broken(&stream, Messages);
 }
 
 #[test]
 fn b91_more_cached_than_sent_is_absurd() {
-    let wire = WireUsage { input: Some(10), cache_read: Some(20), output: Some(1), input_is_total: true, ..WireUsage::default() };
+    let wire = WireUsage {
+        input: Some(10),
+        cache_read: Some(20),
+        output: Some(1),
+        input_is_total: true,
+        ..WireUsage::default()
+    };
     assert_eq!(wire.reading(false), Reading::Absurd);
 }
 
@@ -103,13 +187,24 @@ fn a_prompt_that_is_too_long_is_said_in_the_words_clients_act_on() {
             .to_owned(),
         ..UpstreamError::default()
     };
-    assert_eq!(error_for(Messages, chat).message, "prompt is too long: 9000 tokens > 8192 maximum");
-    let native =
-        UpstreamError { message: "prompt is too long: 9000 tokens > 8192 maximum".to_owned(), ..UpstreamError::default() };
+    assert_eq!(
+        error_for(Messages, chat).message,
+        "prompt is too long: 9000 tokens > 8192 maximum"
+    );
+    let native = UpstreamError {
+        message: "prompt is too long: 9000 tokens > 8192 maximum".to_owned(),
+        ..UpstreamError::default()
+    };
     for caller in [Chat, Responses] {
-        assert_eq!(error_for(caller, native.clone()).code.as_deref(), Some("context_length_exceeded"));
+        assert_eq!(
+            error_for(caller, native.clone()).code.as_deref(),
+            Some("context_length_exceeded")
+        );
     }
-    let other = UpstreamError { message: "no".to_owned(), ..UpstreamError::default() };
+    let other = UpstreamError {
+        message: "no".to_owned(),
+        ..UpstreamError::default()
+    };
     assert_eq!(error_for(Messages, other.clone()), other);
 }
 
@@ -140,7 +235,10 @@ fn a_cut_closes_what_is_open() {
                 Responses => {
                     assert_eq!(last_of(&stream, "/response/status"), "incomplete");
                     let added = stream.matches("event: response.output_item.added").count();
-                    assert_eq!(added, stream.matches("event: response.output_item.done").count());
+                    assert_eq!(
+                        added,
+                        stream.matches("event: response.output_item.done").count()
+                    );
                 }
             }
         }
@@ -155,10 +253,20 @@ fn a_call_the_limit_cut_is_shown_in_streams_and_left_out_of_a_whole_answer() {
     ]}}]});
     let answer = read_answer(Chat, body.to_string().as_bytes());
     let write = |caller| {
-        let body = write_answer(caller, &answer, &Memo::default(), &wish(b"{}"), &USAGE, UsageWish::default());
+        let body = write_answer(
+            caller,
+            &answer,
+            &Memo::default(),
+            &wish(b"{}"),
+            &USAGE,
+            UsageWish::default(),
+        );
         serde_json::from_slice::<Value>(&body).expect("JSON")
     };
-    assert_eq!(write(Messages)["content"], json!([{"type": "text", "text": "a"}]));
+    assert_eq!(
+        write(Messages)["content"],
+        json!([{"type": "text", "text": "a"}])
+    );
     assert_eq!(write(Messages)["stop_reason"], "max_tokens");
     assert_eq!(write(Responses)["output"][1]["status"], "incomplete");
 }
@@ -187,5 +295,11 @@ fn older_and_other_shapes_of_chat_are_read() {
         "[DONE]".to_owned(),
     ];
     let stream = relay(Chat, Messages, Memo::default(), &data);
-    assert_eq!(blocks(&stream), [("text".to_owned(), "abc".to_owned()), ("tool_use".to_owned(), "{}".to_owned())]);
+    assert_eq!(
+        blocks(&stream),
+        [
+            ("text".to_owned(), "abc".to_owned()),
+            ("tool_use".to_owned(), "{}".to_owned())
+        ]
+    );
 }

@@ -23,7 +23,9 @@ fn call(arguments: &str) -> Value {
 }
 
 fn of(list: &[(&str, &str)]) -> Vec<(String, String)> {
-    list.iter().map(|(kind, text)| ((*kind).to_owned(), (*text).to_owned())).collect()
+    list.iter()
+        .map(|(kind, text)| ((*kind).to_owned(), (*text).to_owned()))
+        .collect()
 }
 
 #[test]
@@ -42,8 +44,20 @@ fn b08_b77_an_empty_last_output_loses_nothing() {
 #[test]
 fn b06_b08_a_filter_is_no_limit() {
     let end = |reason: &str| json!({"type": "response.incomplete", "response": {"status": "incomplete", "incomplete_details": {"reason": reason}, "output": []}});
-    assert_eq!(last_of(&relayed(&[begun(), end("content_filter")]), "/delta/stop_reason"), "refusal");
-    assert_eq!(last_of(&relayed(&[begun(), end("max_output_tokens")]), "/delta/stop_reason"), "max_tokens");
+    assert_eq!(
+        last_of(
+            &relayed(&[begun(), end("content_filter")]),
+            "/delta/stop_reason"
+        ),
+        "refusal"
+    );
+    assert_eq!(
+        last_of(
+            &relayed(&[begun(), end("max_output_tokens")]),
+            "/delta/stop_reason"
+        ),
+        "max_tokens"
+    );
 }
 
 #[test]
@@ -57,7 +71,10 @@ fn b78_arguments_that_only_stand_in_the_end_are_delivered() {
         json!({"type": "response.output_item.done", "output_index": 1, "item": {"type": "message", "content": [{"type": "output_text", "text": "b"}]}}),
         completed(json!([])),
     ]);
-    assert_eq!(blocks(&stream), of(&[("tool_use", "{\"a\":1}"), ("text", "b")]));
+    assert_eq!(
+        blocks(&stream),
+        of(&[("tool_use", "{\"a\":1}"), ("text", "b")])
+    );
 }
 
 #[test]
@@ -82,7 +99,10 @@ fn a_server_that_numbers_no_event_is_not_heard_twice() {
         json!({"type": "response.output_item.done", "item": call("{\"a\":1}")}),
         completed(json!([said, call("{\"a\":1}")])),
     ]);
-    assert_eq!(blocks(&stream), of(&[("text", "hello"), ("tool_use", "{\"a\":1}")]));
+    assert_eq!(
+        blocks(&stream),
+        of(&[("text", "hello"), ("tool_use", "{\"a\":1}")])
+    );
     assert_eq!(last_of(&stream, "/delta/stop_reason"), "tool_use");
 }
 
@@ -101,7 +121,10 @@ fn ids_may_change_and_summaries_have_parts() {
         text("2", "d"),
         completed(json!([])),
     ]);
-    assert_eq!(blocks(&stream), of(&[("thinking", "a\n\nb"), ("text", "cd")]));
+    assert_eq!(
+        blocks(&stream),
+        of(&[("thinking", "a\n\nb"), ("text", "cd")])
+    );
     assert!(!stream.contains("gAAA"));
 }
 
@@ -119,18 +142,35 @@ fn a_custom_call_is_free_text_for_who_declared_it_and_wrapped_for_others() {
     let input = json!({"input": "a \"b\"\nß"}).to_string();
     assert_eq!(blocks(&relayed(&data)), of(&[("tool_use", &input)]));
     let tools = json!([{"type": "custom", "custom": {"name": "sql"}}]);
-    let memo = translated(Chat, Messages, &able(Messages), &asking(Chat, &json!({"tools": tools}))).expect("a translation").memo;
+    let memo = translated(
+        Chat,
+        Messages,
+        &able(Messages),
+        &asking(Chat, &json!({"tools": tools})),
+    )
+    .expect("a translation")
+    .memo;
     let data: Vec<String> = data.iter().map(Value::to_string).collect();
     let shown: String = events(&relay(Responses, Chat, memo, &data))
         .iter()
-        .filter_map(|event| event["choices"][0]["delta"]["tool_calls"][0]["custom"]["input"].as_str().map(str::to_owned))
+        .filter_map(|event| {
+            event["choices"][0]["delta"]["tool_calls"][0]["custom"]["input"]
+                .as_str()
+                .map(str::to_owned)
+        })
         .collect();
     assert_eq!(shown, "a \"b\"\nß");
 }
 
 #[test]
 fn a_refusal_is_one() {
-    let stream =
-        relayed(&[begun(), json!({"type": "response.refusal.delta", "output_index": 0, "delta": "no"}), completed(json!([]))]);
-    assert_eq!((blocks(&stream), last_of(&stream, "/delta/stop_reason")), (of(&[("text", "no")]), json!("refusal")));
+    let stream = relayed(&[
+        begun(),
+        json!({"type": "response.refusal.delta", "output_index": 0, "delta": "no"}),
+        completed(json!([])),
+    ]);
+    assert_eq!(
+        (blocks(&stream), last_of(&stream, "/delta/stop_reason")),
+        (of(&[("text", "no")]), json!("refusal"))
+    );
 }

@@ -10,14 +10,24 @@ use serde_json::{Value, json};
 pub(crate) use Family::{Chat, Messages, Responses};
 
 /// The pairs that are translated: the caller's family, the target's.
-pub(crate) const PAIRS: [(Family, Family); 6] =
-    [(Messages, Chat), (Responses, Chat), (Chat, Messages), (Responses, Messages), (Messages, Responses), (Chat, Responses)];
+pub(crate) const PAIRS: [(Family, Family); 6] = [
+    (Messages, Chat),
+    (Responses, Chat),
+    (Chat, Messages),
+    (Responses, Messages),
+    (Messages, Responses),
+    (Chat, Responses),
+];
 
 /// A target that can do everything.
 pub(crate) fn able(family: Family) -> Abilities {
     Abilities {
         sampling: Sampling::Full,
-        thinking: if family == Messages { ThinkingWay::Adaptive } else { ThinkingWay::Effort },
+        thinking: if family == Messages {
+            ThinkingWay::Adaptive
+        } else {
+            ThinkingWay::Effort
+        },
         strict_tools: true,
         json_schema: true,
         vision: true,
@@ -29,16 +39,41 @@ pub(crate) fn able(family: Family) -> Abilities {
 }
 
 /// The translation of a request for a target that has these abilities.
-pub(crate) fn translated(from: Family, to: Family, abilities: &Abilities, body: &Value) -> Result<Translated, BadRequest> {
-    request(from, to, body.to_string().as_bytes(), &Target { model: "up", abilities })
+pub(crate) fn translated(
+    from: Family,
+    to: Family,
+    abilities: &Abilities,
+    body: &Value,
+) -> Result<Translated, BadRequest> {
+    request(
+        from,
+        to,
+        body.to_string().as_bytes(),
+        &Target {
+            model: "up",
+            abilities,
+        },
+    )
 }
 
 /// The body a target gets, and the header of losses.
-pub(crate) fn sent_to(from: Family, to: Family, abilities: &Abilities, body: &Value) -> (Value, String) {
+pub(crate) fn sent_to(
+    from: Family,
+    to: Family,
+    abilities: &Abilities,
+    body: &Value,
+) -> (Value, String) {
     let translated = translated(from, to, abilities, body).expect("a translation");
     let seen = to.protocol().inspect(&translated.body, 0);
-    assert!(seen.is_ok(), "{seen:?} of {}", String::from_utf8_lossy(&translated.body));
-    (serde_json::from_slice(&translated.body).expect("JSON"), translated.losses.header())
+    assert!(
+        seen.is_ok(),
+        "{seen:?} of {}",
+        String::from_utf8_lossy(&translated.body)
+    );
+    (
+        serde_json::from_slice(&translated.body).expect("JSON"),
+        translated.losses.header(),
+    )
 }
 
 /// The body an able target gets.
@@ -73,13 +108,28 @@ pub(crate) fn asking(family: Family, more: &Value) -> Value {
 
 /// A conversation in this family.
 pub(crate) fn talking(family: Family, turns: Value) -> Value {
-    asking(family, &json!({(if family == Responses { "input" } else { "messages" }): turns}))
+    asking(
+        family,
+        &json!({(if family == Responses { "input" } else { "messages" }): turns}),
+    )
 }
 
-pub(crate) const USAGE: Usage = Usage { input: 25, cache_read: 75, cache_write: 3, cache_write_1h: 2, output: 7, reasoning: 4 };
+pub(crate) const USAGE: Usage = Usage {
+    input: 25,
+    cache_read: 75,
+    cache_write: 3,
+    cache_write_1h: 2,
+    output: 7,
+    reasoning: 4,
+};
 
 pub(crate) fn wish(body: &[u8]) -> Wish<'_> {
-    Wish { slug: "slug", id: "req1", created: 7, request: body }
+    Wish {
+        slug: "slug",
+        id: "req1",
+        created: 7,
+        request: body,
+    }
 }
 
 /// A frame of one upstream event.
@@ -97,14 +147,23 @@ pub(crate) fn relay(upstream: Family, caller: Family, memo: Memo, data: &[String
         out.extend_from_slice(translator.frame(&frame(data)));
     }
     out.extend_from_slice(translator.end());
-    let asked = UsageWish { chunk: true, cost: None };
+    let asked = UsageWish {
+        chunk: true,
+        cost: None,
+    };
     let last = match translator.ended() {
         Some(Ok(_)) => translator.finish(&USAGE, asked),
         _ => translator.fail(&broken()),
     };
     out.extend(last);
-    assert!(translator.finish(&USAGE, asked).is_empty() && translator.fail(&broken()).is_empty(), "one end");
-    assert!(translator.frame(&frame("{}")).is_empty() && translator.end().is_empty(), "nothing behind the end");
+    assert!(
+        translator.finish(&USAGE, asked).is_empty() && translator.fail(&broken()).is_empty(),
+        "one end"
+    );
+    assert!(
+        translator.frame(&frame("{}")).is_empty() && translator.end().is_empty(),
+        "nothing behind the end"
+    );
     String::from_utf8(out).expect("UTF-8")
 }
 
@@ -135,16 +194,28 @@ pub(crate) fn events(stream: &str) -> Vec<Value> {
     frames(stream)
         .iter()
         .filter_map(|frame| frame.data().map(|data| data.into_owned()))
-        .map(|data| if data == b"[DONE]" { json!("[DONE]") } else { serde_json::from_slice(&data).expect("JSON") })
+        .map(|data| {
+            if data == b"[DONE]" {
+                json!("[DONE]")
+            } else {
+                serde_json::from_slice(&data).expect("JSON")
+            }
+        })
         .collect()
 }
 
 /// The chunks of a chat upstream, each with one delta, ending with this finish reason and `[DONE]`.
 pub(crate) fn chat(deltas: &[Value], finish: &str) -> Vec<String> {
     let choice = |delta: &Value, finish: Value| json!({"id": "c", "model": "up", "choices": [{"index": 0, "delta": delta, "finish_reason": finish}]});
-    let mut out: Vec<String> = deltas.iter().map(|delta| choice(delta, Value::Null).to_string()).collect();
+    let mut out: Vec<String> = deltas
+        .iter()
+        .map(|delta| choice(delta, Value::Null).to_string())
+        .collect();
     out.push(choice(&json!({}), json!(finish)).to_string());
-    out.push(json!({"id": "c", "choices": [], "usage": {"prompt_tokens": 9, "completion_tokens": 9}}).to_string());
+    out.push(
+        json!({"id": "c", "choices": [], "usage": {"prompt_tokens": 9, "completion_tokens": 9}})
+            .to_string(),
+    );
     out.push("[DONE]".to_owned());
     out
 }
@@ -154,11 +225,19 @@ pub(crate) fn native(blocks: &[(Value, Vec<Value>)], stop: &str) -> Vec<String> 
     let mut out =
         vec![json!({"type": "message_start", "message": {"id": "m", "content": [], "usage": {"input_tokens": 1}}}).to_string()];
     for (index, (block, deltas)) in blocks.iter().enumerate() {
-        out.push(json!({"type": "content_block_start", "index": index, "content_block": block}).to_string());
-        out.extend(deltas.iter().map(|delta| json!({"type": "content_block_delta", "index": index, "delta": delta}).to_string()));
+        out.push(
+            json!({"type": "content_block_start", "index": index, "content_block": block})
+                .to_string(),
+        );
+        out.extend(deltas.iter().map(|delta| {
+            json!({"type": "content_block_delta", "index": index, "delta": delta}).to_string()
+        }));
         out.push(json!({"type": "content_block_stop", "index": index}).to_string());
     }
-    out.push(json!({"type": "message_delta", "delta": {"stop_reason": stop, "stop_sequence": null}}).to_string());
+    out.push(
+        json!({"type": "message_delta", "delta": {"stop_reason": stop, "stop_sequence": null}})
+            .to_string(),
+    );
     out.push(json!({"type": "message_stop"}).to_string());
     out
 }
@@ -170,13 +249,21 @@ pub(crate) fn tool_call(index: u64, id: &str, name: &str, arguments: &str) -> Va
 
 /// A native text block and its deltas.
 pub(crate) fn text_block(text: &str) -> (Value, Vec<Value>) {
-    (json!({"type": "text", "text": ""}), vec![json!({"type": "text_delta", "text": text})])
+    (
+        json!({"type": "text", "text": ""}),
+        vec![json!({"type": "text_delta", "text": text})],
+    )
 }
 
 /// A native call and its deltas.
 pub(crate) fn call_block(id: &str, name: &str, pieces: &[&str]) -> (Value, Vec<Value>) {
-    let deltas = pieces.iter().map(|piece| json!({"type": "input_json_delta", "partial_json": piece}));
-    (json!({"type": "tool_use", "id": id, "name": name, "input": {}}), deltas.collect())
+    let deltas = pieces
+        .iter()
+        .map(|piece| json!({"type": "input_json_delta", "partial_json": piece}));
+    (
+        json!({"type": "tool_use", "id": id, "name": name, "input": {}}),
+        deltas.collect(),
+    )
 }
 
 /// The kinds and texts of the blocks that a messages caller got, checked for order: nothing overlaps, each is closed.
@@ -190,19 +277,32 @@ pub(crate) fn blocks(stream: &str) -> Vec<(String, String)> {
                 assert_eq!(open, None, "blocks never overlap");
                 assert_eq!(index, Some(out.len() as u64), "blocks are numbered");
                 open = index;
-                out.push((event["content_block"]["type"].as_str().expect("a type").to_owned(), String::new()));
+                out.push((
+                    event["content_block"]["type"]
+                        .as_str()
+                        .expect("a type")
+                        .to_owned(),
+                    String::new(),
+                ));
             }
             "content_block_delta" => {
                 assert_eq!(index, open, "a delta belongs to the open block");
                 let delta = &event["delta"];
-                let text = [&delta["text"], &delta["thinking"], &delta["partial_json"]].into_iter().find_map(Value::as_str);
-                out.last_mut().expect("a block").1.push_str(text.unwrap_or_default());
+                let text = [&delta["text"], &delta["thinking"], &delta["partial_json"]]
+                    .into_iter()
+                    .find_map(Value::as_str);
+                out.last_mut()
+                    .expect("a block")
+                    .1
+                    .push_str(text.unwrap_or_default());
             }
             "content_block_stop" => {
                 assert_eq!(index, open, "the open block ends");
                 open = None;
             }
-            "message_delta" | "message_stop" => assert_eq!(open, None, "every block ends before the message"),
+            "message_delta" | "message_stop" => {
+                assert_eq!(open, None, "every block ends before the message")
+            }
             _ => {}
         }
     }
@@ -211,10 +311,17 @@ pub(crate) fn blocks(stream: &str) -> Vec<(String, String)> {
 
 /// The last value at a path among a stream's events.
 pub(crate) fn last_of(stream: &str, pointer: &str) -> Value {
-    events(stream).iter().filter_map(|event| event.pointer(pointer).cloned()).rfind(|value| !value.is_null()).unwrap_or_default()
+    events(stream)
+        .iter()
+        .filter_map(|event| event.pointer(pointer).cloned())
+        .rfind(|value| !value.is_null())
+        .unwrap_or_default()
 }
 
 /// The events of a stream as an upstream of its family would send them.
 pub(crate) fn data_of(stream: &str) -> Vec<String> {
-    frames(stream).iter().filter_map(|frame| Some(String::from_utf8(frame.data()?.into_owned()).expect("UTF-8"))).collect()
+    frames(stream)
+        .iter()
+        .filter_map(|frame| Some(String::from_utf8(frame.data()?.into_owned()).expect("UTF-8")))
+        .collect()
 }

@@ -17,8 +17,12 @@ fn step(family: Family, kind: u8, id: u8) -> Value {
     let call_id = format!("c{id}");
     let seal = SEALS[usize::from(id) % SEALS.len()];
     match (family, kind) {
-        (Responses, 0 | 1) => json!({"type": "function_call", "call_id": call_id, "name": "f", "arguments": "{}"}),
-        (Responses, 2 | 3) => json!({"type": "function_call_output", "call_id": call_id, "output": "r"}),
+        (Responses, 0 | 1) => {
+            json!({"type": "function_call", "call_id": call_id, "name": "f", "arguments": "{}"})
+        }
+        (Responses, 2 | 3) => {
+            json!({"type": "function_call_output", "call_id": call_id, "output": "r"})
+        }
         (Responses, 6) => {
             json!({"type": "reasoning", "id": "rs", "summary": [{"type": "summary_text", "text": "(thought)"}], "encrypted_content": seal})
         }
@@ -49,14 +53,21 @@ fn step(family: Family, kind: u8, id: u8) -> Value {
 /// The ids of these blocks of a native turn.
 fn ids<'v>(turn: &'v Value, kind: &str, name: &str) -> Vec<&'v Value> {
     let blocks = turn["content"].as_array().into_iter().flatten();
-    blocks.filter(|block| block["type"] == kind).map(|block| &block[name]).collect()
+    blocks
+        .filter(|block| block["type"] == kind)
+        .map(|block| &block[name])
+        .collect()
 }
 
 fn assert_native(turns: &[Value]) {
     let mut given = HashSet::new();
     let mut waiting: Vec<&Value> = Vec::new();
     for (at, turn) in turns.iter().enumerate() {
-        assert_eq!(turn["role"], if at % 2 == 0 { "user" } else { "assistant" }, "roles take turns");
+        assert_eq!(
+            turn["role"],
+            if at % 2 == 0 { "user" } else { "assistant" },
+            "roles take turns"
+        );
         assert_eq!(
             ids(turn, "tool_result", "tool_use_id"),
             waiting,
@@ -64,9 +75,18 @@ fn assert_native(turns: &[Value]) {
         );
         let blocks = turn["content"].as_array().expect("blocks");
         assert!(!blocks.is_empty());
-        assert!(blocks.iter().take(waiting.len()).all(|block| block["type"] == "tool_result"), "results stand first");
+        assert!(
+            blocks
+                .iter()
+                .take(waiting.len())
+                .all(|block| block["type"] == "tool_result"),
+            "results stand first"
+        );
         waiting = ids(turn, "tool_use", "id");
-        assert!(waiting.iter().all(|id| given.insert(id.to_string())), "an id is given once");
+        assert!(
+            waiting.iter().all(|id| given.insert(id.to_string())),
+            "an id is given once"
+        );
     }
     assert!(waiting.is_empty());
 }
@@ -81,8 +101,16 @@ fn assert_chat(messages: &[Value]) {
             continue;
         }
         assert!(waiting.is_empty(), "all results follow their calls");
-        waiting = message["tool_calls"].as_array().into_iter().flatten().map(|call| call["id"].clone()).collect();
-        assert!(waiting.iter().all(|id| given.insert(id.to_string())), "an id is given once");
+        waiting = message["tool_calls"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .map(|call| call["id"].clone())
+            .collect();
+        assert!(
+            waiting.iter().all(|id| given.insert(id.to_string())),
+            "an id is given once"
+        );
     }
     assert!(waiting.is_empty());
 }
@@ -95,7 +123,11 @@ fn assert_items(items: &[Value]) {
         if kind.ends_with("_call") {
             assert!(open.insert(id, true).is_none(), "an id is given once");
         } else if kind.ends_with("_output") {
-            assert_eq!(open.insert(id, false), Some(true), "a result stands behind its call, once");
+            assert_eq!(
+                open.insert(id, false),
+                Some(true),
+                "a result stands behind its call, once"
+            );
         }
     }
     assert!(open.values().all(|open| !open), "every call has its result");

@@ -13,9 +13,17 @@ pub(crate) struct Judge {
 
 impl Judge {
     pub(crate) fn new(file: &'static str, schema: &str) -> Self {
-        let path = format!("{}/tests/fixtures/schemas/{file}", env!("CARGO_MANIFEST_DIR"));
-        let document = serde_json::from_str(&std::fs::read_to_string(path).expect("a schema")).expect("JSON");
-        Self { file, document, root: json!({"$ref": format!("#/components/schemas/{schema}")}) }
+        let path = format!(
+            "{}/tests/fixtures/schemas/{file}",
+            env!("CARGO_MANIFEST_DIR")
+        );
+        let document =
+            serde_json::from_str(&std::fs::read_to_string(path).expect("a schema")).expect("JSON");
+        Self {
+            file,
+            document,
+            root: json!({"$ref": format!("#/components/schemas/{schema}")}),
+        }
     }
 
     /// What is wrong with a value: the place, and what was expected there.
@@ -25,7 +33,10 @@ impl Judge {
 
     fn at(&self, place: &str, schema: &Value, value: &Value) -> Vec<String> {
         if let Some(name) = schema["$ref"].as_str() {
-            let target = self.document.pointer(name.trim_start_matches('#')).expect("a schema of the document");
+            let target = self
+                .document
+                .pointer(name.trim_start_matches('#'))
+                .expect("a schema of the document");
             return self.at(place, target, value);
         }
         if value.is_null() && schema["nullable"] == true {
@@ -40,7 +51,10 @@ impl Judge {
                 out.extend(self.best(place, choices, value));
             }
         }
-        let allowed = schema.get("const").into_iter().chain(schema["enum"].as_array().into_iter().flatten());
+        let allowed = schema
+            .get("const")
+            .into_iter()
+            .chain(schema["enum"].as_array().into_iter().flatten());
         let allowed: Vec<&Value> = allowed.collect();
         if !allowed.is_empty() && !allowed.contains(&value) {
             out.push(format!("{place}: {value} is none of {allowed:?}"));
@@ -56,9 +70,9 @@ impl Judge {
         match value {
             Value::Object(_) => out.extend(self.members(place, schema, value)),
             Value::Array(items) if schema.get("items").is_some() => {
-                out.extend(
-                    items.iter().enumerate().flat_map(|(at, item)| self.at(&format!("{place}/{at}"), &schema["items"], item)),
-                );
+                out.extend(items.iter().enumerate().flat_map(|(at, item)| {
+                    self.at(&format!("{place}/{at}"), &schema["items"], item)
+                }));
             }
             _ => {}
         }
@@ -66,16 +80,26 @@ impl Judge {
     }
 
     fn members(&self, place: &str, schema: &Value, value: &Value) -> Vec<String> {
-        let required: Vec<&str> = schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+        let required: Vec<&str> = schema["required"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .filter_map(Value::as_str)
+            .collect();
         let missing = required.iter().filter(|name| value.get(**name).is_none());
-        let mut out: Vec<String> = missing.map(|name| format!("{place}: {name:?} is missing")).collect();
+        let mut out: Vec<String> = missing
+            .map(|name| format!("{place}: {name:?} is missing"))
+            .collect();
         for (name, member) in value.as_object().into_iter().flatten() {
             let place = format!("{place}/{name}");
             // The vendors write null for what is optional, whatever their documents say: their recorded answers do not fit otherwise.
             if member.is_null() && !required.contains(&name.as_str()) {
                 continue;
             }
-            match (schema["properties"].get(name), &schema["additionalProperties"]) {
+            match (
+                schema["properties"].get(name),
+                &schema["additionalProperties"],
+            ) {
                 (Some(schema), _) => out.extend(self.at(&place, schema, member)),
                 (None, Value::Bool(false)) => out.push(format!("{place}: no such member")),
                 (None, rest @ Value::Object(_)) => out.extend(self.at(&place, rest, member)),
@@ -89,7 +113,13 @@ impl Judge {
     fn best(&self, place: &str, choices: &[Value], value: &Value) -> Vec<String> {
         let tag = format!("{place}/type: ");
         let all = choices.iter().map(|choice| self.at(place, choice, value));
-        all.min_by_key(|faults| (faults.iter().any(|fault| fault.starts_with(&tag)), faults.len())).unwrap_or_default()
+        all.min_by_key(|faults| {
+            (
+                faults.iter().any(|fault| fault.starts_with(&tag)),
+                faults.len(),
+            )
+        })
+        .unwrap_or_default()
     }
 }
 
@@ -111,9 +141,12 @@ fn what_does_not_fit_is_found() {
     let judge = Judge::new("anthropic.json", "Event");
     let delta = json!({"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": "a"}});
     assert_eq!(judge.faults(&delta), Vec::<String>::new());
-    for (pointer, wrong) in
-        [("/type", json!("delta")), ("/index", json!("0")), ("/delta/text", json!(null)), ("/delta", json!({}))]
-    {
+    for (pointer, wrong) in [
+        ("/type", json!("delta")),
+        ("/index", json!("0")),
+        ("/delta/text", json!(null)),
+        ("/delta", json!({})),
+    ] {
         let mut changed = delta.clone();
         *changed.pointer_mut(pointer).expect("a place") = wrong;
         assert!(!judge.faults(&changed).is_empty(), "{changed}");

@@ -12,9 +12,19 @@ use super::made::*;
 fn whole(upstream: Family, caller: Family, body: &[u8]) -> Value {
     let answer = read_answer(upstream, body);
     let request = asking(caller, &json!({})).to_string();
-    let asked = UsageWish { chunk: true, cost: None };
-    serde_json::from_slice(&write_answer(caller, &answer, &Memo::default(), &wish(request.as_bytes()), &USAGE, asked))
-        .expect("JSON")
+    let asked = UsageWish {
+        chunk: true,
+        cost: None,
+    };
+    serde_json::from_slice(&write_answer(
+        caller,
+        &answer,
+        &Memo::default(),
+        &wish(request.as_bytes()),
+        &USAGE,
+        asked,
+    ))
+    .expect("JSON")
 }
 
 /// One end, and it is last.
@@ -23,11 +33,18 @@ pub(crate) fn assert_one_end(caller: Family, stream: &str) {
     let is_end = |event: &Value| match caller {
         Chat => *event == "[DONE]" || event.get("error").is_some(),
         Messages => event["type"] == "message_stop" || event["type"] == "error",
-        Responses => {
-            ["response.completed", "response.incomplete", "response.failed"].contains(&event["type"].as_str().unwrap_or_default())
-        }
+        Responses => [
+            "response.completed",
+            "response.incomplete",
+            "response.failed",
+        ]
+        .contains(&event["type"].as_str().unwrap_or_default()),
     };
-    assert_eq!(all.iter().filter(|event| is_end(event)).count(), 1, "{stream}");
+    assert_eq!(
+        all.iter().filter(|event| is_end(event)).count(),
+        1,
+        "{stream}"
+    );
     assert!(all.last().is_some_and(is_end), "{stream}");
     match caller {
         Messages if !stream.contains("event: error") => drop(blocks(stream)),
@@ -55,7 +72,10 @@ fn assert_items(all: &[Value]) {
             }
             "response.completed" | "response.incomplete" => {
                 assert_eq!(open, None);
-                assert_eq!(event["response"]["output"].as_array().map(Vec::len), Some(usize::try_from(next).expect("small")));
+                assert_eq!(
+                    event["response"]["output"].as_array().map(Vec::len),
+                    Some(usize::try_from(next).expect("small"))
+                );
             }
             _ => assert!(index.is_none() || index == open),
         }

@@ -122,8 +122,14 @@ pub(crate) fn odd_json() -> impl Strategy<Value = Value> {
     leaf.prop_recursive(5, 60, 6, |inner| {
         prop_oneof![
             prop::collection::vec(inner.clone(), 0..5).prop_map(Value::Array),
-            prop::collection::vec((prop::sample::select(NAMES), inner), 0..6)
-                .prop_map(|members| Value::Object(members.into_iter().map(|(name, value)| (name.to_owned(), value)).collect())),
+            prop::collection::vec((prop::sample::select(NAMES), inner), 0..6).prop_map(|members| {
+                Value::Object(
+                    members
+                        .into_iter()
+                        .map(|(name, value)| (name.to_owned(), value))
+                        .collect(),
+                )
+            }),
         ]
     })
 }
@@ -170,7 +176,10 @@ pub(crate) fn native_talk(turns: &[Said]) -> Value {
 
 /// The same conversation of responses clients.
 pub(crate) fn item_talk(turns: &[Said]) -> Value {
-    let mut out = vec![json!({"role": "developer", "content": "rules"}), json!({"role": "user", "content": "begin"})];
+    let mut out = vec![
+        json!({"role": "developer", "content": "rules"}),
+        json!({"role": "user", "content": "begin"}),
+    ];
     for (at, turn) in turns.iter().enumerate() {
         match turn {
             Said::Text(text) => {
@@ -192,7 +201,10 @@ pub(crate) fn item_talk(turns: &[Said]) -> Value {
 }
 
 pub(crate) fn messages_of(body: &Value) -> Vec<String> {
-    let list = body["messages"].as_array().or(body["input"].as_array()).expect("a conversation");
+    let list = body["messages"]
+        .as_array()
+        .or(body["input"].as_array())
+        .expect("a conversation");
     list.iter().map(Value::to_string).collect()
 }
 
@@ -218,7 +230,11 @@ pub(crate) fn answer() -> impl Strategy<Value = Vec<Piece>> {
 
 /// Cuts a text into pieces of this many characters.
 fn pieces(text: &str, length: usize) -> Vec<String> {
-    text.chars().collect::<Vec<_>>().chunks(length).map(|piece| piece.iter().collect()).collect()
+    text.chars()
+        .collect::<Vec<_>>()
+        .chunks(length)
+        .map(|piece| piece.iter().collect())
+        .collect()
 }
 
 /// The answer of a messages upstream, streamed and whole.
@@ -228,42 +244,71 @@ pub(crate) fn native_answer(answer: &[Piece], length: usize) -> (Vec<String>, Va
     for (at, piece) in answer.iter().enumerate() {
         match piece {
             Piece::Text(text) => {
-                let deltas = pieces(text, length).into_iter().map(|text| json!({"type": "text_delta", "text": text}));
+                let deltas = pieces(text, length)
+                    .into_iter()
+                    .map(|text| json!({"type": "text_delta", "text": text}));
                 blocks.push((json!({"type": "text", "text": ""}), deltas.collect()));
                 content.push(json!({"type": "text", "text": text}));
             }
             Piece::Thinking(text) => {
-                let deltas = pieces(text, length).into_iter().map(|text| json!({"type": "thinking_delta", "thinking": text}));
-                blocks.push((json!({"type": "thinking", "thinking": "", "signature": ""}), deltas.collect()));
+                let deltas = pieces(text, length)
+                    .into_iter()
+                    .map(|text| json!({"type": "thinking_delta", "thinking": text}));
+                blocks.push((
+                    json!({"type": "thinking", "thinking": "", "signature": ""}),
+                    deltas.collect(),
+                ));
                 content.push(json!({"type": "thinking", "thinking": text, "signature": "s"}));
             }
             Piece::Call(name, value) => {
                 let (id, input) = (format!("t{at}"), json!({"v": value}));
                 let text = input.to_string();
                 let parts = pieces(&text, length);
-                blocks.push(call_block(&id, name, &parts.iter().map(String::as_str).collect::<Vec<_>>()));
+                blocks.push(call_block(
+                    &id,
+                    name,
+                    &parts.iter().map(String::as_str).collect::<Vec<_>>(),
+                ));
                 content.push(json!({"type": "tool_use", "id": id, "name": name, "input": input}));
             }
         }
     }
-    let stop = if answer.iter().any(|piece| matches!(piece, Piece::Call(..))) { "tool_use" } else { "end_turn" };
-    (native(&blocks, stop), json!({"type": "message", "content": content, "stop_reason": stop}))
+    let stop = if answer.iter().any(|piece| matches!(piece, Piece::Call(..))) {
+        "tool_use"
+    } else {
+        "end_turn"
+    };
+    (
+        native(&blocks, stop),
+        json!({"type": "message", "content": content, "stop_reason": stop}),
+    )
 }
 
 fn pick(words: &[&'static str], index: u64) -> &'static str {
-    usize::try_from(index).ok().and_then(|index| words.get(index)).expect("a word")
+    usize::try_from(index)
+        .ok()
+        .and_then(|index| words.get(index))
+        .expect("a word")
 }
 
 pub(crate) fn native_event(kind: usize, index: u64) -> Value {
     match kind {
         0 => json!({"type": "message_start", "message": {}}),
-        1 => json!({"type": "content_block_start", "index": index, "content_block": {"type": "text", "text": "s"}}),
-        2 => json!({"type": "content_block_start", "index": index, "content_block": {"type": "thinking", "thinking": ""}}),
+        1 => {
+            json!({"type": "content_block_start", "index": index, "content_block": {"type": "text", "text": "s"}})
+        }
+        2 => {
+            json!({"type": "content_block_start", "index": index, "content_block": {"type": "thinking", "thinking": ""}})
+        }
         3 => {
             json!({"type": "content_block_start", "index": index, "content_block": {"type": "tool_use", "id": "t", "name": "f", "input": {}}})
         }
-        4 => json!({"type": "content_block_delta", "index": index, "delta": {"type": "text_delta", "text": "d"}}),
-        5 => json!({"type": "content_block_delta", "index": index, "delta": {"type": "input_json_delta", "partial_json": "{}"}}),
+        4 => {
+            json!({"type": "content_block_delta", "index": index, "delta": {"type": "text_delta", "text": "d"}})
+        }
+        5 => {
+            json!({"type": "content_block_delta", "index": index, "delta": {"type": "input_json_delta", "partial_json": "{}"}})
+        }
         6 => json!({"type": "content_block_stop", "index": index}),
         7 => {
             json!({"type": "message_delta", "delta": {"stop_reason": pick(&["end_turn", "max_tokens", "tool_use"], index)}})
@@ -312,7 +357,9 @@ pub(crate) fn item_event(kind: usize, index: u64) -> Value {
         6 => {
             json!({"type": "response.reasoning_summary_text.delta", "output_index": index, "summary_index": index, "delta": "s"})
         }
-        7 => json!({"type": "response.function_call_arguments.delta", "output_index": index, "delta": "{"}),
+        7 => {
+            json!({"type": "response.function_call_arguments.delta", "output_index": index, "delta": "{"})
+        }
         8 => {
             json!({"type": pick(&["response.completed", "response.incomplete", "response.in_progress"], index), "response": {"output": [message, call]}})
         }

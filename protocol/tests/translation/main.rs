@@ -1,7 +1,10 @@
 //! Translation between families. Tests whose names begin with `b` and a number each guard against one known fault of other
 //! gateways; `faults` has the list of numbers, and says which have no test, and why.
 
-#![expect(clippy::expect_used, reason = "a helper that cannot go on fails the test")]
+#![expect(
+    clippy::expect_used,
+    reason = "a helper that cannot go on fails the test"
+)]
 
 mod cells;
 mod ends;

@@ -74,7 +74,10 @@ fn word(from: Family, to: Family, row: &Row) -> String {
 }
 
 fn targets(from: Family) -> Vec<Family> {
-    Family::ALL.into_iter().filter(|to| is_translated(from, *to)).collect()
+    Family::ALL
+        .into_iter()
+        .filter(|to| is_translated(from, *to))
+        .collect()
 }
 
 fn page() -> String {
@@ -82,12 +85,23 @@ fn page() -> String {
     for from in Family::ALL {
         let targets = targets(from);
         out.push_str(&format!("\n## From {from}\n\n| field |"));
-        targets.iter().for_each(|to| out.push_str(&format!(" to {to} |")));
-        out.push_str(&format!(" not counted |\n|---|{}---|\n", "---|".repeat(targets.len())));
+        targets
+            .iter()
+            .for_each(|to| out.push_str(&format!(" to {to} |")));
+        out.push_str(&format!(
+            " not counted |\n|---|{}---|\n",
+            "---|".repeat(targets.len())
+        ));
         for row in fields(from) {
             out.push_str(&format!("| `{}` |", row.name));
-            targets.iter().for_each(|to| out.push_str(&format!(" {} |", word(from, *to, row))));
-            let defaults: Vec<String> = row.defaults.iter().map(|value| format!("`{value}`")).collect();
+            targets
+                .iter()
+                .for_each(|to| out.push_str(&format!(" {} |", word(from, *to, row))));
+            let defaults: Vec<String> = row
+                .defaults
+                .iter()
+                .map(|value| format!("`{value}`"))
+                .collect();
             out.push_str(&format!(" {} |\n", defaults.join(", ")));
         }
     }
@@ -102,7 +116,10 @@ fn the_page_is_what_the_code_does() {
         std::fs::write(&path, &page).expect("the page is written");
     }
     let written = std::fs::read_to_string(&path).expect("docs/translation.md");
-    assert_eq!(written, page, "write it again: UPDATE_TRANSLATION=1 cargo test -p farebox-protocol --test translation");
+    assert_eq!(
+        written, page,
+        "write it again: UPDATE_TRANSLATION=1 cargo test -p farebox-protocol --test translation"
+    );
 }
 
 /// Every cell: a value that requests something meets the fate on the page.
@@ -119,11 +136,19 @@ fn try_cell(from: Family, to: Family, row: &Row) {
     let cell = format!("{} from {from} to {to}", row.name);
     let asks = asking(from, &json!({(row.name): ["x"]}));
     let result = translated(from, to, &able(to), &asks);
-    let is_lost = |header: &str| header.split(", ").any(|loss| loss == format!("{}=dropped", row.name));
+    let is_lost = |header: &str| {
+        header
+            .split(", ")
+            .any(|loss| loss == format!("{}=dropped", row.name))
+    };
     match row.fate(to) {
         Fate::Refused(remedy) => {
             let bad = result.expect_err(&cell);
-            assert_eq!((bad.code, bad.param.as_deref()), (Some("unsupported_by_model"), Some(row.name)), "{cell}");
+            assert_eq!(
+                (bad.code, bad.param.as_deref()),
+                (Some("unsupported_by_model"), Some(row.name)),
+                "{cell}"
+            );
             assert!(bad.message.contains(remedy), "{cell}: {}", bad.message);
         }
         Fate::Dropped => assert!(is_lost(&result.expect(&cell).losses.header()), "{cell}"),
@@ -133,12 +158,24 @@ fn try_cell(from: Family, to: Family, row: &Row) {
             assert_eq!(sent(from, to, &body)[row.name], sample(row.name), "{cell}");
         }
         // `cells.rs` tests what these become; here they must not be reported as dropped.
-        Fate::Converted => assert!(result.map_or(true, |done| !is_lost(&done.losses.header())), "{cell}"),
+        Fate::Converted => assert!(
+            result.map_or(true, |done| !is_lost(&done.losses.header())),
+            "{cell}"
+        ),
     }
     for default in row.defaults {
         let value: Value = serde_json::from_str(default).expect("JSON");
-        let done = translated(from, to, &able(to), &asking(from, &json!({(row.name): value}))).expect(&cell);
-        assert!(!is_lost(&done.losses.header()), "{cell}: {default} is the default");
+        let done = translated(
+            from,
+            to,
+            &able(to),
+            &asking(from, &json!({(row.name): value})),
+        )
+        .expect(&cell);
+        assert!(
+            !is_lost(&done.losses.header()),
+            "{cell}: {default} is the default"
+        );
     }
 }
 

@@ -31,19 +31,33 @@ fn b04_documents_are_sent_and_audio_is_refused() {
     let body = talking(Chat, json!([{"role": "user", "content": [file]}]));
     let block = sent(Chat, Messages, &body)["messages"][0]["content"][0].clone();
     let source = json!({"type": "base64", "media_type": "application/pdf", "data": "JVBERi0="});
-    assert_eq!(block, json!({"type": "document", "source": source, "title": "a.pdf"}));
+    assert_eq!(
+        block,
+        json!({"type": "document", "source": source, "title": "a.pdf"})
+    );
     let audio = json!({"type": "input_audio", "input_audio": {"data": "x", "format": "wav"}});
-    let bad = refused(Chat, Messages, &talking(Chat, json!([{"role": "user", "content": [audio]}])));
+    let bad = refused(
+        Chat,
+        Messages,
+        &talking(Chat, json!([{"role": "user", "content": [audio]}])),
+    );
     assert_eq!(bad.param.as_deref(), Some("messages[0].content[0]"));
     let tools = json!([{"type": "custom", "custom": {"name": "sql", "description": "asks"}}]);
     let tool = sent(Chat, Messages, &asking(Chat, &json!({"tools": tools})))["tools"][0].clone();
-    assert_eq!((&tool["name"], &tool["input_schema"]["required"]), (&json!("sql"), &json!(["input"])), "a custom tool stays");
+    assert_eq!(
+        (&tool["name"], &tool["input_schema"]["required"]),
+        (&json!("sql"), &json!(["input"])),
+        "a custom tool stays"
+    );
 }
 
 #[test]
 fn b05_a_picture_of_a_responses_client_reaches_a_chat_model() {
     let part = json!({"type": "input_image", "image_url": data_url(), "detail": "low"});
-    let body = talking(Responses, json!([{"role": "user", "content": [{"type": "input_text", "text": "see"}, part]}]));
+    let body = talking(
+        Responses,
+        json!([{"role": "user", "content": [{"type": "input_text", "text": "see"}, part]}]),
+    );
     let sent = sent(Responses, Chat, &body);
     assert_eq!(
         sent["messages"][0]["content"][1],
@@ -53,7 +67,11 @@ fn b05_a_picture_of_a_responses_client_reaches_a_chat_model() {
 
 #[test]
 fn b20_b21_a_picture_in_a_result_reaches_the_model() {
-    let sent = sent(Messages, Chat, &result_with(json!([{"type": "text", "text": "shot"}, picture()])));
+    let sent = sent(
+        Messages,
+        Chat,
+        &result_with(json!([{"type": "text", "text": "shot"}, picture()])),
+    );
     assert_eq!(sent["messages"][2]["content"], "shot\n\n[see image below]");
     let shown = &sent["messages"][3];
     assert_eq!(shown["role"], "user");
@@ -78,7 +96,8 @@ fn b22_a_picture_in_a_chat_result_stands_in_the_result() {
 
 #[test]
 fn b23_pictures_follow_all_results() {
-    let result = |id: &str| json!({"type": "tool_result", "tool_use_id": id, "content": [picture()]});
+    let result =
+        |id: &str| json!({"type": "tool_result", "tool_use_id": id, "content": [picture()]});
     let body = talking(
         Messages,
         json!([
@@ -90,9 +109,17 @@ fn b23_pictures_follow_all_results() {
         ]),
     );
     let sent = sent(Messages, Chat, &body);
-    let roles: Vec<&Value> = sent["messages"].as_array().expect("a list").iter().map(|message| &message["role"]).collect();
+    let roles: Vec<&Value> = sent["messages"]
+        .as_array()
+        .expect("a list")
+        .iter()
+        .map(|message| &message["role"])
+        .collect();
     assert_eq!(roles, ["user", "assistant", "tool", "tool", "user"]);
-    assert_eq!(sent["messages"][4]["content"].as_array().map(Vec::len), Some(4));
+    assert_eq!(
+        sent["messages"][4]["content"].as_array().map(Vec::len),
+        Some(4)
+    );
 }
 
 #[test]
@@ -113,20 +140,41 @@ fn what_a_target_cannot_read_is_refused() {
         json!([{"role": "user", "content": [{"type": "image_url", "image_url": {"url": "data:image/tiff;base64,AA=="}}]}]),
     );
     assert!(refused(Chat, Messages, &body).message.contains("JPEG"));
-    let body = talking(Chat, json!([{"role": "user", "content": [{"type": "file", "file": {"file_id": "file-1"}}]}]));
+    let body = talking(
+        Chat,
+        json!([{"role": "user", "content": [{"type": "file", "file": {"file_id": "file-1"}}]}]),
+    );
     assert!(refused(Chat, Messages, &body).message.contains("inline"));
     let url = json!({"type": "document", "source": {"type": "url", "url": "https://x/a.pdf"}});
-    assert!(refused(Messages, Chat, &talking(Messages, json!([{"role": "user", "content": [url]}]))).message.contains("inline"));
+    assert!(
+        refused(
+            Messages,
+            Chat,
+            &talking(Messages, json!([{"role": "user", "content": [url]}]))
+        )
+        .message
+        .contains("inline")
+    );
 }
 
 #[test]
 fn documents_of_text_are_read_as_text() {
     let document = json!({"type": "document", "title": "T", "context": "C", "source": {"type": "text", "media_type": "text/plain", "data": "body"}});
-    let sent_chat = sent(Messages, Chat, &talking(Messages, json!([{"role": "user", "content": [document]}])));
+    let sent_chat = sent(
+        Messages,
+        Chat,
+        &talking(Messages, json!([{"role": "user", "content": [document]}])),
+    );
     assert_eq!(sent_chat["messages"][0]["content"], "C\n\nT\n\nbody");
     let file = json!({"type": "input_file", "filename": "a.txt", "file_data": "data:text/plain;base64,aGk="});
-    let block =
-        sent(Responses, Messages, &talking(Responses, json!([{"role": "user", "content": [file]}])))["messages"][0]["content"][0]
-            .clone();
-    assert_eq!(block["source"], json!({"type": "text", "media_type": "text/plain", "data": "hi"}));
+    let block = sent(
+        Responses,
+        Messages,
+        &talking(Responses, json!([{"role": "user", "content": [file]}])),
+    )["messages"][0]["content"][0]
+        .clone();
+    assert_eq!(
+        block["source"],
+        json!({"type": "text", "media_type": "text/plain", "data": "hi"})
+    );
 }

@@ -49,8 +49,14 @@ fn b31_b32_a_seal_made_here_is_cut_from_a_body_that_passes() {
     let (cut, count) = cut_seals(body.as_bytes()).expect("a seal");
     let cut: Value = serde_json::from_slice(&cut).expect("JSON");
     assert_eq!(count, 1);
-    assert_eq!(cut["messages"][1]["content"], json!([{"type": "tool_use", "id": "t1", "name": "f", "input": {}}]));
-    assert!(!cut.to_string().contains("hm"), "thinking is never turned into text");
+    assert_eq!(
+        cut["messages"][1]["content"],
+        json!([{"type": "tool_use", "id": "t1", "name": "f", "input": {}}])
+    );
+    assert!(
+        !cut.to_string().contains("hm"),
+        "thinking is never turned into text"
+    );
     assert_eq!(cut_seals(native_turns("EqQB").to_string().as_bytes()), None);
 }
 
@@ -75,8 +81,13 @@ fn b35_an_item_or_message_that_was_only_a_seal_goes_whole() {
             {"role": "assistant", "content": "a"},
         ]),
     );
-    let cut: Value = serde_json::from_slice(&cut_seals(body.to_string().as_bytes()).expect("a seal").0).expect("JSON");
-    assert_eq!(cut["input"], json!([{"role": "user", "content": "q"}, {"role": "assistant", "content": "a"}]));
+    let cut: Value =
+        serde_json::from_slice(&cut_seals(body.to_string().as_bytes()).expect("a seal").0)
+            .expect("JSON");
+    assert_eq!(
+        cut["input"],
+        json!([{"role": "user", "content": "q"}, {"role": "assistant", "content": "a"}])
+    );
     let body = talking(
         Messages,
         json!([
@@ -85,7 +96,10 @@ fn b35_an_item_or_message_that_was_only_a_seal_goes_whole() {
     );
     let (cut, count) = cut_seals(body.to_string().as_bytes()).expect("a seal");
     let cut: Value = serde_json::from_slice(&cut).expect("JSON");
-    assert_eq!((cut["messages"].as_array().map(Vec::len), count), (Some(1), 2));
+    assert_eq!(
+        (cut["messages"].as_array().map(Vec::len), count),
+        (Some(1), 2)
+    );
 }
 
 #[test]
@@ -122,12 +136,24 @@ fn b37_a_budget_is_given_up_in_the_middle_of_calls() {
     let (sent, lost) = sent_to(Chat, Messages, &abilities, &body);
     assert_eq!(sent["thinking"], json!({"type": "disabled"}));
     assert_eq!(lost, "thinking=off(no_signature)");
-    let body = asking(Chat, &json!({"reasoning_effort": "medium", "temperature": 0.5}));
+    let body = asking(
+        Chat,
+        &json!({"reasoning_effort": "medium", "temperature": 0.5}),
+    );
     let (sent, lost) = sent_to(Chat, Messages, &abilities, &body);
-    assert_eq!(sent["thinking"], json!({"type": "enabled", "budget_tokens": 8_192}));
+    assert_eq!(
+        sent["thinking"],
+        json!({"type": "enabled", "budget_tokens": 8_192})
+    );
     assert_eq!(lost, "temperature=dropped");
-    let body = asking(Chat, &json!({"reasoning_effort": "high", "max_tokens": 1_500}));
-    assert_eq!(sent_to(Chat, Messages, &abilities, &body).1, "thinking=off(limit)");
+    let body = asking(
+        Chat,
+        &json!({"reasoning_effort": "high", "max_tokens": 1_500}),
+    );
+    assert_eq!(
+        sent_to(Chat, Messages, &abilities, &body).1,
+        "thinking=off(limit)"
+    );
 }
 
 #[test]
@@ -136,13 +162,21 @@ fn a_budget_is_fitted_to_the_final_limit() {
     let mut abilities = able(Messages);
     abilities.thinking = ThinkingWay::Budget;
     let body = asking(Chat, &json!({"reasoning_effort": "high"}));
-    let body = translated(Chat, Messages, &abilities, &body).expect("a translation").body;
+    let body = translated(Chat, Messages, &abilities, &body)
+        .expect("a translation")
+        .body;
     assert_eq!(fit_budget(Messages, &body, 64_000), None);
     let fitted = |limit: u32| {
         let (body, off) = fit_budget(Messages, &body, limit).expect("a change");
-        (serde_json::from_slice::<Value>(&body).expect("JSON")["thinking"].clone(), off)
+        (
+            serde_json::from_slice::<Value>(&body).expect("JSON")["thinking"].clone(),
+            off,
+        )
     };
-    assert_eq!(fitted(8_000), (json!({"type": "enabled", "budget_tokens": 6_000}), false));
+    assert_eq!(
+        fitted(8_000),
+        (json!({"type": "enabled", "budget_tokens": 6_000}), false)
+    );
     assert_eq!(fitted(2_000), (json!({"type": "disabled"}), true));
 }
 
@@ -154,23 +188,58 @@ fn b98_an_answer_of_thinking_alone_leaves_no_empty_turn() {
             {"role": "user", "content": "q"}, {"role": "assistant", "content": [thought("s")]}, {"role": "user", "content": "go on"},
         ]),
     );
-    assert_eq!(sent(Messages, Chat, &body)["messages"], json!([{"role": "user", "content": "q\n\ngo on"}]));
+    assert_eq!(
+        sent(Messages, Chat, &body)["messages"],
+        json!([{"role": "user", "content": "q\n\ngo on"}])
+    );
 }
 
 #[test]
 fn efforts_and_budgets_find_each_other() {
     let effort = |body: &Value| sent(Messages, Chat, body).get("reasoning_effort").cloned();
-    let budget =
-        |tokens: u32| asking(Messages, &json!({"max_tokens": 64_000, "thinking": {"type": "enabled", "budget_tokens": tokens}}));
+    let budget = |tokens: u32| {
+        asking(
+            Messages,
+            &json!({"max_tokens": 64_000, "thinking": {"type": "enabled", "budget_tokens": tokens}}),
+        )
+    };
     assert_eq!(effort(&budget(2_000)), Some(json!("low")));
     assert_eq!(effort(&budget(8_000)), Some(json!("medium")));
     assert_eq!(effort(&budget(60_000)), Some(json!("high")));
-    assert_eq!(effort(&asking(Messages, &json!({"thinking": {"type": "disabled"}}))), Some(json!("none")));
-    assert_eq!(effort(&asking(Messages, &json!({"thinking": {"type": "adaptive"}}))), None);
-    let body = asking(Messages, &json!({"thinking": {"type": "adaptive"}, "output_config": {"effort": "max"}}));
-    assert_eq!((effort(&body), lost(Messages, Chat, &body)), (Some(json!("high")), "effort=clamped".to_owned()));
-    let sent = sent(Responses, Messages, &asking(Responses, &json!({"reasoning": {"effort": "low", "summary": "auto"}})));
-    assert_eq!(sent["thinking"], json!({"type": "adaptive", "display": "summarized"}));
+    assert_eq!(
+        effort(&asking(
+            Messages,
+            &json!({"thinking": {"type": "disabled"}})
+        )),
+        Some(json!("none"))
+    );
+    assert_eq!(
+        effort(&asking(
+            Messages,
+            &json!({"thinking": {"type": "adaptive"}})
+        )),
+        None
+    );
+    let body = asking(
+        Messages,
+        &json!({"thinking": {"type": "adaptive"}, "output_config": {"effort": "max"}}),
+    );
+    assert_eq!(
+        (effort(&body), lost(Messages, Chat, &body)),
+        (Some(json!("high")), "effort=clamped".to_owned())
+    );
+    let sent = sent(
+        Responses,
+        Messages,
+        &asking(
+            Responses,
+            &json!({"reasoning": {"effort": "low", "summary": "auto"}}),
+        ),
+    );
+    assert_eq!(
+        sent["thinking"],
+        json!({"type": "adaptive", "display": "summarized"})
+    );
     assert_eq!(sent["output_config"], json!({"effort": "low"}));
 }
 
@@ -178,21 +247,37 @@ fn efforts_and_budgets_find_each_other() {
 fn b38_b97_a_vendors_seal_stops_here_and_its_text_is_kept_to_the_byte() {
     let thinking = (
         json!({"type": "thinking", "thinking": "", "signature": ""}),
-        vec![json!({"type": "thinking_delta", "thinking": " a\n "}), json!({"type": "signature_delta", "signature": "EqQB"})],
+        vec![
+            json!({"type": "thinking_delta", "thinking": " a\n "}),
+            json!({"type": "signature_delta", "signature": "EqQB"}),
+        ],
     );
     let upstream = native(&[thinking, text_block("x")], "end_turn");
     let stream = relay(Messages, Responses, Memo::default(), &upstream);
     assert!(!stream.contains("EqQB"));
-    assert_eq!(last_of(&stream, "/response/output/0/summary/0/text"), " a\n ");
+    assert_eq!(
+        last_of(&stream, "/response/output/0/summary/0/text"),
+        " a\n "
+    );
     let stream = relay(Messages, Chat, Memo::default(), &upstream);
     assert!(!stream.contains("EqQB") && stream.contains("\"reasoning_content\":\" a\\n \""));
 }
 
 #[test]
 fn shown_thinking_carries_our_seal() {
-    let stream =
-        relay(Chat, Messages, Memo::default(), &chat(&[json!({"reasoning_content": "hm"}), json!({"content": "x"})], "stop"));
-    assert!(stream.contains("\"signature_delta\",\"signature\":\"fbx1."), "{stream}");
+    let stream = relay(
+        Chat,
+        Messages,
+        Memo::default(),
+        &chat(
+            &[json!({"reasoning_content": "hm"}), json!({"content": "x"})],
+            "stop",
+        ),
+    );
+    assert!(
+        stream.contains("\"signature_delta\",\"signature\":\"fbx1."),
+        "{stream}"
+    );
 }
 
 /// On its own family a reasoning item passes to the byte, whatever its members and their order are.
@@ -200,11 +285,22 @@ fn shown_thinking_carries_our_seal() {
 fn b36_b40_a_vendors_own_reasoning_item_is_never_reshaped() {
     use farebox_protocol::Edits;
     let item = r#"{"summary": [], "encrypted_content":"gAAA\/+=", "type":"reasoning","id":"rs_1", "status":null}"#;
-    let body =
-        format!(r#"{{"model":"slug","input":[{{"role":"user","content":"q"}},{item},{{"role":"assistant","content":"a"}}]}}"#);
+    let body = format!(
+        r#"{{"model":"slug","input":[{{"role":"user","content":"q"}},{item},{{"role":"assistant","content":"a"}}]}}"#
+    );
     let protocol = Responses.protocol();
-    let seen = protocol.inspect(body.as_bytes(), 0).expect("a good request");
-    let sent = protocol.patch(body.as_bytes(), &seen, &Edits { model: "up", limit: None, pass: &[] });
+    let seen = protocol
+        .inspect(body.as_bytes(), 0)
+        .expect("a good request");
+    let sent = protocol.patch(
+        body.as_bytes(),
+        &seen,
+        &Edits {
+            model: "up",
+            limit: None,
+            pass: &[],
+        },
+    );
     assert!(String::from_utf8(sent).expect("UTF-8").contains(item));
     assert_eq!(cut_seals(body.as_bytes()), None);
 }

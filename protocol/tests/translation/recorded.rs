@@ -5,7 +5,9 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use farebox_protocol::translate::event::BlockKind;
-use farebox_protocol::translate::{Answer, Memo, Target, Translator, answer_losses, read_answer, request, write_answer};
+use farebox_protocol::translate::{
+    Answer, Memo, Target, Translator, answer_losses, read_answer, request, write_answer,
+};
 use farebox_protocol::{Family, UsageWish};
 use serde_json::Value;
 
@@ -18,7 +20,11 @@ pub(crate) fn recordings(family: Family) -> Vec<(String, String)> {
         .expect("the recordings")
         .map(|entry| entry.expect("a file").path())
         .map(|path| {
-            let name = path.file_name().expect("a name").to_string_lossy().into_owned();
+            let name = path
+                .file_name()
+                .expect("a name")
+                .to_string_lossy()
+                .into_owned();
             (name, std::fs::read_to_string(&path).expect("a text"))
         })
         .chain(cassettes(family, "answers"))
@@ -29,7 +35,9 @@ pub(crate) fn recordings(family: Family) -> Vec<(String, String)> {
 
 /// Name and text of what was taken out of recorded exchanges: `requests` or `answers`.
 pub(crate) fn cassettes(family: Family, what: &str) -> Vec<(String, String)> {
-    let path = folder().join("cassettes").join(format!("{}.{what}.jsonl", family.name()));
+    let path = folder()
+        .join("cassettes")
+        .join(format!("{}.{what}.jsonl", family.name()));
     let text = std::fs::read_to_string(path).expect("a file of recordings");
     let of = |line: &str| {
         let recording: Value = serde_json::from_str(line).expect("JSON");
@@ -50,11 +58,20 @@ pub(crate) fn stream_of(family: Family, name: &str, text: &str) -> Option<Vec<St
     }
     if name.ends_with(".sse") {
         return Some(
-            frames(text).iter().filter_map(|frame| Some(String::from_utf8_lossy(&frame.data()?).into_owned())).collect(),
+            frames(text)
+                .iter()
+                .filter_map(|frame| Some(String::from_utf8_lossy(&frame.data()?).into_owned()))
+                .collect(),
         );
     }
     let done = (family == Chat).then(|| "[DONE]".to_owned());
-    Some(text.lines().filter(|line| !line.is_empty()).map(str::to_owned).chain(done).collect())
+    Some(
+        text.lines()
+            .filter(|line| !line.is_empty())
+            .map(str::to_owned)
+            .chain(done)
+            .collect(),
+    )
 }
 
 /// What is told of a whole answer that other families have no words for.
@@ -65,31 +82,57 @@ fn lost_of_whole(upstream: Family, caller: Family, body: &str) -> String {
 /// The same of a stream.
 fn lost_of_stream(upstream: Family, caller: Family, data: &[String]) -> String {
     let mut translator = Translator::new(upstream, caller, Memo::default(), &wish(b"{}"));
-    data.iter().for_each(|data| drop(translator.frame(&frame(data)).to_vec()));
+    data.iter()
+        .for_each(|data| drop(translator.frame(&frame(data)).to_vec()));
     translator.end();
     told_losses(&translator.losses().header())
 }
 
 fn told_losses(header: &str) -> String {
-    if header.is_empty() { String::new() } else { format!("  lost: {header}\n") }
+    if header.is_empty() {
+        String::new()
+    } else {
+        format!("  lost: {header}\n")
+    }
 }
 
 /// One line on an answer of responses: each item with its text.
 fn told(response: &Value) -> String {
     let item = |item: &Value| {
         let texts = |list: &Value| -> String {
-            list.as_array().into_iter().flatten().filter_map(|part| part["text"].as_str().or(part["refusal"].as_str())).collect()
+            list.as_array()
+                .into_iter()
+                .flatten()
+                .filter_map(|part| part["text"].as_str().or(part["refusal"].as_str()))
+                .collect()
         };
         let text = match item["type"].as_str() {
             Some("reasoning") => texts(&item["summary"]),
             Some("message") => texts(&item["content"]),
-            _ => format!("{} {}", item["name"].as_str().unwrap_or_default(), item["arguments"].as_str().unwrap_or_default()),
+            _ => format!(
+                "{} {}",
+                item["name"].as_str().unwrap_or_default(),
+                item["arguments"].as_str().unwrap_or_default()
+            ),
         };
         let shown: String = text.chars().take(70).collect();
-        format!("  {} [{}] {shown:?}\n", item["type"].as_str().unwrap_or_default(), text.chars().count())
+        format!(
+            "  {} [{}] {shown:?}\n",
+            item["type"].as_str().unwrap_or_default(),
+            text.chars().count()
+        )
     };
-    let items: String = response["output"].as_array().into_iter().flatten().map(item).collect();
-    format!("{items}  {} {}\n", response["status"].as_str().unwrap_or("broken"), response["incomplete_details"])
+    let items: String = response["output"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .map(item)
+        .collect();
+    format!(
+        "{items}  {} {}\n",
+        response["status"].as_str().unwrap_or("broken"),
+        response["incomplete_details"]
+    )
 }
 
 fn whole(upstream: Family, caller: Family, body: &str) -> Option<Value> {
@@ -97,7 +140,14 @@ fn whole(upstream: Family, caller: Family, body: &str) -> Option<Value> {
     if !matches!(answer.end, Some(Ok(_))) {
         return None;
     }
-    let body = write_answer(caller, &answer, &Memo::default(), &wish(b"{}"), &USAGE, UsageWish::default());
+    let body = write_answer(
+        caller,
+        &answer,
+        &Memo::default(),
+        &wish(b"{}"),
+        &USAGE,
+        UsageWish::default(),
+    );
     Some(serde_json::from_slice(&body).expect("JSON"))
 }
 
@@ -110,20 +160,36 @@ fn summary_of_responses() -> String {
                 let chat = relay(Responses, Chat, Memo::default(), &data);
                 assert_one_end(Chat, &chat);
                 let calls = chat.matches("\"name\":").count();
-                out.push_str(&format!("  chat: {} calls, {}\n", calls, last_of(&chat, "/choices/0/finish_reason")));
+                out.push_str(&format!(
+                    "  chat: {} calls, {}\n",
+                    calls,
+                    last_of(&chat, "/choices/0/finish_reason")
+                ));
                 let stream = relay(Responses, Messages, Memo::default(), &data);
                 assert_one_end(Messages, &stream);
-                for (kind, text) in if stream.contains("event: error") { Vec::new() } else { blocks(&stream) } {
+                for (kind, text) in if stream.contains("event: error") {
+                    Vec::new()
+                } else {
+                    blocks(&stream)
+                } {
                     let shown: String = text.chars().take(70).collect();
                     out.push_str(&format!("  {kind} [{}] {shown:?}\n", text.chars().count()));
                 }
-                out.push_str(&format!("  messages: {}\n", last_of(&stream, "/delta/stop_reason")));
+                out.push_str(&format!(
+                    "  messages: {}\n",
+                    last_of(&stream, "/delta/stop_reason")
+                ));
                 out.push_str(&lost_of_stream(Responses, Messages, &data));
             }
             None => {
                 let chat = whole(Responses, Chat, &text).unwrap_or_default();
-                let calls = chat["choices"][0]["message"]["tool_calls"].as_array().map_or(0, Vec::len);
-                out.push_str(&format!("  chat: {} calls, {}\n", calls, chat["choices"][0]["finish_reason"]));
+                let calls = chat["choices"][0]["message"]["tool_calls"]
+                    .as_array()
+                    .map_or(0, Vec::len);
+                out.push_str(&format!(
+                    "  chat: {} calls, {}\n",
+                    calls, chat["choices"][0]["finish_reason"]
+                ));
                 let answer = whole(Responses, Messages, &text).unwrap_or_default();
                 for block in answer["content"].as_array().into_iter().flatten() {
                     let shown: String = block.to_string().chars().take(110).collect();
@@ -149,7 +215,11 @@ fn summary(family: Family) -> String {
             });
             let answer = whole(family, Responses, &text);
             out.push_str(&answer.map_or("  an error\n".to_owned(), |answer| told(&answer)));
-            out.push_str(&format!("  {}: {}\n", other.name(), stop.unwrap_or_default()));
+            out.push_str(&format!(
+                "  {}: {}\n",
+                other.name(),
+                stop.unwrap_or_default()
+            ));
             out.push_str(&lost_of_whole(family, other, &text));
             continue;
         };
@@ -158,7 +228,11 @@ fn summary(family: Family) -> String {
         out.push_str(&told(&last_of(&stream, "/response")));
         let stream = relay(family, other, Memo::default(), &data);
         assert_one_end(other, &stream);
-        let stop = if other == Chat { "/choices/0/finish_reason" } else { "/delta/stop_reason" };
+        let stop = if other == Chat {
+            "/choices/0/finish_reason"
+        } else {
+            "/delta/stop_reason"
+        };
         out.push_str(&format!("  {}: {}\n", other.name(), last_of(&stream, stop)));
         out.push_str(&lost_of_stream(family, other, &data));
     }
@@ -190,7 +264,12 @@ fn recorded_requests_are_translated() {
             let (sent, lost) = sent_to(from, to, &able(to), &body);
             let count = |name: &str| sent[name].as_array().map_or(0, Vec::len);
             let said = if to == Responses { "input" } else { "messages" };
-            let members: Vec<&str> = sent.as_object().expect("an object").keys().map(String::as_str).collect();
+            let members: Vec<&str> = sent
+                .as_object()
+                .expect("an object")
+                .keys()
+                .map(String::as_str)
+                .collect();
             out.push_str(&format!(
                 "{name} to {}\n  {} messages, {} tools\n  {}\n  lost: {lost}\n",
                 to.name(),
@@ -213,11 +292,18 @@ fn recorded_histories_are_translated_or_refused() {
             if from.protocol().inspect(body.as_bytes(), 0).is_err() {
                 continue;
             }
-            let target = Target { model: "up", abilities: &able(to) };
+            let target = Target {
+                model: "up",
+                abilities: &able(to),
+            };
             match request(from, to, body.as_bytes(), &target) {
                 Err(bad) => {
                     assert!(bad.param.is_some(), "{name}: {}", bad.message);
-                    out.push_str(&format!("{name} to {to}: {}: {}\n", bad.param.unwrap_or_default(), bad.message));
+                    out.push_str(&format!(
+                        "{name} to {to}: {}: {}\n",
+                        bad.param.unwrap_or_default(),
+                        bad.message
+                    ));
                 }
                 Ok(done) => {
                     let sent: Value = serde_json::from_slice(&done.body).expect("JSON");
@@ -225,11 +311,21 @@ fn recorded_histories_are_translated_or_refused() {
                     assert!(seen.is_ok(), "{name} to {to}: {seen:?} of {sent}");
                     let said = &sent[if to == Responses { "input" } else { "messages" }];
                     let turns = said.as_array().into_iter().flatten();
-                    let turns: Vec<&str> =
-                        turns.map(|turn| turn["type"].as_str().or(turn["role"].as_str()).unwrap_or_default()).collect();
+                    let turns: Vec<&str> = turns
+                        .map(|turn| {
+                            turn["type"]
+                                .as_str()
+                                .or(turn["role"].as_str())
+                                .unwrap_or_default()
+                        })
+                        .collect();
                     out.push_str(&format!("{name} to {to}: {}", turns.join(" ")));
                     let lost = done.losses.header();
-                    out.push_str(&if lost.is_empty() { "\n".to_owned() } else { format!("; lost: {lost}\n") });
+                    out.push_str(&if lost.is_empty() {
+                        "\n".to_owned()
+                    } else {
+                        format!("; lost: {lost}\n")
+                    });
                 }
             }
         }
@@ -247,9 +343,11 @@ fn words(answer: &Answer) -> BTreeMap<String, String> {
             BlockKind::Text | BlockKind::Refusal => "text".to_owned(),
             BlockKind::Thinking => "thinking".to_owned(),
         };
-        let text: Value = serde_json::from_str(&format!("\"{}\"", block.text)).expect("escaped text");
+        let text: Value =
+            serde_json::from_str(&format!("\"{}\"", block.text)).expect("escaped text");
         let text = text.as_str().unwrap_or_default();
-        let text = serde_json::from_str(text).map_or(text.to_owned(), |json: Value| json.to_string());
+        let text =
+            serde_json::from_str(text).map_or(text.to_owned(), |json: Value| json.to_string());
         out.entry(kind).or_default().extend(text.split_whitespace());
     }
     out
@@ -263,19 +361,37 @@ fn no_word_of_a_recorded_answer_is_lost() {
             let Some(data) = stream_of(upstream, &name, &text) else {
                 let answer = read_answer(upstream, text.as_bytes());
                 for caller in others.filter(|_| matches!(answer.end, Some(Ok(_)))) {
-                    let body = write_answer(caller, &answer, &Memo::default(), &wish(b"{}"), &USAGE, UsageWish::default());
-                    assert_eq!(words(&read_answer(caller, &body)), words(&answer), "{name} for {caller}");
+                    let body = write_answer(
+                        caller,
+                        &answer,
+                        &Memo::default(),
+                        &wish(b"{}"),
+                        &USAGE,
+                        UsageWish::default(),
+                    );
+                    assert_eq!(
+                        words(&read_answer(caller, &body)),
+                        words(&answer),
+                        "{name} for {caller}"
+                    );
                 }
                 continue;
             };
             let response = |upstream: Family, data: &[String]| {
-                let response = last_of(&relay(upstream, Responses, Memo::default(), data), "/response");
+                let response = last_of(
+                    &relay(upstream, Responses, Memo::default(), data),
+                    "/response",
+                );
                 words(&read_answer(Responses, response.to_string().as_bytes()))
             };
             let mut seen = Vec::new();
             for caller in others {
                 let stream = relay(upstream, caller, Memo::default(), &data);
-                seen.push(if caller == Responses { response(upstream, &data) } else { response(caller, &data_of(&stream)) });
+                seen.push(if caller == Responses {
+                    response(upstream, &data)
+                } else {
+                    response(caller, &data_of(&stream))
+                });
             }
             assert_eq!(seen[0], seen[1], "{name}");
         }

@@ -9,7 +9,9 @@ use super::help::*;
 
 fn function(name: &str, more: Value) -> Value {
     let mut tool = json!({"name": name, "parameters": {"type": "object", "properties": {}}});
-    tool.as_object_mut().expect("an object").extend(more.as_object().expect("an object").clone());
+    tool.as_object_mut()
+        .expect("an object")
+        .extend(more.as_object().expect("an object").clone());
     json!({"type": "function", "function": tool})
 }
 
@@ -43,7 +45,10 @@ fn b36_b99_calls_are_known_by_call_id_and_no_item_has_an_id() {
         {"type": "message", "role": "user", "content": "and?"},
     ]);
     assert_eq!(sent["input"], items);
-    assert_eq!((&sent["store"], sent.get("stream_options")), (&json!(false), None));
+    assert_eq!(
+        (&sent["store"], sent.get("stream_options")),
+        (&json!(false), None)
+    );
 }
 
 #[test]
@@ -59,21 +64,52 @@ fn b07_texts_and_calls_keep_their_order() {
         ]),
     );
     let sent = sent(Messages, Responses, &body);
-    let kinds: Vec<&Value> = sent["input"].as_array().expect("items").iter().map(|item| &item["type"]).collect();
-    assert_eq!(kinds, ["message", "message", "function_call", "message", "function_call_output"]);
+    let kinds: Vec<&Value> = sent["input"]
+        .as_array()
+        .expect("items")
+        .iter()
+        .map(|item| &item["type"])
+        .collect();
+    assert_eq!(
+        kinds,
+        [
+            "message",
+            "message",
+            "function_call",
+            "message",
+            "function_call_output"
+        ]
+    );
 }
 
 #[test]
 fn b41_strict_is_always_written_out() {
-    let tools = json!([function("a", json!({})), function("b", json!({"strict": true}))]);
+    let tools = json!([
+        function("a", json!({})),
+        function("b", json!({"strict": true}))
+    ]);
     let body = sent(Chat, Responses, &asking(Chat, &json!({"tools": tools})));
-    assert_eq!((&body["tools"][0]["strict"], &body["tools"][1]["strict"]), (&json!(false), &json!(true)));
+    assert_eq!(
+        (&body["tools"][0]["strict"], &body["tools"][1]["strict"]),
+        (&json!(false), &json!(true))
+    );
     assert_eq!(body["tools"][0]["name"], "a", "tools are flat");
     let loose = json!({"type": "object", "properties": {"a": {"type": "string"}}});
     let tools = json!([{"name": "f", "input_schema": loose}, {"name": "g", "input_schema": loose, "strict": true}]);
-    let (body, lost) = sent_to(Messages, Responses, &able(Responses), &asking(Messages, &json!({"tools": tools})));
-    assert_eq!((&body["tools"][0]["strict"], &body["tools"][1]["strict"]), (&json!(false), &json!(false)));
-    assert_eq!(lost, "tools.strict=dropped", "a schema that leaves members open cannot hold to the letter");
+    let (body, lost) = sent_to(
+        Messages,
+        Responses,
+        &able(Responses),
+        &asking(Messages, &json!({"tools": tools})),
+    );
+    assert_eq!(
+        (&body["tools"][0]["strict"], &body["tools"][1]["strict"]),
+        (&json!(false), &json!(false))
+    );
+    assert_eq!(
+        lost, "tools.strict=dropped",
+        "a schema that leaves members open cannot hold to the letter"
+    );
 }
 
 #[test]
@@ -88,37 +124,82 @@ fn b06_b31_old_thinking_is_left_out_and_never_becomes_text() {
     );
     let (sent, lost) = sent_to(Messages, Responses, &able(Responses), &body);
     assert!(!sent.to_string().contains("hm") && !sent.to_string().contains("EqQB"));
-    assert_eq!((sent["input"].as_array().map(Vec::len), lost.as_str()), (Some(3), "messages.thinking=dropped"));
+    assert_eq!(
+        (sent["input"].as_array().map(Vec::len), lost.as_str()),
+        (Some(3), "messages.thinking=dropped")
+    );
 }
 
 #[test]
 fn thinking_is_asked_for_by_an_effort_and_shown_to_native_clients() {
     let ask = |from: Family, more: Value| sent(from, Responses, &asking(from, &more));
-    let body = ask(Messages, json!({"thinking": {"type": "adaptive"}, "output_config": {"effort": "low"}}));
-    assert_eq!(body["reasoning"], json!({"effort": "low", "summary": "auto"}));
+    let body = ask(
+        Messages,
+        json!({"thinking": {"type": "adaptive"}, "output_config": {"effort": "low"}}),
+    );
+    assert_eq!(
+        body["reasoning"],
+        json!({"effort": "low", "summary": "auto"})
+    );
     assert_eq!(body["include"], json!(["reasoning.encrypted_content"]));
-    let body = ask(Messages, json!({"thinking": {"type": "adaptive", "display": "omitted"}, "output_config": {"effort": "low"}}));
+    let body = ask(
+        Messages,
+        json!({"thinking": {"type": "adaptive", "display": "omitted"}, "output_config": {"effort": "low"}}),
+    );
     assert_eq!(body["reasoning"], json!({"effort": "low"}));
-    let body = ask(Messages, json!({"max_tokens": 9_000, "thinking": {"type": "enabled", "budget_tokens": 8_000}}));
-    assert_eq!(body["reasoning"], json!({"effort": "medium", "summary": "auto"}));
+    let body = ask(
+        Messages,
+        json!({"max_tokens": 9_000, "thinking": {"type": "enabled", "budget_tokens": 8_000}}),
+    );
+    assert_eq!(
+        body["reasoning"],
+        json!({"effort": "medium", "summary": "auto"})
+    );
     let body = ask(Messages, json!({"thinking": {"type": "disabled"}}));
-    assert_eq!((&body["reasoning"], body.get("include")), (&json!({"effort": "none"}), None));
-    assert_eq!(ask(Chat, json!({"reasoning_effort": "high"}))["reasoning"], json!({"effort": "high"}));
+    assert_eq!(
+        (&body["reasoning"], body.get("include")),
+        (&json!({"effort": "none"}), None)
+    );
+    assert_eq!(
+        ask(Chat, json!({"reasoning_effort": "high"}))["reasoning"],
+        json!({"effort": "high"})
+    );
     assert_eq!(ask(Chat, json!({})).get("reasoning"), None);
     let mut abilities = able(Responses);
     abilities.thinking = ThinkingWay::None;
     let body = asking(Chat, &json!({"reasoning_effort": "high"}));
     let (sent, lost) = sent_to(Chat, Responses, &abilities, &body);
-    assert_eq!((sent.get("reasoning"), lost.as_str()), (None, "reasoning_effort=dropped"));
+    assert_eq!(
+        (sent.get("reasoning"), lost.as_str()),
+        (None, "reasoning_effort=dropped")
+    );
 }
 
 #[test]
 fn b11_b43_the_session_is_the_cache_key_and_the_user_stays_here() {
     let user = json!({"device_id": "d", "session_id": "s-1"}).to_string();
-    let body = sent(Messages, Responses, &asking(Messages, &json!({"metadata": {"user_id": user}})));
-    assert_eq!((&body["prompt_cache_key"], body.get("user"), body.get("safety_identifier")), (&json!("s-1"), None, None));
-    let body = sent(Chat, Responses, &asking(Chat, &json!({"prompt_cache_key": "k", "user": "u"})));
-    assert_eq!((&body["prompt_cache_key"], &body["safety_identifier"]), (&json!("k"), &json!("u")));
+    let body = sent(
+        Messages,
+        Responses,
+        &asking(Messages, &json!({"metadata": {"user_id": user}})),
+    );
+    assert_eq!(
+        (
+            &body["prompt_cache_key"],
+            body.get("user"),
+            body.get("safety_identifier")
+        ),
+        (&json!("s-1"), None, None)
+    );
+    let body = sent(
+        Chat,
+        Responses,
+        &asking(Chat, &json!({"prompt_cache_key": "k", "user": "u"})),
+    );
+    assert_eq!(
+        (&body["prompt_cache_key"], &body["safety_identifier"]),
+        (&json!("k"), &json!("u"))
+    );
 }
 
 #[test]
@@ -137,10 +218,14 @@ fn b20_pictures_and_documents_stay_inside_results() {
         ]),
     );
     let items = sent(Messages, Responses, &body)["input"].clone();
-    let picture = json!({"type": "input_image", "image_url": "data:image/png;base64,AAAA", "detail": "auto"});
+    let picture =
+        json!({"type": "input_image", "image_url": "data:image/png;base64,AAAA", "detail": "auto"});
     let file = json!({"type": "input_file", "filename": "a.pdf", "file_data": "data:application/pdf;base64,JVBERi0="});
     assert_eq!(items[0]["content"], json!([picture, file]));
-    assert_eq!(items[3]["output"], json!([{"type": "input_text", "text": "Error:"}, picture]));
+    assert_eq!(
+        items[3]["output"],
+        json!([{"type": "input_text", "text": "Error:"}, picture])
+    );
     assert_eq!(items[4]["output"], "(no output)");
 }
 
@@ -157,27 +242,46 @@ fn system_messages_stay_in_place_and_marks_where_they_are_known() {
     let mut body = talking(Messages, turns);
     body["system"] = json!([part("one", true), part("two", false)]);
     let (sent, lost) = sent_to(Messages, Responses, &able(Responses), &body);
-    assert_eq!((&sent["instructions"], lost.as_str()), (&json!("one\n\ntwo"), "cache_control=dropped"));
-    assert_eq!(sent["input"][1], json!({"type": "message", "role": "developer", "content": "note"}));
+    assert_eq!(
+        (&sent["instructions"], lost.as_str()),
+        (&json!("one\n\ntwo"), "cache_control=dropped")
+    );
+    assert_eq!(
+        sent["input"][1],
+        json!({"type": "message", "role": "developer", "content": "note"})
+    );
     let mut abilities = able(Responses);
     abilities.cache_breakpoints = true;
     let (sent, lost) = sent_to(Messages, Responses, &abilities, &body);
     let marked = json!({"type": "input_text", "text": "one", "prompt_cache_breakpoint": {"mode": "explicit"}});
-    assert_eq!(sent["input"][0]["content"], json!([marked, {"type": "input_text", "text": "two"}]));
-    assert_eq!((&sent["input"][0]["role"], sent.get("instructions"), lost.as_str()), (&json!("developer"), None, ""));
+    assert_eq!(
+        sent["input"][0]["content"],
+        json!([marked, {"type": "input_text", "text": "two"}])
+    );
+    assert_eq!(
+        (
+            &sent["input"][0]["role"],
+            sent.get("instructions"),
+            lost.as_str()
+        ),
+        (&json!("developer"), None, "")
+    );
     abilities.system_role = SystemRole::User;
     let (sent, _) = sent_to(Messages, Responses, &abilities, &body);
     assert_eq!(sent["input"][0]["role"], "user");
     assert!(
-        sent["input"].to_string().contains("<system-reminder>\\\\nnote")
-            || sent["input"].to_string().contains("<system-reminder>\\nnote")
+        sent["input"]
+            .to_string()
+            .contains("<system-reminder>\\\\nnote")
+            || sent["input"]
+                .to_string()
+                .contains("<system-reminder>\\nnote")
     );
 }
 
 #[test]
 fn structured_output_free_tools_and_choices_are_as_they_are() {
-    let schema =
-        json!({"type": "object", "properties": {"a": {"type": "string"}}, "required": ["a"], "additionalProperties": false});
+    let schema = json!({"type": "object", "properties": {"a": {"type": "string"}}, "required": ["a"], "additionalProperties": false});
     let format = json!({"type": "json_schema", "json_schema": {"name": "n", "schema": schema, "strict": true}});
     let tools = json!([function("f", json!({})), {"type": "custom", "custom": {"name": "sql", "description": "d", "format":
         {"type": "grammar", "grammar": {"syntax": "lark", "definition": "start: \"x\""}}}}]);
@@ -191,30 +295,56 @@ fn structured_output_free_tools_and_choices_are_as_they_are() {
     let free = json!({"type": "custom", "name": "sql", "description": "d", "format": {"type": "grammar", "syntax": "lark", "definition": "start: \"x\""}});
     assert_eq!(body["tools"][1], free);
     let choice = json!({"type": "allowed_tools", "mode": "required", "tools": [{"type": "function", "name": "f"}, {"type": "custom", "name": "sql"}]});
-    assert_eq!((&body["tool_choice"], &body["parallel_tool_calls"]), (&choice, &json!(false)));
+    assert_eq!(
+        (&body["tool_choice"], &body["parallel_tool_calls"]),
+        (&choice, &json!(false))
+    );
     let json_mode = asking(Chat, &json!({"response_format": {"type": "json_object"}}));
-    assert_eq!(sent(Chat, Responses, &json_mode)["text"]["format"], json!({"type": "json_object"}));
+    assert_eq!(
+        sent(Chat, Responses, &json_mode)["text"]["format"],
+        json!({"type": "json_object"})
+    );
     let mut abilities = able(Responses);
     abilities.custom_tools = false;
-    let (body, _) = sent_to(Chat, Responses, &abilities, &asking(Chat, &json!({"tools": tools})));
-    assert_eq!((&body["tools"][1]["type"], &body["tools"][1]["strict"]), (&json!("function"), &json!(false)));
+    let (body, _) = sent_to(
+        Chat,
+        Responses,
+        &abilities,
+        &asking(Chat, &json!({"tools": tools})),
+    );
+    assert_eq!(
+        (&body["tools"][1]["type"], &body["tools"][1]["strict"]),
+        (&json!("function"), &json!(false))
+    );
     assert_eq!(body["tools"][1]["parameters"]["required"], json!(["input"]));
 }
 
 #[test]
 fn input_is_counted_without_what_makes_an_answer() {
     let abilities = able(Responses);
-    let target = Target { model: "up", abilities: &abilities };
+    let target = Target {
+        model: "up",
+        abilities: &abilities,
+    };
     let body = asking(
         Messages,
         &json!({"system": "s", "stream": true, "temperature": 0.5, "metadata": {"user_id": "{\"session_id\":\"x\"}"}}),
     );
-    let counted =
-        count_request(Messages, Responses, body.to_string().as_bytes(), &target).expect("a translation").expect("a body");
+    let counted = count_request(Messages, Responses, body.to_string().as_bytes(), &target)
+        .expect("a translation")
+        .expect("a body");
     let counted: Value = serde_json::from_slice(&counted).expect("JSON");
-    let members: Vec<&str> = counted.as_object().expect("an object").keys().map(String::as_str).collect();
+    let members: Vec<&str> = counted
+        .as_object()
+        .expect("an object")
+        .keys()
+        .map(String::as_str)
+        .collect();
     assert_eq!(members, ["model", "instructions", "input"]);
-    assert_eq!(count_request(Messages, Chat, body.to_string().as_bytes(), &target).expect("no refusal"), None);
+    assert_eq!(
+        count_request(Messages, Chat, body.to_string().as_bytes(), &target).expect("no refusal"),
+        None
+    );
 }
 
 /// Lost seals: a reasoning model's answer, recorded with its encrypted reasoning, goes to a native client and comes back in the
@@ -222,19 +352,37 @@ fn input_is_counted_without_what_makes_an_answer() {
 /// no id.
 #[test]
 fn a_loop_of_tools_goes_on_without_seals() {
-    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/recorded/responses/");
-    for name in ["openai-reasoning-encrypted-content.1.json", "openai-custom-tool.1.json", "parallel-tool-call-wrapper.1.json"] {
+    let folder = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/tests/fixtures/recorded/responses/"
+    );
+    for name in [
+        "openai-reasoning-encrypted-content.1.json",
+        "openai-custom-tool.1.json",
+        "parallel-tool-call-wrapper.1.json",
+    ] {
         let recorded = std::fs::read_to_string(format!("{folder}{name}")).expect("a recording");
         for caller in [Messages, Chat] {
             let answer = read_answer(Responses, recorded.as_bytes());
             let asked = farebox_protocol::UsageWish::default();
-            let shown = farebox_protocol::translate::write_answer(caller, &answer, &Memo::default(), &wish(b"{}"), &USAGE, asked);
+            let shown = farebox_protocol::translate::write_answer(
+                caller,
+                &answer,
+                &Memo::default(),
+                &wish(b"{}"),
+                &USAGE,
+                asked,
+            );
             let shown: Value = serde_json::from_slice(&shown).expect("JSON");
             let mut turns = vec![json!({"role": "user", "content": "q"})];
             match caller {
                 Messages => {
                     turns.push(json!({"role": "assistant", "content": shown["content"]}));
-                    let calls = shown["content"].as_array().expect("blocks").iter().filter(|block| block["type"] == "tool_use");
+                    let calls = shown["content"]
+                        .as_array()
+                        .expect("blocks")
+                        .iter()
+                        .filter(|block| block["type"] == "tool_use");
                     let results: Vec<Value> = calls
                         .map(|call| json!({"type": "tool_result", "tool_use_id": call["id"], "content": "r"}))
                         .chain([json!({"type": "text", "text": "go on"})])
@@ -245,7 +393,9 @@ fn a_loop_of_tools_goes_on_without_seals() {
                     let message = &shown["choices"][0]["message"];
                     turns.push(message.clone());
                     let calls = message["tool_calls"].as_array().into_iter().flatten();
-                    turns.extend(calls.map(|call| json!({"role": "tool", "tool_call_id": call["id"], "content": "r"})));
+                    turns.extend(calls.map(
+                        |call| json!({"role": "tool", "tool_call_id": call["id"], "content": "r"}),
+                    ));
                     turns.push(json!({"role": "user", "content": "go on"}));
                 }
             }
@@ -255,10 +405,22 @@ fn a_loop_of_tools_goes_on_without_seals() {
             }
             let sent = sent(caller, Responses, &body);
             let items = sent["input"].as_array().expect("items");
-            assert!(items.iter().all(|item| item["type"] != "reasoning" && item.get("id").is_none()), "{name}: {sent}");
-            assert!(!sent.to_string().contains("gAAAA") && !sent.to_string().contains("fbx1."), "{name}: {sent}");
+            assert!(
+                items
+                    .iter()
+                    .all(|item| item["type"] != "reasoning" && item.get("id").is_none()),
+                "{name}: {sent}"
+            );
+            assert!(
+                !sent.to_string().contains("gAAAA") && !sent.to_string().contains("fbx1."),
+                "{name}: {sent}"
+            );
             let ids = |ending: &str| -> Vec<&Value> {
-                let kinds = items.iter().filter(|item| item["type"].as_str().is_some_and(|kind| kind.ends_with(ending)));
+                let kinds = items.iter().filter(|item| {
+                    item["type"]
+                        .as_str()
+                        .is_some_and(|kind| kind.ends_with(ending))
+                });
                 kinds.map(|item| &item["call_id"]).collect()
             };
             assert_eq!(ids("_call"), ids("_output"), "{name}: {sent}");

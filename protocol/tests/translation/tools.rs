@@ -22,7 +22,10 @@ fn assert_paired(messages: &Value) {
     let mut at = 0;
     while let Some(message) = list.get(at) {
         at += 1;
-        assert_ne!(message["role"], "tool", "a result without its call: {messages}");
+        assert_ne!(
+            message["role"], "tool",
+            "a result without its call: {messages}"
+        );
         for call in message["tool_calls"].as_array().into_iter().flatten() {
             assert_eq!(list[at]["role"], "tool", "{messages}");
             assert_eq!(list[at]["tool_call_id"], call["id"], "{messages}");
@@ -43,8 +46,12 @@ fn b03_two_results_are_one_user_turn() {
     );
     let sent = sent(Chat, Messages, &body);
     assert_eq!(sent["messages"].as_array().map(Vec::len), Some(3));
-    let ids: Vec<&Value> =
-        sent["messages"][2]["content"].as_array().expect("blocks").iter().map(|block| &block["tool_use_id"]).collect();
+    let ids: Vec<&Value> = sent["messages"][2]["content"]
+        .as_array()
+        .expect("blocks")
+        .iter()
+        .map(|block| &block["tool_use_id"])
+        .collect();
     assert_eq!(ids, ["c1", "c2"], "in the order of the calls");
 }
 
@@ -59,9 +66,15 @@ fn b16_every_call_is_followed_by_its_result() {
     );
     let sent = sent(Responses, Chat, &body);
     assert_paired(&sent["messages"]);
-    assert_eq!(sent["messages"][2]["content"], "(no output: the call was interrupted)");
+    assert_eq!(
+        sent["messages"][2]["content"],
+        "(no output: the call was interrupted)"
+    );
     assert_eq!(sent["messages"][3]["content"], "two");
-    assert_eq!(sent["messages"][4]["content"], "[result of tool call none]\n\norphan\n\nbetween");
+    assert_eq!(
+        sent["messages"][4]["content"],
+        "[result of tool call none]\n\norphan\n\nbetween"
+    );
 }
 
 #[test]
@@ -73,7 +86,10 @@ fn b17_neighbouring_calls_are_one_message() {
         ]),
     );
     let sent = sent(Responses, Chat, &body);
-    assert_eq!(sent["messages"][1]["tool_calls"].as_array().map(Vec::len), Some(2));
+    assert_eq!(
+        sent["messages"][1]["tool_calls"].as_array().map(Vec::len),
+        Some(2)
+    );
     assert_paired(&sent["messages"]);
 }
 
@@ -116,7 +132,12 @@ fn b94_calls_of_two_turns_stay_apart() {
         ]),
     );
     let sent = sent(Responses, Chat, &body);
-    let roles: Vec<&Value> = sent["messages"].as_array().expect("a list").iter().map(|message| &message["role"]).collect();
+    let roles: Vec<&Value> = sent["messages"]
+        .as_array()
+        .expect("a list")
+        .iter()
+        .map(|message| &message["role"])
+        .collect();
     assert_eq!(roles, ["user", "assistant", "tool", "assistant", "tool"]);
 }
 
@@ -131,7 +152,9 @@ fn b51_an_odd_id_is_hashed_on_call_and_result_alike() {
         ]),
     );
     let sent = sent(Chat, Messages, &body);
-    let id = sent["messages"][1]["content"][0]["id"].as_str().expect("an id");
+    let id = sent["messages"][1]["content"][0]["id"]
+        .as_str()
+        .expect("an id");
     assert!(id.starts_with("fb_") && id.len() == 29, "{id}");
     assert_eq!(sent["messages"][2]["content"][0]["tool_use_id"], id);
 }
@@ -139,9 +162,14 @@ fn b51_an_odd_id_is_hashed_on_call_and_result_alike() {
 #[test]
 fn b52_long_ids_are_shortened_and_stay_a_pair() {
     let long = "c".repeat(116);
-    let body = talking(Responses, json!([{"role": "user", "content": "q"}, item_call(&long), item_output(&long, "r")]));
+    let body = talking(
+        Responses,
+        json!([{"role": "user", "content": "q"}, item_call(&long), item_output(&long, "r")]),
+    );
     let sent = sent(Responses, Chat, &body);
-    let id = sent["messages"][1]["tool_calls"][0]["id"].as_str().expect("an id");
+    let id = sent["messages"][1]["tool_calls"][0]["id"]
+        .as_str()
+        .expect("an id");
     assert!(id.len() <= 40, "{id}");
     assert_eq!(sent["messages"][2]["tool_call_id"], id);
 }
@@ -150,10 +178,18 @@ fn b52_long_ids_are_shortened_and_stay_a_pair() {
 fn b53_some_servers_want_nine_letters_and_digits() {
     let mut abilities = able(Chat);
     abilities.tool_ids = farebox_protocol::translate::abilities::ToolIds::Nine;
-    let body = talking(Responses, json!([{"role": "user", "content": "q"}, item_call("call_1"), item_output("call_1", "r")]));
+    let body = talking(
+        Responses,
+        json!([{"role": "user", "content": "q"}, item_call("call_1"), item_output("call_1", "r")]),
+    );
     let (sent, _) = sent_to(Responses, Chat, &abilities, &body);
-    let id = sent["messages"][1]["tool_calls"][0]["id"].as_str().expect("an id");
-    assert!(id.len() == 9 && id.bytes().all(|byte| byte.is_ascii_alphanumeric()), "{id}");
+    let id = sent["messages"][1]["tool_calls"][0]["id"]
+        .as_str()
+        .expect("an id");
+    assert!(
+        id.len() == 9 && id.bytes().all(|byte| byte.is_ascii_alphanumeric()),
+        "{id}"
+    );
     assert_eq!(sent["messages"][2]["tool_call_id"], id);
 }
 
@@ -165,12 +201,19 @@ fn duplicate_ids_of_two_turns_become_two() {
             json!({"role": "tool", "tool_call_id": "call_0", "content": text}),
         ]
     };
-    let turns: Vec<Value> = [json!({"role": "user", "content": "q"})].into_iter().chain(turn("one")).chain(turn("two")).collect();
+    let turns: Vec<Value> = [json!({"role": "user", "content": "q"})]
+        .into_iter()
+        .chain(turn("one"))
+        .chain(turn("two"))
+        .collect();
     let sent = sent(Chat, Messages, &talking(Chat, Value::Array(turns)));
     let id = |at: usize, name: &str| sent["messages"][at]["content"][0][name].clone();
     assert_eq!(id(1, "id"), "call_0");
     assert_ne!(id(3, "id"), "call_0");
-    assert_eq!((id(1, "id"), id(3, "id")), (id(2, "tool_use_id"), id(4, "tool_use_id")));
+    assert_eq!(
+        (id(1, "id"), id(3, "id")),
+        (id(2, "tool_use_id"), id(4, "tool_use_id"))
+    );
 }
 
 #[test]
@@ -185,7 +228,9 @@ fn b100_broken_arguments_become_an_object() {
             ]),
         )
     };
-    let input = |arguments: &str| sent(Chat, Messages, &body(arguments))["messages"][1]["content"][0]["input"].clone();
+    let input = |arguments: &str| {
+        sent(Chat, Messages, &body(arguments))["messages"][1]["content"][0]["input"].clone()
+    };
     assert_eq!(input(""), json!({}));
     assert_eq!(input("{\"a\": [1, 2]}"), json!({"a": [1, 2]}));
     assert_eq!(input("{\"a\": "), json!({"_raw": "{\"a\":"}));
@@ -204,7 +249,10 @@ fn old_functions_are_tools() {
         ]),
     );
     let sent = sent(Chat, Messages, &body);
-    assert_eq!(sent["messages"][1]["content"][0]["id"], sent["messages"][2]["content"][0]["tool_use_id"]);
+    assert_eq!(
+        sent["messages"][1]["content"][0]["id"],
+        sent["messages"][2]["content"][0]["tool_use_id"]
+    );
 }
 
 #[test]
@@ -222,7 +270,10 @@ fn b49_deferred_tools_are_sent_and_references_read() {
     );
     let (sent, lost) = sent_to(Messages, Chat, &able(Chat), &body);
     assert!(!sent.to_string().contains("defer_loading"));
-    assert_eq!(sent["messages"][2]["content"], "Tool later is now available.");
+    assert_eq!(
+        sent["messages"][2]["content"],
+        "Tool later is now available."
+    );
     assert_eq!(lost, "tools.defer_loading=dropped");
 }
 
@@ -230,12 +281,33 @@ fn b49_deferred_tools_are_sent_and_references_read() {
 fn b54_a_search_alone_or_forced_is_refused_and_beside_others_dropped() {
     let search = json!({"type": "web_search_20250305", "name": "web_search"});
     let own = json!({"name": "f", "input_schema": {"type": "object", "properties": {}}});
-    let bad = refused(Messages, Chat, &asking(Messages, &json!({"tools": [search]})));
-    assert_eq!((bad.code, bad.param.as_deref()), (Some("unsupported_by_model"), Some("tools[0]")));
+    let bad = refused(
+        Messages,
+        Chat,
+        &asking(Messages, &json!({"tools": [search]})),
+    );
+    assert_eq!(
+        (bad.code, bad.param.as_deref()),
+        (Some("unsupported_by_model"), Some("tools[0]"))
+    );
     assert!(bad.message.contains("web_search"), "{}", bad.message);
-    let forced = asking(Messages, &json!({"tools": [own, search], "tool_choice": {"type": "tool", "name": "web_search"}}));
-    assert!(refused(Messages, Chat, &forced).message.contains("web_search"));
-    assert_eq!(lost(Messages, Chat, &asking(Messages, &json!({"tools": [own, search]}))), "tools.web_search=dropped");
+    let forced = asking(
+        Messages,
+        &json!({"tools": [own, search], "tool_choice": {"type": "tool", "name": "web_search"}}),
+    );
+    assert!(
+        refused(Messages, Chat, &forced)
+            .message
+            .contains("web_search")
+    );
+    assert_eq!(
+        lost(
+            Messages,
+            Chat,
+            &asking(Messages, &json!({"tools": [own, search]}))
+        ),
+        "tools.web_search=dropped"
+    );
 }
 
 #[test]
@@ -248,25 +320,49 @@ fn two_tools_with_one_name_are_refused_by_both_names() {
         ]}),
     );
     let bad = refused(Responses, Chat, &body);
-    assert!(bad.message.contains("`a__b`") && bad.message.contains("`a.b`"), "{}", bad.message);
+    assert!(
+        bad.message.contains("`a__b`") && bad.message.contains("`a.b`"),
+        "{}",
+        bad.message
+    );
 }
 
 #[test]
 fn choices_are_said_in_the_targets_words() {
     let tool = json!([{"name": "f", "input_schema": {"type": "object", "properties": {}}}]);
-    for (choice, word) in [("auto", json!("auto")), ("any", json!("required")), ("none", json!("none"))] {
-        let body = asking(Messages, &json!({"tools": tool, "tool_choice": {"type": choice}}));
+    for (choice, word) in [
+        ("auto", json!("auto")),
+        ("any", json!("required")),
+        ("none", json!("none")),
+    ] {
+        let body = asking(
+            Messages,
+            &json!({"tools": tool, "tool_choice": {"type": choice}}),
+        );
         assert_eq!(sent(Messages, Chat, &body)["tool_choice"], word);
     }
-    let body = asking(Messages, &json!({"tools": tool, "tool_choice": {"type": "auto", "disable_parallel_tool_use": true}}));
+    let body = asking(
+        Messages,
+        &json!({"tools": tool, "tool_choice": {"type": "auto", "disable_parallel_tool_use": true}}),
+    );
     assert_eq!(sent(Messages, Chat, &body)["parallel_tool_calls"], false);
     let tools = json!([{"type": "function", "function": {"name": "f"}}, {"type": "function", "function": {"name": "g"}}]);
     let body = asking(Chat, &json!({"tools": tools, "parallel_tool_calls": false}));
-    assert_eq!(sent(Chat, Messages, &body)["tool_choice"], json!({"type": "auto", "disable_parallel_tool_use": true}));
+    assert_eq!(
+        sent(Chat, Messages, &body)["tool_choice"],
+        json!({"type": "auto", "disable_parallel_tool_use": true})
+    );
     let allowed = json!({"type": "allowed_tools", "allowed_tools": {"mode": "required", "tools": [{"type": "function", "function": {"name": "g"}}]}});
-    let sent = sent(Chat, Messages, &asking(Chat, &json!({"tools": tools, "tool_choice": allowed})));
+    let sent = sent(
+        Chat,
+        Messages,
+        &asking(Chat, &json!({"tools": tools, "tool_choice": allowed})),
+    );
     assert_eq!(sent["tool_choice"], json!({"type": "any"}));
-    assert_eq!(sent["tools"], json!([{"name": "g", "input_schema": {"type": "object", "properties": {}}}]));
+    assert_eq!(
+        sent["tools"],
+        json!([{"name": "g", "input_schema": {"type": "object", "properties": {}}}])
+    );
 }
 
 #[test]

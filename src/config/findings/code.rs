@@ -108,6 +108,13 @@ impl Diagnostic {
     #[must_use]
     pub fn miscounting(what: String, remedy: String) -> Self {
         let code = Code::Miscounting;
-        Self { severity: code.severity(), code: code.id(), message: what, place: None, help: Some(remedy), related: Vec::new() }
+        Self {
+            severity: code.severity(),
+            code: code.id(),
+            message: what,
+            place: None,
+            help: Some(remedy),
+            related: Vec::new(),
+        }
     }
 }

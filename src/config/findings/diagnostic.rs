@@ -83,7 +83,9 @@ impl Diagnostics {
     /// Whether the files cannot be used.
     #[must_use]
     pub fn has_errors(&self) -> bool {
-        self.0.iter().any(|finding| finding.severity == Severity::Error)
+        self.0
+            .iter()
+            .any(|finding| finding.severity == Severity::Error)
     }
 
     /// Whether there are no findings.
@@ -109,13 +111,21 @@ impl Diagnostics {
     /// One line for the end of a report: `2 errors, 1 warning`.
     #[must_use]
     pub fn summary(&self) -> String {
-        let Counts { errors, warnings, notes } = self.counts();
+        let Counts {
+            errors,
+            warnings,
+            notes,
+        } = self.counts();
         let parts: Vec<String> = [(errors, "error"), (warnings, "warning"), (notes, "note")]
             .into_iter()
             .filter(|(count, _)| *count > 0)
             .map(|(count, word)| format!("{count} {word}{}", if count == 1 { "" } else { "s" }))
             .collect();
-        if parts.is_empty() { "no findings".to_owned() } else { parts.join(", ") }
+        if parts.is_empty() {
+            "no findings".to_owned()
+        } else {
+            parts.join(", ")
+        }
     }
 }
 

@@ -6,23 +6,39 @@
 
 use super::suggest::did_you_mean;
 use crate::config::schema::{
-    BREAKER_FIELDS, LIMIT_FIELDS, MODEL_FIELDS, PRICE_FIELDS, PROVIDER_FIELDS, RETIRED_FIELDS, ROUTE_FIELDS, TARGET_FIELDS,
-    TIER_FIELDS, TIMEOUT_FIELDS,
+    BREAKER_FIELDS, LIMIT_FIELDS, MODEL_FIELDS, PRICE_FIELDS, PROVIDER_FIELDS, RETIRED_FIELDS,
+    ROUTE_FIELDS, TARGET_FIELDS, TIER_FIELDS, TIMEOUT_FIELDS,
 };
 
 /// Fields whose values may be shown, by table.
 type Harmless = &'static [&'static [&'static str]];
-const OF_MODELS: Harmless = &[MODEL_FIELDS, PRICE_FIELDS, TIER_FIELDS, LIMIT_FIELDS, RETIRED_FIELDS];
+const OF_MODELS: Harmless = &[
+    MODEL_FIELDS,
+    PRICE_FIELDS,
+    TIER_FIELDS,
+    LIMIT_FIELDS,
+    RETIRED_FIELDS,
+];
 const OF_ROUTES: Harmless = &[ROUTE_FIELDS, TARGET_FIELDS, BREAKER_FIELDS];
 /// Except those in [`SECRET`].
 const OF_PROVIDERS: Harmless = &[PROVIDER_FIELDS, TIMEOUT_FIELDS];
 /// Fields whose values are secrets, together with everything inside them.
 const SECRET: &[&str] = &["key", "keys", "headers"];
 /// Parts of a name that make its value a secret, whatever the field.
-const SECRET_PARTS: &[&str] = &["key", "token", "secret", "passw", "credential", "header", "authoriz"];
+const SECRET_PARTS: &[&str] = &[
+    "key",
+    "token",
+    "secret",
+    "passw",
+    "credential",
+    "header",
+    "authoriz",
+];
 /// Prefixes of well-known secrets.
-const PREFIXES: &[&str] =
-    &["sk-", "sk_", "pk-", "pk_", "rk-", "rk_", "xai-", "gsk_", "ghp_", "hf_", "AIza", "Bearer ", "bearer "];
+const PREFIXES: &[&str] = &[
+    "sk-", "sk_", "pk-", "pk_", "rk-", "rk_", "xai-", "gsk_", "ghp_", "hf_", "AIza", "Bearer ",
+    "bearer ",
+];
 /// A run of letters and digits this long is taken for a secret.
 const RANDOM_RUN: usize = 20;
 /// Longer lines are not examined, because they are not shown.
@@ -71,14 +87,19 @@ pub(crate) fn words(text: &str) -> String {
     let bytes = text.as_bytes();
     let mut hidden = vec![false; bytes.len()];
     let is_word = |byte: &u8| byte.is_ascii_alphanumeric();
-    let is_token = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.' | b'+' | b'/' | b'=');
+    let is_token = |byte: &u8| {
+        byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.' | b'+' | b'/' | b'=')
+    };
     for prefix in PREFIXES {
         for (at, _) in text.match_indices(prefix) {
             if at > 0 && is_word(&bytes[at - 1]) {
                 continue;
             }
             let from = at + prefix.len();
-            let length = bytes[from..].iter().take_while(|byte| is_token(byte)).count();
+            let length = bytes[from..]
+                .iter()
+                .take_while(|byte| is_token(byte))
+                .count();
             if length >= 6 {
                 hidden[from..from + length].fill(true);
             }
@@ -86,9 +107,15 @@ pub(crate) fn words(text: &str) -> String {
     }
     let mut start = 0;
     while start < bytes.len() {
-        let length = bytes[start..].iter().take_while(|byte| is_word(byte)).count();
+        let length = bytes[start..]
+            .iter()
+            .take_while(|byte| is_word(byte))
+            .count();
         let run = &bytes[start..start + length];
-        if length >= RANDOM_RUN && run.iter().any(u8::is_ascii_digit) && run.iter().any(u8::is_ascii_alphabetic) {
+        if length >= RANDOM_RUN
+            && run.iter().any(u8::is_ascii_digit)
+            && run.iter().any(u8::is_ascii_alphabetic)
+        {
             hidden[start..start + length].fill(true);
         }
         start += length.max(1);
@@ -96,22 +123,43 @@ pub(crate) fn words(text: &str) -> String {
     // The part before an `@` or after a `?` of a URL, even of one that lost its beginning.
     let mut from = 0;
     for url in bytes.split(|byte| matches!(byte, b'"' | b'\'' | b' ' | b'`' | b'\n')) {
-        let host = url.windows(2).position(|pair| pair == b"//").map_or(0, |at| at + 2);
-        if let Some(end) = url.iter().rposition(|byte| *byte == b'@').filter(|end| *end > host) {
+        let host = url
+            .windows(2)
+            .position(|pair| pair == b"//")
+            .map_or(0, |at| at + 2);
+        if let Some(end) = url
+            .iter()
+            .rposition(|byte| *byte == b'@')
+            .filter(|end| *end > host)
+        {
             hidden[from + host..from + end].fill(true);
         }
-        if let Some(query) = url.iter().position(|byte| matches!(byte, b'?' | b'#')).filter(|_| url.contains(&b'/')) {
+        if let Some(query) = url
+            .iter()
+            .position(|byte| matches!(byte, b'?' | b'#'))
+            .filter(|_| url.contains(&b'/'))
+        {
             hidden[from + query + 1..from + url.len()].fill(true);
         }
         from += url.len() + 1;
     }
-    text.char_indices().map(|(at, character)| if hidden[at] { star(character) } else { character }).collect()
+    text.char_indices()
+        .map(|(at, character)| {
+            if hidden[at] {
+                star(character)
+            } else {
+                character
+            }
+        })
+        .collect()
 }
 
 /// Whether a name may be shown as the name of an environment variable.
 pub(crate) fn plausible_variable(name: &str) -> bool {
     let mut bytes = name.bytes();
-    bytes.next().is_some_and(|first| first.is_ascii_alphabetic() || first == b'_')
+    bytes
+        .next()
+        .is_some_and(|first| first.is_ascii_alphabetic() || first == b'_')
         && bytes.all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
         && name.len() <= 80
         && words(name) == name
@@ -119,9 +167,17 @@ pub(crate) fn plausible_variable(name: &str) -> bool {
 
 /// Whether a text may be shown as the path of a secret's file. A relative one must not look like a secret with slashes in it.
 pub(crate) fn plausible_path(path: &str) -> bool {
-    let rooted = ["/", "./", "../"].iter().any(|start| path.starts_with(start));
-    let tame = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || matches!(byte, b'/' | b'.' | b'_' | b'-');
-    (rooted || (path.contains('/') && path.bytes().all(tame))) && path.len() <= 400 && words(path) == path
+    let rooted = ["/", "./", "../"]
+        .iter()
+        .any(|start| path.starts_with(start));
+    let tame = |byte: u8| {
+        byte.is_ascii_lowercase()
+            || byte.is_ascii_digit()
+            || matches!(byte, b'/' | b'.' | b'_' | b'-')
+    };
+    (rooted || (path.contains('/') && path.bytes().all(tame)))
+        && path.len() <= 400
+        && words(path) == path
 }
 
 /// A replacement character with the same length in bytes and about the same width.
@@ -217,24 +273,31 @@ impl Masker {
     /// A table header, which is shown; anything else that begins with a bracket is not a header.
     fn header(&mut self, line: &str) -> bool {
         let text = line.trim();
-        let Some(inner) = text.strip_prefix('[') else { return false };
+        let Some(inner) = text.strip_prefix('[') else {
+            return false;
+        };
         let inner = inner.trim_start_matches('[');
         // A header that lost its closing bracket still names a table.
         let closed = inner.contains(']');
         let (path, after) = inner.split_once(']').unwrap_or((inner, ""));
         let after = after.trim_start_matches(']').trim_start();
-        let plain = !path.contains(['=', '{', ',', '#', '\'']) && (after.is_empty() || after.starts_with('#'));
+        let plain = !path.contains(['=', '{', ',', '#', '\''])
+            && (after.is_empty() || after.starts_with('#'));
         let mut parts = path.split('.').map(|part| part.trim().trim_matches('"'));
         let root = parts.next().unwrap_or_default();
         let known = did_you_mean(root, &["model", "retired", "route", "provider"]);
-        let word = root.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_');
+        let word = root
+            .bytes()
+            .all(|byte| byte.is_ascii_lowercase() || byte == b'_');
         if !plain || !(known.is_some() || (self.depth == 0 && word && closed)) {
             return false;
         }
         self.harmless = match known {
             Some("model" | "retired") => OF_MODELS,
             Some("route") => OF_ROUTES,
-            Some("provider") if parts.all(|part| did_you_mean(part, SECRET).is_none()) => OF_PROVIDERS,
+            Some("provider") if parts.all(|part| did_you_mean(part, SECRET).is_none()) => {
+                OF_PROVIDERS
+            }
             _ => &[],
         };
         let (table, comment) = line.split_at(line.find('#').unwrap_or(line.len()));
@@ -247,7 +310,9 @@ impl Masker {
     /// Whether a line that begins with a harmless field shows that a bracket before it was never closed.
     fn begins_anew(&self, line: &str) -> bool {
         let name = line.split(|c: char| !is_bare(c)).next().unwrap_or_default();
-        self.is_harmless(name) && self.secret_from.is_none() && followed_by_equals(&line[name.len()..])
+        self.is_harmless(name)
+            && self.secret_from.is_none()
+            && followed_by_equals(&line[name.len()..])
     }
 
     /// Whether the values of a field may be shown.
@@ -262,7 +327,8 @@ impl Masker {
     }
 
     fn punctuation(&mut self, mark: char) {
-        self.out.push(if mark.is_ascii() { mark } else { star(mark) });
+        self.out
+            .push(if mark.is_ascii() { mark } else { star(mark) });
         if (mark == '=' && !self.named) || (matches!(mark, '[' | '{') && !self.fresh) {
             self.rule = Rule::Hide;
         }
@@ -275,7 +341,9 @@ impl Masker {
                     self.secret_from = None;
                 }
             }
-            ',' if self.secret_from == Some(self.depth) => (self.secret_from, self.rule) = (None, Rule::Hide),
+            ',' if self.secret_from == Some(self.depth) => {
+                (self.secret_from, self.rule) = (None, Rule::Hide)
+            }
             _ => {}
         }
         match mark {
@@ -311,7 +379,11 @@ impl Masker {
 
     /// In tables that contain secrets, only the exact spelling is trusted.
     fn misspells_harmless(&self, name: &str) -> bool {
-        self.harmless != OF_PROVIDERS && self.harmless.iter().any(|fields| did_you_mean(name, fields).is_some())
+        self.harmless != OF_PROVIDERS
+            && self
+                .harmless
+                .iter()
+                .any(|fields| did_you_mean(name, fields).is_some())
     }
 
     fn value(&mut self, quoted: &str) {
@@ -327,12 +399,20 @@ impl Masker {
         if shown {
             self.out.push_str(&words(quoted));
         } else {
-            self.out.extend(quoted.chars().map(|each| if matches!(each, '"' | '\'') { each } else { star(each) }));
+            self.out.extend(quoted.chars().map(|each| {
+                if matches!(each, '"' | '\'') {
+                    each
+                } else {
+                    star(each)
+                }
+            }));
         }
     }
 
     fn bare_value(&mut self, word: &str) {
-        let number = word.bytes().all(|byte| byte.is_ascii_digit() || matches!(byte, b'.' | b'_' | b'-' | b'+' | b':'));
+        let number = word
+            .bytes()
+            .all(|byte| byte.is_ascii_digit() || matches!(byte, b'.' | b'_' | b'-' | b'+' | b':'));
         if self.rule == Rule::Show && (number || matches!(word, "true" | "false")) {
             self.out.push_str(word);
         } else {
@@ -349,8 +429,13 @@ impl Masker {
             if !secretive && is_plain_word(token) {
                 self.out.push_str(token);
             } else {
-                self.out
-                    .extend(token.chars().map(|each| if each == '#' || each.is_ascii_whitespace() { each } else { star(each) }));
+                self.out.extend(token.chars().map(|each| {
+                    if each == '#' || each.is_ascii_whitespace() {
+                        each
+                    } else {
+                        star(each)
+                    }
+                }));
             }
         }
     }
@@ -361,8 +446,11 @@ fn is_plain_word(token: &str) -> bool {
     let around = |c: char| c.is_ascii_punctuation() || c.is_ascii_whitespace();
     let inner = token.trim_matches(around);
     let letters = inner.bytes().all(|byte| byte.is_ascii_alphabetic());
-    let number = inner.bytes().all(|byte| byte.is_ascii_digit() || matches!(byte, b'.' | b',' | b'_'));
-    token.len() - inner.len() <= 4 && ((letters && inner.len() <= LONGEST_WORD) || (number && inner.len() <= 9))
+    let number = inner
+        .bytes()
+        .all(|byte| byte.is_ascii_digit() || matches!(byte, b'.' | b',' | b'_'));
+    token.len() - inner.len() <= 4
+        && ((letters && inner.len() <= LONGEST_WORD) || (number && inner.len() <= 9))
 }
 
 fn is_secret(name: &str) -> bool {

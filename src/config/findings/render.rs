@@ -46,20 +46,33 @@ impl Diagnostic {
         let mut group = Group::with_title(level.primary_title(self.message.as_str()).id(self.code));
         if let Some(place) = &self.place {
             // Two places on the same line are shown once, with both marks.
-            let (near, far): (Vec<&Place>, Vec<&Place>) = self.related.iter().partition(|other| other.shares_line(place));
+            let (near, far): (Vec<&Place>, Vec<&Place>) = self
+                .related
+                .iter()
+                .partition(|other| other.shares_line(place));
             group = group.element(element(place, &near, AnnotationKind::Primary));
-            group = group.elements(far.into_iter().map(|other| element(other, &[], AnnotationKind::Context)));
+            group = group.elements(
+                far.into_iter()
+                    .map(|other| element(other, &[], AnnotationKind::Context)),
+            );
         }
         if let Some(help) = &self.help {
             group = group.element(Level::HELP.message(help.as_str()));
         }
         let report = renderer.render(&[group]);
         // The margin is as wide as the line numbers. Where no line is shown it would be missing, and the report look crooked.
-        if self.shows_a_line() { report } else { report.replace('\n', "\n ") }
+        if self.shows_a_line() {
+            report
+        } else {
+            report.replace('\n', "\n ")
+        }
     }
 
     fn shows_a_line(&self) -> bool {
-        self.place.iter().chain(&self.related).any(|place| place.excerpt.is_some())
+        self.place
+            .iter()
+            .chain(&self.related)
+            .any(|place| place.excerpt.is_some())
     }
 }
 
@@ -70,15 +83,24 @@ impl Place {
 }
 
 fn element<'a>(place: &'a Place, near: &[&'a Place], kind: AnnotationKind) -> Element<'a> {
-    let mark = |place: &'a Place, kind: AnnotationKind| kind.span(place.marked.clone()).label(place.label.as_deref());
+    let mark = |place: &'a Place, kind: AnnotationKind| {
+        kind.span(place.marked.clone())
+            .label(place.label.as_deref())
+    };
     match &place.excerpt {
         Some(line) => Snippet::source(line.as_str())
             .line_start(place.line)
             .path(place.file.as_str())
             .annotation(mark(place, kind))
-            .annotations(near.iter().map(|other| mark(other, AnnotationKind::Context)))
+            .annotations(
+                near.iter()
+                    .map(|other| mark(other, AnnotationKind::Context)),
+            )
             .into(),
-        None if place.line > 0 => Origin::path(place.file.as_str()).line(place.line).char_column(place.column).into(),
+        None if place.line > 0 => Origin::path(place.file.as_str())
+            .line(place.line)
+            .char_column(place.column)
+            .into(),
         None => Origin::path(place.file.as_str()).into(),
     }
 }

@@ -32,12 +32,20 @@ pub(crate) struct Span {
 
 impl Span {
     pub(crate) fn new(file: File, range: Range<usize>) -> Self {
-        Self { file, start: range.start, end: range.end }
+        Self {
+            file,
+            start: range.start,
+            end: range.end,
+        }
     }
 
     /// The beginning of a file, for findings without a better place.
     pub(crate) const fn top(file: File) -> Self {
-        Self { file, start: 0, end: 0 }
+        Self {
+            file,
+            start: 0,
+            end: 0,
+        }
     }
 }
 
@@ -61,7 +69,14 @@ pub(crate) struct Finding {
 
 impl Finding {
     fn new(code: Code, span: Span, message: String) -> Self {
-        Self { code, span, message, label: None, help: None, related: Vec::new() }
+        Self {
+            code,
+            span,
+            message,
+            label: None,
+            help: None,
+            related: Vec::new(),
+        }
     }
 
     /// Sets the remedy.
@@ -118,7 +133,12 @@ impl<'s> Report<'s> {
     }
 
     /// Records a finding; the returned value takes help, labels and related places.
-    pub(crate) fn add(&mut self, code: Code, span: Span, message: impl Into<String>) -> &mut Finding {
+    pub(crate) fn add(
+        &mut self,
+        code: Code,
+        span: Span,
+        message: impl Into<String>,
+    ) -> &mut Finding {
         let file = span.file as usize;
         match code {
             Code::Syntax | Code::WrongTable | Code::Unreadable => self.damaged[file] = true,
@@ -146,7 +166,9 @@ impl<'s> Report<'s> {
     fn is_reliable(&self, finding: &Finding) -> bool {
         match finding.code.scope() {
             Scope::Both => self.damaged == [false; 2],
-            Scope::File => !self.damaged[finding.span.file as usize] || finding.code == Code::Unreadable,
+            Scope::File => {
+                !self.damaged[finding.span.file as usize] || finding.code == Code::Unreadable
+            }
             Scope::Place => true,
         }
     }
@@ -159,33 +181,59 @@ impl<'s> Report<'s> {
         self.note_gaps(before > findings.len(), &mut findings);
         findings.sort_by_key(|finding| finding.span);
         let pages = [File::Catalog, File::Routes].map(|file| {
-            let wanted = findings
-                .iter()
-                .any(|finding| finding.span.file == file || finding.related.iter().any(|(span, _)| span.file == file));
+            let wanted = findings.iter().any(|finding| {
+                finding.span.file == file
+                    || finding.related.iter().any(|(span, _)| span.file == file)
+            });
             wanted.then(|| Page::new(file, self.source(file)))
         });
-        Diagnostics(findings.into_iter().map(|finding| resolve(finding, &pages)).collect())
+        Diagnostics(
+            findings
+                .into_iter()
+                .map(|finding| resolve(finding, &pages))
+                .collect(),
+        )
     }
 
     /// Adds a finding about what the report omits.
     fn note_gaps(&self, withheld: bool, findings: &mut Vec<Finding>) {
-        let unread = findings.iter().filter(|finding| finding.code == Code::Unreadable).count();
+        let unread = findings
+            .iter()
+            .filter(|finding| finding.code == Code::Unreadable)
+            .count();
         let mut note = |code: Code, file: File, message: String| {
             let end = self.source(file).text.len();
-            findings.push(Finding::new(code, Span { file, start: end, end }, message));
+            findings.push(Finding::new(
+                code,
+                Span {
+                    file,
+                    start: end,
+                    end,
+                },
+                message,
+            ));
         };
         for file in [File::Catalog, File::Routes] {
             let surplus = self.surplus[file as usize];
             if surplus > 0 {
-                note(Code::MoreFindings, file, format!("{surplus} more findings in this file are not shown"));
+                note(
+                    Code::MoreFindings,
+                    file,
+                    format!("{surplus} more findings in this file are not shown"),
+                );
             }
         }
         if (withheld || self.damaged != [false; 2]) && unread < self.sources.len() {
-            let file = if self.damaged[File::Catalog as usize] { File::Catalog } else { File::Routes };
+            let file = if self.damaged[File::Catalog as usize] {
+                File::Catalog
+            } else {
+                File::Routes
+            };
             note(
                 Code::SkippedChecks,
                 file,
-                "whatever depends on the broken part was not checked; check again once it is fixed".to_owned(),
+                "whatever depends on the broken part was not checked; check again once it is fixed"
+                    .to_owned(),
             );
         }
     }
@@ -204,32 +252,58 @@ impl<'s> Page<'s> {
             File::Catalog => redact::catalog(&source.text),
             File::Routes => redact::file(&source.text),
         };
-        let line_starts = std::iter::once(0).chain(masked.match_indices('\n').map(|(index, _)| index + 1)).collect();
-        Self { name: &source.name, masked, line_starts }
+        let line_starts = std::iter::once(0)
+            .chain(masked.match_indices('\n').map(|(index, _)| index + 1))
+            .collect();
+        Self {
+            name: &source.name,
+            masked,
+            line_starts,
+        }
     }
 
     fn place(&self, span: Span, label: Option<String>, pointed: bool) -> Place {
         let start = floor(&self.masked, span.start);
-        let line = self.line_starts.partition_point(|begin| *begin <= start).max(1);
+        let line = self
+            .line_starts
+            .partition_point(|begin| *begin <= start)
+            .max(1);
         let begin = self.line_starts.get(line - 1).copied().unwrap_or_default();
-        let end = self.line_starts.get(line).map_or(self.masked.len(), |next| next - 1);
+        let end = self
+            .line_starts
+            .get(line)
+            .map_or(self.masked.len(), |next| next - 1);
         let text = self.masked[begin..end.max(begin)].trim_end_matches('\r');
         let from = (start - begin).min(text.len());
         let to = floor(text, span.end.saturating_sub(begin).clamp(from, text.len()));
         let column = text[..from].chars().count() + 1;
         let excerpt = (pointed && text.len() <= LONGEST_LINE).then(|| text.to_owned());
-        Place { file: self.name.to_owned(), line, column, span: span.start..span.end, label, excerpt, marked: from..to }
+        Place {
+            file: self.name.to_owned(),
+            line,
+            column,
+            span: span.start..span.end,
+            label,
+            excerpt,
+            marked: from..to,
+        }
     }
 }
 
 fn floor(text: &str, index: usize) -> usize {
     let index = index.min(text.len());
-    (0..=index).rev().find(|at| text.is_char_boundary(*at)).unwrap_or_default()
+    (0..=index)
+        .rev()
+        .find(|at| text.is_char_boundary(*at))
+        .unwrap_or_default()
 }
 
 fn resolve(finding: Finding, pages: &[Option<Page<'_>>; 2]) -> Diagnostic {
     let code = finding.code;
-    let pointed = !matches!(code, Code::Unreadable | Code::EmptyCatalog | Code::MoreFindings | Code::SkippedChecks);
+    let pointed = !matches!(
+        code,
+        Code::Unreadable | Code::EmptyCatalog | Code::MoreFindings | Code::SkippedChecks
+    );
     let clean = |text: String| redact::words(&text);
     let place = pages[finding.span.file as usize].as_ref().map(|page| {
         let mut place = page.place(finding.span, finding.label.map(clean), pointed);
@@ -241,7 +315,13 @@ fn resolve(finding: Finding, pages: &[Option<Page<'_>>; 2]) -> Diagnostic {
     let related = finding
         .related
         .into_iter()
-        .filter_map(|(span, label)| Some(pages[span.file as usize].as_ref()?.place(span, Some(label.to_owned()), true)))
+        .filter_map(|(span, label)| {
+            Some(
+                pages[span.file as usize]
+                    .as_ref()?
+                    .place(span, Some(label.to_owned()), true),
+            )
+        })
         .collect();
     Diagnostic {
         severity: code.severity(),

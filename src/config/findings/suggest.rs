@@ -4,16 +4,27 @@
 const LONGEST_MODEL: usize = 200;
 
 /// Up to three names of models, the most alike first, and however little alike: a refusal always names published models.
-pub(crate) fn nearest_models<'a>(name: &str, models: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
+pub(crate) fn nearest_models<'a>(
+    name: &str,
+    models: impl Iterator<Item = &'a str>,
+) -> Vec<&'a str> {
     if name.len() > LONGEST_MODEL {
         return Vec::new();
     }
     // Names in the style of a provider ("vendor/model") are compared by their last part.
-    let wanted = name.rsplit('/').next().unwrap_or(name).trim().to_ascii_lowercase();
+    let wanted = name
+        .rsplit('/')
+        .next()
+        .unwrap_or(name)
+        .trim()
+        .to_ascii_lowercase();
     let mut best: Vec<(f64, &str)> = Vec::with_capacity(4);
     for model in models {
         let likeness = strsim::jaro_winkler(&wanted, model);
-        best.insert(best.partition_point(|(better, _)| *better >= likeness), (likeness, model));
+        best.insert(
+            best.partition_point(|(better, _)| *better >= likeness),
+            (likeness, model),
+        );
         best.truncate(3);
     }
     best.into_iter().map(|(_, model)| model).collect()
@@ -36,7 +47,12 @@ pub(crate) fn did_you_mean<'a>(name: &str, names: &[&'a str]) -> Option<&'a str>
     };
     names
         .iter()
-        .map(|candidate| (strsim::osa_distance(&lower, &candidate.replace('-', "_")), *candidate))
+        .map(|candidate| {
+            (
+                strsim::osa_distance(&lower, &candidate.replace('-', "_")),
+                *candidate,
+            )
+        })
         .filter(|(distance, candidate)| *distance <= allowed(candidate))
         .min_by_key(|(distance, _)| *distance)
         .map(|(_, candidate)| candidate)

@@ -1,6 +1,8 @@
 //! Reads `abilities = { … }` of a target into [`TargetAbilities`]. Every field is optional; a mistake in one loses the target.
 
-use farebox_protocol::translate::abilities::{ReasoningEcho, Sampling, SystemRole, ThinkingWay, ToolIds};
+use farebox_protocol::translate::abilities::{
+    ReasoningEcho, Sampling, SystemRole, ThinkingWay, ToolIds,
+};
 use farebox_protocol::translate::neutral::Effort;
 
 use super::fields::{Fields, Value};
@@ -8,7 +10,11 @@ use crate::config::TargetAbilities;
 use crate::config::findings::report::Report;
 use crate::config::schema::ABILITY_FIELDS;
 
-const SAMPLING: &[(&str, Sampling)] = &[("full", Sampling::Full), ("one", Sampling::One), ("none", Sampling::None)];
+const SAMPLING: &[(&str, Sampling)] = &[
+    ("full", Sampling::Full),
+    ("one", Sampling::One),
+    ("none", Sampling::None),
+];
 const THINKING: &[(&str, ThinkingWay)] = &[
     ("none", ThinkingWay::None),
     ("effort", ThinkingWay::Effort),
@@ -16,14 +22,28 @@ const THINKING: &[(&str, ThinkingWay)] = &[
     ("adaptive", ThinkingWay::Adaptive),
     ("switch", ThinkingWay::Switch),
 ];
-const ECHO: &[(&str, ReasoningEcho)] =
-    &[("none", ReasoningEcho::None), ("tools", ReasoningEcho::Tools), ("all", ReasoningEcho::All)];
-const SYSTEM_ROLE: &[(&str, SystemRole)] =
-    &[("system", SystemRole::System), ("developer", SystemRole::Developer), ("user", SystemRole::User)];
+const ECHO: &[(&str, ReasoningEcho)] = &[
+    ("none", ReasoningEcho::None),
+    ("tools", ReasoningEcho::Tools),
+    ("all", ReasoningEcho::All),
+];
+const SYSTEM_ROLE: &[(&str, SystemRole)] = &[
+    ("system", SystemRole::System),
+    ("developer", SystemRole::Developer),
+    ("user", SystemRole::User),
+];
 
 /// Reads the abilities of a target; `None` if something in them is wrong.
-pub(super) fn read_abilities(value: Value<'_, '_>, report: &mut Report<'_>, what: &str) -> Option<TargetAbilities> {
-    let fields = value.fields(report, &format!("the abilities of a target of {what}"), ABILITY_FIELDS)?;
+pub(super) fn read_abilities(
+    value: Value<'_, '_>,
+    report: &mut Report<'_>,
+    what: &str,
+) -> Option<TargetAbilities> {
+    let fields = value.fields(
+        report,
+        &format!("the abilities of a target of {what}"),
+        ABILITY_FIELDS,
+    )?;
     let sampling = word(&fields, report, "sampling", SAMPLING);
     let thinking = word(&fields, report, "thinking", THINKING);
     let reasoning_echo = word(&fields, report, "reasoning_echo", ECHO);
@@ -37,9 +57,14 @@ pub(super) fn read_abilities(value: Value<'_, '_>, report: &mut Report<'_>, what
         Some(value) => value.boolean(report).map(Some),
         None => Some(None),
     };
-    let [prefill, system_midway, cache_breakpoints, auto_cache, files] =
-        ["prefill", "system_midway", "cache_breakpoints", "auto_cache", "files"]
-            .map(|name| flag(name).map(|set| set.unwrap_or(false)));
+    let [prefill, system_midway, cache_breakpoints, auto_cache, files] = [
+        "prefill",
+        "system_midway",
+        "cache_breakpoints",
+        "auto_cache",
+        "files",
+    ]
+    .map(|name| flag(name).map(|set| set.unwrap_or(false)));
     let [strict_tools, json_schema, custom_tools, vision] =
         ["strict_tools", "json_schema", "custom_tools", "vision"].map(&mut flag);
     Some(TargetAbilities {
@@ -62,7 +87,12 @@ pub(super) fn read_abilities(value: Value<'_, '_>, report: &mut Report<'_>, what
 }
 
 /// An optional word: `None` if it is present and wrong.
-fn word<T: Copy>(fields: &Fields<'_, '_>, report: &mut Report<'_>, name: &'static str, words: &[(&str, T)]) -> Option<Option<T>> {
+fn word<T: Copy>(
+    fields: &Fields<'_, '_>,
+    report: &mut Report<'_>,
+    name: &'static str,
+    words: &[(&str, T)],
+) -> Option<Option<T>> {
     match fields.get(name) {
         Some(value) => value.word(report, words).map(|placed| Some(placed.value)),
         None => Some(None),
@@ -71,6 +101,12 @@ fn word<T: Copy>(fields: &Fields<'_, '_>, report: &mut Report<'_>, name: &'stati
 
 fn read_efforts(value: Value<'_, '_>, report: &mut Report<'_>) -> Option<Vec<Effort>> {
     let words = Effort::NAMES.map(|(effort, name)| (name, effort));
-    let read: Vec<_> = value.list(report, "efforts")?.into_iter().map(|member| member.word(report, &words)).collect();
-    read.into_iter().map(|effort| effort.map(|placed| placed.value)).collect()
+    let read: Vec<_> = value
+        .list(report, "efforts")?
+        .into_iter()
+        .map(|member| member.word(report, &words))
+        .collect();
+    read.into_iter()
+        .map(|effort| effort.map(|placed| placed.value))
+        .collect()
 }

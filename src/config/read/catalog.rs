@@ -33,12 +33,26 @@ enum NameKind {
 }
 
 /// Reads the catalog. The result contains only the valid models; the report shows whether there were others.
-pub(crate) fn read_catalog(report: &mut Report<'_>, root: &DeTable<'_>, routes: &RouteTable) -> Catalog {
-    let fields = Fields::open(report, root, Span::top(File::Catalog), "the catalog", CATALOG_FIELDS);
+pub(crate) fn read_catalog(
+    report: &mut Report<'_>,
+    root: &DeTable<'_>,
+    routes: &RouteTable,
+) -> Catalog {
+    let fields = Fields::open(
+        report,
+        root,
+        Span::top(File::Catalog),
+        "the catalog",
+        CATALOG_FIELDS,
+    );
     let tables = read_tables(&fields, report, "model");
     if tables.is_empty() && !fields.has("model") {
         report
-            .add(Code::EmptyCatalog, fields.span, "the catalog publishes no model")
+            .add(
+                Code::EmptyCatalog,
+                fields.span,
+                "the catalog publishes no model",
+            )
             .help("add a [[model]] table, or let `farebox init` write one to start from");
     }
     let mut taken = Taken::new();
@@ -48,44 +62,89 @@ pub(crate) fn read_catalog(report: &mut Report<'_>, root: &DeTable<'_>, routes: 
     }
     let retired = read_tables(&fields, report, "retired");
     let mut ended = HashMap::new();
-    let retired = retired.into_iter().filter_map(|(table, span)| read_retired(report, table, span, &taken, &mut ended)).collect();
+    let retired = retired
+        .into_iter()
+        .filter_map(|(table, span)| read_retired(report, table, span, &taken, &mut ended))
+        .collect();
     let mut by_name = HashMap::with_capacity(models.len());
     for model in &models {
         for name in std::iter::once(&model.slug).chain(&model.aliases) {
             by_name.insert(name.clone(), Arc::clone(model));
         }
     }
-    Catalog { models, by_name, retired }
+    Catalog {
+        models,
+        by_name,
+        retired,
+    }
 }
 
-fn read_model(report: &mut Report<'_>, table: &DeTable<'_>, span: Span, routes: &RouteTable, taken: &mut Taken) -> Option<Model> {
+fn read_model(
+    report: &mut Report<'_>,
+    table: &DeTable<'_>,
+    span: Span,
+    routes: &RouteTable,
+    taken: &mut Taken,
+) -> Option<Model> {
     let what = match table.get("slug").map(|slug| slug.get_ref()) {
         Some(DeValue::String(slug)) => format!("model `{}`", shorten(slug)),
         _ => "a model".to_owned(),
     };
     let fields = Fields::open(report, table, span, what, MODEL_FIELDS);
-    let name = fields
-        .required(report, "model", "model = \"…\", the display name", |value, report| value.printable(report, LONGEST_NAME));
-    let provider =
-        fields.required(report, "provider", "provider = \"…\"", |value, report| value.printable(report, LONGEST_NAME));
-    let slug = fields.required(report, "slug", "slug = \"…\", what callers send", |value, report| read_slug(value, report));
-    let slug = slug.filter(|slug| take(report, taken, slug, NameKind::Slug));
-    let aliases = fields.get("aliases").map_or_else(|| Some(Vec::new()), |value| read_aliases(value, report, taken));
-    let best_path = fields.required(report, "best_path", "best_path = \"chat\", \"responses\" or \"messages\"", read_family);
-    let environments = fields.required(report, "best_environments", "best_environments = [\"backend\"]", read_environments);
-    let capabilities = fields.get("capabilities").map_or_else(|| Some(Vec::new()), |value| read_capabilities(value, report));
-    let limits = fields.required(report, "limits", "limits = { context = 200_000, max_output = 64_000 }", |value, report| {
-        read_limits(value, report, &fields.what)
+    let name = fields.required(
+        report,
+        "model",
+        "model = \"…\", the display name",
+        |value, report| value.printable(report, LONGEST_NAME),
+    );
+    let provider = fields.required(report, "provider", "provider = \"…\"", |value, report| {
+        value.printable(report, LONGEST_NAME)
     });
+    let slug = fields.required(
+        report,
+        "slug",
+        "slug = \"…\", what callers send",
+        |value, report| read_slug(value, report),
+    );
+    let slug = slug.filter(|slug| take(report, taken, slug, NameKind::Slug));
+    let aliases = fields.get("aliases").map_or_else(
+        || Some(Vec::new()),
+        |value| read_aliases(value, report, taken),
+    );
+    let best_path = fields.required(
+        report,
+        "best_path",
+        "best_path = \"chat\", \"responses\" or \"messages\"",
+        read_family,
+    );
+    let environments = fields.required(
+        report,
+        "best_environments",
+        "best_environments = [\"backend\"]",
+        read_environments,
+    );
+    let capabilities = fields.get("capabilities").map_or_else(
+        || Some(Vec::new()),
+        |value| read_capabilities(value, report),
+    );
+    let limits = fields.required(
+        report,
+        "limits",
+        "limits = { context = 200_000, max_output = 64_000 }",
+        |value, report| read_limits(value, report, &fields.what),
+    );
     let tokenizers = [("o200k", Tokenizer::O200k), ("cl100k", Tokenizer::Cl100k)];
     let tokenizer = match fields.get("tokenizer") {
         Some(value) => value.word(report, &tokenizers).map(|word| word.value),
         None => Some(Tokenizer::default()),
     };
     let context = limits.map(|limits| limits.context);
-    let price = fields.required(report, "price", "price = { input = \"3.00\", output = \"15.00\" }", |value, report| {
-        read_price(value, report, &fields.what, context)
-    });
+    let price = fields.required(
+        report,
+        "price",
+        "price = { input = \"3.00\", output = \"15.00\" }",
+        |value, report| read_price(value, report, &fields.what, context),
+    );
     let route = slug.and_then(|slug| find_route(report, routes, slug, best_path));
     Some(Model {
         name: name?.value.to_owned(),
@@ -111,15 +170,33 @@ fn find_route(
     match routes.get(slug.value) {
         None => {
             report
-                .add(Code::ModelWithoutRoute, slug.span, format!("no route serves `{}`", slug.value))
-                .help(format!("add [[route]] with slug = \"{}\" to the routes, and save that file first", slug.value));
+                .add(
+                    Code::ModelWithoutRoute,
+                    slug.span,
+                    format!("no route serves `{}`", slug.value),
+                )
+                .help(format!(
+                    "add [[route]] with slug = \"{}\" to the routes, and save that file first",
+                    slug.value
+                ));
             None
         }
         Some(Routed { route: None, .. }) => None,
-        Some(Routed { route: Some(route), targets, .. }) => {
+        Some(Routed {
+            route: Some(route),
+            targets,
+            ..
+        }) => {
             let best = best_path?;
-            if !route.targets.iter().any(|target| target.provider.speaks.contains(&best.value)) {
-                let message = format!("no target of `{}` speaks `{}`, its best path", slug.value, best.value);
+            if !route
+                .targets
+                .iter()
+                .any(|target| target.provider.speaks.contains(&best.value))
+            {
+                let message = format!(
+                    "no target of `{}` speaks `{}`, its best path",
+                    slug.value, best.value
+                );
                 report
                     .add(Code::FamilyMismatch, best.span, message)
                     .also(*targets, "none of these")
@@ -138,20 +215,36 @@ fn take(report: &mut Report<'_>, taken: &mut Taken, name: &Placed<&str>, kind: N
         return true;
     };
     let (code, message) = match (kind, before) {
-        (NameKind::Slug, NameKind::Slug) => (Code::DuplicateSlug, format!("the slug `{}` is published twice", name.value)),
-        (NameKind::Alias, NameKind::Alias) => (Code::AliasTaken, format!("the alias `{}` is given twice", name.value)),
-        _ => (Code::AliasTaken, format!("`{}` is a slug and an alias", name.value)),
+        (NameKind::Slug, NameKind::Slug) => (
+            Code::DuplicateSlug,
+            format!("the slug `{}` is published twice", name.value),
+        ),
+        (NameKind::Alias, NameKind::Alias) => (
+            Code::AliasTaken,
+            format!("the alias `{}` is given twice", name.value),
+        ),
+        _ => (
+            Code::AliasTaken,
+            format!("`{}` is a slug and an alias", name.value),
+        ),
     };
-    report.add(code, name.span, message).also(first, "first here");
+    report
+        .add(code, name.span, message)
+        .also(first, "first here");
     false
 }
 
-fn read_aliases(value: Value<'_, '_>, report: &mut Report<'_>, taken: &mut Taken) -> Option<Vec<String>> {
+fn read_aliases(
+    value: Value<'_, '_>,
+    report: &mut Report<'_>,
+    taken: &mut Taken,
+) -> Option<Vec<String>> {
     let members = value.list(report, "strings")?;
     let mut good = true;
     let mut aliases = Vec::with_capacity(members.len());
     for member in members {
-        match read_slug(member, report).filter(|alias| take(report, taken, alias, NameKind::Alias)) {
+        match read_slug(member, report).filter(|alias| take(report, taken, alias, NameKind::Alias))
+        {
             Some(alias) => aliases.push(alias.value.to_owned()),
             None => good = false,
         }
@@ -167,15 +260,28 @@ fn read_environments(value: Value<'_, '_>, report: &mut Report<'_>) -> Option<Ve
             .help("name where the model works best: [\"backend\"]");
         return None;
     }
-    let read: Vec<_> = members.into_iter().map(|member| member.printable(report, LONGEST_NAME)).collect();
-    read.into_iter().map(|text| text.map(|text| text.value.to_owned())).collect()
+    let read: Vec<_> = members
+        .into_iter()
+        .map(|member| member.printable(report, LONGEST_NAME))
+        .collect();
+    read.into_iter()
+        .map(|text| text.map(|text| text.value.to_owned()))
+        .collect()
 }
 
 fn read_capabilities(value: Value<'_, '_>, report: &mut Report<'_>) -> Option<Vec<Capability>> {
-    let words =
-        [Capability::Vision, Capability::Tools, Capability::Streaming, Capability::Reasoning].map(|each| (each.name(), each));
+    let words = [
+        Capability::Vision,
+        Capability::Tools,
+        Capability::Streaming,
+        Capability::Reasoning,
+    ]
+    .map(|each| (each.name(), each));
     let members = value.list(report, "strings")?;
-    let read: Vec<_> = members.into_iter().map(|member| member.word(report, &words)).collect();
+    let read: Vec<_> = members
+        .into_iter()
+        .map(|member| member.word(report, &words))
+        .collect();
     let mut capabilities: Vec<Capability> = Vec::new();
     for capability in read.into_iter().collect::<Option<Vec<_>>>()? {
         if !capabilities.contains(&capability.value) {
@@ -188,14 +294,30 @@ fn read_capabilities(value: Value<'_, '_>, report: &mut Report<'_>) -> Option<Ve
 fn read_limits(value: Value<'_, '_>, report: &mut Report<'_>, what: &str) -> Option<Limits> {
     let fields = value.fields(report, &format!("the limits of {what}"), LIMIT_FIELDS)?;
     let tokens = 1..=MOST_TOKENS;
-    let context = fields.required(report, "context", "context = 200_000", |value, report| value.small(report, tokens.clone()));
-    let max_output =
-        fields.required(report, "max_output", "max_output = 64_000", |value, report| value.small(report, tokens.clone()));
-    let default_output = fields.optional(report, "default_output", |value, report| value.small(report, tokens.clone()));
-    let speed = fields.optional(report, "speed", |value, report| value.small(report, 1..=100_000));
-    let image_bytes = fields.optional(report, "image_bytes", |value, report| value.integer(report, 1..=1_073_741_824));
-    let picture_tokens = fields.optional(report, "picture_tokens", |value, report| value.integer(report, 1..=1_000_000));
-    let tools = fields.optional(report, "tools", |value, report| value.small(report, 1..=100_000));
+    let context = fields.required(report, "context", "context = 200_000", |value, report| {
+        value.small(report, tokens.clone())
+    });
+    let max_output = fields.required(
+        report,
+        "max_output",
+        "max_output = 64_000",
+        |value, report| value.small(report, tokens.clone()),
+    );
+    let default_output = fields.optional(report, "default_output", |value, report| {
+        value.small(report, tokens.clone())
+    });
+    let speed = fields.optional(report, "speed", |value, report| {
+        value.small(report, 1..=100_000)
+    });
+    let image_bytes = fields.optional(report, "image_bytes", |value, report| {
+        value.integer(report, 1..=1_073_741_824)
+    });
+    let picture_tokens = fields.optional(report, "picture_tokens", |value, report| {
+        value.integer(report, 1..=1_000_000)
+    });
+    let tools = fields.optional(report, "tools", |value, report| {
+        value.small(report, 1..=100_000)
+    });
     let bad = [
         ("default_output", default_output.is_none()),
         ("speed", speed.is_none()),
@@ -208,23 +330,39 @@ fn read_limits(value: Value<'_, '_>, report: &mut Report<'_>, what: &str) -> Opt
     let (context, max_output) = (context?, max_output?);
     let mut good = !bad;
     if max_output.value > context.value {
-        let (most, room) = (grouped(max_output.value.into()), grouped(context.value.into()));
+        let (most, room) = (
+            grouped(max_output.value.into()),
+            grouped(context.value.into()),
+        );
         report
-            .add(Code::BadLimits, max_output.span, format!("`max_output` ({most}) is more than the whole context ({room})"))
+            .add(
+                Code::BadLimits,
+                max_output.span,
+                format!("`max_output` ({most}) is more than the whole context ({room})"),
+            )
             .also(context.span, "input and output together");
         good = false;
     }
     if let Some(default) = default_output.filter(|default| default.value > max_output.value) {
-        let (unset, most) = (grouped(default.value.into()), grouped(max_output.value.into()));
+        let (unset, most) = (
+            grouped(default.value.into()),
+            grouped(max_output.value.into()),
+        );
         report
-            .add(Code::BadLimits, default.span, format!("`default_output` ({unset}) is more than `max_output` ({most})"))
+            .add(
+                Code::BadLimits,
+                default.span,
+                format!("`default_output` ({unset}) is more than `max_output` ({most})"),
+            )
             .also(max_output.span, "the most");
         good = false;
     }
     good.then(|| Limits {
         context: context.value.into(),
         max_output: max_output.value,
-        default_output: default_output.map_or(DEFAULT_OUTPUT.min(max_output.value), |default| default.value),
+        default_output: default_output.map_or(DEFAULT_OUTPUT.min(max_output.value), |default| {
+            default.value
+        }),
         speed: speed.map_or(DEFAULT_SPEED, |speed| speed.value),
         image_bytes: image_bytes.map(|bytes| bytes.value),
         picture_tokens: picture_tokens.map(|tokens| tokens.value),
@@ -240,18 +378,30 @@ fn read_retired(
     ended: &mut HashMap<String, Span>,
 ) -> Option<Retired> {
     let fields = Fields::open(report, table, span, "a retired slug", RETIRED_FIELDS);
-    let slug = fields.required(report, "slug", "slug = \"…\"", |value, report| read_slug(value, report));
+    let slug = fields.required(report, "slug", "slug = \"…\"", |value, report| {
+        read_slug(value, report)
+    });
     let since = fields.required(report, "since", "since = 2026-09-01", read_date);
     let replacement = fields.optional(report, "use", |value, report| value.text(report));
     if let Some(slug) = slug {
         if let Some((first, _)) = taken.get(slug.value) {
             report
-                .add(Code::RetiredPublished, slug.span, format!("`{}` is retired and published", slug.value))
+                .add(
+                    Code::RetiredPublished,
+                    slug.span,
+                    format!("`{}` is retired and published", slug.value),
+                )
                 .also(*first, "published here")
                 .help("remove one of the two");
         }
         if let Some(first) = ended.insert(slug.value.to_owned(), slug.span) {
-            report.add(Code::DuplicateSlug, slug.span, format!("`{}` is retired twice", slug.value)).also(first, "first here");
+            report
+                .add(
+                    Code::DuplicateSlug,
+                    slug.span,
+                    format!("`{}` is retired twice", slug.value),
+                )
+                .also(first, "first here");
         }
     }
     let published = |name: &str| matches!(taken.get(name), Some((_, NameKind::Slug)));
@@ -259,14 +409,21 @@ fn read_retired(
         let finding = report.add(
             Code::BadReplacement,
             name.span,
-            format!("the replacement `{}` is not a published slug", shorten(name.value)),
+            format!(
+                "the replacement `{}` is not a published slug",
+                shorten(name.value)
+            ),
         );
         match taken.get(name.value) {
             Some(_) => finding.help("write the slug, not an alias"),
             None => finding.help("name a published slug, or leave `use` out"),
         };
     }
-    Some(Retired { slug: slug?.value.to_owned(), since: since?, replacement: replacement.map(|name| name.value.to_owned()) })
+    Some(Retired {
+        slug: slug?.value.to_owned(),
+        since: since?,
+        replacement: replacement.map(|name| name.value.to_owned()),
+    })
 }
 
 fn read_date(value: Value<'_, '_>, report: &mut Report<'_>) -> Option<String> {
@@ -277,7 +434,11 @@ fn read_date(value: Value<'_, '_>, report: &mut Report<'_>) -> Option<String> {
         return Some(date.to_string());
     }
     report
-        .add(Code::BadDate, value.span(), format!("`{}` is not a date", value.name))
+        .add(
+            Code::BadDate,
+            value.span(),
+            format!("`{}` is not a date", value.name),
+        )
         .help("write it without quotes: since = 2026-09-01");
     None
 }

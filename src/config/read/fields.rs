@@ -37,7 +37,13 @@ impl<'r, 'i> Fields<'r, 'i> {
         what: impl Into<String>,
         known: &'static [&'static str],
     ) -> Self {
-        let mut fields = Self { table, span, what: what.into(), known, misspelt: Vec::new() };
+        let mut fields = Self {
+            table,
+            span,
+            what: what.into(),
+            known,
+            misspelt: Vec::new(),
+        };
         for (key, value) in table {
             let name: &str = key.get_ref();
             if !known.contains(&name) {
@@ -47,11 +53,19 @@ impl<'r, 'i> Fields<'r, 'i> {
         fields
     }
 
-    fn unknown(&mut self, report: &mut Report<'_>, key: &Spanned<impl AsRef<str>>, value: &DeValue<'_>) {
+    fn unknown(
+        &mut self,
+        report: &mut Report<'_>,
+        key: &Spanned<impl AsRef<str>>,
+        value: &DeValue<'_>,
+    ) {
         let known = self.known;
         let name = key.get_ref().as_ref();
-        let suggestion =
-            if report.suggestions_left > 0 { did_you_mean(name, known).or_else(|| synonym(name, known)) } else { None };
+        let suggestion = if report.suggestions_left > 0 {
+            did_you_mean(name, known).or_else(|| synonym(name, known))
+        } else {
+            None
+        };
         report.suggestions_left = report.suggestions_left.saturating_sub(1);
         self.misspelt.extend(suggestion);
         let dotted = matches!(value, DeValue::Table(_)) && self.what.starts_with("provider ");
@@ -60,7 +74,11 @@ impl<'r, 'i> Fields<'r, 'i> {
             self.misspelt.extend(known);
         }
         let span = Span::new(self.span.file, key.span());
-        let finding = report.add(Code::UnknownField, span, format!("unknown field `{}` in {}", shorten(name), self.what));
+        let finding = report.add(
+            Code::UnknownField,
+            span,
+            format!("unknown field `{}` in {}", shorten(name), self.what),
+        );
         if let Some(known) = suggestion {
             finding.help(format!("did you mean `{known}`?"));
         } else if let Some(file) = other_file(&self.what, name) {
@@ -79,7 +97,12 @@ impl<'r, 'i> Fields<'r, 'i> {
     pub(crate) fn get(&self, name: &'static str) -> Option<Value<'r, 'i>> {
         debug_assert!(self.known.contains(&name), "the schema has no `{name}`");
         let (key, node) = self.table.get_key_value(name)?;
-        Some(Value { key: Span::new(self.span.file, key.span()), node, file: self.span.file, name })
+        Some(Value {
+            key: Span::new(self.span.file, key.span()),
+            node,
+            file: self.span.file,
+            name,
+        })
     }
 
     /// Whether a field is there under another spelling.
@@ -112,7 +135,9 @@ impl<'r, 'i> Fields<'r, 'i> {
         let Some(value) = self.get(name) else {
             if !self.misspelt.contains(&name) {
                 let message = format!("`{name}` is missing in {}", self.what);
-                report.add(Code::MissingField, self.span, message).help(format!("add {example}"));
+                report
+                    .add(Code::MissingField, self.span, message)
+                    .help(format!("add {example}"));
             }
             return None;
         };
@@ -142,20 +167,32 @@ impl<'r, 'i> Value<'r, 'i> {
 
     /// A value inside this one.
     pub(crate) fn member(&self, node: &'r Spanned<DeValue<'i>>) -> Self {
-        Self { key: self.key, node, file: self.file, name: self.name }
+        Self {
+            key: self.key,
+            node,
+            file: self.file,
+            name: self.name,
+        }
     }
 
     /// Records a wrong type.
     pub(crate) fn expected<'f>(&self, report: &'f mut Report<'_>, what: &str) -> &'f mut Finding {
         let found = type_name(self.node());
         report
-            .add(Code::WrongType, self.span(), format!("`{}` must be {what}, not {found}", self.name))
+            .add(
+                Code::WrongType,
+                self.span(),
+                format!("`{}` must be {what}, not {found}", self.name),
+            )
             .label(format!("expected {what}"))
     }
 
     pub(crate) fn text(self, report: &mut Report<'_>) -> Option<Placed<&'r str>> {
         match self.node() {
-            DeValue::String(text) => Some(Placed { value: text.as_ref(), span: self.span() }),
+            DeValue::String(text) => Some(Placed {
+                value: text.as_ref(),
+                span: self.span(),
+            }),
             _ => {
                 self.expected(report, "a string");
                 None
@@ -175,7 +212,11 @@ impl<'r, 'i> Value<'r, 'i> {
         } else {
             return Some(text);
         };
-        report.add(Code::BadText, text.span, format!("`{}` {problem}", self.name));
+        report.add(
+            Code::BadText,
+            text.span,
+            format!("`{}` {problem}", self.name),
+        );
         None
     }
 
@@ -189,24 +230,45 @@ impl<'r, 'i> Value<'r, 'i> {
         }
     }
 
-    pub(crate) fn integer(self, report: &mut Report<'_>, range: RangeInclusive<u64>) -> Option<Placed<u64>> {
+    pub(crate) fn integer(
+        self,
+        report: &mut Report<'_>,
+        range: RangeInclusive<u64>,
+    ) -> Option<Placed<u64>> {
         let DeValue::Integer(integer) = self.node() else {
             self.expected(report, "a whole number");
             return None;
         };
-        match i128::from_str_radix(integer.as_str(), integer.radix()).ok().and_then(|value| u64::try_from(value).ok()) {
-            Some(value) if range.contains(&value) => Some(Placed { value, span: self.span() }),
+        match i128::from_str_radix(integer.as_str(), integer.radix())
+            .ok()
+            .and_then(|value| u64::try_from(value).ok())
+        {
+            Some(value) if range.contains(&value) => Some(Placed {
+                value,
+                span: self.span(),
+            }),
             _ => {
                 let (least, most) = (grouped(*range.start()), grouped(*range.end()));
-                report.add(Code::OutOfRange, self.span(), format!("`{}` must be between {least} and {most}", self.name));
+                report.add(
+                    Code::OutOfRange,
+                    self.span(),
+                    format!("`{}` must be between {least} and {most}", self.name),
+                );
                 None
             }
         }
     }
 
-    pub(crate) fn small(self, report: &mut Report<'_>, range: RangeInclusive<u32>) -> Option<Placed<u32>> {
+    pub(crate) fn small(
+        self,
+        report: &mut Report<'_>,
+        range: RangeInclusive<u32>,
+    ) -> Option<Placed<u32>> {
         let wide = self.integer(report, u64::from(*range.start())..=u64::from(*range.end()))?;
-        Some(Placed { value: u32::try_from(wide.value).ok()?, span: wide.span })
+        Some(Placed {
+            value: u32::try_from(wide.value).ok()?,
+            span: wide.span,
+        })
     }
 
     /// The members of an array.
@@ -215,7 +277,10 @@ impl<'r, 'i> Value<'r, 'i> {
             DeValue::Array(nodes) => Some(nodes.iter().map(|node| self.member(node)).collect()),
             DeValue::String(_) if matches!(of, "strings" | "families") => {
                 let finding = self.expected(report, &format!("a list of {of}"));
-                finding.help(format!("write brackets around it, also for one: {} = [\"…\"]", self.name));
+                finding.help(format!(
+                    "write brackets around it, also for one: {} = [\"…\"]",
+                    self.name
+                ));
                 None
             }
             _ => {
@@ -225,7 +290,11 @@ impl<'r, 'i> Value<'r, 'i> {
         }
     }
 
-    pub(crate) fn table(self, report: &mut Report<'_>, what: &str) -> Option<(&'r DeTable<'i>, Span)> {
+    pub(crate) fn table(
+        self,
+        report: &mut Report<'_>,
+        what: &str,
+    ) -> Option<(&'r DeTable<'i>, Span)> {
         match self.node() {
             DeValue::Table(table) => Some((table, self.span())),
             _ => {
@@ -236,20 +305,36 @@ impl<'r, 'i> Value<'r, 'i> {
     }
 
     /// A table of known fields.
-    pub(crate) fn fields(self, report: &mut Report<'_>, what: &str, known: &'static [&'static str]) -> Option<Fields<'r, 'i>> {
+    pub(crate) fn fields(
+        self,
+        report: &mut Report<'_>,
+        what: &str,
+        known: &'static [&'static str],
+    ) -> Option<Fields<'r, 'i>> {
         let (table, span) = self.table(report, "a table")?;
         Some(Fields::open(report, table, span, what, known))
     }
 
     /// One of a few words.
-    pub(crate) fn word<T: Copy>(self, report: &mut Report<'_>, words: &[(&str, T)]) -> Option<Placed<T>> {
+    pub(crate) fn word<T: Copy>(
+        self,
+        report: &mut Report<'_>,
+        words: &[(&str, T)],
+    ) -> Option<Placed<T>> {
         let text = self.text(report)?;
         if let Some((_, value)) = words.iter().find(|(word, _)| *word == text.value) {
-            return Some(Placed { value: *value, span: text.span });
+            return Some(Placed {
+                value: *value,
+                span: text.span,
+            });
         }
         let names: Vec<&str> = words.iter().map(|(word, _)| *word).collect();
         let suggestion = did_you_mean(text.value, &names);
-        let finding = report.add(Code::UnknownWord, text.span, format!("`{}` cannot be `{}`", self.name, shorten(text.value)));
+        let finding = report.add(
+            Code::UnknownWord,
+            text.span,
+            format!("`{}` cannot be `{}`", self.name, shorten(text.value)),
+        );
         match suggestion {
             Some(word) => finding.help(format!("did you mean \"{word}\"?")),
             None => finding.help(format!("write one of {}", listed(&names))),
@@ -258,7 +343,11 @@ impl<'r, 'i> Value<'r, 'i> {
     }
 
     /// A duration like `"5s"`, within limits.
-    pub(crate) fn duration(self, report: &mut Report<'_>, range: RangeInclusive<Duration>) -> Option<Duration> {
+    pub(crate) fn duration(
+        self,
+        report: &mut Report<'_>,
+        range: RangeInclusive<Duration>,
+    ) -> Option<Duration> {
         let duration = match self.node() {
             DeValue::String(text) => parse_duration(text),
             _ => None,
@@ -270,7 +359,12 @@ impl<'r, 'i> Value<'r, 'i> {
             return None;
         };
         if !range.contains(&duration) {
-            let message = format!("`{}` must be between {:?} and {:?}", self.name, range.start(), range.end());
+            let message = format!(
+                "`{}` must be between {:?} and {:?}",
+                self.name,
+                range.start(),
+                range.end()
+            );
             report.add(Code::OutOfRange, self.span(), message);
             return None;
         }
@@ -339,14 +433,15 @@ fn other_file(what: &str, table: &str) -> Option<&'static str> {
 /// The right table for a known field that was written one level too high.
 fn home_of(name: &str) -> Option<&'static str> {
     match name {
-        "input" | "output" | "cache_read" | "cache_write" | "cache_write_1h" | "per_image" | "per_request" | "tiers" => {
-            Some("price")
-        }
-        "context" | "max_output" | "default_output" | "speed" | "image_bytes" | "picture_tokens" | "tools" => Some("limits"),
+        "input" | "output" | "cache_read" | "cache_write" | "cache_write_1h" | "per_image"
+        | "per_request" | "tiers" => Some("price"),
+        "context" | "max_output" | "default_output" | "speed" | "image_bytes"
+        | "picture_tokens" | "tools" => Some("limits"),
         "connect" | "first_byte" | "idle" | "whole" => Some("timeouts"),
         "failures" | "open" => Some("breaker"),
         "on_disconnect" | "targets" | "retry" | "breaker" => Some("[[route]]"),
-        "base_url" | "speaks" | "key" | "keys" | "auth" | "headers" | "timeouts" | "max_concurrent" => Some("[provider.NAME]"),
+        "base_url" | "speaks" | "key" | "keys" | "auth" | "headers" | "timeouts"
+        | "max_concurrent" => Some("[provider.NAME]"),
         _ => None,
     }
 }
@@ -364,6 +459,8 @@ pub(crate) fn listed(names: &[&str]) -> String {
 /// A text from the file, short enough for a sentence. It ends with its line: after a lost quote, the next lines are not part of it
 /// and may contain anything.
 pub(crate) fn shorten(text: &str) -> String {
-    let end = text.char_indices().find(|(at, character)| *at >= 60 || character.is_control());
+    let end = text
+        .char_indices()
+        .find(|(at, character)| *at >= 60 || character.is_control());
     end.map_or_else(|| text.to_owned(), |(at, _)| format!("{}…", &text[..at]))
 }

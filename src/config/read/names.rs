@@ -10,18 +10,35 @@ use crate::config::findings::report::{Placed, Report, Span};
 const LONGEST_SLUG: usize = 100;
 
 /// A slug: lower case, digits and `.` `_` `:` `-`.
-pub(crate) fn read_slug<'r>(value: Value<'r, '_>, report: &mut Report<'_>) -> Option<Placed<&'r str>> {
+pub(crate) fn read_slug<'r>(
+    value: Value<'r, '_>,
+    report: &mut Report<'_>,
+) -> Option<Placed<&'r str>> {
     let text = value.text(report)?;
-    let allowed = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || matches!(byte, b'.' | b'_' | b':' | b'-');
-    let starts = text.value.bytes().next().is_some_and(|first| first.is_ascii_lowercase() || first.is_ascii_digit());
+    let allowed = |byte: u8| {
+        byte.is_ascii_lowercase()
+            || byte.is_ascii_digit()
+            || matches!(byte, b'.' | b'_' | b':' | b'-')
+    };
+    let starts = text
+        .value
+        .bytes()
+        .next()
+        .is_some_and(|first| first.is_ascii_lowercase() || first.is_ascii_digit());
     if starts && text.value.bytes().all(allowed) && text.value.len() <= LONGEST_SLUG {
         return Some(text);
     }
-    let finding = report.add(Code::BadSlug, text.span, format!("`{}` cannot be a slug", shorten(text.value)));
+    let finding = report.add(
+        Code::BadSlug,
+        text.span,
+        format!("`{}` cannot be a slug", shorten(text.value)),
+    );
     let lower = text.value.to_ascii_lowercase().replace([' ', '/'], "-");
     let lower = lower.trim_matches('-');
     if !lower.is_empty() && lower.len() <= LONGEST_SLUG && lower.bytes().all(allowed) {
-        finding.help(format!("write \"{lower}\"; slugs are lower-case letters, digits and . _ : -"));
+        finding.help(format!(
+            "write \"{lower}\"; slugs are lower-case letters, digits and . _ : -"
+        ));
     } else {
         finding.help(
             "a slug has lower-case letters, digits and . _ : -, begins with a letter or digit, and has at most 100 characters",
@@ -35,7 +52,11 @@ pub(crate) fn read_family(value: Value<'_, '_>, report: &mut Report<'_>) -> Opti
     let text = value.text(report)?;
     if text.value == "native" {
         report
-            .add(Code::UnknownWord, text.span, format!("`{}` cannot be `native` here", value.name))
+            .add(
+                Code::UnknownWord,
+                text.span,
+                format!("`{}` cannot be `native` here", value.name),
+            )
             .help("write \"messages\"; customers see it as `native`");
         return None;
     }
@@ -48,18 +69,35 @@ pub(crate) fn read_tables<'r, 'i>(
     report: &mut Report<'_>,
     name: &'static str,
 ) -> Vec<(&'r DeTable<'i>, Span)> {
-    let Some(value) = fields.get(name) else { return Vec::new() };
+    let Some(value) = fields.get(name) else {
+        return Vec::new();
+    };
     if let DeValue::Table(inner) = value.node() {
-        let named =
-            inner.iter().find(|(_, node)| matches!(node.get_ref(), DeValue::Table(_))).filter(|_| !inner.contains_key("slug"));
+        let named = inner
+            .iter()
+            .find(|(_, node)| matches!(node.get_ref(), DeValue::Table(_)))
+            .filter(|_| !inner.contains_key("slug"));
         let slug = named.map(|(key, _)| {
-            format!(", and slug = \"{}\" below it: a dot in a header starts a nested table", shorten(key.get_ref()))
+            format!(
+                ", and slug = \"{}\" below it: a dot in a header starts a nested table",
+                shorten(key.get_ref())
+            )
         });
         report
-            .add(Code::WrongTable, value.key, format!("`{name}` must be a list of tables"))
-            .help(format!("write [[{name}]] in double brackets{}", slug.unwrap_or_default()));
+            .add(
+                Code::WrongTable,
+                value.key,
+                format!("`{name}` must be a list of tables"),
+            )
+            .help(format!(
+                "write [[{name}]] in double brackets{}",
+                slug.unwrap_or_default()
+            ));
         return Vec::new();
     }
     let members = value.list(report, "tables").unwrap_or_default();
-    members.into_iter().filter_map(|member| member.table(report, "a table")).collect()
+    members
+        .into_iter()
+        .filter_map(|member| member.table(report, "a table"))
+        .collect()
 }

@@ -61,7 +61,11 @@ pub enum PriceError {
 pub fn parse_price(text: &str, unit: PriceUnit) -> Result<Amount, PriceError> {
     let digits_only = |part: &str| part.bytes().all(|byte| byte.is_ascii_digit());
     if let Some(rest) = text.strip_prefix('-') {
-        return Err(if parse_price(rest, unit).is_ok() { PriceError::Negative } else { PriceError::NotDecimal });
+        return Err(if parse_price(rest, unit).is_ok() {
+            PriceError::Negative
+        } else {
+            PriceError::NotDecimal
+        });
     }
     let (whole, fraction) = match text.split_once('.') {
         Some((_, "")) => return Err(PriceError::NotDecimal),
@@ -81,7 +85,11 @@ pub fn parse_price(text: &str, unit: PriceUnit) -> Result<Amount, PriceError> {
     if whole > unit.most_usd() || (whole == unit.most_usd() && fraction > 0) {
         return Err(PriceError::TooLarge);
     }
-    whole.checked_mul(scale).and_then(|picos| picos.checked_add(fraction)).map(Amount::from_picos).ok_or(PriceError::TooLarge)
+    whole
+        .checked_mul(scale)
+        .and_then(|picos| picos.checked_add(fraction))
+        .map(Amount::from_picos)
+        .ok_or(PriceError::TooLarge)
 }
 
 /// A price as text: `$3.00`. At least two decimals, and as many as exactness requires.
@@ -100,11 +108,18 @@ impl Rates {
     #[must_use]
     pub fn shown(&self) -> String {
         let show = |amount| show_price(amount, PriceUnit::MillionTokens);
-        let mut parts = vec![format!("in {}", show(self.input)), format!("out {}", show(self.output))];
+        let mut parts = vec![
+            format!("in {}", show(self.input)),
+            format!("out {}", show(self.output)),
+        ];
         for (label, rate, usual) in [
             ("cache read", Some(self.cache_read), self.input),
             ("cache write", Some(self.cache_write), self.input),
-            ("cache write 1h", self.cache_write_1h, Amount::from_picos(-1)),
+            (
+                "cache write 1h",
+                self.cache_write_1h,
+                Amount::from_picos(-1),
+            ),
             ("reasoning", Some(self.reasoning), self.output),
         ] {
             if let Some(rate) = rate.filter(|rate| *rate != usual) {
@@ -117,8 +132,10 @@ impl Rates {
     /// The rates that are not per token, if they differ from `usual`: ` · $0.01 per image`.
     fn extras_shown(&self, usual: (Amount, Amount)) -> String {
         let show = |amount| show_price(amount, PriceUnit::One);
-        let image = (self.per_image != usual.0).then(|| format!(" · {} per image", show(self.per_image)));
-        let request = (self.per_request != usual.1).then(|| format!(" · {} per request", show(self.per_request)));
+        let image =
+            (self.per_image != usual.0).then(|| format!(" · {} per image", show(self.per_image)));
+        let request = (self.per_request != usual.1)
+            .then(|| format!(" · {} per request", show(self.per_request)));
         image.into_iter().chain(request).collect()
     }
 }
@@ -127,7 +144,11 @@ impl Price {
     /// The rates that apply to a request with this much input, all classes together.
     #[must_use]
     pub fn for_input(&self, input_tokens: u64) -> &Rates {
-        self.tiers.iter().rev().find(|(above, _)| input_tokens > *above).map_or(&self.base, |(_, rates)| rates)
+        self.tiers
+            .iter()
+            .rev()
+            .find(|(above, _)| input_tokens > *above)
+            .map_or(&self.base, |(_, rates)| rates)
     }
 
     /// The service price as customers read it.
@@ -137,45 +158,66 @@ impl Price {
         let usual = (self.base.per_image, self.base.per_request);
         for (above, rates) in &self.tiers {
             let extras = rates.extras_shown(usual);
-            text.push_str(&format!(" · above {} input tokens: {}{extras}", grouped(*above), rates.shown()));
+            text.push_str(&format!(
+                " · above {} input tokens: {}{extras}",
+                grouped(*above),
+                rates.shown()
+            ));
         }
         text
     }
 }
 
 /// Reads `price = { … }`.
-pub(crate) fn read_price(value: Value<'_, '_>, report: &mut Report<'_>, what: &str, context: Option<u64>) -> Option<Price> {
+pub(crate) fn read_price(
+    value: Value<'_, '_>,
+    report: &mut Report<'_>,
+    what: &str,
+    context: Option<u64>,
+) -> Option<Price> {
     let fields = value.fields(report, &format!("the price of {what}"), PRICE_FIELDS)?;
     let base = read_rates(&fields, report, None);
     let tiers = match fields.get("tiers") {
         Some(tiers) => read_tiers(tiers, report, what, base.as_ref(), context),
         None => Some(Vec::new()),
     };
-    Some(Price { base: base?.0, tiers: tiers? })
+    Some(Price {
+        base: base?.0,
+        tiers: tiers?,
+    })
 }
 
 /// Reads rates, and records which of them the file sets.
 type Named = (Rates, HashMap<&'static str, Span>);
 
-fn read_rates(fields: &Fields<'_, '_>, report: &mut Report<'_>, base: Option<&Named>) -> Option<Named> {
+fn read_rates(
+    fields: &Fields<'_, '_>,
+    report: &mut Report<'_>,
+    base: Option<&Named>,
+) -> Option<Named> {
     let tokens = PriceUnit::MillionTokens;
     let mut named = HashMap::new();
     let mut good = true;
-    let mut rate = |name: &'static str, unit: PriceUnit, report: &mut Report<'_>| -> Option<Amount> {
-        let value = fields.get(name)?;
-        named.insert(name, value.key);
-        let amount = read_amount(value, report, unit);
-        good &= amount.is_some();
-        amount
-    };
+    let mut rate =
+        |name: &'static str, unit: PriceUnit, report: &mut Report<'_>| -> Option<Amount> {
+            let value = fields.get(name)?;
+            named.insert(name, value.key);
+            let amount = read_amount(value, report, unit);
+            good &= amount.is_some();
+            amount
+        };
     let cache_read = rate("cache_read", tokens, report);
     let cache_write = rate("cache_write", tokens, report);
     let cache_write_1h = rate("cache_write_1h", tokens, report);
     let reasoning = rate("reasoning", tokens, report);
     let per_image = rate("per_image", PriceUnit::One, report);
     let per_request = rate("per_request", PriceUnit::One, report);
-    let input = fields.required(report, "input", "input = \"3.00\"", |value, report| read_amount(value, report, tokens));
-    let output = fields.required(report, "output", "output = \"15.00\"", |value, report| read_amount(value, report, tokens));
+    let input = fields.required(report, "input", "input = \"3.00\"", |value, report| {
+        read_amount(value, report, tokens)
+    });
+    let output = fields.required(report, "output", "output = \"15.00\"", |value, report| {
+        read_amount(value, report, tokens)
+    });
     let (input, output) = (input?, output?);
     let zero = Amount::ZERO;
     let rates = Rates {
@@ -185,8 +227,12 @@ fn read_rates(fields: &Fields<'_, '_>, report: &mut Report<'_>, base: Option<&Na
         cache_write: cache_write.unwrap_or(input),
         cache_write_1h,
         reasoning: reasoning.unwrap_or(output),
-        per_image: per_image.or(base.map(|(base, _)| base.per_image)).unwrap_or(zero),
-        per_request: per_request.or(base.map(|(base, _)| base.per_request)).unwrap_or(zero),
+        per_image: per_image
+            .or(base.map(|(base, _)| base.per_image))
+            .unwrap_or(zero),
+        per_request: per_request
+            .or(base.map(|(base, _)| base.per_request))
+            .unwrap_or(zero),
     };
     good.then_some((rates, named))
 }
@@ -198,7 +244,10 @@ fn read_tiers(
     base: Option<&Named>,
     context: Option<u64>,
 ) -> Option<Vec<(u64, Rates)>> {
-    let members = value.list(report, "tiers, each { above_input = 200_000, price = { … } }")?;
+    let members = value.list(
+        report,
+        "tiers, each { above_input = 200_000, price = { … } }",
+    )?;
     let mut tiers: Vec<(u64, Rates)> = Vec::new();
     let mut last: Option<u64> = None;
     let mut good = true;
@@ -222,34 +271,61 @@ fn read_tier(
     last: Option<u64>,
 ) -> Option<(u64, Rates)> {
     let fields = value.fields(report, &format!("a price tier of {what}"), TIER_FIELDS)?;
-    let above =
-        fields.required(report, "above_input", "above_input = 200_000", |value, report| value.integer(report, 1..=2_147_483_647));
-    let price = fields.required(report, "price", "price = { input = \"6.00\", output = \"22.50\" }", |value, report| {
-        let fields = value.fields(report, &format!("the price of a tier of {what}"), TIER_PRICE_FIELDS)?;
-        let (rates, named) = read_rates(&fields, report, base)?;
-        // A class that is priced below the tier but not in it would silently cost the input price.
-        let forgotten = RATE_FIELDS.iter().find_map(|name| {
-            let (_, base_names) = base?;
-            (!named.contains_key(name)).then(|| base_names.get(name).map(|span| (*name, *span)))?
-        });
-        if let Some((name, span)) = forgotten {
-            report
-                .add(Code::BadTier, fields.span, format!("this tier of {what} has no `{name}`, but the price below it has"))
-                .also(span, "priced here")
-                .help(format!("add `{name}` to the tier; a tier reprices the whole request"));
-            return None;
-        }
-        Some(rates)
-    });
+    let above = fields.required(
+        report,
+        "above_input",
+        "above_input = 200_000",
+        |value, report| value.integer(report, 1..=2_147_483_647),
+    );
+    let price = fields.required(
+        report,
+        "price",
+        "price = { input = \"6.00\", output = \"22.50\" }",
+        |value, report| {
+            let fields = value.fields(
+                report,
+                &format!("the price of a tier of {what}"),
+                TIER_PRICE_FIELDS,
+            )?;
+            let (rates, named) = read_rates(&fields, report, base)?;
+            // A class that is priced below the tier but not in it would silently cost the input price.
+            let forgotten = RATE_FIELDS.iter().find_map(|name| {
+                let (_, base_names) = base?;
+                (!named.contains_key(name))
+                    .then(|| base_names.get(name).map(|span| (*name, *span)))?
+            });
+            if let Some((name, span)) = forgotten {
+                report
+                    .add(
+                        Code::BadTier,
+                        fields.span,
+                        format!("this tier of {what} has no `{name}`, but the price below it has"),
+                    )
+                    .also(span, "priced here")
+                    .help(format!(
+                        "add `{name}` to the tier; a tier reprices the whole request"
+                    ));
+                return None;
+            }
+            Some(rates)
+        },
+    );
     let above = above?;
     if last.is_some_and(|last| above.value <= last) {
         report
-            .add(Code::BadTier, above.span, format!("the tiers of {what} do not rise"))
+            .add(
+                Code::BadTier,
+                above.span,
+                format!("the tiers of {what} do not rise"),
+            )
             .help("write tiers by rising `above_input`, each bound once");
         return None;
     }
     if let Some(context) = context.filter(|context| above.value >= *context) {
-        let message = format!("this tier of {what} never applies: its context is {} tokens", grouped(context));
+        let message = format!(
+            "this tier of {what} never applies: its context is {} tokens",
+            grouped(context)
+        );
         report.add(Code::DeadTier, above.span, message);
     }
     Some((above.value, price?))
@@ -257,11 +333,22 @@ fn read_tier(
 
 fn read_amount(value: Value<'_, '_>, report: &mut Report<'_>, unit: PriceUnit) -> Option<Amount> {
     if matches!(value.node(), DeValue::Float(_) | DeValue::Integer(_)) {
-        let kind = if matches!(value.node(), DeValue::Float(_)) { "a float" } else { "an integer" };
+        let kind = if matches!(value.node(), DeValue::Float(_)) {
+            "a float"
+        } else {
+            "an integer"
+        };
         report
-            .add(Code::BadPrice, value.span(), format!("the price `{}` is {kind}; prices are strings", value.name))
+            .add(
+                Code::BadPrice,
+                value.span(),
+                format!("the price `{}` is {kind}; prices are strings", value.name),
+            )
             .label("put it in quotes")
-            .help(format!("write {} = \"3.00\"; binary fractions are not exact enough for money", value.name));
+            .help(format!(
+                "write {} = \"3.00\"; binary fractions are not exact enough for money",
+                value.name
+            ));
         return None;
     }
     let text = value.text(report)?;
@@ -273,20 +360,38 @@ fn read_amount(value: Value<'_, '_>, report: &mut Report<'_>, unit: PriceUnit) -
     let (problem, help) = match error {
         PriceError::NotDecimal => (
             format!("`{name}` is not a price"),
-            "write digits and a decimal point only: \"3.00\"; write \"0\" for what is free".to_owned(),
+            "write digits and a decimal point only: \"3.00\"; write \"0\" for what is free"
+                .to_owned(),
         ),
-        PriceError::Negative => (format!("the price `{name}` is negative"), "write \"0\" for what is free".to_owned()),
+        PriceError::Negative => (
+            format!("the price `{name}` is negative"),
+            "write \"0\" for what is free".to_owned(),
+        ),
         PriceError::TooManyDecimals => {
-            let per = if unit == PriceUnit::MillionTokens { "USD per 1,000,000 tokens" } else { "USD each" };
+            let per = if unit == PriceUnit::MillionTokens {
+                "USD per 1,000,000 tokens"
+            } else {
+                "USD each"
+            };
             (
-                format!("the price `{name}` has more than {} decimals", unit.decimals()),
+                format!(
+                    "the price `{name}` has more than {} decimals",
+                    unit.decimals()
+                ),
                 format!("prices are {per}, exact to a picodollar"),
             )
         }
         PriceError::TooLarge => {
-            let per = if unit == PriceUnit::MillionTokens { "per 1,000,000 tokens" } else { "each" };
+            let per = if unit == PriceUnit::MillionTokens {
+                "per 1,000,000 tokens"
+            } else {
+                "each"
+            };
             let most = grouped(unit.most_usd().unsigned_abs());
-            (format!("the price `{name}` is too large"), format!("the most is {most} USD {per}"))
+            (
+                format!("the price `{name}` is too large"),
+                format!("the most is {most} USD {per}"),
+            )
         }
     };
     report.add(Code::BadPrice, text.span, problem).help(help);

@@ -51,14 +51,31 @@ pub(crate) fn read_provider(
         (None, _) if simulated == Some(true) => Some(Family::ALL.to_vec()),
         (None, Some(preset)) => Some(preset.speaks()),
         (None, None) if kind.is_none() => None,
-        _ => fields.required(report, "speaks", "speaks = [\"chat\"], any of \"chat\", \"responses\", \"messages\"", read_speaks),
+        _ => fields.required(
+            report,
+            "speaks",
+            "speaks = [\"chat\"], any of \"chat\", \"responses\", \"messages\"",
+            read_speaks,
+        ),
     };
-    let timeouts = fields.get("timeouts").map_or(Some(DEFAULT_TIMEOUTS), |value| read_timeouts(value, report, &fields.what));
-    let max_concurrent = given(&fields, report, "max_concurrent", |value, report| value.small(report, 1..=1_000_000));
-    let limits = [("max_completion_tokens", ChatLimit::MaxCompletionTokens), ("max_tokens", ChatLimit::MaxTokens)];
-    let chat_limit = given(&fields, report, "chat_limit", |value, report| value.word(report, &limits));
-    let reasoning =
-        given(&fields, report, "reasoning", |value, report| value.word(report, &[("inside", false), ("outside", true)]));
+    let timeouts = fields
+        .get("timeouts")
+        .map_or(Some(DEFAULT_TIMEOUTS), |value| {
+            read_timeouts(value, report, &fields.what)
+        });
+    let max_concurrent = given(&fields, report, "max_concurrent", |value, report| {
+        value.small(report, 1..=1_000_000)
+    });
+    let limits = [
+        ("max_completion_tokens", ChatLimit::MaxCompletionTokens),
+        ("max_tokens", ChatLimit::MaxTokens),
+    ];
+    let chat_limit = given(&fields, report, "chat_limit", |value, report| {
+        value.word(report, &limits)
+    });
+    let reasoning = given(&fields, report, "reasoning", |value, report| {
+        value.word(report, &[("inside", false), ("outside", true)])
+    });
     let pass = given(&fields, report, "pass", read_flags);
     let refuse_beta = given(&fields, report, "refuse_beta", read_flags);
     let remote = remote?;
@@ -71,11 +88,20 @@ pub(crate) fn read_provider(
         headers: remote.headers,
         timeouts: timeouts?,
         max_concurrent: max_concurrent?.map(|most| most.value),
-        chat_limit: chat_limit?
-            .map_or_else(|| preset.map_or(ChatLimit::MaxCompletionTokens, Preset::chat_limit), |limit| limit.value),
-        reasoning_outside: reasoning?.map_or_else(|| preset.is_some_and(Preset::reasoning_outside), |outside| outside.value),
+        chat_limit: chat_limit?.map_or_else(
+            || preset.map_or(ChatLimit::MaxCompletionTokens, Preset::chat_limit),
+            |limit| limit.value,
+        ),
+        reasoning_outside: reasoning?.map_or_else(
+            || preset.is_some_and(Preset::reasoning_outside),
+            |outside| outside.value,
+        ),
         pass: pass?.unwrap_or_else(|| preset.map(|preset| preset.pass.clone()).unwrap_or_default()),
-        refuse_beta: refuse_beta?.unwrap_or_else(|| preset.map(|preset| preset.refuse_beta.clone()).unwrap_or_default()),
+        refuse_beta: refuse_beta?.unwrap_or_else(|| {
+            preset
+                .map(|preset| preset.refuse_beta.clone())
+                .unwrap_or_default()
+        }),
     })
 }
 
@@ -94,11 +120,21 @@ fn given<'r, 'i, T>(
 
 fn read_name<'n>(report: &mut Report<'_>, name: &'n str, span: Span) -> Option<&'n str> {
     let allowed = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.');
-    if name.bytes().next().is_some_and(|first| first.is_ascii_alphanumeric()) && name.bytes().all(allowed) && name.len() <= 64 {
+    if name
+        .bytes()
+        .next()
+        .is_some_and(|first| first.is_ascii_alphanumeric())
+        && name.bytes().all(allowed)
+        && name.len() <= 64
+    {
         return Some(name);
     }
     report
-        .add(Code::BadProviderName, span, format!("`{}` cannot be the name of a provider", shorten(name)))
+        .add(
+            Code::BadProviderName,
+            span,
+            format!("`{}` cannot be the name of a provider", shorten(name)),
+        )
         .help("names are letters, digits and - _ . , at most 64 characters");
     None
 }
@@ -116,17 +152,31 @@ fn no_remote(fields: &Fields<'_, '_>, report: &mut Report<'_>) -> Option<Remote>
     for name in REMOTE_FIELDS {
         if let Some(value) = fields.get(name) {
             report
-                .add(Code::Contradiction, value.key, format!("{} is simulated and has `{name}`", fields.what))
-                .help(format!("the simulated provider is built in; remove `{name}` or `simulated`"));
+                .add(
+                    Code::Contradiction,
+                    value.key,
+                    format!("{} is simulated and has `{name}`", fields.what),
+                )
+                .help(format!(
+                    "the simulated provider is built in; remove `{name}` or `simulated`"
+                ));
             good = false;
         }
     }
-    good.then(|| Remote { endpoint: Endpoint::Simulated, keys: Vec::new(), auth: None, headers: Vec::new() })
+    good.then(|| Remote {
+        endpoint: Endpoint::Simulated,
+        keys: Vec::new(),
+        auth: None,
+        headers: Vec::new(),
+    })
 }
 
 /// A known service.
 fn read_kind(value: Value<'_, '_>, report: &mut Report<'_>) -> Option<&'static Preset> {
-    let kinds: Vec<_> = presets().iter().map(|preset| (preset.name.as_str(), preset)).collect();
+    let kinds: Vec<_> = presets()
+        .iter()
+        .map(|preset| (preset.name.as_str(), preset))
+        .collect();
     value.word(report, &kinds).map(|kind| kind.value)
 }
 
@@ -147,11 +197,23 @@ fn read_remote(
     };
     let keys = read_keys(fields, report, secrets);
     let auth = given(fields, report, "auth", |value, report| {
-        value.word(report, &[("bearer", AuthStyle::Bearer), ("x-api-key", AuthStyle::ApiKey)])
+        value.word(
+            report,
+            &[
+                ("bearer", AuthStyle::Bearer),
+                ("x-api-key", AuthStyle::ApiKey),
+            ],
+        )
     });
-    let headers = given(fields, report, "headers", |value, report| read_headers(value, report, &fields.what, secrets));
+    let headers = given(fields, report, "headers", |value, report| {
+        read_headers(value, report, &fields.what, secrets)
+    });
     let base = base?;
-    if !["key", "keys"].iter().any(|name| fields.has(name) || fields.misspells(name)) && !base.loopback {
+    if !["key", "keys"]
+        .iter()
+        .any(|name| fields.has(name) || fields.misspells(name))
+        && !base.loopback
+    {
         report
             .add(Code::NoKey, fields.span, format!("{} has no key", fields.what))
             .help("add key = { env = \"…\" } or key = { file = \"…\" }, unless the provider needs none");
@@ -159,7 +221,9 @@ fn read_remote(
     Some(Remote {
         endpoint: Endpoint::Http(base.url),
         keys: keys?,
-        auth: auth?.map(|style| style.value).or_else(|| preset.and_then(Preset::auth)),
+        auth: auth?
+            .map(|style| style.value)
+            .or_else(|| preset.and_then(Preset::auth)),
         headers: headers?.unwrap_or_default(),
     })
 }
@@ -174,30 +238,53 @@ fn split_base_url(text: &str) -> Result<(bool, &str, &str), (&'static str, &'sta
     let (encrypted, rest) = match text.split_once("://") {
         Some(("https", rest)) => (true, rest),
         Some(("http", rest)) => (false, rest),
-        _ => return Err(("does not begin with https:// or http://", "write the whole URL: \"https://host/v1\"")),
+        _ => {
+            return Err((
+                "does not begin with https:// or http://",
+                "write the whole URL: \"https://host/v1\"",
+            ));
+        }
     };
     if rest.contains(['?', '#']) {
-        return Err(("has a query or fragment", "write only the part before /chat/completions; keys go into `key` or `headers`"));
+        return Err((
+            "has a query or fragment",
+            "write only the part before /chat/completions; keys go into `key` or `headers`",
+        ));
     }
     let (authority, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
     if authority.contains('@') {
         return Err(("has a user name or password in it", "keys go into `key`"));
     }
-    if !rest.bytes().all(|byte| byte.is_ascii_graphic()) || rest.contains(['\\', '"', '<', '>', '{', '}']) {
-        return Err(("has characters that cannot be in a URL", "write it in ASCII, percent-encoded where needed"));
+    if !rest.bytes().all(|byte| byte.is_ascii_graphic())
+        || rest.contains(['\\', '"', '<', '>', '{', '}'])
+    {
+        return Err((
+            "has characters that cannot be in a URL",
+            "write it in ASCII, percent-encoded where needed",
+        ));
     }
     let (host, port) = match authority.rsplit_once(':') {
         Some((host, port)) if !port.ends_with(']') => (host, Some(port)),
         _ => (authority, None),
     };
-    let name = host.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_'));
-    let address =
-        host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).is_some_and(|host| host.parse::<IpAddr>().is_ok());
+    let name = host
+        .bytes()
+        .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_'));
+    let address = host
+        .strip_prefix('[')
+        .and_then(|host| host.strip_suffix(']'))
+        .is_some_and(|host| host.parse::<IpAddr>().is_ok());
     if host.is_empty() || !(name || address) {
-        return Err(("has no usable host", "write the whole URL: \"https://host/v1\""));
+        return Err((
+            "has no usable host",
+            "write the whole URL: \"https://host/v1\"",
+        ));
     }
     if port.is_some_and(|port| !port.parse::<u16>().is_ok_and(|port| port > 0)) {
-        return Err(("has a port that is not a number from 1 to 65535", "write the whole URL: \"https://host:8443/v1\""));
+        return Err((
+            "has a port that is not a number from 1 to 65535",
+            "write the whole URL: \"https://host:8443/v1\"",
+        ));
     }
     Ok((encrypted, host, path))
 }
@@ -208,41 +295,78 @@ fn read_base_url(value: Value<'_, '_>, report: &mut Report<'_>, what: &str) -> O
     let (encrypted, host, path) = match split_base_url(url) {
         Ok(parts) => parts,
         Err((problem, help)) => {
-            report.add(Code::BadBaseUrl, span, format!("`base_url` of {what} {problem}")).help(help);
+            report
+                .add(
+                    Code::BadBaseUrl,
+                    span,
+                    format!("`base_url` of {what} {problem}"),
+                )
+                .help(help);
             return None;
         }
     };
-    for ending in ["/chat/completions", "/completions", "/responses", "/messages", "/models"] {
+    for ending in [
+        "/chat/completions",
+        "/completions",
+        "/responses",
+        "/messages",
+        "/models",
+    ] {
         if let Some(before) = url.strip_suffix(ending) {
             report
-                .add(Code::BadBaseUrl, span, format!("`base_url` of {what} ends with {ending}, which is added to it"))
+                .add(
+                    Code::BadBaseUrl,
+                    span,
+                    format!("`base_url` of {what} ends with {ending}, which is added to it"),
+                )
                 .help(format!("write \"{before}\""));
             return None;
         }
     }
     let bare = host.trim_matches(['[', ']']);
-    let loopback =
-        bare == "localhost" || bare.ends_with(".localhost") || bare.parse::<IpAddr>().is_ok_and(|address| address.is_loopback());
+    let loopback = bare == "localhost"
+        || bare.ends_with(".localhost")
+        || bare
+            .parse::<IpAddr>()
+            .is_ok_and(|address| address.is_loopback());
     if !loopback && !encrypted {
         report
-            .add(Code::PlainHttp, span, format!("{what} is reached without encryption: keys and requests can be read in transit"))
+            .add(
+                Code::PlainHttp,
+                span,
+                format!(
+                    "{what} is reached without encryption: keys and requests can be read in transit"
+                ),
+            )
             .help("write https:// unless you own the network in between");
     }
     if !loopback && path.is_empty() {
         report
-            .add(Code::NoPath, span, format!("`base_url` of {what} has no path: requests go to {url}/chat/completions"))
+            .add(
+                Code::NoPath,
+                span,
+                format!("`base_url` of {what} has no path: requests go to {url}/chat/completions"),
+            )
             .help(format!("most providers want \"{url}/v1\""));
     }
-    Some(BaseUrl { url: url.to_owned(), loopback })
+    Some(BaseUrl {
+        url: url.to_owned(),
+        loopback,
+    })
 }
 
 fn read_speaks(value: Value<'_, '_>, report: &mut Report<'_>) -> Option<Vec<Family>> {
     let members = value.list(report, "families")?;
     if members.is_empty() {
-        report.add(Code::BadText, value.span(), "`speaks` is empty").help("any of \"chat\", \"responses\", \"messages\"");
+        report
+            .add(Code::BadText, value.span(), "`speaks` is empty")
+            .help("any of \"chat\", \"responses\", \"messages\"");
         return None;
     }
-    let read: Vec<_> = members.into_iter().map(|member| read_family(member, report)).collect();
+    let read: Vec<_> = members
+        .into_iter()
+        .map(|member| read_family(member, report))
+        .collect();
     let mut families = Vec::new();
     for family in read.into_iter().collect::<Option<Vec<_>>>()? {
         if !families.contains(&family.value) {
@@ -263,7 +387,12 @@ fn read_timeouts(value: Value<'_, '_>, report: &mut Report<'_>, what: &str) -> O
     let first_byte = wait("first_byte", DEFAULT_TIMEOUTS.first_byte);
     let idle = wait("idle", DEFAULT_TIMEOUTS.idle);
     let whole = wait("whole", DEFAULT_TIMEOUTS.whole);
-    Some(Timeouts { connect: connect?, first_byte: first_byte?, idle: idle?, whole: whole? })
+    Some(Timeouts {
+        connect: connect?,
+        first_byte: first_byte?,
+        idle: idle?,
+        whole: whole?,
+    })
 }
 
 fn read_headers(
@@ -278,17 +407,31 @@ fn read_headers(
     for (key, node) in table {
         let name = key.get_ref().to_ascii_lowercase();
         let span = Span::new(value.span().file, key.span());
-        let legal =
-            !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte));
+        let legal = !name.is_empty()
+            && name
+                .bytes()
+                .all(|byte| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte));
         if !legal || RESERVED_HEADERS.contains(&name.as_str()) {
-            let problem = if legal { "is set by the gateway itself" } else { "is not the name of a header" };
-            report.add(Code::BadHeader, span, format!("`{}` in the headers of {what} {problem}", shorten(&name)));
+            let problem = if legal {
+                "is set by the gateway itself"
+            } else {
+                "is not the name of a header"
+            };
+            report.add(
+                Code::BadHeader,
+                span,
+                format!("`{}` in the headers of {what} {problem}", shorten(&name)),
+            );
             good = false;
             continue;
         }
         let member = value.member(node);
         let content = match node.get_ref() {
-            DeValue::String(text) if text.bytes().all(|byte| byte.is_ascii_graphic() || byte == b' ') => {
+            DeValue::String(text)
+                if text
+                    .bytes()
+                    .all(|byte| byte.is_ascii_graphic() || byte == b' ') =>
+            {
                 Some(ProviderSecret(text.to_string()))
             }
             DeValue::String(_) => {
@@ -316,6 +459,11 @@ fn read_headers(
 
 fn read_flags(value: Value<'_, '_>, report: &mut Report<'_>) -> Option<Vec<String>> {
     let members = value.list(report, "strings")?;
-    let read: Vec<_> = members.into_iter().map(|member| member.printable(report, 100)).collect();
-    read.into_iter().map(|flag| flag.map(|flag| flag.value.to_owned())).collect()
+    let read: Vec<_> = members
+        .into_iter()
+        .map(|member| member.printable(report, 100))
+        .collect();
+    read.into_iter()
+        .map(|flag| flag.map(|flag| flag.value.to_owned()))
+        .collect()
 }

@@ -19,9 +19,14 @@ use crate::config::findings::code::Code;
 use crate::config::findings::report::{File, Report, Span};
 use crate::config::findings::suggest::did_you_mean;
 use crate::config::schema::{BREAKER_FIELDS, ROUTE_FIELDS, ROUTES_FIELDS, TARGET_FIELDS};
-use crate::config::{BreakerPolicy, Endpoint, OnDisconnect, Prefer, Provider, Route, Target, TargetAbilities};
+use crate::config::{
+    BreakerPolicy, Endpoint, OnDisconnect, Prefer, Provider, Route, Target, TargetAbilities,
+};
 
-const DEFAULT_BREAKER: BreakerPolicy = BreakerPolicy { failures: 5, open: Duration::from_secs(30) };
+const DEFAULT_BREAKER: BreakerPolicy = BreakerPolicy {
+    failures: 5,
+    open: Duration::from_secs(30),
+};
 const DEFAULT_RETRY: u32 = 1;
 const LONGEST_MODEL: usize = 200;
 
@@ -62,31 +67,62 @@ impl RouteTable {
 
     /// Valid providers in the order of the file.
     pub(crate) fn providers(&self) -> Vec<Arc<Provider>> {
-        let mut named: Vec<_> =
-            self.providers.values().filter_map(|named| Some((named.span, named.provider.as_ref()?))).collect();
+        let mut named: Vec<_> = self
+            .providers
+            .values()
+            .filter_map(|named| Some((named.span, named.provider.as_ref()?)))
+            .collect();
         named.sort_by_key(|(span, _)| *span);
-        named.into_iter().map(|(_, provider)| Arc::clone(provider)).collect()
+        named
+            .into_iter()
+            .map(|(_, provider)| Arc::clone(provider))
+            .collect()
     }
 
     /// Records routes without a model and providers without a route. Called after all models are read.
     pub(crate) fn report_unused(&self, report: &mut Report<'_>) {
-        for (slug, routed) in self.by_slug.iter().filter(|(_, routed)| !routed.wanted.get()) {
+        for (slug, routed) in self
+            .by_slug
+            .iter()
+            .filter(|(_, routed)| !routed.wanted.get())
+        {
             report
-                .add(Code::RouteWithoutModel, routed.slug, format!("no model is published as `{slug}`"))
+                .add(
+                    Code::RouteWithoutModel,
+                    routed.slug,
+                    format!("no model is published as `{slug}`"),
+                )
                 .help("publish it in the catalog, or remove the route when it is no longer wanted");
         }
         // While there are errors, a provider may only appear unused.
-        let idle = self.providers.iter().filter(|(_, named)| !named.used.get() && !report.has_errors());
+        let idle = self
+            .providers
+            .iter()
+            .filter(|(_, named)| !named.used.get() && !report.has_errors());
         for (name, named) in idle.collect::<Vec<_>>() {
-            report.add(Code::UnusedProvider, named.span, format!("no route uses the provider `{name}`"));
+            report.add(
+                Code::UnusedProvider,
+                named.span,
+                format!("no route uses the provider `{name}`"),
+            );
         }
     }
 
     /// Records published slugs that are simulated although others are real.
     pub(crate) fn report_simulated(&self, report: &mut Report<'_>) {
-        let simulated = |route: &Route| route.targets.iter().all(|target| target.provider.endpoint == Endpoint::Simulated);
-        let wanted = || self.by_slug.iter().filter(|(_, routed)| routed.wanted.get());
-        let real = wanted().any(|(_, routed)| routed.route.as_ref().is_some_and(|route| !simulated(route)));
+        let simulated = |route: &Route| {
+            route
+                .targets
+                .iter()
+                .all(|target| target.provider.endpoint == Endpoint::Simulated)
+        };
+        let wanted = || {
+            self.by_slug
+                .iter()
+                .filter(|(_, routed)| routed.wanted.get())
+        };
+        let real = wanted()
+            .any(|(_, routed)| routed.route.as_ref().is_some_and(|route| !simulated(route)));
         if !real {
             return;
         }
@@ -105,21 +141,44 @@ impl RouteTable {
 }
 
 /// Reads the routes file.
-pub(crate) fn read_routes(report: &mut Report<'_>, root: &DeTable<'_>, secrets: &mut SecretReader<'_>) -> RouteTable {
-    let fields = Fields::open(report, root, Span::top(File::Routes), "the routes file", ROUTES_FIELDS);
-    let mut table = RouteTable { by_slug: HashMap::new(), providers: read_providers(&fields, report, secrets) };
+pub(crate) fn read_routes(
+    report: &mut Report<'_>,
+    root: &DeTable<'_>,
+    secrets: &mut SecretReader<'_>,
+) -> RouteTable {
+    let fields = Fields::open(
+        report,
+        root,
+        Span::top(File::Routes),
+        "the routes file",
+        ROUTES_FIELDS,
+    );
+    let mut table = RouteTable {
+        by_slug: HashMap::new(),
+        providers: read_providers(&fields, report, secrets),
+    };
     for (route, span) in read_tables(&fields, report, "route") {
         read_route(report, route, span, &mut table);
     }
     table
 }
 
-fn read_providers(fields: &Fields<'_, '_>, report: &mut Report<'_>, secrets: &mut SecretReader<'_>) -> HashMap<String, Named> {
+fn read_providers(
+    fields: &Fields<'_, '_>,
+    report: &mut Report<'_>,
+    secrets: &mut SecretReader<'_>,
+) -> HashMap<String, Named> {
     let mut providers = HashMap::new();
-    let Some(value) = fields.get("provider") else { return providers };
+    let Some(value) = fields.get("provider") else {
+        return providers;
+    };
     let DeValue::Table(tables) = value.node() else {
         report
-            .add(Code::WrongTable, value.key, "a provider is named in its table header")
+            .add(
+                Code::WrongTable,
+                value.key,
+                "a provider is named in its table header",
+            )
             .help("write [provider.NAME] in single brackets");
         return providers;
     };
@@ -128,12 +187,23 @@ fn read_providers(fields: &Fields<'_, '_>, report: &mut Report<'_>, secrets: &mu
         let name: &str = key.get_ref();
         let DeValue::Table(table) = node.get_ref() else {
             report
-                .add(Code::WrongTable, span, "a provider is named in its table header")
+                .add(
+                    Code::WrongTable,
+                    span,
+                    "a provider is named in its table header",
+                )
                 .help("write [provider.NAME] and its fields below it");
             continue;
         };
         let provider = read_provider(report, name, span, table, secrets).map(Arc::new);
-        providers.insert(name.to_owned(), Named { provider, span, used: Cell::new(false) });
+        providers.insert(
+            name.to_owned(),
+            Named {
+                provider,
+                span,
+                used: Cell::new(false),
+            },
+        );
     }
     providers
 }
@@ -144,17 +214,34 @@ fn read_route(report: &mut Report<'_>, table: &DeTable<'_>, span: Span, routes: 
         _ => "a route".to_owned(),
     };
     let fields = Fields::open(report, table, span, what, ROUTE_FIELDS);
-    let slug = fields.required(report, "slug", "slug = \"…\", as in the catalog", |value, report| read_slug(value, report));
-    let targets = fields.required(report, "targets", "targets = [ { provider = \"…\", model = \"…\" } ]", |value, report| {
-        read_targets(value, report, &fields.what, &routes.providers)
+    let slug = fields.required(
+        report,
+        "slug",
+        "slug = \"…\", as in the catalog",
+        |value, report| read_slug(value, report),
+    );
+    let targets = fields.required(
+        report,
+        "targets",
+        "targets = [ { provider = \"…\", model = \"…\" } ]",
+        |value, report| read_targets(value, report, &fields.what, &routes.providers),
+    );
+    let words = [
+        ("cancel", OnDisconnect::Cancel),
+        ("drain", OnDisconnect::Drain),
+    ];
+    let on_disconnect = fields.optional(report, "on_disconnect", |value, report| {
+        value.word(report, &words)
     });
-    let words = [("cancel", OnDisconnect::Cancel), ("drain", OnDisconnect::Drain)];
-    let on_disconnect = fields.optional(report, "on_disconnect", |value, report| value.word(report, &words));
     let retry = fields.optional(report, "retry", |value, report| value.small(report, 0..=10));
-    let breaker = fields.optional(report, "breaker", |value, report| read_breaker(value, report, &fields.what));
+    let breaker = fields.optional(report, "breaker", |value, report| {
+        read_breaker(value, report, &fields.what)
+    });
     let translate = fields.optional(report, "translate", |value, report| value.boolean(report));
     let orders = [("family", Prefer::Family), ("order", Prefer::Order)];
-    let prefer = fields.optional(report, "prefer", |value, report| value.word(report, &orders));
+    let prefer = fields.optional(report, "prefer", |value, report| {
+        value.word(report, &orders)
+    });
     let bad = (fields.has("on_disconnect") && on_disconnect.is_none())
         || (fields.has("retry") && retry.is_none())
         || (fields.has("breaker") && breaker.is_none())
@@ -162,7 +249,13 @@ fn read_route(report: &mut Report<'_>, table: &DeTable<'_>, span: Span, routes: 
         || (fields.has("prefer") && prefer.is_none());
     let Some(slug) = slug else { return };
     if let Some(first) = routes.by_slug.get(slug.value) {
-        report.add(Code::DuplicateRoute, slug.span, format!("`{}` has two routes", slug.value)).also(first.slug, "first here");
+        report
+            .add(
+                Code::DuplicateRoute,
+                slug.span,
+                format!("`{}` has two routes", slug.value),
+            )
+            .also(first.slug, "first here");
         return;
     }
     let route = targets.filter(|_| !bad).map(|targets| {
@@ -177,7 +270,15 @@ fn read_route(report: &mut Report<'_>, table: &DeTable<'_>, span: Span, routes: 
         })
     });
     let targets = fields.get("targets").map_or(span, |value| value.span());
-    routes.by_slug.insert(slug.value.to_owned(), Routed { route, targets, slug: slug.span, wanted: Cell::new(false) });
+    routes.by_slug.insert(
+        slug.value.to_owned(),
+        Routed {
+            route,
+            targets,
+            slug: slug.span,
+            wanted: Cell::new(false),
+        },
+    );
 }
 
 fn read_targets(
@@ -189,7 +290,11 @@ fn read_targets(
     let members = value.list(report, "targets, each { provider = \"…\", model = \"…\" }")?;
     if members.is_empty() {
         report
-            .add(Code::NoTargets, value.span(), format!("{what} has no targets"))
+            .add(
+                Code::NoTargets,
+                value.span(),
+                format!("{what} has no targets"),
+            )
             .help("add { provider = \"…\", model = \"…\" }, in fallback order");
         return None;
     }
@@ -201,7 +306,11 @@ fn read_targets(
             continue;
         };
         if targets.contains(&target) {
-            report.add(Code::RepeatedTarget, member.span(), format!("{what} has this target twice"));
+            report.add(
+                Code::RepeatedTarget,
+                member.span(),
+                format!("{what} has this target twice"),
+            );
         }
         targets.push(target);
     }
@@ -215,49 +324,87 @@ fn read_targets(
     good.then_some(targets)
 }
 
-fn read_target(value: Value<'_, '_>, report: &mut Report<'_>, what: &str, providers: &HashMap<String, Named>) -> Option<Target> {
+fn read_target(
+    value: Value<'_, '_>,
+    report: &mut Report<'_>,
+    what: &str,
+    providers: &HashMap<String, Named>,
+) -> Option<Target> {
     let fields = value.fields(report, &format!("a target of {what}"), TARGET_FIELDS)?;
-    let model = fields.required(report, "model", "model = \"…\", the provider's own name for it", |value, report| {
-        value.printable(report, LONGEST_MODEL)
-    });
+    let model = fields.required(
+        report,
+        "model",
+        "model = \"…\", the provider's own name for it",
+        |value, report| value.printable(report, LONGEST_MODEL),
+    );
     let abilities = match fields.get("abilities") {
         Some(value) => read_abilities(value, report, what),
         None => Some(TargetAbilities::default()),
     };
     let cost = match fields.get("cost") {
-        Some(value) => read_price(value, report, &format!("a target of {what}"), None).map(|cost| Some(Arc::new(cost))),
+        Some(value) => read_price(value, report, &format!("a target of {what}"), None)
+            .map(|cost| Some(Arc::new(cost))),
         None => Some(None),
     };
-    let name = fields.required(report, "provider", "provider = \"…\"", |value, report| value.text(report))?;
+    let name = fields.required(report, "provider", "provider = \"…\"", |value, report| {
+        value.text(report)
+    })?;
     let Some(named) = providers.get(name.value) else {
         let mut names: Vec<&str> = providers.keys().map(String::as_str).collect();
         names.sort_unstable();
         let suggestion = did_you_mean(name.value, &names);
-        let finding = report.add(Code::UnknownProvider, name.span, format!("there is no provider `{}`", shorten(name.value)));
+        let finding = report.add(
+            Code::UnknownProvider,
+            name.span,
+            format!("there is no provider `{}`", shorten(name.value)),
+        );
         match suggestion {
             Some(near) => finding.help(format!("did you mean \"{near}\"?")),
-            None if names.is_empty() => finding.help(format!("add [provider.{}]", shorten(name.value))),
+            None if names.is_empty() => {
+                finding.help(format!("add [provider.{}]", shorten(name.value)))
+            }
             None => {
                 names.truncate(8);
-                finding.help(format!("add [provider.{}], or name one that is there: {}", shorten(name.value), listed(&names)))
+                finding.help(format!(
+                    "add [provider.{}], or name one that is there: {}",
+                    shorten(name.value),
+                    listed(&names)
+                ))
             }
         };
         return None;
     };
     named.used.set(true);
     let provider = Arc::clone(named.provider.as_ref()?);
-    Some(Target { provider, model: model?.value.to_owned(), abilities: abilities?, cost: cost? })
+    Some(Target {
+        provider,
+        model: model?.value.to_owned(),
+        abilities: abilities?,
+        cost: cost?,
+    })
 }
 
-fn read_breaker(value: Value<'_, '_>, report: &mut Report<'_>, what: &str) -> Option<BreakerPolicy> {
+fn read_breaker(
+    value: Value<'_, '_>,
+    report: &mut Report<'_>,
+    what: &str,
+) -> Option<BreakerPolicy> {
     let fields = value.fields(report, &format!("the breaker of {what}"), BREAKER_FIELDS)?;
     let failures = match fields.get("failures") {
-        Some(value) => value.small(report, 1..=1_000).map(|failures| failures.value),
+        Some(value) => value
+            .small(report, 1..=1_000)
+            .map(|failures| failures.value),
         None => Some(DEFAULT_BREAKER.failures),
     };
     let open = match fields.get("open") {
-        Some(value) => value.duration(report, Duration::from_millis(100)..=Duration::from_secs(3_600)),
+        Some(value) => value.duration(
+            report,
+            Duration::from_millis(100)..=Duration::from_secs(3_600),
+        ),
         None => Some(DEFAULT_BREAKER.open),
     };
-    Some(BreakerPolicy { failures: failures?, open: open? })
+    Some(BreakerPolicy {
+        failures: failures?,
+        open: open?,
+    })
 }

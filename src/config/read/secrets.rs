@@ -54,7 +54,9 @@ impl Secrets for ProcessSecrets {
 
     fn file(&self, path: &Path) -> std::io::Result<String> {
         let mut text = String::new();
-        source::open(path)?.take(LARGEST_SECRET + 1).read_to_string(&mut text)?;
+        source::open(path)?
+            .take(LARGEST_SECRET + 1)
+            .read_to_string(&mut text)?;
         if text.len() as u64 > LARGEST_SECRET {
             return Err(std::io::Error::other("it is too large to be a secret"));
         }
@@ -71,7 +73,10 @@ pub(crate) type SecretFile = (PathBuf, [u8; 32]);
 
 /// The hash of a secret file's content; the same for all files that cannot be read.
 pub(crate) fn content_hash(content: &std::io::Result<String>) -> [u8; 32] {
-    content.as_ref().map(|text| Sha256::digest(text).into()).unwrap_or_default()
+    content
+        .as_ref()
+        .map(|text| Sha256::digest(text).into())
+        .unwrap_or_default()
 }
 
 /// Reads the secrets of the routes file and remembers their files.
@@ -85,7 +90,12 @@ pub(crate) struct SecretReader<'a> {
 
 impl SecretReader<'_> {
     /// Reads `{ env = "…" }` or `{ file = "…" }`.
-    pub(crate) fn read(&mut self, value: Value<'_, '_>, report: &mut Report<'_>, what: &str) -> Option<ProviderSecret> {
+    pub(crate) fn read(
+        &mut self,
+        value: Value<'_, '_>,
+        report: &mut Report<'_>,
+        what: &str,
+    ) -> Option<ProviderSecret> {
         if let DeValue::String(_) = value.node() {
             report
                 .add(Code::LiteralSecret, value.span(), format!("`{}` of {what} is a literal secret", value.name))
@@ -96,20 +106,35 @@ impl SecretReader<'_> {
                 ));
             return None;
         }
-        let fields = value.fields(report, &format!("`{}` of {what}", value.name), SECRET_FIELDS)?;
+        let fields = value.fields(
+            report,
+            &format!("`{}` of {what}", value.name),
+            SECRET_FIELDS,
+        )?;
         match (fields.get("env"), fields.get("file")) {
             (Some(variable), None) => self.variable(variable, report, what),
             (None, Some(file)) => self.file(file, report, what),
             (env, _) => {
-                let problem = if env.is_some() { "both `env` and `file`" } else { "neither `env` nor `file`" };
+                let problem = if env.is_some() {
+                    "both `env` and `file`"
+                } else {
+                    "neither `env` nor `file`"
+                };
                 let message = format!("`{}` of {what} has {problem}", value.name);
-                report.add(Code::Contradiction, fields.span, message).help("write exactly one of the two");
+                report
+                    .add(Code::Contradiction, fields.span, message)
+                    .help("write exactly one of the two");
                 None
             }
         }
     }
 
-    fn variable(&self, value: Value<'_, '_>, report: &mut Report<'_>, what: &str) -> Option<ProviderSecret> {
+    fn variable(
+        &self,
+        value: Value<'_, '_>,
+        report: &mut Report<'_>,
+        what: &str,
+    ) -> Option<ProviderSecret> {
         let name = value.text(report)?;
         if !redact::plausible_variable(name.value) {
             report
@@ -119,7 +144,12 @@ impl SecretReader<'_> {
             return None;
         }
         match self.from.variable(name.value) {
-            Some(secret) => self.check(&secret, &format!("the variable `{}` (of {what})", name.value), name.span, report),
+            Some(secret) => self.check(
+                &secret,
+                &format!("the variable `{}` (of {what})", name.value),
+                name.span,
+                report,
+            ),
             None => {
                 let message = format!("the variable `{}` (of {what}) is not set", name.value);
                 self.missing(report, name.span, message, "set it for this process")
@@ -127,42 +157,78 @@ impl SecretReader<'_> {
         }
     }
 
-    fn file(&mut self, value: Value<'_, '_>, report: &mut Report<'_>, what: &str) -> Option<ProviderSecret> {
+    fn file(
+        &mut self,
+        value: Value<'_, '_>,
+        report: &mut Report<'_>,
+        what: &str,
+    ) -> Option<ProviderSecret> {
         let Placed { value: path, span } = value.printable(report, 1_000)?;
-        let directory = Path::new(&report.source(File::Routes).name).parent().map(Path::to_path_buf).unwrap_or_default();
+        let directory = Path::new(&report.source(File::Routes).name)
+            .parent()
+            .map(Path::to_path_buf)
+            .unwrap_or_default();
         let resolved = directory.join(path);
-        let shown = if redact::plausible_path(path) { format!("`{path}`") } else { "named here".to_owned() };
+        let shown = if redact::plausible_path(path) {
+            format!("`{path}`")
+        } else {
+            "named here".to_owned()
+        };
         let read = self.from.file(&resolved);
         self.files.push((resolved, content_hash(&read)));
         match read {
-            Ok(secret) => self.check(secret.trim(), &format!("the file {shown} (of {what})"), span, report),
+            Ok(secret) => self.check(
+                secret.trim(),
+                &format!("the file {shown} (of {what})"),
+                span,
+                report,
+            ),
             Err(error) => {
-                let message = format!("the secret file {shown} (of {what}) cannot be read: {}", source::plain(&error));
+                let message = format!(
+                    "the secret file {shown} (of {what}) cannot be read: {}",
+                    source::plain(&error)
+                );
                 self.missing(report, span, message, "make it readable for this process")
             }
         }
     }
 
-    fn missing(&self, report: &mut Report<'_>, span: Span, message: String, help: &str) -> Option<ProviderSecret> {
+    fn missing(
+        &self,
+        report: &mut Report<'_>,
+        span: Span,
+        message: String,
+        help: &str,
+    ) -> Option<ProviderSecret> {
         if self.from.lenient() {
             report.add(Code::SecretNotChecked, span, message);
             return Some(ProviderSecret(String::new()));
         }
-        report
-            .add(Code::UnsetSecret, span, message)
-            .help(format!("{help}, or check the files alone with `farebox check --no-secrets`"));
+        report.add(Code::UnsetSecret, span, message).help(format!(
+            "{help}, or check the files alone with `farebox check --no-secrets`"
+        ));
         None
     }
 
     /// Records that a text cannot be a secret.
-    fn check(&self, secret: &str, what: &str, span: Span, report: &mut Report<'_>) -> Option<ProviderSecret> {
+    fn check(
+        &self,
+        secret: &str,
+        what: &str,
+        span: Span,
+        report: &mut Report<'_>,
+    ) -> Option<ProviderSecret> {
         let length = secret.chars().count();
         let problem = if secret.is_empty() {
             "is empty".to_owned()
         } else if length < LEAST_CHARACTERS {
             format!("has {length} characters; a secret has at least {LEAST_CHARACTERS}")
-        } else if !secret.bytes().all(|byte| byte.is_ascii_graphic() || (self.spaces && byte == b' ')) {
-            "contains a space, a line break or another character that cannot be sent in a header".to_owned()
+        } else if !secret
+            .bytes()
+            .all(|byte| byte.is_ascii_graphic() || (self.spaces && byte == b' '))
+        {
+            "contains a space, a line break or another character that cannot be sent in a header"
+                .to_owned()
         } else {
             return Some(ProviderSecret(secret.to_owned()));
         };
@@ -179,7 +245,11 @@ pub(crate) fn read_keys(
 ) -> Option<Vec<ProviderSecret>> {
     if let (Some(key), Some(keys)) = (fields.get("key"), fields.get("keys")) {
         report
-            .add(Code::Contradiction, keys.key, format!("{} has both `key` and `keys`", fields.what))
+            .add(
+                Code::Contradiction,
+                keys.key,
+                format!("{} has both `key` and `keys`", fields.what),
+            )
             .also(key.key, "the other one");
     }
     let mut members: Vec<Value<'_, '_>> = fields.get("key").into_iter().collect();
@@ -190,11 +260,18 @@ pub(crate) fn read_keys(
             None => good = false,
         }
         if members.is_empty() && good {
-            report.add(Code::BadText, keys.span(), format!("`keys` of {} is empty", fields.what));
+            report.add(
+                Code::BadText,
+                keys.span(),
+                format!("`keys` of {} is empty", fields.what),
+            );
             good = false;
         }
     }
-    let read: Vec<_> = members.into_iter().map(|member| secrets.read(member, report, &fields.what)).collect();
+    let read: Vec<_> = members
+        .into_iter()
+        .map(|member| secrets.read(member, report, &fields.what))
+        .collect();
     let keys: Option<Vec<_>> = read.into_iter().collect();
     keys.filter(|_| good)
 }

@@ -25,12 +25,18 @@ pub(crate) fn readable<'t>(report: &mut Report<'_>, file: File, text: &'t str) -
     let mut text = Cow::Borrowed(text);
     blank_single_headers(report, file, &mut text);
     for found in 0..=MOST_ERRORS {
-        let Some((span, message)) = first_error(&text) else { return text };
+        let Some((span, message)) = first_error(&text) else {
+            return text;
+        };
         if found == MOST_ERRORS {
             break;
         }
         let mistake = explain(&text, span, message);
-        let finding = report.add(Code::Syntax, Span::new(file, mistake.span.clone()), mistake.message);
+        let finding = report.add(
+            Code::Syntax,
+            Span::new(file, mistake.span.clone()),
+            mistake.message,
+        );
         if let Some(help) = mistake.help {
             finding.help(help);
         }
@@ -54,7 +60,10 @@ pub(crate) fn parse(text: &str) -> DeTable<'_> {
 fn first_error(text: &str) -> Option<(Range<usize>, String)> {
     let (_, errors) = DeTable::parse_recoverable(text);
     let place = |error: &toml::de::Error| error.span().unwrap_or(text.len()..text.len());
-    errors.iter().min_by_key(|error| place(error).start).map(|error| (place(error), error.message().to_owned()))
+    errors
+        .iter()
+        .min_by_key(|error| place(error).start)
+        .map(|error| (place(error), error.message().to_owned()))
 }
 
 /// A syntax error in words that lead to its cause.
@@ -69,25 +78,56 @@ struct Mistake {
 fn explain(text: &str, span: Range<usize>, message: String) -> Mistake {
     let line = line_around(text, span.start);
     // At a header, the parser may still be inside the previous table.
-    let inside = if is_header(&text[line.clone()]) { line.start.saturating_sub(1) } else { span.start };
+    let inside = if is_header(&text[line.clone()]) {
+        line.start.saturating_sub(1)
+    } else {
+        span.start
+    };
     let start = table_around(text, inside).start;
     // A bracket that is still open where a new statement begins was never closed.
     if let Some(open) = open_bracket(text, start..span.start)
         && open < line.start
         && (span.start >= text.trim_end().len() || is_statement(&text[line.clone()]))
     {
-        let (bracket, closing, what) = if text[open..].starts_with('[') { ('[', ']', "list") } else { ('{', '}', "table") };
+        let (bracket, closing, what) = if text[open..].starts_with('[') {
+            ('[', ']', "list")
+        } else {
+            ('{', '}', "table")
+        };
         let message = format!("this `{bracket}` is not closed");
         let help = Some(format!("write `{closing}` where the {what} ends"));
-        return Mistake { span: open..open + 1, message, help, first: None };
+        return Mistake {
+            span: open..open + 1,
+            message,
+            help,
+            first: None,
+        };
     }
     if message == "duplicate key" {
         let first = first_of(text, start..line.start, &text[span.clone()], &text[line]);
-        let help = "a name stands once in a table, and a table once in the file: keep one of the two".to_owned();
-        return Mistake { span, message, help: Some(help), first };
+        let help =
+            "a name stands once in a table, and a table once in the file: keep one of the two"
+                .to_owned();
+        return Mistake {
+            span,
+            message,
+            help: Some(help),
+            first,
+        };
     }
-    let help = advice(&text[line.clone()], &text[span.start..], &text[line.start..span.start], &message).map(str::to_owned);
-    Mistake { span, message, help, first: None }
+    let help = advice(
+        &text[line.clone()],
+        &text[span.start..],
+        &text[line.start..span.start],
+        &message,
+    )
+    .map(str::to_owned);
+    Mistake {
+        span,
+        message,
+        help,
+        first: None,
+    }
 }
 
 /// Where a name that is repeated later stands first: a header anywhere before, or a field of the same table.
@@ -99,7 +139,9 @@ fn first_of(text: &str, table: Range<usize>, name: &str, repeated: &str) -> Opti
         let again = if header {
             line.split('#').next().map(str::trim) == repeated.split('#').next().map(str::trim)
         } else {
-            line.trim_start().strip_prefix(name).is_some_and(|rest| rest.trim_start().starts_with('='))
+            line.trim_start()
+                .strip_prefix(name)
+                .is_some_and(|rest| rest.trim_start().starts_with('='))
         };
         if again {
             let at = from + line.find(name)?;
@@ -115,7 +157,10 @@ fn advice(line: &str, at: &str, before: &str, message: &str) -> Option<&'static 
     let next = at.chars().next().unwrap_or('\n');
     if matches!(next, '“' | '”' | '„' | '‘' | '’') {
         Some("TOML has only straight quotes: write \"…\"")
-    } else if ["<<<<<<<", "=======", ">>>>>>>"].iter().any(|mark| line.starts_with(mark)) {
+    } else if ["<<<<<<<", "=======", ">>>>>>>"]
+        .iter()
+        .any(|mark| line.starts_with(mark))
+    {
         Some("this line was left by a merge: keep one of the two versions and delete the marks")
     } else if next.is_whitespace() && !next.is_ascii() {
         Some("this is not an ordinary space: delete it and type a space")
@@ -129,7 +174,11 @@ fn advice(line: &str, at: &str, before: &str, message: &str) -> Option<&'static 
         Some("a line ends without `;`")
     } else if next == ',' && before.contains('=') {
         Some("several values need brackets: [\"…\", \"…\"]")
-    } else if message.starts_with("invalid boolean") || ["yes", "no", "on", "off"].iter().any(|word| at.starts_with(word)) {
+    } else if message.starts_with("invalid boolean")
+        || ["yes", "no", "on", "off"]
+            .iter()
+            .any(|word| at.starts_with(word))
+    {
         Some("write true or false, in lower case and without quotes")
     } else if message.starts_with("string values must be quoted") {
         Some("write it in quotes; only numbers, dates, true and false have none")
@@ -140,7 +189,8 @@ fn advice(line: &str, at: &str, before: &str, message: &str) -> Option<&'static 
 
 /// Whether a line begins a field or a table.
 fn is_statement(line: &str) -> bool {
-    let rest = line.trim_start_matches(|c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.'));
+    let rest = line
+        .trim_start_matches(|c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.'));
     is_header(line) || (rest.len() < line.len() && rest.trim_start().starts_with('='))
 }
 
@@ -151,8 +201,13 @@ fn is_header(line: &str) -> bool {
 
 /// The first name of a table header, with its spelling corrected.
 fn root_of(line: &str) -> Option<&'static str> {
-    let inner = line.trim_start().strip_prefix('[')?.trim_start_matches(['[', ' ']);
-    let end = inner.find(|c: char| !(c.is_ascii_alphanumeric() || matches!(c, '_' | '-'))).unwrap_or(inner.len());
+    let inner = line
+        .trim_start()
+        .strip_prefix('[')?
+        .trim_start_matches(['[', ' ']);
+    let end = inner
+        .find(|c: char| !(c.is_ascii_alphanumeric() || matches!(c, '_' | '-')))
+        .unwrap_or(inner.len());
     did_you_mean(&inner[..end], ROOTS)
 }
 
@@ -160,13 +215,22 @@ fn root_of(line: &str) -> Option<&'static str> {
 fn is_inner(line: &str) -> bool {
     let path = line.trim_start().trim_start_matches(['[', ' ']);
     root_of(line).is_some_and(|root| LISTS.contains(&root))
-        && path.split([']', '#']).next().is_some_and(|path| path.contains('.'))
+        && path
+            .split([']', '#'])
+            .next()
+            .is_some_and(|path| path.contains('.'))
 }
 
 fn line_around(text: &str, at: usize) -> Range<usize> {
     let at = at.min(text.len());
-    let start = text.as_bytes()[..at].iter().rposition(|byte| *byte == b'\n').map_or(0, |newline| newline + 1);
-    let end = text.as_bytes()[at..].iter().position(|byte| *byte == b'\n').map_or(text.len(), |length| at + length);
+    let start = text.as_bytes()[..at]
+        .iter()
+        .rposition(|byte| *byte == b'\n')
+        .map_or(0, |newline| newline + 1);
+    let end = text.as_bytes()[at..]
+        .iter()
+        .position(|byte| *byte == b'\n')
+        .map_or(text.len(), |length| at + length);
     start..end
 }
 
@@ -236,11 +300,17 @@ fn blank_single_headers(report: &mut Report<'_>, file: File, text: &mut Cow<'_, 
         }
         from += line.len();
     }
-    let repeated = |name| doubled.contains(name) || singles.iter().filter(|(single, _)| single == name).count() > 1;
+    let repeated = |name| {
+        doubled.contains(name) || singles.iter().filter(|(single, _)| single == name).count() > 1
+    };
     for (name, span) in singles.iter().filter(|(name, _)| repeated(name)).cloned() {
         let table = table_around(text, span.start);
         report
-            .add(Code::WrongTable, Span::new(file, span), format!("`{name}` must be a list of tables"))
+            .add(
+                Code::WrongTable,
+                Span::new(file, span),
+                format!("`{name}` must be a list of tables"),
+            )
             .help(format!("write [[{name}]] in double brackets"));
         blank(text.to_mut(), table);
     }
@@ -249,6 +319,8 @@ fn blank_single_headers(report: &mut Report<'_>, file: File, text: &mut Cow<'_, 
 /// Spaces in place of everything except line ends, byte for byte.
 fn blank(text: &mut String, part: Range<usize>) {
     let bytes = text[part.clone()].bytes();
-    let spaces: String = bytes.map(|byte| if byte == b'\n' { '\n' } else { ' ' }).collect();
+    let spaces: String = bytes
+        .map(|byte| if byte == b'\n' { '\n' } else { ' ' })
+        .collect();
     text.replace_range(part, &spaces);
 }

@@ -13,26 +13,52 @@ use crate::config::{Config, Diagnostic, PriceUnit, Rates, show_price};
 pub fn compare(old: Option<&Config>, new: &Config, ever_published: &[String]) -> Vec<Diagnostic> {
     let mut warnings = Vec::new();
     for model in old.iter().flat_map(|old| &old.catalog.models) {
-        if let Some(now) = new.catalog.get(&model.slug).filter(|now| now.slug == model.slug) {
+        if let Some(now) = new
+            .catalog
+            .get(&model.slug)
+            .filter(|now| now.slug == model.slug)
+        {
             warnings.extend(jump(&model.slug, &model.price.base, &now.price.base));
         }
     }
-    let before = old.iter().flat_map(|old| &old.catalog.models).map(|model| model.slug.as_str());
-    let mut known: Vec<&str> = ever_published.iter().map(String::as_str).chain(before).collect();
+    let before = old
+        .iter()
+        .flat_map(|old| &old.catalog.models)
+        .map(|model| model.slug.as_str());
+    let mut known: Vec<&str> = ever_published
+        .iter()
+        .map(String::as_str)
+        .chain(before)
+        .collect();
     known.sort_unstable();
     known.dedup();
-    warnings.extend(known.into_iter().filter(|slug| !explained(new, slug)).map(vanished));
+    warnings.extend(
+        known
+            .into_iter()
+            .filter(|slug| !explained(new, slug))
+            .map(vanished),
+    );
     warnings
 }
 
 /// Whether customers who send a slug get an answer or a pointer to its replacement.
 fn explained(new: &Config, slug: &str) -> bool {
-    new.catalog.get(slug).is_some() || new.catalog.retired.iter().any(|retired| retired.slug == slug)
+    new.catalog.get(slug).is_some()
+        || new
+            .catalog
+            .retired
+            .iter()
+            .any(|retired| retired.slug == slug)
 }
 
 fn vanished(slug: &str) -> Diagnostic {
-    let help = format!("add [[retired]] with slug = \"{slug}\", and use = \"…\" to name its replacement");
-    warning(Code::Vanished, format!("`{slug}` was removed without a `[[retired]]` entry"), help)
+    let help =
+        format!("add [[retired]] with slug = \"{slug}\", and use = \"…\" to name its replacement");
+    warning(
+        Code::Vanished,
+        format!("`{slug}` was removed without a `[[retired]]` entry"),
+        help,
+    )
 }
 
 /// The price of a model that changed most, if it changed by more than half.
@@ -52,7 +78,13 @@ fn jump(slug: &str, old: &Rates, new: &Rates) -> Option<Diagnostic> {
         })
         .collect();
     let help = "running requests keep the old price; undo the change if it is a mistake".to_owned();
-    (!jumps.is_empty()).then(|| warning(Code::PriceJump, format!("the price of `{slug}` jumps: {}", jumps.join(", ")), help))
+    (!jumps.is_empty()).then(|| {
+        warning(
+            Code::PriceJump,
+            format!("the price of `{slug}` jumps: {}", jumps.join(", ")),
+            help,
+        )
+    })
 }
 
 fn more_than_half(old: Amount, new: Amount) -> bool {
@@ -61,5 +93,12 @@ fn more_than_half(old: Amount, new: Amount) -> bool {
 }
 
 fn warning(code: Code, message: String, help: String) -> Diagnostic {
-    Diagnostic { severity: code.severity(), code: code.id(), message, place: None, help: Some(help), related: Vec::new() }
+    Diagnostic {
+        severity: code.severity(),
+        code: code.id(),
+        message,
+        place: None,
+        help: Some(help),
+        related: Vec::new(),
+    }
 }

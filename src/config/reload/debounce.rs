@@ -25,7 +25,8 @@ impl Debounce {
 
     /// When to read the files; `None` if no event is pending.
     pub(crate) fn due(&self) -> Option<Instant> {
-        self.burst.map(|(first, latest)| (latest + QUIET).min(first + MOST))
+        self.burst
+            .map(|(first, latest)| (latest + QUIET).min(first + MOST))
     }
 
     /// Notes that the files are being read, which ends the burst.
@@ -47,14 +48,26 @@ mod tests {
         debounce.touch(at(0));
         assert_eq!(debounce.due(), Some(at(250)));
         debounce.touch(at(200));
-        assert_eq!(debounce.due(), Some(at(450)), "each event begins the quiet anew");
+        assert_eq!(
+            debounce.due(),
+            Some(at(450)),
+            "each event begins the quiet anew"
+        );
         for millis in (400..=700).step_by(100) {
             debounce.touch(at(millis));
         }
-        assert_eq!(debounce.due(), Some(at(750)), "but 750 ms after the first one it is enough");
+        assert_eq!(
+            debounce.due(),
+            Some(at(750)),
+            "but 750 ms after the first one it is enough"
+        );
         debounce.clear();
         assert_eq!(debounce.due(), None);
         debounce.touch(at(900));
-        assert_eq!(debounce.due(), Some(at(1150)), "a new burst has its own limits");
+        assert_eq!(
+            debounce.due(),
+            Some(at(1150)),
+            "a new burst has its own limits"
+        );
     }
 }

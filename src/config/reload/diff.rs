@@ -61,27 +61,75 @@ pub struct DiffRow {
 #[must_use]
 pub fn diff(old: &Summary, new: &Summary) -> Vec<DiffRow> {
     let mut rows = Vec::new();
-    compare(&mut rows, Subject::Model, &old.models, &new.models, model_fields);
-    compare(&mut rows, Subject::Retired, &old.retired, &new.retired, |retired| {
-        (&retired.slug, vec![("use", retired.replacement.clone().unwrap_or_default()), ("since", retired.since.clone())])
-    });
-    compare(&mut rows, Subject::Provider, &old.providers, &new.providers, provider_fields);
+    compare(
+        &mut rows,
+        Subject::Model,
+        &old.models,
+        &new.models,
+        model_fields,
+    );
+    compare(
+        &mut rows,
+        Subject::Retired,
+        &old.retired,
+        &new.retired,
+        |retired| {
+            (
+                &retired.slug,
+                vec![
+                    ("use", retired.replacement.clone().unwrap_or_default()),
+                    ("since", retired.since.clone()),
+                ],
+            )
+        },
+    );
+    compare(
+        &mut rows,
+        Subject::Provider,
+        &old.providers,
+        &new.providers,
+        provider_fields,
+    );
     rows
 }
 
 /// The name of a thing and its fields; the first one stands for the whole.
 type Named<'a> = (&'a String, Vec<(&'static str, String)>);
 
-fn compare<T>(rows: &mut Vec<DiffRow>, subject: Subject, old: &[T], new: &[T], fields: fn(&T) -> Named<'_>) {
+fn compare<T>(
+    rows: &mut Vec<DiffRow>,
+    subject: Subject,
+    old: &[T],
+    new: &[T],
+    fields: fn(&T) -> Named<'_>,
+) {
     let old: Vec<Named<'_>> = old.iter().map(fields).collect();
     let new: Vec<Named<'_>> = new.iter().map(fields).collect();
-    let index = |list: &[Named<'_>]| list.iter().enumerate().map(|(at, (name, _))| ((*name).clone(), at)).collect();
-    let (before, after): (std::collections::HashMap<String, usize>, std::collections::HashMap<String, usize>) =
-        (index(&old), index(&new));
+    let index = |list: &[Named<'_>]| {
+        list.iter()
+            .enumerate()
+            .map(|(at, (name, _))| ((*name).clone(), at))
+            .collect()
+    };
+    let (before, after): (
+        std::collections::HashMap<String, usize>,
+        std::collections::HashMap<String, usize>,
+    ) = (index(&old), index(&new));
     let whole = |change: Change, (name, fields): &Named<'_>| {
         let (field, value) = fields.first().cloned().unwrap_or_default();
-        let (old, new) = if change == Change::Added { (None, Some(value)) } else { (Some(value), None) };
-        DiffRow { change, subject, name: (*name).clone(), field, old, new }
+        let (old, new) = if change == Change::Added {
+            (None, Some(value))
+        } else {
+            (Some(value), None)
+        };
+        DiffRow {
+            change,
+            subject,
+            name: (*name).clone(),
+            field,
+            old,
+            new,
+        }
     };
     for row in &new {
         let Some(was) = before.get(row.0).map(|at| &old[*at]) else {
@@ -91,11 +139,22 @@ fn compare<T>(rows: &mut Vec<DiffRow>, subject: Subject, old: &[T], new: &[T], f
         for ((field, was), (_, now)) in was.1.iter().zip(&row.1) {
             if was != now {
                 let (old, new) = (Some(was.clone()), Some(now.clone()));
-                rows.push(DiffRow { change: Change::Changed, subject, name: row.0.clone(), field, old, new });
+                rows.push(DiffRow {
+                    change: Change::Changed,
+                    subject,
+                    name: row.0.clone(),
+                    field,
+                    old,
+                    new,
+                });
             }
         }
     }
-    rows.extend(old.iter().filter(|row| !after.contains_key(row.0)).map(|row| whole(Change::Removed, row)));
+    rows.extend(
+        old.iter()
+            .filter(|row| !after.contains_key(row.0))
+            .map(|row| whole(Change::Removed, row)),
+    );
 }
 
 fn model_fields(model: &ModelSummary) -> Named<'_> {

@@ -17,7 +17,9 @@ use serde::Serialize;
 use sha2::{Digest, Sha256};
 
 use crate::config::read::secrets::{SecretFile, content_hash};
-use crate::config::{Config, ConfigHandle, Diagnostics, Loaded, Secrets, Source, Unreadable, compare, load_all};
+use crate::config::{
+    Config, ConfigHandle, Diagnostics, Loaded, Secrets, Source, Unreadable, compare, load_all,
+};
 
 /// Why the files are checked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -131,9 +133,17 @@ impl Reloader {
         clock: fn() -> i64,
     ) -> Result<Self, Diagnostics> {
         let texts = [Source::read(catalog), Source::read(routes)];
-        let Loaded { config, mut diagnostics, secret_files } = load_all(&texts[0], &texts[1], &*secrets);
-        let Some(config) = config else { return Err(diagnostics) };
-        diagnostics.0.extend(compare(None, &config, &ever_published));
+        let Loaded {
+            config,
+            mut diagnostics,
+            secret_files,
+        } = load_all(&texts[0], &texts[1], &*secrets);
+        let Some(config) = config else {
+            return Err(diagnostics);
+        };
+        diagnostics
+            .0
+            .extend(compare(None, &config, &ever_published));
         let look = Look::of(&texts, secret_files);
         let now = clock();
         let status = LoadStatus {
@@ -156,7 +166,12 @@ impl Reloader {
             status: ArcSwap::from_pointee(status),
             clock,
             // Without stamps, so that the first check afterwards reads the files.
-            seen: Mutex::new(FilesRead { good: look.clone(), last: look, stamps: Vec::new(), ever_published }),
+            seen: Mutex::new(FilesRead {
+                good: look.clone(),
+                last: look,
+                stamps: Vec::new(),
+                ever_published,
+            }),
         })
     }
 
@@ -187,7 +202,11 @@ impl Reloader {
         if trigger != Trigger::Request && self.look_again(&texts, &seen.last) == seen.last {
             return Reload::Unchanged { mended: false };
         }
-        let Loaded { config, diagnostics, secret_files } = load_all(&texts[0], &texts[1], &*self.secrets);
+        let Loaded {
+            config,
+            diagnostics,
+            secret_files,
+        } = load_all(&texts[0], &texts[1], &*self.secrets);
         seen.last = Look::of(&texts, secret_files);
         match config {
             Some(config) => self.swap(&mut seen, config, diagnostics, trigger),
@@ -201,9 +220,18 @@ impl Reloader {
         let seen = self.seen();
         let files = self.files(&seen);
         // A symlink changes where it is or where it leads.
-        let both = files.into_iter().flat_map(|file| [Some(file.clone()), file.canonicalize().ok()]).flatten();
+        let both = files
+            .into_iter()
+            .flat_map(|file| [Some(file.clone()), file.canonicalize().ok()])
+            .flatten();
         let parent = |file: PathBuf| {
-            file.parent().map(|parent| if parent.as_os_str().is_empty() { ".".into() } else { parent.to_path_buf() })
+            file.parent().map(|parent| {
+                if parent.as_os_str().is_empty() {
+                    ".".into()
+                } else {
+                    parent.to_path_buf()
+                }
+            })
         };
         let mut directories: Vec<PathBuf> = both.filter_map(parent).collect();
         directories.sort();
@@ -225,9 +253,17 @@ impl Reloader {
         Reload::Unchanged { mended }
     }
 
-    fn swap(&self, seen: &mut FilesRead, mut config: Config, mut diagnostics: Diagnostics, trigger: Trigger) -> Reload {
+    fn swap(
+        &self,
+        seen: &mut FilesRead,
+        mut config: Config,
+        mut diagnostics: Diagnostics,
+        trigger: Trigger,
+    ) -> Reload {
         let before = self.handle.current();
-        diagnostics.0.extend(compare(Some(&before), &config, &seen.ever_published));
+        diagnostics
+            .0
+            .extend(compare(Some(&before), &config, &seen.ever_published));
         let gone = before.catalog.models.iter().map(|model| model.slug.clone());
         seen.ever_published.extend(gone);
         seen.ever_published.sort_unstable();
@@ -274,14 +310,26 @@ impl Reloader {
     fn files<'a>(&'a self, seen: &'a FilesRead) -> Vec<&'a PathBuf> {
         [&self.catalog, &self.routes]
             .into_iter()
-            .chain([&seen.good, &seen.last].into_iter().flat_map(|look| look.secrets.iter().map(|(file, _)| file)))
+            .chain(
+                [&seen.good, &seen.last]
+                    .into_iter()
+                    .flat_map(|look| look.secrets.iter().map(|(file, _)| file)),
+            )
             .collect()
     }
 
     fn stamps(&self, seen: &FilesRead) -> Vec<Option<Stamp>> {
         let stamp = |path: &PathBuf| {
             let of = std::fs::metadata(path).ok()?;
-            Some((of.dev(), of.ino(), of.size(), of.mtime(), of.mtime_nsec(), of.ctime(), of.ctime_nsec()))
+            Some((
+                of.dev(),
+                of.ino(),
+                of.size(),
+                of.mtime(),
+                of.mtime_nsec(),
+                of.ctime(),
+                of.ctime_nsec(),
+            ))
         };
         self.files(seen).into_iter().map(stamp).collect()
     }
@@ -293,7 +341,10 @@ impl Reloader {
 
 impl std::fmt::Debug for Reloader {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        out.debug_struct("Reloader").field("catalog", &self.catalog).field("routes", &self.routes).finish_non_exhaustive()
+        out.debug_struct("Reloader")
+            .field("catalog", &self.catalog)
+            .field("routes", &self.routes)
+            .finish_non_exhaustive()
     }
 }
 
@@ -303,10 +354,17 @@ impl Look {
             Ok(source) => Sha256::digest(source.text.as_bytes()).into(),
             Err(unreadable) => Sha256::digest(format!("\u{0}{}", unreadable.problem)).into(),
         };
-        Self { catalog: hash(&texts[0]), routes: hash(&texts[1]), secrets }
+        Self {
+            catalog: hash(&texts[0]),
+            routes: hash(&texts[1]),
+            secrets,
+        }
     }
 }
 
 fn short(hash: &[u8; 32]) -> String {
-    hash.iter().take(6).map(|byte| format!("{byte:02x}")).collect()
+    hash.iter()
+        .take(6)
+        .map(|byte| format!("{byte:02x}"))
+        .collect()
 }

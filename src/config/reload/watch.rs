@@ -39,7 +39,11 @@ pub trait ReloadObserver: Send + Sync {
 }
 
 /// Reloads on every change of the files and on every message of `requests` (SIGHUP), and checks every 30 s in any case. Never ends.
-pub async fn watch(reloader: Arc<Reloader>, mut requests: mpsc::Receiver<()>, observer: Arc<dyn ReloadObserver>) {
+pub async fn watch(
+    reloader: Arc<Reloader>,
+    mut requests: mpsc::Receiver<()>,
+    observer: Arc<dyn ReloadObserver>,
+) {
     let events = Arc::new(Notify::new());
     let mut eyes = Eyes::open(Arc::clone(&events));
     let mut blind = eyes.look_at(&reloader.directories(), &*observer);
@@ -68,7 +72,9 @@ pub async fn watch(reloader: Arc<Reloader>, mut requests: mpsc::Receiver<()>, ob
         debounce.clear();
         let worker = Arc::clone(&reloader);
         // Reading and checking blocks and may take a while, so it must not run on the threads that serve requests.
-        let Ok(reload) = tokio::task::spawn_blocking(move || worker.reload(trigger)).await else { continue };
+        let Ok(reload) = tokio::task::spawn_blocking(move || worker.reload(trigger)).await else {
+            continue;
+        };
         if !matches!(reload, Reload::Unchanged { mended: false }) || trigger == Trigger::Request {
             observer.reloaded(trigger, &reload);
         }
@@ -103,14 +109,23 @@ type Identity = Option<(u64, u64)>;
 impl Eyes {
     fn open(events: Arc<Notify>) -> Self {
         let told = move |_: notify::Result<notify::Event>| events.notify_one();
-        let watcher = RecommendedWatcher::new(told, notify::Config::default().with_event_kinds(WORTH_A_LOOK));
-        Self { watcher: watcher.map_err(|error| error.to_string()), watched: Vec::new(), unwatched: Vec::new() }
+        let watcher = RecommendedWatcher::new(
+            told,
+            notify::Config::default().with_event_kinds(WORTH_A_LOOK),
+        );
+        Self {
+            watcher: watcher.map_err(|error| error.to_string()),
+            watched: Vec::new(),
+            unwatched: Vec::new(),
+        }
     }
 
     /// Watches exactly these directories; returns whether one of them cannot be watched.
     fn look_at(&mut self, directories: &[PathBuf], observer: &dyn ReloadObserver) -> bool {
-        let wanted: Vec<(PathBuf, Identity)> =
-            directories.iter().map(|directory| (directory.clone(), identity(directory))).collect();
+        let wanted: Vec<(PathBuf, Identity)> = directories
+            .iter()
+            .map(|directory| (directory.clone(), identity(directory)))
+            .collect();
         if let Ok(watcher) = &mut self.watcher {
             for (directory, _) in self.watched.iter().filter(|known| !wanted.contains(known)) {
                 // This fails if the directory was removed; the kernel has dropped its watch already.
@@ -124,7 +139,9 @@ impl Eyes {
                 continue;
             }
             let watched = match &mut self.watcher {
-                Ok(watcher) => watcher.watch(&directory, RecursiveMode::NonRecursive).map_err(|error| error.to_string()),
+                Ok(watcher) => watcher
+                    .watch(&directory, RecursiveMode::NonRecursive)
+                    .map_err(|error| error.to_string()),
                 Err(problem) => Err(problem.clone()),
             };
             match watched {
@@ -146,7 +163,9 @@ impl Eyes {
 }
 
 fn identity(directory: &Path) -> Identity {
-    std::fs::metadata(directory).ok().map(|of| (of.dev(), of.ino()))
+    std::fs::metadata(directory)
+        .ok()
+        .map(|of| (of.dev(), of.ino()))
 }
 
 #[cfg(test)]

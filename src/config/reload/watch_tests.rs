@@ -25,7 +25,10 @@ impl Place {
     fn new() -> Self {
         let place = Self(tempfile::tempdir().unwrap());
         place.write("catalog.toml", CATALOG);
-        place.write("routes.toml", &ROUTES.replace("{ env = \"ALPHA_KEY\" }", "{ file = \"key\" }"));
+        place.write(
+            "routes.toml",
+            &ROUTES.replace("{ env = \"ALPHA_KEY\" }", "{ file = \"key\" }"),
+        );
         place.write("key", "first-secret\n");
         place
     }
@@ -40,12 +43,20 @@ impl Place {
 
     fn start(&self) -> Result<Reloader, Diagnostics> {
         let secrets = Box::new(ProcessSecrets::default());
-        Reloader::start(&self.path("catalog.toml"), &self.path("routes.toml"), secrets, Vec::new(), clock)
+        Reloader::start(
+            &self.path("catalog.toml"),
+            &self.path("routes.toml"),
+            secrets,
+            Vec::new(),
+            clock,
+        )
     }
 }
 
 fn key(reloader: &Reloader) -> String {
-    reloader.handle().current().providers[0].keys[0].reveal().to_owned()
+    reloader.handle().current().providers[0].keys[0]
+        .reveal()
+        .to_owned()
 }
 
 #[test]
@@ -53,23 +64,51 @@ fn a_change_is_swapped_and_a_bad_edit_keeps_the_last_good_snapshot() {
     let place = Place::new();
     let reloader = place.start().unwrap();
     let first = reloader.handle().current();
-    assert!(matches!(reloader.reload(Trigger::Save), Reload::Unchanged { mended: false }));
+    assert!(matches!(
+        reloader.reload(Trigger::Save),
+        Reload::Unchanged { mended: false }
+    ));
 
     place.write("catalog.toml", &CATALOG.replace("\"3.00\"", "\"9.00\""));
-    let Reload::Swapped(second, warnings) = reloader.reload(Trigger::Save) else { panic!("not swapped") };
+    let Reload::Swapped(second, warnings) = reloader.reload(Trigger::Save) else {
+        panic!("not swapped")
+    };
     assert_eq!((second.generation, warnings.0[0].code), (2, "W403"));
-    assert_eq!(first.catalog.models[0].price.base.input.picos(), 3_000_000, "a request keeps its snapshot");
+    assert_eq!(
+        first.catalog.models[0].price.base.input.picos(),
+        3_000_000,
+        "a request keeps its snapshot"
+    );
 
     place.write("catalog.toml", "[[model]\n");
-    assert!(matches!(reloader.reload(Trigger::Save), Reload::Kept(findings) if findings.has_errors()));
-    assert!(matches!(reloader.reload(Trigger::Poll), Reload::Unchanged { mended: false }), "it is reported once");
-    assert!(matches!(reloader.reload(Trigger::Request), Reload::Kept(_)), "or when asked");
+    assert!(
+        matches!(reloader.reload(Trigger::Save), Reload::Kept(findings) if findings.has_errors())
+    );
+    assert!(
+        matches!(
+            reloader.reload(Trigger::Poll),
+            Reload::Unchanged { mended: false }
+        ),
+        "it is reported once"
+    );
+    assert!(
+        matches!(reloader.reload(Trigger::Request), Reload::Kept(_)),
+        "or when asked"
+    );
     let status = reloader.status();
-    assert!(!status.current && status.generation == 2 && status.kept == 2 && status.diagnostics.has_errors());
+    assert!(
+        !status.current
+            && status.generation == 2
+            && status.kept == 2
+            && status.diagnostics.has_errors()
+    );
     assert_eq!(reloader.handle().current().generation, 2);
 
     place.write("catalog.toml", &CATALOG.replace("\"3.00\"", "\"9.00\""));
-    assert!(matches!(reloader.reload(Trigger::Save), Reload::Unchanged { mended: true }));
+    assert!(matches!(
+        reloader.reload(Trigger::Save),
+        Reload::Unchanged { mended: true }
+    ));
     assert!(reloader.status().current && reloader.status().diagnostics.is_empty());
 }
 
@@ -80,7 +119,10 @@ fn files_that_vanish_are_told_and_may_return() {
     fs::rename(place.path("routes.toml"), place.path("away")).unwrap();
     assert!(matches!(reloader.reload(Trigger::Save), Reload::Kept(_)));
     fs::rename(place.path("away"), place.path("routes.toml")).unwrap();
-    assert!(matches!(reloader.reload(Trigger::Save), Reload::Unchanged { mended: true }));
+    assert!(matches!(
+        reloader.reload(Trigger::Save),
+        Reload::Unchanged { mended: true }
+    ));
     for bad in [&b"\xff"[..], b"", b"[[mod"] {
         fs::write(place.path("catalog.toml"), bad).unwrap();
         assert!(matches!(reloader.reload(Trigger::Save), Reload::Kept(_)));
@@ -94,14 +136,31 @@ fn a_pipe_in_place_of_a_file_is_refused_at_once() {
     let reloader = Arc::new(place.start().unwrap());
     for name in ["catalog.toml", "key"] {
         fs::rename(place.path(name), place.path("away")).unwrap();
-        assert!(std::process::Command::new("mkfifo").arg(place.path(name)).status().unwrap().success());
+        assert!(
+            std::process::Command::new("mkfifo")
+                .arg(place.path(name))
+                .status()
+                .unwrap()
+                .success()
+        );
         // On a separate thread, because opening a pipe without a writer waits forever.
         let (worker, (done, outcome)) = (Arc::clone(&reloader), std::sync::mpsc::channel());
         std::thread::spawn(move || done.send(worker.reload(Trigger::Save)));
-        let Ok(Reload::Kept(findings)) = outcome.recv_timeout(PATIENCE) else { panic!("{name} was waited for") };
-        assert!(findings.0.iter().any(|finding| finding.message.contains("a pipe or a device, not a file")), "{findings:?}");
+        let Ok(Reload::Kept(findings)) = outcome.recv_timeout(PATIENCE) else {
+            panic!("{name} was waited for")
+        };
+        assert!(
+            findings
+                .0
+                .iter()
+                .any(|finding| finding.message.contains("a pipe or a device, not a file")),
+            "{findings:?}"
+        );
         fs::rename(place.path("away"), place.path(name)).unwrap();
-        assert!(matches!(reloader.reload(Trigger::Save), Reload::Unchanged { mended: true }));
+        assert!(matches!(
+            reloader.reload(Trigger::Save),
+            Reload::Unchanged { mended: true }
+        ));
     }
 }
 
@@ -111,10 +170,16 @@ fn secret_files_are_read_again() {
     let reloader = place.start().unwrap();
     assert_eq!(key(&reloader), "first-secret");
     place.write("key", "second-secret");
-    assert!(matches!(reloader.reload(Trigger::Save), Reload::Swapped(..)));
+    assert!(matches!(
+        reloader.reload(Trigger::Save),
+        Reload::Swapped(..)
+    ));
     assert_eq!(key(&reloader), "second-secret");
     place.write("key", "");
-    assert!(matches!(reloader.reload(Trigger::Save), Reload::Kept(_)), "an empty secret never comes in force");
+    assert!(
+        matches!(reloader.reload(Trigger::Save), Reload::Kept(_)),
+        "an empty secret never comes in force"
+    );
     assert_eq!(key(&reloader), "second-secret");
 }
 
@@ -123,16 +188,36 @@ fn slugs_that_vanished_are_warned_about_until_retired() {
     let place = Place::new();
     let reloader = place.start().unwrap();
     let codes = |reload: Reload| match reload {
-        Reload::Swapped(_, findings) => findings.0.iter().map(|finding| finding.code).collect::<Vec<_>>(),
+        Reload::Swapped(_, findings) => findings
+            .0
+            .iter()
+            .map(|finding| finding.code)
+            .collect::<Vec<_>>(),
         other => panic!("{other:?}"),
     };
-    let renamed = CATALOG.replace("\"alpha-1\"", "\"alpha-2\"").replace("alpha-latest", "alpha-newest");
-    place.write("routes.toml", &fs::read_to_string(place.path("routes.toml")).unwrap().replace("\"alpha-1\"", "\"alpha-2\""));
+    let renamed = CATALOG
+        .replace("\"alpha-1\"", "\"alpha-2\"")
+        .replace("alpha-latest", "alpha-newest");
+    place.write(
+        "routes.toml",
+        &fs::read_to_string(place.path("routes.toml"))
+            .unwrap()
+            .replace("\"alpha-1\"", "\"alpha-2\""),
+    );
     place.write("catalog.toml", &renamed);
     assert_eq!(codes(reloader.reload(Trigger::Save)), ["W404"]);
     place.write("catalog.toml", &renamed.replace("\"3.00\"", "\"3.01\""));
-    assert_eq!(codes(reloader.reload(Trigger::Save)), ["W404"], "still unexplained");
-    place.write("catalog.toml", &format!("{renamed}\n[[retired]]\nslug = \"alpha-1\"\nsince = 2026-09-01\nuse = \"alpha-2\"\n"));
+    assert_eq!(
+        codes(reloader.reload(Trigger::Save)),
+        ["W404"],
+        "still unexplained"
+    );
+    place.write(
+        "catalog.toml",
+        &format!(
+            "{renamed}\n[[retired]]\nslug = \"alpha-1\"\nsince = 2026-09-01\nuse = \"alpha-2\"\n"
+        ),
+    );
     assert!(codes(reloader.reload(Trigger::Save)).is_empty());
 }
 
@@ -141,7 +226,12 @@ fn a_bad_start_says_why() {
     let place = Place::new();
     fs::remove_file(place.path("key")).unwrap();
     let findings = place.start().unwrap_err();
-    assert!(findings.0.iter().any(|finding| finding.code == "E309" && finding.severity == Severity::Error));
+    assert!(
+        findings
+            .0
+            .iter()
+            .any(|finding| finding.code == "E309" && finding.severity == Severity::Error)
+    );
 }
 
 /// Sends each outcome to the test.
@@ -162,24 +252,50 @@ async fn saves_of_every_kind_are_noticed_within_a_second() {
     let (told, mut outcomes) = mpsc::unbounded_channel();
     let (ask, asked) = mpsc::channel(1);
     let story = async {
-        let mut next = async || tokio::time::timeout(PATIENCE, outcomes.recv()).await.unwrap().unwrap();
+        let mut next = async || {
+            tokio::time::timeout(PATIENCE, outcomes.recv())
+                .await
+                .unwrap()
+                .unwrap()
+        };
         let began = Instant::now();
         place.write("catalog.toml", &CATALOG.replace("\"3.00\"", "\"3.10\""));
-        assert!(matches!(next().await, (Trigger::Save, Reload::Swapped(..))), "written in place");
+        assert!(
+            matches!(next().await, (Trigger::Save, Reload::Swapped(..))),
+            "written in place"
+        );
         println!("in force after {:?}", began.elapsed());
         for price in ["\"3.20\"", "\"3.30\""] {
             place.write("new", &CATALOG.replace("\"3.00\"", price));
             fs::rename(place.path("new"), place.path("catalog.toml")).unwrap();
-            assert!(matches!(next().await, (Trigger::Save, Reload::Swapped(..))), "renamed over");
+            assert!(
+                matches!(next().await, (Trigger::Save, Reload::Swapped(..))),
+                "renamed over"
+            );
         }
         fs::remove_file(place.path("catalog.toml")).unwrap();
-        assert!(matches!(next().await, (Trigger::Save, Reload::Kept(_))), "removed");
+        assert!(
+            matches!(next().await, (Trigger::Save, Reload::Kept(_))),
+            "removed"
+        );
         place.write("catalog.toml", CATALOG);
-        assert!(matches!(next().await, (Trigger::Save, Reload::Swapped(..))), "back");
+        assert!(
+            matches!(next().await, (Trigger::Save, Reload::Swapped(..))),
+            "back"
+        );
         place.write("key", "another-secret");
-        assert!(matches!(next().await, (Trigger::Save, Reload::Swapped(..))), "a secret");
+        assert!(
+            matches!(next().await, (Trigger::Save, Reload::Swapped(..))),
+            "a secret"
+        );
         ask.send(()).await.unwrap();
-        assert!(matches!(next().await, (Trigger::Request, Reload::Unchanged { mended: false })), "asked for");
+        assert!(
+            matches!(
+                next().await,
+                (Trigger::Request, Reload::Unchanged { mended: false })
+            ),
+            "asked for"
+        );
     };
     tokio::select! {
         () = watch(Arc::clone(&reloader), asked, Arc::new(Told(told))) => panic!("it never ends"),
@@ -206,7 +322,10 @@ async fn swapped_links_are_noticed() {
     let story = async {
         std::os::unix::fs::symlink("..2", place.path("..new")).unwrap();
         fs::rename(place.path("..new"), place.path("..data")).unwrap();
-        let (_, reload) = tokio::time::timeout(PATIENCE, outcomes.recv()).await.unwrap().unwrap();
+        let (_, reload) = tokio::time::timeout(PATIENCE, outcomes.recv())
+            .await
+            .unwrap()
+            .unwrap();
         assert!(matches!(reload, Reload::Swapped(..)));
     };
     tokio::select! {
@@ -230,7 +349,10 @@ async fn a_file_replaced_by_a_link_to_its_copy_is_watched_where_the_link_leads()
             for cents in 10..100 {
                 // Long enough for the swapped link to be looked at by itself.
                 tokio::time::sleep(Duration::from_millis(900)).await;
-                place.write("elsewhere/catalog.toml", &CATALOG.replace("\"3.00\"", &format!("\"3.{cents}\"")));
+                place.write(
+                    "elsewhere/catalog.toml",
+                    &CATALOG.replace("\"3.00\"", &format!("\"3.{cents}\"")),
+                );
             }
         };
         tokio::select! {

@@ -28,7 +28,10 @@ impl Range {
 
     /// The range that a query names; a month by default.
     pub(in crate::customer) fn asked(name: Option<&str>) -> Self {
-        Self::ALL.into_iter().find(|range| Some(range.name()) == name).unwrap_or(Self::Month)
+        Self::ALL
+            .into_iter()
+            .find(|range| Some(range.name()) == name)
+            .unwrap_or(Self::Month)
     }
 
     pub(in crate::customer) const fn name(self) -> &'static str {
@@ -67,7 +70,11 @@ impl Range {
     /// The first hour shown. Long ranges end with today, so that a bar is a UTC day or a quarter of one.
     pub(in crate::customer) fn first_hour(self, now: Timestamp) -> i64 {
         let (hours, bars) = self.bars();
-        let end = if self == Self::Day { now.hour() + 1 } else { (now.hour().div_euclid(24) + 1) * 24 };
+        let end = if self == Self::Day {
+            now.hour() + 1
+        } else {
+            (now.hour().div_euclid(24) + 1) * 24
+        };
         end - hours * bars
     }
 }
@@ -111,30 +118,66 @@ impl Spending {
             share.usage = add(share.usage, row.usage);
             share.charge = plus(share.charge, row.charge);
         }
-        let mut shares: Vec<Share> = shares.into_iter().map(|(slug, share)| Share { slug: slug.to_owned(), ..share }).collect();
+        let mut shares: Vec<Share> = shares
+            .into_iter()
+            .map(|(slug, share)| Share {
+                slug: slug.to_owned(),
+                ..share
+            })
+            .collect();
         shares.sort_by_key(|share| std::cmp::Reverse(share.charge));
         let (hours, count) = range.bars();
         let start = |bar: i64| Timestamp::from_millis((first + bar * hours) * HOUR_MS);
-        let empty = |bar| Bar { label: shown::format(start(bar), range.label()), total: Amount::ZERO, parts: BTreeMap::new() };
+        let empty = |bar| Bar {
+            label: shown::format(start(bar), range.label()),
+            total: Amount::ZERO,
+            parts: BTreeMap::new(),
+        };
         let mut bars: Vec<Bar> = (0..count).map(empty).collect();
         for row in rows() {
             let at = usize::try_from((row.hour.hour() - first) / hours).unwrap_or(usize::MAX);
-            let model = shares.iter().position(|share| share.slug == row.slug).unwrap_or(SERIES).min(SERIES);
+            let model = shares
+                .iter()
+                .position(|share| share.slug == row.slug)
+                .unwrap_or(SERIES)
+                .min(SERIES);
             if let Some(bar) = bars.get_mut(at) {
                 bar.total = plus(bar.total, row.charge);
                 let part = bar.parts.entry(model).or_default();
                 *part = plus(*part, row.charge);
             }
         }
-        let total = shares.iter().fold(Amount::ZERO, |sum, share| plus(sum, share.charge));
-        Self { range, shares, total, bars }
+        let total = shares
+            .iter()
+            .fold(Amount::ZERO, |sum, share| plus(sum, share.charge));
+        Self {
+            range,
+            shares,
+            total,
+            bars,
+        }
     }
 
     /// The drawing, its scale and its legend.
     pub(super) fn draw(&self) -> Markup {
-        let top = scale(self.bars.iter().map(|bar| bar.total.picos()).max().unwrap_or_default());
-        let summary = format!("Spending of the last {}: {} USD in all", self.range.title(), self.total);
-        let label = |at: usize| self.bars.get(at).map(|bar| bar.label.as_str()).unwrap_or_default();
+        let top = scale(
+            self.bars
+                .iter()
+                .map(|bar| bar.total.picos())
+                .max()
+                .unwrap_or_default(),
+        );
+        let summary = format!(
+            "Spending of the last {}: {} USD in all",
+            self.range.title(),
+            self.total
+        );
+        let label = |at: usize| {
+            self.bars
+                .get(at)
+                .map(|bar| bar.label.as_str())
+                .unwrap_or_default()
+        };
         html! {
             @if self.total == Amount::ZERO {
                 p.empty { "Nothing was charged in the last " (self.range.title()) "." }
@@ -162,8 +205,10 @@ impl Spending {
         let count = i64::try_from(self.bars.len()).unwrap_or(1);
         let step = WIDTH / count;
         let x = i64::try_from(at).unwrap_or_default() * WIDTH / count + step / 8;
-        let height =
-            |amount: Amount| i64::try_from(i128::from(amount.picos()) * i128::from(HEIGHT) / i128::from(top)).unwrap_or_default();
+        let height = |amount: Amount| {
+            i64::try_from(i128::from(amount.picos()) * i128::from(HEIGHT) / i128::from(top))
+                .unwrap_or_default()
+        };
         let mut below = Amount::ZERO;
         let mut parts = Vec::new();
         for (model, amount) in &bar.parts {
@@ -207,7 +252,9 @@ fn scale(most: i64) -> i64 {
     let mut unit: i64 = 1;
     loop {
         for step in [10, 12, 15, 20, 25, 30, 40, 50, 60, 80] {
-            let Some(top) = unit.checked_mul(step) else { return i64::MAX };
+            let Some(top) = unit.checked_mul(step) else {
+                return i64::MAX;
+            };
             if top >= most {
                 return top;
             }
@@ -228,7 +275,10 @@ mod tests {
             hour: Timestamp::from_millis(hour * HOUR_MS),
             slug: slug.to_owned(),
             requests: 1,
-            usage: Usage { input: 10, ..Usage::default() },
+            usage: Usage {
+                input: 10,
+                ..Usage::default()
+            },
             charge: Amount::from_usd_str(usd).unwrap(),
             ..UsageRow::default()
         }
@@ -238,22 +288,53 @@ mod tests {
     fn a_range_ends_now_and_sums_by_model() {
         let now = Timestamp::from_millis(1_000 * 24 * HOUR_MS + 5 * HOUR_MS + 7);
         let hour = now.hour();
-        let rows = [row(hour - 24, "old", "9.00"), row(hour - 23, "a", "0.10"), row(hour, "a", "0.20"), row(hour, "<b>", "0.50")];
+        let rows = [
+            row(hour - 24, "old", "9.00"),
+            row(hour - 23, "a", "0.10"),
+            row(hour, "a", "0.20"),
+            row(hour, "<b>", "0.50"),
+        ];
         let day = Spending::of(&rows, Range::Day, now);
-        assert_eq!((day.bars.len(), day.total.to_string().as_str()), (24, "0.80"));
-        assert_eq!((day.shares[0].slug.as_str(), day.shares[1].requests), ("<b>", 2));
-        assert_eq!((day.bars[0].total.to_string(), day.bars[23].total.to_string()), ("0.10".to_owned(), "0.70".to_owned()));
+        assert_eq!(
+            (day.bars.len(), day.total.to_string().as_str()),
+            (24, "0.80")
+        );
+        assert_eq!(
+            (day.shares[0].slug.as_str(), day.shares[1].requests),
+            ("<b>", 2)
+        );
+        assert_eq!(
+            (
+                day.bars[0].total.to_string(),
+                day.bars[23].total.to_string()
+            ),
+            ("0.10".to_owned(), "0.70".to_owned())
+        );
         let month = Spending::of(&rows, Range::Month, now);
-        assert_eq!((month.bars[29].total.to_string().as_str(), month.bars[28].total.to_string().as_str()), ("0.70", "9.10"));
+        assert_eq!(
+            (
+                month.bars[29].total.to_string().as_str(),
+                month.bars[28].total.to_string().as_str()
+            ),
+            ("0.70", "9.10")
+        );
         let drawn = month.draw().into_string();
-        assert!(drawn.contains("&lt;b&gt;") && !drawn.contains("<b>"), "{drawn}");
+        assert!(
+            drawn.contains("&lt;b&gt;") && !drawn.contains("<b>"),
+            "{drawn}"
+        );
     }
 
     #[test]
     fn the_scale_is_round_and_never_too_small() {
-        for (most, top) in
-            [(0, 10), (11, 12), (348_000_000, 400_000_000), (1_000, 1_000), (1_001, 1_200), (210_000_000, 250_000_000)]
-        {
+        for (most, top) in [
+            (0, 10),
+            (11, 12),
+            (348_000_000, 400_000_000),
+            (1_000, 1_000),
+            (1_001, 1_200),
+            (210_000_000, 250_000_000),
+        ] {
             assert_eq!(scale(most), top);
         }
         assert!(scale(i64::MAX) == i64::MAX);
@@ -262,7 +343,9 @@ mod tests {
     #[test]
     fn many_models_share_the_last_colour() {
         let now = Timestamp::from_millis(1_000 * 24 * HOUR_MS);
-        let rows: Vec<UsageRow> = (0..20).map(|at| row(now.hour(), &format!("m{at:02}"), "0.01")).collect();
+        let rows: Vec<UsageRow> = (0..20)
+            .map(|at| row(now.hour(), &format!("m{at:02}"), "0.01"))
+            .collect();
         let drawn = Spending::of(&rows, Range::Week, now).draw().into_string();
         assert!(drawn.contains("other models") && !drawn.contains("s7"));
     }

@@ -45,7 +45,10 @@ impl View {
 /// A page for a signed-in customer. `live` is the source of its updates.
 pub(super) fn signed_in(view: View, key: &Key, live: Option<&str>, content: &Markup) -> Markup {
     let statement = Statement::of(key, clock::now());
-    let title = View::ALL.iter().find(|(other, _, _)| *other == view).map_or("", |(_, _, title)| title);
+    let title = View::ALL
+        .iter()
+        .find(|(other, _, _)| *other == view)
+        .map_or("", |(_, _, title)| title);
     let body = html! {
         header.top {
             div.wide {
@@ -62,11 +65,18 @@ pub(super) fn signed_in(view: View, key: &Key, live: Option<&str>, content: &Mar
         }
         main.wide #content data-live=[live] { (content) }
     };
-    document(&format!("{title} · {} USD", statement.account.available()), &body)
+    document(
+        &format!("{title} · {} USD", statement.account.available()),
+        &body,
+    )
 }
 
 fn status(statement: &Statement) -> Markup {
-    let class = if statement.status == Status::Active { "pill good" } else { "pill bad" };
+    let class = if statement.status == Status::Active {
+        "pill good"
+    } else {
+        "pill bad"
+    };
     html! { span class=(class) { (statement.status) } }
 }
 

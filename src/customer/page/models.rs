@@ -39,7 +39,11 @@ fn row(model: &Model) -> Markup {
     let columns = model.row();
     let rates = &model.price.base;
     let price = |amount: Amount| show_price(amount, PriceUnit::MillionTokens);
-    let can: Vec<&str> = model.capabilities.iter().map(|capability| capability.name()).collect();
+    let can: Vec<&str> = model
+        .capabilities
+        .iter()
+        .map(|capability| capability.name())
+        .collect();
     html! {
         tr role="row" {
             th.name scope="row" role="rowheader" { (columns.model) }

@@ -65,7 +65,9 @@ impl Overview {
     /// Spending since an hour.
     fn spent_since(&self, hour: i64) -> Amount {
         let rows = self.rows.iter().filter(|row| row.hour.hour() >= hour);
-        rows.fold(Amount::ZERO, |sum, row| sum.checked_add(row.charge).unwrap_or(sum))
+        rows.fold(Amount::ZERO, |sum, row| {
+            sum.checked_add(row.charge).unwrap_or(sum)
+        })
     }
 
     /// Whole days that the available money lasts at the pace of the last seven days; `None` without spending.
@@ -78,7 +80,8 @@ impl Overview {
     /// Whether something is left, but not much or not for long.
     fn is_low(&self) -> bool {
         let available = self.key.account.available();
-        available.is_positive() && (available < LOW || self.runway().is_some_and(|days| days < SHORT))
+        available.is_positive()
+            && (available < LOW || self.runway().is_some_and(|days| days < SHORT))
     }
 
     fn money(&self) -> Markup {
@@ -175,7 +178,10 @@ mod tests {
             charge,
             ..UsageRow::default()
         };
-        let account = Account { credit: usd(credit), ..Account::default() };
+        let account = Account {
+            credit: usd(credit),
+            ..Account::default()
+        };
         let id = KeyId::from_random(7);
         let key = Key {
             id,
@@ -188,25 +194,56 @@ mod tests {
             created_by: "tests".to_owned(),
             last_entry_at: None,
         };
-        let rows = vec![row(now.hour() - 26, usd(spent_this_week)), row(now.hour() - 24 * 20, usd("1.00"))];
-        Overview { key, range: Range::Month, rows, newest: Vec::new(), now }
+        let rows = vec![
+            row(now.hour() - 26, usd(spent_this_week)),
+            row(now.hour() - 24 * 20, usd("1.00")),
+        ];
+        Overview {
+            key,
+            range: Range::Month,
+            rows,
+            newest: Vec::new(),
+            now,
+        }
     }
 
     #[test]
     fn the_runway_is_the_week_s_pace() {
         assert_eq!(overview("40.00", "7.00").runway(), Some(40));
         assert_eq!(overview("40.00", "0").runway(), None);
-        assert!(!overview("40.00", "7.00").is_low() && overview("2.00", "7.00").is_low() && overview("0.99", "0").is_low());
-        assert!(!overview("0", "7.00").is_low(), "that is out of balance, not low");
+        assert!(
+            !overview("40.00", "7.00").is_low()
+                && overview("2.00", "7.00").is_low()
+                && overview("0.99", "0").is_low()
+        );
+        assert!(
+            !overview("0", "7.00").is_low(),
+            "that is out of balance, not low"
+        );
         let shown = overview("2.00", "7.00").money().into_string();
-        assert!(shown.contains("card main low") && shown.contains("about 2 days"), "{shown}");
+        assert!(
+            shown.contains("card main low") && shown.contains("about 2 days"),
+            "{shown}"
+        );
     }
 
     #[test]
     fn today_and_this_month_begin_at_midnight_utc() {
         let overview = overview("40.00", "7.00");
-        assert_eq!(shown::format(Timestamp::from_millis(month_of(overview.now) * 3_600_000), "%F %T"), "2026-11-01 00:00:00");
-        assert_eq!(overview.spent_since(month_of(overview.now)).to_string(), "8.00");
-        assert_eq!(overview.spent_since(overview.now.hour().div_euclid(24) * 24), Amount::ZERO);
+        assert_eq!(
+            shown::format(
+                Timestamp::from_millis(month_of(overview.now) * 3_600_000),
+                "%F %T"
+            ),
+            "2026-11-01 00:00:00"
+        );
+        assert_eq!(
+            overview.spent_since(month_of(overview.now)).to_string(),
+            "8.00"
+        );
+        assert_eq!(
+            overview.spent_since(overview.now.hour().div_euclid(24) * 24),
+            Amount::ZERO
+        );
     }
 }

@@ -60,7 +60,12 @@ pub(in crate::customer) fn page(entry: &Entry) -> Markup {
 }
 
 fn lines(lines: &[Line], charge: Amount) -> Markup {
-    let places = shown::places(lines.iter().map(|line| Amount::times(line.rate, line.count).unwrap_or_default()).chain([charge]));
+    let places = shown::places(
+        lines
+            .iter()
+            .map(|line| Amount::times(line.rate, line.count).unwrap_or_default())
+            .chain([charge]),
+    );
     html! {
         table.lines {
             caption.hidden { "What was charged" }
@@ -102,7 +107,11 @@ const fn counted(evidence: Evidence) -> Option<&'static str> {
     Some(match evidence {
         Evidence::Provider => return None,
         Evidence::Local => "The provider sent no count, so the tokens were counted here.",
-        Evidence::Disputed => "The provider's count was implausible; the charge is limited by what was requested.",
-        Evidence::Recovered => "The gateway restarted while the request ran: the charge is the last known amount.",
+        Evidence::Disputed => {
+            "The provider's count was implausible; the charge is limited by what was requested."
+        }
+        Evidence::Recovered => {
+            "The gateway restarted while the request ran: the charge is the last known amount."
+        }
     })
 }

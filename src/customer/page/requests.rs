@@ -10,7 +10,15 @@ use crate::proxy::record;
 
 /// The table of requests, which is also part of the overview.
 pub(in crate::customer) fn rows(entries: &[Entry]) -> Markup {
-    let titles = ["Time (UTC)", "Model", "Status", "Tokens", "USD", "First byte", "Receipt"];
+    let titles = [
+        "Time (UTC)",
+        "Model",
+        "Status",
+        "Tokens",
+        "USD",
+        "First byte",
+        "Receipt",
+    ];
     html! { @if entries.is_empty() { p.empty { "No requests yet. The Set up view has settings that are ready to paste." } } @else {
         table.stacked.requests role="table" {
             caption.hidden { "Requests, newest first" }
@@ -95,7 +103,10 @@ impl Filter {
             return format!("/dashboard/requests?before={id}");
         }
         // Every value was checked: slugs, days and words need no escaping.
-        format!("/dashboard/requests?model={}&day={}&status={}&before={id}", self.model, self.day, self.status)
+        format!(
+            "/dashboard/requests?model={}&day={}&status={}&before={id}",
+            self.model, self.day, self.status
+        )
     }
 }
 
@@ -115,7 +126,14 @@ pub(in crate::customer) struct Page<'a> {
 
 /// The view.
 pub(in crate::customer) fn page(page: &Page<'_>) -> Markup {
-    let Page { entries, older, first, filter, models, refusals } = *page;
+    let Page {
+        entries,
+        older,
+        first,
+        filter,
+        models,
+        refusals,
+    } = *page;
     html! {
         h1 { "Requests" }
         section.card aria-label="Requests" {
@@ -150,7 +168,11 @@ pub(in crate::customer) fn page(page: &Page<'_>) -> Markup {
 
 /// A form that works without a script.
 fn choose(filter: &Filter, models: &[String]) -> Markup {
-    let states = [("", "All"), ("ok", "Answered"), ("cut", "Failed or cut short")];
+    let states = [
+        ("", "All"),
+        ("ok", "Answered"),
+        ("cut", "Failed or cut short"),
+    ];
     html! {
         form.inline method="get" action="/dashboard/requests" {
             div { label for="model" { "Model" } select #model name="model" {
@@ -175,20 +197,35 @@ struct Group<'a> {
 
 /// Groups equal refusals, in the order of the newest of each. Numbers in the text make no difference.
 fn grouped(refusals: &[Refused]) -> Vec<Group<'_>> {
-    let words = |refused: &Refused| refused.message.chars().filter(|c| !c.is_ascii_digit()).collect::<String>();
+    let words = |refused: &Refused| {
+        refused
+            .message
+            .chars()
+            .filter(|c| !c.is_ascii_digit())
+            .collect::<String>()
+    };
     let mut groups: Vec<(String, Group<'_>)> = Vec::new();
     for refused in refusals {
         let text = words(refused);
         let same = groups.iter_mut().find(|(words, group)| {
             let newest = group.newest;
-            (newest.status, &newest.reason, &newest.slug) == (refused.status, &refused.reason, &refused.slug) && *words == text
+            (newest.status, &newest.reason, &newest.slug)
+                == (refused.status, &refused.reason, &refused.slug)
+                && *words == text
         });
         match same {
             Some((_, group)) => {
                 group.count += 1;
                 group.oldest = refused;
             }
-            None => groups.push((text, Group { newest: refused, count: 1, oldest: refused })),
+            None => groups.push((
+                text,
+                Group {
+                    newest: refused,
+                    count: 1,
+                    oldest: refused,
+                },
+            )),
         }
     }
     groups.into_iter().map(|(_, group)| group).collect()
@@ -240,9 +277,20 @@ mod tests {
             refused(6, "a", "needs 9.99, has 0.01"),
         ];
         let groups = grouped(&all);
-        assert_eq!(groups.iter().map(|group| group.count).collect::<Vec<_>>(), [3, 1]);
-        assert_eq!((groups[0].newest.at.millis(), groups[0].oldest.at.millis()), (9_000, 6_000));
+        assert_eq!(
+            groups.iter().map(|group| group.count).collect::<Vec<_>>(),
+            [3, 1]
+        );
+        assert_eq!(
+            (groups[0].newest.at.millis(), groups[0].oldest.at.millis()),
+            (9_000, 6_000)
+        );
         let shown = refusals(&all).into_string();
-        assert!(shown.contains("3 times since") && shown.contains("needs 0.12") && !shown.contains("needs 9.99"), "{shown}");
+        assert!(
+            shown.contains("3 times since")
+                && shown.contains("needs 0.12")
+                && !shown.contains("needs 9.99"),
+            "{shown}"
+        );
     }
 }

@@ -92,9 +92,18 @@ fn check(checked: Option<&Checked>) -> Markup {
     }
 }
 
-fn settings(client: &Client, public_url: &str, models: &[Arc<Model>], chosen: Option<&Model>) -> Markup {
-    let chosen = chosen.filter(|model| client.reaches(model)).map(|model| model.slug.as_str());
-    let model = chosen.or_else(|| client.usual_model(models.iter().map(AsRef::as_ref))).unwrap_or(setup::MODEL);
+fn settings(
+    client: &Client,
+    public_url: &str,
+    models: &[Arc<Model>],
+    chosen: Option<&Model>,
+) -> Markup {
+    let chosen = chosen
+        .filter(|model| client.reaches(model))
+        .map(|model| model.slug.as_str());
+    let model = chosen
+        .or_else(|| client.usual_model(models.iter().map(AsRef::as_ref)))
+        .unwrap_or(setup::MODEL);
     html! {
         section.card aria-labelledby=(client.id) {
             h2 id=(client.id) { (client.title) }

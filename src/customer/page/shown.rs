@@ -41,8 +41,13 @@ pub(super) fn time(at: Timestamp) -> Markup {
 
 /// An instant in a format of `strftime`, in UTC.
 pub(super) fn format(at: Timestamp, pattern: &str) -> String {
-    let instant = jiff::Timestamp::UNIX_EPOCH.saturating_add(SignedDuration::from_millis(at.millis()));
-    instant.unwrap_or(jiff::Timestamp::UNIX_EPOCH).to_zoned(TimeZone::UTC).strftime(pattern).to_string()
+    let instant =
+        jiff::Timestamp::UNIX_EPOCH.saturating_add(SignedDuration::from_millis(at.millis()));
+    instant
+        .unwrap_or(jiff::Timestamp::UNIX_EPOCH)
+        .to_zoned(TimeZone::UTC)
+        .strftime(pattern)
+        .to_string()
 }
 
 /// A count with thousands separated.
@@ -60,7 +65,11 @@ pub(super) fn count(count: u64) -> String {
 
 /// Milliseconds in a form for people.
 pub(super) fn duration(ms: u32) -> String {
-    if ms < 1_000 { format!("{ms} ms") } else { format!("{}.{} s", ms / 1_000, ms % 1_000 / 100) }
+    if ms < 1_000 {
+        format!("{ms} ms")
+    } else {
+        format!("{}.{} s", ms / 1_000, ms % 1_000 / 100)
+    }
 }
 
 /// The meaning of a reason, and what helps.
@@ -73,9 +82,13 @@ pub(super) fn explain(reason: &str) -> &'static str {
         "refusal" => "The model refused to answer.",
         "pause" => "The model paused; send its answer back to continue.",
         "other" => "The provider ended it for another reason.",
-        "balance" => "The balance was used up, so the answer ended as at a length limit. Top up the same key.",
+        "balance" => {
+            "The balance was used up, so the answer ended as at a length limit. Top up the same key."
+        }
         "client_gone" => "Your program disconnected before the end.",
-        "upstream_broken" => "The provider's answer broke off. Only what was delivered is charged; try again.",
+        "upstream_broken" => {
+            "The provider's answer broke off. Only what was delivered is charged; try again."
+        }
         "max_duration" => "It took longer than a request is allowed to.",
         "interrupted" => "The gateway restarted while it ran.",
         "key_state" | "key_blocked" | "key_expired" | "key_revoked" => {
@@ -84,9 +97,15 @@ pub(super) fn explain(reason: &str) -> &'static str {
         "out_of_balance" => "The key cannot pay for this request. Top up the same key, then retry.",
         "balance_in_use" => "Running requests hold the money. Retry when one of them has ended.",
         "rate_limit_exceeded" => "Too many requests of this key at once. Wait a moment.",
-        "model_not_found" | "model_retired" => "Use a slug from the list of models, copied exactly.",
-        "model_not_allowed" => "This key may not use this model. The Models view lists the ones it may use.",
-        "bad_request" => "The request has a mistake; the error that your program got says what it is.",
+        "model_not_found" | "model_retired" => {
+            "Use a slug from the list of models, copied exactly."
+        }
+        "model_not_allowed" => {
+            "This key may not use this model. The Models view lists the ones it may use."
+        }
+        "bad_request" => {
+            "The request has a mistake; the error that your program got says what it is."
+        }
         "request_too_large" => "The request is too large. Send less.",
         "upstream_refused" => {
             "The provider found a mistake in the request; the error that your program got says what it is. It was free."
@@ -94,7 +113,9 @@ pub(super) fn explain(reason: &str) -> &'static str {
         "upstream_unavailable" => {
             "No provider could be reached for this model. It was free. Use another model, or try again later."
         }
-        "ledger_unavailable" | "overloaded" | "internal" => "A fault on our side. It was free. Try again later.",
+        "ledger_unavailable" | "overloaded" | "internal" => {
+            "A fault on our side. It was free. Try again later."
+        }
         _ => "",
     }
 }
@@ -107,8 +128,19 @@ mod tests {
 
     #[test]
     fn every_end_of_an_answer_is_explained() {
-        for reason in ["stop", "length", "tool_calls", "content_filter", "refusal", "pause", "other"] {
-            assert!(EndReason::from(reason).is_own_end() && !explain(reason).is_empty(), "{reason}");
+        for reason in [
+            "stop",
+            "length",
+            "tool_calls",
+            "content_filter",
+            "refusal",
+            "pause",
+            "other",
+        ] {
+            assert!(
+                EndReason::from(reason).is_own_end() && !explain(reason).is_empty(),
+                "{reason}"
+            );
         }
         assert!(!EndReason::UpstreamBroken.is_own_end() && !EndReason::Balance.is_own_end());
     }
@@ -118,22 +150,40 @@ mod tests {
         let [cents, fine] = ["4.99", "0.000045"].map(|usd| Amount::from_usd_str(usd).unwrap());
         assert_eq!(places([cents, fine]), 6);
         assert_eq!(aligned(fine, 6).into_string(), money(fine).into_string());
-        assert!(aligned(cents, 6).into_string().ends_with(r#"<span class="room" data-room="0000" aria-hidden="true"></span>"#));
+        assert!(
+            aligned(cents, 6)
+                .into_string()
+                .ends_with(r#"<span class="room" data-room="0000" aria-hidden="true"></span>"#)
+        );
     }
 
     #[test]
     fn numbers_are_exact_and_readable() {
         let amount = Amount::from_usd_str("4.999652").unwrap();
-        assert_eq!(money(amount).into_string(), r#"<span class="money">4.99<span class="fine">9652</span></span>"#);
-        assert_eq!(money(Amount::ZERO).into_string(), r#"<span class="money">0.00</span>"#);
+        assert_eq!(
+            money(amount).into_string(),
+            r#"<span class="money">4.99<span class="fine">9652</span></span>"#
+        );
+        assert_eq!(
+            money(Amount::ZERO).into_string(),
+            r#"<span class="money">0.00</span>"#
+        );
         assert_eq!(
             (count(0), count(999), count(1_000), count(12_345_678)),
-            ("0".into(), "999".into(), "1,000".into(), "12,345,678".into())
+            (
+                "0".into(),
+                "999".into(),
+                "1,000".into(),
+                "12,345,678".into()
+            )
         );
         assert_eq!(
             (duration(950), duration(9_500), duration(61_250)),
             ("950 ms".to_owned(), "9.5 s".to_owned(), "61.2 s".to_owned())
         );
-        assert_eq!(format(Timestamp::from_millis(0), "%b %d %H:%M:%S"), "Jan 01 00:00:00");
+        assert_eq!(
+            format(Timestamp::from_millis(0), "%b %d %H:%M:%S"),
+            "Jan 01 00:00:00"
+        );
     }
 }

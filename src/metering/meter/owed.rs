@@ -31,7 +31,12 @@ pub enum Miscount {
 
 impl Miscount {
     /// All of them.
-    pub const ALL: [Self; 4] = [Self::Missing, Self::AboveContext, Self::AboveLimit, Self::Malformed];
+    pub const ALL: [Self; 4] = [
+        Self::Missing,
+        Self::AboveContext,
+        Self::AboveLimit,
+        Self::Malformed,
+    ];
 
     /// The word in metrics and `/status`.
     #[must_use]
@@ -47,7 +52,12 @@ impl Miscount {
 
 impl Meter {
     /// What the provider may count for an answer that ended like this; `None` if it produced nothing that it could bill.
-    pub(super) fn owed(&self, ending: Ending, charged: &Counted, local: Option<Local>) -> Option<Usage> {
+    pub(super) fn owed(
+        &self,
+        ending: Ending,
+        charged: &Counted,
+        local: Option<Local>,
+    ) -> Option<Usage> {
         let near = self.near(local);
         let usage = match (ending, charged.evidence) {
             (Ending::Nothing, _) => return None,
@@ -61,19 +71,39 @@ impl Meter {
             (Ending::Cut, _) => {
                 let mut usage = self.left(near, self.hidden_tokens());
                 let room = self.output_limit.saturating_sub(output_total(&usage));
-                usage.output = usage.output.saturating_add(self.by_time(STOP_LAG).saturating_mul(self.choices).min(room));
+                usage.output = usage.output.saturating_add(
+                    self.by_time(STOP_LAG)
+                        .saturating_mul(self.choices)
+                        .min(room),
+                );
                 usage
             }
         };
-        Some(Usage { images: self.pictures, ..usage })
+        Some(Usage {
+            images: self.pictures,
+            ..usage
+        })
     }
 
     /// What a target may count for a try without an answer. `made`: how long it may have produced output; `None` if it cannot have.
     #[must_use]
     pub fn tried(&self, made: Option<Duration>, local: Option<Local>) -> Usage {
-        let counted = self.reported.as_ref().map(price::input_total).filter(|input| *input > 0);
-        let output = made.map_or(0, |time| self.by_time(time).saturating_mul(self.choices).min(self.output_limit));
-        Usage { input: counted.unwrap_or(self.near(local).input), output, images: self.pictures, ..Usage::default() }
+        let counted = self
+            .reported
+            .as_ref()
+            .map(price::input_total)
+            .filter(|input| *input > 0);
+        let output = made.map_or(0, |time| {
+            self.by_time(time)
+                .saturating_mul(self.choices)
+                .min(self.output_limit)
+        });
+        Usage {
+            input: counted.unwrap_or(self.near(local).input),
+            output,
+            images: self.pictures,
+            ..Usage::default()
+        }
     }
 
     /// Why the provider's own count is not charged for an answer that reached its end.
@@ -89,10 +119,15 @@ impl Meter {
     /// Our counts without the rounding in the customer's favour.
     pub(super) fn near(&self, local: Option<Local>) -> Local {
         match local {
-            Some(Local { input, output }) => Local { input: local::unrounded(input), output: local::unrounded(output) },
+            Some(Local { input, output }) => Local {
+                input: local::unrounded(input),
+                output: local::unrounded(output),
+            },
             None => Local {
                 // The estimate is high: its median is a quarter over a tokenizer's count.
-                input: self.input_known.map_or(self.estimated_input.saturating_mul(4) / 5, local::unrounded),
+                input: self
+                    .input_known
+                    .map_or(self.estimated_input.saturating_mul(4) / 5, local::unrounded),
                 output: estimate::lower(self.shown).midpoint(estimate::upper(self.shown)),
             },
         }
@@ -100,7 +135,10 @@ impl Meter {
 
     /// A provider's rejected claim, as far as it may really be billed; never less than what is charged.
     fn credible(&self, claimed: &Usage, charged: &Usage) -> Usage {
-        let (inputs, outputs) = (self.model.limits.context, self.output_limit.saturating_mul(2));
+        let (inputs, outputs) = (
+            self.model.limits.context,
+            self.output_limit.saturating_mul(2),
+        );
         let sane = price::input_total(claimed) <= inputs.saturating_mul(CREDIBLE)
             && output_total(claimed) <= outputs.saturating_mul(CREDIBLE);
         if !sane {

@@ -18,21 +18,35 @@ impl Meter {
     /// Why a count is impossible.
     pub(super) fn doubt(&self, usage: &Usage, further: &[Usage]) -> Option<Miscount> {
         let (first, further) = divided(usage, further);
-        if std::iter::once(&first).chain(further).any(|step| price::input_total(step) > self.model.limits.context) {
+        if std::iter::once(&first)
+            .chain(further)
+            .any(|step| price::input_total(step) > self.model.limits.context)
+        {
             return Some(Miscount::AboveContext);
         }
         // The limit that was sent does not bound a compaction's summary; what the model can produce does.
-        let summaries = u64::from(self.model.limits.max_output).saturating_mul(further.len() as u64);
-        if output_total(usage) > self.output_limit.saturating_add(summaries).saturating_mul(2) {
+        let summaries =
+            u64::from(self.model.limits.max_output).saturating_mul(further.len() as u64);
+        if output_total(usage)
+            > self
+                .output_limit
+                .saturating_add(summaries)
+                .saturating_mul(2)
+        {
             return Some(Miscount::AboveLimit);
         }
-        i64::try_from(price::picos(&self.model.price, &first, further)).is_err().then_some(Miscount::Malformed)
+        i64::try_from(price::picos(&self.model.price, &first, further))
+            .is_err()
+            .then_some(Miscount::Malformed)
     }
 }
 
 /// The further steps of a usage with these counts.
 pub(super) fn of(wire: &WireUsage, counted: &farebox_protocol::Usage) -> Vec<Usage> {
-    wire.further_steps(counted).into_iter().map(of_tokens).collect()
+    wire.further_steps(counted)
+        .into_iter()
+        .map(of_tokens)
+        .collect()
 }
 
 /// Counts of tokens, without pictures.
@@ -49,7 +63,9 @@ pub(super) fn of_tokens(counted: farebox_protocol::Usage) -> Usage {
 }
 
 fn divided<'a>(usage: &Usage, further: &'a [Usage]) -> (Usage, &'a [Usage]) {
-    let first = further.iter().try_fold(*usage, |rest, step| minus(&rest, step));
+    let first = further
+        .iter()
+        .try_fold(*usage, |rest, step| minus(&rest, step));
     first.map_or((*usage, &[]), |first| (first, further))
 }
 

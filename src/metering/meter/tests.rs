@@ -44,17 +44,34 @@ fn meter() -> Meter {
 /// A meter for a request that predicts this many tokens of its answer.
 fn predicting(predicted: u64) -> Meter {
     let secrets = ProcessSecrets { lenient: true };
-    let (config, faults) = config::load(&Source::new("catalog.toml", CATALOG), &Source::new("routes.toml", ROUTES), &secrets);
+    let (config, faults) = config::load(
+        &Source::new("catalog.toml", CATALOG),
+        &Source::new("routes.toml", ROUTES),
+        &secrets,
+    );
     let config = config.unwrap_or_else(|| panic!("{}", faults.render(config::Paint::Plain)));
-    Meter::new(Arc::clone(&config.catalog.models[0]), Start { predicted, ..START })
+    Meter::new(
+        Arc::clone(&config.catalog.models[0]),
+        Start { predicted, ..START },
+    )
 }
 
 fn says(input: u64, output: u64) -> WireUsage {
-    WireUsage { input: Some(input), output: Some(output), ..WireUsage::default() }
+    WireUsage {
+        input: Some(input),
+        output: Some(output),
+        ..WireUsage::default()
+    }
 }
 
 fn shows(bytes: u64) -> FrameFacts {
-    FrameFacts { shown: TextSize { ascii: bytes, other: 0 }, ..FrameFacts::default() }
+    FrameFacts {
+        shown: TextSize {
+            ascii: bytes,
+            other: 0,
+        },
+        ..FrameFacts::default()
+    }
 }
 
 const TOOK: Duration = Duration::from_secs(1);
@@ -68,39 +85,89 @@ fn what_no_tokenizer_has_read_may_be_a_token_a_byte() {
     let mut meter = meter();
     meter.observe(&shows(700), &WireUsage::default());
     let input = 1_000 * 3_750_000;
-    assert_eq!(meter.cost_if_dense().picos(), input + (200 + 700) * 15_000_000);
+    assert_eq!(
+        meter.cost_if_dense().picos(),
+        input + (200 + 700) * 15_000_000
+    );
     let read = meter.shown();
     meter.observe(&shows(70), &WireUsage::default());
     meter.weigh(read, 400);
-    assert_eq!(meter.cost_of_shown().picos(), input + 440 * 15_000_000, "all of it is taken to be as dense");
-    assert_eq!((meter.unweighed(), meter.cost_if_dense().picos()), (70, input + (440 + 70) * 15_000_000));
+    assert_eq!(
+        meter.cost_of_shown().picos(),
+        input + 440 * 15_000_000,
+        "all of it is taken to be as dense"
+    );
+    assert_eq!(
+        (meter.unweighed(), meter.cost_if_dense().picos()),
+        (70, input + (440 + 70) * 15_000_000)
+    );
     meter.weigh(meter.shown(), 10);
-    assert_eq!(meter.cost_if_dense().picos(), input + 220 * 15_000_000, "light text never lowers what is held");
+    assert_eq!(
+        meter.cost_if_dense().picos(),
+        input + 220 * 15_000_000,
+        "light text never lowers what is held"
+    );
 }
 
 #[test]
 fn a_prediction_is_held_for_and_counted_where_nobody_says_what_was_taken() {
     let mut meter = predicting(500);
     meter.observe(&shows(700), &WireUsage::default());
-    assert_eq!(meter.cost_at_most().picos(), 1_000 * 3_750_000 + 700 * 15_000_000);
-    let local = Local { input: 1_000, output: 180 };
-    let ended = |meter: &Meter| meter.finish(Ending::Complete, Some(local), TOOK).usage.output;
-    assert_eq!(ended(&meter), 500, "180 shown, and 320 that the answer has not");
+    assert_eq!(
+        meter.cost_at_most().picos(),
+        1_000 * 3_750_000 + 700 * 15_000_000
+    );
+    let local = Local {
+        input: 1_000,
+        output: 180,
+    };
+    let ended = |meter: &Meter| {
+        meter
+            .finish(Ending::Complete, Some(local), TOOK)
+            .usage
+            .output
+    };
+    assert_eq!(
+        ended(&meter),
+        500,
+        "180 shown, and 320 that the answer has not"
+    );
     meter.report(&says(1_000, 190), true);
-    assert_eq!(ended(&meter), 190, "the provider's count has what it rejected");
+    assert_eq!(
+        ended(&meter),
+        190,
+        "the provider's count has what it rejected"
+    );
 }
 
 #[test]
 fn what_is_not_counted_yet_is_covered_at_its_dearest() {
     let mut meter = meter();
-    assert_eq!(meter.cost_at_most().picos(), 1_000 * 3_750_000, "any input may turn out to be written to a cache");
+    assert_eq!(
+        meter.cost_at_most().picos(),
+        1_000 * 3_750_000,
+        "any input may turn out to be written to a cache"
+    );
     meter.observe(&shows(700), &WireUsage::default());
-    assert_eq!(meter.cost_at_most().picos(), 1_000 * 3_750_000 + 200 * 15_000_000);
-    let counted = FrameFacts { usage: true, ..FrameFacts::default() };
+    assert_eq!(
+        meter.cost_at_most().picos(),
+        1_000 * 3_750_000 + 200 * 15_000_000
+    );
+    let counted = FrameFacts {
+        usage: true,
+        ..FrameFacts::default()
+    };
     meter.observe(&counted, &says(1_500, 150));
-    assert_eq!(meter.cost_at_most().picos(), 1_500 * 3_000_000 + 150 * 15_000_000, "re-rated by the exact count");
+    assert_eq!(
+        meter.cost_at_most().picos(),
+        1_500 * 3_000_000 + 150 * 15_000_000,
+        "re-rated by the exact count"
+    );
     meter.observe(&shows(350), &WireUsage::default());
-    assert_eq!((meter.running_output(), meter.cost_at_most().picos()), (250, 1_500 * 3_000_000 + 250 * 15_000_000));
+    assert_eq!(
+        (meter.running_output(), meter.cost_at_most().picos()),
+        (250, 1_500 * 3_000_000 + 250 * 15_000_000)
+    );
 }
 
 #[test]
@@ -109,21 +176,41 @@ fn hidden_output_is_metered_by_time_until_it_is_counted() {
     for _ in 0..1_000 {
         meter.hide(Duration::from_millis(3));
     }
-    assert_eq!(meter.running_output(), 450, "150 tokens a second, however small the steps");
+    assert_eq!(
+        meter.running_output(),
+        450,
+        "150 tokens a second, however small the steps"
+    );
     assert_eq!(meter.charge_if_cut().usage.output, 450);
     meter.report(&says(1_000, 300), false);
-    assert_eq!((meter.running_output(), meter.charge_if_cut().usage.output), (300, 300), "the provider's count takes its place");
+    assert_eq!(
+        (meter.running_output(), meter.charge_if_cut().usage.output),
+        (300, 300),
+        "the provider's count takes its place"
+    );
     meter.report(&says(1_000, 300), false);
     meter.hide(Duration::from_secs(1));
-    assert_eq!(meter.charge_if_cut().usage.output, 450, "what is hidden afterwards comes on top");
+    assert_eq!(
+        meter.charge_if_cut().usage.output,
+        450,
+        "what is hidden afterwards comes on top"
+    );
     let ended = meter.finish(Ending::Complete, None, TOOK);
-    assert_eq!(ended.evidence, None, "a count from the middle is not the end's, and nothing was shown");
+    assert_eq!(
+        ended.evidence, None,
+        "a count from the middle is not the end's, and nothing was shown"
+    );
 }
 
 #[test]
 fn a_wait_counts_as_what_finished_streams_of_the_target_reasoned_in_theirs() {
     let wait = Duration::from_secs(10);
-    let reasoned = |output: u64, reasoning: u64| Usage { input: 9, output, reasoning, ..Usage::default() };
+    let reasoned = |output: u64, reasoning: u64| Usage {
+        input: 9,
+        output,
+        reasoning,
+        ..Usage::default()
+    };
     let pace = |shown: u64, unseen: Duration, usage: &Usage| {
         let mut meter = meter();
         meter.observe(&shows(shown), &WireUsage::default());
@@ -131,19 +218,51 @@ fn a_wait_counts_as_what_finished_streams_of_the_target_reasoned_in_theirs() {
         meter.hide(unseen);
         meter.pace_of_wait(usage, Duration::from_secs(12))
     };
-    assert_eq!(meter().pace_of_wait(&reasoned(100, 900), TOOK), None, "a whole answer");
-    assert_eq!(pace(350, Duration::ZERO, &reasoned(100, 900)), Some(83_333), "of all that was made, as fast as the whole");
+    assert_eq!(
+        meter().pace_of_wait(&reasoned(100, 900), TOOK),
+        None,
+        "a whole answer"
+    );
+    assert_eq!(
+        pace(350, Duration::ZERO, &reasoned(100, 900)),
+        Some(83_333),
+        "of all that was made, as fast as the whole"
+    );
     assert_eq!(pace(350, Duration::ZERO, &reasoned(100, 600)), Some(58_333));
-    assert_eq!(pace(350, Duration::from_secs(11), &reasoned(100, 900)), Some(0), "it sent a frame first");
-    assert_eq!(pace(3_500, Duration::ZERO, &reasoned(100, 900)), Some(0), "it showed its reasoning");
-    assert_eq!(pace(350, Duration::ZERO, &reasoned(100, 40)), None, "too little to tell");
-    assert_eq!(pace(350, Duration::ZERO, &reasoned(1_200, 0)), Some(100_000), "counted as output");
-    assert_eq!(pace(350, Duration::ZERO, &reasoned(100, 3_000)), Some(150_000), "no faster than time is metered");
+    assert_eq!(
+        pace(350, Duration::from_secs(11), &reasoned(100, 900)),
+        Some(0),
+        "it sent a frame first"
+    );
+    assert_eq!(
+        pace(3_500, Duration::ZERO, &reasoned(100, 900)),
+        Some(0),
+        "it showed its reasoning"
+    );
+    assert_eq!(
+        pace(350, Duration::ZERO, &reasoned(100, 40)),
+        None,
+        "too little to tell"
+    );
+    assert_eq!(
+        pace(350, Duration::ZERO, &reasoned(1_200, 0)),
+        Some(100_000),
+        "counted as output"
+    );
+    assert_eq!(
+        pace(350, Duration::ZERO, &reasoned(100, 3_000)),
+        Some(150_000),
+        "no faster than time is metered"
+    );
     let mut left = meter();
     left.wait(wait, 60_000);
     assert_eq!(left.charge_if_cut().usage.output, 600);
     left.hide(Duration::from_secs(2));
-    assert_eq!(left.charge_if_cut().usage.output, 900, "what the stream does not show comes on top");
+    assert_eq!(
+        left.charge_if_cut().usage.output,
+        900,
+        "what the stream does not show comes on top"
+    );
 }
 
 #[test]
@@ -153,9 +272,17 @@ fn a_marked_prompt_costs_a_cache_write_where_the_answer_was_cut_before_anybody_c
     meter.observe(&shows(350), &WireUsage::default());
     let cut = meter.finish(Ending::Cut, None, TOOK).usage;
     assert_eq!((cut.input, cut.cache_write), (0, 700));
-    assert_eq!(meter.finish(Ending::Complete, None, TOOK).usage.cache_write, 0, "nobody left");
+    assert_eq!(
+        meter.finish(Ending::Complete, None, TOOK).usage.cache_write,
+        0,
+        "nobody left"
+    );
     meter.report(&says(900, 1), false);
-    assert_eq!(meter.finish(Ending::Cut, None, TOOK).usage.input, 900, "the provider has said it");
+    assert_eq!(
+        meter.finish(Ending::Cut, None, TOOK).usage.input,
+        900,
+        "the provider has said it"
+    );
 }
 
 #[test]
@@ -163,25 +290,60 @@ fn the_final_count_is_charged_and_a_missing_one_is_ours() {
     let mut meter = meter();
     meter.observe(&shows(350), &WireUsage::default());
     let ours = meter.finish(Ending::Complete, None, TOOK);
-    assert_eq!((ours.evidence, ours.usage.input, ours.usage.output), (Some(Evidence::Local), 700, 70));
+    assert_eq!(
+        (ours.evidence, ours.usage.input, ours.usage.output),
+        (Some(Evidence::Local), 700, 70)
+    );
     meter.report(&says(900, 1), false);
     meter.observe(&shows(350), &WireUsage::default());
     let ours = meter.finish(Ending::Complete, None, TOOK);
-    assert_eq!((ours.evidence, ours.usage.input, ours.usage.output), (Some(Evidence::Local), 900, 140), "late usage never came");
+    assert_eq!(
+        (ours.evidence, ours.usage.input, ours.usage.output),
+        (Some(Evidence::Local), 900, 140),
+        "late usage never came"
+    );
     meter.report(&says(900, 170), true);
     let theirs = meter.finish(Ending::Complete, None, TOOK);
-    assert_eq!((theirs.evidence, picos(&theirs)), (Some(Evidence::Provider), 900 * 3_000_000 + 170 * 15_000_000));
+    assert_eq!(
+        (theirs.evidence, picos(&theirs)),
+        (Some(Evidence::Provider), 900 * 3_000_000 + 170 * 15_000_000)
+    );
 }
 
 #[test]
 fn an_absurd_count_is_disputed_within_bounds_and_never_re_rates() {
-    let local = Local { input: 800, output: 150 };
+    let local = Local {
+        input: 800,
+        output: 150,
+    };
     for (wire, input, output) in [
         (says(300_000, 1), 200_000, 150),
         (says(10, 8_001), 800, 8_000),
-        (WireUsage { malformed: true, ..says(10, 1) }, 800, 150),
-        (WireUsage { malformed: true, ..says(900, 200) }, 900, 200),
-        (WireUsage { cache_read: Some(2_000), input_is_total: true, ..says(1_000, 1) }, 0, 150),
+        (
+            WireUsage {
+                malformed: true,
+                ..says(10, 1)
+            },
+            800,
+            150,
+        ),
+        (
+            WireUsage {
+                malformed: true,
+                ..says(900, 200)
+            },
+            900,
+            200,
+        ),
+        (
+            WireUsage {
+                cache_read: Some(2_000),
+                input_is_total: true,
+                ..says(1_000, 1)
+            },
+            0,
+            150,
+        ),
     ] {
         let mut meter = meter();
         meter.observe(&shows(700), &WireUsage::default());
@@ -195,7 +357,11 @@ fn an_absurd_count_is_disputed_within_bounds_and_never_re_rates() {
             "{wire:?}"
         );
         meter.report(&says(900, 170), true);
-        assert_eq!(meter.finish(Ending::Complete, None, TOOK).evidence, Some(Evidence::Provider), "the last count decides");
+        assert_eq!(
+            meter.finish(Ending::Complete, None, TOOK).evidence,
+            Some(Evidence::Provider),
+            "the last count decides"
+        );
     }
 }
 
@@ -204,43 +370,76 @@ fn a_disputed_output_is_bounded_by_what_the_time_allows() {
     let mut meter = meter();
     meter.report(&says(1_000, 900_000), true);
     let ended = meter.finish(Ending::Complete, None, Duration::from_secs(100));
-    assert_eq!((ended.evidence, ended.usage.output), (Some(Evidence::Disputed), 15_000), "150 tokens a second");
+    assert_eq!(
+        (ended.evidence, ended.usage.output),
+        (Some(Evidence::Disputed), 15_000),
+        "150 tokens a second"
+    );
 }
 
 #[test]
 fn zero_beside_words_is_no_count() {
-    let local = Local { input: 800, output: 150 };
-    for (wire, input, output) in [(says(0, 0), 800, 150), (says(0, 170), 800, 170), (says(900, 0), 900, 150)] {
+    let local = Local {
+        input: 800,
+        output: 150,
+    };
+    for (wire, input, output) in [
+        (says(0, 0), 800, 150),
+        (says(0, 170), 800, 170),
+        (says(900, 0), 900, 150),
+    ] {
         let mut meter = meter();
         meter.observe(&shows(700), &WireUsage::default());
         meter.report(&wire, true);
         assert!(meter.needs_local(Ending::Complete), "{wire:?}");
         let ended = meter.finish(Ending::Complete, Some(local), TOOK);
-        assert_eq!((ended.evidence, ended.usage.input, ended.usage.output), (Some(Evidence::Local), input, output), "{wire:?}");
+        assert_eq!(
+            (ended.evidence, ended.usage.input, ended.usage.output),
+            (Some(Evidence::Local), input, output),
+            "{wire:?}"
+        );
     }
 }
 
 #[test]
 fn an_early_count_is_not_the_ends() {
-    let local = Local { input: 800, output: 150 };
+    let local = Local {
+        input: 800,
+        output: 150,
+    };
     let mut meter = meter();
     meter.report(&says(900, 1), false);
     meter.observe(&shows(700), &WireUsage::default());
     let ended = meter.finish(Ending::Complete, Some(local), TOOK);
-    assert_eq!((ended.evidence, ended.usage.input, ended.usage.output), (Some(Evidence::Local), 900, 150));
+    assert_eq!(
+        (ended.evidence, ended.usage.input, ended.usage.output),
+        (Some(Evidence::Local), 900, 150)
+    );
     meter.report(&says(900, 170), false);
     let ended = meter.finish(Ending::Complete, None, TOOK);
-    assert_eq!((ended.evidence, ended.usage.output), (Some(Evidence::Provider), 170), "nothing was shown after it");
+    assert_eq!(
+        (ended.evidence, ended.usage.output),
+        (Some(Evidence::Provider), 170),
+        "nothing was shown after it"
+    );
 }
 
 #[test]
 fn reasoning_is_outside_where_the_total_says_so() {
     let mut meter = meter();
-    let outside = WireUsage { reasoning: Some(900), total: Some(1_000 + 100 + 900), ..says(1_000, 100) };
+    let outside = WireUsage {
+        reasoning: Some(900),
+        total: Some(1_000 + 100 + 900),
+        ..says(1_000, 100)
+    };
     meter.report(&outside, true);
     let ended = meter.finish(Ending::Complete, None, TOOK);
     assert_eq!((ended.usage.output, ended.usage.reasoning), (100, 900));
-    let inside = WireUsage { reasoning: Some(90), total: Some(1_100), ..says(1_000, 100) };
+    let inside = WireUsage {
+        reasoning: Some(90),
+        total: Some(1_100),
+        ..says(1_000, 100)
+    };
     let mut meter = self::meter();
     meter.report(&inside, true);
     let ended = meter.finish(Ending::Complete, None, TOOK);
@@ -251,15 +450,27 @@ fn reasoning_is_outside_where_the_total_says_so() {
 fn time_holds_money_and_is_no_reason_to_end() {
     let mut meter = meter();
     meter.hide(Duration::from_secs(1_000));
-    assert_eq!(meter.running_output(), 4_000, "no more than the limit that was sent");
+    assert_eq!(
+        meter.running_output(),
+        4_000,
+        "no more than the limit that was sent"
+    );
     assert_eq!(meter.cost_of_shown().picos(), 1_000 * 3_750_000);
     meter.reasoning_outside(true);
-    assert_eq!(meter.running_output(), 150_000, "this limit does not bound it");
+    assert_eq!(
+        meter.running_output(),
+        150_000,
+        "this limit does not bound it"
+    );
     assert_eq!(meter.cost_of_shown(), meter.cost_at_most());
 }
 
 fn step(input: u64, output: u64) -> farebox_protocol::Usage {
-    farebox_protocol::Usage { input, output, ..farebox_protocol::Usage::default() }
+    farebox_protocol::Usage {
+        input,
+        output,
+        ..farebox_protocol::Usage::default()
+    }
 }
 
 #[test]
@@ -269,42 +480,91 @@ fn zeros_before_the_end_do_not_lower_what_is_held_for_the_prompt() {
     assert_eq!(meter.cost_at_most().picos(), 1_000 * 3_750_000);
     meter.observe(&shows(350), &WireUsage::default());
     meter.report(&says(0, 90), false);
-    assert_eq!(meter.cost_at_most().picos(), 1_000 * 3_750_000 + 90 * 15_000_000);
+    assert_eq!(
+        meter.cost_at_most().picos(),
+        1_000 * 3_750_000 + 90 * 15_000_000
+    );
     meter.report(&says(800, 95), true);
-    assert_eq!(meter.cost_at_most().picos(), 800 * 3_000_000 + 95 * 15_000_000);
+    assert_eq!(
+        meter.cost_at_most().picos(),
+        800 * 3_000_000 + 95 * 15_000_000
+    );
 }
 
 #[test]
 fn each_step_of_an_answer_may_fill_the_context() {
     let mut meter = meter();
-    let wire = WireUsage { compactions: vec![step(180_000, 3_500)], ..says(150_000, 1_000) };
+    let wire = WireUsage {
+        compactions: vec![step(180_000, 3_500)],
+        ..says(150_000, 1_000)
+    };
     meter.report(&wire, true);
     let ended = meter.finish(Ending::Complete, None, TOOK);
     assert_eq!(ended.evidence, Some(Evidence::Provider));
     assert_eq!(picos(&ended), 330_000 * 3_000_000 + 4_500 * 15_000_000);
     for absurd in [(200_001, 1), (180_000, 200_000)] {
         let mut meter = self::meter();
-        meter.report(&WireUsage { compactions: vec![step(absurd.0, absurd.1)], ..says(1_000, 1_000) }, true);
-        assert_eq!(meter.finish(Ending::Complete, None, TOOK).evidence, Some(Evidence::Disputed), "{absurd:?}");
+        meter.report(
+            &WireUsage {
+                compactions: vec![step(absurd.0, absurd.1)],
+                ..says(1_000, 1_000)
+            },
+            true,
+        );
+        assert_eq!(
+            meter.finish(Ending::Complete, None, TOOK).evidence,
+            Some(Evidence::Disputed),
+            "{absurd:?}"
+        );
     }
     let mut cut = self::meter();
     cut.report(&wire, false);
     cut.observe(&shows(35_000), &WireUsage::default());
-    let ended = cut.finish(Ending::Cut, Some(Local { input: 900, output: 10_000 }), TOOK);
-    assert_eq!(picos(&ended), 330_000 * 3_000_000 + 10_000 * 15_000_000, "the larger output, with the same steps");
+    let ended = cut.finish(
+        Ending::Cut,
+        Some(Local {
+            input: 900,
+            output: 10_000,
+        }),
+        TOOK,
+    );
+    assert_eq!(
+        picos(&ended),
+        330_000 * 3_000_000 + 10_000 * 15_000_000,
+        "the larger output, with the same steps"
+    );
 }
 
 #[test]
 fn a_compaction_is_held_for_until_it_is_counted() {
     let reserve = Amount::from_picos(700);
     let model = Arc::clone(&meter().model);
-    let mut meter = Meter::new(model, Start { compaction: reserve, ..START });
+    let mut meter = Meter::new(
+        model,
+        Start {
+            compaction: reserve,
+            ..START
+        },
+    );
     let input = 1_000 * 3_750_000;
     assert_eq!(meter.cost_of_shown().picos(), input + 700);
     meter.report(&says(1_000, 1), false);
-    assert_eq!(meter.cost_of_shown().picos(), 1_000 * 3_000_000 + 15_000_000 + 700, "an early count need not have it");
-    meter.report(&WireUsage { compactions: vec![step(100, 0)], ..says(1_000, 1) }, false);
-    assert_eq!(meter.cost_of_shown().picos(), 1_100 * 3_000_000 + 15_000_000);
+    assert_eq!(
+        meter.cost_of_shown().picos(),
+        1_000 * 3_000_000 + 15_000_000 + 700,
+        "an early count need not have it"
+    );
+    meter.report(
+        &WireUsage {
+            compactions: vec![step(100, 0)],
+            ..says(1_000, 1)
+        },
+        false,
+    );
+    assert_eq!(
+        meter.cost_of_shown().picos(),
+        1_100 * 3_000_000 + 15_000_000
+    );
 }
 
 #[test]
@@ -312,43 +572,86 @@ fn a_broken_stream_costs_its_words_and_not_its_prompt() {
     let mut meter = meter();
     meter.observe(&shows(700), &WireUsage::default());
     meter.report(&says(900, 1), false);
-    let ended = meter.finish(Ending::Broken, Some(Local { input: 800, output: 150 }), TOOK);
-    assert_eq!((ended.evidence, picos(&ended)), (Some(Evidence::Local), 150 * 15_000_000));
+    let ended = meter.finish(
+        Ending::Broken,
+        Some(Local {
+            input: 800,
+            output: 150,
+        }),
+        TOOK,
+    );
+    assert_eq!(
+        (ended.evidence, picos(&ended)),
+        (Some(Evidence::Local), 150 * 15_000_000)
+    );
 }
 
 #[test]
 fn silence_that_the_customer_asked_for_costs_its_prompt() {
-    let counts = Some(Local { input: 800, output: 0 });
+    let counts = Some(Local {
+        input: 800,
+        output: 0,
+    });
     let ended = |usage: Option<&WireUsage>| {
         let mut meter = meter();
         meter.ask_silence();
-        usage.into_iter().for_each(|usage| meter.report(usage, true));
+        usage
+            .into_iter()
+            .for_each(|usage| meter.report(usage, true));
         let local = counts.filter(|_| meter.needs_local(Ending::Complete));
         (meter.finish(Ending::Complete, local, TOOK), meter)
     };
     for said in [None, Some(says(0, 0))] {
         let (counted, meter) = ended(said.as_ref());
-        assert_eq!((counted.evidence, picos(&counted)), (Some(Evidence::Local), 800 * 3_000_000), "{said:?}");
-        assert_eq!(meter.miscount(Ending::Complete, &counted), Some(Miscount::Missing));
-        assert_eq!(meter.finish(Ending::Broken, counts, TOOK).lines, Vec::new(), "a break stays free");
+        assert_eq!(
+            (counted.evidence, picos(&counted)),
+            (Some(Evidence::Local), 800 * 3_000_000),
+            "{said:?}"
+        );
+        assert_eq!(
+            meter.miscount(Ending::Complete, &counted),
+            Some(Miscount::Missing)
+        );
+        assert_eq!(
+            meter.finish(Ending::Broken, counts, TOOK).lines,
+            Vec::new(),
+            "a break stays free"
+        );
     }
     let (counted, _) = ended(Some(&says(900, 0)));
-    assert_eq!((counted.evidence, picos(&counted)), (Some(Evidence::Provider), 900 * 3_000_000));
+    assert_eq!(
+        (counted.evidence, picos(&counted)),
+        (Some(Evidence::Provider), 900 * 3_000_000)
+    );
     let mut meter = meter();
     meter.hide(Duration::from_secs(10));
     meter.ask_silence();
     let counted = meter.finish(Ending::Complete, counts, TOOK);
-    assert_eq!(counted.usage.output, 1_500, "reasoning that used up the limit, by its time");
+    assert_eq!(
+        counted.usage.output, 1_500,
+        "reasoning that used up the limit, by its time"
+    );
 }
 
 #[test]
 fn no_output_is_free_unless_the_provider_says_what_it_did() {
     let mut meter = meter();
     for ending in [Ending::Nothing, Ending::Broken, Ending::Complete] {
-        assert_eq!(meter.finish(ending, None, TOOK).lines, Vec::new(), "{ending:?}");
+        assert_eq!(
+            meter.finish(ending, None, TOOK).lines,
+            Vec::new(),
+            "{ending:?}"
+        );
     }
-    assert_eq!(picos(&meter.finish(Ending::Cut, None, TOOK)), 700 * 3_000_000, "a customer who leaves pays the input");
+    assert_eq!(
+        picos(&meter.finish(Ending::Cut, None, TOOK)),
+        700 * 3_000_000,
+        "a customer who leaves pays the input"
+    );
     meter.report(&says(900, 0), true);
     assert_eq!(meter.finish(Ending::Broken, None, TOOK).lines, Vec::new());
-    assert_eq!(picos(&meter.finish(Ending::Complete, None, TOOK)), 900 * 3_000_000);
+    assert_eq!(
+        picos(&meter.finish(Ending::Complete, None, TOOK)),
+        900 * 3_000_000
+    );
 }

@@ -15,7 +15,9 @@ impl Meter {
     pub fn wait(&mut self, wait: Duration, pace: u64) {
         self.wait = wait;
         let share = wait.as_micros().saturating_mul(u128::from(pace)) / self.speed().max(1);
-        self.hidden = self.hidden.saturating_add(Duration::from_micros(u64::try_from(share).unwrap_or(u64::MAX)));
+        self.hidden = self.hidden.saturating_add(Duration::from_micros(
+            u64::try_from(share).unwrap_or(u64::MAX),
+        ));
     }
 
     /// The pace at which a finished stream reasoned before its first frame, in thousandths of a token a second; `took` is how long
@@ -30,10 +32,17 @@ impl Meter {
             return Some(0);
         }
         let later = self.by_time(self.unseen);
-        let pace = |tokens: u64, time: Duration| u128::from(tokens).saturating_mul(1_000_000_000) / time.as_micros().max(1);
+        let pace = |tokens: u64, time: Duration| {
+            u128::from(tokens).saturating_mul(1_000_000_000) / time.as_micros().max(1)
+        };
         // No part of an answer is produced much faster than the whole, and nothing faster than the metered rate.
-        let of_all = pace(output_total(usage) / self.choices.max(1), took.max(self.wait));
-        let of_wait = pace(hidden.saturating_sub(later), self.wait).min(of_all).min(self.speed());
+        let of_all = pace(
+            output_total(usage) / self.choices.max(1),
+            took.max(self.wait),
+        );
+        let of_wait = pace(hidden.saturating_sub(later), self.wait)
+            .min(of_all)
+            .min(self.speed());
         u64::try_from(of_wait).ok()
     }
 
@@ -46,9 +55,12 @@ impl Meter {
     fn never_shown(&self, usage: &Usage) -> Option<u64> {
         let shown = self.near(None).output;
         match (usage.reasoning, output_total(usage)) {
-            (0, output) => (!self.shows_all(output)).then(|| output.saturating_sub(estimate::upper(self.shown))),
+            (0, output) => (!self.shows_all(output))
+                .then(|| output.saturating_sub(estimate::upper(self.shown))),
             (reasoning, _) if reasoning < usage.output / 2 => None,
-            (reasoning, _) if shown <= usage.output.saturating_add(reasoning / 2) => Some(reasoning),
+            (reasoning, _) if shown <= usage.output.saturating_add(reasoning / 2) => {
+                Some(reasoning)
+            }
             _ => Some(0),
         }
     }

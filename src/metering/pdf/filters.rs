@@ -12,11 +12,18 @@ const MOST: usize = 4;
 
 /// The data of the stream with this dictionary and raw data; `left` is what may still be inflated.
 pub(super) fn decoded(dict: &[u8], raw: &[u8], left: &mut usize) -> Option<Vec<u8>> {
-    let predicted = |parms: &[u8]| entry(parms, b"Predictor").and_then(|value| integer(value.bytes)).is_some_and(|kind| kind > 1);
+    let predicted = |parms: &[u8]| {
+        entry(parms, b"Predictor")
+            .and_then(|value| integer(value.bytes))
+            .is_some_and(|kind| kind > 1)
+    };
     for (key, value) in entries(dict) {
         let parms = matches!(key.as_ref(), b"DecodeParms" | b"DP");
         // A reference or an array of parameters is not followed: neither occurs with plain text.
-        if parms && (value.kind != Kind::Dict && value.bytes != b"null" && value.bytes != b"[null]" || predicted(value.bytes)) {
+        if parms
+            && (value.kind != Kind::Dict && value.bytes != b"null" && value.bytes != b"[null]"
+                || predicted(value.bytes))
+        {
             return None;
         }
     }
@@ -25,7 +32,9 @@ pub(super) fn decoded(dict: &[u8], raw: &[u8], left: &mut usize) -> Option<Vec<u
         data = match filter.as_slice() {
             b"FlateDecode" | b"Fl" => inflate(&data, *left)?,
             b"ASCII85Decode" | b"A85" => ascii85(&data)?,
-            b"ASCIIHexDecode" | b"AHx" => hex(data.split(|byte| *byte == b'>').next().unwrap_or_default()),
+            b"ASCIIHexDecode" | b"AHx" => {
+                hex(data.split(|byte| *byte == b'>').next().unwrap_or_default())
+            }
             _ => return None,
         };
         *left = left.checked_sub(data.len())?;
@@ -34,7 +43,9 @@ pub(super) fn decoded(dict: &[u8], raw: &[u8], left: &mut usize) -> Option<Vec<u
 }
 
 fn filters(dict: &[u8]) -> Option<Vec<Vec<u8>>> {
-    let Some(filter) = entry(dict, b"Filter") else { return Some(Vec::new()) };
+    let Some(filter) = entry(dict, b"Filter") else {
+        return Some(Vec::new());
+    };
     let mut found = Vec::new();
     let mut at = usize::from(filter.kind == Kind::Array);
     while let Some((item, behind)) = token(filter.bytes, at) {

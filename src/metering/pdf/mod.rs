@@ -42,14 +42,26 @@ pub fn tokens(pdf: &[u8], seed: u64) -> Option<u64> {
     file.find_objects(0)?;
     file.open_object_streams()?;
     let facts = file.facts(seed)?;
-    Counter { file, facts, seed, texts: HashMap::new(), forms: HashMap::new() }.count()
+    Counter {
+        file,
+        facts,
+        seed,
+        texts: HashMap::new(),
+        forms: HashMap::new(),
+    }
+    .count()
 }
 
 /// Whether the name `Encrypt` occurs anywhere, also with `#xx` in place of letters.
 fn is_encrypted(pdf: &[u8]) -> bool {
     let escaped = |at: usize| {
-        let before = pdf.get(at.saturating_sub(b"/Encryp".len())..at).unwrap_or_default();
-        let slash = before.iter().rposition(|byte| *byte == b'/').map(|place| at - before.len() + place);
+        let before = pdf
+            .get(at.saturating_sub(b"/Encryp".len())..at)
+            .unwrap_or_default();
+        let slash = before
+            .iter()
+            .rposition(|byte| *byte == b'/')
+            .map(|place| at - before.len() + place);
         let found = slash.and_then(|slash| syntax::token(pdf, slash));
         found.is_some_and(|(item, _)| name(item.bytes).as_ref() == b"Encrypt")
     };
@@ -107,14 +119,19 @@ impl<'a> File<'a> {
             .filter_map(|at| number_before(bytes, at).map(|number| (number, at + 3)))
             .take(MOST_OBJECTS + 1)
             .collect();
-        found.into_iter().try_for_each(|(number, at)| self.add(Place { number, buffer, at }))
+        found
+            .into_iter()
+            .try_for_each(|(number, at)| self.add(Place { number, buffer, at }))
     }
 
     fn add(&mut self, place: Place) -> Option<()> {
         if self.objects.len() == MOST_OBJECTS {
             return None;
         }
-        self.by_number.entry(place.number).or_default().push(self.objects.len());
+        self.by_number
+            .entry(place.number)
+            .or_default()
+            .push(self.objects.len());
         self.objects.push(place);
         Some(())
     }
@@ -139,20 +156,34 @@ impl<'a> File<'a> {
     }
 
     fn slice(&self, buffer: usize, span: &std::ops::Range<usize>) -> &[u8] {
-        self.buffers.get(buffer).and_then(|bytes| bytes.get(span.clone())).unwrap_or_default()
+        self.buffers
+            .get(buffer)
+            .and_then(|bytes| bytes.get(span.clone()))
+            .unwrap_or_default()
     }
 
     /// The object's dictionary, if it is one.
     fn dict(&mut self, place: Place) -> Option<Option<std::ops::Range<usize>>> {
-        Some(self.value(place)?.filter(|(_, kind)| *kind == Kind::Dict).map(|(span, _)| span))
+        Some(
+            self.value(place)?
+                .filter(|(_, kind)| *kind == Kind::Dict)
+                .map(|(span, _)| span),
+        )
     }
 
     /// The data of a stream; empty for any other object.
     fn stream(&mut self, place: Place) -> Option<Option<Vec<u8>>> {
-        let Some(span) = self.dict(place)? else { return Some(None) };
+        let Some(span) = self.dict(place)? else {
+            return Some(None);
+        };
         let bytes = self.buffers.get(place.buffer)?;
         let at = blanks(bytes, span.end);
-        let Some(rest) = bytes.get(at..).and_then(|rest| rest.strip_prefix(b"stream")) else { return Some(None) };
+        let Some(rest) = bytes
+            .get(at..)
+            .and_then(|rest| rest.strip_prefix(b"stream"))
+        else {
+            return Some(None);
+        };
         let skipped = match rest {
             [b'\r', b'\n', ..] => 2,
             [b'\n' | b'\r', ..] => 1,
@@ -162,9 +193,15 @@ impl<'a> File<'a> {
         let data = bytes.get(start..)?;
         let by_keyword = memchr::memmem::find(data, b"endstream").unwrap_or(data.len());
         // The length may reach beyond the first such word, which can be part of the data.
-        let length = entry(self.slice(place.buffer, &span), b"Length").and_then(|length| self.number(length));
-        let by_length = length.and_then(|length| usize::try_from(length).ok()).unwrap_or(0);
-        let data = data.get(..by_keyword.max(by_length)).or_else(|| data.get(..by_keyword))?.to_vec();
+        let length = entry(self.slice(place.buffer, &span), b"Length")
+            .and_then(|length| self.number(length));
+        let by_length = length
+            .and_then(|length| usize::try_from(length).ok())
+            .unwrap_or(0);
+        let data = data
+            .get(..by_keyword.max(by_length))
+            .or_else(|| data.get(..by_keyword))?
+            .to_vec();
         self.spend(data.len())?;
         let dict = self.slice(place.buffer, &span).to_vec();
         let mut left = self.inflate_left;
@@ -179,56 +216,98 @@ impl<'a> File<'a> {
             return Some(number);
         }
         let target = references(item).next()?;
-        let places = self.by_number.get(&target)?.iter().filter_map(|index| self.objects.get(*index));
-        places.filter_map(|place| integer(value(self.buffers.get(place.buffer)?, place.at)?.0.bytes)).max()
+        let places = self
+            .by_number
+            .get(&target)?
+            .iter()
+            .filter_map(|index| self.objects.get(*index));
+        places
+            .filter_map(|place| integer(value(self.buffers.get(place.buffer)?, place.at)?.0.bytes))
+            .max()
     }
 
     fn open_object_streams(&mut self) -> Option<()> {
         // Object streams are never inside object streams.
         for index in 0..self.objects.len() {
             let place = *self.objects.get(index)?;
-            let Some(span) = self.dict(place)? else { continue };
+            let Some(span) = self.dict(place)? else {
+                continue;
+            };
             let dict = self.slice(place.buffer, &span);
-            let (Some(count), Some(first)) = (entry(dict, b"N"), entry(dict, b"First")) else { continue };
-            let (Some(count), Some(first)) = (self.number(count), self.number(first)) else { continue };
+            let (Some(count), Some(first)) = (entry(dict, b"N"), entry(dict, b"First")) else {
+                continue;
+            };
+            let (Some(count), Some(first)) = (self.number(count), self.number(first)) else {
+                continue;
+            };
             let first = usize::try_from(first).ok()?;
-            let Some(data) = self.stream(place)? else { continue };
+            let Some(data) = self.stream(place)? else {
+                continue;
+            };
             let buffer = self.buffers.len();
             let mut at = 0;
             let mut inner = Vec::new();
             for _ in 0..count.min(MOST_OBJECTS as u64) {
-                let Some((number, behind)) = syntax::token(&data, at) else { break };
-                let Some((offset, behind)) = syntax::token(&data, behind) else { break };
-                let (Some(number), Some(offset)) = (integer(number.bytes), integer(offset.bytes)) else { break };
-                inner.push((u32::try_from(number).ok()?, first.checked_add(usize::try_from(offset).ok()?)?));
+                let Some((number, behind)) = syntax::token(&data, at) else {
+                    break;
+                };
+                let Some((offset, behind)) = syntax::token(&data, behind) else {
+                    break;
+                };
+                let (Some(number), Some(offset)) = (integer(number.bytes), integer(offset.bytes))
+                else {
+                    break;
+                };
+                inner.push((
+                    u32::try_from(number).ok()?,
+                    first.checked_add(usize::try_from(offset).ok()?)?,
+                ));
                 at = behind;
             }
             self.buffers.push(Cow::Owned(data));
-            inner.into_iter().try_for_each(|(number, at)| self.add(Place { number, buffer, at }))?;
+            inner
+                .into_iter()
+                .try_for_each(|(number, at)| self.add(Place { number, buffer, at }))?;
         }
         Some(())
     }
 
     /// One walk over all dictionaries.
     fn facts(&mut self, seed: u64) -> Option<Facts> {
-        let mut facts = Facts { notes: Notes::seeded(seed), ..Facts::default() };
+        let mut facts = Facts {
+            notes: Notes::seeded(seed),
+            ..Facts::default()
+        };
         let (mut pages, mut nodes) = (HashSet::new(), HashSet::new());
         for index in 0..self.objects.len() {
             let place = *self.objects.get(index)?;
-            let Some(span) = self.dict(place)? else { continue };
+            let Some(span) = self.dict(place)? else {
+                continue;
+            };
             let dict = self.slice(place.buffer, &span);
-            let word = |key: &[u8]| entry(dict, key).map(|value| name(value.bytes).into_owned()).unwrap_or_default();
+            let word = |key: &[u8]| {
+                entry(dict, key)
+                    .map(|value| name(value.bytes).into_owned())
+                    .unwrap_or_default()
+            };
             let has = |key: &[u8]| entry(dict, key).is_some();
             let kind = word(b"Type");
             if has(b"Kids") {
                 nodes.insert(place.number);
-                let claimed = entry(dict, b"Count").filter(|_| kind == b"Pages").and_then(|count| integer(count.bytes));
+                let claimed = entry(dict, b"Count")
+                    .filter(|_| kind == b"Pages")
+                    .and_then(|count| integer(count.bytes));
                 facts.claimed = facts.claimed.max(claimed.unwrap_or(0));
-            } else if kind == b"Page" || has(b"Parent") && (has(b"Contents") || has(b"MediaBox") || has(b"Resources")) {
+            } else if kind == b"Page"
+                || has(b"Parent") && (has(b"Contents") || has(b"MediaBox") || has(b"Resources"))
+            {
                 pages.insert(place.number);
             }
             self.names(dict, &mut facts);
-            let read = facts.notes.read(Item { kind: Kind::Dict, bytes: dict });
+            let read = facts.notes.read(Item {
+                kind: Kind::Dict,
+                bytes: dict,
+            });
             self.spend(read)?;
         }
         for number in std::mem::take(&mut facts.notes.font_tables) {
@@ -237,7 +316,10 @@ impl<'a> File<'a> {
                 if let Some(map) = self.stream(place)? {
                     facts.notes.fonts.read(&map);
                 } else if let Some((span, kind)) = self.value(place)? {
-                    facts.notes.fonts.rename(Item { kind, bytes: self.slice(place.buffer, &span) });
+                    facts.notes.fonts.rename(Item {
+                        kind,
+                        bytes: self.slice(place.buffer, &span),
+                    });
                 }
             }
         }
@@ -249,20 +331,34 @@ impl<'a> File<'a> {
     /// The names of forms in a dictionary of resources, which is separate or inside a page.
     fn names(&self, dict: &[u8], facts: &mut Facts) {
         let inside = entry(dict, b"Resources").filter(|value| value.kind == Kind::Dict);
-        for resources in [Some(dict), inside.map(|value| value.bytes)].into_iter().flatten() {
-            let Some(named) = entry(resources, b"XObject") else { continue };
+        for resources in [Some(dict), inside.map(|value| value.bytes)]
+            .into_iter()
+            .flatten()
+        {
+            let Some(named) = entry(resources, b"XObject") else {
+                continue;
+            };
             let mut take = |dict: &[u8]| {
                 for (name, value) in syntax::entries(dict) {
-                    facts.names.entry(name.into_owned()).or_default().extend(references(value));
+                    facts
+                        .names
+                        .entry(name.into_owned())
+                        .or_default()
+                        .extend(references(value));
                 }
             };
             if named.kind == Kind::Dict {
                 take(named.bytes);
                 continue;
             }
-            let places = references(named).filter_map(|number| self.by_number.get(&number)).flatten();
+            let places = references(named)
+                .filter_map(|number| self.by_number.get(&number))
+                .flatten();
             for place in places.filter_map(|index| self.objects.get(*index)) {
-                let found = self.buffers.get(place.buffer).and_then(|bytes| value(bytes, place.at));
+                let found = self
+                    .buffers
+                    .get(place.buffer)
+                    .and_then(|bytes| value(bytes, place.at));
                 found.into_iter().for_each(|(item, _)| take(item.bytes));
             }
         }
@@ -281,13 +377,21 @@ fn number_before(bytes: &[u8], at: usize) -> Option<u32> {
 }
 
 fn trimmed(text: &[u8]) -> &[u8] {
-    let blanks = text.iter().rev().take_while(|byte| is_blank(**byte)).count();
+    let blanks = text
+        .iter()
+        .rev()
+        .take_while(|byte| is_blank(**byte))
+        .count();
     text.get(..text.len() - blanks).unwrap_or_default()
 }
 
 /// Splits off the digits at the end.
 fn last_digits(text: &[u8]) -> Option<(&[u8], &[u8])> {
-    let digits = text.iter().rev().take_while(|byte| byte.is_ascii_digit()).count();
+    let digits = text
+        .iter()
+        .rev()
+        .take_while(|byte| byte.is_ascii_digit())
+        .count();
     (digits > 0).then(|| text.split_at(text.len() - digits))
 }
 
@@ -327,7 +431,11 @@ impl Counter<'_> {
         if total == 0 {
             return None;
         }
-        Some(total.saturating_add(self.facts.notes.tokens).saturating_add(said))
+        Some(
+            total
+                .saturating_add(self.facts.notes.tokens)
+                .saturating_add(said),
+        )
     }
 
     /// Tokens of all strings that are separate objects. Some can replace marked content.
@@ -347,10 +455,24 @@ impl Counter<'_> {
     /// Tokens of a string that is a separate object.
     fn said(&mut self, number: u32) -> Option<u64> {
         let mut most = 0;
-        for index in self.file.by_number.get(&number).cloned().unwrap_or_default() {
+        for index in self
+            .file
+            .by_number
+            .get(&number)
+            .cloned()
+            .unwrap_or_default()
+        {
             let place = *self.file.objects.get(index)?;
-            let Some((span, kind)) = self.file.value(place)? else { continue };
-            most = most.max(notes::tokens(Item { kind, bytes: self.file.slice(place.buffer, &span) }, self.seed));
+            let Some((span, kind)) = self.file.value(place)? else {
+                continue;
+            };
+            most = most.max(notes::tokens(
+                Item {
+                    kind,
+                    bytes: self.file.slice(place.buffer, &span),
+                },
+                self.seed,
+            ));
         }
         Some(most)
     }
@@ -367,8 +489,11 @@ impl Counter<'_> {
         let mut most = 1;
         for index in self.file.by_number.get(&node).cloned().unwrap_or_default() {
             let place = *self.file.objects.get(index)?;
-            let Some(span) = self.file.dict(place)? else { continue };
-            let kids = entry(self.file.slice(place.buffer, &span), b"Kids").map(|kids| references(kids).collect::<Vec<_>>());
+            let Some(span) = self.file.dict(place)? else {
+                continue;
+            };
+            let kids = entry(self.file.slice(place.buffer, &span), b"Kids")
+                .map(|kids| references(kids).collect::<Vec<_>>());
             let mut sum = 0_u64;
             for kid in kids.unwrap_or_default() {
                 sum = sum.saturating_add(self.leaves(kid, known, depth + 1)?);
@@ -382,9 +507,17 @@ impl Counter<'_> {
     /// Text tokens of a page, in the revision with the most.
     fn page(&mut self, number: u32) -> Option<u64> {
         let mut most = 0;
-        for index in self.file.by_number.get(&number).cloned().unwrap_or_default() {
+        for index in self
+            .file
+            .by_number
+            .get(&number)
+            .cloned()
+            .unwrap_or_default()
+        {
             let place = *self.file.objects.get(index)?;
-            let Some(span) = self.file.dict(place)? else { continue };
+            let Some(span) = self.file.dict(place)? else {
+                continue;
+            };
             let contents = entry(self.file.slice(place.buffer, &span), b"Contents");
             let contents: Vec<u32> = contents.into_iter().flat_map(references).collect();
             let mut sum = 0_u64;
@@ -406,19 +539,32 @@ impl Counter<'_> {
         }
         self.texts.insert(number, 0);
         let mut most = 0_u64;
-        for index in self.file.by_number.get(&number).cloned().unwrap_or_default() {
+        for index in self
+            .file
+            .by_number
+            .get(&number)
+            .cloned()
+            .unwrap_or_default()
+        {
             let place = *self.file.objects.get(index)?;
-            let Some((span, kind)) = self.file.value(place)? else { continue };
+            let Some((span, kind)) = self.file.value(place)? else {
+                continue;
+            };
             let mut sum = 0_u64;
             if let Some(content) = self.file.stream(place)? {
                 self.file.spend(content.len())?;
                 let shown = text::shown(&content, self.facts.notes.fonts, self.seed);
-                sum = shown.tokens.saturating_add(shown.marks.saturating_mul(self.facts.notes.replacement));
+                sum = shown
+                    .tokens
+                    .saturating_add(shown.marks.saturating_mul(self.facts.notes.replacement));
                 for name in shown.forms {
                     sum = sum.saturating_add(self.form(name, depth)?);
                 }
             } else {
-                let item = Item { kind, bytes: self.file.slice(place.buffer, &span) };
+                let item = Item {
+                    kind,
+                    bytes: self.file.slice(place.buffer, &span),
+                };
                 for part in references(item).collect::<Vec<_>>() {
                     sum = sum.saturating_add(self.text(part, depth + 1)?);
                 }
@@ -446,9 +592,17 @@ impl Counter<'_> {
 
     /// Whether an object is a form, and not a picture.
     fn is_form(&mut self, number: u32) -> Option<bool> {
-        for index in self.file.by_number.get(&number).cloned().unwrap_or_default() {
+        for index in self
+            .file
+            .by_number
+            .get(&number)
+            .cloned()
+            .unwrap_or_default()
+        {
             let place = *self.file.objects.get(index)?;
-            let Some(span) = self.file.dict(place)? else { continue };
+            let Some(span) = self.file.dict(place)? else {
+                continue;
+            };
             let subtype = entry(self.file.slice(place.buffer, &span), b"Subtype");
             if subtype.is_none_or(|subtype| name(subtype.bytes).as_ref() != b"Image") {
                 return Some(true);

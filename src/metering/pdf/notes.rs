@@ -33,7 +33,10 @@ pub(super) struct Notes {
 impl Notes {
     /// Nothing yet.
     pub(super) fn seeded(seed: u64) -> Self {
-        Self { seed, ..Self::default() }
+        Self {
+            seed,
+            ..Self::default()
+        }
     }
 
     /// Adds a value and everything inside it; returns how many bytes were read for it.
@@ -49,7 +52,9 @@ impl Notes {
                     match name.as_ref() {
                         b"AP" => self.appearances.extend(references(value)),
                         b"ToUnicode" => self.font_tables.extend(references(value)),
-                        b"Differences" if value.kind == Kind::Word => self.font_tables.extend(references(value)),
+                        b"Differences" if value.kind == Kind::Word => {
+                            self.font_tables.extend(references(value))
+                        }
                         b"Differences" => self.fonts.rename(value),
                         b"ActualText" if !is_element => self.replaces(value),
                         b"Contents" | b"V" | b"RC" | b"Alt" | b"ActualText" => {
@@ -60,7 +65,10 @@ impl Notes {
                     read = read.saturating_add(self.read(value));
                 }
             }
-            Kind::Array => read = elements(item.bytes).fold(read, |read, value| read.saturating_add(self.read(value))),
+            Kind::Array => {
+                read = elements(item.bytes)
+                    .fold(read, |read, value| read.saturating_add(self.read(value)))
+            }
             _ => {}
         }
         read
@@ -93,10 +101,17 @@ pub(super) fn tokens(value: Item<'_>, seed: u64) -> u64 {
         return 0;
     }
     let bytes = string(value);
-    let Some(utf16) = bytes.strip_prefix(&[0xfe, 0xff]) else { return text::latin(&bytes, seed) };
-    let units = utf16.chunks_exact(2).map(|pair| u16::from_be_bytes([pair[0], pair[1]]));
+    let Some(utf16) = bytes.strip_prefix(&[0xfe, 0xff]) else {
+        return text::latin(&bytes, seed);
+    };
+    let units = utf16
+        .chunks_exact(2)
+        .map(|pair| u16::from_be_bytes([pair[0], pair[1]]));
     text::written(
-        &char::decode_utf16(units).map(|char| char.unwrap_or(' ')).filter(|char| *char != '\\').collect::<String>(),
+        &char::decode_utf16(units)
+            .map(|char| char.unwrap_or(' '))
+            .filter(|char| *char != '\\')
+            .collect::<String>(),
         seed,
     )
 }

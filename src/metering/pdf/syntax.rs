@@ -32,7 +32,10 @@ pub(super) fn is_blank(byte: u8) -> bool {
 }
 
 fn is_delimiter(byte: u8) -> bool {
-    matches!(byte, b'(' | b')' | b'<' | b'>' | b'[' | b']' | b'{' | b'}' | b'/' | b'%')
+    matches!(
+        byte,
+        b'(' | b')' | b'<' | b'>' | b'[' | b']' | b'{' | b'}' | b'/' | b'%'
+    )
 }
 
 /// The position after white space and comments.
@@ -40,7 +43,12 @@ pub(super) fn blanks(bytes: &[u8], mut at: usize) -> usize {
     loop {
         match bytes.get(at) {
             Some(byte) if is_blank(*byte) => at += 1,
-            Some(b'%') => at += bytes[at..].iter().position(|byte| matches!(byte, b'\n' | b'\r')).unwrap_or(bytes.len() - at),
+            Some(b'%') => {
+                at += bytes[at..]
+                    .iter()
+                    .position(|byte| matches!(byte, b'\n' | b'\r'))
+                    .unwrap_or(bytes.len() - at)
+            }
             _ => return at,
         }
     }
@@ -62,7 +70,13 @@ pub(super) fn token(bytes: &[u8], at: usize) -> Option<(Item<'_>, usize)> {
         (byte, _) if is_delimiter(*byte) => (Kind::Word, start + 1),
         _ => (Kind::Word, word_end(bytes, start)),
     };
-    Some((Item { kind, bytes: bytes.get(start..end)? }, end))
+    Some((
+        Item {
+            kind,
+            bytes: bytes.get(start..end)?,
+        },
+        end,
+    ))
 }
 
 fn nested(bytes: &[u8], at: usize, depth: u32) -> Option<(Item<'_>, usize)> {
@@ -78,9 +92,18 @@ fn nested(bytes: &[u8], at: usize, depth: u32) -> Option<(Item<'_>, usize)> {
     }
     loop {
         let inner = blanks(bytes, end);
-        if bytes.get(inner..).is_none_or(|rest| rest.is_empty() || rest.starts_with(close)) {
+        if bytes
+            .get(inner..)
+            .is_none_or(|rest| rest.is_empty() || rest.starts_with(close))
+        {
             end = (inner + close.len()).min(bytes.len());
-            return Some((Item { kind, bytes: bytes.get(start..end)? }, end));
+            return Some((
+                Item {
+                    kind,
+                    bytes: bytes.get(start..end)?,
+                },
+                end,
+            ));
         }
         end = nested(bytes, inner, depth + 1)?.1;
     }
@@ -88,7 +111,10 @@ fn nested(bytes: &[u8], at: usize, depth: u32) -> Option<(Item<'_>, usize)> {
 
 fn word_end(bytes: &[u8], from: usize) -> usize {
     let rest = bytes.get(from..).unwrap_or_default();
-    from + rest.iter().position(|byte| is_blank(*byte) || is_delimiter(*byte)).unwrap_or(rest.len())
+    from + rest
+        .iter()
+        .position(|byte| is_blank(*byte) || is_delimiter(*byte))
+        .unwrap_or(rest.len())
 }
 
 fn behind(bytes: &[u8], from: usize, close: u8) -> usize {
@@ -115,7 +141,11 @@ fn text_end(bytes: &[u8], start: usize) -> usize {
 
 /// The entries of a dictionary: name and value. A reference is a value of three words, as written.
 pub(super) fn entries<'a>(dict: &'a [u8]) -> impl Iterator<Item = (Cow<'a, [u8]>, Item<'a>)> {
-    let mut at = if dict.starts_with(b"<<") { 2 } else { dict.len() };
+    let mut at = if dict.starts_with(b"<<") {
+        2
+    } else {
+        dict.len()
+    };
     std::iter::from_fn(move || {
         loop {
             let (key, behind) = value(dict, at)?;
@@ -125,7 +155,10 @@ pub(super) fn entries<'a>(dict: &'a [u8]) -> impl Iterator<Item = (Cow<'a, [u8]>
             }
             let (mut found, mut end) = value(dict, at)?;
             if let Some(behind) = reference_end(dict, at) {
-                found = Item { kind: Kind::Word, bytes: dict.get(blanks(dict, at)..behind)? };
+                found = Item {
+                    kind: Kind::Word,
+                    bytes: dict.get(blanks(dict, at)..behind)?,
+                };
                 end = behind;
             }
             at = end;
@@ -146,7 +179,10 @@ pub(super) fn elements(array: &[u8]) -> impl Iterator<Item = Item<'_>> {
 
 /// The value of one entry; the last one counts, as for most readers.
 pub(super) fn entry<'a>(dict: &'a [u8], wanted: &[u8]) -> Option<Item<'a>> {
-    entries(dict).filter(|(name, _)| name.as_ref() == wanted).map(|(_, value)| value).last()
+    entries(dict)
+        .filter(|(name, _)| name.as_ref() == wanted)
+        .map(|(_, value)| value)
+        .last()
 }
 
 /// The position after `12 0 R`.
@@ -189,7 +225,9 @@ pub(super) fn name(bytes: &[u8]) -> Cow<'_, [u8]> {
     let mut rest = plain;
     while let Some((byte, behind)) = rest.split_first() {
         rest = behind;
-        let hex = behind.get(..2).and_then(|hex| u8::from_str_radix(std::str::from_utf8(hex).ok()?, 16).ok());
+        let hex = behind
+            .get(..2)
+            .and_then(|hex| u8::from_str_radix(std::str::from_utf8(hex).ok()?, 16).ok());
         match hex.filter(|_| *byte == b'#') {
             Some(code) => {
                 out.push(code);
@@ -206,7 +244,10 @@ pub(super) fn string(item: Item<'_>) -> Vec<u8> {
     if item.kind == Kind::Hex {
         return hex(item.bytes);
     }
-    let inner = item.bytes.get(1..item.bytes.len().saturating_sub(1)).unwrap_or_default();
+    let inner = item
+        .bytes
+        .get(1..item.bytes.len().saturating_sub(1))
+        .unwrap_or_default();
     let mut out = Vec::with_capacity(inner.len());
     let mut rest = inner.iter().copied().peekable();
     while let Some(byte) = rest.next() {
@@ -233,6 +274,13 @@ pub(super) fn string(item: Item<'_>) -> Vec<u8> {
 
 /// What a hexadecimal string says.
 pub(super) fn hex(bytes: &[u8]) -> Vec<u8> {
-    let digits: Vec<u8> = bytes.iter().filter_map(|byte| char::from(*byte).to_digit(16)).map(|digit| digit as u8).collect();
-    digits.chunks(2).map(|pair| pair.first().unwrap_or(&0) << 4 | pair.get(1).unwrap_or(&0)).collect()
+    let digits: Vec<u8> = bytes
+        .iter()
+        .filter_map(|byte| char::from(*byte).to_digit(16))
+        .map(|digit| digit as u8)
+        .collect();
+    digits
+        .chunks(2)
+        .map(|pair| pair.first().unwrap_or(&0) << 4 | pair.get(1).unwrap_or(&0))
+        .collect()
 }

@@ -50,19 +50,28 @@ impl Fonts {
     /// Adds a font's list of glyph names. A name is made of parts (`f_i`), and each can spell characters out (`uni4E2D56FD`,
     /// `u1F600`).
     pub(super) fn rename(&mut self, differences: Item<'_>) {
-        let names = elements(differences.bytes).filter(|item| differences.kind == Kind::Array && item.kind == Kind::Name);
+        let names = elements(differences.bytes)
+            .filter(|item| differences.kind == Kind::Array && item.kind == Kind::Name);
         for item in names {
             let glyph = name(item.bytes);
             let plain = glyph.split(|byte| *byte == b'.').next().unwrap_or_default();
-            self.shows(&plain.split(|byte| *byte == b'_').flat_map(spelled).collect::<Vec<u8>>());
+            self.shows(
+                &plain
+                    .split(|byte| *byte == b'_')
+                    .flat_map(spelled)
+                    .collect::<Vec<u8>>(),
+            );
         }
     }
 
     fn shows(&mut self, utf16: &[u8]) {
         self.longest = self.longest.max(utf16.len() / 2);
         // Latin with its accents, punctuation, currency symbols, ligatures.
-        let latin = |unit: u16| matches!(unit, 0..0x250 | 0x2000..0x2100 | 0xfb00..0xfb07 | 0xf000..0xf100);
-        let unit = |pair: &[u8]| u16::from_be_bytes([*pair.first().unwrap_or(&0), *pair.get(1).unwrap_or(&0)]);
+        let latin =
+            |unit: u16| matches!(unit, 0..0x250 | 0x2000..0x2100 | 0xfb00..0xfb07 | 0xf000..0xf100);
+        let unit = |pair: &[u8]| {
+            u16::from_be_bytes([*pair.first().unwrap_or(&0), *pair.get(1).unwrap_or(&0)])
+        };
         self.foreign |= utf16.chunks(2).any(|pair| !latin(unit(pair)));
     }
 
@@ -81,9 +90,18 @@ fn spelled(part: &[u8]) -> Vec<u8> {
     if let Some(digits) = part.strip_prefix(b"uni").filter(|digits| is_hex(digits)) {
         return hex(digits);
     }
-    let code = part.strip_prefix(b"u").filter(|digits| is_hex(digits)).and_then(|digits| std::str::from_utf8(digits).ok());
-    let spelled = code.and_then(|code| char::from_u32(u32::from_str_radix(code, 16).ok()?)).unwrap_or('a');
-    spelled.encode_utf16(&mut [0; 2]).iter().flat_map(|unit| unit.to_be_bytes()).collect()
+    let code = part
+        .strip_prefix(b"u")
+        .filter(|digits| is_hex(digits))
+        .and_then(|digits| std::str::from_utf8(digits).ok());
+    let spelled = code
+        .and_then(|code| char::from_u32(u32::from_str_radix(code, 16).ok()?))
+        .unwrap_or('a');
+    spelled
+        .encode_utf16(&mut [0; 2])
+        .iter()
+        .flat_map(|unit| unit.to_be_bytes())
+        .collect()
 }
 
 /// What a content stream shows: tokens of its strings, how often it marks content with a separate list of properties, and the names
@@ -105,7 +123,9 @@ pub(super) fn shown(content: &[u8], fonts: Fonts, seed: u64) -> Shown {
         at = behind;
         match (item.kind, item.bytes) {
             (Kind::Text | Kind::Hex, _) => text.extend(string(item)),
-            (Kind::Word, b"Do") => shown.forms.extend(last.map(|name| super::syntax::name(name.bytes).into_owned())),
+            (Kind::Word, b"Do") => shown
+                .forms
+                .extend(last.map(|name| super::syntax::name(name.bytes).into_owned())),
             (Kind::Word, b"BDC") => shown.marks += u64::from(last.is_some()),
             (Kind::Word, b"ID") => at = image_end(content, at),
             _ => {}
@@ -124,10 +144,18 @@ pub(super) fn shown(content: &[u8], fonts: Fonts, seed: u64) -> Shown {
 fn image_end(content: &[u8], from: usize) -> usize {
     let rest = content.get(from..).unwrap_or_default();
     let ends = |at: usize| {
-        let before = at.checked_sub(1).and_then(|before| rest.get(before)).is_none_or(|byte| super::syntax::is_blank(*byte));
-        before && rest.get(at + 2).is_none_or(|byte| super::syntax::is_blank(*byte))
+        let before = at
+            .checked_sub(1)
+            .and_then(|before| rest.get(before))
+            .is_none_or(|byte| super::syntax::is_blank(*byte));
+        before
+            && rest
+                .get(at + 2)
+                .is_none_or(|byte| super::syntax::is_blank(*byte))
     };
-    memchr::memmem::find_iter(rest, b"EI").find(|at| ends(*at)).map_or(content.len(), |at| from + at + 2)
+    memchr::memmem::find_iter(rest, b"EI")
+        .find(|at| ends(*at))
+        .map_or(content.len(), |at| from + at + 2)
 }
 
 fn tokens(text: &[u8], fonts: Fonts, seed: u64) -> u64 {
@@ -141,7 +169,11 @@ fn tokens(text: &[u8], fonts: Fonts, seed: u64) -> u64 {
 pub(super) fn latin(text: &[u8], seed: u64) -> u64 {
     // A backslash would be read as an escape.
     let plain = |byte: &&u8| matches!(byte, b' '..=b'~') && **byte != b'\\';
-    let ascii: String = text.iter().filter(plain).map(|byte| char::from(*byte)).collect();
+    let ascii: String = text
+        .iter()
+        .filter(plain)
+        .map(|byte| char::from(*byte))
+        .collect();
     let other = (text.len() - ascii.len()) as u64;
     written(&ascii, seed).saturating_add(other)
 }
@@ -154,5 +186,7 @@ pub(super) fn written(text: &str, seed: u64) -> u64 {
     sample.add(text);
     let counted = u128::from(Tokenizer::O200k.count(&sample.text()));
     let scaled = counted * u128::from(weight) / u128::from(sample.weight().max(1));
-    weight.div_ceil(64).max(u64::try_from(scaled).unwrap_or(u64::MAX))
+    weight
+        .div_ceil(64)
+        .max(u64::try_from(scaled).unwrap_or(u64::MAX))
 }

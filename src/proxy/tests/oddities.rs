@@ -30,21 +30,31 @@ fn done() -> String {
 }
 
 fn event(data: Value) -> String {
-    format!("event: {}\ndata: {data}\n\n", data["type"].as_str().unwrap())
+    format!(
+        "event: {}\ndata: {data}\n\n",
+        data["type"].as_str().unwrap()
+    )
 }
 
 /// A native answer with two texts whose interim events carry this stop reason and running counts.
 fn native(interim_stop: &Value) -> Vec<String> {
     let start = json!({"id": "msg_1", "type": "message", "role": "assistant", "model": "sim", "content": [],
         "stop_reason": interim_stop, "usage": {"input_tokens": COUNTS.0, "output_tokens": 1}});
-    let delta =
-        |text: &str| event(json!({"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": text}}));
+    let delta = |text: &str| {
+        event(
+            json!({"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": text}}),
+        )
+    };
     let count = |stop: &Value, output: u64| {
-        event(json!({"type": "message_delta", "delta": {"stop_reason": stop}, "usage": {"output_tokens": output}}))
+        event(
+            json!({"type": "message_delta", "delta": {"stop_reason": stop}, "usage": {"output_tokens": output}}),
+        )
     };
     vec![
         event(json!({"type": "message_start", "message": start})),
-        event(json!({"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}})),
+        event(
+            json!({"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}}),
+        ),
         delta("one two"),
         count(interim_stop, 2),
         delta(" three four"),
@@ -58,7 +68,9 @@ fn native(interim_stop: &Value) -> Vec<String> {
 fn responses(end: Value) -> Vec<String> {
     let response = json!({"id": "resp_1", "object": "response", "status": "in_progress", "model": "sim", "output": []});
     let delta = |text: &str| {
-        event(json!({"type": "response.output_text.delta", "item_id": "m", "output_index": 0, "content_index": 0, "delta": text}))
+        event(
+            json!({"type": "response.output_text.delta", "item_id": "m", "output_index": 0, "content_index": 0, "delta": text}),
+        )
     };
     let created = event(json!({"type": "response.created", "response": response}));
     vec![created, delta("one two"), delta(" three four"), event(end)]
@@ -80,16 +92,26 @@ fn complete() -> Vec<(&'static str, Family, String, Vec<String>)> {
     let ask = || asked(Family::Chat);
     let stop = || json!("stop");
     let text = |words: &str, finish: Value| chat(json!({"choices": [choice(0, words, finish)]}));
-    let counted =
-        |words: &str, finish: Value, output| chat(json!({"choices": [choice(0, words, finish)], "usage": chat_usage(output)}));
+    let counted = |words: &str, finish: Value, output| {
+        chat(json!({"choices": [choice(0, words, finish)], "usage": chat_usage(output)}))
+    };
     let usage_only = |output| chat(json!({"choices": [], "usage": chat_usage(output)}));
-    let of = |index, words: &str, finish: Value| chat(json!({"choices": [choice(index, words, finish)]}));
+    let of = |index, words: &str, finish: Value| {
+        chat(json!({"choices": [choice(index, words, finish)]}))
+    };
     let unended = |mut events: Vec<String>, cut: usize| {
         let last = events.last_mut().unwrap();
         last.truncate(last.len() - cut);
         events
     };
-    let plain = || vec![text("one two", Value::Null), text(" three four", stop()), usage_only(COUNTS.1), done()];
+    let plain = || {
+        vec![
+            text("one two", Value::Null),
+            text(" three four", stop()),
+            usage_only(COUNTS.1),
+            done(),
+        ]
+    };
     let mut found = vec![
         (
             "an empty finish reason in every chunk",
@@ -120,7 +142,13 @@ fn complete() -> Vec<(&'static str, Family, String, Vec<String>)> {
             "a usage-only chunk before the content",
             Family::Chat,
             ask(),
-            vec![usage_only(0), text("one two", Value::Null), text(" three four", stop()), usage_only(COUNTS.1), done()],
+            vec![
+                usage_only(0),
+                text("one two", Value::Null),
+                text(" three four", stop()),
+                usage_only(COUNTS.1),
+                done(),
+            ],
         ),
         (
             "usage of nothing before the content",
@@ -165,18 +193,40 @@ fn complete() -> Vec<(&'static str, Family, String, Vec<String>)> {
             "no usage before the marker",
             Family::Chat,
             ask(),
-            vec![counted("one two", Value::Null, 2), counted(" three four", stop(), COUNTS.1), done()],
+            vec![
+                counted("one two", Value::Null, 2),
+                counted(" three four", stop(), COUNTS.1),
+                done(),
+            ],
         ),
         ("no marker", Family::Chat, ask(), plain()[..3].to_vec()),
         (
             "comments between",
             Family::Chat,
             ask(),
-            plain().into_iter().flat_map(|event| [": still here\n\n".to_owned(), event]).collect(),
+            plain()
+                .into_iter()
+                .flat_map(|event| [": still here\n\n".to_owned(), event])
+                .collect(),
         ),
-        ("an empty stop reason in every event", Family::Messages, asked(Family::Messages), native(&json!(""))),
-        ("no stop reason before the end", Family::Messages, asked(Family::Messages), native(&Value::Null)),
-        ("an ordinary end", Family::Responses, asked(Family::Responses), responses(completed())),
+        (
+            "an empty stop reason in every event",
+            Family::Messages,
+            asked(Family::Messages),
+            native(&json!("")),
+        ),
+        (
+            "no stop reason before the end",
+            Family::Messages,
+            asked(Family::Messages),
+            native(&Value::Null),
+        ),
+        (
+            "an ordinary end",
+            Family::Responses,
+            asked(Family::Responses),
+            responses(completed()),
+        ),
     ];
     for cut in [1, 2] {
         found.push((
@@ -191,7 +241,12 @@ fn complete() -> Vec<(&'static str, Family, String, Vec<String>)> {
             asked(Family::Responses),
             unended(responses(completed()), cut),
         ));
-        found.push(("a last event without its blank line", Family::Chat, ask(), unended(plain(), cut)));
+        found.push((
+            "a last event without its blank line",
+            Family::Chat,
+            ask(),
+            unended(plain(), cut),
+        ));
     }
     found
 }
@@ -199,16 +254,29 @@ fn complete() -> Vec<(&'static str, Family, String, Vec<String>)> {
 #[tokio::test(start_paused = true)]
 async fn odd_streams_come_whole_and_cost_what_they_say() {
     for (name, family, body, events) in complete() {
-        let Outcome { shown, bill, charge, blamed, took } = played(family, body, stretched(&events)).await;
+        let Outcome {
+            shown,
+            bill,
+            charge,
+            blamed,
+            took,
+        } = played(family, body, stretched(&events)).await;
         assert_eq!(words(&shown), words(&(events.concat() + "\n\n")), "{name}");
-        assert_eq!((end(family, &shown), bill.end_reason.as_str()), ("end", "stop"), "{name}: {shown}");
+        assert_eq!(
+            (end(family, &shown), bill.end_reason.as_str()),
+            ("end", "stop"),
+            "{name}: {shown}"
+        );
         assert_eq!(
             (bill.usage.input, bill.usage.output, bill.evidence),
             (COUNTS.0, COUNTS.1, Some(Evidence::Provider)),
             "{name}"
         );
         assert_eq!((charge, blamed), (COST, 0), "{name}");
-        assert!(took >= LENGTH && took < LENGTH + Duration::from_millis(1_500), "{name}: {took:?}");
+        assert!(
+            took >= LENGTH && took < LENGTH + Duration::from_millis(1_500),
+            "{name}: {took:?}"
+        );
     }
 }
 
@@ -219,22 +287,51 @@ async fn a_stream_without_a_stop_reason_never_ends_cleanly() {
             continue;
         }
         // Everything up to the stop reason: the last words were sent, but nothing marked them as the last.
-        let said = |event: &String| ["\"stop\"", "end_turn", "response.completed"].iter().any(|word| event.contains(word));
-        let last = if body == with_two_choices() { events.iter().rposition(said) } else { events.iter().position(said) };
+        let said = |event: &String| {
+            ["\"stop\"", "end_turn", "response.completed"]
+                .iter()
+                .any(|word| event.contains(word))
+        };
+        let last = if body == with_two_choices() {
+            events.iter().rposition(said)
+        } else {
+            events.iter().position(said)
+        };
         let events = &events[..last.unwrap()];
-        let Outcome { shown, bill, charge, blamed, .. } = played(family, body, stretched(events)).await;
+        let Outcome {
+            shown,
+            bill,
+            charge,
+            blamed,
+            ..
+        } = played(family, body, stretched(events)).await;
         assert_eq!(words(&shown), words(&events.concat()), "{name}");
-        assert_eq!((end(family, &shown), bill.end_reason.as_str()), ("error", "upstream_broken"), "{name}: {shown}");
+        assert_eq!(
+            (end(family, &shown), bill.end_reason.as_str()),
+            ("error", "upstream_broken"),
+            "{name}: {shown}"
+        );
         let output = i64::try_from(bill.usage.output).unwrap();
-        assert_eq!((bill.usage.input, charge, blamed), (0, output * 15_000_000, 1), "{name}: the words, and not the prompt");
-        assert!((1..=COUNTS.1).contains(&bill.usage.output), "{name}: {}", bill.usage.output);
+        assert_eq!(
+            (bill.usage.input, charge, blamed),
+            (0, output * 15_000_000, 1),
+            "{name}: the words, and not the prompt"
+        );
+        assert!(
+            (1..=COUNTS.1).contains(&bill.usage.output),
+            "{name}: {}",
+            bill.usage.output
+        );
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn leaving_an_odd_stream_pays_for_the_prompt_and_what_was_shown() {
     for (name, family, body, events) in complete() {
-        if name.contains("one after the other") || name.contains("ordinary") || name.contains("last event") {
+        if name.contains("one after the other")
+            || name.contains("ordinary")
+            || name.contains("last event")
+        {
             continue;
         }
         let house = House::new();
@@ -249,33 +346,65 @@ async fn leaving_an_odd_stream_pays_for_the_prompt_and_what_was_shown() {
         let charge = house.charges().await.remove(0);
         let bill = charge.bill.unwrap();
         assert_eq!(bill.end_reason.as_str(), "client_gone", "{name}");
-        assert!(bill.usage.input > 0 && (1..COUNTS.1).contains(&bill.usage.output), "{name}: {:?}", bill.usage);
+        assert!(
+            bill.usage.input > 0 && (1..COUNTS.1).contains(&bill.usage.output),
+            "{name}: {:?}",
+            bill.usage
+        );
         assert_eq!(house.proxy.upstreams.states()[0].errors, 0, "{name}");
     }
 }
 
 /// An error caused by the customer, as each family reports it, after `shown` words.
 fn own_errors() -> Vec<(Family, Vec<String>, &'static str)> {
-    let chat_error =
-        |kind: &str, code: &str| format!("data: {}\n\n", json!({"error": {"type": kind, "code": code, "message": "why"}}));
+    let chat_error = |kind: &str, code: &str| {
+        format!(
+            "data: {}\n\n",
+            json!({"error": {"type": kind, "code": code, "message": "why"}})
+        )
+    };
     let failed = |code: &str| {
         json!({"type": "response.failed", "response": {"id": "resp_1", "object": "response", "status": "failed", "model": "sim",
             "output": [], "error": {"code": code, "message": "why"}}})
     };
     let text = || chat(json!({"choices": [choice(0, "one two", Value::Null)]}));
-    let error = |kind: &str| event(json!({"type": "error", "error": {"type": kind, "message": "why"}}));
+    let error =
+        |kind: &str| event(json!({"type": "error", "error": {"type": kind, "message": "why"}}));
     vec![
         (
             Family::Chat,
-            vec![text(), text(), chat_error("invalid_request_error", "context_length_exceeded")],
+            vec![
+                text(),
+                text(),
+                chat_error("invalid_request_error", "context_length_exceeded"),
+            ],
             "context_length_exceeded",
         ),
-        (Family::Chat, vec![text(), chat_error("invalid_request_error", "tool_use_failed")], "tool_use_failed"),
-        (Family::Responses, responses(failed("context_length_exceeded")), "context_length_exceeded"),
-        (Family::Responses, responses(failed("invalid_prompt")), "invalid_prompt"),
+        (
+            Family::Chat,
+            vec![
+                text(),
+                chat_error("invalid_request_error", "tool_use_failed"),
+            ],
+            "tool_use_failed",
+        ),
+        (
+            Family::Responses,
+            responses(failed("context_length_exceeded")),
+            "context_length_exceeded",
+        ),
+        (
+            Family::Responses,
+            responses(failed("invalid_prompt")),
+            "invalid_prompt",
+        ),
         (
             Family::Messages,
-            [native(&Value::Null)[..3].to_vec(), vec![error("invalid_request_error")]].concat(),
+            [
+                native(&Value::Null)[..3].to_vec(),
+                vec![error("invalid_request_error")],
+            ]
+            .concat(),
             "invalid_request_error",
         ),
     ]
@@ -289,19 +418,42 @@ async fn the_customers_own_error_is_shown_as_it_is_and_closes_nothing() {
         for _ in 0..6 {
             let key = house.key("5").await;
             let shown = read(stream(house.send(&key, family, asked(family)).await)).await;
-            assert_eq!(words(&shown), words(&events[..events.len() - 1].concat()), "{family}");
+            assert_eq!(
+                words(&shown),
+                words(&events[..events.len() - 1].concat()),
+                "{family}"
+            );
             let last = data(&shown).pop().unwrap();
-            let error = if last["response"].is_object() { &last["response"]["error"] } else { &last["error"] };
-            assert!(error["code"] == code || error["type"] == code, "{family} {code}: {last}");
+            let error = if last["response"].is_object() {
+                &last["response"]["error"]
+            } else {
+                &last["error"]
+            };
+            assert!(
+                error["code"] == code || error["type"] == code,
+                "{family} {code}: {last}"
+            );
         }
         for charge in house.charges().await {
             let bill = charge.bill.unwrap();
-            assert_eq!((bill.end_reason.as_str(), bill.usage.input > 0), ("upstream_refused", true), "{family} {code}");
+            assert_eq!(
+                (bill.end_reason.as_str(), bill.usage.input > 0),
+                ("upstream_refused", true),
+                "{family} {code}"
+            );
             let cost = bill.usage.input * 3_000_000 + bill.usage.output * 15_000_000;
-            assert_eq!(u64::try_from(-charge.amount.picos()).unwrap(), cost, "{family} {code}");
+            assert_eq!(
+                u64::try_from(-charge.amount.picos()).unwrap(),
+                cost,
+                "{family} {code}"
+            );
         }
         let state = house.proxy.upstreams.states().swap_remove(0);
-        assert_eq!((state.errors, state.state), (0, BreakerState::Closed), "{family} {code}");
+        assert_eq!(
+            (state.errors, state.state),
+            (0, BreakerState::Closed),
+            "{family} {code}"
+        );
     }
 }
 
@@ -309,10 +461,15 @@ async fn the_customers_own_error_is_shown_as_it_is_and_closes_nothing() {
 async fn a_break_costs_words_and_a_customer_who_waits_for_it_pays_as_if_he_left() {
     let line = "word ".repeat(3_000);
     let text = chat(json!({"choices": [choice(0, &line, Value::Null)]}));
-    let pieces: Vec<_> = (0..40).map(|_| (LENGTH / 40, Bytes::from(text.clone()))).collect();
+    let pieces: Vec<_> = (0..40)
+        .map(|_| (LENGTH / 40, Bytes::from(text.clone())))
+        .collect();
     for patient in [true, false] {
         let house = House::new();
-        house.proxy.upstreams.play(Recorded { pieces: pieces.clone(), broken: true });
+        house.proxy.upstreams.play(Recorded {
+            pieces: pieces.clone(),
+            broken: true,
+        });
         let key = house.key("50").await;
         let mut answer = stream(house.send(&key, Family::Chat, asked(Family::Chat)).await);
         let mut shown = String::new();
@@ -324,7 +481,12 @@ async fn a_break_costs_words_and_a_customer_who_waits_for_it_pays_as_if_he_left(
         }
         assert_eq!(end(Family::Chat, &shown), "error");
         let bill = house.charges().await.remove(0).bill.unwrap();
-        assert_eq!((bill.end_reason.as_str(), bill.usage.input > 0), ("upstream_broken", !patient), "{:?}", bill.usage);
+        assert_eq!(
+            (bill.end_reason.as_str(), bill.usage.input > 0),
+            ("upstream_broken", !patient),
+            "{:?}",
+            bill.usage
+        );
         assert!(bill.usage.output > 100_000, "{:?}", bill.usage);
         assert_eq!(house.proxy.upstreams.states()[0].errors, 1);
     }

@@ -32,7 +32,13 @@ pub(super) struct Outcome {
 /// A stream's events, evenly spread over [`LENGTH`].
 pub(super) fn stretched(events: &[String]) -> Recorded {
     let gap = LENGTH / u32::try_from(events.len()).unwrap();
-    Recorded { pieces: events.iter().map(|event| (gap, Bytes::from(event.clone()))).collect(), broken: false }
+    Recorded {
+        pieces: events
+            .iter()
+            .map(|event| (gap, Bytes::from(event.clone())))
+            .collect(),
+        broken: false,
+    }
 }
 
 /// Asks for the stream, reads all of it and waits for its settlement.
@@ -43,13 +49,31 @@ pub(super) async fn played(family: Family, body: String, recorded: Recorded) -> 
     let began = Instant::now();
     let shown = match house.send(&key, family, body).await {
         Ok(reply) => read(stream(Ok(reply))).await,
-        Err(failure) => String::from_utf8(failure.body(family, "req".to_owned()).to_json()).unwrap(),
+        Err(failure) => {
+            String::from_utf8(failure.body(family, "req".to_owned()).to_json()).unwrap()
+        }
     };
     let took = began.elapsed();
     let charge = house.charges().await.remove(0);
-    let blamed = house.proxy.upstreams.states().iter().map(|state| state.errors).sum();
-    let bill = Bill { total_ms: 0, first_byte_ms: None, ..charge.bill.unwrap() };
-    Outcome { shown, bill, charge: -charge.amount.picos(), blamed, took }
+    let blamed = house
+        .proxy
+        .upstreams
+        .states()
+        .iter()
+        .map(|state| state.errors)
+        .sum();
+    let bill = Bill {
+        total_ms: 0,
+        first_byte_ms: None,
+        ..charge.bill.unwrap()
+    };
+    Outcome {
+        shown,
+        bill,
+        charge: -charge.amount.picos(),
+        blamed,
+        took,
+    }
 }
 
 /// A request for a long stream.
@@ -63,7 +87,11 @@ pub(super) fn data(stream: &str) -> Vec<Value> {
     reader.push(Bytes::copy_from_slice(stream.as_bytes()));
     let mut found = Vec::new();
     while let Some(frame) = reader.next_frame().unwrap() {
-        found.extend(frame.data().and_then(|data| serde_json::from_slice(&data).ok()));
+        found.extend(
+            frame
+                .data()
+                .and_then(|data| serde_json::from_slice(&data).ok()),
+        );
     }
     found
 }
@@ -73,9 +101,17 @@ pub(super) fn words(stream: &str) -> String {
     let mut by_choice = std::collections::BTreeMap::<u64, String>::new();
     for event in data(stream) {
         for choice in event["choices"].as_array().into_iter().flatten() {
-            strings(&choice["delta"], by_choice.entry(choice["index"].as_u64().unwrap_or_default()).or_default());
+            strings(
+                &choice["delta"],
+                by_choice
+                    .entry(choice["index"].as_u64().unwrap_or_default())
+                    .or_default(),
+            );
         }
-        if event["type"].as_str().is_some_and(|kind| kind.ends_with("delta") && kind != "message_delta") {
+        if event["type"]
+            .as_str()
+            .is_some_and(|kind| kind.ends_with("delta") && kind != "message_delta")
+        {
             strings(&event["delta"], by_choice.entry(0).or_default());
         }
     }
@@ -94,15 +130,20 @@ fn strings(value: &Value, out: &mut String) {
 /// How the customer's stream ended, in one word.
 pub(super) fn end(family: Family, shown: &str) -> &'static str {
     let events = data(shown);
-    if events.iter().any(|event| event["error"].is_object() || event["type"] == "response.failed") {
+    if events
+        .iter()
+        .any(|event| event["error"].is_object() || event["type"] == "response.failed")
+    {
         return "error";
     }
     let ended = match family {
         Family::Chat => shown.trim_end().ends_with("data: [DONE]"),
-        Family::Responses => {
-            events.last().is_some_and(|last| last["response"]["status"] != "in_progress" && last["response"].is_object())
-        }
-        Family::Messages => events.last().is_some_and(|last| last["type"] == "message_stop"),
+        Family::Responses => events.last().is_some_and(|last| {
+            last["response"]["status"] != "in_progress" && last["response"].is_object()
+        }),
+        Family::Messages => events
+            .last()
+            .is_some_and(|last| last["type"] == "message_stop"),
     };
     if ended { "end" } else { "nothing" }
 }
@@ -111,14 +152,20 @@ pub(super) fn end(family: Family, shown: &str) -> &'static str {
 fn recordings(family: Family) -> Vec<(String, Vec<String>)> {
     let fixtures = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("protocol/tests/fixtures");
     let mut found = Vec::new();
-    for folder in [fixtures.join(family.name()), fixtures.join("recorded").join(family.name())] {
+    for folder in [
+        fixtures.join(family.name()),
+        fixtures.join("recorded").join(family.name()),
+    ] {
         for entry in std::fs::read_dir(folder).unwrap() {
             let path = entry.unwrap().path();
             let name = path.file_name().unwrap().to_string_lossy().into_owned();
             if name.ends_with(".sse") {
                 found.push((name, events(&std::fs::read(&path).unwrap())));
             } else if name.ends_with(".chunks.txt") {
-                found.push((name, of_chunks(family, &std::fs::read_to_string(&path).unwrap())));
+                found.push((
+                    name,
+                    of_chunks(family, &std::fs::read_to_string(&path).unwrap()),
+                ));
             }
         }
     }
@@ -135,18 +182,31 @@ fn events(stream: &[u8]) -> Vec<String> {
     }
     // The last event may lack its blank line.
     let read: usize = found.iter().map(String::len).sum();
-    found.extend(stream.get(read..).filter(|rest| !rest.is_empty()).map(|rest| String::from_utf8(rest.to_vec()).unwrap()));
+    found.extend(
+        stream
+            .get(read..)
+            .filter(|rest| !rest.is_empty())
+            .map(|rest| String::from_utf8(rest.to_vec()).unwrap()),
+    );
     found
 }
 
 fn of_chunks(family: Family, text: &str) -> Vec<String> {
     let event = |line: &str| {
-        let kind = serde_json::from_str::<Value>(line).ok().and_then(|data| Some(data["type"].as_str()?.to_owned()));
-        kind.filter(|_| family != Family::Chat)
-            .map_or_else(|| format!("data: {line}\n\n"), |kind| format!("event: {kind}\ndata: {line}\n\n"))
+        let kind = serde_json::from_str::<Value>(line)
+            .ok()
+            .and_then(|data| Some(data["type"].as_str()?.to_owned()));
+        kind.filter(|_| family != Family::Chat).map_or_else(
+            || format!("data: {line}\n\n"),
+            |kind| format!("event: {kind}\ndata: {line}\n\n"),
+        )
     };
     let done = (family == Family::Chat).then(|| "data: [DONE]\n\n".to_owned());
-    text.lines().filter(|line| !line.is_empty()).map(event).chain(done).collect()
+    text.lines()
+        .filter(|line| !line.is_empty())
+        .map(event)
+        .chain(done)
+        .collect()
 }
 
 #[tokio::test(start_paused = true)]
@@ -158,7 +218,10 @@ async fn recorded_streams_come_whole_and_cost_what_they_say_at_any_pace() {
             count += 1;
             let upstream = events.concat();
             let slow = played(family, asked(family), stretched(&events)).await;
-            let at_once = Recorded { pieces: vec![(Duration::ZERO, Bytes::from(upstream.clone()))], broken: false };
+            let at_once = Recorded {
+                pieces: vec![(Duration::ZERO, Bytes::from(upstream.clone()))],
+                broken: false,
+            };
             let fast = played(family, asked(family), at_once).await;
             assert_eq!(
                 (&slow.bill, slow.charge, slow.blamed),
@@ -166,22 +229,38 @@ async fn recorded_streams_come_whole_and_cost_what_they_say_at_any_pace() {
                 "{name}: pace costs nothing"
             );
             // Some recordings continue with the answer to the next turn: this one ends at its marker.
-            let last =
-                events.iter().position(|event| event.contains("\"type\":\"message_stop\"")).map_or(events.len(), |at| at + 1);
-            assert_eq!(words(&slow.shown), words(&events[..last].concat()), "{name}: all words");
+            let last = events
+                .iter()
+                .position(|event| event.contains("\"type\":\"message_stop\""))
+                .map_or(events.len(), |at| at + 1);
+            assert_eq!(
+                words(&slow.shown),
+                words(&events[..last].concat()),
+                "{name}: all words"
+            );
             assert_eq!(words(&slow.shown), words(&fast.shown), "{name}");
-            let Outcome { bill, charge, blamed, .. } = &slow;
+            let Outcome {
+                bill,
+                charge,
+                blamed,
+                ..
+            } = &slow;
             let usage = bill.usage;
             let priced = usage.input * 3_000_000
                 + usage.cache_read * 300_000
                 + (usage.cache_write + usage.cache_write_1h) * 3_750_000
                 + (usage.output + usage.reasoning) * 15_000_000;
-            assert_eq!(u64::try_from(*charge).unwrap(), priced, "{name}: the charge is the count times the price");
+            assert_eq!(
+                u64::try_from(*charge).unwrap(),
+                priced,
+                "{name}: the charge is the count times the price"
+            );
             writeln!(
                 table,
                 "{family} {name}: {} {} {}+{}r+{}w/{}+{} {} blamed {blamed}",
                 bill.end_reason,
-                bill.evidence.map_or_else(|| "none".to_owned(), |evidence| format!("{evidence:?}")),
+                bill.evidence
+                    .map_or_else(|| "none".to_owned(), |evidence| format!("{evidence:?}")),
                 usage.input,
                 usage.cache_read,
                 usage.cache_write,

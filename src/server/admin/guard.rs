@@ -55,13 +55,23 @@ impl Guard {
     /// [`TokenError`].
     pub fn new(address: IpAddr, file: Option<&Path>) -> Result<Self, TokenError> {
         let Some(file) = file else {
-            return Ok(if address.to_canonical().is_loopback() { Self::Open } else { Self::Closed });
+            return Ok(if address.to_canonical().is_loopback() {
+                Self::Open
+            } else {
+                Self::Closed
+            });
         };
-        let refuse = |problem: String| TokenError { path: file.display().to_string(), problem };
-        let content = source::content(file, LARGEST_FILE).map_err(|error| refuse(source::plain(&error)))?;
+        let refuse = |problem: String| TokenError {
+            path: file.display().to_string(),
+            problem,
+        };
+        let content =
+            source::content(file, LARGEST_FILE).map_err(|error| refuse(source::plain(&error)))?;
         let content = String::from_utf8_lossy(&content);
         let token = content.trim();
-        if token.chars().count() < LEAST_CHARACTERS || !token.bytes().all(|byte| byte.is_ascii_graphic()) {
+        if token.chars().count() < LEAST_CHARACTERS
+            || !token.bytes().all(|byte| byte.is_ascii_graphic())
+        {
             return Err(refuse(format!(
                 "it must contain one token and nothing else: one word of at least {LEAST_CHARACTERS} characters; `openssl rand -hex 24` makes one"
             )));
@@ -90,10 +100,14 @@ impl Check {
     }
 
     async fn handle(&self, req: &mut Request, res: &mut Response, ctrl: &mut FlowCtrl) {
-        let token = req.headers().get(AUTHORIZATION).and_then(|value| value.to_str().ok()).and_then(|value| {
-            let (scheme, token) = value.trim().split_once(' ')?;
-            scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
-        });
+        let token = req
+            .headers()
+            .get(AUTHORIZATION)
+            .and_then(|value| value.to_str().ok())
+            .and_then(|value| {
+                let (scheme, token) = value.trim().split_once(' ')?;
+                scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
+            });
         if self.admin.guard.admits(token) {
             return;
         }
@@ -102,8 +116,13 @@ impl Check {
             let words = "this address is not loopback, so a token is needed: start the gateway with --admin-token-file\n";
             text(res, StatusCode::FORBIDDEN, words);
         } else {
-            res.headers_mut().insert("www-authenticate", HeaderValue::from_static("Bearer"));
-            text(res, StatusCode::UNAUTHORIZED, "send the token of --admin-token-file as \"Authorization: Bearer <TOKEN>\"\n");
+            res.headers_mut()
+                .insert("www-authenticate", HeaderValue::from_static("Bearer"));
+            text(
+                res,
+                StatusCode::UNAUTHORIZED,
+                "send the token of --admin-token-file as \"Authorization: Bearer <TOKEN>\"\n",
+            );
         }
     }
 }
@@ -115,7 +134,8 @@ mod tests {
     fn guard(address: &str, token: Option<&str>) -> Result<Guard, String> {
         let file = tempfile::NamedTempFile::new().unwrap();
         std::fs::write(file.path(), token.unwrap_or_default()).unwrap();
-        Guard::new(address.parse().unwrap(), token.map(|_| file.path())).map_err(|error| error.problem)
+        Guard::new(address.parse().unwrap(), token.map(|_| file.path()))
+            .map_err(|error| error.problem)
     }
 
     #[test]
@@ -127,22 +147,44 @@ mod tests {
         for address in ["127.0.0.1", "192.0.2.1"] {
             let with_token = guard(address, Some("a-token-of-length\n")).unwrap();
             assert!(with_token.admits(Some("a-token-of-length")));
-            assert!(!with_token.admits(Some("a-token-of-lengt")) && !with_token.admits(None), "{address}");
+            assert!(
+                !with_token.admits(Some("a-token-of-lengt")) && !with_token.admits(None),
+                "{address}"
+            );
             assert_eq!(format!("{with_token:?}"), "Token(…)");
         }
     }
 
     #[test]
     fn useless_tokens_are_refused_without_being_shown() {
-        for token in ["", "short", "two words of enough length", &"x".repeat(5_000)] {
+        for token in [
+            "",
+            "short",
+            "two words of enough length",
+            &"x".repeat(5_000),
+        ] {
             let problem = guard("127.0.0.1", Some(token)).unwrap_err();
             assert!(token.is_empty() || !problem.contains(token), "{problem}");
         }
-        assert!(Guard::new("127.0.0.1".parse().unwrap(), Some(Path::new("/nonexistent"))).is_err());
+        assert!(
+            Guard::new(
+                "127.0.0.1".parse().unwrap(),
+                Some(Path::new("/nonexistent"))
+            )
+            .is_err()
+        );
         let folder = tempfile::tempdir().unwrap();
         let pipe = folder.path().join("token");
-        assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
-        let problem = Guard::new("127.0.0.1".parse().unwrap(), Some(&pipe)).unwrap_err().problem;
+        assert!(
+            std::process::Command::new("mkfifo")
+                .arg(&pipe)
+                .status()
+                .unwrap()
+                .success()
+        );
+        let problem = Guard::new("127.0.0.1".parse().unwrap(), Some(&pipe))
+            .unwrap_err()
+            .problem;
         assert!(problem.contains("a pipe or a device"), "{problem}");
     }
 }

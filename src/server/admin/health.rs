@@ -29,10 +29,18 @@ impl Ready {
     async fn handle(&self, res: &mut Response) {
         match self.admin.obstacle() {
             None if self.admin.ledger.stats().standby == Standby::Single => {
-                text(res, StatusCode::OK, "ready, for trials only: no standby has what is confirmed (--allow-single)\n");
+                text(
+                    res,
+                    StatusCode::OK,
+                    "ready, for trials only: no standby has what is confirmed (--allow-single)\n",
+                );
             }
             None => text(res, StatusCode::OK, "ready\n"),
-            Some(obstacle) => text(res, StatusCode::SERVICE_UNAVAILABLE, format!("not ready: {obstacle}\n")),
+            Some(obstacle) => text(
+                res,
+                StatusCode::SERVICE_UNAVAILABLE,
+                format!("not ready: {obstacle}\n"),
+            ),
         }
     }
 }
@@ -50,7 +58,10 @@ impl Admin {
         } else if self.ledger.lapsed() {
             Some("this gateway cannot reach the ledger that it shares".to_owned())
         } else if stats.is_clock_wrong() {
-            Some(format!("this machine's clock and the database's are {} s apart", stats.clock_off_ms.abs() / 1_000))
+            Some(format!(
+                "this machine's clock and the database's are {} s apart",
+                stats.clock_off_ms.abs() / 1_000
+            ))
         } else if let Some(why) = stats.displaced {
             Some(format!("the ledger cannot be written: {why}"))
         } else if stats.disk_full {

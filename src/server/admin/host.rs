@@ -22,11 +22,24 @@ impl Arrive {
         Self { admin }
     }
 
-    async fn handle(&self, req: &mut Request, depot: &mut Depot, res: &mut Response, ctrl: &mut FlowCtrl) {
+    async fn handle(
+        &self,
+        req: &mut Request,
+        depot: &mut Depot,
+        res: &mut Response,
+        ctrl: &mut FlowCtrl,
+    ) {
         let busy = connections::begin(&self.admin.connections, req);
-        let sent = req.headers().get_all(HOST).into_iter().map(|value| value.to_str().unwrap_or_default());
+        let sent = req
+            .headers()
+            .get_all(HOST)
+            .into_iter()
+            .map(|value| value.to_str().unwrap_or_default());
         let authority = req.uri().authority().map(|authority| authority.as_str());
-        if sent.chain(authority).all(|host| is_ours(host, &self.admin.hosts)) {
+        if sent
+            .chain(authority)
+            .all(|host| is_ours(host, &self.admin.hosts))
+        {
             ctrl.call_next(req, depot, res).await;
             connections::hold(res, busy);
             return;
@@ -56,11 +69,14 @@ fn is_ours(host: &str, listed: &[String]) -> bool {
     let name = name.trim_end_matches('.');
     name.parse::<IpAddr>().is_ok()
         || name.eq_ignore_ascii_case("localhost")
-        || listed.iter().any(|listed| listed.eq_ignore_ascii_case(name))
+        || listed
+            .iter()
+            .any(|listed| listed.eq_ignore_ascii_case(name))
 }
 
 fn is_port(text: &str) -> bool {
-    text.strip_prefix(':').is_some_and(|port| port.bytes().all(|byte| byte.is_ascii_digit()))
+    text.strip_prefix(':')
+        .is_some_and(|port| port.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
 #[cfg(test)]
@@ -70,12 +86,26 @@ mod tests {
     #[test]
     fn addresses_localhost_and_listed_names_are_ours() {
         let listed = ["farebox.internal".to_owned()];
-        for host in ["127.0.0.1", "127.0.0.1:9090", "[::1]:9090", "[::1]", "localhost", "LocalHost:9090", "Farebox.Internal:1"] {
+        for host in [
+            "127.0.0.1",
+            "127.0.0.1:9090",
+            "[::1]:9090",
+            "[::1]",
+            "localhost",
+            "LocalHost:9090",
+            "Farebox.Internal:1",
+        ] {
             assert!(is_ours(host, &listed), "{host}");
         }
-        for host in
-            ["evil.example", "evil.example:9090", "localhost.evil.example", "127.0.0.1.evil.example", "", "::1:x", "[::1]x"]
-        {
+        for host in [
+            "evil.example",
+            "evil.example:9090",
+            "localhost.evil.example",
+            "127.0.0.1.evil.example",
+            "",
+            "::1:x",
+            "[::1]x",
+        ] {
             assert!(!is_ours(host, &listed), "{host}");
         }
     }

@@ -33,10 +33,17 @@ impl LiveStream {
     async fn handle(&self, res: &mut Response) {
         let live = &self.admin.telemetry.live;
         if live.readers() >= MOST_READERS {
-            return text(res, StatusCode::SERVICE_UNAVAILABLE, "too many readers of this stream already\n");
+            return text(
+                res,
+                StatusCode::SERVICE_UNAVAILABLE,
+                "too many readers of this stream already\n",
+            );
         }
         let headers = res.headers_mut();
-        headers.insert("content-type", HeaderValue::from_static("text/event-stream"));
+        headers.insert(
+            "content-type",
+            HeaderValue::from_static("text/event-stream"),
+        );
         headers.insert("cache-control", HeaderValue::from_static("no-store"));
         headers.insert("x-accel-buffering", HeaderValue::from_static("no"));
         res.body(ResBody::stream(events(live.follow())));
@@ -51,7 +58,12 @@ fn events(follower: Follower) -> impl stream::Stream<Item = Result<Bytes, std::i
         let next = tokio::time::timeout(KEEP_ALIVE, follower.next()).await;
         Some(match next {
             Ok(Some(record)) => (Ok(event(&record)), Some(follower)),
-            Ok(None) => (Ok(Bytes::from_static(b": too slow, some requests were missed\n\n")), None),
+            Ok(None) => (
+                Ok(Bytes::from_static(
+                    b": too slow, some requests were missed\n\n",
+                )),
+                None,
+            ),
             Err(_) => (Ok(Bytes::from_static(b": keepalive\n\n")), Some(follower)),
         })
     });
@@ -60,5 +72,8 @@ fn events(follower: Follower) -> impl stream::Stream<Item = Result<Bytes, std::i
 
 fn event(record: &Record) -> Bytes {
     let data = serde_json::to_string(record).unwrap_or_default();
-    Bytes::from(format!("event: request\nid: {}\ndata: {data}\n\n", record::request_id(record.request_id)))
+    Bytes::from(format!(
+        "event: request\nid: {}\ndata: {data}\n\n",
+        record::request_id(record.request_id)
+    ))
 }

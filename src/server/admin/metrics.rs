@@ -29,7 +29,8 @@ impl Metrics {
         let gateways = self.admin.ledger.gateways().await.unwrap_or_default();
         let admin = Arc::clone(&self.admin);
         // Writing thousands of targets takes too long for a thread that serves requests.
-        let written = tokio::task::spawn_blocking(move || write(&admin, totals.as_ref(), &gateways)).await;
+        let written =
+            tokio::task::spawn_blocking(move || write(&admin, totals.as_ref(), &gateways)).await;
         text(res, StatusCode::OK, written.unwrap_or_default());
         let kind = HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
         res.headers_mut().insert("content-type", kind);
@@ -48,38 +49,80 @@ fn write(admin: &Admin, totals: Option<&Totals>, gateways: &[Gateway]) -> String
     files(&mut out, admin);
     if !gateways.is_empty() {
         let differ = u8::from(Gateway::differ(gateways));
-        out.metric("farebox_nodes", Kind::Gauge, "Gateways that share the ledger and run.").sample(&[], gateways.len());
-        out.metric("farebox_nodes_differ", Kind::Gauge, "1 while they run different files.").sample(&[], differ);
+        out.metric(
+            "farebox_nodes",
+            Kind::Gauge,
+            "Gateways that share the ledger and run.",
+        )
+        .sample(&[], gateways.len());
+        out.metric(
+            "farebox_nodes_differ",
+            Kind::Gauge,
+            "1 while they run different files.",
+        )
+        .sample(&[], differ);
     }
     out.finish()
 }
 
 fn process(out: &mut Exposition, admin: &Admin) {
     let version = env!("CARGO_PKG_VERSION");
-    out.metric("farebox_build_info", Kind::Gauge, "The program's version.").sample(&[("version", version)], 1);
-    out.metric("farebox_start_time_seconds", Kind::Gauge, "When the gateway started, seconds since 1970.")
-        .sample(&[], admin.started_at.millis() / 1_000);
-    out.metric("farebox_ready", Kind::Gauge, "1 while requests are served.").sample(&[], u8::from(admin.obstacle().is_none()));
-    out.metric("farebox_draining", Kind::Gauge, "1 while the gateway is stopping.")
-        .sample(&[], u8::from(admin.draining.load(Ordering::Relaxed)));
-    out.metric("farebox_requests_in_flight", Kind::Gauge, "Running requests, and refused ones whose body is still being read.")
-        .sample(&[], admin.front.proxy.tasks.len());
+    out.metric("farebox_build_info", Kind::Gauge, "The program's version.")
+        .sample(&[("version", version)], 1);
+    out.metric(
+        "farebox_start_time_seconds",
+        Kind::Gauge,
+        "When the gateway started, seconds since 1970.",
+    )
+    .sample(&[], admin.started_at.millis() / 1_000);
+    out.metric("farebox_ready", Kind::Gauge, "1 while requests are served.")
+        .sample(&[], u8::from(admin.obstacle().is_none()));
+    out.metric(
+        "farebox_draining",
+        Kind::Gauge,
+        "1 while the gateway is stopping.",
+    )
+    .sample(&[], u8::from(admin.draining.load(Ordering::Relaxed)));
+    out.metric(
+        "farebox_requests_in_flight",
+        Kind::Gauge,
+        "Running requests, and refused ones whose body is still being read.",
+    )
+    .sample(&[], admin.front.proxy.tasks.len());
     let slowed = admin.front.rate_limits.slowed(clock::now()).len();
-    out.metric("farebox_keys_slowed", Kind::Gauge, "Keys that run one request at a time, because their exposure runs away.")
-        .sample(&[], slowed);
+    out.metric(
+        "farebox_keys_slowed",
+        Kind::Gauge,
+        "Keys that run one request at a time, because their exposure runs away.",
+    )
+    .sample(&[], slowed);
     bounds(out, admin);
-    out.metric("farebox_live_readers", Kind::Gauge, "Readers of /live.").sample(&[], admin.telemetry.live.readers());
-    out.metric("farebox_log_lines_lost_total", Kind::Counter, "Log lines dropped because nobody read standard error in time.")
-        .sample(&[], lost_lines());
+    out.metric("farebox_live_readers", Kind::Gauge, "Readers of /live.")
+        .sample(&[], admin.telemetry.live.readers());
+    out.metric(
+        "farebox_log_lines_lost_total",
+        Kind::Counter,
+        "Log lines dropped because nobody read standard error in time.",
+    )
+    .sample(&[], lost_lines());
 }
 
 /// What is limited for all customers together.
 fn bounds(out: &mut Exposition, admin: &Admin) {
     let counts = admin.front.connections.counts();
-    out.metric("farebox_connections", Kind::Gauge, "Open connections of customers.").sample(&[], counts.open);
-    out.metric("farebox_connections_limit", Kind::Gauge, "Limit of customers' connections, in total and per peer.")
-        .sample(&[("of", "all")], counts.most)
-        .sample(&[("of", "peer")], counts.most_of_peer);
+    out.metric(
+        "farebox_connections",
+        Kind::Gauge,
+        "Open connections of customers.",
+    )
+    .sample(&[], counts.open);
+    out.metric(
+        "farebox_connections_limit",
+        Kind::Gauge,
+        "Limit of customers' connections, in total and per peer.",
+    )
+    .sample(&[("of", "all")], counts.most)
+    .sample(&[("of", "peer")], counts.most_of_peer);
     out.metric(
         "farebox_connections_closed_total",
         Kind::Counter,
@@ -89,79 +132,179 @@ fn bounds(out: &mut Exposition, admin: &Admin) {
     .sample(&[("which", "idle")], counts.evicted);
     let (answers, most_answers) = admin.front.proxy.upstreams.answer_bytes();
     let bodies = &admin.front.body_room;
-    out.metric("farebox_bytes_in_flight", Kind::Gauge, "Bytes of request bodies and of answers in memory.")
-        .sample(&[("of", "bodies")], bodies.in_use())
-        .sample(&[("of", "answers")], answers);
-    out.metric("farebox_bytes_in_flight_limit", Kind::Gauge, "Limit of these bytes.")
-        .sample(&[("of", "bodies")], bodies.total())
-        .sample(&[("of", "answers")], most_answers);
+    out.metric(
+        "farebox_bytes_in_flight",
+        Kind::Gauge,
+        "Bytes of request bodies and of answers in memory.",
+    )
+    .sample(&[("of", "bodies")], bodies.in_use())
+    .sample(&[("of", "answers")], answers);
+    out.metric(
+        "farebox_bytes_in_flight_limit",
+        Kind::Gauge,
+        "Limit of these bytes.",
+    )
+    .sample(&[("of", "bodies")], bodies.total())
+    .sample(&[("of", "answers")], most_answers);
 }
 
 fn targets(out: &mut Exposition, admin: &Admin) {
     let states = admin.front.proxy.upstreams.states();
-    out.metric("farebox_target_state", Kind::Gauge, "1 for the state that a target's breaker is in.");
+    out.metric(
+        "farebox_target_state",
+        Kind::Gauge,
+        "1 for the state that a target's breaker is in.",
+    );
     for target in &states {
-        out.sample(&[("slug", &target.slug), ("target", &target.target), ("state", target.state.name())], 1);
+        out.sample(
+            &[
+                ("slug", &target.slug),
+                ("target", &target.target),
+                ("state", target.state.name()),
+            ],
+            1,
+        );
     }
     let mut each = |name, kind, help, value: fn(u64, u64, u64) -> u64| {
         out.metric(name, kind, help);
         for target in &states {
-            let labels = [("slug", target.slug.as_str()), ("target", target.target.as_str())];
-            out.sample(&labels, value(target.requests, target.errors, target.in_flight));
+            let labels = [
+                ("slug", target.slug.as_str()),
+                ("target", target.target.as_str()),
+            ];
+            out.sample(
+                &labels,
+                value(target.requests, target.errors, target.in_flight),
+            );
         }
     };
-    each("farebox_target_requests_total", Kind::Counter, "Attempts at a target.", |requests, _, _| requests);
-    each("farebox_target_errors_total", Kind::Counter, "Attempts that failed through the target's fault.", |_, errors, _| errors);
-    each("farebox_target_in_flight", Kind::Gauge, "Attempts and answers in progress.", |_, _, in_flight| in_flight);
-    out.metric("farebox_target_keys_closed", Kind::Gauge, "Keys that a target is closed to because of their own failures.");
+    each(
+        "farebox_target_requests_total",
+        Kind::Counter,
+        "Attempts at a target.",
+        |requests, _, _| requests,
+    );
+    each(
+        "farebox_target_errors_total",
+        Kind::Counter,
+        "Attempts that failed through the target's fault.",
+        |_, errors, _| errors,
+    );
+    each(
+        "farebox_target_in_flight",
+        Kind::Gauge,
+        "Attempts and answers in progress.",
+        |_, _, in_flight| in_flight,
+    );
+    out.metric(
+        "farebox_target_keys_closed",
+        Kind::Gauge,
+        "Keys that a target is closed to because of their own failures.",
+    );
     for target in &states {
-        out.sample(&[("slug", &target.slug), ("target", &target.target)], target.keys_closed);
+        out.sample(
+            &[("slug", &target.slug), ("target", &target.target)],
+            target.keys_closed,
+        );
     }
 }
 
 fn writer(out: &mut Exposition, stats: &WriterStats) {
     let writable = u8::from(stats.is_writable());
-    out.metric("farebox_ledger_writable", Kind::Gauge, "0 when the ledger cannot be written.").sample(&[], writable);
-    out.metric("farebox_ledger_queue", Kind::Gauge, "Operations that wait for a commit.").sample(&[], stats.queued);
-    out.metric("farebox_ledger_unresolved", Kind::Gauge, "Abandoned holds that wait for their settlement.")
-        .sample(&[], stats.unresolved);
+    out.metric(
+        "farebox_ledger_writable",
+        Kind::Gauge,
+        "0 when the ledger cannot be written.",
+    )
+    .sample(&[], writable);
+    out.metric(
+        "farebox_ledger_queue",
+        Kind::Gauge,
+        "Operations that wait for a commit.",
+    )
+    .sample(&[], stats.queued);
+    out.metric(
+        "farebox_ledger_unresolved",
+        Kind::Gauge,
+        "Abandoned holds that wait for their settlement.",
+    )
+    .sample(&[], stats.unresolved);
     if let Some(standbys) = stats.standby.count() {
         let single = u8::from(stats.standby == Standby::Single);
-        out.metric("farebox_ledger_standbys", Kind::Gauge, "Synchronous standbys of the database.").sample(&[], standbys);
-        out.metric("farebox_ledger_single", Kind::Gauge, "1 when --allow-single sells without a standby.").sample(&[], single);
+        out.metric(
+            "farebox_ledger_standbys",
+            Kind::Gauge,
+            "Synchronous standbys of the database.",
+        )
+        .sample(&[], standbys);
+        out.metric(
+            "farebox_ledger_single",
+            Kind::Gauge,
+            "1 when --allow-single sells without a standby.",
+        )
+        .sample(&[], single);
         out.metric(
             "farebox_ledger_unknown_commits_total",
             Kind::Counter,
             "Commits that the database did not answer for certain.",
         )
         .sample(&[], stats.unknown_commits);
-        out.metric("farebox_ledger_dropped_connections", Kind::Gauge, "Connections that were given up and are still at work.")
-            .sample(&[], stats.dropped);
+        out.metric(
+            "farebox_ledger_dropped_connections",
+            Kind::Gauge,
+            "Connections that were given up and are still at work.",
+        )
+        .sample(&[], stats.dropped);
     }
-    out.metric("farebox_ledger_operations_total", Kind::Counter, "Committed operations.").sample(&[], stats.operations);
-    out.metric("farebox_ledger_last_commit_seconds", Kind::Gauge, "How long the last commit took.")
-        .sample(&[], seconds(stats.last_commit));
-    out.metric("farebox_ledger_commit_seconds", Kind::Histogram, "How long commits took.").histogram(
-        &[],
-        &WriterStats::BOUNDS,
-        &stats.histogram,
-        stats.total,
-    );
+    out.metric(
+        "farebox_ledger_operations_total",
+        Kind::Counter,
+        "Committed operations.",
+    )
+    .sample(&[], stats.operations);
+    out.metric(
+        "farebox_ledger_last_commit_seconds",
+        Kind::Gauge,
+        "How long the last commit took.",
+    )
+    .sample(&[], seconds(stats.last_commit));
+    out.metric(
+        "farebox_ledger_commit_seconds",
+        Kind::Histogram,
+        "How long commits took.",
+    )
+    .histogram(&[], &WriterStats::BOUNDS, &stats.histogram, stats.total);
 }
 
 fn books(out: &mut Exposition, totals: &Totals) {
-    out.metric("farebox_keys", Kind::Gauge, "Keys.").sample(&[], totals.keys);
-    out.metric("farebox_entries", Kind::Gauge, "Entries of the journal.").sample(&[], totals.entries);
-    out.metric("farebox_holds", Kind::Gauge, "Open holds.").sample(&[], totals.holds);
-    out.metric("farebox_held_usd", Kind::Gauge, "Held by running requests.").sample(&[], amount::exact(totals.held));
+    out.metric("farebox_keys", Kind::Gauge, "Keys.")
+        .sample(&[], totals.keys);
+    out.metric("farebox_entries", Kind::Gauge, "Entries of the journal.")
+        .sample(&[], totals.entries);
+    out.metric("farebox_holds", Kind::Gauge, "Open holds.")
+        .sample(&[], totals.holds);
+    out.metric("farebox_held_usd", Kind::Gauge, "Held by running requests.")
+        .sample(&[], amount::exact(totals.held));
     out.metric("farebox_balance_usd", Kind::Gauge, "Balances of all keys.")
         .sample(&[], amount::exact(totals.credit - totals.spent));
-    out.metric("farebox_ledger_credit_usd", Kind::Gauge, "Paid in since the ledger began.")
-        .sample(&[], amount::exact(totals.credit));
-    out.metric("farebox_ledger_spent_usd", Kind::Gauge, "Charged since the ledger began.")
-        .sample(&[], amount::exact(totals.spent));
-    out.metric("farebox_ledger_loss_usd", Kind::Gauge, "The operator's losses since the ledger began.")
-        .sample(&[], amount::exact(totals.loss));
+    out.metric(
+        "farebox_ledger_credit_usd",
+        Kind::Gauge,
+        "Paid in since the ledger began.",
+    )
+    .sample(&[], amount::exact(totals.credit));
+    out.metric(
+        "farebox_ledger_spent_usd",
+        Kind::Gauge,
+        "Charged since the ledger began.",
+    )
+    .sample(&[], amount::exact(totals.spent));
+    out.metric(
+        "farebox_ledger_loss_usd",
+        Kind::Gauge,
+        "The operator's losses since the ledger began.",
+    )
+    .sample(&[], amount::exact(totals.loss));
     out.metric(
         "farebox_ledger_exposure_usd",
         Kind::Gauge,
@@ -178,25 +321,53 @@ fn books(out: &mut Exposition, totals: &Totals) {
 
 fn files(out: &mut Exposition, admin: &Admin) {
     let generation = admin.front.proxy.config.current().generation;
-    out.metric("farebox_config_generation", Kind::Gauge, "Number of the configuration snapshot in force.")
-        .sample(&[], generation);
-    let Some(status) = admin.reloader.as_ref().map(|reloader| reloader.status()) else { return };
-    out.metric("farebox_config_current", Kind::Gauge, "0 while the files have errors and an older snapshot is in force.")
-        .sample(&[], u8::from(status.current));
-    out.metric("farebox_config_loaded_time_seconds", Kind::Gauge, "When the snapshot in force was loaded, seconds since 1970.")
-        .sample(&[], seconds_since_1970(status.loaded_at_ms));
-    out.metric("farebox_config_last_reload_time_seconds", Kind::Gauge, "When the files last changed.")
-        .sample(&[], seconds_since_1970(status.attempted_at_ms));
-    out.metric("farebox_config_reloads_total", Kind::Counter, "Reloads by outcome.")
-        .sample(&[("outcome", "applied")], status.swapped)
-        .sample(&[("outcome", "rejected")], status.kept);
+    out.metric(
+        "farebox_config_generation",
+        Kind::Gauge,
+        "Number of the configuration snapshot in force.",
+    )
+    .sample(&[], generation);
+    let Some(status) = admin.reloader.as_ref().map(|reloader| reloader.status()) else {
+        return;
+    };
+    out.metric(
+        "farebox_config_current",
+        Kind::Gauge,
+        "0 while the files have errors and an older snapshot is in force.",
+    )
+    .sample(&[], u8::from(status.current));
+    out.metric(
+        "farebox_config_loaded_time_seconds",
+        Kind::Gauge,
+        "When the snapshot in force was loaded, seconds since 1970.",
+    )
+    .sample(&[], seconds_since_1970(status.loaded_at_ms));
+    out.metric(
+        "farebox_config_last_reload_time_seconds",
+        Kind::Gauge,
+        "When the files last changed.",
+    )
+    .sample(&[], seconds_since_1970(status.attempted_at_ms));
+    out.metric(
+        "farebox_config_reloads_total",
+        Kind::Counter,
+        "Reloads by outcome.",
+    )
+    .sample(&[("outcome", "applied")], status.swapped)
+    .sample(&[("outcome", "rejected")], status.kept);
     let counts = status.diagnostics.counts();
-    out.metric("farebox_config_findings", Kind::Gauge, "Findings of the last reload.")
-        .sample(&[("severity", "error")], counts.errors)
-        .sample(&[("severity", "warning")], counts.warnings)
-        .sample(&[("severity", "note")], counts.notes);
+    out.metric(
+        "farebox_config_findings",
+        Kind::Gauge,
+        "Findings of the last reload.",
+    )
+    .sample(&[("severity", "error")], counts.errors)
+    .sample(&[("severity", "warning")], counts.warnings)
+    .sample(&[("severity", "note")], counts.notes);
 }
 
 fn seconds_since_1970(millis: i64) -> String {
-    seconds(Duration::from_millis(u64::try_from(millis).unwrap_or_default()))
+    seconds(Duration::from_millis(
+        u64::try_from(millis).unwrap_or_default(),
+    ))
 }

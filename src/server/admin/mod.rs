@@ -65,8 +65,16 @@ pub fn service(admin: &Arc<Admin>) -> Service {
         .push(Router::with_path("healthz").get(health::healthz))
         .push(Router::with_path("readyz").get(health::Ready::new(Arc::clone(admin))))
         .push(Router::with_path("metrics").get(metrics::Metrics::new(Arc::clone(admin))))
-        .push(guarded().path("status").get(status::Status::new(Arc::clone(admin))))
-        .push(guarded().path("live").get(live::LiveStream::new(Arc::clone(admin))));
+        .push(
+            guarded()
+                .path("status")
+                .get(status::Status::new(Arc::clone(admin))),
+        )
+        .push(
+            guarded()
+                .path("live")
+                .get(live::LiveStream::new(Arc::clone(admin))),
+        );
     Service::new(router)
         .hoop(host::Arrive::new(Arc::clone(admin)))
         .hoop(CatchPanic::new())
@@ -93,7 +101,11 @@ impl NotFound {
 /// Answers with plain text.
 fn text(res: &mut Response, status: StatusCode, words: impl Into<String>) {
     res.status_code(status);
-    res.headers_mut().insert("content-type", HeaderValue::from_static("text/plain; charset=utf-8"));
-    res.headers_mut().insert("cache-control", HeaderValue::from_static("no-store"));
+    res.headers_mut().insert(
+        "content-type",
+        HeaderValue::from_static("text/plain; charset=utf-8"),
+    );
+    res.headers_mut()
+        .insert("cache-control", HeaderValue::from_static("no-store"));
     res.body(words.into());
 }

@@ -13,7 +13,9 @@ use serde_json::{Value, json};
 
 use super::Admin;
 use crate::clock;
-use crate::config::{Config, Diagnostic, DiffRow, Endpoint, LoadStatus, Model, OnDisconnect, Paint, Provider};
+use crate::config::{
+    Config, Diagnostic, DiffRow, Endpoint, LoadStatus, Model, OnDisconnect, Paint, Provider,
+};
 use crate::server::{failure, models};
 
 /// The handler.
@@ -29,8 +31,10 @@ impl Status {
 
     async fn handle(&self, res: &mut Response) {
         let admin = Arc::clone(&self.admin);
-        let books =
-            Books { totals: admin.ledger.totals().await.ok(), gateways: admin.ledger.gateways().await.unwrap_or_default() };
+        let books = Books {
+            totals: admin.ledger.totals().await.ok(),
+            gateways: admin.ledger.gateways().await.unwrap_or_default(),
+        };
         // Writing thousands of models takes too long for a thread that serves requests.
         let written = tokio::task::spawn_blocking(move || admin.status(&books).to_string()).await;
         failure::json(res, written.unwrap_or_default());
@@ -106,7 +110,12 @@ impl Admin {
                 "text": "the gateways of this ledger run different files: give all of them the same catalog and routes",
             })
         });
-        self.ledger_alert().into_iter().chain(differ).chain(slowed).chain(miscounts).collect()
+        self.ledger_alert()
+            .into_iter()
+            .chain(differ)
+            .chain(slowed)
+            .chain(miscounts)
+            .collect()
     }
 
     /// The problem with the ledger's database, if there is one.
@@ -114,7 +123,9 @@ impl Admin {
         let stats = self.ledger.stats();
         let text = match (stats.uncertain(), &stats.standby) {
             (Some(why), _) => format!("nothing is sold: {why}"),
-            (None, Standby::Single) => "--allow-single: no standby has what is confirmed; for trials only".to_owned(),
+            (None, Standby::Single) => {
+                "--allow-single: no standby has what is confirmed; for trials only".to_owned()
+            }
             _ => return None,
         };
         Some(json!({ "kind": "ledger", "text": text }))
@@ -252,12 +263,18 @@ fn ledger(stats: &WriterStats, place: &str, totals: Option<&Totals>) -> Value {
 
 /// The bound that 99 of 100 commits stayed below; if commits took longer than every bound, the last commit's time.
 fn commit_p99(stats: &WriterStats) -> Option<u64> {
-    let enough = stats.commits.checked_sub(stats.commits / 100).filter(|enough| *enough > 0)?;
+    let enough = stats
+        .commits
+        .checked_sub(stats.commits / 100)
+        .filter(|enough| *enough > 0)?;
     let mut below = 0;
     let at = stats.histogram.iter().position(|count| {
         below += count;
         below >= enough
     })?;
-    let bound = WriterStats::BOUNDS.get(at).copied().unwrap_or(stats.last_commit);
+    let bound = WriterStats::BOUNDS
+        .get(at)
+        .copied()
+        .unwrap_or(stats.last_commit);
     u64::try_from(bound.as_micros()).ok()
 }

@@ -24,7 +24,10 @@ impl Memory {
     /// Tokens of the longest prefix seen before; remembers all of the prompt.
     pub(super) fn recall(&self, blocks: &[u64]) -> u64 {
         let mut seen = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let found = blocks.iter().take_while(|hash| seen.known.contains(hash)).count();
+        let found = blocks
+            .iter()
+            .take_while(|hash| seen.known.contains(hash))
+            .count();
         for &hash in blocks.iter().skip(found).take(MOST) {
             if seen.known.insert(hash) {
                 seen.order.push_back(hash);

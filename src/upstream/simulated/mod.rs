@@ -74,7 +74,15 @@ impl Simulated {
     pub(super) fn answer(&self, call: &Call<'_>, model: &str, body: &[u8]) -> Reply {
         #[cfg(test)]
         if let Some(Recorded { pieces, broken }) = self.recorded.lock().unwrap().clone() {
-            return reply(200, if call.stream { Kind::Events } else { Kind::Json }, Paced::new(pieces, broken));
+            return reply(
+                200,
+                if call.stream {
+                    Kind::Events
+                } else {
+                    Kind::Json
+                },
+                Paced::new(pieces, broken),
+            );
         }
         let manner = Manner::of(model);
         if manner == Manner::Overloaded {
@@ -82,10 +90,21 @@ impl Simulated {
         }
         let prompt = match call.family.protocol().read_prompt(body) {
             Ok(prompt) => prompt,
-            Err(message) => return refusal(400, call.family.protocol().words(Case::BadRequest).kind, &message),
+            Err(message) => {
+                return refusal(
+                    400,
+                    call.family.protocol().words(Case::BadRequest).kind,
+                    &message,
+                );
+            }
         };
         if call.operation == Operation::CountTokens {
-            return whole(json!({"input_tokens": prompt.tokens()}).to_string().into_bytes(), manner);
+            return whole(
+                json!({"input_tokens": prompt.tokens()})
+                    .to_string()
+                    .into_bytes(),
+                manner,
+            );
         }
         let draft = self.draft(&prompt, model, manner);
         if call.stream && manner != Manner::JsonToStream {
@@ -100,17 +119,24 @@ impl Simulated {
         let number = self.answers.fetch_add(1, Ordering::Relaxed);
         let id = format!("sim{now:x}{number:04x}");
         let limit = prompt.limit.unwrap_or(u64::MAX);
-        let call =
-            tools::wanted(prompt).filter(|(name, arguments)| tokens(name.chars().count() + arguments.chars().count()) <= limit);
+        let call = tools::wanted(prompt).filter(|(name, arguments)| {
+            tokens(name.chars().count() + arguments.chars().count()) <= limit
+        });
         let (text, stop) = match &call {
             Some(_) => (String::new(), SyntheticStop::Tool),
             None => speak::within(speak::text(prompt), limit),
         };
-        let said =
-            text.chars().count() + call.as_ref().map_or(0, |(name, arguments)| name.chars().count() + arguments.chars().count());
+        let said = text.chars().count()
+            + call.as_ref().map_or(0, |(name, arguments)| {
+                name.chars().count() + arguments.chars().count()
+            });
         let usage = self.usage(prompt, tokens(said));
         SyntheticAnswer {
-            tool: call.map(|(name, arguments)| ToolCall { id: id.clone(), name, arguments }),
+            tool: call.map(|(name, arguments)| ToolCall {
+                id: id.clone(),
+                name,
+                arguments,
+            }),
             id,
             model: model.to_owned(),
             created: now / 1_000,
@@ -123,17 +149,37 @@ impl Simulated {
 
     fn usage(&self, prompt: &Prompt, output: u64) -> Usage {
         let total = prompt.tokens();
-        let cache_read = self.memory.recall(&prompt.tape.blocks).min(total.saturating_sub(1));
-        let marked = prompt.tape.marked.map_or(0, tokens_of_blocks).min(total.saturating_sub(1));
+        let cache_read = self
+            .memory
+            .recall(&prompt.tape.blocks)
+            .min(total.saturating_sub(1));
+        let marked = prompt
+            .tape
+            .marked
+            .map_or(0, tokens_of_blocks)
+            .min(total.saturating_sub(1));
         let written = marked.saturating_sub(cache_read);
-        let (cache_write, cache_write_1h) = if prompt.tape.one_hour { (0, written) } else { (written, 0) };
-        Usage { input: total - cache_read - written, cache_read, cache_write, cache_write_1h, output, reasoning: 0 }
+        let (cache_write, cache_write_1h) = if prompt.tape.one_hour {
+            (0, written)
+        } else {
+            (written, 0)
+        };
+        Usage {
+            input: total - cache_read - written,
+            cache_read,
+            cache_write,
+            cache_write_1h,
+            output,
+            reasoning: 0,
+        }
     }
 }
 
 /// Characters as tokens.
 fn tokens(chars: usize) -> u64 {
-    u64::try_from(chars).unwrap_or(u64::MAX).div_ceil(CHARS_PER_TOKEN)
+    u64::try_from(chars)
+        .unwrap_or(u64::MAX)
+        .div_ceil(CHARS_PER_TOKEN)
 }
 
 /// The tokens of the whole remembered blocks in `chars` characters.
@@ -143,27 +189,48 @@ fn tokens_of_blocks(chars: u64) -> u64 {
 
 fn refusal(status: u16, kind: &str, message: &str) -> Reply {
     let body = json!({"type": "error", "error": {"type": kind, "code": null, "param": null, "message": message}});
-    reply(status, Kind::Json, Paced::new([(Duration::ZERO, Bytes::from(body.to_string()))], false))
+    reply(
+        status,
+        Kind::Json,
+        Paced::new([(Duration::ZERO, Bytes::from(body.to_string()))], false),
+    )
 }
 
 fn whole(body: Vec<u8>, manner: Manner) -> Reply {
-    let wait = if manner == Manner::Slow { SLOW_START } else { Duration::ZERO };
+    let wait = if manner == Manner::Slow {
+        SLOW_START
+    } else {
+        Duration::ZERO
+    };
     let pieces = (manner != Manner::Cut).then_some((wait, Bytes::from(body)));
     reply(200, Kind::Json, Paced::new(pieces, manner == Manner::Cut))
 }
 
 fn stream(draft: &SyntheticAnswer, family: Family, manner: Manner) -> Reply {
-    let (first, pace) = if manner == Manner::Slow { (SLOW_START, SLOW_PACE) } else { (Duration::ZERO, PACE) };
+    let (first, pace) = if manner == Manner::Slow {
+        (SLOW_START, SLOW_PACE)
+    } else {
+        (Duration::ZERO, PACE)
+    };
     let frames = family.protocol().write_frames(draft);
     // Half, rounded down: even the shortest answer breaks off before it says why it ended.
-    let sent = if manner == Manner::Cut { frames.len() / 2 } else { frames.len() };
+    let sent = if manner == Manner::Cut {
+        frames.len() / 2
+    } else {
+        frames.len()
+    };
     let waits = std::iter::once(first).chain(std::iter::repeat(pace));
     let pieces = waits.zip(frames.into_iter().map(Bytes::from)).take(sent);
     reply(200, Kind::Events, Paced::new(pieces, manner == Manner::Cut))
 }
 
 fn reply(status: u16, kind: Kind, body: Paced) -> Reply {
-    Reply { status, kind, retry_after: None, body: Body::Paced(body) }
+    Reply {
+        status,
+        kind,
+        retry_after: None,
+        body: Body::Paced(body),
+    }
 }
 
 #[cfg(test)]

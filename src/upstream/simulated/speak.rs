@@ -11,19 +11,32 @@ use farebox_protocol::prompt::{CHARS_PER_TOKEN, Prompt};
 
 use super::tools;
 
-const REQUESTS: [&str; 6] = ["say ", "reply with ", "respond with ", "answer with ", "repeat ", "echo "];
+const REQUESTS: [&str; 6] = [
+    "say ",
+    "reply with ",
+    "respond with ",
+    "answer with ",
+    "repeat ",
+    "echo ",
+];
 const MOST_REPEATED: usize = 1_000;
 const MOST_WORDS: usize = 50_000;
 const WORDS_PER_PIECE: usize = 4;
-const FILLER: [&str; 12] = ["every", "word", "of", "this", "answer", "is", "made", "here", "and", "costs", "real", "tokens"];
+const FILLER: [&str; 12] = [
+    "every", "word", "of", "this", "answer", "is", "made", "here", "and", "costs", "real", "tokens",
+];
 
 /// The text of an answer.
 pub(super) fn text(prompt: &Prompt) -> String {
     if let Some(schema) = &prompt.schema {
         return tools::example(schema).to_string();
     }
-    let seen = (!prompt.pictures.is_empty()).then(|| format!("I see {}.", prompt.pictures.join(" and ")));
-    let answered = prompt.result.as_ref().map(|result| format!("The tool answered: {}", clip(result)));
+    let seen =
+        (!prompt.pictures.is_empty()).then(|| format!("I see {}.", prompt.pictures.join(" and ")));
+    let answered = prompt
+        .result
+        .as_ref()
+        .map(|result| format!("The tool answered: {}", clip(result)));
     match (answered, seen) {
         (Some(answered), Some(seen)) => return format!("{answered} {seen}"),
         (Some(only), None) | (None, Some(only)) => return only,
@@ -69,9 +82,15 @@ fn wish(said: &str) -> Option<&str> {
     let line = said.trim_matches(quotes).lines().next()?;
     let wish = REQUESTS.iter().find_map(|request| {
         let head = line.get(..request.len())?;
-        head.eq_ignore_ascii_case(request).then(|| &line[request.len()..])
+        head.eq_ignore_ascii_case(request)
+            .then(|| &line[request.len()..])
     })?;
-    let wish = wish.trim_start().trim_start_matches("exactly").trim_start_matches(':').trim().trim_matches(quotes);
+    let wish = wish
+        .trim_start()
+        .trim_start_matches("exactly")
+        .trim_start_matches(':')
+        .trim()
+        .trim_matches(quotes);
     (!wish.is_empty()).then_some(wish)
 }
 
@@ -80,7 +99,10 @@ fn words_wanted(said: &str) -> Option<usize> {
     let mut words = said.split_whitespace();
     let mut before = words.next()?;
     for word in words {
-        if let (true, Ok(count)) = (word.starts_with("words"), before.replace(',', "").parse::<usize>()) {
+        if let (true, Ok(count)) = (
+            word.starts_with("words"),
+            before.replace(',', "").parse::<usize>(),
+        ) {
             return Some(count.clamp(1, MOST_WORDS));
         }
         before = word;

@@ -16,12 +16,36 @@ fn ask(simulated: &Simulated, family: Family, model: &str, stream: bool, body: &
     ask_at(simulated, family, model, stream, body, Operation::Generate)
 }
 
-fn ask_at(simulated: &Simulated, family: Family, model: &str, stream: bool, body: &Value, operation: Operation) -> Reply {
-    send(simulated, family, model, stream, body.to_string().as_bytes(), operation)
+fn ask_at(
+    simulated: &Simulated,
+    family: Family,
+    model: &str,
+    stream: bool,
+    body: &Value,
+    operation: Operation,
+) -> Reply {
+    send(
+        simulated,
+        family,
+        model,
+        stream,
+        body.to_string().as_bytes(),
+        operation,
+    )
 }
 
-fn send(simulated: &Simulated, family: Family, model: &str, stream: bool, body: &[u8], operation: Operation) -> Reply {
-    let breaker = BreakerPolicy { failures: 1, open: Duration::ZERO };
+fn send(
+    simulated: &Simulated,
+    family: Family,
+    model: &str,
+    stream: bool,
+    body: &[u8],
+    operation: Operation,
+) -> Reply {
+    let breaker = BreakerPolicy {
+        failures: 1,
+        open: Duration::ZERO,
+    };
     let route = Route {
         slug: "s".to_owned(),
         on_disconnect: OnDisconnect::Cancel,
@@ -31,8 +55,15 @@ fn send(simulated: &Simulated, family: Family, model: &str, stream: bool, body: 
         translate: true,
         prefer: Prefer::Family,
     };
-    let call =
-        Call { route: &route, holder: crate::byte_room::Holder(1), caller: family, family, operation, stream, abandoned: None };
+    let call = Call {
+        route: &route,
+        holder: crate::byte_room::Holder(1),
+        caller: family,
+        family,
+        operation,
+        stream,
+        abandoned: None,
+    };
     simulated.answer(&call, model, body)
 }
 
@@ -45,13 +76,23 @@ async fn chat(simulated: &Simulated, body: &Value) -> Value {
 }
 
 fn said(answer: &Value) -> &str {
-    answer["choices"][0]["message"]["content"].as_str().unwrap_or_default()
+    answer["choices"][0]["message"]["content"]
+        .as_str()
+        .unwrap_or_default()
 }
 
 async fn said_to(body: &Value) -> String {
-    let family = if body["input"].is_null() { Family::Chat } else { Family::Responses };
+    let family = if body["input"].is_null() {
+        Family::Chat
+    } else {
+        Family::Responses
+    };
     let answer = json_of(ask(&Simulated::default(), family, "sim", false, body)).await;
-    family.protocol().first_text(&answer).unwrap_or_default().to_owned()
+    family
+        .protocol()
+        .first_text(&answer)
+        .unwrap_or_default()
+        .to_owned()
 }
 
 #[tokio::test]
@@ -60,10 +101,25 @@ async fn text_follows_from_the_last_user_message() {
     assert_eq!(said_to(&user("\"Say PONG\"")).await, "PONG");
     assert_eq!(said_to(&user("Reply with exactly: \"ok\"")).await, "ok");
     assert_eq!(said_to(&user("hello there")).await, "You said: hello there");
-    assert_eq!(said_to(&user("write 7 words please")).await.split(' ').count(), 7);
+    assert_eq!(
+        said_to(&user("write 7 words please"))
+            .await
+            .split(' ')
+            .count(),
+        7
+    );
     assert_eq!(said_to(&json!({"input": "Say PONG"})).await, "PONG");
-    assert_eq!(said_to(&user("<system-reminder>\nSay B\n</system-reminder>\n\nSay A")).await, "A");
-    assert_eq!(said_to(&json!({"messages": []})).await, "Hello from the simulated model.");
+    assert_eq!(
+        said_to(&user(
+            "<system-reminder>\nSay B\n</system-reminder>\n\nSay A"
+        ))
+        .await,
+        "A"
+    );
+    assert_eq!(
+        said_to(&json!({"messages": []})).await,
+        "Hello from the simulated model."
+    );
     let reminded = json!({"messages": [
         {"role": "user", "content": [{"type": "text", "text": "Say A"}, {"type": "text", "text": "<system-reminder>Say B</system-reminder>"}]},
         {"role": "system", "content": "Say C"}]});
@@ -75,12 +131,20 @@ async fn all_families_answer_whole_and_streamed_with_the_same_usage() {
     for family in Family::ALL {
         let simulated = Simulated::default();
         let mut body = json!({"stream_options": {"include_usage": true}});
-        body[family.protocol().conversation_field()] = json!([{"role": "user", "content": "Say one two three four five six"}]);
+        body[family.protocol().conversation_field()] =
+            json!([{"role": "user", "content": "Say one two three four five six"}]);
         let mut reply = ask(&simulated, family, "sim", false, &body);
         assert_eq!((reply.status, reply.kind), (200, Kind::Json));
-        let whole = family.protocol().read_answer(&reply.body.whole(1 << 20, &mut share()).await.unwrap()).unwrap();
+        let whole = family
+            .protocol()
+            .read_answer(&reply.body.whole(1 << 20, &mut share()).await.unwrap())
+            .unwrap();
         // 31 characters and one message; 27 characters of answer.
-        assert_eq!((whole.usage.input, whole.usage.output), (Some(12), Some(7)), "{family}");
+        assert_eq!(
+            (whole.usage.input, whole.usage.output),
+            (Some(12), Some(7)),
+            "{family}"
+        );
 
         let mut reply = ask(&simulated, family, "sim", true, &body);
         let mut frames = FrameReader::new();
@@ -93,7 +157,11 @@ async fn all_families_answer_whole_and_streamed_with_the_same_usage() {
             }
         }
         assert!(ended, "{family}");
-        assert_eq!((reader.usage().input, reader.usage().output), (Some(12), Some(7)), "{family}");
+        assert_eq!(
+            (reader.usage().input, reader.usage().output),
+            (Some(12), Some(7)),
+            "{family}"
+        );
     }
 }
 
@@ -104,7 +172,10 @@ async fn a_long_beginning_seen_before_is_read_from_the_cache() {
     let first = chat(&simulated, &user(&long)).await;
     assert_eq!(first["usage"]["prompt_tokens_details"]["cached_tokens"], 0);
     let second = chat(&simulated, &user(&format!("{long} and more"))).await;
-    assert_eq!(second["usage"]["prompt_tokens_details"]["cached_tokens"], 192);
+    assert_eq!(
+        second["usage"]["prompt_tokens_details"]["cached_tokens"],
+        192
+    );
     assert_eq!(second["usage"]["prompt_tokens"], 207);
     let short = chat(&simulated, &user("abcdefgh")).await;
     assert_eq!(short["usage"]["prompt_tokens_details"]["cached_tokens"], 0);
@@ -120,12 +191,31 @@ async fn a_cache_mark_writes_what_was_not_read() {
     let first = json_of(ask(&simulated, Family::Messages, "sim", false, &body("5m"))).await;
     let usage = &first["usage"];
     assert_eq!(usage["cache_creation_input_tokens"], 128);
-    assert_eq!((&usage["cache_read_input_tokens"], &usage["input_tokens"]), (&json!(0), &json!(28)));
+    assert_eq!(
+        (&usage["cache_read_input_tokens"], &usage["input_tokens"]),
+        (&json!(0), &json!(28))
+    );
     let second = json_of(ask(&simulated, Family::Messages, "sim", false, &body("5m"))).await;
     let usage = &second["usage"];
-    assert_eq!((&usage["cache_read_input_tokens"], &usage["cache_creation_input_tokens"]), (&json!(128), &json!(0)));
-    let hour = json_of(ask(&Simulated::default(), Family::Messages, "sim", false, &body("1h"))).await;
-    assert_eq!(hour["usage"]["cache_creation"]["ephemeral_1h_input_tokens"], 128);
+    assert_eq!(
+        (
+            &usage["cache_read_input_tokens"],
+            &usage["cache_creation_input_tokens"]
+        ),
+        (&json!(128), &json!(0))
+    );
+    let hour = json_of(ask(
+        &Simulated::default(),
+        Family::Messages,
+        "sim",
+        false,
+        &body("1h"),
+    ))
+    .await;
+    assert_eq!(
+        hour["usage"]["cache_creation"]["ephemeral_1h_input_tokens"],
+        128
+    );
 }
 
 #[tokio::test]
@@ -137,13 +227,22 @@ async fn output_limits_hold_in_every_field() {
         (Family::Messages, "max_tokens"),
     ] {
         let protocol = family.protocol();
-        let mut body: Value = serde_json::from_str(&protocol.write_question("m", "write 100 words", 5)).unwrap();
+        let mut body: Value =
+            serde_json::from_str(&protocol.write_question("m", "write 100 words", 5)).unwrap();
         body.as_object_mut().unwrap().remove("max_tokens");
         body[field] = json!(5);
         let answer = json_of(ask(&Simulated::default(), family, "sim", false, &body)).await;
-        assert_eq!(protocol.first_text(&answer).unwrap().len(), 20, "{family} {field}");
+        assert_eq!(
+            protocol.first_text(&answer).unwrap().len(),
+            20,
+            "{family} {field}"
+        );
         let facts = protocol.read_answer(answer.to_string().as_bytes()).unwrap();
-        assert_eq!((facts.stop, facts.usage.output), (Some(Stop::Length), Some(5)), "{family} {field}");
+        assert_eq!(
+            (facts.stop, facts.usage.output),
+            (Some(Stop::Length), Some(5)),
+            "{family} {field}"
+        );
     }
 }
 
@@ -164,8 +263,17 @@ async fn tools_are_called_when_named_or_forced_with_arguments_that_fit() {
         (with_tools("use a tool", auto.clone()), true),
         (with_tools("hello", json!("required")), true),
         (with_tools("hello", json!({"type": "any"})), true),
-        (with_tools("hello", json!({"type": "function", "function": {"name": "read_file"}})), true),
-        (with_tools("hello", json!({"type": "tool", "name": "read_file"})), true),
+        (
+            with_tools(
+                "hello",
+                json!({"type": "function", "function": {"name": "read_file"}}),
+            ),
+            true,
+        ),
+        (
+            with_tools("hello", json!({"type": "tool", "name": "read_file"})),
+            true,
+        ),
         (with_tools("hello", auto.clone()), false),
         (with_tools("read_files", auto.clone()), false),
         (with_tools("read_file", json!("none")), false),
@@ -174,13 +282,24 @@ async fn tools_are_called_when_named_or_forced_with_arguments_that_fit() {
         let call = &answer["choices"][0]["message"]["tool_calls"][0]["function"];
         assert_eq!(call["name"] == "read_file", called, "{body}");
         if called {
-            let arguments: Value = serde_json::from_str(call["arguments"].as_str().unwrap()).unwrap();
-            assert_eq!(arguments, json!({"path": "simulated", "lines": 1, "mode": "fast"}));
+            let arguments: Value =
+                serde_json::from_str(call["arguments"].as_str().unwrap()).unwrap();
+            assert_eq!(
+                arguments,
+                json!({"path": "simulated", "lines": 1, "mode": "fast"})
+            );
             assert_eq!(answer["choices"][0]["finish_reason"], "tool_calls");
         }
     }
-    let steered = chat(&Simulated::default(), &with_tools("read_file {\"path\": \"a.txt\"}", auto)).await;
-    let arguments = steered["choices"][0]["message"]["tool_calls"][0]["function"]["arguments"].as_str().unwrap().to_owned();
+    let steered = chat(
+        &Simulated::default(),
+        &with_tools("read_file {\"path\": \"a.txt\"}", auto),
+    )
+    .await;
+    let arguments = steered["choices"][0]["message"]["tool_calls"][0]["function"]["arguments"]
+        .as_str()
+        .unwrap()
+        .to_owned();
     assert!(arguments.contains("a.txt"), "{arguments}");
 }
 
@@ -235,7 +354,10 @@ async fn pictures_are_looked_at() {
         json!({"input": [call, {"type": "function_call_output", "call_id": "x", "output":
             [{"type": "input_text", "text": "a file"}, {"type": "input_image", "image_url": url}]}]}),
     ] {
-        assert_eq!(said_to(&body).await, "The tool answered: a file I see a PNG picture of 30 x 25 pixels.");
+        assert_eq!(
+            said_to(&body).await,
+            "The tool answered: a file I see a PNG picture of 30 x 25 pixels."
+        );
     }
     for data in ["%%%", "aGVsbG8="] {
         let block = json!({"type": "image", "source": {"type": "base64", "data": data}});
@@ -247,7 +369,10 @@ async fn pictures_are_looked_at() {
             &json!({"messages": [{"role": "user", "content": [block]}]}),
         );
         assert_eq!(reply.status, 400);
-        assert_eq!(json_of(reply).await["error"]["type"], "invalid_request_error");
+        assert_eq!(
+            json_of(reply).await["error"]["type"],
+            "invalid_request_error"
+        );
     }
 }
 
@@ -276,10 +401,23 @@ async fn the_models_that_misbehave_do_it_as_they_should() {
         while let Ok(Some(piece)) = shortest.body.chunk().await {
             text.push_str(&String::from_utf8_lossy(&piece));
         }
-        let ends = ["\"finish_reason\":\"stop\"", "\"stop_reason\":\"end_turn\"", "response.completed"];
-        assert!(!text.is_empty() && !ends.iter().any(|end| text.contains(end)), "{text}");
+        let ends = [
+            "\"finish_reason\":\"stop\"",
+            "\"stop_reason\":\"end_turn\"",
+            "response.completed",
+        ];
+        assert!(
+            !text.is_empty() && !ends.iter().any(|end| text.contains(end)),
+            "{text}"
+        );
     }
-    assert!(ask(&simulated, Family::Chat, "sim-cut", false, &body).body.chunk().await.is_err());
+    assert!(
+        ask(&simulated, Family::Chat, "sim-cut", false, &body)
+            .body
+            .chunk()
+            .await
+            .is_err()
+    );
 
     assert_eq!(stream("sim-529").status, 529);
     assert_eq!(stream("sim-json").kind, Kind::Json);
@@ -290,7 +428,13 @@ async fn the_models_that_misbehave_do_it_as_they_should() {
 #[tokio::test(start_paused = true)]
 async fn an_ordinary_stream_is_paced_and_a_dropped_read_loses_nothing() {
     let simulated = Simulated::default();
-    let mut reply = ask(&simulated, Family::Chat, "sim", true, &user("write 40 words"));
+    let mut reply = ask(
+        &simulated,
+        Family::Chat,
+        "sim",
+        true,
+        &user("write 40 words"),
+    );
     let started = tokio::time::Instant::now();
     let mut all = Vec::new();
     loop {
@@ -306,13 +450,27 @@ async fn an_ordinary_stream_is_paced_and_a_dropped_read_loses_nothing() {
 
 #[tokio::test]
 async fn tokens_are_counted_without_an_answer() {
-    let reply = ask_at(&Simulated::default(), Family::Messages, "sim", false, &user("12345"), Operation::CountTokens);
+    let reply = ask_at(
+        &Simulated::default(),
+        Family::Messages,
+        "sim",
+        false,
+        &user("12345"),
+        Operation::CountTokens,
+    );
     assert_eq!(json_of(reply).await, json!({"input_tokens": 6}));
 }
 
 #[test]
 fn what_is_not_json_is_refused() {
-    let reply = send(&Simulated::default(), Family::Chat, "sim", false, b"{\"a\":", Operation::Generate);
+    let reply = send(
+        &Simulated::default(),
+        Family::Chat,
+        "sim",
+        false,
+        b"{\"a\":",
+        Operation::Generate,
+    );
     assert_eq!(reply.status, 400);
 }
 

@@ -37,15 +37,24 @@ pub(super) fn example(schema: &Value) -> Value {
 
 fn mentioned(prompt: &Prompt) -> Option<&Tool> {
     let said = &prompt.last_user;
-    let named = prompt.tools.iter().find(|tool| is_word_of(said, &tool.name));
-    named.or_else(|| prompt.tools.first().filter(|_| said.to_ascii_lowercase().contains("use a tool")))
+    let named = prompt
+        .tools
+        .iter()
+        .find(|tool| is_word_of(said, &tool.name));
+    named.or_else(|| {
+        prompt
+            .tools
+            .first()
+            .filter(|_| said.to_ascii_lowercase().contains("use a tool"))
+    })
 }
 
 fn is_word_of(text: &str, word: &str) -> bool {
     let inside = |c: char| c.is_alphanumeric() || c == '_' || c == '-';
     !word.is_empty()
         && text.match_indices(word).any(|(at, _)| {
-            !text[..at].chars().next_back().is_some_and(inside) && !text[at + word.len()..].chars().next().is_some_and(inside)
+            !text[..at].chars().next_back().is_some_and(inside)
+                && !text[at + word.len()..].chars().next().is_some_and(inside)
         })
 }
 
@@ -58,17 +67,27 @@ fn value_for(schema: &Value, root: &Value, depth: u32) -> Value {
     if depth > DEEPEST {
         return Value::Null;
     }
-    if let Some(place) = schema["$ref"].as_str().and_then(|place| place.strip_prefix('#')) {
+    if let Some(place) = schema["$ref"]
+        .as_str()
+        .and_then(|place| place.strip_prefix('#'))
+    {
         return value_for(root.pointer(place).unwrap_or(&Value::Null), root, depth + 1);
     }
     let first = |name: &str| schema[name].as_array().and_then(|values| values.first());
-    if let Some(value) = schema.get("const").or(first("enum")).or(schema.get("default")) {
+    if let Some(value) = schema
+        .get("const")
+        .or(first("enum"))
+        .or(schema.get("default"))
+    {
         return value.clone();
     }
     if let Some(variant) = first("anyOf").or(first("oneOf")).or(first("allOf")) {
         return value_for(variant, root, depth + 1);
     }
-    match schema["type"].as_str().or(first("type").and_then(Value::as_str)) {
+    match schema["type"]
+        .as_str()
+        .or(first("type").and_then(Value::as_str))
+    {
         Some("string") => Value::String(string_for(schema)),
         Some("integer") => json!(least(schema)),
         Some("number") => schema.get("minimum").cloned().unwrap_or(json!(1)),
@@ -76,15 +95,32 @@ fn value_for(schema: &Value, root: &Value, depth: u32) -> Value {
         Some("null") => Value::Null,
         Some("array") => {
             let count = schema["minItems"].as_u64().unwrap_or(0).min(8);
-            Value::Array((0..count).map(|_| value_for(&schema["items"], root, depth + 1)).collect())
+            Value::Array(
+                (0..count)
+                    .map(|_| value_for(&schema["items"], root, depth + 1))
+                    .collect(),
+            )
         }
         _ => object_for(schema, root, depth),
     }
 }
 
 fn object_for(schema: &Value, root: &Value, depth: u32) -> Value {
-    let required = schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str);
-    Value::Object(required.map(|name| (name.to_owned(), value_for(&schema["properties"][name], root, depth + 1))).collect())
+    let required = schema["required"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter_map(Value::as_str);
+    Value::Object(
+        required
+            .map(|name| {
+                (
+                    name.to_owned(),
+                    value_for(&schema["properties"][name], root, depth + 1),
+                )
+            })
+            .collect(),
+    )
 }
 
 fn string_for(schema: &Value) -> String {
@@ -95,8 +131,15 @@ fn string_for(schema: &Value) -> String {
         Some("email") => "someone@example.com",
         _ => "simulated",
     };
-    let most = schema["maxLength"].as_u64().and_then(|most| usize::try_from(most).ok()).unwrap_or(usize::MAX);
-    let least = schema["minLength"].as_u64().and_then(|least| usize::try_from(least).ok()).unwrap_or(0).min(1_000);
+    let most = schema["maxLength"]
+        .as_u64()
+        .and_then(|most| usize::try_from(most).ok())
+        .unwrap_or(usize::MAX);
+    let least = schema["minLength"]
+        .as_u64()
+        .and_then(|least| usize::try_from(least).ok())
+        .unwrap_or(0)
+        .min(1_000);
     let mut text: String = word.chars().take(most).collect();
     while text.len() < least {
         text.push('x');
@@ -105,8 +148,13 @@ fn string_for(schema: &Value) -> String {
 }
 
 fn least(schema: &Value) -> i64 {
-    let above = schema["exclusiveMinimum"].as_i64().map(|least| least.saturating_add(1));
-    let least = [schema["minimum"].as_i64(), above].into_iter().flatten().max();
+    let above = schema["exclusiveMinimum"]
+        .as_i64()
+        .map(|least| least.saturating_add(1));
+    let least = [schema["minimum"].as_i64(), above]
+        .into_iter()
+        .flatten()
+        .max();
     let most = schema["maximum"].as_i64().unwrap_or(i64::MAX);
     least.filter(|&least| least > 1).unwrap_or(1).min(most)
 }

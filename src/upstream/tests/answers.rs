@@ -6,17 +6,42 @@ use super::*;
 async fn whole_and_streamed_answers_pass_byte_for_byte_in_every_family() {
     for family in Family::ALL {
         let speech = Speech::new(family, "one two three");
-        let upstream = ScriptedUpstream::start([speech.whole(), speech.stream(), speech.stream().in_pieces_of(7)]).await;
+        let upstream = ScriptedUpstream::start([
+            speech.whole(),
+            speech.stream(),
+            speech.stream().in_pieces_of(7),
+        ])
+        .await;
         let desk = Desk::before(&[&upstream]);
-        let whole = text_of(desk.ask(family, false).await.unwrap()).await.unwrap();
+        let whole = text_of(desk.ask(family, false).await.unwrap())
+            .await
+            .unwrap();
         assert!(whole.contains("one two three"), "{whole}");
-        let streamed = text_of(desk.ask(family, true).await.unwrap()).await.unwrap();
+        let streamed = text_of(desk.ask(family, true).await.unwrap())
+            .await
+            .unwrap();
         assert!(streamed.contains("three"), "{streamed}");
-        assert_eq!(text_of(desk.ask(family, true).await.unwrap()).await.unwrap(), streamed);
-        assert_eq!(upstream.request(0).await.path, format!("/v1{}", family.protocol().path()));
+        assert_eq!(
+            text_of(desk.ask(family, true).await.unwrap())
+                .await
+                .unwrap(),
+            streamed
+        );
+        assert_eq!(
+            upstream.request(0).await.path,
+            format!("/v1{}", family.protocol().path())
+        );
         assert_eq!(upstream.connections(), 1, "the connection is used again");
         let state = desk.state(0);
-        assert_eq!((state.requests, state.errors, state.in_flight, state.failures), (3, 0, 0, 0));
+        assert_eq!(
+            (
+                state.requests,
+                state.errors,
+                state.in_flight,
+                state.failures
+            ),
+            (3, 0, 0, 0)
+        );
     }
 }
 
@@ -24,12 +49,26 @@ async fn whole_and_streamed_answers_pass_byte_for_byte_in_every_family() {
 async fn only_prepared_headers_leave_and_never_a_customers_credential() {
     let upstream = ScriptedUpstream::start(Speech::new(Family::Messages, "x").whole()).await;
     let desk = Desk::before(&[&upstream]);
-    let given = [("x-version", "2023-06-01"), ("authorization", "Bearer customer"), ("x-api-key", "customer")];
-    desk.ask_with(Family::Messages, false, r#"{"a":1}"#, &given).await.unwrap();
+    let given = [
+        ("x-version", "2023-06-01"),
+        ("authorization", "Bearer customer"),
+        ("x-api-key", "customer"),
+    ];
+    desk.ask_with(Family::Messages, false, r#"{"a":1}"#, &given)
+        .await
+        .unwrap();
     let seen = upstream.request(0).await;
     let mut names: Vec<_> = seen.headers.iter().map(|(name, _)| name.as_str()).collect();
     names.sort_unstable();
-    let expected = ["accept", "accept-encoding", "content-length", "content-type", "host", "user-agent", "x-version"];
+    let expected = [
+        "accept",
+        "accept-encoding",
+        "content-length",
+        "content-type",
+        "host",
+        "user-agent",
+        "x-version",
+    ];
     assert_eq!(names, expected);
     assert_eq!(seen.header("accept-encoding"), Some("identity"));
     assert_eq!(seen.json(), serde_json::json!({"a": 1}));
@@ -37,10 +76,17 @@ async fn only_prepared_headers_leave_and_never_a_customers_credential() {
 
 #[tokio::test]
 async fn tokens_are_counted_on_their_own_path() {
-    let upstream = ScriptedUpstream::start(Script::by(|_, _| Reply::json(200, &serde_json::json!({"input_tokens": 5})))).await;
+    let upstream = ScriptedUpstream::start(Script::by(|_, _| {
+        Reply::json(200, &serde_json::json!({"input_tokens": 5}))
+    }))
+    .await;
     let desk = Desk::before(&[&upstream]);
     let call = counting(&desk.route);
-    let answer = desk.upstreams.dispatch(call, &|_, _| Some(Prepared::default())).await.unwrap();
+    let answer = desk
+        .upstreams
+        .dispatch(call, &|_, _| Some(Prepared::default()))
+        .await
+        .unwrap();
     assert_eq!(text_of(answer).await.unwrap(), r#"{"input_tokens":5}"#);
     assert_eq!(upstream.request(0).await.path, "/v1/messages/count_tokens");
 }
@@ -57,7 +103,8 @@ async fn the_simulated_provider_is_asked_without_a_connection() {
 async fn a_provider_at_its_limit_is_passed_over_until_an_answer_ends() {
     let gate = Gate::new();
     let speech = Speech::new(Family::Chat, "one two");
-    let upstream = ScriptedUpstream::start([speech.stream().gate_after(2, &gate), speech.stream()]).await;
+    let upstream =
+        ScriptedUpstream::start([speech.stream().gate_after(2, &gate), speech.stream()]).await;
     let mut narrow = provider("a", &upstream.base_url());
     narrow.max_concurrent = Some(1);
     let desk = Desk::new(route([narrow]));
@@ -65,7 +112,16 @@ async fn a_provider_at_its_limit_is_passed_over_until_an_answer_ends() {
     assert_eq!(desk.state(0).in_flight, 1);
 
     let full = desk.ask(Family::Chat, true).await;
-    assert!(matches!(&full, Err(DispatchError::NoTarget { retry_after: Some(SECOND), .. })), "{full:?}");
+    assert!(
+        matches!(
+            &full,
+            Err(DispatchError::NoTarget {
+                retry_after: Some(SECOND),
+                ..
+            })
+        ),
+        "{full:?}"
+    );
     assert_eq!(attempts(full), ["full"]);
     gate.open();
     text_of(held).await.unwrap();
@@ -75,9 +131,17 @@ async fn a_provider_at_its_limit_is_passed_over_until_an_answer_ends() {
 #[tokio::test]
 async fn counting_takes_none_of_the_places_of_answers() {
     let gate = Gate::new();
-    let waits = Speech::new(Family::Chat, "one").whole().gate_after(0, &gate);
+    let waits = Speech::new(Family::Chat, "one")
+        .whole()
+        .gate_after(0, &gate);
     let speaks = Speech::new(Family::Chat, "one").whole();
-    let script = Script::by(move |seen, _| if seen.path.ends_with("count_tokens") { waits.clone() } else { speaks.clone() });
+    let script = Script::by(move |seen, _| {
+        if seen.path.ends_with("count_tokens") {
+            waits.clone()
+        } else {
+            speaks.clone()
+        }
+    });
     let upstream = ScriptedUpstream::start(script).await;
     let mut narrow = provider("a", &upstream.base_url());
     narrow.max_concurrent = Some(1);
@@ -103,23 +167,40 @@ async fn counting_takes_none_of_the_places_of_answers() {
 async fn an_unchanged_target_keeps_connection_and_health_over_a_reload() {
     let upstream = ScriptedUpstream::start(Speech::new(Family::Chat, "one").whole()).await;
     let desk = Desk::before(&[&upstream]);
-    text_of(desk.ask(Family::Chat, false).await.unwrap()).await.unwrap();
+    text_of(desk.ask(Family::Chat, false).await.unwrap())
+        .await
+        .unwrap();
 
     // Equal, but read from the file again.
     let mut again = route([provider("a", &upstream.base_url())]);
-    let kept = desk.upstreams.known.read().unwrap().health("slug", &again.targets[0]).unwrap();
+    let kept = desk
+        .upstreams
+        .known
+        .read()
+        .unwrap()
+        .health("slug", &again.targets[0])
+        .unwrap();
     assert_eq!(kept.state("slug", "a/a-model").requests, 1);
-    desk.upstreams.reconcile(&config(std::slice::from_ref(&again)));
-    text_of(desk.ask(Family::Chat, false).await.unwrap()).await.unwrap();
+    desk.upstreams
+        .reconcile(&config(std::slice::from_ref(&again)));
+    text_of(desk.ask(Family::Chat, false).await.unwrap())
+        .await
+        .unwrap();
     assert_eq!(upstream.connections(), 1);
 
     // Changed: a request under the new definition does not use the old pool.
     let mut changed = provider("a", &upstream.base_url());
     changed.timeouts.idle = SECOND;
     again.targets[0].provider = Arc::new(changed);
-    desk.upstreams.reconcile(&config(std::slice::from_ref(&again)));
-    let desk = Desk { route: again, ..desk };
-    text_of(desk.ask(Family::Chat, false).await.unwrap()).await.unwrap();
+    desk.upstreams
+        .reconcile(&config(std::slice::from_ref(&again)));
+    let desk = Desk {
+        route: again,
+        ..desk
+    };
+    text_of(desk.ask(Family::Chat, false).await.unwrap())
+        .await
+        .unwrap();
     assert_eq!(upstream.connections(), 2);
 }
 
@@ -133,8 +214,12 @@ async fn running_requests_count_against_an_unchanged_limit_after_a_reload() {
     let held = desk.ask(Family::Chat, true).await.unwrap();
 
     narrow.timeouts.idle = SECOND;
-    let desk = Desk { route: route([narrow]), ..desk };
-    desk.upstreams.reconcile(&config(std::slice::from_ref(&desk.route)));
+    let desk = Desk {
+        route: route([narrow]),
+        ..desk
+    };
+    desk.upstreams
+        .reconcile(&config(std::slice::from_ref(&desk.route)));
     assert_eq!(attempts(desk.ask(Family::Chat, true).await), ["full"]);
     drop(held);
     assert!(desk.ask(Family::Chat, true).await.is_ok());

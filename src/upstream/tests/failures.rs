@@ -9,23 +9,67 @@ async fn every_kind_of_trouble_has_its_word() {
     let first = |frame: &str| chat().stream().then(0, frame);
     for (stream, reply, expected) in [
         (false, error(500, "server_error", "boom"), "broken"),
-        (false, error(401, "invalid_request_error", "bad key"), "operator"),
-        (false, error(404, "invalid_request_error", "no such model"), "operator"),
-        (false, error(400, "invalid_request_error", "Your credit balance is too low to access it"), "operator"),
+        (
+            false,
+            error(401, "invalid_request_error", "bad key"),
+            "operator",
+        ),
+        (
+            false,
+            error(404, "invalid_request_error", "no such model"),
+            "operator",
+        ),
+        (
+            false,
+            error(
+                400,
+                "invalid_request_error",
+                "Your credit balance is too low to access it",
+            ),
+            "operator",
+        ),
         (false, error(429, "insufficient_quota", "quota"), "operator"),
         (false, error(429, "requests", "slow down"), "busy"),
-        (false, Reply::native_error(529, "overloaded_error", "Overloaded"), "busy"),
-        (false, Reply::whole(302, "text/plain", "").header("location", "http://127.0.0.1:1/"), "broken"),
+        (
+            false,
+            Reply::native_error(529, "overloaded_error", "Overloaded"),
+            "busy",
+        ),
+        (
+            false,
+            Reply::whole(302, "text/plain", "").header("location", "http://127.0.0.1:1/"),
+            "broken",
+        ),
         (false, Reply::whole(200, "text/html", "<html>"), "broken"),
-        (false, Reply::whole(200, "application/json", "{\"id\":\"x\""), "broken"),
+        (
+            false,
+            Reply::whole(200, "application/json", "{\"id\":\"x\""),
+            "broken",
+        ),
         (false, Reply::whole(200, "application/json", ""), "broken"),
-        (false, error(200, "server_error", "an error behind a 200"), "broken"),
+        (
+            false,
+            error(200, "server_error", "an error behind a 200"),
+            "broken",
+        ),
         (false, chat().stream(), "broken"),
         (false, chat().whole().reset(), "broken"),
         (true, chat().whole(), "broken"),
-        (true, Reply::native_error(200, "overloaded_error", "JSON and an error"), "busy"),
-        (true, first("data: {\"error\":{\"message\":\"m\",\"type\":\"server_error\"}}\n\n"), "broken"),
-        (true, first("data: {\"error\":{\"message\":\"m\",\"type\":\"overloaded_error\"}}\n\n"), "busy"),
+        (
+            true,
+            Reply::native_error(200, "overloaded_error", "JSON and an error"),
+            "busy",
+        ),
+        (
+            true,
+            first("data: {\"error\":{\"message\":\"m\",\"type\":\"server_error\"}}\n\n"),
+            "broken",
+        ),
+        (
+            true,
+            first("data: {\"error\":{\"message\":\"m\",\"type\":\"overloaded_error\"}}\n\n"),
+            "busy",
+        ),
         (true, first("data: hello\n\n"), "broken"),
         (true, first("data: [DONE]\n\n"), "broken"),
         (true, first(": only a comment\n\n"), "broken"),
@@ -43,11 +87,19 @@ async fn every_kind_of_trouble_has_its_word() {
 async fn a_customers_fault_stops_is_scrubbed_and_moves_no_breaker() {
     let wording = "max_tokens: 9 > 8 for a-model at 127.0.0.1, see request id req_011CSHoEeqs5";
     let faulty = Reply::native_error(400, "invalid_request_error", wording);
-    let (first, second) =
-        (ScriptedUpstream::start(faulty).await, ScriptedUpstream::start(Speech::new(Family::Messages, "x").whole()).await);
+    let (first, second) = (
+        ScriptedUpstream::start(faulty).await,
+        ScriptedUpstream::start(Speech::new(Family::Messages, "x").whole()).await,
+    );
     let desk = Desk::before(&[&first, &second]);
     for _ in 0..5 {
-        let Err(DispatchError::ClientFault { status, error, target, .. }) = desk.ask(Family::Messages, false).await else {
+        let Err(DispatchError::ClientFault {
+            status,
+            error,
+            target,
+            ..
+        }) = desk.ask(Family::Messages, false).await
+        else {
             panic!()
         };
         assert_eq!((status, target.name().as_str()), (400, "a/a-model"));
@@ -59,7 +111,10 @@ async fn a_customers_fault_stops_is_scrubbed_and_moves_no_breaker() {
         assert_eq!(*error, expected);
     }
     let state = desk.state(0);
-    assert_eq!((state.state, state.failures, state.errors, state.requests), (BreakerState::Closed, 0, 0, 5));
+    assert_eq!(
+        (state.state, state.failures, state.errors, state.requests),
+        (BreakerState::Closed, 0, 0, 5)
+    );
     assert!(second.requests().is_empty());
 }
 
@@ -72,11 +127,22 @@ async fn the_next_target_answers_and_an_open_breaker_is_passed_over() {
         let answer = desk.ask(Family::Chat, false).await.unwrap();
         assert_eq!(answer.target.provider.name, "b");
     }
-    assert_eq!(broken.requests().len(), 3, "three failures close the target to their key");
+    assert_eq!(
+        broken.requests().len(),
+        3,
+        "three failures close the target to their key"
+    );
     let state = desk.state(0);
-    assert_eq!((state.state, state.keys_closed), (BreakerState::Closed, 1), "and to nobody else");
+    assert_eq!(
+        (state.state, state.keys_closed),
+        (BreakerState::Closed, 1),
+        "and to nobody else"
+    );
     assert_eq!((state.failures, state.errors), (3, 3));
-    assert_eq!(state.last_reason.as_ref().map(|reason| reason.as_str()), Some("broken: 500 server_error boom"));
+    assert_eq!(
+        state.last_reason.as_ref().map(|reason| reason.as_str()),
+        Some("broken: 500 server_error boom")
+    );
     assert_eq!(desk.state(1).state, BreakerState::Closed);
 }
 
@@ -87,7 +153,9 @@ async fn a_named_time_rests_the_target_and_at_most_five_seconds_are_told() {
     let desk = Desk::before(&[&upstream]);
     for expected in ["busy", "resting"] {
         let result = desk.ask(Family::Chat, false).await;
-        let Err(DispatchError::NoTarget { retry_after, .. }) = &result else { panic!("{result:?}") };
+        let Err(DispatchError::NoTarget { retry_after, .. }) = &result else {
+            panic!("{result:?}")
+        };
         assert_eq!(*retry_after, Some(SECOND * 5));
         assert_eq!(attempts(result), [expected]);
     }
@@ -102,13 +170,19 @@ async fn what_never_left_is_tried_again_and_what_may_have_left_is_not() {
     drop(closed);
     tokio::task::yield_now().await;
     let desk = Desk::new(route([provider("a", &base)]));
-    assert_eq!(attempts(desk.ask(Family::Chat, false).await), ["unsent", "unsent"]);
+    assert_eq!(
+        attempts(desk.ask(Family::Chat, false).await),
+        ["unsent", "unsent"]
+    );
 
     let no_tls = ScriptedUpstream::start(Speech::new(Family::Chat, "x").whole()).await;
     let mut hasty = provider("a", &no_tls.base_url().replace("http://", "https://"));
     hasty.timeouts.connect = Duration::from_millis(100);
     let desk = Desk::new(route([hasty]));
-    assert_eq!(attempts(desk.ask(Family::Chat, false).await), ["unsent", "unsent"]);
+    assert_eq!(
+        attempts(desk.ask(Family::Chat, false).await),
+        ["unsent", "unsent"]
+    );
     assert!(no_tls.requests().is_empty());
 
     let resetting = ScriptedUpstream::start(Speech::new(Family::Chat, "x").whole().reset()).await;
@@ -122,7 +196,13 @@ async fn silence_is_limited_and_the_upstream_is_left() {
     for (stream, reply) in [
         (false, Speech::new(Family::Chat, "x").whole().silent()),
         (true, Speech::new(Family::Chat, "x").stream().silent()),
-        (true, Speech::new(Family::Chat, "x").stream().first(": wait\n\n").stall_after(1)),
+        (
+            true,
+            Speech::new(Family::Chat, "x")
+                .stream()
+                .first(": wait\n\n")
+                .stall_after(1),
+        ),
     ] {
         let upstream = ScriptedUpstream::start(reply).await;
         let mut hasty = provider("a", &upstream.base_url());
@@ -153,16 +233,29 @@ async fn a_side_path_that_a_provider_does_not_have_moves_no_breaker() {
     let desk = Desk::before(&[&upstream]);
     let call = counting(&desk.route);
     for _ in 0..5 {
-        assert_eq!(attempts(desk.upstreams.dispatch(call, &|_, _| Some(Prepared::default())).await), ["operator"]);
+        assert_eq!(
+            attempts(
+                desk.upstreams
+                    .dispatch(call, &|_, _| Some(Prepared::default()))
+                    .await
+            ),
+            ["operator"]
+        );
     }
     let state = desk.state(0);
-    assert_eq!((state.state, state.failures, state.requests), (BreakerState::Closed, 0, 0));
+    assert_eq!(
+        (state.state, state.failures, state.requests),
+        (BreakerState::Closed, 0, 0)
+    );
 }
 
 #[tokio::test]
 async fn a_family_nobody_speaks_has_no_target() {
     let mut only_chat = provider("sim", "");
     only_chat.speaks = vec![Family::Chat];
-    let desk = Desk::new(Route { translate: false, ..route([only_chat]) });
+    let desk = Desk::new(Route {
+        translate: false,
+        ..route([only_chat])
+    });
     assert!(attempts(desk.ask(Family::Messages, false).await).is_empty());
 }

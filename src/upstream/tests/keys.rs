@@ -45,12 +45,24 @@ targets = [ {{ provider = "main", model = "hidden-model-1" }} ]
 "#,
         upstream.base_url()
     );
-    let vault = Vault(HashMap::from([("K1", "first-key-0001"), ("K2", "second-key-0002"), ("H", "header-value-3")]));
-    let (config, diagnostics) = load(&Source::new("catalog.toml", CATALOG), &Source::new("routes.toml", routes), &vault);
+    let vault = Vault(HashMap::from([
+        ("K1", "first-key-0001"),
+        ("K2", "second-key-0002"),
+        ("H", "header-value-3"),
+    ]));
+    let (config, diagnostics) = load(
+        &Source::new("catalog.toml", CATALOG),
+        &Source::new("routes.toml", routes),
+        &vault,
+    );
     config.unwrap_or_else(|| panic!("{diagnostics:?}"))
 }
 
-async fn ask(upstreams: &Upstreams, config: &Config, family: Family) -> Result<Answer, DispatchError> {
+async fn ask(
+    upstreams: &Upstreams,
+    config: &Config,
+    family: Family,
+) -> Result<Answer, DispatchError> {
     let call = Call {
         route: &config.catalog.models[0].route,
         holder: crate::byte_room::Holder(1),
@@ -60,7 +72,9 @@ async fn ask(upstreams: &Upstreams, config: &Config, family: Family) -> Result<A
         stream: false,
         abandoned: None,
     };
-    upstreams.dispatch(call, &|_, _| Some(Prepared::default())).await
+    upstreams
+        .dispatch(call, &|_, _| Some(Prepared::default()))
+        .await
 }
 
 #[tokio::test]
@@ -73,16 +87,34 @@ async fn keys_are_used_in_turn_in_the_style_of_the_family_or_the_file() {
     }
     ask(&upstreams, &config, Family::Messages).await.unwrap();
     let sent = |at: usize, name: &str| upstream.requests()[at].header(name).map(str::to_owned);
-    assert_eq!(sent(0, "authorization").as_deref(), Some("Bearer first-key-0001"));
-    assert_eq!(sent(1, "authorization").as_deref(), Some("Bearer second-key-0002"));
-    assert_eq!(sent(2, "authorization").as_deref(), Some("Bearer first-key-0001"));
-    assert_eq!((sent(3, "x-api-key").as_deref(), sent(3, "authorization")), (Some("second-key-0002"), None));
+    assert_eq!(
+        sent(0, "authorization").as_deref(),
+        Some("Bearer first-key-0001")
+    );
+    assert_eq!(
+        sent(1, "authorization").as_deref(),
+        Some("Bearer second-key-0002")
+    );
+    assert_eq!(
+        sent(2, "authorization").as_deref(),
+        Some("Bearer first-key-0001")
+    );
+    assert_eq!(
+        (sent(3, "x-api-key").as_deref(), sent(3, "authorization")),
+        (Some("second-key-0002"), None)
+    );
 
-    let config = loaded(&upstream, "key = { env = \"K1\" }\nauth = \"x-api-key\"\nheaders = { x-extra = { env = \"H\" } }");
+    let config = loaded(
+        &upstream,
+        "key = { env = \"K1\" }\nauth = \"x-api-key\"\nheaders = { x-extra = { env = \"H\" } }",
+    );
     upstreams.reconcile(&config);
     ask(&upstreams, &config, Family::Chat).await.unwrap();
     assert_eq!(
-        (sent(4, "x-api-key").as_deref(), sent(4, "x-extra").as_deref()),
+        (
+            sent(4, "x-api-key").as_deref(),
+            sent(4, "x-extra").as_deref()
+        ),
         (Some("first-key-0001"), Some("header-value-3"))
     );
 }
@@ -93,18 +125,43 @@ async fn no_secret_is_in_an_error_a_reason_or_debug() {
     let client = Reply::error(400, "invalid_request_error", None, wording);
     let operator = Reply::error(401, "invalid_request_error", None, wording);
     let upstream = ScriptedUpstream::start([client, operator]).await;
-    let config = loaded(&upstream, "key = { env = \"K1\" }\nheaders = { x-extra = { env = \"H\" } }");
+    let config = loaded(
+        &upstream,
+        "key = { env = \"K1\" }\nheaders = { x-extra = { env = \"H\" } }",
+    );
     let upstreams = Upstreams::new(&config).unwrap();
 
-    let Err(DispatchError::ClientFault { error, .. }) = ask(&upstreams, &config, Family::Chat).await else { panic!() };
-    assert_eq!(error.message, "key [key] of public-slug and [key] are wrong");
+    let Err(DispatchError::ClientFault { error, .. }) =
+        ask(&upstreams, &config, Family::Chat).await
+    else {
+        panic!()
+    };
+    assert_eq!(
+        error.message,
+        "key [key] of public-slug and [key] are wrong"
+    );
 
-    let Err(DispatchError::NoTarget { attempts, .. }) = ask(&upstreams, &config, Family::Chat).await else { panic!() };
+    let Err(DispatchError::NoTarget { attempts, .. }) =
+        ask(&upstreams, &config, Family::Chat).await
+    else {
+        panic!()
+    };
     assert_eq!(attempts[0].class, Class::Operator);
-    assert_eq!(*attempts[0].reason, "401 invalid_request_error key [key] of hidden-model-1 and [key] are wrong");
+    assert_eq!(
+        *attempts[0].reason,
+        "401 invalid_request_error key [key] of hidden-model-1 and [key] are wrong"
+    );
     let shown = format!("{upstreams:?}");
-    assert!(shown.contains("main/hidden-model-1") && !shown.contains("-key-") && !shown.contains("header-value"), "{shown}");
+    assert!(
+        shown.contains("main/hidden-model-1")
+            && !shown.contains("-key-")
+            && !shown.contains("header-value"),
+        "{shown}"
+    );
 
     let states = upstreams.states();
-    assert_eq!((states.len(), states[0].slug.as_str(), states[0].errors), (1, "public-slug", 1));
+    assert_eq!(
+        (states.len(), states[0].slug.as_str(), states[0].errors),
+        (1, "public-slug", 1)
+    );
 }

@@ -8,7 +8,9 @@ async fn streaming(reply: Reply) -> (ScriptedUpstream, Desk, FrameStream) {
     patient.timeouts.idle = Duration::from_millis(150);
     let desk = Desk::new(route([patient]));
     let answer = desk.ask(Family::Chat, true).await.unwrap();
-    let AnswerContent::Stream(_, frames) = answer.content else { panic!("not a stream") };
+    let AnswerContent::Stream(_, frames) = answer.content else {
+        panic!("not a stream")
+    };
     (upstream, desk, frames)
 }
 
@@ -27,7 +29,9 @@ fn speech() -> Reply {
 #[tokio::test]
 async fn breaks_are_told_stay_broken_and_count_against_the_target() {
     for reply in [
-        speech().wait_after(2, Duration::from_millis(20)).reset_after(2),
+        speech()
+            .wait_after(2, Duration::from_millis(20))
+            .reset_after(2),
         speech().close_after(2),
         speech().tear_after(2),
         speech().bad_chunk_after(2),
@@ -38,8 +42,15 @@ async fn breaks_are_told_stay_broken_and_count_against_the_target() {
         let broken = drain(&mut frames).await.expect_err(&shown);
         assert_eq!(frames.next().await, Err(broken.clone()), "{shown}");
         let state = desk.state(0);
-        assert_eq!((state.errors, state.failures, state.in_flight), (1, 1, 1), "{shown}");
-        assert_eq!(state.last_reason.map(|reason| reason.to_string()), Some(format!("broken: {broken}")));
+        assert_eq!(
+            (state.errors, state.failures, state.in_flight),
+            (1, 1, 1),
+            "{shown}"
+        );
+        assert_eq!(
+            state.last_reason.map(|reason| reason.to_string()),
+            Some(format!("broken: {broken}"))
+        );
         drop(frames);
         assert_eq!(desk.state(0).in_flight, 0);
     }
@@ -50,7 +61,9 @@ async fn streams_that_always_break_open_the_breaker() {
     let upstream = ScriptedUpstream::start(speech().close_after(2)).await;
     let desk = Desk::before(&[&upstream]);
     for _ in 0..3 {
-        text_of(desk.ask(Family::Chat, true).await.unwrap()).await.unwrap_err();
+        text_of(desk.ask(Family::Chat, true).await.unwrap())
+            .await
+            .unwrap_err();
     }
     assert_eq!(attempts(desk.ask(Family::Chat, true).await), ["resting"]);
 }
@@ -88,11 +101,18 @@ async fn a_pace_below_the_idle_limit_is_no_silence() {
 
 #[tokio::test]
 async fn comments_and_pings_before_the_first_event_are_dropped_and_later_ones_pass() {
-    let chatty = speech().first("event: ping\ndata: {\"type\":\"ping\"}\n\n").first(": hello\n\n");
+    let chatty = speech()
+        .first("event: ping\ndata: {\"type\":\"ping\"}\n\n")
+        .first(": hello\n\n");
     let upstream = ScriptedUpstream::start(chatty.then(3, ": later\n\n")).await;
     let desk = Desk::before(&[&upstream]);
-    let text = text_of(desk.ask(Family::Chat, true).await.unwrap()).await.unwrap();
-    assert!(text.starts_with("data: {\"id\"") && text.ends_with(": later\n\n"), "{text}");
+    let text = text_of(desk.ask(Family::Chat, true).await.unwrap())
+        .await
+        .unwrap();
+    assert!(
+        text.starts_with("data: {\"id\"") && text.ends_with(": later\n\n"),
+        "{text}"
+    );
 }
 
 #[tokio::test]
@@ -110,5 +130,11 @@ async fn the_caller_can_blame_a_target_for_what_its_bytes_say() {
     frames.blame("no terminal event");
     drop(frames);
     let state = desk.state(0);
-    assert_eq!((state.errors, state.last_reason.as_ref().map(|reason| reason.as_str())), (1, Some("broken: no terminal event")));
+    assert_eq!(
+        (
+            state.errors,
+            state.last_reason.as_ref().map(|reason| reason.as_str())
+        ),
+        (1, Some("broken: no terminal event"))
+    );
 }

@@ -39,48 +39,74 @@ impl std::fmt::Debug for Client {
 impl Client {
     /// Reads `http://host:port`, or `host:port` as in the gateway's own setting. `None` for anything else.
     pub(crate) fn new(url: &str, token: Option<String>) -> Option<Self> {
-        let authority = url.strip_prefix("http://").unwrap_or(url).trim_end_matches('/');
+        let authority = url
+            .strip_prefix("http://")
+            .unwrap_or(url)
+            .trim_end_matches('/');
         let (host, port) = authority.rsplit_once(':')?;
         let plain = !host.is_empty()
-            && authority.chars().all(|letter| letter.is_ascii_graphic() && !matches!(letter, '/' | '@' | '?' | '#'));
-        (plain && port.parse::<u16>().is_ok()).then(|| Self { authority: authority.to_owned(), token })
+            && authority.chars().all(|letter| {
+                letter.is_ascii_graphic() && !matches!(letter, '/' | '@' | '?' | '#')
+            });
+        (plain && port.parse::<u16>().is_ok()).then(|| Self {
+            authority: authority.to_owned(),
+            token,
+        })
     }
 
     /// Asks for the status once.
     pub(crate) async fn status(&self) -> io::Result<Status> {
         let whole = async {
-            let body = Limited::new(self.get("/status").await?, MAX_STATUS).collect().await.map_err(io::Error::other)?;
+            let body = Limited::new(self.get("/status").await?, MAX_STATUS)
+                .collect()
+                .await
+                .map_err(io::Error::other)?;
             decode(&body.to_bytes())
         };
-        tokio::time::timeout(WHOLE, whole).await.unwrap_or_else(|_| Err(io::Error::from(io::ErrorKind::TimedOut)))
+        tokio::time::timeout(WHOLE, whole)
+            .await
+            .unwrap_or_else(|_| Err(io::Error::from(io::ErrorKind::TimedOut)))
     }
 
     /// Opens the stream of requests.
     pub(crate) async fn live(&self) -> io::Result<LiveStream> {
         let opened = tokio::time::timeout(WHOLE, self.get("/live")).await;
         let body = opened.unwrap_or_else(|_| Err(io::Error::from(io::ErrorKind::TimedOut)))?;
-        Ok(LiveStream { body, pending: Vec::new() })
+        Ok(LiveStream {
+            body,
+            pending: Vec::new(),
+        })
     }
 
     /// Requests a path. Anything but a 200 is an error that quotes the answer.
     async fn get(&self, path: &str) -> io::Result<Incoming> {
         let connected = tokio::time::timeout(CONNECT, TcpStream::connect(&self.authority)).await;
         let stream = connected.unwrap_or_else(|_| Err(io::Error::from(io::ErrorKind::TimedOut)))?;
-        let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await.map_err(io::Error::other)?;
+        let (mut sender, connection) = http1::handshake(TokioIo::new(stream))
+            .await
+            .map_err(io::Error::other)?;
         // Ends with the answer's body, because nothing else is sent.
         tokio::spawn(connection);
         let mut request = Request::get(path).header(header::HOST, &self.authority);
         if let Some(token) = &self.token {
             request = request.header(header::AUTHORIZATION, format!("Bearer {token}"));
         }
-        let request = request.body(Empty::<Bytes>::new()).map_err(io::Error::other)?;
-        let answer = sender.send_request(request).await.map_err(io::Error::other)?;
+        let request = request
+            .body(Empty::<Bytes>::new())
+            .map_err(io::Error::other)?;
+        let answer = sender
+            .send_request(request)
+            .await
+            .map_err(io::Error::other)?;
         match answer.status() {
             StatusCode::OK => Ok(answer.into_body()),
-            StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => {
-                Err(io::Error::other("the admin listener requires its token: pass --admin-token-file"))
-            }
-            other => Err(io::Error::other(format!("the admin listener answered {}", other.as_u16()))),
+            StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => Err(io::Error::other(
+                "the admin listener requires its token: pass --admin-token-file",
+            )),
+            other => Err(io::Error::other(format!(
+                "the admin listener answered {}",
+                other.as_u16()
+            ))),
         }
     }
 }
@@ -95,8 +121,15 @@ impl LiveStream {
     /// The next requests that arrived, at least one; `None` when the gateway ended the stream.
     pub(crate) async fn next(&mut self) -> io::Result<Option<Vec<LiveEvent>>> {
         loop {
-            let Some(frame) = self.body.frame().await else { return Ok(None) };
-            self.pending.extend_from_slice(frame.map_err(io::Error::other)?.data_ref().map_or(&[][..], |data| data));
+            let Some(frame) = self.body.frame().await else {
+                return Ok(None);
+            };
+            self.pending.extend_from_slice(
+                frame
+                    .map_err(io::Error::other)?
+                    .data_ref()
+                    .map_or(&[][..], |data| data),
+            );
             let events = take_events(&mut self.pending);
             if self.pending.len() > MAX_EVENT {
                 return Err(io::Error::other("an event of the gateway is too large"));
@@ -110,24 +143,40 @@ impl LiveStream {
 
 /// Takes the complete lines out of `pending` and parses those that carry data. Unreadable events are skipped.
 fn take_events(pending: &mut Vec<u8>) -> Vec<LiveEvent> {
-    let Some(end) = pending.iter().rposition(|byte| *byte == b'\n') else { return Vec::new() };
+    let Some(end) = pending.iter().rposition(|byte| *byte == b'\n') else {
+        return Vec::new();
+    };
     let whole: Vec<u8> = pending.drain(..=end).collect();
-    let data = |line: &[u8]| line.strip_prefix(b"data:").and_then(|data| decode(data).ok());
-    whole.split(|byte| *byte == b'\n').filter_map(data).collect()
+    let data = |line: &[u8]| {
+        line.strip_prefix(b"data:")
+            .and_then(|data| decode(data).ok())
+    };
+    whole
+        .split(|byte| *byte == b'\n')
+        .filter_map(data)
+        .collect()
 }
 
 /// Reads JSON. A null counts as absent, so that fields of another version never make the whole document unreadable.
 fn decode<T: DeserializeOwned>(text: &[u8]) -> io::Result<T> {
-    let read = serde_json::from_slice(text).map(without_nulls).and_then(serde_json::from_value);
-    read.map_err(|error| io::Error::other(format!("the gateway's answer is not what this console reads: {error}")))
+    let read = serde_json::from_slice(text)
+        .map(without_nulls)
+        .and_then(serde_json::from_value);
+    read.map_err(|error| {
+        io::Error::other(format!(
+            "the gateway's answer is not what this console reads: {error}"
+        ))
+    })
 }
 
 fn without_nulls(value: Value) -> Value {
     match value {
         Value::Array(list) => list.into_iter().map(without_nulls).collect(),
-        Value::Object(fields) => {
-            fields.into_iter().filter(|(_, value)| !value.is_null()).map(|(name, value)| (name, without_nulls(value))).collect()
-        }
+        Value::Object(fields) => fields
+            .into_iter()
+            .filter(|(_, value)| !value.is_null())
+            .map(|(name, value)| (name, without_nulls(value)))
+            .collect(),
         plain => plain,
     }
 }
@@ -142,7 +191,8 @@ mod tests {
     /// Answers one request with these bytes, a few at a time.
     async fn answering(answer: &'static str) -> Client {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let client = Client::new(&format!("http://{}", listener.local_addr().unwrap()), None).unwrap();
+        let client =
+            Client::new(&format!("http://{}", listener.local_addr().unwrap()), None).unwrap();
         tokio::spawn(async move {
             let (mut stream, _) = listener.accept().await.unwrap();
             let mut head = [0; 1024];
@@ -162,9 +212,18 @@ mod tests {
             "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n10\r\n{\"generation\":4,\r\n4;x\r\n\"a\":\r\n3\r\n[]}\r\n0\r\n\r\n",
             "HTTP/1.0 200 OK\r\n\r\n{\"generation\":4}",
         ] {
-            assert_eq!(answering(answer).await.status().await.unwrap().generation, 4, "{answer}");
+            assert_eq!(
+                answering(answer).await.status().await.unwrap().generation,
+                4,
+                "{answer}"
+            );
         }
-        for answer in ["HTTP/1.1 503 No\r\n\r\n", "not http\n", "HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\n{}", ""] {
+        for answer in [
+            "HTTP/1.1 503 No\r\n\r\n",
+            "not http\n",
+            "HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\n{}",
+            "",
+        ] {
             assert!(answering(answer).await.status().await.is_err(), "{answer}");
         }
     }
@@ -182,7 +241,12 @@ mod tests {
 
     #[test]
     fn only_plain_addresses_are_taken() {
-        for right in ["http://127.0.0.1:9090/", "127.0.0.1:9090", "localhost:9090", "[::1]:9090"] {
+        for right in [
+            "http://127.0.0.1:9090/",
+            "127.0.0.1:9090",
+            "localhost:9090",
+            "[::1]:9090",
+        ] {
             assert!(Client::new(right, None).is_some(), "{right}");
         }
         for wrong in [

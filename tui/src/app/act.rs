@@ -9,7 +9,9 @@ use farebox_ledger::OperationId;
 
 use super::form::{Finished, Form, Purpose};
 use super::message::Effect;
-use super::modal::{ApplyError, Found, Hidden, Modal, Outcome, Receipt, Review, SecretPage, Shown, Unknown};
+use super::modal::{
+    ApplyError, Found, Hidden, Modal, Outcome, Receipt, Review, SecretPage, Shown, Unknown,
+};
 use super::{Action, App};
 use crate::field::Field;
 use crate::plan::{Pending, Plan};
@@ -81,11 +83,19 @@ impl App {
                     let key = review.key.as_ref().map(|key| key.id);
                     self.modal = Some(Modal::Review(review));
                     // The review shows the current balance, not the one when the form was opened.
-                    return key.map(|key| Effect::Visible(vec![key])).into_iter().collect();
+                    return key
+                        .map(|key| Effect::Visible(vec![key]))
+                        .into_iter()
+                        .collect();
                 }
                 Some(Finished::Export { what, json, path }) => {
                     self.say("exporting …", false);
-                    return vec![Effect::Export { what, filter: self.keys.filter.clone(), json, path: PathBuf::from(path) }];
+                    return vec![Effect::Export {
+                        what,
+                        filter: self.keys.filter.clone(),
+                        json,
+                        path: PathBuf::from(path),
+                    }];
                 }
                 Some(Finished::SaveSecret { .. }) => {}
             },
@@ -98,7 +108,11 @@ impl App {
     fn review(&self, form: Form, plan: Plan) -> Review {
         let label = match &plan {
             Plan::Create { settings, .. } => settings.label.clone(),
-            _ => form.key.as_ref().map(|key| key.settings.label.clone()).unwrap_or_default(),
+            _ => form
+                .key
+                .as_ref()
+                .map(|key| key.settings.label.clone())
+                .unwrap_or_default(),
         };
         let pending = Pending {
             operation: form.operation,
@@ -109,7 +123,11 @@ impl App {
             at: self.now,
         };
         let key = form.key.clone();
-        Review { form: Some(form), pending, key }
+        Review {
+            form: Some(form),
+            pending,
+            key,
+        }
     }
 
     fn in_review(&mut self, mut review: Review, action: &Action) -> Vec<Effect> {
@@ -133,11 +151,17 @@ impl App {
     }
 
     /// The answer to an act that was sent.
-    pub(crate) fn applied(&mut self, operation: OperationId, result: Result<Outcome, ApplyError>) -> Vec<Effect> {
+    pub(crate) fn applied(
+        &mut self,
+        operation: OperationId,
+        result: Result<Outcome, ApplyError>,
+    ) -> Vec<Effect> {
         self.dirty = true;
         let review = match self.modal.take() {
             Some(Modal::Sending(review)) if review.pending.operation == operation => review,
-            Some(Modal::Unknown(unknown)) if unknown.review.pending.operation == operation => unknown.review,
+            Some(Modal::Unknown(unknown)) if unknown.review.pending.operation == operation => {
+                unknown.review
+            }
             other => {
                 self.modal = other;
                 return Vec::new();
@@ -147,7 +171,12 @@ impl App {
             Ok(outcome) => self.done(review.pending, outcome),
             Err(ApplyError::Unknown(problem)) => {
                 let pending = Box::new(review.pending.clone());
-                self.modal = Some(Modal::Unknown(Unknown { review, problem, tries: 0, not_applied: false }));
+                self.modal = Some(Modal::Unknown(Unknown {
+                    review,
+                    problem,
+                    tries: 0,
+                    not_applied: false,
+                }));
                 vec![Effect::Resolve(pending)]
             }
             Err(ApplyError::No(problem)) => {
@@ -166,56 +195,118 @@ impl App {
 
     fn done(&mut self, pending: Pending, outcome: Outcome) -> Vec<Effect> {
         let key = match &outcome {
-            Outcome::Posted { key, .. } | Outcome::Changed(key) | Outcome::Secret { key, .. } | Outcome::Link { key, .. } => {
-                key.clone()
-            }
+            Outcome::Posted { key, .. }
+            | Outcome::Changed(key)
+            | Outcome::Secret { key, .. }
+            | Outcome::Link { key, .. } => key.clone(),
         };
-        self.operations.retain(|listed| listed.open.id() != Some(pending.operation));
+        self.operations
+            .retain(|listed| listed.open.id() != Some(pending.operation));
         let new = matches!(pending.plan, Plan::Create { .. });
-        let mut effects = vec![Effect::Forget(pending.operation), Effect::Visible(vec![key.id])];
+        let mut effects = vec![
+            Effect::Forget(pending.operation),
+            Effect::Visible(vec![key.id]),
+        ];
         if new {
-            effects.push(Effect::LoadKeys(self.keys.request(super::keys::From::Start, true, false)));
+            effects.push(Effect::LoadKeys(self.keys.request(
+                super::keys::From::Start,
+                true,
+                false,
+            )));
             self.keys.wanted = Some(key.id);
         }
-        if self.detail.as_ref().is_some_and(|detail| detail.id == key.id) {
-            effects.push(Effect::LoadDetail { id: key.id, debounce: false });
+        if self
+            .detail
+            .as_ref()
+            .is_some_and(|detail| detail.id == key.id)
+        {
+            effects.push(Effect::LoadDetail {
+                id: key.id,
+                debounce: false,
+            });
         }
         let page = |key, shown| {
-            let (hidden, copied, written, file, leaving, problem) = (false, false, None, None, None, None);
-            Modal::Secret(SecretPage { key, shown, hidden, copied, written, file, leaving, problem, new })
+            let (hidden, copied, written, file, leaving, problem) =
+                (false, false, None, None, None, None);
+            Modal::Secret(SecretPage {
+                key,
+                shown,
+                hidden,
+                copied,
+                written,
+                file,
+                leaving,
+                problem,
+                new,
+            })
         };
         self.modal = Some(match outcome {
             Outcome::Secret { key, secret } => page(key, Shown::Secret(secret)),
-            Outcome::Link { key, token, expires } => {
+            Outcome::Link {
+                key,
+                token,
+                expires,
+            } => {
                 let link = Hidden(token.url(self.public_url()));
                 page(key, Shown::Link(link, expires))
             }
-            Outcome::Posted { entry, key, repeated } => {
-                Modal::Receipt(Receipt { pending, entry: Some(entry), key: Some(key), repeated })
-            }
-            Outcome::Changed(key) => Modal::Receipt(Receipt { pending, entry: None, key: Some(key), repeated: false }),
+            Outcome::Posted {
+                entry,
+                key,
+                repeated,
+            } => Modal::Receipt(Receipt {
+                pending,
+                entry: Some(entry),
+                key: Some(key),
+                repeated,
+            }),
+            Outcome::Changed(key) => Modal::Receipt(Receipt {
+                pending,
+                entry: None,
+                key: Some(key),
+                repeated: false,
+            }),
         });
         effects
     }
 
     /// The ledger's answer about an operation whose outcome was unknown.
-    pub(crate) fn resolved(&mut self, operation: OperationId, tries: u32, found: Found, outcome: Option<Outcome>) -> Vec<Effect> {
+    pub(crate) fn resolved(
+        &mut self,
+        operation: OperationId,
+        tries: u32,
+        found: Found,
+        outcome: Option<Outcome>,
+    ) -> Vec<Effect> {
         self.dirty = true;
-        if let Some(listed) = self.operations.iter_mut().find(|listed| listed.open.id() == Some(operation)) {
+        if let Some(listed) = self
+            .operations
+            .iter_mut()
+            .find(|listed| listed.open.id() == Some(operation))
+        {
             listed.found = found.clone();
         }
         let mut unknown = match self.modal.take() {
-            Some(Modal::Unknown(unknown)) if unknown.review.pending.operation == operation => unknown,
+            Some(Modal::Unknown(unknown)) if unknown.review.pending.operation == operation => {
+                unknown
+            }
             other => {
                 self.modal = other;
                 return Vec::new();
             }
         };
         match (found, outcome) {
-            (Found::Applied(_), Some(outcome)) => return self.done(unknown.review.pending, outcome),
+            (Found::Applied(_), Some(outcome)) => {
+                return self.done(unknown.review.pending, outcome);
+            }
             (Found::Applied(entry), None) => {
                 let (pending, key) = (unknown.review.pending, unknown.review.key);
-                self.modal = Some(Modal::Receipt(Receipt { pending, entry, key, repeated: false }));
+                self.modal = Some(Modal::Receipt(Receipt {
+                    pending,
+                    entry,
+                    key,
+                    repeated: false,
+                }));
                 return vec![Effect::Forget(operation)];
             }
             (Found::NotApplied, _) => unknown.not_applied = true,
@@ -256,18 +347,32 @@ impl App {
         let mut effects = Vec::new();
         match (action, here) {
             (Action::Escape | Action::Enter, _) => return Vec::new(),
-            (Action::Scroll(step), _) => next = selected.saturating_add_signed(isize::from(*step)).min(last),
+            (Action::Scroll(step), _) => {
+                next = selected.saturating_add_signed(isize::from(*step)).min(last)
+            }
             (Action::Yes, Some(listed)) if listed.found == Found::NotApplied => {
                 if let Some(pending) = listed.open.pending().filter(|_| !self.options.read_only) {
-                    let key = self.keys.rows.iter().find(|row| row.key.id == pending.key).map(|row| Box::new(row.key.clone()));
-                    self.modal = Some(Modal::Review(Review { form: None, pending, key }));
+                    let key = self
+                        .keys
+                        .rows
+                        .iter()
+                        .find(|row| row.key.id == pending.key)
+                        .map(|row| Box::new(row.key.clone()));
+                    self.modal = Some(Modal::Review(Review {
+                        form: None,
+                        pending,
+                        key,
+                    }));
                     return Vec::new();
                 }
             }
             // Only operations with a known outcome may be taken off the list.
-            (Action::Letter('d'), Some(listed)) if matches!(listed.found, Found::Applied(_) | Found::NotApplied) => {
+            (Action::Letter('d'), Some(listed))
+                if matches!(listed.found, Found::Applied(_) | Found::NotApplied) =>
+            {
                 effects.extend(listed.open.id().map(Effect::Forget));
-                self.operations.retain(|other| other.open.operation != listed.open.operation);
+                self.operations
+                    .retain(|other| other.open.operation != listed.open.operation);
                 next = selected.min(self.operations.len().saturating_sub(1));
                 if self.operations.is_empty() {
                     return effects;
@@ -288,7 +393,10 @@ impl App {
                 Action::Enter | Action::Submit => {
                     if let Some(Finished::SaveSecret { path }) = form.finish() {
                         let text = Hidden(page.shown.reveal().to_owned());
-                        effects.push(Effect::WriteSecret { path: PathBuf::from(path), text });
+                        effects.push(Effect::WriteSecret {
+                            path: PathBuf::from(path),
+                            text,
+                        });
                         page.file = None;
                     }
                 }
@@ -298,18 +406,26 @@ impl App {
             match action {
                 Action::Edit(edit) => word.edit(edit),
                 Action::Escape => page.leaving = None,
-                Action::Enter | Action::Submit if word.text().trim().eq_ignore_ascii_case(SAVED) => {
-                    self.say(format!("the secret of {} is no longer shown anywhere", page.key.id), false);
+                Action::Enter | Action::Submit
+                    if word.text().trim().eq_ignore_ascii_case(SAVED) =>
+                {
+                    self.say(
+                        format!("the secret of {} is no longer shown anywhere", page.key.id),
+                        false,
+                    );
                     return effects;
                 }
                 _ => {}
             }
         } else {
             match action {
-                Action::Yes | Action::Letter('c') => effects.push(Effect::Copy(Hidden(page.shown.reveal().to_owned()))),
+                Action::Yes | Action::Letter('c') => {
+                    effects.push(Effect::Copy(Hidden(page.shown.reveal().to_owned())))
+                }
                 Action::Letter('h') => page.hidden = !page.hidden,
                 Action::Letter('w') => {
-                    let form = Form::new(Purpose::SaveSecret, page.key.id, None, self.new_operation());
+                    let form =
+                        Form::new(Purpose::SaveSecret, page.key.id, None, self.new_operation());
                     page.file = Some(form);
                 }
                 Action::Escape if matches!(page.shown, Shown::Link(..)) => return effects,

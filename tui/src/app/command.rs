@@ -78,7 +78,14 @@ pub(crate) struct Binding {
     pub(crate) places: &'static [Place],
 }
 
-const LISTS: &[Place] = &[Place::Keys, Place::Live, Place::Models, Place::Routes, Place::Holds, Place::Audit];
+const LISTS: &[Place] = &[
+    Place::Keys,
+    Place::Live,
+    Place::Models,
+    Place::Routes,
+    Place::Holds,
+    Place::Audit,
+];
 const KEYED: &[Place] = &[Place::Keys, Place::Detail];
 /// Sums by key, target or day.
 const SUMS: &[Place] = &[Place::Exposure, Place::Margin];
@@ -91,7 +98,14 @@ const fn bind(
     help: &'static str,
     places: &'static [Place],
 ) -> Binding {
-    Binding { command, letter: Some(letter), key, name, help, places }
+    Binding {
+        command,
+        letter: Some(letter),
+        key,
+        name,
+        help,
+        places,
+    }
 }
 
 const fn special(
@@ -101,7 +115,14 @@ const fn special(
     help: &'static str,
     places: &'static [Place],
 ) -> Binding {
-    Binding { command, letter: None, key, name, help, places }
+    Binding {
+        command,
+        letter: None,
+        key,
+        name,
+        help,
+        places,
+    }
 }
 
 /// All commands, in the order of the footer, the help and the palette.
@@ -111,19 +132,104 @@ pub(crate) const BINDINGS: &[Binding] = &[
         "enter",
         "open",
         "open what is selected; never changes anything",
-        &[Place::Keys, Place::Detail, Place::Live, Place::Holds, Place::Audit, Place::Exposure, Place::Margin],
+        &[
+            Place::Keys,
+            Place::Detail,
+            Place::Live,
+            Place::Holds,
+            Place::Audit,
+            Place::Exposure,
+            Place::Margin,
+        ],
     ),
-    bind(Command::TopUp, 't', "t", "top up", "pay money onto this key", KEYED),
-    bind(Command::NewKey, 'n', "n", "new key", "create a key; its secret is shown once", &[Place::Keys]),
-    bind(Command::OpenKey, 'K', "K", "its key", "open the key of this line", &[Place::Live, Place::Holds, Place::Audit]),
-    bind(Command::Block, 'b', "b", "block", "refuse this key's requests, or serve them again", KEYED),
-    bind(Command::Revoke, 'x', "x", "revoke", "refuse it permanently; asks for the end of its id", KEYED),
-    bind(Command::Edit, 'e', "e", "edit", "label, models, last day and limits", KEYED),
-    bind(Command::Rotate, 'R', "R", "rotate", "a new secret; balance and history stay", KEYED),
-    bind(Command::Adjust, 'a', "a", "adjust", "correct the balance in either direction, with a reason", KEYED),
-    bind(Command::Refund, 'f', "f", "refund", "give back the selected charge or a part of it", &[Place::Detail]),
-    bind(Command::Link, 'L', "L", "link", "a one-time sign-in link to the customer's dashboard", KEYED),
-    bind(Command::Pause, ' ', "space", "pause", "pause the list; requests are still counted", &[Place::Live]),
+    bind(
+        Command::TopUp,
+        't',
+        "t",
+        "top up",
+        "pay money onto this key",
+        KEYED,
+    ),
+    bind(
+        Command::NewKey,
+        'n',
+        "n",
+        "new key",
+        "create a key; its secret is shown once",
+        &[Place::Keys],
+    ),
+    bind(
+        Command::OpenKey,
+        'K',
+        "K",
+        "its key",
+        "open the key of this line",
+        &[Place::Live, Place::Holds, Place::Audit],
+    ),
+    bind(
+        Command::Block,
+        'b',
+        "b",
+        "block",
+        "refuse this key's requests, or serve them again",
+        KEYED,
+    ),
+    bind(
+        Command::Revoke,
+        'x',
+        "x",
+        "revoke",
+        "refuse it permanently; asks for the end of its id",
+        KEYED,
+    ),
+    bind(
+        Command::Edit,
+        'e',
+        "e",
+        "edit",
+        "label, models, last day and limits",
+        KEYED,
+    ),
+    bind(
+        Command::Rotate,
+        'R',
+        "R",
+        "rotate",
+        "a new secret; balance and history stay",
+        KEYED,
+    ),
+    bind(
+        Command::Adjust,
+        'a',
+        "a",
+        "adjust",
+        "correct the balance in either direction, with a reason",
+        KEYED,
+    ),
+    bind(
+        Command::Refund,
+        'f',
+        "f",
+        "refund",
+        "give back the selected charge or a part of it",
+        &[Place::Detail],
+    ),
+    bind(
+        Command::Link,
+        'L',
+        "L",
+        "link",
+        "a one-time sign-in link to the customer's dashboard",
+        KEYED,
+    ),
+    bind(
+        Command::Pause,
+        ' ',
+        "space",
+        "pause",
+        "pause the list; requests are still counted",
+        &[Place::Live],
+    ),
     bind(
         Command::Verify,
         'v',
@@ -132,10 +238,38 @@ pub(crate) const BINDINGS: &[Binding] = &[
         "check the books: this key's here, all keys' on Config",
         &[Place::Detail, Place::Config],
     ),
-    bind(Command::Filter, '/', "/", "filter", "show only lines that match", LISTS),
-    bind(Command::Sort, 's', "s", "sort", "next column to sort by", &[Place::Keys, Place::Exposure, Place::Margin]),
-    bind(Command::Reverse, 'S', "S", "reverse", "reverse the order", &[Place::Keys, Place::Exposure, Place::Margin]),
-    bind(Command::Period, 'p', "p", "period", "today, 7 days, this month or the last one (UTC days)", SUMS),
+    bind(
+        Command::Filter,
+        '/',
+        "/",
+        "filter",
+        "show only lines that match",
+        LISTS,
+    ),
+    bind(
+        Command::Sort,
+        's',
+        "s",
+        "sort",
+        "next column to sort by",
+        &[Place::Keys, Place::Exposure, Place::Margin],
+    ),
+    bind(
+        Command::Reverse,
+        'S',
+        "S",
+        "reverse",
+        "reverse the order",
+        &[Place::Keys, Place::Exposure, Place::Margin],
+    ),
+    bind(
+        Command::Period,
+        'p',
+        "p",
+        "period",
+        "today, 7 days, this month or the last one (UTC days)",
+        SUMS,
+    ),
     special(
         Command::NextTab,
         "]",
@@ -143,14 +277,26 @@ pub(crate) const BINDINGS: &[Binding] = &[
         "the next tab of this page (also tab)",
         &[Place::Detail, Place::Exposure, Place::Margin],
     ),
-    special(Command::PreviousTab, "[", "previous tab", "the tab before", &[Place::Detail, Place::Exposure, Place::Margin]),
+    special(
+        Command::PreviousTab,
+        "[",
+        "previous tab",
+        "the tab before",
+        &[Place::Detail, Place::Exposure, Place::Margin],
+    ),
     bind(
         Command::Export,
         'o',
         "o",
         "export",
         "write CSV or JSON to a file only you can read",
-        &[Place::Keys, Place::Detail, Place::Audit, Place::Exposure, Place::Margin],
+        &[
+            Place::Keys,
+            Place::Detail,
+            Place::Audit,
+            Place::Exposure,
+            Place::Margin,
+        ],
     ),
     bind(
         Command::CopyId,
@@ -158,27 +304,136 @@ pub(crate) const BINDINGS: &[Binding] = &[
         "c",
         "copy id",
         "copy the id of this line to the clipboard",
-        &[Place::Keys, Place::Detail, Place::Live, Place::Holds, Place::Audit],
+        &[
+            Place::Keys,
+            Place::Detail,
+            Place::Live,
+            Place::Holds,
+            Place::Audit,
+        ],
     ),
-    bind(Command::Operations, 'O', "O", "operations", "operations whose outcome is not known yet", &[Place::Keys, Place::Audit]),
+    bind(
+        Command::Operations,
+        'O',
+        "O",
+        "operations",
+        "operations whose outcome is not known yet",
+        &[Place::Keys, Place::Audit],
+    ),
     bind(Command::Refresh, 'r', "r", "refresh", "refresh now", &[]),
-    bind(Command::Palette, ':', ":", "commands", "every action by name", &[]),
+    bind(
+        Command::Palette,
+        ':',
+        ":",
+        "commands",
+        "every action by name",
+        &[],
+    ),
     bind(Command::Help, '?', "?", "help", "this page", &[]),
-    special(Command::Back, "esc", "back", "close, go back, then clear the filter", &[]),
-    bind(Command::Quit, 'q', "q", "quit", "leave the console (also ctrl-c)", &[]),
+    special(
+        Command::Back,
+        "esc",
+        "back",
+        "close, go back, then clear the filter",
+        &[],
+    ),
+    bind(
+        Command::Quit,
+        'q',
+        "q",
+        "quit",
+        "leave the console (also ctrl-c)",
+        &[],
+    ),
     special(Command::Down, "j ↓", "down", "next line (k ↑ up)", &[]),
-    special(Command::PageDown, "pgdn", "page down", "next page (pgup; ctrl-d and ctrl-u half a page)", &[]),
+    special(
+        Command::PageDown,
+        "pgdn",
+        "page down",
+        "next page (pgup; ctrl-d and ctrl-u half a page)",
+        &[],
+    ),
     special(Command::First, "g", "first", "first line (G last)", &[]),
-    bind(Command::Show(Screen::Keys), '1', "1", "Keys", "balances, top-ups and everything about keys", &[]),
-    bind(Command::Show(Screen::Live), '2', "2", "Live", "requests as they end", &[]),
-    bind(Command::Show(Screen::Models), '3', "3", "Models", "what is sold and what it costs", &[]),
-    bind(Command::Show(Screen::Routes), '4', "4", "Routes", "targets and their health", &[]),
-    bind(Command::Show(Screen::Holds), '5', "5", "Holds", "money reserved by running requests", &[]),
-    bind(Command::Show(Screen::Audit), '6', "6", "Audit", "who did what", &[]),
-    bind(Command::Show(Screen::Config), '7', "7", "Config", "the configuration, mistakes in the files, the books", &[]),
-    bind(Command::Show(Screen::Exposure), '8', "8", "Exposure", "what providers may bill beyond the charges", &[]),
-    bind(Command::Show(Screen::Margin), '9', "9", "Margin", "charges against the operator's own prices", &[]),
-    bind(Command::Show(Screen::Nodes), '0', "0", "Nodes", "the gateways that share the ledger", &[]),
+    bind(
+        Command::Show(Screen::Keys),
+        '1',
+        "1",
+        "Keys",
+        "balances, top-ups and everything about keys",
+        &[],
+    ),
+    bind(
+        Command::Show(Screen::Live),
+        '2',
+        "2",
+        "Live",
+        "requests as they end",
+        &[],
+    ),
+    bind(
+        Command::Show(Screen::Models),
+        '3',
+        "3",
+        "Models",
+        "what is sold and what it costs",
+        &[],
+    ),
+    bind(
+        Command::Show(Screen::Routes),
+        '4',
+        "4",
+        "Routes",
+        "targets and their health",
+        &[],
+    ),
+    bind(
+        Command::Show(Screen::Holds),
+        '5',
+        "5",
+        "Holds",
+        "money reserved by running requests",
+        &[],
+    ),
+    bind(
+        Command::Show(Screen::Audit),
+        '6',
+        "6",
+        "Audit",
+        "who did what",
+        &[],
+    ),
+    bind(
+        Command::Show(Screen::Config),
+        '7',
+        "7",
+        "Config",
+        "the configuration, mistakes in the files, the books",
+        &[],
+    ),
+    bind(
+        Command::Show(Screen::Exposure),
+        '8',
+        "8",
+        "Exposure",
+        "what providers may bill beyond the charges",
+        &[],
+    ),
+    bind(
+        Command::Show(Screen::Margin),
+        '9',
+        "9",
+        "Margin",
+        "charges against the operator's own prices",
+        &[],
+    ),
+    bind(
+        Command::Show(Screen::Nodes),
+        '0',
+        "0",
+        "Nodes",
+        "the gateways that share the ledger",
+        &[],
+    ),
 ];
 
 impl Binding {
@@ -229,7 +484,9 @@ impl Command {
         }
         match self {
             Self::NewKey => None,
-            Self::Open | Self::OpenKey | Self::CopyId => app.selected_is_empty().then(|| "nothing is selected".to_owned()),
+            Self::Open | Self::OpenKey | Self::CopyId => app
+                .selected_is_empty()
+                .then(|| "nothing is selected".to_owned()),
             Self::Refund => app.refund_problem(),
             writes if writes.writes() => match app.selected_key() {
                 None => Some("no key is selected".to_owned()),
@@ -237,9 +494,8 @@ impl Command {
                 Some(key) if key.stored_status == Status::Revoked && self != Self::Adjust => {
                     Some("the key is revoked, which cannot be undone".to_owned())
                 }
-                Some(key) => {
-                    (self == Self::Link && key.status(app.now) == Status::Blocked).then(|| "the key is blocked".to_owned())
-                }
+                Some(key) => (self == Self::Link && key.status(app.now) == Status::Blocked)
+                    .then(|| "the key is blocked".to_owned()),
             },
             _ => None,
         }
@@ -249,10 +505,14 @@ impl Command {
 impl App {
     /// Why the selected line cannot be refunded.
     fn refund_problem(&self) -> Option<String> {
-        let Some(detail) = self.detail.as_ref() else { return Some("no key is open".to_owned()) };
+        let Some(detail) = self.detail.as_ref() else {
+            return Some("no key is open".to_owned());
+        };
         match detail.selected_entry() {
             Some(entry) if entry.kind == EntryKind::Charge && entry.amount.is_negative() => None,
-            Some(entry) if entry.kind == EntryKind::Charge => Some("this request was free".to_owned()),
+            Some(entry) if entry.kind == EntryKind::Charge => {
+                Some("this request was free".to_owned())
+            }
             _ => Some("select a charge first".to_owned()),
         }
     }

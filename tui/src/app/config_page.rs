@@ -26,7 +26,13 @@ pub(crate) fn lines(app: &App) -> Vec<Line> {
     let mut lines = books(app);
     lines.push((String::new(), Tone::Plain));
     let Some(status) = &app.gateway.status else {
-        lines.push((format!("no gateway at {}; start it or pass --admin", app.options.admin), Tone::Warn));
+        lines.push((
+            format!(
+                "no gateway at {}; start it or pass --admin",
+                app.options.admin
+            ),
+            Tone::Warn,
+        ));
         lines.push((
             "its configuration and diagnostics are shown here; farebox check reads the files without it".to_owned(),
             Tone::Faint,
@@ -34,7 +40,13 @@ pub(crate) fn lines(app: &App) -> Vec<Line> {
         return lines;
     };
     if app.gateway.link != Link::Live {
-        lines.push((format!("no gateway at {} now; what follows is what it last said", app.options.admin), Tone::Warn));
+        lines.push((
+            format!(
+                "no gateway at {} now; what follows is what it last said",
+                app.options.admin
+            ),
+            Tone::Warn,
+        ));
     }
     configuration(status, &mut lines);
     for diagnostic in &status.diagnostics {
@@ -45,13 +57,29 @@ pub(crate) fn lines(app: &App) -> Vec<Line> {
 }
 
 fn configuration(status: &Status, lines: &mut Vec<Line>) {
-    let of = |severity: &str| status.diagnostics.iter().filter(|found| found.severity == severity).count();
+    let of = |severity: &str| {
+        status
+            .diagnostics
+            .iter()
+            .filter(|found| found.severity == severity)
+            .count()
+    };
     let (errors, warnings) = (of("error"), of("warning"));
     if status.state == "rejected" {
-        let at = status.rejected_at.as_deref().map(format::clock_of).unwrap_or_default();
-        lines.push((format!("NEW FILES REJECTED {at} — the running version stays in force"), Tone::Bad));
+        let at = status
+            .rejected_at
+            .as_deref()
+            .map(format::clock_of)
+            .unwrap_or_default();
+        lines.push((
+            format!("NEW FILES REJECTED {at} — the running version stays in force"),
+            Tone::Bad,
+        ));
     } else {
-        lines.push(("The running configuration matches the files.".to_owned(), Tone::Good));
+        lines.push((
+            "The running configuration matches the files.".to_owned(),
+            Tone::Good,
+        ));
     }
     let counts = [
         format::many(errors, "error"),
@@ -63,10 +91,10 @@ fn configuration(status: &Status, lines: &mut Vec<Line>) {
     ]
     .join(" · ");
     lines.push((counts, Tone::Plain));
-    let p99 = status
-        .ledger
-        .commit_p99_us
-        .map_or_else(|| "—".to_owned(), |micros| format!("{}.{} ms", micros / 1000, micros % 1000 / 100));
+    let p99 = status.ledger.commit_p99_us.map_or_else(
+        || "—".to_owned(),
+        |micros| format!("{}.{} ms", micros / 1000, micros % 1000 / 100),
+    );
     lines.push((
         format!(
             "gateway {} since {} · ledger queue {}, commit p99 {p99}",
@@ -76,9 +104,13 @@ fn configuration(status: &Status, lines: &mut Vec<Line>) {
         ),
         Tone::Plain,
     ));
-    for (title, changes) in
-        [("Files compared with the running configuration", &status.changes), ("Changes in the last reload", &status.last_changes)]
-    {
+    for (title, changes) in [
+        (
+            "Files compared with the running configuration",
+            &status.changes,
+        ),
+        ("Changes in the last reload", &status.last_changes),
+    ] {
         if !changes.is_empty() {
             lines.push((String::new(), Tone::Plain));
             lines.push((title.to_owned(), Tone::Head));
@@ -99,7 +131,10 @@ fn difference(change: &Change) -> Line {
         "removed" => ("−", Tone::Bad),
         _ => ("~", Tone::Warn),
     };
-    (format!("  {sign} {} {}{values}", change.slug, change.what), tone)
+    (
+        format!("  {sign} {} {}{values}", change.slug, change.what),
+        tone,
+    )
 }
 
 fn report(diagnostic: &Diagnostic, lines: &mut Vec<Line>) {
@@ -110,12 +145,34 @@ fn report(diagnostic: &Diagnostic, lines: &mut Vec<Line>) {
     };
     let rendered = sanitize::lines(&diagnostic.rendered);
     if rendered.is_empty() {
-        lines.push((format!("{}[{}]: {}", diagnostic.severity, diagnostic.code, diagnostic.message), tone));
-        lines.push((format!("  --> {}:{}:{}", diagnostic.file, diagnostic.line, diagnostic.column), Tone::Plain));
-        lines.extend(diagnostic.help.as_ref().map(|help| (format!("  = help: {help}"), Tone::Plain)));
+        lines.push((
+            format!(
+                "{}[{}]: {}",
+                diagnostic.severity, diagnostic.code, diagnostic.message
+            ),
+            tone,
+        ));
+        lines.push((
+            format!(
+                "  --> {}:{}:{}",
+                diagnostic.file, diagnostic.line, diagnostic.column
+            ),
+            Tone::Plain,
+        ));
+        lines.extend(
+            diagnostic
+                .help
+                .as_ref()
+                .map(|help| (format!("  = help: {help}"), Tone::Plain)),
+        );
         return;
     }
-    lines.extend(rendered.into_iter().enumerate().map(|(index, line)| (line, if index == 0 { tone } else { Tone::Plain })));
+    lines.extend(
+        rendered
+            .into_iter()
+            .enumerate()
+            .map(|(index, line)| (line, if index == 0 { tone } else { Tone::Plain })),
+    );
 }
 
 fn books(app: &App) -> Vec<Line> {
@@ -131,19 +188,30 @@ fn books(app: &App) -> Vec<Line> {
             ),
             Tone::Plain,
         ));
-        let [paid, charged, balances] = [totals.credit, totals.spent, balances].map(format::exact_total);
+        let [paid, charged, balances] =
+            [totals.credit, totals.spent, balances].map(format::exact_total);
         let [held, loss] = [totals.held, totals.loss].map(format::exact_total);
         let [exposure, cost] = [totals.exposure, totals.cost].map(format::exact_total);
         lines.push((format!("paid in {paid} · charged {charged}"), Tone::Plain));
         lines.push((format!("balances {balances} · held {held}"), Tone::Plain));
-        lines.push((format!("operator's loss {loss} · exposure {exposure}"), Tone::Plain));
+        lines.push((
+            format!("operator's loss {loss} · exposure {exposure}"),
+            Tone::Plain,
+        ));
         lines.push((format!("cost at own prices {cost}"), Tone::Plain));
     }
     match &app.books {
-        Books::NotChecked => lines.push(("v recomputes every balance, charge, hold and chain".to_owned(), Tone::Faint)),
+        Books::NotChecked => lines.push((
+            "v recomputes every balance, charge, hold and chain".to_owned(),
+            Tone::Faint,
+        )),
         Books::Running => lines.push(("checking every key …".to_owned(), Tone::Warn)),
         Books::Failed(error) => lines.push((format!("not checked: {error}"), Tone::Bad)),
-        Books::Checked { report, took_ms, at } => {
+        Books::Checked {
+            report,
+            took_ms,
+            at,
+        } => {
             let checked = format!(
                 "{}, {}, {} checked at {} in {}",
                 format::many(report.keys, "key"),
@@ -152,10 +220,18 @@ fn books(app: &App) -> Vec<Line> {
                 format::time(*at),
                 format::span(*took_ms)
             );
-            let (word, tone) = if report.faults.is_empty() { ("✓ sound: ", Tone::Good) } else { ("✗ FAULTS: ", Tone::Bad) };
+            let (word, tone) = if report.faults.is_empty() {
+                ("✓ sound: ", Tone::Good)
+            } else {
+                ("✗ FAULTS: ", Tone::Bad)
+            };
             lines.push((format!("{word}{checked}"), tone));
             for fault in &report.faults {
-                lines.extend(wrap(&sanitize::clean(fault), 74).into_iter().map(|line| (format!("  {line}"), Tone::Bad)));
+                lines.extend(
+                    wrap(&sanitize::clean(fault), 74)
+                        .into_iter()
+                        .map(|line| (format!("  {line}"), Tone::Bad)),
+                );
             }
         }
     }

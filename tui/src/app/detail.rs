@@ -36,9 +36,18 @@ impl Tab {
 
     /// The next or previous one, in a ring.
     pub(crate) fn step(self, forward: bool) -> Self {
-        let here = Self::ALL.iter().position(|(tab, _)| *tab == self).unwrap_or(0);
-        let next = if forward { here + 1 } else { here + Self::ALL.len() - 1 };
-        Self::ALL.get(next % Self::ALL.len()).map_or(self, |(tab, _)| *tab)
+        let here = Self::ALL
+            .iter()
+            .position(|(tab, _)| *tab == self)
+            .unwrap_or(0);
+        let next = if forward {
+            here + 1
+        } else {
+            here + Self::ALL.len() - 1
+        };
+        Self::ALL
+            .get(next % Self::ALL.len())
+            .map_or(self, |(tab, _)| *tab)
     }
 }
 
@@ -122,15 +131,24 @@ impl Detail {
         let newest = self.entries.first().map_or(0, |entry| entry.position);
         let overlaps = data.entries.iter().any(|entry| entry.position == newest);
         if self.loaded && overlaps && self.tab == Tab::Entries && !at_top {
-            self.selected += data.entries.iter().filter(|entry| entry.position > newest).count();
+            self.selected += data
+                .entries
+                .iter()
+                .filter(|entry| entry.position > newest)
+                .count();
         }
         if overlaps && self.entries.len() > data.entries.len() {
-            let new: Vec<Entry> = data.entries.into_iter().filter(|entry| entry.position > newest).collect();
+            let new: Vec<Entry> = data
+                .entries
+                .into_iter()
+                .filter(|entry| entry.position > newest)
+                .collect();
             self.entries.splice(0..0, new);
         } else {
             (self.entries, self.entries_end) = (data.entries, data.entries_end);
         }
-        (self.key, self.usage, self.acts, self.holds) = (data.key, data.usage, data.acts, data.holds);
+        (self.key, self.usage, self.acts, self.holds) =
+            (data.key, data.usage, data.acts, data.holds);
         (self.loaded, self.error) = (true, None);
         self.selected = self.selected.min(self.rows().saturating_sub(1));
         let count = self.entries.first().map_or(0, |entry| entry.seq);
@@ -143,7 +161,11 @@ impl Detail {
                 self.check = Check::Long(count);
                 false
             }
-            Check::Sound { entries, .. } if *entries != count.unsigned_abs() && count <= CHECK_UNASKED => true,
+            Check::Sound { entries, .. }
+                if *entries != count.unsigned_abs() && count <= CHECK_UNASKED =>
+            {
+                true
+            }
             _ => false,
         }
     }
@@ -161,7 +183,9 @@ impl Detail {
 
     /// The selected entry.
     pub(crate) fn selected_entry(&self) -> Option<&Entry> {
-        (self.tab == Tab::Entries).then(|| self.entries.get(self.selected)).flatten()
+        (self.tab == Tab::Entries)
+            .then(|| self.entries.get(self.selected))
+            .flatten()
     }
 
     /// Acts that moved money.
@@ -177,8 +201,12 @@ impl Detail {
     /// Charges of the last `hours` hours, including this one.
     pub(crate) fn spent(&self, now: Timestamp, hours: i64) -> Amount {
         let from = now.hour() - hours + 1;
-        let sum =
-            self.usage.iter().filter(|row| row.hour.hour() >= from).map(|row| row.charge.picos()).fold(0, i64::saturating_add);
+        let sum = self
+            .usage
+            .iter()
+            .filter(|row| row.hour.hour() >= from)
+            .map(|row| row.charge.picos())
+            .fold(0, i64::saturating_add);
         Amount::from_picos(sum)
     }
 
@@ -187,7 +215,10 @@ impl Detail {
         let first = now.hour() - i64::try_from(hours).unwrap_or(0) + 1;
         let mut bars = vec![0_u64; hours];
         for row in &self.usage {
-            if let Some(bar) = usize::try_from(row.hour.hour() - first).ok().and_then(|place| bars.get_mut(place)) {
+            if let Some(bar) = usize::try_from(row.hour.hour() - first)
+                .ok()
+                .and_then(|place| bars.get_mut(place))
+            {
                 *bar = bar.saturating_add(row.charge.picos().max(0).unsigned_abs());
             }
         }
@@ -212,7 +243,12 @@ impl Detail {
             sum.usage.reasoning = sum.usage.reasoning.saturating_add(row.usage.reasoning);
         }
         let mut models: Vec<UsageRow> = models.into_values().collect();
-        models.sort_by(|one, other| other.charge.cmp(&one.charge).then_with(|| one.slug.cmp(&other.slug)));
+        models.sort_by(|one, other| {
+            other
+                .charge
+                .cmp(&one.charge)
+                .then_with(|| one.slug.cmp(&other.slug))
+        });
         models
     }
 }

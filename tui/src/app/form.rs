@@ -23,7 +23,11 @@ pub(crate) enum Purpose {
     Rotate,
     Revoke,
     Adjust,
-    Refund { request: OperationId, charge: Amount, slug: String },
+    Refund {
+        request: OperationId,
+        charge: Amount,
+        slug: String,
+    },
     Export(Export),
     SaveSecret,
 }
@@ -84,8 +88,14 @@ pub(crate) struct Form {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Finished {
     Review(Plan),
-    Export { what: Export, json: bool, path: String },
-    SaveSecret { path: String },
+    Export {
+        what: Export,
+        json: bool,
+        path: String,
+    },
+    SaveSecret {
+        path: String,
+    },
 }
 
 impl Input {
@@ -99,17 +109,30 @@ impl Input {
     }
 }
 
-const fn field(input: Input, name: &'static str, hint: &'static str) -> (Input, &'static str, &'static str) {
+const fn field(
+    input: Input,
+    name: &'static str,
+    hint: &'static str,
+) -> (Input, &'static str, &'static str) {
     (input, name, hint)
 }
 
 impl Form {
     /// An empty form.
-    pub(crate) fn new(purpose: Purpose, key_id: KeyId, key: Option<Key>, operation: OperationId) -> Self {
+    pub(crate) fn new(
+        purpose: Purpose,
+        key_id: KeyId,
+        key: Option<Key>,
+        operation: OperationId,
+    ) -> Self {
         let settings = [
             field(Input::Label, "Label", "a name: a customer, a project"),
             field(Input::Models, "Models", "slugs with commas; empty is all"),
-            field(Input::LastDay, "Last day", "YYYY-MM-DD, UTC; empty is never"),
+            field(
+                Input::LastDay,
+                "Last day",
+                "YYYY-MM-DD, UTC; empty is never",
+            ),
             field(Input::Rate, "Requests/s", "whole number; empty is no limit"),
             field(Input::Concurrency, "At once", "whole number; empty is 64"),
         ];
@@ -120,40 +143,85 @@ impl Form {
             Purpose::TopUp => vec![amount, reference],
             Purpose::NewKey => {
                 let mut list = settings.to_vec();
-                list.insert(1, field(Input::Amount, "Balance $", "like 25; may be empty"));
+                list.insert(
+                    1,
+                    field(Input::Amount, "Balance $", "like 25; may be empty"),
+                );
                 list.insert(2, field(Input::Reference, "Reference", "of that payment"));
                 list
             }
             Purpose::Edit => settings.to_vec(),
-            Purpose::Rotate => vec![field(Input::Overlap, "Overlap", "how long the old secret works: ← →")],
-            Purpose::Revoke => vec![field(Input::LastFour, "Last four", "characters of the key id above")],
-            Purpose::Adjust => vec![field(Input::Amount, "Amount $", "like -2.50 or 2.50"), reason, reference],
+            Purpose::Rotate => vec![field(
+                Input::Overlap,
+                "Overlap",
+                "how long the old secret works: ← →",
+            )],
+            Purpose::Revoke => vec![field(
+                Input::LastFour,
+                "Last four",
+                "characters of the key id above",
+            )],
+            Purpose::Adjust => vec![
+                field(Input::Amount, "Amount $", "like -2.50 or 2.50"),
+                reason,
+                reference,
+            ],
             Purpose::Refund { .. } => vec![amount, reason, reference],
             Purpose::Export(_) => {
-                vec![field(Input::Format, "Format", "csv or json: ← →"), field(Input::Path, "File", "a new file")]
+                vec![
+                    field(Input::Format, "Format", "csv or json: ← →"),
+                    field(Input::Path, "File", "a new file"),
+                ]
             }
-            Purpose::SaveSecret => vec![field(Input::Path, "File", "a new file, readable only by you")],
+            Purpose::SaveSecret => vec![field(
+                Input::Path,
+                "File",
+                "a new file, readable only by you",
+            )],
         };
-        let mut form = Self { purpose, key_id, key: key.map(Box::new), operation, fields: Vec::new(), focus: 0, error: None };
-        form.fields = list.into_iter().map(|(input, name, hint)| form.field(input, name, hint)).collect();
+        let mut form = Self {
+            purpose,
+            key_id,
+            key: key.map(Box::new),
+            operation,
+            fields: Vec::new(),
+            focus: 0,
+            error: None,
+        };
+        form.fields = list
+            .into_iter()
+            .map(|(input, name, hint)| form.field(input, name, hint))
+            .collect();
         form
     }
 
     fn field(&self, input: Input, name: &'static str, hint: &'static str) -> FormField {
-        let settings = self.key.as_ref().filter(|_| self.purpose == Purpose::Edit).map(|key| &key.settings);
+        let settings = self
+            .key
+            .as_ref()
+            .filter(|_| self.purpose == Purpose::Edit)
+            .map(|key| &key.settings);
         let number = |value: Option<u32>| value.map(|value| value.to_string());
         let first = match (input, settings) {
             (Input::Overlap, _) => Some("0".to_owned()),
             (Input::Format, _) => Some("csv".to_owned()),
             (Input::Path, _) => Some(self.default_path("csv")),
             (Input::Label, Some(settings)) => Some(settings.label.clone()),
-            (Input::Models, Some(settings)) => settings.models.as_ref().map(|models| models.join(", ")),
+            (Input::Models, Some(settings)) => {
+                settings.models.as_ref().map(|models| models.join(", "))
+            }
             (Input::LastDay, Some(settings)) => settings.expires_at.map(clock::last_day),
             (Input::Rate, Some(settings)) => number(settings.rate),
             (Input::Concurrency, Some(settings)) => number(settings.concurrency),
             _ => None,
         };
-        FormField { input, name, hint, field: Field::new(first.unwrap_or_default()), error: None }
+        FormField {
+            input,
+            name,
+            hint,
+            field: Field::new(first.unwrap_or_default()),
+            error: None,
+        }
     }
 
     fn default_path(&self, ending: &str) -> String {
@@ -162,7 +230,11 @@ impl Form {
             Purpose::Export(Export::Entries(key)) => format!("farebox-{key}.{ending}"),
             Purpose::Export(Export::Audit) => format!("farebox-audit.{ending}"),
             Purpose::Export(Export::Sums(view, query)) => {
-                format!("farebox-{}-by-{}.{ending}", view.name(), margins::by_name(query.by))
+                format!(
+                    "farebox-{}-by-{}.{ending}",
+                    view.name(),
+                    margins::by_name(query.by)
+                )
             }
             _ => format!("{}.key", self.key_id),
         }
@@ -188,27 +260,44 @@ impl Form {
 
     /// A field's value, without surrounding blanks.
     pub(crate) fn value(&self, input: Input) -> &str {
-        self.fields.iter().find(|field| field.input == input).map_or("", |field| field.field.text().trim())
+        self.fields
+            .iter()
+            .find(|field| field.input == input)
+            .map_or("", |field| field.field.text().trim())
     }
 
     /// Edits the focused field.
     pub(crate) fn edit(&mut self, edit: &Edit) {
-        let Some(field) = self.fields.get_mut(self.focus) else { return };
+        let Some(field) = self.fields.get_mut(self.focus) else {
+            return;
+        };
         field.error = None;
-        let Some(choices) = field.input.choices() else { return field.field.edit(edit) };
-        let now = choices.iter().position(|choice| *choice == field.field.text()).unwrap_or(0);
+        let Some(choices) = field.input.choices() else {
+            return field.field.edit(edit);
+        };
+        let now = choices
+            .iter()
+            .position(|choice| *choice == field.field.text())
+            .unwrap_or(0);
         let next = match edit {
             Edit::Left => now.saturating_sub(1),
             Edit::Right => (now + 1).min(choices.len().saturating_sub(1)),
             Edit::Insert(' ') => (now + 1) % choices.len().max(1),
-            Edit::Insert(letter) => choices.iter().position(|choice| choice.starts_with(*letter)).unwrap_or(now),
+            Edit::Insert(letter) => choices
+                .iter()
+                .position(|choice| choice.starts_with(*letter))
+                .unwrap_or(now),
             _ => now,
         };
         let word = choices.get(next).copied().unwrap_or_default();
         let was = std::mem::replace(&mut field.field, Field::new(word));
         if field.input == Input::Format && was.text() != word {
             let (old, new) = (self.default_path(was.text()), self.default_path(word));
-            if let Some(path) = self.fields.iter_mut().find(|field| field.input == Input::Path && field.field.text() == old) {
+            if let Some(path) = self
+                .fields
+                .iter_mut()
+                .find(|field| field.input == Input::Path && field.field.text() == old)
+            {
                 path.field = Field::new(new);
             }
         }
@@ -217,7 +306,11 @@ impl Form {
     /// Moves to the next or previous field.
     pub(crate) fn step(&mut self, forward: bool) {
         let last = self.fields.len().saturating_sub(1);
-        self.focus = if forward { (self.focus + 1).min(last) } else { self.focus.saturating_sub(1) };
+        self.focus = if forward {
+            (self.focus + 1).min(last)
+        } else {
+            self.focus.saturating_sub(1)
+        };
     }
 
     /// Whether the focus is on the last field, where enter ends the form.
@@ -235,7 +328,11 @@ impl Form {
             Ok(finished) => Some(finished),
             Err((input, error)) => {
                 self.ask_again(input);
-                self.focus = self.fields.iter().position(|field| field.input == input).unwrap_or(0);
+                self.focus = self
+                    .fields
+                    .iter()
+                    .position(|field| field.input == input)
+                    .unwrap_or(0);
                 if let Some(field) = self.fields.get_mut(self.focus) {
                     field.error = Some(error);
                 }
@@ -255,40 +352,76 @@ impl Form {
         let plan = match &self.purpose {
             Purpose::TopUp => self.credit(CreditKind::TopUp, self.amount()?)?,
             Purpose::Adjust => {
-                let amount = Amount::parse_adjustment(self.value(Input::Amount)).map_err(at(Input::Amount))?;
-                self.credit(CreditKind::Adjust { reason: self.needed(Input::Reason, "a reason")? }, amount)?
+                let amount = Amount::parse_adjustment(self.value(Input::Amount))
+                    .map_err(at(Input::Amount))?;
+                self.credit(
+                    CreditKind::Adjust {
+                        reason: self.needed(Input::Reason, "a reason")?,
+                    },
+                    amount,
+                )?
             }
-            Purpose::Refund { request, charge, .. } => {
+            Purpose::Refund {
+                request, charge, ..
+            } => {
                 let amount = self.amount()?;
                 if amount > *charge {
                     return Err((Input::Amount, format!("the request was charged {charge}")));
                 }
-                self.credit(CreditKind::Refund { request: *request, reason: self.needed(Input::Reason, "a reason")? }, amount)?
+                self.credit(
+                    CreditKind::Refund {
+                        request: *request,
+                        reason: self.needed(Input::Reason, "a reason")?,
+                    },
+                    amount,
+                )?
             }
-            Purpose::NewKey => Plan::Create { settings: self.settings()?, first: self.first_credit()? },
+            Purpose::NewKey => Plan::Create {
+                settings: self.settings()?,
+                first: self.first_credit()?,
+            },
             Purpose::Edit => Plan::Set(self.settings()?),
             Purpose::Rotate => Plan::Rotate {
-                overlap: Overlap::parse(self.value(Input::Overlap)).ok_or((Input::Overlap, "choose 0, 1h or 24h".to_owned()))?,
+                overlap: Overlap::parse(self.value(Input::Overlap))
+                    .ok_or((Input::Overlap, "choose 0, 1h or 24h".to_owned()))?,
             },
             Purpose::Revoke => {
                 let chars = self.key_id.chars();
-                if !self.value(Input::LastFour).eq_ignore_ascii_case(chars.get(6..).unwrap_or(&chars)) {
-                    return Err((Input::LastFour, "these are not the last four characters of this key's id".to_owned()));
+                if !self
+                    .value(Input::LastFour)
+                    .eq_ignore_ascii_case(chars.get(6..).unwrap_or(&chars))
+                {
+                    return Err((
+                        Input::LastFour,
+                        "these are not the last four characters of this key's id".to_owned(),
+                    ));
                 }
                 Plan::Revoke
             }
             Purpose::Export(what) => {
                 let json = self.value(Input::Format) == "json";
-                return Ok(Finished::Export { what: what.clone(), json, path: self.needed(Input::Path, "a file name")? });
+                return Ok(Finished::Export {
+                    what: what.clone(),
+                    json,
+                    path: self.needed(Input::Path, "a file name")?,
+                });
             }
-            Purpose::SaveSecret => return Ok(Finished::SaveSecret { path: self.needed(Input::Path, "a file name")? }),
+            Purpose::SaveSecret => {
+                return Ok(Finished::SaveSecret {
+                    path: self.needed(Input::Path, "a file name")?,
+                });
+            }
         };
         Ok(Finished::Review(plan))
     }
 
     fn credit(&self, kind: CreditKind, amount: Amount) -> Result<Plan, (Input, String)> {
         let reference = self.needed(Input::Reference, "a reference")?;
-        let plan = Plan::Credit { kind, amount, reference };
+        let plan = Plan::Credit {
+            kind,
+            amount,
+            reference,
+        };
         let account = self.key.as_ref().map(|key| key.account).unwrap_or_default();
         match plan.after(account) {
             Some(Err(refusal)) => Err((Input::Amount, refusal)),
@@ -301,8 +434,13 @@ impl Form {
         if !amount.is_positive() {
             return Err((Input::Amount, "type an amount above zero".to_owned()));
         }
-        if amount > TYPE_TWICE_ABOVE && Amount::parse_payment(self.value(Input::Again)) != Ok(amount) {
-            return Err((Input::Again, "above $1,000 the amount is typed twice".to_owned()));
+        if amount > TYPE_TWICE_ABOVE
+            && Amount::parse_payment(self.value(Input::Again)) != Ok(amount)
+        {
+            return Err((
+                Input::Again,
+                "above $1,000 the amount is typed twice".to_owned(),
+            ));
         }
         Ok(amount)
     }
@@ -310,19 +448,37 @@ impl Form {
     fn first_credit(&self) -> Result<Option<(Amount, String)>, (Input, String)> {
         if self.value(Input::Amount).is_empty() {
             let reference = self.value(Input::Reference).is_empty();
-            return if reference { Ok(None) } else { Err((Input::Amount, "there is a reference but no amount".to_owned())) };
+            return if reference {
+                Ok(None)
+            } else {
+                Err((
+                    Input::Amount,
+                    "there is a reference but no amount".to_owned(),
+                ))
+            };
         }
         let amount = self.amount()?;
-        farebox_ledger::Account::default().top_up(amount).map_err(at(Input::Amount))?;
-        Ok(Some((amount, self.needed(Input::Reference, "a reference")?)))
+        farebox_ledger::Account::default()
+            .top_up(amount)
+            .map_err(at(Input::Amount))?;
+        Ok(Some((
+            amount,
+            self.needed(Input::Reference, "a reference")?,
+        )))
     }
 
     fn settings(&self) -> Result<KeySettings, (Input, String)> {
-        let models: Vec<String> =
-            self.value(Input::Models).split([',', ' ']).filter(|slug| !slug.is_empty()).map(str::to_owned).collect();
+        let models: Vec<String> = self
+            .value(Input::Models)
+            .split([',', ' '])
+            .filter(|slug| !slug.is_empty())
+            .map(str::to_owned)
+            .collect();
         let last_day = self.value(Input::LastDay);
         let expires_at = match clock::end_of_day(last_day) {
-            None if !last_day.is_empty() => return Err((Input::LastDay, "write the day as YYYY-MM-DD".to_owned())),
+            None if !last_day.is_empty() => {
+                return Err((Input::LastDay, "write the day as YYYY-MM-DD".to_owned()));
+            }
             end => end,
         };
         Ok(KeySettings {
@@ -347,9 +503,10 @@ impl Form {
     fn needed(&self, input: Input, what: &str) -> Result<String, (Input, String)> {
         match self.value(input) {
             "" => Err((input, format!("{what} is required"))),
-            text if text.contains(SECRET_PREFIX) && input != Input::Path => {
-                Err((input, "this looks like a secret: do not store it".to_owned()))
-            }
+            text if text.contains(SECRET_PREFIX) && input != Input::Path => Err((
+                input,
+                "this looks like a secret: do not store it".to_owned(),
+            )),
             text => Ok(text.to_owned()),
         }
     }

@@ -52,7 +52,11 @@ impl Sort {
             Self::Held => KeyOrder::MostHeld,
             Self::LastUsed => KeyOrder::LastUsed,
         };
-        if descending { largest_first } else { largest_first.reversed() }
+        if descending {
+            largest_first
+        } else {
+            largest_first.reversed()
+        }
     }
 }
 
@@ -79,17 +83,29 @@ impl KeyFilter {
         for word in text.split_whitespace() {
             if word.starts_with("sk-") {
                 filter.id = Some(Secret::parse(word).map_err(|error| error.to_string())?.0);
-            } else if let Some(amount) = word.strip_prefix("balance<").or_else(|| word.strip_prefix("bal<")) {
-                let amount = Amount::parse_payment(amount.trim_start_matches('$')).map_err(|error| error.to_string())?;
+            } else if let Some(amount) = word
+                .strip_prefix("balance<")
+                .or_else(|| word.strip_prefix("bal<"))
+            {
+                let amount = Amount::parse_payment(amount.trim_start_matches('$'))
+                    .map_err(|error| error.to_string())?;
                 filter.balance_below = Some(amount);
-            } else if let Some(state) = word.strip_prefix("state:").or_else(|| word.strip_prefix("status:")) {
+            } else if let Some(state) = word
+                .strip_prefix("state:")
+                .or_else(|| word.strip_prefix("status:"))
+            {
                 filter.state(state)?;
-            } else if let Some(text) = word.strip_prefix("label~").or_else(|| word.strip_prefix("label:")) {
+            } else if let Some(text) = word
+                .strip_prefix("label~")
+                .or_else(|| word.strip_prefix("label:"))
+            {
                 label.push(text);
             } else if let Ok(id) = word.strip_prefix("key:").unwrap_or(word).parse::<KeyId>() {
                 filter.id = Some(id);
             } else if let Some(name) = field_of(word) {
-                return Err(format!("no filter is called {name}: use label~, balance<, state: or key:"));
+                return Err(format!(
+                    "no filter is called {name}: use label~, balance<, state: or key:"
+                ));
             } else {
                 label.push(word);
             }
@@ -106,7 +122,11 @@ impl KeyFilter {
             "revoked" => self.status = Some(Status::Revoked),
             "empty" => self.balance_below = Some(Amount::from_picos(1)),
             "low" => self.balance_below = Some(LOW),
-            _ => return Err("states are active, blocked, expired, revoked, empty and low".to_owned()),
+            _ => {
+                return Err(
+                    "states are active, blocked, expired, revoked, empty and low".to_owned(),
+                );
+            }
         }
         Ok(())
     }
@@ -226,7 +246,13 @@ impl Keys {
         }
         self.loading = true;
         let (filter, order) = (self.filter.clone(), self.order());
-        KeysRequest { generation: self.generation, filter, order, from, debounce }
+        KeysRequest {
+            generation: self.generation,
+            filter,
+            order,
+            from,
+            debounce,
+        }
     }
 
     const fn order(&self) -> KeyOrder {
@@ -278,7 +304,11 @@ impl Keys {
         (self.loading, self.loaded, self.error) = (false, true, None);
         self.took_ms = page.took_ms;
         let order = self.order();
-        let rows = page.rows.into_iter().map(|key| Row { place: order.place(&key), key, day: None });
+        let rows = page.rows.into_iter().map(|key| Row {
+            place: order.place(&key),
+            key,
+            day: None,
+        });
         match page.from {
             From::Start | From::End => {
                 self.ordered_at = Some(page.at);
@@ -297,8 +327,12 @@ impl Keys {
             From::Before(before) if self.rows.front().is_some_and(|row| row.place == before) => {
                 let new: Vec<Row> = rows.collect();
                 self.selected += new.len();
-                self.first = self.first.map(|first| first.saturating_sub(new.len() as u64));
-                new.into_iter().rev().for_each(|row| self.rows.push_front(row));
+                self.first = self
+                    .first
+                    .map(|first| first.saturating_sub(new.len() as u64));
+                new.into_iter()
+                    .rev()
+                    .for_each(|row| self.rows.push_front(row));
                 self.at_start = page.ended;
                 while self.rows.len() > WINDOW && self.selected + 1 < self.rows.len() {
                     self.rows.pop_back();
@@ -312,7 +346,11 @@ impl Keys {
     fn replace(&mut self, mut rows: VecDeque<Row>, end: bool, ended: bool) {
         let wanted = self.wanted.take();
         for row in &mut rows {
-            row.day = self.rows.iter().find(|old| old.key.id == row.key.id).and_then(|old| old.day);
+            row.day = self
+                .rows
+                .iter()
+                .find(|old| old.key.id == row.key.id)
+                .and_then(|old| old.day);
         }
         self.rows = rows;
         (self.at_start, self.at_end) = if end { (ended, true) } else { (true, ended) };
@@ -338,7 +376,9 @@ impl Keys {
 
 /// The lines around `selected` that fit into `height`.
 pub(crate) fn window(selected: usize, rows: usize, height: usize) -> std::ops::Range<usize> {
-    let start = selected.saturating_sub(height / 2).min(rows.saturating_sub(height));
+    let start = selected
+        .saturating_sub(height / 2)
+        .min(rows.saturating_sub(height));
     start..rows.min(start.saturating_add(height))
 }
 
@@ -348,7 +388,11 @@ pub(crate) fn state_word(key: &Key, now: Timestamp) -> &'static str {
         Status::Blocked => "BLOCKED",
         Status::Expired => "EXPIRED",
         Status::Revoked => "REVOKED",
-        Status::Active if !key.account.available().is_positive() && key.account.held.is_positive() => "in use",
+        Status::Active
+            if !key.account.available().is_positive() && key.account.held.is_positive() =>
+        {
+            "in use"
+        }
         Status::Active if !key.account.available().is_positive() => "EMPTY",
         Status::Active if key.account.available() < LOW => "low",
         Status::Active => "ok",
@@ -362,7 +406,16 @@ mod filter_tests {
     #[test]
     fn a_filter_that_is_not_one_is_said() {
         let said = KeyFilter::parse("acme balanc<5").unwrap_err();
-        assert!(said.contains("balanc<") && said.contains("balance<"), "{said}");
-        assert_eq!(KeyFilter::parse("label:acme:ci ops@acme").unwrap().label.as_deref(), Some("acme:ci ops@acme"));
+        assert!(
+            said.contains("balanc<") && said.contains("balance<"),
+            "{said}"
+        );
+        assert_eq!(
+            KeyFilter::parse("label:acme:ci ops@acme")
+                .unwrap()
+                .label
+                .as_deref(),
+            Some("acme:ci ops@acme")
+        );
     }
 }

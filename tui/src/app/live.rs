@@ -56,8 +56,16 @@ impl Live {
     pub(crate) fn take(&mut self, events: Vec<LiveEvent>) {
         for event in events {
             self.count(&event);
-            let list = if self.paused { &mut self.held_back } else { &mut self.events };
-            if list.iter().take(KEPT).any(|old| !event.request_id.is_empty() && old.request_id == event.request_id) {
+            let list = if self.paused {
+                &mut self.held_back
+            } else {
+                &mut self.events
+            };
+            if list
+                .iter()
+                .take(KEPT)
+                .any(|old| !event.request_id.is_empty() && old.request_id == event.request_id)
+            {
                 continue;
             }
             let shown = !self.paused && self.selected > 0 && matches(&event, &self.filter);
@@ -85,31 +93,61 @@ impl Live {
 
     /// What the filter lets through.
     pub(crate) fn shown(&self) -> Vec<&LiveEvent> {
-        self.events.iter().filter(|event| matches(event, &self.filter)).collect()
+        self.events
+            .iter()
+            .filter(|event| matches(event, &self.filter))
+            .collect()
     }
 
     /// The seconds up to `now`, oldest first, gaps filled.
     pub(crate) fn seconds(&self, now: Timestamp) -> Vec<Second> {
         let last = now.millis().div_euclid(1000);
         let first = last - i64::try_from(SECONDS).unwrap_or(0) + 1;
-        let of = |second| self.seconds.iter().rev().find(|known| known.second == second).copied();
-        (first..=last).map(|second| of(second).unwrap_or(Second { second, ..Second::default() })).collect()
+        let of = |second| {
+            self.seconds
+                .iter()
+                .rev()
+                .find(|known| known.second == second)
+                .copied()
+        };
+        (first..=last)
+            .map(|second| {
+                of(second).unwrap_or(Second {
+                    second,
+                    ..Second::default()
+                })
+            })
+            .collect()
     }
 
     fn count(&mut self, event: &LiveEvent) {
-        let Some(at) = clock::parse(&event.at) else { return };
+        let Some(at) = clock::parse(&event.at) else {
+            return;
+        };
         let second = at.millis().div_euclid(1000);
         if self.seconds.back().is_none_or(|last| last.second < second) {
-            self.seconds.push_back(Second { second, ..Second::default() });
+            self.seconds.push_back(Second {
+                second,
+                ..Second::default()
+            });
         }
         while self.seconds.len() > SECONDS * 2 {
             self.seconds.pop_front();
         }
-        let Some(slot) = self.seconds.iter_mut().rev().find(|known| known.second == second) else { return };
+        let Some(slot) = self
+            .seconds
+            .iter_mut()
+            .rev()
+            .find(|known| known.second == second)
+        else {
+            return;
+        };
         slot.requests += 1;
         slot.errors += u64::from(event.status >= 500);
         slot.unpaid += u64::from(event.status == 429);
-        slot.charge = slot.charge.saturating_add(amount(event.charge.as_deref()).map_or(0, Amount::picos));
+        slot.charge = slot
+            .charge
+            .saturating_add(amount(event.charge.as_deref()).map_or(0, Amount::picos));
     }
 }
 
@@ -121,19 +159,29 @@ pub(crate) fn amount(text: Option<&str>) -> Option<Amount> {
 /// The first word of a filter that names a field which requests do not have.
 pub(crate) fn unknown_field(filter: &str) -> Option<&str> {
     let known = ["status>", "status:", "status=", "key:", "model:"];
-    filter.split_whitespace().filter_map(super::keys::field_of).find(|field| !known.contains(field))
+    filter
+        .split_whitespace()
+        .filter_map(super::keys::field_of)
+        .find(|field| !known.contains(field))
 }
 
 /// `status>=400`, `status:429`, `key:k_…`, `model:…`, or any part of key, model, target or end reason.
 pub(crate) fn matches(event: &LiveEvent, filter: &str) -> bool {
-    let has = |text: &str, part: &str| text.to_ascii_lowercase().contains(&part.to_ascii_lowercase());
+    let has = |text: &str, part: &str| {
+        text.to_ascii_lowercase()
+            .contains(&part.to_ascii_lowercase())
+    };
     let key = event.key.as_deref().unwrap_or_default();
     filter.split_whitespace().all(|word| {
         let number = |text: &str| text.parse::<u16>().ok();
         if let Some(least) = word.strip_prefix("status>=").map(number) {
             return least.is_some_and(|least| event.status >= least);
         }
-        if let Some(status) = word.strip_prefix("status:").or_else(|| word.strip_prefix("status=")).map(number) {
+        if let Some(status) = word
+            .strip_prefix("status:")
+            .or_else(|| word.strip_prefix("status="))
+            .map(number)
+        {
             return status == Some(event.status);
         }
         if let Some(part) = word.strip_prefix("key:") {
@@ -142,9 +190,17 @@ pub(crate) fn matches(event: &LiveEvent, filter: &str) -> bool {
         if let Some(part) = word.strip_prefix("model:") {
             return has(&event.slug, part) || has(&event.asked, part);
         }
-        [key, &event.slug, &event.asked, &event.target, &event.end_reason, &event.family, &event.request_id]
-            .iter()
-            .any(|text| has(text, word))
+        [
+            key,
+            &event.slug,
+            &event.asked,
+            &event.target,
+            &event.end_reason,
+            &event.family,
+            &event.request_id,
+        ]
+        .iter()
+        .any(|text| has(text, word))
     })
 }
 
@@ -155,8 +211,15 @@ mod tests {
     #[test]
     fn a_field_that_requests_do_not_have_is_named() {
         assert_eq!(unknown_field("status>=400 modle:gpt pong"), Some("modle:"));
-        assert_eq!(unknown_field("status>=400 status:429 key:k_7 model:gpt 12:04 pong"), None);
-        let event = LiveEvent { asked: "gpt-9".to_owned(), status: 404, ..LiveEvent::default() };
+        assert_eq!(
+            unknown_field("status>=400 status:429 key:k_7 model:gpt 12:04 pong"),
+            None
+        );
+        let event = LiveEvent {
+            asked: "gpt-9".to_owned(),
+            status: 404,
+            ..LiveEvent::default()
+        };
         assert!(matches(&event, "model:gpt-9 status:404") && !matches(&event, "model:gpt-5"));
     }
 }

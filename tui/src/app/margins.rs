@@ -61,7 +61,10 @@ impl Period {
     }
 
     fn next(self) -> Self {
-        let at = Self::ALL.iter().position(|known| *known == self).unwrap_or_default();
+        let at = Self::ALL
+            .iter()
+            .position(|known| *known == self)
+            .unwrap_or_default();
         Self::ALL.get(at + 1).copied().unwrap_or(Self::Today)
     }
 
@@ -82,7 +85,10 @@ impl Period {
 /// The first instant of the month of a midnight.
 fn month_of(midnight: i64) -> i64 {
     let text = Timestamp::from_millis(midnight).to_string();
-    let day: i64 = text.get(8..10).and_then(|day| day.parse().ok()).unwrap_or(1);
+    let day: i64 = text
+        .get(8..10)
+        .and_then(|day| day.parse().ok())
+        .unwrap_or(1);
     midnight - (day - 1) * DAY
 }
 
@@ -125,7 +131,12 @@ impl Sums {
     /// The orders of this screen; the first one is the default.
     const fn orders(&self) -> &'static [MarginOrder] {
         match self.view {
-            View::Exposure => &[MarginOrder::Exposure, MarginOrder::Charge, MarginOrder::Loss, MarginOrder::Name],
+            View::Exposure => &[
+                MarginOrder::Exposure,
+                MarginOrder::Charge,
+                MarginOrder::Loss,
+                MarginOrder::Name,
+            ],
             View::Margin => &[
                 MarginOrder::Margin,
                 MarginOrder::Charge,
@@ -166,7 +177,10 @@ impl Sums {
     pub(crate) fn sort(&mut self, next: bool) {
         if next {
             let orders = self.orders();
-            let at = orders.iter().position(|order| *order == self.order).map_or(0, |at| (at + 1) % orders.len());
+            let at = orders
+                .iter()
+                .position(|order| *order == self.order)
+                .map_or(0, |at| (at + 1) % orders.len());
             (self.order, self.reverse) = (orders.get(at).copied().unwrap_or_default(), false);
         } else {
             self.reverse = !self.reverse;
@@ -181,7 +195,14 @@ impl Sums {
     /// The current query.
     pub(crate) fn ask(&mut self, now: Timestamp) -> MarginQuery {
         let (from, to) = self.period.range(now);
-        let query = MarginQuery { by: self.by, from, to, order: self.order, reverse: self.reverse, limit: ROWS };
+        let query = MarginQuery {
+            by: self.by,
+            from,
+            to,
+            order: self.order,
+            reverse: self.reverse,
+            limit: ROWS,
+        };
         self.asked = Some(query);
         query
     }
@@ -201,12 +222,18 @@ impl Sums {
     }
 
     pub(crate) fn move_by(&mut self, lines: isize) {
-        self.selected = self.selected.saturating_add_signed(lines).min(self.page.rows.len().saturating_sub(1));
+        self.selected = self
+            .selected
+            .saturating_add_signed(lines)
+            .min(self.page.rows.len().saturating_sub(1));
     }
 
     /// The name of the selected row.
     pub(crate) fn selected_name(&self) -> Option<&str> {
-        self.page.rows.get(self.selected).map(|row| row.name.as_str())
+        self.page
+            .rows
+            .get(self.selected)
+            .map(|row| row.name.as_str())
     }
 }
 
@@ -233,6 +260,9 @@ mod tests {
         assert_eq!(range(Period::Today), "2026-03-31T00:00 2026-04-01T00:00");
         assert_eq!(range(Period::Week), "2026-03-25T00:00 2026-04-01T00:00");
         assert_eq!(range(Period::Month), "2026-03-01T00:00 2026-04-01T00:00");
-        assert_eq!(range(Period::LastMonth), "2026-02-01T00:00 2026-03-01T00:00");
+        assert_eq!(
+            range(Period::LastMonth),
+            "2026-02-01T00:00 2026-03-01T00:00"
+        );
     }
 }

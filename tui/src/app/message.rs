@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 
 use farebox_ledger::{
-    Amount, AuditRecord, Entry, Key, KeyId, MarginQuery, OpenHold, OperationId, PublishedSlug, SlugUse, Timestamp, Totals,
-    VerifyReport,
+    Amount, AuditRecord, Entry, Key, KeyId, MarginQuery, OpenHold, OperationId, PublishedSlug,
+    SlugUse, Timestamp, Totals, VerifyReport,
 };
 
 use super::detail::{Check, DetailData};

@@ -18,7 +18,10 @@ pub(crate) mod perform;
 pub(crate) mod receive;
 mod shown;
 
-use farebox_ledger::{AuditRecord, Key, KeyId, OpenHold, OperationId, PublishedSlug, SlugUse, Timestamp, Totals, VerifyReport};
+use farebox_ledger::{
+    AuditRecord, Key, KeyId, OpenHold, OperationId, PublishedSlug, SlugUse, Timestamp, Totals,
+    VerifyReport,
+};
 
 use crate::admin::{Alert, Node};
 use crate::field::{Edit, Field};
@@ -115,7 +118,15 @@ pub(crate) struct List<T> {
 
 impl<T> Default for List<T> {
     fn default() -> Self {
-        Self { rows: Vec::new(), selected: 0, filter: String::new(), loaded: false, end: false, loading: false, error: None }
+        Self {
+            rows: Vec::new(),
+            selected: 0,
+            filter: String::new(),
+            loaded: false,
+            end: false,
+            loading: false,
+            error: None,
+        }
     }
 }
 
@@ -283,23 +294,48 @@ impl App {
             Place::Keys => self.keys.row().map(|row| row.key.id.to_string()),
             Place::Detail => {
                 let detail = self.detail.as_ref()?;
-                let request = || detail.holds.get(detail.selected).map(|hold| format!("req_{}", hold.request));
+                let request = || {
+                    detail
+                        .holds
+                        .get(detail.selected)
+                        .map(|hold| format!("req_{}", hold.request))
+                };
                 match detail.tab {
-                    detail::Tab::Entries => detail.selected_entry().map(|entry| match entry.request() {
-                        Some(request) => format!("req_{request}"),
-                        None => format!("op_{}", entry.operation),
-                    }),
+                    detail::Tab::Entries => {
+                        detail.selected_entry().map(|entry| match entry.request() {
+                            Some(request) => format!("req_{request}"),
+                            None => format!("op_{}", entry.operation),
+                        })
+                    }
                     detail::Tab::Running => request(),
-                    detail::Tab::Payments => detail.payments().nth(detail.selected).map(|act| format!("op_{}", act.operation)),
-                    detail::Tab::Acts => detail.acts.get(detail.selected).map(|act| format!("op_{}", act.operation)),
+                    detail::Tab::Payments => detail
+                        .payments()
+                        .nth(detail.selected)
+                        .map(|act| format!("op_{}", act.operation)),
+                    detail::Tab::Acts => detail
+                        .acts
+                        .get(detail.selected)
+                        .map(|act| format!("op_{}", act.operation)),
                     detail::Tab::Models => None,
                 }
                 .or_else(|| Some(detail.id.to_string()))
             }
-            Place::Live => self.live.shown().get(self.live.selected).map(|event| event.request_id.clone()),
-            Place::Holds => self.shown_holds().get(self.holds.selected).map(|hold| format!("req_{}", hold.request)),
-            Place::Audit => self.shown_audit().get(self.audit.selected).map(|act| format!("op_{}", act.operation)),
-            Place::Exposure | Place::Margin => self.sums().and_then(|sums| sums.selected_name().map(str::to_owned)),
+            Place::Live => self
+                .live
+                .shown()
+                .get(self.live.selected)
+                .map(|event| event.request_id.clone()),
+            Place::Holds => self
+                .shown_holds()
+                .get(self.holds.selected)
+                .map(|hold| format!("req_{}", hold.request)),
+            Place::Audit => self
+                .shown_audit()
+                .get(self.audit.selected)
+                .map(|act| format!("op_{}", act.operation)),
+            Place::Exposure | Place::Margin => self
+                .sums()
+                .and_then(|sums| sums.selected_name().map(str::to_owned)),
             Place::Models | Place::Routes | Place::Config | Place::Nodes => None,
         }
     }
@@ -323,13 +359,20 @@ impl App {
 
     /// The gateway's alerts.
     pub(crate) fn alerts(&self) -> &[Alert] {
-        let status = self.gateway.status.as_ref().filter(|_| self.gateway.link == Link::Live);
+        let status = self
+            .gateway
+            .status
+            .as_ref()
+            .filter(|_| self.gateway.link == Link::Live);
         status.map_or(&[], |status| &status.alerts)
     }
 
     /// The gateways that share the ledger.
     pub(crate) fn nodes(&self) -> &[Node] {
-        self.gateway.status.as_ref().map_or(&[], |status| &status.nodes)
+        self.gateway
+            .status
+            .as_ref()
+            .map_or(&[], |status| &status.nodes)
     }
 
     /// Holds that pass the filter.
@@ -352,9 +395,14 @@ impl App {
         let passes = |act: &&AuditRecord| {
             filter.split_whitespace().all(|word| {
                 let word = word.split_once(':').map_or(word, |(_, rest)| rest);
-                [act.act.clone(), act.actor.to_ascii_lowercase(), act.key.to_string(), act.operation.to_string()]
-                    .iter()
-                    .any(|text| text.contains(word))
+                [
+                    act.act.clone(),
+                    act.actor.to_ascii_lowercase(),
+                    act.key.to_string(),
+                    act.operation.to_string(),
+                ]
+                .iter()
+                .any(|text| text.contains(word))
                     || act.details.to_ascii_lowercase().contains(word)
             })
         };
@@ -363,14 +411,23 @@ impl App {
 
     /// What the palette offers now, with the reason if it is not available.
     pub(crate) fn palette_lines(&self) -> Vec<(&'static Binding, Option<String>)> {
-        let typed = self.palette.as_ref().map(|palette| palette.field.text().to_ascii_lowercase()).unwrap_or_default();
+        let typed = self
+            .palette
+            .as_ref()
+            .map(|palette| palette.field.text().to_ascii_lowercase())
+            .unwrap_or_default();
         let place = self.place();
         let fits = |binding: &&Binding| {
             let text = format!("{} {}", binding.name, binding.help).to_ascii_lowercase();
-            !binding.command.moves() && binding.works_at(place) && typed.split_whitespace().all(|word| text.contains(word))
+            !binding.command.moves()
+                && binding.works_at(place)
+                && typed.split_whitespace().all(|word| text.contains(word))
         };
-        let mut lines: Vec<_> =
-            BINDINGS.iter().filter(fits).map(|binding| (binding, binding.command.reason_against(self))).collect();
+        let mut lines: Vec<_> = BINDINGS
+            .iter()
+            .filter(fits)
+            .map(|binding| (binding, binding.command.reason_against(self)))
+            .collect();
         // Names that begin with the typed text come first.
         lines.sort_by_key(|(binding, _)| !binding.name.to_ascii_lowercase().starts_with(&typed));
         lines
@@ -378,7 +435,12 @@ impl App {
 
     /// The base of the settings and links that are shown.
     pub(crate) fn public_url(&self) -> &str {
-        let of_gateway = self.gateway.status.as_ref().map(|status| status.public_url.as_str()).filter(|url| !url.is_empty());
+        let of_gateway = self
+            .gateway
+            .status
+            .as_ref()
+            .map(|status| status.public_url.as_str())
+            .filter(|url| !url.is_empty());
         let given = self.options.public_url.as_deref();
         given.or(of_gateway).unwrap_or("http://127.0.0.1:8080")
     }
@@ -390,12 +452,17 @@ impl App {
 
     /// A fresh key id.
     pub(crate) fn new_key_id(&self) -> KeyId {
-        KeyId::from_random(u64::try_from((self.options.random)() & u128::from(u64::MAX)).unwrap_or(0))
+        KeyId::from_random(
+            u64::try_from((self.options.random)() & u128::from(u64::MAX)).unwrap_or(0),
+        )
     }
 
     /// Shows a message in the status line.
     pub(crate) fn say(&mut self, text: impl Into<String>, bad: bool) {
-        self.notice = Some(Notice { text: text.into(), bad });
+        self.notice = Some(Notice {
+            text: text.into(),
+            bad,
+        });
         self.dirty = true;
     }
 }

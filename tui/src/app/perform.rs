@@ -35,11 +35,16 @@ impl App {
             Command::Show(screen) => self.show(screen),
             Command::Back => self.back(),
             Command::Open => self.open(),
-            Command::OpenKey => self.selected_key_id().map(|id| self.open_key(id)).unwrap_or_default(),
+            Command::OpenKey => self
+                .selected_key_id()
+                .map(|id| self.open_key(id))
+                .unwrap_or_default(),
             Command::Refresh => self.refresh(),
             Command::Sort | Command::Reverse => self.sort(command == Command::Sort),
             Command::Period => self.with_sums(super::margins::Sums::next_period),
-            Command::NextTab | Command::PreviousTab if self.sums().is_some() && !self.detail_open => {
+            Command::NextTab | Command::PreviousTab
+                if self.sums().is_some() && !self.detail_open =>
+            {
                 self.with_sums(|sums| sums.step(command == Command::NextTab))
             }
             Command::Verify => self.verify(),
@@ -71,7 +76,9 @@ impl App {
             Command::Palette => self.palette = Some(Palette::default()),
             Command::Filter => self.filtering = Some(Field::new(self.filter_text())),
             Command::Pause => self.live.pause(),
-            Command::Operations if self.operations.is_empty() => self.say("every operation has a known outcome", false),
+            Command::Operations if self.operations.is_empty() => {
+                self.say("every operation has a known outcome", false)
+            }
             Command::Operations => self.modal = Some(Modal::Operations(0)),
             Command::NextTab | Command::PreviousTab => {
                 if let Some(detail) = self.detail.as_mut() {
@@ -84,7 +91,11 @@ impl App {
     }
 
     fn move_by(&mut self, lines: isize) -> Vec<Effect> {
-        let step = |selected: usize, rows: usize| selected.saturating_add_signed(lines).min(rows.saturating_sub(1));
+        let step = |selected: usize, rows: usize| {
+            selected
+                .saturating_add_signed(lines)
+                .min(rows.saturating_sub(1))
+        };
         match self.place() {
             Place::Keys => {
                 let more = self.keys.move_by(lines);
@@ -95,9 +106,15 @@ impl App {
             Place::Detail => return self.move_in_detail(lines),
             Place::Live => self.live.selected = step(self.live.selected, self.live.shown().len()),
             Place::Models => self.models.selected = step(self.models.selected, self.model_rows()),
-            Place::Routes => self.routes.selected = step(self.routes.selected, self.shown_routes().len()),
-            Place::Holds => self.holds.selected = step(self.holds.selected, self.shown_holds().len()),
-            Place::Config => self.config.selected = step(self.config.selected, config_page::lines(self).len()),
+            Place::Routes => {
+                self.routes.selected = step(self.routes.selected, self.shown_routes().len())
+            }
+            Place::Holds => {
+                self.holds.selected = step(self.holds.selected, self.shown_holds().len())
+            }
+            Place::Config => {
+                self.config.selected = step(self.config.selected, config_page::lines(self).len())
+            }
             Place::Exposure => self.exposure.move_by(lines),
             Place::Margin => self.margin.move_by(lines),
             Place::Nodes => self.selected_node = step(self.selected_node, self.nodes().len()),
@@ -106,7 +123,9 @@ impl App {
                 self.audit.selected = step(self.audit.selected, shown);
                 if self.audit.selected + 20 > shown && !self.audit.end && !self.audit.loading {
                     self.audit.loading = true;
-                    return vec![Effect::LoadAudit { before: self.audit.rows.last().map(|act| act.position) }];
+                    return vec![Effect::LoadAudit {
+                        before: self.audit.rows.last().map(|act| act.position),
+                    }];
                 }
             }
         }
@@ -114,16 +133,23 @@ impl App {
     }
 
     fn move_in_detail(&mut self, lines: isize) -> Vec<Effect> {
-        let Some(detail) = self.detail.as_mut() else { return Vec::new() };
+        let Some(detail) = self.detail.as_mut() else {
+            return Vec::new();
+        };
         let last = detail.rows().saturating_sub(1);
         detail.selected = detail.selected.saturating_add_signed(lines).min(last);
         let near_end = detail.tab == Tab::Entries && detail.selected + PAGE / 4 > last;
         if !near_end || detail.entries_end || detail.loading_more {
             return Vec::new();
         }
-        let Some(oldest) = detail.entries.last() else { return Vec::new() };
+        let Some(oldest) = detail.entries.last() else {
+            return Vec::new();
+        };
         detail.loading_more = true;
-        vec![Effect::MoreEntries { id: detail.id, before: oldest.position }]
+        vec![Effect::MoreEntries {
+            id: detail.id,
+            before: oldest.position,
+        }]
     }
 
     fn jump(&mut self, end: bool) -> Vec<Effect> {
@@ -142,15 +168,27 @@ impl App {
             return Vec::new();
         }
         let mut effects = Vec::new();
-        let unknown =
-            self.keys.visible(self.page_height()).any(|row| self.keys.rows.get(row).is_some_and(|row| row.day.is_none()));
+        let unknown = self
+            .keys
+            .visible(self.page_height())
+            .any(|row| self.keys.rows.get(row).is_some_and(|row| row.day.is_none()));
         if unknown {
             effects.push(Effect::Visible(self.visible_ids()));
         }
-        if let Some(key) = self.keys.row().filter(|_| self.is_wide()).map(|row| row.key.clone())
-            && self.detail.as_ref().is_none_or(|detail| detail.id != key.id)
+        if let Some(key) = self
+            .keys
+            .row()
+            .filter(|_| self.is_wide())
+            .map(|row| row.key.clone())
+            && self
+                .detail
+                .as_ref()
+                .is_none_or(|detail| detail.id != key.id)
         {
-            effects.push(Effect::LoadDetail { id: key.id, debounce: true });
+            effects.push(Effect::LoadDetail {
+                id: key.id,
+                debounce: true,
+            });
             self.detail = Some(Detail::new(key.id, Some(key)));
         }
         effects
@@ -159,7 +197,10 @@ impl App {
     /// The visible keys.
     pub(crate) fn visible_ids(&self) -> Vec<KeyId> {
         let range = self.keys.visible(self.page_height());
-        range.filter_map(|row| self.keys.rows.get(row)).map(|row| row.key.id).collect()
+        range
+            .filter_map(|row| self.keys.rows.get(row))
+            .map(|row| row.key.id)
+            .collect()
     }
 
     fn show(&mut self, screen: Screen) -> Vec<Effect> {
@@ -175,7 +216,9 @@ impl App {
             Screen::Holds => vec![Effect::LoadHolds],
             Screen::Audit => vec![Effect::LoadAudit { before: None }],
             Screen::Models => vec![Effect::LoadSlugs, Effect::ReadStatus],
-            Screen::Live | Screen::Routes | Screen::Config | Screen::Nodes => vec![Effect::ReadStatus],
+            Screen::Live | Screen::Routes | Screen::Config | Screen::Nodes => {
+                vec![Effect::ReadStatus]
+            }
             Screen::Exposure | Screen::Margin => self.load_sums(),
         }
     }
@@ -184,7 +227,10 @@ impl App {
     pub(crate) fn load_sums(&mut self) -> Vec<Effect> {
         let now = self.now;
         let asked = self.sums_mut().map(|sums| (sums.view, sums.ask(now)));
-        asked.map(|(view, query)| Effect::LoadMargins { view, query }).into_iter().collect()
+        asked
+            .map(|(view, query)| Effect::LoadMargins { view, query })
+            .into_iter()
+            .collect()
     }
 
     /// Changes what this screen adds up, and requests it.
@@ -208,13 +254,23 @@ impl App {
 
     fn open(&mut self) -> Vec<Effect> {
         match self.place() {
-            Place::Keys => self.keys.row().map(|row| row.key.id).map(|id| self.open_key(id)).unwrap_or_default(),
+            Place::Keys => self
+                .keys
+                .row()
+                .map(|row| row.key.id)
+                .map(|id| self.open_key(id))
+                .unwrap_or_default(),
             Place::Detail => {
-                let Some(detail) = self.detail.as_ref() else { return Vec::new() };
+                let Some(detail) = self.detail.as_ref() else {
+                    return Vec::new();
+                };
                 let request = match detail.tab {
                     Tab::Entries => detail.selected_entry().map(|entry| entry.operation),
                     Tab::Running => detail.holds.get(detail.selected).map(|hold| hold.request),
-                    Tab::Payments => detail.payments().nth(detail.selected).map(|act| act.operation),
+                    Tab::Payments => detail
+                        .payments()
+                        .nth(detail.selected)
+                        .map(|act| act.operation),
                     Tab::Acts => {
                         let lines = detail.acts.get(detail.selected).map(format::act_lines);
                         self.modal = lines.map(|lines| Modal::Text("Act".to_owned(), lines));
@@ -223,50 +279,93 @@ impl App {
                     Tab::Models => None,
                 };
                 let key = detail.id;
-                request.map(|request| self.open_request(request, Some(key))).unwrap_or_default()
+                request
+                    .map(|request| self.open_request(request, Some(key)))
+                    .unwrap_or_default()
             }
             Place::Live => {
                 let shown = self.live.shown();
-                let Some(event) = shown.get(self.live.selected) else { return Vec::new() };
+                let Some(event) = shown.get(self.live.selected) else {
+                    return Vec::new();
+                };
                 let key = event.key.as_ref().and_then(|key| key.parse().ok());
                 let request = event.request_id.parse::<OperationId>().ok();
-                request.map(|request| self.open_request(request, key)).unwrap_or_default()
+                request
+                    .map(|request| self.open_request(request, key))
+                    .unwrap_or_default()
             }
             Place::Holds => {
-                let hold = self.shown_holds().get(self.holds.selected).map(|hold| (hold.request, hold.key));
-                hold.map(|(request, key)| self.open_request(request, Some(key))).unwrap_or_default()
+                let hold = self
+                    .shown_holds()
+                    .get(self.holds.selected)
+                    .map(|hold| (hold.request, hold.key));
+                hold.map(|(request, key)| self.open_request(request, Some(key)))
+                    .unwrap_or_default()
             }
             Place::Audit => {
-                let lines = self.shown_audit().get(self.audit.selected).map(|act| format::act_lines(act));
+                let lines = self
+                    .shown_audit()
+                    .get(self.audit.selected)
+                    .map(|act| format::act_lines(act));
                 self.modal = lines.map(|lines| Modal::Text("Act".to_owned(), lines));
                 Vec::new()
             }
-            Place::Exposure | Place::Margin => self.selected_key_id().map(|id| self.open_key(id)).unwrap_or_default(),
+            Place::Exposure | Place::Margin => self
+                .selected_key_id()
+                .map(|id| self.open_key(id))
+                .unwrap_or_default(),
             Place::Models | Place::Routes | Place::Config | Place::Nodes => Vec::new(),
         }
     }
 
     fn open_request(&mut self, request: OperationId, key: Option<KeyId>) -> Vec<Effect> {
-        self.modal = Some(Modal::Request(RequestPage { request, key, entry: None, read: false, problem: None }));
+        self.modal = Some(Modal::Request(RequestPage {
+            request,
+            key,
+            entry: None,
+            read: false,
+            problem: None,
+        }));
         vec![Effect::LoadRequest(request)]
     }
 
     /// Opens the page of a key, wherever its id was shown.
     pub(crate) fn open_key(&mut self, id: KeyId) -> Vec<Effect> {
-        let known = self.keys.rows.iter().find(|row| row.key.id == id).map(|row| row.key.clone());
+        let known = self
+            .keys
+            .rows
+            .iter()
+            .find(|row| row.key.id == id)
+            .map(|row| row.key.clone());
         self.modal = None;
         self.detail_open = true;
         if self.detail.as_ref().is_none_or(|detail| detail.id != id) {
             self.detail = Some(Detail::new(id, known));
         }
-        vec![Effect::LoadDetail { id, debounce: false }]
+        vec![Effect::LoadDetail {
+            id,
+            debounce: false,
+        }]
     }
 
     fn selected_key_id(&self) -> Option<KeyId> {
         match self.place() {
-            Place::Live => self.live.shown().get(self.live.selected)?.key.as_ref()?.parse().ok(),
-            Place::Holds => self.shown_holds().get(self.holds.selected).map(|hold| hold.key),
-            Place::Audit => self.shown_audit().get(self.audit.selected).map(|act| act.key),
+            Place::Live => self
+                .live
+                .shown()
+                .get(self.live.selected)?
+                .key
+                .as_ref()?
+                .parse()
+                .ok(),
+            Place::Holds => self
+                .shown_holds()
+                .get(self.holds.selected)
+                .map(|hold| hold.key),
+            Place::Audit => self
+                .shown_audit()
+                .get(self.audit.selected)
+                .map(|act| act.key),
             Place::Exposure | Place::Margin => self.sums()?.selected_name()?.parse().ok(),
             _ => None,
         }
@@ -274,10 +373,20 @@ impl App {
 
     fn refresh(&mut self) -> Vec<Effect> {
         match self.place() {
-            Place::Keys => vec![Effect::LoadKeys(self.keys.request(From::Start, true, false))],
-            Place::Detail => {
-                self.detail.as_ref().map(|detail| Effect::LoadDetail { id: detail.id, debounce: false }).into_iter().collect()
-            }
+            Place::Keys => vec![Effect::LoadKeys(self.keys.request(
+                From::Start,
+                true,
+                false,
+            ))],
+            Place::Detail => self
+                .detail
+                .as_ref()
+                .map(|detail| Effect::LoadDetail {
+                    id: detail.id,
+                    debounce: false,
+                })
+                .into_iter()
+                .collect(),
             _ => self.show(self.screen),
         }
     }
@@ -293,7 +402,11 @@ impl App {
             self.keys.ascending = !self.keys.ascending;
         }
         self.keys.selected = 0;
-        vec![Effect::LoadKeys(self.keys.request(From::Start, false, false))]
+        vec![Effect::LoadKeys(self.keys.request(
+            From::Start,
+            false,
+            false,
+        ))]
     }
 
     fn verify(&mut self) -> Vec<Effect> {
@@ -313,7 +426,11 @@ impl App {
     /// Opens the form of an act, or its review if it needs no form.
     fn begin(&mut self, command: Command) -> Vec<Effect> {
         let key = self.selected_key().cloned();
-        let entry = self.detail.as_ref().filter(|_| self.detail_open).and_then(Detail::selected_entry);
+        let entry = self
+            .detail
+            .as_ref()
+            .filter(|_| self.detail_open)
+            .and_then(Detail::selected_entry);
         let purpose = match command {
             Command::TopUp => Purpose::TopUp,
             Command::NewKey => Purpose::NewKey,
@@ -322,14 +439,33 @@ impl App {
             Command::Revoke => Purpose::Revoke,
             Command::Adjust => Purpose::Adjust,
             Command::Refund => {
-                let bill = entry.and_then(|entry| Some((entry.operation, entry.amount.checked_neg()?, entry.bill.as_ref()?)));
-                let Some((request, charge, bill)) = bill else { return Vec::new() };
-                Purpose::Refund { request, charge, slug: bill.slug.clone() }
+                let bill = entry.and_then(|entry| {
+                    Some((
+                        entry.operation,
+                        entry.amount.checked_neg()?,
+                        entry.bill.as_ref()?,
+                    ))
+                });
+                let Some((request, charge, bill)) = bill else {
+                    return Vec::new();
+                };
+                Purpose::Refund {
+                    request,
+                    charge,
+                    slug: bill.slug.clone(),
+                }
             }
             Command::Export => Purpose::Export(match (self.place(), &key, self.sums()) {
                 (Place::Audit, ..) => Export::Audit,
                 (Place::Detail, Some(key), _) => Export::Entries(key.id),
-                (.., Some(Sums { view, asked: Some(query), .. })) => Export::Sums(*view, *query),
+                (
+                    ..,
+                    Some(Sums {
+                        view,
+                        asked: Some(query),
+                        ..
+                    }),
+                ) => Export::Sums(*view, *query),
                 _ => Export::Keys,
             }),
             Command::Block | Command::Link => {
@@ -361,7 +497,11 @@ impl App {
             actor: self.options.operator.clone(),
             at: self.now,
         };
-        Review { form: None, pending, key: Some(Box::new(key)) }
+        Review {
+            form: None,
+            pending,
+            key: Some(Box::new(key)),
+        }
     }
 
     /// The filter of this screen.
@@ -408,10 +548,18 @@ impl App {
                 }
                 self.keys.filter = filter;
                 self.keys.selected = 0;
-                vec![Effect::LoadKeys(self.keys.request(From::Start, false, debounce))]
+                vec![Effect::LoadKeys(self.keys.request(
+                    From::Start,
+                    false,
+                    debounce,
+                ))]
             }
             Err(error) => {
-                self.keys.filter_text = if text.contains("sk-") { String::new() } else { text };
+                self.keys.filter_text = if text.contains("sk-") {
+                    String::new()
+                } else {
+                    text
+                };
                 self.keys.filter_error = Some(error);
                 Vec::new()
             }
@@ -421,19 +569,30 @@ impl App {
     /// Handles a key in the palette.
     pub(crate) fn in_palette(&mut self, action: Action) -> Vec<Effect> {
         let lines = self.palette_lines().len();
-        let Some(palette) = self.palette.as_mut() else { return Vec::new() };
+        let Some(palette) = self.palette.as_mut() else {
+            return Vec::new();
+        };
         match action {
             Action::Edit(edit) => {
                 palette.field.edit(&edit);
                 palette.selected = 0;
             }
-            Action::Next | Action::Scroll(1) => palette.selected = (palette.selected + 1).min(lines.saturating_sub(1)),
-            Action::Previous | Action::Scroll(-1) => palette.selected = palette.selected.saturating_sub(1),
+            Action::Next | Action::Scroll(1) => {
+                palette.selected = (palette.selected + 1).min(lines.saturating_sub(1))
+            }
+            Action::Previous | Action::Scroll(-1) => {
+                palette.selected = palette.selected.saturating_sub(1)
+            }
             Action::Escape => self.palette = None,
             Action::Enter | Action::Submit => {
-                let chosen = self.palette_lines().get(palette_selected(self)).map(|(binding, _)| binding.command);
+                let chosen = self
+                    .palette_lines()
+                    .get(palette_selected(self))
+                    .map(|(binding, _)| binding.command);
                 self.palette = None;
-                return chosen.map(|command| self.perform(command)).unwrap_or_default();
+                return chosen
+                    .map(|command| self.perform(command))
+                    .unwrap_or_default();
             }
             _ => {}
         }
@@ -442,7 +601,9 @@ impl App {
 
     /// Handles a key in the filter line.
     pub(crate) fn in_filter(&mut self, action: Action) -> Vec<Effect> {
-        let Some(field) = self.filtering.as_mut() else { return Vec::new() };
+        let Some(field) = self.filtering.as_mut() else {
+            return Vec::new();
+        };
         match action {
             Action::Edit(edit) => {
                 field.edit(&edit);

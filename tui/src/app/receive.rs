@@ -23,8 +23,15 @@ impl App {
                 self.dirty = true;
                 let mut effects = self.after_move();
                 // A filtered list that fits its window is counted by its length.
-                if first && generation == self.keys.generation && !self.keys.filter.is_empty() && !self.keys.is_whole() {
-                    effects.push(Effect::CountKeys { generation, filter: self.keys.filter.clone() });
+                if first
+                    && generation == self.keys.generation
+                    && !self.keys.filter.is_empty()
+                    && !self.keys.is_whole()
+                {
+                    effects.push(Effect::CountKeys {
+                        generation,
+                        filter: self.keys.filter.clone(),
+                    });
                 }
                 return effects;
             }
@@ -37,14 +44,27 @@ impl App {
             }
             Message::Detail(data) => return self.take_detail(*data),
             Message::Applied { operation, result } => return self.applied(operation, result),
-            Message::Resolved { operation, tries, found, outcome } => return self.resolved(operation, tries, found, outcome),
+            Message::Resolved {
+                operation,
+                tries,
+                found,
+                outcome,
+            } => return self.resolved(operation, tries, found, outcome),
             Message::Live(events) => {
                 self.gateway.link = Link::Live;
                 self.live.take(events);
                 self.dirty = true;
             }
-            Message::Margins { view, query, answer } => {
-                let sums = if view == View::Exposure { &mut self.exposure } else { &mut self.margin };
+            Message::Margins {
+                view,
+                query,
+                answer,
+            } => {
+                let sums = if view == View::Exposure {
+                    &mut self.exposure
+                } else {
+                    &mut self.margin
+                };
                 self.dirty |= sums.take(query, answer);
             }
             Message::Status(status) => self.take_status(status),
@@ -61,11 +81,24 @@ impl App {
             Message::KeysFailed { generation, error } if generation == self.keys.generation => {
                 (self.keys.error, self.keys.loading, self.keys.loaded) = (Some(error), false, true);
             }
-            Message::Count { generation, count } if generation == self.keys.generation => self.keys.count = Some(count),
-            Message::Entries { id, before, entries, end } => {
-                let Some(detail) = self.detail.as_mut().filter(|detail| detail.id == id) else { return };
+            Message::Count { generation, count } if generation == self.keys.generation => {
+                self.keys.count = Some(count)
+            }
+            Message::Entries {
+                id,
+                before,
+                entries,
+                end,
+            } => {
+                let Some(detail) = self.detail.as_mut().filter(|detail| detail.id == id) else {
+                    return;
+                };
                 detail.loading_more = false;
-                if detail.entries.last().is_some_and(|entry| entry.position == before) {
+                if detail
+                    .entries
+                    .last()
+                    .is_some_and(|entry| entry.position == before)
+                {
                     detail.entries.extend(entries);
                     detail.entries_end = end;
                 }
@@ -82,15 +115,42 @@ impl App {
             }
             Message::Holds(Ok(rows)) => {
                 (self.holds.rows, self.holds.error, self.holds.loaded) = (rows, None, true);
-                self.holds.selected = self.holds.selected.min(self.holds.rows.len().saturating_sub(1));
+                self.holds.selected = self
+                    .holds
+                    .selected
+                    .min(self.holds.rows.len().saturating_sub(1));
             }
-            Message::Holds(Err(error)) => (self.holds.error, self.holds.loaded) = (Some(error), true),
-            Message::Audit { before, records, end } => self.take_audit(before, records, end),
-            Message::Slugs { used, published } => (self.used, self.published, self.models.loaded) = (used, published, true),
-            Message::Verified { report: Ok(report), took_ms, at } => self.books = Books::Checked { report, took_ms, at },
-            Message::Verified { report: Err(error), .. } => self.books = Books::Failed(error),
+            Message::Holds(Err(error)) => {
+                (self.holds.error, self.holds.loaded) = (Some(error), true)
+            }
+            Message::Audit {
+                before,
+                records,
+                end,
+            } => self.take_audit(before, records, end),
+            Message::Slugs { used, published } => {
+                (self.used, self.published, self.models.loaded) = (used, published, true)
+            }
+            Message::Verified {
+                report: Ok(report),
+                took_ms,
+                at,
+            } => {
+                self.books = Books::Checked {
+                    report,
+                    took_ms,
+                    at,
+                }
+            }
+            Message::Verified {
+                report: Err(error), ..
+            } => self.books = Books::Failed(error),
             Message::Request { request, entry } => {
-                if let Some(Modal::Request(page)) = self.modal.as_mut().filter(|modal| is_request(modal, request)) {
+                if let Some(Modal::Request(page)) = self
+                    .modal
+                    .as_mut()
+                    .filter(|modal| is_request(modal, request))
+                {
                     page.read = true;
                     match entry {
                         Ok(entry) => page.entry = entry,
@@ -102,7 +162,9 @@ impl App {
             Message::Exported(Ok(text)) => self.say(text, false),
             Message::Exported(Err(error)) => self.say(format!("not exported: {error}"), true),
             Message::SecretWritten(result) => {
-                let Some(Modal::Secret(page)) = self.modal.as_mut() else { return };
+                let Some(Modal::Secret(page)) = self.modal.as_mut() else {
+                    return;
+                };
                 match result {
                     Ok(path) => (page.written, page.problem) = (Some(path), None),
                     Err(error) => page.problem = Some(format!("not written: {error}")),
@@ -110,7 +172,10 @@ impl App {
             }
             Message::Copied => match self.modal.as_mut() {
                 Some(Modal::Secret(page)) => page.copied = true,
-                _ => self.say("sent to the clipboard (OSC 52; the terminal must allow it)", false),
+                _ => self.say(
+                    "sent to the clipboard (OSC 52; the terminal must allow it)",
+                    false,
+                ),
             },
             _ => {}
         }
@@ -128,7 +193,8 @@ impl App {
                 return Vec::new();
             }
         };
-        let sums_due = second && now.millis().div_euclid(1000) % REREAD_SECONDS == 0 && self.sums().is_some();
+        let sums_due =
+            second && now.millis().div_euclid(1000) % REREAD_SECONDS == 0 && self.sums().is_some();
         let unchanged = self.totals == Some(totals) && self.ledger_error.is_none();
         if unchanged {
             // Blocking a key or changing its settings moves no total.
@@ -142,7 +208,11 @@ impl App {
         let first = self.totals.is_none();
         let keys_came = self.totals.is_some_and(|old| old.keys != totals.keys);
         (self.totals, self.ledger_error, self.dirty) = (Some(totals), None, true);
-        let mut effects = if first { Vec::new() } else { self.follow(keys_came) };
+        let mut effects = if first {
+            Vec::new()
+        } else {
+            self.follow(keys_came)
+        };
         if sums_due && !self.detail_open {
             effects.extend(self.load_sums());
         }
@@ -163,18 +233,27 @@ impl App {
         let mut effects = Vec::new();
         let detail_shown = self.detail_open || (self.is_wide() && self.screen == Screen::Keys);
         if let Some(detail) = self.detail.as_ref().filter(|_| detail_shown) {
-            effects.push(Effect::LoadDetail { id: detail.id, debounce: false });
+            effects.push(Effect::LoadDetail {
+                id: detail.id,
+                debounce: false,
+            });
         }
         // On the other screens too, so that their lists are complete when they are shown again.
         let list_grew = keys_came && self.keys.is_whole() && !self.keys.loading;
         if list_grew {
-            effects.push(Effect::LoadKeys(self.keys.request(super::keys::From::Start, true, false)));
+            effects.push(Effect::LoadKeys(self.keys.request(
+                super::keys::From::Start,
+                true,
+                false,
+            )));
         }
         match self.screen {
             _ if self.detail_open => {}
             Screen::Keys if !list_grew => effects.push(Effect::Visible(self.visible_ids())),
             Screen::Holds => effects.push(Effect::LoadHolds),
-            Screen::Audit if self.audit.selected == 0 => effects.push(Effect::LoadAudit { before: None }),
+            Screen::Audit if self.audit.selected == 0 => {
+                effects.push(Effect::LoadAudit { before: None })
+            }
             _ => {}
         }
         effects
@@ -182,10 +261,20 @@ impl App {
 
     /// Whether the screen shows something that changes with time.
     fn shows_time(&self) -> bool {
-        let running =
-            self.detail_open && self.detail.as_ref().is_some_and(|detail| detail.tab == Tab::Running && !detail.holds.is_empty());
-        let live = self.screen == Screen::Live && self.live.seconds(self.now).iter().any(|second| second.requests > 0);
-        running || (!self.detail_open && (live || (self.screen == Screen::Holds && !self.holds.rows.is_empty())))
+        let running = self.detail_open
+            && self
+                .detail
+                .as_ref()
+                .is_some_and(|detail| detail.tab == Tab::Running && !detail.holds.is_empty());
+        let live = self.screen == Screen::Live
+            && self
+                .live
+                .seconds(self.now)
+                .iter()
+                .any(|second| second.requests > 0);
+        running
+            || (!self.detail_open
+                && (live || (self.screen == Screen::Holds && !self.holds.rows.is_empty())))
     }
 
     /// Updates a key wherever it is shown.
@@ -208,7 +297,9 @@ impl App {
             self.keys.refresh(vec![(key.clone(), None)]);
         }
         self.dirty = true;
-        let Some(detail) = self.detail.as_mut() else { return Vec::new() };
+        let Some(detail) = self.detail.as_mut() else {
+            return Vec::new();
+        };
         let id = data.id;
         if !detail.take(data) {
             return Vec::new();
@@ -219,7 +310,12 @@ impl App {
         vec![Effect::CheckKey(id)]
     }
 
-    fn take_audit(&mut self, before: Option<i64>, records: Result<Vec<farebox_ledger::AuditRecord>, String>, end: bool) {
+    fn take_audit(
+        &mut self,
+        before: Option<i64>,
+        records: Result<Vec<farebox_ledger::AuditRecord>, String>,
+        end: bool,
+    ) {
         self.audit.loading = false;
         self.audit.loaded = true;
         match records {
@@ -228,13 +324,22 @@ impl App {
                 self.audit.error = None;
                 match before {
                     None => self.audit.rows = records,
-                    Some(before) if self.audit.rows.last().is_some_and(|act| act.position == before) => {
+                    Some(before)
+                        if self
+                            .audit
+                            .rows
+                            .last()
+                            .is_some_and(|act| act.position == before) =>
+                    {
                         self.audit.rows.extend(records)
                     }
                     Some(_) => return,
                 }
                 self.audit.end = end;
-                self.audit.selected = self.audit.selected.min(self.audit.rows.len().saturating_sub(1));
+                self.audit.selected = self
+                    .audit
+                    .selected
+                    .min(self.audit.rows.len().saturating_sub(1));
             }
         }
     }
@@ -242,7 +347,8 @@ impl App {
     fn take_status(&mut self, status: Result<Box<crate::admin::Status>, String>) {
         match status {
             Ok(status) => {
-                self.dirty |= self.gateway.link != Link::Live || self.gateway.status.as_ref() != Some(&status);
+                self.dirty |= self.gateway.link != Link::Live
+                    || self.gateway.status.as_ref() != Some(&status);
                 (self.gateway.link, self.gateway.status) = (Link::Live, Some(status));
             }
             Err(error) => {

@@ -13,22 +13,44 @@ impl App {
     pub(crate) fn shown_models(&self) -> Vec<&Model> {
         let filter = self.models.filter.to_ascii_lowercase();
         let passes = |model: &&Model| {
-            let text =
-                format!("{} {} {} {}", model.slug, model.model, model.provider, model.aliases.join(" ")).to_ascii_lowercase();
+            let text = format!(
+                "{} {} {} {}",
+                model.slug,
+                model.model,
+                model.provider,
+                model.aliases.join(" ")
+            )
+            .to_ascii_lowercase();
             filter.split_whitespace().all(|word| text.contains(word))
         };
-        self.gateway.status.iter().flat_map(|status| &status.models).filter(passes).collect()
+        self.gateway
+            .status
+            .iter()
+            .flat_map(|status| &status.models)
+            .filter(passes)
+            .collect()
     }
 
     /// The published slugs recorded in the ledger, for when no gateway runs.
     pub(crate) fn shown_published(&self) -> Vec<&PublishedSlug> {
         let filter = self.models.filter.to_ascii_lowercase();
-        self.published.iter().filter(|slug| filter.split_whitespace().all(|word| slug.slug.contains(word))).collect()
+        self.published
+            .iter()
+            .filter(|slug| {
+                filter
+                    .split_whitespace()
+                    .all(|word| slug.slug.contains(word))
+            })
+            .collect()
     }
 
     /// How many rows the Models screen has.
     pub(super) fn model_rows(&self) -> usize {
-        if self.gateway.status.is_some() { self.shown_models().len() } else { self.shown_published().len() }
+        if self.gateway.status.is_some() {
+            self.shown_models().len()
+        } else {
+            self.shown_published().len()
+        }
     }
 
     /// Routes, each followed by those of its targets that pass the filter.
@@ -36,8 +58,17 @@ impl App {
         let filter = self.routes.filter.to_ascii_lowercase();
         let mut lines: Vec<RouteLine<'_>> = Vec::new();
         let mut place = 0;
-        for target in self.gateway.status.iter().flat_map(|status| &status.targets) {
-            let text = format!("{} {} {} {}", target.slug, target.target, target.provider, target.state).to_ascii_lowercase();
+        for target in self
+            .gateway
+            .status
+            .iter()
+            .flat_map(|status| &status.targets)
+        {
+            let text = format!(
+                "{} {} {} {}",
+                target.slug, target.target, target.provider, target.state
+            )
+            .to_ascii_lowercase();
             if !filter.split_whitespace().all(|word| text.contains(word)) {
                 continue;
             }

@@ -8,7 +8,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use farebox_ledger::{
-    Act, Change, Credit, Key, KeyChange, KeyId, LedgerError, LinkToken, NewKey, OperationId, Secret, Timestamp,
+    Act, Change, Credit, Key, KeyChange, KeyId, LedgerError, LinkToken, NewKey, OperationId,
+    Secret, Timestamp,
 };
 
 use super::Shared;
@@ -53,25 +54,68 @@ impl Shared {
     }
 
     async fn commit(&self, pending: &Pending) -> Result<Outcome, LedgerError> {
-        let Pending { operation, key, plan, actor, at, .. } = pending.clone();
-        let act = Act { operation, actor: actor.clone(), at };
+        let Pending {
+            operation,
+            key,
+            plan,
+            actor,
+            at,
+            ..
+        } = pending.clone();
+        let act = Act {
+            operation,
+            actor: actor.clone(),
+            at,
+        };
         let change = match plan {
-            Plan::Credit { kind, amount, reference } => {
-                let posted = self.ledger.credit(Credit { operation, key, kind, amount, reference, actor, at }).await?;
+            Plan::Credit {
+                kind,
+                amount,
+                reference,
+            } => {
+                let posted = self
+                    .ledger
+                    .credit(Credit {
+                        operation,
+                        key,
+                        kind,
+                        amount,
+                        reference,
+                        actor,
+                        at,
+                    })
+                    .await?;
                 let (entry, key) = (Box::new(posted.entry), Box::new(posted.key));
-                return Ok(Outcome::Posted { entry, key, repeated: posted.repeated });
+                return Ok(Outcome::Posted {
+                    entry,
+                    key,
+                    repeated: posted.repeated,
+                });
             }
             Plan::Create { settings, first } => {
                 let secret = self.secret(operation, key);
-                let new = NewKey { id: key, secret: secret.hash(), settings, first_credit: first, act };
+                let new = NewKey {
+                    id: key,
+                    secret: secret.hash(),
+                    settings,
+                    first_credit: first,
+                    act,
+                };
                 let key = Box::new(self.ledger.create_key(new).await?);
                 self.drop_made(operation);
                 return Ok(Outcome::Secret { key, secret });
             }
             Plan::Rotate { overlap } => {
                 let secret = self.secret(operation, key);
-                let change = Change::Rotate { secret: secret.hash(), old_until: overlap.until(at) };
-                let key = Box::new(self.ledger.change_key(KeyChange { key, change, act }).await?);
+                let change = Change::Rotate {
+                    secret: secret.hash(),
+                    old_until: overlap.until(at),
+                };
+                let key = Box::new(
+                    self.ledger
+                        .change_key(KeyChange { key, change, act })
+                        .await?,
+                );
                 self.drop_made(operation);
                 return Ok(Outcome::Secret { key, secret });
             }
@@ -81,25 +125,44 @@ impl Shared {
             Plan::Unblock => Change::Unblock,
             Plan::Revoke => Change::Revoke,
         };
-        let key = self.ledger.change_key(KeyChange { key, change, act }).await?;
+        let key = self
+            .ledger
+            .change_key(KeyChange { key, change, act })
+            .await?;
         Ok(Outcome::Changed(Box::new(key)))
     }
 
     async fn link(&self, key: KeyId, act: Act) -> Result<Outcome, LedgerError> {
         let operation = act.operation;
-        let made = self.made(operation, || Made::Link(LinkToken::generate(clock::random()), LinkToken::expires(act.at)));
+        let made = self.made(operation, || {
+            Made::Link(
+                LinkToken::generate(clock::random()),
+                LinkToken::expires(act.at),
+            )
+        });
         let Made::Link(token, expires) = made else {
-            return Err(LedgerError::Unavailable("the operation's id was used".to_owned()));
+            return Err(LedgerError::Unavailable(
+                "the operation's id was used".to_owned(),
+            ));
         };
-        self.ledger.create_link(key, token.hash(), expires, act).await?;
+        self.ledger
+            .create_link(key, token.hash(), expires, act)
+            .await?;
         let found = self.ledger.find_key(key).await?;
-        let key = found.ok_or_else(|| LedgerError::Unavailable(format!("there is no key {key}")))?;
+        let key =
+            found.ok_or_else(|| LedgerError::Unavailable(format!("there is no key {key}")))?;
         self.drop_made(operation);
-        Ok(Outcome::Link { key: Box::new(key), token, expires })
+        Ok(Outcome::Link {
+            key: Box::new(key),
+            token,
+            expires,
+        })
     }
 
     fn secret(&self, operation: OperationId, key: KeyId) -> Secret {
-        match self.made(operation, || Made::Key(Secret::generate(key, clock::random()))) {
+        match self.made(operation, || {
+            Made::Key(Secret::generate(key, clock::random()))
+        }) {
             Made::Key(secret) => secret,
             Made::Link(..) => Secret::generate(key, clock::random()),
         }
@@ -107,12 +170,18 @@ impl Shared {
 
     /// What was created for this operation before, else something new: sending it again must produce the same.
     fn made(&self, operation: OperationId, make: impl FnOnce() -> Made) -> Made {
-        let mut secrets = self.secrets.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let mut secrets = self
+            .secrets
+            .lock()
+            .unwrap_or_else(std::sync::PoisonError::into_inner);
         secrets.entry(operation).or_insert_with(make).clone()
     }
 
     fn drop_made(&self, operation: OperationId) {
-        self.secrets.lock().unwrap_or_else(std::sync::PoisonError::into_inner).remove(&operation);
+        self.secrets
+            .lock()
+            .unwrap_or_else(std::sync::PoisonError::into_inner)
+            .remove(&operation);
     }
 
     /// Queries an operation's outcome until the ledger answers.
@@ -120,17 +189,28 @@ impl Shared {
         for tries in 1.. {
             let found = self.look_for(pending.operation).await;
             let (found, outcome, known) = match found {
-                Ok(Some((found, key))) => (found, key.and_then(|key| self.outcome(&pending, key)), true),
+                Ok(Some((found, key))) => {
+                    (found, key.and_then(|key| self.outcome(&pending, key)), true)
+                }
                 Ok(None) => (Found::NotApplied, None, true),
                 Err(error) => (Found::Unreadable(error.to_string()), None, false),
             };
             let outcome = match (&found, outcome) {
                 (Found::Applied(Some(entry)), Some(Outcome::Changed(key))) => {
-                    Some(Outcome::Posted { entry: entry.clone(), key, repeated: false })
+                    Some(Outcome::Posted {
+                        entry: entry.clone(),
+                        key,
+                        repeated: false,
+                    })
                 }
                 (_, outcome) => outcome,
             };
-            self.tell(Message::Resolved { operation: pending.operation, tries, found, outcome });
+            self.tell(Message::Resolved {
+                operation: pending.operation,
+                tries,
+                found,
+                outcome,
+            });
             if known {
                 return;
             }
@@ -143,21 +223,34 @@ impl Shared {
         if !pending.plan.brings_secret() {
             return Some(Outcome::Changed(key));
         }
-        let secrets = self.secrets.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let secrets = self
+            .secrets
+            .lock()
+            .unwrap_or_else(std::sync::PoisonError::into_inner);
         match secrets.get(&pending.operation)?.clone() {
             Made::Key(secret) => Some(Outcome::Secret { key, secret }),
-            Made::Link(token, expires) => Some(Outcome::Link { key, token, expires }),
+            Made::Link(token, expires) => Some(Outcome::Link {
+                key,
+                token,
+                expires,
+            }),
         }
     }
 
     /// Looks an operation up in the journal or the audit, and its key.
-    async fn look_for(&self, operation: OperationId) -> Result<Option<(Found, Option<Key>)>, LedgerError> {
+    async fn look_for(
+        &self,
+        operation: OperationId,
+    ) -> Result<Option<(Found, Option<Key>)>, LedgerError> {
         if let Some(entry) = self.ledger.entry(operation).await? {
             let key = self.ledger.find_key(entry.key).await?;
             return Ok(Some((Found::Applied(Some(Box::new(entry))), key)));
         }
         match self.ledger.act(operation).await? {
-            Some(act) => Ok(Some((Found::Applied(None), self.ledger.find_key(act.key).await?))),
+            Some(act) => Ok(Some((
+                Found::Applied(None),
+                self.ledger.find_key(act.key).await?,
+            ))),
             None => Ok(None),
         }
     }

@@ -8,7 +8,8 @@ use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 
 use farebox_ledger::{
-    AuditRecord, Entry, EntryQuery, Key, KeyId, KeyOrder, KeyQuery, MarginQuery, MarginRow, Timestamp, csv, document,
+    AuditRecord, Entry, EntryQuery, Key, KeyId, KeyOrder, KeyQuery, MarginQuery, MarginRow,
+    Timestamp, csv, document,
 };
 use serde_json::{Value, json};
 
@@ -32,11 +33,25 @@ struct Sheet {
 
 impl Shared {
     /// Writes the file; returns its row count and path.
-    pub(super) async fn export(&self, what: &Export, filter: &KeyFilter, json: bool, path: &Path) -> Result<String, String> {
-        let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path);
+    pub(super) async fn export(
+        &self,
+        what: &Export,
+        filter: &KeyFilter,
+        json: bool,
+        path: &Path,
+    ) -> Result<String, String> {
+        let file = OpenOptions::new()
+            .write(true)
+            .create_new(true)
+            .mode(0o600)
+            .open(path);
         let file = file.map_err(|error| format!("{}: {error}", path.display()))?;
         match self.write(what, filter, json, file).await {
-            Ok(rows) => Ok(format!("{} written to {}", format::many(rows, "row"), path.display())),
+            Ok(rows) => Ok(format!(
+                "{} written to {}",
+                format::many(rows, "row"),
+                path.display()
+            )),
             Err(error) => {
                 let _ = fs::remove_file(path);
                 Err(error)
@@ -44,14 +59,25 @@ impl Shared {
         }
     }
 
-    async fn write(&self, what: &Export, filter: &KeyFilter, json: bool, file: File) -> Result<u64, String> {
+    async fn write(
+        &self,
+        what: &Export,
+        filter: &KeyFilter,
+        json: bool,
+        file: File,
+    ) -> Result<u64, String> {
         let (name, columns) = match what {
             Export::Keys => ("keys", KEY_COLUMNS),
             Export::Entries(_) => ("entries", &document::COLUMNS[..]),
             Export::Audit => ("audit", AUDIT_COLUMNS),
             Export::Sums(..) => ("sums", SUMS_COLUMNS),
         };
-        let mut sheet = Sheet { out: BufWriter::new(file), columns, json, rows: 0 };
+        let mut sheet = Sheet {
+            out: BufWriter::new(file),
+            columns,
+            json,
+            rows: 0,
+        };
         sheet.begin(name).map_err(text)?;
         match what {
             Export::Keys => self.write_keys(filter, &mut sheet).await?,
@@ -66,12 +92,24 @@ impl Shared {
         let now = clock::now();
         if let Some(id) = filter.id {
             let key = self.ledger.find_key(id).await.map_err(text)?;
-            return key.iter().try_for_each(|key| sheet.row(&key_row(key, now))).map_err(text);
+            return key
+                .iter()
+                .try_for_each(|key| sheet.row(&key_row(key, now)))
+                .map_err(text);
         }
         let mut after = None;
         loop {
-            let page = self.ledger.list_keys(KeyQuery { after, ..query(filter, PAGE) }).await.map_err(text)?;
-            page.iter().try_for_each(|key| sheet.row(&key_row(key, now))).map_err(text)?;
+            let page = self
+                .ledger
+                .list_keys(KeyQuery {
+                    after,
+                    ..query(filter, PAGE)
+                })
+                .await
+                .map_err(text)?;
+            page.iter()
+                .try_for_each(|key| sheet.row(&key_row(key, now)))
+                .map_err(text)?;
             after = page.last().map(|key| KeyOrder::Created.place(key));
             if page.len() < PAGE {
                 return Ok(());
@@ -81,12 +119,30 @@ impl Shared {
 
     /// Oldest first: a first walk finds where pages begin, a second one writes them.
     async fn write_entries(&self, key: KeyId, sheet: &mut Sheet) -> Result<(), String> {
-        let page = |before| EntryQuery { key: Some(key), before, limit: Some(PAGE), ..EntryQuery::default() };
-        let newest = self.ledger.entries(EntryQuery { limit: Some(1), ..page(None) }).await.map_err(text)?;
-        let Some(end) = newest.last().map(|entry| entry.position.saturating_add(1)) else { return Ok(()) };
+        let page = |before| EntryQuery {
+            key: Some(key),
+            before,
+            limit: Some(PAGE),
+            ..EntryQuery::default()
+        };
+        let newest = self
+            .ledger
+            .entries(EntryQuery {
+                limit: Some(1),
+                ..page(None)
+            })
+            .await
+            .map_err(text)?;
+        let Some(end) = newest.last().map(|entry| entry.position.saturating_add(1)) else {
+            return Ok(());
+        };
         let (mut starts, mut before) = (Vec::new(), end);
         loop {
-            let entries = self.ledger.entries(page(Some(before))).await.map_err(text)?;
+            let entries = self
+                .ledger
+                .entries(page(Some(before)))
+                .await
+                .map_err(text)?;
             let Some(first) = entries.first() else { break };
             starts.push(before);
             before = first.position;
@@ -95,8 +151,15 @@ impl Shared {
             }
         }
         for before in starts.into_iter().rev() {
-            let entries = self.ledger.entries(page(Some(before))).await.map_err(text)?;
-            entries.iter().try_for_each(|entry| sheet.entry(entry)).map_err(text)?;
+            let entries = self
+                .ledger
+                .entries(page(Some(before)))
+                .await
+                .map_err(text)?;
+            entries
+                .iter()
+                .try_for_each(|entry| sheet.entry(entry))
+                .map_err(text)?;
         }
         Ok(())
     }
@@ -105,7 +168,9 @@ impl Shared {
         let mut before = None;
         loop {
             let page = self.ledger.audit(None, before, PAGE).await.map_err(text)?;
-            page.iter().try_for_each(|act| sheet.row(&audit_row(act))).map_err(text)?;
+            page.iter()
+                .try_for_each(|act| sheet.row(&audit_row(act)))
+                .map_err(text)?;
             before = page.last().map(|act| act.position);
             if page.len() < PAGE {
                 return Ok(());
@@ -117,14 +182,27 @@ impl Shared {
 impl Shared {
     /// All rows, in the order of the screen.
     async fn write_sums(&self, query: MarginQuery, sheet: &mut Sheet) -> Result<(), String> {
-        let Answer { page, labels } = self.sums(MarginQuery { limit: usize::MAX, ..query }).await.map_err(text)?;
-        page.rows.iter().try_for_each(|row| sheet.row(&sums_row(row, labels.get(&row.name)))).map_err(text)
+        let Answer { page, labels } = self
+            .sums(MarginQuery {
+                limit: usize::MAX,
+                ..query
+            })
+            .await
+            .map_err(text)?;
+        page.rows
+            .iter()
+            .try_for_each(|row| sheet.row(&sums_row(row, labels.get(&row.name))))
+            .map_err(text)
     }
 }
 
 impl Sheet {
     fn begin(&mut self, name: &str) -> io::Result<()> {
-        if self.json { write!(self.out, "{{\"{name}\":[") } else { self.cells(self.columns.iter().copied()) }
+        if self.json {
+            write!(self.out, "{{\"{name}\":[")
+        } else {
+            self.cells(self.columns.iter().copied())
+        }
     }
 
     fn row(&mut self, row: &Value) -> io::Result<()> {
@@ -132,7 +210,11 @@ impl Sheet {
             let comma = if self.rows > 0 { "," } else { "" };
             write!(self.out, "{comma}\n{row}")?;
         } else {
-            let cells: Vec<String> = self.columns.iter().map(|column| row.get(*column).map(cell).unwrap_or_default()).collect();
+            let cells: Vec<String> = self
+                .columns
+                .iter()
+                .map(|column| row.get(*column).map(cell).unwrap_or_default())
+                .collect();
             self.cells(cells.iter().map(String::as_str))?;
         }
         self.rows += 1;
@@ -176,7 +258,9 @@ const KEY_COLUMNS: &[&str] = &[
     "created_by",
     "last_entry_at",
 ];
-const SUMS_COLUMNS: &[&str] = &["name", "label", "requests", "charge", "cost", "priced", "margin", "exposure", "loss"];
+const SUMS_COLUMNS: &[&str] = &[
+    "name", "label", "requests", "charge", "cost", "priced", "margin", "exposure", "loss",
+];
 const AUDIT_COLUMNS: &[&str] = &["at", "actor", "act", "key", "operation", "details"];
 fn key_row(key: &Key, now: Timestamp) -> Value {
     let (settings, account) = (&key.settings, &key.account);
@@ -188,7 +272,8 @@ fn key_row(key: &Key, now: Timestamp) -> Value {
 }
 
 fn audit_row(act: &AuditRecord) -> Value {
-    let details = serde_json::from_str(&act.details).unwrap_or_else(|_| Value::String(act.details.clone()));
+    let details =
+        serde_json::from_str(&act.details).unwrap_or_else(|_| Value::String(act.details.clone()));
     json!({ "at": act.at, "actor": act.actor, "act": act.act, "key": act.key, "operation": format!("op_{}", act.operation), "details": details })
 }
 
@@ -218,7 +303,8 @@ mod tests {
 
     use farebox_ledger::memory::MemoryLedger;
     use farebox_ledger::{
-        Act, Amount, Bill, Finish, KeySettings, Ledger, MarginBy, MarginOrder, NewHold, NewKey, OperationId, SecretHash,
+        Act, Amount, Bill, Finish, KeySettings, Ledger, MarginBy, MarginOrder, NewHold, NewKey,
+        OperationId, SecretHash,
     };
 
     use super::*;
@@ -232,17 +318,53 @@ mod tests {
         for number in 1..=2_u8 {
             let operation = |offset: u8| OperationId::from_bytes([number * 10 + offset; 16]);
             let id = KeyId::from_random(number.into());
-            let settings = KeySettings { label: format!("=acme, {number}"), ..KeySettings::default() };
+            let settings = KeySettings {
+                label: format!("=acme, {number}"),
+                ..KeySettings::default()
+            };
             let first_credit = Some((Amount::from_picos(1_000_000), format!("first-{number}")));
-            let act = Act { operation: operation(0), actor: "ada".to_owned(), at };
-            ledger.create_key(NewKey { id, secret: SecretHash([number; 32]), settings, first_credit, act }).await.unwrap();
+            let act = Act {
+                operation: operation(0),
+                actor: "ada".to_owned(),
+                at,
+            };
+            ledger
+                .create_key(NewKey {
+                    id,
+                    secret: SecretHash([number; 32]),
+                    settings,
+                    first_credit,
+                    act,
+                })
+                .await
+                .unwrap();
             let (slug, family, request) = ("small".to_owned(), "chat".to_owned(), operation(1));
             let amount = Amount::from_picos(1_000);
-            ledger.open_hold(NewHold { request, key: id, amount, slug: slug.clone(), family: family.clone(), at }).await.unwrap();
+            ledger
+                .open_hold(NewHold {
+                    request,
+                    key: id,
+                    amount,
+                    slug: slug.clone(),
+                    family: family.clone(),
+                    at,
+                })
+                .await
+                .unwrap();
             let exposure = Amount::from_picos(i64::from(number) * 1_000_000_000);
             let cost = (number == 2).then(|| Amount::from_picos(3_000_000_000));
-            let bill = Bill { slug, family, target: "acme/small".to_owned(), exposure, cost, ..Bill::default() };
-            ledger.finish_hold(Finish { request, bill, at }).await.unwrap();
+            let bill = Bill {
+                slug,
+                family,
+                target: "acme/small".to_owned(),
+                exposure,
+                cost,
+                ..Bill::default()
+            };
+            ledger
+                .finish_hold(Finish { request, bill, at })
+                .await
+                .unwrap();
         }
         ledger
     }
@@ -253,7 +375,13 @@ mod tests {
         let state = StateFile::in_directory(folder.path().to_owned(), folder.path());
         let (tell, _told) = tokio::sync::mpsc::unbounded_channel();
         let client = Client::new("http://127.0.0.1:9", None).unwrap();
-        let shared = Shared { ledger: Arc::new(ledger().await), state, client, tell, secrets: Arc::default() };
+        let shared = Shared {
+            ledger: Arc::new(ledger().await),
+            state,
+            client,
+            tell,
+            secrets: Arc::default(),
+        };
         let query = |by| MarginQuery {
             by,
             from: Timestamp::default(),
@@ -265,11 +393,17 @@ mod tests {
         let written = async |by, json: bool, name: &str| {
             let path = folder.path().join(name);
             let what = Export::Sums(View::Exposure, query(by));
-            let said = shared.export(&what, &KeyFilter::default(), json, &path).await.unwrap();
+            let said = shared
+                .export(&what, &KeyFilter::default(), json, &path)
+                .await
+                .unwrap();
             (said, fs::read_to_string(path).unwrap())
         };
         let (said, csv) = written(MarginBy::Key, false, "keys.csv").await;
-        assert!(said.starts_with("2 rows written"), "more than the screen asked for: {said}");
+        assert!(
+            said.starts_with("2 rows written"),
+            "more than the screen asked for: {said}"
+        );
         let keys = [2, 1].map(|number| KeyId::from_random(number).to_string());
         let expected = format!(
             "name,label,requests,charge,cost,priced,margin,exposure,loss\r\n\
@@ -280,7 +414,13 @@ mod tests {
         let (_, targets) = written(MarginBy::Target, true, "targets.json").await;
         let document: Value = serde_json::from_str(&targets).unwrap();
         assert_eq!(document["sums"][0]["name"], "acme/small");
-        assert_eq!((&document["sums"][0]["exposure"], &document["sums"][0]["requests"]), (&json!("0.003"), &json!(2)));
+        assert_eq!(
+            (
+                &document["sums"][0]["exposure"],
+                &document["sums"][0]["requests"]
+            ),
+            (&json!("0.003"), &json!(2))
+        );
         let (_, days) = written(MarginBy::Day, false, "days.csv").await;
         assert!(days.contains("\r\n1970-01-01,,2,"), "{days}");
     }

@@ -67,9 +67,23 @@ pub(crate) struct Store {
 
 impl Store {
     /// Ready to be asked.
-    pub(crate) fn new(ledger: SharedLedger, state: StateFile, client: Client, tell: UnboundedSender<Message>) -> Self {
+    pub(crate) fn new(
+        ledger: SharedLedger,
+        state: StateFile,
+        client: Client,
+        tell: UnboundedSender<Message>,
+    ) -> Self {
         let secrets = Arc::new(Mutex::new(HashMap::new()));
-        Self { shared: Shared { ledger, state, client, tell, secrets }, running: HashMap::new() }
+        Self {
+            shared: Shared {
+                ledger,
+                state,
+                client,
+                tell,
+                secrets,
+            },
+            running: HashMap::new(),
+        }
     }
 
     /// Starts the background tasks: totals, the gateway's status and its stream, the recorded operations.
@@ -90,40 +104,68 @@ impl Store {
     pub(crate) fn handle(&mut self, effect: Effect) {
         let shared = self.shared.clone();
         match effect {
-            Effect::LoadKeys(request) => self.newest(Slot::Keys, async move { shared.keys(request).await }),
-            Effect::CountKeys { generation, filter } => {
-                self.newest(Slot::Count, async move { shared.count(generation, filter).await });
+            Effect::LoadKeys(request) => {
+                self.newest(Slot::Keys, async move { shared.keys(request).await })
             }
-            Effect::Visible(ids) => self.newest(Slot::Visible, async move { shared.visible(ids).await }),
+            Effect::CountKeys { generation, filter } => {
+                self.newest(Slot::Count, async move {
+                    shared.count(generation, filter).await
+                });
+            }
+            Effect::Visible(ids) => {
+                self.newest(Slot::Visible, async move { shared.visible(ids).await })
+            }
             Effect::LoadDetail { id, debounce } => self.newest(Slot::Detail, async move {
                 if debounce {
                     tokio::time::sleep(MOVING).await;
                 }
                 shared.detail(id).await;
             }),
-            Effect::MoreEntries { id, before } => drop(tokio::spawn(async move { shared.more_entries(id, before).await })),
-            Effect::CheckKey(id) => self.newest(Slot::Check, async move { shared.check_key(id).await }),
+            Effect::MoreEntries { id, before } => drop(tokio::spawn(async move {
+                shared.more_entries(id, before).await
+            })),
+            Effect::CheckKey(id) => {
+                self.newest(Slot::Check, async move { shared.check_key(id).await })
+            }
             Effect::LoadHolds => self.newest(Slot::Holds, async move { shared.holds().await }),
-            Effect::LoadAudit { before } => drop(tokio::spawn(async move { shared.audit(before).await })),
+            Effect::LoadAudit { before } => {
+                drop(tokio::spawn(async move { shared.audit(before).await }))
+            }
             Effect::LoadSlugs => self.newest(Slot::Slugs, async move { shared.slugs().await }),
             Effect::LoadMargins { view, query } => {
-                self.newest(Slot::Margins, async move { shared.margins(view, query).await });
+                self.newest(
+                    Slot::Margins,
+                    async move { shared.margins(view, query).await },
+                );
             }
             Effect::Verify => drop(tokio::spawn(async move { shared.verify().await })),
-            Effect::LoadRequest(request) => self.newest(Slot::Request, async move { shared.request(request).await }),
-            Effect::Apply(pending) => drop(tokio::spawn(async move { shared.send(*pending).await })),
-            Effect::Resolve(pending) => drop(tokio::spawn(async move { shared.resolve(*pending).await })),
+            Effect::LoadRequest(request) => {
+                self.newest(Slot::Request, async move { shared.request(request).await })
+            }
+            Effect::Apply(pending) => {
+                drop(tokio::spawn(async move { shared.send(*pending).await }))
+            }
+            Effect::Resolve(pending) => {
+                drop(tokio::spawn(async move { shared.resolve(*pending).await }))
+            }
             Effect::Forget(operation) => {
                 // A file that stays is queried again at the next start; nothing is lost.
                 let _ = self.shared.state.forget(operation);
             }
-            Effect::Export { what, filter, json, path } => drop(tokio::spawn(async move {
+            Effect::Export {
+                what,
+                filter,
+                json,
+                path,
+            } => drop(tokio::spawn(async move {
                 let result = shared.export(&what, &filter, json, &path).await;
                 shared.tell(Message::Exported(result));
             })),
             Effect::WriteSecret { path, text } => {
                 let written = write_private(&path, format!("{}\n", text.0).as_bytes());
-                let result = written.map(|()| path.display().to_string()).map_err(|error| format!("{}: {error}", path.display()));
+                let result = written
+                    .map(|()| path.display().to_string())
+                    .map_err(|error| format!("{}: {error}", path.display()));
                 shared.tell(Message::SecretWritten(result));
             }
             Effect::ReadStatus => drop(tokio::spawn(async move { shared.read_status().await })),
@@ -146,7 +188,12 @@ impl Shared {
     }
 
     async fn read_status(&self) -> bool {
-        let status = self.client.status().await.map(Box::new).map_err(|error| error.to_string());
+        let status = self
+            .client
+            .status()
+            .await
+            .map(Box::new)
+            .map_err(|error| error.to_string());
         let is_there = status.is_ok();
         self.tell(Message::Status(status));
         is_there
@@ -158,8 +205,15 @@ async fn pulse(shared: Shared) {
     ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     loop {
         ticks.tick().await;
-        let totals = shared.ledger.totals().await.map_err(|error| error.to_string());
-        shared.tell(Message::Pulse { now: clock::now(), totals });
+        let totals = shared
+            .ledger
+            .totals()
+            .await
+            .map_err(|error| error.to_string());
+        shared.tell(Message::Pulse {
+            now: clock::now(),
+            totals,
+        });
     }
 }
 
@@ -185,7 +239,9 @@ async fn follow(shared: &Shared, mut live: crate::admin::LiveStream) {
     let waiting = Mutex::new(Vec::new());
     let reading = async {
         while let Ok(Some(events)) = live.next().await {
-            let mut waiting = waiting.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+            let mut waiting = waiting
+                .lock()
+                .unwrap_or_else(std::sync::PoisonError::into_inner);
             waiting.extend(events);
             let surplus = waiting.len().saturating_sub(LIVE_AT_ONCE);
             waiting.drain(..surplus);
@@ -199,7 +255,11 @@ async fn follow(shared: &Shared, mut live: crate::admin::LiveStream) {
             () = &mut reading => true,
             _ = ticks.tick() => false,
         };
-        let events = std::mem::take(&mut *waiting.lock().unwrap_or_else(std::sync::PoisonError::into_inner));
+        let events = std::mem::take(
+            &mut *waiting
+                .lock()
+                .unwrap_or_else(std::sync::PoisonError::into_inner),
+        );
         if !events.is_empty() {
             shared.tell(Message::Live(events));
         }

@@ -2,7 +2,9 @@
 
 use std::time::Instant;
 
-use farebox_ledger::{Amount, EntryQuery, KeyId, KeyOrder, KeyQuery, MarginBy, MarginQuery, OperationId, Timestamp};
+use farebox_ledger::{
+    Amount, EntryQuery, KeyId, KeyOrder, KeyQuery, MarginBy, MarginQuery, OperationId, Timestamp,
+};
 
 use super::{Shared, TYPING};
 use crate::app::detail::{self, Check, DetailData};
@@ -23,11 +25,17 @@ impl Shared {
         let generation = request.generation;
         match self.keys_page(request).await {
             Ok(page) => self.tell(Message::Keys(page)),
-            Err(error) => self.tell(Message::KeysFailed { generation, error: error.to_string() }),
+            Err(error) => self.tell(Message::KeysFailed {
+                generation,
+                error: error.to_string(),
+            }),
         }
     }
 
-    async fn keys_page(&self, request: KeysRequest) -> Result<KeysPage, farebox_ledger::LedgerError> {
+    async fn keys_page(
+        &self,
+        request: KeysRequest,
+    ) -> Result<KeysPage, farebox_ledger::LedgerError> {
         let started = Instant::now();
         let page = |rows, ended| KeysPage {
             generation: request.generation,
@@ -38,7 +46,10 @@ impl Shared {
             at: clock::now(),
         };
         if let Some(id) = request.filter.id {
-            return Ok(page(self.ledger.find_key(id).await?.into_iter().collect(), true));
+            return Ok(page(
+                self.ledger.find_key(id).await?.into_iter().collect(),
+                true,
+            ));
         }
         let (backwards, after) = match request.from {
             From::Start => (false, None),
@@ -46,8 +57,16 @@ impl Shared {
             From::After(place) => (false, Some(place)),
             From::Before(place) => (true, Some(place)),
         };
-        let order = if backwards { request.order.reversed() } else { request.order };
-        let query = KeyQuery { order, after, ..query(&request.filter, PAGE) };
+        let order = if backwards {
+            request.order.reversed()
+        } else {
+            request.order
+        };
+        let query = KeyQuery {
+            order,
+            after,
+            ..query(&request.filter, PAGE)
+        };
         let mut rows = self.ledger.list_keys(query).await?;
         let ended = rows.len() < PAGE;
         if backwards {
@@ -62,72 +81,142 @@ impl Shared {
         }
         let (mut keys, mut after) = (0, None);
         while keys < COUNT_TO {
-            let Ok(rows) = self.ledger.list_keys(KeyQuery { after, ..query(&filter, 2000) }).await else { return };
+            let Ok(rows) = self
+                .ledger
+                .list_keys(KeyQuery {
+                    after,
+                    ..query(&filter, 2000)
+                })
+                .await
+            else {
+                return;
+            };
             keys += rows.len();
             after = rows.last().map(|key| KeyOrder::Created.place(key));
             if rows.len() < 2000 {
-                self.tell(Message::Count { generation, count: Count { keys: keys as u64, more: false } });
+                self.tell(Message::Count {
+                    generation,
+                    count: Count {
+                        keys: keys as u64,
+                        more: false,
+                    },
+                });
                 return;
             }
         }
-        self.tell(Message::Count { generation, count: Count { keys: COUNT_TO as u64, more: true } });
+        self.tell(Message::Count {
+            generation,
+            count: Count {
+                keys: COUNT_TO as u64,
+                more: true,
+            },
+        });
     }
 
     pub(super) async fn visible(&self, ids: Vec<KeyId>) {
         // On an error the old value stays on screen; the status line shows that the ledger does not answer.
-        let Ok(keys) = self.ledger.find_keys(&ids).await else { return };
+        let Ok(keys) = self.ledger.find_keys(&ids).await else {
+            return;
+        };
         let found: Vec<KeyId> = keys.iter().map(|key| key.id).collect();
-        let spent = self.ledger.spent_since(&found, detail::day_before(clock::now())).await.unwrap_or_default();
+        let spent = self
+            .ledger
+            .spent_since(&found, detail::day_before(clock::now()))
+            .await
+            .unwrap_or_default();
         let mut spent = spent.into_iter();
-        self.tell(Message::Visible(keys.into_iter().map(|key| (key, spent.next())).collect()));
+        self.tell(Message::Visible(
+            keys.into_iter().map(|key| (key, spent.next())).collect(),
+        ));
     }
 
     pub(super) async fn detail(&self, id: KeyId) {
         match self.detail_data(id).await {
             Ok(data) => self.tell(Message::Detail(Box::new(data))),
-            Err(error) => self.tell(Message::DetailFailed { id, error: error.to_string() }),
+            Err(error) => self.tell(Message::DetailFailed {
+                id,
+                error: error.to_string(),
+            }),
         }
     }
 
     async fn detail_data(&self, id: KeyId) -> Result<DetailData, farebox_ledger::LedgerError> {
         let now = clock::now();
         let key = self.ledger.find_key(id).await?;
-        let query = EntryQuery { key: Some(id), limit: Some(detail::PAGE), ..EntryQuery::default() };
+        let query = EntryQuery {
+            key: Some(id),
+            limit: Some(detail::PAGE),
+            ..EntryQuery::default()
+        };
         let mut entries = self.ledger.entries(query).await?;
         entries.reverse();
-        let usage = self.ledger.usage(id, detail::week_before(now), after(now)).await?;
+        let usage = self
+            .ledger
+            .usage(id, detail::week_before(now), after(now))
+            .await?;
         let acts = self.ledger.audit(Some(id), None, detail::PAGE).await?;
         let holds = self.ledger.open_holds(Some(id), LIST).await?;
-        Ok(DetailData { id, key, entries_end: entries.len() < detail::PAGE, entries, usage, acts, holds })
+        Ok(DetailData {
+            id,
+            key,
+            entries_end: entries.len() < detail::PAGE,
+            entries,
+            usage,
+            acts,
+            holds,
+        })
     }
 
     pub(super) async fn more_entries(&self, id: KeyId, before: i64) {
-        let query = EntryQuery { key: Some(id), before: Some(before), limit: Some(detail::PAGE), ..EntryQuery::default() };
+        let query = EntryQuery {
+            key: Some(id),
+            before: Some(before),
+            limit: Some(detail::PAGE),
+            ..EntryQuery::default()
+        };
         match self.ledger.entries(query).await {
             Ok(mut entries) => {
                 entries.reverse();
                 let end = entries.len() < detail::PAGE;
-                self.tell(Message::Entries { id, before, entries, end });
+                self.tell(Message::Entries {
+                    id,
+                    before,
+                    entries,
+                    end,
+                });
             }
-            Err(error) => self.tell(Message::DetailFailed { id, error: error.to_string() }),
+            Err(error) => self.tell(Message::DetailFailed {
+                id,
+                error: error.to_string(),
+            }),
         }
     }
 
     /// Sums a key's entries page by page, and compares the sum with the balance after the newest of them.
     pub(super) async fn check_key(&self, id: KeyId) {
-        let check = self.sum_of(id).await.unwrap_or_else(|error| Check::Failed(error.to_string()));
+        let check = self
+            .sum_of(id)
+            .await
+            .unwrap_or_else(|error| Check::Failed(error.to_string()));
         self.tell(Message::Checked { id, check });
     }
 
     async fn sum_of(&self, id: KeyId) -> Result<Check, farebox_ledger::LedgerError> {
         let (mut before, mut sum, mut count, mut balance) = (None, Amount::ZERO, 0_u64, None);
         loop {
-            let query = EntryQuery { key: Some(id), before, limit: Some(5000), ..EntryQuery::default() };
+            let query = EntryQuery {
+                key: Some(id),
+                before,
+                limit: Some(5000),
+                ..EntryQuery::default()
+            };
             let page = self.ledger.entries(query).await?;
             balance = balance.or_else(|| page.last().map(|entry| entry.balance_after));
             count += page.len() as u64;
             let amounts = page.iter().map(|entry| entry.amount).chain([sum]);
-            let Some(total) = Amount::checked_sum(amounts) else { return Ok(Check::Failed("the sum overflows".to_owned())) };
+            let Some(total) = Amount::checked_sum(amounts) else {
+                return Ok(Check::Failed("the sum overflows".to_owned()));
+            };
             sum = total;
             before = page.first().map(|entry| entry.position);
             if page.len() < 5000 {
@@ -135,7 +224,14 @@ impl Shared {
             }
         }
         let balance = balance.unwrap_or_default();
-        Ok(if sum == balance { Check::Sound { entries: count, at: clock::now() } } else { Check::Wrong { sum, balance } })
+        Ok(if sum == balance {
+            Check::Sound {
+                entries: count,
+                at: clock::now(),
+            }
+        } else {
+            Check::Wrong { sum, balance }
+        })
     }
 
     pub(super) async fn holds(&self) {
@@ -146,42 +242,81 @@ impl Shared {
     pub(super) async fn audit(&self, before: Option<i64>) {
         let records = self.ledger.audit(None, before, LIST).await;
         let end = records.as_ref().is_ok_and(|records| records.len() < LIST);
-        self.tell(Message::Audit { before, records: records.map_err(|error| error.to_string()), end });
+        self.tell(Message::Audit {
+            before,
+            records: records.map_err(|error| error.to_string()),
+            end,
+        });
     }
 
     pub(super) async fn slugs(&self) {
         let now = clock::now();
-        let used = self.ledger.slug_use(detail::week_before(now)).await.unwrap_or_default();
+        let used = self
+            .ledger
+            .slug_use(detail::week_before(now))
+            .await
+            .unwrap_or_default();
         let published = self.ledger.published().await.unwrap_or_default();
         self.tell(Message::Slugs { used, published });
     }
 
     pub(super) async fn margins(&self, view: View, query: MarginQuery) {
         let answer = self.sums(query).await.map_err(|error| error.to_string());
-        self.tell(Message::Margins { view, query, answer });
+        self.tell(Message::Margins {
+            view,
+            query,
+            answer,
+        });
     }
 
-    pub(super) async fn sums(&self, query: MarginQuery) -> Result<Answer, farebox_ledger::LedgerError> {
+    pub(super) async fn sums(
+        &self,
+        query: MarginQuery,
+    ) -> Result<Answer, farebox_ledger::LedgerError> {
         let page = self.ledger.margins(query).await?;
         let ids: Vec<KeyId> = match query.by {
-            MarginBy::Key => page.rows.iter().filter_map(|row| row.name.parse().ok()).collect(),
+            MarginBy::Key => page
+                .rows
+                .iter()
+                .filter_map(|row| row.name.parse().ok())
+                .collect(),
             MarginBy::Target | MarginBy::Day => Vec::new(),
         };
-        let keys = if ids.is_empty() { Vec::new() } else { self.ledger.find_keys(&ids).await? };
-        let labels = keys.into_iter().map(|key| (key.id.to_string(), key.settings.label)).collect();
+        let keys = if ids.is_empty() {
+            Vec::new()
+        } else {
+            self.ledger.find_keys(&ids).await?
+        };
+        let labels = keys
+            .into_iter()
+            .map(|key| (key.id.to_string(), key.settings.label))
+            .collect();
         Ok(Answer { page, labels })
     }
 
     pub(super) async fn verify(&self) {
         let started = Instant::now();
-        let report = self.ledger.verify().await.map_err(|error| error.to_string());
+        let report = self
+            .ledger
+            .verify()
+            .await
+            .map_err(|error| error.to_string());
         let took_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
-        self.tell(Message::Verified { report, took_ms, at: clock::now() });
+        self.tell(Message::Verified {
+            report,
+            took_ms,
+            at: clock::now(),
+        });
     }
 
     pub(super) async fn request(&self, request: OperationId) {
         let entry = self.ledger.entry(request).await;
-        self.tell(Message::Request { request, entry: entry.map(|entry| entry.map(Box::new)).map_err(|error| error.to_string()) });
+        self.tell(Message::Request {
+            request,
+            entry: entry
+                .map(|entry| entry.map(Box::new))
+                .map_err(|error| error.to_string()),
+        });
     }
 }
 

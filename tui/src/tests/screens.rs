@@ -18,7 +18,10 @@ fn at_all_sizes(name: &str, reach: impl Fn(&mut Bench)) {
         format!("--- {width}x{height}\n{}", bench.screen().replace('"', ""))
     };
     let text: String = SIZES.into_iter().map(screen).collect();
-    assert!(!text.contains("sk-fb-"), "a secret never gets into a snapshot");
+    assert!(
+        !text.contains("sk-fb-"),
+        "a secret never gets into a snapshot"
+    );
     insta::assert_snapshot!(name, text);
 }
 
@@ -47,9 +50,15 @@ fn key_detail() {
 
 #[test]
 fn other_screens() {
-    for (name, key) in
-        [("live", "2"), ("models", "3"), ("routes", "4j"), ("holds", "5"), ("audit", "6"), ("config", "7v"), ("nodes", "0j")]
-    {
+    for (name, key) in [
+        ("live", "2"),
+        ("models", "3"),
+        ("routes", "4j"),
+        ("holds", "5"),
+        ("audit", "6"),
+        ("config", "7v"),
+        ("nodes", "0j"),
+    ] {
         at_all_sizes(name, |bench| {
             bench.press(key);
         });
@@ -79,8 +88,15 @@ fn sums_answer_the_last_question_and_open_their_keys() {
     bench.press("8");
     let first = bench.app.exposure.asked.unwrap();
     bench.press("p");
-    bench.tell(Message::Margins { view: View::Exposure, query: first, answer: Err("late".to_owned()) });
-    assert!(bench.screen().contains("adding up …"), "an answer to another question says nothing");
+    bench.tell(Message::Margins {
+        view: View::Exposure,
+        query: first,
+        answer: Err("late".to_owned()),
+    });
+    assert!(
+        bench.screen().contains("adding up …"),
+        "an answer to another question says nothing"
+    );
     bench.answers = true;
     bench.press("r<enter>");
     assert!(bench.app.detail_open && bench.screen().contains("ops@acme.example"));
@@ -131,11 +147,21 @@ fn help_is_read_to_its_end() {
         bench.press("?");
         for _ in 0..150 {
             let screen = bench.screen();
-            assert!(!screen.lines().any(|line| line.contains('│') && line.contains('…')), "{screen}");
+            assert!(
+                !screen
+                    .lines()
+                    .any(|line| line.contains('│') && line.contains('…')),
+                "{screen}"
+            );
             bench.press("j");
         }
         let end = bench.screen();
-        let place = end.lines().find_map(|line| line.split_once('–')?.1.split_once(" · j k")).unwrap().0.to_owned();
+        let place = end
+            .lines()
+            .find_map(|line| line.split_once('–')?.1.split_once(" · j k"))
+            .unwrap()
+            .0
+            .to_owned();
         let (shown, all) = place.split_once(" of ").unwrap();
         assert_eq!(shown, all, "{end}");
     }
@@ -146,14 +172,21 @@ fn an_unknown_outcome_is_said_so() {
     at_all_sizes("unknown", |bench| {
         bench.answer = Some(|pending| Message::Applied {
             operation: pending.operation,
-            result: Err(crate::app::modal::ApplyError::Unknown("disk I/O error".to_owned())),
+            result: Err(crate::app::modal::ApplyError::Unknown(
+                "disk I/O error".to_owned(),
+            )),
         });
         bench.press("jjjt50<enter>inv-8902<enter>");
         bench.answers = false;
         bench.press("y");
         let pending = bench.sent[0].clone();
-        let result = Err(crate::app::modal::ApplyError::Unknown("disk I/O error".to_owned()));
-        bench.tell(Message::Applied { operation: pending.operation, result });
+        let result = Err(crate::app::modal::ApplyError::Unknown(
+            "disk I/O error".to_owned(),
+        ));
+        bench.tell(Message::Applied {
+            operation: pending.operation,
+            result,
+        });
     });
 }
 
@@ -175,9 +208,18 @@ fn open_operations() {
             request: None,
         };
         let listed = vec![
-            Listed { open: open("Top up", 1), found: Found::NotApplied },
-            Listed { open: open("New key", 2), found: Found::Applied(None) },
-            Listed { open: open("Top up", 3), found: Found::Elsewhere(4711) },
+            Listed {
+                open: open("Top up", 1),
+                found: Found::NotApplied,
+            },
+            Listed {
+                open: open("New key", 2),
+                found: Found::Applied(None),
+            },
+            Listed {
+                open: open("Top up", 3),
+                found: Found::Elsewhere(4711),
+            },
         ];
         bench.tell(Message::Operations(listed));
     });
@@ -190,22 +232,49 @@ fn empty_and_broken() {
     bench.press("2");
     insta::assert_snapshot!("no_gateway", bench.screen());
     bench.tell(Message::Status(Err("Connection refused".to_owned())));
-    assert!(bench.screen().contains("no gateway at http://127.0.0.1:9090; start it or pass --admin"));
+    assert!(
+        bench
+            .screen()
+            .contains("no gateway at http://127.0.0.1:9090; start it or pass --admin")
+    );
     bench.press("1");
     let generation = bench.app.keys.generation;
-    bench.tell(Message::KeysFailed { generation, error: "the ledger cannot be written: disk full".to_owned() });
+    bench.tell(Message::KeysFailed {
+        generation,
+        error: "the ledger cannot be written: disk full".to_owned(),
+    });
     assert!(bench.screen().contains("disk full"));
     bench.press("/nobody");
-    assert!(Bench::new(80, 24).press("/nobody").screen().contains("no key matches this filter"));
-    assert!(Bench::new(80, 24).press("/state:open<enter>").screen().contains("states are active, blocked"));
+    assert!(
+        Bench::new(80, 24)
+            .press("/nobody")
+            .screen()
+            .contains("no key matches this filter")
+    );
+    assert!(
+        Bench::new(80, 24)
+            .press("/state:open<enter>")
+            .screen()
+            .contains("states are active, blocked")
+    );
 }
 
 #[test]
 fn what_a_gateway_said_before_it_went_away_is_marked() {
     let mut bench = Bench::new(80, 24).live();
     bench.tell(Message::Status(Err("Connection refused".to_owned())));
-    assert!(bench.press("7").screen().contains("no gateway at http://127.0.0.1:9090 now; what follows is what it last said"));
-    assert!(bench.press("4").screen().contains("no gateway now; this is what it last said"));
+    assert!(
+        bench
+            .press("7")
+            .screen()
+            .contains("no gateway at http://127.0.0.1:9090 now; what follows is what it last said")
+    );
+    assert!(
+        bench
+            .press("4")
+            .screen()
+            .contains("no gateway now; this is what it last said")
+    );
 }
 
 #[test]
@@ -219,25 +288,63 @@ fn too_small_asks_for_room() {
 #[test]
 fn without_colours_there_are_words() {
     let mut bench = Bench::new(80, 24).live();
-    for keys in ["1", "2", "3", "4", "5", "6", "7", "8", "9", "0", "1<enter>", "t"] {
+    for keys in [
+        "1", "2", "3", "4", "5", "6", "7", "8", "9", "0", "1<enter>", "t",
+    ] {
         bench.press(keys);
         let plain = bench.terminal(Theme { color: false });
         let cells = &plain.backend().buffer().content;
-        assert!(cells.iter().all(|cell| cell.fg == Color::Reset && cell.bg == Color::Reset), "{keys}");
-        assert_eq!(plain.backend().to_string(), bench.screen(), "the words are the same in both");
+        assert!(
+            cells
+                .iter()
+                .all(|cell| cell.fg == Color::Reset && cell.bg == Color::Reset),
+            "{keys}"
+        );
+        assert_eq!(
+            plain.backend().to_string(),
+            bench.screen(),
+            "the words are the same in both"
+        );
     }
-    insta::assert_snapshot!("no_color", Bench::new(80, 24).live().terminal(Theme { color: false }).backend());
+    insta::assert_snapshot!(
+        "no_color",
+        Bench::new(80, 24)
+            .live()
+            .terminal(Theme { color: false })
+            .backend()
+    );
     assert_eq!(acts().len(), 5);
 }
 
 #[test]
 fn unknown_filter_words_are_named() {
     let mut bench = Bench::new(100, 24).live();
-    assert!(bench.press("/foo:bar").screen().contains("no filter is called foo:"), "{}", bench.screen());
+    assert!(
+        bench
+            .press("/foo:bar")
+            .screen()
+            .contains("no filter is called foo:"),
+        "{}",
+        bench.screen()
+    );
     let mut bench = Bench::new(100, 24).live();
-    assert!(bench.press("2/foo:bar").screen().contains("no filter is called foo:"), "{}", bench.screen());
+    assert!(
+        bench
+            .press("2/foo:bar")
+            .screen()
+            .contains("no filter is called foo:"),
+        "{}",
+        bench.screen()
+    );
     let mut bench = Bench::new(100, 24).live();
-    assert!(bench.press("/state:asleep").screen().contains("states are active, blocked,"), "{}", bench.screen());
+    assert!(
+        bench
+            .press("/state:asleep")
+            .screen()
+            .contains("states are active, blocked,"),
+        "{}",
+        bench.screen()
+    );
 }
 
 /// Works on light and dark terminals: dim text is the terminal's own text colour, dimmed by the terminal, and no text has a fixed
@@ -246,14 +353,37 @@ fn unknown_filter_words_are_named() {
 fn every_text_is_readable_on_light_terminals() {
     let mut bench = Bench::new(200, 50).live();
     let mut dimmed = 0;
-    for keys in ["1", "2", "3", "4", "5", "6", "7v", "8", "9", "1jjj<enter>", "t", "?"] {
+    for keys in [
+        "1",
+        "2",
+        "3",
+        "4",
+        "5",
+        "6",
+        "7v",
+        "8",
+        "9",
+        "1jjj<enter>",
+        "t",
+        "?",
+    ] {
         bench.press(keys);
         let terminal = bench.terminal(Theme { color: true });
         for cell in &terminal.backend().buffer().content {
-            assert!(!matches!(cell.fg, Color::Black | Color::Gray | Color::DarkGray | Color::White), "{keys}: {cell:?}");
+            assert!(
+                !matches!(
+                    cell.fg,
+                    Color::Black | Color::Gray | Color::DarkGray | Color::White
+                ),
+                "{keys}: {cell:?}"
+            );
             if cell.modifier.contains(Modifier::DIM) {
                 dimmed += 1;
-                assert_eq!((cell.fg, cell.bg), (Color::Reset, Color::Reset), "{keys}: {cell:?}");
+                assert_eq!(
+                    (cell.fg, cell.bg),
+                    (Color::Reset, Color::Reset),
+                    "{keys}: {cell:?}"
+                );
             }
         }
     }
@@ -263,12 +393,28 @@ fn every_text_is_readable_on_light_terminals() {
 #[test]
 fn nothing_unsafe_reaches_a_cell() {
     let mut bench = Bench::new(200, 50).live();
-    for keys in ["1", "2", "3", "4", "5", "6", "7", "8", "9", "0", "1jjjjj<enter>", "t"] {
+    for keys in [
+        "1",
+        "2",
+        "3",
+        "4",
+        "5",
+        "6",
+        "7",
+        "8",
+        "9",
+        "0",
+        "1jjjjj<enter>",
+        "t",
+    ] {
         bench.press(keys);
         let terminal = bench.terminal(Theme { color: true });
         for cell in &terminal.backend().buffer().content {
             assert!(
-                !cell.symbol().chars().any(|letter| letter.is_control() || letter == '\u{202e}'),
+                !cell
+                    .symbol()
+                    .chars()
+                    .any(|letter| letter.is_control() || letter == '\u{202e}'),
                 "{keys}: {:?}",
                 cell.symbol()
             );

@@ -24,12 +24,28 @@ pub(super) fn draw(app: &App, pen: &mut Pen<'_>, area: Rect) {
     let height = usize::from(inner.height);
     let first = app.config.selected.min(lines.len().saturating_sub(height));
     for (y, (text, tone)) in lines.iter().skip(first).take(height).enumerate() {
-        pen.text(inner, 0, u16::try_from(y).unwrap_or(u16::MAX), text, pen.theme.tone(*tone));
+        pen.text(
+            inner,
+            0,
+            u16::try_from(y).unwrap_or(u16::MAX),
+            text,
+            pen.theme.tone(*tone),
+        );
     }
     if lines.len() > height {
-        let place = format!(" {}–{} of {} ", first + 1, (first + height).min(lines.len()), lines.len());
+        let place = format!(
+            " {}–{} of {} ",
+            first + 1,
+            (first + height).min(lines.len()),
+            lines.len()
+        );
         pen.end(
-            Rect { y: area.bottom().saturating_sub(1), height: 1, width: area.width - 2, ..area },
+            Rect {
+                y: area.bottom().saturating_sub(1),
+                height: 1,
+                width: area.width - 2,
+                ..area
+            },
             0,
             &place,
             pen.theme.faint(),

@@ -17,10 +17,20 @@ use crate::sanitize::width;
 const CHART_FROM: u16 = 14;
 const HOURS: usize = 48;
 
-const ENTRIES: &[Column] =
-    &[left("UTC", 11, 0), left("KIND", 7, 0), right("AMOUNT", 14, 0), right("BALANCE", 12, 1), left("WHAT", 0, 0)];
-const PAYMENTS: &[Column] =
-    &[left("UTC", 11, 0), left("KIND", 7, 0), right("AMOUNT", 13, 0), left("REFERENCE", 16, 0), left("BY, WHY", 0, 1)];
+const ENTRIES: &[Column] = &[
+    left("UTC", 11, 0),
+    left("KIND", 7, 0),
+    right("AMOUNT", 14, 0),
+    right("BALANCE", 12, 1),
+    left("WHAT", 0, 0),
+];
+const PAYMENTS: &[Column] = &[
+    left("UTC", 11, 0),
+    left("KIND", 7, 0),
+    right("AMOUNT", 13, 0),
+    left("REFERENCE", 16, 0),
+    left("BY, WHY", 0, 1),
+];
 const MODELS: &[Column] = &[
     left("MODEL", 0, 0),
     right("REQUESTS", 9, 0),
@@ -38,7 +48,12 @@ const RUNNING: &[Column] = &[
     right("USED", 12, 1),
     right("AGE", 7, 0),
 ];
-const ACTS: &[Column] = &[left("UTC", 11, 0), left("ACT", 8, 0), left("BY", 12, 0), left("DETAILS", 0, 0)];
+const ACTS: &[Column] = &[
+    left("UTC", 11, 0),
+    left("ACT", 8, 0),
+    left("BY", 12, 0),
+    left("DETAILS", 0, 0),
+];
 
 /// Draws the open key, as a page or beside the list.
 pub(super) fn draw(app: &App, pen: &mut Pen<'_>, area: Rect) {
@@ -47,8 +62,16 @@ pub(super) fn draw(app: &App, pen: &mut Pen<'_>, area: Rect) {
         pen.text(inner, 0, 1, "no key is selected", pen.theme.faint());
         return;
     };
-    let label = detail.key.as_ref().map(|key| format!(" · {}", key.settings.label)).unwrap_or_default();
-    let focus = if app.is_wide() && app.detail_open { "▸ " } else { "" };
+    let label = detail
+        .key
+        .as_ref()
+        .map(|key| format!(" · {}", key.settings.label))
+        .unwrap_or_default();
+    let focus = if app.is_wide() && app.detail_open {
+        "▸ "
+    } else {
+        ""
+    };
     let inner = pen.frame(area, &format!("{focus}Key {}{label}", detail.id));
     let Some(key) = &detail.key else {
         let text = match (&detail.error, detail.loaded) {
@@ -61,22 +84,57 @@ pub(super) fn draw(app: &App, pen: &mut Pen<'_>, area: Rect) {
     };
     let mut y = facts(app, detail, key, pen, inner);
     if inner.height >= CHART_FROM && detail.tab == Tab::Entries {
-        y += chart(app, detail, pen, Rect { y: inner.y + y, height: inner.height - y, ..inner });
+        y += chart(
+            app,
+            detail,
+            pen,
+            Rect {
+                y: inner.y + y,
+                height: inner.height - y,
+                ..inner
+            },
+        );
     }
-    let rest = Rect { y: inner.y + y, height: inner.height.saturating_sub(y), ..inner };
+    let rest = Rect {
+        y: inner.y + y,
+        height: inner.height.saturating_sub(y),
+        ..inner
+    };
     tabs(detail, pen, rest);
-    let list = Rect { y: rest.y + 1, height: rest.height.saturating_sub(2), ..rest };
+    let list = Rect {
+        y: rest.y + 1,
+        height: rest.height.saturating_sub(2),
+        ..rest
+    };
     rows(app, detail, pen, list);
-    check(detail, pen, Rect { y: inner.bottom().saturating_sub(1), height: 1, ..inner });
+    check(
+        detail,
+        pen,
+        Rect {
+            y: inner.bottom().saturating_sub(1),
+            height: 1,
+            ..inner
+        },
+    );
 }
 
 fn facts(app: &App, detail: &Detail, key: &Key, pen: &mut Pen<'_>, area: Rect) -> u16 {
     let theme = pen.theme;
     let account = &key.account;
     let word = state_word(key, app.now);
-    let running = if detail.holds.is_empty() { String::new() } else { format!(" ({} running)", detail.holds.len()) };
+    let running = if detail.holds.is_empty() {
+        String::new()
+    } else {
+        format!(" ({} running)", detail.holds.len())
+    };
     let state = if key.settings.expires_at.is_some() && area.width > 100 {
-        format!("{word}, last day {}", key.settings.expires_at.map(crate::clock::last_day).unwrap_or_default())
+        format!(
+            "{word}, last day {}",
+            key.settings
+                .expires_at
+                .map(crate::clock::last_day)
+                .unwrap_or_default()
+        )
     } else {
         word.to_owned()
     };
@@ -97,13 +155,22 @@ fn facts(app: &App, detail: &Detail, key: &Key, pen: &mut Pen<'_>, area: Rect) -
     if area.height < 9 {
         return 2;
     }
-    let models =
-        key.settings.models.as_ref().map_or_else(|| "all models".to_owned(), |models| format!("{} models", models.len()));
+    let models = key.settings.models.as_ref().map_or_else(
+        || "all models".to_owned(),
+        |models| format!("{} models", models.len()),
+    );
     let last = match key.last_entry_at {
         None => "no entry yet".to_owned(),
-        Some(at) => format!("last entry {} ago", format::age(app.now.millis() - at.millis())),
+        Some(at) => format!(
+            "last entry {} ago",
+            format::age(app.now.millis() - at.millis())
+        ),
     };
-    let made = format!("made {} by {}", format::date(key.created_at), key.created_by);
+    let made = format!(
+        "made {} by {}",
+        format::date(key.created_at),
+        key.created_by
+    );
     let text = format!("{last} · {models} · {} · {made}", limits(&key.settings));
     pen.text(area, 0, 2, &text, theme.faint());
     if area.height >= CHART_FROM { 4 } else { 3 }
@@ -111,13 +178,28 @@ fn facts(app: &App, detail: &Detail, key: &Key, pen: &mut Pen<'_>, area: Rect) -
 
 /// Amounts with what is said before and after each, in a line of which the last `taken` cells belong to something else. They are
 /// exact, or, where the line is too short, rounded down to what fits.
-fn amounts_line(pen: &mut Pen<'_>, area: Rect, y: u16, amounts: &[(&str, Amount, &str, Style)], taken: usize) {
-    let words: usize = amounts.iter().map(|(before, _, after, _)| width(before) + width(after)).sum();
+fn amounts_line(
+    pen: &mut Pen<'_>,
+    area: Rect,
+    y: u16,
+    amounts: &[(&str, Amount, &str, Style)],
+    taken: usize,
+) {
+    let words: usize = amounts
+        .iter()
+        .map(|(before, _, after, _)| width(before) + width(after))
+        .sum();
     let room = usize::from(area.width).saturating_sub(taken + words) / amounts.len().max(1);
     let mut x = 0;
     for (before, amount, after, style) in amounts {
         x += pen.text(area, x, y, before, pen.theme.faint());
-        x += pen.text(area, x, y, &format!("{}{after}", format::within(*amount, room)), *style);
+        x += pen.text(
+            area,
+            x,
+            y,
+            &format!("{}{after}", format::within(*amount, room)),
+            *style,
+        );
     }
 }
 
@@ -126,7 +208,10 @@ fn chart(app: &App, detail: &Detail, pen: &mut Pen<'_>, area: Rect) -> u16 {
     let bars = detail.chart(app.now, hours);
     let most = bars.iter().copied().max().unwrap_or(0);
     let most = Amount::from_picos(i64::try_from(most).unwrap_or(i64::MAX));
-    let title = format!("Spend per hour, {hours} h, now at the right · most {}", format::within(most, 12));
+    let title = format!(
+        "Spend per hour, {hours} h, now at the right · most {}",
+        format::within(most, 12)
+    );
     pen.text(area, 0, 0, &title, pen.theme.faint());
     pen.text(area, 0, 1, &format::bars(&bars), pen.theme.good());
     3
@@ -136,7 +221,11 @@ fn tabs(detail: &Detail, pen: &mut Pen<'_>, area: Rect) {
     let theme = pen.theme;
     let mut x = pen.text(area, 0, 0, "[ ]", theme.key()) + 2;
     for (tab, name) in Tab::ALL {
-        let style = if tab == detail.tab { theme.selected() } else { Style::new() };
+        let style = if tab == detail.tab {
+            theme.selected()
+        } else {
+            Style::new()
+        };
         let text = if tab == Tab::Running && !detail.holds.is_empty() {
             format!(" {name} {} ", detail.holds.len())
         } else {
@@ -167,21 +256,57 @@ fn rows(app: &App, detail: &Detail, pen: &mut Pen<'_>, area: Rect) {
         return;
     }
     let placed = pen.heads(area, 0, columns);
-    let list = Rect { y: area.y + 1, height: area.height.saturating_sub(1), ..area };
-    let cells = lines(app, detail, pen, window(detail.selected, detail.rows(), usize::from(list.height)));
+    let list = Rect {
+        y: area.y + 1,
+        height: area.height.saturating_sub(1),
+        ..area
+    };
+    let cells = lines(
+        app,
+        detail,
+        pen,
+        window(detail.selected, detail.rows(), usize::from(list.height)),
+    );
     let focused = app.detail_open;
     for (y, (index, cells)) in cells.into_iter().enumerate() {
-        pen.line(list, u16::try_from(y).unwrap_or(u16::MAX), columns, &placed, &cells, focused && index == detail.selected);
+        pen.line(
+            list,
+            u16::try_from(y).unwrap_or(u16::MAX),
+            columns,
+            &placed,
+            &cells,
+            focused && index == detail.selected,
+        );
     }
 }
 
-fn lines(app: &App, detail: &Detail, pen: &Pen<'_>, range: std::ops::Range<usize>) -> Vec<(usize, Vec<Cell>)> {
+fn lines(
+    app: &App,
+    detail: &Detail,
+    pen: &Pen<'_>,
+    range: std::ops::Range<usize>,
+) -> Vec<(usize, Vec<Cell>)> {
     let skip = range.start;
     let take = range.len();
     let cells: Vec<Vec<Cell>> = match detail.tab {
-        Tab::Entries => detail.entries.iter().skip(skip).take(take).map(|entry| entry_cells(app, pen, entry)).collect(),
-        Tab::Payments => detail.payments().skip(skip).take(take).map(|act| payment_cells(app, pen, act)).collect(),
-        Tab::Models => model_cells(detail, pen).into_iter().skip(skip).take(take).collect(),
+        Tab::Entries => detail
+            .entries
+            .iter()
+            .skip(skip)
+            .take(take)
+            .map(|entry| entry_cells(app, pen, entry))
+            .collect(),
+        Tab::Payments => detail
+            .payments()
+            .skip(skip)
+            .take(take)
+            .map(|act| payment_cells(app, pen, act))
+            .collect(),
+        Tab::Models => model_cells(detail, pen)
+            .into_iter()
+            .skip(skip)
+            .take(take)
+            .collect(),
         Tab::Running => {
             let hold = |hold: &farebox_ledger::OpenHold| {
                 let age = format::age(app.now.millis() - hold.at.millis());
@@ -199,11 +324,25 @@ fn lines(app: &App, detail: &Detail, pen: &Pen<'_>, range: std::ops::Range<usize
                     ],
                 )
             };
-            detail.holds.iter().skip(skip).take(take).map(hold).collect()
+            detail
+                .holds
+                .iter()
+                .skip(skip)
+                .take(take)
+                .map(hold)
+                .collect()
         }
         Tab::Acts => {
             let act = |act: &AuditRecord| {
-                plain(pen, [format::when(act.at, app.now), act.act.clone(), act.actor.clone(), format::act_details(act)])
+                plain(
+                    pen,
+                    [
+                        format::when(act.at, app.now),
+                        act.act.clone(),
+                        act.actor.clone(),
+                        format::act_details(act),
+                    ],
+                )
             };
             detail.acts.iter().skip(skip).take(take).map(act).collect()
         }
@@ -212,31 +351,74 @@ fn lines(app: &App, detail: &Detail, pen: &Pen<'_>, range: std::ops::Range<usize
 }
 
 fn plain<const N: usize>(pen: &Pen<'_>, cells: [String; N]) -> Vec<Cell> {
-    let first = |index| if index == 0 { pen.theme.faint() } else { Style::new() };
-    cells.into_iter().enumerate().map(|(index, text)| (text, first(index))).collect()
+    let first = |index| {
+        if index == 0 {
+            pen.theme.faint()
+        } else {
+            Style::new()
+        }
+    };
+    cells
+        .into_iter()
+        .enumerate()
+        .map(|(index, text)| (text, first(index)))
+        .collect()
 }
 
 fn entry_cells(app: &App, pen: &Pen<'_>, entry: &Entry) -> Vec<Cell> {
     let theme = pen.theme;
-    let amount = if entry.amount.is_positive() { theme.good() } else { Style::new() };
-    let loss = entry.bill.as_ref().is_some_and(|bill| bill.loss.is_positive());
+    let amount = if entry.amount.is_positive() {
+        theme.good()
+    } else {
+        Style::new()
+    };
+    let loss = entry
+        .bill
+        .as_ref()
+        .is_some_and(|bill| bill.loss.is_positive());
     vec![
         (format::when(entry.at, app.now), theme.faint()),
         (format::kind(entry.kind).to_owned(), Style::new()),
         (format::signed(entry.amount), amount),
         (format::within(entry.balance_after, 12), Style::new()),
-        (format::what(entry), if loss { theme.warn() } else { Style::new() }),
+        (
+            format::what(entry),
+            if loss { theme.warn() } else { Style::new() },
+        ),
     ]
 }
 
 fn payment_cells(app: &App, pen: &Pen<'_>, act: &AuditRecord) -> Vec<Cell> {
     let details: Value = serde_json::from_str(&act.details).unwrap_or_default();
-    let text = |name: &str| details.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
-    let amount = Amount::from_usd_str(&text(if act.act == "create" { "credit" } else { "amount" })).unwrap_or_default();
-    let kind = if act.act == "top_up" || act.act == "create" { "top-up" } else { act.act.as_str() };
+    let text = |name: &str| {
+        details
+            .get(name)
+            .and_then(Value::as_str)
+            .unwrap_or_default()
+            .to_owned()
+    };
+    let amount = Amount::from_usd_str(&text(if act.act == "create" {
+        "credit"
+    } else {
+        "amount"
+    }))
+    .unwrap_or_default();
+    let kind = if act.act == "top_up" || act.act == "create" {
+        "top-up"
+    } else {
+        act.act.as_str()
+    };
     let why = text("reason");
-    let by = if why.is_empty() { format!("by {}", act.actor) } else { format!("by {}: {why}", act.actor) };
-    let style = if amount.is_positive() { pen.theme.good() } else { Style::new() };
+    let by = if why.is_empty() {
+        format!("by {}", act.actor)
+    } else {
+        format!("by {}: {why}", act.actor)
+    };
+    let style = if amount.is_positive() {
+        pen.theme.good()
+    } else {
+        Style::new()
+    };
     vec![
         (format::when(act.at, app.now), pen.theme.faint()),
         (kind.to_owned(), Style::new()),
@@ -248,7 +430,10 @@ fn payment_cells(app: &App, pen: &Pen<'_>, act: &AuditRecord) -> Vec<Cell> {
 
 fn model_cells(detail: &Detail, pen: &Pen<'_>) -> Vec<Vec<Cell>> {
     let models = detail.by_model();
-    let all: u64 = models.iter().map(|row| row.charge.picos().max(0).unsigned_abs() / 1_000_000).fold(0, u64::saturating_add);
+    let all: u64 = models
+        .iter()
+        .map(|row| row.charge.picos().max(0).unsigned_abs() / 1_000_000)
+        .fold(0, u64::saturating_add);
     let row = |row: &farebox_ledger::UsageRow| {
         let usage = &row.usage;
         let charge = row.charge.picos().max(0).unsigned_abs() / 1_000_000;
@@ -276,22 +461,45 @@ fn check(detail: &Detail, pen: &mut Pen<'_>, area: Rect) {
     let theme = pen.theme;
     let (text, style) = match &detail.check {
         Check::NotYet => (String::new(), theme.faint()),
-        Check::Long(entries) => (format!("{} · v sums them up", format::entries(entries.unsigned_abs())), theme.faint()),
+        Check::Long(entries) => (
+            format!(
+                "{} · v sums them up",
+                format::entries(entries.unsigned_abs())
+            ),
+            theme.faint(),
+        ),
         Check::Running => ("summing up the entries …".to_owned(), theme.faint()),
-        Check::Sound { entries: 0, .. } => ("no entries, balance nothing ✓".to_owned(), theme.good()),
-        Check::Sound { entries, at } => {
-            (format!("sum of {} = balance ✓ {}", format::entries(*entries), format::time(*at)), theme.good())
+        Check::Sound { entries: 0, .. } => {
+            ("no entries, balance nothing ✓".to_owned(), theme.good())
         }
-        Check::Wrong { sum, balance } => {
-            (format!("✗ the entries sum up to {sum}, the balance is {balance}: run farebox ledger verify"), theme.bad())
-        }
-        Check::Failed(error) => (format!("the entries could not be summed up: {error}"), theme.warn()),
+        Check::Sound { entries, at } => (
+            format!(
+                "sum of {} = balance ✓ {}",
+                format::entries(*entries),
+                format::time(*at)
+            ),
+            theme.good(),
+        ),
+        Check::Wrong { sum, balance } => (
+            format!(
+                "✗ the entries sum up to {sum}, the balance is {balance}: run farebox ledger verify"
+            ),
+            theme.bad(),
+        ),
+        Check::Failed(error) => (
+            format!("the entries could not be summed up: {error}"),
+            theme.warn(),
+        ),
     };
     pen.text(area, 0, 0, &text, style);
     if let Some(error) = &detail.error {
         pen.end(area, 0, error, theme.bad());
     } else if detail.rows() > 0 {
-        let more = if detail.tab == Tab::Entries && !detail.entries_end { "+" } else { "" };
+        let more = if detail.tab == Tab::Entries && !detail.entries_end {
+            "+"
+        } else {
+            ""
+        };
         let place = format!("{} of {}{more}", detail.selected + 1, detail.rows());
         if usize::from(area.width) > width(&text) + place.len() + 2 {
             pen.end(area, 0, &place, theme.faint());

@@ -17,38 +17,70 @@ pub(super) fn footer_keys(app: &App) -> Vec<(String, String)> {
     } else if app.palette.is_some() {
         owned(&[("↑ ↓", "choose"), ("enter", "do it"), ("esc", "close")])
     } else {
-        app.modal.as_ref().map_or_else(|| super::bound_keys(app), |modal| owned(page_keys(app, modal)))
+        app.modal.as_ref().map_or_else(
+            || super::bound_keys(app),
+            |modal| owned(page_keys(app, modal)),
+        )
     }
 }
 
 fn owned(keys: &[(&str, &str)]) -> Vec<(String, String)> {
-    keys.iter().map(|(key, name)| ((*key).to_owned(), (*name).to_owned())).collect()
+    keys.iter()
+        .map(|(key, name)| ((*key).to_owned(), (*name).to_owned()))
+        .collect()
 }
 
 /// The keys of a page over the screen.
 fn page_keys(app: &App, modal: &Modal) -> &'static [(&'static str, &'static str)] {
     match modal {
-        Modal::Form(_) => {
-            &[("tab", "next field"), ("enter", "on the last field: continue"), ("ctrl-s", "continue"), ("esc", "cancel")]
-        }
+        Modal::Form(_) => &[
+            ("tab", "next field"),
+            ("enter", "on the last field: continue"),
+            ("ctrl-s", "continue"),
+            ("esc", "cancel"),
+        ],
         Modal::Review(_) => &[("y", "apply"), ("enter, esc", "back, nothing is applied")],
         Modal::Sending(_) => &[("…", "waiting for the ledger")],
-        Modal::Unknown(unknown) if unknown.not_applied => &[("y", "send the same again"), ("r", "ask again"), ("esc", "leave")],
-        Modal::Unknown(_) => &[("r", "ask now"), ("esc", "leave; it stays under O operations")],
+        Modal::Unknown(unknown) if unknown.not_applied => &[
+            ("y", "send the same again"),
+            ("r", "ask again"),
+            ("esc", "leave"),
+        ],
+        Modal::Unknown(_) => &[
+            ("r", "ask now"),
+            ("esc", "leave; it stays under O operations"),
+        ],
         Modal::Receipt(_) => &[("esc", "close"), ("c", "copy the operation id")],
         Modal::Request(_) => &[("esc", "close"), ("K", "its key"), ("c", "copy the id")],
-        Modal::Operations(selected) => match app.operations.get(*selected).map(|listed| &listed.found) {
-            Some(Found::NotApplied) => &[("y", "review and send again"), ("d", "drop"), ("j k", "move"), ("esc", "close")],
-            Some(Found::Applied(_)) => &[("d", "done, remove it"), ("j k", "move"), ("esc", "close")],
-            _ => &[("j k", "move"), ("esc", "close")],
-        },
+        Modal::Operations(selected) => {
+            match app.operations.get(*selected).map(|listed| &listed.found) {
+                Some(Found::NotApplied) => &[
+                    ("y", "review and send again"),
+                    ("d", "drop"),
+                    ("j k", "move"),
+                    ("esc", "close"),
+                ],
+                Some(Found::Applied(_)) => {
+                    &[("d", "done, remove it"), ("j k", "move"), ("esc", "close")]
+                }
+                _ => &[("j k", "move"), ("esc", "close")],
+            }
+        }
         Modal::Text(..) => &[("esc", "close")],
         Modal::Secret(page) if page.file.is_some() => &[("enter", "write"), ("esc", "back")],
         Modal::Secret(page) if page.leaving.is_some() => &[("enter", "leave"), ("esc", "back")],
-        Modal::Secret(page) if matches!(page.shown, Shown::Link(..)) => {
-            &[("y", "copy"), ("w", "write a file"), ("h", "hide"), ("esc", "close")]
-        }
-        Modal::Secret(_) => &[("y", "copy"), ("w", "write a file"), ("h", "hide"), ("esc", "leave")],
+        Modal::Secret(page) if matches!(page.shown, Shown::Link(..)) => &[
+            ("y", "copy"),
+            ("w", "write a file"),
+            ("h", "hide"),
+            ("esc", "close"),
+        ],
+        Modal::Secret(_) => &[
+            ("y", "copy"),
+            ("w", "write a file"),
+            ("h", "hide"),
+            ("esc", "leave"),
+        ],
     }
 }
 
@@ -70,8 +102,23 @@ pub(super) fn help(app: &App, pen: &mut Pen<'_>, area: Rect) {
         pen.text(inner, line.x, y, &line.text, text);
     }
     if lines.len() > height {
-        let place = format!(" {}–{} of {} · j k ", first + 1, (first + height).min(lines.len()), lines.len());
-        pen.end(Rect { y: area.bottom().saturating_sub(1), height: 1, width: area.width - 2, ..area }, 0, &place, theme.faint());
+        let place = format!(
+            " {}–{} of {} · j k ",
+            first + 1,
+            (first + height).min(lines.len()),
+            lines.len()
+        );
+        pen.end(
+            Rect {
+                y: area.bottom().saturating_sub(1),
+                height: 1,
+                width: area.width - 2,
+                ..area
+            },
+            0,
+            &place,
+            theme.faint(),
+        );
     }
 }
 
@@ -91,15 +138,27 @@ struct HelpLine {
 /// The keys of this page or screen, with texts that are wrapped at its width.
 fn help_lines(app: &App, cells: usize) -> Vec<HelpLine> {
     let wrapped = |key, name, x: u16, text: &str, available| {
-        let parts = wrap(text, cells.saturating_sub(usize::from(x))).into_iter().enumerate();
+        let parts = wrap(text, cells.saturating_sub(usize::from(x)))
+            .into_iter()
+            .enumerate();
         parts.map(move |(at, text)| {
             let (key, name) = if at == 0 { (key, name) } else { ("", "") };
-            HelpLine { key, name, x, text, available }
+            HelpLine {
+                key,
+                name,
+                x,
+                text,
+                available,
+            }
         })
     };
     if let Some(modal) = &app.modal {
-        let keys = page_keys(app, modal).iter().flat_map(|(key, name)| wrapped(*key, "", 11, name, true));
-        return keys.chain(wrapped("", "", 11, about(modal), true)).collect();
+        let keys = page_keys(app, modal)
+            .iter()
+            .flat_map(|(key, name)| wrapped(*key, "", 11, name, true));
+        return keys
+            .chain(wrapped("", "", 11, about(modal), true))
+            .collect();
     }
     let place = app.place();
     let here = BINDINGS.iter().filter(|binding| binding.works_at(place));
@@ -107,9 +166,18 @@ fn help_lines(app: &App, cells: usize) -> Vec<HelpLine> {
     let common = here.filter(|binding| binding.places.is_empty());
     let lines = own.chain(common).flat_map(|binding| {
         let reason = binding.command.reason_against(app);
-        let text = reason.as_ref().map_or_else(|| binding.help.to_owned(), |reason| format!("not now: {reason}"));
+        let text = reason.as_ref().map_or_else(
+            || binding.help.to_owned(),
+            |reason| format!("not now: {reason}"),
+        );
         if cells < NARROW {
-            wrapped(binding.key, "", 11, &format!("{}: {text}", binding.name), reason.is_none())
+            wrapped(
+                binding.key,
+                "",
+                11,
+                &format!("{}: {text}", binding.name),
+                reason.is_none(),
+            )
         } else {
             wrapped(binding.key, binding.name, 24, &text, reason.is_none())
         }
@@ -165,10 +233,22 @@ pub(super) fn palette(app: &App, pen: &mut Pen<'_>, area: Rect) {
     let Some(palette) = &app.palette else { return };
     let inner = pen.frame(area, "Commands");
     let theme = pen.theme;
-    let used = pen.pieces(inner, 0, &[(": ", theme.key()), (palette.field.text(), Style::new())]);
-    let before: String = palette.field.text().chars().take(palette.field.cursor()).collect();
+    let used = pen.pieces(
+        inner,
+        0,
+        &[(": ", theme.key()), (palette.field.text(), Style::new())],
+    );
+    let before: String = palette
+        .field
+        .text()
+        .chars()
+        .take(palette.field.cursor())
+        .collect();
     let x = inner.x + 2 + u16::try_from(width(&before)).unwrap_or(0);
-    pen.cursor = Some(Position { x: x.min(inner.right().saturating_sub(1)), y: inner.y });
+    pen.cursor = Some(Position {
+        x: x.min(inner.right().saturating_sub(1)),
+        y: inner.y,
+    });
     if palette.field.text().is_empty() {
         pen.text(inner, used + 1, 0, "type a part of a name", theme.faint());
     }
@@ -177,20 +257,53 @@ pub(super) fn palette(app: &App, pen: &mut Pen<'_>, area: Rect) {
         pen.text(inner, 0, 2, "no command matches", theme.warn());
         return;
     }
-    let list = Rect { y: inner.y + 2, height: inner.height.saturating_sub(2), ..inner };
+    let list = Rect {
+        y: inner.y + 2,
+        height: inner.height.saturating_sub(2),
+        ..inner
+    };
     for (y, index) in window(palette.selected, lines.len(), usize::from(list.height)).enumerate() {
-        let Some((binding, reason)) = lines.get(index) else { continue };
-        let row = Rect { y: list.y + u16::try_from(y).unwrap_or(0), height: 1, ..list };
-        let text = reason.as_ref().map_or_else(|| binding.help.to_owned(), |reason| format!("not now: {reason}"));
-        let style = if reason.is_some() { theme.faint() } else { Style::new() };
+        let Some((binding, reason)) = lines.get(index) else {
+            continue;
+        };
+        let row = Rect {
+            y: list.y + u16::try_from(y).unwrap_or(0),
+            height: 1,
+            ..list
+        };
+        let text = reason.as_ref().map_or_else(
+            || binding.help.to_owned(),
+            |reason| format!("not now: {reason}"),
+        );
+        let style = if reason.is_some() {
+            theme.faint()
+        } else {
+            Style::new()
+        };
         pen.text(
-            Rect { width: row.width.min(15), ..row },
+            Rect {
+                width: row.width.min(15),
+                ..row
+            },
             2,
             0,
             binding.name,
-            if reason.is_some() { theme.faint() } else { theme.strong() },
+            if reason.is_some() {
+                theme.faint()
+            } else {
+                theme.strong()
+            },
         );
-        pen.text(Rect { width: row.width.min(22), ..row }, 16, 0, binding.key, theme.key());
+        pen.text(
+            Rect {
+                width: row.width.min(22),
+                ..row
+            },
+            16,
+            0,
+            binding.key,
+            theme.key(),
+        );
         pen.text(row, 23, 0, &text, style);
         if index == palette.selected {
             pen.text(row, 0, 0, ">", theme.strong());

@@ -27,17 +27,36 @@ pub(super) fn draw(app: &App, pen: &mut Pen<'_>, area: Rect) {
         return empty(app, pen, inner);
     }
     let placed = pen.heads(inner, 0, COLUMNS);
-    let list = Rect { y: inner.y + 1, height: inner.height.saturating_sub(2), ..inner };
+    let list = Rect {
+        y: inner.y + 1,
+        height: inner.height.saturating_sub(2),
+        ..inner
+    };
     let range = keys.visible(usize::from(list.height));
     for (y, index) in range.clone().enumerate() {
-        let Some(row) = keys.rows.get(index) else { continue };
+        let Some(row) = keys.rows.get(index) else {
+            continue;
+        };
         let y = u16::try_from(y).unwrap_or(u16::MAX);
-        pen.line(list, y, COLUMNS, &placed, &cells(app, pen, row), index == keys.selected);
+        pen.line(
+            list,
+            y,
+            COLUMNS,
+            &placed,
+            &cells(app, pen, row),
+            index == keys.selected,
+        );
     }
-    let bottom = Rect { y: inner.bottom().saturating_sub(1), height: 1, ..inner };
+    let bottom = Rect {
+        y: inner.bottom().saturating_sub(1),
+        height: 1,
+        ..inner
+    };
     let (left, right) = bottom_line(app, &range);
     pen.text(bottom, 2, 0, &left, pen.theme.faint());
-    if usize::from(bottom.width) > crate::sanitize::width(&left) + crate::sanitize::width(&right) + 6 {
+    if usize::from(bottom.width)
+        > crate::sanitize::width(&left) + crate::sanitize::width(&right) + 6
+    {
         pen.end(bottom, 0, &right, pen.theme.faint());
     }
 }
@@ -47,7 +66,11 @@ fn title(app: &App) -> String {
     let all = app.totals.map(|totals| format::count(totals.keys));
     let matching = match (&keys.count, keys.is_whole() && keys.loaded) {
         (_, true) => Some(format::count(keys.rows.len() as u64)),
-        (Some(count), _) => Some(format!("{}{}", format::count(count.keys), if count.more { "+" } else { "" })),
+        (Some(count), _) => Some(format!(
+            "{}{}",
+            format::count(count.keys),
+            if count.more { "+" } else { "" }
+        )),
         _ => None,
     };
     let how_many = match (matching, all) {
@@ -56,19 +79,36 @@ fn title(app: &App) -> String {
         (Some(some), None) => format!(" · {some}"),
         (None, _) => String::new(),
     };
-    let filter =
-        if keys.filter_text.is_empty() { String::new() } else { format!(" · {}", crate::sanitize::mask(&keys.filter_text)) };
+    let filter = if keys.filter_text.is_empty() {
+        String::new()
+    } else {
+        format!(" · {}", crate::sanitize::mask(&keys.filter_text))
+    };
     let arrow = if keys.ascending { '▲' } else { '▼' };
-    let sorting = if keys.is_sorting() { " sorting …" } else { "" };
-    format!("Keys{filter}{how_many} · {} {arrow}{sorting}", keys.sort.name())
+    let sorting = if keys.is_sorting() {
+        " sorting …"
+    } else {
+        ""
+    };
+    format!(
+        "Keys{filter}{how_many} · {} {arrow}{sorting}",
+        keys.sort.name()
+    )
 }
 
 fn cells(app: &App, pen: &Pen<'_>, row: &Row) -> [Cell; 8] {
     let (key, theme) = (&row.key, pen.theme);
     let word = state_word(key, app.now);
-    let held = if key.account.held.is_positive() { Style::new() } else { theme.faint() };
+    let held = if key.account.held.is_positive() {
+        Style::new()
+    } else {
+        theme.faint()
+    };
     let day = row.day.map_or_else(|| "…".to_owned(), format::money);
-    let last = key.last_entry_at.map_or_else(|| "—".to_owned(), |at| format::age(app.now.millis() - at.millis()));
+    let last = key.last_entry_at.map_or_else(
+        || "—".to_owned(),
+        |at| format::age(app.now.millis() - at.millis()),
+    );
     [
         (key.id.to_string(), theme.key()),
         (key.settings.label.clone(), Style::new()),
@@ -86,11 +126,19 @@ fn bottom_line(app: &App, range: &std::ops::Range<usize>) -> (String, String) {
     let rows = match keys.first_position() {
         Some(first) => {
             let row = |index: usize| format::count(first + index as u64 + 1);
-            format!("rows {}–{}", row(range.start), row(range.end.saturating_sub(1)))
+            format!(
+                "rows {}–{}",
+                row(range.start),
+                row(range.end.saturating_sub(1))
+            )
         }
         None => "rows near the end".to_owned(),
     };
-    let more = if keys.is_whole() && range.end == keys.rows.len() { "" } else { " · pgdn for more" };
+    let more = if keys.is_whole() && range.end == keys.rows.len() {
+        ""
+    } else {
+        " · pgdn for more"
+    };
     let order = match keys.ordered_at.filter(|_| keys.sort != Sort::Created) {
         Some(_) if keys.loading => "sorting …".to_owned(),
         Some(at) => format!("order of {} · r sorts again", format::time(at)),
@@ -110,7 +158,15 @@ fn empty(app: &App, pen: &mut Pen<'_>, area: Rect) {
     } else if !keys.loaded || keys.loading {
         pen.text(area, 0, 1, "reading the ledger …", theme.faint());
     } else if !keys.filter.is_empty() {
-        pen.text(area, 0, 1, keys.filter_error.as_deref().unwrap_or("no key matches this filter"), theme.warn());
+        pen.text(
+            area,
+            0,
+            1,
+            keys.filter_error
+                .as_deref()
+                .unwrap_or("no key matches this filter"),
+            theme.warn(),
+        );
         pen.text(area, 0, 3, "esc clears it, / changes it", theme.faint());
     } else {
         pen.text(area, 0, 1, "no keys yet", theme.strong());

@@ -31,17 +31,44 @@ const AUDIT: &[Column] = &[
 /// Money reserved by running requests.
 pub(super) fn holds(app: &App, pen: &mut Pen<'_>, area: Rect) {
     let shown = app.shown_holds();
-    let (count, held) = app.totals.map_or((0, 0), |totals| (totals.holds, totals.held));
+    let (count, held) = app
+        .totals
+        .map_or((0, 0), |totals| (totals.holds, totals.held));
     let filter = filter_of(&app.holds.filter);
-    let inner = pen.frame(area, &format!("Holds{filter} · {} · {} held", format::count(count), format::total(held)));
+    let inner = pen.frame(
+        area,
+        &format!(
+            "Holds{filter} · {} · {} held",
+            format::count(count),
+            format::total(held)
+        ),
+    );
     if shown.is_empty() {
-        return nothing(&app.holds, pen, inner, "no request is running: nothing is held");
+        return nothing(
+            &app.holds,
+            pen,
+            inner,
+            "no request is running: nothing is held",
+        );
     }
     let placed = pen.heads(inner, 0, HOLDS);
-    let list = Rect { y: inner.y + 1, height: inner.height.saturating_sub(2), ..inner };
-    let newest = app.holds.rows.iter().map(|hold| hold.epoch).max().unwrap_or(0);
-    for (y, index) in window(app.holds.selected, shown.len(), usize::from(list.height)).enumerate() {
-        let Some(hold) = shown.get(index) else { continue };
+    let list = Rect {
+        y: inner.y + 1,
+        height: inner.height.saturating_sub(2),
+        ..inner
+    };
+    let newest = app
+        .holds
+        .rows
+        .iter()
+        .map(|hold| hold.epoch)
+        .max()
+        .unwrap_or(0);
+    for (y, index) in window(app.holds.selected, shown.len(), usize::from(list.height)).enumerate()
+    {
+        let Some(hold) = shown.get(index) else {
+            continue;
+        };
         let state = match app.gateway.link {
             _ if hold.epoch < newest => "left over",
             Link::Live => "running",
@@ -54,12 +81,26 @@ pub(super) fn holds(app: &App, pen: &mut Pen<'_>, area: Rect) {
             (hold.family.clone(), pen.theme.faint()),
             (format::within(hold.amount, 13), pen.theme.strong()),
             (format::within(hold.used, 12), Style::new()),
-            (format::age(app.now.millis() - hold.at.millis()), Style::new()),
+            (
+                format::age(app.now.millis() - hold.at.millis()),
+                Style::new(),
+            ),
             (state.to_owned(), pen.theme.state(state)),
         ];
-        pen.line(list, u16::try_from(y).unwrap_or(u16::MAX), HOLDS, &placed, &cells, index == app.holds.selected);
+        pen.line(
+            list,
+            u16::try_from(y).unwrap_or(u16::MAX),
+            HOLDS,
+            &placed,
+            &cells,
+            index == app.holds.selected,
+        );
     }
-    let bottom = Rect { y: inner.bottom().saturating_sub(1), height: 1, ..inner };
+    let bottom = Rect {
+        y: inner.bottom().saturating_sub(1),
+        height: 1,
+        ..inner
+    };
     let hint = match app.gateway.link {
         Link::Live => "a hold ends with its request; it cannot be released by hand",
         _ => "no gateway is running; the next start ends these holds within 5 s",
@@ -70,16 +111,33 @@ pub(super) fn holds(app: &App, pen: &mut Pen<'_>, area: Rect) {
 /// The audit.
 pub(super) fn audit(app: &App, pen: &mut Pen<'_>, area: Rect) {
     let shown = app.shown_audit();
-    let more = if app.audit.end || !app.audit.loaded { "" } else { "+" };
+    let more = if app.audit.end || !app.audit.loaded {
+        ""
+    } else {
+        "+"
+    };
     let filter = filter_of(&app.audit.filter);
-    let inner = pen.frame(area, &format!("Audit{filter} · {}{more} acts, newest first", format::count(shown.len() as u64)));
+    let inner = pen.frame(
+        area,
+        &format!(
+            "Audit{filter} · {}{more} acts, newest first",
+            format::count(shown.len() as u64)
+        ),
+    );
     if shown.is_empty() {
         return nothing(&app.audit, pen, inner, "no administrative act yet");
     }
     let placed = pen.heads(inner, 0, AUDIT);
-    let list = Rect { y: inner.y + 1, height: inner.height.saturating_sub(1), ..inner };
-    for (y, index) in window(app.audit.selected, shown.len(), usize::from(list.height)).enumerate() {
-        let Some(act) = shown.get(index) else { continue };
+    let list = Rect {
+        y: inner.y + 1,
+        height: inner.height.saturating_sub(1),
+        ..inner
+    };
+    for (y, index) in window(app.audit.selected, shown.len(), usize::from(list.height)).enumerate()
+    {
+        let Some(act) = shown.get(index) else {
+            continue;
+        };
         let cells = [
             (format::when(act.at, app.now), pen.theme.faint()),
             (act.actor.clone(), Style::new()),
@@ -88,7 +146,14 @@ pub(super) fn audit(app: &App, pen: &mut Pen<'_>, area: Rect) {
             (format::act_details(act), Style::new()),
             (format!("op_{}", act.operation), pen.theme.faint()),
         ];
-        pen.line(list, u16::try_from(y).unwrap_or(u16::MAX), AUDIT, &placed, &cells, index == app.audit.selected);
+        pen.line(
+            list,
+            u16::try_from(y).unwrap_or(u16::MAX),
+            AUDIT,
+            &placed,
+            &cells,
+            index == app.audit.selected,
+        );
     }
 }
 
@@ -97,12 +162,18 @@ fn nothing<T>(list: &List<T>, pen: &mut Pen<'_>, area: Rect, text: &str) {
     let (text, style) = match (&list.error, list.loaded) {
         (Some(error), _) => (error.as_str(), theme.bad()),
         (None, false) => ("reading the ledger …", theme.faint()),
-        (None, true) if !list.filter.is_empty() => ("nothing matches this filter; esc clears it", theme.warn()),
+        (None, true) if !list.filter.is_empty() => {
+            ("nothing matches this filter; esc clears it", theme.warn())
+        }
         (None, true) => (text, Style::new()),
     };
     pen.paragraph(area, 1, text, style);
 }
 
 fn filter_of(filter: &str) -> String {
-    if filter.is_empty() { String::new() } else { format!(" · {filter}") }
+    if filter.is_empty() {
+        String::new()
+    } else {
+        format!(" · {filter}")
+    }
 }

@@ -29,28 +29,60 @@ pub(super) fn draw(app: &App, pen: &mut Pen<'_>, area: Rect) {
     let live = &app.live;
     let shown = live.shown();
     let filter = match unknown_field(&live.filter) {
-        Some(field) => format!(" · no filter is called {field}: use status>=, status:, key: or model:"),
+        Some(field) => {
+            format!(" · no filter is called {field}: use status>=, status:, key: or model:")
+        }
         None if live.filter.is_empty() => String::new(),
         None => format!(" · {}", live.filter),
     };
-    let paused = if live.paused { format!(" · PAUSED, {} waiting", live.waiting()) } else { String::new() };
-    let inner = pen.frame(area, &format!("Live{filter} · last {}{paused}", format::many(shown.len(), "request")));
+    let paused = if live.paused {
+        format!(" · PAUSED, {} waiting", live.waiting())
+    } else {
+        String::new()
+    };
+    let inner = pen.frame(
+        area,
+        &format!(
+            "Live{filter} · last {}{paused}",
+            format::many(shown.len(), "request")
+        ),
+    );
     if live.events.is_empty() && app.gateway.link != Link::Live {
         return super::no_gateway(app, pen, inner);
     }
     charts(app, pen, inner);
     if shown.is_empty() {
-        let text =
-            if live.filter.is_empty() { "no request has ended yet" } else { "no request matches this filter; esc clears it" };
+        let text = if live.filter.is_empty() {
+            "no request has ended yet"
+        } else {
+            "no request matches this filter; esc clears it"
+        };
         pen.text(inner, 0, 2, text, pen.theme.faint());
         return;
     }
-    let table = Rect { y: inner.y + 2, height: inner.height.saturating_sub(2), ..inner };
+    let table = Rect {
+        y: inner.y + 2,
+        height: inner.height.saturating_sub(2),
+        ..inner
+    };
     let placed = pen.heads(table, 0, COLUMNS);
-    let list = Rect { y: table.y + 1, height: table.height.saturating_sub(1), ..table };
+    let list = Rect {
+        y: table.y + 1,
+        height: table.height.saturating_sub(1),
+        ..table
+    };
     for (y, index) in window(live.selected, shown.len(), usize::from(list.height)).enumerate() {
-        let Some(event) = shown.get(index) else { continue };
-        pen.line(list, u16::try_from(y).unwrap_or(u16::MAX), COLUMNS, &placed, &cells(pen, event), index == live.selected);
+        let Some(event) = shown.get(index) else {
+            continue;
+        };
+        pen.line(
+            list,
+            u16::try_from(y).unwrap_or(u16::MAX),
+            COLUMNS,
+            &placed,
+            &cells(pen, event),
+            index == live.selected,
+        );
     }
 }
 
@@ -58,9 +90,14 @@ fn charts(app: &App, pen: &mut Pen<'_>, area: Rect) {
     let theme = pen.theme;
     let seconds = app.live.seconds(app.now);
     let bars = usize::from(area.width / 4).min(seconds.len());
-    let tail = seconds.get(seconds.len().saturating_sub(bars)..).unwrap_or_default();
+    let tail = seconds
+        .get(seconds.len().saturating_sub(bars)..)
+        .unwrap_or_default();
     let requests: Vec<u64> = tail.iter().map(|second| second.requests).collect();
-    let charges: Vec<u64> = tail.iter().map(|second| second.charge.max(0).unsigned_abs()).collect();
+    let charges: Vec<u64> = tail
+        .iter()
+        .map(|second| second.charge.max(0).unsigned_abs())
+        .collect();
     let spent: i128 = seconds.iter().map(|second| i128::from(second.charge)).sum();
     pen.pieces(
         area,
@@ -84,10 +121,16 @@ fn cells(pen: &Pen<'_>, event: &LiveEvent) -> Vec<Cell> {
         _ => theme.bad(),
     };
     let usage = &event.usage;
-    let input = usage.input.saturating_add(usage.cache_read).saturating_add(usage.cache_write);
+    let input = usage
+        .input
+        .saturating_add(usage.cache_read)
+        .saturating_add(usage.cache_write);
     let output = usage.output.saturating_add(usage.reasoning);
-    let counts =
-        if input + output == 0 { String::new() } else { format!("{}→{}", format::tokens(input), format::tokens(output)) };
+    let counts = if input + output == 0 {
+        String::new()
+    } else {
+        format!("{}→{}", format::tokens(input), format::tokens(output))
+    };
     let charge = amount(event.charge.as_deref()).filter(|charge| charge.is_positive());
     let lost = amount(event.loss.as_deref()).is_some_and(|loss| loss.is_positive());
     let family = match event.family.as_str() {
@@ -99,14 +142,33 @@ fn cells(pen: &Pen<'_>, event: &LiveEvent) -> Vec<Cell> {
         (format::clock_of(&event.at), theme.faint()),
         (event.key.clone().unwrap_or_default(), theme.key()),
         // The requested model, if it is not one of ours.
-        if event.slug.is_empty() { (event.asked.clone(), theme.warn()) } else { (event.slug.clone(), Style::new()) },
+        if event.slug.is_empty() {
+            (event.asked.clone(), theme.warn())
+        } else {
+            (event.slug.clone(), Style::new())
+        },
         (family.to_owned(), theme.faint()),
         (event.status.to_string(), status),
         (counts, Style::new()),
-        (charge.map(|charge| format::within(charge, 10)).unwrap_or_default(), if lost { theme.warn() } else { Style::new() }),
-        (event.first_byte_ms.map(format::span).unwrap_or_default(), theme.faint()),
+        (
+            charge
+                .map(|charge| format::within(charge, 10))
+                .unwrap_or_default(),
+            if lost { theme.warn() } else { Style::new() },
+        ),
+        (
+            event.first_byte_ms.map(format::span).unwrap_or_default(),
+            theme.faint(),
+        ),
         (format::span(event.total_ms), theme.faint()),
-        (event.end_reason.clone(), if event.status >= 400 { theme.warn() } else { theme.faint() }),
+        (
+            event.end_reason.clone(),
+            if event.status >= 400 {
+                theme.warn()
+            } else {
+                theme.faint()
+            },
+        ),
         (event.target.clone(), theme.faint()),
     ]
 }

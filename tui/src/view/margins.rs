@@ -35,28 +35,77 @@ const MARGIN: &[Column] = &[
 pub(super) fn draw(app: &App, sums: &Sums, pen: &mut Pen<'_>, area: Rect) {
     let inner = pen.frame(area, &title(sums));
     let warned = warning(app, sums, pen, inner);
-    let body = Rect { y: inner.y + warned, height: inner.height.saturating_sub(warned), ..inner };
+    let body = Rect {
+        y: inner.y + warned,
+        height: inner.height.saturating_sub(warned),
+        ..inner
+    };
     if sums.page.rows.is_empty() {
         return nothing(sums, pen, body);
     }
-    let columns = if sums.view == View::Exposure { EXPOSURE } else { MARGIN };
+    let columns = if sums.view == View::Exposure {
+        EXPOSURE
+    } else {
+        MARGIN
+    };
     let placed = pen.heads(body, 0, columns);
-    let list = Rect { y: body.y + 1, height: body.height.saturating_sub(3), ..body };
-    for (y, index) in window(sums.selected, sums.page.rows.len(), usize::from(list.height)).enumerate() {
-        let Some(row) = sums.page.rows.get(index) else { continue };
+    let list = Rect {
+        y: body.y + 1,
+        height: body.height.saturating_sub(3),
+        ..body
+    };
+    for (y, index) in window(
+        sums.selected,
+        sums.page.rows.len(),
+        usize::from(list.height),
+    )
+    .enumerate()
+    {
+        let Some(row) = sums.page.rows.get(index) else {
+            continue;
+        };
         let cells = cells(app, sums, pen, row, &shown_name(sums, row));
-        pen.line(list, u16::try_from(y).unwrap_or(u16::MAX), columns, &placed, &cells, index == sums.selected);
+        pen.line(
+            list,
+            u16::try_from(y).unwrap_or(u16::MAX),
+            columns,
+            &placed,
+            &cells,
+            index == sums.selected,
+        );
     }
     let count = format::count(sums.page.count as u64);
     let total = cells(app, sums, pen, &sums.page.total, &format!("all {count}"));
-    let bottom = Rect { y: body.bottom().saturating_sub(2), height: 1, ..body };
-    pen.line(bottom, 0, columns, &placed, &total.map(|(text, _)| (text, pen.theme.strong())), false);
-    let note = Rect { y: body.bottom().saturating_sub(1), height: 1, ..body };
+    let bottom = Rect {
+        y: body.bottom().saturating_sub(2),
+        height: 1,
+        ..body
+    };
+    pen.line(
+        bottom,
+        0,
+        columns,
+        &placed,
+        &total.map(|(text, _)| (text, pen.theme.strong())),
+        false,
+    );
+    let note = Rect {
+        y: body.bottom().saturating_sub(1),
+        height: 1,
+        ..body
+    };
     pen.text(note, 2, 0, &about(sums), pen.theme.faint());
 }
 
 fn title(sums: &Sums) -> String {
-    let (what, by) = (if sums.view == View::Exposure { "Exposure" } else { "Margin" }, by_name(sums.by));
+    let (what, by) = (
+        if sums.view == View::Exposure {
+            "Exposure"
+        } else {
+            "Margin"
+        },
+        by_name(sums.by),
+    );
     let order = match sums.order {
         MarginOrder::Name => by.to_uppercase(),
         MarginOrder::Charge => "CHARGED".to_owned(),
@@ -66,9 +115,19 @@ fn title(sums: &Sums) -> String {
         MarginOrder::Margin => "MARGIN".to_owned(),
     };
     // Names are sorted in ascending order unless reversed, amounts in descending order.
-    let arrow = if sums.reverse == (sums.order == MarginOrder::Name) { '▼' } else { '▲' };
-    let from = sums.asked.map(|query| format!(" from {}", format::date(query.from))).unwrap_or_default();
-    format!("{what} by {by} · {}{from} UTC · {order} {arrow}", sums.period.name())
+    let arrow = if sums.reverse == (sums.order == MarginOrder::Name) {
+        '▼'
+    } else {
+        '▲'
+    };
+    let from = sums
+        .asked
+        .map(|query| format!(" from {}", format::date(query.from)))
+        .unwrap_or_default();
+    format!(
+        "{what} by {by} · {}{from} UTC · {order} {arrow}",
+        sums.period.name()
+    )
 }
 
 /// The first alert of the gateway for this screen; returns the number of lines used.
@@ -76,19 +135,43 @@ fn warning(app: &App, sums: &Sums, pen: &mut Pen<'_>, area: Rect) -> u16 {
     let alerts = app.alerts();
     let selected = sums.selected_name();
     let named = |alert: &&Alert| selected.is_some_and(|name| alert.is_about(name));
-    let Some(alert) = alerts.iter().find(named).or(alerts.first()).filter(|_| area.height > 9) else { return 0 };
-    let more = if alerts.len() > 1 { format!(" (and {} more)", alerts.len() - 1) } else { String::new() };
-    pen.paragraph(area, 0, &format!("! {}{more}", alert.text), pen.theme.warn()) + 1
+    let Some(alert) = alerts
+        .iter()
+        .find(named)
+        .or(alerts.first())
+        .filter(|_| area.height > 9)
+    else {
+        return 0;
+    };
+    let more = if alerts.len() > 1 {
+        format!(" (and {} more)", alerts.len() - 1)
+    } else {
+        String::new()
+    };
+    pen.paragraph(
+        area,
+        0,
+        &format!("! {}{more}", alert.text),
+        pen.theme.warn(),
+    ) + 1
 }
 
 /// The full name of the selected row, which its column may have cut; for days, the range of the screen.
 fn about(sums: &Sums) -> String {
     match (sums.by, sums.page.rows.get(sums.selected), sums.view) {
         (MarginBy::Key | MarginBy::Target, Some(row), _) if !row.name.is_empty() => {
-            format!("{} · {}", shown_name(sums, row), format::many(row.requests, "request"))
+            format!(
+                "{} · {}",
+                shown_name(sums, row),
+                format::many(row.requests, "request")
+            )
         }
-        (_, _, View::Exposure) => "what providers may bill beyond the charges, at the catalog's prices".to_owned(),
-        (_, _, View::Margin) => "charged less cost, where a target has a `cost`; its exposure is part of it".to_owned(),
+        (_, _, View::Exposure) => {
+            "what providers may bill beyond the charges, at the catalog's prices".to_owned()
+        }
+        (_, _, View::Margin) => {
+            "charged less cost, where a target has a `cost`; its exposure is part of it".to_owned()
+        }
     }
 }
 
@@ -96,7 +179,10 @@ fn nothing(sums: &Sums, pen: &mut Pen<'_>, area: Rect) {
     let (text, style) = match (&sums.error, sums.loaded) {
         (Some(error), _) => (error.as_str(), pen.theme.bad()),
         (None, false) => ("adding up …", pen.theme.faint()),
-        (None, true) => ("no request ended in this period; p chooses another", Style::new()),
+        (None, true) => (
+            "no request ended in this period; p chooses another",
+            Style::new(),
+        ),
     };
     pen.paragraph(area, 1, text, style);
 }
@@ -112,19 +198,34 @@ fn shown_name(sums: &Sums, row: &MarginRow) -> String {
 fn cells(app: &App, sums: &Sums, pen: &Pen<'_>, row: &MarginRow, name: &str) -> [Cell; 8] {
     let theme = pen.theme;
     let amount = |amount: Amount, wide: usize| {
-        let style = if amount == Amount::ZERO { theme.faint() } else { Style::new() };
+        let style = if amount == Amount::ZERO {
+            theme.faint()
+        } else {
+            Style::new()
+        };
         (format::short(amount, wide), style)
     };
-    let name = (name.to_owned(), if sums.by == MarginBy::Key { theme.key() } else { Style::new() });
+    let name = (
+        name.to_owned(),
+        if sums.by == MarginBy::Key {
+            theme.key()
+        } else {
+            Style::new()
+        },
+    );
     let requests = (format::count(row.requests), theme.faint());
     if sums.view == View::Exposure {
         let (exposure, loud) = (row.exposure, row.exposure.picos() > row.charge.picos() / 2);
-        let slowed = sums.by == MarginBy::Key && app.alerts().iter().any(|alert| alert.is_about(&row.name));
+        let slowed =
+            sums.by == MarginBy::Key && app.alerts().iter().any(|alert| alert.is_about(&row.name));
         return [
             name,
             requests,
             amount(row.charge, 10),
-            (format::short(exposure, 10), if loud { theme.bad() } else { theme.strong() }),
+            (
+                format::short(exposure, 10),
+                if loud { theme.bad() } else { theme.strong() },
+            ),
             (of(exposure, row.charge), theme.faint()),
             amount(row.loss, 9),
             (if slowed { "slow" } else { "" }.to_owned(), theme.warn()),
@@ -132,15 +233,25 @@ fn cells(app: &App, sums: &Sums, pen: &Pen<'_>, row: &MarginRow, name: &str) -> 
         ];
     }
     let margin = row.margin();
-    let style = if margin.is_some_and(Amount::is_negative) { theme.bad() } else { theme.strong() };
+    let style = if margin.is_some_and(Amount::is_negative) {
+        theme.bad()
+    } else {
+        theme.strong()
+    };
     let unknown = || "—".to_owned();
     [
         name,
         requests,
         amount(row.charge, 9),
         margin.map_or_else(|| (unknown(), theme.faint()), |_| amount(row.cost, 9)),
-        (margin.map_or_else(unknown, |margin| format::short(margin, 9)), style),
-        (margin.map_or_else(unknown, |margin| of(margin, row.priced)), theme.faint()),
+        (
+            margin.map_or_else(unknown, |margin| format::short(margin, 9)),
+            style,
+        ),
+        (
+            margin.map_or_else(unknown, |margin| of(margin, row.priced)),
+            theme.faint(),
+        ),
         amount(row.exposure, 8),
         amount(row.loss, 7),
     ]
@@ -149,7 +260,11 @@ fn cells(app: &App, sums: &Sums, pen: &Pen<'_>, row: &MarginRow, name: &str) -> 
 /// The share of a charge in percent.
 fn of(part: Amount, whole: Amount) -> String {
     let sign = if part.is_negative() { "-" } else { "" };
-    let percent = part.picos().unsigned_abs().saturating_mul(100).checked_div(whole.picos().unsigned_abs());
+    let percent = part
+        .picos()
+        .unsigned_abs()
+        .saturating_mul(100)
+        .checked_div(whole.picos().unsigned_abs());
     match percent {
         None => "—".to_owned(),
         Some(1_000..) => format!("{sign}>999%"),

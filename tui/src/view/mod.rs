@@ -41,23 +41,53 @@ pub(crate) fn draw(app: &App, theme: Theme, frame: &mut Frame<'_>) {
 }
 
 fn draw_into(app: &App, theme: Theme, area: Rect, buf: &mut Buffer) -> Option<Position> {
-    let mut pen = Pen { buf, theme, cursor: None };
+    let mut pen = Pen {
+        buf,
+        theme,
+        cursor: None,
+    };
     if area.width < SMALLEST.0 || area.height < SMALLEST.1 {
         pen.paragraph(
             area,
             0,
-            &format!("farebox needs {}x{} characters, this terminal has {}x{}", SMALLEST.0, SMALLEST.1, area.width, area.height),
+            &format!(
+                "farebox needs {}x{} characters, this terminal has {}x{}",
+                SMALLEST.0, SMALLEST.1, area.width, area.height
+            ),
             Style::new(),
         );
         return None;
     }
-    let row = |y: u16| Rect { y: area.y + y, height: 1, ..area };
+    let row = |y: u16| Rect {
+        y: area.y + y,
+        height: 1,
+        ..area
+    };
     header(app, &mut pen, row(0));
-    let mut body = Rect { y: area.y + 1, height: area.height - 2, ..area };
+    let mut body = Rect {
+        y: area.y + 1,
+        height: area.height - 2,
+        ..area
+    };
     if let Some(error) = &app.ledger_error {
         // In full, with its remedy: the header has no room for it.
-        let taken = pen.paragraph(Rect { x: body.x + 1, width: body.width - 2, ..body }, 0, error, theme.bad()).min(body.height);
-        body = Rect { y: body.y + taken, height: body.height - taken, ..body };
+        let taken = pen
+            .paragraph(
+                Rect {
+                    x: body.x + 1,
+                    width: body.width - 2,
+                    ..body
+                },
+                0,
+                error,
+                theme.bad(),
+            )
+            .min(body.height);
+        body = Rect {
+            y: body.y + taken,
+            height: body.height - taken,
+            ..body
+        };
     }
     if app.help.is_some() {
         help::help(app, &mut pen, body);
@@ -76,8 +106,23 @@ fn screen(app: &App, pen: &mut Pen<'_>, body: Rect) {
     match app.screen {
         Screen::Keys if app.is_wide() => {
             let left = body.width * 11 / 20;
-            keys::draw(app, pen, Rect { width: left, ..body });
-            detail::draw(app, pen, Rect { x: body.x + left, width: body.width - left, ..body });
+            keys::draw(
+                app,
+                pen,
+                Rect {
+                    width: left,
+                    ..body
+                },
+            );
+            detail::draw(
+                app,
+                pen,
+                Rect {
+                    x: body.x + left,
+                    width: body.width - left,
+                    ..body
+                },
+            );
         }
         _ if app.detail_open => detail::draw(app, pen, body),
         Screen::Keys => keys::draw(app, pen, body),
@@ -95,7 +140,10 @@ fn screen(app: &App, pen: &mut Pen<'_>, body: Rect) {
 
 fn header(app: &App, pen: &mut Pen<'_>, area: Rect) {
     let theme = pen.theme;
-    let mut parts: Vec<(String, Style)> = vec![(" fb".to_owned(), theme.head()), (app.options.ledger.clone(), theme.strong())];
+    let mut parts: Vec<(String, Style)> = vec![
+        (" fb".to_owned(), theme.head()),
+        (app.options.ledger.clone(), theme.strong()),
+    ];
     parts.push(match &app.gateway.link {
         Link::Live => ("● LIVE".to_owned(), theme.good()),
         Link::Trying => ("○ looking for the gateway".to_owned(), theme.faint()),
@@ -108,16 +156,30 @@ fn header(app: &App, pen: &mut Pen<'_>, area: Rect) {
         parts.push(("LEDGER ERROR".to_owned(), theme.bad()));
     }
     if !app.operations.is_empty() {
-        parts.push((format!("{} open operations: O", app.operations.len()), theme.warn()));
+        parts.push((
+            format!("{} open operations: O", app.operations.len()),
+            theme.warn(),
+        ));
     }
-    let status = app.gateway.status.as_ref().filter(|_| app.gateway.link == Link::Live);
+    let status = app
+        .gateway
+        .status
+        .as_ref()
+        .filter(|_| app.gateway.link == Link::Live);
     let rejected = status.filter(|status| status.state == "rejected");
     if let Some(status) = rejected {
-        let at = status.rejected_at.as_deref().map(format::clock_of).unwrap_or_default();
+        let at = status
+            .rejected_at
+            .as_deref()
+            .map(format::clock_of)
+            .unwrap_or_default();
         parts.push((format!("cfg REJECTED {at}"), theme.bad()));
     }
     if !app.alerts().is_empty() {
-        parts.push((format!("{}: 8", format::many(app.alerts().len(), "alert")), theme.warn()));
+        parts.push((
+            format!("{}: 8", format::many(app.alerts().len(), "alert")),
+            theme.warn(),
+        ));
     }
     let (flow, refused) = traffic(app, theme);
     if app.gateway.link == Link::Live {
@@ -127,11 +189,20 @@ fn header(app: &App, pen: &mut Pen<'_>, area: Rect) {
         parts.push((format!("held {}", format::total(totals.held)), Style::new()));
     }
     if let Some(status) = status.filter(|_| rejected.is_none()) {
-        parts.push((format!("cfg ok {}", format::clock_of(&status.loaded_at)), theme.good()));
+        parts.push((
+            format!("cfg ok {}", format::clock_of(&status.loaded_at)),
+            theme.good(),
+        ));
     }
     parts.extend(refused.filter(|_| app.gateway.link == Link::Live));
     if let Some(totals) = &app.totals {
-        parts.push((format!("balances {}", format::total(totals.credit.saturating_sub(totals.spent))), Style::new()));
+        parts.push((
+            format!(
+                "balances {}",
+                format::total(totals.credit.saturating_sub(totals.spent))
+            ),
+            Style::new(),
+        ));
         parts.push((format::many(totals.keys, "key"), Style::new()));
         parts.push((format::entries(totals.entries), Style::new()));
     }
@@ -160,39 +231,75 @@ fn traffic(app: &App, theme: Theme) -> (Vec<Part>, Option<Part>) {
     } else {
         format!("{}.{} req/s", requests / 10, requests % 10)
     };
-    let error_style = if errors > 0 { theme.bad() } else { Style::new() };
-    let parts = vec![(rate, Style::new()), (format!("err {}", format::percent(errors, requests)), error_style)];
-    let refused = (unpaid > 0).then(|| (format!("429 {}", format::percent(unpaid, requests)), theme.warn()));
+    let error_style = if errors > 0 {
+        theme.bad()
+    } else {
+        Style::new()
+    };
+    let parts = vec![
+        (rate, Style::new()),
+        (
+            format!("err {}", format::percent(errors, requests)),
+            error_style,
+        ),
+    ];
+    let refused = (unpaid > 0).then(|| {
+        (
+            format!("429 {}", format::percent(unpaid, requests)),
+            theme.warn(),
+        )
+    });
     (parts, refused)
 }
 
 fn footer(app: &App, pen: &mut Pen<'_>, area: Rect) {
     let theme = pen.theme;
-    if let Some(field) = app.filtering.as_ref().filter(|_| app.modal.is_none() && app.palette.is_none()) {
+    if let Some(field) = app
+        .filtering
+        .as_ref()
+        .filter(|_| app.modal.is_none() && app.palette.is_none())
+    {
         let shown = mask(field.text());
         let used = pen.pieces(area, 0, &[(" / ", theme.key()), (&shown, Style::new())]);
         let before: String = shown.chars().take(field.cursor()).collect();
         pen.cursor = Some(Position {
-            x: (area.x + 3 + u16::try_from(width(&before)).unwrap_or(0)).min(area.right().saturating_sub(1)),
+            x: (area.x + 3 + u16::try_from(width(&before)).unwrap_or(0))
+                .min(area.right().saturating_sub(1)),
             y: area.y,
         });
         let hint = match (&app.keys.filter_error, app.screen) {
             (Some(error), Screen::Keys) => (error.as_str(), theme.bad()),
-            (None, Screen::Keys) => ("label  balance<5  state:blocked  k_id   enter keep  esc clear", theme.faint()),
-            (_, Screen::Live) => ("text  status>=400  key:k_  model:   enter keep  esc clear", theme.faint()),
+            (None, Screen::Keys) => (
+                "label  balance<5  state:blocked  k_id   enter keep  esc clear",
+                theme.faint(),
+            ),
+            (_, Screen::Live) => (
+                "text  status>=400  key:k_  model:   enter keep  esc clear",
+                theme.faint(),
+            ),
             _ => ("any text   enter keep  esc clear", theme.faint()),
         };
         pen.text(area, used + 3, 0, hint.0, hint.1);
         return;
     }
     if let Some(notice) = &app.notice {
-        let style = if notice.bad { theme.bad() } else { theme.good() };
+        let style = if notice.bad {
+            theme.bad()
+        } else {
+            theme.good()
+        };
         pen.text(area, 1, 0, &notice.text, style);
         return;
     }
     let keys = help::footer_keys(app);
-    let tail = if app.modal.is_none() && app.palette.is_none() && app.help.is_none() { ": commands  ? help" } else { "" };
-    let room = area.width.saturating_sub(u16::try_from(width(tail)).unwrap_or(0) + 2);
+    let tail = if app.modal.is_none() && app.palette.is_none() && app.help.is_none() {
+        ": commands  ? help"
+    } else {
+        ""
+    };
+    let room = area
+        .width
+        .saturating_sub(u16::try_from(width(tail)).unwrap_or(0) + 2);
     let mut x = 1;
     for (key, name) in keys {
         let wide = u16::try_from(width(&key) + 1 + width(&name)).unwrap_or(u16::MAX);
@@ -202,16 +309,33 @@ fn footer(app: &App, pen: &mut Pen<'_>, area: Rect) {
         x += pen.text(area, x, 0, &key, theme.key()) + 1;
         x += pen.text(area, x, 0, &name, Style::new()) + 2;
     }
-    pen.end(Rect { width: area.width - 1, ..area }, 0, tail, theme.faint());
+    pen.end(
+        Rect {
+            width: area.width - 1,
+            ..area
+        },
+        0,
+        tail,
+        theme.faint(),
+    );
 }
 
 /// The keys of a place, as the footer names them.
 fn bound_keys(app: &App) -> Vec<(String, String)> {
     let place = app.place();
-    let named = |binding: &&crate::app::command::Binding| binding.works_at(place) && !binding.places.is_empty();
-    let back = app.detail_open.then(|| ("esc".to_owned(), "back".to_owned()));
+    let named = |binding: &&crate::app::command::Binding| {
+        binding.works_at(place) && !binding.places.is_empty()
+    };
+    let back = app
+        .detail_open
+        .then(|| ("esc".to_owned(), "back".to_owned()));
     back.into_iter()
-        .chain(BINDINGS.iter().filter(named).map(|binding| (binding.key.to_owned(), binding.name.to_owned())))
+        .chain(
+            BINDINGS
+                .iter()
+                .filter(named)
+                .map(|binding| (binding.key.to_owned(), binding.name.to_owned())),
+        )
         .collect()
 }
 
@@ -220,7 +344,10 @@ fn no_gateway(app: &App, pen: &mut Pen<'_>, area: Rect) {
     let text = match &app.gateway.link {
         Link::Trying => format!("looking for the gateway at {} …", app.options.admin),
         Link::Live => "reading …".to_owned(),
-        Link::Down(_) => format!("no gateway at {}; start it or pass --admin", app.options.admin),
+        Link::Down(_) => format!(
+            "no gateway at {}; start it or pass --admin",
+            app.options.admin
+        ),
     };
     let taken = pen.paragraph(area, 1, &text, pen.theme.warn());
     if let Link::Down(error) = &app.gateway.link {

@@ -14,8 +14,13 @@ use crate::format;
 use crate::plan::Plan;
 use crate::sanitize::{cut, width};
 
-const OPERATIONS: &[Column] =
-    &[left("WHEN", 11, 1), left("ACT", 8, 0), left("KEY", 12, 2), left("WHAT", 0, 0), left("OUTCOME", 24, 0)];
+const OPERATIONS: &[Column] = &[
+    left("WHEN", 11, 1),
+    left("ACT", 8, 0),
+    left("KEY", 12, 2),
+    left("WHAT", 0, 0),
+    left("OUTCOME", 24, 0),
+];
 
 /// Draws the page that is open.
 pub(super) fn draw(app: &App, pen: &mut Pen<'_>, area: Rect) {
@@ -31,7 +36,13 @@ pub(super) fn draw(app: &App, pen: &mut Pen<'_>, area: Rect) {
         Some(Modal::Text(title, lines)) => {
             let inner = pen.frame(area, title);
             for (y, line) in lines.iter().enumerate() {
-                pen.text(inner, 0, u16::try_from(y).unwrap_or(u16::MAX).saturating_add(1), line, Style::new());
+                pen.text(
+                    inner,
+                    0,
+                    u16::try_from(y).unwrap_or(u16::MAX).saturating_add(1),
+                    line,
+                    Style::new(),
+                );
             }
         }
         None => {}
@@ -40,7 +51,9 @@ pub(super) fn draw(app: &App, pen: &mut Pen<'_>, area: Rect) {
 
 fn form_page(app: &App, pen: &mut Pen<'_>, area: Rect, form: &Form) {
     let about = match &form.key {
-        Some(key) if !matches!(form.purpose, Purpose::Export(_)) || form.title().ends_with("of") => {
+        Some(key)
+            if !matches!(form.purpose, Purpose::Export(_)) || form.title().ends_with("of") =>
+        {
             format!(" {} · {}", key.id, key.settings.label)
         }
         _ => String::new(),
@@ -52,12 +65,31 @@ fn form_page(app: &App, pen: &mut Pen<'_>, area: Rect, form: &Form) {
     if let Some(error) = &form.error {
         y += pen.paragraph(inner, y, error, theme.bad()) + roomy;
     }
-    if let Purpose::Refund { request, charge, slug } = &form.purpose {
-        y += pen.paragraph(inner, y, &format!("req_{request} · {slug} · charged {charge} USD"), Style::new()) + roomy;
+    if let Purpose::Refund {
+        request,
+        charge,
+        slug,
+    } = &form.purpose
+    {
+        y += pen.paragraph(
+            inner,
+            y,
+            &format!("req_{request} · {slug} · charged {charge} USD"),
+            Style::new(),
+        ) + roomy;
     }
     y = fields(pen, inner, y, form) + roomy;
-    if let Some(key) = form.key.as_ref().filter(|_| !matches!(form.purpose, Purpose::Export(_) | Purpose::Edit)) {
-        let now = app.keys.rows.iter().find(|row| row.key.id == key.id).map_or(key.account, |row| row.key.account);
+    if let Some(key) = form
+        .key
+        .as_ref()
+        .filter(|_| !matches!(form.purpose, Purpose::Export(_) | Purpose::Edit))
+    {
+        let now = app
+            .keys
+            .rows
+            .iter()
+            .find(|row| row.key.id == key.id)
+            .map_or(key.account, |row| row.key.account);
         y += account(pen, inner, y, "Now", now);
     }
     let hint = match form.purpose {
@@ -77,7 +109,11 @@ fn account(pen: &mut Pen<'_>, area: Rect, y: u16, name: &str, account: Account) 
             format::exact(account.available())
         )
     } else {
-        format!("{} held {}", format::exact(account.balance()), format::exact(account.held))
+        format!(
+            "{} held {}",
+            format::exact(account.balance()),
+            format::exact(account.held)
+        )
     };
     fact(pen, area, y, name, &text, pen.theme.strong())
 }
@@ -85,12 +121,24 @@ fn account(pen: &mut Pen<'_>, area: Rect, y: u16, name: &str, account: Account) 
 fn review(app: &App, pen: &mut Pen<'_>, area: Rect, page: &Review, sending: bool) {
     let pending = &page.pending;
     let title = if sending { "sending" } else { "review" };
-    let inner = pen.frame(area, &format!("{}: {title} · {} · {}", pending.plan.name(), pending.key, pending.label));
+    let inner = pen.frame(
+        area,
+        &format!(
+            "{}: {title} · {} · {}",
+            pending.plan.name(),
+            pending.key,
+            pending.label
+        ),
+    );
     let theme = pen.theme;
     let roomy = u16::from(inner.height >= 14);
     let mut y = roomy;
     for (name, value) in pending.plan.facts(app.now) {
-        let style = if name == "Amount" { theme.strong() } else { Style::new() };
+        let style = if name == "Amount" {
+            theme.strong()
+        } else {
+            Style::new()
+        };
         y += fact(pen, inner, y, name, &value, style);
     }
     y += roomy;
@@ -99,15 +147,30 @@ fn review(app: &App, pen: &mut Pen<'_>, area: Rect, page: &Review, sending: bool
         y += account(pen, inner, y, "Now", before.unwrap_or_default());
         y += match after {
             Ok(after) => account(pen, inner, y, "After", after),
-            Err(refusal) => fact(pen, inner, y, "After", &format!("it will be refused: {refusal}"), theme.bad()),
+            Err(refusal) => fact(
+                pen,
+                inner,
+                y,
+                "After",
+                &format!("it will be refused: {refusal}"),
+                theme.bad(),
+            ),
         };
     } else if let (Some(before), Plan::Revoke) = (before, &pending.plan) {
         y += account(pen, inner, y, "Now", before);
     }
     y += roomy;
-    y += fact(pen, inner, y, "Operation", &format!("op_{} by {}", pending.operation, pending.actor), Style::new());
+    y += fact(
+        pen,
+        inner,
+        y,
+        "Operation",
+        &format!("op_{} by {}", pending.operation, pending.actor),
+        Style::new(),
+    );
     if roomy > 0 {
-        let text = "applied at most once, however often it is sent; saved until the outcome is known";
+        let text =
+            "applied at most once, however often it is sent; saved until the outcome is known";
         y += fact(pen, inner, y, "", text, theme.faint());
     }
     let y = (y + roomy).min(inner.height.saturating_sub(1));
@@ -121,17 +184,30 @@ fn review(app: &App, pen: &mut Pen<'_>, area: Rect, page: &Review, sending: bool
     pen.text(inner, x, y, button, theme.selected());
     let x = x + u16::try_from(width(button)).unwrap_or(0) + 4;
     let used = pen.text(inner, x, y, "y", theme.key());
-    pen.text(inner, x + used + 2, y, pending.plan.apply_text(), theme.strong());
+    pen.text(
+        inner,
+        x + used + 2,
+        y,
+        pending.plan.apply_text(),
+        theme.strong(),
+    );
 }
 
 fn unknown(pen: &mut Pen<'_>, area: Rect, page: &Unknown) {
     let pending = &page.review.pending;
-    let inner = pen.frame(area, &format!("{}: answer not received", pending.plan.name()));
+    let inner = pen.frame(
+        area,
+        &format!("{}: answer not received", pending.plan.name()),
+    );
     let theme = pen.theme;
     let mut y = 1;
     if page.not_applied {
-        y += pen.paragraph(inner, y, "The ledger was read and does not have this operation: it was NOT applied.", theme.warn())
-            + 1;
+        y += pen.paragraph(
+            inner,
+            y,
+            "The ledger was read and does not have this operation: it was NOT applied.",
+            theme.warn(),
+        ) + 1;
         y += pen.paragraph(
             inner,
             y,
@@ -139,11 +215,19 @@ fn unknown(pen: &mut Pen<'_>, area: Rect, page: &Unknown) {
             Style::new(),
         ) + 1;
     } else {
-        y += pen.paragraph(inner, y, "The ledger has not confirmed this. The outcome is NOT known yet.", theme.bad()) + 1;
         y += pen.paragraph(
             inner,
             y,
-            &format!("Looking it up by its id …  attempt {}, again every 2 s.", page.tries + 1),
+            "The ledger has not confirmed this. The outcome is NOT known yet.",
+            theme.bad(),
+        ) + 1;
+        y += pen.paragraph(
+            inner,
+            y,
+            &format!(
+                "Looking it up by its id …  attempt {}, again every 2 s.",
+                page.tries + 1
+            ),
             Style::new(),
         ) + 1;
         y += pen.paragraph(
@@ -153,8 +237,22 @@ fn unknown(pen: &mut Pen<'_>, area: Rect, page: &Unknown) {
             Style::new(),
         ) + 1;
     }
-    y += fact(pen, inner, y, "Operation", &format!("op_{}", pending.operation), Style::new());
-    y += fact(pen, inner, y, "Key", &format!("{} · {}", pending.key, pending.label), Style::new());
+    y += fact(
+        pen,
+        inner,
+        y,
+        "Operation",
+        &format!("op_{}", pending.operation),
+        Style::new(),
+    );
+    y += fact(
+        pen,
+        inner,
+        y,
+        "Key",
+        &format!("{} · {}", pending.key, pending.label),
+        Style::new(),
+    );
     for (name, value) in pending.plan.facts(pending.at) {
         y += fact(pen, inner, y, name, &value, Style::new());
     }
@@ -163,16 +261,42 @@ fn unknown(pen: &mut Pen<'_>, area: Rect, page: &Unknown) {
 
 fn receipt(pen: &mut Pen<'_>, area: Rect, page: &Receipt) {
     let pending = &page.pending;
-    let inner = pen.frame(area, &format!("{}: done · {} · {}", pending.plan.name(), pending.key, pending.label));
+    let inner = pen.frame(
+        area,
+        &format!(
+            "{}: done · {} · {}",
+            pending.plan.name(),
+            pending.key,
+            pending.label
+        ),
+    );
     let theme = pen.theme;
     let roomy = u16::from(inner.height >= 12);
-    let done = if page.repeated { "✓ it was already applied and is not applied twice" } else { "✓ applied" };
+    let done = if page.repeated {
+        "✓ it was already applied and is not applied twice"
+    } else {
+        "✓ applied"
+    };
     let mut y = roomy;
     pen.text(inner, 0, y, done, theme.good());
     y += 1 + roomy;
     if let Some(entry) = &page.entry {
-        y += fact(pen, inner, y, "Amount", &format!("{} USD", entry.amount), theme.strong());
-        y += fact(pen, inner, y, "Balance", &format!("{} USD after it", entry.balance_after), theme.strong());
+        y += fact(
+            pen,
+            inner,
+            y,
+            "Amount",
+            &format!("{} USD", entry.amount),
+            theme.strong(),
+        );
+        y += fact(
+            pen,
+            inner,
+            y,
+            "Balance",
+            &format!("{} USD after it", entry.balance_after),
+            theme.strong(),
+        );
         if let Some(reference) = &entry.reference {
             y += fact(pen, inner, y, "Reference", reference, Style::new());
         }
@@ -184,7 +308,12 @@ fn receipt(pen: &mut Pen<'_>, area: Rect, page: &Receipt) {
             inner,
             y,
             "Entry",
-            &format!("{} of this key, {} UTC by {}", entry.seq, format::stamp(entry.at), entry.actor),
+            &format!(
+                "{} of this key, {} UTC by {}",
+                entry.seq,
+                format::stamp(entry.at),
+                entry.actor
+            ),
             Style::new(),
         );
     } else {
@@ -192,7 +321,14 @@ fn receipt(pen: &mut Pen<'_>, area: Rect, page: &Receipt) {
             y += fact(pen, inner, y, name, &value, Style::new());
         }
     }
-    y += fact(pen, inner, y, "Operation", &format!("op_{}", pending.operation), Style::new());
+    y += fact(
+        pen,
+        inner,
+        y,
+        "Operation",
+        &format!("op_{}", pending.operation),
+        Style::new(),
+    );
     if let Some(key) = &page.key {
         account(pen, inner, y + roomy, "Key now", key.account);
     }
@@ -201,14 +337,29 @@ fn receipt(pen: &mut Pen<'_>, area: Rect, page: &Receipt) {
 fn request(app: &App, pen: &mut Pen<'_>, area: Rect, page: &RequestPage) {
     let is_request = page.entry.as_ref().is_none_or(|entry| entry.bill.is_some());
     let prefix = if is_request { "req" } else { "op" };
-    let inner = pen.frame(area, &format!("{} {prefix}_{}", if is_request { "Request" } else { "Entry" }, page.request));
+    let inner = pen.frame(
+        area,
+        &format!(
+            "{} {prefix}_{}",
+            if is_request { "Request" } else { "Entry" },
+            page.request
+        ),
+    );
     let theme = pen.theme;
     if let Some(entry) = &page.entry {
         return entry_facts(pen, inner, entry);
     }
-    let event = app.live.events.iter().find(|event| event.request_id.parse() == Ok(page.request));
-    let hold =
-        app.holds.rows.iter().chain(app.detail.iter().flat_map(|detail| &detail.holds)).find(|hold| hold.request == page.request);
+    let event = app
+        .live
+        .events
+        .iter()
+        .find(|event| event.request_id.parse() == Ok(page.request));
+    let hold = app
+        .holds
+        .rows
+        .iter()
+        .chain(app.detail.iter().flat_map(|detail| &detail.holds))
+        .find(|hold| hold.request == page.request);
     let text = match (&page.problem, page.read, hold, event) {
         (Some(problem), ..) => problem.clone(),
         (None, false, ..) => "reading the journal …".to_owned(),
@@ -220,7 +371,10 @@ fn request(app: &App, pen: &mut Pen<'_>, area: Rect, page: &RequestPage) {
             hold.used
         ),
         (None, true, None, Some(event)) => {
-            format!("not in the journal: it ended with {} {} before money was held", event.status, event.end_reason)
+            format!(
+                "not in the journal: it ended with {} {} before money was held",
+                event.status, event.end_reason
+            )
         }
         (None, true, None, None) => "this request is not in the journal".to_owned(),
     };
@@ -231,12 +385,28 @@ fn entry_facts(pen: &mut Pen<'_>, area: Rect, entry: &Entry) {
     let theme = pen.theme;
     let mut y = 0;
     let plain = Style::new();
-    let mut say = |pen: &mut Pen<'_>, name: &str, value: &str| y += fact(pen, area, y, name, value, plain);
-    say(pen, "Key", &format!("{} · its entry {}", entry.key, entry.seq));
+    let mut say =
+        |pen: &mut Pen<'_>, name: &str, value: &str| y += fact(pen, area, y, name, value, plain);
+    say(
+        pen,
+        "Key",
+        &format!("{} · its entry {}", entry.key, entry.seq),
+    );
     say(pen, "Ended", &format!("{} UTC", format::stamp(entry.at)));
-    say(pen, "Amount", &format!("{} USD, balance after it {}", entry.amount, entry.balance_after));
+    say(
+        pen,
+        "Amount",
+        &format!(
+            "{} USD, balance after it {}",
+            entry.amount, entry.balance_after
+        ),
+    );
     let Some(bill) = &entry.bill else {
-        say(pen, "Kind", &format!("{} by {}", format::kind(entry.kind), entry.actor));
+        say(
+            pen,
+            "Kind",
+            &format!("{} by {}", format::kind(entry.kind), entry.actor),
+        );
         say(pen, "Reference", entry.reference.as_deref().unwrap_or("—"));
         say(pen, "Reason", entry.reason.as_deref().unwrap_or("—"));
         if let Some(request) = entry.refunds {
@@ -244,28 +414,75 @@ fn entry_facts(pen: &mut Pen<'_>, area: Rect, entry: &Entry) {
         }
         return;
     };
-    say(pen, "Model", &format!("{} · path {}", bill.slug, bill.family));
-    say(pen, "Target", if bill.target.is_empty() { "none was reached" } else { &bill.target });
-    let first = bill.first_byte_ms.map_or_else(|| "no".to_owned(), |ms| format::span(ms.into()));
+    say(
+        pen,
+        "Model",
+        &format!("{} · path {}", bill.slug, bill.family),
+    );
+    say(
+        pen,
+        "Target",
+        if bill.target.is_empty() {
+            "none was reached"
+        } else {
+            &bill.target
+        },
+    );
+    let first = bill
+        .first_byte_ms
+        .map_or_else(|| "no".to_owned(), |ms| format::span(ms.into()));
     say(
         pen,
         "Ending",
-        &format!("{} {} · first byte {first}, whole {}", bill.status, bill.end_reason, format::span(bill.total_ms.into())),
+        &format!(
+            "{} {} · first byte {first}, whole {}",
+            bill.status,
+            bill.end_reason,
+            format::span(bill.total_ms.into())
+        ),
     );
-    say(pen, "Counted by", bill.counted_by().map_or("not counted: nothing was produced", farebox_ledger::document::evidence));
+    say(
+        pen,
+        "Counted by",
+        bill.counted_by().map_or(
+            "not counted: nothing was produced",
+            farebox_ledger::document::evidence,
+        ),
+    );
     say(pen, "Held", &format!("{} USD", bill.hold));
     if bill.exposure.is_positive() {
-        say(pen, "Exposure", &format!("{} USD more may be billed to the operator", bill.exposure));
+        say(
+            pen,
+            "Exposure",
+            &format!("{} USD more may be billed to the operator", bill.exposure),
+        );
     }
     if let Some(cost) = bill.cost {
-        say(pen, "Cost", &format!("{cost} USD at the operator's own prices"));
+        say(
+            pen,
+            "Cost",
+            &format!("{cost} USD at the operator's own prices"),
+        );
     }
     if bill.loss.is_positive() {
-        say(pen, "Loss", &format!("{} USD: the operator's loss, because the key had no more", bill.loss));
+        say(
+            pen,
+            "Loss",
+            &format!(
+                "{} USD: the operator's loss, because the key had no more",
+                bill.loss
+            ),
+        );
     }
     for (index, line) in bill.lines.iter().enumerate() {
-        let cost = farebox_ledger::Amount::times(line.rate, line.count).map_or_else(|| "?".to_owned(), |cost| cost.to_string());
-        let text = format!("{:<14} {:>11} × {} = {cost}", line.what, format::count(line.count), line.rate);
+        let cost = farebox_ledger::Amount::times(line.rate, line.count)
+            .map_or_else(|| "?".to_owned(), |cost| cost.to_string());
+        let text = format!(
+            "{:<14} {:>11} × {} = {cost}",
+            line.what,
+            format::count(line.count),
+            line.rate
+        );
         say(pen, if index == 0 { "Bill" } else { "" }, &text);
     }
     if bill.lines.is_empty() {
@@ -277,19 +494,33 @@ fn operations(app: &App, pen: &mut Pen<'_>, area: Rect, selected: usize) {
     let inner = pen.frame(area, "Operations whose outcome is unknown");
     let theme = pen.theme;
     let placed = pen.heads(inner, 0, OPERATIONS);
-    let list = Rect { y: inner.y + 1, height: inner.height.saturating_sub(4), ..inner };
+    let list = Rect {
+        y: inner.y + 1,
+        height: inner.height.saturating_sub(4),
+        ..inner
+    };
     for (y, index) in window(selected, app.operations.len(), usize::from(list.height)).enumerate() {
-        let Some(listed) = app.operations.get(index) else { continue };
+        let Some(listed) = app.operations.get(index) else {
+            continue;
+        };
         let open = &listed.open;
-        let amount = open.amount.map(|amount| format!("{amount} USD ")).unwrap_or_default();
-        let what = format!("{amount}{} {}", open.reference.as_deref().unwrap_or_default(), open.label);
+        let amount = open
+            .amount
+            .map(|amount| format!("{amount} USD "))
+            .unwrap_or_default();
+        let what = format!(
+            "{amount}{} {}",
+            open.reference.as_deref().unwrap_or_default(),
+            open.label
+        );
         let (outcome, style) = match &listed.found {
             Found::Applied(_) => ("applied".to_owned(), theme.good()),
             Found::NotApplied => ("NOT applied".to_owned(), theme.warn()),
             Found::Elsewhere(pid) => (format!("in console process {pid}"), theme.faint()),
             Found::Unreadable(error) => (cut(error, 24), theme.bad()),
         };
-        let when = crate::clock::parse(&open.at).map_or_else(String::new, |at| format::when(at, app.now));
+        let when =
+            crate::clock::parse(&open.at).map_or_else(String::new, |at| format::when(at, app.now));
         let cells = [
             (when, theme.faint()),
             (open.act.clone(), Style::new()),
@@ -297,9 +528,18 @@ fn operations(app: &App, pen: &mut Pen<'_>, area: Rect, selected: usize) {
             (what, Style::new()),
             (outcome, style),
         ];
-        pen.line(list, u16::try_from(y).unwrap_or(u16::MAX), OPERATIONS, &placed, &cells, index == selected);
+        pen.line(
+            list,
+            u16::try_from(y).unwrap_or(u16::MAX),
+            OPERATIONS,
+            &placed,
+            &cells,
+            index == selected,
+        );
     }
-    let Some(listed) = app.operations.get(selected) else { return };
+    let Some(listed) = app.operations.get(selected) else {
+        return;
+    };
     let text = match &listed.found {
         Found::Applied(_) if matches!(listed.open.act.as_str(), "New key" | "Rotate") => {
             "It was applied, but its secret was not seen: R rotate on this key gives a new one."
@@ -308,7 +548,9 @@ fn operations(app: &App, pen: &mut Pen<'_>, area: Rect, selected: usize) {
         Found::NotApplied if listed.open.pending().is_some() => {
             "It was not applied. y reviews and sends the same operation; d drops it."
         }
-        Found::NotApplied => "It was not applied. d drops it; start a new one if you still need it.",
+        Found::NotApplied => {
+            "It was not applied. d drops it; start a new one if you still need it."
+        }
         Found::Elsewhere(_) => "Another console of this user is working on it.",
         Found::Unreadable(_) => "The ledger cannot be read.",
     };

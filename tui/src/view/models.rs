@@ -24,7 +24,12 @@ const MODELS: &[Column] = &[
     right("KEYS 7 d", 9, 7),
     right("REQS 7 d", 9, 1),
 ];
-const PUBLISHED: &[Column] = &[left("SLUG", 0, 0), left("PUBLISHED", 10, 1), right("KEYS 7 d", 9, 0), right("REQS 7 d", 9, 0)];
+const PUBLISHED: &[Column] = &[
+    left("SLUG", 0, 0),
+    left("PUBLISHED", 10, 1),
+    right("KEYS 7 d", 9, 0),
+    right("REQS 7 d", 9, 0),
+];
 const ROUTES: &[Column] = &[
     left("ROUTE, TARGET", 0, 0),
     left("PROVIDER", 14, 2),
@@ -37,10 +42,23 @@ const ROUTES: &[Column] = &[
 
 /// The Models screen.
 pub(super) fn models(app: &App, pen: &mut Pen<'_>, area: Rect) {
-    let Some(status) = &app.gateway.status else { return published(app, pen, area) };
+    let Some(status) = &app.gateway.status else {
+        return published(app, pen, area);
+    };
     let models = app.shown_models();
-    let filter = if app.models.filter.is_empty() { String::new() } else { format!(" · {}", app.models.filter) };
-    let inner = pen.frame(area, &format!("Models{filter} · {} published, {} retired", status.models.len(), status.retired.len()));
+    let filter = if app.models.filter.is_empty() {
+        String::new()
+    } else {
+        format!(" · {}", app.models.filter)
+    };
+    let inner = pen.frame(
+        area,
+        &format!(
+            "Models{filter} · {} published, {} retired",
+            status.models.len(),
+            status.retired.len()
+        ),
+    );
     if models.is_empty() {
         let text = if status.models.is_empty() {
             "the gateway publishes no model"
@@ -51,9 +69,17 @@ pub(super) fn models(app: &App, pen: &mut Pen<'_>, area: Rect) {
         return;
     }
     let placed = pen.heads(inner, 0, MODELS);
-    let list = Rect { y: inner.y + 1, height: inner.height.saturating_sub(4), ..inner };
-    for (y, index) in window(app.models.selected, models.len(), usize::from(list.height)).enumerate() {
-        let Some(model) = models.get(index) else { continue };
+    let list = Rect {
+        y: inner.y + 1,
+        height: inner.height.saturating_sub(4),
+        ..inner
+    };
+    for (y, index) in
+        window(app.models.selected, models.len(), usize::from(list.height)).enumerate()
+    {
+        let Some(model) = models.get(index) else {
+            continue;
+        };
         pen.line(
             list,
             u16::try_from(y).unwrap_or(u16::MAX),
@@ -64,7 +90,15 @@ pub(super) fn models(app: &App, pen: &mut Pen<'_>, area: Rect) {
         );
     }
     if let Some(model) = models.get(app.models.selected) {
-        about(pen, Rect { y: inner.bottom().saturating_sub(2), height: 2, ..inner }, model);
+        about(
+            pen,
+            Rect {
+                y: inner.bottom().saturating_sub(2),
+                height: 2,
+                ..inner
+            },
+            model,
+        );
     }
 }
 
@@ -73,7 +107,11 @@ fn about(pen: &mut Pen<'_>, area: Rect, model: &Model) {
     let price = &model.price;
     let costs = |value: &&String| value.chars().any(|digit| matches!(digit, '1'..='9'));
     let optional = |name: &str, value: &Option<String>| {
-        value.as_ref().filter(costs).map(|value| format!(" · {name} {value}")).unwrap_or_default()
+        value
+            .as_ref()
+            .filter(costs)
+            .map(|value| format!(" · {name} {value}"))
+            .unwrap_or_default()
     };
     let cache = format!(
         "cache read {} · write {}{}{}{}{}",
@@ -84,7 +122,11 @@ fn about(pen: &mut Pen<'_>, area: Rect, model: &Model) {
         optional("picture", &price.per_image),
         optional("request", &price.per_request)
     );
-    let aliases = if model.aliases.is_empty() { String::new() } else { format!(" · also {}", model.aliases.join(", ")) };
+    let aliases = if model.aliases.is_empty() {
+        String::new()
+    } else {
+        format!(" · also {}", model.aliases.join(", "))
+    };
     let first = format!(
         "{} · {} · best on {} · {}{aliases}",
         model.model,
@@ -93,12 +135,20 @@ fn about(pen: &mut Pen<'_>, area: Rect, model: &Model) {
         model.best_environments.join(", ")
     );
     pen.text(area, 0, 0, &first, pen.theme.faint());
-    let second = format!("context {} · {} · {cache}", format::count(model.context), model.capabilities.join(", "));
+    let second = format!(
+        "context {} · {} · {cache}",
+        format::count(model.context),
+        model.capabilities.join(", ")
+    );
     pen.text(area, 0, 1, &second, pen.theme.faint());
 }
 
 fn path(family: &str) -> &str {
-    if family == "messages" { "native" } else { family }
+    if family == "messages" {
+        "native"
+    } else {
+        family
+    }
 }
 
 fn model_cells(app: &App, pen: &Pen<'_>, model: &Model) -> Vec<Cell> {
@@ -124,25 +174,60 @@ fn model_cells(app: &App, pen: &Pen<'_>, model: &Model) -> Vec<Cell> {
 fn published(app: &App, pen: &mut Pen<'_>, area: Rect) {
     let inner = pen.frame(area, "Models");
     super::no_gateway(app, pen, Rect { height: 3, ..inner });
-    let rest = Rect { y: inner.y + 4, height: inner.height.saturating_sub(4), ..inner };
+    let rest = Rect {
+        y: inner.y + 4,
+        height: inner.height.saturating_sub(4),
+        ..inner
+    };
     if app.published.is_empty() {
-        pen.paragraph(rest, 0, "the ledger remembers no published slug: no gateway has served it yet", pen.theme.faint());
+        pen.paragraph(
+            rest,
+            0,
+            "the ledger remembers no published slug: no gateway has served it yet",
+            pen.theme.faint(),
+        );
         return;
     }
-    pen.text(rest, 0, 0, "the ledger remembers these slugs; prices come from the gateway", pen.theme.faint());
+    pen.text(
+        rest,
+        0,
+        0,
+        "the ledger remembers these slugs; prices come from the gateway",
+        pen.theme.faint(),
+    );
     let placed = pen.heads(rest, 1, PUBLISHED);
-    let list = Rect { y: rest.y + 2, height: rest.height.saturating_sub(2), ..rest };
+    let list = Rect {
+        y: rest.y + 2,
+        height: rest.height.saturating_sub(2),
+        ..rest
+    };
     let slugs = app.shown_published();
-    for (y, index) in window(app.models.selected, slugs.len(), usize::from(list.height)).enumerate() {
-        let Some(slug) = slugs.get(index) else { continue };
+    for (y, index) in window(app.models.selected, slugs.len(), usize::from(list.height)).enumerate()
+    {
+        let Some(slug) = slugs.get(index) else {
+            continue;
+        };
         let used = app.used.iter().find(|used| used.slug == slug.slug);
         let cells = [
             (slug.slug.clone(), pen.theme.strong()),
             (format::date(slug.since), pen.theme.faint()),
-            (format::count(used.map_or(0, |used| used.keys)), Style::new()),
-            (format::count(used.map_or(0, |used| used.requests)), Style::new()),
+            (
+                format::count(used.map_or(0, |used| used.keys)),
+                Style::new(),
+            ),
+            (
+                format::count(used.map_or(0, |used| used.requests)),
+                Style::new(),
+            ),
         ];
-        pen.line(list, u16::try_from(y).unwrap_or(u16::MAX), PUBLISHED, &placed, &cells, index == app.models.selected);
+        pen.line(
+            list,
+            u16::try_from(y).unwrap_or(u16::MAX),
+            PUBLISHED,
+            &placed,
+            &cells,
+            index == app.models.selected,
+        );
     }
 }
 
@@ -152,7 +237,11 @@ pub(super) fn routes(app: &App, pen: &mut Pen<'_>, area: Rect) {
         let inner = pen.frame(area, "Routes");
         return super::no_gateway(app, pen, inner);
     };
-    let open = status.targets.iter().filter(|target| target.state == "open").count();
+    let open = status
+        .targets
+        .iter()
+        .filter(|target| target.state == "open")
+        .count();
     let inner = pen.frame(
         area,
         &format!(
@@ -168,15 +257,41 @@ pub(super) fn routes(app: &App, pen: &mut Pen<'_>, area: Rect) {
         return;
     }
     let placed = pen.heads(inner, 0, ROUTES);
-    let list = Rect { y: inner.y + 1, height: inner.height.saturating_sub(3), ..inner };
-    for (y, index) in window(app.routes.selected, lines.len(), usize::from(list.height)).enumerate() {
-        let Some((route, target)) = lines.get(index) else { continue };
-        let cells = target.map_or_else(|| route_cells(pen, status, route), |(place, target)| target_cells(pen, place, target));
-        pen.line(list, u16::try_from(y).unwrap_or(u16::MAX), ROUTES, &placed, &cells, index == app.routes.selected);
+    let list = Rect {
+        y: inner.y + 1,
+        height: inner.height.saturating_sub(3),
+        ..inner
+    };
+    for (y, index) in window(app.routes.selected, lines.len(), usize::from(list.height)).enumerate()
+    {
+        let Some((route, target)) = lines.get(index) else {
+            continue;
+        };
+        let cells = target.map_or_else(
+            || route_cells(pen, status, route),
+            |(place, target)| target_cells(pen, place, target),
+        );
+        pen.line(
+            list,
+            u16::try_from(y).unwrap_or(u16::MAX),
+            ROUTES,
+            &placed,
+            &cells,
+            index == app.routes.selected,
+        );
     }
-    let bottom = Rect { y: inner.bottom().saturating_sub(1), height: 1, ..inner };
-    let hint = match lines.get(app.routes.selected).and_then(|(_, target)| *target) {
-        _ if app.gateway.link != Link::Live => "no gateway now; this is what it last said".to_owned(),
+    let bottom = Rect {
+        y: inner.bottom().saturating_sub(1),
+        height: 1,
+        ..inner
+    };
+    let hint = match lines
+        .get(app.routes.selected)
+        .and_then(|(_, target)| *target)
+    {
+        _ if app.gateway.link != Link::Live => {
+            "no gateway now; this is what it last said".to_owned()
+        }
         Some((_, target)) => explain(app, target),
         None => "targets are tried in this order; edit routes.toml to change it".to_owned(),
     };
@@ -190,21 +305,39 @@ fn explain(app: &App, target: &Target) -> String {
     }
     match (target.state.as_str(), target.open_for_ms) {
         ("open", Some(rest)) => {
-            format!("breaker OPEN: no request for {} more, then one trial", format::age(i64::try_from(rest).unwrap_or(i64::MAX)))
+            format!(
+                "breaker OPEN: no request for {} more, then one trial",
+                format::age(i64::try_from(rest).unwrap_or(i64::MAX))
+            )
         }
-        ("open", None) => "breaker OPEN: no request until its pause is over, then one trial".to_owned(),
+        ("open", None) => {
+            "breaker OPEN: no request until its pause is over, then one trial".to_owned()
+        }
         ("half_open", _) => "one trial request decides".to_owned(),
-        _ => format!("{} failures in a row, {} in flight", target.failures, target.in_flight),
+        _ => format!(
+            "{} failures in a row, {} in flight",
+            target.failures, target.in_flight
+        ),
     }
 }
 
 fn route_cells(pen: &Pen<'_>, status: &Status, slug: &str) -> Vec<Cell> {
-    let policy =
-        status.routes.iter().find(|route| route.slug == slug).map(|route| route.on_disconnect.clone()).unwrap_or_default();
+    let policy = status
+        .routes
+        .iter()
+        .find(|route| route.slug == slug)
+        .map(|route| route.on_disconnect.clone())
+        .unwrap_or_default();
     let of = || status.targets.iter().filter(|target| target.slug == slug);
-    let requests = of().map(|target| target.requests).fold(0, u64::saturating_add);
-    let errors = of().map(|target| target.errors).fold(0, u64::saturating_add);
-    let now = of().map(|target| target.in_flight).fold(0, u64::saturating_add);
+    let requests = of()
+        .map(|target| target.requests)
+        .fold(0, u64::saturating_add);
+    let errors = of()
+        .map(|target| target.errors)
+        .fold(0, u64::saturating_add);
+    let now = of()
+        .map(|target| target.in_flight)
+        .fold(0, u64::saturating_add);
     vec![
         (slug.to_owned(), pen.theme.strong()),
         (policy, pen.theme.faint()),
@@ -224,7 +357,11 @@ fn target_cells(pen: &Pen<'_>, place: usize, target: &Target) -> Vec<Cell> {
         "closed" => "ok",
         other => other,
     };
-    let errors = if target.errors > 0 { pen.theme.warn() } else { Style::new() };
+    let errors = if target.errors > 0 {
+        pen.theme.warn()
+    } else {
+        Style::new()
+    };
     vec![
         (format!(" {place} {}", target.target), Style::new()),
         (target.provider.clone(), Style::new()),

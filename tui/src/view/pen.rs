@@ -22,12 +22,22 @@ pub(crate) struct Column {
 
 /// A text column.
 pub(crate) const fn left(title: &'static str, width: u16, drop: u8) -> Column {
-    Column { title, width, right: false, drop }
+    Column {
+        title,
+        width,
+        right: false,
+        drop,
+    }
 }
 
 /// A column of numbers.
 pub(crate) const fn right(title: &'static str, width: u16, drop: u8) -> Column {
-    Column { title, width, right: true, drop }
+    Column {
+        title,
+        width,
+        right: true,
+        drop,
+    }
 }
 
 /// A cell's text and style.
@@ -51,13 +61,25 @@ impl Pen<'_> {
             return 0;
         }
         let text = cut(text, usize::from(area.width - x));
-        self.buf.set_stringn(area.x + x, area.y + y, &text, usize::from(area.width - x), style);
+        self.buf.set_stringn(
+            area.x + x,
+            area.y + y,
+            &text,
+            usize::from(area.width - x),
+            style,
+        );
         u16::try_from(width(&text)).unwrap_or(u16::MAX)
     }
 
     /// Empties a line of `area`.
     pub(crate) fn blank(&mut self, area: Rect, y: u16) {
-        self.text(area, 0, y, &" ".repeat(usize::from(area.width)), Style::new());
+        self.text(
+            area,
+            0,
+            y,
+            &" ".repeat(usize::from(area.width)),
+            Style::new(),
+        );
     }
 
     /// Writes a text that ends at the right edge of `area`.
@@ -68,7 +90,9 @@ impl Pen<'_> {
 
     /// Writes several pieces one after the other.
     pub(crate) fn pieces(&mut self, area: Rect, y: u16, pieces: &[(&str, Style)]) -> u16 {
-        pieces.iter().fold(0, |x, (text, style)| x + self.text(area, x, y, text, *style))
+        pieces.iter().fold(0, |x, (text, style)| {
+            x + self.text(area, x, y, text, *style)
+        })
     }
 
     /// A frame with a title; returns the area inside, with one empty cell left and right.
@@ -79,17 +103,34 @@ impl Pen<'_> {
         block.render(area, self.buf);
         if area.height > 0 {
             // The border under it is dim, and a style only adds to a cell's attributes.
-            self.text(area, 1, 0, &format!(" {title} "), self.theme.head().remove_modifier(Modifier::DIM));
+            self.text(
+                area,
+                1,
+                0,
+                &format!(" {title} "),
+                self.theme.head().remove_modifier(Modifier::DIM),
+            );
         }
         inner_of(inner)
     }
 
     /// The column headings; returns index, place and width of those that fit.
-    pub(crate) fn heads(&mut self, area: Rect, y: u16, columns: &[Column]) -> Vec<(usize, u16, u16)> {
+    pub(crate) fn heads(
+        &mut self,
+        area: Rect,
+        y: u16,
+        columns: &[Column],
+    ) -> Vec<(usize, u16, u16)> {
         let placed = place(columns, area.width);
         for (index, x, wide) in &placed {
-            let Some(column) = columns.get(*index) else { continue };
-            let cell = Rect { x: area.x + x, width: *wide, ..area };
+            let Some(column) = columns.get(*index) else {
+                continue;
+            };
+            let cell = Rect {
+                x: area.x + x,
+                width: *wide,
+                ..area
+            };
             if column.right {
                 self.end(cell, y, column.title, self.theme.faint())
             } else {
@@ -113,8 +154,15 @@ impl Pen<'_> {
             return;
         }
         for (index, x, wide) in placed {
-            let (Some(column), Some((text, style))) = (columns.get(*index), cells.get(*index)) else { continue };
-            let cell = Rect { x: area.x + x, width: *wide, ..area };
+            let (Some(column), Some((text, style))) = (columns.get(*index), cells.get(*index))
+            else {
+                continue;
+            };
+            let cell = Rect {
+                x: area.x + x,
+                width: *wide,
+                ..area
+            };
             if column.right {
                 self.end(cell, y, &cut(text, usize::from(*wide)), *style)
             } else {
@@ -123,7 +171,14 @@ impl Pen<'_> {
         }
         if selected {
             self.text(area, 0, y, ">", self.theme.strong());
-            self.buf.set_style(Rect { y: area.y + y, height: 1, ..area }, self.theme.selected());
+            self.buf.set_style(
+                Rect {
+                    y: area.y + y,
+                    height: 1,
+                    ..area
+                },
+                self.theme.selected(),
+            );
         }
     }
 
@@ -140,17 +195,37 @@ impl Pen<'_> {
 
 fn inner_of(inner: Rect) -> Rect {
     let side = u16::from(inner.width > 2);
-    Rect { x: inner.x + side, width: inner.width.saturating_sub(2 * side), ..inner }
+    Rect {
+        x: inner.x + side,
+        width: inner.width.saturating_sub(2 * side),
+        ..inner
+    }
 }
 
 /// Places columns from the left, after two cells for the cursor; drops optional ones until the rest fits.
 fn place(columns: &[Column], total: u16) -> Vec<(usize, u16, u16)> {
     let mut kept: Vec<(usize, &Column)> = columns.iter().enumerate().collect();
     let need = |kept: &[(usize, &Column)]| {
-        kept.iter().map(|(_, column)| if column.width == 0 { LEAST_REST + 1 } else { column.width + 1 }).sum::<u16>() + 1
+        kept.iter()
+            .map(|(_, column)| {
+                if column.width == 0 {
+                    LEAST_REST + 1
+                } else {
+                    column.width + 1
+                }
+            })
+            .sum::<u16>()
+            + 1
     };
     while need(&kept) > total {
-        let Some(most) = kept.iter().map(|(_, column)| column.drop).max().filter(|most| *most > 0) else { break };
+        let Some(most) = kept
+            .iter()
+            .map(|(_, column)| column.drop)
+            .max()
+            .filter(|most| *most > 0)
+        else {
+            break;
+        };
         kept.retain(|(_, column)| column.drop != most);
     }
     let fixed: u16 = kept.iter().map(|(_, column)| column.width + 1).sum::<u16>() + 1;
@@ -158,7 +233,11 @@ fn place(columns: &[Column], total: u16) -> Vec<(usize, u16, u16)> {
     let mut x = 2;
     let mut placed = Vec::with_capacity(kept.len());
     for (index, column) in kept {
-        let wide = if column.width == 0 { rest } else { column.width };
+        let wide = if column.width == 0 {
+            rest
+        } else {
+            column.width
+        };
         let wide = wide.min(total.saturating_sub(x));
         placed.push((index, x, wide));
         x += wide + 1;

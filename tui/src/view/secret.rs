@@ -23,19 +23,55 @@ pub(super) fn draw(app: &App, pen: &mut Pen<'_>, area: Rect, page: &SecretPage) 
     let roomy = u16::from(inner.height >= 16);
     let mut y = roomy;
     let key = &page.key;
-    let about = format!("{} · {} · balance {}", key.id, key.settings.label, format::money(key.account.balance()));
+    let about = format!(
+        "{} · {} · balance {}",
+        key.id,
+        key.settings.label,
+        format::money(key.account.balance())
+    );
     y += fact(pen, inner, y, "Key", &about, Style::new()) + roomy;
     y += reveal(pen, inner, y, page) + roomy;
     y += match &page.shown {
         Shown::Secret(_) => settings(app, pen, inner, y),
-        Shown::Link(_, expires) => {
-            fact(pen, inner, y, "Valid until", &format!("{} UTC, for one sign-in", format::stamp(*expires)), Style::new())
-        }
+        Shown::Link(_, expires) => fact(
+            pen,
+            inner,
+            y,
+            "Valid until",
+            &format!("{} UTC, for one sign-in", format::stamp(*expires)),
+            Style::new(),
+        ),
     } + roomy;
-    let copied = if page.copied { "sent to the clipboard (OSC 52)" } else { "no" };
+    let copied = if page.copied {
+        "sent to the clipboard (OSC 52)"
+    } else {
+        "no"
+    };
     let written = page.written.as_deref().unwrap_or("no");
-    y += fact(pen, inner, y, "Copied", copied, if page.copied { theme.good() } else { Style::new() });
-    y += fact(pen, inner, y, "Written", written, if page.written.is_some() { theme.good() } else { Style::new() });
+    y += fact(
+        pen,
+        inner,
+        y,
+        "Copied",
+        copied,
+        if page.copied {
+            theme.good()
+        } else {
+            Style::new()
+        },
+    );
+    y += fact(
+        pen,
+        inner,
+        y,
+        "Written",
+        written,
+        if page.written.is_some() {
+            theme.good()
+        } else {
+            Style::new()
+        },
+    );
     if let Some(problem) = &page.problem {
         y += fact(pen, inner, y, "", problem, theme.bad());
     }
@@ -49,9 +85,17 @@ pub(super) fn draw(app: &App, pen: &mut Pen<'_>, area: Rect, page: &SecretPage) 
         let used = pen.text(inner, 0, y, &text, theme.warn());
         pen.text(inner, used, y, word.text(), theme.strong());
         let x = inner.x + used + u16::try_from(width(word.text())).unwrap_or(0);
-        pen.cursor = Some(Position { x: x.min(inner.right().saturating_sub(1)), y: inner.y + y });
+        pen.cursor = Some(Position {
+            x: x.min(inner.right().saturating_sub(1)),
+            y: inner.y + y,
+        });
     } else if matches!(page.shown, Shown::Secret(_)) && inner.height >= 12 {
-        pen.paragraph(inner, y, "A lost secret is replaced with R rotate; balance and history stay.", theme.faint());
+        pen.paragraph(
+            inner,
+            y,
+            "A lost secret is replaced with R rotate; balance and history stay.",
+            theme.faint(),
+        );
     }
 }
 
@@ -76,8 +120,16 @@ fn settings(app: &App, pen: &mut Pen<'_>, area: Rect, y: u16) -> u16 {
     let base = app.public_url();
     let lines = [
         ("SDKs", format!("base URL {base}/v1, the secret as API key")),
-        ("Native", format!("base URL {base}/native, the secret as auth token")),
-        ("First check", format!("GET {base}/v1/models answers 200: key and base URL are right")),
+        (
+            "Native",
+            format!("base URL {base}/native, the secret as auth token"),
+        ),
+        (
+            "First check",
+            format!("GET {base}/v1/models answers 200: key and base URL are right"),
+        ),
     ];
-    lines.iter().fold(0, |taken, (name, value)| taken + fact(pen, area, y + taken, name, value, Style::new()))
+    lines.iter().fold(0, |taken, (name, value)| {
+        taken + fact(pen, area, y + taken, name, value, Style::new())
+    })
 }

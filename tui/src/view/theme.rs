@@ -12,7 +12,11 @@ pub(crate) struct Theme {
 
 impl Theme {
     fn tinted(self, color: Color) -> Style {
-        if self.color { Style::new().fg(color) } else { Style::new() }
+        if self.color {
+            Style::new().fg(color)
+        } else {
+            Style::new()
+        }
     }
 
     /// Titles and column heads.
@@ -73,7 +77,8 @@ impl Theme {
         match word {
             "ok" | "closed" | "LIVE" | "running" | "active" => self.good(),
             "low" | "in use" | "half_open" | "trial" | "warning" | "EXPIRED" => self.warn(),
-            "EMPTY" | "BLOCKED" | "REVOKED" | "OPEN" | "open" | "error" | "REJECTED" | "rejected" => self.bad(),
+            "EMPTY" | "BLOCKED" | "REVOKED" | "OPEN" | "open" | "error" | "REJECTED"
+            | "rejected" => self.bad(),
             _ => Style::new(),
         }
     }

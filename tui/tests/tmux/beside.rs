@@ -30,27 +30,41 @@ fn farebox() -> Option<PathBuf> {
 impl Served {
     fn start(farebox: &Path, console: &Console) -> Self {
         let folder = console.path("");
-        for (name, text) in
-            [("catalog.toml", include_str!("../../../catalog.toml")), ("routes.toml", include_str!("../../../routes.toml"))]
-        {
+        for (name, text) in [
+            ("catalog.toml", include_str!("../../../catalog.toml")),
+            ("routes.toml", include_str!("../../../routes.toml")),
+        ] {
             std::fs::write(folder.join(name), text).unwrap();
         }
         let mut child = Command::new(farebox)
             .current_dir(&folder)
-            .args(["serve", "--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0"])
+            .args([
+                "serve",
+                "--listen",
+                "127.0.0.1:0",
+                "--admin-listen",
+                "127.0.0.1:0",
+            ])
             .stdout(Stdio::null())
             .stderr(Stdio::piped())
             .spawn()
             .unwrap();
-        let mut lines = BufReader::new(child.stderr.take().unwrap()).lines().map_while(Result::ok);
+        let mut lines = BufReader::new(child.stderr.take().unwrap())
+            .lines()
+            .map_while(Result::ok);
         let (mut base, mut admin) = (None, None);
         while base.is_none() || admin.is_none() {
             let line = lines.next().unwrap();
-            base = base.or_else(|| address(&line, " at http://").filter(|_| line.contains("serving ")));
+            base = base
+                .or_else(|| address(&line, " at http://").filter(|_| line.contains("serving ")));
             admin = admin.or_else(|| address(&line, "admin listener at http://"));
         }
         std::thread::spawn(move || lines.for_each(drop));
-        Self { child, base: base.unwrap(), admin: admin.unwrap() }
+        Self {
+            child,
+            base: base.unwrap(),
+            admin: admin.unwrap(),
+        }
     }
 
     /// Status and body of one POST.
@@ -78,7 +92,13 @@ impl Served {
     }
 
     fn tell(&self, signal: &str) {
-        assert!(Command::new("kill").args([signal, &self.child.id().to_string()]).status().unwrap().success());
+        assert!(
+            Command::new("kill")
+                .args([signal, &self.child.id().to_string()])
+                .status()
+                .unwrap()
+                .success()
+        );
     }
 }
 
@@ -92,7 +112,9 @@ impl Drop for Served {
 /// `host:port` that stands behind these words.
 fn address(line: &str, before: &str) -> Option<String> {
     let (_, rest) = line.split_once(before)?;
-    rest.split(['/', ' ']).next().map(|address| address.trim_end_matches(':').to_owned())
+    rest.split(['/', ' '])
+        .next()
+        .map(|address| address.trim_end_matches(':').to_owned())
 }
 
 /// Requests of one key, one after the other, until dropped.
@@ -104,10 +126,17 @@ struct Load {
 
 impl Load {
     fn start(gateway: &Arc<Served>, secret: &str) -> Self {
-        let (stop, served) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(0)));
+        let (stop, served) = (
+            Arc::new(AtomicBool::new(false)),
+            Arc::new(AtomicU64::new(0)),
+        );
         let worker = || {
-            let (gateway, secret, stop, served) =
-                (Arc::clone(gateway), secret.to_owned(), Arc::clone(&stop), Arc::clone(&served));
+            let (gateway, secret, stop, served) = (
+                Arc::clone(gateway),
+                secret.to_owned(),
+                Arc::clone(&stop),
+                Arc::clone(&served),
+            );
             std::thread::spawn(move || {
                 while !stop.load(Ordering::Relaxed) {
                     assert_eq!(gateway.chat(&secret), 200);
@@ -116,20 +145,28 @@ impl Load {
             })
         };
         let threads = (0..2).map(|_| worker()).collect();
-        Self { stop, served, threads }
+        Self {
+            stop,
+            served,
+            threads,
+        }
     }
 
     /// Ends it; how many requests were served.
     fn end(self) -> u64 {
         self.stop.store(true, Ordering::Relaxed);
-        self.threads.into_iter().for_each(|thread| thread.join().unwrap());
+        self.threads
+            .into_iter()
+            .for_each(|thread| thread.join().unwrap());
         self.served.load(Ordering::Relaxed)
     }
 }
 
 /// The secret of the key with this number, as `seed` made it.
 fn secret(number: u64) -> String {
-    farebox_ledger::Secret::generate(farebox_ledger::KeyId::from_random(number), [7; 32]).reveal().to_owned()
+    farebox_ledger::Secret::generate(farebox_ledger::KeyId::from_random(number), [7; 32])
+        .reveal()
+        .to_owned()
 }
 
 fn beside() -> Option<(Console, Arc<Served>)> {
@@ -143,11 +180,16 @@ fn beside() -> Option<(Console, Arc<Served>)> {
 
 #[test]
 fn the_life_of_a_customer_under_load() {
-    let Some((console, gateway)) = beside() else { return };
+    let Some((console, gateway)) = beside() else {
+        return;
+    };
     let load = Load::start(&gateway, &secret(2));
     // At zero it is refused there; topped up here, its next request is served.
     let (status, refusal) = gateway.ask(&secret(1));
-    assert!(status == 429 && refusal.contains("insufficient_quota"), "{refusal}");
+    assert!(
+        status == 429 && refusal.contains("insufficient_quota"),
+        "{refusal}"
+    );
     console.review_a_top_up("5", "inv-1");
     console.press(&["y", "y"]);
     console.wait_for("✓ applied");
@@ -168,12 +210,18 @@ fn the_life_of_a_customer_under_load() {
     let served = load.end();
     assert!(served > 10, "{served}");
     let (_, entries) = console.books(2);
-    assert_eq!(entries as u64, served + 1, "one charge for each request and the first money");
+    assert_eq!(
+        entries as u64,
+        served + 1,
+        "one charge for each request and the first money"
+    );
 }
 
 #[test]
 fn a_link_made_here_signs_in_there_once() {
-    let Some((console, gateway)) = beside() else { return };
+    let Some((console, gateway)) = beside() else {
+        return;
+    };
     // The base is the gateway's own public URL, which the console learns from it.
     console.press(&["7"]);
     console.wait_for("generation 1");
@@ -184,26 +232,58 @@ fn a_link_made_here_signs_in_there_once() {
     console.press(&["y"]);
     let page = console.wait_for("for one sign-in");
     let start = format!("http://{}/dashboard/enter#", gateway.base);
-    let letters: String = page.chars().filter(|letter| letter.is_ascii_graphic()).collect();
-    let token: String = letters.split_once(&start).unwrap().1.chars().take(64).collect();
-    assert!(token.chars().all(|letter| letter.is_ascii_hexdigit()), "{page}");
-    let enter = || gateway.post("/dashboard/enter", "application/x-www-form-urlencoded", "", &format!("token={token}"));
+    let letters: String = page
+        .chars()
+        .filter(|letter| letter.is_ascii_graphic())
+        .collect();
+    let token: String = letters
+        .split_once(&start)
+        .unwrap()
+        .1
+        .chars()
+        .take(64)
+        .collect();
+    assert!(
+        token.chars().all(|letter| letter.is_ascii_hexdigit()),
+        "{page}"
+    );
+    let enter = || {
+        gateway.post(
+            "/dashboard/enter",
+            "application/x-www-form-urlencoded",
+            "",
+            &format!("token={token}"),
+        )
+    };
     let (status, answer) = enter();
-    assert!(status == 303 && answer.to_ascii_lowercase().contains("set-cookie: farebox="), "{answer}");
+    assert!(
+        status == 303 && answer.to_ascii_lowercase().contains("set-cookie: farebox="),
+        "{answer}"
+    );
     assert_eq!(enter().0, 401, "a link works once");
 }
 
 #[test]
 fn a_new_key_says_the_base_urls_that_answer() {
-    let Some((console, gateway)) = beside() else { return };
+    let Some((console, gateway)) = beside() else {
+        return;
+    };
     console.press(&["7"]);
     console.wait_for("generation 1");
-    console.press(&["1", "n", "somebody", "Enter", "5", "Enter", "inv-n", "Enter", "C-s"]);
+    console.press(&[
+        "1", "n", "somebody", "Enter", "5", "Enter", "inv-n", "Enter", "C-s",
+    ]);
     console.wait_for("[ Cancel ]");
     console.press(&["y"]);
     let page = console.wait_for("sk-fb-");
-    let secret = page.split_whitespace().find(|word| word.starts_with("sk-fb-")).unwrap();
-    for base in [format!("http://{}/v1", gateway.base), format!("http://{}/native", gateway.base)] {
+    let secret = page
+        .split_whitespace()
+        .find(|word| word.starts_with("sk-fb-"))
+        .unwrap();
+    for base in [
+        format!("http://{}/v1", gateway.base),
+        format!("http://{}/native", gateway.base),
+    ] {
         assert!(page.contains(&base), "{base}: {page}");
     }
     assert_eq!(gateway.chat(secret), 200);
@@ -214,7 +294,9 @@ fn a_new_key_says_the_base_urls_that_answer() {
 
 #[test]
 fn a_reload_shows_what_it_changed_and_a_mistake_where_it_is() {
-    let Some((console, gateway)) = beside() else { return };
+    let Some((console, gateway)) = beside() else {
+        return;
+    };
     let catalog = std::fs::read_to_string(console.path("catalog.toml")).unwrap();
     console.press(&["7"]);
     console.wait_for("generation 1");
@@ -232,6 +314,9 @@ fn a_reload_shows_what_it_changed_and_a_mistake_where_it_is() {
     console.wait_for("^");
     let started = Instant::now();
     while gateway.chat(&secret(2)) != 200 {
-        assert!(started.elapsed() < PATIENCE, "the running version stays in force");
+        assert!(
+            started.elapsed() < PATIENCE,
+            "the running version stays in force"
+        );
     }
 }

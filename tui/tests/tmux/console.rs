@@ -6,7 +6,8 @@ use std::time::{Duration, Instant};
 
 use farebox_ledger::sqlite::SqliteLedger;
 use farebox_ledger::{
-    Act, Amount, Durability, EntryQuery, KeyId, KeySettings, Ledger, NewKey, OpenMode, OperationId, Secret, Timestamp,
+    Act, Amount, Durability, EntryQuery, KeyId, KeySettings, Ledger, NewKey, OpenMode, OperationId,
+    Secret, Timestamp,
 };
 
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
@@ -36,17 +37,38 @@ pub(crate) async fn seed(path: &Path, keys: u64) {
     for number in 1..=keys {
         let (operation, now) = at(number);
         let id = KeyId::from_random(number);
-        let settings = KeySettings { label: format!("customer-{number}"), ..KeySettings::default() };
+        let settings = KeySettings {
+            label: format!("customer-{number}"),
+            ..KeySettings::default()
+        };
         let first_credit = (number > 1).then(|| (usd("5"), format!("seed-{number}")));
-        let act = Act { operation, actor: "seed".to_owned(), at: now };
+        let act = Act {
+            operation,
+            actor: "seed".to_owned(),
+            at: now,
+        };
         let secret = Secret::generate(id, [7; 32]).hash();
-        ledger.create_key(NewKey { id, secret, settings, first_credit, act }).await.unwrap();
+        ledger
+            .create_key(NewKey {
+                id,
+                secret,
+                settings,
+                first_credit,
+                act,
+            })
+            .await
+            .unwrap();
     }
     ledger.close();
 }
 
 pub(crate) fn run<T>(future: impl Future<Output = T>) -> T {
-    tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap().block_on(future)
+    tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(1)
+        .enable_all()
+        .build()
+        .unwrap()
+        .block_on(future)
 }
 
 impl Console {
@@ -75,7 +97,13 @@ impl Console {
     }
 
     fn tmux(&self, args: &[&str]) -> Output {
-        Command::new("tmux").arg("-S").arg(&self.socket).args(["-f", "/dev/null"]).args(args).output().unwrap()
+        Command::new("tmux")
+            .arg("-S")
+            .arg(&self.socket)
+            .args(["-f", "/dev/null"])
+            .args(args)
+            .output()
+            .unwrap()
     }
 
     pub(crate) fn start(&self) {
@@ -111,15 +139,22 @@ impl Console {
             if screen.contains(text) {
                 return screen;
             }
-            assert!(started.elapsed() < PATIENCE, "{text:?} never came:\n{screen}");
+            assert!(
+                started.elapsed() < PATIENCE,
+                "{text:?} never came:\n{screen}"
+            );
             std::thread::sleep(Duration::from_millis(20));
         }
     }
 
     /// Ends the console as a power cut would.
     pub(crate) fn kill(&self) {
-        let pid = String::from_utf8(self.tmux(&["display-message", "-p", "#{pane_pid}"]).stdout).unwrap();
-        let killed = Command::new("kill").args(["-9", pid.trim()]).status().unwrap();
+        let pid =
+            String::from_utf8(self.tmux(&["display-message", "-p", "#{pane_pid}"]).stdout).unwrap();
+        let killed = Command::new("kill")
+            .args(["-9", pid.trim()])
+            .status()
+            .unwrap();
         assert!(killed.success());
         let process = Path::new("/proc").join(pid.trim());
         let started = Instant::now();
@@ -138,14 +173,25 @@ impl Console {
         let (ledger, id) = (self.open(), KeyId::from_random(number));
         run(async {
             let key = ledger.find_key(id).await.unwrap().unwrap();
-            let entries = ledger.entries(EntryQuery { key: Some(id), ..EntryQuery::default() }).await.unwrap();
+            let entries = ledger
+                .entries(EntryQuery {
+                    key: Some(id),
+                    ..EntryQuery::default()
+                })
+                .await
+                .unwrap();
             (key.account.balance(), entries.len())
         })
     }
 
     pub(crate) fn operations_on_file(&self) -> usize {
         let files = std::fs::read_dir(self.path("state/farebox-console"));
-        files.map_or(0, |files| files.flatten().filter(|file| file.path().extension().is_some_and(|end| end == "json")).count())
+        files.map_or(0, |files| {
+            files
+                .flatten()
+                .filter(|file| file.path().extension().is_some_and(|end| end == "json"))
+                .count()
+        })
     }
 
     /// Fills the form of a top-up of the oldest key and stops in its review.

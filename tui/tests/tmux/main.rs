@@ -2,7 +2,11 @@
 //!
 //! Every test has its own ledger, state directory and tmux server, and ends only what it started.
 
-#![expect(clippy::unwrap_used, clippy::expect_used, reason = "a test says what is wrong by failing")]
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "a test says what is wrong by failing"
+)]
 
 mod beside;
 mod console;
@@ -16,7 +20,8 @@ use std::time::Duration;
 
 use farebox_ledger::sqlite::SqliteLedger;
 use farebox_ledger::{
-    Amount, Bill, Durability, EndReason, Hold, KeyId, Ledger, Line, NewHold, OpenMode, Secret, SharedLedger, Timestamp,
+    Amount, Bill, Durability, EndReason, Hold, KeyId, Ledger, Line, NewHold, OpenMode, Secret,
+    SharedLedger, Timestamp,
 };
 
 use console::*;
@@ -33,7 +38,10 @@ fn a_key_at_zero_is_topped_up_once_however_often_y_is_pressed() {
     console.wait_for("ambiguous");
     console.press(&["C-u", "12.50", "Tab", "Enter"]);
     let review = console.wait_for("[ Cancel ]");
-    assert!(review.contains("$12.50") && review.contains("$0.00"), "{review}");
+    assert!(
+        review.contains("$12.50") && review.contains("$0.00"),
+        "{review}"
+    );
     console.press(&["y", "y", "y", "y"]);
     console.wait_for("✓ applied");
     assert_eq!(console.books(1), (usd("12.5"), 1));
@@ -54,11 +62,23 @@ fn a_new_key_works_and_its_secret_is_nowhere_else() {
         return;
     }
     let console = Console::new(1);
-    console.press(&["n", "a new customer", "Enter", "25", "Enter", "inv-n", "Enter", "C-s"]);
+    console.press(&[
+        "n",
+        "a new customer",
+        "Enter",
+        "25",
+        "Enter",
+        "inv-n",
+        "Enter",
+        "C-s",
+    ]);
     console.wait_for("[ Cancel ]");
     console.press(&["y"]);
     let page = console.wait_for("sk-fb-");
-    let text = page.split_whitespace().find(|word| word.starts_with("sk-fb-")).unwrap();
+    let text = page
+        .split_whitespace()
+        .find(|word| word.starts_with("sk-fb-"))
+        .unwrap();
     let (id, secret) = Secret::parse(text).unwrap();
     let ledger = console.open();
     let key = run(ledger.find_key(id)).unwrap().unwrap();
@@ -72,11 +92,24 @@ fn a_new_key_works_and_its_secret_is_nowhere_else() {
     console.wait_for("Leaving erases it");
     console.press(&["saved", "Enter"]);
     let list = console.wait_for("Keys · 2");
-    assert!(list.contains("a new customer") && !list.contains("sk-fb-"), "{list}");
-    assert_eq!(std::fs::read_to_string(console.path(&format!("{id}.key"))).unwrap().trim(), text);
+    assert!(
+        list.contains("a new customer") && !list.contains("sk-fb-"),
+        "{list}"
+    );
+    assert_eq!(
+        std::fs::read_to_string(console.path(&format!("{id}.key")))
+            .unwrap()
+            .trim(),
+        text
+    );
     for file in ["farebox.db", "farebox.db-wal", "errors"] {
         let bytes = std::fs::read(console.path(file)).unwrap_or_default();
-        assert!(!bytes.windows(text.len()).any(|part| part == text.as_bytes()), "{file} holds the secret");
+        assert!(
+            !bytes
+                .windows(text.len())
+                .any(|part| part == text.as_bytes()),
+            "{file} holds the secret"
+        );
     }
 }
 
@@ -89,7 +122,10 @@ fn killed_at_confirmation_there_is_no_double_credit() {
     // Killed in the review: nothing was sent and nothing is on file.
     console.review_a_top_up("10", "inv-k");
     console.kill();
-    assert_eq!((console.books(1), console.operations_on_file()), ((usd("0"), 0), 0));
+    assert_eq!(
+        (console.books(1), console.operations_on_file()),
+        ((usd("0"), 0), 0)
+    );
     // Killed after y, at a moment that moves: the credit is there once or not at all, and the next start knows which.
     let mut credits = 0;
     for round in 0_u64..5 {
@@ -135,16 +171,36 @@ fn balances_move_by_themselves_beside_a_writer() {
     console.wait_for("Keys · customer-2 · 1 of 3");
     console.press(&["Enter", "Enter"]);
     console.wait_for("sum of 1 entry = balance ✓");
-    let writer: SharedLedger = Arc::new(SqliteLedger::open(console.ledger(), OpenMode::Write, Durability::Prompt).unwrap());
+    let writer: SharedLedger = Arc::new(
+        SqliteLedger::open(console.ledger(), OpenMode::Write, Durability::Prompt).unwrap(),
+    );
     run(async {
         for number in 0..200 {
             let (request, now) = at(1000 + number);
             let (slug, family) = ("gpt-5-mini".to_owned(), "chat".to_owned());
             let (key, amount) = (KeyId::from_random(2), usd("0.01"));
-            let new = NewHold { request, key, amount, slug: slug.clone(), family: family.clone(), at: now };
+            let new = NewHold {
+                request,
+                key,
+                amount,
+                slug: slug.clone(),
+                family: family.clone(),
+                at: now,
+            };
             let hold = Hold::open(Arc::clone(&writer), new).await.unwrap();
-            let lines = vec![Line { what: "input".into(), count: 1000, rate: usd("0.00001") }];
-            let bill = Bill { slug, family, lines, status: 200, end_reason: EndReason::Stop, ..Bill::default() };
+            let lines = vec![Line {
+                what: "input".into(),
+                count: 1000,
+                rate: usd("0.00001"),
+            }];
+            let bill = Bill {
+                slug,
+                family,
+                lines,
+                status: 200,
+                end_reason: EndReason::Stop,
+                ..Bill::default()
+            };
             hold.settle(bill, now).await.unwrap();
         }
     });

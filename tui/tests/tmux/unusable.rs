@@ -8,10 +8,21 @@ use farebox_ledger::sqlite::SqliteLedger;
 use farebox_ledger::{Durability, OpenMode};
 
 fn refusal(path: &Path) -> String {
-    let output = Command::new(env!("CARGO_BIN_EXE_farebox-console")).arg("--ledger").arg(path).output().unwrap();
+    let output = Command::new(env!("CARGO_BIN_EXE_farebox-console"))
+        .arg("--ledger")
+        .arg(path)
+        .output()
+        .unwrap();
     let text = String::from_utf8(output.stderr).unwrap();
-    assert_eq!((output.status.code(), output.stdout.as_slice()), (Some(1), [].as_slice()), "{text}");
-    assert!(text.starts_with("farebox-console: ") && text.trim_end().lines().count() == 1, "{text}");
+    assert_eq!(
+        (output.status.code(), output.stdout.as_slice()),
+        (Some(1), [].as_slice()),
+        "{text}"
+    );
+    assert!(
+        text.starts_with("farebox-console: ") && text.trim_end().lines().count() == 1,
+        "{text}"
+    );
     text
 }
 
@@ -29,14 +40,19 @@ fn refused(path: &Path, words: &str) {
     let before = folder();
     let text = refusal(path);
     assert!(text.contains(words), "{text}");
-    assert!(before == folder(), "{text} but something was created or changed");
+    assert!(
+        before == folder(),
+        "{text} but something was created or changed"
+    );
 }
 
 /// A ledger in a folder of its own, closed again.
 fn ledger() -> (tempfile::TempDir, std::path::PathBuf) {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("farebox.db");
-    SqliteLedger::open(&path, OpenMode::Create, Durability::Prompt).unwrap().close();
+    SqliteLedger::open(&path, OpenMode::Create, Durability::Prompt)
+        .unwrap()
+        .close();
     (directory, path)
 }
 
@@ -50,11 +66,19 @@ fn a_missing_one() {
 fn an_address_at_which_no_gateway_can_be() {
     let (_directory, path) = ledger();
     let mut console = Command::new(env!("CARGO_BIN_EXE_farebox-console"));
-    let output = console.arg("--ledger").arg(path).args(["--admin", "https://127.0.0.1:9090"]).output().unwrap();
+    let output = console
+        .arg("--ledger")
+        .arg(path)
+        .args(["--admin", "https://127.0.0.1:9090"])
+        .output()
+        .unwrap();
     let text = String::from_utf8(output.stderr).unwrap();
     assert_eq!(
         (output.status.code(), text.as_str()),
-        (Some(1), "farebox-console: --admin https://127.0.0.1:9090: write it as http://127.0.0.1:9090\n",)
+        (
+            Some(1),
+            "farebox-console: --admin https://127.0.0.1:9090: write it as http://127.0.0.1:9090\n",
+        )
     );
 }
 
@@ -62,12 +86,16 @@ fn an_address_at_which_no_gateway_can_be() {
 fn text_and_another_programs_database() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("other.db");
-    let private = || std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600)).unwrap();
+    let private =
+        || std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600)).unwrap();
     std::fs::write(&path, "this is not a ledger at all, it is text".repeat(30)).unwrap();
     private();
     refused(&path, "is not a ledger");
     std::fs::remove_file(&path).unwrap();
-    rusqlite::Connection::open(&path).unwrap().execute_batch("CREATE TABLE mine (x)").unwrap();
+    rusqlite::Connection::open(&path)
+        .unwrap()
+        .execute_batch("CREATE TABLE mine (x)")
+        .unwrap();
     private();
     refused(&path, "another program");
 }
@@ -85,7 +113,8 @@ fn one_of_a_newer_version() {
 fn one_that_another_program_keeps_locked() {
     let (_directory, path) = ledger();
     let conn = rusqlite::Connection::open(&path).unwrap();
-    conn.execute_batch("PRAGMA locking_mode = EXCLUSIVE; BEGIN EXCLUSIVE; PRAGMA user_version").unwrap();
+    conn.execute_batch("PRAGMA locking_mode = EXCLUSIVE; BEGIN EXCLUSIVE; PRAGMA user_version")
+        .unwrap();
     let text = refusal(&path);
     assert!(text.contains("lock") || text.contains("busy"), "{text}");
     conn.execute_batch("ROLLBACK").unwrap();
@@ -95,12 +124,22 @@ fn one_that_another_program_keeps_locked() {
 fn a_damaged_one_says_what_to_do() {
     let (_directory, path) = ledger();
     let whole = std::fs::read(&path).unwrap();
-    for (from, words) in [(0, "is not a ledger; name yours with --ledger. If it was one"), (4_096, "is damaged")] {
+    for (from, words) in [
+        (
+            0,
+            "is not a ledger; name yours with --ledger. If it was one",
+        ),
+        (4_096, "is damaged"),
+    ] {
         let mut damaged = whole.clone();
         damaged[from..].fill(b'x');
         std::fs::write(&path, damaged).unwrap();
         let text = refusal(&path);
-        assert!(text.contains(words) && text.contains("restore a backup that `farebox ledger verify` finds sound"), "{text}");
+        assert!(
+            text.contains(words)
+                && text.contains("restore a backup that `farebox ledger verify` finds sound"),
+            "{text}"
+        );
     }
 }
 
@@ -109,8 +148,15 @@ fn the_password_of_a_database_is_never_shown() {
     let address = "postgres://u:secret123@h";
     for arguments in [&["--help"][..], &[], &["--ledger", address]] {
         let console = &mut Command::new(env!("CARGO_BIN_EXE_farebox-console"));
-        let output = console.args(arguments).env("FAREBOX_LEDGER", address).output().unwrap();
+        let output = console
+            .args(arguments)
+            .env("FAREBOX_LEDGER", address)
+            .output()
+            .unwrap();
         let said = String::from_utf8([output.stdout, output.stderr].concat()).unwrap();
-        assert!(said.contains("postgres://") && !said.contains("secret123"), "{said}");
+        assert!(
+            said.contains("postgres://") && !said.contains("secret123"),
+            "{said}"
+        );
     }
 }

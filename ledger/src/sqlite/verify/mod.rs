@@ -25,7 +25,11 @@ use sums::Journal;
 const PAGE: i64 = 500;
 
 /// Recomputes everything and compares it with what was recorded elsewhere. It ends early when `wanted` turns false.
-pub(super) fn verify(conn: &Connection, anchors: &[Anchor], wanted: &dyn Fn() -> bool) -> Result<VerifyReport> {
+pub(super) fn verify(
+    conn: &Connection,
+    anchors: &[Anchor],
+    wanted: &dyn Fn() -> bool,
+) -> Result<VerifyReport> {
     // Positions count from 1 without a gap, so this many rows must be reached.
     let entries: i64 = conn.query_row("SELECT count(*) FROM entries", [], |row| row.get(0))?;
     let audits: i64 = conn.query_row("SELECT count(*) FROM audit", [], |row| row.get(0))?;
@@ -41,8 +45,11 @@ pub(super) fn verify(conn: &Connection, anchors: &[Anchor], wanted: &dyn Fn() ->
     check.report.anchors = u64::try_from(anchors.len()).unwrap_or(u64::MAX);
     let mut after = -1_i64;
     loop {
-        let mut page = conn.prepare_cached("SELECT id FROM keys WHERE id > ?1 ORDER BY id LIMIT ?2")?;
-        let ids = page.query_map([after, PAGE], |row| row.get(0))?.collect::<Result<Vec<i64>>>()?;
+        let mut page =
+            conn.prepare_cached("SELECT id FROM keys WHERE id > ?1 ORDER BY id LIMIT ?2")?;
+        let ids = page
+            .query_map([after, PAGE], |row| row.get(0))?
+            .collect::<Result<Vec<i64>>>()?;
         let Some(last) = ids.last() else { break };
         after = *last;
         for id in ids {
@@ -56,14 +63,19 @@ pub(super) fn verify(conn: &Connection, anchors: &[Anchor], wanted: &dyn Fn() ->
         check.fault(format!("entry {position}: missing, or in no key's history"));
     }
     for position in check.audits.missing() {
-        check.fault(format!("audit record {position}: missing, or in no key's history"));
+        check.fault(format!(
+            "audit record {position}: missing, or in no key's history"
+        ));
     }
     check.rollups()?;
     check.totals(anchors)?;
     check.schema()?;
     let uncovered = check.covered.faults();
     check.report.faults.extend(uncovered);
-    check.report.faults.extend(digests::check_digests(conn, anchors)?);
+    check
+        .report
+        .faults
+        .extend(digests::check_digests(conn, anchors)?);
     Ok(check.report)
 }
 
@@ -76,14 +88,22 @@ impl Seen {
     }
 
     fn mark(&mut self, position: i64) {
-        let index = position.checked_sub(1).and_then(|index| usize::try_from(index).ok());
+        let index = position
+            .checked_sub(1)
+            .and_then(|index| usize::try_from(index).ok());
         if let Some(seen) = index.and_then(|index| self.0.get_mut(index)) {
             *seen = true;
         }
     }
 
     fn missing(&self) -> Vec<usize> {
-        self.0.iter().enumerate().filter(|(_, seen)| !**seen).map(|(index, _)| index.saturating_add(1)).take(1_000).collect()
+        self.0
+            .iter()
+            .enumerate()
+            .filter(|(_, seen)| !**seen)
+            .map(|(index, _)| index.saturating_add(1))
+            .take(1_000)
+            .collect()
     }
 }
 
@@ -124,18 +144,30 @@ impl Check<'_> {
 
     fn key(&mut self, number: i64) -> Result<()> {
         self.report.keys = self.report.keys.saturating_add(1);
-        let name = KeyId::from_i64(number).map_or_else(|| format!("key number {number}"), |id| format!("key {id}"));
+        let name = KeyId::from_i64(number)
+            .map_or_else(|| format!("key number {number}"), |id| format!("key {id}"));
         let instant = self.conn.unchecked_transaction()?;
-        let stored = instant.prepare_cached(rows::KEY_BY_ID)?.query_row([number], rows::stored_key).optional();
+        let stored = instant
+            .prepare_cached(rows::KEY_BY_ID)?
+            .query_row([number], rows::stored_key)
+            .optional();
         let around = around(&instant, number);
         instant.finish()?;
-        let Some(stored) = self.readable(&name, stored)? else { return Ok(()) };
+        let Some(stored) = self.readable(&name, stored)? else {
+            return Ok(());
+        };
         let Some(stored) = stored else {
             self.fault(format!("{name}: has no account"));
             return Ok(());
         };
-        let Some(around) = self.readable(&format!("{name}: a hold, session or link"), around)? else { return Ok(()) };
-        self.report.holds = self.report.holds.saturating_add(u64::try_from(around.holds.len()).unwrap_or(u64::MAX));
+        let Some(around) = self.readable(&format!("{name}: a hold, session or link"), around)?
+        else {
+            return Ok(());
+        };
+        self.report.holds = self
+            .report
+            .holds
+            .saturating_add(u64::try_from(around.holds.len()).unwrap_or(u64::MAX));
         self.holds(&name, &stored.key.account, &around.holds);
         self.sessions(&name, &stored, &around.sessions);
         let history = self.walk(&name, &stored)?;
@@ -145,12 +177,25 @@ impl Check<'_> {
 
     fn holds(&mut self, name: &str, account: &Account, holds: &[StoredHold]) {
         if Amount::checked_sum(holds.iter().map(|hold| hold.open.amount)) != Some(account.held) {
-            self.fault(format!("{name}: its holds do not add up to {} held", account.held));
+            self.fault(format!(
+                "{name}: its holds do not add up to {} held",
+                account.held
+            ));
         }
-        for StoredHold { open, opened, checkpoint } in holds {
+        for StoredHold {
+            open,
+            opened,
+            checkpoint,
+        } in holds
+        {
             let place = format!("{name}: hold {}", open.request);
-            let cost = checkpoint.as_ref().map_or(Ok(Amount::ZERO), crate::Bill::total);
-            if cost != Ok(open.used) || open.amount < *opened || (checkpoint.is_none() && open.amount != *opened) {
+            let cost = checkpoint
+                .as_ref()
+                .map_or(Ok(Amount::ZERO), crate::Bill::total);
+            if cost != Ok(open.used)
+                || open.amount < *opened
+                || (checkpoint.is_none() && open.amount != *opened)
+            {
                 self.fault(format!("{place}: does not follow from its checkpoint"));
             }
         }
@@ -170,26 +215,45 @@ impl Check<'_> {
             self.fault(format!("{name}: spent and held are more than its credit"));
         }
         if history.credit != i128::from(account.credit.picos()) {
-            self.fault(format!("{name}: credit {} does not follow from its entries", account.credit));
+            self.fault(format!(
+                "{name}: credit {} does not follow from its entries",
+                account.credit
+            ));
         }
         if history.spent != i128::from(account.spent.picos()) {
-            self.fault(format!("{name}: spent {} does not follow from its entries", account.spent));
+            self.fault(format!(
+                "{name}: spent {} does not follow from its entries",
+                account.spent
+            ));
         }
         for request in history.refunds.keys() {
-            self.fault(format!("{name}: request {request} was refunded without a charge"));
+            self.fault(format!(
+                "{name}: request {request} was refunded without a charge"
+            ));
         }
     }
 }
 
 fn around(conn: &Connection, key: i64) -> Result<Around> {
     let mut holds = conn.prepare_cached("SELECT * FROM holds WHERE key = ?1")?;
-    let mut sessions = conn.prepare_cached("SELECT token, key, at, expires FROM sessions WHERE key = ?1")?;
+    let mut sessions =
+        conn.prepare_cached("SELECT token, key, at, expires FROM sessions WHERE key = ?1")?;
     let mut links = conn.prepare_cached("SELECT token, expires FROM links WHERE key = ?1")?;
-    let session =
-        |row: &rusqlite::Row<'_>| Ok(Session { token: row.get(0)?, key: row.get(1)?, at: row.get(2)?, expires: row.get(3)? });
+    let session = |row: &rusqlite::Row<'_>| {
+        Ok(Session {
+            token: row.get(0)?,
+            key: row.get(1)?,
+            at: row.get(2)?,
+            expires: row.get(3)?,
+        })
+    };
     Ok(Around {
-        holds: holds.query_map([key], rows::stored_hold)?.collect::<Result<_>>()?,
+        holds: holds
+            .query_map([key], rows::stored_hold)?
+            .collect::<Result<_>>()?,
         sessions: sessions.query_map([key], session)?.collect::<Result<_>>()?,
-        links: links.query_map([key], |row| Ok((row.get(0)?, row.get(1)?)))?.collect::<Result<_>>()?,
+        links: links
+            .query_map([key], |row| Ok((row.get(0)?, row.get(1)?)))?
+            .collect::<Result<_>>()?,
     })
 }

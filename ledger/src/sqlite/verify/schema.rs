@@ -13,20 +13,34 @@ use crate::{SecretHash, Timestamp};
 
 /// The value with which the chains of format 2 begin.
 pub(super) fn genesis(conn: &Connection) -> Result<Option<Hash>> {
-    let read = conn.query_row("SELECT ledger FROM identity WHERE id = 1", [], |row| row.get::<_, Vec<u8>>(0)).optional()?;
-    Ok(read.and_then(|ledger| ledger.try_into().ok()).map(|ledger| chain::genesis(&ledger)))
+    let read = conn
+        .query_row("SELECT ledger FROM identity WHERE id = 1", [], |row| {
+            row.get::<_, Vec<u8>>(0)
+        })
+        .optional()?;
+    Ok(read
+        .and_then(|ledger| ledger.try_into().ok())
+        .map(|ledger| chain::genesis(&ledger)))
 }
 
 impl Check<'_> {
     /// Compares tables, indexes and triggers with those that the migrations create, and looks for rows without an owner.
     pub(super) fn schema(&mut self) -> Result<()> {
         let fresh = Connection::open_in_memory()?;
-        migrate(&fresh, &Birth { ledger: [0; 16], at: Timestamp::default() })?;
+        migrate(
+            &fresh,
+            &Birth {
+                ledger: [0; 16],
+                at: Timestamp::default(),
+            },
+        )?;
         let (expected, found) = (objects(&fresh)?, objects(self.conn)?);
         for (name, sql) in &expected {
             match found.get(name) {
                 None => self.fault(format!("the {name} is missing")),
-                Some(other) if other != sql => self.fault(format!("the {name} differs from the one that this program creates")),
+                Some(other) if other != sql => self.fault(format!(
+                    "the {name} differs from the one that this program creates"
+                )),
                 Some(_) => {}
             }
         }
@@ -37,11 +51,26 @@ impl Check<'_> {
             self.fault("the ledger has no identity".to_owned());
         }
         for (what, sql) in [
-            ("hold", "SELECT count(*) FROM holds WHERE key NOT IN (SELECT id FROM keys)"),
-            ("session", "SELECT count(*) FROM sessions WHERE key NOT IN (SELECT id FROM keys)"),
-            ("sign-in link", "SELECT count(*) FROM links WHERE key NOT IN (SELECT id FROM keys)"),
-            ("account", "SELECT count(*) FROM accounts WHERE id NOT IN (SELECT id FROM keys)"),
-            ("reference", "SELECT count(*) FROM refs WHERE operation NOT IN (SELECT operation FROM entries)"),
+            (
+                "hold",
+                "SELECT count(*) FROM holds WHERE key NOT IN (SELECT id FROM keys)",
+            ),
+            (
+                "session",
+                "SELECT count(*) FROM sessions WHERE key NOT IN (SELECT id FROM keys)",
+            ),
+            (
+                "sign-in link",
+                "SELECT count(*) FROM links WHERE key NOT IN (SELECT id FROM keys)",
+            ),
+            (
+                "account",
+                "SELECT count(*) FROM accounts WHERE id NOT IN (SELECT id FROM keys)",
+            ),
+            (
+                "reference",
+                "SELECT count(*) FROM refs WHERE operation NOT IN (SELECT operation FROM entries)",
+            ),
         ] {
             let count: i64 = self.conn.query_row(sql, [], |row| row.get(0))?;
             if count > 0 {
@@ -53,8 +82,12 @@ impl Check<'_> {
 
     /// A token of another length would never be found, and so never expire.
     fn tokens(&mut self) -> Result<()> {
-        let mut statement = self.conn.prepare("SELECT token FROM sessions UNION ALL SELECT token FROM links")?;
-        let tokens = statement.query_map([], |row| row.get(0))?.collect::<Result<Vec<SecretHash>>>();
+        let mut statement = self
+            .conn
+            .prepare("SELECT token FROM sessions UNION ALL SELECT token FROM links")?;
+        let tokens = statement
+            .query_map([], |row| row.get(0))?
+            .collect::<Result<Vec<SecretHash>>>();
         self.readable("a session or link", tokens)?;
         Ok(())
     }
@@ -62,6 +95,10 @@ impl Check<'_> {
 
 /// Every table, index and trigger with its text.
 fn objects(conn: &Connection) -> Result<BTreeMap<String, Option<String>>> {
-    let mut statement = conn.prepare("SELECT type || ' ' || name, sql FROM sqlite_schema WHERE name NOT GLOB 'sqlite_*'")?;
-    statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?.collect()
+    let mut statement = conn.prepare(
+        "SELECT type || ' ' || name, sql FROM sqlite_schema WHERE name NOT GLOB 'sqlite_*'",
+    )?;
+    statement
+        .query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?
+        .collect()
 }

@@ -33,22 +33,33 @@ impl HourSum {
     fn add(&mut self, key: i64, row: &UsageRow) {
         self.row.merge(row);
         let money = [row.charge, row.exposure, row.cost].map(|amount| i128::from(amount.picos()));
-        let weight = money.into_iter().fold(i128::from(row.requests), i128::saturating_add);
-        self.weighed = self.weighed.wrapping_add(i128::from(key).wrapping_mul(weight));
+        let weight = money
+            .into_iter()
+            .fold(i128::from(row.requests), i128::saturating_add);
+        self.weighed = self
+            .weighed
+            .wrapping_add(i128::from(key).wrapping_mul(weight));
     }
 }
 
 impl Journal {
     pub(super) fn up_to(covered: i64) -> Self {
-        Self { covered, ..Self::default() }
+        Self {
+            covered,
+            ..Self::default()
+        }
     }
 
     pub(super) fn add(&mut self, entry: &Entry) {
         let totals = &mut self.totals;
         let amount = i128::from(entry.amount.picos());
         match entry.kind {
-            EntryKind::TopUp | EntryKind::Adjust => totals.credit = totals.credit.saturating_add(amount),
-            EntryKind::Charge | EntryKind::Refund => totals.spent = totals.spent.saturating_sub(amount),
+            EntryKind::TopUp | EntryKind::Adjust => {
+                totals.credit = totals.credit.saturating_add(amount)
+            }
+            EntryKind::Charge | EntryKind::Refund => {
+                totals.spent = totals.spent.saturating_sub(amount)
+            }
         }
         totals.entries = totals.entries.saturating_add(1);
         if let Some(bill) = &entry.bill {
@@ -62,7 +73,9 @@ impl Journal {
             }
             let hour = self.hours.entry(entry.at.hour()).or_default();
             for (target, row) in UsageRow::of(entry, bill) {
-                hour.entry((bill.slug.clone(), target)).or_default().add(entry.key.to_i64(), &row);
+                hour.entry((bill.slug.clone(), target))
+                    .or_default()
+                    .add(entry.key.to_i64(), &row);
             }
         }
     }
@@ -71,9 +84,16 @@ impl Journal {
 impl Check<'_> {
     /// Adds the entries that were appended since, inside the caller's instant.
     fn catch_up(&mut self) -> Result<()> {
-        let mut statement = self.conn.prepare_cached(&format!("{SELECT_ENTRY} WHERE e.position > ?1 ORDER BY e.position"))?;
-        let fresh = statement.query_map([self.journal.covered], rows::stored_entry)?.collect::<Result<Vec<_>>>();
-        for stored in self.readable("an entry appended meanwhile", fresh)?.unwrap_or_default() {
+        let mut statement = self.conn.prepare_cached(&format!(
+            "{SELECT_ENTRY} WHERE e.position > ?1 ORDER BY e.position"
+        ))?;
+        let fresh = statement
+            .query_map([self.journal.covered], rows::stored_entry)?
+            .collect::<Result<Vec<_>>>();
+        for stored in self
+            .readable("an entry appended meanwhile", fresh)?
+            .unwrap_or_default()
+        {
             self.journal.covered = stored.entry.position;
             self.journal.add(&stored.entry);
         }
@@ -82,7 +102,9 @@ impl Check<'_> {
 
     pub(super) fn rollups(&mut self) -> Result<()> {
         let mut statement = self.conn.prepare("SELECT DISTINCT hour FROM usage")?;
-        let mut hours = statement.query_map([], |row| row.get(0))?.collect::<Result<Vec<i64>>>()?;
+        let mut hours = statement
+            .query_map([], |row| row.get(0))?
+            .collect::<Result<Vec<i64>>>()?;
         hours.extend(self.journal.hours.keys());
         hours.sort_unstable();
         hours.dedup();
@@ -91,8 +113,13 @@ impl Check<'_> {
             self.catch_up()?;
             let read = rollup_of(self.conn, hour);
             instant.finish()?;
-            let place = format!("usage of the hour {}", Timestamp::from_millis(hour.saturating_mul(3_600_000)));
-            let Some(stored) = self.readable(&place, read)? else { continue };
+            let place = format!(
+                "usage of the hour {}",
+                Timestamp::from_millis(hour.saturating_mul(3_600_000))
+            );
+            let Some(stored) = self.readable(&place, read)? else {
+                continue;
+            };
             if self.journal.hours.get(&hour).unwrap_or(&Hour::new()) != &stored {
                 self.fault(format!("{place}: does not follow from the entries"));
             }
@@ -103,23 +130,36 @@ impl Check<'_> {
     pub(super) fn totals(&mut self, anchors: &[Anchor]) -> Result<()> {
         let instant = self.conn.unchecked_transaction()?;
         self.catch_up()?;
-        let read = reads::totals(self.conn).and_then(|totals| Ok((totals, Counters::read(self.conn)?)));
-        let holds = self.conn.prepare("SELECT amount FROM holds")?.query_map([], |row| row.get(0))?.collect::<Result<Vec<i64>>>();
+        let read =
+            reads::totals(self.conn).and_then(|totals| Ok((totals, Counters::read(self.conn)?)));
+        let holds = self
+            .conn
+            .prepare("SELECT amount FROM holds")?
+            .query_map([], |row| row.get(0))?
+            .collect::<Result<Vec<i64>>>();
         instant.finish()?;
-        let Some((stored, counters)) = self.readable("the totals", read)? else { return Ok(()) };
+        let Some((stored, counters)) = self.readable("the totals", read)? else {
+            return Ok(());
+        };
         let holds = self.readable("a hold", holds)?.unwrap_or_default();
         let open = i64::try_from(holds.len()).unwrap_or(i64::MAX);
         let expected = Totals {
             keys: counters.keys.unsigned_abs(),
             entries: counters.newest_entry.unsigned_abs(),
             holds: open.unsigned_abs(),
-            held: holds.iter().fold(0, |sum, held| sum.saturating_add(i128::from(*held))),
+            held: holds
+                .iter()
+                .fold(0, |sum, held| sum.saturating_add(i128::from(*held))),
             ..self.journal.totals
         };
         if stored != expected || counters.id != 1 || counters.audits != counters.newest_act {
-            self.fault("the totals over all keys do not follow from the entries, acts and holds".to_owned());
+            self.fault(
+                "the totals over all keys do not follow from the entries, acts and holds"
+                    .to_owned(),
+            );
         }
-        if counters.opened != self.journal.charges.saturating_add(open) || counters.ended_twice > 0 {
+        if counters.opened != self.journal.charges.saturating_add(open) || counters.ended_twice > 0
+        {
             self.fault(
                 "holds were removed or added: one that was opened is neither open nor has it ended in a charge".to_owned(),
             );
@@ -127,8 +167,14 @@ impl Check<'_> {
         if counters.epochs != (counters.epoch, counters.epoch) || counters.stray_holds > 0 {
             self.fault("the epochs do not count up to the current one".to_owned());
         }
-        for anchor in anchors.iter().filter(|anchor| anchor.opened() > counters.opened) {
-            self.fault(format!("anchor of {}: more holds were opened than the ledger knows of", anchor.at()));
+        for anchor in anchors
+            .iter()
+            .filter(|anchor| anchor.opened() > counters.opened)
+        {
+            self.fault(format!(
+                "anchor of {}: more holds were opened than the ledger knows of",
+                anchor.at()
+            ));
         }
         Ok(())
     }
@@ -187,8 +233,12 @@ fn rollup_of(conn: &Connection, hour: i64) -> Result<Hour> {
     let mut rows = statement.query(params![hour])?;
     while let Some(row) = rows.next()? {
         let mut columns = Columns::of(row);
-        let (slug, target, key): (String, String, i64) = (columns.take()?, columns.take()?, columns.take()?);
-        found.entry((slug, target)).or_default().add(key, &columns.rollup()?);
+        let (slug, target, key): (String, String, i64) =
+            (columns.take()?, columns.take()?, columns.take()?);
+        found
+            .entry((slug, target))
+            .or_default()
+            .add(key, &columns.rollup()?);
     }
     Ok(found)
 }
