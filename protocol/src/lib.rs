@@ -174,6 +174,11 @@ pub trait Protocol: Send + Sync + fmt::Debug {
     /// Names (lower case) of request headers that go upstream; no others do.
     fn forwarded_headers(&self) -> &'static [&'static str];
 
+    /// Headers that every request to a provider of this family carries exactly once, with the value for callers who brought none.
+    fn required_headers(&self) -> &'static [(&'static str, &'static str)] {
+        &[]
+    }
+
     /// Whether a request with a field that no table knows is refused, rather than sent without it.
     fn refuses_unknown_fields(&self) -> bool;
 

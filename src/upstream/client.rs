@@ -92,7 +92,6 @@ struct Http {
 impl Pool {
     /// Opens no connection yet. `before` is the pool of the provider's previous definition: running requests keep counting against
     /// an unchanged `max_concurrent`.
-    /// against an unchanged `max_concurrent`.
     pub(super) fn new(
         provider: Arc<Provider>,
         trust: &Trust,
@@ -167,6 +166,7 @@ impl Pool {
             .map(|(_, url)| url.clone());
         let url = url.ok_or_else(|| format!("{path} has no URL"))?;
         let mut headers = forwarded(&prepared.headers)?;
+        complete(&mut headers, protocol.required_headers());
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
         headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
         headers.insert(
@@ -271,6 +271,17 @@ fn forwarded(prepared: &[(String, bytes::Bytes)]) -> Result<HeaderMap, String> {
         headers.append(name, value);
     }
     Ok(headers)
+}
+
+/// Leaves each required header once: with what the customer brought, or else with its default.
+fn complete(headers: &mut HeaderMap, required: &[(&'static str, &'static str)]) {
+    for &(name, default) in required {
+        let brought = headers.get(name).filter(|value| !value.is_empty()).cloned();
+        headers.insert(
+            name,
+            brought.unwrap_or_else(|| HeaderValue::from_static(default)),
+        );
+    }
 }
 
 fn credential(style: AuthStyle, key: &str) -> Result<(HeaderName, HeaderValue), String> {

@@ -17,3 +17,4 @@ mod routes;
 mod stops;
 mod streaming;
 mod translation;
+mod versions;

@@ -47,6 +47,10 @@ const NAMES: Names = Names {
     schemas: &["/output_config/format/schema", "/output_format/schema"],
 };
 
+/// The header that names the version of the API, without which the service refuses every request; and the version that this crate
+/// reads and writes. No later one exists.
+const VERSION_HEADER: (&str, &str) = ("anthropic-version", "2023-06-01");
+
 /// The header in which native clients switch on beta features.
 pub const FLAGS_HEADER: &str = "anthropic-beta";
 
@@ -88,7 +92,11 @@ impl Protocol for Messages {
     }
 
     fn forwarded_headers(&self) -> &'static [&'static str] {
-        &["anthropic-version", FLAGS_HEADER]
+        &[VERSION_HEADER.0, FLAGS_HEADER]
+    }
+
+    fn required_headers(&self) -> &'static [(&'static str, &'static str)] {
+        &[VERSION_HEADER]
     }
 
     fn refuses_unknown_fields(&self) -> bool {

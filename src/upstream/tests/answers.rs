@@ -63,6 +63,7 @@ async fn only_prepared_headers_leave_and_never_a_customers_credential() {
     let expected = [
         "accept",
         "accept-encoding",
+        "anthropic-version",
         "content-length",
         "content-type",
         "host",
