@@ -262,6 +262,12 @@ fn quoted(cell: &str) -> Vec<String> {
         .collect()
 }
 
+/// Code without its layout, so that a declaration is found however it is wrapped.
+fn folded(code: &str) -> String {
+    let packed: String = code.split_whitespace().collect();
+    packed.replace(",}", "}")
+}
+
 #[test]
 fn every_number_on_the_page_of_limits_is_declared_in_the_code() {
     let rows = rows();
@@ -273,7 +279,7 @@ fn every_number_on_the_page_of_limits_is_declared_in_the_code() {
         let line = format!("| {} |", found.join(" | "));
         assert!(line.contains(says), "the row does not say {says:?}: {line}");
         assert!(
-            read(file).contains(declares),
+            folded(&read(file)).contains(&folded(declares)),
             "{file} does not declare {declares:?}: change docs/operations.md ({row}), too"
         );
     }
