@@ -11,6 +11,7 @@
 //! | room | its job | of ours | crates | |
 //! |---|---|---|---|---|
 //! | `protocol` | the wire families, as bytes | – | `base64`, `bytes`, `fearless_simd`, `imagesize`, `memchr`, `serde`, `serde_json`, `sha2`, `simdutf8` | pure: no async, no I/O |
+//! | `doubles` | what each vendor refuses, as tables with their sources; for tests | – | `serde_json` | pure: no async, no I/O |
 //! | `ledger` | money and keys; the one package that changes a balance | – | `async_trait`, `getrandom`, `jiff`, `nix`, `rand`, `serde`, `serde_json`, `sha2`, `thiserror`, `tokio`, `tokio_postgres`, `tracing`, `unicase`, `unicode_normalization`, `zeroize` |  |
 //! | `ledger/sqlite` | the ledger in one SQLite file | `ledger` | `async_trait`, `jiff`, `nix`, `rusqlite`, `serde`, `serde_json`, `sha2`, `tempfile`, `thiserror`, `tokio`, `tracing` |  |
 //! | `ledger/postgres` | the ledger in a PostgreSQL database that several gateways share | `ledger` | `async_trait`, `futures_util`, `getrandom`, `rustls`, `rustls_native_certs`, `serde`, `serde_json`, `tokio`, `tokio_postgres`, `tokio_postgres_rustls`, `tracing` |  |

@@ -11,9 +11,10 @@ use std::sync::{Arc, LazyLock};
 use crate::facts::{Facts, Name};
 
 /// Folder of each package's sources and the crate's name.
-const PACKAGES: [(&str, &str); 6] = [
+const PACKAGES: [(&str, &str); 7] = [
     ("src/", "farebox"),
     ("protocol/src/", "farebox_protocol"),
+    ("doubles/src/", "farebox_doubles"),
     ("ledger/src/", "farebox_ledger"),
     ("tui/src/", "farebox_console"),
     ("bench/src/", "farebox_bench"),

@@ -49,6 +49,15 @@ pub(crate) const ROOMS: &[Room] = &[
         pure: true,
     },
     Room {
+        name: "doubles",
+        folder: "doubles/src/",
+        module: "farebox_doubles",
+        job: "what each vendor refuses, as tables with their sources; for tests",
+        ours: &[],
+        crates: &["serde_json"],
+        pure: true,
+    },
+    Room {
         name: "ledger",
         folder: "ledger/src/",
         module: "farebox_ledger",

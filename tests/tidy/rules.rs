@@ -119,8 +119,9 @@ const VENDORS: [&str; 9] = [
     "azure",
     "bedrock",
 ];
-const NAME_VENDORS: [&str; 7] = [
+const NAME_VENDORS: [&str; 8] = [
     "protocol/",
+    "doubles/",
     "bench/",
     "src/cli/demo.rs",
     "src/server/models.rs",

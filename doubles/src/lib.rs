@@ -1,0 +1,163 @@
+//! Strict doubles of the vendors: what each real service refuses, as tables with their published sources.
+//!
+//! A tolerant upstream proves nothing: it answers requests that the real service refuses. So every test's upstream asks [`judge`]
+//! before it answers. Pure: no async, no I/O; for tests, never part of a gateway's path to a real vendor.
+//!
+//! - A [`Wire`] is one path of one vendor: a table of [`Rule`]s and examples of requests that it accepts.
+//! - A rule has a place, what must hold there, its source, and whether that source is *verified*. A rule that is not verified
+//!   stands in the table and refuses nothing.
+//! - [`broken`] makes a request that breaks each rule; `tests/rules.rs` fails when one of them is not refused.
+//!
+//! To add a rule, add a row to its wire's table; if its place occurs in none of the examples, show it in one. To add a wire, add a
+//! file with its table, and its row in [`WIRES`].
+
+mod broken;
+mod chat_order;
+mod openai;
+mod place;
+mod refusal;
+mod rule;
+
+pub use broken::{Broken, broken};
+pub use refusal::Refusal;
+pub use rule::{Kind, Must, Rule, Standing};
+
+use serde_json::Value;
+
+/// A service.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Vendor {
+    /// OpenAI's own service.
+    OpenAi,
+    /// Anthropic's own service.
+    Anthropic,
+}
+
+/// One path of one vendor.
+#[derive(Debug)]
+pub struct Wire {
+    /// For people, and the first part of its rules' ids: `openai chat`.
+    pub name: &'static str,
+    /// Whose it is.
+    pub vendor: Vendor,
+    /// What its path ends in: `/chat/completions`.
+    pub path: &'static str,
+    /// Its rules. Vendors that copied a wire share a table.
+    pub rules: &'static [&'static [Rule]],
+    /// A list of requests that it accepts, as JSON: `{"headers": {…}, "body": {…}}`. Together they show every place of its rules.
+    pub examples: &'static str,
+}
+
+/// Every wire.
+pub const WIRES: &[&Wire] = &[&openai::chat::WIRE];
+
+/// A request as it arrived.
+#[derive(Debug, Clone, Copy)]
+pub struct Request<'a> {
+    /// With the query, if there is one.
+    pub path: &'a str,
+    /// In order; the same name may occur twice.
+    pub headers: &'a [(String, String)],
+    /// The bytes.
+    pub body: &'a [u8],
+}
+
+/// The wire of a vendor that answers on this path.
+#[must_use]
+pub fn wire(vendor: Vendor, path: &str) -> Option<&'static Wire> {
+    let path = path.split('?').next().unwrap_or_default();
+    let ends = |wire: &&&Wire| wire.vendor == vendor && path.ends_with(wire.path);
+    // `/messages/count_tokens` also ends in no shorter path, but the longest wins all the same.
+    let found = WIRES.iter().filter(ends);
+    found.max_by_key(|wire| wire.path.len()).copied()
+}
+
+/// Whether this vendor accepts a request.
+///
+/// # Errors
+/// The vendor's own refusal, by the first rule that is broken.
+pub fn judge(vendor: Vendor, request: &Request<'_>) -> Result<(), Refusal> {
+    let Some(wire) = wire(vendor, request.path) else {
+        let why = format!("no such path: {}", request.path);
+        return Err(Refusal::new(vendor, 404, "path", "", why));
+    };
+    let Ok(body) = serde_json::from_slice::<Value>(request.body) else {
+        let why = "the body is not JSON".to_owned();
+        return Err(Refusal::new(vendor, 400, "json", "", why));
+    };
+    let first = wire.faults(request.headers, &body).into_iter().next();
+    first.map_or(Ok(()), |fault| {
+        let status = fault.rule.status;
+        Err(Refusal::new(
+            vendor,
+            status,
+            &fault.rule.id(wire),
+            &fault.place,
+            fault.why,
+        ))
+    })
+}
+
+/// The same for a body alone, whatever its headers.
+///
+/// # Errors
+/// The same.
+pub fn judge_body(vendor: Vendor, path: &str, body: &[u8]) -> Result<(), Refusal> {
+    let headers = wire(vendor, path).map(|wire| wire.example_headers());
+    let headers = headers.unwrap_or_default();
+    let request = Request {
+        path,
+        headers: &headers,
+        body,
+    };
+    judge(vendor, &request)
+}
+
+/// A broken rule.
+#[derive(Debug)]
+pub struct Fault<'a> {
+    /// Which.
+    pub rule: &'a Rule,
+    /// Where in the request.
+    pub place: String,
+    /// What was expected there.
+    pub why: String,
+}
+
+impl Wire {
+    /// All rules, those that do not refuse included.
+    pub fn all_rules(&self) -> impl Iterator<Item = &'static Rule> {
+        self.rules.iter().copied().flatten()
+    }
+
+    /// What is wrong with a request, in the order of the table.
+    #[must_use]
+    pub fn faults(&self, headers: &[(String, String)], body: &Value) -> Vec<Fault<'static>> {
+        self.all_rules()
+            .filter(|rule| rule.standing == Standing::Verified)
+            .flat_map(|rule| rule.faults(headers, body))
+            .collect()
+    }
+
+    /// Requests that it accepts.
+    #[must_use]
+    pub fn examples(&self) -> Vec<(Vec<(String, String)>, Value)> {
+        let list: Value = serde_json::from_str(self.examples).unwrap_or_default();
+        let examples = list.as_array().cloned().unwrap_or_default();
+        let first = examples.first().cloned().unwrap_or_default();
+        let read = |example: Value| {
+            // Most examples differ only in their bodies.
+            let headers = example.get("headers").unwrap_or(&first["headers"]);
+            let headers = headers.as_object().into_iter().flatten();
+            let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+            let headers = headers.map(|(name, value)| (name.clone(), text(value)));
+            (headers.collect(), example["body"].clone())
+        };
+        examples.into_iter().map(read).collect()
+    }
+
+    fn example_headers(&self) -> Vec<(String, String)> {
+        let first = self.examples().into_iter().next();
+        first.map(|(headers, _)| headers).unwrap_or_default()
+    }
+}

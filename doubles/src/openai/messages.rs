@@ -1,0 +1,193 @@
+//! Messages of the chat wire and the parts of their content.
+
+use serde_json::Value;
+
+use super::tools::TOOL;
+use crate::rule::{Kind, Must, Rule, word};
+
+use Kind::{List, Null, Object, Text};
+use Must::{Be, Closed, Hold, Long, Needs, OneOf, Spelt, Start};
+
+const MESSAGE: &str =
+    "openai 3.54.0 (PyPI, 2026-11-23): types/chat/chat_completion_*_message_param.py";
+const PART: &str =
+    "openai 3.54.0 (PyPI, 2026-11-23): types/chat/chat_completion_content_part_*_param.py";
+
+/// The messages, by role. Vendors that copied the wire take the same shapes.
+pub(crate) const MESSAGES: &[Rule] = &[
+    Rule::new("/messages/*", Be(&[Object]), MESSAGE),
+    Rule::new("/messages/*", Needs(&["role"]), MESSAGE),
+    Rule::new(
+        "/messages/*/role",
+        OneOf(&[
+            "developer",
+            "system",
+            "user",
+            "assistant",
+            "tool",
+            "function",
+        ]),
+        MESSAGE,
+    ),
+    Rule::new(
+        "/messages/*[role=system|developer|user|tool|function]",
+        Needs(&["content"]),
+        MESSAGE,
+    ),
+    Rule::new(
+        "/messages/*[role=system|developer|user|tool]/content",
+        Be(&[Text, List]),
+        MESSAGE,
+    ),
+    Rule::new(
+        "/messages/*[role=assistant]/content",
+        Be(&[Text, List, Null]),
+        MESSAGE,
+    ),
+    Rule::new("/messages/*[role=assistant]", Hold(says_something), MESSAGE)
+        .named("content or calls")
+        .broken_by(&[(
+            "/messages",
+            r#"[{"role":"user","content":"a"},{"role":"assistant"},{"role":"user","content":"b"}]"#,
+        )]),
+    Rule::new(
+        "/messages/*[role=system|developer|user]",
+        Closed(&["role", "content", "name"]),
+        MESSAGE,
+    ),
+    Rule::new(
+        "/messages/*[role=assistant]",
+        Closed(&[
+            "role",
+            "content",
+            "name",
+            "audio",
+            "function_call",
+            "refusal",
+            "tool_calls",
+            "annotations",
+        ]),
+        MESSAGE,
+    ),
+    Rule::new(
+        "/messages/*[role=tool]",
+        Closed(&["role", "content", "tool_call_id"]),
+        MESSAGE,
+    ),
+    Rule::new("/messages/*[role=tool]", Needs(&["tool_call_id"]), MESSAGE).named("needs its call"),
+    Rule::new("/messages/*[role=tool]/tool_call_id", Be(&[Text]), MESSAGE),
+    Rule::new("/messages/*/name", Be(&[Text]), MESSAGE),
+    Rule::new(
+        "/messages/*[role=assistant]/refusal",
+        Be(&[Text, Null]),
+        MESSAGE,
+    ),
+    Rule::new("/messages/*/tool_calls", Be(&[List]), MESSAGE),
+    Rule::new("/messages/*/tool_calls", Long(1, 128), DOCUMENT_CALLS),
+    Rule::new("/messages/*/tool_calls/*", Needs(&["id", "type"]), TOOL),
+    Rule::new("/messages/*/tool_calls/*/id", Be(&[Text]), TOOL),
+    Rule::new("/messages/*/tool_calls/*/id", Long(1, 40), CALL_ID).unverified(),
+    Rule::new(
+        "/messages/*/tool_calls/*/type",
+        OneOf(&["function", "custom"]),
+        TOOL,
+    ),
+    Rule::new(
+        "/messages/*/tool_calls/*[type=function]",
+        Needs(&["function"]),
+        TOOL,
+    )
+    .named("needs its function"),
+    Rule::new(
+        "/messages/*/tool_calls/*[type=function]",
+        Closed(&["id", "type", "function"]),
+        TOOL,
+    ),
+    Rule::new(
+        "/messages/*/tool_calls/*/function",
+        Needs(&["name", "arguments"]),
+        TOOL,
+    ),
+    Rule::new(
+        "/messages/*/tool_calls/*/function",
+        Closed(&["name", "arguments"]),
+        TOOL,
+    ),
+    Rule::new(
+        "/messages/*/tool_calls/*/function/arguments",
+        Be(&[Text]),
+        TOOL,
+    ),
+    Rule::new("/messages/*/tool_calls/*/function/name", Be(&[Text]), TOOL),
+    Rule::new("/messages/*/tool_calls/*/function/name", Long(1, 64), TOOL),
+    Rule::new("/messages/*/tool_calls/*/function/name", Spelt(word), TOOL),
+];
+
+const DOCUMENT_CALLS: &str = "400 \"[] is too short - 'messages.1.tool_calls'\", 2024-2026 threads";
+const CALL_ID: &str = "400 \"string too long\", 2026-01-13: github.com/openclaw/openclaw/pull/875; a longer id was accepted on 2026-07-14: github.com/vercel/ai/pull/17233";
+
+/// The parts of a message's content.
+pub(crate) const PARTS: &[Rule] = &[
+    Rule::new("/messages/*/content/*", Be(&[Object]), PART),
+    Rule::new("/messages/*/content/*", Needs(&["type"]), PART),
+    Rule::new("/messages/*[role=user]/content/*/type", OneOf(&["text", "image_url", "input_audio", "file"]), PART),
+    Rule::new("/messages/*[role=system|developer|tool]/content/*/type", OneOf(&["text"]), PART),
+    Rule::new("/messages/*[role=assistant]/content/*/type", OneOf(&["text", "refusal"]), PART),
+    Rule::new("/messages/*/content/*[type=text]", Closed(&["type", "text", "prompt_cache_breakpoint"]), PART),
+    Rule::new("/messages/*/content/*[type=text]", Needs(&["text"]), PART).named("needs its text"),
+    Rule::new("/messages/*/content/*[type=text]/text", Be(&[Text]), PART),
+    Rule::new("/messages/*/content/*[type=image_url]", Closed(&["type", "image_url", "prompt_cache_breakpoint"]), PART),
+    Rule::new("/messages/*/content/*[type=image_url]", Needs(&["image_url"]), PART).named("needs its picture"),
+    Rule::new("/messages/*/content/*/image_url", Be(&[Object]), PART),
+    Rule::new("/messages/*/content/*/image_url", Closed(&["url", "detail"]), PART),
+    Rule::new("/messages/*/content/*/image_url", Needs(&["url"]), PART),
+    Rule::new("/messages/*/content/*/image_url/url", Be(&[Text]), PART),
+    Rule::new("/messages/*/content/*/image_url/url", Hold(is_a_picture), PICTURES)
+        .broken_by(&[("/messages", r#"[{"role":"user","content":[{"type":"image_url","image_url":{"url":"data:image/tiff;base64,AAAA"}}]}]"#)]),
+    Rule::new("/messages/*/content/*/image_url/detail", OneOf(&["auto", "low", "high", "original"]), PART),
+    Rule::new("/messages/*/content/*[type=file]", Closed(&["type", "file", "prompt_cache_breakpoint"]), PART),
+    Rule::new("/messages/*/content/*[type=file]", Needs(&["file"]), PART).named("needs its file"),
+    Rule::new("/messages/*/content/*/file", Closed(&["file_data", "file_id", "filename"]), PART),
+    Rule::new("/messages/*/content/*/file/file_data", Start("data:"), FILES),
+    Rule::new("/messages/*/content/*/file", Hold(has_a_name), FILES)
+        .named("data needs a name")
+        .broken_by(&[("/messages", r#"[{"role":"user","content":[{"type":"file","file":{"file_data":"data:application/pdf;base64,AAAA"}}]}]"#)]),
+    Rule::new("/messages/*/content/*/input_audio", Needs(&["data", "format"]), PART),
+    Rule::new("/messages/*/content/*/input_audio/format", OneOf(&["wav", "mp3"]), PART),
+    Rule::new("/messages/*/content/*/prompt_cache_breakpoint", Closed(&["mode", "ttl"]), PART),
+    Rule::new("/messages/*/content/*/prompt_cache_breakpoint", Needs(&["mode"]), PART),
+    Rule::new("/messages/*/content/*/prompt_cache_breakpoint/mode", OneOf(&["explicit"]), PART),
+];
+
+const PICTURES: &str = "developers.openai.com/api/docs/guides/images-vision, November 2026: PNG, JPEG, WEBP, non-animated GIF";
+const FILES: &str = "developers.openai.com/api/docs/guides/pdf-files, November 2026: filename and a data URL in file_data";
+
+fn says_something(message: &Value) -> Result<(), String> {
+    let said = ["content", "tool_calls", "function_call", "refusal", "audio"];
+    if said
+        .iter()
+        .any(|name| message.get(*name).is_some_and(|value| !value.is_null()))
+    {
+        return Ok(());
+    }
+    Err("an assistant message without content and calls".to_owned())
+}
+
+fn is_a_picture(url: &Value) -> Result<(), String> {
+    let url = url.as_str().unwrap_or_default();
+    let kinds = ["png", "jpeg", "jpg", "webp", "gif"];
+    let inline = kinds
+        .iter()
+        .any(|kind| url.starts_with(&format!("data:image/{kind};base64,")));
+    if inline || url.starts_with("http://") || url.starts_with("https://") {
+        return Ok(());
+    }
+    Err("neither a URL nor a picture of a supported kind".to_owned())
+}
+
+fn has_a_name(file: &Value) -> Result<(), String> {
+    if file.get("file_data").is_some() && !file["filename"].is_string() {
+        return Err("file_data without filename".to_owned());
+    }
+    Ok(())
+}
