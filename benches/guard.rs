@@ -271,6 +271,7 @@ fn patch(body: &Bytes, times: u64) {
         let seen = protocol.inspect(black_box(body), 0).unwrap();
         let edits = Edits {
             model: "upstream-model-name",
+            limit_field: "max_tokens",
             limit: None,
             pass: &[],
         };

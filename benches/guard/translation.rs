@@ -179,6 +179,7 @@ fn requests(from: Family, to: Option<Family>, times: u64) {
             let seen = from.protocol().inspect(black_box(&body), 0).unwrap();
             let edits = Edits {
                 model: "upstream-model-name",
+                limit_field: "max_tokens",
                 limit: None,
                 pass: &[],
             };

@@ -36,7 +36,8 @@ fn requests(name: &str, family: Family, body: &[u8]) {
     let seen = protocol.inspect(body, 0).expect("a good request");
     let edits = Edits {
         model: "upstream-model-name",
-        limit: Some(("max_tokens", 1_000)),
+        limit_field: "max_tokens",
+        limit: Some(1_000),
         pass: &[],
     };
     measure(&format!("inspect {name}"), body.len(), || {

@@ -10,10 +10,10 @@ use std::ops::Range;
 use serde_json::json;
 
 use crate::TextSize;
-use crate::json::{Cursor, Cuts, JsonError, Kind, Value};
+use crate::json::{Cursor, Cuts, JsonError, Kind};
+use crate::limits;
 use crate::sample::Sample;
 use crate::token_estimate::Weight;
-use crate::usage::count;
 
 /// Most top-level fields a request may have.
 const MAX_FIELDS: usize = 1_024;
@@ -78,9 +78,9 @@ pub struct Places {
     pub model: Range<usize>,
     /// The value of the declared limit field, with its name.
     pub limit: Option<(&'static str, Range<usize>)>,
-    /// The value of the second limit field when a chat request declares both with the same value.
-    pub limit_twin: Option<Range<usize>>,
-    /// Limit fields that are present but `null`: a limit to be inserted under that name replaces the `null`.
+    /// The same for the second limit field when a chat request declares both with the same value.
+    pub limit_twin: Option<(&'static str, Range<usize>)>,
+    /// Limit fields that are present but `null`: a limit to be written under that name replaces the `null`.
     pub nulls: Vec<(&'static str, Range<usize>)>,
     /// The value of `stream_options` (chat) when present.
     pub stream_options: Option<Range<usize>>,
@@ -89,8 +89,9 @@ pub struct Places {
     /// What is removed for every target: whole members or array elements, each with one neighbouring comma so that the rest stays
     /// valid.
     pub cuts: Vec<Range<usize>>,
-    /// Filled only if the request has unknown top-level fields, whose fate depends on the target (`pass`). Then every top-level
-    /// member is listed here and none is in `cuts`: which comma goes with a member depends on which of its neighbours stay.
+    /// Filled only if the request has top-level fields whose fate depends on the target: unknown ones (`pass`), and a second field for
+    /// the limit. Then every top-level member is listed here and none is in `cuts`: which comma goes with a member depends on which
+    /// of its neighbours stay.
     pub members_by_target: Vec<(Range<usize>, Fate)>,
 }
 
@@ -103,6 +104,8 @@ pub enum Fate {
     Goes,
     /// No table knows it: its place in [`Inspection::unknown`].
     Unknown(usize),
+    /// One of several fields for the output limit: it stays if the provider reads the limit here.
+    Limit(&'static str),
 }
 
 /// Changes to make to a request on its way to one target.
@@ -110,9 +113,10 @@ pub enum Fate {
 pub struct Edits<'a> {
     /// The upstream's name of the model.
     pub model: &'a str,
-    /// The output limit for the provider: the name of the field that it reads, and the value. A declared limit with this value stays as
-    /// it was written.
-    pub limit: Option<(&'a str, u32)>,
+    /// The field in which the provider reads an output limit. The family's other fields for it are renamed or removed.
+    pub limit_field: &'a str,
+    /// The output limit for the provider; `None` keeps what was declared.
+    pub limit: Option<u32>,
     /// Unknown fields that this provider accepts (its `pass` list).
     pub pass: &'a [String],
 }
@@ -360,10 +364,10 @@ impl From<JsonError> for BadRequest {
 
 /// One top-level member.
 #[derive(Debug)]
-struct Member<'a> {
-    name: Cow<'a, str>,
+pub(crate) struct Member<'a> {
+    pub(crate) name: Cow<'a, str>,
     span: Range<usize>,
-    fate: Fate,
+    pub(crate) fate: Fate,
 }
 
 /// A walk over a request's top level. Knows what every family has in common; the family interprets its own fields.
@@ -484,21 +488,23 @@ impl<'a> Request<'a> {
     }
 
     /// The finished inspection, with a cut for each removed member.
-    pub(crate) fn finish(self) -> Inspection {
+    pub(crate) fn finish(mut self) -> Inspection {
+        limits::mark(&mut self.members, &self.seen.places);
         let mut seen = self.seen;
-        if seen.unknown.is_empty() {
+        let depends = |member: &Member<'_>| !matches!(member.fate, Fate::Stays | Fate::Goes);
+        if self.members.iter().any(depends) {
+            seen.places.members_by_target = self
+                .members
+                .into_iter()
+                .map(|member| (member.span, member.fate))
+                .collect();
+        } else {
             let mut cuts = Cuts::default();
             self.members
                 .into_iter()
                 .for_each(|member| cuts.take(member.span, member.fate == Fate::Stays));
             seen.places.cuts.extend(cuts.finish());
             seen.places.cuts.sort_by_key(|cut| cut.start);
-        } else {
-            seen.places.members_by_target = self
-                .members
-                .into_iter()
-                .map(|member| (member.span, member.fate))
-                .collect();
         }
         seen
     }
@@ -567,48 +573,6 @@ fn no_model() -> BadRequest {
         "model",
         "`model` must be a string: send the slug of a published model.",
     )
-}
-
-/// Reads a limit field: an integer in 1…2^31−1; `null` means no limit.
-pub(crate) fn limit(
-    name: &'static str,
-    cursor: &mut Cursor<'_>,
-    seen: &mut Inspection,
-) -> Result<(), BadRequest> {
-    let value = cursor.skip()?;
-    if value.kind == Kind::Null {
-        seen.places.nulls.push((name, value.span));
-        return Ok(());
-    }
-    let tokens = positive(name, cursor, &value)?;
-    match (seen.limit, &seen.places.limit) {
-        (Some(first), Some((other, _))) if first != tokens => {
-            let message = format!("`{other}` and `{name}` differ. Send one of them.");
-            return Err(BadRequest::at(name, message));
-        }
-        (Some(_), _) => seen.places.limit_twin = Some(value.span),
-        (None, _) => {
-            seen.limit = Some(tokens);
-            seen.places.limit = Some((name, value.span));
-        }
-    }
-    Ok(())
-}
-
-/// An integer in 1…2^31−1.
-pub(crate) fn positive(name: &str, cursor: &Cursor<'_>, value: &Value) -> Result<u32, BadRequest> {
-    let number = count(cursor, value).and_then(|number| u32::try_from(number).ok());
-    number
-        .filter(|number| (1..=i32::MAX.unsigned_abs()).contains(number))
-        .ok_or_else(|| {
-            BadRequest::at(
-                name,
-                format!(
-                    "`{name}` must be an integer between 1 and {}, or be left out.",
-                    i32::MAX
-                ),
-            )
-        })
 }
 
 /// Reads an optional `true` or `false`.

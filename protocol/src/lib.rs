@@ -17,6 +17,7 @@ mod facts;
 mod fields;
 pub mod inspect;
 pub mod json;
+mod limits;
 mod media;
 mod members;
 pub mod messages;
@@ -139,6 +140,8 @@ pub enum AuthStyle {
 /// The field in which a provider of the chat family expects an output limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ChatLimit {
+    /// Nothing is known: where the customer declared it, else `max_completion_tokens`
+    AsDeclared,
     /// `max_completion_tokens`
     MaxCompletionTokens,
     /// `max_tokens`
@@ -159,8 +162,9 @@ pub trait Protocol: Send + Sync + fmt::Debug {
     /// The path that customers call below the public base URL, for texts: `/v1/chat/completions`.
     fn public_path(&self) -> &'static str;
 
-    /// The field of an output limit. Providers of the chat family disagree; `chat` is the one this provider uses.
-    fn limit_field(&self, chat: ChatLimit) -> &'static str;
+    /// The field of an output limit. Providers of the chat family disagree; `chat` is the one this provider reads, and `declared` the
+    /// one the customer used.
+    fn limit_field(&self, chat: ChatLimit, declared: Option<&'static str>) -> &'static str;
 
     /// The field that holds the conversation, for refusals of something inside it.
     fn conversation_field(&self) -> &'static str;

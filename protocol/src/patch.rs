@@ -6,40 +6,24 @@ use std::ops::Range;
 
 use crate::inspect::Fate;
 use crate::json::{Cursor, Cuts, Edit, quoted};
-use crate::{Edits, Inspection};
+use crate::{Edits, Inspection, limits};
 
 /// The edits that all families share: the model, the limit, and removed members.
-pub(crate) fn common<'a>(seen: &Inspection, edits: &Edits<'_>) -> Vec<Edit<'a>> {
+pub(crate) fn common<'a>(body: &[u8], seen: &Inspection, edits: &Edits<'_>) -> Vec<Edit<'a>> {
     let places = &seen.places;
     let mut out: Vec<Edit<'a>> = Vec::with_capacity(places.cuts.len() + 5);
     out.extend(places.cuts.iter().cloned().map(Edit::cut));
-    out.extend(unknown(seen, edits.pass).into_iter().map(Edit::cut));
+    out.extend(by_target(seen, edits).into_iter().map(Edit::cut));
     out.push(Edit::replace(
         places.model.clone(),
         quoted(edits.model).into_bytes(),
     ));
-    let Some((name, value)) = edits.limit.filter(|(_, value)| seen.limit != Some(*value)) else {
-        return out;
-    };
-    let number = value.to_string().into_bytes();
-    if let Some((_, declared)) = &places.limit {
-        let twin = places.limit_twin.clone();
-        out.extend(
-            [Some(declared.clone()), twin]
-                .into_iter()
-                .flatten()
-                .map(|at| Edit::replace(at, number.clone())),
-        );
-    } else if let Some((_, null)) = places.nulls.iter().find(|(null, _)| *null == name) {
-        out.push(Edit::replace(null.clone(), number));
-    } else {
-        out.push(member(seen, name, &value.to_string()));
-    }
+    out.extend(limits::changes(body, seen, edits));
     out
 }
 
-/// The removals from a request with unknown fields, for a provider that passes some of them.
-fn unknown(seen: &Inspection, pass: &[String]) -> Vec<Range<usize>> {
+/// The removals from a request with fields whose fate depends on the provider.
+fn by_target(seen: &Inspection, edits: &Edits<'_>) -> Vec<Range<usize>> {
     let mut cuts = Cuts::default();
     for (span, fate) in &seen.places.members_by_target {
         let stays = match fate {
@@ -48,7 +32,8 @@ fn unknown(seen: &Inspection, pass: &[String]) -> Vec<Range<usize>> {
             Fate::Unknown(index) => seen
                 .unknown
                 .get(*index)
-                .is_some_and(|name| pass.contains(name)),
+                .is_some_and(|name| edits.pass.contains(name)),
+            Fate::Limit(name) => *name == edits.limit_field,
         };
         cuts.take(span.clone(), stays);
     }

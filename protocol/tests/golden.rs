@@ -51,7 +51,8 @@ fn patched_requests() {
             };
             let edits = Edits {
                 model: "up",
-                limit: Some((field, 777)),
+                limit_field: field,
+                limit: Some(777),
                 pass: &[],
             };
             let patched = family.protocol().patch(&body, &seen, &edits);

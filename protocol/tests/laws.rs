@@ -198,7 +198,7 @@ proptest! {
         let text = if pretty { serde_json::to_string_pretty(&body) } else { serde_json::to_string(&body) }.expect("JSON");
         let seen = family.protocol().inspect(text.as_bytes(), 0).expect("a good request");
         let field = limit_field(family);
-        let patched = family.protocol().patch(text.as_bytes(), &seen, &Edits { model: "up\"1", limit: Some((field, 5)), pass });
+        let patched = family.protocol().patch(text.as_bytes(), &seen, &Edits { model: "up\"1", limit_field: field, limit: Some(5), pass });
         let removed = names.iter().filter(|name| !pass.contains(name));
         removed.for_each(|name| drop(expected.as_object_mut().expect("an object").remove(name)));
         expected["model"] = json!("up\"1");
@@ -309,7 +309,7 @@ fn request(
         1 if family != Family::Messages => {}
         2 if family == Family::Chat => {
             add("max_tokens", json!(100), None);
-            add("max_completion_tokens", json!(100), Some(json!(5)));
+            add("max_completion_tokens", json!(100), None);
         }
         _ => add(limit_field(family), json!(100), None),
     }
@@ -393,7 +393,8 @@ fn exercise(family: Family, bytes: &[u8]) {
             &seen,
             &Edits {
                 model: "m",
-                limit: Some(("max_tokens", 3)),
+                limit_field: "max_tokens",
+                limit: Some(3),
                 pass: &[],
             },
         );

@@ -443,6 +443,7 @@ fn server_tools_are_refused_and_searches_taken_out() {
         &seen,
         &Edits {
             model: "u",
+            limit_field: "max_tokens",
             limit: None,
             pass: &[],
         },
@@ -878,6 +879,7 @@ fn a_field_in_no_table_is_named_and_taken_out_for_who_does_not_pass_it() {
                 &seen,
                 &Edits {
                     model: "m",
+                    limit_field: "max_tokens",
                     limit: None,
                     pass,
                 },

@@ -143,7 +143,9 @@ impl Model {
     pub fn abilities_of(&self, target: &Target, family: Family) -> Abilities {
         let rates = &self.price.base;
         let careful = Abilities {
-            limit_field: family.protocol().limit_field(target.provider.chat_limit),
+            limit_field: family
+                .protocol()
+                .limit_field(target.provider.chat_limit, None),
             max_output: self.limits.max_output,
             vision: self.can(Capability::Vision),
             long_cache: rates.cache_write_1h.is_some(),

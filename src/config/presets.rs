@@ -105,13 +105,13 @@ impl Preset {
         })
     }
 
-    /// The chat field in which an output limit is inserted.
+    /// The chat field in which it reads an output limit.
     #[must_use]
     pub fn chat_limit(&self) -> ChatLimit {
-        if self.chat_limit.as_deref() == Some("max_tokens") {
-            ChatLimit::MaxTokens
-        } else {
-            ChatLimit::MaxCompletionTokens
+        match self.chat_limit.as_deref() {
+            Some("max_tokens") => ChatLimit::MaxTokens,
+            Some(_) => ChatLimit::MaxCompletionTokens,
+            None => ChatLimit::AsDeclared,
         }
     }
 

@@ -5,6 +5,7 @@
 //! - [`pdf`]: what the pages of a document may cost.
 //! - [`terms`]: what to hold for it, and which output limit the balance can pay.
 //! - [`price`]: counted usage times the prices of one model, as exact lines.
+//! - `sold`: what is charged of an answer that was allowed to be longer than declared.
 //! - [`votes`]: what keys have observed about a target.
 //! - [`meter`]: the running count of one answer, and the only place that decides what is charged at its end.
 
@@ -13,6 +14,7 @@ pub mod local;
 pub mod meter;
 pub mod pdf;
 pub mod price;
+mod sold;
 pub mod terms;
 mod tokenizer;
 pub mod votes;

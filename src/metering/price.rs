@@ -43,6 +43,16 @@ pub fn lines(price: &Price, first: &Usage, further: &[Usage]) -> Vec<Line> {
     lines
 }
 
+/// Takes tokens of a class out of lines.
+pub fn take(lines: &mut Vec<Line>, what: &str, mut tokens: u64) {
+    for line in lines.iter_mut().rev().filter(|line| line.what == what) {
+        let taken = line.count.min(tokens);
+        line.count -= taken;
+        tokens -= taken;
+    }
+    lines.retain(|line| line.count > 0);
+}
+
 /// What a usage and its further steps cost, in picodollars; saturating.
 #[must_use]
 pub fn picos(price: &Price, first: &Usage, further: &[Usage]) -> i128 {

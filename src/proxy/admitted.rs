@@ -54,6 +54,8 @@ pub(super) struct Admitted {
     /// A tokenizer's counts, if the end needed them.
     pub(super) local: Option<Local>,
     pub(super) output_limit: u64,
+    /// The most output that is charged, if a target may produce more than was declared because its family has a smallest limit.
+    sold: Option<u64>,
     /// The output limit to write into the request.
     pub(super) limit: Option<u32>,
     /// The request in other families, until a target answers.
@@ -121,10 +123,13 @@ impl Admitted {
         hold: Hold,
         forms: Forms,
     ) -> Box<Self> {
+        let choices = u64::from(seen.choices);
+        let raised = forms.raised(seen.limit);
+        let sent = raised.map_or(0, |limit| u64::from(limit).saturating_mul(choices));
         let start = Start {
             estimated_input: terms.estimated_input,
             images: seen.content.pictures.len() as u64,
-            output_limit: terms.output_limit,
+            output_limit: terms.output_limit.max(sent),
             choices: seen.choices,
             predicted: terms.predicted,
             one_hour_cache: seen.one_hour_cache,
@@ -147,6 +152,7 @@ impl Admitted {
             input_count: InputCount::default(),
             local: None,
             output_limit: terms.output_limit,
+            sold: raised.map(|_| terms.output_limit),
             limit: terms.limit,
             forms,
             translation: None,
@@ -206,7 +212,8 @@ impl Admitted {
             // A counted prompt's sample is no longer needed, and a stream may run for an hour.
             self.seen.content = Content::default();
         }
-        self.bill(self.meter.charge_if_cut(), &End::INTERRUPTED)
+        let counted = self.sold(self.meter.charge_if_cut());
+        self.bill(counted, &End::INTERRUPTED)
     }
 
     /// Ends the hold. This is the only place where a request's money is settled.
@@ -216,6 +223,7 @@ impl Admitted {
         }
         // Boxed, because few answers need it and it would enlarge the task of every open stream.
         let counted = Box::pin(self.counted(end.ending)).await;
+        let counted = self.sold(counted);
         let usage = counted.usage;
         let miscount = self.meter.miscount(end.ending, &counted);
         let bill = self.bill(counted, end);
@@ -249,6 +257,14 @@ impl Admitted {
             cost,
             finished,
             usage,
+        }
+    }
+
+    /// What of these counts is charged.
+    fn sold(&self, counted: Counted) -> Counted {
+        match self.sold {
+            Some(most) => counted.with_output_at_most(most),
+            None => counted,
         }
     }
 

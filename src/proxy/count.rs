@@ -64,6 +64,7 @@ pub async fn tokens(
             }
             let edits = Edits {
                 model: &target.model,
+                limit_field: "max_tokens",
                 limit: None,
                 pass: &target.provider.pass,
             };

@@ -174,15 +174,11 @@ fn prepare(admitted: &Admitted, target: &Target, family: Family) -> Option<Prepa
         return admitted.forms.prepare(target, family, &admitted.model);
     }
     let protocol = admitted.request.family.protocol();
-    let field = protocol.limit_field(target.provider.chat_limit);
-    // Named even if unchanged: the declared limit may be in a field that this provider does not read.
-    let limit = admitted
-        .limit
-        .or(admitted.seen.limit)
-        .map(|limit| (field, limit));
+    let declared = admitted.seen.places.limit.as_ref().map(|(name, _)| *name);
     let edits = Edits {
         model: &target.model,
-        limit,
+        limit_field: protocol.limit_field(target.provider.chat_limit, declared),
+        limit: admitted.limit,
         pass: &target.provider.pass,
     };
     let body = protocol.pieces(&admitted.request.body, &admitted.seen, &edits);

@@ -151,13 +151,8 @@ impl Forms {
             .unwrap_or(own);
         Ask {
             stream: seen.stream,
-            // A family with a minimum limit raises smaller ones.
-            declared: seen.limit.map(|own| {
-                self.forms
-                    .iter()
-                    .filter_map(|form| form.seen.limit)
-                    .fold(own, u32::max)
-            }),
+            // A family with a smallest limit may be sent more, but no more than this is sold.
+            declared: seen.limit,
             choices: seen.choices,
             // A translated request's thinking budget is adapted to its limit.
             thinking_budget: seen.thinking_budget.filter(|_| self.direct),
@@ -174,6 +169,12 @@ impl Forms {
             estimate: dearest.at_least(own.known, limits),
             reasons_outside,
         }
+    }
+
+    /// The limit that a target may be sent, if it is larger than the declared one, because its family has a smallest limit.
+    pub(super) fn raised(&self, declared: Option<u32>) -> Option<u32> {
+        let largest = self.forms.iter().filter_map(|form| form.seen.limit).max();
+        largest.filter(|largest| declared.is_some_and(|declared| declared < *largest))
     }
 
     /// Writes what the balance allows: each form's limit, and a thinking budget that fits under it.
@@ -209,11 +210,14 @@ impl Forms {
         model: &Model,
     ) -> Option<Prepared> {
         let form = self.find(family, &model.abilities_of(target, family))?;
-        let field = family.protocol().limit_field(target.provider.chat_limit);
+        let limit_field = family
+            .protocol()
+            .limit_field(target.provider.chat_limit, None);
         // The encoder wrote every member itself, so a provider's `pass` list for another family does not apply.
         let edits = Edits {
             model: &target.model,
-            limit: form.limit.map(|limit| (field, limit)),
+            limit_field,
+            limit: form.limit,
             pass: &form.seen.unknown,
         };
         let body = family.protocol().patch(&form.body, &form.seen, &edits);

@@ -35,7 +35,7 @@ fn provider(name: &str, base: &str) -> Provider {
             whole: SECOND * 20,
         },
         max_concurrent: None,
-        chat_limit: ChatLimit::MaxCompletionTokens,
+        chat_limit: ChatLimit::AsDeclared,
         reasoning_outside: false,
         pass: Vec::new(),
         refuse_beta: Vec::new(),

@@ -13,6 +13,7 @@ mod fields;
 mod fleet;
 mod leaving;
 mod lies;
+mod limits;
 mod month_end;
 mod oddities;
 mod owed;

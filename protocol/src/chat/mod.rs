@@ -60,8 +60,9 @@ impl Protocol for Chat {
         "/v1/chat/completions"
     }
 
-    fn limit_field(&self, chat: ChatLimit) -> &'static str {
+    fn limit_field(&self, chat: ChatLimit, declared: Option<&'static str>) -> &'static str {
         match chat {
+            ChatLimit::AsDeclared => declared.unwrap_or("max_completion_tokens"),
             ChatLimit::MaxCompletionTokens => "max_completion_tokens",
             ChatLimit::MaxTokens => "max_tokens",
         }

@@ -7,8 +7,9 @@ use std::borrow::Cow;
 
 use crate::content::{self, Out};
 use crate::fields::{self, Free, HOST, MODEL, Rule, SERVER_TOOL, STATE, THREAD, TIER};
-use crate::inspect::{self, Request, Verdict, flag, limit, options, positive, text};
+use crate::inspect::{self, Request, Verdict, flag, options, text};
 use crate::json::{Cursor, Kind};
+use crate::limits::{limit, positive};
 use crate::tools::{Row, Tool, Tools};
 use crate::translate::tree::Node;
 use crate::{BadRequest, Inspection};

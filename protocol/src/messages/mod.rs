@@ -75,7 +75,7 @@ impl Protocol for Messages {
         "/native/v1/messages"
     }
 
-    fn limit_field(&self, _chat: ChatLimit) -> &'static str {
+    fn limit_field(&self, _chat: ChatLimit, _declared: Option<&'static str>) -> &'static str {
         "max_tokens"
     }
 
@@ -111,8 +111,8 @@ impl Protocol for Messages {
         inspect::inspect(body, seed)
     }
 
-    fn changes(&self, _body: &[u8], seen: &Inspection, edits: &Edits<'_>) -> Vec<Edit<'static>> {
-        patch::changes(seen, edits)
+    fn changes(&self, body: &[u8], seen: &Inspection, edits: &Edits<'_>) -> Vec<Edit<'static>> {
+        patch::changes(body, seen, edits)
     }
 
     fn read_answer(&self, body: &[u8]) -> Option<AnswerFacts> {

@@ -4,6 +4,6 @@ use crate::json::Edit;
 use crate::patch::common;
 use crate::{Edits, Inspection};
 
-pub(super) fn changes(seen: &Inspection, edits: &Edits<'_>) -> Vec<Edit<'static>> {
-    common(seen, edits)
+pub(super) fn changes(body: &[u8], seen: &Inspection, edits: &Edits<'_>) -> Vec<Edit<'static>> {
+    common(body, seen, edits)
 }

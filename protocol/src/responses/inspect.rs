@@ -5,8 +5,9 @@
 
 use crate::content::{self, Out};
 use crate::fields::{self, Free, HOST, LATER, MEDIA, MODEL, Rule, SERVER_TOOL, STATE, TIER};
-use crate::inspect::{self, Request, Verdict, flag, limit, options};
+use crate::inspect::{self, Request, Verdict, flag, options};
 use crate::json::Cursor;
+use crate::limits::limit;
 use crate::tools::{Row, Tool, Tools};
 use crate::{BadRequest, Inspection};
 

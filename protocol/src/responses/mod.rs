@@ -63,7 +63,7 @@ impl Protocol for Responses {
         "/v1/responses"
     }
 
-    fn limit_field(&self, _chat: ChatLimit) -> &'static str {
+    fn limit_field(&self, _chat: ChatLimit, _declared: Option<&'static str>) -> &'static str {
         "max_output_tokens"
     }
 
@@ -95,8 +95,8 @@ impl Protocol for Responses {
         inspect::inspect(body, seed)
     }
 
-    fn changes(&self, _body: &[u8], seen: &Inspection, edits: &Edits<'_>) -> Vec<Edit<'static>> {
-        patch::changes(seen, edits)
+    fn changes(&self, body: &[u8], seen: &Inspection, edits: &Edits<'_>) -> Vec<Edit<'static>> {
+        patch::changes(body, seen, edits)
     }
 
     fn read_answer(&self, body: &[u8]) -> Option<AnswerFacts> {

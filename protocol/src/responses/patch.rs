@@ -4,8 +4,8 @@ use crate::json::Edit;
 use crate::patch::{common, member, store};
 use crate::{Edits, Inspection};
 
-pub(super) fn changes(seen: &Inspection, edits: &Edits<'_>) -> Vec<Edit<'static>> {
-    let mut changes = common(seen, edits);
+pub(super) fn changes(body: &[u8], seen: &Inspection, edits: &Edits<'_>) -> Vec<Edit<'static>> {
+    let mut changes = common(body, seen, edits);
     changes.push(match &seen.places.store {
         Some(at) => store(at),
         None => member(seen, "store", "false"),

@@ -297,6 +297,7 @@ fn b36_b40_a_vendors_own_reasoning_item_is_never_reshaped() {
         &seen,
         &Edits {
             model: "up",
+            limit_field: "max_tokens",
             limit: None,
             pass: &[],
         },

@@ -89,7 +89,7 @@ pub(crate) fn read_provider(
         timeouts: timeouts?,
         max_concurrent: max_concurrent?.map(|most| most.value),
         chat_limit: chat_limit?.map_or_else(
-            || preset.map_or(ChatLimit::MaxCompletionTokens, Preset::chat_limit),
+            || preset.map_or(ChatLimit::AsDeclared, Preset::chat_limit),
             |limit| limit.value,
         ),
         reasoning_outside: reasoning?.map_or_else(
