@@ -11,7 +11,6 @@ use serde_json::json;
 
 use crate::TextSize;
 use crate::json::{Cursor, Cuts, JsonError, Kind};
-use crate::limits;
 use crate::sample::Sample;
 use crate::token_estimate::Weight;
 
@@ -364,10 +363,10 @@ impl From<JsonError> for BadRequest {
 
 /// One top-level member.
 #[derive(Debug)]
-pub(crate) struct Member<'a> {
-    pub(crate) name: Cow<'a, str>,
+struct Member<'a> {
+    name: Cow<'a, str>,
     span: Range<usize>,
-    pub(crate) fate: Fate,
+    fate: Fate,
 }
 
 /// A walk over a request's top level. Knows what every family has in common; the family interprets its own fields.
@@ -487,9 +486,27 @@ impl<'a> Request<'a> {
         self.cursor.slice(span)
     }
 
+    /// Marks the fields for the limit whose fate depends on the provider: all of them, if one is `null` or there are two.
+    fn mark_limits(&mut self) {
+        let places = &self.seen.places;
+        if places.nulls.is_empty() && places.limit_twin.is_none() {
+            return;
+        }
+        let declared = [&places.limit, &places.limit_twin].into_iter().flatten();
+        for (name, _) in declared.chain(&places.nulls) {
+            for member in self
+                .members
+                .iter_mut()
+                .filter(|member| member.name == *name)
+            {
+                member.fate = Fate::Limit(name);
+            }
+        }
+    }
+
     /// The finished inspection, with a cut for each removed member.
     pub(crate) fn finish(mut self) -> Inspection {
-        limits::mark(&mut self.members, &self.seen.places);
+        self.mark_limits();
         let mut seen = self.seen;
         let depends = |member: &Member<'_>| !matches!(member.fate, Fate::Stays | Fate::Goes);
         if self.members.iter().any(depends) {

@@ -1,14 +1,11 @@
-//! Fields for an output limit: read here, and written into the one that a provider reads.
+//! Reads fields that hold a number of tokens: the output limit, and others with the same range.
 //!
-//! Chat has two of them, and services disagree: some ignore the newer one, some refuse one of them, some refuse both together.
+//! Chat has two fields for the limit, and services disagree: some ignore the newer one, some refuse one of them or both together.
 
-use std::ops::Range;
-
-use crate::inspect::{Fate, Member, Places};
-use crate::json::{Cursor, Edit, Kind, Value, quoted};
-use crate::patch::member;
+use crate::BadRequest;
+use crate::inspect::Inspection;
+use crate::json::{Cursor, Kind, Value};
 use crate::usage::count;
-use crate::{BadRequest, Edits, Inspection};
 
 /// Reads a limit field: an integer in 1…2^31−1; `null` means no limit.
 pub(crate) fn limit(
@@ -50,55 +47,4 @@ pub(crate) fn positive(name: &str, cursor: &Cursor<'_>, value: &Value) -> Result
                 ),
             )
         })
-}
-
-/// Marks the fields for the limit whose fate depends on the provider: all of them, if one is `null` or there are two.
-pub(crate) fn mark(members: &mut [Member<'_>], places: &Places) {
-    if places.nulls.is_empty() && places.limit_twin.is_none() {
-        return;
-    }
-    let declared = [&places.limit, &places.limit_twin].into_iter().flatten();
-    for (name, _) in declared.chain(&places.nulls) {
-        for member in members.iter_mut().filter(|member| member.name == *name) {
-            member.fate = Fate::Limit(name);
-        }
-    }
-}
-
-/// Writes the limit into the field that the provider reads. Left in another, it may be ignored, and the answer grows far beyond the
-/// limit for which money is held; or the whole request is refused.
-pub(crate) fn changes<'a>(body: &[u8], seen: &Inspection, edits: &Edits<'_>) -> Vec<Edit<'a>> {
-    let (places, known) = (&seen.places, edits.limit_field);
-    let Some(limit) = edits.limit.or(seen.limit) else {
-        return Vec::new();
-    };
-    let number = || limit.to_string().into_bytes();
-    let mut declared = [&places.limit, &places.limit_twin].into_iter().flatten();
-    let null = places.nulls.iter().find(|(name, _)| *name == known);
-    if let Some((_, at)) = declared.clone().find(|(name, _)| *name == known) {
-        let stays = seen.limit == Some(limit);
-        return (!stays)
-            .then(|| Edit::replace(at.clone(), number()))
-            .into_iter()
-            .collect();
-    }
-    if let Some((_, null)) = null {
-        return vec![Edit::replace(null.clone(), number())];
-    }
-    match declared.next() {
-        Some((_, at)) => name_before(body, at)
-            .map(|name| Edit::replace(name, quoted(known).into_bytes()))
-            .into_iter()
-            .chain((seen.limit != Some(limit)).then(|| Edit::replace(at.clone(), number())))
-            .collect(),
-        None => vec![member(seen, known, &limit.to_string())],
-    }
-}
-
-/// Where the name of a number's member is written. Only a colon and white space separate the two, and no escape puts a quote into the
-/// name of such a field.
-fn name_before(body: &[u8], number: &Range<usize>) -> Option<Range<usize>> {
-    let quote = |before: usize| body.get(..before)?.iter().rposition(|byte| *byte == b'"');
-    let end = quote(number.start)?;
-    Some(quote(end)?..end + 1)
 }

@@ -6,7 +6,7 @@ use std::ops::Range;
 
 use crate::inspect::Fate;
 use crate::json::{Cursor, Cuts, Edit, quoted};
-use crate::{Edits, Inspection, limits};
+use crate::{Edits, Inspection};
 
 /// The edits that all families share: the model, the limit, and removed members.
 pub(crate) fn common<'a>(body: &[u8], seen: &Inspection, edits: &Edits<'_>) -> Vec<Edit<'a>> {
@@ -18,8 +18,46 @@ pub(crate) fn common<'a>(body: &[u8], seen: &Inspection, edits: &Edits<'_>) -> V
         places.model.clone(),
         quoted(edits.model).into_bytes(),
     ));
-    out.extend(limits::changes(body, seen, edits));
+    out.extend(limit(body, seen, edits));
     out
+}
+
+/// Writes the limit into the field that the provider reads. Left in another, it may be ignored, and the answer grows far beyond the
+/// limit for which money is held; or the whole request is refused.
+fn limit<'a>(body: &[u8], seen: &Inspection, edits: &Edits<'_>) -> Vec<Edit<'a>> {
+    let (places, known) = (&seen.places, edits.limit_field);
+    let Some(limit) = edits.limit.or(seen.limit) else {
+        return Vec::new();
+    };
+    let number = || limit.to_string().into_bytes();
+    let mut declared = [&places.limit, &places.limit_twin].into_iter().flatten();
+    let null = places.nulls.iter().find(|(name, _)| *name == known);
+    if let Some((_, at)) = declared.clone().find(|(name, _)| *name == known) {
+        let stays = seen.limit == Some(limit);
+        return (!stays)
+            .then(|| Edit::replace(at.clone(), number()))
+            .into_iter()
+            .collect();
+    }
+    if let Some((_, null)) = null {
+        return vec![Edit::replace(null.clone(), number())];
+    }
+    match declared.next() {
+        Some((_, at)) => name_before(body, at)
+            .map(|name| Edit::replace(name, quoted(known).into_bytes()))
+            .into_iter()
+            .chain((seen.limit != Some(limit)).then(|| Edit::replace(at.clone(), number())))
+            .collect(),
+        None => vec![member(seen, known, &limit.to_string())],
+    }
+}
+
+/// Where the name of a number's member is written. Only a colon and white space separate the two, and no escape puts a quote into the
+/// name of such a field.
+fn name_before(body: &[u8], number: &Range<usize>) -> Option<Range<usize>> {
+    let quote = |before: usize| body.get(..before)?.iter().rposition(|byte| *byte == b'"');
+    let end = quote(number.start)?;
+    Some(quote(end)?..end + 1)
 }
 
 /// The removals from a request with fields whose fate depends on the provider.

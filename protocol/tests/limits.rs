@@ -1,4 +1,5 @@
 //! An output limit stands in the field that the provider reads, and in no other one.
+#![expect(clippy::expect_used, reason = "a failed step is a failed test")]
 
 use farebox_protocol::{ChatLimit, Edits, Family};
 use serde_json::{Value, json};

@@ -438,16 +438,14 @@ fn server_tools_are_refused_and_searches_taken_out() {
         seen.removed_tools,
         ["web_search_20250305", "web_search_20260101"]
     );
-    let patched = Family::Messages.protocol().patch(
-        text.as_bytes(),
-        &seen,
-        &Edits {
-            model: "u",
-            limit_field: "max_tokens",
-            limit: None,
-            pass: &[],
-        },
-    );
+    let edits = Edits {
+        model: "u",
+        limit_field: "max_tokens",
+        limit: None,
+        pass: &[],
+    };
+    let protocol = Family::Messages.protocol();
+    let patched = protocol.patch(text.as_bytes(), &seen, &edits);
     let expected =
         r#"{"tools":[{"name":"mine"}],"model":"u","max_tokens":9,"messages":[{"content":"x"}]}"#;
     assert_eq!(String::from_utf8_lossy(&patched), expected);
@@ -874,16 +872,13 @@ fn a_field_in_no_table_is_named_and_taken_out_for_who_does_not_pass_it() {
             (&pass[..1], vec!["new_field"]),
             (&pass[..], vec!["new_field", "brand new"]),
         ] {
-            let patched = family.protocol().patch(
-                text.as_bytes(),
-                &seen,
-                &Edits {
-                    model: "m",
-                    limit_field: "max_tokens",
-                    limit: None,
-                    pass,
-                },
-            );
+            let edits = Edits {
+                model: "m",
+                limit_field: "max_tokens",
+                limit: None,
+                pass,
+            };
+            let patched = family.protocol().patch(text.as_bytes(), &seen, &edits);
             let patched: Value = serde_json::from_slice(&patched).expect("still JSON");
             let names: Vec<&str> = patched
                 .as_object()

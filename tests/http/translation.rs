@@ -823,46 +823,6 @@ async fn a_target_of_two_families_is_asked_once_and_in_the_one_that_carries_the_
 }
 
 #[tokio::test]
-async fn a_limit_below_the_familys_smallest_is_raised_and_told_and_no_more_is_sold_than_declared() {
-    let upstream = ScriptedUpstream::start(answering(Family::Responses)).await;
-    let gateway = before(&upstream, Family::Responses, "").await;
-    let key = gateway.key("5.00").await;
-    let mut body = ask(Family::Messages, "test-model", false);
-    body["max_tokens"] = json!(4);
-    let answer = gateway.post(path(Family::Messages), &key, &body).await;
-    assert_eq!(
-        (answer.status, answer.header("x-farebox-lost")),
-        (200, Some("max_tokens=raised")),
-        "{}",
-        answer.text
-    );
-    assert_eq!(upstream.requests()[0].json()["max_output_tokens"], 16);
-    let answered = answer.json()["usage"]["output_tokens"].clone();
-    let charges = gateway.charges(&key).await;
-    let bill = charges[0].bill.as_ref().unwrap();
-    assert_eq!(
-        (bill.usage.output, answered, bill.exposure.picos()),
-        (4, json!(4), (50 - 4) * 15_000_000),
-        "the provider's 50 tokens are the operator's, beyond the declared 4"
-    );
-    let lines = |what: &str| bill.lines.iter().filter(|line| line.what == what).count();
-    assert_eq!(lines("output"), 1, "{:?}", bill.lines);
-    // A stream with a limit of one token, which clients send to look for their quota.
-    body["max_tokens"] = json!(1);
-    body["stream"] = json!(true);
-    let answer = gateway.post(path(Family::Messages), &key, &body).await;
-    assert!(
-        ended_cleanly(Family::Messages, &answer.text),
-        "{}",
-        answer.text
-    );
-    let charges = gateway.charges(&key).await;
-    let bill = charges[1].bill.as_ref().unwrap();
-    assert_eq!((bill.usage.output, bill.usage.input), (1, 100));
-    gateway.stop().await;
-}
-
-#[tokio::test]
 async fn the_simulated_provider_answers_the_same_through_a_translation() {
     for (caller, target) in DIRECTIONS {
         let routes = format!(
