@@ -2,5 +2,6 @@
 
 mod dashboard;
 mod dialects;
+mod open_pages;
 pub(crate) mod sessions;
 mod setup;

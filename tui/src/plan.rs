@@ -165,26 +165,7 @@ impl Plan {
                 kind,
                 amount,
                 reference,
-            } => {
-                let sign = if matches!(kind, CreditKind::Adjust { .. }) && amount.is_positive() {
-                    "+"
-                } else {
-                    ""
-                };
-                let mut facts = vec![("Amount", format!("{sign}{amount} USD"))];
-                match kind {
-                    CreditKind::TopUp => {}
-                    CreditKind::Adjust { reason } => facts.push(("Reason", reason.clone())),
-                    CreditKind::Refund { request, reason } => {
-                        facts.extend([
-                            ("Request", format!("req_{request}")),
-                            ("Reason", reason.clone()),
-                        ]);
-                    }
-                }
-                facts.push(("Reference", reference.clone()));
-                facts
-            }
+            } => credit_facts(kind, *amount, reference),
             Self::Create { settings, first } => {
                 let mut facts = settings_facts(settings);
                 facts.push(match first {
@@ -243,6 +224,28 @@ impl Plan {
             )],
         }
     }
+}
+
+fn credit_facts(kind: &CreditKind, amount: Amount, reference: &str) -> Vec<(&'static str, String)> {
+    let adjusts = matches!(kind, CreditKind::Adjust { .. });
+    let sign = if adjusts && amount.is_positive() {
+        "+"
+    } else {
+        ""
+    };
+    let mut facts = vec![("Amount", format!("{sign}{amount} USD"))];
+    match kind {
+        CreditKind::TopUp => {}
+        CreditKind::Adjust { reason } => facts.push(("Reason", reason.clone())),
+        CreditKind::Refund { request, reason } => {
+            facts.extend([
+                ("Request", format!("req_{request}")),
+                ("Reason", reason.clone()),
+            ]);
+        }
+    }
+    facts.push(("Reference", reference.to_owned()));
+    facts
 }
 
 /// Settings in words.

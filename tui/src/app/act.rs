@@ -225,49 +225,37 @@ impl App {
                 debounce: false,
             });
         }
-        let page = |key, shown| {
-            let (hidden, copied, written, file, leaving, problem) =
-                (false, false, None, None, None, None);
-            Modal::Secret(SecretPage {
-                key,
-                shown,
-                hidden,
-                copied,
-                written,
-                file,
-                leaving,
-                problem,
-                new,
-            })
-        };
-        self.modal = Some(match outcome {
-            Outcome::Secret { key, secret } => page(key, Shown::Secret(secret)),
+        self.modal = Some(self.outcome_page(pending, outcome, new));
+        effects
+    }
+
+    /// The page that shows an outcome: a secret or link to hand over, else a receipt.
+    fn outcome_page(&self, pending: Pending, outcome: Outcome, new: bool) -> Modal {
+        let (entry, key, repeated) = match outcome {
+            Outcome::Secret { key, secret } => {
+                return Modal::Secret(SecretPage::new(key, Shown::Secret(secret), new));
+            }
             Outcome::Link {
                 key,
                 token,
                 expires,
             } => {
                 let link = Hidden(token.url(self.public_url()));
-                page(key, Shown::Link(link, expires))
+                return Modal::Secret(SecretPage::new(key, Shown::Link(link, expires), new));
             }
             Outcome::Posted {
                 entry,
                 key,
                 repeated,
-            } => Modal::Receipt(Receipt {
-                pending,
-                entry: Some(entry),
-                key: Some(key),
-                repeated,
-            }),
-            Outcome::Changed(key) => Modal::Receipt(Receipt {
-                pending,
-                entry: None,
-                key: Some(key),
-                repeated: false,
-            }),
-        });
-        effects
+            } => (Some(entry), key, repeated),
+            Outcome::Changed(key) => (None, key, false),
+        };
+        Modal::Receipt(Receipt {
+            pending,
+            entry,
+            key: Some(key),
+            repeated,
+        })
     }
 
     /// The ledger's answer about an operation whose outcome was unknown.

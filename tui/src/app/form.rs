@@ -117,6 +117,64 @@ const fn field(
     (input, name, hint)
 }
 
+/// What a form asks for, in order.
+fn inputs(purpose: &Purpose) -> Vec<(Input, &'static str, &'static str)> {
+    let settings = [
+        field(Input::Label, "Label", "a name: a customer, a project"),
+        field(Input::Models, "Models", "slugs with commas; empty is all"),
+        field(
+            Input::LastDay,
+            "Last day",
+            "YYYY-MM-DD, UTC; empty is never",
+        ),
+        field(Input::Rate, "Requests/s", "whole number; empty is no limit"),
+        field(Input::Concurrency, "At once", "whole number; empty is 64"),
+    ];
+    let amount = field(Input::Amount, "Amount $", "like 12.50; at most 6 decimals");
+    let reference = field(Input::Reference, "Reference", "invoice or payment id, new");
+    let reason = field(Input::Reason, "Reason", "the reason, for the journal");
+    match purpose {
+        Purpose::TopUp => vec![amount, reference],
+        Purpose::NewKey => {
+            let mut list = settings.to_vec();
+            list.insert(
+                1,
+                field(Input::Amount, "Balance $", "like 25; may be empty"),
+            );
+            list.insert(2, field(Input::Reference, "Reference", "of that payment"));
+            list
+        }
+        Purpose::Edit => settings.to_vec(),
+        Purpose::Rotate => vec![field(
+            Input::Overlap,
+            "Overlap",
+            "how long the old secret works: ← →",
+        )],
+        Purpose::Revoke => vec![field(
+            Input::LastFour,
+            "Last four",
+            "characters of the key id above",
+        )],
+        Purpose::Adjust => vec![
+            field(Input::Amount, "Amount $", "like -2.50 or 2.50"),
+            reason,
+            reference,
+        ],
+        Purpose::Refund { .. } => vec![amount, reason, reference],
+        Purpose::Export(_) => {
+            vec![
+                field(Input::Format, "Format", "csv or json: ← →"),
+                field(Input::Path, "File", "a new file"),
+            ]
+        }
+        Purpose::SaveSecret => vec![field(
+            Input::Path,
+            "File",
+            "a new file, readable only by you",
+        )],
+    }
+}
+
 impl Form {
     /// An empty form.
     pub(crate) fn new(
@@ -125,60 +183,6 @@ impl Form {
         key: Option<Key>,
         operation: OperationId,
     ) -> Self {
-        let settings = [
-            field(Input::Label, "Label", "a name: a customer, a project"),
-            field(Input::Models, "Models", "slugs with commas; empty is all"),
-            field(
-                Input::LastDay,
-                "Last day",
-                "YYYY-MM-DD, UTC; empty is never",
-            ),
-            field(Input::Rate, "Requests/s", "whole number; empty is no limit"),
-            field(Input::Concurrency, "At once", "whole number; empty is 64"),
-        ];
-        let amount = field(Input::Amount, "Amount $", "like 12.50; at most 6 decimals");
-        let reference = field(Input::Reference, "Reference", "invoice or payment id, new");
-        let reason = field(Input::Reason, "Reason", "the reason, for the journal");
-        let list: Vec<_> = match &purpose {
-            Purpose::TopUp => vec![amount, reference],
-            Purpose::NewKey => {
-                let mut list = settings.to_vec();
-                list.insert(
-                    1,
-                    field(Input::Amount, "Balance $", "like 25; may be empty"),
-                );
-                list.insert(2, field(Input::Reference, "Reference", "of that payment"));
-                list
-            }
-            Purpose::Edit => settings.to_vec(),
-            Purpose::Rotate => vec![field(
-                Input::Overlap,
-                "Overlap",
-                "how long the old secret works: ← →",
-            )],
-            Purpose::Revoke => vec![field(
-                Input::LastFour,
-                "Last four",
-                "characters of the key id above",
-            )],
-            Purpose::Adjust => vec![
-                field(Input::Amount, "Amount $", "like -2.50 or 2.50"),
-                reason,
-                reference,
-            ],
-            Purpose::Refund { .. } => vec![amount, reason, reference],
-            Purpose::Export(_) => {
-                vec![
-                    field(Input::Format, "Format", "csv or json: ← →"),
-                    field(Input::Path, "File", "a new file"),
-                ]
-            }
-            Purpose::SaveSecret => vec![field(
-                Input::Path,
-                "File",
-                "a new file, readable only by you",
-            )],
-        };
         let mut form = Self {
             purpose,
             key_id,
@@ -188,7 +192,7 @@ impl Form {
             focus: 0,
             error: None,
         };
-        form.fields = list
+        form.fields = inputs(&form.purpose)
             .into_iter()
             .map(|(input, name, hint)| form.field(input, name, hint))
             .collect();

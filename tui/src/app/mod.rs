@@ -8,6 +8,7 @@ pub(crate) mod act;
 pub(crate) mod command;
 pub(crate) mod config_page;
 pub(crate) mod detail;
+pub(crate) mod filter;
 pub(crate) mod form;
 pub(crate) mod keys;
 pub(crate) mod live;

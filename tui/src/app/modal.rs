@@ -101,6 +101,23 @@ pub(crate) struct SecretPage {
     pub(crate) new: bool,
 }
 
+impl SecretPage {
+    /// A page that shows its secret, before anything was done with it.
+    pub(crate) fn new(key: Box<Key>, shown: Shown, new: bool) -> Self {
+        Self {
+            key,
+            shown,
+            hidden: false,
+            copied: false,
+            written: None,
+            file: None,
+            leaving: None,
+            problem: None,
+            new,
+        }
+    }
+}
+
 /// One request: the journal's entry, once it was read.
 #[derive(Debug)]
 pub(crate) struct RequestPage {

@@ -1,8 +1,8 @@
 //! Applies the store's messages to the state. Outdated answers are dropped; nothing is drawn unless something changed.
 
-use farebox_ledger::{Key, Timestamp, Totals};
+use farebox_ledger::{Key, KeyId, Timestamp, Totals};
 
-use super::detail::{Check, Tab};
+use super::detail::{Check, Detail, Tab};
 use super::live::Link;
 use super::margins::View;
 use super::message::{Effect, Message};
@@ -84,35 +84,6 @@ impl App {
             Message::Count { generation, count } if generation == self.keys.generation => {
                 self.keys.count = Some(count)
             }
-            Message::Entries {
-                id,
-                before,
-                entries,
-                end,
-            } => {
-                let Some(detail) = self.detail.as_mut().filter(|detail| detail.id == id) else {
-                    return;
-                };
-                detail.loading_more = false;
-                if detail
-                    .entries
-                    .last()
-                    .is_some_and(|entry| entry.position == before)
-                {
-                    detail.entries.extend(entries);
-                    detail.entries_end = end;
-                }
-            }
-            Message::Checked { id, check } => {
-                if let Some(detail) = self.detail.as_mut().filter(|detail| detail.id == id) {
-                    detail.check = check;
-                }
-            }
-            Message::DetailFailed { id, error } => {
-                if let Some(detail) = self.detail.as_mut().filter(|detail| detail.id == id) {
-                    (detail.error, detail.loaded) = (Some(error), true);
-                }
-            }
             Message::Holds(Ok(rows)) => {
                 (self.holds.rows, self.holds.error, self.holds.loaded) = (rows, None, true);
                 self.holds.selected = self
@@ -145,6 +116,47 @@ impl App {
             Message::Verified {
                 report: Err(error), ..
             } => self.books = Books::Failed(error),
+            Message::Operations(listed) => self.list_operations(listed),
+            Message::Exported(Ok(text)) => self.say(text, false),
+            Message::Exported(Err(error)) => self.say(format!("not exported: {error}"), true),
+            other => self.receive_for_page(other),
+        }
+    }
+
+    /// The page of this key, if it is still open.
+    fn open_detail(&mut self, id: KeyId) -> Option<&mut Detail> {
+        self.detail.as_mut().filter(|detail| detail.id == id)
+    }
+
+    /// Messages for one open page; nothing if it was left meanwhile.
+    fn receive_for_page(&mut self, message: Message) {
+        match message {
+            Message::Entries {
+                id,
+                before,
+                entries,
+                end,
+            } => {
+                let Some(detail) = self.open_detail(id) else {
+                    return;
+                };
+                detail.loading_more = false;
+                let last = detail.entries.last();
+                if last.is_some_and(|entry| entry.position == before) {
+                    detail.entries.extend(entries);
+                    detail.entries_end = end;
+                }
+            }
+            Message::Checked { id, check } => {
+                if let Some(detail) = self.open_detail(id) {
+                    detail.check = check;
+                }
+            }
+            Message::DetailFailed { id, error } => {
+                if let Some(detail) = self.open_detail(id) {
+                    (detail.error, detail.loaded) = (Some(error), true);
+                }
+            }
             Message::Request { request, entry } => {
                 if let Some(Modal::Request(page)) = self
                     .modal
@@ -158,9 +170,6 @@ impl App {
                     }
                 }
             }
-            Message::Operations(listed) => self.list_operations(listed),
-            Message::Exported(Ok(text)) => self.say(text, false),
-            Message::Exported(Err(error)) => self.say(format!("not exported: {error}"), true),
             Message::SecretWritten(result) => {
                 let Some(Modal::Secret(page)) = self.modal.as_mut() else {
                     return;

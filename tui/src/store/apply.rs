@@ -73,18 +73,16 @@ impl Shared {
                 amount,
                 reference,
             } => {
-                let posted = self
-                    .ledger
-                    .credit(Credit {
-                        operation,
-                        key,
-                        kind,
-                        amount,
-                        reference,
-                        actor,
-                        at,
-                    })
-                    .await?;
+                let credit = Credit {
+                    operation,
+                    key,
+                    kind,
+                    amount,
+                    reference,
+                    actor,
+                    at,
+                };
+                let posted = self.ledger.credit(credit).await?;
                 let (entry, key) = (Box::new(posted.entry), Box::new(posted.key));
                 return Ok(Outcome::Posted {
                     entry,
@@ -101,9 +99,8 @@ impl Shared {
                     first_credit: first,
                     act,
                 };
-                let key = Box::new(self.ledger.create_key(new).await?);
-                self.drop_made(operation);
-                return Ok(Outcome::Secret { key, secret });
+                let key = self.ledger.create_key(new).await?;
+                return Ok(self.new_secret(operation, key, secret));
             }
             Plan::Rotate { overlap } => {
                 let secret = self.secret(operation, key);
@@ -111,13 +108,9 @@ impl Shared {
                     secret: secret.hash(),
                     old_until: overlap.until(at),
                 };
-                let key = Box::new(
-                    self.ledger
-                        .change_key(KeyChange { key, change, act })
-                        .await?,
-                );
-                self.drop_made(operation);
-                return Ok(Outcome::Secret { key, secret });
+                let change = KeyChange { key, change, act };
+                let key = self.ledger.change_key(change).await?;
+                return Ok(self.new_secret(operation, key, secret));
             }
             Plan::Link => return self.link(key, act).await,
             Plan::Set(settings) => Change::Set(settings),
@@ -125,11 +118,16 @@ impl Shared {
             Plan::Unblock => Change::Unblock,
             Plan::Revoke => Change::Revoke,
         };
-        let key = self
-            .ledger
-            .change_key(KeyChange { key, change, act })
-            .await?;
+        let change = KeyChange { key, change, act };
+        let key = self.ledger.change_key(change).await?;
         Ok(Outcome::Changed(Box::new(key)))
+    }
+
+    /// A secret that the ledger knows now is shown, and no longer kept for a repetition.
+    fn new_secret(&self, operation: OperationId, key: Key, secret: Secret) -> Outcome {
+        self.drop_made(operation);
+        let key = Box::new(key);
+        Outcome::Secret { key, secret }
     }
 
     async fn link(&self, key: KeyId, act: Act) -> Result<Outcome, LedgerError> {

@@ -107,11 +107,9 @@ impl Store {
             Effect::LoadKeys(request) => {
                 self.newest(Slot::Keys, async move { shared.keys(request).await })
             }
-            Effect::CountKeys { generation, filter } => {
-                self.newest(Slot::Count, async move {
-                    shared.count(generation, filter).await
-                });
-            }
+            Effect::CountKeys { generation, filter } => self.newest(Slot::Count, async move {
+                shared.count(generation, filter).await
+            }),
             Effect::Visible(ids) => {
                 self.newest(Slot::Visible, async move { shared.visible(ids).await })
             }
@@ -136,7 +134,7 @@ impl Store {
                 self.newest(
                     Slot::Margins,
                     async move { shared.margins(view, query).await },
-                );
+                )
             }
             Effect::Verify => drop(tokio::spawn(async move { shared.verify().await })),
             Effect::LoadRequest(request) => {
@@ -162,10 +160,11 @@ impl Store {
                 shared.tell(Message::Exported(result));
             })),
             Effect::WriteSecret { path, text } => {
-                let written = write_private(&path, format!("{}\n", text.0).as_bytes());
-                let result = written
-                    .map(|()| path.display().to_string())
-                    .map_err(|error| format!("{}: {error}", path.display()));
+                let line = format!("{}\n", text.0);
+                let result = match write_private(&path, line.as_bytes()) {
+                    Ok(()) => Ok(path.display().to_string()),
+                    Err(error) => Err(format!("{}: {error}", path.display())),
+                };
                 shared.tell(Message::SecretWritten(result));
             }
             Effect::ReadStatus => drop(tokio::spawn(async move { shared.read_status().await })),

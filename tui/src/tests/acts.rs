@@ -2,7 +2,8 @@
 
 use farebox_ledger::{KeyOrder, Status, Timestamp};
 
-use super::fixture::{Bench, ago, keys, now, operation, usd};
+use super::bench::Bench;
+use super::fixture::{ago, keys, now, operation, usd};
 use crate::app::detail::Detail;
 use crate::app::keys::{From, KeysPage};
 use crate::app::message::{Effect, Message};

@@ -1,26 +1,12 @@
-//! Made-up data, and a store that answers every query from it at once.
+//! Made-up data: keys, entries, holds, acts and what the gateway tells.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crossterm::event::{Event, KeyCode, KeyEvent, KeyModifiers};
+use crate::admin;
 use farebox_ledger::{
-    Account, Amount, AuditRecord, Bill, Credit, CreditKind, EndReason, Entry, EntryKind, Key,
-    KeyId, KeySettings, Line, LinkToken, MarginBy, MarginQuery, MarginRow, Margins, OpenHold,
-    OperationId, PublishedSlug, Secret, SecretHash, SlugUse, Status, Timestamp, Totals, Usage,
-    UsageRow, VerifyReport,
+    Account, Amount, AuditRecord, Bill, EndReason, Entry, EntryKind, Key, KeyId, KeySettings, Line,
+    OpenHold, OperationId, SecretHash, Status, Timestamp, Totals, Usage, UsageRow,
 };
-use ratatui::Terminal;
-use ratatui::backend::TestBackend;
-
-use crate::app::detail::{Check, DetailData};
-use crate::app::keys::{Count, KeysPage};
-use crate::app::margins::Answer;
-use crate::app::message::{Effect, Message};
-use crate::app::modal::{Found, Outcome};
-use crate::app::{Action, App, Options};
-use crate::plan::{Pending, Plan};
-use crate::view::Theme;
-use crate::{admin, input, view};
 
 pub(super) const HOUR: i64 = 3_600_000;
 
@@ -98,7 +84,7 @@ pub(super) fn keys() -> Vec<Key> {
     keys
 }
 
-fn entry(position: i64, kind: EntryKind, amount: &str, after: &str) -> Entry {
+pub(super) fn entry(position: i64, kind: EntryKind, amount: &str, after: &str) -> Entry {
     Entry {
         position,
         seq: position,
@@ -153,7 +139,7 @@ pub(super) fn charge(position: i64) -> Entry {
     }
 }
 
-fn entries() -> Vec<Entry> {
+pub(super) fn entries() -> Vec<Entry> {
     let payment = Entry {
         reference: Some("inv-8841".to_owned()),
         actor: "alice".to_owned(),
@@ -205,7 +191,7 @@ pub(super) fn acts() -> Vec<AuditRecord> {
     acts
 }
 
-fn holds() -> Vec<OpenHold> {
+pub(super) fn holds() -> Vec<OpenHold> {
     let hold = |number: u128, slug: &str, epoch| OpenHold {
         request: operation(100 + number),
         key: keys()[3].id,
@@ -223,7 +209,7 @@ fn holds() -> Vec<OpenHold> {
     ]
 }
 
-fn usage() -> Vec<UsageRow> {
+pub(super) fn usage() -> Vec<UsageRow> {
     let row = |hours: i64, slug: &str, charge: &str| UsageRow {
         hour: Timestamp::from_millis((now().hour() - hours) * HOUR),
         slug: slug.to_owned(),
@@ -272,407 +258,4 @@ pub(super) fn totals() -> Totals {
 pub(super) fn counted() -> u128 {
     static NEXT: AtomicU64 = AtomicU64::new(1);
     u128::from(NEXT.fetch_add(1, Ordering::Relaxed))
-}
-
-const fn same() -> u128 {
-    0xfeed_beef
-}
-
-/// The console with its store.
-pub(super) struct Bench {
-    pub(super) app: App,
-    /// What was sent to the ledger.
-    pub(super) sent: Vec<Pending>,
-    /// Every requested effect.
-    pub(super) asked: Vec<Effect>,
-    /// How the ledger answers an act; by default it is applied.
-    pub(super) answer: Option<fn(&Pending) -> Message>,
-    pub(super) keys: Vec<Key>,
-    pub(super) answers: bool,
-}
-
-impl Bench {
-    pub(super) fn new(width: u16, height: u16) -> Self {
-        Self::with(width, height, keys(), same)
-    }
-
-    pub(super) fn with(width: u16, height: u16, keys: Vec<Key>, random: fn() -> u128) -> Self {
-        let options = Options {
-            ledger: "farebox.db".to_owned(),
-            admin: "http://127.0.0.1:9090".to_owned(),
-            read_only: false,
-            public_url: Some("https://api.example.com".to_owned()),
-            operator: "ada".to_owned(),
-            random,
-        };
-        let (app, first) = App::new(options, (width, height), now());
-        let mut bench = Self {
-            app,
-            sent: Vec::new(),
-            asked: Vec::new(),
-            answer: None,
-            keys,
-            answers: true,
-        };
-        bench.run(first);
-        bench.tell(Message::Pulse {
-            now: now(),
-            totals: Ok(Totals {
-                keys: bench.keys.len() as u64,
-                ..totals()
-            }),
-        });
-        bench
-    }
-
-    /// With a running gateway.
-    pub(super) fn live(mut self) -> Self {
-        self.tell(Message::Status(Ok(Box::new(status()))));
-        self.tell(Message::Live(events()));
-        self
-    }
-
-    pub(super) fn tell(&mut self, message: Message) {
-        let effects = self.app.update(Action::Message(message));
-        self.run(effects);
-    }
-
-    /// Presses keys: letters, or names in `<>`.
-    pub(super) fn press(&mut self, keys: &str) -> &mut Self {
-        let mut rest = keys;
-        while let Some(first) = rest.chars().next() {
-            let (code, used) = match rest.strip_prefix('<').and_then(|rest| rest.split_once('>')) {
-                Some((name, _)) => (named(name), name.len() + 2),
-                None => (KeyCode::Char(first), first.len_utf8()),
-            };
-            self.event(&Event::Key(KeyEvent::new(code, KeyModifiers::NONE)));
-            rest = &rest[used..];
-        }
-        self
-    }
-
-    pub(super) fn event(&mut self, event: &Event) {
-        if let Some(action) = input::action(&self.app, event) {
-            let effects = self.app.update(action);
-            self.run(effects);
-        }
-    }
-
-    fn run(&mut self, effects: Vec<Effect>) {
-        for effect in effects {
-            self.asked.push(effect.clone());
-            if let Effect::Apply(pending) = &effect {
-                self.sent.push((**pending).clone());
-            }
-            if self.answers
-                && let Some(message) = self.reply(effect)
-            {
-                self.tell(message);
-            }
-        }
-    }
-
-    fn reply(&self, effect: Effect) -> Option<Message> {
-        Some(match effect {
-            Effect::LoadKeys(request) => {
-                let filter = &request.filter;
-                let fits = |key: &&Key| {
-                    filter
-                        .label
-                        .as_ref()
-                        .is_none_or(|label| key.settings.label.contains(label))
-                        && filter.id.is_none_or(|id| key.id == id)
-                };
-                let rows = self.keys.iter().filter(fits).cloned().collect();
-                let (generation, from) = (request.generation, request.from);
-                Message::Keys(KeysPage {
-                    generation,
-                    from,
-                    rows,
-                    ended: true,
-                    took_ms: 3,
-                    at: now(),
-                })
-            }
-            Effect::CountKeys { generation, .. } => Message::Count {
-                generation,
-                count: Count {
-                    keys: 10_000,
-                    more: true,
-                },
-            },
-            Effect::Visible(ids) => {
-                let found = |id: KeyId| {
-                    self.keys
-                        .iter()
-                        .find(|key| key.id == id)
-                        .cloned()
-                        .map(|key| (key, Some(usd("4.97"))))
-                };
-                Message::Visible(ids.into_iter().filter_map(found).collect())
-            }
-            Effect::LoadDetail { id, .. } => Message::Detail(Box::new(self.detail(id))),
-            Effect::MoreEntries { id, before } => Message::Entries {
-                id,
-                before,
-                entries: vec![charge(2)],
-                end: true,
-            },
-            Effect::CheckKey(id) => Message::Checked {
-                id,
-                check: Check::Sound {
-                    entries: 8,
-                    at: now(),
-                },
-            },
-            Effect::LoadHolds => Message::Holds(Ok(holds())),
-            Effect::LoadAudit { before } => Message::Audit {
-                before,
-                records: Ok(acts()),
-                end: true,
-            },
-            Effect::LoadSlugs => Message::Slugs {
-                used: vec![SlugUse {
-                    slug: "gpt-5-mini".to_owned(),
-                    keys: 12,
-                    requests: 34_567,
-                }],
-                published: vec![PublishedSlug {
-                    slug: "gpt-5-mini".to_owned(),
-                    since: ago(HOUR * 1000),
-                }],
-            },
-            Effect::LoadMargins { view, query } => Message::Margins {
-                view,
-                query,
-                answer: Ok(self.sums(query)),
-            },
-            Effect::Verify => {
-                let report = VerifyReport {
-                    keys: 39,
-                    entries: 9,
-                    holds: 3,
-                    anchors: 0,
-                    faults: vec!["key k_1: entry 7: the chain is broken".to_owned()],
-                };
-                Message::Verified {
-                    report: Ok(report),
-                    took_ms: 1234,
-                    at: now(),
-                }
-            }
-            Effect::LoadRequest(request) => Message::Request {
-                request,
-                entry: Ok(Some(Box::new(charge(8)))),
-            },
-            Effect::Apply(pending) => self
-                .answer
-                .map_or_else(|| self.applied(&pending), |answer| answer(&pending)),
-            Effect::Resolve(pending) => Message::Resolved {
-                operation: pending.operation,
-                tries: 1,
-                found: Found::NotApplied,
-                outcome: None,
-            },
-            Effect::Export { .. } => {
-                Message::Exported(Ok("39 rows written to farebox-keys.csv".to_owned()))
-            }
-            Effect::WriteSecret { .. } => Message::SecretWritten(Ok("k.key".to_owned())),
-            Effect::Copy(_) => Message::Copied,
-            Effect::Forget(_) | Effect::ReadStatus => return None,
-        })
-    }
-
-    /// Made-up sums; the second target has no price of the operator's.
-    fn sums(&self, query: MarginQuery) -> Answer {
-        let row = |name: &str, requests, charge: &str, cost: &str, exposure: &str, loss: &str| {
-            MarginRow {
-                name: name.to_owned(),
-                requests,
-                charge: usd(charge),
-                cost: usd(cost),
-                priced: if cost == "0" {
-                    Amount::ZERO
-                } else {
-                    usd(charge)
-                },
-                exposure: usd(exposure),
-                loss: usd(loss),
-            }
-        };
-        let id = |number: usize| {
-            self.keys
-                .get(number)
-                .map_or_else(String::new, |key| key.id.to_string())
-        };
-        let rows = match query.by {
-            MarginBy::Key => vec![
-                row(&id(3), 812, "1.42", "2.9", "3.0712", "0"),
-                row(&id(0), 40_210, "1204.5", "803.2", "12.4", "0.5"),
-                row(&id(6), 3, "0.0004", "0", "0.0001", "0"),
-            ],
-            MarginBy::Target => vec![
-                row(
-                    "anthropic/claude-sonnet-4-5-20250929",
-                    39_001,
-                    "1190.1",
-                    "806.1",
-                    "15.1",
-                    "0.5",
-                ),
-                row(
-                    "anthropic-eu/claude-sonnet-4-5-20250929",
-                    2_020,
-                    "15.8204",
-                    "0",
-                    "0.2713",
-                    "0",
-                ),
-                row("", 4, "0", "0", "0.1", "0"),
-            ],
-            MarginBy::Day => (0..9)
-                .map(|day| {
-                    let name: String = ago(day * 24 * HOUR).to_string().chars().take(10).collect();
-                    row(
-                        &name,
-                        4_000 + day.unsigned_abs(),
-                        "134.2",
-                        "89.5",
-                        &format!("{day}.7"),
-                        "0.05",
-                    )
-                })
-                .collect(),
-        };
-        let mut total = row("", 41_025, "1205.9204", "806.1", "15.4713", "0.5");
-        total.priced = usd("1205.92");
-        let labels = self
-            .keys
-            .iter()
-            .map(|key| (key.id.to_string(), key.settings.label.clone()))
-            .collect();
-        Answer {
-            page: Margins {
-                count: rows.len(),
-                rows,
-                total,
-            },
-            labels,
-        }
-    }
-
-    fn detail(&self, id: KeyId) -> DetailData {
-        let key = self.keys.iter().find(|key| key.id == id).cloned();
-        let busy = key
-            .as_ref()
-            .is_some_and(|key| key.account.credit.is_positive());
-        DetailData {
-            id,
-            key,
-            entries: if busy { entries() } else { Vec::new() },
-            entries_end: true,
-            usage: if busy { usage() } else { Vec::new() },
-            acts: if busy { acts() } else { Vec::new() },
-            holds: if busy { holds() } else { Vec::new() },
-        }
-    }
-
-    fn applied(&self, pending: &Pending) -> Message {
-        let old = self.keys.iter().find(|key| key.id == pending.key).cloned();
-        let mut key = old.unwrap_or_else(|| Key {
-            id: pending.key,
-            ..key(77, &pending.label, "25", "0", "0")
-        });
-        if let Some(Ok(account)) = pending.plan.after(key.account) {
-            key.account = account;
-        }
-        let after = key.account.balance();
-        let key = Box::new(key);
-        let outcome = match &pending.plan {
-            Plan::Create { .. } | Plan::Rotate { .. } => Outcome::Secret {
-                secret: Secret::generate(key.id, [7; 32]),
-                key,
-            },
-            Plan::Link => Outcome::Link {
-                key,
-                token: LinkToken::generate([0xab; 32]),
-                expires: ago(-900_000),
-            },
-            Plan::Credit {
-                kind,
-                amount,
-                reference,
-            } => {
-                let (operation, actor) = (pending.operation, pending.actor.clone());
-                let credit = Credit {
-                    operation,
-                    key: key.id,
-                    kind: kind.clone(),
-                    amount: *amount,
-                    reference: reference.clone(),
-                    actor,
-                    at: now(),
-                };
-                Outcome::Posted {
-                    entry: Box::new(posted(&credit, after)),
-                    key,
-                    repeated: false,
-                }
-            }
-            _ => Outcome::Changed(key),
-        };
-        Message::Applied {
-            operation: pending.operation,
-            result: Ok(outcome),
-        }
-    }
-
-    /// The screen as text.
-    pub(super) fn screen(&self) -> String {
-        self.terminal(Theme { color: true }).backend().to_string()
-    }
-
-    pub(super) fn terminal(&self, theme: Theme) -> Terminal<TestBackend> {
-        let mut terminal =
-            Terminal::new(TestBackend::new(self.app.size.0, self.app.size.1)).unwrap();
-        terminal
-            .draw(|frame| view::draw(&self.app, theme, frame))
-            .unwrap();
-        terminal
-    }
-}
-
-fn posted(credit: &Credit, after: Amount) -> Entry {
-    let kind = match credit.kind {
-        CreditKind::TopUp => EntryKind::TopUp,
-        CreditKind::Adjust { .. } => EntryKind::Adjust,
-        CreditKind::Refund { .. } => EntryKind::Refund,
-    };
-    Entry {
-        key: credit.key,
-        operation: credit.operation,
-        amount: credit.amount,
-        reference: Some(credit.reference.clone()),
-        actor: credit.actor.clone(),
-        balance_after: after,
-        ..entry(9, kind, "0", "0")
-    }
-}
-
-fn named(name: &str) -> KeyCode {
-    match name {
-        "enter" => KeyCode::Enter,
-        "esc" => KeyCode::Esc,
-        "tab" => KeyCode::Tab,
-        "backtab" => KeyCode::BackTab,
-        "down" => KeyCode::Down,
-        "up" => KeyCode::Up,
-        "left" => KeyCode::Left,
-        "right" => KeyCode::Right,
-        "back" => KeyCode::Backspace,
-        "space" => KeyCode::Char(' '),
-        "pgdn" => KeyCode::PageDown,
-        "pgup" => KeyCode::PageUp,
-        _ => KeyCode::Null,
-    }
 }

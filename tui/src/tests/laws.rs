@@ -3,7 +3,8 @@
 use crossterm::event::{Event, KeyCode, KeyEvent, KeyModifiers};
 use proptest::prelude::*;
 
-use super::fixture::{Bench, counted, keys};
+use super::bench::Bench;
+use super::fixture::{counted, keys};
 use crate::app::modal::Modal;
 use crate::view::Theme;
 

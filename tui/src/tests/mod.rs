@@ -1,6 +1,7 @@
 //! Tests of the console without a terminal: state, screens, and any keys at any size.
 
 mod acts;
+mod bench;
 mod fixture;
 mod laws;
 mod screens;

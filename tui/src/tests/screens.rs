@@ -1,6 +1,7 @@
 //! The screens at four sizes, and without colours.
 
-use super::fixture::{Bench, acts, now};
+use super::bench::Bench;
+use super::fixture::{acts, now};
 use crate::app::margins::View;
 use crate::app::message::Message;
 use crate::app::modal::{Found, Listed};

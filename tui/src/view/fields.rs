@@ -4,7 +4,7 @@ use ratatui::layout::{Position, Rect};
 use ratatui::style::Style;
 
 use super::pen::Pen;
-use crate::app::form::Form;
+use crate::app::form::{Form, FormField};
 use crate::sanitize::{mask, width};
 
 /// Cells for the names.
@@ -29,6 +29,29 @@ pub(super) fn fact(
         ..area
     };
     pen.paragraph(room, y, value, style)
+}
+
+/// Facts below each other: each begins on the line where the one before it ended.
+pub(super) struct FactList<'list, 'screen> {
+    pub(super) pen: &'list mut Pen<'screen>,
+    area: Rect,
+    pub(super) y: u16,
+}
+
+impl<'list, 'screen> FactList<'list, 'screen> {
+    pub(super) fn new(pen: &'list mut Pen<'screen>, area: Rect, y: u16) -> Self {
+        Self { pen, area, y }
+    }
+
+    /// One fact in the terminal's own style.
+    pub(super) fn plain(&mut self, name: &str, value: &str) {
+        self.styled(name, value, Style::new());
+    }
+
+    /// One fact whose value has a style.
+    pub(super) fn styled(&mut self, name: &str, value: &str, style: Style) {
+        self.y += fact(self.pen, self.area, self.y, name, value, style);
+    }
 }
 
 /// A form's fields; also used for the one field of other pages.
@@ -56,60 +79,17 @@ pub(super) fn fields(pen: &mut Pen<'_>, area: Rect, mut y: u16, form: &Form) -> 
             },
         );
         let x = NAME + 2;
-        let text = mask(field.field.text());
-        let before: String = text.chars().take(field.field.cursor()).collect();
-        let room = usize::from(value_width.saturating_sub(1));
-        // A long value is shown around the cursor.
-        let skip = before.chars().count().saturating_sub(room);
-        let shown: String = text.chars().skip(skip).collect();
         let cell = Rect {
             x: area.x + x.min(area.width),
             width: value_width.min(area.width.saturating_sub(x)),
             ..area
         };
-        let choice = field.input.choices().map(|choices| {
-            choices
-                .iter()
-                .map(|word| {
-                    if *word == field.field.text() {
-                        format!("[{word}]")
-                    } else {
-                        format!(" {word} ")
-                    }
-                })
-                .collect::<String>()
-        });
-        match choice {
-            Some(choice) => {
-                pen.text(cell, 0, y, &choice, Style::new());
+        match choices(field) {
+            Some(choices) => {
+                pen.text(cell, 0, y, &choices, Style::new());
             }
             None => {
-                pen.text(
-                    cell,
-                    0,
-                    y,
-                    &"_".repeat(usize::from(cell.width)),
-                    theme.faint(),
-                );
-                pen.text(
-                    cell,
-                    0,
-                    y,
-                    &shown,
-                    if focused {
-                        theme.strong()
-                    } else {
-                        Style::new()
-                    },
-                );
-                if focused && y < area.height {
-                    let visible: String = before.chars().skip(skip).collect();
-                    let x = cell.x + u16::try_from(width(&visible)).unwrap_or(0);
-                    pen.cursor = Some(Position {
-                        x: x.min(area.right().saturating_sub(1)),
-                        y: area.y + y,
-                    });
-                }
+                typed(pen, cell, y, field, focused);
             }
         }
         if area.width >= 76 {
@@ -129,4 +109,42 @@ pub(super) fn fields(pen: &mut Pen<'_>, area: Rect, mut y: u16, form: &Form) -> 
         }
     }
     y
+}
+
+/// The choices of a field that has some, the chosen one in brackets.
+fn choices(field: &FormField) -> Option<String> {
+    let word = |word: &&str| {
+        if *word == field.field.text() {
+            format!("[{word}]")
+        } else {
+            format!(" {word} ")
+        }
+    };
+    Some(field.input.choices()?.iter().map(word).collect())
+}
+
+/// A typed value on its line. One that is longer than the line is shown around the cursor.
+fn typed(pen: &mut Pen<'_>, cell: Rect, y: u16, field: &FormField, focused: bool) {
+    let theme = pen.theme;
+    let text = mask(field.field.text());
+    let before: String = text.chars().take(field.field.cursor()).collect();
+    let room = usize::from(cell.width.saturating_sub(1));
+    let skip = before.chars().count().saturating_sub(room);
+    let shown: String = text.chars().skip(skip).collect();
+    let style = if focused {
+        theme.strong()
+    } else {
+        Style::new()
+    };
+    let line = "_".repeat(usize::from(cell.width));
+    pen.text(cell, 0, y, &line, theme.faint());
+    pen.text(cell, 0, y, &shown, style);
+    if focused && y < cell.height {
+        let visible: String = before.chars().skip(skip).collect();
+        let x = cell.x + u16::try_from(width(&visible)).unwrap_or(0);
+        pen.cursor = Some(Position {
+            x: x.min(cell.right().saturating_sub(1)),
+            y: cell.y + y,
+        });
+    }
 }

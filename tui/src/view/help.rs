@@ -271,40 +271,17 @@ pub(super) fn palette(app: &App, pen: &mut Pen<'_>, area: Rect) {
             height: 1,
             ..list
         };
-        let text = reason.as_ref().map_or_else(
-            || binding.help.to_owned(),
-            |reason| format!("not now: {reason}"),
-        );
-        let style = if reason.is_some() {
-            theme.faint()
-        } else {
-            Style::new()
+        let (text, name_style, text_style) = match reason {
+            None => (binding.help.to_owned(), theme.strong(), Style::new()),
+            Some(reason) => (format!("not now: {reason}"), theme.faint(), theme.faint()),
         };
-        pen.text(
-            Rect {
-                width: row.width.min(15),
-                ..row
-            },
-            2,
-            0,
-            binding.name,
-            if reason.is_some() {
-                theme.faint()
-            } else {
-                theme.strong()
-            },
-        );
-        pen.text(
-            Rect {
-                width: row.width.min(22),
-                ..row
-            },
-            16,
-            0,
-            binding.key,
-            theme.key(),
-        );
-        pen.text(row, 23, 0, &text, style);
+        let cut = |width: u16| Rect {
+            width: row.width.min(width),
+            ..row
+        };
+        pen.text(cut(15), 2, 0, binding.name, name_style);
+        pen.text(cut(22), 16, 0, binding.key, theme.key());
+        pen.text(row, 23, 0, &text, text_style);
         if index == palette.selected {
             pen.text(row, 0, 0, ">", theme.strong());
             pen.buf.set_style(row, theme.selected());

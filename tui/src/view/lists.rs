@@ -1,8 +1,10 @@
 //! The Holds and Audit screens: plain lists of the ledger's own rows.
 
+use farebox_ledger::OpenHold;
 use ratatui::layout::Rect;
 use ratatui::style::Style;
 
+use super::Theme;
 use super::pen::{Column, Pen, left, right};
 use crate::app::keys::window;
 use crate::app::live::Link;
@@ -69,24 +71,7 @@ pub(super) fn holds(app: &App, pen: &mut Pen<'_>, area: Rect) {
         let Some(hold) = shown.get(index) else {
             continue;
         };
-        let state = match app.gateway.link {
-            _ if hold.epoch < newest => "left over",
-            Link::Live => "running",
-            _ => "open",
-        };
-        let cells = [
-            (hold.request.to_string(), pen.theme.faint()),
-            (hold.key.to_string(), pen.theme.key()),
-            (hold.slug.clone(), Style::new()),
-            (hold.family.clone(), pen.theme.faint()),
-            (format::within(hold.amount, 13), pen.theme.strong()),
-            (format::within(hold.used, 12), Style::new()),
-            (
-                format::age(app.now.millis() - hold.at.millis()),
-                Style::new(),
-            ),
-            (state.to_owned(), pen.theme.state(state)),
-        ];
+        let cells = hold_cells(app, pen.theme, hold, newest);
         pen.line(
             list,
             u16::try_from(y).unwrap_or(u16::MAX),
@@ -106,6 +91,26 @@ pub(super) fn holds(app: &App, pen: &mut Pen<'_>, area: Rect) {
         _ => "no gateway is running; the next start ends these holds within 5 s",
     };
     pen.text(bottom, 2, 0, hint, pen.theme.faint());
+}
+
+/// A hold's line. One of an epoch before the newest belongs to a gateway that no longer runs.
+fn hold_cells(app: &App, theme: Theme, hold: &OpenHold, newest: i64) -> [(String, Style); 8] {
+    let state = match app.gateway.link {
+        _ if hold.epoch < newest => "left over",
+        Link::Live => "running",
+        _ => "open",
+    };
+    let age = format::age(app.now.millis() - hold.at.millis());
+    [
+        (hold.request.to_string(), theme.faint()),
+        (hold.key.to_string(), theme.key()),
+        (hold.slug.clone(), Style::new()),
+        (hold.family.clone(), theme.faint()),
+        (format::within(hold.amount, 13), theme.strong()),
+        (format::within(hold.used, 12), Style::new()),
+        (age, Style::new()),
+        (state.to_owned(), theme.state(state)),
+    ]
 }
 
 /// The audit.

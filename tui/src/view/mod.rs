@@ -139,8 +139,19 @@ fn screen(app: &App, pen: &mut Pen<'_>, body: Rect) {
 }
 
 fn header(app: &App, pen: &mut Pen<'_>, area: Rect) {
-    let theme = pen.theme;
-    let mut parts: Vec<(String, Style)> = vec![
+    let mut x = 0;
+    for (index, (text, style)) in header_parts(app, pen.theme).iter().enumerate() {
+        let wide = u16::try_from(width(text)).unwrap_or(u16::MAX);
+        if index > 2 && x + wide > area.width {
+            continue;
+        }
+        x += pen.text(area, x, 0, text, *style) + 2;
+    }
+}
+
+/// The header's pieces, the most important first: what does not fit is left out.
+fn header_parts(app: &App, theme: Theme) -> Vec<Part> {
+    let mut parts = vec![
         (" fb".to_owned(), theme.head()),
         (app.options.ledger.clone(), theme.strong()),
     ];
@@ -206,14 +217,7 @@ fn header(app: &App, pen: &mut Pen<'_>, area: Rect) {
         parts.push((format::many(totals.keys, "key"), Style::new()));
         parts.push((format::entries(totals.entries), Style::new()));
     }
-    let mut x = 0;
-    for (index, (text, style)) in parts.iter().enumerate() {
-        let wide = u16::try_from(width(text)).unwrap_or(u16::MAX);
-        if index > 2 && x + wide > area.width {
-            continue;
-        }
-        x += pen.text(area, x, 0, text, *style) + 2;
-    }
+    parts
 }
 
 /// A piece of the header.

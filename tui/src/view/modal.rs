@@ -1,10 +1,10 @@
 //! Pages over a screen: forms, reviews with before and after, receipts, requests and open operations.
 
-use farebox_ledger::{Account, Entry};
+use farebox_ledger::{Account, Bill, Entry};
 use ratatui::layout::Rect;
 use ratatui::style::Style;
 
-use super::fields::{NAME, fact, fields};
+use super::fields::{FactList, NAME, fact, fields};
 use super::pen::{Column, Pen, left};
 use crate::app::App;
 use crate::app::form::{Form, Purpose};
@@ -147,27 +147,17 @@ fn review(app: &App, pen: &mut Pen<'_>, area: Rect, page: &Review, sending: bool
         y += account(pen, inner, y, "Now", before.unwrap_or_default());
         y += match after {
             Ok(after) => account(pen, inner, y, "After", after),
-            Err(refusal) => fact(
-                pen,
-                inner,
-                y,
-                "After",
-                &format!("it will be refused: {refusal}"),
-                theme.bad(),
-            ),
+            Err(refusal) => {
+                let text = format!("it will be refused: {refusal}");
+                fact(pen, inner, y, "After", &text, theme.bad())
+            }
         };
     } else if let (Some(before), Plan::Revoke) = (before, &pending.plan) {
         y += account(pen, inner, y, "Now", before);
     }
     y += roomy;
-    y += fact(
-        pen,
-        inner,
-        y,
-        "Operation",
-        &format!("op_{} by {}", pending.operation, pending.actor),
-        Style::new(),
-    );
+    let operation = format!("op_{} by {}", pending.operation, pending.actor);
+    y += fact(pen, inner, y, "Operation", &operation, Style::new());
     if roomy > 0 {
         let text =
             "applied at most once, however often it is sent; saved until the outcome is known";
@@ -261,74 +251,41 @@ fn unknown(pen: &mut Pen<'_>, area: Rect, page: &Unknown) {
 
 fn receipt(pen: &mut Pen<'_>, area: Rect, page: &Receipt) {
     let pending = &page.pending;
-    let inner = pen.frame(
-        area,
-        &format!(
-            "{}: done · {} · {}",
-            pending.plan.name(),
-            pending.key,
-            pending.label
-        ),
+    let title = format!(
+        "{}: done · {} · {}",
+        pending.plan.name(),
+        pending.key,
+        pending.label
     );
-    let theme = pen.theme;
+    let inner = pen.frame(area, &title);
+    let (good, strong) = (pen.theme.good(), pen.theme.strong());
     let roomy = u16::from(inner.height >= 12);
     let done = if page.repeated {
         "✓ it was already applied and is not applied twice"
     } else {
         "✓ applied"
     };
-    let mut y = roomy;
-    pen.text(inner, 0, y, done, theme.good());
-    y += 1 + roomy;
+    pen.text(inner, 0, roomy, done, good);
+    let mut list = FactList::new(pen, inner, roomy + 1 + roomy);
     if let Some(entry) = &page.entry {
-        y += fact(
-            pen,
-            inner,
-            y,
-            "Amount",
-            &format!("{} USD", entry.amount),
-            theme.strong(),
-        );
-        y += fact(
-            pen,
-            inner,
-            y,
-            "Balance",
-            &format!("{} USD after it", entry.balance_after),
-            theme.strong(),
-        );
+        list.styled("Amount", &format!("{} USD", entry.amount), strong);
+        let balance = format!("{} USD after it", entry.balance_after);
+        list.styled("Balance", &balance, strong);
         if let Some(reference) = &entry.reference {
-            y += fact(pen, inner, y, "Reference", reference, Style::new());
+            list.plain("Reference", reference);
         }
         if let Some(reason) = &entry.reason {
-            y += fact(pen, inner, y, "Reason", reason, Style::new());
+            list.plain("Reason", reason);
         }
-        y += fact(
-            pen,
-            inner,
-            y,
-            "Entry",
-            &format!(
-                "{} of this key, {} UTC by {}",
-                entry.seq,
-                format::stamp(entry.at),
-                entry.actor
-            ),
-            Style::new(),
-        );
+        let (seq, at, actor) = (entry.seq, format::stamp(entry.at), &entry.actor);
+        list.plain("Entry", &format!("{seq} of this key, {at} UTC by {actor}"));
     } else {
         for (name, value) in pending.plan.facts(pending.at) {
-            y += fact(pen, inner, y, name, &value, Style::new());
+            list.plain(name, &value);
         }
     }
-    y += fact(
-        pen,
-        inner,
-        y,
-        "Operation",
-        &format!("op_{}", pending.operation),
-        Style::new(),
-    );
+    list.plain("Operation", &format!("op_{}", pending.operation));
+    let y = list.y;
     if let Some(key) = &page.key {
         account(pen, inner, y + roomy, "Key now", key.account);
     }
@@ -382,111 +339,72 @@ fn request(app: &App, pen: &mut Pen<'_>, area: Rect, page: &RequestPage) {
 }
 
 fn entry_facts(pen: &mut Pen<'_>, area: Rect, entry: &Entry) {
-    let theme = pen.theme;
-    let mut y = 0;
-    let plain = Style::new();
-    let mut say =
-        |pen: &mut Pen<'_>, name: &str, value: &str| y += fact(pen, area, y, name, value, plain);
-    say(
-        pen,
-        "Key",
-        &format!("{} · its entry {}", entry.key, entry.seq),
-    );
-    say(pen, "Ended", &format!("{} UTC", format::stamp(entry.at)));
-    say(
-        pen,
-        "Amount",
-        &format!(
-            "{} USD, balance after it {}",
-            entry.amount, entry.balance_after
-        ),
-    );
-    let Some(bill) = &entry.bill else {
-        say(
-            pen,
-            "Kind",
-            &format!("{} by {}", format::kind(entry.kind), entry.actor),
-        );
-        say(pen, "Reference", entry.reference.as_deref().unwrap_or("—"));
-        say(pen, "Reason", entry.reason.as_deref().unwrap_or("—"));
-        if let Some(request) = entry.refunds {
-            say(pen, "Gives back", &format!("req_{request}"));
-        }
-        return;
+    let mut list = FactList::new(pen, area, 0);
+    list.plain("Key", &format!("{} · its entry {}", entry.key, entry.seq));
+    list.plain("Ended", &format!("{} UTC", format::stamp(entry.at)));
+    let (amount, after) = (entry.amount, entry.balance_after);
+    list.plain("Amount", &format!("{amount} USD, balance after it {after}"));
+    match &entry.bill {
+        Some(bill) => bill_facts(&mut list, bill),
+        None => payment_facts(&mut list, entry),
+    }
+}
+
+/// An entry that no request made.
+fn payment_facts(list: &mut FactList<'_, '_>, entry: &Entry) {
+    let kind = format::kind(entry.kind);
+    list.plain("Kind", &format!("{kind} by {}", entry.actor));
+    list.plain("Reference", entry.reference.as_deref().unwrap_or("—"));
+    list.plain("Reason", entry.reason.as_deref().unwrap_or("—"));
+    if let Some(request) = entry.refunds {
+        list.plain("Gives back", &format!("req_{request}"));
+    }
+}
+
+/// A request's end and each line of its bill.
+fn bill_facts(list: &mut FactList<'_, '_>, bill: &Bill) {
+    list.plain("Model", &format!("{} · path {}", bill.slug, bill.family));
+    let target = match bill.target.as_str() {
+        "" => "none was reached",
+        target => target,
     };
-    say(
-        pen,
-        "Model",
-        &format!("{} · path {}", bill.slug, bill.family),
-    );
-    say(
-        pen,
-        "Target",
-        if bill.target.is_empty() {
-            "none was reached"
-        } else {
-            &bill.target
-        },
-    );
+    list.plain("Target", target);
     let first = bill
         .first_byte_ms
         .map_or_else(|| "no".to_owned(), |ms| format::span(ms.into()));
-    say(
-        pen,
-        "Ending",
-        &format!(
-            "{} {} · first byte {first}, whole {}",
-            bill.status,
-            bill.end_reason,
-            format::span(bill.total_ms.into())
-        ),
+    let whole = format::span(bill.total_ms.into());
+    let (status, reason) = (bill.status, &bill.end_reason);
+    let ending = format!("{status} {reason} · first byte {first}, whole {whole}");
+    list.plain("Ending", &ending);
+    let counted = bill.counted_by().map_or(
+        "not counted: nothing was produced",
+        farebox_ledger::document::evidence,
     );
-    say(
-        pen,
-        "Counted by",
-        bill.counted_by().map_or(
-            "not counted: nothing was produced",
-            farebox_ledger::document::evidence,
-        ),
-    );
-    say(pen, "Held", &format!("{} USD", bill.hold));
+    list.plain("Counted by", counted);
+    list.plain("Held", &format!("{} USD", bill.hold));
     if bill.exposure.is_positive() {
-        say(
-            pen,
-            "Exposure",
-            &format!("{} USD more may be billed to the operator", bill.exposure),
-        );
+        let exposure = bill.exposure;
+        let text = format!("{exposure} USD more may be billed to the operator");
+        list.plain("Exposure", &text);
     }
     if let Some(cost) = bill.cost {
-        say(
-            pen,
-            "Cost",
-            &format!("{cost} USD at the operator's own prices"),
-        );
+        list.plain("Cost", &format!("{cost} USD at the operator's own prices"));
     }
     if bill.loss.is_positive() {
-        say(
-            pen,
-            "Loss",
-            &format!(
-                "{} USD: the operator's loss, because the key had no more",
-                bill.loss
-            ),
-        );
+        let loss = bill.loss;
+        let text = format!("{loss} USD: the operator's loss, because the key had no more");
+        list.plain("Loss", &text);
     }
     for (index, line) in bill.lines.iter().enumerate() {
         let cost = farebox_ledger::Amount::times(line.rate, line.count)
             .map_or_else(|| "?".to_owned(), |cost| cost.to_string());
-        let text = format!(
-            "{:<14} {:>11} × {} = {cost}",
-            line.what,
-            format::count(line.count),
-            line.rate
-        );
-        say(pen, if index == 0 { "Bill" } else { "" }, &text);
+        let count = format::count(line.count);
+        let text = format!("{:<14} {count:>11} × {} = {cost}", line.what, line.rate);
+        list.plain(if index == 0 { "Bill" } else { "" }, &text);
     }
     if bill.lines.is_empty() {
-        fact(pen, area, y, "Bill", "free", theme.good());
+        let good = list.pen.theme.good();
+        list.styled("Bill", "free", good);
     }
 }
 

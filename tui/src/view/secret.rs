@@ -42,36 +42,14 @@ pub(super) fn draw(app: &App, pen: &mut Pen<'_>, area: Rect, page: &SecretPage) 
             Style::new(),
         ),
     } + roomy;
-    let copied = if page.copied {
-        "sent to the clipboard (OSC 52)"
-    } else {
-        "no"
-    };
-    let written = page.written.as_deref().unwrap_or("no");
-    y += fact(
-        pen,
-        inner,
-        y,
-        "Copied",
-        copied,
-        if page.copied {
-            theme.good()
-        } else {
-            Style::new()
-        },
-    );
-    y += fact(
-        pen,
-        inner,
-        y,
-        "Written",
-        written,
-        if page.written.is_some() {
-            theme.good()
-        } else {
-            Style::new()
-        },
-    );
+    let copied = page.copied.then_some("sent to the clipboard (OSC 52)");
+    for (name, done) in [("Copied", copied), ("Written", page.written.as_deref())] {
+        let style = match done {
+            Some(_) => theme.good(),
+            None => Style::new(),
+        };
+        y += fact(pen, inner, y, name, done.unwrap_or("no"), style);
+    }
     if let Some(problem) = &page.problem {
         y += fact(pen, inner, y, "", problem, theme.bad());
     }

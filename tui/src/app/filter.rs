@@ -1,0 +1,134 @@
+//! The two lines that narrow a list while they are typed: the filter of a screen and the palette of commands.
+
+use super::keys::From;
+use super::message::Effect;
+use super::{Action, App, Screen};
+use crate::field::Field;
+
+impl App {
+    /// The filter of this screen.
+    pub(crate) fn filter_text(&self) -> String {
+        match self.screen {
+            Screen::Keys => self.keys.filter_text.clone(),
+            Screen::Live => self.live.filter.clone(),
+            Screen::Models => self.models.filter.clone(),
+            Screen::Routes => self.routes.filter.clone(),
+            Screen::Holds => self.holds.filter.clone(),
+            Screen::Audit => self.audit.filter.clone(),
+            Screen::Config => self.config.filter.clone(),
+            // Sums and nodes have no filter.
+            Screen::Exposure | Screen::Margin | Screen::Nodes => String::new(),
+        }
+    }
+
+    /// Filters this screen.
+    pub(crate) fn set_filter(&mut self, text: String, debounce: bool) -> Vec<Effect> {
+        match self.screen {
+            Screen::Keys => return self.filter_keys(text, debounce),
+            Screen::Live => (self.live.filter, self.live.selected) = (text, 0),
+            Screen::Models => (self.models.filter, self.models.selected) = (text, 0),
+            Screen::Routes => (self.routes.filter, self.routes.selected) = (text, 0),
+            Screen::Holds => (self.holds.filter, self.holds.selected) = (text, 0),
+            Screen::Audit => (self.audit.filter, self.audit.selected) = (text, 0),
+            Screen::Config => (self.config.filter, self.config.selected) = (text, 0),
+            Screen::Exposure | Screen::Margin | Screen::Nodes => {}
+        }
+        Vec::new()
+    }
+
+    fn filter_keys(&mut self, text: String, debounce: bool) -> Vec<Effect> {
+        match super::keys::KeyFilter::parse(&text) {
+            Ok(filter) => {
+                // A secret is never kept: only the public id inside it was needed.
+                self.keys.filter_text = match filter.id {
+                    Some(id) if text.contains("sk-") => id.to_string(),
+                    _ => text,
+                };
+                self.keys.filter_error = None;
+                if filter == self.keys.filter && self.keys.loaded {
+                    return Vec::new();
+                }
+                self.keys.filter = filter;
+                self.keys.selected = 0;
+                vec![Effect::LoadKeys(self.keys.request(
+                    From::Start,
+                    false,
+                    debounce,
+                ))]
+            }
+            Err(error) => {
+                self.keys.filter_text = if text.contains("sk-") {
+                    String::new()
+                } else {
+                    text
+                };
+                self.keys.filter_error = Some(error);
+                Vec::new()
+            }
+        }
+    }
+
+    /// Handles a key in the palette.
+    pub(crate) fn in_palette(&mut self, action: Action) -> Vec<Effect> {
+        let lines = self.palette_lines().len();
+        let Some(palette) = self.palette.as_mut() else {
+            return Vec::new();
+        };
+        match action {
+            Action::Edit(edit) => {
+                palette.field.edit(&edit);
+                palette.selected = 0;
+            }
+            Action::Next | Action::Scroll(1) => {
+                palette.selected = (palette.selected + 1).min(lines.saturating_sub(1))
+            }
+            Action::Previous | Action::Scroll(-1) => {
+                palette.selected = palette.selected.saturating_sub(1)
+            }
+            Action::Escape => self.palette = None,
+            Action::Enter | Action::Submit => {
+                let chosen = self
+                    .palette_lines()
+                    .get(palette_selected(self))
+                    .map(|(binding, _)| binding.command);
+                self.palette = None;
+                return chosen
+                    .map(|command| self.perform(command))
+                    .unwrap_or_default();
+            }
+            _ => {}
+        }
+        Vec::new()
+    }
+
+    /// Handles a key in the filter line.
+    pub(crate) fn in_filter(&mut self, action: Action) -> Vec<Effect> {
+        let Some(field) = self.filtering.as_mut() else {
+            return Vec::new();
+        };
+        match action {
+            Action::Edit(edit) => {
+                field.edit(&edit);
+                let text = field.text().to_owned();
+                let effects = self.set_filter(text.clone(), true);
+                if text.contains("sk-") && self.keys.filter_error.is_none() {
+                    self.filtering = Some(Field::new(self.keys.filter_text.clone()));
+                }
+                effects
+            }
+            Action::Enter | Action::Submit => {
+                self.filtering = None;
+                Vec::new()
+            }
+            Action::Escape => {
+                self.filtering = None;
+                self.set_filter(String::new(), false)
+            }
+            _ => Vec::new(),
+        }
+    }
+}
+
+fn palette_selected(app: &App) -> usize {
+    app.palette.as_ref().map_or(0, |palette| palette.selected)
+}
