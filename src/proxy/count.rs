@@ -40,7 +40,7 @@ pub async fn tokens(
 ) -> Result<Count, Failure> {
     let config = proxy.config.current();
     // A vendor would refuse thinking blocks that came from another family.
-    let cut = translate::cut_seals(body).map(|(cut, _)| Bytes::from(cut));
+    let cut = translate::cut_marks(Family::Messages, body, false).map(|cut| Bytes::from(cut.body));
     let original = body;
     let body = cut.as_ref().unwrap_or(body);
     let mut seen = messages::inspect_count(body, clock::seed())
@@ -57,6 +57,7 @@ pub async fn tokens(
             operation,
             stream: false,
             abandoned: None,
+            unsealed: None,
         };
         let prepare = |target: &Target, family: Family| {
             if family != call.family {

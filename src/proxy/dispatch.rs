@@ -4,17 +4,20 @@
 //! frame, keeping its place in the key's concurrency, and is then stopped and charged. If no target answers, the hold is released
 //! before the customer gets the error. A whole answer that is given up is charged as if the customer had left.
 
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
 use farebox_ledger::EndReason;
-use farebox_protocol::{Edits, Family};
+use farebox_protocol::translate::{self, Losses};
+use farebox_protocol::{Edits, Family, Inspection};
 
 use super::admitted::{Admitted, ReplyTo};
 use super::end::End;
 use super::translation::Forms;
-use super::{Failure, holder, stream, whole};
+use super::{Failure, Request, holder, stream, whole};
+use crate::clock;
 use crate::config::{OnDisconnect, Target};
 use crate::upstream::{Answer, AnswerContent, Call, DispatchError, GivenUp, Operation, Prepared};
 
@@ -27,6 +30,7 @@ pub(super) async fn dispatch(mut admitted: Box<Admitted>, mut reply: ReplyTo) {
     // A whole answer, and a stream under the policy `drain`, is read to its usage even if the customer has left.
     let cancels = stream && model.route.on_disconnect == OnDisconnect::Cancel;
     let left = AtomicBool::new(false);
+    let (rejected, unsealed) = (AtomicBool::new(false), OnceLock::new());
     let call = Call {
         route: &model.route,
         holder,
@@ -35,8 +39,17 @@ pub(super) async fn dispatch(mut admitted: Box<Admitted>, mut reply: ReplyTo) {
         operation,
         stream,
         abandoned: Some(&left),
+        unsealed: Some(&rejected),
     };
-    let prepare = |target: &Target, family: Family| prepare(&admitted, target, family);
+    let prepare = |target: &Target, family: Family| {
+        if family != call.caller || !rejected.load(Ordering::Relaxed) {
+            return prepare(&admitted, target, family);
+        }
+        let unsealed = unsealed.get_or_init(|| Unsealed::of(&admitted.request));
+        unsealed
+            .as_ref()
+            .map(|unsealed| direct(&admitted, &unsealed.body, &unsealed.seen, target))
+    };
     // Everything but a stream's relay is boxed: a task keeps room for its largest part for as long as it runs.
     let mut dispatching = Box::pin(proxy.upstreams.dispatch(call, &prepare));
     let dispatched = loop {
@@ -51,8 +64,14 @@ pub(super) async fn dispatch(mut admitted: Box<Admitted>, mut reply: ReplyTo) {
         }
     };
     drop(dispatching);
+    let unsealed = unsealed.into_inner().flatten();
     match dispatched
-        .map(|answer| (answer.family, begun(&mut admitted, answer)))
+        .map(|answer| {
+            (
+                answer.family,
+                begun(&mut admitted, answer, unsealed.as_ref()),
+            )
+        })
         .map_err(Box::new)
     {
         Ok((family, AnswerContent::Whole(body, facts, room))) => {
@@ -66,7 +85,7 @@ pub(super) async fn dispatch(mut admitted: Box<Admitted>, mut reply: ReplyTo) {
 }
 
 /// Notes which target answered, and returns its answer.
-fn begun(admitted: &mut Admitted, answer: Answer) -> AnswerContent {
+fn begun(admitted: &mut Admitted, answer: Answer, unsealed: Option<&Unsealed>) -> AnswerContent {
     // The upstream has the request, so free its memory: an answer may run for an hour.
     admitted.request.body = Bytes::new();
     admitted.request.headers = Vec::new();
@@ -77,6 +96,9 @@ fn begun(admitted: &mut Admitted, answer: Answer) -> AnswerContent {
     if answer.family == admitted.request.family {
         admitted.forms = Forms::default();
         admitted.outcome.removed = admitted.seen.removed(&answer.target.provider.pass);
+        if let Some(unsealed) = unsealed {
+            admitted.outcome.lost.merge(&unsealed.losses);
+        }
     } else if let Some((translation, lost, sent)) = admitted.forms.take(
         &admitted.request,
         &answer.target,
@@ -173,17 +195,48 @@ fn prepare(admitted: &Admitted, target: &Target, family: Family) -> Option<Prepa
     if family != admitted.request.family {
         return admitted.forms.prepare(target, family, &admitted.model);
     }
+    Some(direct(
+        admitted,
+        &admitted.request.body,
+        &admitted.seen,
+        target,
+    ))
+}
+
+/// A body of the customer's family, with this target's model and limit.
+fn direct(admitted: &Admitted, body: &Bytes, seen: &Inspection, target: &Target) -> Prepared {
     let protocol = admitted.request.family.protocol();
-    let declared = admitted.seen.places.limit.as_ref().map(|(name, _)| *name);
+    let declared = seen.places.limit.as_ref().map(|(name, _)| *name);
     let edits = Edits {
         model: &target.model,
         limit_field: protocol.limit_field(target.provider.chat_limit, declared),
         limit: admitted.limit,
         pass: &target.provider.pass,
     };
-    let body = protocol.pieces(&admitted.request.body, &admitted.seen, &edits);
-    Some(Prepared {
-        body,
+    Prepared {
+        body: protocol.pieces(body, seen, &edits),
         headers: admitted.request.headers.clone(),
-    })
+    }
+}
+
+/// A request without its sealed thinking, for targets that come after one that rejected a seal.
+struct Unsealed {
+    body: Bytes,
+    seen: Inspection,
+    losses: Losses,
+}
+
+impl Unsealed {
+    /// `None` if there is none to leave out: a repeat would be rejected like the first try.
+    fn of(request: &Request) -> Option<Self> {
+        let cut = translate::cut_thinking(request.family, &request.body)?;
+        let losses = cut.losses();
+        let body = Bytes::from(cut.body);
+        let seen = request
+            .family
+            .protocol()
+            .inspect(&body, clock::seed())
+            .ok()?;
+        Some(Self { body, seen, losses })
+    }
 }

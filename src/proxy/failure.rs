@@ -148,8 +148,8 @@ impl Failure {
             Self::NoPath(_) | Self::NoRequest(_) => Case::NoPath,
             Self::WrongMethod(_) => Case::WrongMethod,
             Self::UnknownModel(..) | Self::RetiredModel(..) | Self::OtherPath(..) => Case::NoModel,
+            Self::TooLarge(_) | Self::Upstream(413, _) => Case::TooLarge,
             Self::BadRequest(_) | Self::Upstream(..) | Self::UnknownCoding => Case::BadRequest,
-            Self::TooLarge(_) => Case::TooLarge,
             Self::RateLimited(..) => Case::RateLimited,
             Self::OutOfBalance(_) => Case::OutOfBalance,
             Self::BalanceInUse(_) => Case::BalanceInUse,
@@ -223,7 +223,7 @@ impl Failure {
             },
             Self::Upstream(_, error) => ErrorBody {
                 kind: error.kind.clone().unwrap_or(ours.kind),
-                code: error.code.clone(),
+                code: error.code.clone().or(ours.code),
                 param: error.param.clone(),
                 ..ours
             },

@@ -130,7 +130,7 @@ impl Proxy {
         capabilities::check(&model, request.family, &seen)?;
         capabilities::check_flags(&model, request.family, &request.headers)?;
         let original = request.body.clone();
-        let seals = cut_seals(&mut request, &mut seen)?;
+        let seals = cut_marks(&mut request, &mut seen)?;
         documents::read(holder(key.id), &request.body, &mut seen).await;
         let estimate = capabilities::fits(holder(key.id), &model, &mut seen).await?;
         let mut forms = Forms::of(&request, original, &model).await?;
@@ -166,16 +166,19 @@ pub fn holder(key: KeyId) -> Holder {
     Holder(key.to_i64().cast_unsigned())
 }
 
-/// Removes thinking blocks that this gateway sealed, because a vendor of the customer's own family would reject them. Returns the
-/// losses, for `x-farebox-lost`.
-fn cut_seals(request: &mut Request, seen: &mut Inspection) -> Result<Losses, Failure> {
-    let Some((body, count)) = translate::cut_seals(&request.body) else {
+/// Removes what this gateway made up, because a vendor of the customer's own family would reject it. Returns the losses, for
+/// `x-farebox-lost`.
+fn cut_marks(request: &mut Request, seen: &mut Inspection) -> Result<Losses, Failure> {
+    let budget = seen.thinking_budget.is_some();
+    let Some(cut) = translate::cut_marks(request.family, &request.body, budget) else {
         return Ok(Losses::default());
     };
-    *seen = request.family.protocol().inspect(&body, clock::seed())?;
-    request.body = Bytes::from(body);
-    let mut losses = Losses::default();
-    (0..count).for_each(|_| losses.add("thinking", "dropped"));
+    let losses = cut.losses();
+    *seen = request
+        .family
+        .protocol()
+        .inspect(&cut.body, clock::seed())?;
+    request.body = Bytes::from(cut.body);
     Ok(losses)
 }
 

@@ -20,7 +20,7 @@ use super::end::End;
 use super::phase::{Kept, Phase};
 use super::pipe::{self, Sender};
 use super::translation::Streamed;
-use super::{Reply, ReplyBody, record, rewrite, whole};
+use super::{Failure, Reply, ReplyBody, record, rewrite, whole};
 use crate::clock;
 use crate::config::{Capability, OnDisconnect};
 use crate::deadline::Deadline;
@@ -200,7 +200,12 @@ impl Relay {
         }
         self.admitted.meter.observe(&facts, self.reader.usage());
         if let Some(error) = facts.error {
-            let judged = self.frames.judge(error, &self.admitted.model.route);
+            let caller = self
+                .translated
+                .as_ref()
+                .map(|_| self.admitted.request.family);
+            let route = &self.admitted.model.route;
+            let judged = self.frames.judge(error, route, caller);
             return Err(self.failed(judged));
         }
         self.count_hidden(&facts, now);
@@ -611,22 +616,8 @@ fn why_it_broke(
     request_id: String,
 ) -> ErrorBody {
     match told {
-        Some(told) => refused(family, told, request_id),
+        // As it would have been told before the stream: clients act on its type, code and message.
+        Some(told) => Failure::Upstream(400, told.clone()).body(family, request_id),
         None => broken(family, end, request_id),
-    }
-}
-
-/// The customer's own error: its type, code and message are kept, because clients act on them.
-fn refused(family: Family, told: &CustomerError, request_id: String) -> ErrorBody {
-    let words = family.protocol().words(farebox_protocol::Case::BadRequest);
-    let (code, param, message) = (told.code.clone(), told.param.clone(), told.message.clone());
-    let kind = told.kind.clone().unwrap_or_else(|| words.kind.to_owned());
-    ErrorBody {
-        kind,
-        code,
-        param,
-        message,
-        details: None,
-        request_id,
     }
 }

@@ -210,9 +210,10 @@ const BUSY_CODES: [&str; 5] = [
 ];
 
 /// Types and codes that put an error inside a good-looking answer down to the customer.
-const CLIENT_CODES: [&str; 23] = [
+const CLIENT_CODES: [&str; 24] = [
     "invalid_request_error",
     "invalid_prompt",
+    "invalid_encrypted_content",
     "bio_policy",
     "misalignment_policy_violation",
     "content_policy_violation",

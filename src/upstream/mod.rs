@@ -28,7 +28,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
 use bytes::Bytes;
-use farebox_protocol::{AnswerFacts, Case, Family, Frame, UpstreamError, WireUsage, translate};
+use farebox_protocol::{AnswerFacts, Family, Frame, UpstreamError, WireUsage, translate};
 use tokio::time::Instant;
 
 use crate::byte_room::{ByteRoom, Holder, Share};
@@ -103,9 +103,24 @@ pub struct Call<'a> {
     pub stream: bool,
     /// Set when the caller has gone: the current attempt continues, and no other starts.
     pub abandoned: Option<&'a AtomicBool>,
+    /// Set when a target has rejected a seal in the request: from then on `prepare` leaves all sealed thinking out.
+    pub unsealed: Option<&'a AtomicBool>,
 }
 
 impl Call<'_> {
+    /// The customer's family, if the current target is of another.
+    fn foreign_to(&self) -> Option<Family> {
+        (self.family != self.caller).then_some(self.caller)
+    }
+
+    /// Whether this failure is the first rejection of a seal, and the request may be repeated without any.
+    fn unseals(&self, failed: Option<&AttemptFailure>) -> bool {
+        matches!(failed, Some(AttemptFailure::Client { error, .. }) if translate::rejects_seal(error))
+            && self
+                .unsealed
+                .is_some_and(|unsealed| !unsealed.swap(true, Ordering::Relaxed))
+    }
+
     fn is_abandoned(&self) -> bool {
         self.abandoned
             .is_some_and(|abandoned| abandoned.load(Ordering::Relaxed))
@@ -261,19 +276,22 @@ impl Upstreams {
             attempts: Vec::new(),
             retry_after: None,
         };
-        let mut asked: Option<&Target> = None;
+        let mut last: Option<&Target> = None;
         for (target, family) in call.route.candidates(call.caller) {
             // A target that speaks several families is asked in only one of them.
-            if asked.is_some_and(|asked| std::ptr::eq(asked, target)) {
+            if last.is_some_and(|last| std::ptr::eq(last, target)) {
                 continue;
             }
             let call = Call { family, ..call };
             let Some(prepared) = prepare(target, family) else {
                 continue;
             };
-            asked = Some(target);
+            last = Some(target);
             let began = Instant::now();
-            match self.ask(&call, target, &prepared, &mut failures).await {
+            let asked = self
+                .ask_or_repeat(&call, target, &prepared, prepare, &mut failures)
+                .await;
+            match asked {
                 Some(Ok((content, secrets))) => {
                     let Failures { attempts, .. } = failures;
                     return Ok(Answer {
@@ -289,12 +307,7 @@ impl Upstreams {
                     error,
                     usage,
                 })) => {
-                    let error = if family == call.caller {
-                        error
-                    } else {
-                        translated(call.caller, error)
-                    };
-                    let error = redact::for_customer(&error, call.route);
+                    let error = told(error, call.route, call.foreign_to());
                     let (target, attempts) = (target.clone(), failures.attempts);
                     return Err(DispatchError::ClientFault {
                         status,
@@ -320,6 +333,26 @@ impl Upstreams {
             attempts: failures.attempts,
             retry_after: failures.retry_after,
         })
+    }
+
+    /// Tries one target, and once more without any seal if it rejects one.
+    async fn ask_or_repeat(
+        &self,
+        call: &Call<'_>,
+        target: &Target,
+        prepared: &Prepared,
+        prepare: Prepare<'_>,
+        failures: &mut Failures<'_>,
+    ) -> Option<Result<(AnswerContent, SecretForms), AttemptFailure>> {
+        let asked = self.ask(call, target, prepared, failures).await;
+        if !call.unseals(asked.as_ref().and_then(|asked| asked.as_ref().err())) {
+            return asked;
+        }
+        let Some(unsealed) = prepare(target, call.family) else {
+            return asked;
+        };
+        failures.add(target, Class::Client, "a seal was rejected", None);
+        self.ask(call, target, &unsealed, failures).await
     }
 
     /// Tries one target, with its retries; `None` when it must not be asked now.
@@ -541,14 +574,18 @@ impl Failures<'_> {
     }
 }
 
-/// A refusal of a translated request: its field names belong to the target's family, and the customer never wrote them.
-fn translated(caller: Family, error: UpstreamError) -> UpstreamError {
-    let known = translate::error_for(caller, error);
-    UpstreamError {
-        kind: Some(caller.protocol().words(Case::BadRequest).kind.to_owned()),
-        param: None,
-        ..known
-    }
+/// A refusal as the customer may read it, before a stream or inside it. One of a translated request is in the words of its `caller`'s
+/// family: its own names the target's fields, which the customer never wrote.
+fn told(error: UpstreamError, route: &Route, caller: Option<Family>) -> CustomerError {
+    let error = match caller {
+        None => error,
+        Some(caller) => UpstreamError {
+            kind: None,
+            param: None,
+            ..translate::error_for(caller, error)
+        },
+    };
+    redact::for_customer(&error, route)
 }
 
 fn same(one: &Arc<Provider>, other: &Arc<Provider>) -> bool {

@@ -9,7 +9,7 @@ use std::fmt;
 use std::time::Duration;
 
 use bytes::Bytes;
-use farebox_protocol::{Frame, FrameReader, UpstreamError, WireUsage};
+use farebox_protocol::{Family, Frame, FrameReader, UpstreamError, WireUsage};
 use http_body_util::BodyExt;
 use tokio::time::{Instant, sleep_until};
 
@@ -211,7 +211,7 @@ impl FrameStream {
     }
 
     /// Who is to blame for an error event, by the rules for errors before a stream: the customer, with the error as it may be
-    /// shown.
+    /// shown; `caller`: the customer's family, if the target is of another.
     ///
     /// # Errors
     /// The target, which is counted; the word for it in the operator's log.
@@ -219,6 +219,7 @@ impl FrameStream {
         &mut self,
         error: UpstreamError,
         route: &Route,
+        caller: Option<Family>,
     ) -> Result<CustomerError, Redacted> {
         let word = error
             .kind
@@ -227,7 +228,7 @@ impl FrameStream {
             .map_or("unnamed", String::as_str);
         let word = redact::for_operator(word, route);
         match classify::of_error(error, &WireUsage::default()) {
-            AttemptFailure::Client { error, .. } => Ok(redact::for_customer(&error, route)),
+            AttemptFailure::Client { error, .. } => Ok(super::told(error, route, caller)),
             failure => {
                 if let (Some(health), Some(fault)) = (&mut self.0.health, failure.fault()) {
                     health.failed(

@@ -140,6 +140,7 @@ impl Desk {
             operation: Operation::Generate,
             stream,
             abandoned: None,
+            unsealed: None,
         };
         self.upstreams
             .dispatch(call, &move |_, _| {
@@ -181,6 +182,7 @@ fn counting(route: &Route) -> Call<'_> {
         operation: Operation::CountTokens,
         stream: false,
         abandoned: None,
+        unsealed: None,
     }
 }
 

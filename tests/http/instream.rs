@@ -6,7 +6,7 @@ use farebox_protocol::Family;
 use serde_json::{Value, json};
 
 use crate::support::upstream::{Reply, ScriptedUpstream, Speech};
-use crate::support::{Gateway, ask, path};
+use crate::support::{DIRECTIONS, Gateway, ask, catalog, path, routes_speaking};
 
 /// The error event of a family.
 fn event(family: Family, kind: &str, code: Option<&str>, message: &str) -> String {
@@ -94,8 +94,15 @@ async fn the_customers_own_error_in_a_stream_keeps_its_words_and_blames_nobody()
                     "{family}: {}",
                     answer.text
                 );
-                if let (Some(code), true) = (code, family != Family::Messages) {
-                    assert_eq!(error["code"], code, "{family}");
+                // A failed response may have only some codes, and always has one.
+                let public = ["context_length_exceeded", "invalid_prompt"];
+                match (family, code) {
+                    (Family::Responses, Some(code)) if public.contains(&code) => {
+                        assert_eq!(error["code"], code);
+                    }
+                    (Family::Responses, _) => assert_eq!(error["code"], "invalid_prompt"),
+                    (Family::Chat, Some(code)) => assert_eq!(error["code"], code),
+                    _ => {}
                 }
                 assert_eq!(
                     error["message"],
@@ -276,5 +283,77 @@ async fn the_last_event_of_a_stream_may_lack_its_blank_line() {
             );
             assert_eq!(bill.end_reason.as_str(), "stop", "{family} {cut}");
         }
+    }
+}
+
+/// Whether an error comes before a stream or inside it, a caller of another family reads it in the same words.
+#[tokio::test]
+async fn an_error_of_another_family_is_said_alike_before_a_stream_and_inside_it() {
+    let message = "This model's maximum context length is 8192 tokens. However, your messages resulted in 9000 tokens.";
+    let code = Some("context_length_exceeded");
+    for (caller, target) in DIRECTIONS {
+        let error = event(target, "invalid_request_error", code, message);
+        let begun = crate::support::load::before_pieces(target) + 2;
+        let speech = || Speech::new(target, "one two three four").stream();
+        let upstream = ScriptedUpstream::start([
+            Reply::error(400, "invalid_request_error", code, message),
+            speech().then(begun, error.clone()),
+        ])
+        .await;
+        let routes = routes_speaking(&upstream.base_url(), target);
+        let gateway = Gateway::start(&catalog(target), &routes).await;
+        let key = gateway.key("5").await;
+        let body = ask(caller, "test-model", true);
+        let before = gateway.post(path(caller), &key, &body).await;
+        assert_eq!(before.status, 400, "{}", before.text);
+        let before = before.json()["error"].clone();
+        let inside = gateway.post(path(caller), &key, &body).await;
+        let inside = told(caller, &inside.text);
+        for member in ["type", "code", "message", "param"] {
+            assert_eq!(
+                inside[member], before[member],
+                "{target} for {caller}: {inside}"
+            );
+        }
+        if caller == Family::Messages {
+            assert_eq!(
+                inside["message"],
+                "prompt is too long: 9000 tokens > 8192 maximum"
+            );
+        } else {
+            assert_eq!(inside["code"], "context_length_exceeded");
+        }
+        gateway.stop().await;
+    }
+}
+
+#[tokio::test]
+async fn a_request_that_is_too_large_for_its_target_has_its_code() {
+    for (caller, target) in DIRECTIONS {
+        let upstream = ScriptedUpstream::start(Reply::error(
+            413,
+            "invalid_request_error",
+            None,
+            "too large",
+        ))
+        .await;
+        let routes = routes_speaking(&upstream.base_url(), target);
+        let gateway = Gateway::start(&catalog(target), &routes).await;
+        let key = gateway.key("5").await;
+        let answer = gateway
+            .post(path(caller), &key, &ask(caller, "test-model", false))
+            .await;
+        let error = answer.json()["error"].clone();
+        let expected = if caller == Family::Messages {
+            json!({"type": "request_too_large", "code": null, "param": null, "message": "too large"})
+        } else {
+            json!({"type": "invalid_request_error", "code": "request_too_large", "param": null, "message": "too large"})
+        };
+        assert_eq!(
+            (answer.status, error),
+            (413, expected),
+            "{target} for {caller}"
+        );
+        gateway.stop().await;
     }
 }

@@ -14,6 +14,7 @@ mod refusals;
 mod replay;
 mod responses;
 mod routes;
+mod seals;
 mod stops;
 mod streaming;
 mod translation;

@@ -20,7 +20,12 @@ pub(crate) struct Decoder {
     blocks: Vec<Block>,
     begun: bool,
     stop: Option<Stop>,
+    /// Why the model refused, escaped.
+    explanation: Option<String>,
 }
+
+/// What a refusal says when its target gives no reason.
+const REFUSED: &str = "The model declined to answer this request.";
 
 #[derive(Debug)]
 struct Block {
@@ -73,6 +78,8 @@ struct Said<'a> {
     block: Option<&'a str>,
     stop: Option<Cow<'a, str>>,
     stop_sequence: Option<&'a str>,
+    /// Why the model refused, escaped.
+    explanation: Option<String>,
 }
 
 /// The events of a whole answer.
@@ -95,6 +102,7 @@ pub(crate) fn decode_answer(body: &[u8], sink: &mut dyn Sink) {
         answer.get("stop_reason").word(),
         sequence.as_ref().map_or("", |text| text.as_str()),
     );
+    decoder.explanation = explanation(answer.get("stop_details"));
     decoder.stop(reason, sink);
 }
 
@@ -152,6 +160,7 @@ impl Decoder {
             "message_delta" => {
                 if let Some(reason) = &said.stop {
                     self.stop = Some(stop(reason, said.stop_sequence.unwrap_or_default()));
+                    self.explanation.clone_from(&said.explanation);
                 }
             }
             "message_stop" => {
@@ -171,8 +180,15 @@ impl Decoder {
             block.ended |= !(cut && at + 1 == count);
         }
         self.show(sink);
-        if stop == Stop::Pause {
-            self.flow.lose("pause_turn", sink);
+        match stop {
+            Stop::Pause => self.flow.lose("pause_turn", sink),
+            // This family says a refusal as a reason to stop, the others as content.
+            Stop::Refusal => {
+                self.flow.open(Open::Refusal, sink);
+                let words = self.explanation.as_deref().unwrap_or(REFUSED);
+                self.flow.delta(words, sink);
+            }
+            _ => {}
         }
         self.flow.stop(stop, sink);
     }
@@ -318,6 +334,12 @@ fn stop(reason: &str, sequence: &str) -> Stop {
     }
 }
 
+/// The words with which a refusal is explained, escaped.
+fn explanation(details: &Node<'_>) -> Option<String> {
+    let words = details.get("explanation").text()?;
+    (!words.is_blank()).then(|| words.as_str().to_owned())
+}
+
 fn said<'a>(cursor: &mut Cursor<'a>) -> Result<Said<'a>, JsonError> {
     let mut said = Said::default();
     let mut walk = cursor.enter_object()?;
@@ -352,6 +374,10 @@ fn delta<'a>(cursor: &mut Cursor<'a>, said: &mut Said<'a>) -> Result<(), JsonErr
             }
             "stop_reason" => said.stop = cursor.text_of(&value),
             "stop_sequence" => said.stop_sequence = cursor.raw_text(&value),
+            "stop_details" => {
+                let details = Node::parse(cursor.slice(value.span).as_bytes());
+                said.explanation = details.ok().and_then(|details| explanation(&details));
+            }
             _ => {}
         }
     }

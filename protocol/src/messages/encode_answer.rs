@@ -7,8 +7,9 @@ use serde_json::json;
 
 use super::synthetic::usage_value;
 use super::writer::error_event;
-use crate::json::{Cursor, Kind, quoted, unescape};
+use crate::json::{quoted, unescape};
 use crate::translate::event::{Answer, AnswerBlock, BlockKind, Event, Open, Stop};
+use crate::translate::freeform::is_object;
 use crate::translate::ids::Memo;
 use crate::translate::losses::Losses;
 use crate::translate::seals::PLAIN;
@@ -179,7 +180,7 @@ fn words(stop: &Stop) -> (&'static str, String) {
     (reason, "null".to_owned())
 }
 
-/// The whole answer. A call that the limit cut has no valid input to write, so it is left out.
+/// The whole answer.
 pub(crate) fn encode_answer(
     answer: &Answer,
     stop: &Stop,
@@ -188,22 +189,22 @@ pub(crate) fn encode_answer(
     usage: &Usage,
     _: UsageWish<'_>,
 ) -> Vec<u8> {
-    let blocks = answer.blocks.iter().filter_map(|block| match &block.kind {
+    let blocks = answer.blocks.iter().map(|block| match &block.kind {
         BlockKind::Text | BlockKind::Refusal => {
-            Some(format!(r#"{{"type":"text","text":"{}"}}"#, block.text))
+            format!(r#"{{"type":"text","text":"{}"}}"#, block.text)
         }
-        BlockKind::Thinking => Some(format!(
+        BlockKind::Thinking => format!(
             r#"{{"type":"thinking","thinking":"{}","signature":"{PLAIN}"}}"#,
             block.text
-        )),
+        ),
         BlockKind::Call { id, name } => {
-            let input = input(answer, block)?.0;
+            let input = input(block).0;
             let (name, ..) = declared(memo, name);
-            Some(format!(
+            format!(
                 r#"{{"type":"tool_use","id":{},"name":{},"input":{input}}}"#,
                 quoted(&call_id(id)),
                 quoted(name)
-            ))
+            )
         }
     });
     let content = format!("[{}]", blocks.collect::<Vec<String>>().join(","));
@@ -220,38 +221,20 @@ pub(crate) fn encode_answer(
 
 /// What a whole answer loses or changes in this family.
 pub(crate) fn unsaid(answer: &Answer, losses: &mut Losses) {
-    for block in answer
-        .blocks
-        .iter()
-        .filter(|block| matches!(block.kind, BlockKind::Call { .. }))
-    {
-        match input(answer, block) {
-            None => losses.add_to_answer("tool_use", "cut"),
-            Some((_, true)) => losses.add_to_answer("arguments", "wrapped"),
-            Some((_, false)) => {}
+    for block in &answer.blocks {
+        if matches!(block.kind, BlockKind::Call { .. }) && input(block).1 {
+            losses.add_to_answer("arguments", "wrapped");
         }
     }
 }
 
-/// A call's arguments as an object, and whether they had to be wrapped; `None` for a call that the limit cut.
-fn input(answer: &Answer, block: &AnswerBlock) -> Option<(String, bool)> {
+/// A call's arguments as an object, and whether they had to be wrapped.
+fn input(block: &AnswerBlock) -> (String, bool) {
     let json = unescape(&block.text);
     let text = json.trim();
-    if text.is_empty() {
-        return Some(("{}".to_owned(), false));
-    }
-    let kind = Cursor::new(text.as_bytes()).and_then(|mut cursor| {
-        let value = cursor.skip()?;
-        cursor.end().map(|()| value.kind)
-    });
-    let is_cut = !answer.closed
-        && answer
-            .blocks
-            .last()
-            .is_some_and(|last| std::ptr::eq(last, block));
-    match kind {
-        Ok(Kind::Object) => Some((text.to_owned(), false)),
-        Err(_) if is_cut => None,
-        _ => Some((json!({"_raw": text}).to_string(), true)),
+    match text {
+        "" => ("{}".to_owned(), false),
+        text if is_object(text) => (text.to_owned(), false),
+        _ => (json!({"_raw": text}).to_string(), true),
     }
 }

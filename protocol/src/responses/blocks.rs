@@ -1,8 +1,13 @@
-//! The blocks of a streamed responses answer, by the item they belong to. Only the first unfinished one is emitted.
+//! The items of a responses answer as blocks: events are keyed by the item they name, and only one item is emitted at a time.
+//!
+//! Items may arrive interleaved, and servers differ in how they name them: by index, by id, by both or by neither; some change the
+//! id of an item from event to event, others number every item 0. No item ends because another begins: the others wait until it
+//! has ended, or until the answer has.
 
+use crate::json::unescape;
 use crate::translate::event::{Open, Sink};
 use crate::translate::flow::Flow;
-use crate::translate::freeform::WRAP;
+use crate::translate::freeform::{WRAP, is_object};
 use crate::translate::ids::made_id;
 use crate::translate::text::escape;
 
@@ -16,242 +21,439 @@ pub(super) enum Class {
     Call,
 }
 
-/// All blocks of an answer.
+/// The kind of an item; one that no other family has by its name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    Message,
+    Reasoning,
+    Call,
+    Own(&'static str),
+}
+
+impl Class {
+    fn kind(self) -> Kind {
+        match self {
+            Self::Text | Self::Refusal => Kind::Message,
+            Self::Summary | Self::Reasoning => Kind::Reasoning,
+            Self::Call => Kind::Call,
+        }
+    }
+}
+
+/// What an event says about the item it belongs to.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Named<'n> {
+    pub(super) index: Option<u64>,
+    pub(super) id: &'n str,
+    /// For a call: its `call_id`, the tool's name, and whether its arguments are free text.
+    pub(super) call: &'n str,
+    pub(super) name: &'n str,
+    pub(super) free: bool,
+}
+
+/// The moment of an item at which it is named.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Moment {
+    Begins,
+    Goes,
+    Ends,
+    /// The answer repeats it at its end.
+    Repeated,
+}
+
+/// All items of an answer.
 #[derive(Debug, Default)]
 pub(super) struct Blocks {
-    list: Vec<Block>,
-    /// How many are closed.
+    list: Vec<Item>,
+    /// How many are emitted completely.
     closed: usize,
-    /// Items that have ended.
-    ended: Vec<Option<u64>>,
+    /// Ids change between the events of one item, so a new one does not mean another item.
+    rotates: bool,
 }
 
 #[derive(Debug)]
-struct Block {
+struct Item {
+    kind: Kind,
     index: Option<u64>,
+    ids: Vec<String>,
+    /// An event announced it, rather than a delta.
+    announced: bool,
+    /// Its end has been seen.
+    done: bool,
+    /// The answer's end has repeated it.
+    repeated: bool,
+    /// Texts of one class each, in order; all but the last have ended.
+    texts: Vec<Text>,
+    /// How many texts are emitted completely.
+    shown: usize,
+    /// The parts of which something has arrived.
+    parts: Vec<(Class, u64)>,
+    call: Call,
+}
+
+#[derive(Debug)]
+struct Text {
     class: Class,
+    /// Escaped, not emitted yet.
+    waiting: String,
+    opened: bool,
+}
+
+/// What a call has besides its text.
+#[derive(Debug, Default)]
+struct Call {
     id: String,
     name: String,
-    /// Escaped text not emitted yet.
-    waiting: String,
-    /// For a call: everything that has arrived, to compare with what its end repeats.
-    all: String,
-    /// Whether any text arrived.
-    some: bool,
-    /// The last part that brought text.
-    part: u64,
-    /// Its arguments are free text, which events wrap as a function's.
+    /// All arguments that have arrived, escaped, to compare with what its end repeats.
+    arguments: String,
+    /// They are free text, which events wrap as a function's.
     free: bool,
-    opened: bool,
-    done: bool,
+    /// They are complete.
+    whole: bool,
+}
+
+impl Item {
+    fn new(kind: Kind, named: Named<'_>) -> Self {
+        Self {
+            kind,
+            index: named.index,
+            ids: Vec::new(),
+            announced: false,
+            done: false,
+            repeated: false,
+            texts: Vec::new(),
+            shown: 0,
+            parts: Vec::new(),
+            call: Call::default(),
+        }
+    }
+
+    fn has(&self, id: &str) -> bool {
+        self.ids.iter().any(|known| known == id)
+    }
+
+    /// The last text, a new one for another class.
+    fn text(&mut self, class: Class) -> &mut Text {
+        if self.texts.last().is_none_or(|last| last.class != class) {
+            self.texts.push(Text {
+                class,
+                waiting: String::new(),
+                opened: false,
+            });
+        }
+        let last = self.texts.len() - 1;
+        &mut self.texts[last]
+    }
+
+    /// Reasoning arrives as text or as its summary; whichever comes first is emitted, the other is not.
+    fn shows(&self, class: Class) -> bool {
+        self.kind != Kind::Reasoning || self.texts.first().is_none_or(|first| first.class == class)
+    }
+
+    /// Whether something of it can be emitted: text, or the name of a call.
+    fn is_visible(&self) -> bool {
+        match self.kind {
+            Kind::Call => !self.call.name.is_empty(),
+            _ => !self.texts.is_empty(),
+        }
+    }
+
+    fn has_opened(&self) -> bool {
+        self.texts.iter().any(|text| text.opened)
+    }
+
+    fn is_complete(&self) -> bool {
+        self.done || self.call.whole
+    }
+
+    /// A call whose arguments break off.
+    fn is_cut_call(&self) -> bool {
+        let broken = || self.call.free || !is_object(&unescape(&self.call.arguments));
+        self.kind == Kind::Call && !self.is_complete() && broken()
+    }
 }
 
 impl Blocks {
-    /// Whether any event named the item. Some servers number no events; then any of them may have belonged to it.
-    pub(super) fn knows(&self, index: u64) -> bool {
-        let mut heard = self
-            .ended
-            .iter()
-            .copied()
-            .chain(self.list.iter().map(|block| block.index));
-        heard.any(|heard| heard.is_none_or(|heard| heard == index))
-    }
-
-    /// A call is announced, or finally named.
-    pub(super) fn call(&mut self, index: Option<u64>, id: &str, name: &str, free: bool) {
-        if self.ended.contains(&index) {
-            return;
+    /// The item that an event names, a new one if it is unknown. `None` for a repetition of one that has ended.
+    fn place(&mut self, kind: Kind, named: Named<'_>, moment: Moment) -> Option<usize> {
+        let at = match self.find(kind, named, moment) {
+            Some(at) => at,
+            None => {
+                self.list.push(Item::new(kind, named));
+                self.list.len() - 1
+            }
+        };
+        let item = self.list.get_mut(at)?;
+        if !named.id.is_empty() && !item.has(named.id) {
+            self.rotates |= !item.ids.is_empty();
+            item.ids.push(named.id.to_owned());
         }
-        let at = self.place(index, Class::Call);
-        if let Some(block) = self.list.get_mut(at).filter(|block| !block.opened) {
-            block.id = id.to_owned();
-            block.name = name.to_owned();
-            block.free = free;
+        item.announced |= moment != Moment::Goes;
+        if !named.name.is_empty() && !item.has_opened() {
+            named.call.clone_into(&mut item.call.id);
+            named.name.clone_into(&mut item.call.name);
+            item.call.free = named.free;
         }
+        let over = item.done || moment == Moment::Repeated && item.repeated;
+        item.repeated |= moment == Moment::Repeated;
+        (!over).then_some(at)
     }
 
-    /// The block's position, a new one if it is unknown. Without an index it is the last block of its kind.
-    fn place(&mut self, index: Option<u64>, class: Class) -> usize {
-        let found = self.list.iter().rposition(|block| {
-            let same = block.class == class && !block.done;
-            same && (block.index == index || index.is_none())
-        });
-        found.unwrap_or_else(|| {
-            let texts = (String::new(), String::new());
-            self.list.push(Block {
-                index,
-                class,
-                id: String::new(),
-                name: String::new(),
-                waiting: texts.0,
-                all: texts.1,
-                some: false,
-                part: 0,
-                free: false,
-                opened: false,
-                done: false,
-            });
-            self.list.len() - 1
-        })
+    fn find(&self, kind: Kind, named: Named<'_>, moment: Moment) -> Option<usize> {
+        let last = |fits: &dyn Fn(&Item) -> bool| {
+            self.list
+                .iter()
+                .rposition(|item| item.kind == kind && fits(item))
+        };
+        let by_id = || last(&|item| !named.id.is_empty() && item.has(named.id));
+        let by_call = || last(&|item| !named.call.is_empty() && item.call.id == named.call);
+        let other_call = |item: &Item| {
+            !named.call.is_empty() && !item.call.id.is_empty() && item.call.id != named.call
+        };
+        let stranger = |item: &Item| {
+            !named.id.is_empty() && !item.ids.is_empty() && !self.rotates || other_call(item)
+        };
+        let otherwise = || match moment {
+            // Another id at the same index is another item, if the first was announced by its own.
+            Moment::Begins => last(&|item| {
+                item.index == named.index
+                    && !item.done
+                    && !(item.announced && stranger(item))
+                    && (named.index.is_some() || !item.announced)
+            }),
+            Moment::Goes => last(&|item| item.index == named.index && named.index.is_some())
+                .or_else(|| last(&|item| named.index.is_none() && !item.done)),
+            Moment::Ends => {
+                let same = |item: &Item| item.index == named.index && !other_call(item);
+                last(&|item| same(item) && !item.done)
+                    .or_else(|| {
+                        last(&|item| same(item) && named.index.is_some() && !stranger(item))
+                    })
+                    .or_else(|| {
+                        last(&|item| named.index.is_none() && !item.done && !other_call(item))
+                    })
+            }
+            // Positions in the repeated list are no indices: items may be missing there.
+            Moment::Repeated => self
+                .list
+                .iter()
+                .position(|item| item.kind == kind && !item.repeated && !stranger(item)),
+        };
+        by_id().or_else(by_call).or_else(otherwise)
     }
 
-    /// More text of a block.
+    /// The answer repeats items with these ids. If it knows none of them by the id it gave them before, ids mean nothing to it.
+    pub(super) fn repeats_ids<'i>(&mut self, mut ids: impl Iterator<Item = &'i str>) {
+        self.rotates |= !ids.any(|id| self.list.iter().any(|item| item.has(id)));
+    }
+
+    /// An item is announced.
+    pub(super) fn begin(&mut self, kind: Kind, named: Named<'_>) {
+        // The repetition of one that has ended is none.
+        let _ = self.place(kind, named, Moment::Begins);
+    }
+
+    /// More text of an item.
     pub(super) fn delta(
         &mut self,
-        index: Option<u64>,
+        named: Named<'_>,
         class: Class,
         part: u64,
         text: &str,
         flow: &mut Flow,
         sink: &mut dyn Sink,
     ) {
-        if text.is_empty()
-            || self.ended.contains(&index) && index.is_some()
-            || self.other_thinking(index, class)
-        {
+        if text.is_empty() {
             return;
         }
-        let at = self.place(index, class);
-        let first = at == self.closed;
-        let Some(block) = self.list.get_mut(at) else {
+        let Some(at) = self.place(class.kind(), named, Moment::Goes) else {
             return;
         };
-        if class == Class::Summary && block.some && part != block.part {
-            block.waiting.push_str("\\n\\n");
+        let current = at == self.closed;
+        let Some(item) = self.list.get_mut(at).filter(|item| item.shows(class)) else {
+            return;
+        };
+        let next_part = class == Class::Summary
+            && !item.texts.is_empty()
+            && item.parts.last() != Some(&(class, part));
+        if item.parts.last() != Some(&(class, part)) {
+            item.parts.push((class, part));
         }
-        block.part = part;
-        block.some = true;
         if class == Class::Call {
-            block.all.push_str(text);
+            item.call.arguments.push_str(text);
         }
-        if first && block.opened && !block.free && block.waiting.is_empty() {
+        let free = item.call.free;
+        let last = item.text(class);
+        if next_part {
+            last.waiting.push_str("\\n\\n");
+        }
+        if current && last.opened && !free && last.waiting.is_empty() {
             return flow.delta(text, sink);
         }
-        block.waiting.push_str(text);
+        last.waiting.push_str(text);
         self.show(flow, sink);
     }
 
-    /// A block as its final event repeats it: text that was not streamed is emitted now.
+    /// What the end of a part repeats: all of it if nothing of the part arrived before.
     pub(super) fn whole(
         &mut self,
-        index: Option<u64>,
+        named: Named<'_>,
         class: Class,
+        part: u64,
         text: &str,
         flow: &mut Flow,
         sink: &mut dyn Sink,
     ) {
-        let over = index.is_some() && self.ended.contains(&index);
-        if text.is_empty() || over || self.other_thinking(index, class) {
+        let Some(at) = self.place(class.kind(), named, Moment::Goes) else {
             return;
+        };
+        self.repeats(at, class, Some(part), text);
+        if let Some(item) = self.list.get_mut(at).filter(|_| class == Class::Call) {
+            item.call.whole = true;
         }
-        let at = self.place(index, class);
-        let Some(block) = self.list.get_mut(at) else {
+        self.show(flow, sink);
+    }
+
+    /// An item ends, and repeats its texts. Returns whether this is its first end.
+    pub(super) fn end(
+        &mut self,
+        kind: Kind,
+        named: Named<'_>,
+        moment: Moment,
+        texts: &[(Class, String)],
+        cut: bool,
+    ) -> bool {
+        let Some(at) = self.place(kind, named, moment) else {
+            return false;
+        };
+        for (class, text) in texts {
+            self.repeats(at, *class, None, text);
+        }
+        if let Some(item) = self.list.get_mut(at) {
+            item.done = !cut;
+        }
+        true
+    }
+
+    /// Takes what a repetition has more than was heard; `part`: it repeats only this part.
+    fn repeats(&mut self, at: usize, class: Class, part: Option<u64>, text: &str) {
+        let Some(item) = self.list.get_mut(at).filter(|item| item.shows(class)) else {
             return;
+        };
+        let heard = |(known, number): &(Class, u64)| {
+            *known == class && part.is_none_or(|part| part == *number)
         };
         let rest = match class {
-            Class::Call => text.strip_prefix(block.all.as_str()).unwrap_or_default(),
-            _ if block.some => "",
+            Class::Call => text
+                .strip_prefix(item.call.arguments.as_str())
+                .unwrap_or_default(),
+            _ if item.parts.iter().any(heard) => "",
             _ => text,
         };
-        block.some = true;
-        block.waiting.push_str(rest);
+        if rest.is_empty() {
+            return;
+        }
+        let between = class == Class::Summary && !item.texts.is_empty();
+        item.parts.push((class, part.unwrap_or(0)));
         if class == Class::Call {
-            block.all.push_str(rest);
+            item.call.arguments.push_str(rest);
         }
-        self.show(flow, sink);
+        let last = item.text(class);
+        if between {
+            last.waiting.push_str("\\n\\n");
+        }
+        last.waiting.push_str(rest);
     }
 
-    /// Reasoning arrives as text or as its summary; whichever comes first is emitted, the other is not.
-    fn other_thinking(&self, index: Option<u64>, class: Class) -> bool {
-        let other = match class {
-            Class::Summary => Class::Reasoning,
-            Class::Reasoning => Class::Summary,
-            _ => return false,
-        };
-        self.list
-            .iter()
-            .any(|block| block.index == index && block.class == other)
-    }
-
-    /// An item has ended. One that was cut stays open; the answer's end closes it.
-    pub(super) fn done(
-        &mut self,
-        index: Option<u64>,
-        cut: bool,
-        flow: &mut Flow,
-        sink: &mut dyn Sink,
-    ) {
-        let last = self.list.len();
-        for (at, block) in self.list.iter_mut().enumerate() {
-            block.done |= (index.is_none() || block.index == index) && !(cut && at + 1 == last);
-        }
-        if index.is_some() {
-            self.ended.push(index);
-        }
-        self.show(flow, sink);
-    }
-
-    /// The answer has ended; at the limit its last block may be cut.
+    /// The answer has ended. At the limit its last item may be cut, and so may calls that wait behind it: these are left out.
     pub(super) fn finish(&mut self, cut: bool, flow: &mut Flow, sink: &mut dyn Sink) {
+        if cut {
+            let dropped = |item: &Item| item.is_cut_call() && !item.has_opened();
+            self.list.retain(|item| !dropped(item));
+            if let Some(open) = self.list.iter().position(Item::is_cut_call) {
+                self.list.truncate(open + 1);
+            }
+        }
         let last = self.list.len();
-        for (at, block) in self.list.iter_mut().enumerate() {
-            block.done |= !(cut && at + 1 == last);
+        for (at, item) in self.list.iter_mut().enumerate() {
+            item.done |= !(cut && at + 1 == last);
         }
         self.show(flow, sink);
     }
 
     /// Emits what can be emitted.
     pub(super) fn show(&mut self, flow: &mut Flow, sink: &mut dyn Sink) {
-        let after = self.list.len();
-        while let Some(block) = self.list.get_mut(self.closed) {
-            let nameless = block.class == Class::Call && block.name.is_empty();
-            if !block.opened && !nameless && (block.some || block.class == Class::Call) {
-                block.opened = true;
-                if block.class == Class::Call && block.id.is_empty() {
-                    block.id = made_id(&[&block.name, &self.closed.to_string()]);
-                }
-                flow.open(block.open(), sink);
-                if block.free {
-                    flow.delta(WRAP[0], sink);
-                }
+        loop {
+            let waiting = self.list.get(self.closed..).unwrap_or_default();
+            let opened = waiting.first().is_some_and(Item::has_opened);
+            // An item that has nothing to show does not keep the others waiting.
+            let next = waiting.iter().position(Item::is_visible);
+            let Some(next) = next.filter(|next| *next == 0 || !opened) else {
+                return;
+            };
+            if let Some(rest) = self.list.get_mut(self.closed..=self.closed + next) {
+                rest.rotate_right(1);
             }
-            if block.opened {
-                if block.free {
-                    flow.delta(&escape(&block.waiting), sink);
-                } else {
-                    flow.delta(&block.waiting, sink);
-                }
-                block.waiting.clear();
-            }
-            // A server that omits an item's end continues with the next one.
-            let left = self.closed + 1 < after && block.class != Class::Call;
-            if !block.done && !left {
+            let Some(item) = self.list.get_mut(self.closed) else {
+                return;
+            };
+            item.show(self.closed, flow, sink);
+            if !item.is_complete() {
                 return;
             }
-            block.done = true;
-            if block.opened {
-                if block.free {
-                    flow.delta(WRAP[1], sink);
-                } else if block.class == Class::Call && !block.some {
-                    flow.delta("{}", sink);
-                }
-                flow.close(sink);
-            }
+            item.close(flow, sink);
             self.closed += 1;
         }
     }
 }
 
-impl Block {
-    fn open(&self) -> Open<'_> {
-        match self.class {
-            Class::Text => Open::Text,
-            Class::Refusal => Open::Refusal,
-            Class::Summary | Class::Reasoning => Open::Thinking,
-            Class::Call => Open::Call {
-                id: &self.id,
-                name: &self.name,
-            },
+impl Item {
+    fn show(&mut self, number: usize, flow: &mut Flow, sink: &mut dyn Sink) {
+        if self.kind == Kind::Call {
+            self.text(Class::Call);
+            if self.call.id.is_empty() {
+                self.call.id = made_id(&[&self.call.name, &number.to_string()]);
+            }
         }
+        while let Some(text) = self.texts.get_mut(self.shown) {
+            if !std::mem::replace(&mut text.opened, true) {
+                flow.open(open(text.class, &self.call), sink);
+                if self.call.free {
+                    flow.delta(WRAP[0], sink);
+                }
+            }
+            if self.call.free {
+                flow.delta(&escape(&text.waiting), sink);
+            } else {
+                flow.delta(&text.waiting, sink);
+            }
+            text.waiting.clear();
+            if self.shown + 1 == self.texts.len() {
+                return;
+            }
+            flow.close(sink);
+            self.shown += 1;
+        }
+    }
+
+    fn close(&self, flow: &mut Flow, sink: &mut dyn Sink) {
+        if self.call.free {
+            flow.delta(WRAP[1], sink);
+        } else if self.kind == Kind::Call && self.call.arguments.is_empty() {
+            flow.delta("{}", sink);
+        }
+        flow.close(sink);
+    }
+}
+
+fn open(class: Class, call: &Call) -> Open<'_> {
+    match class {
+        Class::Text => Open::Text,
+        Class::Refusal => Open::Refusal,
+        Class::Summary | Class::Reasoning => Open::Thinking,
+        Class::Call => Open::Call {
+            id: &call.id,
+            name: &call.name,
+        },
     }
 }

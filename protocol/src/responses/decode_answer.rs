@@ -1,11 +1,11 @@
 //! Decodes a responses answer, whole or streamed, into events.
 //!
-//! Items are identified by their `output_index`, because servers change ids on the way. Content that was never streamed is taken
-//! from the events that repeat it. Whether tools are called is judged by the calls seen, because the last event may repeat nothing.
+//! Events are keyed by the item they name. Content that was never streamed is taken from the events that repeat it. Whether tools
+//! are called is judged by the calls seen, because the last event may repeat nothing.
 
 use std::borrow::Cow;
 
-use super::blocks::{Blocks, Class};
+use super::blocks::{Blocks, Class, Kind as ItemKind, Moment, Named};
 use crate::json::{Cursor, JsonError, Kind, unescape};
 use crate::translate::event::{Sink, Stop};
 use crate::translate::flow::{self, Flow};
@@ -48,6 +48,7 @@ pub(crate) struct Decoder {
 struct Said<'a> {
     kind: Cow<'a, str>,
     index: Option<u64>,
+    item_id: Cow<'a, str>,
     part: u64,
     delta: Option<&'a str>,
     /// What an event that ends a part or a call repeats.
@@ -68,7 +69,7 @@ pub(crate) fn decode_answer(body: &[u8], sink: &mut dyn Sink) {
     {
         return decoder.flow.fail(UpstreamError::parse(body), sink);
     }
-    decoder.complete(&answer, sink);
+    decoder.complete("", &answer, sink);
 }
 
 impl flow::Decoder for Decoder {
@@ -114,148 +115,119 @@ impl Decoder {
             _ => None,
         };
         self.refused |= class == Some(Class::Refusal);
+        let named = Named {
+            index: said.index,
+            id: &said.item_id,
+            ..Named::default()
+        };
         if let Some(class) = class {
+            let (blocks, flow) = (&mut self.blocks, &mut self.flow);
             match (said.delta, said.whole) {
-                (Some(text), _) => {
-                    self.blocks
-                        .delta(said.index, class, said.part, text, &mut self.flow, sink)
-                }
-                (None, Some(text)) => {
-                    self.blocks
-                        .whole(said.index, class, text, &mut self.flow, sink)
-                }
+                (Some(text), _) => blocks.delta(named, class, said.part, text, flow, sink),
+                (None, Some(text)) => blocks.whole(named, class, said.part, text, flow, sink),
                 _ => {}
             }
             return;
         }
-        match kind {
-            "created" => self.flow.start(sink),
-            "queued" | "in_progress" => self.flow.ping(sink),
-            "output_item.added" => {
-                self.item(said.index, said.item, false, sink);
+        let item = said.item.and_then(|item| Node::parse(item.as_bytes()).ok());
+        match (kind, item) {
+            ("created", _) => self.flow.start(sink),
+            ("queued" | "in_progress", _) => self.flow.ping(sink),
+            ("output_item.added", Some(item)) => {
+                self.item(said.index, &item, Moment::Begins, sink);
             }
-            "output_item.done" => {
-                self.item(said.index, said.item, true, sink);
-            }
-            "completed" | "incomplete" => {
+            ("output_item.done", Some(item)) => self.item(said.index, &item, Moment::Ends, sink),
+            ("completed" | "incomplete", _) => {
                 let Ok(response) = Node::parse(said.response.unwrap_or("{}").as_bytes()) else {
                     return;
                 };
-                self.complete(&response, sink);
+                self.complete(kind, &response, sink);
             }
             _ => {}
         }
     }
 
     /// An item that begins or, with all its content, ends.
-    fn item(&mut self, index: Option<u64>, item: Option<&str>, done: bool, sink: &mut dyn Sink) {
-        let Some(Ok(item)) = item.map(|item| Node::parse(item.as_bytes())) else {
-            return;
+    fn item(&mut self, index: Option<u64>, item: &Node<'_>, moment: Moment, sink: &mut dyn Sink) {
+        let plain = |name: &str| item.get(name).plain().unwrap_or_default();
+        let word = item.get("type").word();
+        let (id, call, name) = (plain("id"), plain("call_id"), plain("name"));
+        let named = Named {
+            index,
+            id: &id,
+            call: &call,
+            name: match word {
+                "local_shell_call" => word.trim_end_matches("_call"),
+                "function_call" | "custom_tool_call" => &name,
+                _ => "",
+            },
+            free: word == "custom_tool_call",
         };
-        self.node(index, &item, done, sink);
-    }
-
-    fn node(&mut self, index: Option<u64>, item: &Node<'_>, done: bool, sink: &mut dyn Sink) {
-        let (id, name) = (
-            item.get("call_id").plain().unwrap_or_default(),
-            item.get("name").plain().unwrap_or_default(),
-        );
-        match item.get("type").word() {
-            "function_call" => self.blocks.call(index, &id, &name, false),
-            "custom_tool_call" => self.blocks.call(index, &id, &name, true),
-            "local_shell_call" => self.blocks.call(index, &id, "local_shell", false),
-            _ => {}
+        let kind = match word {
+            "message" => ItemKind::Message,
+            "reasoning" => ItemKind::Reasoning,
+            "function_call" | "custom_tool_call" | "local_shell_call" => ItemKind::Call,
+            _ => ItemKind::Own(OWN.into_iter().find(|own| *own == word).unwrap_or("item")),
+        };
+        if word.is_empty() {
+            return;
         }
-        if done {
-            self.contents(index, item, sink);
-            self.blocks.done(
-                index,
-                item.get("status").word() == "incomplete",
-                &mut self.flow,
-                sink,
-            );
+        match moment {
+            Moment::Begins | Moment::Goes => self.blocks.begin(kind, named),
+            Moment::Ends | Moment::Repeated => self.ends(kind, named, moment, item, sink),
         }
         self.blocks.show(&mut self.flow, sink);
     }
 
-    /// What a finished item repeats.
-    fn contents(&mut self, index: Option<u64>, item: &Node<'_>, sink: &mut dyn Sink) {
-        let kind = item.get("type").word();
-        if let Some(own) = OWN.into_iter().find(|own| *own == kind) {
-            return self.flow.lose(own, sink);
+    /// An item that ends, with what it repeats.
+    fn ends(
+        &mut self,
+        kind: ItemKind,
+        named: Named<'_>,
+        moment: Moment,
+        item: &Node<'_>,
+        sink: &mut dyn Sink,
+    ) {
+        let texts = texts(item);
+        let cut = item.get("status").word() == "incomplete";
+        if !self.blocks.end(kind, named, moment, &texts, cut) {
+            return;
         }
-        let cited = item
-            .get("content")
+        self.refused |= texts.iter().any(|(class, _)| *class == Class::Refusal);
+        if let ItemKind::Own(own) = kind {
+            self.flow.lose(own, sink);
+        }
+        item.get("content")
             .elements()
-            .flat_map(|part| part.get("annotations").elements());
-        cited.for_each(|_| self.flow.lose("annotations", sink));
-        let mut give =
-            |class: Class, text: &str| self.blocks.whole(index, class, text, &mut self.flow, sink);
-        match kind {
-            "message" => {
-                for (class, name) in [(Class::Text, "text"), (Class::Refusal, "refusal")] {
-                    let texts: Vec<Escaped<'_>> = item
-                        .get("content")
-                        .elements()
-                        .filter_map(|part| part.get(name).text())
-                        .collect();
-                    if !texts.is_empty() {
-                        self.refused |= class == Class::Refusal;
-                        give(class, Escaped::join(&texts, "").as_str());
-                    }
-                }
-            }
-            "reasoning" => {
-                for (class, name) in [(Class::Summary, "summary"), (Class::Reasoning, "content")] {
-                    let texts: Vec<Escaped<'_>> = item
-                        .get(name)
-                        .elements()
-                        .filter_map(|part| part.get("text").text())
-                        .collect();
-                    if !texts.is_empty() {
-                        give(class, Escaped::join(&texts, "\\n\\n").as_str());
-                    }
-                }
-            }
-            "function_call" => give(Class::Call, item.get("arguments").word()),
-            "custom_tool_call" => give(Class::Call, item.get("input").word()),
-            "local_shell_call" => {
-                let members = item
-                    .get("action")
-                    .members()
-                    .filter(|(name, value)| *name != "type" && !value.is_null());
-                let members: Vec<String> = members
-                    .map(|(name, value)| {
-                        format!("{}:{}", crate::json::quoted(name), compact(value.raw))
-                    })
-                    .collect();
-                give(Class::Call, &escape(&format!("{{{}}}", members.join(","))));
-            }
-            "" => {}
-            _ => self.flow.lose("item", sink),
-        }
+            .flat_map(|part| part.get("annotations").elements())
+            .for_each(|_| self.flow.lose("annotations", sink));
     }
 
-    /// The end: items that were never announced are emitted now.
-    fn complete(&mut self, response: &Node<'_>, sink: &mut dyn Sink) {
+    /// The end, which repeats the items; those that were never announced are emitted now.
+    fn complete(&mut self, kind: &str, response: &Node<'_>, sink: &mut dyn Sink) {
         self.flow.start(sink);
-        for (at, item) in response.get("output").elements().enumerate() {
-            let index = at as u64;
-            if !self.blocks.knows(index) {
-                self.node(Some(index), item, true, sink);
-            }
+        let ids: Vec<Cow<'_, str>> = response
+            .get("output")
+            .elements()
+            .filter_map(|item| item.get("id").plain())
+            .collect();
+        self.blocks.repeats_ids(ids.iter().map(AsRef::as_ref));
+        for item in response.get("output").elements() {
+            self.item(None, item, Moment::Repeated, sink);
         }
         let reason = response
             .get("incomplete_details")
             .get("reason")
             .plain()
             .unwrap_or_default();
-        let stop = match (response.get("status").word(), reason.as_ref()) {
+        let status = match response.get("status").word() {
+            "" => kind,
+            status => status,
+        };
+        let stop = match (status, reason.as_ref()) {
             (_, "content_filter") => Stop::Filter,
-            ("incomplete", "max_output_tokens" | "max_tokens") | (_, "max_output_tokens") => {
-                Stop::Length
-            }
-            ("incomplete", _) => Stop::Other,
+            // Whatever else stops an answer before its end, it is not complete.
+            ("incomplete", _) | (_, "max_output_tokens") => Stop::Length,
             _ if self.refused => Stop::Refusal,
             _ => Stop::End,
         };
@@ -263,6 +235,47 @@ impl Decoder {
             .finish(stop == Stop::Length, &mut self.flow, sink);
         self.flow.stop(stop, sink);
     }
+}
+
+/// The texts that a finished item repeats.
+fn texts(item: &Node<'_>) -> Vec<(Class, String)> {
+    let joined = |class: Class, list: &str, member: &str, between: &str| {
+        let texts: Vec<Escaped<'_>> = item
+            .get(list)
+            .elements()
+            .filter_map(|part| part.get(member).text())
+            .collect();
+        (!texts.is_empty()).then(|| (class, Escaped::join(&texts, between).as_str().to_owned()))
+    };
+    let found = match item.get("type").word() {
+        "message" => [
+            joined(Class::Text, "content", "text", ""),
+            joined(Class::Refusal, "content", "refusal", ""),
+        ],
+        "reasoning" => [
+            joined(Class::Summary, "summary", "text", "\\n\\n"),
+            joined(Class::Reasoning, "content", "text", "\\n\\n"),
+        ],
+        "function_call" => [call(item.get("arguments").word().to_owned()), None],
+        "custom_tool_call" => [call(item.get("input").word().to_owned()), None],
+        "local_shell_call" => [call(action(item.get("action"))), None],
+        _ => [None, None],
+    };
+    found.into_iter().flatten().collect()
+}
+
+fn call(arguments: String) -> Option<(Class, String)> {
+    Some((Class::Call, arguments))
+}
+
+/// A shell's action as the arguments of a function, escaped.
+fn action(action: &Node<'_>) -> String {
+    let members: Vec<String> = action
+        .members()
+        .filter(|(name, value)| *name != "type" && !value.is_null())
+        .map(|(name, value)| format!("{}:{}", crate::json::quoted(name), compact(value.raw)))
+        .collect();
+    escape(&format!("{{{}}}", members.join(",")))
 }
 
 fn said<'a>(cursor: &mut Cursor<'a>) -> Result<Said<'a>, JsonError> {
@@ -273,6 +286,7 @@ fn said<'a>(cursor: &mut Cursor<'a>) -> Result<Said<'a>, JsonError> {
         match key.name.as_ref() {
             "type" => said.kind = cursor.raw_text(&value).map(unescape).unwrap_or_default(),
             "output_index" => said.index = count(cursor, &value),
+            "item_id" => said.item_id = cursor.text_of(&value).unwrap_or_default(),
             "summary_index" | "content_index" => said.part = count(cursor, &value).unwrap_or(0),
             "delta" => said.delta = cursor.raw_text(&value),
             "text" | "refusal" | "arguments" | "input" => said.whole = cursor.raw_text(&value),

@@ -6,6 +6,7 @@
 use std::borrow::Cow;
 
 use super::encode_items::{Item, added, finished, item};
+use super::error::failed_code;
 use super::numbered::Numbered;
 use super::synthetic::{skeleton, usage_json};
 use crate::json::{Cursor, Kind, quoted, set_members};
@@ -150,7 +151,7 @@ impl writing::Encoder for Encoder {
 
     fn fail(&mut self, error: &ErrorBody, out: &mut Vec<u8>) {
         self.start(out);
-        let code = quoted(error.code.as_deref().unwrap_or(&error.kind));
+        let code = quoted(failed_code(error));
         let mut told = error.inner().to_string();
         told = set_members(
             &told,

@@ -6,6 +6,7 @@ use crate::translate::event::BlockKind;
 use crate::translate::freeform::Unwrap;
 use crate::translate::ids::Memo;
 use crate::translate::neutral::ToolKind;
+use crate::translate::seals::{OURS, PLAIN};
 use crate::translate::writing::{Template, declared};
 
 /// An item that has begun.
@@ -70,7 +71,7 @@ pub(super) fn item(block: &BlockKind, index: usize, answer: &str, memo: &Memo) -
             }
         }
     };
-    let id = quoted(&format!("{prefix}_{answer}_{index}"));
+    let id = quoted(&format!("{prefix}_{answer}_{index}{OURS}"));
     let delta = match &kind {
         ItemKind::Message { refusal: false } => {
             template("output_text", &id, index, "\"content_index\":0,")
@@ -267,7 +268,7 @@ impl Item {
                 )
             }
             ItemKind::Reasoning => format!(
-                r#"{{"id":{id},"type":"reasoning","summary":[{part}],"encrypted_content":null}}"#
+                r#"{{"id":{id},"type":"reasoning","summary":[{part}],"encrypted_content":"{PLAIN}"}}"#
             ),
             ItemKind::Call { head } => {
                 format!(

@@ -114,8 +114,9 @@ fn meaning(cursor: &Cursor<'_>, said: &Response, calls: bool) -> Option<Stop> {
     match (&*word(&said.status), &*word(&said.reason)) {
         ("completed", _) if calls || said.calls => Some(Stop::ToolCalls),
         ("completed", _) => Some(Stop::End),
-        (_, "max_output_tokens" | "max_tokens") => Some(Stop::Length),
         (_, "content_filter") => Some(Stop::ContentFilter),
+        // Whatever else stops an answer before its end, it is not complete.
+        ("incomplete", _) | (_, "max_output_tokens" | "max_tokens") => Some(Stop::Length),
         ("" | "queued" | "in_progress", "") => None,
         _ => Some(Stop::Other),
     }

@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::synthetic::halves;
+use crate::translate::seals::OURS;
 use crate::{SyntheticAnswer, SyntheticStop, ToolCall, Usage, sse};
 
 pub(super) fn write_answer(draft: &SyntheticAnswer) -> Vec<u8> {
@@ -220,11 +221,11 @@ fn id(draft: &SyntheticAnswer) -> String {
 }
 
 fn message_id(draft: &SyntheticAnswer) -> String {
-    format!("msg_{}", draft.id)
+    format!("msg_{}{OURS}", draft.id)
 }
 
 fn call_item_id(tool: &ToolCall) -> String {
-    format!("fc_{}", tool.id)
+    format!("fc_{}{OURS}", tool.id)
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@
 
 use serde_json::{Map, Value, json};
 
+use super::error::failed_code;
 use super::items::{Item, Items, Part};
 use super::reader::{public_items, public_response};
 use super::synthetic::{skeleton, usage_json};
@@ -93,9 +94,8 @@ impl crate::Writer for Writer {
 
     fn error_event(&self, answer: PublicAnswer<'_>, error: &ErrorBody) -> Vec<u8> {
         let mut out = self.out(answer);
-        let code = error.code.as_deref().unwrap_or(&error.kind);
         let told = json!({
-            "code": code, "message": error.message, "type": error.kind, "param": error.param, "request_id": error.request_id,
+            "code": failed_code(error), "message": error.message, "type": error.kind, "param": error.param, "request_id": error.request_id,
         });
         let output = self.output(answer);
         let members = [

@@ -9,10 +9,56 @@ use crate::{Family, UpstreamError};
 const TOO_LONG: &[&str] = &[
     "prompt is too long",
     "maximum context length",
+    "maximum prompt length",
+    "maximum model length",
     "context_length_exceeded",
     "exceeds the context window",
+    "exceeds the available context size",
+    "exceeds the maximum number of tokens allowed",
     "exceed context limit",
 ];
+
+/// What stands before the request's size in such an error, in lower case and without commas.
+const SIZE: &[&str] = &[
+    "prompt is too long: ",
+    "resulted in ",
+    "you requested ",
+    "request contains ",
+    "prompt contains ",
+    "input token count (",
+    "prompt (length ",
+    "request (",
+];
+
+/// What stands before the largest size.
+const LARGEST: &[&str] = &[
+    "tokens > ",
+    "maximum context length is ",
+    "maximum context length of ",
+    "maximum prompt length is ",
+    "maximum model length of ",
+    "available context size (",
+    "maximum number of tokens allowed (",
+];
+
+/// Whether a vendor rejects a seal of earlier thinking. Relays between us and a vendor often keep only the message.
+#[must_use]
+pub fn rejects_seal(error: &UpstreamError) -> bool {
+    let message = error.message.to_lowercase().replace('`', "");
+    let code = "invalid_encrypted_content";
+    [&error.code, &error.kind]
+        .into_iter()
+        .any(|word| word.as_deref() == Some(code))
+        || [
+            code,
+            "bound to a different conversation",
+            "invalid signature in thinking block",
+            "invalid data in redacted_thinking block",
+        ]
+        .iter()
+        .any(|words| message.contains(words))
+        || message.starts_with("the encrypted content") && message.contains("could not be verified")
+}
 
 /// The error as the caller's clients know it.
 #[must_use]
@@ -39,19 +85,24 @@ pub fn error_for(caller: Family, error: UpstreamError) -> UpstreamError {
     }
 }
 
-/// The sentence that native clients match on; the larger number is the request's size.
+/// The sentence that native clients match on. The numbers are named only if the server's text says which is which: clients
+/// compute from them how much to leave out.
 fn native_words(message: &str) -> String {
-    let digits = message.replace(',', "");
-    let numbers = digits
-        .split(|c: char| !c.is_ascii_digit())
-        .filter(|run| run.len() >= 3)
-        .filter_map(|run| run.parse::<u64>().ok());
-    let (least, most) = numbers.fold((u64::MAX, 0), |(least, most), number| {
-        (least.min(number), most.max(number))
-    });
-    if most > least {
-        format!("prompt is too long: {most} tokens > {least} maximum")
-    } else {
-        "prompt is too long: more tokens than the maximum".to_owned()
+    let text = message.replace(',', "");
+    let (size, largest) = (after(&text, SIZE), after(&text, LARGEST));
+    match size.zip(largest).filter(|(size, largest)| size > largest) {
+        Some((size, largest)) => format!("prompt is too long: {size} tokens > {largest} maximum"),
+        None => "prompt is too long: more tokens than the maximum".to_owned(),
     }
+}
+
+/// The number after the first of these words that one follows.
+fn after(text: &str, words: &[&str]) -> Option<u64> {
+    words.iter().find_map(|words| {
+        let (_, rest) = text.split_once(words)?;
+        let (number, _) = rest
+            .split_once(|c: char| !c.is_ascii_digit())
+            .unwrap_or((rest, ""));
+        number.parse().ok()
+    })
 }

@@ -4,7 +4,11 @@
 //! escaping. An upstream's seals of thinking are not events, because none is ever passed on.
 
 use super::losses::Losses;
+use std::borrow::Cow;
+
+use super::freeform::is_object;
 use crate::UpstreamError;
+use crate::json::unescape;
 
 /// What happens next in an answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -147,6 +151,24 @@ impl Answer {
         self.blocks
             .iter()
             .any(|block| matches!(block.kind, BlockKind::Call { .. }))
+    }
+}
+
+impl Answer {
+    /// The answer without a call that the limit cut: its arguments break off, so nobody can run it.
+    #[must_use]
+    pub fn without_cut_call(&self) -> Cow<'_, Self> {
+        let last = self.blocks.last().filter(|_| !self.closed);
+        let cut = last.is_some_and(|last| {
+            matches!(last.kind, BlockKind::Call { .. }) && !is_object(&unescape(&last.text))
+        });
+        if !cut {
+            return Cow::Borrowed(self);
+        }
+        let mut whole = self.clone();
+        whole.blocks.pop();
+        whole.closed = true;
+        Cow::Owned(whole)
     }
 }
 

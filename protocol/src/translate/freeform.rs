@@ -18,6 +18,15 @@ pub(crate) fn wrapped(input: &str) -> String {
     format!("{{\"input\":{}}}", quoted(input))
 }
 
+/// Whether a call's arguments, unescaped, are one whole JSON object.
+pub(crate) fn is_object(arguments: &str) -> bool {
+    let kind = Cursor::new(arguments.as_bytes()).and_then(|mut cursor| {
+        let value = cursor.skip()?;
+        cursor.end().map(|()| value.kind)
+    });
+    kind == Ok(Kind::Object)
+}
+
 /// How far the arguments have been parsed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 enum At {

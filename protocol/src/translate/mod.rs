@@ -26,12 +26,12 @@ pub(crate) mod writing;
 
 pub use abilities::Abilities;
 pub use encode::Target;
-pub use errors::error_for;
+pub use errors::{error_for, rejects_seal};
 pub use event::{Answer, Event, Open, Sink, Stop};
 pub use ids::{Declared, Memo};
 pub use losses::Losses;
 pub use neutral::Prompt;
-pub use seals::cut_seals;
+pub use seals::{Unsealed, cut_marks, cut_thinking};
 pub use stream::Translator;
 pub use writing::Wish;
 
@@ -204,7 +204,11 @@ pub fn read_answer(upstream: Family, body: &[u8]) -> Answer {
 #[must_use]
 pub fn answer_losses(caller: Family, answer: &Answer) -> Losses {
     let mut losses = answer.losses.clone();
-    caller.translates().unsaid(answer, &mut losses);
+    let whole = answer.without_cut_call();
+    if whole.blocks.len() < answer.blocks.len() {
+        losses.add_to_answer("tool_use", "cut");
+    }
+    caller.translates().unsaid(&whole, &mut losses);
     losses
 }
 
@@ -222,7 +226,8 @@ pub fn write_answer(
         Some(Ok(stop)) => stop.clone(),
         _ => Stop::Other.corrected(answer.has_calls()),
     };
+    let answer = answer.without_cut_call();
     caller
         .translates()
-        .encode_answer(answer, &stop, memo, wish, usage, asked)
+        .encode_answer(&answer, &stop, memo, wish, usage, asked)
 }

@@ -1,111 +1,318 @@
-//! Removes thinking blocks that this gateway sealed, so that they never reach a vendor.
+//! Removes from a request what only another party could read: ids and seals that this gateway made up, and, when a vendor rejects
+//! them, the seals of all vendors.
 //!
-//! Thinking of another family is shown to messages clients with a signature that begins with [`MARK`]. The client sends it back
-//! with every later request, even to slugs of its own family, whose vendor would reject it. So blocks with such a signature are
-//! removed from every body: only a *value* that begins with the mark counts, never a piece of text.
+//! What the gateway makes up is marked. Clients send it back with every later request, even to a slug of their own family, whose
+//! vendor would reject it. Only *values* count, in the places that hold them, never a piece of text. A marked `id` of an item is
+//! removed alone; a thinking block or reasoning item with a marked value is removed whole. The vendors' rules, with their sources,
+//! are in `docs/translation.md`.
 
+use std::borrow::Cow;
 use std::ops::Range;
 
+use super::losses::Losses;
+use crate::Family;
 use crate::json::{Cursor, Cuts, Edit, JsonError, Kind, splice};
 
-/// The prefix of every seal.
-pub(crate) const MARK: &str = "fbx1.";
+/// The prefix of every seal that we make.
+const MARK: &str = "fbx1.";
 
-/// The signature of thinking that arrived without one.
+/// The seal of thinking that arrived without one.
 pub(crate) const PLAIN: &str = "fbx1.plain";
+
+/// The end of every item id that we make. Call ids are never marked: a call and its result have to agree.
+pub(crate) const OURS: &str = "_fbx";
+
+/// What both marks contain: one search tells whether a body has to be walked.
+const EITHER: &str = "fbx";
 
 /// Members whose value can be a seal.
 const SEALS: &[&str] = &["signature", "data", "encrypted_content"];
 
-/// Lists whose elements can carry a seal.
-const LISTS: &[&str] = &[
-    "messages",
-    "input",
-    "content",
-    "reasoning_details",
-    "thinking_blocks",
+/// Lists whose elements can carry a seal, besides the conversation itself.
+const LISTS: &[&str] = &["content", "reasoning_details", "thinking_blocks"];
+
+/// Items that vendors accept without an id.
+const NAMELESS: &[&str] = &[
+    "",
+    "message",
+    "function_call",
+    "custom_tool_call",
+    "reasoning",
 ];
 
-/// The body without sealed blocks, and their number; `None` if there are none, which costs one search. A message left without
-/// content is also removed.
+/// A body without the thinking that its target cannot read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Unsealed {
+    /// The body.
+    pub body: Vec<u8>,
+    /// How many blocks or items of thinking are gone.
+    pub thinking: usize,
+    /// Thinking was turned off, because the turn with the last calls no longer begins with its signed thinking.
+    pub off: bool,
+}
+
+impl Unsealed {
+    /// What the model does not get.
+    #[must_use]
+    pub fn losses(&self) -> Losses {
+        let mut losses = Losses::default();
+        (0..self.thinking).for_each(|_| losses.add("thinking", "dropped"));
+        if self.off {
+            losses.add("thinking", "off(no_signature)");
+        }
+        losses
+    }
+}
+
+/// The body without our own ids and seals; `None` if nothing changes, which one search tells. A body that asks for a thinking
+/// budget is walked in any case: its last turn may come from a model that does not think.
 #[must_use]
-pub fn cut_seals(body: &[u8]) -> Option<(Vec<u8>, usize)> {
-    memchr::memmem::find(body, MARK.as_bytes())?;
-    let mut found = Found::default();
+pub fn cut_marks(family: Family, body: &[u8], has_budget: bool) -> Option<Unsealed> {
+    if !has_budget {
+        memchr::memmem::find(body, EITHER.as_bytes())?;
+    }
+    cut(family, body, Scope::Ours)
+}
+
+/// The body without any sealed thinking and without the ids that tie other items to it, for a vendor that rejects a seal; `None`
+/// if there is none. Removing only the block that the vendor names would not be enough.
+#[must_use]
+pub fn cut_thinking(family: Family, body: &[u8]) -> Option<Unsealed> {
+    cut(family, body, Scope::All).filter(|cut| cut.thinking > 0)
+}
+
+fn cut(family: Family, body: &[u8], scope: Scope) -> Option<Unsealed> {
+    let mut found = Found::new(scope);
     let mut cursor = Cursor::new(body).ok()?;
-    found.object(&mut cursor).ok()?;
-    if found.count == 0 {
+    found.body(&mut cursor).ok()?;
+    let off = (family == Family::Messages)
+        .then(|| found.has_to_stop_thinking())
+        .flatten();
+    if found.ranges.is_empty() && off.is_none() {
         return None;
     }
     let mut edits: Vec<Edit<'_>> = found.ranges.into_iter().map(Edit::cut).collect();
-    Some((splice(body, &mut edits), found.count))
+    if let Some(place) = off.clone() {
+        edits.push(Edit::replace(place, &br#"{"type":"disabled"}"#[..]));
+        edits.extend(found.clearing.into_iter().map(Edit::cut));
+    }
+    Some(Unsealed {
+        body: splice(body, &mut edits),
+        thinking: found.thinking,
+        off: off.is_some(),
+    })
 }
 
-#[derive(Default)]
+/// Whose seals are removed.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Scope {
+    Ours,
+    All,
+}
+
 struct Found {
+    scope: Scope,
     ranges: Vec<Range<usize>>,
-    count: usize,
+    thinking: usize,
+    /// The value of `thinking`, if it asks for a budget.
+    budget: Option<Range<usize>>,
+    /// Edits of the context that vendors accept only while the model thinks.
+    clearing: Vec<Range<usize>>,
+    /// The last assistant turn has calls, but does not begin with its thinking.
+    unsigned_calls: bool,
 }
 
-/// The effect of an object on its list.
-#[derive(PartialEq, Eq)]
-enum Element {
-    Stays,
-    /// It carries a seal.
-    Sealed,
-    /// A seal was its whole content.
-    Hollow,
+/// What is known of an object in a list.
+#[derive(Default)]
+struct Object<'a> {
+    kind: Cow<'a, str>,
+    role: Cow<'a, str>,
+    id: Cow<'a, str>,
+    /// A value in the place of a seal; ours, if there are several.
+    seal: Cow<'a, str>,
+    content: Option<Listed>,
+}
+
+/// What is left of a list.
+#[derive(Default, Clone, Copy)]
+struct Listed {
+    /// Something was cut, and nothing is left.
+    hollow: bool,
+    begins_with_thinking: bool,
+    has_calls: bool,
+}
+
+impl Object<'_> {
+    fn is_thinking(&self) -> bool {
+        matches!(
+            self.kind.as_ref(),
+            "thinking" | "redacted_thinking" | "reasoning"
+        ) || self.kind.starts_with("reasoning.")
+    }
+
+    /// Whether it is an item whose id goes, and with it what depends on it.
+    fn has_loose_id(&self, scope: Scope) -> bool {
+        match scope {
+            Scope::Ours => self.id.ends_with(OURS),
+            Scope::All => !self.id.is_empty() && NAMELESS.contains(&self.kind.as_ref()),
+        }
+    }
+
+    /// Whether its thinking goes. A reasoning item of ours may come back without its seal; what is left is no vendor's either.
+    fn has_loose_thinking(&self, scope: Scope) -> bool {
+        let ours = || {
+            self.seal.starts_with(MARK)
+                || self.kind == "reasoning" && self.seal.is_empty() && self.id.ends_with(OURS)
+        };
+        self.is_thinking() && (scope == Scope::All || ours())
+    }
 }
 
 impl Found {
-    fn object(&mut self, cursor: &mut Cursor<'_>) -> Result<Element, JsonError> {
-        let mut element = Element::Stays;
+    fn new(scope: Scope) -> Self {
+        Self {
+            scope,
+            ranges: Vec::new(),
+            thinking: 0,
+            budget: None,
+            clearing: Vec::new(),
+            unsigned_calls: false,
+        }
+    }
+
+    /// The value of `thinking` to replace. With a thinking budget the turn with the last calls must begin with its signed thinking.
+    fn has_to_stop_thinking(&self) -> Option<Range<usize>> {
+        self.budget.clone().filter(|_| self.unsigned_calls)
+    }
+
+    fn body(&mut self, cursor: &mut Cursor<'_>) -> Result<(), JsonError> {
+        let mut walk = cursor.enter_object()?;
+        while let Some(key) = cursor.member(&mut walk)? {
+            match (key.name.as_ref(), cursor.peek()?) {
+                ("messages" | "input", Kind::Array) => {
+                    self.list(cursor, true)?;
+                }
+                ("thinking", Kind::Object) => {
+                    let start = cursor.at();
+                    let mut object = Object::default();
+                    self.members(cursor, &mut object)?;
+                    self.budget = (object.kind == "enabled").then_some(start..cursor.at());
+                }
+                ("context_management", Kind::Object) => self.context_edits(cursor)?,
+                _ => {
+                    cursor.skip()?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn members<'a>(
+        &mut self,
+        cursor: &mut Cursor<'a>,
+        object: &mut Object<'a>,
+    ) -> Result<(), JsonError> {
         let mut walk = cursor.enter_object()?;
         while let Some(key) = cursor.member(&mut walk)? {
             let kind = cursor.peek()?;
-            if kind == Kind::Array && LISTS.contains(&key.name.as_ref()) {
-                if self.list(cursor)? && key.name == "content" {
-                    element = Element::Hollow;
+            let name = key.name.as_ref();
+            if kind == Kind::Array && LISTS.contains(&name) {
+                let listed = self.list(cursor, false)?;
+                if name == "content" {
+                    object.content = Some(listed);
                 }
                 continue;
             }
             let value = cursor.skip()?;
-            let seal = SEALS.contains(&key.name.as_ref())
-                && cursor
-                    .text_of(&value)
-                    .is_some_and(|text| text.starts_with(MARK));
-            if seal {
-                element = Element::Sealed;
+            let text = || cursor.text_of(&value).unwrap_or_default();
+            match name {
+                "type" => object.kind = text(),
+                "role" => object.role = text(),
+                "id" => object.id = text(),
+                _ if SEALS.contains(&name) && !object.seal.starts_with(MARK) => {
+                    object.seal = text();
+                }
+                _ => {}
             }
         }
-        Ok(element)
+        Ok(())
     }
 
-    /// Walks a list; returns whether something was cut and nothing is left.
-    fn list(&mut self, cursor: &mut Cursor<'_>) -> Result<bool, JsonError> {
+    /// Walks a list; `items`: it is the conversation.
+    fn list(&mut self, cursor: &mut Cursor<'_>, items: bool) -> Result<Listed, JsonError> {
         let mut cuts = Cuts::default();
-        let mut cut = false;
+        let mut listed = Listed::default();
+        let (mut cut, mut first) = (false, true);
         let mut walk = cursor.enter_array()?;
         while cursor.element(&mut walk)? {
-            let kind = cursor.peek()?;
+            if cursor.peek()? != Kind::Object {
+                let start = cursor.at();
+                cursor.skip()?;
+                cuts.take(start..cursor.at(), true);
+                continue;
+            }
+            let (before, inside) = (cursor.clone(), self.ranges.len());
             let start = cursor.at();
-            let inside = self.ranges.len();
-            let element = if kind == Kind::Object {
-                self.object(cursor)?
-            } else {
-                cursor.skip().map(|_| Element::Stays)?
-            };
-            if element != Element::Stays {
+            let mut object = Object::default();
+            self.members(cursor, &mut object)?;
+            let loose = object.has_loose_thinking(self.scope);
+            let stays = !loose && !object.content.is_some_and(|content| content.hollow);
+            cuts.take(start..cursor.at(), stays);
+            if !stays {
                 // The whole element is removed, along with any cuts inside it.
                 self.ranges.truncate(inside);
-                self.count += usize::from(element == Element::Sealed);
+                self.thinking += usize::from(loose);
                 cut = true;
+                continue;
             }
-            cuts.take(start..cursor.at(), element == Element::Stays);
+            listed.begins_with_thinking |= std::mem::take(&mut first) && object.is_thinking();
+            listed.has_calls |= object.kind == "tool_use";
+            if items && object.role == "assistant" {
+                let content = object.content.unwrap_or_default();
+                self.unsigned_calls = content.has_calls && !content.begins_with_thinking;
+            }
+            if items && object.has_loose_id(self.scope) {
+                self.ranges.extend(member(before, "id")?);
+            }
         }
-        let nothing_stays = cut && cuts.nothing_stays();
-        let mut list = cuts.finish();
-        self.ranges.append(&mut list);
-        Ok(nothing_stays)
+        listed.hollow = cut && cuts.nothing_stays();
+        self.ranges.append(&mut cuts.finish());
+        Ok(listed)
     }
+
+    /// Notes the edits that clear thinking.
+    fn context_edits(&mut self, cursor: &mut Cursor<'_>) -> Result<(), JsonError> {
+        let mut walk = cursor.enter_object()?;
+        while let Some(key) = cursor.member(&mut walk)? {
+            if key.name != "edits" || cursor.peek()? != Kind::Array {
+                cursor.skip()?;
+                continue;
+            }
+            let mut cuts = Cuts::default();
+            let mut edits = cursor.enter_array()?;
+            while cursor.element(&mut edits)? {
+                let is_object = cursor.peek()? == Kind::Object;
+                let (start, mut edit) = (cursor.at(), Object::default());
+                if is_object {
+                    self.members(cursor, &mut edit)?;
+                } else {
+                    cursor.skip()?;
+                }
+                cuts.take(start..cursor.at(), !edit.kind.starts_with("clear_thinking"));
+            }
+            self.clearing = cuts.finish();
+        }
+        Ok(())
+    }
+}
+
+/// The ranges to cut for one member of the object at this place.
+fn member(mut cursor: Cursor<'_>, name: &str) -> Result<Vec<Range<usize>>, JsonError> {
+    let mut cuts = Cuts::default();
+    let mut walk = cursor.enter_object()?;
+    while let Some(key) = cursor.member(&mut walk)? {
+        cursor.skip()?;
+        cuts.take(key.at..cursor.at(), key.name != name);
+    }
+    Ok(cuts.finish())
 }

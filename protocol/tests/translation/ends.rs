@@ -268,7 +268,14 @@ fn a_call_the_limit_cut_is_shown_in_streams_and_left_out_of_a_whole_answer() {
         json!([{"type": "text", "text": "a"}])
     );
     assert_eq!(write(Messages)["stop_reason"], "max_tokens");
-    assert_eq!(write(Responses)["output"][1]["status"], "incomplete");
+    let items = write(Responses);
+    assert_eq!(items["output"].as_array().map(Vec::len), Some(1), "{items}");
+    assert_eq!(items["status"], "incomplete");
+    let message = write(Chat)["choices"][0].clone();
+    assert!(message["message"].get("tool_calls").is_none(), "{message}");
+    assert_eq!(message["finish_reason"], "length");
+    let losses = farebox_protocol::translate::answer_losses(Chat, &answer);
+    assert_eq!(losses.header(), "answer.tool_use=cut");
 }
 
 #[test]
@@ -302,4 +309,138 @@ fn older_and_other_shapes_of_chat_are_read() {
             ("tool_use".to_owned(), "{}".to_owned())
         ]
     );
+}
+
+#[test]
+fn the_numbers_of_a_too_long_prompt_are_named_only_where_the_text_says_which_is_which() {
+    use farebox_protocol::UpstreamError;
+    use farebox_protocol::translate::error_for;
+    let told = |message: &str| {
+        let error = UpstreamError {
+            code: Some("context_length_exceeded".to_owned()),
+            message: message.to_owned(),
+            ..UpstreamError::default()
+        };
+        error_for(Messages, error).message
+    };
+    let unknown = "prompt is too long: more tokens than the maximum";
+    for (message, expected) in [
+        (
+            "This model's maximum context length is 8192 tokens. However, you requested 9212 tokens (212 in the messages, 9000 in the completion).",
+            "prompt is too long: 9212 tokens > 8192 maximum",
+        ),
+        (
+            "This model's maximum prompt length is 131072 but the request contains 145000 tokens.",
+            "prompt is too long: 145000 tokens > 131072 maximum",
+        ),
+        (
+            "The input token count (1200000) exceeds the maximum number of tokens allowed (1048576).",
+            "prompt is too long: 1200000 tokens > 1048576 maximum",
+        ),
+        (
+            "request (9000 tokens) exceeds the available context size (4096 tokens), try increasing it",
+            "prompt is too long: 9000 tokens > 4096 maximum",
+        ),
+        (
+            "A prompt of 212 tokens with max_tokens 9000 exceeds the context window.",
+            unknown,
+        ),
+        (
+            "input length and `max_tokens` exceed context limit: 190000 + 20000 > 200000",
+            unknown,
+        ),
+        (
+            "Your input exceeds the context window of this model.",
+            unknown,
+        ),
+    ] {
+        assert_eq!(told(message), expected, "{message}");
+    }
+}
+
+#[test]
+fn a_native_refusal_is_a_refusal_in_the_callers_words() {
+    use farebox_protocol::translate::{read_answer, write_answer};
+    let details = json!({"type": "refusal", "category": "cyber", "explanation": "Not \"this\"."});
+    for (details, words) in [
+        (details, "Not \"this\"."),
+        (Value::Null, "The model declined to answer this request."),
+    ] {
+        let mut upstream = native(&[text_block("I")], "refusal");
+        let last = upstream.len() - 2;
+        upstream[last] = json!({"type": "message_delta", "delta": {"stop_reason": "refusal", "stop_sequence": null, "stop_details": details}}).to_string();
+        let stream = relay(Messages, Responses, Memo::default(), &upstream);
+        let message = last_of(&stream, "/response/output/1");
+        let part = json!({"type": "refusal", "refusal": words});
+        assert_eq!(message["content"], json!([part]), "{stream}");
+        assert!(stream.contains("event: response.refusal.done"));
+        assert_eq!(last_of(&stream, "/response/status"), "completed");
+        let stream = relay(Messages, Chat, Memo::default(), &upstream);
+        assert_eq!(last_of(&stream, "/choices/0/delta/refusal"), words);
+        assert_eq!(
+            last_of(&stream, "/choices/0/finish_reason"),
+            "content_filter"
+        );
+
+        let whole = json!({"type": "message", "content": [{"type": "text", "text": "I"}], "stop_reason": "refusal", "stop_details": details});
+        let answer = read_answer(Messages, whole.to_string().as_bytes());
+        let write = |caller| {
+            let body = write_answer(
+                caller,
+                &answer,
+                &Memo::default(),
+                &wish(b"{}"),
+                &USAGE,
+                UsageWish::default(),
+            );
+            serde_json::from_slice::<Value>(&body).expect("JSON")
+        };
+        assert_eq!(write(Chat)["choices"][0]["message"]["refusal"], words);
+        assert_eq!(write(Responses)["output"][1]["content"], json!([part]));
+    }
+}
+
+#[test]
+fn a_failed_response_has_a_code_that_its_family_publishes() {
+    let failed = |kind: &str, code: Option<&str>| {
+        let error = farebox_protocol::ErrorBody {
+            kind: kind.to_owned(),
+            code: code.map(str::to_owned),
+            ..broken()
+        };
+        let mut translator = Translator::new(Chat, Responses, Memo::default(), &wish(b"{}"));
+        let stream = String::from_utf8(translator.fail(&error)).expect("UTF-8");
+        let answer = farebox_protocol::PublicAnswer {
+            slug: "slug",
+            id: None,
+        };
+        let direct = Responses.protocol().writer().error_event(answer, &error);
+        let codes = [stream, String::from_utf8(direct).expect("UTF-8")]
+            .map(|stream| last_of(&stream, "/response/error/code"));
+        assert_eq!(codes[0], codes[1]);
+        codes[0].clone()
+    };
+    for (kind, code, expected) in [
+        ("upstream_error", Some("upstream_error"), "server_error"),
+        ("api_error", Some("ledger_unavailable"), "server_error"),
+        ("invalid_request_error", None, "invalid_prompt"),
+        (
+            "invalid_request_error",
+            Some("string_above_max_length"),
+            "invalid_prompt",
+        ),
+        (
+            "invalid_request_error",
+            Some("invalid_image"),
+            "invalid_image",
+        ),
+        ("image_parse_error", None, "image_parse_error"),
+        (
+            "invalid_request_error",
+            Some("context_length_exceeded"),
+            "context_length_exceeded",
+        ),
+    ] {
+        assert_eq!(failed(kind, code), expected, "{kind} {code:?}");
+    }
 }

@@ -1,7 +1,7 @@
 //! Laws that hold for every input: no panic, one end, blocks in order, streams fold to whole answers, prefixes stay stable.
 
 use bytes::Bytes;
-use farebox_protocol::translate::{Memo, Translator, cut_seals, read_answer, write_answer};
+use farebox_protocol::translate::{Memo, Translator, cut_marks, read_answer, write_answer};
 use farebox_protocol::{Family, Frame, UsageWish};
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -106,7 +106,7 @@ proptest! {
                     prop_assert!(translated.losses.header().len() <= 1_024);
                 }
             }
-            let _ = cut_seals(json!({list: turns}).to_string().as_bytes());
+            let _ = cut_marks(Messages, json!({list: turns}).to_string().as_bytes(), true);
         }
     }
 
@@ -295,6 +295,6 @@ proptest! {
                 let _ = farebox_protocol::translate::request(from, to, &bytes, &target);
             }
         }
-        let _ = cut_seals(&bytes);
+        let _ = cut_marks(Messages, &bytes, true);
     }
 }

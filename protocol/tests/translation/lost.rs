@@ -155,9 +155,10 @@ fn arguments_that_are_no_object_are_wrapped_and_a_cut_call_is_told() {
             input,
             "{arguments}"
         );
+        let cut = Some(told).filter(|told| told.ends_with("=cut"));
         assert_eq!(
             whole(Chat, Responses, &body),
-            "",
+            cut.unwrap_or_default(),
             "only native answers carry objects"
         );
     }

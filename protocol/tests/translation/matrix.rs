@@ -39,8 +39,28 @@ So a reasoning model begins each turn of a tool loop without its own earlier rea
 text; it may have to repeat conclusions that it drew silently between two calls, which costs tokens and occasionally leads to a
 different result. Clients of the target's own family lose nothing, because their bytes pass unchanged.
 
-A native target with a thinking budget requires the signed block before the last calls, so thinking is off for that request
-(`thinking=off(no_signature)`). Responses targets and native targets that think adaptively continue to think.
+What the gateway makes up is marked, because clients send it back to every model they use later. Ids of output items end in `_fbx`;
+such an `id` is removed from the request, and its item stays. Call ids are never marked. Seals (`signature`, `data`,
+`encrypted_content`) that begin with `fbx1.` are removed with their thinking block or reasoning item, and named: `thinking=dropped`.
+A native request with a thinking budget whose last calls then have no signed block is sent without thinking
+(`thinking=off(no_signature)`); so is one whose last calls come from a model that does not think. Responses targets and native
+targets that think adaptively continue to think.
+
+If a vendor rejects a seal of another vendor or account, the request is repeated once, without any, before the first byte of the
+answer. The rules behind this, as published:
+
+- Native: a block goes back unchanged and before the calls that it led to; with a budget, the last turn with calls begins with one
+  ([extended thinking](https://platform.claude.com/docs/en/build-with-claude/extended-thinking)). A model drops blocks that it cannot
+  read. Newer models also check that system prompt, tools, messages and thinking before a block are as they were, and else answer
+  400 `Invalid signature in thinking block. The block is bound to a different conversation`
+  ([preserved thinking](https://platform.claude.com/docs/en/build-with-claude/preserved-thinking)); after that the block and all
+  later ones are invalid, so removing the block it names is not enough
+  ([the remedy](https://platform.claude.com/docs/en/build-with-claude/preserved-thinking/fix-bound-to-a-different-conversation)).
+- Responses: reasoning items go back with the calls they led to, as `encrypted_content` when nothing is stored
+  ([reasoning](https://platform.openai.com/docs/guides/reasoning)). An id that was not stored is `Item with id 'rs_…' not found`
+  ([report](https://github.com/vercel/ai/issues/7543)); content of another organization is `invalid_encrypted_content`
+  ([report](https://github.com/openai/codex/issues/8145)); a call's id ties it to its reasoning item, so both go together.
+- Chat: `reasoning_content` is plain text; no seal is published.
 
 ## Towards responses
 
@@ -56,8 +76,9 @@ charged and reported. A responses request goes to responses targets with its lim
 Text, thinking, refusals and tool calls reach every caller. What only the target's family has does not: citations and annotations,
 searches and other tools that ran on the provider's side, redacted thinking, audio, pauses. An answer's headers are sent before its
 losses are known, so `x-farebox-lost` names only losses of the request; the receipt and the log also name those of the answer,
-prefixed with `answer.`: `answer.citations=dropped(2)`, `answer.web_search_call=dropped`. In whole native answers, arguments that
-are not an object are wrapped (`answer.arguments=wrapped`), and a call that the limit cut is left out (`answer.tool_use=cut`).
+prefixed with `answer.`: `answer.citations=dropped(2)`, `answer.web_search_call=dropped`. In whole answers a call that the
+limit cut is left out (`answer.tool_use=cut`); in whole native ones, arguments that are not an object are wrapped
+(`answer.arguments=wrapped`).
 Unknown blocks and items are reported as `answer.block` and `answer.item`, frames that are not JSON as `answer.frame`. A chat
 answer has one text: texts around calls are joined.
 ";

@@ -1,7 +1,7 @@
 //! Thinking: what is carried, what is cut, and how much is requested.
 
+use farebox_protocol::translate::Memo;
 use farebox_protocol::translate::abilities::{ReasoningEcho, ThinkingWay};
-use farebox_protocol::translate::{Memo, cut_seals};
 use serde_json::{Value, json};
 
 use super::help::*;
@@ -41,65 +41,6 @@ fn b30_some_want_it_on_every_message_and_take_no_empty_one() {
     );
     let (sent, _) = sent_to(Messages, Chat, &abilities, &body);
     assert_eq!(sent["messages"][1]["reasoning_content"], " ");
-}
-
-#[test]
-fn b31_b32_a_seal_made_here_is_cut_from_a_body_that_passes() {
-    let body = native_turns("fbx1.plain").to_string();
-    let (cut, count) = cut_seals(body.as_bytes()).expect("a seal");
-    let cut: Value = serde_json::from_slice(&cut).expect("JSON");
-    assert_eq!(count, 1);
-    assert_eq!(
-        cut["messages"][1]["content"],
-        json!([{"type": "tool_use", "id": "t1", "name": "f", "input": {}}])
-    );
-    assert!(
-        !cut.to_string().contains("hm"),
-        "thinking is never turned into text"
-    );
-    assert_eq!(cut_seals(native_turns("EqQB").to_string().as_bytes()), None);
-}
-
-#[test]
-fn text_that_mentions_a_seal_is_no_seal() {
-    let body = talking(
-        Messages,
-        json!([
-            {"role": "user", "content": [{"type": "text", "text": "what is fbx1.plain?"}]},
-            {"role": "assistant", "content": [{"type": "tool_use", "id": "t", "name": "f", "input": {"data": "fbx1.x", "content": [{"data": "fbx1.x"}]}}]},
-        ]),
-    );
-    assert_eq!(cut_seals(body.to_string().as_bytes()), None);
-}
-
-#[test]
-fn b35_an_item_or_message_that_was_only_a_seal_goes_whole() {
-    let body = talking(
-        Responses,
-        json!([
-            {"role": "user", "content": "q"}, {"type": "reasoning", "id": "rs", "summary": [], "encrypted_content": "fbx1.r"},
-            {"role": "assistant", "content": "a"},
-        ]),
-    );
-    let cut: Value =
-        serde_json::from_slice(&cut_seals(body.to_string().as_bytes()).expect("a seal").0)
-            .expect("JSON");
-    assert_eq!(
-        cut["input"],
-        json!([{"role": "user", "content": "q"}, {"role": "assistant", "content": "a"}])
-    );
-    let body = talking(
-        Messages,
-        json!([
-            {"role": "user", "content": "q"}, {"role": "assistant", "content": [thought("fbx1.plain"), thought("fbx1.plain")]},
-        ]),
-    );
-    let (cut, count) = cut_seals(body.to_string().as_bytes()).expect("a seal");
-    let cut: Value = serde_json::from_slice(&cut).expect("JSON");
-    assert_eq!(
-        (cut["messages"].as_array().map(Vec::len), count),
-        (Some(1), 2)
-    );
 }
 
 #[test]
@@ -284,6 +225,7 @@ fn shown_thinking_carries_our_seal() {
 #[test]
 fn b36_b40_a_vendors_own_reasoning_item_is_never_reshaped() {
     use farebox_protocol::Edits;
+    use farebox_protocol::translate::cut_marks;
     let item = r#"{"summary": [], "encrypted_content":"gAAA\/+=", "type":"reasoning","id":"rs_1", "status":null}"#;
     let body = format!(
         r#"{{"model":"slug","input":[{{"role":"user","content":"q"}},{item},{{"role":"assistant","content":"a"}}]}}"#
@@ -303,5 +245,5 @@ fn b36_b40_a_vendors_own_reasoning_item_is_never_reshaped() {
         },
     );
     assert!(String::from_utf8(sent).expect("UTF-8").contains(item));
-    assert_eq!(cut_seals(body.as_bytes()), None);
+    assert_eq!(cut_marks(Responses, body.as_bytes(), false), None);
 }

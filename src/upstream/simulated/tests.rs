@@ -63,6 +63,7 @@ fn send(
         operation,
         stream,
         abandoned: None,
+        unsealed: None,
     };
     simulated.answer(&call, model, body)
 }

@@ -71,6 +71,7 @@ async fn ask(
         operation: Operation::Generate,
         stream: false,
         abandoned: None,
+        unsealed: None,
     };
     upstreams
         .dispatch(call, &|_, _| Some(Prepared::default()))
