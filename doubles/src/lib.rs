@@ -11,12 +11,23 @@
 //! To add a rule, add a row to its wire's table; if its place occurs in none of the examples, show it in one. To add a wire, add a
 //! file with its table, and its row in [`WIRES`].
 
+mod azure;
 mod broken;
 mod chat_order;
+mod chat_shapes;
+mod deepseek;
+mod gemini;
+mod groq;
+mod llama_cpp;
+mod mistral;
+mod ollama;
 mod openai;
+mod openrouter;
 mod place;
 mod refusal;
 mod rule;
+mod vllm;
+mod xai;
 
 pub use broken::{Broken, broken};
 pub use refusal::Refusal;
@@ -31,6 +42,26 @@ pub enum Vendor {
     OpenAi,
     /// Anthropic's own service.
     Anthropic,
+    /// OpenAI's models in Azure.
+    Azure,
+    /// DeepSeek's own service.
+    DeepSeek,
+    /// Gemini's OpenAI surface.
+    Gemini,
+    /// Groq.
+    Groq,
+    /// llama.cpp's own server.
+    LlamaCpp,
+    /// Mistral's own service.
+    Mistral,
+    /// Ollama.
+    Ollama,
+    /// OpenRouter.
+    OpenRouter,
+    /// vLLM.
+    Vllm,
+    /// xAI's own service.
+    XAi,
 }
 
 /// One path of one vendor.
@@ -49,7 +80,19 @@ pub struct Wire {
 }
 
 /// Every wire.
-pub const WIRES: &[&Wire] = &[&openai::chat::WIRE];
+pub const WIRES: &[&Wire] = &[
+    &openai::chat::WIRE,
+    &azure::WIRE,
+    &deepseek::WIRE,
+    &gemini::WIRE,
+    &groq::WIRE,
+    &llama_cpp::WIRE,
+    &mistral::WIRE,
+    &ollama::WIRE,
+    &openrouter::WIRE,
+    &vllm::WIRE,
+    &xai::WIRE,
+];
 
 /// A request as it arrived.
 #[derive(Debug, Clone, Copy)]

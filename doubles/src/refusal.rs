@@ -31,14 +31,45 @@ impl Refusal {
 }
 
 fn shape(vendor: Vendor, status: u16, param: &str, why: &str) -> Value {
+    let said = format!("{param} {why}");
+    let named = if param.is_empty() {
+        Value::Null
+    } else {
+        json!(param)
+    };
     match vendor {
-        // openai 3.54.0: types/shared/error_object.py
-        Vendor::OpenAi => json!({"error": {
-            "message": format!("Invalid request: {param} {why}"), "type": "invalid_request_error",
-            "param": if param.is_empty() { Value::Null } else { json!(param) }, "code": null}}),
+        // openai 3.54.0: types/shared/error_object.py; Azure, DeepSeek (thread of 2026-07-04) and Ollama (openai.go) copy it.
+        Vendor::OpenAi | Vendor::Azure | Vendor::DeepSeek | Vendor::Ollama => json!({"error": {
+            "message": said, "type": "invalid_request_error", "param": named, "code": null}}),
         // anthropic 2.12.0: types/shared/error_response.py
         Vendor::Anthropic => json!({"type": "error", "request_id": "req_double", "error": {
-            "message": format!("{param}: {why}"), "type": kind(status)}}),
+            "message": said, "type": kind(status)}}),
+        // github.com/TokenRhythm/opensquilla/issues/225, 2026-06-08: a list of one
+        Vendor::Gemini => {
+            json!([{"error": {"code": status, "message": said, "status": "INVALID_ARGUMENT"}}])
+        }
+        // github.com/eigent-ai/eigent/issues/1827, 2026-07-28: without param and code
+        Vendor::Groq => json!({"error": {"message": said, "type": "invalid_request_error"}}),
+        // tools/server/server-common.cpp, format_error_response: the code is a number
+        Vendor::LlamaCpp => {
+            json!({"error": {"code": status, "message": said, "type": "invalid_request_error"}})
+        }
+        // github.com/editor-code-assistant/eca/issues/231, 2025-12-12: details inside the message
+        Vendor::Mistral if status == 422 => json!({"object": "error", "message": {"detail": [{
+            "type": "extra_forbidden", "loc": ["body", param], "msg": why, "input": null}]},
+            "type": "invalid_request_error", "param": null, "code": null}),
+        Vendor::Mistral => json!({"object": "error", "message": said,
+            "type": "invalid_request_error", "param": null, "code": "3280", "raw_status_code": status}),
+        // openrouter.ai/docs/api/reference/errors-and-debugging, November 2026
+        Vendor::OpenRouter => {
+            json!({"error": {"code": status, "message": said}, "user_id": "user_double"})
+        }
+        // vllm 0.33.0: entrypoints/serve/engine/protocol.py, ErrorResponse
+        Vendor::Vllm => {
+            json!({"error": {"message": said, "type": "BadRequestError", "param": named, "code": status}})
+        }
+        // github.com/yym68686/uni-api/issues/105, 2025-04-24: the error is a text
+        Vendor::XAi => json!({"code": "Client specified an invalid argument", "error": said}),
     }
 }
 

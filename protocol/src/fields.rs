@@ -4,6 +4,7 @@
 //! is refused with a 400 unless its value is free. A second table lists the fields that pass untouched; a field in neither table is
 //! unknown and does not pass.
 
+use crate::inspect::Verdict;
 use crate::json::{Cursor, Kind, Value};
 use crate::{BadRequest, Remedy};
 
@@ -35,18 +36,20 @@ pub(crate) const LATER: &str = "nothing is stored here, so no answer can be fetc
 pub(crate) const SERVER_TOOL: &str = "tools that run on a server have no price here";
 pub(crate) const MEDIA: &str = "audio and video have no price here";
 
-/// Checks the value of `name` if the table has it; `false` if it has not, and the value is still to be read.
+/// Checks the value of `name` if the table has it; `None` if it has not, and the value is still to be read. A value that asks for
+/// nothing is removed: most vendors refuse the name of a field that they do not know, whatever its value.
 pub(crate) fn check(
     table: &[Rule],
     name: &str,
     cursor: &mut Cursor<'_>,
-) -> Result<bool, BadRequest> {
+) -> Result<Option<Verdict>, BadRequest> {
     let Some((field, free, why)) = table.iter().find(|(field, ..)| *field == name) else {
-        return Ok(false);
+        return Ok(None);
     };
     let value = cursor.skip()?;
     if is_free(*free, cursor, &value) {
-        return Ok(true);
+        let asks = value.kind == Kind::String || asks(cursor, &value);
+        return Ok(Some(if asks { Verdict::Stays } else { Verdict::Goes }));
     }
     let instead = match free {
         Free::Absent | Free::Nothing => "Leave it out".to_owned(),
@@ -58,6 +61,11 @@ pub(crate) fn check(
         remedy: (*field == THREAD).then_some(Remedy::Unthreaded),
         ..BadRequest::at(*field, format!("`{field}` is refused: {why}. {instead}."))
     })
+}
+
+/// Whether a free value says anything at all: a list of words does.
+fn asks(cursor: &Cursor<'_>, value: &Value) -> bool {
+    value.kind == Kind::Array && cursor.slice(value.span.clone()).len() > 2
 }
 
 fn is_free(free: Free, cursor: &Cursor<'_>, value: &Value) -> bool {

@@ -53,7 +53,7 @@ async fn only_the_named_bytes_of_a_request_change() {
     let upstream = ScriptedUpstream::start(Speech::new(Family::Chat, "PONG").whole()).await;
     let gateway = Gateway::before(&upstream).await;
     let key = gateway.key("5.00").await;
-    let body = r#"{ "messages":[{"role":"user","content":"Say \u0050ONG"}],  "metadata" : {"a":[1.50,2e3]},"model":"test-alias","max_tokens":7 }"#;
+    let body = r#"{ "messages":[{"role":"user","content":"Say \u0050ONG"}],  "temperature" :15.0e-1 , "metadata" : {"a":"\u0062"},"model":"test-alias","max_tokens":7 }"#;
     let url = format!("{}/v1/chat/completions", gateway.base);
     let sent = gateway
         .client

@@ -581,7 +581,7 @@ async fn targets_of_the_callers_family_come_first_and_failures_cross_families() 
     );
     for (prefer, first) in [("family", 1), ("order", 0)] {
         let routes = format!(
-            "[provider.chat]\nbase_url = \"{}\"\nspeaks = [\"chat\"]\n[provider.native]\nbase_url = \"{}\"\nspeaks = [\"messages\"]\n\
+            "[provider.chat]\nkey = {{ env = \"KEY\" }}\nbase_url = \"{}\"\nspeaks = [\"chat\"]\n[provider.native]\nkey = {{ env = \"KEY\" }}\nbase_url = \"{}\"\nspeaks = [\"messages\"]\n\
              [[route]]\nslug = \"test-model\"\nprefer = \"{prefer}\"\n\
              targets = [ {{ provider = \"chat\", model = \"c\" }}, {{ provider = \"native\", model = \"m\" }} ]\n\
              [[route]]\nslug = \"test-blind\"\ntargets = [ {{ provider = \"chat\", model = \"c\" }} ]\n",
@@ -746,7 +746,7 @@ async fn stop_strings_go_to_another_target_or_are_refused() {
     body["stop_sequences"] = json!(["END"]);
     let route = |second: &str| {
         format!(
-            "[provider.items]\nbase_url = \"{}\"\nspeaks = [\"responses\"]\n[provider.chat]\nbase_url = \"{}\"\nspeaks = [\"chat\"]\n\
+            "[provider.items]\nkey = {{ env = \"KEY\" }}\nbase_url = \"{}\"\nspeaks = [\"responses\"]\n[provider.chat]\nkey = {{ env = \"KEY\" }}\nbase_url = \"{}\"\nspeaks = [\"chat\"]\n\
              [[route]]\nslug = \"test-model\"\ntargets = [ {{ provider = \"items\", model = \"r\" }}{second} ]\n\
              [[route]]\nslug = \"test-blind\"\ntargets = [ {{ provider = \"items\", model = \"r\" }} ]\n",
             items.base_url(),

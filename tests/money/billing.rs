@@ -114,8 +114,9 @@ fn attacks() -> Vec<(String, Value)> {
 
 #[tokio::test]
 async fn what_is_held_covers_what_is_billed_or_the_request_is_refused() {
+    // Tolerant: an attack is written for a provider that serves what others refuse.
     let bills = Bills::default();
-    let upstream = ScriptedUpstream::start(bills.answering("PONG", Manner::default())).await;
+    let upstream = ScriptedUpstream::tolerant(bills.answering("PONG", Manner::default())).await;
     // A provider that accepts these fields shows them to its model.
     let passing = routes(&upstream.base_url()).replacen(
         "speaks",
@@ -175,10 +176,10 @@ async fn honest_requests_are_held_for_what_they_may_cost_and_charged_what_they_d
             let url = format!("data:application/pdf;base64,{data}");
             let parts = match family {
                 Family::Chat => {
-                    json!([{"type": "text", "text": text}, {"type": "file", "file": {"file_data": url}}])
+                    json!([{"type": "text", "text": text}, {"type": "file", "file": {"filename": "a.pdf", "file_data": url}}])
                 }
                 Family::Responses => {
-                    json!([{"type": "input_text", "text": text}, {"type": "input_file", "file_data": url}])
+                    json!([{"type": "input_text", "text": text}, {"type": "input_file", "filename": "a.pdf", "file_data": url}])
                 }
                 Family::Messages => {
                     json!([{"type": "text", "text": text}, {"type": "document", "source":

@@ -70,7 +70,8 @@ async fn round(attack: &Attack, seed: u64) -> Sums {
             bills.reply(seen, number, &answer, manner(&mut dice))
         })
     };
-    let upstream = ScriptedUpstream::start(script).await;
+    // Tolerant: an adversary looks for the provider that serves what others refuse.
+    let upstream = ScriptedUpstream::tolerant(script).await;
     let catalog = if attack.reasons {
         CATALOG.replacen(
             "\"tools\", \"streaming\"]",

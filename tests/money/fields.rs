@@ -375,7 +375,7 @@ async fn a_flag_can_be_refused_with_all_that_begin_like_it() {
 
 #[tokio::test]
 async fn a_field_in_no_table_goes_only_where_the_provider_passes_it() {
-    let upstream = ScriptedUpstream::start(talking("x")).await;
+    let upstream = ScriptedUpstream::playing(farebox_doubles::Vendor::Vllm, talking("x")).await;
     let passing = routes(&upstream.base_url()).replacen(
         "speaks",
         "pass = [\"top_k\", \"brand_new\"]\nspeaks",

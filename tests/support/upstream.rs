@@ -4,6 +4,9 @@
 //! and whether the peer closed the connection before its answer was complete, and sums the usage of the answers it finished, so
 //! that tests can compare bills with the truth. It never sleeps unless its script says so.
 //!
+//! It is as strict as the vendor that it plays: what the real service refuses is refused, and fails the test, whatever the script
+//! says. A test that needs a tolerant upstream says why.
+//!
 //! ```ignore
 //! let upstream = ScriptedUpstream::start(Speech::new(Family::Chat, "PONG").stream().stall_after(2)).await;
 //! // … base_url = upstream.base_url() …
@@ -17,6 +20,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
+use farebox_doubles::{Refusal, Request, Vendor};
 use farebox_protocol::Usage;
 use serde_json::Value;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -137,6 +141,42 @@ struct Inner {
     seen: Vec<Seen>,
     connections: usize,
     served: Usage,
+    strict: Strict,
+    refused: Vec<Refusal>,
+}
+
+/// Whose rules an upstream follows, and what it does with a request that breaks one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Strict {
+    /// Refuses it, and the test fails. `None`: those of the vendor who defined the family.
+    Fails(Option<Vendor>),
+    /// Refuses it, as the test expects.
+    Refuses(Vendor),
+    /// Answers it all the same.
+    Tolerates,
+}
+
+impl Inner {
+    /// What the vendor answers to a request that it does not accept.
+    fn refusal(&mut self, seen: &Seen) -> Option<Reply> {
+        let vendor = match self.strict {
+            Strict::Tolerates => return None,
+            Strict::Fails(None) if seen.path.contains("/messages") => Vendor::Anthropic,
+            Strict::Fails(None) => Vendor::OpenAi,
+            Strict::Fails(Some(vendor)) | Strict::Refuses(vendor) => vendor,
+        };
+        farebox_doubles::wire(vendor, &seen.path)?;
+        let request = Request {
+            path: &seen.path,
+            headers: &seen.headers,
+            body: &seen.body,
+        };
+        let refusal = farebox_doubles::judge(vendor, &request).err()?;
+        let body = refusal.body.clone();
+        let reply = Reply::whole(refusal.status, "application/json", body);
+        self.refused.push(refusal);
+        Some(reply)
+    }
 }
 
 impl Shared {
@@ -152,8 +192,27 @@ impl Shared {
 }
 
 impl ScriptedUpstream {
-    /// Listens on a free loopback port.
+    /// Listens on a free loopback port. Plays the vendor who defined the family of each request.
     pub(crate) async fn start(script: impl Into<Script>) -> Self {
+        Self::listen(script, Strict::Fails(None)).await
+    }
+
+    /// The same as this vendor.
+    pub(crate) async fn playing(vendor: Vendor, script: impl Into<Script>) -> Self {
+        Self::listen(script, Strict::Fails(Some(vendor))).await
+    }
+
+    /// The same for a test that sends what the vendor refuses: it gets the refusal, and the test goes on.
+    pub(crate) async fn refusing(vendor: Vendor, script: impl Into<Script>) -> Self {
+        Self::listen(script, Strict::Refuses(vendor)).await
+    }
+
+    /// Answers whatever it is sent. The test says in its name or first line why it needs that.
+    pub(crate) async fn tolerant(script: impl Into<Script>) -> Self {
+        Self::listen(script, Strict::Tolerates).await
+    }
+
+    async fn listen(script: impl Into<Script>, strict: Strict) -> Self {
         let listener = TcpListener::bind(("127.0.0.1", 0))
             .await
             .expect("a loopback port");
@@ -163,6 +222,8 @@ impl ScriptedUpstream {
             seen: Vec::new(),
             connections: 0,
             served: Usage::default(),
+            strict,
+            refused: Vec::new(),
         };
         let shared = Arc::new(Shared {
             inner: Mutex::new(inner),
@@ -253,6 +314,13 @@ impl ScriptedUpstream {
 impl Drop for ScriptedUpstream {
     fn drop(&mut self) {
         self.task.abort();
+        let inner = self.shared.lock();
+        let fails = matches!(inner.strict, Strict::Fails(_)) && !std::thread::panicking();
+        let why: Vec<&str> = inner.refused.iter().map(|one| one.why.as_str()).collect();
+        assert!(
+            !fails || why.is_empty(),
+            "the real service refuses {why:?}; see doubles/"
+        );
     }
 }
 
@@ -287,7 +355,8 @@ async fn serve(mut stream: TcpStream, connection: usize, shared: Arc<Shared>) {
         let (number, reply) = shared.change(|inner| {
             let number = inner.seen.len();
             inner.seen.push(seen.clone());
-            (number, inner.script.next(&seen, number))
+            let scripted = inner.script.next(&seen, number);
+            (number, inner.refusal(&seen).unwrap_or(scripted))
         });
         let played = play(&reply, &seen.sent, &mut read, &mut write).await;
         shared.change(|inner| match &played {

@@ -290,3 +290,43 @@ fn speeches_are_well_formed_in_every_family() {
             .contains("event: response.incomplete")
     );
 }
+
+/// Sends a chat request without a model, which most vendors refuse, and returns the status line.
+async fn ask_without_model(upstream: &ScriptedUpstream) -> String {
+    let mut stream = TcpStream::connect(("127.0.0.1", upstream.port))
+        .await
+        .unwrap();
+    let body = r#"{"messages":[{"role":"user","content":"a"}]}"#;
+    let head = "POST /v1/chat/completions HTTP/1.1\r\ncontent-type: application/json\r\nauthorization: Bearer k\r\n";
+    let all = format!("{head}content-length: {}\r\n\r\n{body}", body.len());
+    stream.write_all(all.as_bytes()).await.unwrap();
+    let mut said = Vec::new();
+    while !said.windows(2).any(|two| two == b"\r\n") {
+        stream.read_buf(&mut said).await.unwrap();
+    }
+    String::from_utf8(said).unwrap()
+}
+
+#[tokio::test]
+async fn a_request_that_the_vendor_refuses_is_refused() {
+    let answer = Speech::new(Family::Chat, "PONG").whole();
+    let refusing = ScriptedUpstream::refusing(Vendor::Mistral, answer.clone()).await;
+    let said = ask_without_model(&refusing).await;
+    assert!(said.starts_with("HTTP/1.1 422 "), "{said}");
+    let playing = ScriptedUpstream::playing(Vendor::Vllm, answer.clone()).await;
+    let said = ask_without_model(&playing).await;
+    assert!(
+        said.starts_with("HTTP/1.1 200 "),
+        "one model needs no name: {said}"
+    );
+    let tolerant = ScriptedUpstream::tolerant(answer).await;
+    let said = ask_without_model(&tolerant).await;
+    assert!(said.starts_with("HTTP/1.1 200 "), "{said}");
+}
+
+#[tokio::test]
+#[should_panic(expected = "the real service refuses")]
+async fn a_refusal_that_no_test_expects_fails_it() {
+    let upstream = ScriptedUpstream::start(Speech::new(Family::Chat, "PONG").whole()).await;
+    ask_without_model(&upstream).await;
+}

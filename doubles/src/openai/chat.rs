@@ -83,7 +83,7 @@ const NAMES: &[&str] = &[
     "web_search_options",
 ];
 
-const FIELDS: &[Rule] = &[
+pub(crate) const FIELDS: &[Rule] = &[
     Rule::new("", Be(&[Object]), CREATE),
     Rule::new("", Closed(NAMES), UNKNOWN),
     Rule::new("", Needs(&["model", "messages"]), CREATE),

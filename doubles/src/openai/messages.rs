@@ -83,7 +83,7 @@ pub(crate) const MESSAGES: &[Rule] = &[
         MESSAGE,
     ),
     Rule::new("/messages/*/tool_calls", Be(&[List]), MESSAGE),
-    Rule::new("/messages/*/tool_calls", Long(1, 128), DOCUMENT_CALLS),
+    Rule::new("/messages/*/tool_calls", Long(1, 128), DOCUMENT_CALLS).unverified(),
     Rule::new("/messages/*/tool_calls/*", Needs(&["id", "type"]), TOOL),
     Rule::new("/messages/*/tool_calls/*/id", Be(&[Text]), TOOL),
     Rule::new("/messages/*/tool_calls/*/id", Long(1, 40), CALL_ID).unverified(),
@@ -123,7 +123,7 @@ pub(crate) const MESSAGES: &[Rule] = &[
     Rule::new("/messages/*/tool_calls/*/function/name", Spelt(word), TOOL),
 ];
 
-const DOCUMENT_CALLS: &str = "400 \"[] is too short - 'messages.1.tool_calls'\", 2024-2026 threads";
+const DOCUMENT_CALLS: &str = "at most as many calls as tools (128), and none is left out rather than empty, as for tools: github.com/JetBrains/koog/issues/786, 2025-09-12";
 const CALL_ID: &str = "400 \"string too long\", 2026-01-13: github.com/openclaw/openclaw/pull/875; a longer id was accepted on 2026-07-14: github.com/vercel/ai/pull/17233";
 
 /// The parts of a message's content.

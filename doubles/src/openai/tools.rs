@@ -51,9 +51,8 @@ pub(crate) const TOOLS: &[Rule] = &[
         .broken_by(&[("/tool_choice", r#"{"type":"function","function":{"name":"nobody"}}"#)]),
 ];
 
-const TOOL_COUNT: &str = "OpenAI's OpenAPI document 2.3.0: at most 128 functions; 400 \"[] is too short - 'tools'\", 2024-2026 threads";
-const OBJECT_SCHEMA: &str =
-    "400 \"schema must be a JSON Schema of 'type: \\\"object\\\"'\", 2024-2026 threads";
+const TOOL_COUNT: &str = "400 \"[] is too short - 'tools'\", 2025-09-12: github.com/JetBrains/koog/issues/786; 400 array_above_max_length over 128, 2025-08-23: github.com/musistudio/claude-code-router/issues/686";
+const OBJECT_SCHEMA: &str = "400 invalid_function_parameters: [] is not of type 'object', 2025-06-11: github.com/FoundationAgents/OpenManus/issues/1162; object schema missing properties, 2025-12-07: github.com/github/github-mcp-server/issues/1548";
 const STRICT: &str = "developers.openai.com/api/docs/guides/structured-outputs, November 2026: every object closed, every property required";
 const CHOICE: &str = "400 \"only allowed when 'tools' are specified\", 2025: github.com/Upsonic/Upsonic/issues/323, github.com/camel-ai/camel/pull/3706";
 

@@ -107,8 +107,12 @@ fn field(
         "cache_control" => crate::inspect::cache_control(cursor, seen)?,
         "usage" => return inspect::cost_wish(cursor, seen),
         "stop" => return inspect::stops(cursor, seen),
-        _ if fields::check(REFUSED, name, cursor)? => {}
-        _ => return inspect::known(name, KNOWN, cursor, seen),
+        _ => {
+            return match fields::check(REFUSED, name, cursor)? {
+                Some(verdict) => Ok(verdict),
+                None => inspect::known(name, KNOWN, cursor, seen),
+            };
+        }
     }
     Ok(Verdict::Stays)
 }

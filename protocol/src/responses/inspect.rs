@@ -102,8 +102,12 @@ fn field(
         "prompt_cache_options" => inspect::cache_options(cursor, seen)?,
         "store" => seen.places.store = Some(cursor.skip()?.span),
         "usage" => return inspect::cost_wish(cursor, seen),
-        _ if fields::check(REFUSED, name, cursor)? => {}
-        _ => return inspect::known(name, KNOWN, cursor, seen),
+        _ => {
+            return match fields::check(REFUSED, name, cursor)? {
+                Some(verdict) => Ok(verdict),
+                None => inspect::known(name, KNOWN, cursor, seen),
+            };
+        }
     }
     Ok(Verdict::Stays)
 }

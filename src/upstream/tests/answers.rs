@@ -6,7 +6,7 @@ use super::*;
 async fn whole_and_streamed_answers_pass_byte_for_byte_in_every_family() {
     for family in Family::ALL {
         let speech = Speech::new(family, "one two three");
-        let upstream = ScriptedUpstream::start([
+        let upstream = ScriptedUpstream::tolerant([
             speech.whole(),
             speech.stream(),
             speech.stream().in_pieces_of(7),
@@ -47,7 +47,7 @@ async fn whole_and_streamed_answers_pass_byte_for_byte_in_every_family() {
 
 #[tokio::test]
 async fn only_prepared_headers_leave_and_never_a_customers_credential() {
-    let upstream = ScriptedUpstream::start(Speech::new(Family::Messages, "x").whole()).await;
+    let upstream = ScriptedUpstream::tolerant(Speech::new(Family::Messages, "x").whole()).await;
     let desk = Desk::before(&[&upstream]);
     let given = [
         ("x-version", "2023-06-01"),
@@ -77,7 +77,7 @@ async fn only_prepared_headers_leave_and_never_a_customers_credential() {
 
 #[tokio::test]
 async fn tokens_are_counted_on_their_own_path() {
-    let upstream = ScriptedUpstream::start(Script::by(|_, _| {
+    let upstream = ScriptedUpstream::tolerant(Script::by(|_, _| {
         Reply::json(200, &serde_json::json!({"input_tokens": 5}))
     }))
     .await;
@@ -105,7 +105,7 @@ async fn a_provider_at_its_limit_is_passed_over_until_an_answer_ends() {
     let gate = Gate::new();
     let speech = Speech::new(Family::Chat, "one two");
     let upstream =
-        ScriptedUpstream::start([speech.stream().gate_after(2, &gate), speech.stream()]).await;
+        ScriptedUpstream::tolerant([speech.stream().gate_after(2, &gate), speech.stream()]).await;
     let mut narrow = provider("a", &upstream.base_url());
     narrow.max_concurrent = Some(1);
     let desk = Desk::new(route([narrow]));
@@ -143,7 +143,7 @@ async fn counting_takes_none_of_the_places_of_answers() {
             speaks.clone()
         }
     });
-    let upstream = ScriptedUpstream::start(script).await;
+    let upstream = ScriptedUpstream::tolerant(script).await;
     let mut narrow = provider("a", &upstream.base_url());
     narrow.max_concurrent = Some(1);
     let desk = Desk::new(route([narrow]));
@@ -166,7 +166,7 @@ async fn counting_takes_none_of_the_places_of_answers() {
 
 #[tokio::test]
 async fn an_unchanged_target_keeps_connection_and_health_over_a_reload() {
-    let upstream = ScriptedUpstream::start(Speech::new(Family::Chat, "one").whole()).await;
+    let upstream = ScriptedUpstream::tolerant(Speech::new(Family::Chat, "one").whole()).await;
     let desk = Desk::before(&[&upstream]);
     text_of(desk.ask(Family::Chat, false).await.unwrap())
         .await
@@ -208,7 +208,8 @@ async fn an_unchanged_target_keeps_connection_and_health_over_a_reload() {
 #[tokio::test]
 async fn running_requests_count_against_an_unchanged_limit_after_a_reload() {
     let speech = Speech::new(Family::Chat, "one two");
-    let upstream = ScriptedUpstream::start([speech.stream().stall_after(2), speech.stream()]).await;
+    let upstream =
+        ScriptedUpstream::tolerant([speech.stream().stall_after(2), speech.stream()]).await;
     let mut narrow = provider("a", &upstream.base_url());
     narrow.max_concurrent = Some(1);
     let desk = Desk::new(route([narrow.clone()]));

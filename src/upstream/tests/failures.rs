@@ -88,8 +88,8 @@ async fn a_customers_fault_stops_is_scrubbed_and_moves_no_breaker() {
     let wording = "max_tokens: 9 > 8 for a-model at 127.0.0.1, see request id req_011CSHoEeqs5";
     let faulty = Reply::native_error(400, "invalid_request_error", wording);
     let (first, second) = (
-        ScriptedUpstream::start(faulty).await,
-        ScriptedUpstream::start(Speech::new(Family::Messages, "x").whole()).await,
+        ScriptedUpstream::tolerant(faulty).await,
+        ScriptedUpstream::tolerant(Speech::new(Family::Messages, "x").whole()).await,
     );
     let desk = Desk::before(&[&first, &second]);
     for _ in 0..5 {
@@ -120,8 +120,8 @@ async fn a_customers_fault_stops_is_scrubbed_and_moves_no_breaker() {
 
 #[tokio::test]
 async fn the_next_target_answers_and_an_open_breaker_is_passed_over() {
-    let broken = ScriptedUpstream::start(Reply::error(500, "server_error", None, "boom")).await;
-    let good = ScriptedUpstream::start(Speech::new(Family::Chat, "fine").whole()).await;
+    let broken = ScriptedUpstream::tolerant(Reply::error(500, "server_error", None, "boom")).await;
+    let good = ScriptedUpstream::tolerant(Speech::new(Family::Chat, "fine").whole()).await;
     let desk = Desk::before(&[&broken, &good]);
     for _ in 0..5 {
         let answer = desk.ask(Family::Chat, false).await.unwrap();
@@ -149,7 +149,7 @@ async fn the_next_target_answers_and_an_open_breaker_is_passed_over() {
 #[tokio::test]
 async fn a_named_time_rests_the_target_and_at_most_five_seconds_are_told() {
     let busy = Reply::error(429, "requests", None, "slow down").header("retry-after", "3600");
-    let upstream = ScriptedUpstream::start(busy).await;
+    let upstream = ScriptedUpstream::tolerant(busy).await;
     let desk = Desk::before(&[&upstream]);
     for expected in ["busy", "resting"] {
         let result = desk.ask(Family::Chat, false).await;
@@ -165,7 +165,7 @@ async fn a_named_time_rests_the_target_and_at_most_five_seconds_are_told() {
 
 #[tokio::test]
 async fn what_never_left_is_tried_again_and_what_may_have_left_is_not() {
-    let closed = ScriptedUpstream::start(Reply::json(200, &serde_json::Value::Null)).await;
+    let closed = ScriptedUpstream::tolerant(Reply::json(200, &serde_json::Value::Null)).await;
     let base = closed.base_url();
     drop(closed);
     tokio::task::yield_now().await;
@@ -175,7 +175,7 @@ async fn what_never_left_is_tried_again_and_what_may_have_left_is_not() {
         ["unsent", "unsent"]
     );
 
-    let no_tls = ScriptedUpstream::start(Speech::new(Family::Chat, "x").whole()).await;
+    let no_tls = ScriptedUpstream::tolerant(Speech::new(Family::Chat, "x").whole()).await;
     let mut hasty = provider("a", &no_tls.base_url().replace("http://", "https://"));
     hasty.timeouts.connect = Duration::from_millis(100);
     let desk = Desk::new(route([hasty]));
@@ -185,7 +185,8 @@ async fn what_never_left_is_tried_again_and_what_may_have_left_is_not() {
     );
     assert!(no_tls.requests().is_empty());
 
-    let resetting = ScriptedUpstream::start(Speech::new(Family::Chat, "x").whole().reset()).await;
+    let resetting =
+        ScriptedUpstream::tolerant(Speech::new(Family::Chat, "x").whole().reset()).await;
     let desk = Desk::before(&[&resetting]);
     assert_eq!(attempts(desk.ask(Family::Chat, false).await), ["broken"]);
     assert_eq!(resetting.requests().len(), 1);
@@ -204,7 +205,7 @@ async fn silence_is_limited_and_the_upstream_is_left() {
                 .stall_after(1),
         ),
     ] {
-        let upstream = ScriptedUpstream::start(reply).await;
+        let upstream = ScriptedUpstream::tolerant(reply).await;
         let mut hasty = provider("a", &upstream.base_url());
         hasty.timeouts.first_byte = Duration::from_millis(100);
         hasty.timeouts.whole = Duration::from_millis(100);
@@ -216,7 +217,8 @@ async fn silence_is_limited_and_the_upstream_is_left() {
 
 #[tokio::test]
 async fn a_customer_who_leaves_before_the_answer_closes_the_upstream_and_blames_nobody() {
-    let upstream = ScriptedUpstream::start(Speech::new(Family::Chat, "x").stream().silent()).await;
+    let upstream =
+        ScriptedUpstream::tolerant(Speech::new(Family::Chat, "x").stream().silent()).await;
     let desk = Desk::before(&[&upstream]);
     tokio::select! {
         result = desk.ask(Family::Chat, true) => panic!("{result:?}"),
@@ -229,7 +231,7 @@ async fn a_customer_who_leaves_before_the_answer_closes_the_upstream_and_blames_
 
 #[tokio::test]
 async fn a_side_path_that_a_provider_does_not_have_moves_no_breaker() {
-    let upstream = ScriptedUpstream::start(Reply::whole(404, "text/plain", "not found")).await;
+    let upstream = ScriptedUpstream::tolerant(Reply::whole(404, "text/plain", "not found")).await;
     let desk = Desk::before(&[&upstream]);
     let call = counting(&desk.route);
     for _ in 0..5 {

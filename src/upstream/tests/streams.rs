@@ -3,7 +3,7 @@
 use super::*;
 
 async fn streaming(reply: Reply) -> (ScriptedUpstream, Desk, FrameStream) {
-    let upstream = ScriptedUpstream::start(reply).await;
+    let upstream = ScriptedUpstream::tolerant(reply).await;
     let mut patient = provider("a", &upstream.base_url());
     patient.timeouts.idle = Duration::from_millis(150);
     let desk = Desk::new(route([patient]));
@@ -58,7 +58,7 @@ async fn breaks_are_told_stay_broken_and_count_against_the_target() {
 
 #[tokio::test]
 async fn streams_that_always_break_open_the_breaker() {
-    let upstream = ScriptedUpstream::start(speech().close_after(2)).await;
+    let upstream = ScriptedUpstream::tolerant(speech().close_after(2)).await;
     let desk = Desk::before(&[&upstream]);
     for _ in 0..3 {
         text_of(desk.ask(Family::Chat, true).await.unwrap())
@@ -104,7 +104,7 @@ async fn comments_and_pings_before_the_first_event_are_dropped_and_later_ones_pa
     let chatty = speech()
         .first("event: ping\ndata: {\"type\":\"ping\"}\n\n")
         .first(": hello\n\n");
-    let upstream = ScriptedUpstream::start(chatty.then(3, ": later\n\n")).await;
+    let upstream = ScriptedUpstream::tolerant(chatty.then(3, ": later\n\n")).await;
     let desk = Desk::before(&[&upstream]);
     let text = text_of(desk.ask(Family::Chat, true).await.unwrap())
         .await

@@ -1,0 +1,34 @@
+//! Azure's `POST /openai/v1/chat/completions`: OpenAI's wire, a key in a header of its own or as a bearer, and filters in the answer.
+
+use crate::openai::chat::{FIELDS, MODELS, ORDER};
+use crate::openai::messages::{MESSAGES, PARTS};
+use crate::openai::tools::{FORMATS, TOOLS};
+use crate::rule::{Must, Rule};
+use crate::{Vendor, Wire};
+
+use Must::{Absent, Once, Start};
+
+pub(crate) static WIRE: Wire = Wire {
+    name: "azure chat",
+    vendor: Vendor::Azure,
+    path: "/chat/completions",
+    rules: &[
+        HEADERS, FIELDS, MESSAGES, PARTS, TOOLS, FORMATS, ORDER, MODELS,
+    ],
+    examples: include_str!("openai/chat.json"),
+};
+
+const PAGE: &str =
+    "learn.microsoft.com/azure/ai-foundry/openai/latest, November 2026: v1, bearer or api-key";
+
+/// Configured with its key as a bearer, which its v1 paths take.
+const HEADERS: &[Rule] = &[
+    Rule::new("@content-type", Once, PAGE),
+    Rule::new("@content-type", Start("application/json"), PAGE),
+    Rule::new("@authorization", Once, PAGE).status(401),
+    Rule::new("@authorization", Start("Bearer "), PAGE).status(401),
+    Rule::new("@api-key", Absent, PAGE)
+        .broken_by(&[("@api-key", "k")])
+        .named("beside a bearer")
+        .unverified(),
+];

@@ -1,0 +1,92 @@
+//! What every copy of the chat wire asks for alike: the types of the fields and the shapes of messages, tools and calls. A vendor
+//! takes these rows under a source and a status of its own, and adds what only it asks for.
+
+use crate::rule::{Kind, Must, Rule};
+
+use Kind::{Flag, Integer, List, Null, Number, Object, Text};
+use Must::{Absent, Be, Needs, Once, OneOf, Start};
+
+/// Authentication by a bearer, a JSON body, and nothing that belongs to another family.
+pub(crate) const fn headers(source: &'static str) -> [Rule; 6] {
+    [
+        Rule::new("@content-type", Once, source),
+        Rule::new("@content-type", Start("application/json"), source),
+        Rule::new("@authorization", Once, source).status(401),
+        Rule::new("@authorization", Start("Bearer "), source).status(401),
+        Rule::new("@x-api-key", Absent, source).broken_by(&[("@x-api-key", "k")]),
+        Rule::new("@anthropic-version", Absent, source)
+            .broken_by(&[("@anthropic-version", "2023-06-01")]),
+    ]
+}
+
+/// The same for a server that the operator runs without a key.
+pub(crate) const fn open_headers(source: &'static str) -> [Rule; 2] {
+    [
+        Rule::new("@content-type", Once, source),
+        Rule::new("@content-type", Start("application/json"), source),
+    ]
+}
+
+/// Types of the fields.
+pub(crate) const fn fields(source: &'static str, status: u16) -> [Rule; 13] {
+    [
+        Rule::new("", Be(&[Object]), source).status(status),
+        Rule::new("", Needs(&["messages"]), source).status(status),
+        Rule::new("/model", Be(&[Text]), source).status(status),
+        Rule::new("/messages", Be(&[List]), source).status(status),
+        Rule::new("/max_tokens", Be(&[Integer, Null]), source).status(status),
+        Rule::new("/temperature", Be(&[Number, Null]), source).status(status),
+        Rule::new("/top_p", Be(&[Number, Null]), source).status(status),
+        Rule::new("/stream", Be(&[Flag, Null]), source).status(status),
+        Rule::new("/stop", Be(&[Text, List, Null]), source).status(status),
+        Rule::new("/tools", Be(&[List, Null]), source).status(status),
+        Rule::new("/tool_choice", Be(&[Text, Object, Null]), source).status(status),
+        Rule::new("/response_format", Be(&[Object, Null]), source).status(status),
+        Rule::new("/presence_penalty", Be(&[Number, Null]), source).status(status),
+    ]
+}
+
+/// Shapes of messages, parts, calls and tools.
+pub(crate) const fn shapes(source: &'static str, status: u16) -> [Rule; 17] {
+    [
+        Rule::new("/messages/*", Be(&[Object]), source).status(status),
+        Rule::new("/messages/*", Needs(&["role"]), source).status(status),
+        Rule::new("/messages/*/role", Be(&[Text]), source).status(status),
+        Rule::new("/messages/*/content", Be(&[Text, List, Null]), source).status(status),
+        Rule::new("/messages/*[role=user|system]", Needs(&["content"]), source).status(status),
+        Rule::new(
+            "/messages/*[role=user|system]/content",
+            Be(&[Text, List]),
+            source,
+        )
+        .status(status),
+        Rule::new("/messages/*/content/*", Be(&[Object]), source).status(status),
+        Rule::new("/messages/*/content/*", Needs(&["type"]), source).status(status),
+        Rule::new("/messages/*/content/*[type=text]", Needs(&["text"]), source)
+            .named("needs its text")
+            .status(status),
+        Rule::new("/messages/*/content/*[type=text]/text", Be(&[Text]), source).status(status),
+        Rule::new("/messages/*/tool_calls/*", Needs(&["function"]), source).status(status),
+        Rule::new(
+            "/messages/*/tool_calls/*/function",
+            Needs(&["name", "arguments"]),
+            source,
+        )
+        .status(status),
+        Rule::new(
+            "/messages/*/tool_calls/*/function/name",
+            Be(&[Text]),
+            source,
+        )
+        .status(status),
+        Rule::new("/tools/*[type=function]", Needs(&["function"]), source).status(status),
+        Rule::new("/tools/*/function", Needs(&["name"]), source).status(status),
+        Rule::new("/tools/*/function/name", Be(&[Text]), source).status(status),
+        Rule::new(
+            "/response_format/type",
+            OneOf(&["text", "json_object", "json_schema"]),
+            source,
+        )
+        .status(status),
+    ]
+}

@@ -1,0 +1,96 @@
+//! DeepSeek's `POST /chat/completions`: unknown fields are ignored, and known ones are deserialised strictly.
+
+use serde_json::Value;
+
+use crate::chat_order::calls_are_answered;
+use crate::chat_shapes::{fields, headers, shapes};
+use crate::rule::{Kind, Must, Rule};
+use crate::{Vendor, Wire};
+
+use Kind::{Object, Text};
+use Must::{Be, Hold, Needs, OneOf};
+
+pub(crate) static WIRE: Wire = Wire {
+    name: "deepseek chat",
+    vendor: Vendor::DeepSeek,
+    path: "/chat/completions",
+    rules: &[
+        &headers(PAGE),
+        &fields(TYPES, 400),
+        &shapes(TYPES, 400),
+        RULES,
+    ],
+    examples: include_str!("deepseek.json"),
+};
+
+const PAGE: &str = "api-docs.deepseek.com/api/create-chat-completion, November 2026";
+const TYPES: &str = "400 \"Failed to deserialize the JSON body into the target type\", 2026-05-15: github.com/nesquena/hermes-webui/issues/2297";
+const PICTURES: &str = "400 \"unknown variant `image_url`, expected `text`\", 2026-08-03: github.com/Zoo-Code-Org/Zoo-Code/issues/1106";
+const THOUGHTS: &str = "400 \"The `reasoning_content` in the thinking mode must be passed back to the API\", 2026-07-04: github.com/qwersyk/Newelle/issues/404; api-docs.deepseek.com/guides/thinking_mode";
+const ORDER: &str = "400 \"Messages with role 'tool' must be a response to a preceding message with 'tool_calls'\", 2026-08-28: github.com/qwersyk/Newelle/issues/425";
+
+const RULES: &[Rule] = &[
+    Rule::new("", Needs(&["model"]), TYPES).named("needs its model"),
+    Rule::new(
+        "/messages/*/role",
+        OneOf(&["system", "developer", "user", "assistant", "tool"]),
+        TYPES,
+    )
+    .unverified(),
+    Rule::new("/messages/*/content/*/type", OneOf(&["text"]), PICTURES),
+    Rule::new("/messages/*[role=tool]", Needs(&["tool_call_id"]), TYPES),
+    Rule::new(
+        "/messages/*/tool_calls/*/function/arguments",
+        Be(&[Text]),
+        TYPES,
+    ),
+    Rule::new(
+        "/response_format/type",
+        OneOf(&["text", "json_object"]),
+        PAGE,
+    )
+    .named("no schemas"),
+    Rule::new("/thinking", Be(&[Object, Kind::Null]), PAGE),
+    Rule::new(
+        "/thinking/type",
+        OneOf(&["enabled", "disabled", "adaptive"]),
+        PAGE,
+    )
+    .unverified(),
+    Rule::new("/tool_choice", OneOf(&["none", "auto", "required"]), PAGE),
+    Rule::new("/messages", Hold(calls_are_answered), ORDER)
+        .named("calls are answered")
+        .broken_by(&[(
+            "/messages",
+            r#"[{"role":"user","content":"a"},{"role":"tool","tool_call_id":"c","content":"x"}]"#,
+        )]),
+    Rule::new("/messages", Hold(calls_show_their_thoughts), THOUGHTS)
+        .named("thoughts come back")
+        .when(thinks)
+        .broken_by(&[("/messages/2/reasoning_content", "")]),
+];
+
+/// Thinking is on unless the request turns it off.
+fn thinks(body: &Value) -> bool {
+    let named = body["model"]
+        .as_str()
+        .is_some_and(|model| model.contains("v4"));
+    named
+        && body
+            .pointer("/thinking/type")
+            .is_none_or(|kind| kind != "disabled")
+}
+
+fn calls_show_their_thoughts(messages: &Value) -> Result<(), String> {
+    let mut all = messages.as_array().into_iter().flatten();
+    let silent = |message: &&Value| {
+        message["tool_calls"].is_array() && !message["reasoning_content"].is_string()
+    };
+    if all.any(|message| silent(&message)) {
+        return Err(
+            "The `reasoning_content` in the thinking mode must be passed back to the API."
+                .to_owned(),
+        );
+    }
+    Ok(())
+}

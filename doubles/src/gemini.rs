@@ -1,0 +1,123 @@
+//! Gemini's OpenAI surface, `POST /v1beta/openai/chat/completions`: a protobuf of known names in front of the native service.
+
+use serde_json::Value;
+
+use crate::chat_shapes::{fields, headers, shapes};
+use crate::rule::{Kind, Must, Rule, word};
+use crate::{Vendor, Wire};
+
+use Kind::{Object, Text};
+use Must::{Absent, Be, Between, Closed, Hold, Long, Needs, OneOf, Spelt};
+
+pub(crate) static WIRE: Wire = Wire {
+    name: "gemini chat",
+    vendor: Vendor::Gemini,
+    path: "/chat/completions",
+    rules: &[
+        &headers(PAGE),
+        &fields(PAGE, 400),
+        &shapes(PAGE, 400),
+        RULES,
+    ],
+    examples: include_str!("gemini.json"),
+};
+
+const PAGE: &str = "ai.google.dev/gemini-api/docs/openai, November 2026";
+const UNKNOWN: &str = "400 \"Unknown name … Cannot find field\" for top_k, frequency_penalty, reasoning, 2025-08-04: github.com/MinLL/SkyrimNet-GamePlugin/issues/77; reasoning, 2026-01-10: github.com/SuzumiyaAkizuki/ComfyUI-NewBie-LLM-Formatter/issues/3";
+const CACHE_KEY: &str = "prompt_cache_key is left out for Gemini, whose service refuses it, 2026-03-06: github.com/sipeed/picoclaw/pull/1196";
+const SIGNATURE: &str = "400 \"Function call is missing a thought_signature in functionCall parts\", 2026-06-08: github.com/TokenRhythm/opensquilla/issues/225; ai.google.dev/gemini-api/docs/thought-signatures, November 2026";
+const NAMING: &str =
+    "ai.google.dev/gemini-api/docs/function-calling, November 2026: FunctionDeclaration.name";
+
+const RULES: &[Rule] = &[
+    Rule::new("", Needs(&["model"]), PAGE).named("needs its model"),
+    // The whole list of known names is published nowhere: these are known to be refused.
+    Rule::new("/prompt_cache_key", Absent, CACHE_KEY).broken_by(&[("/prompt_cache_key", "\"k\"")]),
+    Rule::new("/frequency_penalty", Absent, UNKNOWN).broken_by(&[("/frequency_penalty", "0.5")]),
+    Rule::new("/top_k", Absent, UNKNOWN).broken_by(&[("/top_k", "5")]),
+    Rule::new("/reasoning", Absent, UNKNOWN).broken_by(&[("/reasoning", "{}")]),
+    Rule::new("/prompt_cache_retention", Absent, UNKNOWN)
+        .unverified()
+        .broken_by(&[("/prompt_cache_retention", "\"24h\"")]),
+    Rule::new("/safety_identifier", Absent, UNKNOWN)
+        .unverified()
+        .broken_by(&[("/safety_identifier", "\"u\"")]),
+    Rule::new("/service_tier", Absent, UNKNOWN)
+        .unverified()
+        .broken_by(&[("/service_tier", "\"default\"")]),
+    Rule::new("/temperature", Between(0.0, 2.0), PAGE),
+    Rule::new(
+        "/reasoning_effort",
+        OneOf(&["none", "minimal", "low", "medium", "high"]),
+        PAGE,
+    ),
+    Rule::new(
+        "/messages/*/role",
+        OneOf(&[
+            "system",
+            "developer",
+            "user",
+            "assistant",
+            "tool",
+            "function",
+        ]),
+        PAGE,
+    ),
+    Rule::new("/messages/*[role=tool]", Needs(&["tool_call_id"]), PAGE),
+    Rule::new(
+        "/messages/*/tool_calls/*/function/arguments",
+        Be(&[Text]),
+        PAGE,
+    ),
+    Rule::new(
+        "/messages/*[role=user]/content/*/type",
+        OneOf(&["text", "image_url", "input_audio"]),
+        PAGE,
+    ),
+    Rule::new(
+        "/messages/*/content/*[type=image_url]",
+        Needs(&["image_url"]),
+        PAGE,
+    ),
+    Rule::new("/messages/*/content/*/image_url", Be(&[Object]), PAGE),
+    Rule::new("/tools/*/function/parameters", Be(&[Object]), PAGE),
+    Rule::new("/tools/*/function/name", Long(1, 128), NAMING),
+    Rule::new("/tools/*/function/name", Spelt(name), NAMING),
+    Rule::new("/tool_choice", OneOf(&["none", "auto", "required"]), PAGE),
+    Rule::new("/response_format/json_schema", Needs(&["schema"]), PAGE),
+    Rule::new("/stream_options", Closed(&["include_usage"]), PAGE),
+    Rule::new("/messages", Hold(calls_are_signed), SIGNATURE)
+        .named("calls are signed")
+        .when(is_gemini_3)
+        .broken_by(&[("/messages/2/tool_calls/0/extra_content", "")]),
+];
+
+fn name(character: char) -> bool {
+    word(character) || matches!(character, '.' | ':')
+}
+
+fn is_gemini_3(body: &Value) -> bool {
+    body["model"]
+        .as_str()
+        .is_some_and(|model| model.contains("gemini-3"))
+}
+
+/// Within the current turn, that is since the user last spoke, the first call of each step carries its signature.
+fn calls_are_signed(messages: &Value) -> Result<(), String> {
+    let all = messages.as_array().map(Vec::as_slice).unwrap_or_default();
+    let spoke = all.iter().rposition(|message| message["role"] == "user");
+    let turn = all.get(spoke.unwrap_or(0)..).unwrap_or_default();
+    let firsts = turn
+        .iter()
+        .filter_map(|message| message.pointer("/tool_calls/0"));
+    for call in firsts {
+        let signature = call.pointer("/extra_content/google/thought_signature");
+        if signature.and_then(Value::as_str).is_none_or(str::is_empty) {
+            let name = &call["function"]["name"];
+            return Err(format!(
+                "Function call is missing a thought_signature: {name}"
+            ));
+        }
+    }
+    Ok(())
+}

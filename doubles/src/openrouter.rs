@@ -1,0 +1,53 @@
+//! OpenRouter's `POST /api/v1/chat/completions`: it passes on what it knows, ignores the rest, and validates types.
+
+use crate::chat_shapes::{fields, headers, shapes};
+use crate::rule::{Kind, Must, Rule};
+use crate::{Vendor, Wire};
+
+use Kind::{Integer, List, Null, Object, Text};
+use Must::{Be, Needs, OneOf};
+
+pub(crate) static WIRE: Wire = Wire {
+    name: "openrouter chat",
+    vendor: Vendor::OpenRouter,
+    path: "/chat/completions",
+    rules: &[&headers(SDK), &fields(SDK, 400), &shapes(SDK, 400), RULES],
+    examples: include_str!("openrouter.json"),
+};
+
+const SDK: &str =
+    "@openrouter/sdk 1.3.19 (npm, 2026-11-23): models/chatrequest and the models it names";
+
+const RULES: &[Rule] = &[
+    Rule::new("/max_completion_tokens", Be(&[Integer, Null]), SDK)
+        .broken_by(&[("/max_completion_tokens", "\"a\"")]),
+    Rule::new("/stream_options", Be(&[Object, Null]), SDK),
+    Rule::new("/reasoning", Be(&[Object]), SDK),
+    Rule::new("/user", Be(&[Text]), SDK),
+    Rule::new("/plugins", Be(&[List]), SDK),
+    Rule::new("/provider", Be(&[Object, Null]), SDK),
+    Rule::new(
+        "/messages/*/role",
+        OneOf(&["system", "developer", "user", "assistant", "tool"]),
+        SDK,
+    ),
+    Rule::new(
+        "/messages/*[role=tool]",
+        Needs(&["content", "tool_call_id"]),
+        SDK,
+    ),
+    Rule::new("/messages/*/tool_calls/*", Needs(&["id", "type"]), SDK).named("needs its id"),
+    Rule::new(
+        "/messages/*/tool_calls/*/function/arguments",
+        Be(&[Text]),
+        SDK,
+    ),
+    Rule::new(
+        "/messages/*/content/*[type=image_url]",
+        Needs(&["image_url"]),
+        SDK,
+    ),
+    Rule::new("/messages/*/content/*/image_url", Needs(&["url"]), SDK),
+    Rule::new("/tools/*", Needs(&["type"]), SDK),
+    Rule::new("/response_format/json_schema", Needs(&["name"]), SDK),
+];

@@ -1,0 +1,117 @@
+//! vLLM's `POST /v1/chat/completions`: pydantic models that allow extra members, and validators across fields.
+
+use serde_json::Value;
+
+use crate::chat_shapes::{fields, open_headers, shapes};
+use crate::rule::{Kind, Must, Rule};
+use crate::{Vendor, Wire};
+
+use Kind::{Flag, Integer, List, Null, Number, Object, Text};
+use Must::{Be, Hold, Long, Needs, OneOf};
+
+pub(crate) static WIRE: Wire = Wire {
+    name: "vllm chat",
+    vendor: Vendor::Vllm,
+    path: "/chat/completions",
+    rules: &[
+        &open_headers(MODELS),
+        &fields(MODELS, 400),
+        &shapes(MODELS, 400),
+        RULES,
+    ],
+    examples: include_str!("vllm.json"),
+};
+
+const MODELS: &str =
+    "vllm 0.33.0 (PyPI, 2026-11-23): entrypoints/openai/chat_completion/protocol.py";
+const PARTS: &str =
+    "vllm 0.33.0 (PyPI, 2026-11-23): renderers/chat_utils/chat_message.py, MM_PARSER_MAP";
+
+const RULES: &[Rule] = &[
+    Rule::new("/max_completion_tokens", Be(&[Integer, Null]), MODELS),
+    Rule::new("/n", Be(&[Integer, Null]), MODELS),
+    Rule::new("/seed", Be(&[Integer, Null]), MODELS),
+    Rule::new("/top_k", Be(&[Integer, Null]), MODELS),
+    Rule::new("/min_p", Be(&[Number, Null]), MODELS),
+    Rule::new("/min_tokens", Be(&[Integer]), MODELS),
+    Rule::new("/repetition_penalty", Be(&[Number, Null]), MODELS),
+    Rule::new("/ignore_eos", Be(&[Flag]), MODELS),
+    Rule::new("/stop_token_ids", Be(&[List, Null]), MODELS),
+    Rule::new("/chat_template_kwargs", Be(&[Object, Null]), MODELS),
+    Rule::new("/parallel_tool_calls", Be(&[Flag, Null]), MODELS),
+    Rule::new(
+        "/reasoning_effort",
+        OneOf(&["none", "minimal", "low", "medium", "high", "xhigh", "max"]),
+        MODELS,
+    ),
+    Rule::new("/tools", Long(1, usize::MAX), MODELS),
+    Rule::new("/tools/*/function/parameters", Be(&[Object, Null]), MODELS),
+    Rule::new("/tools/*/type", OneOf(&["function"]), MODELS),
+    Rule::new("/tool_choice", OneOf(&["none", "auto", "required"]), MODELS),
+    Rule::new(
+        "/response_format[type=json_schema]",
+        Needs(&["json_schema"]),
+        MODELS,
+    ),
+    Rule::new(
+        "/messages/*/tool_calls/*/function/arguments",
+        Be(&[Text]),
+        MODELS,
+    ),
+    Rule::new(
+        "/messages/*/content/*/type",
+        OneOf(&[
+            "text",
+            "thinking",
+            "input_text",
+            "output_text",
+            "input_image",
+            "image_url",
+            "image_embeds",
+            "audio_embeds",
+            "video_embeds",
+            "prompt_embeds",
+            "image_pil",
+            "audio_url",
+            "input_audio",
+            "refusal",
+            "video_url",
+            "tool_reference",
+        ]),
+        PARTS,
+    ),
+    Rule::new("", Hold(options_of_a_stream), MODELS)
+        .named("stream_options needs stream")
+        .broken_by(&[("/stream", "false")]),
+    Rule::new("", Hold(logprobs_with_top), MODELS)
+        .named("top_logprobs needs logprobs")
+        .broken_by(&[("/logprobs", "false")]),
+    Rule::new("", Hold(choice_of_tools), MODELS)
+        .named("tool_choice needs tools")
+        .broken_by(&[("/tools", "")]),
+];
+
+fn options_of_a_stream(body: &Value) -> Result<(), String> {
+    let options = body["stream_options"]
+        .as_object()
+        .is_some_and(|all| !all.is_empty());
+    if options && body["stream"] != true {
+        return Err("Stream options can only be defined when `stream=True`.".to_owned());
+    }
+    Ok(())
+}
+
+fn logprobs_with_top(body: &Value) -> Result<(), String> {
+    if body["top_logprobs"].as_i64().unwrap_or(0) != 0 && body["logprobs"] != true {
+        return Err("when using `top_logprobs`, `logprobs` must be set to true.".to_owned());
+    }
+    Ok(())
+}
+
+fn choice_of_tools(body: &Value) -> Result<(), String> {
+    let choice = &body["tool_choice"];
+    if !choice.is_null() && choice != "none" && body["tools"].is_null() {
+        return Err("When using `tool_choice`, `tools` must be set.".to_owned());
+    }
+    Ok(())
+}
