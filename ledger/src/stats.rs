@@ -1,5 +1,6 @@
 //! The writer's state for the gateway's metrics.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 /// Whether each commit waits for a standby of the database.
@@ -35,6 +36,8 @@ pub struct WriterStats {
     pub queued: usize,
     /// Abandoned holds that wait for their settlement.
     pub unresolved: usize,
+    /// The same by the database's SQLSTATE; an empty one stands for a connection that failed. Empty for a file.
+    pub unresolved_by: BTreeMap<String, usize>,
     /// Commits so far.
     pub commits: u64,
     /// Operations in those commits.

@@ -262,6 +262,47 @@ fn a_hold_that_could_not_be_ended_is_ended_without_another_operation() {
     );
 }
 
+/// A role whose right to write is taken away and given back, as an administrator does by mistake.
+#[test]
+fn a_hold_whose_end_the_server_rejects_is_ended_when_it_no_longer_does() {
+    with_cluster("rights taken away for a while", async |cluster| {
+        let database = cluster.database();
+        let sql = |sql: &str| cluster.psql(&database, sql).unwrap();
+        let role = format!("seller_{database}");
+        sql(&format!(
+            "CREATE ROLE {role} LOGIN; ALTER DATABASE {database} OWNER TO {role}; GRANT ALL ON SCHEMA public TO {role}; \
+             GRANT pg_monitor TO {role}"
+        ));
+        let url = cluster
+            .url(&database)
+            .replace("farebox@", &format!("{role}@"));
+        let ledger = gateway(&url).await;
+        ledger.create_key(new_key(1, 11, Some("5"))).await.unwrap();
+        for number in 20..26 {
+            ledger.open_hold(new_hold(1, number, "0.5")).await.unwrap();
+        }
+        sql(&format!("REVOKE INSERT ON entries FROM {role}"));
+        for number in 20..26 {
+            ledger.abandon_hold(Arc::new(finish(number, 250_000)));
+        }
+        let begun = Instant::now();
+        while ledger.stats().unresolved_by.get("42501") != Some(&6) {
+            assert!(begun.elapsed() < PATIENCE, "{:?}", ledger.stats());
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        assert_eq!(ledger.stats().unresolved, 6);
+        sql(&format!("GRANT INSERT ON entries TO {role}"));
+        while !ledger.open_holds(None, 1).await.unwrap().is_empty() {
+            assert!(begun.elapsed() < PATIENCE, "{:?}", ledger.stats());
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        assert_eq!(ledger.stats().unresolved, 0);
+        let account = ledger.find_key(key(1)).await.unwrap().unwrap().account;
+        assert_eq!(account.spent, usd("1.5"), "each is charged what it cost");
+        sound(&*ledger).await;
+    });
+}
+
 #[test]
 fn ten_seconds_without_the_database_end_in_errors_and_then_in_answers() {
     with_cluster("a database that is away", async |cluster| {

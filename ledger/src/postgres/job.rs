@@ -3,7 +3,7 @@
 use tokio::sync::oneshot;
 
 use crate::operation::{Operation, Outcome};
-use crate::{KeyId, LedgerError};
+use crate::{KeyId, LedgerError, OperationId};
 
 /// Where an outcome goes.
 pub(super) type Reply = oneshot::Sender<Result<Outcome, LedgerError>>;
@@ -17,6 +17,14 @@ pub(super) struct Job {
 }
 
 impl Job {
+    /// The request whose hold this ends, if it does.
+    pub(super) fn ends(&self) -> Option<OperationId> {
+        match &self.operation {
+            Operation::Finish(finish) | Operation::Resolve(finish) => Some(finish.request),
+            _ => None,
+        }
+    }
+
     pub(super) fn reply(self, outcome: Result<Outcome, LedgerError>) {
         if let Some(reply) = self.reply {
             // The caller may have gone; the operation has happened anyway.

@@ -44,7 +44,7 @@ fn apart(database: i64, asked: i64, answered: i64) -> i64 {
 
 /// Ends the previous epoch and begins the next one.
 pub(super) async fn begin(link: &Link, before: i64, name: &str) -> Result<Run, Trouble> {
-    leave(link, before).await;
+    leave(link, before).await?;
     let sql = "INSERT INTO nodes (epoch, name, version) SELECT coalesce(max(epoch), 0) + 1, $1, $2 FROM nodes \
          RETURNING epoch, (extract(epoch FROM started_at) * 1000000)::bigint";
     let rows = link
@@ -73,13 +73,12 @@ pub(super) async fn confirm(link: &Link, shared: &Shared) -> Result<bool, Troubl
 }
 
 /// Ends this node's own epoch, because it holds nothing any more or begins another.
-pub(super) async fn leave(link: &Link, epoch: i64) {
+pub(super) async fn leave(link: &Link, epoch: i64) -> Result<(), Trouble> {
     let sql = "UPDATE nodes SET ended = now() WHERE epoch = $1 AND ended IS NULL";
-    if epoch > 0
-        && let Err(error) = link.query(sql, &[&epoch]).await
-    {
-        tracing::warn!(%error, "cannot record that this gateway has stopped; the others will notice its silence");
+    if epoch > 0 {
+        link.query(sql, &[&epoch]).await?;
     }
+    Ok(())
 }
 
 /// Stores the bills of requests that others have ended: their cost is the operator's exposure.

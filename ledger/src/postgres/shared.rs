@@ -2,7 +2,7 @@
 //!
 //! The only decision made here is whether an operation may wait at all.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::time::Duration;
@@ -48,6 +48,8 @@ pub(super) struct Shared {
     pub(super) name: String,
     /// Requests whose holds this process is opening or has open, with their keys.
     running: Mutex<HashMap<OperationId, KeyId>>,
+    /// Holds that could not be ended yet, with the server's SQLSTATE; `None` if it gave none.
+    unresolved: Mutex<HashMap<OperationId, Option<String>>>,
     /// Holds this process has ever requested.
     asked: AtomicU64,
     /// Hashes of the files that run here.
@@ -79,6 +81,7 @@ impl Shared {
             allow_single: opening.allow_single,
             name: format!("{}:{}", host(), std::process::id()),
             running: Mutex::default(),
+            unresolved: Mutex::default(),
             asked: AtomicU64::new(0),
             configuration: Mutex::default(),
         }
@@ -198,6 +201,9 @@ impl Shared {
 
     /// Replies, and forgets the request if its hold has ended or was never opened.
     pub(super) fn answer(&self, job: Job, outcome: Result<Outcome, LedgerError>) {
+        if let Some(request) = job.ends() {
+            lock(&self.unresolved).remove(&request);
+        }
         let over = match (&job.operation, &outcome) {
             // The id was used by an earlier attempt, which may have opened the hold.
             (Operation::Open(_), Err(LedgerError::Refused(Refusal::OperationUsed(_)))) => None,
@@ -210,10 +216,31 @@ impl Shared {
             ) => Some(finish.request),
             _ => None,
         };
-        if let Some(request) = over {
+        // Nobody hears a refusal of the rules here: the hold is ended as one that no request knows.
+        let refused = match &outcome {
+            Err(LedgerError::Refused(refusal)) if job.reply.is_none() => {
+                tracing::error!(request = ?job.ends(), %refusal, "cannot end a hold as it was metered; it is ended at its checkpoint");
+                job.ends()
+            }
+            _ => None,
+        };
+        if let Some(request) = over.or(refused) {
             lock(&self.running).remove(&request);
         }
         job.reply(outcome);
+    }
+
+    /// Keeps the end of a hold that could not be written, to try it again for as long as this gateway runs.
+    pub(super) fn put_back(&self, job: Job, sqlstate: Option<&str>, why: &LedgerError) {
+        if let Some(request) = job.ends() {
+            let known = lock(&self.unresolved).insert(request, sqlstate.map(str::to_owned));
+            if known.is_none_or(|known| known.as_deref() != sqlstate) {
+                tracing::error!(%request, sqlstate, error = %why, "cannot end a hold yet; it is tried again until it is ended");
+            }
+        }
+        lock(&self.queue).put_back(job, Instant::now());
+        // Its writer may be a different one, which is idle.
+        self.wake(Lane::Rest);
     }
 
     /// Those of these requests that are unknown here.
@@ -297,13 +324,18 @@ impl Shared {
     }
 
     pub(super) fn stats(&self) -> WriterStats {
-        let (queued, unresolved) = {
-            let queue = lock(&self.queue);
-            (queue.waiting(), queue.unresolved.len())
-        };
+        let queued = lock(&self.queue).waiting();
+        let mut unresolved_by: BTreeMap<String, usize> = BTreeMap::new();
+        for sqlstate in lock(&self.unresolved).values() {
+            let count = unresolved_by
+                .entry(sqlstate.clone().unwrap_or_default())
+                .or_default();
+            *count = count.saturating_add(1);
+        }
         WriterStats {
             queued,
-            unresolved,
+            unresolved: unresolved_by.values().sum(),
+            unresolved_by,
             ..lock(&self.stats).clone()
         }
     }
@@ -328,9 +360,7 @@ impl Shared {
 
     /// Accepts no more operations; waiting ones are still written.
     pub(super) fn close(&self) {
-        lock(&self.queue)
-            .closed
-            .get_or_insert_with(|| "the ledger is closed".to_owned());
+        lock(&self.queue).close("the ledger is closed", Instant::now());
         self.wake_all();
     }
 

@@ -17,6 +17,8 @@ pub(super) enum Trouble {
     Busy(String),
     /// Undone, because a statement failed: one of the operations cannot be stored.
     Failed(String),
+    /// Undone, because the server rejected a statement: for what it wrote, or for a right that was taken away.
+    Rejected { sqlstate: String, why: String },
     /// Undone, and the connection is no longer usable.
     Lost(String),
     /// COMMIT was sent and got no answer.
@@ -33,8 +35,17 @@ impl Trouble {
             | Self::Busy(why)
             | Self::Failed(why)
             | Self::Lost(why)
-            | Self::Unknown(why) => why,
+            | Self::Unknown(why)
+            | Self::Rejected { why, .. } => why,
             Self::Fenced => "this gateway was fenced off".to_owned(),
+        }
+    }
+
+    /// The server's code for what it rejected.
+    pub(super) fn sqlstate(&self) -> Option<&str> {
+        match self {
+            Self::Rejected { sqlstate, .. } => Some(sqlstate),
+            _ => None,
         }
     }
 
@@ -65,7 +76,7 @@ impl From<&Error> for Trouble {
                 Self::Failed(why)
             };
         };
-        let why = db.message().to_owned();
+        let why = format!("{} (SQLSTATE {})", db.message(), db.code().code());
         if !matches!(db.parsed_severity(), Some(Severity::Error)) {
             return Self::Lost(why);
         }
@@ -90,7 +101,10 @@ impl From<&Error> for Trouble {
         {
             return Self::Lost(why);
         }
-        Self::Failed(why)
+        Self::Rejected {
+            sqlstate: code.code().to_owned(),
+            why,
+        }
     }
 }
 

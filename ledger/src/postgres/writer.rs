@@ -41,6 +41,7 @@ const ATTEMPTS: usize = 8;
 /// Why a batch was given up.
 struct GivenUp {
     error: LedgerError,
+    sqlstate: Option<String>,
     jobs: Vec<Job>,
 }
 
@@ -72,15 +73,7 @@ impl Lanes {
             let _ = writer.await;
         }
         let link = rest.await.ok().flatten();
-        let left = lock(&self.shared.queue).unresolved.len();
-        if left > 0 {
-            tracing::error!(
-                holds = left,
-                "holds stay open; the other gateways will end them at their checkpoints"
-            );
-        } else if let Some(link) = &link {
-            node::leave(link, self.shared.epoch.load(Ordering::SeqCst)).await;
-        }
+        self.leave(link).await;
         // Skipped by a batch that was committed just before another lane stopped.
         for job in lock(&self.shared.queue).drain() {
             job.reply(Err(LedgerError::Unavailable(
@@ -88,6 +81,48 @@ impl Lanes {
             )));
         }
         self.shared.drained.send_replace(true);
+    }
+
+    /// Ends this node's epoch, so that the others need not wait for its silence. The writer's own connection may lead to a server
+    /// that is gone, and nothing has used it since.
+    async fn leave(&self, link: Option<Link>) {
+        let epoch = self.shared.epoch.load(Ordering::SeqCst);
+        let left = self.shared.stats().unresolved;
+        if left > 0 {
+            tracing::error!(
+                holds = left,
+                "holds stay open; the other gateways will end them at their checkpoints"
+            );
+            return;
+        }
+        if epoch == 0 || self.shared.fenced() {
+            return;
+        }
+        let begun = Instant::now();
+        let mut link = link.filter(|link| !link.client.is_closed());
+        loop {
+            let why = match link.take() {
+                Some(link) => match tokio::time::timeout(TRIP, node::leave(&link, epoch)).await {
+                    Ok(Ok(())) => return,
+                    Ok(Err(trouble)) => trouble.words(),
+                    Err(_) => "the database did not answer in time".to_owned(),
+                },
+                None => match self.connector.connect().await {
+                    Ok(fresh) => {
+                        link = Some(fresh);
+                        continue;
+                    }
+                    Err(why) => why,
+                },
+            };
+            if begun.elapsed() >= PATIENCE {
+                return tracing::warn!(
+                    why,
+                    "cannot record that this gateway has stopped; the others will notice its silence"
+                );
+            }
+            tokio::time::sleep(RETRY_AFTER).await;
+        }
     }
 
     fn writer(&self, lane: Lane, link: Option<Link>) -> Writer {
@@ -183,32 +218,24 @@ impl Writer {
                     return std::ops::ControlFlow::Break(());
                 }
                 // One of them cannot be stored, or they block others: try each one alone.
-                Err(Trouble::Failed(_) | Trouble::Retry(_)) if jobs.len() > 1 => {
+                Err(Trouble::Failed(_) | Trouble::Rejected { .. } | Trouble::Retry(_))
+                    if jobs.len() > 1 =>
+                {
                     groups.extend(jobs.into_iter().map(|job| vec![job]));
                 }
-                Err(Trouble::Failed(why)) => self.give_up(
-                    GivenUp {
-                        error: LedgerError::Unavailable(why),
+                Err(Trouble::Unknown(why)) => self.give_up(GivenUp {
+                    error: LedgerError::Unknown(why),
+                    sqlstate: None,
+                    jobs,
+                }),
+                Err(trouble) => {
+                    let sqlstate = trouble.sqlstate().map(str::to_owned);
+                    self.give_up(GivenUp {
+                        error: LedgerError::Unavailable(trouble.words()),
+                        sqlstate,
                         jobs,
-                    },
-                    false,
-                ),
-                Err(Trouble::Retry(why) | Trouble::Busy(why) | Trouble::Lost(why)) => {
-                    self.give_up(
-                        GivenUp {
-                            error: LedgerError::Unavailable(why),
-                            jobs,
-                        },
-                        true,
-                    );
+                    });
                 }
-                Err(Trouble::Unknown(why)) => self.give_up(
-                    GivenUp {
-                        error: LedgerError::Unknown(why),
-                        jobs,
-                    },
-                    true,
-                ),
             }
         }
         std::ops::ControlFlow::Continue(())
@@ -234,14 +261,14 @@ impl Writer {
         }
     }
 
-    /// Reports the failure, and keeps operations without a caller.
-    fn give_up(&self, given_up: GivenUp, again: bool) {
-        let closing = self.shared.stopped();
+    /// Reports the failure, and keeps operations without a caller: whatever the error was, only another attempt can end a hold
+    /// with its bill.
+    fn give_up(&self, given_up: GivenUp) {
+        let closing = lock(&self.shared.queue).gives_up(Instant::now());
         for job in given_up.jobs {
-            if job.reply.is_none() && again && !closing {
-                lock(&self.shared.queue).put_back(job, Instant::now());
-                // Its writer may be a different one, which is idle.
-                self.shared.wake(Lane::Rest);
+            if job.reply.is_none() && !closing {
+                self.shared
+                    .put_back(job, given_up.sqlstate.as_deref(), &given_up.error);
                 continue;
             }
             if job.reply.is_none() {
@@ -302,8 +329,13 @@ impl Writer {
             match &trouble {
                 Trouble::Fenced => return Err(trouble),
                 // Undone this time, but an earlier attempt may have gone through.
-                Trouble::Failed(_) if unknown.is_none() => return Err(trouble),
-                Trouble::Retry(_) | Trouble::Busy(_) | Trouble::Failed(_) => {
+                Trouble::Failed(_) | Trouble::Rejected { .. } if unknown.is_none() => {
+                    return Err(trouble);
+                }
+                Trouble::Retry(_)
+                | Trouble::Busy(_)
+                | Trouble::Failed(_)
+                | Trouble::Rejected { .. } => {
                     if attempts >= ATTEMPTS {
                         return Err(unknown.map_or(trouble, Trouble::Unknown));
                     }
@@ -363,7 +395,11 @@ impl Writer {
         let result = transaction(link, jobs, &place, locked).await;
         if matches!(
             result,
-            Err(Trouble::Retry(_) | Trouble::Busy(_) | Trouble::Failed(_) | Trouble::Fenced)
+            Err(Trouble::Retry(_)
+                | Trouble::Busy(_)
+                | Trouble::Failed(_)
+                | Trouble::Rejected { .. }
+                | Trouble::Fenced)
         ) {
             let undone = tokio::time::timeout(TRIP, link.client.batch_execute("ROLLBACK")).await;
             if !matches!(undone, Ok(Ok(()))) {

@@ -226,9 +226,15 @@ fn writer(out: &mut Exposition, stats: &WriterStats) {
     out.metric(
         "farebox_ledger_unresolved",
         Kind::Gauge,
-        "Abandoned holds that wait for their settlement.",
-    )
-    .sample(&[], stats.unresolved);
+        "Abandoned holds that wait for their settlement, by the database's SQLSTATE.",
+    );
+    // A database's holds have their SQLSTATE, empty if the connection failed; a file's have none.
+    for (sqlstate, holds) in &stats.unresolved_by {
+        out.sample(&[("sqlstate", sqlstate)], holds);
+    }
+    if stats.unresolved_by.is_empty() {
+        out.sample(&[], stats.unresolved);
+    }
     if let Some(standbys) = stats.standby.count() {
         let single = u8::from(stats.standby == Standby::Single);
         out.metric(

@@ -4,6 +4,7 @@
 //! header values are only counted.
 
 use std::collections::HashMap;
+use std::num::NonZero;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -112,6 +113,7 @@ impl Admin {
         });
         self.ledger_alert()
             .into_iter()
+            .chain(self.unresolved_alert())
             .chain(differ)
             .chain(slowed)
             .chain(miscounts)
@@ -129,6 +131,27 @@ impl Admin {
             _ => return None,
         };
         Some(json!({ "kind": "ledger", "text": text }))
+    }
+
+    /// Holds that cannot be ended now, if there are any.
+    fn unresolved_alert(&self) -> Option<Value> {
+        let stats = self.ledger.stats();
+        let holds = NonZero::new(stats.unresolved)?;
+        let rejected: Vec<&str> = (stats.unresolved_by.keys().map(String::as_str))
+            .filter(|sqlstate| !sqlstate.is_empty())
+            .collect();
+        let why = if rejected.is_empty() {
+            String::new()
+        } else {
+            format!(
+                ": the database rejects them (SQLSTATE {})",
+                rejected.join(", ")
+            )
+        };
+        let text = format!(
+            "{holds} settlements wait for the ledger{why}; they are tried until they are written, and the log says why they wait"
+        );
+        Some(json!({ "kind": "unresolved", "holds": holds, "sqlstates": rejected, "text": text }))
     }
 
     /// Every target, and the requests under way at each provider.
