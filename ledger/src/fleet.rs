@@ -1,6 +1,6 @@
-//! What the gateways that share a ledger report about themselves, for operators.
+//! What is known of the gateways that share a ledger, and of the database's servers, for operators.
 //!
-//! Nothing is decided by it: the store itself decides which gateways are alive.
+//! Nothing is decided by it: the store itself decides which gateways are alive and which server it uses.
 
 use crate::Timestamp;
 
@@ -35,5 +35,32 @@ impl Gateway {
             .filter(|told| !told.is_empty());
         told.next()
             .is_some_and(|first| told.any(|other| other != first))
+    }
+}
+
+/// A server of the ledger's database.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Server {
+    /// Host and port, as in the address.
+    pub place: String,
+    /// Its `cluster_name`; empty if it did not answer.
+    pub name: String,
+    /// The identifier of its cluster, which a standby has in common with its primary; empty if it did not answer.
+    pub system: String,
+    /// Its timeline. Every promotion begins a new one.
+    pub timeline: Option<u32>,
+    /// Whether this process uses it.
+    pub used: bool,
+    /// Whether it takes writes although another one is used: it must be fenced.
+    pub stale: bool,
+    /// Its state in words.
+    pub state: String,
+}
+
+impl Server {
+    /// The state without its numbers, which change all the time.
+    pub(crate) fn kind(&self) -> &str {
+        let numbers = |character: char| character.is_ascii_digit();
+        self.state.split(numbers).next().unwrap_or_default()
     }
 }

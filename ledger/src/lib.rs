@@ -63,14 +63,14 @@ use std::sync::Arc;
 use async_trait::async_trait;
 
 pub use account::Account;
-pub use address::{AddressError, LedgerAddress};
+pub use address::{AddressError, Database, LedgerAddress};
 pub use amount::{Amount, AmountError};
 pub use audit::AuditRecord;
 pub use bill::{Bill, Evidence, Facts, Line, Usage};
 pub use credit::{Credit, CreditKind, Posted};
 pub use end_reason::EndReason;
 pub use entry::{Entry, EntryKind};
-pub use fleet::Gateway;
+pub use fleet::{Gateway, Server};
 pub use hold::{Extension, Finish, Finished, Hold, NewHold, OpenHold, Recovered};
 pub use id::{IdError, KeyId, OperationId, Timestamp};
 pub use key::{

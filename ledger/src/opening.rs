@@ -42,6 +42,8 @@ pub struct Opening {
     pub durability: Durability,
     /// Whether a database may confirm commits without a standby, for trials.
     pub allow_single: bool,
+    /// Whether to read a standby of the database, as it is, instead of the primary.
+    pub standby: bool,
     /// The file in which a gateway records what a database has confirmed to it.
     pub state: Option<PathBuf>,
     /// The anchor file of a ledger in a database, whose newest anchor must be covered.
@@ -56,6 +58,7 @@ impl Opening {
             mode,
             durability: Durability::Prompt,
             allow_single: false,
+            standby: false,
             state: None,
             anchors: None,
         }

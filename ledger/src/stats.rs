@@ -62,6 +62,8 @@ pub struct WriterStats {
     pub unknown_commits: u64,
     /// Connections dropped while the server was working for them, which it has not ended yet.
     pub dropped: usize,
+    /// For which of these a gateway waits, since when, and what ends it; only when they are too many to sell.
+    pub waits: Option<String>,
     /// The writer stopped for good.
     pub stopped: bool,
 }
@@ -80,7 +82,7 @@ impl WriterStats {
     ];
 
     /// From this many dropped connections on, nothing is sold: each may hold locks, and each counts against the server's limit.
-    const MOST_DROPPED: usize = 4;
+    pub(crate) const MOST_DROPPED: usize = 4;
 
     /// Clocks further apart than this would expire keys at the wrong time and book hours wrongly.
     const CLOCK_WRONG_MS: u64 = 30_000;
@@ -106,9 +108,12 @@ impl WriterStats {
     pub const fn uncertain(&self) -> Option<&str> {
         match (&self.lost, &self.standby) {
             (Some(why), _) | (None, Standby::Missing(why)) => Some(why.as_str()),
-            _ if self.dropped >= Self::MOST_DROPPED => {
-                Some("the database has not ended four connections that this gateway gave up")
-            }
+            _ if self.dropped >= Self::MOST_DROPPED => Some(match &self.waits {
+                Some(waits) => waits.as_str(),
+                None => {
+                    "this gateway gave up several connections and does not know yet whether the database still works for them"
+                }
+            }),
             _ => None,
         }
     }

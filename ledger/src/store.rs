@@ -9,7 +9,7 @@ use async_trait::async_trait;
 
 use crate::anchor::Anchor;
 use crate::sqlite::SqliteLedger;
-use crate::{Gateway, Ledger, LedgerError, Timestamp, VerifyReport, WriterStats};
+use crate::{Gateway, Ledger, LedgerError, Server, Timestamp, VerifyReport, WriterStats};
 
 /// An opened ledger.
 #[async_trait]
@@ -26,6 +26,11 @@ pub trait Store: Ledger {
     /// [`LedgerError::Unavailable`] when the ledger cannot be read.
     async fn gateways(&self) -> Result<Vec<Gateway>, LedgerError> {
         Ok(Vec::new())
+    }
+
+    /// The database's servers, as they last answered; none if it is a file.
+    fn servers(&self) -> Vec<Server> {
+        Vec::new()
     }
 
     /// Tells the other gateways which files this one runs.

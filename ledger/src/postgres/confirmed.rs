@@ -18,6 +18,7 @@ use super::batch::Batch;
 use super::link::Link;
 use super::lock::lock;
 use super::rows::Columns;
+use super::servers::Facts;
 use super::trouble::Trouble;
 use crate::anchor::{self, Anchor};
 use crate::head::Hash;
@@ -53,14 +54,43 @@ struct State {
     generation: i64,
     run: Run,
     entries: Vec<Known>,
+    /// The cluster of the last server, and its timeline: a primary on a lower one was replaced by a promoted standby.
+    #[serde(default)]
+    system: String,
+    #[serde(default)]
+    timeline: u32,
+}
+
+impl State {
+    /// Whether a server has been replaced by a promoted one that this gateway has used, and its operator has not accepted the loss.
+    fn stale(&self, link: &Link, generation: i64) -> Option<String> {
+        let Facts {
+            name,
+            system,
+            timeline,
+            ..
+        } = &link.facts;
+        let replaced =
+            generation <= self.generation && *system == self.system && *timeline < self.timeline;
+        replaced.then(|| {
+            format!(
+                "the server {name} is a stale primary on timeline {timeline}, and this gateway has used timeline {}: fence it, and \
+                 bring the promoted server back",
+                self.timeline
+            )
+        })
+    }
 }
 
 /// The result of comparing this with the database.
 pub(super) enum Found {
     /// Everything is there.
     All,
-    /// Something is missing, and nobody has accepted that.
-    Lost(Vec<String>),
+    /// Something is missing, and nobody has accepted that. `stale` says so of a server that was replaced by a promoted one.
+    Lost {
+        lost: Vec<String>,
+        stale: Option<String>,
+    },
     /// An operator has accepted a loss since, and this gateway's epoch was part of it.
     Fenced,
 }
@@ -150,10 +180,13 @@ impl Confirmed {
             let mut state = lock(&self.state);
             (state.ledger, state.generation) = (ledger, generation);
         } else if known.ledger != ledger {
-            return Ok(Found::Lost(vec![format!(
-                "the database has ledger {ledger}; this gateway has used {}",
-                known.ledger
-            )]));
+            return Ok(Found::Lost {
+                lost: vec![format!(
+                    "the database has ledger {ledger}; this gateway has used {}",
+                    known.ledger
+                )],
+                stale: None,
+            });
         } else if generation > known.generation {
             let mut state = lock(&self.state);
             let run = renewals.map(|renewals| Run {
@@ -164,7 +197,7 @@ impl Confirmed {
                 ledger,
                 generation,
                 run: run.unwrap_or_default(),
-                entries: Vec::new(),
+                ..State::default()
             };
             if run.is_none() && known.run.epoch > 0 {
                 return Ok(Found::Fenced);
@@ -195,11 +228,16 @@ impl Confirmed {
         // A gateway may also remember what an anchor covers.
         let mut said = HashSet::new();
         lost.retain(|lost| said.insert(lost.clone()));
-        Ok(if lost.is_empty() {
-            Found::All
-        } else {
-            Found::Lost(lost)
-        })
+        let stale = lock(&self.state).stale(link, generation);
+        if let Some(stale) = &stale {
+            lost.insert(0, stale.clone());
+        }
+        if lost.is_empty() {
+            let mut state = lock(&self.state);
+            (state.system, state.timeline) = (link.facts.system.clone(), link.facts.timeline);
+            return Ok(Found::All);
+        }
+        Ok(Found::Lost { lost, stale })
     }
 
     /// The part of the newest anchor that is missing, unless an operator has accepted a loss since.
@@ -351,7 +389,7 @@ pub(super) async fn accept(
     actor: &str,
     at: Timestamp,
 ) -> Result<AcceptedLoss, Trouble> {
-    let Found::Lost(lost) = known.look(link).await? else {
+    let Found::Lost { lost, .. } = known.look(link).await? else {
         return Err(Trouble::Failed(
             "nothing is missing of what these files remember (--state, --anchors)".to_owned(),
         ));

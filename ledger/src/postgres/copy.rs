@@ -5,16 +5,18 @@
 
 use std::time::Duration;
 
-use tokio_postgres::Config;
 use tokio_postgres::types::ToSql;
 
 use super::batch::{Batch, KeySlot, Slot};
-use super::link::{Connector, Link};
+use super::connector::Connector;
+use super::link::Link;
 use super::rows::{
     self, Columns, SELECT_ACT, SELECT_ENTRY, SELECT_HOLD, SELECT_KEY, SELECT_SESSION,
 };
+use super::servers::Purpose;
 use super::trouble::{Trouble, words};
 use super::{flush, migrations, reads, verify};
+use crate::address::Database;
 use crate::chain::{ChainedAct, ChainedEntry};
 use crate::copy::{Identity, Part, ROWS, Rest, Side, Source, Target};
 use crate::limit::Traffic;
@@ -72,8 +74,8 @@ pub(crate) struct CopySource {
 
 impl CopySource {
     /// Locks the ledger against every writer.
-    pub(crate) async fn open(config: &Config) -> Result<Self, LedgerError> {
-        let connector = Connector::new(config.clone(), true)?;
+    pub(crate) async fn open(database: &Database) -> Result<Self, LedgerError> {
+        let connector = Connector::new(database, Purpose::Write, true)?;
         let mut link = connector.connect().await.map_err(LedgerError::Unusable)?;
         migrations::prepare(&mut link.client, OpenMode::Write, super::now()).await?;
         let verifier = connector.connect().await.map_err(LedgerError::Unusable)?;
@@ -170,8 +172,8 @@ pub(crate) struct CopyTarget {
 }
 
 impl CopyTarget {
-    pub(crate) async fn open(config: &Config) -> Result<Self, LedgerError> {
-        let link = Connector::new(config.clone(), true)?
+    pub(crate) async fn open(database: &Database) -> Result<Self, LedgerError> {
+        let link = Connector::new(database, Purpose::Write, true)?
             .connect()
             .await
             .map_err(LedgerError::Unusable)?;

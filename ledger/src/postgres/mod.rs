@@ -10,6 +10,7 @@
 mod anchors;
 mod batch;
 mod confirmed;
+mod connector;
 mod copy;
 mod fetch;
 mod flush;
@@ -25,6 +26,7 @@ mod printable;
 mod readers;
 mod reads;
 mod rows;
+mod servers;
 mod shared;
 mod standby;
 mod trouble;
@@ -40,23 +42,24 @@ use std::time::Duration;
 use async_trait::async_trait;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
-use tokio_postgres::Config;
 
+use crate::address::Database;
 use crate::anchor::Anchor;
 use crate::operation::{Operation, Outcome};
 use crate::store::Store;
 use crate::{
     Amount, AuditRecord, Entry, EntryQuery, Finish, Gateway, Key, KeyId, KeyQuery, Ledger,
     LedgerError, MarginQuery, Margins, OpenHold, OpenMode, Opening, OperationId, PublishedSlug,
-    SecretHash, SlugUse, Standby, Timestamp, Totals, UsageRow, VerifyReport, WriterStats,
+    SecretHash, Server, SlugUse, Standby, Timestamp, Totals, UsageRow, VerifyReport, WriterStats,
 };
 pub use confirmed::AcceptedLoss;
 use confirmed::{Confirmed, Found};
+use connector::Connector;
 pub(crate) use copy::{CopySource, CopyTarget};
 use key_reads::KeyReads;
-use link::Connector;
 use node::Node;
 use readers::Readers;
+use servers::Purpose;
 use shared::Shared;
 use trouble::Trouble;
 use writer::Lanes;
@@ -69,6 +72,7 @@ const TOTALS_KEPT: Duration = Duration::from_secs(10);
 /// A ledger in a PostgreSQL database.
 pub struct PostgresLedger {
     place: String,
+    connector: Connector,
     readers: Arc<Readers>,
     key_reads: Arc<KeyReads>,
     writer: Option<Arc<Shared>>,
@@ -103,10 +107,16 @@ impl PostgresLedger {
     /// # Errors
     /// [`LedgerError::Unusable`] when it cannot be reached, is a standby or has none, is not a ledger or is newer than this
     /// program; nothing was created or changed then.
-    pub async fn open(config: &Config, opening: &Opening) -> Result<Self, LedgerError> {
+    pub async fn open(database: &Database, opening: &Opening) -> Result<Self, LedgerError> {
         let mode = opening.mode;
-        let place = crate::LedgerAddress::Postgres(Box::new(config.clone())).to_string();
-        let connector = Connector::new(config.clone(), mode != OpenMode::ReadOnly)?;
+        let place = database.to_string();
+        let purpose = match mode {
+            OpenMode::ReadOnly if opening.standby => Purpose::Standby,
+            OpenMode::ReadOnly => Purpose::Read,
+            _ => Purpose::Write,
+        };
+        let connector = Connector::new(database, purpose, opening.allow_single)?;
+        let starting_with = connector.clone();
         let (quit, quitting) = oneshot::channel();
         let (started, starting) = oneshot::channel();
         let runtime = tokio::runtime::Builder::new_current_thread()
@@ -118,7 +128,7 @@ impl PostgresLedger {
         let opening = opening.clone();
         let run = move || {
             runtime.block_on(async move {
-                let made = start(connector, opening).await;
+                let made = start(starting_with, opening).await;
                 let stop_now = made.is_err();
                 if started.send(made).is_ok() && !stop_now {
                     // Ends with the ledger, which closes its writer first.
@@ -141,6 +151,7 @@ impl PostgresLedger {
         let totals = (mode == OpenMode::Serve).then(Mutex::default);
         Ok(Self {
             place,
+            connector,
             readers,
             key_reads: Arc::default(),
             writer,
@@ -164,12 +175,12 @@ impl PostgresLedger {
     /// # Errors
     /// As [`PostgresLedger::open`], and when nothing is missing; [`LedgerError::Unknown`] when the commit got no answer.
     pub async fn accept_lost(
-        config: &Config,
+        database: &Database,
         opening: &Opening,
         actor: &str,
         at: Timestamp,
     ) -> Result<AcceptedLoss, LedgerError> {
-        let mut link = Connector::new(config.clone(), true)?
+        let mut link = Connector::new(database, Purpose::Write, opening.allow_single)?
             .connect()
             .await
             .map_err(LedgerError::Unusable)?;
@@ -193,8 +204,8 @@ impl PostgresLedger {
     ///
     /// # Errors
     /// As [`PostgresLedger::open`].
-    pub async fn accepted_losses(config: &Config) -> Result<Vec<AcceptedLoss>, LedgerError> {
-        let mut link = Connector::new(config.clone(), false)?
+    pub async fn accepted_losses(database: &Database) -> Result<Vec<AcceptedLoss>, LedgerError> {
+        let mut link = Connector::new(database, Purpose::Read, false)?
             .connect()
             .await
             .map_err(LedgerError::Unusable)?;
@@ -207,14 +218,14 @@ impl PostgresLedger {
     ///
     /// # Errors
     /// As [`PostgresLedger::open`].
-    pub async fn published_in(config: &Config) -> Result<Vec<String>, LedgerError> {
-        let connector = Connector::new(config.clone(), false)?;
+    pub async fn published_in(database: &Database) -> Result<Vec<String>, LedgerError> {
+        let connector = Connector::new(database, Purpose::Read, false)?;
         let link = connector.connect().await.map_err(LedgerError::Unusable)?;
         if migrations::is_empty(&link.client).await? {
             return Ok(Vec::new());
         }
         drop(link);
-        let ledger = Self::open(config, &Opening::new(OpenMode::ReadOnly)).await?;
+        let ledger = Self::open(database, &Opening::new(OpenMode::ReadOnly)).await?;
         Ok(ledger
             .published()
             .await?
@@ -248,13 +259,9 @@ async fn start(connector: Connector, opening: Opening) -> Result<Started, Ledger
         standby::note(&shared, standby);
     }
     let ledger = migrations::prepare(&mut link.client, mode, now()).await?;
-    if let Found::Lost(lost) = shared
-        .confirmed
-        .look(&link)
-        .await
-        .map_err(Trouble::unusable)?
-    {
-        shared.lost(&lost);
+    let found = shared.confirmed.look(&link).await;
+    if let Found::Lost { lost, stale } = found.map_err(Trouble::unusable)? {
+        shared.lost(&lost, stale);
         return Err(LedgerError::Unusable(
             shared.uncertain().unwrap_or_default(),
         ));
@@ -278,6 +285,9 @@ async fn start(connector: Connector, opening: Opening) -> Result<Started, Ledger
         .run(link),
     );
     if mode == OpenMode::Serve {
+        if connector.has_several() {
+            tokio::spawn(node::watch_servers(Arc::clone(&shared), connector.clone()));
+        }
         tokio::spawn(Node::new(Arc::clone(&shared), connector).run());
     }
     Ok(Started {
@@ -325,6 +335,10 @@ impl Store for PostgresLedger {
         self.readers
             .with(|link| async move { node::gateways(&link).await })
             .await
+    }
+
+    fn servers(&self) -> Vec<Server> {
+        self.connector.list()
     }
 
     fn announce(&self, configuration: String) {

@@ -12,7 +12,8 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::confirmed::{Found, Run};
-use super::link::{Backend, Connector, Link};
+use super::connector::Connector;
+use super::link::{Backend, Link};
 use super::lock::lock;
 use super::rows::Columns;
 use super::shared::Shared;
@@ -27,6 +28,8 @@ const EVERY: Duration = Duration::from_secs(1);
 const SILENCE: Duration = Duration::from_secs(10);
 /// After this long without a renewal of its own, a node starts to watch the others anew.
 const INTERRUPTED: Duration = Duration::from_secs(3);
+/// Between two looks at all servers while everything is well.
+const LOOK_EVERY: Duration = Duration::from_secs(5);
 /// How long a round may take.
 const ROUND: Duration = Duration::from_secs(3);
 /// How many milliseconds a gateway's clock may be off before it is reported.
@@ -63,13 +66,23 @@ pub(super) async fn begin(link: &Link, before: i64, name: &str) -> Result<Run, T
 
 /// Checks that everything the database has confirmed is there, and records what is not.
 pub(super) async fn confirm(link: &Link, shared: &Shared) -> Result<bool, Trouble> {
-    let lost = match shared.confirmed.look(link).await? {
-        Found::All => Vec::new(),
-        Found::Lost(lost) => lost,
+    let (lost, stale) = match shared.confirmed.look(link).await? {
+        Found::All => (Vec::new(), None),
+        Found::Lost { lost, stale } => (lost, stale),
         Found::Fenced => return Err(Trouble::Fenced),
     };
-    shared.lost(&lost);
+    shared.lost(&lost, stale);
     Ok(lost.is_empty())
+}
+
+/// Looks at all servers from time to time, so that a promoted one is found although the old primary still answers, and a primary
+/// that has come back is reported.
+pub(super) async fn watch_servers(shared: Arc<Shared>, connector: Connector) {
+    loop {
+        let in_trouble = shared.uncertain().is_some() || shared.lapsed();
+        tokio::time::sleep(if in_trouble { EVERY } else { LOOK_EVERY }).await;
+        connector.survey().await;
+    }
 }
 
 /// Ends this node's own epoch, because it holds nothing any more or begins another.
@@ -114,6 +127,8 @@ pub(super) struct Node {
     shared: Arc<Shared>,
     connector: Connector,
     link: Option<Link>,
+    /// Whether the connection has not been used for a round yet.
+    is_new: bool,
     seen: HashMap<i64, Seen>,
     last_renewal: Option<Instant>,
     /// When it last searched for its own unknown holds; `None` after an interruption.
@@ -131,6 +146,7 @@ impl Node {
             shared,
             connector,
             link: None,
+            is_new: false,
             seen: HashMap::new(),
             last_renewal: None,
             swept: None,
@@ -152,6 +168,11 @@ impl Node {
             }
             let asked = Instant::now();
             self.shared.begin_lease(asked);
+            // Not part of the round: the search for a server may take as long as a renewal.
+            if let Err(trouble) = self.reach().await {
+                self.interrupted(&trouble);
+                continue;
+            }
             match tokio::time::timeout(ROUND, self.round(epoch)).await {
                 Ok(Ok(())) => {}
                 // Any batch would find out; this reports it even without customers.
@@ -169,33 +190,47 @@ impl Node {
     }
 
     fn interrupted(&mut self, trouble: &Trouble) {
+        if self.link.is_some() {
+            // The other connections lead the same way, and what reads on them would wait for longer.
+            self.connector.servers().doubt();
+        }
         self.shared.drop_link(&mut self.link);
         self.swept = None;
         tracing::warn!(?trouble, "this gateway's lease was not renewed");
     }
 
+    /// Connects, unless the connection is good.
+    async fn reach(&mut self) -> Result<(), Trouble> {
+        let number = self.connector.servers().number();
+        if (self.link.as_ref())
+            .is_some_and(|link| !link.client.is_closed() && link.number == number)
+        {
+            return Ok(());
+        }
+        (self.link, self.swept) = (None, None);
+        let link = self.connector.connect().await.map_err(Trouble::Lost)?;
+        let set = link
+            .client
+            .batch_execute(standby::session(self.shared.durability));
+        tokio::time::timeout(ROUND, set)
+            .await
+            .map_err(|_| Trouble::Lost("no answer in time".to_owned()))??;
+        (self.link, self.is_new) = (Some(link), true);
+        Ok(())
+    }
+
     async fn round(&mut self, epoch: i64) -> Result<(), Trouble> {
-        let is_new = self
-            .link
-            .as_ref()
-            .is_none_or(|link| link.client.is_closed());
-        let link = match &mut self.link {
-            Some(link) if !link.client.is_closed() => link,
-            place => {
-                self.swept = None;
-                let link = self.connector.connect().await.map_err(Trouble::Lost)?;
-                link.client
-                    .batch_execute(standby::session(self.shared.durability))
-                    .await?;
-                place.insert(link)
-            }
+        let Some(link) = &self.link else {
+            return Err(Trouble::Lost("not connected".to_owned()));
         };
         // A renewal without a standby would wait for one, or be confirmed with no other copy of it.
         let standby = standby::look(link, self.shared.allow_single).await?;
         let missing = matches!(standby, Standby::Missing(_));
         standby::note(&self.shared, standby);
         forget_ended(link, &self.shared).await?;
-        let is_whole = !(is_new || self.shared.has_lost()) || confirm(link, &self.shared).await?;
+        let is_whole =
+            !(self.is_new || self.shared.has_lost()) || confirm(link, &self.shared).await?;
+        self.is_new = false;
         if missing || !is_whole {
             return Ok(());
         }
@@ -318,23 +353,30 @@ impl Node {
     }
 }
 
-/// Checks which of the dropped connections the server has ended.
+/// Checks which of the dropped connections can still do harm: those that work, are in a transaction or wait for a standby. The
+/// server keeps an idle one until it finds the network broken, and that one holds nothing.
 async fn forget_ended(link: &Link, shared: &Shared) -> Result<(), Trouble> {
     let dropped = shared.dropped();
     if dropped.is_empty() {
         return Ok(());
     }
-    let pids: Vec<String> = dropped.into_iter().map(|backend| backend.pid).collect();
-    let sql = "SELECT pid::text, backend_start::text FROM pg_stat_activity WHERE pid::text = ANY ($1::text[])";
-    let mut alive = Vec::new();
+    let pids: Vec<String> = dropped
+        .into_iter()
+        .map(|dropped| dropped.backend.pid)
+        .collect();
+    let sql = "SELECT pid::text, backend_start::text, CASE WHEN wait_event = 'SyncRep' THEN 'waits for a standby' ELSE \
+         coalesce(state, 'not to be seen') END FROM pg_stat_activity WHERE pid::text = ANY ($1::text[]) \
+         AND (state IS DISTINCT FROM 'idle' OR wait_event = 'SyncRep')";
+    let mut at_work = Vec::new();
     for row in link.query(sql, &[&pids]).await? {
         let mut columns = Columns::of(&row);
-        alive.push(Backend {
+        let backend = Backend {
             pid: columns.take()?,
             started: columns.take()?,
-        });
+        };
+        at_work.push((backend, columns.take()?));
     }
-    shared.keep_dropped(&alive);
+    shared.keep_dropped(&at_work);
     Ok(())
 }
 

@@ -1,12 +1,15 @@
-//! Read-only connections, a few per process. A read whose connection fails is tried once more on another one.
+//! Read-only connections, a few per process. A read whose connection fails, or leads to a server that is used no more, is tried
+//! once more on another one.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use tokio::runtime::Handle;
 use tokio::sync::Semaphore;
 
-use super::link::{Connector, Link};
+use super::connector::Connector;
+use super::link::Link;
+use super::lock::lock;
 use super::trouble::Trouble;
 use crate::LedgerError;
 
@@ -53,12 +56,16 @@ impl Readers {
         let mut again = true;
         loop {
             let link = self.link().await?;
-            match tokio::time::timeout(READ, read(Arc::clone(&link))).await {
+            let reading = tokio::time::timeout(READ, read(Arc::clone(&link)));
+            let found = tokio::select! {
+                found = reading => found,
+                () = self.connector.servers().outdated(link.number) => {
+                    Ok(Err(Trouble::Lost("another server is used now".to_owned())))
+                }
+            };
+            match found {
                 Ok(Ok(found)) => {
-                    self.idle
-                        .lock()
-                        .unwrap_or_else(PoisonError::into_inner)
-                        .push(link);
+                    lock(&self.idle).push(link);
                     return Ok(found);
                 }
                 Ok(Err(Trouble::Lost(_))) if again => again = false,
@@ -86,14 +93,11 @@ impl Readers {
     }
 
     async fn link(&self) -> Result<Arc<Link>, LedgerError> {
+        let number = self.connector.servers().number();
         loop {
-            let idle = self
-                .idle
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner)
-                .pop();
+            let idle = lock(&self.idle).pop();
             match idle {
-                Some(link) if link.client.is_closed() => {}
+                Some(link) if link.client.is_closed() || link.number != number => {}
                 Some(link) => return Ok(link),
                 None => return self.connect().await,
             }

@@ -18,7 +18,7 @@ use super::lock::lock;
 use super::printable::printable;
 use crate::operation::{Class, Operation, Outcome};
 use crate::{Durability, Opening, WriterStats};
-use crate::{KeyId, LedgerError, OperationId, Refusal};
+use crate::{KeyId, LedgerError, OperationId, Refusal, Timestamp};
 
 /// New holds are refused while this many operations wait.
 const MAX_QUEUE: usize = 20_000;
@@ -26,6 +26,13 @@ const MAX_QUEUE: usize = 20_000;
 const MOST_TOLD: usize = 10;
 /// A node whose last renewal is older than this opens and extends nothing, because others may soon declare it dead.
 const LEASE: Duration = Duration::from_secs(7);
+
+/// A connection that was given up in the middle of something.
+#[derive(Debug, Clone)]
+pub(super) struct Dropped {
+    pub(super) backend: Backend,
+    since: Timestamp,
+}
 
 /// State shared by callers, the writer and the node.
 pub(super) struct Shared {
@@ -39,7 +46,7 @@ pub(super) struct Shared {
     /// When the last renewal that the server confirmed was requested.
     renewed: Mutex<Option<Instant>>,
     /// Server processes of connections that were dropped in the middle of something.
-    dropped: Mutex<Vec<Backend>>,
+    dropped: Mutex<Vec<Dropped>>,
     /// What the database has confirmed to this gateway.
     pub(super) confirmed: Confirmed,
     pub(super) durability: Durability,
@@ -276,20 +283,24 @@ impl Shared {
     }
 
     /// Records what the database has lost of what it had confirmed; an empty list ends that state.
-    pub(super) fn lost(&self, lost: &[String]) {
-        let why = (!lost.is_empty()).then(|| {
+    pub(super) fn lost(&self, lost: &[String], stale: Option<String>) {
+        let gone_back = (!lost.is_empty()).then(|| {
             let (some, more) = lost.split_at(lost.len().min(MOST_TOLD));
             let more = if more.is_empty() { String::new() } else { format!(" and {} more", more.len()) };
             format!(
-                "the database has gone back in time: {}{more}; find out what was lost, then `farebox ledger accept --lost`",
+                "the database has gone back in time: {}{more}; if another server was promoted, fence this one and bring that one \
+                 back; otherwise find out what was lost, then `farebox ledger accept --lost`",
                 some.join(", ")
             )
         });
+        let why = stale.or(gone_back);
         let mut stats = lock(&self.stats);
         if stats.lost != why {
             match &why {
                 Some(why) => tracing::error!(why, "selling stops"),
-                None => tracing::warn!("the loss was accepted; selling goes on"),
+                None => tracing::warn!(
+                    "nothing is missing any more, or the loss was accepted; selling goes on"
+                ),
             }
             stats.lost = why;
         }
@@ -302,20 +313,41 @@ impl Shared {
             return;
         };
         let mut dropped = lock(&self.dropped);
-        dropped.push(link.backend.clone());
+        dropped.push(Dropped {
+            backend: link.facts.backend.clone(),
+            since: super::now(),
+        });
         lock(&self.stats).dropped = dropped.len();
     }
 
     /// The dropped connections for which the server may still be working.
-    pub(super) fn dropped(&self) -> Vec<Backend> {
+    pub(super) fn dropped(&self) -> Vec<Dropped> {
         lock(&self.dropped).clone()
     }
 
-    /// Forgets those dropped connections that the server has ended.
-    pub(super) fn keep_dropped(&self, alive: &[Backend]) {
+    /// Forgets those dropped connections that can do no harm any more, and says what the others do.
+    pub(super) fn keep_dropped(&self, at_work: &[(Backend, String)]) {
         let mut dropped = lock(&self.dropped);
-        dropped.retain(|backend| alive.contains(backend));
-        lock(&self.stats).dropped = dropped.len();
+        let mut said = Vec::new();
+        dropped.retain(|dropped| {
+            let found = at_work
+                .iter()
+                .find(|(backend, _)| *backend == dropped.backend);
+            said.extend(found.map(|(backend, state)| {
+                format!("process {} ({state}) since {}", backend.pid, dropped.since)
+            }));
+            found.is_some()
+        });
+        let mut stats = lock(&self.stats);
+        stats.dropped = dropped.len();
+        stats.waits = (stats.dropped >= WriterStats::MOST_DROPPED).then(|| {
+            format!(
+                "the database still works for {} connections that this gateway gave up: {}; one that waits for a standby ends when a \
+                 standby streams (do not end it otherwise), any other by itself within seconds",
+                stats.dropped,
+                said.join(", ")
+            )
+        });
     }
 
     /// Whether others have declared this node dead.

@@ -23,24 +23,24 @@ pub(super) const fn session(durability: Durability) -> &'static str {
     }
 }
 
-const LOOK: &str = "SELECT current_setting('synchronous_standby_names') <> '', \
-     position('*' IN current_setting('synchronous_standby_names')) > 0, \
-     coalesce(substring(current_setting('synchronous_standby_names') from '(?i)^\\s*(?:first|any)?\\s*(\\d+)\\s*\\(')::bigint, 1), \
-     count(*) FILTER (WHERE sync_state IN ('sync', 'quorum') AND state = 'streaming'), \
-     count(*) FILTER (WHERE state IS NULL) FROM pg_stat_replication";
+pub(super) const LOOK: &str = "SELECT current_setting('synchronous_standby_names') <> '' AS waits, \
+     position('*' IN current_setting('synchronous_standby_names')) > 0 AS for_anybody, \
+     coalesce(substring(current_setting('synchronous_standby_names') from '(?i)^\\s*(?:first|any)?\\s*(\\d+)\\s*\\(')::bigint, 1) \
+     AS needed, count(*) FILTER (WHERE sync_state IN ('sync', 'quorum') AND state = 'streaming') AS streaming, \
+     count(*) FILTER (WHERE state IS NULL) AS hidden FROM pg_stat_replication";
 
 /// The server's answer.
-#[derive(Debug, Clone, Copy)]
-struct Seen {
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Seen {
     /// Commits wait for standbys.
-    waits: bool,
+    pub(super) waits: bool,
     /// They wait for whatever streams. A running `pg_basebackup` streams and keeps nothing: a commit that only it has confirmed is
     /// lost with the primary.
-    for_anybody: bool,
-    needed: i64,
-    streaming: i64,
+    pub(super) for_anybody: bool,
+    pub(super) needed: i64,
+    pub(super) streaming: i64,
     /// Standbys that this role may not see.
-    hidden: i64,
+    pub(super) hidden: i64,
 }
 
 /// Checks whether commits wait for standbys, and whether enough of them are there. It only reads, so it never waits for a lock.
@@ -81,7 +81,8 @@ pub(super) fn note(shared: &Shared, standby: Standby) {
     stats.standby = standby;
 }
 
-fn judge(seen: &Seen, allow_single: bool) -> Standby {
+/// Whether what a server says is enough to sell by.
+pub(super) fn judge(seen: &Seen, allow_single: bool) -> Standby {
     let Seen {
         waits,
         for_anybody,
@@ -106,7 +107,8 @@ fn judge(seen: &Seen, allow_single: bool) -> Standby {
             "this role may not see the standbys: as the database's administrator, GRANT pg_monitor to it".to_owned(),
         ),
         (true, _) if streaming < needed => Standby::Missing(format!(
-            "no commit is confirmed: {streaming} of {needed} synchronous standbys stream from the primary; start them"
+            "no commit is confirmed: {streaming} of {needed} synchronous standbys stream from the primary; start them, or, if one of \
+             them was promoted, fence this server and start none of its standbys"
         )),
         (true, _) => Standby::Streaming(u64::try_from(streaming).unwrap_or_default()),
     }

@@ -12,10 +12,11 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::batch::Wanted;
+use super::connector::Connector;
 use super::fetch::Locked;
 use super::job::Job;
 use super::lanes::{Lane, Next, Taken};
-use super::link::{Connector, Link};
+use super::link::Link;
 use super::lock::lock;
 use super::shared::Shared;
 use super::trouble::Trouble;
@@ -374,15 +375,14 @@ impl Writer {
             self.link = None;
             return Err(Trouble::Lost(why));
         }
+        let number = self.connector.servers().number();
         let link = match &mut self.link {
-            Some(link) if !link.client.is_closed() => link,
+            Some(link) if !link.client.is_closed() && link.number == number => link,
             place => {
-                let link = self
-                    .connector
-                    .connect_for_batches()
-                    .await
-                    .map_err(Trouble::Lost)?;
-                if !node::confirm(&link, &self.shared).await? {
+                let connecting = self.connector.connect_for_batches();
+                let link = connecting.await.map_err(Trouble::Lost)?;
+                let confirmed = tokio::time::timeout(TRIP, node::confirm(&link, &self.shared));
+                if !confirmed.await.map_err(too_late)?? {
                     return Err(Trouble::Lost(self.shared.uncertain().unwrap_or_default()));
                 }
                 place.insert(link)
@@ -419,13 +419,16 @@ struct Place<'writer> {
     ledger: [u8; 16],
 }
 
+fn too_late(_: tokio::time::error::Elapsed) -> Trouble {
+    Trouble::Lost("the database did not answer in time".to_owned())
+}
+
 async fn transaction(
     link: &Link,
     jobs: &[Job],
     place: &Place<'_>,
     locked: Locked,
 ) -> Result<Outcomes, Trouble> {
-    let too_long = |_| Trouble::Lost("the database did not answer in time".to_owned());
     let epoch = place.shared.epoch.load(Ordering::SeqCst);
     if let [
         Job {
@@ -436,7 +439,7 @@ async fn transaction(
     {
         let run = tokio::time::timeout(TRIP, node::begin(link, epoch, &place.shared.name))
             .await
-            .map_err(too_long)??;
+            .map_err(too_late)??;
         place.shared.confirmed.renewed(run);
         place.shared.epoch.store(run.epoch, Ordering::SeqCst);
         return Ok(vec![Some(Ok(Outcome::Epoch(run.epoch)))]);
@@ -462,7 +465,7 @@ async fn transaction(
     };
     let mut batch = tokio::time::timeout(TRIP, fetched)
         .await
-        .map_err(too_long)??;
+        .map_err(too_late)??;
     let skipped: BTreeSet<KeyId> = match locked {
         Locked::Skip => jobs
             .iter()

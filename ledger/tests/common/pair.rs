@@ -303,6 +303,39 @@ impl Pair {
         );
     }
 
+    /// Promotes a standby whatever the primary does, which may be silent and not dead. Another standby, if there is one, follows it.
+    pub(crate) fn promote_beside(&mut self, standby: usize) {
+        let old = std::mem::replace(&mut self.primary, standby);
+        self.until(
+            standby,
+            "SELECT pg_promote(true, 30) OR NOT pg_is_in_recovery()",
+            "t",
+        );
+        for follower in self.standbys() {
+            if follower != old {
+                self.follow(follower);
+            }
+        }
+    }
+
+    /// Lets a running standby stream from the primary.
+    pub(crate) fn follow(&self, standby: usize) {
+        let folder = self.folder(self.primary).display().to_string();
+        let change = format!(
+            "ALTER SYSTEM SET primary_conninfo = 'user=farebox host={folder} application_name={}'",
+            NAMES[standby]
+        );
+        for sql in [change.as_str(), "SELECT pg_reload_conf()"] {
+            self.ask(standby, "postgres", sql)
+                .unwrap_or_else(|error| panic!("{sql}: {error}"));
+        }
+        let streams = format!(
+            "SELECT count(*) FROM pg_stat_replication WHERE state = 'streaming' AND application_name = '{}'",
+            NAMES[standby]
+        );
+        self.until(self.primary, &streams, "1");
+    }
+
     /// Fills the primary's disk under load until the server dies in the middle of a COMMIT, then makes room and starts it again.
     pub(crate) fn fill_disk(&mut self) {
         let begun = Instant::now();

@@ -8,7 +8,7 @@ use std::num::NonZero;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use farebox_ledger::{Gateway, Standby, Timestamp, Totals, WriterStats, amount};
+use farebox_ledger::{Gateway, Server, Standby, Timestamp, Totals, WriterStats, amount};
 use salvo::prelude::{Response, handler};
 use serde_json::{Value, json};
 
@@ -71,6 +71,7 @@ impl Admin {
                 "targets": targets,
                 "alerts": self.alerts(&books.gateways),
                 "nodes": books.gateways.iter().map(node).collect::<Vec<_>>(),
+                "servers": self.ledger.servers().iter().map(server).collect::<Vec<_>>(),
                 "models": config.catalog.models.iter().map(|model| of_model(model)).collect::<Vec<_>>(),
                 "retired": of_retired(&config),
                 "ledger": ledger(&self.ledger.stats(), &self.ledger.place(), books.totals.as_ref()),
@@ -114,6 +115,7 @@ impl Admin {
         self.ledger_alert()
             .into_iter()
             .chain(self.unresolved_alert())
+            .chain(self.server_alerts())
             .chain(differ)
             .chain(slowed)
             .chain(miscounts)
@@ -131,6 +133,17 @@ impl Admin {
             _ => return None,
         };
         Some(json!({ "kind": "ledger", "text": text }))
+    }
+
+    /// Primaries beside the one that is used.
+    fn server_alerts(&self) -> Vec<Value> {
+        let servers = self.ledger.servers();
+        (servers.iter().filter(|server| server.stale))
+            .map(|server| {
+                let text = format!("{} {}: {}", server.name, server.place, server.state);
+                json!({ "kind": "server", "server": server.place, "text": text })
+            })
+            .collect()
     }
 
     /// Holds that cannot be ended now, if there are any.
@@ -259,6 +272,18 @@ fn node(gateway: &Gateway) -> Value {
         "silent_ms": gateway.silent_ms,
         "per_second": gateway.per_second,
         "holds": gateway.holds,
+    })
+}
+
+fn server(server: &Server) -> Value {
+    json!({
+        "place": server.place,
+        "name": server.name,
+        "system": server.system,
+        "timeline": server.timeline,
+        "used": server.used,
+        "stale": server.stale,
+        "state": server.state,
     })
 }
 

@@ -16,7 +16,9 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use tokio::net::TcpStream;
 
-pub(crate) use shapes::{Alert, Change, Diagnostic, LiveEvent, Model, Node, Status, Target};
+pub(crate) use shapes::{
+    Alert, Change, Diagnostic, LiveEvent, Model, Node, Server, Status, Target,
+};
 
 const CONNECT: Duration = Duration::from_secs(2);
 const WHOLE: Duration = Duration::from_secs(5);

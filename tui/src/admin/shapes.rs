@@ -30,6 +30,7 @@ pub(crate) struct Status {
     pub(crate) alerts: Vec<Alert>,
     /// The gateways that share the ledger.
     pub(crate) nodes: Vec<Node>,
+    pub(crate) servers: Vec<Server>,
     pub(crate) models: Vec<Model>,
     pub(crate) retired: Vec<Retired>,
     pub(crate) ledger: LedgerState,
@@ -48,6 +49,19 @@ pub(crate) struct Node {
     pub(crate) silent_ms: i64,
     pub(crate) per_second: u64,
     pub(crate) holds: u64,
+}
+
+/// A server of the ledger's database.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct Server {
+    pub(crate) place: String,
+    /// Its `cluster_name`.
+    pub(crate) name: String,
+    pub(crate) used: bool,
+    /// It takes writes although another one is used.
+    pub(crate) stale: bool,
+    pub(crate) state: String,
 }
 
 /// A problem for the operator, with its remedy.

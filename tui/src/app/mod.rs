@@ -24,7 +24,7 @@ use farebox_ledger::{
     VerifyReport,
 };
 
-use crate::admin::{Alert, Node};
+use crate::admin::{Alert, Node, Server};
 use crate::field::{Edit, Field};
 use command::{BINDINGS, Binding, Command, Place};
 use detail::Detail;
@@ -374,6 +374,12 @@ impl App {
             .status
             .as_ref()
             .map_or(&[], |status| &status.nodes)
+    }
+
+    /// The servers of the ledger's database.
+    pub(crate) fn servers(&self) -> &[Server] {
+        let status = self.gateway.status.as_ref();
+        status.map_or(&[], |status| &status.servers)
     }
 
     /// Holds that pass the filter.

@@ -1,10 +1,10 @@
-//! The Nodes screen: the gateways that share the ledger, as each last described itself.
+//! The Nodes screen: the gateways that share the ledger, as each last described itself, and the servers of its database.
 
 use ratatui::layout::Rect;
 use ratatui::style::Style;
 
 use super::pen::{Column, Pen, left, right};
-use crate::admin::Node;
+use crate::admin::{Node, Server};
 use crate::app::App;
 use crate::app::keys::window;
 use crate::{format, sanitize};
@@ -20,17 +20,23 @@ const NODES: &[Column] = &[
     left("FILES", 25, 1),
 ];
 
+const SERVERS: &[Column] = &[
+    left("SERVER", 30, 0),
+    left("NAME", 10, 1),
+    left("STATE", 0, 0),
+];
+
 /// Gateways silent for longer are marked; a gateway renews every second.
 const SILENT: i64 = 3_000;
 
 /// Draws it.
 pub(super) fn draw(app: &App, pen: &mut Pen<'_>, area: Rect) {
-    let nodes = app.nodes();
+    let (nodes, servers) = (app.nodes(), app.servers());
     let inner = pen.frame(
         area,
         &format!("Nodes · {}", format::many(nodes.len(), "gateway")),
     );
-    let Some(first) = nodes.first() else {
+    if nodes.is_empty() {
         let why = match &app.gateway.status {
             Some(_) => {
                 "the ledger is a file, which one gateway serves; several share a ledger on PostgreSQL"
@@ -39,64 +45,116 @@ pub(super) fn draw(app: &App, pen: &mut Pen<'_>, area: Rect) {
         };
         pen.paragraph(inner, 1, why, pen.theme.faint());
         return;
-    };
-    let placed = pen.heads(inner, 0, NODES);
+    }
+    let room = inner.height.saturating_sub(1);
+    let rows = u16::try_from(nodes.len()).unwrap_or(u16::MAX);
     let list = Rect {
-        y: inner.y + 1,
-        height: inner.height.saturating_sub(2),
+        height: rows.saturating_add(1).min(room),
         ..inner
+    };
+    gateways(app, pen, list);
+    // Behind an empty line; heads and one row need two.
+    let place = Rect {
+        y: list.bottom().saturating_add(1),
+        height: room.saturating_sub(list.height).saturating_sub(1),
+        ..inner
+    };
+    if !servers.is_empty() && place.height >= 2 {
+        database(servers, pen, place);
+    }
+    foot(nodes, pen, inner);
+}
+
+/// The gateways, below their heads.
+fn gateways(app: &App, pen: &mut Pen<'_>, area: Rect) {
+    let nodes = app.nodes();
+    let placed = pen.heads(area, 0, NODES);
+    let list = Rect {
+        y: area.y + 1,
+        height: area.height.saturating_sub(1),
+        ..area
     };
     for (y, index) in window(app.selected_node, nodes.len(), usize::from(list.height)).enumerate() {
         let Some(node) = nodes.get(index) else {
             continue;
         };
-        let differs = node.configuration != first.configuration;
-        let files = if node.configuration.is_empty() {
-            "not told yet"
+        let differs = nodes
+            .first()
+            .is_some_and(|first| node.configuration != first.configuration);
+        let cells = row(node, differs, pen);
+        let y = u16::try_from(y).unwrap_or(u16::MAX);
+        pen.line(list, y, NODES, &placed, &cells, index == app.selected_node);
+    }
+}
+
+fn row(node: &Node, differs: bool, pen: &Pen<'_>) -> [(String, Style); 8] {
+    let files = if node.configuration.is_empty() {
+        "not told yet"
+    } else {
+        &node.configuration
+    };
+    let silence = if node.silent_ms >= SILENT {
+        pen.theme.bad()
+    } else {
+        pen.theme.good()
+    };
+    let files_style = if differs {
+        pen.theme.warn()
+    } else {
+        pen.theme.faint()
+    };
+    [
+        (node.epoch.to_string(), pen.theme.faint()),
+        (sanitize::clean(&node.name).into_owned(), pen.theme.strong()),
+        (sanitize::clean(&node.version).into_owned(), Style::new()),
+        (format::clock_of(&node.started_at), pen.theme.faint()),
+        (format::count(node.per_second), Style::new()),
+        (format::count(node.holds), Style::new()),
+        (format::age(node.silent_ms), silence),
+        (sanitize::clean(files).into_owned(), files_style),
+    ]
+}
+
+/// The servers of the database, as the gateway last saw them.
+fn database(servers: &[Server], pen: &mut Pen<'_>, area: Rect) {
+    let placed = pen.heads(area, 0, SERVERS);
+    let list = Rect {
+        y: area.y + 1,
+        height: area.height.saturating_sub(1),
+        ..area
+    };
+    for (y, server) in servers.iter().take(usize::from(list.height)).enumerate() {
+        let style = if server.stale {
+            pen.theme.bad()
+        } else if server.used {
+            pen.theme.good()
         } else {
-            &node.configuration
+            Style::new()
         };
         let cells = [
-            (node.epoch.to_string(), pen.theme.faint()),
-            (sanitize::clean(&node.name).into_owned(), pen.theme.strong()),
-            (sanitize::clean(&node.version).into_owned(), Style::new()),
-            (format::clock_of(&node.started_at), pen.theme.faint()),
-            (format::count(node.per_second), Style::new()),
-            (format::count(node.holds), Style::new()),
+            (sanitize::clean(&server.place).into_owned(), Style::new()),
             (
-                format::age(node.silent_ms),
-                if node.silent_ms >= SILENT {
-                    pen.theme.bad()
-                } else {
-                    pen.theme.good()
-                },
+                sanitize::clean(&server.name).into_owned(),
+                pen.theme.strong(),
             ),
-            (
-                sanitize::clean(files).into_owned(),
-                if differs {
-                    pen.theme.warn()
-                } else {
-                    pen.theme.faint()
-                },
-            ),
+            (sanitize::clean(&server.state).into_owned(), style),
         ];
-        pen.line(
-            list,
-            u16::try_from(y).unwrap_or(u16::MAX),
-            NODES,
-            &placed,
-            &cells,
-            index == app.selected_node,
-        );
+        let y = u16::try_from(y).unwrap_or(u16::MAX);
+        pen.line(list, y, SERVERS, &placed, &cells, false);
     }
+}
+
+/// The last line: what to do, or how to read the page.
+fn foot(nodes: &[Node], pen: &mut Pen<'_>, inner: Rect) {
     let bottom = Rect {
         y: inner.bottom().saturating_sub(1),
         height: 1,
         ..inner
     };
-    let differ = nodes
-        .iter()
-        .any(|node: &Node| node.configuration != first.configuration);
+    let differ = nodes.windows(2).any(|two| match two {
+        [one, other] => one.configuration != other.configuration,
+        _ => false,
+    });
     let (hint, style) = if differ {
         (
             "the gateways run different files: give all of them the same catalog and routes",
