@@ -49,6 +49,8 @@ pub struct Server {
     pub system: String,
     /// Its timeline. Every promotion begins a new one.
     pub timeline: Option<u32>,
+    /// How many seconds a standby that this process reads is behind.
+    pub behind: Option<u64>,
     /// Whether this process uses it.
     pub used: bool,
     /// Whether it takes writes although another one is used: it must be fenced.

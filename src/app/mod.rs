@@ -266,11 +266,11 @@ async fn take(
     let Some(path) = settings.ledger.path() else {
         let (state, anchors) = (settings.state.clone(), settings.anchors.clone());
         let opening = Opening {
-            mode,
             durability,
             allow_single: settings.allow_single,
             state,
             anchors,
+            ..Opening::new(mode)
         };
         return Ok((settings.ledger.open(&opening).await?, None));
     };

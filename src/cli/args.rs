@@ -69,6 +69,9 @@ pub struct Args {
     /// Use a database that confirms what no standby has: to try things out
     #[arg(long, global = true, help_heading = GLOBAL, env = "FAREBOX_ALLOW_SINGLE")]
     pub allow_single: bool,
+    /// Read a standby of the database, as it is; results then say how far it is behind
+    #[arg(long, global = true, help_heading = GLOBAL)]
+    pub standby: bool,
     /// A file in which a gateway remembers what PostgreSQL has confirmed to it; `ledger accept` reads it
     #[arg(long, global = true, help_heading = GLOBAL, env = "FAREBOX_STATE", value_name = "FILE")]
     pub state: Option<PathBuf>,

@@ -13,7 +13,21 @@ use crate::clock;
 
 /// Opens the ledger for a command.
 pub(super) async fn open(args: &Args, mode: OpenMode) -> Result<SharedStore, Failed> {
-    Ok(args.ledger.open(&opening(args, mode)).await?)
+    if args.standby && mode != OpenMode::ReadOnly {
+        return Err(Failed::usage(
+            "--standby only reads; leave it out to change something",
+        ));
+    }
+    let ledger = args.ledger.open(&opening(args, mode)).await?;
+    if let Some(behind) = ledger.servers().iter().find_map(|server| server.behind) {
+        let source = format!("standby, {behind} s behind");
+        match args.format() {
+            Format::Json => output::read_from(source),
+            Format::Csv => output::print(&format!("# {source}")),
+            Format::Table | Format::Markdown => output::print(&source),
+        }
+    }
+    Ok(ledger)
 }
 
 /// How the settings say to open the ledger.
@@ -23,6 +37,7 @@ pub(super) fn opening(args: &Args, mode: OpenMode) -> Opening {
         mode,
         durability: args.durability.into(),
         allow_single: args.allow_single,
+        standby: args.standby,
         state,
         anchors,
     }

@@ -73,6 +73,14 @@ impl From<LedgerError> for Failed {
 /// Why a result of this command could not be printed.
 static UNPRINTED: OnceLock<String> = OnceLock::new();
 
+/// Where results come from, if that is not the ledger's primary.
+static SOURCE: OnceLock<String> = OnceLock::new();
+
+/// Says in every document where it comes from.
+pub(super) fn read_from(source: String) {
+    let _ = SOURCE.set(source);
+}
+
 /// Prints a result. A closed pipe is not an error; [`printed`] reports any other failure.
 pub(super) fn print(text: &str) {
     let mut out = std::io::stdout().lock();
@@ -104,6 +112,10 @@ pub(super) fn printed() -> Result<(), Failed> {
 
 /// Prints one JSON document.
 pub(super) fn print_json(value: &Value) {
+    let mut value = value.clone();
+    if let (Some(source), Some(document)) = (SOURCE.get(), value.as_object_mut()) {
+        document.insert("source".to_owned(), Value::from(source.as_str()));
+    }
     print(&format!("{value:#}"));
 }
 

@@ -15,7 +15,6 @@ pub(crate) const FUNCTIONS: &[(&str, &str, usize)] = &[
     ("ledger/src/postgres/flush.rs", "usage", 85),
     ("ledger/src/postgres/flush.rs", "access", 77),
     ("ledger/src/postgres/verify.rs", "walk_audit", 76),
-    ("ledger/src/postgres/writer.rs", "transaction", 71),
     ("ledger/src/sqlite/verify/history.rs", "walk", 77),
     ("ledger/src/sqlite/verify/history.rs", "walk_audit", 73),
     ("ledger/src/sqlite/worker.rs", "process", 73),

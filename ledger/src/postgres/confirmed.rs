@@ -15,10 +15,10 @@ use std::sync::Mutex;
 use serde::{Deserialize, Serialize};
 
 use super::batch::Batch;
+use super::facts::Facts;
 use super::link::Link;
 use super::lock::lock;
 use super::rows::Columns;
-use super::servers::Facts;
 use super::trouble::Trouble;
 use crate::anchor::{self, Anchor};
 use crate::head::Hash;
@@ -203,27 +203,8 @@ impl Confirmed {
                 return Ok(Found::Fenced);
             }
         } else {
-            let entries = known
-                .entries
-                .iter()
-                .map(|known| (known.key, known.seq, known.hash));
-            lost.extend(missing(link, ENTRY, entries).await?);
-            if known.run.epoch > 0 && renewals.is_none_or(|renewals| renewals < known.run.renewals)
-            {
-                let short = known
-                    .run
-                    .renewals
-                    .saturating_sub(renewals.unwrap_or_default());
-                lost.push(format!(
-                    "{short} renewals of this gateway, one a second, are not there"
-                ));
-            }
-            if generation < known.generation {
-                lost.push(format!(
-                    "the ledger has generation {generation} again, after {}",
-                    known.generation
-                ));
-            }
+            let renewals = renewals.unwrap_or_default();
+            lost.extend(absent(link, &known, generation, renewals).await?);
         }
         // A gateway may also remember what an anchor covers.
         let mut said = HashSet::new();
@@ -277,6 +258,33 @@ impl Confirmed {
         let state = serde_json::to_vec(&*lock(&self.state))?;
         replace(path, &state)
     }
+}
+
+/// What a gateway knows and the database does not have, in the generation that it knows.
+async fn absent(
+    link: &Link,
+    known: &State,
+    generation: i64,
+    renewals: i64,
+) -> Result<Vec<String>, Trouble> {
+    let entries = known
+        .entries
+        .iter()
+        .map(|known| (known.key, known.seq, known.hash));
+    let mut lost = missing(link, ENTRY, entries).await?;
+    if known.run.epoch > 0 && renewals < known.run.renewals {
+        let short = known.run.renewals.saturating_sub(renewals);
+        lost.push(format!(
+            "{short} renewals of this gateway, one a second, are not there"
+        ));
+    }
+    if generation < known.generation {
+        lost.push(format!(
+            "the ledger has generation {generation} again, after {}",
+            known.generation
+        ));
+    }
+    Ok(lost)
 }
 
 /// The name of a link of a chain, and its table.

@@ -17,9 +17,10 @@ use tokio_postgres::Config;
 use tokio_postgres::config::{Host, SslMode};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
+use super::facts::Purpose;
 use super::link::Link;
 use super::lock::lock;
-use super::servers::{Asked, Purpose, Servers, choose};
+use super::servers::{Asked, Servers, choose};
 use super::trouble::words;
 use crate::address::Database;
 use crate::{LedgerError, Server};

@@ -9,11 +9,11 @@ use tokio_postgres::types::ToSql;
 
 use super::batch::{Batch, KeySlot, Slot};
 use super::connector::Connector;
+use super::facts::Purpose;
 use super::link::Link;
 use super::rows::{
     self, Columns, SELECT_ACT, SELECT_ENTRY, SELECT_HOLD, SELECT_KEY, SELECT_SESSION,
 };
-use super::servers::Purpose;
 use super::trouble::{Trouble, words};
 use super::{flush, migrations, reads, verify};
 use crate::address::Database;

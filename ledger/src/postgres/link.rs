@@ -16,9 +16,8 @@ use tokio_postgres::{
     AsyncMessage, Client, Config, Connection, Error, Row, SimpleQueryMessage, Statement,
 };
 
+use super::facts::{Facts, INTRODUCE, LOOK};
 use super::lock::lock;
-use super::servers::{Facts, INTRODUCE};
-use super::standby::LOOK;
 use super::trouble::words;
 
 /// How long a session's settings may take.
@@ -31,13 +30,6 @@ const SESSION: &str = "SET lock_timeout = '2s'; SET idle_in_transaction_session_
      SET tcp_keepalives_idle = 5; SET tcp_keepalives_interval = 2; SET tcp_keepalives_count = 2; SET tcp_user_timeout = 10000; ";
 /// What the server must have taken of these.
 const KEEPALIVES: &str = "5 2 2 10000";
-
-/// The server process behind a connection. Its start time distinguishes it from a later process with the same number.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(super) struct Backend {
-    pub(super) pid: String,
-    pub(super) started: String,
-}
 
 /// A connection that closes when dropped.
 pub(super) struct Link {

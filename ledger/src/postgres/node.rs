@@ -13,7 +13,8 @@ use tokio::time::Instant;
 
 use super::confirmed::{Found, Run};
 use super::connector::Connector;
-use super::link::{Backend, Link};
+use super::facts::Backend;
+use super::link::Link;
 use super::lock::lock;
 use super::rows::Columns;
 use super::shared::Shared;

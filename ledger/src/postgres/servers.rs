@@ -7,107 +7,10 @@
 use std::sync::Mutex;
 
 use tokio::sync::watch;
-use tokio_postgres::SimpleQueryRow;
 
-use super::link::Backend;
+use super::facts::{Facts, Purpose};
 use super::lock::lock;
-use super::standby::{self, Seen};
-use crate::{Server, Standby};
-
-/// What a program wants of a server.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Purpose {
-    /// To write: the primary.
-    Write,
-    /// To read: the primary, because a standby may be behind.
-    Read,
-    /// To read a standby, as it is.
-    Standby,
-}
-
-/// What a session says about itself and its server. `tcp` tells whether the server's own connection is one, because a Unix socket
-/// has no keepalives: behind a pooler it may be the pooler's.
-pub(super) const INTRODUCE: &str = "SELECT a.pid::text AS pid, a.backend_start::text AS started, pg_is_in_recovery()::text AS recovering, \
-     current_setting('transaction_read_only') AS read_only, current_setting('cluster_name') AS name, \
-     (SELECT system_identifier::text FROM pg_control_system()) AS system, \
-     CASE WHEN pg_is_in_recovery() THEN coalesce((SELECT received_tli FROM pg_stat_wal_receiver), \
-     (SELECT timeline_id FROM pg_control_checkpoint())) \
-     ELSE ('x' || substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8))::bit(32)::int END::text AS timeline, \
-     CASE WHEN pg_last_wal_receive_lsn() = pg_last_wal_replay_lsn() AND EXISTS (SELECT 1 FROM pg_stat_wal_receiver) THEN 0 \
-     ELSE extract(epoch FROM now() - pg_last_xact_replay_timestamp()) END::bigint::text AS behind, \
-     (a.client_port > 0)::text AS tcp, current_setting('tcp_keepalives_idle') || ' ' || current_setting('tcp_keepalives_interval') || ' ' || \
-     current_setting('tcp_keepalives_count') || ' ' || current_setting('tcp_user_timeout') AS keepalives, s.* \
-     FROM pg_stat_activity a, ";
-
-/// A server's answer.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct Facts {
-    pub(super) backend: Backend,
-    pub(super) is_standby: bool,
-    pub(super) read_only: bool,
-    /// Its `cluster_name`.
-    pub(super) name: String,
-    /// Distinguishes clusters: a standby has its primary's.
-    pub(super) system: String,
-    pub(super) timeline: u32,
-    /// Seconds since what a standby last replayed; 0 if it has everything that it received.
-    pub(super) behind: u64,
-    pub(super) tcp: bool,
-    pub(super) keepalives: String,
-    pub(super) standbys: Seen,
-}
-
-impl Facts {
-    /// Reads the row of [`INTRODUCE`].
-    pub(super) fn of(row: &SimpleQueryRow) -> Self {
-        let text = |name: &str| {
-            row.try_get(name)
-                .ok()
-                .flatten()
-                .unwrap_or_default()
-                .to_owned()
-        };
-        let is = |name: &str| matches!(text(name).as_str(), "true" | "t" | "on");
-        let number = |name: &str| text(name).parse().unwrap_or_default();
-        Self {
-            backend: Backend {
-                pid: text("pid"),
-                started: text("started"),
-            },
-            is_standby: is("recovering"),
-            read_only: is("read_only"),
-            name: text("name"),
-            system: text("system"),
-            timeline: u32::try_from(number("timeline")).unwrap_or_default(),
-            behind: u64::try_from(number("behind")).unwrap_or_default(),
-            tcp: is("tcp"),
-            keepalives: text("keepalives"),
-            standbys: Seen {
-                waits: is("waits"),
-                for_anybody: is("for_anybody"),
-                needed: number("needed"),
-                streaming: number("streaming"),
-                hidden: number("hidden"),
-            },
-        }
-    }
-
-    pub(super) fn suits(&self, purpose: Purpose) -> bool {
-        match purpose {
-            Purpose::Write => !self.is_standby && !self.read_only,
-            Purpose::Read => !self.is_standby,
-            Purpose::Standby => self.is_standby,
-        }
-    }
-
-    /// Whether its commits wait for standbys that are there.
-    fn has_standby(&self, allow_single: bool) -> bool {
-        !matches!(
-            standby::judge(&self.standbys, allow_single),
-            Standby::Missing(_)
-        )
-    }
-}
+use crate::Server;
 
 /// One address, and what it answered: nothing yet, an error, or its facts.
 #[derive(Debug, Clone)]
@@ -207,6 +110,9 @@ pub(super) fn describe(asked: &[Asked], used: Option<usize>) -> Vec<Server> {
             name: facts.map(|facts| facts.name.clone()).unwrap_or_default(),
             system: facts.map(|facts| facts.system.clone()).unwrap_or_default(),
             timeline: facts.map(|facts| facts.timeline),
+            behind: facts
+                .filter(|facts| facts.is_standby && used == Some(at))
+                .map(|facts| facts.behind),
             used: used == Some(at),
             stale: state.ends_with("fence it") || state.ends_with("fence one of them"),
             state,
@@ -325,6 +231,7 @@ impl Servers {
 
 #[cfg(test)]
 mod tests {
+    use super::super::facts::Seen;
     use super::*;
 
     fn primary(timeline: u32, streaming: i64) -> Facts {

@@ -11,9 +11,10 @@ use tokio::sync::{Notify, oneshot, watch};
 use tokio::time::Instant;
 
 use super::confirmed::Confirmed;
+use super::facts::Backend;
 use super::job::{Job, Reply};
 use super::lanes::{Lane, Queue};
-use super::link::{Backend, Link};
+use super::link::Link;
 use super::lock::lock;
 use super::printable::printable;
 use crate::operation::{Class, Operation, Outcome};

@@ -8,6 +8,7 @@
 )]
 
 pub(crate) mod cluster;
+pub(crate) mod netns;
 pub(crate) mod pair;
 pub(crate) mod proxy;
 #[path = "../../../tests/support/skip.rs"]

@@ -236,31 +236,7 @@ fn writer(out: &mut Exposition, stats: &WriterStats) {
         out.sample(&[], stats.unresolved);
     }
     if let Some(standbys) = stats.standby.count() {
-        let single = u8::from(stats.standby == Standby::Single);
-        out.metric(
-            "farebox_ledger_standbys",
-            Kind::Gauge,
-            "Synchronous standbys of the database.",
-        )
-        .sample(&[], standbys);
-        out.metric(
-            "farebox_ledger_single",
-            Kind::Gauge,
-            "1 when --allow-single sells without a standby.",
-        )
-        .sample(&[], single);
-        out.metric(
-            "farebox_ledger_unknown_commits_total",
-            Kind::Counter,
-            "Commits that the database did not answer for certain.",
-        )
-        .sample(&[], stats.unknown_commits);
-        out.metric(
-            "farebox_ledger_dropped_connections",
-            Kind::Gauge,
-            "Connections that were given up and are still at work.",
-        )
-        .sample(&[], stats.dropped);
+        database(out, stats, standbys);
     }
     out.metric(
         "farebox_ledger_operations_total",
@@ -280,6 +256,35 @@ fn writer(out: &mut Exposition, stats: &WriterStats) {
         "How long commits took.",
     )
     .histogram(&[], &WriterStats::BOUNDS, &stats.histogram, stats.total);
+}
+
+/// What a file does not have.
+fn database(out: &mut Exposition, stats: &WriterStats, standbys: u64) {
+    let single = u8::from(stats.standby == Standby::Single);
+    out.metric(
+        "farebox_ledger_standbys",
+        Kind::Gauge,
+        "Synchronous standbys of the database.",
+    )
+    .sample(&[], standbys);
+    out.metric(
+        "farebox_ledger_single",
+        Kind::Gauge,
+        "1 when --allow-single sells without a standby.",
+    )
+    .sample(&[], single);
+    out.metric(
+        "farebox_ledger_unknown_commits_total",
+        Kind::Counter,
+        "Commits that the database did not answer for certain.",
+    )
+    .sample(&[], stats.unknown_commits);
+    out.metric(
+        "farebox_ledger_dropped_connections",
+        Kind::Gauge,
+        "Connections that were given up and are still at work.",
+    )
+    .sample(&[], stats.dropped);
 }
 
 fn books(out: &mut Exposition, totals: &Totals) {

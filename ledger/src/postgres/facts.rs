@@ -1,0 +1,245 @@
+//! What a server says about itself when a session begins, and whether that is enough to sell by. Reads and judges; asks nothing.
+
+use tokio_postgres::SimpleQueryRow;
+
+use crate::Standby;
+
+/// The server process behind a connection. Its start time distinguishes it from a later process with the same number.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(super) struct Backend {
+    pub(super) pid: String,
+    pub(super) started: String,
+}
+
+/// What a program wants of a server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Purpose {
+    /// To write: the primary.
+    Write,
+    /// To read: the primary, because a standby may be behind.
+    Read,
+    /// To read a standby, as it is.
+    Standby,
+}
+
+/// What a session says about itself and its server. `tcp` tells whether the server's own connection is one, because a Unix socket
+/// has no keepalives: behind a pooler it may be the pooler's.
+pub(super) const INTRODUCE: &str = "SELECT a.pid::text AS pid, a.backend_start::text AS started, pg_is_in_recovery()::text AS recovering, \
+     current_setting('transaction_read_only') AS read_only, current_setting('cluster_name') AS name, \
+     (SELECT system_identifier::text FROM pg_control_system()) AS system, \
+     CASE WHEN pg_is_in_recovery() THEN coalesce((SELECT received_tli FROM pg_stat_wal_receiver), \
+     (SELECT timeline_id FROM pg_control_checkpoint())) \
+     ELSE ('x' || substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8))::bit(32)::int END::text AS timeline, \
+     CASE WHEN pg_last_wal_receive_lsn() = pg_last_wal_replay_lsn() AND EXISTS (SELECT 1 FROM pg_stat_wal_receiver) THEN 0 \
+     ELSE extract(epoch FROM now() - pg_last_xact_replay_timestamp()) END::bigint::text AS behind, \
+     (a.client_port > 0)::text AS tcp, current_setting('tcp_keepalives_idle') || ' ' || current_setting('tcp_keepalives_interval') || ' ' || \
+     current_setting('tcp_keepalives_count') || ' ' || current_setting('tcp_user_timeout') AS keepalives, s.* \
+     FROM pg_stat_activity a, ";
+
+/// A server's answer.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Facts {
+    pub(super) backend: Backend,
+    pub(super) is_standby: bool,
+    pub(super) read_only: bool,
+    /// Its `cluster_name`.
+    pub(super) name: String,
+    /// Distinguishes clusters: a standby has its primary's.
+    pub(super) system: String,
+    pub(super) timeline: u32,
+    /// Seconds since what a standby last replayed; 0 if it has everything that it received.
+    pub(super) behind: u64,
+    pub(super) tcp: bool,
+    pub(super) keepalives: String,
+    pub(super) standbys: Seen,
+}
+
+impl Facts {
+    /// Reads the row of [`INTRODUCE`].
+    pub(super) fn of(row: &SimpleQueryRow) -> Self {
+        let text = |name: &str| {
+            row.try_get(name)
+                .ok()
+                .flatten()
+                .unwrap_or_default()
+                .to_owned()
+        };
+        let is = |name: &str| matches!(text(name).as_str(), "true" | "t" | "on");
+        let number = |name: &str| text(name).parse().unwrap_or_default();
+        Self {
+            backend: Backend {
+                pid: text("pid"),
+                started: text("started"),
+            },
+            is_standby: is("recovering"),
+            read_only: is("read_only"),
+            name: text("name"),
+            system: text("system"),
+            timeline: u32::try_from(number("timeline")).unwrap_or_default(),
+            behind: u64::try_from(number("behind")).unwrap_or_default(),
+            tcp: is("tcp"),
+            keepalives: text("keepalives"),
+            standbys: Seen {
+                waits: is("waits"),
+                for_anybody: is("for_anybody"),
+                needed: number("needed"),
+                streaming: number("streaming"),
+                hidden: number("hidden"),
+            },
+        }
+    }
+
+    pub(super) fn suits(&self, purpose: Purpose) -> bool {
+        match purpose {
+            Purpose::Write => !self.is_standby && !self.read_only,
+            Purpose::Read => !self.is_standby,
+            Purpose::Standby => self.is_standby,
+        }
+    }
+
+    /// Whether its commits wait for standbys that are there.
+    pub(super) fn has_standby(&self, allow_single: bool) -> bool {
+        !matches!(judge(&self.standbys, allow_single), Standby::Missing(_))
+    }
+}
+
+/// Whether commits wait for standbys, and how many stream.
+pub(super) const LOOK: &str = "SELECT current_setting('synchronous_standby_names') <> '' AS waits, \
+     position('*' IN current_setting('synchronous_standby_names')) > 0 AS for_anybody, \
+     coalesce(substring(current_setting('synchronous_standby_names') from '(?i)^\\s*(?:first|any)?\\s*(\\d+)\\s*\\(')::bigint, 1) \
+     AS needed, count(*) FILTER (WHERE sync_state IN ('sync', 'quorum') AND state = 'streaming') AS streaming, \
+     count(*) FILTER (WHERE state IS NULL) AS hidden FROM pg_stat_replication";
+
+/// The server's answer.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Seen {
+    /// Commits wait for standbys.
+    pub(super) waits: bool,
+    /// They wait for whatever streams. A running `pg_basebackup` streams and keeps nothing: a commit that only it has confirmed is
+    /// lost with the primary.
+    pub(super) for_anybody: bool,
+    pub(super) needed: i64,
+    pub(super) streaming: i64,
+    /// Standbys that this role may not see.
+    pub(super) hidden: i64,
+}
+
+/// Whether what a server says is enough to sell by.
+pub(super) fn judge(seen: &Seen, allow_single: bool) -> Standby {
+    let Seen {
+        waits,
+        for_anybody,
+        needed,
+        streaming,
+        hidden,
+    } = *seen;
+    match (waits, allow_single) {
+        (false, true) => Standby::Single,
+        (false, false) => Standby::Missing(
+            "the database confirms commits that no standby has: set synchronous_standby_names on the primary, \
+             or start with --allow-single to try things out"
+                .to_owned(),
+        ),
+        (true, _) if for_anybody => Standby::Missing(
+            "synchronous_standby_names has a *, which a running pg_basebackup answers to as well: \
+             name the standbys instead, each by its cluster_name"
+                .to_owned(),
+        ),
+        // The rows of others are blank for a role that may not see them.
+        (true, _) if streaming < needed && hidden > 0 => Standby::Missing(
+            "this role may not see the standbys: as the database's administrator, GRANT pg_monitor to it".to_owned(),
+        ),
+        (true, _) if streaming < needed => Standby::Missing(format!(
+            "no commit is confirmed: {streaming} of {needed} synchronous standbys stream from the primary; start them, or, if one of \
+             them was promoted, fence this server and start none of its standbys"
+        )),
+        (true, _) => Standby::Streaming(u64::try_from(streaming).unwrap_or_default()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_sold_on_is_a_standby_or_a_trial() {
+        let two = Seen {
+            waits: true,
+            for_anybody: false,
+            needed: 1,
+            streaming: 2,
+            hidden: 0,
+        };
+        assert_eq!(judge(&two, false), Standby::Streaming(2));
+        assert_eq!(
+            judge(
+                &Seen {
+                    waits: false,
+                    streaming: 0,
+                    ..two
+                },
+                true
+            ),
+            Standby::Single
+        );
+        for (seen, allow_single, said) in [
+            (
+                Seen {
+                    waits: false,
+                    streaming: 1,
+                    ..two
+                },
+                false,
+                "--allow-single",
+            ),
+            (
+                Seen {
+                    for_anybody: true,
+                    ..two
+                },
+                false,
+                "pg_basebackup",
+            ),
+            (
+                Seen {
+                    for_anybody: true,
+                    ..two
+                },
+                true,
+                "pg_basebackup",
+            ),
+            (
+                Seen {
+                    streaming: 0,
+                    ..two
+                },
+                false,
+                "0 of 1",
+            ),
+            (
+                Seen {
+                    needed: 2,
+                    streaming: 1,
+                    ..two
+                },
+                true,
+                "1 of 2",
+            ),
+            (
+                Seen {
+                    streaming: 0,
+                    hidden: 1,
+                    ..two
+                },
+                false,
+                "pg_monitor",
+            ),
+        ] {
+            let found = judge(&seen, allow_single);
+            assert!(
+                matches!(&found, Standby::Missing(why) if why.contains(said)),
+                "{found:?}"
+            );
+        }
+    }
+}
