@@ -2,11 +2,7 @@
 //! links and hear nothing; connections are neither refused nor closed.
 //!
 //! Made of network namespaces, which end with the value; `None` where that is not permitted.
-#![expect(
-    clippy::expect_used,
-    clippy::panic,
-    reason = "a test ends at the first surprise"
-)]
+#![expect(clippy::expect_used, reason = "a test ends at the first surprise")]
 
 use std::fs::File;
 use std::path::PathBuf;
