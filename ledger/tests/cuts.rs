@@ -1,5 +1,9 @@
 //! Network cuts in a row between a gateway and its database: they do not add up, and each is over within seconds.
-#![expect(clippy::unwrap_used, reason = "a test ends at the first surprise")]
+#![expect(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    reason = "a test ends at the first surprise, and says how long things took"
+)]
 
 #[expect(dead_code, reason = "each suite uses its own part")]
 mod common;

@@ -1,6 +1,10 @@
 //! The servers of a ledger: a promoted one is found although the old primary is silent, a stale primary is never used, and operators
 //! are told the state of each.
-#![expect(clippy::unwrap_used, reason = "a test ends at the first surprise")]
+#![expect(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    reason = "a test ends at the first surprise, and says how long things took"
+)]
 
 #[expect(dead_code, reason = "each suite uses its own part")]
 mod common;

@@ -6,7 +6,6 @@
 use std::collections::BTreeMap;
 use std::time::Instant;
 
-use farebox_ledger::LedgerAddress;
 use futures_util::future::{join, join_all};
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{Client, NoTls, Row, Statement};
@@ -86,9 +85,7 @@ struct Account {
 
 impl Raw {
     pub(crate) async fn connect(url: &str) -> Self {
-        let LedgerAddress::Postgres(config) = url.parse().unwrap() else {
-            unreachable!()
-        };
+        let config: tokio_postgres::Config = url.parse().unwrap();
         let (client, connection) = config.connect(NoTls).await.unwrap();
         tokio::spawn(connection);
         let by_index = "SET enable_seqscan = off; SET enable_hashjoin = off; SET enable_mergejoin = off; SET jit = off; \
