@@ -11,7 +11,8 @@ use crate::inspect::{LONGEST_NAME, cache_control};
 use crate::json::{Cursor, JsonError, Kind, Value};
 use crate::media::Payload;
 use crate::tools::{Row, Tools};
-use crate::{BadRequest, Content, Detail, Document, Inspection, Picture, Remedy};
+use crate::turns::{Level, Turns};
+use crate::{BadRequest, Content, Detail, Document, Inspection, Picture, Remedy, turns};
 
 /// Whether values of this name are reasoning that only the provider can read.
 fn is_sealed(name: &str) -> bool {
@@ -48,12 +49,19 @@ pub(crate) struct Out<'s> {
     pub(crate) seen: &'s mut Inspection,
     /// The family's table of tools, for tools defined in the conversation.
     pub(crate) tools: &'static [Row],
+    /// What is a message in this family.
+    pub(crate) turns: &'static Turns,
 }
 
 /// The content of one message, item or part besides text.
 #[derive(Debug, Default)]
 struct Part<'a> {
+    level: Level,
     kind: Cow<'a, str>,
+    role: Option<Cow<'a, str>>,
+    /// The kinds of the values of `content` and `text`.
+    content: Option<Kind>,
+    text: Option<Kind>,
     /// `source.type` of a messages block.
     source: Cow<'a, str>,
     media: Cow<'a, str>,
@@ -78,6 +86,24 @@ impl Part<'_> {
             && self.file.is_none()
             && self.sealed.is_empty();
         holds_nothing && (self.kind.is_empty() || is_text(&self.kind))
+    }
+
+    /// Notes what kind of value `content` or `text` has.
+    fn says(&mut self, name: &str, kind: Kind) {
+        *(if name == "text" {
+            &mut self.text
+        } else {
+            &mut self.content
+        }) = Some(kind);
+    }
+
+    /// Refuses what cannot be a message, or a part of one.
+    fn check(&self, turns: &Turns) -> Result<(), BadRequest> {
+        match self.level {
+            Level::Turn => turns.turn(self.role.as_deref(), &self.kind, self.content),
+            Level::Part => turns.part(&self.kind, self.text),
+            Level::Inner => Ok(()),
+        }
     }
 
     /// How closely the model looks. Each family reads `detail` in one place: chat beside the `url`, responses beside the
@@ -108,16 +134,21 @@ pub(crate) fn messages(
             format!("`{name}` must be a list of objects."),
         ));
     }
-    let count = content(cursor, out).map_err(|bad| bad.within(name))?;
+    let count = content(cursor, out, Level::Turn).map_err(|bad| bad.within(name))?;
     out.seen.content.messages = out.seen.content.messages.saturating_add(count);
     Ok(())
 }
 
 /// Walks content: a string, or a list of parts; returns how many parts there are.
-pub(crate) fn content(cursor: &mut Cursor<'_>, out: &mut Out<'_>) -> Result<u32, BadRequest> {
+pub(crate) fn content(
+    cursor: &mut Cursor<'_>,
+    out: &mut Out<'_>,
+    level: Level,
+) -> Result<u32, BadRequest> {
     match cursor.peek()? {
         Kind::Array => {}
-        Kind::Object => return part(cursor, out).map(|()| 1),
+        Kind::Object if level == Level::Part => return Err(turns::no_content("")),
+        Kind::Object => return part(cursor, out, level).map(|()| 1),
         _ => {
             let value = cursor.skip()?;
             count(&mut out.seen.content, cursor, &value);
@@ -127,11 +158,11 @@ pub(crate) fn content(cursor: &mut Cursor<'_>, out: &mut Out<'_>) -> Result<u32,
     let mut walk = cursor.enter_array()?;
     let mut index: u32 = 0;
     while cursor.element(&mut walk)? {
+        let within = |bad: BadRequest| bad.within(format_args!("[{index}]"));
         match cursor.peek()? {
-            Kind::Object => {
-                part(cursor, out).map_err(|bad| bad.within(format_args!("[{index}]")))?
-            }
+            Kind::Object => part(cursor, out, level).map_err(within)?,
             _ => {
+                turns::not_an_object(level).map_err(within)?;
                 let value = cursor.skip()?;
                 count(&mut out.seen.content, cursor, &value);
             }
@@ -141,13 +172,17 @@ pub(crate) fn content(cursor: &mut Cursor<'_>, out: &mut Out<'_>) -> Result<u32,
     Ok(index)
 }
 
-fn part(cursor: &mut Cursor<'_>, out: &mut Out<'_>) -> Result<(), BadRequest> {
-    let mut part = Part::default();
+fn part(cursor: &mut Cursor<'_>, out: &mut Out<'_>, level: Level) -> Result<(), BadRequest> {
+    let mut part = Part {
+        level,
+        ..Part::default()
+    };
     let mut walk = cursor.enter_object()?;
     while let Some(key) = cursor.member(&mut walk)? {
         out.seen.content.name(&key.name);
         member(&key.name, cursor, out, &mut part)?;
     }
+    part.check(out.turns)?;
     finish(cursor, out, &part)
 }
 
@@ -161,15 +196,25 @@ fn member<'a>(
     match name {
         // Most of a request is in members with these names.
         "content" | "text" if kind == Kind::String => {
+            part.says(name, kind);
             let value = cursor.skip()?;
             count(&mut out.seen.content, cursor, &value);
         }
         "type" => part.kind = once(name, &part.kind, cursor, out)?,
         "role" => {
-            label_place(cursor, out)?;
+            let value = label_place(cursor, out)?;
+            part.role = cursor.text_of(&value);
         }
-        "content" | "output" if matches!(kind, Kind::Array | Kind::Object) => {
-            content(cursor, out).map_err(|bad| bad.within(name))?;
+        "content" if matches!(kind, Kind::Array | Kind::Object) => {
+            part.says(name, kind);
+            content(cursor, out, part.level.inner()).map_err(|bad| bad.within(name))?;
+        }
+        "output" if matches!(kind, Kind::Array | Kind::Object) => {
+            content(cursor, out, Level::Inner).map_err(|bad| bad.within(name))?;
+        }
+        "content" | "text" => {
+            part.says(name, kind);
+            named(name, cursor, out, part)?;
         }
         "source" if kind == Kind::Object => nested("source", cursor, out, part)?,
         "image_url" if kind == Kind::Object => nested("image_url", cursor, out, part)?,
@@ -249,7 +294,7 @@ fn inside<'a>(
             "url" => take("url", &mut part.url, cursor)?,
             "detail" => detail(&mut part.inner_detail, cursor, out)?,
             "content" => {
-                content(cursor, out).map_err(|bad| bad.within("content"))?;
+                content(cursor, out, Level::Inner).map_err(|bad| bad.within("content"))?;
             }
             other => named(other, cursor, out, part)?,
         }
@@ -325,12 +370,10 @@ fn finish(cursor: &Cursor<'_>, out: &mut Out<'_>, part: &Part<'_>) -> Result<(),
         }
     }
     if is_picture(&part.kind) && part.data.is_none() && part.url.is_none() && part.file.is_none() {
-        // Some servers remember pictures from earlier requests.
-        out.seen.content.pictures.push(Picture {
-            bytes: None,
-            size: None,
-            detail: Detail::Auto,
-        });
+        return Err(BadRequest::at(
+            "",
+            "a picture without its data or its address: send `source`, or `image_url`.",
+        ));
     }
     if let Some(data) = &part.data {
         if data.kind != Kind::String || part.source == "text" {

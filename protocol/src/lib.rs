@@ -34,6 +34,7 @@ mod text_size;
 pub mod token_estimate;
 mod tools;
 pub mod translate;
+mod turns;
 pub mod usage;
 
 use std::fmt;

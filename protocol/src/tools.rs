@@ -19,6 +19,12 @@ pub(crate) type Row = (&'static str, Tool);
 pub(crate) enum Tool {
     /// It runs on the customer's side, or for free: it passes.
     Passes,
+    /// The customer's own function: it passes if it has a name, beside its type, and a schema that is an object.
+    Named,
+    /// The same in chat, where both are inside the member named like the type.
+    Nested,
+    /// The same in messages, where it must have a schema.
+    Described,
     /// It passes if its `environment` is not a server's.
     Local,
     /// A server-side search: removed and reported.
@@ -39,6 +45,9 @@ struct Offer<'a> {
     kind: Cow<'a, str>,
     name: Cow<'a, str>,
     environment: Option<Cow<'a, str>>,
+    /// What kinds of values its schema and the object that describes it have.
+    schema: Option<Kind>,
+    nested: Option<Kind>,
 }
 
 impl Tools {
@@ -171,7 +180,14 @@ impl Tools {
                         "`type` is written twice. Send it once.",
                     ));
                 }
+                "function" | "custom" if cursor.peek()? == Kind::Object => {
+                    offer.nested = Some(Kind::Object);
+                    offer
+                        .described(cursor)
+                        .map_err(|bad| bad.within(&key.name))?;
+                }
                 "name" => offer.name = word(cursor)?,
+                "parameters" | "input_schema" => offer.schema = Some(cursor.skip()?.kind),
                 "environment" if offer.environment.is_none() => {
                     offer.environment = Some(environment(cursor)?)
                 }
@@ -194,42 +210,17 @@ impl Tools {
             .iter()
             .find(|(pattern, _)| matches(pattern, &offer.kind))
             .map(|(_, tool)| *tool);
-        match row {
-            Some(Tool::Passes) => {}
-            Some(Tool::Local)
-                if matches!(
-                    offer.environment.as_deref().unwrap_or_default(),
-                    "" | "local"
-                ) => {}
-            Some(Tool::Search) if top => {
-                seen.removed_tools.push(offer.kind.to_string());
-                self.gone.extend(
-                    [offer.kind, offer.name]
-                        .into_iter()
-                        .filter(|word| !word.is_empty())
-                        .map(Cow::into_owned),
-                );
-                return Ok(false);
-            }
-            _ if offer.kind.is_empty() => {
-                let message =
-                    "a tool needs a `type`: send \"function\" for a function of your own.";
-                return Err(BadRequest {
-                    code: Some("unsupported_tool"),
-                    ..BadRequest::at("type", message)
-                });
-            }
-            _ => {
-                let message = format!(
-                    "a tool of type `{}` is refused: it is not known here, and {SERVER_TOOL}. Leave it out.",
-                    offer.kind
-                );
-                return Err(BadRequest {
-                    code: Some("unsupported_tool"),
-                    ..BadRequest::at("type", message)
-                });
-            }
+        if row == Some(Tool::Search) && top {
+            seen.removed_tools.push(offer.kind.to_string());
+            self.gone.extend(
+                [offer.kind, offer.name]
+                    .into_iter()
+                    .filter(|word| !word.is_empty())
+                    .map(Cow::into_owned),
+            );
+            return Ok(false);
         }
+        offer.judge(row)?;
         if top {
             self.kept += 1;
             seen.content.read(
@@ -239,6 +230,78 @@ impl Tools {
         }
         seen.content.tools = seen.content.tools.saturating_add(1);
         Ok(true)
+    }
+}
+
+impl<'a> Offer<'a> {
+    /// Reads the object that describes a function of chat.
+    fn described(&mut self, cursor: &mut Cursor<'a>) -> Result<(), BadRequest> {
+        let mut walk = cursor.enter_object()?;
+        while let Some(key) = cursor.member(&mut walk)? {
+            match key.name.as_ref() {
+                "name" => self.name = word(cursor)?,
+                "parameters" => self.schema = Some(cursor.skip()?.kind),
+                _ => {
+                    cursor.skip()?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Refuses what runs on a server, and what cannot be a tool.
+    fn judge(&self, row: Option<Tool>) -> Result<(), BadRequest> {
+        let place = self.environment.as_deref().unwrap_or_default();
+        let (at, message) = match row {
+            Some(Tool::Passes) => return Ok(()),
+            Some(Tool::Local) if matches!(place, "" | "local") => return Ok(()),
+            Some(own @ (Tool::Named | Tool::Nested | Tool::Described)) => return self.own(own),
+            _ if self.kind.is_empty() => (
+                "type",
+                "a tool needs a `type`: send \"function\" for a function of your own.".to_owned(),
+            ),
+            _ => (
+                "type",
+                format!(
+                    "a tool of type `{}` is refused: it is not known here, and {SERVER_TOOL}. Leave it out.",
+                    self.kind
+                ),
+            ),
+        };
+        Err(BadRequest {
+            code: Some("unsupported_tool"),
+            ..BadRequest::at(at, message)
+        })
+    }
+
+    /// Refuses a function of the customer's that nobody could call.
+    fn own(&self, way: Tool) -> Result<(), BadRequest> {
+        let nested = way == Tool::Nested;
+        let at = |name: &str| match nested {
+            true => format!("{}.{name}", self.kind),
+            false => name.to_owned(),
+        };
+        if nested && self.nested.is_none() {
+            let kind = &self.kind;
+            let message = format!("a tool of this type needs its `{kind}`, an object with `name`.");
+            return Err(BadRequest::at(kind.as_ref(), message));
+        }
+        if self.name.is_empty() {
+            return Err(BadRequest::at(at("name"), "a tool needs a `name`."));
+        }
+        let schema = if way == Tool::Described {
+            "input_schema"
+        } else {
+            "parameters"
+        };
+        match self.schema {
+            Some(Kind::Object) => Ok(()),
+            None | Some(Kind::Null) if way != Tool::Described => Ok(()),
+            _ => {
+                let message = format!("`{schema}` must be a JSON schema, an object.");
+                Err(BadRequest::at(at(schema), message))
+            }
+        }
     }
 }
 

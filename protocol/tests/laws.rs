@@ -354,7 +354,7 @@ fn request(
     }
     if !tools.is_empty() {
         let search = json!({"type": "web_search", "name": "web_search"});
-        let client = json!({"type": "custom", "name": "mine"});
+        let client = json!({"type": "custom", "name": "mine", "input_schema": {}, "custom": {"name": "mine"}});
         let all: Vec<Value> = tools
             .iter()
             .map(|keep| {

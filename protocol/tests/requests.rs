@@ -177,7 +177,7 @@ fn required_fields_have_their_types() {
 fn broken_json_is_refused() {
     let deep = |depth: usize| {
         format!(
-            r#"{{"model":"m","messages":[{{}}],"x":{}{}}}"#,
+            r#"{{"model":"m","messages":[{{"role":"user","content":""}}],"x":{}{}}}"#,
             "[".repeat(depth),
             "]".repeat(depth)
         )
@@ -201,15 +201,15 @@ fn broken_json_is_refused() {
         b"{,}",
         b"{'a':1}",
         b"\xef\xbb\xbf{}",
-        b"{\"model\":\"m\",\"messages\":[{}]}{}",
-        b"{\"model\":\"m\x00\",\"messages\":[{}]}",
-        b"{\"model\":\"m\xff\",\"messages\":[{}]}",
-        b"{\"model\":\"m\",\"messages\":[{}],\"x\":01}",
-        b"{\"model\":\"m\",\"messages\":[{}],\"x\":NaN}",
-        b"{\"model\":\"m\",\"messages\":[{}],\"x\":\"\\x\"}",
-        b"{\"model\":\"m\",\"messages\":[{}],\"x\":\"\\u12g4\"}",
-        b"{\"model\":\"m\",\"messages\":[{}],\"x\":\"\n\"}",
-        b"{\"model\":\"m\",\"messages\":[{}],\"x\":\x00}",
+        b"{\"model\":\"m\",\"messages\":[{\"role\":\"user\",\"content\":\"\"}]}{}",
+        b"{\"model\":\"m\x00\",\"messages\":[{\"role\":\"user\",\"content\":\"\"}]}",
+        b"{\"model\":\"m\xff\",\"messages\":[{\"role\":\"user\",\"content\":\"\"}]}",
+        b"{\"model\":\"m\",\"messages\":[{\"role\":\"user\",\"content\":\"\"}],\"x\":01}",
+        b"{\"model\":\"m\",\"messages\":[{\"role\":\"user\",\"content\":\"\"}],\"x\":NaN}",
+        b"{\"model\":\"m\",\"messages\":[{\"role\":\"user\",\"content\":\"\"}],\"x\":\"\\x\"}",
+        b"{\"model\":\"m\",\"messages\":[{\"role\":\"user\",\"content\":\"\"}],\"x\":\"\\u12g4\"}",
+        b"{\"model\":\"m\",\"messages\":[{\"role\":\"user\",\"content\":\"\"}],\"x\":\"\n\"}",
+        b"{\"model\":\"m\",\"messages\":[{\"role\":\"user\",\"content\":\"\"}],\"x\":\x00}",
     ];
     for family in Family::ALL {
         for body in bodies.iter().copied().chain([
@@ -230,7 +230,7 @@ fn broken_json_is_refused() {
             .inspect(deep(127).as_bytes(), 0)
             .is_ok()
     );
-    let lone = r#"{"model":"m\ud800","messages":[{"content":"\udfff"}]}"#;
+    let lone = r#"{"model":"m\ud800","messages":[{"role":"user","content":"\udfff"}]}"#;
     assert_eq!(
         Family::Chat
             .protocol()
@@ -249,7 +249,9 @@ fn a_top_level_key_stands_once() {
         ("x", "x"),
         ("a\u{fc}", r"a\u00fc"),
     ] {
-        let body = format!(r#"{{"{first}":"m","messages":[{{}}],"{second}":"n","model2":1}}"#);
+        let body = format!(
+            r#"{{"{first}":"m","messages":[{{"role":"user","content":"x"}}],"{second}":"n","model2":1}}"#
+        );
         let bad = Family::Chat
             .protocol()
             .inspect(body.as_bytes(), 0)
@@ -397,7 +399,7 @@ fn server_tools_are_refused_and_searches_taken_out() {
             with(
                 Family::Messages,
                 "tools",
-                json!([{"type": kind, "name": "n"}])
+                json!([{"type": kind, "name": "n", "input_schema": {}}])
             )
             .expect(kind)
             .content
@@ -411,8 +413,7 @@ fn server_tools_are_refused_and_searches_taken_out() {
         Some("input[1].tools[0].type")
     );
     let inline = |kind: &str| {
-        let definition =
-            json!({"type": "tool_definition", "definition": {"type": kind, "name": "n"}});
+        let definition = json!({"type": "tool_definition", "definition": {"type": kind, "name": "n", "input_schema": {}}});
         with(
             Family::Messages,
             "messages",
@@ -426,8 +427,8 @@ fn server_tools_are_refused_and_searches_taken_out() {
     );
     assert_eq!(inline("custom").expect("a client's tool").content.tools, 1);
     let body = json!({
-        "tools": [{"type": "web_search_20250305", "name": "web_search"}, {"name": "mine"}, {"type": "web_search_20260101"}],
-        "tool_choice": {"type": "tool", "name": "web_search"}, "model": "m", "max_tokens": 9, "messages": [{"content": "x"}],
+        "tools": [{"type": "web_search_20250305", "name": "web_search"}, {"name": "mine", "input_schema": {}}, {"type": "web_search_20260101"}],
+        "tool_choice": {"type": "tool", "name": "web_search"}, "model": "m", "max_tokens": 9, "messages": [{"role": "user", "content": "x"}],
     });
     let text = body.to_string();
     let seen = Family::Messages
@@ -446,8 +447,7 @@ fn server_tools_are_refused_and_searches_taken_out() {
     };
     let protocol = Family::Messages.protocol();
     let patched = protocol.patch(text.as_bytes(), &seen, &edits);
-    let expected =
-        r#"{"tools":[{"name":"mine"}],"model":"u","max_tokens":9,"messages":[{"content":"x"}]}"#;
+    let expected = r#"{"tools":[{"name":"mine","input_schema":{}}],"model":"u","max_tokens":9,"messages":[{"role":"user","content":"x"}]}"#;
     assert_eq!(String::from_utf8_lossy(&patched), expected);
 }
 
@@ -627,32 +627,6 @@ fn documents_are_counted_or_refused() {
 }
 
 #[test]
-fn a_part_that_says_picture_is_one_wherever_the_picture_is() {
-    let largest = Picture {
-        bytes: None,
-        size: None,
-        detail: Detail::Auto,
-    };
-    for part in [
-        json!({"type": "image_url", "uuid": "seen-before"}),
-        json!({"type": "image_url", "uuid": "seen-before", "image_url": {"url": null}}),
-        json!({"type": "image", "image": "https://example.com/a.png"}),
-    ] {
-        let seen = with(
-            Family::Chat,
-            "messages",
-            json!([{"role": "user", "content": [part]}]),
-        )
-        .expect("good");
-        assert_eq!(
-            seen.content.pictures,
-            std::slice::from_ref(&largest),
-            "{part}"
-        );
-    }
-}
-
-#[test]
 fn pictures_come_from_the_web_or_inline() {
     for url in [
         "data:video/mp4;base64,AAAA",
@@ -758,11 +732,17 @@ fn a_picture_is_cheaper_only_where_its_family_reads_its_detail() {
         ),
         low
     );
-    for part in [
-        json!({"type": "image_url", "detail": "low", "image_url": {"url": web}}),
-        json!({"type": "image", "detail": "low", "source": {"type": "url", "url": web, "detail": "low"}}),
+    for (family, part) in [
+        (
+            Family::Chat,
+            json!({"type": "image_url", "detail": "low", "image_url": {"url": web}}),
+        ),
+        (
+            Family::Messages,
+            json!({"type": "image", "detail": "low", "source": {"type": "url", "url": web, "detail": "low"}}),
+        ),
     ] {
-        assert_ne!(looks(Family::Chat, part.clone()), low, "{part}");
+        assert_ne!(looks(family, part.clone()), low, "{part}");
     }
 }
 
@@ -844,7 +824,7 @@ fn every_string_counts_whatever_its_field() {
 
 #[test]
 fn a_field_in_no_table_is_named_and_taken_out_for_who_does_not_pass_it() {
-    let text = r#"{"new_field":{"a":[1]},"model":"m","max_tokens":9,"brand new":1,"messages":[{"content":"x"}],"other_new":"y"}"#;
+    let text = r#"{"new_field":{"a":[1]},"model":"m","max_tokens":9,"brand new":1,"messages":[{"role":"user","content":"x"}],"other_new":"y"}"#;
     for family in Family::ALL {
         let text = if family == Family::Responses {
             text.replace("messages", "input")

@@ -18,4 +18,5 @@ mod seals;
 mod stops;
 mod streaming;
 mod translation;
+mod turns;
 mod versions;

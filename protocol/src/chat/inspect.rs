@@ -9,6 +9,7 @@ use crate::inspect::{self, Request, Verdict, flag, options};
 use crate::json::{Cursor, Kind};
 use crate::limits::{limit, positive};
 use crate::tools::{Row, Tool, Tools};
+use crate::turns::Turns;
 use crate::{BadRequest, Inspection};
 
 /// The most answers that one request may ask for.
@@ -51,11 +52,24 @@ const KNOWN: &[&str] = &[
     "safety_identifier", "prompt_cache_key", "prompt_cache_retention",
 ];
 
+/// What is a message here. Templates of local models have roles of their own; an assistant that calls tools, and a legacy function,
+/// may say nothing.
+#[rustfmt::skip]
+const TURNS: Turns = Turns {
+    roles: &[],
+    silent: &["assistant", "function"],
+    items: false,
+    foreign: &[
+        "input_text", "output_text", "input_image", "input_file", "image", "document", "search_result", "tool_use", "tool_result",
+        "redacted_thinking",
+    ],
+};
+
 /// Types of tools.
 #[rustfmt::skip]
 const TOOLS: &[Row] = &[
-    ("function",            Tool::Passes),
-    ("custom",              Tool::Passes),
+    ("function",            Tool::Nested),
+    ("custom",              Tool::Nested),
     ("namespace",           Tool::Passes),
     ("web_search",          Tool::Search),
     ("web_search_*",        Tool::Search),
@@ -91,7 +105,15 @@ fn field(
                 "`messages` must be a list with at least one message.",
             ));
         }
-        "messages" => content::messages(name, cursor, &mut Out { seen, tools: TOOLS })?,
+        "messages" => content::messages(
+            name,
+            cursor,
+            &mut Out {
+                seen,
+                tools: TOOLS,
+                turns: &TURNS,
+            },
+        )?,
         "stream" => seen.stream = flag(name, cursor)?,
         "stream_options" => stream_options(cursor, seen)?,
         "max_tokens" => limit("max_tokens", cursor, seen)?,

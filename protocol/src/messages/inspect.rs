@@ -12,6 +12,7 @@ use crate::json::{Cursor, Kind};
 use crate::limits::{limit, positive};
 use crate::tools::{Row, Tool, Tools};
 use crate::translate::tree::Node;
+use crate::turns::{self, Level, Turns};
 use crate::{BadRequest, Inspection};
 
 /// Fields that buy something other than tokens of the slug: refused, unless their value is free.
@@ -51,11 +52,22 @@ const COMPACTS_FROM: u64 = 150_000;
 /// A longer `context_management` is not read.
 const LONGEST_MANAGEMENT: usize = 16 * 1024;
 
+/// What is a message here.
+#[rustfmt::skip]
+const TURNS: Turns = Turns {
+    roles: &["user", "assistant", "system"],
+    silent: &[],
+    items: false,
+    foreign: &[
+        "input_text", "output_text", "input_image", "input_file", "image_url", "input_audio", "file", "refusal",
+    ],
+};
+
 /// Types of tools. A tool search only picks among the tools that were sent and costs nothing but tokens.
 #[rustfmt::skip]
 const TOOLS: &[Row] = &[
-    ("",                    Tool::Passes),
-    ("custom",              Tool::Passes),
+    ("",                    Tool::Described),
+    ("custom",              Tool::Described),
     ("bash_*",              Tool::Passes),
     ("text_editor_*",       Tool::Passes),
     ("computer_*",          Tool::Passes),
@@ -110,10 +122,27 @@ fn field(
                 "`messages` must be a list with at least one message.",
             ));
         }
-        "messages" => content::messages(name, cursor, &mut Out { seen, tools: TOOLS })?,
+        "messages" => content::messages(
+            name,
+            cursor,
+            &mut Out {
+                seen,
+                tools: TOOLS,
+                turns: &TURNS,
+            },
+        )?,
         "system" => {
-            content::content(cursor, &mut Out { seen, tools: TOOLS })
-                .map_err(|bad| bad.within(name))?;
+            turns::no_text(name, cursor.peek()?)?;
+            content::content(
+                cursor,
+                &mut Out {
+                    seen,
+                    tools: TOOLS,
+                    turns: &TURNS,
+                },
+                Level::Part,
+            )
+            .map_err(|bad| bad.within(name))?;
         }
         "stream" => seen.stream = flag(name, cursor)?,
         "max_tokens" => limit("max_tokens", cursor, seen)?,

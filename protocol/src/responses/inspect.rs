@@ -5,10 +5,11 @@
 
 use crate::content::{self, Out};
 use crate::fields::{self, Free, HOST, LATER, MEDIA, MODEL, Rule, SERVER_TOOL, STATE, TIER};
-use crate::inspect::{self, Request, Verdict, flag, options};
+use crate::inspect::{self, Request, Verdict, flag, options, text};
 use crate::json::Cursor;
 use crate::limits::limit;
 use crate::tools::{Row, Tool, Tools};
+use crate::turns::{self, Turns};
 use crate::{BadRequest, Inspection};
 
 /// Fields that buy something other than tokens of the slug: refused, unless their value is free.
@@ -45,7 +46,7 @@ const REFUSED: &[Rule] = &[
 /// Fields that pass untouched.
 #[rustfmt::skip]
 const KNOWN: &[&str] = &[
-    "instructions", "text", "temperature", "top_p", "top_logprobs", "max_tool_calls", "parallel_tool_calls", "include",
+    "text", "temperature", "top_p", "top_logprobs", "max_tool_calls", "parallel_tool_calls", "include",
     "truncation", "context_management", "stream_options", "metadata", "client_metadata", "user", "safety_identifier",
     "prompt_cache_key", "prompt_cache_retention",
 ];
@@ -53,11 +54,23 @@ const KNOWN: &[&str] = &[
 /// Members of `reasoning` that pass untouched.
 const REASONING: &[Rule] = &[("mode", Free::Words(&["auto", "standard"]), TIER)];
 
+/// What is a message here.
+#[rustfmt::skip]
+const TURNS: Turns = Turns {
+    roles: &["user", "assistant", "system", "developer"],
+    silent: &[],
+    items: true,
+    foreign: &[
+        "text", "image_url", "file", "image", "document", "search_result", "tool_use", "tool_result", "thinking",
+        "redacted_thinking",
+    ],
+};
+
 /// Types of tools. A tool search only picks among the tools that were sent and costs nothing but tokens.
 #[rustfmt::skip]
 const TOOLS: &[Row] = &[
-    ("function",             Tool::Passes),
-    ("custom",               Tool::Passes),
+    ("function",             Tool::Named),
+    ("custom",               Tool::Named),
     ("namespace",            Tool::Passes),
     ("local_shell",          Tool::Passes),
     ("shell",                Tool::Local),
@@ -93,7 +106,19 @@ fn field(
 ) -> Result<Verdict, BadRequest> {
     match name {
         "model" => inspect::model(cursor, seen)?,
-        "input" => content::messages(name, cursor, &mut Out { seen, tools: TOOLS })?,
+        "input" => content::messages(
+            name,
+            cursor,
+            &mut Out {
+                seen,
+                tools: TOOLS,
+                turns: &TURNS,
+            },
+        )?,
+        "instructions" => {
+            turns::no_text(name, cursor.peek()?)?;
+            text(cursor, seen)?;
+        }
         "stream" => seen.stream = flag(name, cursor)?,
         "max_output_tokens" => limit("max_output_tokens", cursor, seen)?,
         "tools" => tools.walk(TOOLS, cursor, seen)?,
