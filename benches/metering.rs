@@ -73,6 +73,7 @@ fn main() {
             in_flight: 1,
             estimate: estimate::input(black_box(&content), &model.limits),
             reasons_outside: false,
+            unseen: false,
         };
         let _ = black_box(terms::decide(
             &ask,

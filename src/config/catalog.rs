@@ -84,6 +84,8 @@ pub struct Limits {
     pub default_output: u32,
     /// Tokens per second assumed for output that a stream does not show.
     pub speed: u32,
+    /// The same as its vendor publishes it: such a model is not observed first, and no stream has to hold all that it may produce.
+    pub hidden_speed: Option<u32>,
     /// Largest inline picture, bytes.
     pub image_bytes: Option<u64>,
     /// Tokens of one picture, whatever its size, if the published size rules do not apply.

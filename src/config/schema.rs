@@ -24,6 +24,7 @@ pub(crate) const LIMIT_FIELDS: &[&str] = &[
     "max_output",
     "default_output",
     "speed",
+    "hidden_speed",
     "image_bytes",
     "picture_tokens",
     "tools",

@@ -104,25 +104,33 @@ impl Config {
     }
 }
 
-fn model_outline(model: &Model) -> ModelSummary {
+/// The sizes of a model, the optional ones only where they are set.
+fn sizes(model: &Model) -> String {
     let limits = &model.limits;
     let mut sizes = format!(
-        "context {}, output {}, unset output {}",
-        limits.context, limits.max_output, limits.default_output
+        "context {}, output {}, unset output {}, {} tokens/s",
+        limits.context, limits.max_output, limits.default_output, limits.speed
     );
-    sizes.push_str(&format!(", {} tokens/s", limits.speed));
-    if let Some(bytes) = limits.image_bytes {
-        sizes.push_str(&format!(", pictures of {bytes} bytes"));
-    }
-    if let Some(tokens) = limits.picture_tokens {
-        sizes.push_str(&format!(", pictures of {tokens} tokens"));
-    }
-    if model.tokenizer != Tokenizer::default() {
-        sizes.push_str(&format!(", {:?}", model.tokenizer));
-    }
-    if let Some(tools) = limits.tools {
-        sizes.push_str(&format!(", {tools} tools"));
-    }
+    let tokenizer = (model.tokenizer != Tokenizer::default()).then_some(model.tokenizer);
+    let optional = [
+        limits
+            .hidden_speed
+            .map(|speed| format!(", {speed} hidden tokens/s")),
+        limits
+            .image_bytes
+            .map(|bytes| format!(", pictures of {bytes} bytes")),
+        limits
+            .picture_tokens
+            .map(|tokens| format!(", pictures of {tokens} tokens")),
+        tokenizer.map(|tokenizer| format!(", {tokenizer:?}")),
+        limits.tools.map(|tools| format!(", {tools} tools")),
+    ];
+    sizes.extend(optional.into_iter().flatten());
+    sizes
+}
+
+fn model_outline(model: &Model) -> ModelSummary {
+    let sizes = sizes(model);
     let route = &model.route;
     let policy = match route.on_disconnect {
         OnDisconnect::Cancel => "cancel",

@@ -221,6 +221,7 @@ mod tests {
             max_output: 64_000,
             default_output,
             speed,
+            hidden_speed: None,
             image_bytes: None,
             picture_tokens: None,
             tools: None,

@@ -142,6 +142,7 @@ mod tests {
         max_output: 9,
         default_output: 9,
         speed: 150,
+        hidden_speed: None,
         image_bytes: None,
         picture_tokens: None,
         tools: None,

@@ -14,7 +14,8 @@ use std::time::Duration;
 use farebox_ledger::{Amount, Evidence, Line, Usage};
 use farebox_protocol::{FrameFacts, Reading, TextSize, WireUsage};
 
-use super::{estimate, price};
+use super::pace::Hiding;
+use super::{estimate, pace, price};
 use crate::config::{Model, Rates};
 pub use owed::Miscount;
 
@@ -53,12 +54,16 @@ pub struct Meter {
     weighed: TextSize,
     /// The part of it that the provider's count includes.
     shown_counted: TextSize,
+    /// How time without output counts.
+    hiding: Hiding,
     /// Time in which hidden output was produced, since the provider's last count.
     hidden: Duration,
-    /// The wait before a stream's first frame.
+    /// The wait before a stream's first frame, until the provider's first count.
     wait: Duration,
-    /// All time since that count in which it may have produced output that it did not show.
+    /// All other time without output.
     unseen: Duration,
+    /// A pause behind shown output that may become hidden output: held for, and not charged.
+    pause: Duration,
     /// Whether the prompt is marked for a cache, and no frame before the end reports the cache write.
     cache_marked: bool,
     /// The provider's last plausible count.
@@ -161,9 +166,11 @@ impl Meter {
             density: USUAL,
             weighed: TextSize::default(),
             shown_counted: TextSize::default(),
+            hiding: Hiding::unexpected(&model.limits),
             hidden: Duration::ZERO,
             wait: Duration::ZERO,
             unseen: Duration::ZERO,
+            pause: Duration::ZERO,
             cache_marked: false,
             reported: None,
             further: Vec::new(),
@@ -205,12 +212,6 @@ impl Meter {
     /// Adds output that was shown.
     pub fn show(&mut self, shown: TextSize) {
         self.shown.add(shown);
-    }
-
-    /// Adds time during which hidden output was produced.
-    pub fn hide(&mut self, elapsed: Duration) {
-        self.hidden = self.hidden.saturating_add(elapsed);
-        self.unseen = self.unseen.saturating_add(elapsed);
     }
 
     /// Applies a tokenizer's count of what had been shown when it began: dense text costs more than its size suggests, and the hold
@@ -275,7 +276,7 @@ impl Meter {
         self.further = further;
         if last || self.reported.as_ref().map_or(0, output_total) < output_total(&usage) {
             self.shown_counted = self.shown;
-            self.hidden = Duration::ZERO;
+            self.count_hidden();
         }
         self.shown_at_report = self.shown;
         self.reported = Some(usage);
@@ -302,14 +303,17 @@ impl Meter {
     /// rates, because it may turn out to be of the most expensive class. This is never charged; see [`Meter::charge_if_cut`].
     #[must_use]
     pub fn cost_at_most(&self) -> Amount {
-        self.cost_with(self.uncounted_output().saturating_add(self.hidden_tokens()))
+        self.cost_with(
+            self.uncounted_output()
+                .saturating_add(self.hidden_at_most()),
+        )
     }
 
-    /// The same without hidden output, which is only assumed: a stream may never run beyond this amount unpaid. Metered time alone
-    /// never ends a stream whose limit was affordable, unless the provider's limit does not include reasoning.
+    /// What a stream may never run beyond unpaid. Hidden output, which is only assumed, is no part of it where the whole limit is
+    /// held, unless the provider's limit does not include reasoning.
     #[must_use]
-    pub fn cost_of_shown(&self) -> Amount {
-        if self.reasoning_outside {
+    pub fn cost_due(&self) -> Amount {
+        if self.reasoning_outside || self.hiding.ends {
             self.cost_at_most()
         } else {
             self.cost_with(self.uncounted_output())
@@ -321,7 +325,7 @@ impl Meter {
     pub fn cost_if_dense(&self) -> Amount {
         let unweighed =
             price::to_amount(price::dearest_output(self.rates()) * i128::from(self.unweighed()));
-        self.cost_of_shown()
+        self.cost_due()
             .checked_add(unweighed)
             .unwrap_or(Amount::MAX_COST)
     }
@@ -360,7 +364,7 @@ impl Meter {
     pub fn running_output(&self) -> u64 {
         self.counted_output()
             .saturating_add(self.uncounted_output())
-            .saturating_add(self.hidden_tokens())
+            .saturating_add(self.hidden_at_most())
     }
 
     fn counted_output(&self) -> u64 {
@@ -374,28 +378,9 @@ impl Meter {
         estimate::upper(TextSize { ascii, other }).saturating_mul(self.density) / USUAL
     }
 
-    /// Hidden output, derived from the time it took, in every choice; at most the limit sent, if that limit includes reasoning.
-    fn hidden_tokens(&self) -> u64 {
-        if self.hidden.is_zero() {
-            return 0;
-        }
-        let tokens = self.by_time(self.hidden).saturating_mul(self.choices);
-        if self.reasoning_outside {
-            return tokens;
-        }
-        tokens.min(
-            self.output_limit.saturating_sub(
-                self.counted_output()
-                    .saturating_add(self.uncounted_output()),
-            ),
-        )
-    }
-
     /// The output that one choice can have produced in this much time.
     fn by_time(&self, elapsed: Duration) -> u64 {
-        let tokens =
-            u128::from(self.model.limits.speed).saturating_mul(elapsed.as_millis()) / 1_000;
-        u64::try_from(tokens).unwrap_or(u64::MAX)
+        pace::tokens(pace::Pace::named(self.model.limits.speed).median, elapsed)
     }
 
     /// The rates that apply to the input known so far.
@@ -486,7 +471,12 @@ impl Meter {
                 self.counted(*usage, Evidence::Provider)
             }
             (Ending::Complete, ..) if self.shown_anything() => {
-                self.counted(self.running(local, 0), Evidence::Local)
+                let hidden = if self.hiding.known {
+                    self.hidden_tokens()
+                } else {
+                    0
+                };
+                self.counted(self.running(local, hidden), Evidence::Local)
             }
             (Ending::Complete, ..) if self.silence_asked => {
                 self.counted(self.running(local, self.hidden_tokens()), Evidence::Local)

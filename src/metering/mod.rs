@@ -2,6 +2,7 @@
 //!
 //! - [`estimate`]: the size of a request before a provider has counted it.
 //! - [`local`]: our own counts, where the provider's are missing.
+//! - [`pace`]: how fast a target produces what its streams do not show.
 //! - [`pdf`]: what the pages of a document may cost.
 //! - [`terms`]: what to hold for it, and which output limit the balance can pay.
 //! - [`price`]: counted usage times the prices of one model, as exact lines.
@@ -12,6 +13,7 @@
 pub mod estimate;
 pub mod local;
 pub mod meter;
+pub mod pace;
 pub mod pdf;
 pub mod price;
 mod sold;

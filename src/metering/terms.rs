@@ -3,6 +3,8 @@
 //! Refusal is always decided by the estimate, never by the ceiling: a request that is probably affordable is served, and only
 //! what is held grows towards the ceiling when the key is nearly empty. All arithmetic is in `i128`, so nothing overflows.
 
+mod unseen;
+
 use farebox_ledger::Amount;
 
 use super::estimate::Estimate;
@@ -42,6 +44,8 @@ pub struct Ask {
     pub estimate: Estimate,
     /// Whether a provider that may answer reasons beyond the output limit.
     pub reasons_outside: bool,
+    /// Whether the target may produce all of a stream's limit before it shows anything, at a pace that nobody knows.
+    pub unseen: bool,
 }
 
 /// Terms under which a request is served.
@@ -59,6 +63,8 @@ pub struct Terms {
     pub predicted: u64,
     /// The part of the hold for compacting the conversation.
     pub compaction: Amount,
+    /// Whether a stream's hold covers all that its limit allows.
+    pub whole: bool,
 }
 
 /// The balance is too small.
@@ -101,7 +107,17 @@ pub fn decide(
     // possible input.
     let room = limits.context.saturating_sub(ask.estimate.input).max(1);
     let most_room = limits.context.saturating_sub(ask.estimate.least).max(1);
-    let (limit, sent, held) = if ask.stream {
+    let mut cap = budget.available;
+    let mut whole = false;
+    let (limit, sent, held) = if ask.stream && ask.unseen {
+        let unseen = budget.unseen(ask, limits, most, most_room)?;
+        (cap, whole) = (unseen.cap, unseen.held == unseen.sent);
+        (
+            changed(unseen.sent, ask.declared, limits.max_output),
+            unseen.sent,
+            unseen.held,
+        )
+    } else if ask.stream {
         let sent = budget.lowered(most, ask.thinking_budget)?;
         (
             changed(sent, ask.declared, limits.max_output),
@@ -123,8 +139,10 @@ pub fn decide(
         let sent = budget.lowered(wanted, ask.thinking_budget)?;
         (u32::try_from(sent).ok(), sent, sent)
     };
+    // A stream's hold can be extended, so only its first slice says how empty the key is.
+    let (held, near) = (held.min(most_room), if ask.stream { SLICE } else { held });
     Ok(Terms {
-        hold: budget.hold(held.min(most_room)),
+        hold: to_amount(budget.hold(held, near).min(cap)),
         limit,
         output_limit: sent
             .saturating_add(ask.predicted)
@@ -136,6 +154,7 @@ pub fn decide(
             price.for_input(ask.estimate.input),
             ask.estimate.input,
         )),
+        whole,
     })
 }
 
@@ -270,325 +289,21 @@ impl Budget {
         Ok(wanted.min(affordable))
     }
 
-    fn hold(&self, output: u64) -> Amount {
-        let at_ceiling = self.fixed_ceiling + self.per_output_ceiling * i128::from(output);
+    /// What to hold for this much output, at most what is available. `near` of it decides whether the key is nearly empty.
+    fn hold(&self, output: u64, near: u64) -> i128 {
+        let at_ceiling =
+            |output: u64| self.fixed_ceiling + self.per_output_ceiling * i128::from(output);
         let at_estimate = self.fixed + self.per_output * i128::from(output);
-        let nearly_empty = self.available < at_ceiling.saturating_mul(self.nearly_empty);
-        to_amount(
-            if nearly_empty {
-                at_ceiling.max(at_estimate)
-            } else {
-                at_estimate
-            }
-            .min(self.available),
-        )
+        let ceiling_near = at_ceiling(near.min(output));
+        let nearly_empty = self.available < ceiling_near.saturating_mul(self.nearly_empty);
+        if nearly_empty {
+            at_ceiling(output).max(at_estimate)
+        } else {
+            at_estimate
+        }
+        .min(self.available)
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    const USD: i64 = 1_000_000_000_000;
-
-    fn price() -> Price {
-        let rate = |picos| Amount::from_picos(picos);
-        let base = Rates {
-            input: rate(3_000_000),
-            output: rate(15_000_000),
-            cache_read: rate(300_000),
-            cache_write: rate(3_750_000),
-            cache_write_1h: None,
-            reasoning: rate(15_000_000),
-            per_image: Amount::ZERO,
-            per_request: Amount::ZERO,
-        };
-        Price {
-            base,
-            tiers: Vec::new(),
-        }
-    }
-
-    fn limits() -> Limits {
-        Limits {
-            context: 200_000,
-            max_output: 64_000,
-            default_output: 8_192,
-            speed: 150,
-            image_bytes: None,
-            picture_tokens: None,
-            tools: None,
-        }
-    }
-
-    fn ask(stream: bool, declared: Option<u32>) -> Ask {
-        let estimate = Estimate {
-            input: 9_000,
-            ceiling: 31_500,
-            least: 6_300,
-            known: 9_000,
-        };
-        let in_flight = 1;
-        Ask {
-            stream,
-            declared,
-            choices: 1,
-            thinking_budget: None,
-            predicted: 0,
-            images: 0,
-            one_hour_cache: false,
-            compacts_from: None,
-            in_flight,
-            estimate,
-            reasons_outside: false,
-        }
-    }
-
-    fn terms(ask: &Ask, available: i64) -> Result<Terms, Shortfall> {
-        decide(ask, &price(), &limits(), Amount::from_picos(available))
-    }
-
-    #[test]
-    fn ten_agents_run_side_by_side_on_five_dollars() {
-        let mut available = 5 * USD;
-        for _ in 0..10 {
-            let found = terms(&ask(true, Some(32_000)), available).unwrap();
-            assert_eq!(found.limit, None, "nothing is lowered");
-            available -= found.hold.picos();
-        }
-        assert!(available > 4 * USD);
-    }
-
-    #[test]
-    fn a_stream_is_lowered_to_what_is_affordable_and_refused_below_the_smallest_output() {
-        let input = 9_000 * 3_750_000;
-        let found = terms(&ask(true, Some(32_000)), input + 1_000 * 15_000_000).unwrap();
-        assert_eq!((found.limit, found.output_limit), (Some(1_000), 1_000));
-        let refused = terms(&ask(true, Some(32_000)), input + 255 * 15_000_000).unwrap_err();
-        let remedies = Remedies::default();
-        assert_eq!(
-            refused,
-            Shortfall {
-                needed: Amount::from_picos(input + 256 * 15_000_000),
-                affordable_output: 255,
-                remedies
-            }
-        );
-    }
-
-    #[test]
-    fn a_whole_answer_with_a_declared_limit_is_held_whole_or_refused() {
-        let needed = 9_000 * 3_750_000 + 4_000 * 15_000_000;
-        assert_eq!(
-            terms(&ask(false, Some(4_000)), needed).unwrap().hold,
-            Amount::from_picos(needed)
-        );
-        assert_eq!(
-            terms(&ask(false, Some(4_000)), needed - 1)
-                .unwrap_err()
-                .needed,
-            Amount::from_picos(needed)
-        );
-    }
-
-    #[test]
-    fn what_is_too_dear_by_its_limit_alone_names_what_would_be_served() {
-        let with = |declared, output: i64| {
-            let available = 9_000 * 3_750_000 + output * 15_000_000;
-            let short = terms(&ask(false, Some(declared)), available).unwrap_err();
-            if let Some(limit) = short.remedies.limit {
-                assert!(
-                    terms(&ask(false, Some(u32::try_from(limit).unwrap())), available).is_ok(),
-                    "{short:?}"
-                );
-            }
-            assert_eq!(
-                terms(&ask(true, Some(declared)), available).is_ok(),
-                short.remedies.stream,
-                "{short:?}"
-            );
-            short.remedies
-        };
-        assert_eq!(
-            with(4_000, 3_000),
-            Remedies {
-                limit: Some(3_000),
-                stream: true
-            }
-        );
-        assert_eq!(
-            with(4_000, 200),
-            Remedies {
-                limit: Some(200),
-                stream: false
-            }
-        );
-        assert_eq!(with(4_000, 0), Remedies::default());
-        let thinking = Ask {
-            thinking_budget: Some(2_900),
-            ..ask(false, Some(4_000))
-        };
-        let available = 9_000 * 3_750_000 + 3_000 * 15_000_000;
-        assert_eq!(
-            terms(&thinking, available).unwrap_err().remedies,
-            Remedies::default()
-        );
-    }
-
-    #[test]
-    fn a_whole_answer_without_a_limit_gets_one_that_the_balance_can_pay() {
-        assert_eq!(
-            terms(&ask(false, None), 100 * USD).unwrap().limit,
-            Some(8_192)
-        );
-        let little = 9_000 * 3_750_000 + 300 * 15_000_000;
-        assert_eq!(terms(&ask(false, None), little).unwrap().limit, Some(300));
-    }
-
-    #[test]
-    fn a_thinking_budget_is_never_cut_into() {
-        let thinking = Ask {
-            thinking_budget: Some(31_999),
-            ..ask(true, Some(32_000))
-        };
-        assert_eq!(terms(&thinking, 5 * USD).unwrap().limit, None);
-        let short = 9_000 * 3_750_000 + 31_000 * 15_000_000;
-        assert!(terms(&thinking, short).is_err());
-    }
-
-    #[test]
-    fn an_empty_key_is_refused_even_where_the_model_is_free() {
-        let free = Rates {
-            input: Amount::ZERO,
-            output: Amount::ZERO,
-            cache_read: Amount::ZERO,
-            cache_write: Amount::ZERO,
-            reasoning: Amount::ZERO,
-            ..price().base
-        };
-        let free = Price {
-            base: free,
-            tiers: Vec::new(),
-        };
-        assert!(decide(&ask(true, None), &free, &limits(), Amount::ZERO).is_err());
-        assert_eq!(
-            decide(&ask(true, None), &free, &limits(), Amount::from_picos(1))
-                .unwrap()
-                .hold,
-            Amount::ZERO
-        );
-    }
-
-    #[test]
-    fn a_nearly_empty_key_holds_what_reasoning_beyond_the_limit_may_cost() {
-        let outside = |stream| Ask {
-            reasons_outside: true,
-            ..ask(stream, Some(100))
-        };
-        let all = 31_500 * 3_750_000 + (64_000 + 100) * 15_000_000;
-        assert_eq!(
-            terms(&outside(false), 2 * USD).unwrap().hold,
-            Amount::from_picos(all)
-        );
-        assert_eq!(
-            terms(&outside(false), USD / 2).unwrap().hold,
-            Amount::from_picos(USD / 2),
-            "and never more than it has"
-        );
-        assert!(terms(&outside(false), 100 * USD).unwrap().hold < Amount::from_picos(USD / 10));
-        assert!(
-            terms(&outside(true), 2 * USD).unwrap().hold < Amount::from_picos(USD / 4),
-            "a stream is extended"
-        );
-    }
-
-    #[test]
-    fn a_conversation_that_may_be_compacted_holds_its_input_twice_and_a_summary() {
-        let compacted = |from| {
-            terms(
-                &Ask {
-                    compacts_from: Some(from),
-                    ..ask(true, Some(1_000))
-                },
-                100 * USD,
-            )
-            .unwrap()
-        };
-        let compaction = 9_000 * 3_750_000 + 2_048 * 15_000_000;
-        let once = 9_000 * 3_750_000 + 1_000 * 15_000_000;
-        assert_eq!(
-            (
-                compacted(9_000).hold.picos(),
-                compacted(9_000).compaction.picos()
-            ),
-            (once + compaction, compaction)
-        );
-        assert_eq!(
-            (compacted(9_001).hold.picos(), compacted(9_001).compaction),
-            (once, Amount::ZERO),
-            "too short for it"
-        );
-        let poor = terms(
-            &Ask {
-                compacts_from: Some(9_000),
-                ..ask(false, Some(1_000))
-            },
-            once,
-        )
-        .unwrap_err();
-        assert_eq!(poor.needed.picos(), once + compaction);
-    }
-
-    #[test]
-    fn a_nearly_empty_key_holds_the_ceiling_at_the_price_of_its_tier() {
-        let twice = |rate: Amount| Amount::from_picos(rate.picos() * 2);
-        let Rates {
-            input,
-            output,
-            cache_write,
-            ..
-        } = price().base;
-        let dear = Rates {
-            input: twice(input),
-            output: twice(output),
-            cache_write: twice(cache_write),
-            ..price().base
-        };
-        let tiers = Price {
-            tiers: vec![(20_000, dear)],
-            ..price()
-        };
-        let hold = |available| {
-            decide(
-                &ask(false, Some(1_000)),
-                &tiers,
-                &limits(),
-                Amount::from_picos(available),
-            )
-            .unwrap()
-            .hold
-        };
-        let at_ceiling = 31_500 * 7_500_000 + 1_000 * 30_000_000;
-        assert_eq!(
-            hold(USD),
-            Amount::from_picos(at_ceiling),
-            "the input may turn out to be above the bound"
-        );
-        assert_eq!(hold(USD / 10), Amount::from_picos(USD / 10));
-        assert_eq!(
-            hold(100 * USD),
-            Amount::from_picos(9_000 * 3_750_000 + 1_000 * 15_000_000)
-        );
-    }
-
-    #[test]
-    fn a_nearly_empty_key_holds_the_ceiling_and_never_more_than_it_has() {
-        let little = 9_000 * 3_750_000 + 2_000 * 15_000_000;
-        assert_eq!(
-            terms(&ask(true, Some(2_000)), little).unwrap().hold,
-            Amount::from_picos(little)
-        );
-        let rich = terms(&ask(true, Some(2_000)), 100 * USD).unwrap().hold;
-        assert_eq!(rich, Amount::from_picos(little));
-    }
-}
+mod tests;

@@ -56,6 +56,8 @@ pub(super) struct Admitted {
     pub(super) output_limit: u64,
     /// The most output that is charged, if a target may produce more than was declared because its family has a smallest limit.
     sold: Option<u64>,
+    /// Whether the hold covers all that the limit of a stream allows.
+    pub(super) whole: bool,
     /// The output limit to write into the request.
     pub(super) limit: Option<u32>,
     /// The request in other families, until a target answers.
@@ -153,6 +155,7 @@ impl Admitted {
             local: None,
             output_limit: terms.output_limit,
             sold: raised.map(|_| terms.output_limit),
+            whole: terms.whole,
             limit: terms.limit,
             forms,
             translation: None,
@@ -164,32 +167,28 @@ impl Admitted {
         self.outcome.prepared = self.request.arrived.elapsed();
     }
 
-    /// Notes the target that answered, or worked on an answer.
+    /// Notes the target that answered, or worked on an answer. A wait for another one counts no longer.
     pub(super) fn answered_by(&mut self, target: &Target) {
         self.outcome.target = target.name();
         self.outcome.cost.clone_from(&target.cost);
+        self.meter.wait(Duration::ZERO);
         self.meter
             .reasoning_outside(target.provider.reasoning_outside);
     }
 
-    /// Meters the wait for a stream's first frame, which has just arrived, from a target that may have reasoned meanwhile.
-    pub(super) fn wait_for_first_frame(&mut self) {
+    /// How long the answering target had the request before its first frame, which has just arrived.
+    pub(super) fn waited_for_frame(&self) -> Duration {
         let others: Duration = self
             .outcome
             .attempts
             .iter()
             .filter_map(|attempt| attempt.worked)
             .sum();
-        let wait = self
-            .request
+        self.request
             .arrived
             .elapsed()
             .saturating_sub(self.outcome.prepared)
-            .saturating_sub(others);
-        self.meter.wait(
-            wait,
-            self.proxy.calibrations.pace_of_wait(&self.outcome.target),
-        );
+            .saturating_sub(others)
     }
 
     /// When the request must end at the latest.

@@ -8,14 +8,20 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
+use farebox_ledger::Timestamp;
 use farebox_protocol::{Family, Sample};
 use tokio::time::Instant;
 
-use crate::metering::Votes;
 use crate::metering::local::Calibration;
+use crate::metering::pace::Pace;
 
 /// The shortest time between two votes on one target.
 const VOTES: Duration = Duration::from_secs(1);
+
+/// Customer-days of observation from which a target's pace is known.
+const KNOWN: usize = 10;
+/// In milliseconds.
+const DAY: i64 = 86_400_000;
 
 /// The calibration of each target, by name.
 #[derive(Debug, Default)]
@@ -25,8 +31,9 @@ pub struct Calibrations(Mutex<HashMap<String, Target>>);
 struct Target {
     votes: Calibration,
     last_vote: Option<Instant>,
-    /// How fast it reasons before a stream's first frame, in thousandths of a token a second.
-    paces: Votes,
+    /// How fast it produces what its streams do not show, in thousandths of a token a second: the last observation of each customer
+    /// and day.
+    paces: HashMap<(u64, i64), u64>,
     /// Whether it reasons even when told not to, judging by its counts.
     reasons_unasked: Option<bool>,
 }
@@ -62,20 +69,26 @@ impl Calibrations {
             .vote(voter, theirs, ours);
     }
 
-    /// How fast a target reasons before a stream's first frame: the median of what keys have observed, 0 before the first.
-    pub(super) fn pace_of_wait(&self, target: &str) -> u64 {
-        self.lock()
-            .get(target)
-            .and_then(|known| known.paces.middle(1))
-            .unwrap_or(0)
+    /// How fast a target produces what its streams do not show; `None` before enough customers have observed it on enough days.
+    pub(super) fn pace(&self, target: &str) -> Option<Pace> {
+        let targets = self.lock();
+        let mut paces: Vec<u64> = targets.get(target)?.paces.values().copied().collect();
+        paces.sort_unstable();
+        let at = |percent: usize| paces.get(paces.len().saturating_sub(1) * percent / 100);
+        (paces.len() >= KNOWN).then_some(Pace {
+            median: *at(50)?,
+            p95: *at(95)?,
+        })
     }
 
-    pub(super) fn vote_on_wait(&self, target: &str, voter: u64, pace: u64) {
+    /// Notes the pace of one finished stream of a customer.
+    pub(super) fn observe_pace(&self, target: &str, customer: u64, at: Timestamp, pace: u64) {
+        let day = at.millis().div_euclid(DAY);
         self.lock()
             .entry(target.to_owned())
             .or_default()
             .paces
-            .cast(voter, pace);
+            .insert((customer, day), pace);
     }
 
     /// Whether a target is known to obey when told not to reason: its counts have shown so, and never the opposite.

@@ -3,7 +3,6 @@
 //! Tokenizers run on blocking threads, a few at a time and key by key. Only counts; must not change money.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use farebox_protocol::{Content, Inspection, Sample};
 use tokio::task::JoinHandle;
@@ -71,7 +70,7 @@ impl Admitted {
             && counted.evidence == Some(farebox_ledger::Evidence::Provider)
             && one_step
         {
-            self.learn(&counted, took);
+            self.learn(&counted);
         }
         counted
     }
@@ -143,11 +142,18 @@ impl Admitted {
     }
 
     /// Updates the calibration with what the target counted for a finished request.
-    fn learn(&mut self, counted: &Counted, took: Duration) {
+    fn learn(&mut self, counted: &Counted) {
         let (proxy, target) = (Arc::clone(&self.proxy), self.outcome.target.clone());
         let voter = self.request.key.to_i64().unsigned_abs();
-        if let Some(pace) = self.meter.pace_of_wait(&counted.usage, took) {
-            proxy.calibrations.vote_on_wait(&target, voter, pace);
+        // Whoever turned reasoning off says nothing about how fast it is.
+        if let Some(pace) = self
+            .meter
+            .observed_pace(&counted.usage)
+            .filter(|_| !self.seen.reasoning_off)
+        {
+            proxy
+                .calibrations
+                .observe_pace(&target, voter, clock::now(), pace);
         }
         if self.seen.reasoning_off {
             let (output, reasoning) = (counted.usage.output, counted.usage.reasoning);

@@ -90,24 +90,9 @@ impl Credit {
         };
         let checkpoint = admitted.checkpoint();
         let covered = admitted.meter.cost_if_dense() < held;
-        let patience = if covered { PATIENCE } else { LAST_PATIENCE };
-        // Boxed, because it would enlarge the task of every open stream.
-        let extending = Box::pin(extend(&mut admitted.hold, wanted, checkpoint));
-        // An extension that timed out may still be committed: then the ledger holds more than we know, never less.
-        let outcome = timeout(patience, extending)
-            .await
-            .unwrap_or(Err(Refused::Later(EndReason::LedgerUnavailable)));
-        match outcome {
-            Ok(granted) => {
-                if granted < wanted {
-                    self.next_try = Instant::now() + PAUSE;
-                }
-                Verdict::Covered
-            }
-            Err(Refused::Later(_)) if covered => {
-                self.next_try = Instant::now() + PAUSE;
-                Verdict::Covered
-            }
+        let grown = self.grow(&mut admitted.hold, wanted, checkpoint, covered);
+        match grown.await {
+            Ok(()) => Verdict::Covered,
             Err(Refused::Later(reason)) => {
                 let patience = if reason == EndReason::LedgerUnavailable {
                     LAST_PATIENCE
@@ -122,6 +107,53 @@ impl Credit {
                 }
             }
             Err(Refused::Now(reason)) => Verdict::Spent(reason),
+        }
+    }
+
+    /// The same for a stream that has sent nothing yet: the target may have begun to produce what it does not show.
+    pub(super) async fn check_wait(
+        &mut self,
+        hold: &mut Hold,
+        meter: &Meter,
+        checkpoint: Bill,
+        now: Instant,
+    ) -> Verdict {
+        if hold.lapsed() {
+            return Verdict::Spent(EndReason::LedgerUnavailable);
+        }
+        let (held, due) = (hold.amount(), meter.cost_due());
+        let Some(wanted) = self.plan(meter, held, due, now) else {
+            return Verdict::Covered;
+        };
+        match self.grow(hold, wanted, checkpoint, due < held).await {
+            Ok(()) => Verdict::Covered,
+            Err(Refused::Later(reason) | Refused::Now(reason)) => Verdict::Spent(reason),
+        }
+    }
+
+    /// Extends the hold. `covered`: it still suffices, so that a refusal for now is none.
+    async fn grow(
+        &mut self,
+        hold: &mut Hold,
+        wanted: Amount,
+        checkpoint: Bill,
+        covered: bool,
+    ) -> Result<(), Refused> {
+        let patience = if covered { PATIENCE } else { LAST_PATIENCE };
+        // Boxed, because it would enlarge the task of every open stream.
+        let extending = Box::pin(extend(hold, wanted, checkpoint));
+        // An extension that timed out may still be committed: then the ledger holds more than we know, never less.
+        let outcome = timeout(patience, extending)
+            .await
+            .unwrap_or(Err(Refused::Later(EndReason::LedgerUnavailable)));
+        match outcome {
+            Ok(granted) if granted >= wanted => Ok(()),
+            Err(Refused::Later(_)) if !covered => outcome.map(drop),
+            Err(Refused::Now(_)) => outcome.map(drop),
+            Ok(_) | Err(Refused::Later(_)) => {
+                self.next_try = Instant::now() + PAUSE;
+                Ok(())
+            }
         }
     }
 

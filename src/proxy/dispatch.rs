@@ -14,8 +14,10 @@ use farebox_protocol::translate::{self, Losses};
 use farebox_protocol::{Edits, Family, Inspection};
 
 use super::admitted::{Admitted, ReplyTo};
+use super::credit::Verdict;
 use super::end::End;
 use super::translation::Forms;
+use super::waiting::{self, Asked, Sent, Watch};
 use super::{Failure, Request, holder, stream, whole};
 use crate::clock;
 use crate::config::{OnDisconnect, Target};
@@ -26,54 +28,63 @@ pub(super) async fn dispatch(mut admitted: Box<Admitted>, mut reply: ReplyTo) {
     admitted.begin();
     let (proxy, model) = (admitted.proxy.clone(), admitted.model.clone());
     let (family, stream) = (admitted.request.family, admitted.seen.stream);
-    let (holder, operation) = (holder(admitted.request.key), Operation::Generate);
     // A whole answer, and a stream under the policy `drain`, is read to its usage even if the customer has left.
     let cancels = stream && model.route.on_disconnect == OnDisconnect::Cancel;
     let left = AtomicBool::new(false);
     let (rejected, unsealed) = (AtomicBool::new(false), OnceLock::new());
     let call = Call {
         route: &model.route,
-        holder,
+        holder: holder(admitted.request.key),
         caller: family,
         family,
-        operation,
+        operation: Operation::Generate,
         stream,
         abandoned: Some(&left),
         unsealed: Some(&rejected),
     };
+    let (deadline, watches) = (admitted.deadline(), stream && !admitted.whole);
+    let (mut watch, asked) = (Watch::new(&admitted), Asked::default());
+    let (sent, hold, meter) = Sent::split(&mut admitted, &proxy, &model);
     let prepare = |target: &Target, family: Family| {
+        asked.note(&model, target, family);
         if family != call.caller || !rejected.load(Ordering::Relaxed) {
-            return prepare(&admitted, target, family);
+            return prepare(sent, target, family);
         }
-        let unsealed = unsealed.get_or_init(|| Unsealed::of(&admitted.request));
+        let unsealed = unsealed.get_or_init(|| Unsealed::of(sent.request));
         unsealed
             .as_ref()
-            .map(|unsealed| direct(&admitted, &unsealed.body, &unsealed.seen, target))
+            .map(|unsealed| direct(sent, &unsealed.body, &unsealed.seen, target))
     };
     // Everything but a stream's relay is boxed: a task keeps room for its largest part for as long as it runs.
     let mut dispatching = Box::pin(proxy.upstreams.dispatch(call, &prepare));
     let dispatched = loop {
         tokio::select! {
             biased;
-            dispatched = &mut dispatching => break dispatched,
+            dispatched = &mut dispatching => break Ok(dispatched),
             () = reply.closed(), if cancels && !left.load(Ordering::Relaxed) => left.store(true, Ordering::Relaxed),
-            () = tokio::time::sleep_until(admitted.deadline()) => break Err(DispatchError::NoTarget {
+            () = tokio::time::sleep_until(deadline) => break Ok(Err(DispatchError::NoTarget {
                 attempts: Vec::new(),
                 retry_after: None,
-            }),
+            })),
+            () = watch.due(), if watches => {
+                if let Verdict::Spent(reason) = Box::pin(watch.check(&asked, sent, (hold, meter))).await {
+                    break Err(reason);
+                }
+            }
         }
     };
+    // The upstream is stopped first, so that it produces nothing that nobody pays for.
     drop(dispatching);
+    let dispatched = match dispatched {
+        Ok(dispatched) => dispatched,
+        Err(reason) => return Box::pin(waiting::spent(admitted, &asked, reason, reply)).await,
+    };
     let unsealed = unsealed.into_inner().flatten();
-    match dispatched
-        .map(|answer| {
-            (
-                answer.family,
-                begun(&mut admitted, answer, unsealed.as_ref()),
-            )
-        })
-        .map_err(Box::new)
-    {
+    let dispatched = dispatched.map_err(Box::new).map(|answer| {
+        let family = answer.family;
+        (family, begun(&mut admitted, answer, unsealed.as_ref()))
+    });
+    match dispatched {
         Ok((family, AnswerContent::Whole(body, facts, room))) => {
             Box::pin(whole::relay(admitted, family, (body, room), &facts, reply)).await;
         }
@@ -191,31 +202,26 @@ async fn fail(mut admitted: Box<Admitted>, error: DispatchError, reply: ReplyTo,
 }
 
 /// The request as this target wants it; `None` when the target cannot carry it.
-fn prepare(admitted: &Admitted, target: &Target, family: Family) -> Option<Prepared> {
-    if family != admitted.request.family {
-        return admitted.forms.prepare(target, family, &admitted.model);
+fn prepare(sent: Sent<'_>, target: &Target, family: Family) -> Option<Prepared> {
+    if family != sent.request.family {
+        return sent.forms.prepare(target, family, sent.model);
     }
-    Some(direct(
-        admitted,
-        &admitted.request.body,
-        &admitted.seen,
-        target,
-    ))
+    Some(direct(sent, &sent.request.body, sent.seen, target))
 }
 
 /// A body of the customer's family, with this target's model and limit.
-fn direct(admitted: &Admitted, body: &Bytes, seen: &Inspection, target: &Target) -> Prepared {
-    let protocol = admitted.request.family.protocol();
+fn direct(sent: Sent<'_>, body: &Bytes, seen: &Inspection, target: &Target) -> Prepared {
+    let protocol = sent.request.family.protocol();
     let declared = seen.places.limit.as_ref().map(|(name, _)| *name);
     let edits = Edits {
         model: &target.model,
         limit_field: protocol.limit_field(target.provider.chat_limit, declared),
-        limit: admitted.limit,
+        limit: sent.limit,
         pass: &target.provider.pass,
     };
     Prepared {
         body: protocol.pieces(body, seen, &edits),
-        headers: admitted.request.headers.clone(),
+        headers: sent.request.headers.clone(),
     }
 }
 

@@ -16,14 +16,17 @@ mod documents;
 mod end;
 mod exposure;
 pub mod failure;
+mod hidden;
 mod last_hour;
 mod phase;
 pub mod pipe;
 pub mod rate_limit;
 pub mod record;
 mod rewrite;
+mod silence;
 mod stream;
 mod translation;
+mod waiting;
 mod whole;
 
 use std::sync::Arc;
@@ -136,7 +139,11 @@ impl Proxy {
         let mut forms = Forms::of(&request, original, &model).await?;
         forms.take_room(&mut request)?;
         let predicted = counting::predicted(holder(key.id), &mut seen, &model).await?;
-        let ask = forms.ask(&request, &seen, (estimate, predicted), &model);
+        let mut ask = forms.ask(&request, &seen, (estimate, predicted), &model);
+        ask.unseen = seen.stream
+            && forms
+                .first(request.family, &seen, &model)
+                .is_some_and(|(target, sent)| self.is_unseen(&model, sent, &target.name()));
         let limit_field = seen.places.limit.as_ref().map_or("", |(name, _)| name);
         let (hold, terms) = admit::admit(
             &self.ledger,

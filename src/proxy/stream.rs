@@ -8,8 +8,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use farebox_ledger::EndReason;
 use farebox_protocol::{
-    ErrorBody, Family, Frame, FrameFacts, Marks, PublicAnswer, Reader, Stop, UsageWish, Writer,
-    json,
+    ErrorBody, Family, Frame, Marks, PublicAnswer, Reader, Stop, UsageWish, Writer, json,
 };
 use tokio::time::Instant;
 
@@ -19,10 +18,11 @@ use super::credit::{Credit, Verdict};
 use super::end::End;
 use super::phase::{Kept, Phase};
 use super::pipe::{self, Sender};
+use super::silence::Silence;
 use super::translation::Streamed;
 use super::{Failure, Reply, ReplyBody, record, rewrite, whole};
 use crate::clock;
-use crate::config::{Capability, OnDisconnect};
+use crate::config::OnDisconnect;
 use crate::deadline::Deadline;
 use crate::metering::Ending;
 use crate::upstream::redact::{self, CustomerError, Redacted};
@@ -34,8 +34,6 @@ const STALL: Duration = Duration::from_secs(30);
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
 /// How long to wait for the terminal marker after the final usage.
 const LAST_FRAMES: Duration = Duration::from_secs(1);
-/// How often hidden output is metered.
-const HIDDEN_TICK: Duration = Duration::from_millis(200);
 /// How often the charge so far is noted on the hold, in case the task ends without settling.
 const NOTE: Duration = Duration::from_millis(250);
 /// If the customer kept us from reading the upstream for this long and the provider then breaks the stream, it is charged as if
@@ -90,8 +88,7 @@ struct Relay {
     phase: Phase,
     /// Why the whole answer stopped, once known: what follows is only usage.
     stop: Option<Stop>,
-    /// Since when the model has been producing output that the stream does not show.
-    hidden_since: Option<Instant>,
+    silence: Silence,
     /// An upstream error that the customer's request caused.
     told: Option<Box<CustomerError>>,
     /// How long the customer kept us from reading the upstream.
@@ -116,15 +113,14 @@ impl Relay {
         customer: Option<Sender>,
     ) -> Self {
         let now = Instant::now();
-        let (model, seen) = (&admitted.model, &admitted.seen);
         let mut reader = family.protocol().reader();
-        reader.expect(seen.choices, clock::seed());
-        // A reasoning model reasons unless the request turned that off and earlier counts have shown that the target complies.
-        let complies =
-            seen.reasoning_off && admitted.proxy.calibrations.obeys(&admitted.outcome.target);
-        let hides = seen.hidden_reasoning || (model.can(Capability::Reasoning) && !complies);
-        if hides {
-            admitted.wait_for_first_frame();
+        reader.expect(admitted.seen.choices, clock::seed());
+        let hiding = admitted.hiding(&admitted.outcome.target);
+        let hides = hiding.is_some();
+        if let Some(hiding) = hiding {
+            let waited = admitted.waited_for_frame();
+            admitted.meter.may_hide(hiding);
+            admitted.meter.wait(waited);
         }
         Self {
             translated: admitted
@@ -134,7 +130,7 @@ impl Relay {
             reader,
             writer: admitted.request.family.protocol().writer(),
             credit: Credit::new(admitted.seen.choices, admitted.output_limit, now),
-            hidden_since: hides.then_some(now),
+            silence: Silence::new(hides, now),
             told: None,
             waited: Duration::ZERO,
             phase: Phase::Passing,
@@ -142,7 +138,7 @@ impl Relay {
             last_sent: now,
             noted: now,
             counts_input: false,
-            alarm: Deadline::at(now + HIDDEN_TICK),
+            alarm: Deadline::at(now + KEEP_ALIVE),
             name: json::quoted(&admitted.model.slug),
             admitted,
             frames,
@@ -208,7 +204,7 @@ impl Relay {
             let judged = self.frames.judge(error, route, caller);
             return Err(self.failed(judged));
         }
-        self.count_hidden(&facts, now);
+        self.silence.frame(&mut self.admitted.meter, &facts, now);
         self.stop = self.stop.or(facts.stop);
         if facts.last && self.phase.is_passing() {
             self.phase = Phase::Keeping(now, Kept::default());
@@ -333,7 +329,7 @@ impl Relay {
         if let Phase::Keeping(since, _) = self.phase {
             return last.min(since + LAST_FRAMES);
         }
-        let hidden = self.hidden_since.map_or(last, |since| since + HIDDEN_TICK);
+        let hidden = self.silence.due(self.stop.is_some()).unwrap_or(last);
         let keep_alive = if self.customer.is_some() {
             self.last_sent + KEEP_ALIVE
         } else {
@@ -357,25 +353,9 @@ impl Relay {
                 });
             now = self.send(comment, now).await;
         }
-        self.count_hidden(
-            &FrameFacts {
-                hidden: self.hidden_since.is_some(),
-                ..FrameFacts::default()
-            },
-            now,
-        );
+        let stopped = self.stop.is_some();
+        self.silence.tick(&mut self.admitted.meter, stopped, now);
         self.control(now).await
-    }
-
-    /// Meters the time in which the model produced hidden output, until output is shown or the provider counts it.
-    fn count_hidden(&mut self, facts: &FrameFacts, now: Instant) {
-        if let Some(since) = self.hidden_since {
-            self.admitted.meter.hide(now.duration_since(since));
-        }
-        let shows = facts.shown != farebox_protocol::TextSize::default();
-        let goes_on =
-            facts.hidden || (self.hidden_since.is_some() && !shows && facts.stop.is_none());
-        self.hidden_since = goes_on.then_some(now);
     }
 
     /// Whether the stream still has time and money.
@@ -397,7 +377,10 @@ impl Relay {
             {
                 Some(End::lost(reason, 200))
             }
-            Verdict::Spent(reason) => Some(End::cut(reason)),
+            Verdict::Spent(reason) => {
+                admitted.meter.charge_pause();
+                Some(End::cut(reason))
+            }
         }
     }
 
@@ -414,7 +397,9 @@ impl Relay {
                 self.customer = None;
             }
             self.last_sent = Instant::now();
-            self.waited += self.last_sent - began;
+            let waited = self.last_sent - began;
+            self.waited += waited;
+            self.silence.postpone(waited);
         }
         self.last_sent
     }
@@ -562,7 +547,7 @@ fn at_once(customer: &Sender, bytes: Bytes) -> Result<(), Bytes> {
 }
 
 /// Sends everything, piece by piece; false if the customer left or accepted nothing for too long.
-async fn deliver(customer: &Sender, mut bytes: Bytes) -> bool {
+pub(super) async fn deliver(customer: &Sender, mut bytes: Bytes) -> bool {
     while !bytes.is_empty() {
         let piece = bytes.split_to(bytes.len().min(PIECE));
         if !matches!(

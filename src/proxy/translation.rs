@@ -168,6 +168,7 @@ impl Forms {
             // A tokenizer may have counted the customer's own form.
             estimate: dearest.at_least(own.known, limits),
             reasons_outside,
+            unseen: false,
         }
     }
 
@@ -175,6 +176,35 @@ impl Forms {
     pub(super) fn raised(&self, declared: Option<u32>) -> Option<u32> {
         let largest = self.forms.iter().filter_map(|form| form.seen.limit).max();
         largest.filter(|largest| declared.is_some_and(|declared| declared < *largest))
+    }
+
+    /// The target that is asked first, and what it is sent.
+    pub(super) fn first<'a>(
+        &'a self,
+        caller: Family,
+        seen: &'a Inspection,
+        model: &'a Model,
+    ) -> Option<(&'a Target, &'a Inspection)> {
+        let candidates = model.route.candidates(caller);
+        candidates.into_iter().find_map(|(target, family)| {
+            let sent = self.sent_to(target, family, (caller, seen), model)?;
+            Some((target, sent))
+        })
+    }
+
+    /// What a target is sent; `None` when it cannot carry the request.
+    pub(super) fn sent_to<'a>(
+        &'a self,
+        target: &Target,
+        family: Family,
+        (caller, seen): (Family, &'a Inspection),
+        model: &Model,
+    ) -> Option<&'a Inspection> {
+        if family == caller {
+            return Some(seen);
+        }
+        let form = self.find(family, &model.abilities_of(target, family))?;
+        Some(&form.seen)
     }
 
     /// Writes what the balance allows: each form's limit, and a thinking budget that fits under it.

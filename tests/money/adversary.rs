@@ -17,7 +17,7 @@ use super::attacks::{
     Attack, EVERY, HONEST, PROSE, Written, anything, document, family, light, picture, png, random,
     said, side_by_side, streamed, talk,
 };
-use crate::support::billing::{Bills, Manner};
+use crate::support::billing::{Bills, Manner, Thinks};
 use crate::support::load::{Dice, sized};
 use crate::support::pdf::{noted, pdf};
 use crate::support::upstream::{Script, ScriptedUpstream};
@@ -290,7 +290,7 @@ pub(super) fn all() -> Vec<Attack> {
             reasons: true,
             manner: |_| Manner {
                 hidden: sized(260, 1_000),
-                thinks_first: true,
+                thinks: Thinks::BeforeFrames,
                 pace: 20,
                 limited: true,
                 ..Manner::default()

@@ -11,6 +11,7 @@ mod exposure;
 mod failover;
 mod fields;
 mod fleet;
+mod hidden;
 mod leaving;
 mod lies;
 mod limits;

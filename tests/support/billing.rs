@@ -48,6 +48,18 @@ impl Billed {
     }
 }
 
+/// When an upstream reasons without showing it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) enum Thinks {
+    /// Before its first word, behind the frames that begin a stream.
+    #[default]
+    BeforeWords,
+    /// Before it sends anything at all.
+    BeforeFrames,
+    /// Behind its first piece of text.
+    BehindWords,
+}
+
 /// How this upstream behaves. It bills the truth in every case.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Manner {
@@ -57,8 +69,10 @@ pub(crate) struct Manner {
     pub(crate) zero_usage: bool,
     /// Tokens of reasoning that no frame shows, for each choice; they take their time.
     pub(crate) hidden: u64,
-    /// It sends nothing before it has reasoned, not even a first frame.
-    pub(crate) thinks_first: bool,
+    /// How many of them it makes in a second; 0: [`THINKING`].
+    pub(crate) thinking: u64,
+    /// When they are made.
+    pub(crate) thinks: Thinks,
     /// It counts reasoning in addition to its output.
     pub(crate) outside: bool,
     /// Milliseconds before the head, and before each piece of a stream.
@@ -68,10 +82,29 @@ pub(crate) struct Manner {
     pub(crate) piece: usize,
     /// It writes a prompt with a cache mark to its cache, at 1.25 times the price.
     pub(crate) caches: bool,
-    /// It produces no more than the limit it was sent.
+    /// It produces no more than the limit it was sent, reasoning included unless that is counted in addition.
     pub(crate) limited: bool,
     /// It reports its count for an answer without text, whatever it does otherwise.
     pub(crate) counts_silence: bool,
+}
+
+impl Manner {
+    fn speed(&self) -> u64 {
+        if self.thinking > 0 {
+            self.thinking
+        } else {
+            THINKING
+        }
+    }
+
+    /// Parts of a stream before it reasons, of which `before` come before its text.
+    fn before_thinking(&self, before: usize) -> usize {
+        match self.thinks {
+            Thinks::BeforeFrames => 0,
+            Thinks::BeforeWords => before,
+            Thinks::BehindWords => before + 1,
+        }
+    }
 }
 
 /// One answer as it was begun.
@@ -123,11 +156,15 @@ impl Bills {
         let limit = ["max_completion_tokens", "max_tokens", "max_output_tokens"]
             .iter()
             .find_map(|name| body[*name].as_u64());
-        let pieces = within(
-            text,
-            manner.piece,
-            limit.filter(|_| manner.limited).unwrap_or(u64::MAX),
-        );
+        let limit = limit.filter(|_| manner.limited).unwrap_or(u64::MAX);
+        let manner = Manner {
+            hidden: manner
+                .hidden
+                .min(if manner.outside { u64::MAX } else { limit }),
+            ..manner
+        };
+        let reasoned = if manner.outside { 0 } else { manner.hidden };
+        let pieces = within(text, manner.piece, limit - reasoned.min(limit));
         let text = pieces.concat();
         let counts = manner.counts_silence && text.is_empty();
         let manner = Manner {
@@ -169,15 +206,15 @@ impl Bills {
         };
         let speech = speech.with(manner, family, usage);
         let stream = body["stream"] == true;
-        let (before, thinking) = (
-            before_pieces(family),
-            Duration::from_millis(manner.hidden * 1_000 / THINKING),
-        );
+        let before = before_pieces(family);
+        let thinking = Duration::from_millis(manner.hidden * 1_000 / manner.speed());
         let sent = stream.then(|| (pieces, before, Arc::clone(&seen.sent)));
-        let reply = match stream {
-            true if !manner.thinks_first => speech.stream().wait_after(before, thinking),
-            true => speech.stream().wait_after(0, thinking),
-            false => speech.whole().late(thinking),
+        let reply = if stream {
+            speech
+                .stream()
+                .wait_after(manner.before_thinking(before), thinking)
+        } else {
+            speech.whole().late(thinking)
         };
         let begun = Begun {
             billed,
@@ -216,17 +253,17 @@ impl Begun {
                 output: self
                     .billed
                     .output
-                    .min(time * THINKING / 1_000 * self.choices),
+                    .min(time * self.manner.speed() / 1_000 * self.choices),
                 ..self.billed
             };
         };
-        let sent = sent
-            .load(Ordering::SeqCst)
-            .saturating_sub(*before)
-            .min(pieces.len());
+        let parts = sent.load(Ordering::SeqCst);
+        let sent = parts.saturating_sub(*before).min(pieces.len());
         let began = self.at + Duration::from_millis(self.manner.late);
-        let thought = closed.saturating_duration_since(began).as_millis() as u64 * THINKING / 1_000;
-        let hidden = if sent > 0 {
+        let thought = closed.saturating_duration_since(began).as_millis() as u64
+            * self.manner.speed()
+            / 1_000;
+        let hidden = if parts > self.manner.before_thinking(*before) {
             self.manner.hidden
         } else {
             self.manner.hidden.min(thought)

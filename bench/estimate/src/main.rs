@@ -25,6 +25,7 @@ const LIMITS: Limits = Limits {
     max_output: 64_000,
     default_output: 8_192,
     speed: 150,
+    hidden_speed: None,
     image_bytes: None,
     picture_tokens: None,
     tools: None,

@@ -306,8 +306,10 @@ fn read_limits(value: Value<'_, '_>, report: &mut Report<'_>, what: &str) -> Opt
     let default_output = fields.optional(report, "default_output", |value, report| {
         value.small(report, tokens.clone())
     });
-    let speed = fields.optional(report, "speed", |value, report| {
-        value.small(report, 1..=100_000)
+    let [speed, hidden_speed] = ["speed", "hidden_speed"].map(|name| {
+        fields.optional(report, name, |value, report| {
+            value.small(report, 1..=100_000)
+        })
     });
     let image_bytes = fields.optional(report, "image_bytes", |value, report| {
         value.integer(report, 1..=1_073_741_824)
@@ -321,6 +323,7 @@ fn read_limits(value: Value<'_, '_>, report: &mut Report<'_>, what: &str) -> Opt
     let bad = [
         ("default_output", default_output.is_none()),
         ("speed", speed.is_none()),
+        ("hidden_speed", hidden_speed.is_none()),
         ("image_bytes", image_bytes.is_none()),
         ("picture_tokens", picture_tokens.is_none()),
         ("tools", tools.is_none()),
@@ -328,7 +331,29 @@ fn read_limits(value: Value<'_, '_>, report: &mut Report<'_>, what: &str) -> Opt
     .into_iter()
     .any(|(name, unread)| unread && fields.has(name));
     let (context, max_output) = (context?, max_output?);
-    let mut good = !bad;
+    let fits = fit_into_each_other(report, &context, &max_output, default_output.as_ref());
+    (fits && !bad).then(|| Limits {
+        context: context.value.into(),
+        max_output: max_output.value,
+        default_output: default_output.map_or(DEFAULT_OUTPUT.min(max_output.value), |default| {
+            default.value
+        }),
+        speed: speed.map_or(DEFAULT_SPEED, |speed| speed.value),
+        hidden_speed: hidden_speed.map(|speed| speed.value),
+        image_bytes: image_bytes.map(|bytes| bytes.value),
+        picture_tokens: picture_tokens.map(|tokens| tokens.value),
+        tools: tools.map(|tools| tools.value),
+    })
+}
+
+/// Whether the sizes do not contradict each other: the default within the most, and that within the context.
+fn fit_into_each_other(
+    report: &mut Report<'_>,
+    context: &Placed<u32>,
+    max_output: &Placed<u32>,
+    default_output: Option<&Placed<u32>>,
+) -> bool {
+    let mut good = true;
     if max_output.value > context.value {
         let (most, room) = (
             grouped(max_output.value.into()),
@@ -357,17 +382,7 @@ fn read_limits(value: Value<'_, '_>, report: &mut Report<'_>, what: &str) -> Opt
             .also(max_output.span, "the most");
         good = false;
     }
-    good.then(|| Limits {
-        context: context.value.into(),
-        max_output: max_output.value,
-        default_output: default_output.map_or(DEFAULT_OUTPUT.min(max_output.value), |default| {
-            default.value
-        }),
-        speed: speed.map_or(DEFAULT_SPEED, |speed| speed.value),
-        image_bytes: image_bytes.map(|bytes| bytes.value),
-        picture_tokens: picture_tokens.map(|tokens| tokens.value),
-        tools: tools.map(|tools| tools.value),
-    })
+    good
 }
 
 fn read_retired(

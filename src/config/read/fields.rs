@@ -435,7 +435,7 @@ fn home_of(name: &str) -> Option<&'static str> {
     match name {
         "input" | "output" | "cache_read" | "cache_write" | "cache_write_1h" | "per_image"
         | "per_request" | "tiers" => Some("price"),
-        "context" | "max_output" | "default_output" | "speed" | "image_bytes"
+        "context" | "max_output" | "default_output" | "speed" | "hidden_speed" | "image_bytes"
         | "picture_tokens" | "tools" => Some("limits"),
         "connect" | "first_byte" | "idle" | "whole" => Some("timeouts"),
         "failures" | "open" => Some("breaker"),

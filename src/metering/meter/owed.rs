@@ -64,12 +64,11 @@ impl Meter {
             (_, Some(Evidence::Provider)) => charged.usage,
             (Ending::Complete, _) => match &self.claimed {
                 Some((claimed, _)) => self.credible(claimed, &charged.usage),
-                None if self.shown_anything() => self.running(near, 0),
-                None => self.running(near, self.hidden_tokens()),
+                None => self.running(near, self.hidden_likely()),
             },
-            (Ending::Broken | Ending::Lost, _) => self.running(near, self.hidden_tokens()),
+            (Ending::Broken | Ending::Lost, _) => self.running(near, self.hidden_likely()),
             (Ending::Cut, _) => {
-                let mut usage = self.left(near, self.hidden_tokens());
+                let mut usage = self.left(near, self.hidden_likely());
                 let room = self.output_limit.saturating_sub(output_total(&usage));
                 usage.output = usage.output.saturating_add(
                     self.by_time(STOP_LAG)

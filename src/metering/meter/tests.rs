@@ -7,6 +7,8 @@ use farebox_protocol::{FrameFacts, TextSize, WireUsage};
 use super::*;
 use crate::config::{self, ProcessSecrets, Source};
 
+mod waiting;
+
 const CATALOG: &str = r#"
 [[model]]
 model             = "Test"
@@ -93,7 +95,7 @@ fn what_no_tokenizer_has_read_may_be_a_token_a_byte() {
     meter.observe(&shows(70), &WireUsage::default());
     meter.weigh(read, 400);
     assert_eq!(
-        meter.cost_of_shown().picos(),
+        meter.cost_due().picos(),
         input + 440 * 15_000_000,
         "all of it is taken to be as dense"
     );
@@ -177,11 +179,11 @@ fn hidden_output_is_metered_by_time_until_it_is_counted() {
         meter.hide(Duration::from_millis(3));
     }
     assert_eq!(
-        meter.running_output(),
+        meter.charge_if_cut().usage.output,
         450,
         "150 tokens a second, however small the steps"
     );
-    assert_eq!(meter.charge_if_cut().usage.output, 450);
+    assert_eq!(meter.running_output(), 450);
     meter.report(&says(1_000, 300), false);
     assert_eq!(
         (meter.running_output(), meter.charge_if_cut().usage.output),
@@ -199,69 +201,6 @@ fn hidden_output_is_metered_by_time_until_it_is_counted() {
     assert_eq!(
         ended.evidence, None,
         "a count from the middle is not the end's, and nothing was shown"
-    );
-}
-
-#[test]
-fn a_wait_counts_as_what_finished_streams_of_the_target_reasoned_in_theirs() {
-    let wait = Duration::from_secs(10);
-    let reasoned = |output: u64, reasoning: u64| Usage {
-        input: 9,
-        output,
-        reasoning,
-        ..Usage::default()
-    };
-    let pace = |shown: u64, unseen: Duration, usage: &Usage| {
-        let mut meter = meter();
-        meter.observe(&shows(shown), &WireUsage::default());
-        meter.wait(wait, 0);
-        meter.hide(unseen);
-        meter.pace_of_wait(usage, Duration::from_secs(12))
-    };
-    assert_eq!(
-        meter().pace_of_wait(&reasoned(100, 900), TOOK),
-        None,
-        "a whole answer"
-    );
-    assert_eq!(
-        pace(350, Duration::ZERO, &reasoned(100, 900)),
-        Some(83_333),
-        "of all that was made, as fast as the whole"
-    );
-    assert_eq!(pace(350, Duration::ZERO, &reasoned(100, 600)), Some(58_333));
-    assert_eq!(
-        pace(350, Duration::from_secs(11), &reasoned(100, 900)),
-        Some(0),
-        "it sent a frame first"
-    );
-    assert_eq!(
-        pace(3_500, Duration::ZERO, &reasoned(100, 900)),
-        Some(0),
-        "it showed its reasoning"
-    );
-    assert_eq!(
-        pace(350, Duration::ZERO, &reasoned(100, 40)),
-        None,
-        "too little to tell"
-    );
-    assert_eq!(
-        pace(350, Duration::ZERO, &reasoned(1_200, 0)),
-        Some(100_000),
-        "counted as output"
-    );
-    assert_eq!(
-        pace(350, Duration::ZERO, &reasoned(100, 3_000)),
-        Some(150_000),
-        "no faster than time is metered"
-    );
-    let mut left = meter();
-    left.wait(wait, 60_000);
-    assert_eq!(left.charge_if_cut().usage.output, 600);
-    left.hide(Duration::from_secs(2));
-    assert_eq!(
-        left.charge_if_cut().usage.output,
-        900,
-        "what the stream does not show comes on top"
     );
 }
 
@@ -455,14 +394,14 @@ fn time_holds_money_and_is_no_reason_to_end() {
         4_000,
         "no more than the limit that was sent"
     );
-    assert_eq!(meter.cost_of_shown().picos(), 1_000 * 3_750_000);
+    assert_eq!(meter.cost_due().picos(), 1_000 * 3_750_000);
     meter.reasoning_outside(true);
     assert_eq!(
         meter.running_output(),
         150_000,
         "this limit does not bound it"
     );
-    assert_eq!(meter.cost_of_shown(), meter.cost_at_most());
+    assert_eq!(meter.cost_due(), meter.cost_at_most());
 }
 
 fn step(input: u64, output: u64) -> farebox_protocol::Usage {
@@ -547,10 +486,10 @@ fn a_compaction_is_held_for_until_it_is_counted() {
         },
     );
     let input = 1_000 * 3_750_000;
-    assert_eq!(meter.cost_of_shown().picos(), input + 700);
+    assert_eq!(meter.cost_due().picos(), input + 700);
     meter.report(&says(1_000, 1), false);
     assert_eq!(
-        meter.cost_of_shown().picos(),
+        meter.cost_due().picos(),
         1_000 * 3_000_000 + 15_000_000 + 700,
         "an early count need not have it"
     );
@@ -561,10 +500,7 @@ fn a_compaction_is_held_for_until_it_is_counted() {
         },
         false,
     );
-    assert_eq!(
-        meter.cost_of_shown().picos(),
-        1_100 * 3_000_000 + 15_000_000
-    );
+    assert_eq!(meter.cost_due().picos(), 1_100 * 3_000_000 + 15_000_000);
 }
 
 #[test]

@@ -1,54 +1,103 @@
-//! Reasoning before a stream's first frame: chat providers often send nothing until the model has reasoned.
+//! Output that no frame shows: reasoning before a stream's first frame, before its first word, and behind it.
 //!
-//! A single stream does not show whether a wait was reasoning or a queue. The target's counts for finished streams do: each gives a
-//! pace, and a wait at this target counts at the median of all keys' paces. Without any, a wait counts as nothing.
+//! A single stream does not show whether a silence was reasoning or a queue. The target's counts for finished streams do: each gives
+//! a pace. At a target whose pace is known, all of a stream's silence counts at it; elsewhere only the silence behind the first
+//! frame, at the usual speed, and the wait before it is the operator's exposure.
 
 use std::time::Duration;
 
 use farebox_ledger::Usage;
 
-use super::{Meter, estimate, output_total};
+use super::{Meter, estimate, output_total, pace};
+use crate::metering::pace::Hiding;
+
+/// A shorter silence says little about a pace: the first word takes its time even where nothing is hidden.
+const TELLING: Duration = Duration::from_secs(2);
 
 impl Meter {
-    /// Counts the wait before the first frame. `pace` is the rate at which the target's finished streams reasoned during such
-    /// waits, in thousandths of a token per second.
-    pub fn wait(&mut self, wait: Duration, pace: u64) {
-        self.wait = wait;
-        let share = wait.as_micros().saturating_mul(u128::from(pace)) / self.speed().max(1);
-        self.hidden = self.hidden.saturating_add(Duration::from_micros(
-            u64::try_from(share).unwrap_or(u64::MAX),
-        ));
+    /// Sets how silence counts: the target may produce output that its streams do not show.
+    pub fn may_hide(&mut self, hiding: Hiding) {
+        self.hiding = hiding;
     }
 
-    /// The pace at which a finished stream reasoned before its first frame, in thousandths of a token a second; `took` is how long
-    /// the whole stream ran. `None` if there was no wait, or too little reasoning to tell.
+    /// Sets how long the target has had the request without having sent a frame.
+    pub fn wait(&mut self, wait: Duration) {
+        self.wait = wait;
+    }
+
+    /// Adds time during which hidden output was produced.
+    pub fn hide(&mut self, elapsed: Duration) {
+        self.hidden = self.hidden.saturating_add(elapsed);
+        self.unseen = self.unseen.saturating_add(elapsed);
+    }
+
+    /// Sets how long the stream has been silent behind what it showed last.
+    pub fn pause(&mut self, pause: Duration) {
+        self.pause = pause;
+    }
+
+    /// The stream ends because its hold does not cover the pause: then the pause counts as what it was held for.
+    pub fn charge_pause(&mut self) {
+        let pause = std::mem::take(&mut self.pause);
+        if self.hiding.ends {
+            self.hide(pause);
+        }
+    }
+
+    /// The provider has counted all output up to now.
+    pub(super) fn count_hidden(&mut self) {
+        self.unseen = self.unseen.saturating_add(self.wait);
+        (self.hidden, self.wait) = (Duration::ZERO, Duration::ZERO);
+    }
+
+    /// Hidden output to charge where nobody counts it.
+    pub(super) fn hidden_tokens(&self) -> u64 {
+        let wait = if self.hiding.known {
+            self.wait
+        } else {
+            Duration::ZERO
+        };
+        self.hidden_in(self.hiding.charged, self.hidden.saturating_add(wait))
+    }
+
+    /// The same with a wait that is not charged: what the provider may bill.
+    pub(super) fn hidden_likely(&self) -> u64 {
+        self.hidden_in(self.hiding.charged, self.hidden.saturating_add(self.wait))
+    }
+
+    /// The most that can be hidden by now, which is what has to be held.
+    pub(super) fn hidden_at_most(&self) -> u64 {
+        let silence = self.hidden.saturating_add(self.wait);
+        self.hidden_in(self.hiding.held, silence.saturating_add(self.pause))
+    }
+
+    /// Hidden output by the time it took, in every choice; at most the limit sent, if that limit includes reasoning.
+    fn hidden_in(&self, speed: u64, time: Duration) -> u64 {
+        if time.is_zero() {
+            return 0;
+        }
+        let tokens = pace::tokens(speed, time).saturating_mul(self.choices);
+        if self.reasoning_outside {
+            return tokens;
+        }
+        tokens.min(
+            self.output_limit.saturating_sub(
+                self.counted_output()
+                    .saturating_add(self.uncounted_output()),
+            ),
+        )
+    }
+
+    /// The pace at which a finished stream produced what it did not show, in thousandths of a token a second; `None` if it was silent
+    /// too shortly, or its counts do not tell.
     #[must_use]
-    pub fn pace_of_wait(&self, usage: &Usage, took: Duration) -> Option<u64> {
-        if self.wait.is_zero() {
+    pub fn observed_pace(&self, usage: &Usage) -> Option<u64> {
+        let silence = self.unseen.saturating_add(self.wait);
+        if silence <= TELLING {
             return None;
         }
         let hidden = self.never_shown(usage)? / self.choices.max(1);
-        if self.unseen >= self.wait {
-            return Some(0);
-        }
-        let later = self.by_time(self.unseen);
-        let pace = |tokens: u64, time: Duration| {
-            u128::from(tokens).saturating_mul(1_000_000_000) / time.as_micros().max(1)
-        };
-        // No part of an answer is produced much faster than the whole, and nothing faster than the metered rate.
-        let of_all = pace(
-            output_total(usage) / self.choices.max(1),
-            took.max(self.wait),
-        );
-        let of_wait = pace(hidden.saturating_sub(later), self.wait)
-            .min(of_all)
-            .min(self.speed());
-        u64::try_from(of_wait).ok()
-    }
-
-    /// Thousandths of a token that one second of hidden output counts as.
-    fn speed(&self) -> u128 {
-        u128::from(self.model.limits.speed).saturating_mul(1_000)
+        Some(pace::observed(hidden, silence))
     }
 
     /// Reasoning that no frame has shown; `None` if it is within the error of the text's count.

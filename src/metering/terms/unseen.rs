@@ -1,0 +1,75 @@
+//! The terms of a stream that holds its whole limit: its target may produce all of it before it shows anything, at a pace that nobody
+//! knows, so only its limit bounds what it costs.
+
+use super::{Ask, Budget, SMALLEST_OUTPUT, Shortfall};
+use crate::config::Limits;
+
+/// A stream that has to hold its whole limit and declares none holds this many times what a whole answer would get: few answers are
+/// longer, and a key with little money would otherwise run a single one.
+const UNDECLARED: u64 = 4;
+/// Where such a limit is lowered to what the key has, this part of it stays free, so that another request can begin.
+const LEFT_FREE: i128 = 10;
+
+/// The limit of a stream that holds all of it.
+pub(super) struct Unseen {
+    pub(super) sent: u64,
+    pub(super) held: u64,
+    /// The most that the hold may take.
+    pub(super) cap: i128,
+}
+
+impl Budget {
+    /// The limit of a stream that holds all of it; `room` is the most output that the context leaves.
+    pub(super) fn unseen(
+        &self,
+        ask: &Ask,
+        limits: &Limits,
+        most: u64,
+        room: u64,
+    ) -> Result<Unseen, Shortfall> {
+        let smallest = ask.thinking_budget.map_or(SMALLEST_OUTPUT, |budget| {
+            u64::from(budget).saturating_add(SMALLEST_OUTPUT)
+        });
+        let wanted = match ask.declared {
+            Some(_) => most,
+            None => u64::from(limits.default_output)
+                .saturating_mul(UNDECLARED)
+                .max(smallest)
+                .min(most),
+        };
+        let (affordable, all) = (self.affordable(), self.available);
+        if self.available > 0 && affordable >= wanted.min(room) {
+            // With ample money an undeclared limit is not written: the hold grows with time beyond what it covers at first.
+            let ample = all
+                >= self
+                    .nearly_empty
+                    .saturating_mul(self.fixed + self.per_output * i128::from(most));
+            let sent = if ask.declared.is_none() && ample {
+                most
+            } else {
+                wanted
+            };
+            return Ok(Unseen {
+                sent,
+                held: wanted,
+                cap: all,
+            });
+        }
+        let sent = self.lowered(wanted, ask.thinking_budget)?;
+        let kept = Self {
+            available: all - all / LEFT_FREE,
+            ..*self
+        };
+        let fits = kept.affordable();
+        let (sent, cap) = if fits >= smallest {
+            (sent.min(fits), kept.available)
+        } else {
+            (sent.min(smallest), all)
+        };
+        Ok(Unseen {
+            sent,
+            held: sent,
+            cap,
+        })
+    }
+}
