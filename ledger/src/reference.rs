@@ -1,7 +1,7 @@
 //! References of payments: how they are stored, and when two are the same.
 //!
-//! Stored trimmed and composed (Unicode NFC), compared without case: `inv-7` and ` INV-7` are one payment, and so are both Unicode
-//! spellings of `café`. Invisible characters are refused, because two references that look the same would be two credits.
+//! Stored trimmed and composed (Unicode NFC), compared without case and without regard to form (NFKC): `inv-7`, ` INV-7` and the
+//! full-width `ＩＮＶ－７` are one payment, and so are both Unicode spellings of `café`. Invisible characters are refused, because two references that look the same would be two credits.
 
 use unicase::UniCase;
 use unicode_normalization::UnicodeNormalization;
@@ -16,12 +16,18 @@ pub(crate) fn normal(text: &str) -> String {
     text.trim().nfc().collect()
 }
 
-/// Equal for equivalent references: the canonical caseless match of the Unicode standard.
+/// Equal for equivalent references: the compatibility caseless match of the Unicode standard. Folding case can decompose again,
+/// hence twice.
 pub(crate) fn folded(text: &str) -> String {
-    let decomposed: String = text.trim().nfd().collect();
-    UniCase::unicode(decomposed)
-        .to_folded_case()
-        .nfc()
+    let fold = |text: String| {
+        UniCase::unicode(text)
+            .to_folded_case()
+            .nfkd()
+            .collect::<String>()
+    };
+    fold(fold(text.trim().nfkd().collect()))
+        .trim()
+        .nfkc()
         .collect()
 }
 

@@ -19,12 +19,28 @@ fn is_sealed(name: &str) -> bool {
     matches!(name, "encrypted_content" | "data" | "signature")
 }
 
-/// Whether members or parts of this name are audio or video.
+/// Whether members or parts of this name are audio or video, or files of any kind in the words of other dialects, of which nobody
+/// can tell what they are.
 fn is_unpriced(name: &str) -> bool {
     matches!(
         name,
-        "input_audio" | "audio" | "audio_url" | "input_video" | "video" | "video_url"
+        "input_audio" | "audio" | "audio_url" | "input_video" | "video" | "video_url" | "media"
+    ) || is_foreign_file(name)
+}
+
+/// Whether a member or part of this name is a file in the words of another dialect: servers that understand both fetch it.
+fn is_foreign_file(name: &str) -> bool {
+    matches!(
+        name,
+        "fileData" | "inlineData" | "inline_data" | "resource" | "resource_link"
     )
+}
+
+/// Whether a member of this name is an address that servers fetch: `file_url`, `file_uri`, `fileUri`.
+fn is_address(name: &str) -> bool {
+    matches!(name, "uri" | "fileUri" | "fileUrl")
+        || name.ends_with("_url")
+        || name.ends_with("_uri")
 }
 
 /// Whether parts of this type are text.
@@ -291,6 +307,11 @@ fn inside<'a>(
             "type" => part.source = once("type", &part.source, cursor, out)?,
             "media_type" => part.media = label(cursor, out)?,
             "data" => take("data", &mut part.data, cursor)?,
+            "url" if part.holder == "file" => {
+                if cursor.skip()?.kind != Kind::Null {
+                    return Err(by_url("url"));
+                }
+            }
             "url" => take("url", &mut part.url, cursor)?,
             "detail" => detail(&mut part.inner_detail, cursor, out)?,
             "content" => {
@@ -335,8 +356,7 @@ fn named<'a>(
             ));
         }
         _ if is_unpriced(name) => return Err(unpriced(name)),
-        // `file_url`, `document_url`, `pdf_url`: servers fetch these addresses.
-        _ if name.ends_with("_url") => return Err(by_url(name)),
+        _ if is_address(name) => return Err(by_url(name)),
         _ if is_sealed(name) => part.sealed.push(value),
         _ => count(&mut out.seen.content, cursor, &value),
     }
@@ -400,7 +420,8 @@ fn finish(cursor: &Cursor<'_>, out: &mut Out<'_>, part: &Part<'_>) -> Result<(),
             Some(payload) => inline(out, part, file, &payload)?,
             // Base64 has no colon, every address has one.
             None if text.contains(':') => return Err(by_url("file_data")),
-            None if file.kind != Kind::String => count(&mut out.seen.content, cursor, file),
+            // An object names the file by its address, in the words of another dialect.
+            None if file.kind != Kind::String => return Err(by_url("file_data")),
             None => inline(
                 out,
                 part,
@@ -556,6 +577,12 @@ fn detail(
 }
 
 fn unpriced(name: &str) -> BadRequest {
+    if is_foreign_file(name) {
+        let message = format!(
+            "`{name}` is refused: send a picture or a document in the words of this API, inline."
+        );
+        return BadRequest::at(name, message);
+    }
     BadRequest::at(name, format!("`{name}` is refused: {MEDIA}."))
 }
 

@@ -16,6 +16,8 @@ pub(crate) type Rule = (&'static str, Free, &'static str);
 pub(crate) enum Free {
     /// The field's presence alone switches something on: even `{}`, `[]` and `false` are refused.
     Absent,
+    /// `false` is free. An empty list or object is not: servers differ in whether it switches the field on.
+    Off,
     /// `false` and an empty list or object are free.
     Nothing,
     /// These words are free too.
@@ -52,7 +54,7 @@ pub(crate) fn check(
         return Ok(Some(if asks { Verdict::Stays } else { Verdict::Goes }));
     }
     let instead = match free {
-        Free::Absent | Free::Nothing => "Leave it out".to_owned(),
+        Free::Absent | Free::Off | Free::Nothing => "Leave it out".to_owned(),
         Free::Words(words) => format!("Leave it out or send \"{}\"", words.join("\" or \"")),
         Free::Lists(words) => format!("Leave it out or send [\"{}\"]", words.join("\", \"")),
     };
@@ -74,6 +76,7 @@ fn is_free(free: Free, cursor: &Cursor<'_>, value: &Value) -> bool {
         Kind::Null => true,
         _ if matches!(free, Free::Absent) => false,
         Kind::Bool => text == "false",
+        _ if matches!(free, Free::Off) => false,
         Kind::Array | Kind::Object if value.size.bytes() == 2 => true,
         Kind::String => {
             matches!(free, Free::Words(words) if cursor.text_of(value).is_some_and(|word| words.contains(&&*word)))

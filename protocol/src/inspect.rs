@@ -612,13 +612,32 @@ pub(crate) fn cache_control(
 ) -> Result<(), BadRequest> {
     let marked = options("cache_control", cursor, |name, cursor| {
         let value = cursor.skip()?;
-        if name == "ttl" && cursor.text_of(&value).is_some_and(|ttl| ttl == "1h") {
-            seen.one_hour_cache = true;
+        if name == "ttl" && value.kind != Kind::Null {
+            match cursor.text_of(&value).as_deref() {
+                Some("5m") => {}
+                Some("1h") => seen.one_hour_cache = true,
+                _ => return Err(lifetime("`\"5m\"` or `\"1h\"`")),
+            }
         }
         Ok(())
     })?;
     seen.cache_marked |= marked;
     Ok(())
+}
+
+/// Whether a lifetime is a number of hours, as in `12h`.
+fn is_hours(ttl: &str) -> bool {
+    ttl.strip_suffix('h').is_some_and(|hours| {
+        (1..=3).contains(&hours.len()) && hours.bytes().all(|byte| byte.is_ascii_digit())
+    })
+}
+
+/// What a cache write costs depends on its lifetime, so one that nobody knows has no price.
+fn lifetime(known: &str) -> BadRequest {
+    BadRequest {
+        code: Some("unsupported_parameter"),
+        ..BadRequest::at("ttl", format!("`ttl` must be {known}, or be left out."))
+    }
 }
 
 /// A string; `None` for any other value.
@@ -691,8 +710,12 @@ pub(crate) fn cache_options(
 ) -> Result<(), BadRequest> {
     options("prompt_cache_options", cursor, |name, cursor| {
         let value = cursor.skip()?;
-        if name == "ttl" && cursor.text_of(&value).is_some_and(|ttl| ttl != "30m") {
-            seen.one_hour_cache = true;
+        if name == "ttl" && value.kind != Kind::Null {
+            match cursor.text_of(&value).as_deref() {
+                Some("30m") => {}
+                Some(ttl) if is_hours(ttl) => seen.one_hour_cache = true,
+                _ => return Err(lifetime("`\"30m\"` or hours, as in `\"1h\"`")),
+            }
         }
         Ok(())
     })

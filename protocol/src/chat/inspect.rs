@@ -35,7 +35,7 @@ const REFUSED: &[Rule] = &[
     ("plugins",             Free::Nothing,                      SERVER_TOOL),
     ("web_search_options",  Free::Absent,                       SERVER_TOOL),
     ("search_parameters",   Free::Absent,                       SERVER_TOOL),
-    ("enable_search",       Free::Nothing,                      SERVER_TOOL),
+    ("enable_search",       Free::Off,                          SERVER_TOOL),
     ("mcp_servers",         Free::Nothing,                      SERVER_TOOL),
     ("container",           Free::Absent,                       SERVER_TOOL),
     ("file_id",             Free::Nothing,                      STATE),

@@ -30,8 +30,9 @@ const REFUSED: &[Rule] = &[
     ("moderation",           Free::Absent,                      MODEL),
     ("previous_response_id", Free::Nothing,                     STATE),
     ("conversation",         Free::Absent,                      STATE),
-    ("background",           Free::Nothing,                     LATER),
+    ("background",           Free::Off,                         LATER),
     ("prompt",               Free::Absent,                      STATE),
+    ("context_management",   Free::Nothing,                     COMPACTION),
     ("file_id",              Free::Nothing,                     STATE),
     ("file_ids",             Free::Nothing,                     STATE),
     ("plugins",              Free::Nothing,                     SERVER_TOOL),
@@ -43,11 +44,14 @@ const REFUSED: &[Rule] = &[
     ("audio",                Free::Absent,                      MEDIA),
 ];
 
+/// The provider reads the whole conversation once more, and this family's usage does not say so.
+const COMPACTION: &str = "a compaction by the provider has no price here";
+
 /// Fields that pass untouched.
 #[rustfmt::skip]
 const KNOWN: &[&str] = &[
     "text", "temperature", "top_p", "top_logprobs", "max_tool_calls", "parallel_tool_calls", "include",
-    "truncation", "context_management", "stream_options", "metadata", "client_metadata", "user", "safety_identifier",
+    "truncation", "stream_options", "metadata", "client_metadata", "user", "safety_identifier",
     "prompt_cache_key", "prompt_cache_retention",
 ];
 

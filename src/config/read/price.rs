@@ -219,6 +219,9 @@ fn read_rates(
         read_amount(value, report, tokens)
     });
     let (input, output) = (input?, output?);
+    if let Some(span) = named.get("cache_write").filter(|_| cache_write < Some(input)) {
+        warn_of_cheap_write(report, *span);
+    }
     let zero = Amount::ZERO;
     let rates = Rates {
         input,
@@ -235,6 +238,17 @@ fn read_rates(
             .unwrap_or(zero),
     };
     good.then_some((rates, named))
+}
+
+/// Nobody knows whether the prompt of a customer who left was written to a cache: it is charged at the dearer rate.
+fn warn_of_cheap_write(report: &mut Report<'_>, span: Span) {
+    report
+        .add(
+            Code::CheapCacheWrite,
+            span,
+            "`cache_write` is cheaper than `input`".to_owned(),
+        )
+        .help("providers that charge for cache writes charge more than for input; leave it out if writes cost the same");
 }
 
 fn read_tiers(
