@@ -6,10 +6,12 @@
 
 use std::borrow::Cow;
 
+use crate::cache;
 use crate::fields::{MEDIA, STATE};
-use crate::inspect::{LONGEST_NAME, cache_control};
+use crate::inspect::LONGEST_NAME;
 use crate::json::{Cursor, JsonError, Kind, Value};
 use crate::media::Payload;
+use crate::talk::Turn;
 use crate::tools::{Row, Tools};
 use crate::turns::{Level, Turns};
 use crate::{BadRequest, Content, Detail, Document, Inspection, Picture, Remedy, turns};
@@ -150,7 +152,9 @@ pub(crate) fn messages(
             format!("`{name}` must be a list of objects."),
         ));
     }
+    let start = cursor.at();
     let count = content(cursor, out, Level::Turn).map_err(|bad| bad.within(name))?;
+    out.seen.places.talk.place = start..cursor.at();
     out.seen.content.messages = out.seen.content.messages.saturating_add(count);
     Ok(())
 }
@@ -164,10 +168,15 @@ pub(crate) fn content(
     match cursor.peek()? {
         Kind::Array => {}
         Kind::Object if level == Level::Part => return Err(turns::no_content("")),
-        Kind::Object => return part(cursor, out, level).map(|()| 1),
+        Kind::Object => {
+            part(cursor, out, level)?;
+            ended(cursor, out, level);
+            return Ok(1);
+        }
         _ => {
             let value = cursor.skip()?;
             count(&mut out.seen.content, cursor, &value);
+            ended(cursor, out, level);
             return Ok(1);
         }
     }
@@ -183,9 +192,21 @@ pub(crate) fn content(
                 count(&mut out.seen.content, cursor, &value);
             }
         }
+        ended(cursor, out, level);
         index = index.saturating_add(1);
     }
     Ok(index)
+}
+
+/// Notes where a message ends.
+fn ended(cursor: &Cursor<'_>, out: &mut Out<'_>, level: Level) {
+    if level == Level::Turn {
+        let media = out.seen.content.pictures.len() + out.seen.content.documents.len();
+        out.seen.places.talk.turns.push(Turn {
+            end: cursor.at(),
+            media,
+        });
+    }
 }
 
 fn part(cursor: &mut Cursor<'_>, out: &mut Out<'_>, level: Level) -> Result<(), BadRequest> {
@@ -196,7 +217,10 @@ fn part(cursor: &mut Cursor<'_>, out: &mut Out<'_>, level: Level) -> Result<(), 
     let mut walk = cursor.enter_object()?;
     while let Some(key) = cursor.member(&mut walk)? {
         out.seen.content.name(&key.name);
-        member(&key.name, cursor, out, &mut part)?;
+        match key.name.as_ref() {
+            "cache_control" => marked(key.at, cursor, out)?,
+            name => member(name, cursor, out, &mut part)?,
+        }
     }
     part.check(out.turns)?;
     finish(cursor, out, &part)
@@ -241,7 +265,6 @@ fn member<'a>(
         }
         "image_url" => take(name, &mut part.url, cursor)?,
         "detail" => detail(&mut part.detail, cursor, out)?,
-        "cache_control" => marked(cursor, out)?,
         _ => named(name, cursor, out, part)?,
     }
     Ok(())
@@ -264,9 +287,9 @@ fn tool_change(cursor: &mut Cursor<'_>, out: &mut Out<'_>) -> Result<(), BadRequ
 }
 
 /// The `cache_control` of a part; if it is longer than its options can be, it is text under another name.
-fn marked(cursor: &mut Cursor<'_>, out: &mut Out<'_>) -> Result<(), BadRequest> {
+fn marked(from: usize, cursor: &mut Cursor<'_>, out: &mut Out<'_>) -> Result<(), BadRequest> {
     let before = cursor.clone();
-    cache_control(cursor, out.seen)?;
+    cache::control(from, cursor, out.seen)?;
     if cursor.at() - before.at() > LONGEST_MARK {
         out.seen.content.read(
             cursor.size_since(&before),

@@ -12,6 +12,7 @@ use serde_json::json;
 use crate::TextSize;
 use crate::json::{Cursor, Cuts, JsonError, Kind};
 use crate::sample::Sample;
+use crate::talk::{Talk, is_aside};
 use crate::token_estimate::Weight;
 
 /// Most top-level fields a request may have.
@@ -85,6 +86,8 @@ pub struct Places {
     pub stream_options: Option<Range<usize>>,
     /// The value of `store` when present.
     pub store: Option<Range<usize>>,
+    /// What repeats in the next request of a conversation.
+    pub talk: Talk,
     /// What is removed for every target: whole members or array elements, each with one neighbouring comma so that the rest stays
     /// valid.
     pub cuts: Vec<Range<usize>>,
@@ -429,18 +432,14 @@ impl<'a> Request<'a> {
                 );
             }
             seen.content.name(&key.name);
-            let fate = match verdict {
-                Verdict::Stays => Fate::Stays,
-                Verdict::Goes => Fate::Goes,
-                Verdict::Unknown => {
-                    seen.unknown.push(key.name.clone().into_owned());
-                    Fate::Unknown(seen.unknown.len() - 1)
-                }
-            };
+            let span = key.at..cursor.at();
+            if is_aside(&key.name) {
+                seen.places.talk.aside.push(span.clone());
+            }
             members.push(Member {
+                fate: verdict.fate(&key.name, &mut seen),
                 name: key.name,
-                span: key.at..cursor.at(),
-                fate,
+                span,
             });
         }
         cursor.end()?;
@@ -543,6 +542,19 @@ pub(crate) enum Verdict {
     Unknown,
 }
 
+impl Verdict {
+    fn fate(self, name: &str, seen: &mut Inspection) -> Fate {
+        match self {
+            Self::Stays => Fate::Stays,
+            Self::Goes => Fate::Goes,
+            Self::Unknown => {
+                seen.unknown.push(name.to_owned());
+                Fate::Unknown(seen.unknown.len() - 1)
+            }
+        }
+    }
+}
+
 /// Counts a field and returns whether the family knows it.
 pub(crate) fn known(
     name: &str,
@@ -602,41 +614,6 @@ pub(crate) fn flag(name: &str, cursor: &mut Cursor<'_>) -> Result<bool, BadReque
             name,
             format!("`{name}` must be true or false, or be left out."),
         )),
-    }
-}
-
-/// Reads `cache_control` for its duration.
-pub(crate) fn cache_control(
-    cursor: &mut Cursor<'_>,
-    seen: &mut Inspection,
-) -> Result<(), BadRequest> {
-    let marked = options("cache_control", cursor, |name, cursor| {
-        let value = cursor.skip()?;
-        if name == "ttl" && value.kind != Kind::Null {
-            match cursor.text_of(&value).as_deref() {
-                Some("5m") => {}
-                Some("1h") => seen.one_hour_cache = true,
-                _ => return Err(lifetime("`\"5m\"` or `\"1h\"`")),
-            }
-        }
-        Ok(())
-    })?;
-    seen.cache_marked |= marked;
-    Ok(())
-}
-
-/// Whether a lifetime is a number of hours, as in `12h`.
-fn is_hours(ttl: &str) -> bool {
-    ttl.strip_suffix('h').is_some_and(|hours| {
-        (1..=3).contains(&hours.len()) && hours.bytes().all(|byte| byte.is_ascii_digit())
-    })
-}
-
-/// What a cache write costs depends on its lifetime, so one that nobody knows has no price.
-fn lifetime(known: &str) -> BadRequest {
-    BadRequest {
-        code: Some("unsupported_parameter"),
-        ..BadRequest::at("ttl", format!("`ttl` must be {known}, or be left out."))
     }
 }
 
@@ -701,25 +678,6 @@ pub(crate) fn cost_wish(
     })?;
     seen.asks_cost = asks;
     Ok(Verdict::Goes)
-}
-
-/// Reads `prompt_cache_options`: a long lifetime makes cache writes more expensive.
-pub(crate) fn cache_options(
-    cursor: &mut Cursor<'_>,
-    seen: &mut Inspection,
-) -> Result<(), BadRequest> {
-    options("prompt_cache_options", cursor, |name, cursor| {
-        let value = cursor.skip()?;
-        if name == "ttl" && value.kind != Kind::Null {
-            match cursor.text_of(&value).as_deref() {
-                Some("30m") => {}
-                Some(ttl) if is_hours(ttl) => seen.one_hour_cache = true,
-                _ => return Err(lifetime("`\"30m\"` or hours, as in `\"1h\"`")),
-            }
-        }
-        Ok(())
-    })
-    .map(|_| ())
 }
 
 /// Counts a value that the model will read.

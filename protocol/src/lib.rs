@@ -10,6 +10,7 @@
 //! - A [`Reader`] of the target's family interprets frames; a [`Writer`] of the customer's family ends a stream that is cut.
 //! - [`error`] has the error body and each family's words for it.
 
+mod cache;
 pub mod chat;
 mod content;
 pub mod error;
@@ -30,6 +31,7 @@ mod sample;
 mod shape;
 pub mod sse;
 pub mod synthetic;
+pub mod talk;
 mod text_size;
 pub mod token_estimate;
 mod tools;
@@ -55,6 +57,7 @@ pub use media::document_bytes;
 pub use sample::Sample;
 pub use sse::{Frame, FrameReader, FrameTooLarge, Tail};
 pub use synthetic::{SyntheticAnswer, SyntheticStop, ToolCall};
+pub use talk::{Talk, Turn};
 pub use text_size::TextSize;
 pub use usage::{Reading, Usage, WireUsage};
 

@@ -6,8 +6,9 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
+use crate::cache;
 use crate::fields::SERVER_TOOL;
-use crate::inspect::{Request, cache_control, word};
+use crate::inspect::{Request, word};
 use crate::json::{Cursor, Cuts, Kind};
 use crate::{BadRequest, Inspection};
 
@@ -197,7 +198,7 @@ impl Tools {
                         "`environment` is written twice. Send it once.",
                     ));
                 }
-                "cache_control" => cache_control(cursor, seen)?,
+                "cache_control" => cache::control(key.at, cursor, seen)?,
                 "tools" => self
                     .list(table, cursor, seen, false)
                     .map_err(|bad| bad.within("tools"))?,

@@ -3,6 +3,7 @@
 //! Three tables list the refused fields, the fields that pass, and the tools; the gateway itself needs the fields below them. A
 //! field in no table is unknown.
 
+use crate::cache;
 use crate::content::{self, Out};
 use crate::fields::{self, Free, HOST, MEDIA, MODEL, Rule, SERVER_TOOL, STATE, TIER};
 use crate::inspect::{self, Request, Verdict, flag, options};
@@ -124,9 +125,9 @@ fn field(
         "tool_choice" => tools.choice(cursor)?,
         "reasoning_effort" => reasoning(cursor, seen, true)?,
         "reasoning" => reasoning(cursor, seen, false)?,
-        "prompt_cache_options" => inspect::cache_options(cursor, seen)?,
+        "prompt_cache_options" => cache::lifetime_options(cursor, seen)?,
         "store" => seen.places.store = Some(cursor.skip()?.span),
-        "cache_control" => crate::inspect::cache_control(cursor, seen)?,
+        "cache_control" => cache::control(cursor.at(), cursor, seen)?,
         "usage" => return inspect::cost_wish(cursor, seen),
         "stop" => return inspect::stops(cursor, seen),
         _ => {

@@ -5,6 +5,7 @@
 
 use std::borrow::Cow;
 
+use crate::cache;
 use crate::content::{self, Out};
 use crate::fields::{self, Free, HOST, MODEL, Rule, SERVER_TOOL, STATE, THREAD, TIER};
 use crate::inspect::{self, Request, Verdict, flag, options, text};
@@ -155,7 +156,7 @@ fn field(
             text(cursor, seen)?;
             seen.compacts_from = compacts_from(cursor.slice(start..cursor.at()));
         }
-        "cache_control" => crate::inspect::cache_control(cursor, seen)?,
+        "cache_control" => cache::control(cursor.at(), cursor, seen)?,
         "stop_sequences" => return inspect::stops(cursor, seen),
         _ => {
             return match fields::check(REFUSED, name, cursor)? {

@@ -3,6 +3,7 @@
 //! Three tables list the refused fields, the fields that pass, and the tools; the gateway itself needs the fields below them. A
 //! field in no table is unknown.
 
+use crate::cache;
 use crate::content::{self, Out};
 use crate::fields::{self, Free, HOST, LATER, MEDIA, MODEL, Rule, SERVER_TOOL, STATE, TIER};
 use crate::inspect::{self, Request, Verdict, flag, options, text};
@@ -128,7 +129,7 @@ fn field(
         "tools" => tools.walk(TOOLS, cursor, seen)?,
         "tool_choice" => tools.choice(cursor)?,
         "reasoning" => reasoning(cursor, seen)?,
-        "prompt_cache_options" => inspect::cache_options(cursor, seen)?,
+        "prompt_cache_options" => cache::lifetime_options(cursor, seen)?,
         "store" => seen.places.store = Some(cursor.skip()?.span),
         "usage" => return inspect::cost_wish(cursor, seen),
         _ => {

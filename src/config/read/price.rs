@@ -219,7 +219,10 @@ fn read_rates(
         read_amount(value, report, tokens)
     });
     let (input, output) = (input?, output?);
-    if let Some(span) = named.get("cache_write").filter(|_| cache_write < Some(input)) {
+    if let Some(span) = named
+        .get("cache_write")
+        .filter(|_| cache_write < Some(input))
+    {
         warn_of_cheap_write(report, *span);
     }
     let zero = Amount::ZERO;
