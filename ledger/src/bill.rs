@@ -171,6 +171,8 @@ pub enum Evidence {
     Disputed,
     /// Taken from a checkpoint, after a crash.
     Recovered,
+    /// Counted here for a customer who left; how much of the prompt was cached is known from their last finished request.
+    Learned,
 }
 
 /// Disjoint counts: no token is in two of them.

@@ -56,6 +56,7 @@ pub(crate) const fn evidence_code(evidence: Evidence) -> i64 {
         Evidence::Local => 2,
         Evidence::Disputed => 3,
         Evidence::Recovered => 4,
+        Evidence::Learned => 5,
     }
 }
 

@@ -14,7 +14,7 @@ use crate::head::Hash;
 use crate::tx::{StoredHold, StoredKey};
 use crate::{
     Account, Entry, EntryKind, KeyId, LedgerError, OperationId, PublishedSlug, SecretHash, Session,
-    Timestamp, VerifyReport, reference,
+    Timestamp, VerifyReport, Vote, reference,
 };
 
 /// Rows per part: enough to be quick, and few enough for memory.
@@ -35,6 +35,7 @@ pub(crate) struct Rest {
     pub(crate) sessions: Vec<Session>,
     pub(crate) links: Vec<(SecretHash, KeyId, Timestamp)>,
     pub(crate) slugs: Vec<PublishedSlug>,
+    pub(crate) votes: Vec<Vote>,
 }
 
 /// A batch of rows in transit.

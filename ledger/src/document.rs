@@ -204,6 +204,7 @@ pub const fn evidence(evidence: Evidence) -> &'static str {
         Evidence::Local => "local",
         Evidence::Disputed => "disputed",
         Evidence::Recovered => "recovered",
+        Evidence::Learned => "learned",
     }
 }
 

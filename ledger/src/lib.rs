@@ -57,6 +57,7 @@ pub mod store;
 mod stored;
 pub mod text;
 mod tx;
+mod vote;
 
 use std::sync::Arc;
 
@@ -87,6 +88,7 @@ pub use page::{
 };
 pub use public_url::{gateway_root, parse_public_url};
 pub use stats::{Standby, WriterStats};
+pub use vote::{Question, VOTE_DAYS, Vote};
 
 /// What every store promises. Callers hold it as `Arc<dyn Ledger>`.
 ///
@@ -264,6 +266,21 @@ pub trait Ledger: Send + Sync + std::fmt::Debug {
 
     /// Every slug ever published.
     async fn published(&self) -> Result<Vec<PublishedSlug>, LedgerError>;
+
+    // --- what targets have shown ---
+
+    /// Records votes, each in place of that customer's earlier one of the same day, and forgets those that count no more.
+    async fn vote(&self, votes: Vec<Vote>) -> Result<(), LedgerError> {
+        self.apply(Operation::Vote(votes)).await.map(drop)
+    }
+
+    /// All votes, in order.
+    async fn votes(&self) -> Result<Vec<Vote>, LedgerError>;
+
+    /// Forgets every vote on a target.
+    async fn forget_votes(&self, target: String) -> Result<(), LedgerError> {
+        self.apply(Operation::ForgetVotes(target)).await.map(drop)
+    }
 
     // --- dashboard sessions and one-time links; both stored as SHA-256 ---
 

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use crate::{
     Act, Credit, Extension, Finish, Finished, Key, KeyChange, KeyId, LedgerError, NewHold, NewKey,
-    OperationId, Posted, Recovered, SecretHash, Session, Timestamp,
+    OperationId, Posted, Recovered, SecretHash, Session, Timestamp, Vote,
 };
 
 /// One change of a ledger. Small, because it is moved through futures and queues on its way to the writer: large parts are behind a
@@ -48,6 +48,10 @@ pub enum Operation {
         /// When.
         now: Timestamp,
     },
+    /// Records votes on targets.
+    Vote(Vec<Vote>),
+    /// Forgets every vote on a target.
+    ForgetVotes(String),
     /// Stores a sign-in link.
     CreateLink {
         /// The key.
@@ -114,6 +118,7 @@ impl Operation {
             | Self::Change(_)
             | Self::Credit(_)
             | Self::BeginEpoch { .. }
+            | Self::ForgetVotes(_)
             | Self::CreateLink { .. }
             | Self::ConsumeLink { .. }
             | Self::CloseSession(_)
@@ -123,6 +128,7 @@ impl Operation {
             | Self::Finish(_)
             | Self::Recover { .. }
             | Self::Publish { .. }
+            | Self::Vote(_)
             | Self::OpenSession(_) => Class::Settle,
             Self::Resolve(_) => Class::Resolve,
         }
@@ -133,37 +139,17 @@ impl Operation {
     pub fn needs(&self) -> Needs<'_> {
         let none = Needs::default();
         match self {
-            Self::Create(new) => {
-                let references = new
-                    .first_credit
-                    .iter()
-                    .map(|(_, reference)| reference.as_str())
-                    .collect();
-                Needs {
-                    keys: vec![new.id],
-                    operations: vec![new.act.operation],
-                    references,
-                    ..none
-                }
-            }
+            Self::BeginEpoch { .. }
+            | Self::Publish { .. }
+            | Self::Vote(_)
+            | Self::ForgetVotes(_) => none,
+            Self::Create(new) => of_new_key(new),
             Self::Change(change) => Needs {
                 keys: vec![change.key],
                 operations: vec![change.act.operation],
                 ..none
             },
-            Self::Credit(credit) => {
-                let (_, _, refunded) = credit.facts();
-                let operations = [Some(credit.operation), refunded]
-                    .into_iter()
-                    .flatten()
-                    .collect();
-                Needs {
-                    keys: vec![credit.key],
-                    operations,
-                    references: vec![&credit.reference],
-                    ..none
-                }
-            }
+            Self::Credit(credit) => of_credit(credit),
             Self::Open(new) => Needs {
                 keys: vec![new.key],
                 holds: vec![new.request],
@@ -179,7 +165,6 @@ impl Operation {
                 operations: vec![finish.request],
                 ..none
             },
-            Self::BeginEpoch { .. } | Self::Publish { .. } => none,
             Self::Recover { epoch, .. } => Needs {
                 holds_before_epoch: Some(*epoch),
                 ..none
@@ -206,6 +191,29 @@ impl Operation {
                 ..none
             },
         }
+    }
+}
+
+fn of_new_key(new: &NewKey) -> Needs<'_> {
+    let first = new.first_credit.iter();
+    Needs {
+        keys: vec![new.id],
+        operations: vec![new.act.operation],
+        references: first.map(|(_, reference)| reference.as_str()).collect(),
+        ..Needs::default()
+    }
+}
+
+fn of_credit(credit: &Credit) -> Needs<'_> {
+    let (_, _, refunded) = credit.facts();
+    Needs {
+        keys: vec![credit.key],
+        operations: [Some(credit.operation), refunded]
+            .into_iter()
+            .flatten()
+            .collect(),
+        references: vec![&credit.reference],
+        ..Needs::default()
     }
 }
 

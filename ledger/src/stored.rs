@@ -28,6 +28,7 @@ pub(crate) fn evidence_of(code: i64) -> Option<Evidence> {
         Evidence::Local,
         Evidence::Disputed,
         Evidence::Recovered,
+        Evidence::Learned,
     ];
     all.into_iter()
         .find(|evidence| evidence_code(*evidence) == code)

@@ -9,7 +9,7 @@ use crate::head::{AuditHead, Hash, Head};
 use crate::hold::Held;
 use crate::{
     Account, Amount, AuditRecord, Bill, Entry, Key, KeyId, NewHold, OpenHold, OperationId, Refusal,
-    SecretHash, Session, Status, Timestamp,
+    SecretHash, Session, Status, Timestamp, Vote,
 };
 
 /// Why an operation had no effect.
@@ -192,4 +192,11 @@ pub(crate) trait Tx {
     fn delete_session(&mut self, token: SecretHash) -> Step<Self, ()>;
     /// Records a slug as published, unless it is known.
     fn publish(&mut self, slug: &str, now: Timestamp) -> Step<Self, ()>;
+
+    // --- votes ---
+
+    /// Stores a vote in place of the same customer's of the same day, and removes those on its target that count no more.
+    fn vote(&mut self, vote: &Vote) -> Step<Self, ()>;
+    /// Removes every vote on a target.
+    fn forget_votes(&mut self, target: &str) -> Step<Self, ()>;
 }

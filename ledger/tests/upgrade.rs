@@ -220,6 +220,46 @@ fn a_ledger_of_the_third_schema_gets_its_totals_of_all_time() {
     );
 }
 
+/// What was paid under a full-width reference cannot be paid again under the plain one, and the other way round.
+#[test]
+fn a_ledger_of_the_fourth_schema_compares_references_in_any_form() {
+    let (_dir, path) = copy("schema-4.sqlite");
+    run(async {
+        let ledger = serve(&path);
+        sound(&ledger).await;
+        let own = ledger
+            .list_keys(KeyQuery {
+                limit: 9,
+                ..KeyQuery::default()
+            })
+            .await
+            .unwrap();
+        let own = own.first().unwrap().id;
+        let pay = async |operation, amount: &str, reference: &str| {
+            let credit = Credit {
+                key: own,
+                ..top_up(1, operation, amount, reference)
+            };
+            ledger.credit(credit).await
+        };
+        for (operation, amount, spelling) in [
+            (500, "7", "inv-8"),
+            (501, "7", "\u{ff29}nv\u{ff0d}8"),
+            (502, "1", "FIRST"),
+            (503, "5", "\u{ff49}\u{ff4e}\u{ff56}-7"),
+            // Its own bytes still name the twin of inv-7.
+            (504, "2", "\u{ff29}\u{ff2e}\u{ff36}\u{ff0d}\u{ff17}"),
+        ] {
+            let again = pay(operation, amount, spelling).await.unwrap();
+            assert!(again.repeated, "{spelling}");
+        }
+        assert!(pay(510, "3", "inv-8").await.is_err(), "another amount");
+        assert!(!pay(511, "3", "inv-9").await.unwrap().repeated);
+        assert_eq!(ledger.votes().await.unwrap(), Vec::<Vote>::new());
+        sound(&ledger).await;
+    });
+}
+
 /// Entries of both formats in one chain, anchors of both kinds in one file.
 #[test]
 fn old_entries_and_old_anchors_are_still_checked() {
@@ -306,5 +346,5 @@ fn old_entries_and_old_anchors_are_still_checked() {
         .unwrap()
         .query_row("PRAGMA user_version", [], |row| row.get(0))
         .unwrap();
-    assert_eq!(version, 4, "what makes older programs refuse it in words");
+    assert_eq!(version, 5, "what makes older programs refuse it in words");
 }

@@ -4,6 +4,7 @@
 //! rates decide whether the hold still suffices. At the end the provider's count is charged if it is present and plausible, else
 //! ours, rounded slightly in the customer's favour.
 
+mod leaving;
 mod owed;
 mod steps;
 mod waiting;
@@ -66,6 +67,8 @@ pub struct Meter {
     pause: Duration,
     /// Whether the prompt is marked for a cache, and no frame before the end reports the cache write.
     cache_marked: bool,
+    /// Tokens of the prompt that the provider has probably cached.
+    cached: u64,
     /// The provider's last plausible count.
     reported: Option<Usage>,
     /// The steps in it that are priced separately from the first.
@@ -172,6 +175,7 @@ impl Meter {
             unseen: Duration::ZERO,
             pause: Duration::ZERO,
             cache_marked: false,
+            cached: 0,
             reported: None,
             further: Vec::new(),
             compaction: i128::from(start.compaction.picos()),
@@ -188,11 +192,6 @@ impl Meter {
     /// Sets how the answering provider counts its reasoning.
     pub fn reasoning_outside(&mut self, outside: bool) {
         self.reasoning_outside = outside;
-    }
-
-    /// Sets whether the prompt is marked for a cache at a provider that reports cache writes only at the end.
-    pub fn mark_cache(&mut self, marked: bool) {
-        self.cache_marked = marked;
     }
 
     /// Notes that an answer without text may be the customer's doing: stop strings in the request, or an output limit used up by
@@ -403,7 +402,7 @@ impl Meter {
     pub fn charge_if_cut(&self) -> Counted {
         let mut counted = self.counted(
             self.left(self.estimated(), self.hidden_tokens()),
-            Evidence::Local,
+            self.evidence_of_left(),
         );
         counted.owed = self.owed(Ending::Cut, &counted, None);
         counted
@@ -482,9 +481,10 @@ impl Meter {
                 self.counted(self.running(local, self.hidden_tokens()), Evidence::Local)
             }
             (Ending::Complete, ..) => free(),
-            (Ending::Cut, ..) => {
-                self.counted(self.left(local, self.hidden_tokens()), Evidence::Local)
-            }
+            (Ending::Cut, ..) => self.counted(
+                self.left(local, self.hidden_tokens()),
+                self.evidence_of_left(),
+            ),
         }
     }
 
@@ -523,26 +523,6 @@ impl Meter {
             .saturating_add(missing)
             .saturating_add(rejected)
             .saturating_add(hidden);
-        usage
-    }
-
-    /// The same for an answer that was cut: a prompt marked for a cache counts as written to it, unless the provider reported
-    /// otherwise.
-    fn left(&self, local: Local, hidden: u64) -> Usage {
-        let mut usage = self.running(local, hidden);
-        if self.cache_marked
-            && self
-                .reported
-                .as_ref()
-                .is_none_or(|usage| price::input_total(usage) == 0)
-        {
-            let written = if self.one_hour_cache {
-                &mut usage.cache_write_1h
-            } else {
-                &mut usage.cache_write
-            };
-            *written = std::mem::take(&mut usage.input);
-        }
         usage
     }
 

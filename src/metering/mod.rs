@@ -5,6 +5,7 @@
 //! - [`pace`]: how fast a target produces what its streams do not show.
 //! - [`pdf`]: what the pages of a document may cost.
 //! - [`terms`]: what to hold for it, and which output limit the balance can pay.
+//! - [`prefixes`]: what a provider has cached of a prompt.
 //! - [`price`]: counted usage times the prices of one model, as exact lines.
 //! - `sold`: what is charged of an answer that was allowed to be longer than declared.
 //! - [`votes`]: what keys have observed about a target.
@@ -15,6 +16,7 @@ pub mod local;
 pub mod meter;
 pub mod pace;
 pub mod pdf;
+pub mod prefixes;
 pub mod price;
 mod sold;
 pub mod terms;

@@ -12,7 +12,7 @@ use farebox_protocol::{Content, Inspection};
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
-use super::calibration::{InputCount, Shown};
+use super::calibration::{InputCount, PromptRead, Shown};
 use super::end::End;
 use super::record::{self, Record};
 use super::translation::{Forms, Translation};
@@ -51,6 +51,7 @@ pub(super) struct Admitted {
     /// A sample of the answer's text.
     pub(super) shown: Shown,
     pub(super) input_count: InputCount,
+    pub(super) prompt: PromptRead,
     /// A tokenizer's counts, if the end needed them.
     pub(super) local: Option<Local>,
     pub(super) output_limit: u64,
@@ -152,6 +153,7 @@ impl Admitted {
             outcome: Outcome::default(),
             shown: Shown::Nothing,
             input_count: InputCount::default(),
+            prompt: PromptRead::default(),
             local: None,
             output_limit: terms.output_limit,
             sold: raised.map(|_| terms.output_limit),
@@ -211,6 +213,7 @@ impl Admitted {
             // A counted prompt's sample is no longer needed, and a stream may run for an hour.
             self.seen.content = Content::default();
         }
+        self.recall();
         let counted = self.sold(self.meter.charge_if_cut());
         self.bill(counted, &End::INTERRUPTED)
     }

@@ -8,12 +8,14 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
-use farebox_ledger::Timestamp;
+use farebox_ledger::{KeyId, Timestamp};
+use farebox_protocol::talk::Beginning;
 use farebox_protocol::{Family, Sample};
 use tokio::time::Instant;
 
 use crate::metering::local::Calibration;
 use crate::metering::pace::Pace;
+use crate::metering::prefixes::{Finished, Places, Prefixes};
 
 /// The shortest time between two votes on one target.
 const VOTES: Duration = Duration::from_secs(1);
@@ -23,9 +25,9 @@ const KNOWN: usize = 10;
 /// In milliseconds.
 const DAY: i64 = 86_400_000;
 
-/// The calibration of each target, by name.
+/// What targets' answers have taught: the calibration of each, by name, and what each has cached of its customers' prompts.
 #[derive(Debug, Default)]
-pub struct Calibrations(Mutex<HashMap<String, Target>>);
+pub struct Calibrations(Mutex<HashMap<String, Target>>, Mutex<Prefixes>);
 
 #[derive(Debug, Default)]
 struct Target {
@@ -41,6 +43,29 @@ struct Target {
 impl Calibrations {
     fn lock(&self) -> MutexGuard<'_, HashMap<String, Target>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn prefixes(&self) -> MutexGuard<'_, Prefixes> {
+        self.1.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Tokens of a prompt, marked for a cache or not, that a target has probably cached.
+    pub(super) fn cached(
+        &self,
+        target: &str,
+        key: KeyId,
+        prompt: (&[Beginning], bool),
+    ) -> Option<u64> {
+        let now = Instant::now().into_std();
+        let customer = key.to_i64().unsigned_abs();
+        self.prefixes().cached(customer, target, prompt, now)
+    }
+
+    /// Remembers a finished request that arrived at `arrived`.
+    pub(super) fn remember(&self, target: &str, key: KeyId, finished: Finished, arrived: Instant) {
+        let customer = key.to_i64().unsigned_abs();
+        self.prefixes()
+            .remember(customer, target, finished, arrived.into_std());
     }
 
     pub(super) fn factor(&self, target: &str) -> u64 {
@@ -139,3 +164,14 @@ pub(super) struct InputRead {
 
 /// The request's own count, once a tokenizer has made it.
 pub(super) type InputCount = Arc<OnceLock<InputRead>>;
+
+/// What is known of a prompt once it has been hashed.
+#[derive(Debug, Default)]
+pub(super) struct Prompt {
+    pub(super) places: Places,
+    /// Tokens of it that its target has probably cached.
+    pub(super) cached: Option<u64>,
+}
+
+/// Filled by the job that hashes the prompt.
+pub(super) type PromptRead = Arc<OnceLock<Prompt>>;

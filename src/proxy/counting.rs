@@ -58,6 +58,7 @@ impl Admitted {
             None
         };
         self.local = local;
+        self.recall();
         let took = self
             .request
             .arrived
@@ -70,6 +71,7 @@ impl Admitted {
             && counted.evidence == Some(farebox_ledger::Evidence::Provider)
             && one_step
         {
+            self.remember(&counted);
             self.learn(&counted);
         }
         counted

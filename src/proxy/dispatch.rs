@@ -97,8 +97,8 @@ pub(super) async fn dispatch(mut admitted: Box<Admitted>, mut reply: ReplyTo) {
 
 /// Notes which target answered, and returns its answer.
 fn begun(admitted: &mut Admitted, answer: Answer, unsealed: Option<&Unsealed>) -> AnswerContent {
-    // The upstream has the request, so free its memory: an answer may run for an hour.
-    admitted.request.body = Bytes::new();
+    // The upstream has the request, so its memory is freed here: an answer may run for an hour.
+    let body = std::mem::take(&mut admitted.request.body);
     admitted.request.headers = Vec::new();
     admitted.request.room = None;
     admitted.answered_by(&answer.target);
@@ -124,6 +124,7 @@ fn begun(admitted: &mut Admitted, answer: Answer, unsealed: Option<&Unsealed>) -
         admitted.outcome.lost = lost;
         admitted.translation = Some(Box::new(translation));
     }
+    admitted.read_prompt(answer.family, body);
     admitted
         .meter
         .mark_cache(admitted.seen.cache_marked && !answer.family.protocol().counts_cache_first());

@@ -20,6 +20,7 @@ mod hidden;
 mod last_hour;
 mod phase;
 pub mod pipe;
+mod prompt;
 pub mod rate_limit;
 pub mod record;
 mod rewrite;

@@ -3,6 +3,8 @@
 //! Frames are passed on raw and whole. From the one with the final usage on, they are kept back until the settlement is
 //! acknowledged. A broken stream ends with the family's error event, never with a clean end.
 
+mod leaving;
+
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -39,12 +41,6 @@ const NOTE: Duration = Duration::from_millis(250);
 /// If the customer kept us from reading the upstream for this long and the provider then breaks the stream, it is charged as if
 /// the customer had left.
 const UNREAD: Duration = Duration::from_secs(5);
-/// If the customer kept us from reading for this long and then leaves, what the provider has sent meanwhile is read and counted …
-const UNREAD_LEFT: Duration = Duration::from_millis(100);
-/// … until nothing arrives for this long …
-const NOTHING_WAITS: Duration = Duration::from_millis(20);
-/// … and at most as long as the customer made us wait, or this long: many customers who leave at once share our processors.
-const COUNTING_UNREAD: Duration = Duration::from_secs(2);
 /// Bytes sent at a time, to tell a slow customer from one who accepts nothing.
 const PIECE: usize = 16 * 1024;
 
@@ -407,31 +403,6 @@ impl Relay {
     /// Without a customer, a stream goes on only for its usage: if only the usage is missing, or if the route's policy is `drain`.
     fn ends_without_customer(&self) -> bool {
         self.stop.is_none() && self.admitted.model.route.on_disconnect == OnDisconnect::Cancel
-    }
-
-    async fn client_gone(&mut self) -> End {
-        if self.waited >= UNREAD_LEFT {
-            self.count_unread().await;
-        }
-        if self.admitted.outcome.first_byte.is_some() {
-            End::CLIENT_GONE
-        } else {
-            End::LEFT_EARLY
-        }
-    }
-
-    /// Counts what the provider sent while the customer was not reading: it is billed, although nobody receives it.
-    async fn count_unread(&mut self) {
-        let until = Instant::now() + self.waited.min(COUNTING_UNREAD);
-        while Instant::now() < until && self.stop.is_none() {
-            let Ok(Ok(Some(frame))) = tokio::time::timeout(NOTHING_WAITS, self.frames.next()).await
-            else {
-                return;
-            };
-            if self.count(frame, Instant::now()).is_err() {
-                return;
-            }
-        }
     }
 
     /// Settles, and only then sends the end.

@@ -7,6 +7,7 @@ mod billing;
 mod bypasses;
 mod counting;
 mod crash;
+mod esc;
 mod exposure;
 mod failover;
 mod fields;

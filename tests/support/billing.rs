@@ -82,6 +82,9 @@ pub(crate) struct Manner {
     pub(crate) piece: usize,
     /// It writes a prompt with a cache mark to its cache, at 1.25 times the price.
     pub(crate) caches: bool,
+    /// It reads from its cache what a prompt has in common with an earlier one, at a tenth of the price: whole messages, in steps of
+    /// 128 tokens.
+    pub(crate) remembers: bool,
     /// It produces no more than the limit it was sent, reasoning included unless that is counted in addition.
     pub(crate) limited: bool,
     /// It reports its count for an answer without text, whatever it does otherwise.
@@ -120,9 +123,9 @@ struct Begun {
     at: Instant,
 }
 
-/// The bills of one upstream.
+/// The bills of one upstream, and the prompts that it remembers: their messages.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Bills(Arc<Mutex<Vec<Begun>>>);
+pub(crate) struct Bills(Arc<Mutex<Vec<Begun>>>, Arc<Mutex<Vec<Vec<Value>>>>);
 
 impl Bills {
     /// The bill if every answer had reached its end.
@@ -176,12 +179,19 @@ impl Bills {
         let extras =
             DEAR.iter().filter(|name| raw.contains(**name)).count() as i64 * 1_000_000_000_000;
         let input = prompt(&body);
-        let written = if manner.caches && raw.contains("\"ephemeral\"") {
-            input
+        let marked = raw.contains("\"ephemeral\"");
+        let read = if manner.remembers && (marked || !manner.caches) {
+            self.remembered(&body).min(input)
         } else {
             0
         };
-        let extras = extras + i64::try_from(written).unwrap() * 750_000;
+        let written = if manner.caches && marked {
+            input - read
+        } else {
+            0
+        };
+        let extras = extras + i64::try_from(written).unwrap() * 750_000
+            - i64::try_from(read).unwrap() * 2_700_000;
         // Nothing is taken from a prediction, so all of it is billed.
         let shown = (words(&text) + tokens(&body["prediction"]["content"])) * choices;
         let billed = Billed {
@@ -190,7 +200,8 @@ impl Bills {
             extras,
         };
         let usage = Usage {
-            input: input - written,
+            input: input - written - read,
+            cache_read: read,
             cache_write: written,
             output: shown,
             reasoning: manner.hidden * choices,
@@ -231,6 +242,23 @@ impl Bills {
             reply
         };
         reply.late(Duration::from_millis(manner.late))
+    }
+
+    /// Tokens of the longest beginning that this prompt has in common with an earlier one.
+    fn remembered(&self, body: &Value) -> u64 {
+        let list = body.get("messages").or(body.get("input")).unwrap();
+        let messages: Vec<Value> = list.as_array().unwrap().iter().map(unmarked).collect();
+        let mut earlier = self.1.lock().unwrap();
+        let common = |other: &Vec<Value>| {
+            let same = messages
+                .iter()
+                .zip(other)
+                .take_while(|(one, two)| one == two);
+            same.map(|(message, _)| tokens(message)).sum::<u64>()
+        };
+        let longest = earlier.iter().map(common).max().unwrap_or(0);
+        earlier.push(messages);
+        longest / 128 * 128
     }
 
     /// An upstream that answers with this text and writes its bills here.
@@ -275,6 +303,17 @@ impl Begun {
             ..self.billed
         }
     }
+}
+
+/// A message without its cache marks.
+fn unmarked(message: &Value) -> Value {
+    let mut message = message.clone();
+    if let Some(parts) = message["content"].as_array_mut() {
+        for part in parts {
+            part.as_object_mut().unwrap().remove("cache_control");
+        }
+    }
+    message
 }
 
 /// The body as lenient servers read it: half of a surrogate pair stands for a character that does not exist.

@@ -7,7 +7,6 @@ pub(crate) const FUNCTIONS: &[(&str, &str, usize)] = &[
     ("bench/estimate/src/kinds.rs", "generated", 95),
     ("bench/src/crowd/mod.rs", "run", 79),
     ("ledger/src/document.rs", "row", 81),
-    ("ledger/src/operation.rs", "needs", 77),
     ("ledger/src/postgres/fetch.rs", "fetch", 76),
     ("ledger/src/postgres/flush.rs", "keys", 118),
     ("ledger/src/postgres/flush.rs", "holds", 90),
@@ -18,7 +17,6 @@ pub(crate) const FUNCTIONS: &[(&str, &str, usize)] = &[
     ("ledger/src/sqlite/verify/history.rs", "walk", 77),
     ("ledger/src/sqlite/verify/history.rs", "walk_audit", 73),
     ("ledger/src/sqlite/worker.rs", "process", 73),
-    ("protocol/src/inspect.rs", "walk", 72),
     ("protocol/src/responses/decode_items.rs", "item", 83),
     ("protocol/src/translate/schema.rs", "relax_object", 79),
     ("src/app/mod.rs", "start", 92),
@@ -36,7 +34,6 @@ pub(crate) const FUNCTIONS: &[(&str, &str, usize)] = &[
 pub(crate) const FILES: &[(&str, usize)] = &[
     ("ledger/src/postgres/flush.rs", 940),
     ("ledger/src/postgres/verify.rs", 635),
-    ("ledger/src/sqlite/tx.rs", 607),
     ("ledger/tests/conformance/main.rs", 1341),
     ("ledger/tests/fleet.rs", 622),
     ("protocol/src/inspect.rs", 709),

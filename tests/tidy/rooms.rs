@@ -167,6 +167,7 @@ pub(crate) const ROOMS: &[Room] = &[
             "protocol::Sample",
             "protocol::TextSize",
             "protocol::inspect",
+            "protocol::talk",
             "protocol::token_estimate",
             "protocol::usage",
         ],

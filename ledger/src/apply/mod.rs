@@ -35,6 +35,11 @@ pub(crate) fn apply<T: Tx>(tx: &mut T, operation: &Operation) -> Step<T, Outcome
             .iter()
             .try_for_each(|slug| tx.publish(slug, *now))
             .map(|()| Outcome::Done),
+        Operation::Vote(votes) => votes
+            .iter()
+            .try_for_each(|vote| tx.vote(vote))
+            .map(|()| Outcome::Done),
+        Operation::ForgetVotes(target) => tx.forget_votes(target).map(|()| Outcome::Done),
         Operation::CreateLink {
             key,
             token,

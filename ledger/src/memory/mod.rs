@@ -18,7 +18,7 @@ use crate::tx::{Fault, StoredHold, StoredKey};
 use crate::{
     Amount, AuditRecord, Entry, EntryQuery, Finish, Key, KeyId, KeyQuery, Ledger, LedgerError,
     MarginQuery, Margins, OpenHold, OperationId, PublishedSlug, Refusal, SecretHash, Session,
-    SlugUse, Timestamp, Totals, UsageRow, VerifyReport,
+    SlugUse, Timestamp, Totals, UsageRow, VerifyReport, Vote,
 };
 use tx::MemoryTx;
 
@@ -47,6 +47,7 @@ struct State {
     entries: Vec<Entry>,
     audit: Vec<AuditRecord>,
     published: BTreeMap<String, Timestamp>,
+    votes: Vec<Vote>,
     sessions: HashMap<[u8; 32], Session>,
     links: HashMap<[u8; 32], (KeyId, Timestamp)>,
     epoch: i64,
@@ -420,6 +421,10 @@ impl Ledger for MemoryLedger {
                 since: *since,
             })
             .collect())
+    }
+
+    async fn votes(&self) -> Result<Vec<Vote>, LedgerError> {
+        Ok(self.state().votes.clone())
     }
 
     async fn has_link(&self, token: SecretHash, now: Timestamp) -> Result<bool, LedgerError> {

@@ -13,7 +13,7 @@ use crate::operation::Needs;
 use crate::tx::{Fault, Payer, StoredHold, StoredKey, Tx};
 use crate::{
     Account, Amount, AuditRecord, Bill, Entry, Key, KeyId, NewHold, OperationId, SecretHash,
-    Session, Timestamp, reference,
+    Session, Timestamp, VOTE_DAYS, Vote, reference,
 };
 
 /// The state, and what the running operation may read of it.
@@ -360,6 +360,23 @@ impl Tx for MemoryTx<'_> {
 
     fn publish(&mut self, slug: &str, now: Timestamp) -> Answer<()> {
         self.state.published.entry(slug.to_owned()).or_insert(now);
+        Ok(())
+    }
+
+    fn vote(&mut self, vote: &Vote) -> Answer<()> {
+        let votes = &mut self.state.votes;
+        let from = vote.day.saturating_sub(VOTE_DAYS);
+        votes.retain(|other| {
+            let same = (&other.target, other.question) == (&vote.target, vote.question);
+            !same || (other.day > from && (other.day, other.key) != (vote.day, vote.key))
+        });
+        votes.push(vote.clone());
+        votes.sort();
+        Ok(())
+    }
+
+    fn forget_votes(&mut self, target: &str) -> Answer<()> {
+        self.state.votes.retain(|vote| vote.target != target);
         Ok(())
     }
 }

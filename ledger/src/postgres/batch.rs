@@ -11,7 +11,7 @@ use crate::limit::Traffic;
 use crate::operation::{Class, Operation};
 use crate::tx::{Fault, StoredHold, StoredKey};
 use crate::{
-    Amount, AuditRecord, Entry, KeyId, OperationId, Session, Timestamp, UsageRow, reference,
+    Amount, AuditRecord, Entry, KeyId, OperationId, Session, Timestamp, UsageRow, Vote, reference,
 };
 
 /// Everything that the operations of a batch may read, deduplicated and sorted.
@@ -132,11 +132,35 @@ pub(super) struct Batch {
     pub(super) new_names: Vec<(String, OperationId)>,
     pub(super) usage: BTreeMap<UsagePlace, UsageRow>,
     pub(super) published: BTreeMap<String, Timestamp>,
+    pub(super) votes: Votes,
     /// Keys whose stored sessions all end, and those whose links all end.
     pub(super) ended_sessions: BTreeSet<i64>,
     pub(super) ended_links: BTreeSet<i64>,
     pub(super) forget_links: Option<Timestamp>,
     pub(super) forget_sessions: Option<Timestamp>,
+}
+
+/// The votes of a batch, and the targets whose stored ones go.
+#[derive(Debug, Default)]
+pub(super) struct Votes {
+    /// By target, question, day and key.
+    pub(super) cast: BTreeMap<(String, i64, i64, i64), u64>,
+    pub(super) forgotten: BTreeSet<String>,
+}
+
+impl Votes {
+    pub(super) fn cast(&mut self, vote: &Vote) {
+        let (day, key) = (vote.day, vote.key.to_i64());
+        self.cast.insert(
+            (vote.target.clone(), vote.question.code(), day, key),
+            vote.value,
+        );
+    }
+
+    pub(super) fn forget(&mut self, target: &str) {
+        self.cast.retain(|(other, ..), _| other != target);
+        self.forgotten.insert(target.to_owned());
+    }
 }
 
 pub(super) type Answer<X> = Result<X, Fault<Infallible>>;

@@ -15,7 +15,7 @@ use super::rows::{
     self, Columns, SELECT_ACT, SELECT_ENTRY, SELECT_HOLD, SELECT_KEY, SELECT_SESSION,
 };
 use super::trouble::{Trouble, words};
-use super::{flush, migrations, reads, verify};
+use super::{flush, migrations, reads, verify, votes};
 use crate::address::Database;
 use crate::chain::{ChainedAct, ChainedEntry};
 use crate::copy::{Identity, Part, ROWS, Rest, Side, Source, Target};
@@ -162,6 +162,7 @@ impl Source for CopySource {
                 .push((columns.secret()?, columns.key()?, columns.at()?));
         }
         rest.slugs = reads::published(&self.link).await.map_err(unavailable)?;
+        rest.votes = votes::read(&self.link).await.map_err(unavailable)?;
         Ok(rest)
     }
 }
@@ -239,6 +240,7 @@ impl Target for CopyTarget {
                     .into_iter()
                     .map(|(token, key, end)| (token.0, Slot::new((key, end))))
                     .collect();
+                rest.votes.iter().for_each(|vote| batch.votes.cast(vote));
                 batch.published = rest
                     .slugs
                     .into_iter()

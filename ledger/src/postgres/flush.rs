@@ -6,35 +6,19 @@
 use std::pin::Pin;
 use std::task::Poll;
 
-use tokio_postgres::types::ToSql;
-
 use super::batch::{Batch, KeySlot, Slot};
 use super::link::Link;
+use super::rows::number;
 use super::trouble::Trouble;
+use super::votes;
+use super::writes::{Value, Write, column, insert, update, write};
 use crate::chain::{ChainedEntry, evidence_code, kind_code};
 use crate::tx::StoredHold;
 use crate::{Bill, Entry, KeyId, Timestamp, stored};
 
-type Value = Box<dyn ToSql + Sync + Send>;
-
 /// The pending result of a statement.
 type Answer<'link> =
     Pin<Box<dyn Future<Output = Result<(), tokio_postgres::Error>> + Send + 'link>>;
-
-/// A statement over columns: one array for each.
-struct Write {
-    sql: String,
-    columns: Vec<Value>,
-}
-
-impl Write {
-    fn values(&self) -> Vec<&(dyn ToSql + Sync)> {
-        self.columns
-            .iter()
-            .map(|column| &**column as &(dyn ToSql + Sync))
-            .collect()
-    }
-}
 
 /// Writes a batch and commits it.
 pub(super) async fn flush(link: &Link, batch: &Batch) -> Result<(), Trouble> {
@@ -112,56 +96,8 @@ fn writes(batch: &Batch) -> Result<Vec<Write>, Trouble> {
     usage(batch, &mut writes);
     acts(batch, &mut writes);
     access(batch, &mut writes);
+    votes::flush(batch, &mut writes);
     Ok(writes)
-}
-
-/// One column of all rows.
-fn column<R, T: ToSql + Sync + Send + 'static>(rows: &[R], pick: impl Fn(&R) -> T) -> Value
-where
-    Vec<T>: ToSql,
-{
-    Box::new(rows.iter().map(pick).collect::<Vec<T>>())
-}
-
-/// Inserts rows: `columns` are `name type` pairs.
-fn insert(table: &str, columns: &[(&str, &str, Value)]) -> String {
-    let names: Vec<&str> = columns.iter().map(|(name, ..)| *name).collect();
-    format!(
-        "INSERT INTO {table} ({}) SELECT * FROM {}",
-        names.join(", "),
-        unnest(columns)
-    )
-}
-
-fn unnest(columns: &[(&str, &str, Value)]) -> String {
-    let arrays: Vec<String> = columns
-        .iter()
-        .zip(1..)
-        .map(|((_, kind, _), number)| format!("${number}::{kind}[]"))
-        .collect();
-    format!("unnest({})", arrays.join(", "))
-}
-
-fn update(table: &str, key: &str, columns: &[(&str, &str, Value)]) -> String {
-    let names: Vec<&str> = columns.iter().map(|(name, ..)| *name).collect();
-    let set: Vec<String> = names
-        .iter()
-        .filter(|name| **name != key)
-        .map(|name| format!("{name} = u.{name}"))
-        .collect();
-    format!(
-        "UPDATE {table} t SET {} FROM {} AS u ({}) WHERE t.{key} = u.{key}",
-        set.join(", "),
-        unnest(columns),
-        names.join(", ")
-    )
-}
-
-fn write(sql: String, columns: Vec<(&str, &str, Value)>) -> Write {
-    Write {
-        sql,
-        columns: columns.into_iter().map(|(.., value)| value).collect(),
-    }
 }
 
 fn json(value: &impl serde::Serialize) -> Result<String, Trouble> {
@@ -447,11 +383,6 @@ fn holds(batch: &Batch, writes: &mut Vec<Write>) -> Result<(), Trouble> {
         writes.push(write(insert("holds", &columns), columns));
     }
     Ok(())
-}
-
-/// A count as it is stored; counts are bounded long before this could saturate.
-fn number(count: u64) -> i64 {
-    i64::try_from(count).unwrap_or(i64::MAX)
 }
 
 /// An entry with its derived texts.
@@ -914,27 +845,5 @@ fn replaced<T>(
     if !rows.is_empty() {
         let columns = columns(&rows);
         writes.push(write(insert(table, &columns), columns));
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn statements_are_written_out_of_their_columns() {
-        let columns = vec![
-            ("id", "bigint", column(&[1_i64], |id| *id)),
-            ("label", "text", column(&[1], |_| "a".to_owned())),
-        ];
-        assert_eq!(
-            insert("keys", &columns),
-            "INSERT INTO keys (id, label) SELECT * FROM unnest($1::bigint[], $2::text[])"
-        );
-        assert_eq!(
-            update("keys", "id", &columns),
-            "UPDATE keys t SET label = u.label FROM unnest($1::bigint[], $2::text[]) AS u (id, label) WHERE t.id = u.id"
-        );
-        assert_eq!(number(u64::MAX), i64::MAX);
     }
 }

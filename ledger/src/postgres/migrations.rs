@@ -8,15 +8,18 @@ use tokio_postgres::error::SqlState;
 use super::rows::Columns;
 use super::trouble::words;
 use crate::copy::Identity;
-use crate::{LedgerError, OpenMode, Timestamp};
+use crate::{LedgerError, OpenMode, Timestamp, reference};
 
 /// The schema version of this program.
-pub(super) const VERSION: i32 = 3;
-const MIGRATIONS: [&str; 3] = [
+pub(super) const VERSION: i32 = 4;
+const MIGRATIONS: [&str; 4] = [
     include_str!("schema/1.sql"),
     include_str!("schema/2.sql"),
     include_str!("schema/3.sql"),
+    include_str!("schema/4.sql"),
 ];
+/// The version from which on references are compared in NFKC.
+const FOLDED_ANEW: i32 = 4;
 /// A lock number that only this program uses.
 const LOCK: &str = "SELECT pg_advisory_xact_lock(7378697629483820646)";
 const OLDEST_SERVER: i32 = 130_000;
@@ -141,6 +144,9 @@ async fn migrate(client: &mut Client, now: Timestamp) -> Result<(), LedgerError>
     {
         transaction.batch_execute(migration).await.map_err(failed)?;
     }
+    if done < FOLDED_ANEW {
+        fold_anew(&transaction).await.map_err(failed)?;
+    }
     transaction
         .execute(
             "INSERT INTO identity VALUES (1, $1, 1, $2, $3) ON CONFLICT (id) DO UPDATE SET version = excluded.version",
@@ -149,6 +155,38 @@ async fn migrate(client: &mut Client, now: Timestamp) -> Result<(), LedgerError>
         .await
         .map_err(failed)?;
     transaction.commit().await.map_err(failed)
+}
+
+/// Stores each reference as it is compared today. Of several that have become equal, the first keeps it.
+async fn fold_anew(
+    client: &impl tokio_postgres::GenericClient,
+) -> Result<(), tokio_postgres::Error> {
+    let sql = "SELECT r.folded, r.operation, e.reference FROM refs r JOIN entries e ON e.operation = r.operation \
+         WHERE r.folded ~ '[^ -~]' ORDER BY e.position";
+    let rows = client.query(sql, &[]).await?;
+    client
+        .batch_execute("ALTER TABLE refs DISABLE TRIGGER refs_append_only")
+        .await?;
+    for row in &rows {
+        let (before, operation): (&str, &[u8]) = (row.try_get(0)?, row.try_get(1)?);
+        let spelled: Option<&str> = row.try_get(2)?;
+        let folded = reference::folded(spelled.unwrap_or(before));
+        if folded == before {
+            continue;
+        }
+        client
+            .execute("DELETE FROM refs WHERE folded = $1", &[&before])
+            .await?;
+        client
+            .execute(
+                "INSERT INTO refs (folded, operation) VALUES ($1, $2) ON CONFLICT DO NOTHING",
+                &[&folded, &operation],
+            )
+            .await?;
+    }
+    client
+        .batch_execute("ALTER TABLE refs ENABLE TRIGGER refs_append_only")
+        .await
 }
 
 /// Refuses a database that is not empty.

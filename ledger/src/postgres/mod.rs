@@ -33,7 +33,9 @@ mod standby;
 mod trouble;
 mod tx;
 mod verify;
+mod votes;
 mod writer;
+mod writes;
 
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -51,7 +53,8 @@ use crate::store::Store;
 use crate::{
     Amount, AuditRecord, Entry, EntryQuery, Finish, Gateway, Key, KeyId, KeyQuery, Ledger,
     LedgerError, MarginQuery, Margins, OpenHold, OpenMode, Opening, OperationId, PublishedSlug,
-    SecretHash, Server, SlugUse, Standby, Timestamp, Totals, UsageRow, VerifyReport, WriterStats,
+    SecretHash, Server, SlugUse, Standby, Timestamp, Totals, UsageRow, VerifyReport, Vote,
+    WriterStats,
 };
 pub use confirmed::AcceptedLoss;
 use confirmed::{Confirmed, Found};
@@ -559,6 +562,12 @@ impl Ledger for PostgresLedger {
     async fn published(&self) -> Result<Vec<PublishedSlug>, LedgerError> {
         self.readers
             .with(|link| async move { reads::published(&link).await })
+            .await
+    }
+
+    async fn votes(&self) -> Result<Vec<Vote>, LedgerError> {
+        self.readers
+            .with(|link| async move { votes::read(&link).await })
             .await
     }
 

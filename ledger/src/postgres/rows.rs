@@ -339,3 +339,8 @@ pub(super) fn session(row: &Row) -> Read<Session> {
         expires: columns.at()?,
     })
 }
+
+/// A count as it is stored; counts are bounded long before this could saturate.
+pub(super) fn number(count: u64) -> i64 {
+    i64::try_from(count).unwrap_or(i64::MAX)
+}

@@ -11,7 +11,7 @@ use crate::limit::Traffic;
 use crate::tx::{Payer, StoredHold, StoredKey, Tx};
 use crate::{
     Account, Amount, AuditRecord, Bill, Entry, Key, KeyId, NewHold, OperationId, SecretHash,
-    Session, Timestamp, reference,
+    Session, Timestamp, Vote, reference,
 };
 
 impl Tx for Batch {
@@ -365,6 +365,16 @@ impl Tx for Batch {
 
     fn publish(&mut self, slug: &str, now: Timestamp) -> Answer<()> {
         self.published.entry(slug.to_owned()).or_insert(now);
+        Ok(())
+    }
+
+    fn vote(&mut self, vote: &Vote) -> Answer<()> {
+        self.votes.cast(vote);
+        Ok(())
+    }
+
+    fn forget_votes(&mut self, target: &str) -> Answer<()> {
+        self.votes.forget(target);
         Ok(())
     }
 }

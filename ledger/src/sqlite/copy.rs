@@ -157,6 +157,7 @@ impl Source for CopySource {
                 sessions,
                 links,
                 slugs: super::reads::published(&self.conn)?,
+                votes: super::reads::votes(&self.conn)?,
             })
         };
         read().map_err(failed)
@@ -349,5 +350,6 @@ fn all_the_rest(batch: &mut Batch<'_>, rest: &Rest) -> Step {
     }
     rest.slugs
         .iter()
-        .try_for_each(|slug| batch.publish(&slug.slug, slug.since))
+        .try_for_each(|slug| batch.publish(&slug.slug, slug.since))?;
+    rest.votes.iter().try_for_each(|vote| batch.vote(vote))
 }

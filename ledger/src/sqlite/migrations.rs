@@ -10,7 +10,7 @@ use crate::{OperationId, Timestamp, reference};
 /// `fare`, in the header of every ledger.
 const APPLICATION_ID: i64 = 0x6661_7265;
 /// The schema version of this program.
-pub(super) const VERSION: i64 = 4;
+pub(super) const VERSION: i64 = 5;
 
 /// What a new ledger is created with.
 #[derive(Debug, Clone, Copy)]
@@ -23,7 +23,7 @@ pub(super) struct Birth {
 
 type Migration = fn(&Connection, &Birth) -> Result<()>;
 
-const MIGRATIONS: [Migration; 4] = [
+const MIGRATIONS: [Migration; 5] = [
     |conn, _| conn.execute_batch(include_str!("schema/1.sql")),
     |conn, birth| {
         conn.execute_batch(include_str!("schema/2.sql"))?;
@@ -37,6 +37,10 @@ const MIGRATIONS: [Migration; 4] = [
     |conn, _| {
         conn.execute_batch(include_str!("schema/4.sql"))?;
         total_owed(conn)
+    },
+    |conn, _| {
+        conn.execute_batch(include_str!("schema/5.sql"))?;
+        register_references(conn)
     },
 ];
 

@@ -12,6 +12,7 @@ mod cache;
 mod copy;
 mod files;
 mod job;
+mod journal;
 mod lists;
 mod location;
 mod lock;
@@ -51,7 +52,7 @@ use crate::operation::{Class, Operation, Outcome};
 use crate::{
     Amount, AuditRecord, Durability, Entry, EntryQuery, Finish, Key, KeyId, KeyQuery, Ledger,
     LedgerError, MarginQuery, Margins, OpenHold, OpenMode, OperationId, PublishedSlug, SecretHash,
-    SlugUse, Timestamp, Totals, UsageRow, VerifyReport, WriterStats,
+    SlugUse, Timestamp, Totals, UsageRow, VerifyReport, Vote, WriterStats,
 };
 use job::Work;
 use location::{FileId, Location};
@@ -378,6 +379,11 @@ impl Ledger for SqliteLedger {
             .readers
             .scan(|conn, _| reads::published(conn))
             .await
+    }
+
+    async fn votes(&self) -> Result<Vec<Vote>, LedgerError> {
+        let readers = &self.current()?.readers;
+        readers.scan(|conn, _| reads::votes(conn)).await
     }
 
     async fn has_link(&self, token: SecretHash, now: Timestamp) -> Result<bool, LedgerError> {

@@ -13,8 +13,8 @@ use super::rows::{
 };
 use crate::owed::UNMETERED;
 use crate::{
-    AuditRecord, Entry, EntryQuery, Key, KeyId, OpenHold, OperationId, PublishedSlug, SecretHash,
-    SlugUse, Timestamp, Totals, UsageRow,
+    AuditRecord, Entry, EntryQuery, Key, KeyId, OpenHold, OperationId, PublishedSlug, Question,
+    SecretHash, SlugUse, Timestamp, Totals, UsageRow, Vote,
 };
 
 /// Rows that one statement of a scan examines.
@@ -85,6 +85,25 @@ pub(super) fn published(conn: &Connection) -> Result<Vec<PublishedSlug>> {
             })
         })?
         .collect()
+}
+
+pub(super) fn votes(conn: &Connection) -> Result<Vec<Vote>> {
+    let mut statement =
+        conn.prepare_cached("SELECT * FROM votes ORDER BY target, question, day, key")?;
+    let rows = statement.query_map([], |row| {
+        let vote = |question| -> Result<Vote> {
+            Ok(Vote {
+                target: row.get(0)?,
+                question,
+                day: row.get(2)?,
+                key: row.get(3)?,
+                value: u64::try_from(row.get::<_, i64>(4)?).unwrap_or_default(),
+            })
+        };
+        Question::of(row.get(1)?).map(vote).transpose()
+    })?;
+    // A later version may ask more.
+    rows.filter_map(Result::transpose).collect()
 }
 
 pub(super) fn rows_at_most(limit: usize) -> i64 {

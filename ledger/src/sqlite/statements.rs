@@ -71,6 +71,10 @@ statements! {
     Publish = "INSERT INTO slugs (slug, published_at) VALUES (?1, ?2)
          ON CONFLICT (slug) DO UPDATE SET published_at = coalesce(published_at, excluded.published_at)";
 
+    Vote = "INSERT INTO votes VALUES (?1, ?2, ?3, ?4, ?5) ON CONFLICT DO UPDATE SET value = excluded.value";
+    OldVotes = "DELETE FROM votes WHERE target = ?1 AND question = ?2 AND day <= ?3";
+    ForgetVotes = "DELETE FROM votes WHERE target = ?1";
+
     Act = "SELECT * FROM audit WHERE operation = ?1";
     IsUsed = "SELECT EXISTS (SELECT 1 FROM entries WHERE operation = ?1) OR EXISTS (SELECT 1 FROM audit WHERE operation = ?1)
          OR EXISTS (SELECT 1 FROM holds WHERE request = ?1)";

@@ -5,7 +5,7 @@ use rusqlite::{OptionalExtension, Result, params};
 use super::batch::{Batch, Fault};
 use super::cache::Known;
 use super::remembered::Moved;
-use super::rows::{self, StoredEntry, lines_text, number};
+use super::rows::{self, StoredEntry, number};
 use super::statements::Sql;
 use crate::audit::Record;
 use crate::chain::FORMAT;
@@ -13,8 +13,8 @@ use crate::head::{AuditHead, Hash, Head};
 use crate::hold::Held;
 use crate::tx::{Payer, StoredHold, StoredKey, Tx};
 use crate::{
-    Account, Amount, AuditRecord, Bill, Entry, Key, KeyId, NewHold, OperationId, Owed, SecretHash,
-    Session, Timestamp, reference,
+    Account, Amount, AuditRecord, Bill, Entry, Key, KeyId, NewHold, OperationId, SecretHash,
+    Session, Timestamp, VOTE_DAYS, Vote, reference,
 };
 
 type Answer<X> = std::result::Result<X, Fault>;
@@ -350,6 +350,27 @@ impl Tx for Batch<'_> {
             .execute(params![slug, now])?;
         Ok(())
     }
+
+    fn vote(&mut self, vote: &Vote) -> Answer<()> {
+        let (question, from) = (vote.question.code(), vote.day.saturating_sub(VOTE_DAYS));
+        self.statements
+            .get(Sql::OldVotes)?
+            .execute(params![vote.target, question, from])?;
+        let value = number(vote.value);
+        self.statements.get(Sql::Vote)?.execute(params![
+            vote.target,
+            question,
+            vote.day,
+            vote.key,
+            value
+        ])?;
+        Ok(())
+    }
+
+    fn forget_votes(&mut self, target: &str) -> Answer<()> {
+        self.statements.get(Sql::ForgetVotes)?.execute([target])?;
+        Ok(())
+    }
 }
 
 impl Batch<'_> {
@@ -477,111 +498,6 @@ impl Batch<'_> {
             .execute(params![folded, operation])?;
         Ok(())
     }
-
-    fn insert_entry(&mut self, entry: &Entry, format: i64, prev: i64, hash: &Hash) -> Result<()> {
-        let slug = entry
-            .bill
-            .as_ref()
-            .map(|bill| self.slug(&bill.slug))
-            .transpose()?;
-        let bill = entry.bill.as_ref();
-        let counted = |pick: fn(&Bill) -> u64| bill.map(|bill| number(pick(bill)));
-        let lines = bill.map(|bill| lines_text(&bill.lines)).transpose()?;
-        let pairs = bill.map(Bill::pairs).filter(|pairs| !pairs.is_empty());
-        let facts = pairs.map(|pairs| json(&pairs)).transpose()?;
-        self.statements.get(Sql::InsertEntry)?.execute(params![
-            entry.position,
-            entry.key,
-            entry.seq,
-            prev,
-            entry.operation,
-            entry.kind,
-            entry.amount,
-            entry.balance_after,
-            entry.at,
-            entry.actor,
-            entry.reference,
-            entry.reason,
-            entry.refunds,
-            slug,
-            bill.map(|bill| &bill.family),
-            bill.map(|bill| &bill.target),
-            bill.map(|bill| bill.status),
-            bill.map(|bill| bill.end_reason.as_str()),
-            bill.map(|bill| bill.first_byte_ms),
-            bill.map(|bill| bill.total_ms),
-            bill.map(|bill| &bill.answer_id),
-            bill.map(|bill| bill.hold),
-            bill.map(|bill| bill.loss),
-            bill.and_then(|bill| bill.evidence),
-            counted(|bill| bill.usage.input),
-            counted(|bill| bill.usage.cache_read),
-            counted(|bill| bill.usage.cache_write),
-            counted(|bill| bill.usage.cache_write_1h),
-            counted(|bill| bill.usage.output),
-            counted(|bill| bill.usage.reasoning),
-            counted(|bill| bill.usage.images),
-            lines,
-            hash,
-            format,
-            facts,
-        ])?;
-        match (slug, bill) {
-            (Some(slug), Some(bill)) => self.roll_up(entry, bill, slug),
-            _ => Ok(()),
-        }
-    }
-
-    /// Adds an ended request to its hour.
-    fn roll_up(&mut self, entry: &Entry, bill: &Bill, slug: i64) -> Result<()> {
-        let usage = &bill.usage;
-        let charge = entry.amount.checked_neg().unwrap_or_default();
-        let target = self.target(&bill.target)?;
-        let values = params![
-            entry.at.hour(),
-            entry.key,
-            slug,
-            number(usage.input),
-            number(usage.cache_read),
-            number(usage.cache_write),
-            number(usage.cache_write_1h),
-            number(usage.output),
-            number(usage.reasoning),
-            number(usage.images),
-            charge,
-            bill.loss,
-            target,
-        ];
-        if self.statements.get(Sql::UpdateUsage)?.execute(values)? == 0 {
-            self.statements.get(Sql::InsertUsage)?.execute(values)?;
-        }
-        if bill.exposure == Amount::ZERO && bill.cost.is_none() {
-            return Ok(());
-        }
-        self.roll_up_owed(entry, slug, &bill.target, bill.owed())?;
-        bill.failed()
-            .try_for_each(|(target, owed)| self.roll_up_owed(entry, slug, target, owed))
-    }
-
-    /// Adds what a target may bill to its hour.
-    fn roll_up_owed(&mut self, entry: &Entry, slug: i64, target: &str, owed: Owed) -> Result<()> {
-        if (owed.exposure, owed.cost.unwrap_or_default()) == (Amount::ZERO, Amount::ZERO) {
-            return Ok(());
-        }
-        let target = self.target(target)?;
-        let values = params![
-            entry.at.hour(),
-            entry.key,
-            slug,
-            target,
-            owed.exposure,
-            owed.cost.unwrap_or_default()
-        ];
-        if self.statements.get(Sql::UpdateOwed)?.execute(values)? == 0 {
-            self.statements.get(Sql::InsertOwed)?.execute(values)?;
-        }
-        Ok(())
-    }
 }
 
 /// A write that must find its row with the values that were read.
@@ -601,7 +517,7 @@ fn models_text(key: &Key) -> Result<Option<String>> {
     key.settings.models.as_ref().map(json).transpose()
 }
 
-fn json(value: &impl serde::Serialize) -> Result<String> {
+pub(super) fn json(value: &impl serde::Serialize) -> Result<String> {
     serde_json::to_string(value)
         .map_err(|error| rusqlite::Error::ToSqlConversionFailure(error.into()))
 }

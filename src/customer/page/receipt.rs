@@ -113,5 +113,8 @@ const fn counted(evidence: Evidence) -> Option<&'static str> {
         Evidence::Recovered => {
             "The gateway restarted while the request ran: the charge is the last known amount."
         }
+        Evidence::Learned => {
+            "You left before the provider counted, so the tokens were counted here. How many of them were cached is what your last finished request of this conversation showed."
+        }
     })
 }

@@ -1,0 +1,84 @@
+//! What an answer costs whose customer left, and how much of that is a guess.
+//!
+//! Chat and responses streams are counted only at their end. Until then nobody knows whether the prompt was read from a cache,
+//! written to one, or neither, and whether the silence was reasoning. The guess has to be right on average; where it could be far
+//! off, reading on until the provider counts is cheaper than guessing.
+
+use farebox_ledger::{Evidence, Usage};
+
+use super::{Local, Meter, price};
+
+impl Meter {
+    /// Sets whether the prompt is marked for a cache at a provider that reports cache writes only at the end.
+    pub fn mark_cache(&mut self, marked: bool) {
+        self.cache_marked = marked;
+    }
+
+    /// Sets how many tokens of the prompt the provider has probably cached.
+    pub fn know_cached(&mut self, tokens: u64) {
+        self.cached = tokens;
+    }
+
+    /// Whether the provider has said what the prompt was.
+    fn knows_prompt(&self) -> bool {
+        self.reported
+            .as_ref()
+            .is_some_and(|usage| price::input_total(usage) > 0)
+    }
+
+    /// What a cut answer used: of a prompt that the provider has not counted, what is probably cached was read from the cache, and
+    /// the rest was written to it if it was marked. A write that costs less than input is charged as input, because nobody knows
+    /// whether it happened.
+    pub(super) fn left(&self, local: Local, hidden: u64) -> Usage {
+        let mut usage = self.running(local, hidden);
+        if self.knows_prompt() {
+            return usage;
+        }
+        usage.cache_read = self.cached.min(usage.input);
+        usage.input -= usage.cache_read;
+        let rates = self.rates();
+        let (written, rate) = if self.one_hour_cache {
+            let rate = rates.cache_write_1h.unwrap_or(rates.cache_write);
+            (&mut usage.cache_write_1h, rate)
+        } else {
+            (&mut usage.cache_write, rates.cache_write)
+        };
+        if self.cache_marked && rate >= rates.input {
+            *written = std::mem::take(&mut usage.input);
+        }
+        usage
+    }
+
+    /// Who counted a cut answer: we did, with or without what its customer's last request has taught.
+    pub(super) fn evidence_of_left(&self) -> Evidence {
+        if self.cached > 0 && !self.knows_prompt() {
+            Evidence::Learned
+        } else {
+            Evidence::Local
+        }
+    }
+
+    /// How far our guess may be off, in picodollars: between the dearest and the cheapest that the prompt may have been, and all
+    /// reasoning that is only metered. Nothing if the provider has counted.
+    #[must_use]
+    pub fn uncertain(&self) -> i128 {
+        if self.knows_prompt() || self.complete {
+            return 0;
+        }
+        let rates = self.rates();
+        let written = if self.cache_marked {
+            price::dearest_input(rates, self.one_hour_cache)
+        } else {
+            i128::from(rates.input.picos())
+        };
+        let read = i128::from(rates.cache_read.min(rates.input).picos());
+        let prompt = i128::from(self.near(None).input) * (written - read);
+        prompt.saturating_add(price::dearest_output(rates) * i128::from(self.hidden_tokens()))
+    }
+
+    /// What so many tokens of output cost at most, in picodollars.
+    #[must_use]
+    pub fn cost_of_output(&self, tokens: u64) -> i128 {
+        price::dearest_output(self.rates()) * i128::from(tokens)
+    }
+}

@@ -1,0 +1,89 @@
+//! What is learned from a prompt whose provider counted it, and applied to the next one whose customer left: how much is cached.
+//!
+//! The prompt's hashes are taken when its target answers, just before its body is dropped.
+
+use std::hash::RandomState;
+use std::sync::{Arc, LazyLock};
+
+use bytes::Bytes;
+use farebox_protocol::Family;
+
+use super::admitted::Admitted;
+use super::calibration::Prompt;
+use super::counting::TOKENIZERS;
+use super::holder;
+use crate::metering::Counted;
+use crate::metering::prefixes::{Finished, Places};
+use crate::metering::price::input_total;
+
+/// Larger bodies are hashed off the request's thread.
+const LARGE: usize = 64 * 1024;
+/// No provider caches a smaller prompt.
+const SMALLEST: u64 = 1_024;
+
+/// Secret, so that nobody can write two prompts whose hashes are equal.
+static HASHES: LazyLock<RandomState> = LazyLock::new(RandomState::new);
+
+impl Admitted {
+    /// Hashes the prompt, and looks up what its target has cached of it. Streams of a `family` that counts the prompt in the first
+    /// frame have no use for that, nor have prices that are the same either way.
+    pub(super) fn read_prompt(&mut self, family: Family, body: Bytes) {
+        let rates = self.meter.rates();
+        let same = rates.cache_read == rates.input;
+        if same || family.protocol().counts_cache_first() {
+            return;
+        }
+        let (talk, marked) = (
+            std::mem::take(&mut self.seen.places.talk),
+            self.seen.cache_marked,
+        );
+        let (proxy, customer) = (Arc::clone(&self.proxy), self.request.key);
+        let (target, prompt) = (self.outcome.target.clone(), Arc::clone(&self.prompt));
+        let large = body.len() > LARGE;
+        let read = move || {
+            let beginnings = talk.beginnings(&body, &*HASHES);
+            let cached = proxy
+                .calibrations
+                .cached(&target, customer, (&beginnings, marked));
+            let places = Places::of(&beginnings);
+            // Only this job sets it.
+            let _ = prompt.set(Prompt { places, cached });
+        };
+        if large {
+            let job = TOKENIZERS.run(holder(customer), read);
+            self.proxy.tasks.spawn(job);
+        } else {
+            read();
+            self.recall();
+        }
+    }
+
+    /// Tells the meter what is probably cached, once that is known.
+    pub(super) fn recall(&mut self) {
+        if let Some(cached) = self.prompt.get().and_then(|prompt| prompt.cached) {
+            self.meter.know_cached(cached);
+        }
+    }
+
+    /// Remembers a finished request by what its provider counted.
+    pub(super) fn remember(&mut self, counted: &Counted) {
+        let usage = &counted.usage;
+        let Some(prompt) = self.prompt.get().filter(|_| input_total(usage) >= SMALLEST) else {
+            return;
+        };
+        let written = usage.cache_write.saturating_add(usage.cache_write_1h);
+        let finished = Finished {
+            places: prompt.places.clone(),
+            input: input_total(usage),
+            cached: usage.cache_read.saturating_add(written),
+            marked: self.seen.cache_marked,
+            long: usage.cache_write_1h > 0,
+        };
+        self.proxy.calibrations.remember(
+            &self.outcome.target,
+            self.request.key,
+            finished,
+            self.request.arrived,
+        );
+    }
+}
