@@ -11,49 +11,11 @@ use crate::fields::{MEDIA, STATE};
 use crate::inspect::LONGEST_NAME;
 use crate::json::{Cursor, JsonError, Kind, Value};
 use crate::media::Payload;
+use crate::part_names::{is_address, is_foreign_file, is_picture, is_sealed, is_text, is_unpriced};
 use crate::talk::Turn;
 use crate::tools::{Row, Tools};
 use crate::turns::{Level, Turns};
 use crate::{BadRequest, Content, Detail, Document, Inspection, Picture, Remedy, turns};
-
-/// Whether values of this name are reasoning that only the provider can read.
-fn is_sealed(name: &str) -> bool {
-    matches!(name, "encrypted_content" | "data" | "signature")
-}
-
-/// Whether members or parts of this name are audio or video, or files of any kind in the words of other dialects, of which nobody
-/// can tell what they are.
-fn is_unpriced(name: &str) -> bool {
-    matches!(
-        name,
-        "input_audio" | "audio" | "audio_url" | "input_video" | "video" | "video_url" | "media"
-    ) || is_foreign_file(name)
-}
-
-/// Whether a member or part of this name is a file in the words of another dialect: servers that understand both fetch it.
-fn is_foreign_file(name: &str) -> bool {
-    matches!(
-        name,
-        "fileData" | "inlineData" | "inline_data" | "resource" | "resource_link"
-    )
-}
-
-/// Whether a member of this name is an address that servers fetch: `file_url`, `file_uri`, `fileUri`.
-fn is_address(name: &str) -> bool {
-    matches!(name, "uri" | "fileUri" | "fileUrl")
-        || name.ends_with("_url")
-        || name.ends_with("_uri")
-}
-
-/// Whether parts of this type are text.
-fn is_text(kind: &str) -> bool {
-    matches!(kind, "text" | "input_text" | "output_text" | "message")
-}
-
-/// Whether parts of this type are pictures.
-fn is_picture(kind: &str) -> bool {
-    matches!(kind, "image" | "image_url" | "input_image")
-}
 
 /// Longest `cache_control` that is taken for an option.
 const LONGEST_MARK: usize = 64;

@@ -22,6 +22,7 @@ mod limits;
 mod media;
 mod members;
 pub mod messages;
+mod part_names;
 mod patch;
 pub mod paths;
 mod picture_size;
