@@ -11,6 +11,7 @@
 //! To add a rule, add a row to its wire's table; if its place occurs in none of the examples, show it in one. To add a wire, add a
 //! file with its table, and its row in [`WIRES`].
 
+mod anthropic;
 mod azure;
 mod broken;
 mod chat_order;
@@ -92,6 +93,8 @@ pub const WIRES: &[&Wire] = &[
     &openrouter::WIRE,
     &vllm::WIRE,
     &xai::WIRE,
+    &anthropic::messages::WIRE,
+    &anthropic::count::WIRE,
 ];
 
 /// A request as it arrived.
