@@ -83,6 +83,8 @@ pub struct Wire {
 /// Every wire.
 pub const WIRES: &[&Wire] = &[
     &openai::chat::WIRE,
+    &openai::responses::WIRE,
+    &openai::responses::COUNT,
     &azure::WIRE,
     &deepseek::WIRE,
     &gemini::WIRE,
