@@ -40,4 +40,5 @@ const NAMES: &[Rule] = &[Rule::new(
         "workspace_id",
     ]),
     COUNT,
-)];
+)
+.unverified()];

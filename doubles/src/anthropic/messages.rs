@@ -116,7 +116,7 @@ pub(crate) const PROMPT: &[Rule] = &[
     Rule::new("/messages", Long(1, usize::MAX), CREATE),
     Rule::new("/messages/*", Be(&[Object]), CREATE),
     Rule::new("/messages/*", Needs(&["role", "content"]), CREATE),
-    Rule::new("/messages/*", Closed(&["role", "content"]), CREATE),
+    Rule::new("/messages/*", Closed(&["role", "content", "output_config"]), RECORDED),
     Rule::new("/messages/*/role", OneOf(&["user", "assistant", "system"]), CREATE),
     Rule::new("/messages/*/content", Be(&[Text, List]), CREATE),
     Rule::new("/system", Be(&[Text, List]), CREATE),
@@ -143,4 +143,6 @@ pub(crate) const PROMPT: &[Rule] = &[
     Rule::new("/output_config/format/schema", Be(&[Object]), CREATE),
 ];
 
+/// Claude Code marks messages of the system with an effort of their own.
+const RECORDED: &str = "anthropic 2.12.0 (PyPI, 2026-11-23): types/message_param.py; a request that Claude Code 2 sent: tests/fixtures/clients/claude-code.slug-current.01.json";
 const BUDGET: &str = "400 \"thinking.enabled.budget_tokens: Field required\", 2026-03-08: github.com/bug-ops/zeph/issues/1356";

@@ -30,7 +30,7 @@ pub(crate) const ITEMS: &[Rule] = &[
         .broken_by(&[("/input", r#"[{"content":"a"}]"#)]),
     Rule::new("/input/*/role", OneOf(&["user", "assistant", "system", "developer"]), ITEM),
     Rule::new("/input/*[role=user|system|developer]", Needs(&["content"]), ITEM),
-    Rule::new("/input/*[role=user|system|developer]", Closed(&["type", "role", "content", "status", "phase"]), ITEM),
+    Rule::new("/input/*[role=user|system|developer]", Closed(&["type", "id", "role", "content", "status", "phase"]), ITEM),
     Rule::new("/input/*[role=assistant]", Closed(&["type", "id", "role", "content", "status", "phase"]), ITEM),
     Rule::new("/input/*[role=user|assistant|system|developer]/content", Be(&[Text, List]), ITEM),
     Rule::new("/input/*[role=user|assistant|system|developer]/content/*", Needs(&["type"]), PART),

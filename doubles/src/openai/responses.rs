@@ -48,6 +48,8 @@ const NAMES: &[Rule] = &[Rule::new(
         "access_programs",
         "background",
         "background_options",
+        // Codex sends it, though no library has it.
+        "client_metadata",
         "context_management",
         "conversation",
         "image",
