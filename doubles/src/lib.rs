@@ -1,7 +1,7 @@
 //! Strict doubles of the vendors: what each real service refuses, as tables with their published sources.
 //!
 //! A tolerant upstream proves nothing: it answers requests that the real service refuses. So every test's upstream asks [`judge`]
-//! before it answers. Pure: no async, no I/O; for tests, never part of a gateway's path to a real vendor.
+//! before it answers, and so does the simulated provider. Pure: no async, no I/O; never part of a gateway's path to a real vendor.
 //!
 //! - A [`Wire`] is one path of one vendor: a table of [`Rule`]s and examples of requests that it accepts.
 //! - A rule has a place, what must hold there, its source, and whether that source is *verified*. A rule that is not verified
@@ -11,6 +11,7 @@
 //! To add a rule, add a row to its wire's table; if its place occurs in none of the examples, show it in one. To add a wire, add a
 //! file with its table, and its row in [`WIRES`].
 
+mod anthropic;
 mod azure;
 mod broken;
 mod chat_order;
@@ -82,6 +83,8 @@ pub struct Wire {
 /// Every wire.
 pub const WIRES: &[&Wire] = &[
     &openai::chat::WIRE,
+    &openai::responses::WIRE,
+    &openai::responses::COUNT,
     &azure::WIRE,
     &deepseek::WIRE,
     &gemini::WIRE,
@@ -92,6 +95,8 @@ pub const WIRES: &[&Wire] = &[
     &openrouter::WIRE,
     &vllm::WIRE,
     &xai::WIRE,
+    &anthropic::messages::WIRE,
+    &anthropic::count::WIRE,
 ];
 
 /// A request as it arrived.
@@ -115,11 +120,42 @@ pub fn wire(vendor: Vendor, path: &str) -> Option<&'static Wire> {
     found.max_by_key(|wire| wire.path.len()).copied()
 }
 
+/// The service that defined the wire of this path, which others copied.
+#[must_use]
+pub fn defined_by(path: &str) -> Vendor {
+    if path.contains("/messages") {
+        Vendor::Anthropic
+    } else {
+        Vendor::OpenAi
+    }
+}
+
 /// Whether this vendor accepts a request.
 ///
 /// # Errors
 /// The vendor's own refusal, by the first rule that is broken.
 pub fn judge(vendor: Vendor, request: &Request<'_>) -> Result<(), Refusal> {
+    first_fault(vendor, request, |_| true)
+}
+
+/// The same for a body, whatever its headers.
+///
+/// # Errors
+/// The same.
+pub fn judge_body(vendor: Vendor, path: &str, body: &[u8]) -> Result<(), Refusal> {
+    let request = Request {
+        path,
+        headers: &[],
+        body,
+    };
+    first_fault(vendor, &request, |rule| !rule.place.starts_with('@'))
+}
+
+fn first_fault(
+    vendor: Vendor,
+    request: &Request<'_>,
+    applies: impl Fn(&Rule) -> bool,
+) -> Result<(), Refusal> {
     let Some(wire) = wire(vendor, request.path) else {
         let why = format!("no such path: {}", request.path);
         return Err(Refusal::new(vendor, 404, "path", "", why));
@@ -128,8 +164,9 @@ pub fn judge(vendor: Vendor, request: &Request<'_>) -> Result<(), Refusal> {
         let why = "the body is not JSON".to_owned();
         return Err(Refusal::new(vendor, 400, "json", "", why));
     };
-    let first = wire.faults(request.headers, &body).into_iter().next();
-    first.map_or(Ok(()), |fault| {
+    let rules = wire.verified().filter(|rule| applies(rule));
+    let mut faults = rules.flat_map(|rule| rule.faults(request.headers, &body));
+    faults.next().map_or(Ok(()), |fault| {
         let status = fault.rule.status;
         Err(Refusal::new(
             vendor,
@@ -139,21 +176,6 @@ pub fn judge(vendor: Vendor, request: &Request<'_>) -> Result<(), Refusal> {
             fault.why,
         ))
     })
-}
-
-/// The same for a body alone, whatever its headers.
-///
-/// # Errors
-/// The same.
-pub fn judge_body(vendor: Vendor, path: &str, body: &[u8]) -> Result<(), Refusal> {
-    let headers = wire(vendor, path).map(|wire| wire.example_headers());
-    let headers = headers.unwrap_or_default();
-    let request = Request {
-        path,
-        headers: &headers,
-        body,
-    };
-    judge(vendor, &request)
 }
 
 /// A broken rule.
@@ -173,11 +195,16 @@ impl Wire {
         self.rules.iter().copied().flatten()
     }
 
+    /// The rules that refuse.
+    fn verified(&self) -> impl Iterator<Item = &'static Rule> {
+        self.all_rules()
+            .filter(|rule| rule.standing == Standing::Verified)
+    }
+
     /// What is wrong with a request, in the order of the table.
     #[must_use]
     pub fn faults(&self, headers: &[(String, String)], body: &Value) -> Vec<Fault<'static>> {
-        self.all_rules()
-            .filter(|rule| rule.standing == Standing::Verified)
+        self.verified()
             .flat_map(|rule| rule.faults(headers, body))
             .collect()
     }
@@ -197,10 +224,5 @@ impl Wire {
             (headers.collect(), example["body"].clone())
         };
         examples.into_iter().map(read).collect()
-    }
-
-    fn example_headers(&self) -> Vec<(String, String)> {
-        let first = self.examples().into_iter().next();
-        first.map(|(headers, _)| headers).unwrap_or_default()
     }
 }

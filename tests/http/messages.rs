@@ -81,7 +81,7 @@ async fn versions_flags_and_new_options_pass_untouched_with_either_header() {
         };
         for (path, version) in [
             ("/native/v1/messages?beta=true", "2023-06-01"),
-            ("/native/messages", "2026-10-21"),
+            ("/native/messages", "2023-01-01"),
         ] {
             let sent = gateway
                 .client

@@ -76,7 +76,7 @@ async fn nothing_is_stored_and_all_else_passes_untouched() {
     let upstream = ScriptedUpstream::start(talking("PONG")).await;
     let gateway = Gateway::before(&upstream).await;
     let key = gateway.key("5.00").await;
-    let body = r#"{ "input":"Say \u0050ONG", "include":["reasoning.encrypted_content"],"metadata":{"a":[1.50,2e3]},"max_output_tokens":9,"store":true,"model":"test-alias","text":{"format":{"type":"text"}} }"#;
+    let body = r#"{ "input":"Say \u0050ONG", "include":["reasoning.encrypted_content"],"temperature":1.50,"top_p":1e-1,"max_output_tokens":99,"store":true,"model":"test-alias","text":{"format":{"type":"text"}} }"#;
     assert_eq!(
         gateway
             .send(PATH, &key, body, &[("openai-beta", "x"), ("x-codex", "1")])

@@ -531,11 +531,11 @@ async fn one_hour_cache_writes_need_a_price() {
         let key = gateway.key("5.00").await;
         let hour = json!({"type": "ephemeral", "ttl": "1h"});
         let block = json!([{"type": "text", "text": "x", "cache_control": hour}]);
-        let marked_tool = json!([{"name": "t", "input_schema": {}, "cache_control": hour}]);
+        let tool = json!([{"name":"t","input_schema":{"type":"object"},"cache_control":hour}]);
         for field in [
             saying(Family::Messages, block.clone()),
             ("system", block),
-            ("tools", marked_tool),
+            ("tools", tool),
             ("cache_control", hour),
         ] {
             let answer = gateway

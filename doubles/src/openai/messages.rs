@@ -173,7 +173,7 @@ fn says_something(message: &Value) -> Result<(), String> {
     Err("an assistant message without content and calls".to_owned())
 }
 
-fn is_a_picture(url: &Value) -> Result<(), String> {
+pub(super) fn is_a_picture(url: &Value) -> Result<(), String> {
     let url = url.as_str().unwrap_or_default();
     let kinds = ["png", "jpeg", "jpg", "webp", "gif"];
     let inline = kinds

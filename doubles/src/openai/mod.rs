@@ -1,7 +1,10 @@
 //! OpenAI's own service, whose wires others copied.
 
 pub(crate) mod chat;
+pub(crate) mod items;
 pub(crate) mod messages;
+pub(crate) mod response_tools;
+pub(crate) mod responses;
 pub(crate) mod tools;
 
 use serde_json::Value;

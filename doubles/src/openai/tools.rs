@@ -96,7 +96,7 @@ fn chosen_exists(body: &Value) -> Result<(), String> {
     }
 }
 
-fn is_object_schema(schema: &Value) -> Result<(), String> {
+pub(super) fn is_object_schema(schema: &Value) -> Result<(), String> {
     let empty = schema.as_object().is_some_and(serde_json::Map::is_empty);
     if empty || schema["type"] == "object" {
         Ok(())

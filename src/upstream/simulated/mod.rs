@@ -1,7 +1,7 @@
 //! The built-in provider: answers in process, without a network, the same way for the same request.
 //!
-//! It is a provider like any other: its answers are judged like those from a connection, and its usage is exact by its own
-//! tokenizer (four characters per token). Some of its models misbehave on purpose, by their upstream name: `sim-slow`, `sim-cut`,
+//! It is a provider like any other: its answers are judged like those from a connection, its usage is exact by its own tokenizer
+//! (four characters per token), and it refuses what the services that defined the three families refuse, in their words. Some of its models misbehave on purpose, by their upstream name: `sim-slow`, `sim-cut`,
 //! `sim-529`, `sim-no-usage`, `sim-json`; every other name behaves.
 
 mod memory;
@@ -12,6 +12,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
+use farebox_doubles::Refusal;
 use farebox_protocol::{Case, Family, SyntheticAnswer, SyntheticStop, ToolCall, Usage};
 use serde_json::json;
 
@@ -84,6 +85,14 @@ impl Simulated {
                 Paced::new(pieces, broken),
             );
         }
+        match judged(call, body) {
+            Err(refused) => error(refused.status, refused.body),
+            Ok(()) => self.accepted(call, model, body),
+        }
+    }
+
+    /// The same for a request that the real services would accept.
+    fn accepted(&self, call: &Call<'_>, model: &str, body: &[u8]) -> Reply {
         let manner = Manner::of(model);
         if manner == Manner::Overloaded {
             return refusal(529, "overloaded_error", "Overloaded");
@@ -187,12 +196,26 @@ fn tokens_of_blocks(chars: u64) -> u64 {
     chars / BLOCK_CHARS * (BLOCK_CHARS / CHARS_PER_TOKEN)
 }
 
+/// Judges a request as the real services would. Their rules about headers do not apply: none are sent within a process.
+fn judged(call: &Call<'_>, body: &[u8]) -> Result<(), Refusal> {
+    let protocol = call.family.protocol();
+    let path = match call.operation {
+        Operation::Generate => protocol.path(),
+        Operation::CountTokens => protocol.count_path().unwrap_or_default(),
+    };
+    farebox_doubles::judge_body(farebox_doubles::defined_by(path), path, body)
+}
+
 fn refusal(status: u16, kind: &str, message: &str) -> Reply {
     let body = json!({"type": "error", "error": {"type": kind, "code": null, "param": null, "message": message}});
+    error(status, body.to_string())
+}
+
+fn error(status: u16, body: String) -> Reply {
     reply(
         status,
         Kind::Json,
-        Paced::new([(Duration::ZERO, Bytes::from(body.to_string()))], false),
+        Paced::new([(Duration::ZERO, Bytes::from(body))], false),
     )
 }
 
@@ -233,5 +256,7 @@ fn reply(status: u16, kind: Kind, body: Paced) -> Reply {
     }
 }
 
+#[cfg(test)]
+mod strict_tests;
 #[cfg(test)]
 mod tests;

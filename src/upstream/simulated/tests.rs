@@ -65,7 +65,8 @@ fn send(
         abandoned: None,
         unsealed: None,
     };
-    simulated.answer(&call, model, body)
+    // These requests say no more than what they are about.
+    simulated.accepted(&call, model, body)
 }
 
 async fn json_of(mut reply: Reply) -> Value {
@@ -476,6 +477,6 @@ fn what_is_not_json_is_refused() {
 }
 
 /// A place in a budget without a limit.
-fn share() -> crate::byte_room::Share {
+pub(super) fn share() -> crate::byte_room::Share {
     crate::byte_room::ByteRoom::new(usize::MAX).share(crate::byte_room::Holder(1), usize::MAX)
 }

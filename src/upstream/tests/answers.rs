@@ -95,7 +95,7 @@ async fn tokens_are_counted_on_their_own_path() {
 #[tokio::test]
 async fn the_simulated_provider_is_asked_without_a_connection() {
     let desk = Desk::new(route([provider("sim", "")]));
-    let body = r#"{"messages":[{"role":"user","content":"Say PONG"}]}"#;
+    let body = r#"{"model":"m","messages":[{"role":"user","content":"Say PONG"}]}"#;
     let answer = desk.ask_with(Family::Chat, false, body, &[]).await.unwrap();
     assert!(text_of(answer).await.unwrap().contains("PONG"));
 }

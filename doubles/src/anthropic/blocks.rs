@@ -1,0 +1,145 @@
+//! The blocks of a message's content, and the marks of the prompt cache on them.
+
+use serde_json::Value;
+
+use super::blocks;
+use crate::rule::{Kind, Must, Rule, word};
+
+use Kind::{Flag, List, Object, Text};
+use Must::{Be, Closed, Hold, Long, Needs, OneOf, Spelt};
+
+const BLOCK: &str = "anthropic 2.12.0 (PyPI, 2026-11-23): types/*_block_param.py";
+const SOURCE: &str = "anthropic 2.12.0 (PyPI, 2026-11-23): types/*_source_param.py";
+const MARK: &str = "anthropic 2.12.0 (PyPI, 2026-11-23): types/cache_control_ephemeral_param.py";
+const EMPTY: &str = "400 \"text content blocks must be non-empty\", 2026-09-05: github.com/experientiallabs/experiential/pull/799";
+const FOUR: &str = "400 \"A maximum of 4 blocks with cache_control may be provided\", 2024-09-26: github.com/tghamm/Anthropic.SDK/issues/50";
+const MARKED: &str = "400 \"cache_control cannot be set for empty text blocks\", 2026-04-17: github.com/anthropics/claude-code/issues/50082";
+const LONGEST: &str = "platform.claude.com/docs/en/build-with-claude/prompt-caching, November 2026: entries of one hour come before those of five minutes";
+const PICTURE: &str =
+    "platform.claude.com/docs/en/build-with-claude/vision, November 2026: 5 MB for each picture";
+const SIGNED: &str = "400 \"messages.1.content.0.thinking.signature: Field required\", 2025-02-24: github.com/langchain-ai/langchain/pull/29971";
+
+/// Blocks of customers and models; those of tools that run on the service are not judged.
+#[rustfmt::skip]
+pub(crate) const BLOCKS: &[Rule] = &[
+    Rule::new("/messages/*/content/*", Be(&[Object]), BLOCK),
+    Rule::new("/messages/*/content/*", Needs(&["type"]), BLOCK),
+    Rule::new("/messages/*[role=user]/content/*/type", OneOf(&[
+        "text", "image", "document", "search_result", "thinking", "redacted_thinking", "tool_use", "tool_result", "server_tool_use",
+        "web_search_tool_result", "web_fetch_tool_result", "code_execution_tool_result", "bash_code_execution_tool_result",
+        "text_editor_code_execution_tool_result", "tool_search_tool_result", "container_upload", "compaction", "mcp_tool_use",
+        "mcp_tool_result", "tool_addition", "tool_removal",
+    ]), BLOCK),
+    Rule::new("/messages/*[role=system]/content/*/type", OneOf(&["text", "tool_addition", "tool_removal"]), BLOCK),
+    Rule::new("/messages/*/content/*[type=text]", Closed(&["type", "text", "cache_control", "citations"]), BLOCK).named("text closed"),
+    Rule::new("/messages/*/content/*[type=text]", Needs(&["text"]), BLOCK).named("needs its text"),
+    Rule::new("/messages/*/content/*[type=text]/text", Be(&[Text]), BLOCK),
+    Rule::new("/messages/*/content/*[type=text]/text", Hold(is_said), EMPTY)
+        .broken_by(&[("/messages", r#"[{"role":"user","content":[{"type":"text","text":" "}]}]"#)]),
+    Rule::new("/messages/*/content/*[type=image]", Closed(&["type", "source", "cache_control", "transformations"]), BLOCK).named("image closed"),
+    Rule::new("/messages/*/content/*[type=image]", Needs(&["source"]), BLOCK).named("needs its picture"),
+    Rule::new("/messages/*/content/*[type=image]/source/type", OneOf(&["base64", "url", "file"]), SOURCE),
+    Rule::new("/messages/*/content/*[type=image]/source[type=base64]", Needs(&["media_type", "data"]), SOURCE).named("needs its data"),
+    Rule::new("/messages/*/content/*[type=image]/source[type=base64]", Closed(&["type", "media_type", "data"]), SOURCE).named("data closed"),
+    Rule::new("/messages/*/content/*[type=image]/source[type=url]", Needs(&["url"]), SOURCE).named("needs its address"),
+    Rule::new("/messages/*/content/*[type=image]/source/media_type", OneOf(&["image/jpeg", "image/png", "image/gif", "image/webp"]), SOURCE),
+    Rule::new("/messages/*/content/*[type=image]/source/data", Long(1, 5 * 1024 * 1024), PICTURE),
+    Rule::new("/messages/*/content/*[type=document]", Closed(&["type", "source", "cache_control", "citations", "context", "title"]), BLOCK).named("document closed"),
+    Rule::new("/messages/*/content/*[type=document]", Needs(&["source"]), BLOCK).named("needs its document"),
+    Rule::new("/messages/*/content/*[type=document]/source/type", OneOf(&["base64", "text", "content", "url", "file"]), SOURCE),
+    Rule::new("/messages/*/content/*[type=document]/source[type=base64]", Needs(&["media_type", "data"]), SOURCE).named("needs its pages"),
+    Rule::new("/messages/*/content/*[type=document]/source[type=base64]/media_type", OneOf(&["application/pdf"]), SOURCE),
+    Rule::new("/messages/*/content/*[type=document]/source[type=text]/media_type", OneOf(&["text/plain"]), SOURCE),
+    Rule::new("/messages/*/content/*[type=thinking]", Closed(&["type", "thinking", "signature"]), BLOCK).named("thinking closed"),
+    Rule::new("/messages/*/content/*[type=thinking]", Needs(&["signature", "thinking"]), SIGNED).named("needs its signature"),
+    Rule::new("/messages/*/content/*[type=thinking]/signature", Be(&[Text]), BLOCK),
+    Rule::new("/messages/*/content/*[type=redacted_thinking]", Closed(&["type", "data"]), BLOCK).named("redacted closed"),
+    Rule::new("/messages/*/content/*[type=redacted_thinking]", Needs(&["data"]), BLOCK).named("needs its seal"),
+    Rule::new("/messages/*/content/*[type=tool_use]", Closed(&["type", "id", "name", "input", "cache_control", "caller", "toolset_name"]), BLOCK).named("call closed"),
+    Rule::new("/messages/*/content/*[type=tool_use]", Needs(&["id", "name", "input"]), BLOCK).named("needs its call"),
+    Rule::new("/messages/*/content/*[type=tool_use]/input", Be(&[Object]), BLOCK),
+    Rule::new("/messages/*/content/*[type=tool_use]/id", Be(&[Text]), BLOCK),
+    Rule::new("/messages/*/content/*[type=tool_use]/id", Spelt(word), IDS),
+    Rule::new("/messages/*/content/*[type=tool_use]/name", Long(1, 200), NAMES),
+    Rule::new("/messages/*/content/*[type=tool_result]", Closed(&["type", "tool_use_id", "content", "is_error", "cache_control", "toolset_name"]), BLOCK).named("result closed"),
+    Rule::new("/messages/*/content/*[type=tool_result]", Needs(&["tool_use_id"]), BLOCK).named("needs its call's id"),
+    Rule::new("/messages/*/content/*[type=tool_result]/content", Be(&[Text, List]), BLOCK),
+    Rule::new("/messages/*/content/*[type=tool_result]/content/*/type", OneOf(&["text", "image", "search_result", "document", "tool_reference", "browser_state"]), BLOCK),
+    Rule::new("/messages/*/content/*[type=tool_result]/is_error", Be(&[Flag]), BLOCK),
+];
+
+const IDS: &str =
+    "400 \"tool_use.id: String should match pattern '^[a-zA-Z0-9_-]+$'\", 2025-2026 threads";
+const NAMES: &str =
+    "400 \"tool_use.name: String should have at most 200 characters\", 2025-2026 threads";
+
+/// Cache marks.
+#[rustfmt::skip]
+pub(crate) const MARKS: &[Rule] = &[
+    Rule::new("/cache_control", Closed(&["type", "ttl"]), MARK),
+    Rule::new("/messages/*/content/*/cache_control", Closed(&["type", "ttl"]), MARK),
+    Rule::new("/messages/*/content/*/cache_control", Needs(&["type"]), MARK),
+    Rule::new("/messages/*/content/*/cache_control/type", OneOf(&["ephemeral"]), MARK),
+    Rule::new("/messages/*/content/*/cache_control/ttl", OneOf(&["5m", "1h"]), MARK),
+    Rule::new("/system/*/cache_control/type", OneOf(&["ephemeral"]), MARK),
+    Rule::new("/tools/*/cache_control/type", OneOf(&["ephemeral"]), MARK),
+    Rule::new("", Hold(four_marks), FOUR)
+        .named("at most four cache marks")
+        .broken_by(&[("/messages", r#"[{"role":"user","content":[{"type":"text","text":"a","cache_control":{"type":"ephemeral"}},{"type":"text","text":"b","cache_control":{"type":"ephemeral"}},{"type":"text","text":"c","cache_control":{"type":"ephemeral"}},{"type":"text","text":"d","cache_control":{"type":"ephemeral"}},{"type":"text","text":"e","cache_control":{"type":"ephemeral"}}]}]"#)]),
+    Rule::new("", Hold(longest_first), LONGEST)
+        .named("one hour before five minutes")
+        .broken_by(&[("/system", r#"[{"type":"text","text":"a","cache_control":{"type":"ephemeral"}},{"type":"text","text":"b","cache_control":{"type":"ephemeral","ttl":"1h"}}]"#)]),
+    Rule::new("/system/*", Hold(marks_a_text), MARKED).named("marks no empty text")
+        .broken_by(&[("/system", r#"[{"type":"text","text":"","cache_control":{"type":"ephemeral"}}]"#)]),
+];
+
+fn is_said(text: &Value) -> Result<(), String> {
+    match text.as_str() {
+        Some(text) if text.trim().is_empty() => {
+            Err("text content blocks must be non-empty".to_owned())
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The marks in the order in which a prompt is read.
+fn marks(body: &Value) -> Vec<&Value> {
+    let lists = ["tools", "system"].map(|name| body[name].as_array());
+    let first = lists.into_iter().flatten().flatten();
+    let all = first.chain(blocks(body).map(|(_, block)| block));
+    all.filter_map(|marked| marked.get("cache_control"))
+        .filter(|mark| !mark.is_null())
+        .collect()
+}
+
+fn four_marks(body: &Value) -> Result<(), String> {
+    let own = usize::from(
+        body.get("cache_control")
+            .is_some_and(|mark| !mark.is_null()),
+    );
+    let found = marks(body).len() + own;
+    if found > 4 {
+        return Err(format!(
+            "A maximum of 4 blocks with cache_control may be provided. Found {found}."
+        ));
+    }
+    Ok(())
+}
+
+fn longest_first(body: &Value) -> Result<(), String> {
+    let long: Vec<bool> = marks(body)
+        .into_iter()
+        .map(|mark| mark["ttl"] == "1h")
+        .collect();
+    if long.windows(2).any(|pair| pair == [false, true]) {
+        return Err("a cache mark of 1h must not come after one of 5m".to_owned());
+    }
+    Ok(())
+}
+
+fn marks_a_text(block: &Value) -> Result<(), String> {
+    if block.get("cache_control").is_some_and(Value::is_object) && block["text"] == "" {
+        return Err("cache_control cannot be set for empty text blocks".to_owned());
+    }
+    Ok(())
+}

@@ -1,0 +1,148 @@
+//! `POST /v1/messages` of Anthropic.
+
+use super::blocks::{BLOCKS, MARKS};
+use super::models::MODELS;
+use super::order::ORDER;
+use super::schema::FORMAT;
+use super::tools::TOOLS;
+use crate::rule::{Kind, Must, Rule};
+use crate::{Vendor, Wire};
+
+use Kind::{Flag, Integer, List, Null, Number, Object, Text};
+use Must::{Absent, Be, Between, Closed, Long, Needs, Once, OneOf, Start};
+
+pub(crate) static WIRE: Wire = Wire {
+    name: "anthropic messages",
+    vendor: Vendor::Anthropic,
+    path: "/messages",
+    rules: &[
+        HEADERS, NAMES, LIMITS, PROMPT, BLOCKS, MARKS, TOOLS, FORMAT, ORDER, MODELS,
+    ],
+    examples: include_str!("messages.json"),
+};
+
+const CREATE: &str = "anthropic 2.12.0 (PyPI, 2026-11-23): types/message_create_params.py, types/beta/message_create_params.py";
+const CLIENT: &str =
+    "anthropic 2.12.0 (PyPI, 2026-11-23): _client.py, auth_headers and default_headers";
+const VERSION: &str = "platform.claude.com/docs/en/api/versioning, November 2026: 2023-06-01 and 2023-01-01; 400 \"anthropic-version: header is required\"";
+const UNKNOWN: &str = "400 \"Extra inputs are not permitted\", 2026-03-13: github.com/NousResearch/hermes-agent/pull/1128";
+const EARLIER: &str = "anthropic 0.75.0 (PyPI): types/message_create_params.py";
+
+/// What both paths ask of the headers.
+pub(crate) const HEADERS: &[Rule] = &[
+    Rule::new("@content-type", Once, CLIENT),
+    Rule::new("@content-type", Start("application/json"), CLIENT),
+    Rule::new("@x-api-key", Once, CLIENT).status(401),
+    Rule::new("@authorization", Absent, CLIENT)
+        .named("beside x-api-key")
+        .broken_by(&[("@authorization", "Bearer k")])
+        .status(401),
+    Rule::new("@anthropic-version", Once, VERSION),
+    Rule::new(
+        "@anthropic-version",
+        OneOf(&["2023-06-01", "2023-01-01"]),
+        VERSION,
+    ),
+];
+
+/// The sampling parameters have left the SDK's types, but models up to 4.6 take them.
+const NAMES: &[Rule] = &[
+    Rule::new("", Be(&[Object]), CREATE),
+    Rule::new(
+        "",
+        Closed(&[
+            "billing_policy",
+            "cache_control",
+            "compaction",
+            "container",
+            "context_management",
+            "diagnostics",
+            "fallback_credit_token",
+            "fallbacks",
+            "inference_geo",
+            "max_tokens",
+            "mcp_servers",
+            "messages",
+            "metadata",
+            "model",
+            "output_config",
+            "output_format",
+            "safeguards",
+            "service_tier",
+            "speed",
+            "stop_sequences",
+            "stream",
+            "system",
+            "temperature",
+            "thinking",
+            "thread",
+            "tool_choice",
+            "tools",
+            "top_k",
+            "top_p",
+            "user_profile_id",
+            "workspace_id",
+        ]),
+        UNKNOWN,
+    ),
+    Rule::new("", Needs(&["max_tokens"]), CREATE).named("needs a limit"),
+];
+
+const LIMITS: &[Rule] = &[
+    Rule::new("/max_tokens", Be(&[Integer]), CREATE),
+    Rule::new("/max_tokens", Between(0.0, 1_000_000.0), CREATE),
+    Rule::new("/stream", Be(&[Flag]), CREATE),
+    Rule::new("/metadata", Be(&[Object]), CREATE),
+    Rule::new("/metadata", Closed(&["user_id"]), CREATE),
+    Rule::new("/metadata/user_id", Be(&[Text, Null]), CREATE),
+    Rule::new("/metadata/user_id", Long(0, 512), EARLIER).unverified(),
+    Rule::new("/service_tier", OneOf(&["auto", "standard_only"]), CREATE),
+    Rule::new("/speed", OneOf(&["standard", "fast"]), CREATE),
+    Rule::new("/stop_sequences", Be(&[List]), CREATE),
+    Rule::new("/stop_sequences/*", Be(&[Text]), CREATE),
+    Rule::new("/temperature", Be(&[Number]), EARLIER),
+    Rule::new("/temperature", Between(0.0, 1.0), EARLIER),
+    Rule::new("/top_p", Be(&[Number]), EARLIER),
+    Rule::new("/top_p", Between(0.0, 1.0), EARLIER),
+    Rule::new("/top_k", Be(&[Integer]), EARLIER),
+];
+
+/// What both paths share of the body.
+#[rustfmt::skip]
+pub(crate) const PROMPT: &[Rule] = &[
+    Rule::new("", Needs(&["model", "messages"]), CREATE),
+    Rule::new("/model", Be(&[Text]), CREATE),
+    Rule::new("/messages", Be(&[List]), CREATE),
+    Rule::new("/messages", Long(1, usize::MAX), CREATE),
+    Rule::new("/messages/*", Be(&[Object]), CREATE),
+    Rule::new("/messages/*", Needs(&["role", "content"]), CREATE),
+    Rule::new("/messages/*", Closed(&["role", "content", "output_config"]), RECORDED),
+    Rule::new("/messages/*/role", OneOf(&["user", "assistant", "system"]), CREATE),
+    Rule::new("/messages/*/content", Be(&[Text, List]), CREATE),
+    Rule::new("/system", Be(&[Text, List]), CREATE),
+    Rule::new("/system/*", Be(&[Object]), CREATE),
+    Rule::new("/system/*", Closed(&["type", "text", "cache_control", "citations"]), CREATE),
+    Rule::new("/system/*", Needs(&["type", "text"]), CREATE),
+    Rule::new("/system/*/type", OneOf(&["text"]), CREATE),
+    Rule::new("/thinking", Be(&[Object]), CREATE),
+    Rule::new("/thinking", Needs(&["type"]), CREATE),
+    Rule::new("/thinking/type", OneOf(&["enabled", "adaptive", "disabled", "between_tools"]), CREATE),
+    Rule::new("/thinking[type=enabled]", Needs(&["budget_tokens"]), BUDGET).named("needs its budget"),
+    Rule::new("/thinking[type=enabled]", Closed(&["type", "budget_tokens", "display"]), CREATE).named("enabled closed"),
+    Rule::new("/thinking[type=adaptive]", Closed(&["type", "display", "block_binding"]), UNKNOWN).named("adaptive closed"),
+    Rule::new("/thinking[type=disabled]", Closed(&["type"]), CREATE).named("disabled closed"),
+    Rule::new("/thinking/display", OneOf(&["summarized", "omitted", "updates"]), CREATE),
+    Rule::new("/thinking/budget_tokens", Be(&[Integer]), CREATE),
+    Rule::new("/thinking/budget_tokens", Between(1_024.0, 1_000_000.0), CREATE),
+    Rule::new("/output_config", Be(&[Object]), CREATE),
+    Rule::new("/output_config", Closed(&["effort", "format", "task_budget"]), CREATE),
+    Rule::new("/output_config/effort", OneOf(&["low", "medium", "high", "xhigh", "max"]), CREATE),
+    Rule::new("/output_config/format", Closed(&["type", "schema"]), CREATE),
+    Rule::new("/output_config/format", Needs(&["type", "schema"]), CREATE),
+    Rule::new("/output_config/format/type", OneOf(&["json_schema"]), CREATE),
+    Rule::new("/output_config/format/schema", Be(&[Object]), CREATE),
+];
+
+/// Claude Code marks messages of the system with an effort of their own.
+const RECORDED: &str = "anthropic 2.12.0 (PyPI, 2026-11-23): types/message_param.py; a request that Claude Code 2 sent: tests/fixtures/clients/claude-code.slug-current.01.json";
+const BUDGET: &str = "400 \"thinking.enabled.budget_tokens: Field required\", 2026-03-08: github.com/bug-ops/zeph/issues/1356";

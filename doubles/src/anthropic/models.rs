@@ -1,0 +1,135 @@
+//! What depends on the model, and on whether it thinks.
+
+use serde_json::Value;
+
+use super::{since, version};
+use crate::rule::{Must, Rule};
+
+use Must::{Absent, Hold, OneOf};
+
+const NO_BUDGET: &str = "400 \"thinking.type.enabled is not supported for this model\" with opus-4-8, opus-5, fable-5, sonnet-5, 2026-09-08: github.com/handochan/aelix-ai/issues/258; platform.claude.com/docs/en/build-with-claude/extended-thinking, November 2026: 4.7 and later";
+const NO_ADAPTIVE: &str = "400 \"adaptive thinking is not supported on this model\" with sonnet-4-5, 2026-07-06: github.com/vellum-ai/vellum-assistant/pull/37276";
+const NO_SAMPLING: &str = "400 \"temperature is deprecated for this model\", 2026-07-01: github.com/dust-tt/dust/pull/28308; other values than the default, from 4.7 on: github.com/immersive-translate/immersive-translate/issues/3971";
+const ONE_SAMPLING: &str = "400 \"temperature and top_p cannot both be specified for this model\" with sonnet-4-5 and 4-6, 2025-10-01: github.com/n8n-io/n8n/issues/20240, 2026-05-16: github.com/Vali-98/ChatterUI/issues/564";
+const BUDGET: &str = "docs.anthropic.com/fr/docs/build-with-claude/extended-thinking, 2026: budget_tokens below max_tokens; tool_choice auto or none; no other temperature than 1";
+const PREFILL: &str = "anthropic 2.12.0 (PyPI, 2026-11-23): types/message_create_params.py, messages: models without prefill refuse a last assistant message; platform.claude.com/docs/en/api/errors";
+const THINKING_FIRST: &str = "400 \"Expected `thinking` or `redacted_thinking`, but found `tool_use`\", 2025-2026 threads; extended-thinking page: the last assistant turn starts with its thinking";
+
+/// Rules about the model.
+#[rustfmt::skip]
+pub(crate) const MODELS: &[Rule] = &[
+    Rule::new("/thinking/type", OneOf(&["adaptive", "disabled", "between_tools"]), NO_BUDGET)
+        .named("adaptive only").when(is_adaptive_only)
+        .broken_by(&[("/model", "\"claude-sonnet-5-5\""), ("/thinking", r#"{"type":"enabled","budget_tokens":1024}"#)]),
+    Rule::new("/thinking/type", OneOf(&["enabled", "disabled"]), NO_ADAPTIVE)
+        .named("budget only").when(is_budget_only)
+        .broken_by(&[("/model", "\"claude-sonnet-4-5-20250929\""), ("/thinking", r#"{"type":"adaptive"}"#)]),
+    Rule::new("/temperature", Hold(is_default), NO_SAMPLING)
+        .named("no sampling").when(is_adaptive_only)
+        .broken_by(&[("/model", "\"claude-sonnet-5-5\""), ("/temperature", "0.5")]),
+    Rule::new("/top_p", Hold(is_default), NO_SAMPLING)
+        .named("no sampling").when(is_adaptive_only)
+        .broken_by(&[("/model", "\"claude-sonnet-5-5\""), ("/top_p", "0.5")]),
+    Rule::new("/top_k", Absent, NO_SAMPLING)
+        .named("no sampling").when(is_adaptive_only)
+        .broken_by(&[("/model", "\"claude-sonnet-5-5\""), ("/top_k", "5")]),
+    Rule::new("/top_p", Absent, ONE_SAMPLING)
+        .named("beside temperature").when(has_one_sampling)
+        .broken_by(&[("/model", "\"claude-sonnet-4-5-20250929\""), ("/temperature", "0.5"), ("/top_p", "0.5")]),
+    Rule::new("", Hold(budget_fits), BUDGET)
+        .named("budget below the limit")
+        .broken_by(&[("/model", "\"claude-sonnet-4-5-20250929\""), ("/thinking", r#"{"type":"enabled","budget_tokens":2048}"#), ("/max_tokens", "2048")]),
+    Rule::new("/tool_choice/type", OneOf(&["auto", "none"]), BUDGET)
+        .named("not forced while thinking").when(thinks)
+        .broken_by(&[("/thinking", r#"{"type":"adaptive"}"#), ("/model", "\"claude-sonnet-5-5\""), ("/tool_choice", r#"{"type":"any"}"#)]),
+    Rule::new("/temperature", Hold(is_default), BUDGET)
+        .named("while thinking").when(thinks)
+        .broken_by(&[("/model", "\"claude-sonnet-4-5-20250929\""), ("/thinking", r#"{"type":"enabled","budget_tokens":1024}"#), ("/max_tokens", "2048"), ("/temperature", "0.5")]),
+    Rule::new("/messages", Hold(ends_with_the_user), PREFILL)
+        .named("no prefill").when(has_no_prefill)
+        .broken_by(&[("/model", "\"claude-sonnet-5-5\""), ("/messages/-", r#"{"role":"assistant","content":"The"}"#)]),
+    Rule::new("/messages", Hold(thinking_first), THINKING_FIRST)
+        .named("thinking first").when(thinks_by_budget)
+        .broken_by(&[("/model", "\"claude-sonnet-4-5-20250929\""), ("/thinking", r#"{"type":"enabled","budget_tokens":1024}"#), ("/max_tokens", "2048"),
+            ("/messages", r#"[{"role":"user","content":"a"},{"role":"assistant","content":[{"type":"tool_use","id":"t","name":"f","input":{}}]},{"role":"user","content":[{"type":"tool_result","tool_use_id":"t"}]}]"#)]),
+];
+
+fn is_adaptive_only(body: &Value) -> bool {
+    since(body, 4, 7)
+}
+
+fn is_budget_only(body: &Value) -> bool {
+    version(body).is_some() && !since(body, 4, 6)
+}
+
+fn has_one_sampling(body: &Value) -> bool {
+    since(body, 4, 5) && body.get("temperature").is_some()
+}
+
+fn has_no_prefill(body: &Value) -> bool {
+    since(body, 4, 6)
+}
+
+fn thinks(body: &Value) -> bool {
+    matches!(
+        body["thinking"]["type"].as_str(),
+        Some("enabled" | "adaptive")
+    )
+}
+
+fn thinks_by_budget(body: &Value) -> bool {
+    body["thinking"]["type"] == "enabled"
+}
+
+fn is_default(value: &Value) -> Result<(), String> {
+    if value.as_f64() == Some(1.0) {
+        return Ok(());
+    }
+    Err(format!(
+        "{value}: only the default is accepted by this model"
+    ))
+}
+
+fn budget_fits(body: &Value) -> Result<(), String> {
+    let budget = body["thinking"]["budget_tokens"].as_u64();
+    // Counting takes no limit.
+    let limit = body["max_tokens"].as_u64();
+    if let (Some(budget), Some(limit)) = (budget, limit)
+        && budget >= limit
+    {
+        return Err("`max_tokens` must be greater than `thinking.budget_tokens`".to_owned());
+    }
+    Ok(())
+}
+
+fn ends_with_the_user(messages: &Value) -> Result<(), String> {
+    let last = messages.as_array().and_then(|messages| messages.last());
+    if last.is_some_and(|last| last["role"] == "assistant") {
+        return Err("This model does not support assistant message prefill".to_owned());
+    }
+    Ok(())
+}
+
+/// The calls whose results the request brings were made while thinking.
+fn thinking_first(messages: &Value) -> Result<(), String> {
+    let messages: Vec<&Value> = messages.as_array().into_iter().flatten().collect();
+    let brings_results = messages.last().is_some_and(|last| {
+        let mut blocks = last["content"].as_array().into_iter().flatten();
+        blocks.any(|block| block["type"] == "tool_result")
+    });
+    let spoken = messages
+        .iter()
+        .rposition(|message| message["role"] == "assistant");
+    let Some(spoken) = spoken.filter(|_| brings_results) else {
+        return Ok(());
+    };
+    let first = messages
+        .get(spoken)
+        .map(|message| &message["content"][0]["type"]);
+    match first.and_then(Value::as_str) {
+        Some("thinking" | "redacted_thinking") => Ok(()),
+        other => Err(format!(
+            "{spoken}.content.0.type: Expected `thinking` or `redacted_thinking`, but found {other:?}"
+        )),
+    }
+}

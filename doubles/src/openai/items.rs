@@ -1,0 +1,155 @@
+//! Input items of the responses wire, their parts, and their order.
+
+use std::collections::BTreeSet;
+
+use serde_json::Value;
+
+use crate::rule::{Kind, Must, Rule, word};
+
+use Kind::{List, Null, Object, Text};
+use Must::{Be, Closed, Hold, Long, Needs, OneOf, Spelt, Start};
+
+const ITEM: &str = "openai 3.54.0 (PyPI, 2026-11-23): types/responses/response_input_param.py";
+const PART: &str = "openai 3.54.0 (PyPI, 2026-11-23): types/responses/response_input_*_param.py, response_output_*_param.py";
+const KINDS: &str = "400 invalid_value \"Invalid value: 'text'. Supported values are: 'input_text', 'input_image', 'output_text', 'refusal', 'input_file', ...\", 2025-2026 threads";
+const INPUT_ONLY: &str = "400 \"Invalid value: 'input_text'. Supported values are: 'output_text' and 'refusal'.\" in an assistant message, 2025-2026 threads";
+const ANSWERED: &str = "400 \"No tool call found for function call output with call_id\", \"No tool output found for function call\", 2025-2026 threads";
+const IDS: &str = "400 string_above_max_length \"input[n].call_id: Expected a string with maximum length 64\", 2025-2026 threads";
+const NAME: &str = "400 string_pattern \"input[n].name: Expected a string that matches the pattern '^[a-zA-Z0-9_-]+$'\", 2025-2026 threads";
+const ITEM_ID: &str =
+    "400 \"Expected an ID that begins with 'fc'\" and its relatives, 2025-2026 threads";
+const ADDRESS: &str = "developers.openai.com/api/docs/guides/images-vision, November 2026: PNG, JPEG, WEBP, non-animated GIF";
+const FILES: &str = "developers.openai.com/api/docs/guides/pdf-files, November 2026: filename and a data URL in file_data";
+const SEALED: &str = "400 \"Item with id 'rs_…' not found. Items are not persisted when `store` is set to false\", 2025-2026 threads";
+
+/// Items and parts.
+#[rustfmt::skip]
+pub(crate) const ITEMS: &[Rule] = &[
+    Rule::new("/input/*", Be(&[Object]), ITEM),
+    Rule::new("/input/*", Hold(is_an_item), ITEM)
+        .broken_by(&[("/input", r#"[{"content":"a"}]"#)]),
+    Rule::new("/input/*/role", OneOf(&["user", "assistant", "system", "developer"]), ITEM),
+    Rule::new("/input/*[role=user|system|developer]", Needs(&["content"]), ITEM),
+    Rule::new("/input/*[role=user|system|developer]", Closed(&["type", "id", "role", "content", "status", "phase"]), ITEM),
+    Rule::new("/input/*[role=assistant]", Closed(&["type", "id", "role", "content", "status", "phase"]), ITEM),
+    Rule::new("/input/*[role=user|assistant|system|developer]/content", Be(&[Text, List]), ITEM),
+    Rule::new("/input/*[role=user|assistant|system|developer]/content/*", Needs(&["type"]), PART),
+    Rule::new("/input/*[role=user|system|developer]/content/*/type", OneOf(&["input_text", "input_image", "input_file"]), KINDS),
+    Rule::new("/input/*[role=assistant]/content/*/type", OneOf(&["output_text", "refusal"]), INPUT_ONLY),
+    Rule::new("/input/*/content/*[type=input_text]", Closed(&["type", "text", "prompt_cache_breakpoint"]), PART).named("text closed"),
+    Rule::new("/input/*/content/*[type=input_text]", Needs(&["text"]), PART).named("needs its text"),
+    Rule::new("/input/*/content/*[type=input_text]/text", Be(&[Text]), PART),
+    Rule::new("/input/*/content/*[type=output_text]", Closed(&["type", "text", "annotations", "logprobs"]), PART).named("output closed"),
+    Rule::new("/input/*/content/*[type=output_text]", Needs(&["text"]), PART).named("needs its words"),
+    Rule::new("/input/*/content/*[type=refusal]", Needs(&["refusal"]), PART).named("needs its refusal"),
+    Rule::new("/input/*/content/*[type=input_image]", Closed(&["type", "image_url", "file_id", "detail", "prompt_cache_breakpoint"]), PART).named("image closed"),
+    Rule::new("/input/*/content/*[type=input_image]", Hold(has_a_picture), PART).named("needs its picture")
+        .broken_by(&[("/input", r#"[{"role":"user","content":[{"type":"input_image"}]}]"#)]),
+    Rule::new("/input/*/content/*[type=input_image]/image_url", Hold(is_a_picture), ADDRESS)
+        .broken_by(&[("/input", r#"[{"role":"user","content":[{"type":"input_image","image_url":"data:image/tiff;base64,AAAA"}]}]"#)]),
+    Rule::new("/input/*/content/*[type=input_image]/detail", OneOf(&["auto", "low", "high", "original"]), PART),
+    Rule::new("/input/*/content/*[type=input_file]", Closed(&["type", "file_data", "file_id", "file_url", "filename", "detail", "prompt_cache_breakpoint"]), PART).named("file closed"),
+    Rule::new("/input/*/content/*[type=input_file]/file_data", Start("data:"), FILES),
+    Rule::new("/input/*[type=function_call]", Needs(&["call_id", "name", "arguments"]), ITEM).named("needs its call"),
+    Rule::new("/input/*[type=function_call]", Closed(&["type", "id", "call_id", "name", "arguments", "status", "namespace", "caller", "async"]), ITEM).named("call closed"),
+    Rule::new("/input/*[type=function_call]/arguments", Be(&[Text]), ITEM),
+    Rule::new("/input/*[type=function_call]/call_id", Long(1, 64), IDS),
+    Rule::new("/input/*[type=function_call]/name", Spelt(word), NAME),
+    Rule::new("/input/*[type=function_call]/id", Start("fc"), ITEM_ID),
+    Rule::new("/input/*[type=function_call_output]", Needs(&["call_id", "output"]), ITEM).named("needs its result"),
+    Rule::new("/input/*[type=function_call_output]", Closed(&["type", "id", "call_id", "output", "status", "name", "namespace", "caller"]), ITEM).named("result closed"),
+    Rule::new("/input/*[type=function_call_output]/output", Be(&[Text, List]), ITEM),
+    Rule::new("/input/*[type=function_call_output]/output/*/type", OneOf(&["input_text", "input_image", "input_file"]), ITEM),
+    Rule::new("/input/*[type=custom_tool_call]", Needs(&["call_id", "name", "input"]), ITEM).named("needs its words"),
+    Rule::new("/input/*[type=custom_tool_call]/input", Be(&[Text]), ITEM),
+    Rule::new("/input/*[type=custom_tool_call_output]", Needs(&["call_id", "output"]), ITEM).named("needs its answer"),
+    Rule::new("/input/*[type=reasoning]", Needs(&["summary"]), ITEM).named("needs its summary"),
+    Rule::new("/input/*[type=reasoning]", Closed(&["type", "id", "summary", "content", "encrypted_content", "status"]), ITEM).named("reasoning closed"),
+    Rule::new("/input/*[type=reasoning]/encrypted_content", Be(&[Text, Null]), ITEM),
+    Rule::new("/input/*[type=reasoning]/summary/*", Needs(&["type", "text"]), ITEM),
+    Rule::new("/input/*[type=reasoning]/summary/*/type", OneOf(&["summary_text"]), ITEM),
+];
+
+/// Calls and their results, and reasoning that nobody stored.
+pub(crate) const ORDER: &[Rule] = &[
+    Rule::new("/input", Hold(calls_are_answered), ANSWERED)
+        .named("calls are answered")
+        .broken_by(&[(
+            "/input",
+            r#"[{"type":"function_call_output","call_id":"c","output":"x"}]"#,
+        )]),
+    Rule::new("", Hold(reasoning_is_sealed), SEALED)
+        .named("reasoning is sealed")
+        .broken_by(&[
+            ("/store", "false"),
+            (
+                "/input",
+                r#"[{"type":"reasoning","id":"rs_1","summary":[]},{"role":"user","content":"a"}]"#,
+            ),
+        ]),
+];
+
+fn is_an_item(item: &Value) -> Result<(), String> {
+    let kind = item["type"].as_str();
+    if matches!(kind, None | Some("message")) && !item["role"].is_string() {
+        return Err("neither a role nor the type of another item".to_owned());
+    }
+    Ok(())
+}
+
+fn has_a_picture(part: &Value) -> Result<(), String> {
+    if part["image_url"].is_string() || part["file_id"].is_string() {
+        return Ok(());
+    }
+    Err("an input_image without image_url".to_owned())
+}
+
+fn is_a_picture(url: &Value) -> Result<(), String> {
+    let Some(url) = url.as_str() else {
+        return if url.is_null() {
+            Ok(())
+        } else {
+            Err("expected a string".to_owned())
+        };
+    };
+    super::messages::is_a_picture(&Value::from(url))
+}
+
+const CALLS: [&str; 3] = ["function_call", "custom_tool_call", "local_shell_call"];
+
+/// Every result follows its call, and every call has a result.
+fn calls_are_answered(input: &Value) -> Result<(), String> {
+    let mut open = BTreeSet::new();
+    for item in input.as_array().into_iter().flatten() {
+        let kind = item["type"].as_str().unwrap_or_default();
+        let id = item["call_id"].as_str().unwrap_or_default();
+        if CALLS.contains(&kind) {
+            open.insert(id);
+        } else if kind
+            .strip_suffix("_output")
+            .is_some_and(|call| CALLS.contains(&call))
+            && !open.remove(id)
+        {
+            return Err(format!(
+                "No tool call found for function call output with call_id {id}."
+            ));
+        }
+    }
+    open.first().map_or(Ok(()), |id| {
+        Err(format!("No tool output found for function call {id}."))
+    })
+}
+
+/// Without a stored answer, an item of reasoning is worth only what its seal says.
+fn reasoning_is_sealed(body: &Value) -> Result<(), String> {
+    let items = body["input"].as_array().into_iter().flatten();
+    let mut bare = items.filter(|item| {
+        item["type"] == "reasoning"
+            && item["id"].is_string()
+            && !item["encrypted_content"].is_string()
+    });
+    match bare.next().filter(|_| body["store"] == false) {
+        Some(item) => Err(format!("Item with id {} not found.", item["id"])),
+        None => Ok(()),
+    }
+}

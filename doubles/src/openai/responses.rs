@@ -1,0 +1,195 @@
+//! `POST /v1/responses` of OpenAI.
+
+use serde_json::Value;
+
+use super::chat::HEADERS;
+use super::items::{ITEMS, ORDER};
+use super::response_tools::{FORMATS, TOOLS};
+use super::{model, reasons};
+use crate::rule::{Kind, Must, Rule};
+use crate::{Vendor, Wire};
+
+use Kind::{Flag, Integer, List, Null, Number, Object, Text};
+use Must::{Absent, Be, Between, Closed, Hold, Long, Needs, OneOf};
+
+pub(crate) static WIRE: Wire = Wire {
+    name: "openai responses",
+    vendor: Vendor::OpenAi,
+    path: "/responses",
+    rules: &[
+        HEADERS, NAMES, FIELDS, PROMPT, ITEMS, TOOLS, FORMATS, ORDER, MODELS,
+    ],
+    examples: include_str!("responses.json"),
+};
+
+pub(crate) static COUNT: Wire = Wire {
+    name: "openai input_tokens",
+    vendor: Vendor::OpenAi,
+    path: "/responses/input_tokens",
+    rules: &[HEADERS, COUNTED, PROMPT, ITEMS, TOOLS, FORMATS, ORDER],
+    examples: include_str!("input_tokens.json"),
+};
+
+const CREATE: &str = "openai 3.54.0 (PyPI, 2026-11-23): types/responses/response_create_params.py";
+const COUNTING: &str =
+    "openai 3.54.0 (PyPI, 2026-11-23): types/responses/input_token_count_params.py";
+const UNKNOWN: &str = "400 unknown_parameter \"Unknown parameter: 'messages'\", 2025-2026 threads; openai 3.54.0: types/responses/response_create_params.py";
+const SMALLEST: &str = "400 integer_below_min_value \"max_output_tokens ... Expected a value >= 16\", 2025-2026 threads; 2026-09-05: github.com/experientiallabs/experiential/pull/799";
+const METADATA: &str = "openai 3.54.0 (PyPI, 2026-11-23): types/shared_params/metadata.py";
+const SAMPLING: &str = "400 \"Unsupported parameter: 'temperature' is not supported with this model\", 2025-2026 threads; developers.openai.com/api/docs/guides/latest-model, November 2026";
+const NO_EFFORT: &str = "400 \"Unsupported parameter: 'reasoning.effort' is not supported with this model\", 2025-2026 threads";
+const EFFORT_54: &str = "developers.openai.com/api/docs/models/gpt-5.4-mini, November 2026";
+const ENCRYPTED: &str =
+    "400 \"Encrypted content is not supported with this model\", 2025-2026 threads";
+
+const NAMES: &[Rule] = &[Rule::new(
+    "",
+    Closed(&[
+        "access_programs",
+        "background",
+        "background_options",
+        // Codex sends it, though no library has it.
+        "client_metadata",
+        "context_management",
+        "conversation",
+        "image",
+        "include",
+        "input",
+        "instructions",
+        "max_output_tokens",
+        "max_tool_calls",
+        "metadata",
+        "model",
+        "moderation",
+        "parallel_tool_calls",
+        "previous_response_id",
+        "prompt",
+        "prompt_cache_key",
+        "prompt_cache_options",
+        "prompt_cache_retention",
+        "reasoning",
+        "safety_identifier",
+        "service_tier",
+        "store",
+        "stream",
+        "stream_options",
+        "temperature",
+        "text",
+        "tool_choice",
+        "tools",
+        "top_logprobs",
+        "top_p",
+        "truncation",
+        "user",
+    ]),
+    UNKNOWN,
+)];
+
+const COUNTED: &[Rule] = &[Rule::new(
+    "",
+    Closed(&[
+        "conversation",
+        "input",
+        "instructions",
+        "model",
+        "parallel_tool_calls",
+        "personality",
+        "previous_response_id",
+        "reasoning",
+        "text",
+        "tool_choice",
+        "tools",
+        "truncation",
+    ]),
+    COUNTING,
+)];
+
+#[rustfmt::skip]
+const FIELDS: &[Rule] = &[
+    Rule::new("/max_output_tokens", Be(&[Integer, Null]), CREATE),
+    Rule::new("/max_output_tokens", Between(16.0, 10_000_000.0), SMALLEST),
+    Rule::new("/max_tool_calls", Be(&[Integer, Null]), CREATE),
+    Rule::new("/metadata", Be(&[Object, Null]), METADATA),
+    Rule::new("/metadata", Long(0, 16), METADATA),
+    Rule::new("/metadata/*", Be(&[Text]), METADATA),
+    Rule::new("/metadata/*", Long(0, 512), METADATA),
+    Rule::new("/include", Be(&[List, Null]), CREATE),
+    Rule::new("/include/*", OneOf(&[
+        "file_search_call.results", "web_search_call.results", "web_search_call.action.sources", "message.input_image.image_url",
+        "computer_call_output.output.image_url", "code_interpreter_call.outputs", "reasoning.encrypted_content",
+        "message.output_text.logprobs",
+    ]), CREATE),
+    Rule::new("/prompt_cache_key", Be(&[Text, Null]), CREATE),
+    Rule::new("/prompt_cache_retention", OneOf(&["in_memory", "24h"]), CREATE),
+    Rule::new("/prompt_cache_options", Closed(&["comparison_response_id", "mode", "prewarm", "ttl"]), CREATE),
+    Rule::new("/safety_identifier", Be(&[Text, Null]), CREATE),
+    Rule::new("/service_tier", OneOf(&["auto", "default", "flex", "scale", "priority", "fast"]), CREATE),
+    Rule::new("/store", Be(&[Flag, Null]), CREATE),
+    Rule::new("/stream", Be(&[Flag, Null]), CREATE),
+    Rule::new("/stream_options", Closed(&["include_obfuscation"]), CREATE),
+    Rule::new("/temperature", Be(&[Number, Null]), CREATE),
+    Rule::new("/temperature", Between(0.0, 2.0), CREATE),
+    Rule::new("/top_p", Be(&[Number, Null]), CREATE),
+    Rule::new("/top_p", Between(0.0, 1.0), CREATE),
+    Rule::new("/top_logprobs", Be(&[Integer, Null]), CREATE),
+    Rule::new("/top_logprobs", Between(0.0, 20.0), CREATE),
+    Rule::new("/truncation", OneOf(&["auto", "disabled"]), CREATE),
+    Rule::new("/user", Be(&[Text]), CREATE),
+];
+
+/// What both paths share of the body.
+#[rustfmt::skip]
+const PROMPT: &[Rule] = &[
+    Rule::new("", Be(&[Object]), CREATE),
+    Rule::new("", Needs(&["model", "input"]), CREATE),
+    Rule::new("/model", Be(&[Text]), CREATE),
+    Rule::new("/input", Be(&[Text, List]), CREATE),
+    Rule::new("/instructions", Be(&[Text, Null]), CREATE),
+    Rule::new("/parallel_tool_calls", Be(&[Flag, Null]), CREATE),
+    Rule::new("/reasoning", Be(&[Object, Null]), CREATE),
+    Rule::new("/reasoning", Closed(&["context", "effort", "generate_summary", "mode", "summary"]), CREATE),
+    Rule::new("/reasoning/effort", OneOf(&["none", "minimal", "low", "medium", "high", "xhigh", "max"]), CREATE),
+    Rule::new("/reasoning/summary", OneOf(&["auto", "concise", "detailed"]), CREATE),
+];
+
+/// What depends on the model.
+#[rustfmt::skip]
+const MODELS: &[Rule] = &[
+    Rule::new("/temperature", Absent, SAMPLING)
+        .named("reasoning model").when(reasons_now)
+        .broken_by(&[("/model", "\"gpt-5.4-mini\""), ("/reasoning", r#"{"effort":"low"}"#), ("/temperature", "0.5")]),
+    Rule::new("/top_p", Absent, SAMPLING)
+        .named("reasoning model").when(reasons_now)
+        .broken_by(&[("/model", "\"gpt-5.4-mini\""), ("/reasoning", r#"{"effort":"low"}"#), ("/top_p", "0.5")]),
+    Rule::new("/reasoning/effort", Absent, NO_EFFORT)
+        .named("model without reasoning").when(does_not_reason)
+        .broken_by(&[("/model", "\"gpt-4.1-mini\""), ("/reasoning", r#"{"effort":"low"}"#)]),
+    Rule::new("/reasoning/effort", OneOf(&["none", "low", "medium", "high", "xhigh"]), EFFORT_54)
+        .named("gpt-5.4").when(is_54)
+        .broken_by(&[("/model", "\"gpt-5.4-mini\""), ("/reasoning", r#"{"effort":"minimal"}"#)]),
+    Rule::new("/include", Hold(asks_no_seal), ENCRYPTED)
+        .named("model without reasoning").when(does_not_reason)
+        .broken_by(&[("/model", "\"gpt-4.1-mini\""), ("/include", r#"["reasoning.encrypted_content"]"#)]),
+];
+
+fn does_not_reason(body: &Value) -> bool {
+    model(body).starts_with("gpt-4") || model(body).starts_with("gpt-3.5")
+}
+
+/// From 5.1 on, sampling is accepted where the effort is none, which is the default of some.
+fn reasons_now(body: &Value) -> bool {
+    let effort = body["reasoning"]["effort"].as_str();
+    reasons(body) && effort.is_some_and(|effort| effort != "none")
+}
+
+fn is_54(body: &Value) -> bool {
+    model(body).starts_with("gpt-5.4")
+}
+
+fn asks_no_seal(include: &Value) -> Result<(), String> {
+    let mut all = include.as_array().into_iter().flatten();
+    if all.any(|one| one == "reasoning.encrypted_content") {
+        return Err("Encrypted content is not supported with this model.".to_owned());
+    }
+    Ok(())
+}
