@@ -168,10 +168,12 @@ fn open_and_identify(path: &Path, mode: OpenMode) -> Result<(Connection, Found),
     check_file(path, mode)?;
     let conn = connect(path, mode).map_err(|error| refuse(path, &error))?;
     match identify(&conn).map_err(|error| refuse(path, &error))? {
-        Found::Ledger(version) if version > VERSION => Err(unusable(format!(
-            "{} was written by a newer version (schema {version}; this program knows {VERSION})",
-            path.display()
-        ))),
+        Found::Ledger(version) if version > VERSION && version <= i64::from(MOVED) => {
+            Err(unusable(format!(
+                "{} was written by a newer version (schema {version}; this program knows {VERSION})",
+                path.display()
+            )))
+        }
         found => Ok((conn, found)),
     }
 }
