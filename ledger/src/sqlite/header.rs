@@ -17,8 +17,8 @@ const MAGIC: &[u8] = b"SQLite format 3\0";
 /// The write version of a file that has a log.
 const WITH_LOG: u8 = 2;
 /// The header of a log, and that of each page in it.
-const LOG_HEADER: u64 = 32;
-const FRAME_HEADER: u64 = 24;
+const LOG_HEADER: usize = 32;
+const FRAME_HEADER: usize = 24;
 /// How many pages of a log are searched for the first page of the file.
 const FRAMES: u64 = 100_000;
 
@@ -62,7 +62,7 @@ impl Header {
         let Some(header) = read(&self.file)? else {
             return Ok(false);
         };
-        let mut first = [0; LOG_HEADER as usize];
+        let mut first = [0; LOG_HEADER];
         if log.read_exact_at(&mut first, 0).is_err() {
             return Ok(false);
         }
@@ -72,15 +72,17 @@ impl Header {
         let size = u64::from(number(&first, 8));
         // The counter of the file's first page in the log is one more than that of the file when the log began.
         let begun = (0..FRAMES).find_map(|frame| {
-            let at =
-                LOG_HEADER.saturating_add(frame.saturating_mul(FRAME_HEADER.saturating_add(size)));
-            let mut page = [0; FRAME_HEADER as usize + LENGTH];
+            let length = size.saturating_add(FRAME_HEADER as u64);
+            let at = frame
+                .saturating_mul(length)
+                .saturating_add(LOG_HEADER as u64);
+            let mut page = [0; FRAME_HEADER + LENGTH];
             log.read_exact_at(&mut page, at).ok()?;
             let same_log = page.get(8..16) == first.get(16..24);
             if !same_log {
                 return Some(None);
             }
-            let (frame_header, content) = page.split_at(FRAME_HEADER as usize);
+            let (frame_header, content) = page.split_at(FRAME_HEADER);
             (number(frame_header, 0) == 1).then(|| Some(counter(content)))
         });
         Ok(begun
