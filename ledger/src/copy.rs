@@ -20,6 +20,12 @@ use crate::{
 /// Rows per part: enough to be quick, and few enough for memory.
 pub(crate) const ROWS: u32 = 1_000;
 
+/// Added to the version of the schema when a ledger was moved. No program knows such a version, so none of any age serves it.
+pub(crate) const MOVED: i32 = 1_000_000;
+
+/// Why a moved ledger is not opened.
+pub(crate) const MOVED_AWAY: &str = "was moved to another store by `farebox ledger copy`, which alone may be served; it can still be read";
+
 /// The identity of a ledger.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Identity {
@@ -62,6 +68,8 @@ pub(crate) trait Source: Side {
     /// In the order of their positions.
     async fn entries(&mut self, after: i64) -> Result<Vec<ChainedEntry>, LedgerError>;
     async fn rest(&mut self) -> Result<Rest, LedgerError>;
+    /// Marks it as moved: it can be read, and is never served or written again.
+    async fn retire(self) -> Result<(), LedgerError>;
 }
 
 /// The target.
@@ -108,7 +116,10 @@ pub(crate) async fn copy<S: Source, T: Target>(
             "the copy has other keys, accounts or chains; it was thrown away".to_owned(),
         ));
     }
-    target.finish().await
+    let report = target.finish().await?;
+    // Last, so that whatever fails before leaves the source as it was.
+    source.retire().await?;
+    Ok(report)
 }
 
 async fn entries<S: Source, T: Target>(

@@ -97,7 +97,13 @@ impl Credit {
     }
 
     /// The entry this credit makes, behind `head`.
-    pub(crate) fn entry(&self, position: i64, head: &Head, balance_after: Amount) -> Entry {
+    pub(crate) fn entry(
+        &self,
+        position: i64,
+        head: &Head,
+        balance_after: Amount,
+        now: Timestamp,
+    ) -> Entry {
         let (kind, reason, refunds) = self.facts();
         Entry {
             position,
@@ -107,7 +113,7 @@ impl Credit {
             kind,
             amount: self.amount,
             balance_after,
-            at: head.not_before(self.at),
+            at: head.dated(self.at, now),
             actor: self.actor.clone(),
             reference: Some(reference::normal(&self.reference)),
             reason: reason.map(str::to_owned),

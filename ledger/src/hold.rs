@@ -107,6 +107,7 @@ pub(crate) fn charge_entry(
     ending: &Ending,
     position: i64,
     head: &Head,
+    now: Timestamp,
 ) -> Option<Entry> {
     Some(Entry {
         position,
@@ -116,7 +117,7 @@ pub(crate) fn charge_entry(
         kind: EntryKind::Charge,
         amount: ending.charge.checked_neg()?,
         balance_after: ending.account.balance(),
-        at: head.not_before(finish.at),
+        at: head.dated(finish.at, now),
         actor: "gateway".to_owned(),
         reference: None,
         reason: None,

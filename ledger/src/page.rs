@@ -279,4 +279,6 @@ pub struct VerifyReport {
     pub anchors: u64,
     /// Every fault, in words, with key and position.
     pub faults: Vec<String>,
+    /// What is not wrong and worth knowing: entries that were dated by a clock that ran ahead.
+    pub notes: Vec<String>,
 }

@@ -134,6 +134,10 @@ pub(crate) trait Tx {
     /// The ledger's identity, with which every chain begins.
     fn ledger(&mut self) -> Step<Self, [u8; 16]>;
 
+    /// The ledger's own clock: that of its database, or of this machine if it is a file.
+    fn now(&self) -> Timestamp {
+        crate::clock::now()
+    }
     /// The next entry's position in the whole journal.
     fn next_position(&mut self) -> i64;
     /// The entry that an operation made.

@@ -8,9 +8,10 @@ mod common;
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use common::cluster::Cluster;
+use common::proxy::Proxy;
 use common::*;
 use farebox_ledger::sqlite::{ServeLock, SqliteLedger};
 use farebox_ledger::store::Store;
@@ -262,5 +263,67 @@ fn a_copy_is_refused_in_words_and_leaves_nothing() {
                 .all(|name| !name.to_string_lossy().ends_with(".part")),
             "{left:?}"
         );
+    });
+}
+
+/// A gateway that is cut off while its ledger is moved, and comes back: the copy alone sells.
+#[test]
+fn a_moved_ledger_is_read_and_never_written_again() {
+    with_cluster(async |cluster| {
+        let folder = tempfile::tempdir().unwrap();
+        let (path, database) = (folder.path().join("b.db"), cluster.database());
+        let proxy = Proxy::start(cluster.folder());
+        let frozen = postgres(&proxy.url(&database), OpenMode::Serve)
+            .await
+            .unwrap();
+        frozen.recover(at(1)).await.unwrap();
+        frozen.create_key(new_key(1, 10, Some("5"))).await.unwrap();
+        let console = postgres(&cluster.url(&database), OpenMode::Write)
+            .await
+            .unwrap();
+        proxy.set_up(false);
+        let (from, to) = (
+            cluster.url(&database).parse::<LedgerAddress>().unwrap(),
+            LedgerAddress::from(path.clone()),
+        );
+        // Until it counts as dead, the copy is refused.
+        let begun = Instant::now();
+        while let Err(error) = from.copy_to(&to, |_, _| {}).await {
+            assert!(error.to_string().contains("served by"), "{error}");
+            assert!(begun.elapsed() < Duration::from_secs(60), "{error}");
+            tokio::time::sleep(Duration::from_millis(500)).await;
+        }
+        proxy.set_up(true);
+        frozen.fatal().await;
+        assert!(frozen.open_hold(new_hold(1, 20, "1")).await.is_err());
+        let late = console.credit(top_up(1, 30, "1", "late")).await;
+        assert!(late.is_err(), "{late:?}");
+        for mode in [OpenMode::Serve, OpenMode::Write] {
+            let again = postgres(&cluster.url(&database), mode).await.map(drop);
+            assert!(
+                matches!(&again, Err(LedgerError::Unusable(why)) if why.contains("was moved")),
+                "{again:?}"
+            );
+        }
+        sound(
+            &postgres(&cluster.url(&database), OpenMode::ReadOnly)
+                .await
+                .unwrap(),
+        )
+        .await;
+        // And the other way: a file that was moved is not served either.
+        let back = cluster
+            .url(&cluster.database())
+            .parse::<LedgerAddress>()
+            .unwrap();
+        to.copy_to(&back, |_, _| {}).await.unwrap();
+        for mode in [OpenMode::Serve, OpenMode::Write] {
+            let again = SqliteLedger::open(&path, mode, Durability::Prompt).map(drop);
+            assert!(
+                matches!(&again, Err(LedgerError::Unusable(why)) if why.contains("was moved")),
+                "{again:?}"
+            );
+        }
+        sound(&SqliteLedger::open(&path, OpenMode::ReadOnly, Durability::Prompt).unwrap()).await;
     });
 }

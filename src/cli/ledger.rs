@@ -63,6 +63,9 @@ pub(super) async fn verify(args: &Args) -> Result<(), Failed> {
     };
     let report = ledger.verify_with(anchors).await?;
     let summary = summary(&report);
+    if args.format() != Format::Json {
+        report.notes.iter().for_each(|note| output::note(note));
+    }
     match args.format() {
         Format::Json => output::print_json(&json!(report)),
         _ if report.faults.is_empty() => output::print(&format!("the books are sound: {summary}")),
@@ -160,7 +163,7 @@ pub(super) async fn copy(args: &Args, options: &CopyOptions) -> Result<(), Faile
         )),
     }
     output::note(&format!(
-        "Both have the same keys and money: serve from one of them only. {} is as it was.",
+        "Serve from the copy only. {} is marked as moved: it can be read, and no gateway or command changes it any more.",
         args.ledger
     ));
     Ok(())

@@ -83,8 +83,8 @@ fn end<T: Tx>(tx: &mut T, hold: Held, finish: Finish) -> Step<T, Finished> {
     let (account, head) = known(tx.account(hold.key)?, hold.key)?;
     let ending = account.finish(hold.amount, finish.bill.total()?)?;
     let (position, request) = (tx.next_position(), finish.request);
-    let entry =
-        charge_entry(hold, finish, &ending, position, &head).ok_or(Refusal::NoSuchHold(request))?;
+    let entry = charge_entry(hold, finish, &ending, position, &head, tx.now())
+        .ok_or(Refusal::NoSuchHold(request))?;
     append(tx, &entry, &head, account, ending.account)?;
     tx.delete_hold(request)?;
     Ok(Finished {

@@ -36,7 +36,7 @@ pub(super) fn create<T: Tx>(tx: &mut T, new: &NewKey) -> Step<T, Key> {
         audit: AuditHead::NONE,
     })?;
     if let Some(credit) = &credit {
-        let entry = credit.entry(tx.next_position(), &Head::NONE, after.balance());
+        let entry = credit.entry(tx.next_position(), &Head::NONE, after.balance(), tx.now());
         append(tx, &entry, &Head::NONE, key.account, after)?;
         key.account = after;
         key.last_entry_at = Some(entry.at);
@@ -97,7 +97,7 @@ pub(super) fn credit<T: Tx>(tx: &mut T, credit: &Credit) -> Step<T, Posted> {
             before.refund(credit.amount, *request, charged, refunded)?
         }
     };
-    let entry = credit.entry(tx.next_position(), &head, key.account.balance());
+    let entry = credit.entry(tx.next_position(), &head, key.account.balance(), tx.now());
     append(tx, &entry, &head, before, key.account)?;
     key.last_entry_at = Some(entry.at);
     write_act(tx, audit::credit(credit), &key, &audit)?;

@@ -18,7 +18,7 @@ use super::trouble::{Trouble, words};
 use super::{flush, migrations, reads, verify, votes};
 use crate::address::Database;
 use crate::chain::{ChainedAct, ChainedEntry};
-use crate::copy::{Identity, Part, ROWS, Rest, Side, Source, Target};
+use crate::copy::{Identity, MOVED, Part, ROWS, Rest, Side, Source, Target};
 use crate::limit::Traffic;
 use crate::tx::StoredKey;
 use crate::{LedgerError, OpenMode, VerifyReport};
@@ -126,6 +126,21 @@ impl Source for CopySource {
             generation: columns.take()?,
             made_at: columns.at()?,
         })
+    }
+
+    /// Ends the epochs of gateways that are only frozen, too: their next statement finds that out.
+    async fn retire(self) -> Result<(), LedgerError> {
+        let mark = format!(
+            "UPDATE nodes SET ended = now() WHERE ended IS NULL; UPDATE identity SET version = {} WHERE id = 1; COMMIT",
+            migrations::VERSION.saturating_add(MOVED)
+        );
+        match tokio::time::timeout(ALIVE, execute(&self.link, &mark)).await {
+            Ok(marked) => marked,
+            Err(_) => Err(LedgerError::Unavailable(
+                "the copy is whole, and its source could not be marked as moved: no standby confirms it; serve from the copy alone"
+                    .to_owned(),
+            )),
+        }
     }
 
     async fn verify(&mut self) -> Result<VerifyReport, LedgerError> {

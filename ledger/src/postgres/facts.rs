@@ -24,7 +24,7 @@ pub(super) enum Purpose {
 
 /// What a session says about itself and its server. `tcp` tells whether the server's own connection is one, because a Unix socket
 /// has no keepalives: behind a pooler it may be the pooler's.
-pub(super) const INTRODUCE: &str = "SELECT a.pid::text AS pid, a.backend_start::text AS started, pg_is_in_recovery()::text AS recovering, \
+pub(super) const INTRODUCE: &str = "SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint::text AS clock, a.pid::text AS pid, a.backend_start::text AS started, pg_is_in_recovery()::text AS recovering, \
      current_setting('transaction_read_only') AS read_only, current_setting('cluster_name') AS name, \
      (SELECT system_identifier::text FROM pg_control_system()) AS system, \
      CASE WHEN pg_is_in_recovery() THEN coalesce((SELECT received_tli FROM pg_stat_wal_receiver), \
@@ -49,6 +49,8 @@ pub(super) struct Facts {
     pub(super) timeline: u32,
     /// Seconds since what a standby last replayed; 0 if it has everything that it received.
     pub(super) behind: u64,
+    /// Its clock, milliseconds since 1970.
+    pub(super) clock: i64,
     pub(super) tcp: bool,
     pub(super) keepalives: String,
     pub(super) standbys: Seen,
@@ -77,6 +79,7 @@ impl Facts {
             system: text("system"),
             timeline: u32::try_from(number("timeline")).unwrap_or_default(),
             behind: u64::try_from(number("behind")).unwrap_or_default(),
+            clock: number("clock"),
             tcp: is("tcp"),
             keepalives: text("keepalives"),
             standbys: Seen {

@@ -15,11 +15,14 @@ use super::rows::{
 };
 use super::standby::{BEGIN_FLUSHED, BEGIN_RECEIVED};
 use super::trouble::Trouble;
+use crate::copy::MOVED_AWAY;
 use crate::{KeyId, OperationId};
 
 /// Holds that one transaction ends for dead nodes.
 const RECOVERED_AT_ONCE: i64 = 500;
 
+/// In place of the fence, for a program that is not a gateway: whether the ledger was moved meanwhile.
+const NOT_MOVED: &str = "SELECT 1 FROM identity WHERE version < 1000000 AND $1::bigint = 0";
 const FENCE: &str = "SELECT 1 FROM nodes WHERE epoch = $1 AND ended IS NULL FOR KEY SHARE";
 const POSITIONS: &str =
     "SELECT nextval('positions'), (extract(epoch FROM clock_timestamp()) * 1000000)::bigint";
@@ -143,7 +146,8 @@ pub(super) async fn fetch(
         (lock_of_all(), all)
     };
     let (fence, lock, positions) = (
-        link.prepared(FENCE).await?,
+        link.prepared(if epoch > 0 { FENCE } else { NOT_MOVED })
+            .await?,
         link.prepared(&lock).await?,
         link.prepared(POSITIONS).await?,
     );
@@ -165,8 +169,10 @@ pub(super) async fn fetch(
     )
     .await;
     begun?;
-    if epoch > 0 && fenced?.is_empty() {
-        return Err(Trouble::Fenced);
+    match fenced?.is_empty() {
+        true if epoch > 0 => return Err(Trouble::Fenced),
+        true => return Err(Trouble::Failed(format!("this ledger {MOVED_AWAY}"))),
+        false => {}
     }
     for row in keys? {
         let (stored, traffic) = rows::stored_key(&row)?;

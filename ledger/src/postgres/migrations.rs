@@ -7,7 +7,7 @@ use tokio_postgres::error::SqlState;
 
 use super::rows::Columns;
 use super::trouble::words;
-use crate::copy::Identity;
+use crate::copy::{Identity, MOVED, MOVED_AWAY};
 use crate::{LedgerError, OpenMode, Timestamp, reference};
 
 /// The schema version of this program.
@@ -33,8 +33,8 @@ pub(super) async fn prepare(
     check_server(client).await?;
     if mode == OpenMode::ReadOnly {
         return match version(client).await? {
-            Found::Ledger(VERSION) => identity(client).await,
-            Found::Ledger(other) => Err(other_version(other)),
+            Found::Ledger(VERSION) | Found::Moved(VERSION) => identity(client).await,
+            Found::Ledger(other) | Found::Moved(other) => Err(other_version(other)),
             Found::Empty => Err(missing()),
             Found::Foreign => Err(foreign()),
         };
@@ -43,6 +43,7 @@ pub(super) async fn prepare(
     match found {
         Found::Ledger(VERSION) => return identity(client).await,
         Found::Ledger(newer) if newer > VERSION => return Err(other_version(newer)),
+        Found::Moved(_) => return Err(unusable(&format!("this ledger {MOVED_AWAY}"))),
         Found::Empty if !mode.creates() => return Err(missing()),
         Found::Foreign => return Err(foreign()),
         _ => {}
@@ -86,6 +87,8 @@ enum Found {
     Empty,
     Foreign,
     Ledger(i32),
+    /// Of this version, and marked as moved to another store.
+    Moved(i32),
 }
 
 async fn version(client: &impl tokio_postgres::GenericClient) -> Result<Found, LedgerError> {
@@ -111,7 +114,11 @@ async fn version(client: &impl tokio_postgres::GenericClient) -> Result<Found, L
         .await
         .map_err(|error| unusable(&format!("the ledger cannot be read: {}", words(&error))))?;
     row.map_or(Ok(Found::Foreign), |row| {
-        Ok(Found::Ledger(Columns::of(&row).take()?))
+        let version = Columns::of(&row).take()?;
+        Ok(match i32::checked_sub(version, MOVED) {
+            Some(moved) if moved > 0 => Found::Moved(moved),
+            _ => Found::Ledger(version),
+        })
     })
 }
 
@@ -137,6 +144,7 @@ async fn migrate(client: &mut Client, now: Timestamp) -> Result<(), LedgerError>
         Found::Ledger(version) => version,
         Found::Empty => 0,
         Found::Foreign => return Err(foreign()),
+        Found::Moved(_) => return Err(unusable(&format!("this ledger {MOVED_AWAY}"))),
     };
     for migration in MIGRATIONS
         .iter()

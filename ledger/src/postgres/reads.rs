@@ -122,17 +122,31 @@ pub(super) async fn entries(link: &Link, query: &EntryQuery) -> Answer<Vec<Entry
     let before = query.before.unwrap_or(i64::MAX);
     let since = query.since.map_or(i64::MIN, Timestamp::millis);
     let until = query.until.map_or(i64::MAX, Timestamp::millis);
-    let common = "e.position < $1 AND e.at >= $2 AND e.at < $3";
+    // An entry that a clock ahead of the ledger's has dated later than an entry after it happened when that one did.
+    let dated = |of_key: &str| {
+        if query.since.is_none() && query.until.is_none() {
+            return "WHERE e.at >= $2 AND e.at < $3".to_owned();
+        }
+        format!(
+            "JOIN (SELECT position, min(at) OVER (PARTITION BY key ORDER BY seq ROWS BETWEEN CURRENT ROW AND UNBOUNDED FOLLOWING) \
+             AS at FROM entries {of_key}) d ON d.position = e.position WHERE d.at >= $2 AND d.at < $3"
+        )
+    };
+    let common = "e.position < $1";
     let rows = match query.key {
         Some(key) => {
             let sql = format!(
-                "{SELECT_ENTRY} WHERE e.key = $5 AND {common} ORDER BY e.seq DESC LIMIT $4"
+                "{SELECT_ENTRY} {} AND e.key = $5 AND {common} ORDER BY e.seq DESC LIMIT $4",
+                dated("WHERE key = $5")
             );
             link.query(&sql, &[&before, &since, &until, &limit, &key.to_i64()])
                 .await?
         }
         None => {
-            let sql = format!("{SELECT_ENTRY} WHERE {common} ORDER BY e.position DESC LIMIT $4");
+            let sql = format!(
+                "{SELECT_ENTRY} {} AND {common} ORDER BY e.position DESC LIMIT $4",
+                dated("")
+            );
             link.query(&sql, &[&before, &since, &until, &limit]).await?
         }
     };

@@ -142,6 +142,10 @@ impl Tx for Batch {
         Ok(self.ledger)
     }
 
+    fn now(&self) -> Timestamp {
+        Timestamp::from_millis(self.now / 1_000)
+    }
+
     fn next_position(&mut self) -> i64 {
         Self::next_position(self)
     }

@@ -264,13 +264,16 @@ impl Check {
             self.fault(format!("{place}: its balance does not follow"));
         }
         // The first format let a clock that was set back show.
-        let earlier = |last: &ChainedEntry| stored.format > 1 && entry.at < last.entry.at;
-        if history
-            .last
-            .as_ref()
-            .is_some_and(|last| earlier(last) || entry.position <= last.entry.position)
-        {
-            self.fault(format!("{place}: is before the entry that it follows"));
+        if let Some(last) = &history.last {
+            if entry.position <= last.entry.position {
+                self.fault(format!("{place}: is before the entry that it follows"));
+            }
+            if stored.format > 1 && entry.at < last.entry.at {
+                self.report.notes.push(format!(
+                    "{place}: the entry before it was dated {} by a clock that ran ahead; this one is of {}",
+                    last.entry.at, entry.at
+                ));
+            }
         }
         if let Some(bill) = &entry.bill {
             self.bill(place, amount, bill);
@@ -609,9 +612,10 @@ impl Check {
     /// The triggers and constraints that repeat the rules.
     async fn guards(&mut self, link: &Link) -> Result<(), Trouble> {
         let sql = "SELECT (SELECT count(*) FROM pg_trigger t JOIN pg_class c ON c.oid = t.tgrelid \
-             WHERE c.relnamespace = to_regnamespace(current_schema()) AND NOT t.tgisinternal AND t.tgenabled = 'O'), \
+             WHERE c.relnamespace = l.relnamespace AND NOT t.tgisinternal AND t.tgenabled = 'O'), \
              (SELECT count(*) FROM pg_constraint n JOIN pg_class c ON c.oid = n.conrelid \
-             WHERE c.relnamespace = to_regnamespace(current_schema()) AND n.contype = 'c' AND n.convalidated)";
+             WHERE c.relnamespace = l.relnamespace AND n.contype = 'c' AND n.convalidated) \
+             FROM pg_class l WHERE l.oid = to_regclass('identity')";
         let rows = link.query(sql, &[]).await?;
         let Some(row) = rows.first() else {
             return Ok(());

@@ -11,10 +11,10 @@ use tempfile::TempPath;
 
 use super::batch::Batch;
 use super::location::{resolve, wal_path};
-use super::migrations::Birth;
+use super::migrations::{Birth, VERSION};
 use super::{ServeLock, backup, files, rows, verify};
 use crate::chain::{ChainedAct, ChainedEntry};
-use crate::copy::{Identity, Part, ROWS, Rest, Side, Source, Target, replayed};
+use crate::copy::{Identity, MOVED, Part, ROWS, Rest, Side, Source, Target, replayed};
 use crate::head::{AuditHead, Head};
 use crate::hold::Held;
 use crate::tx::{Fault, StoredHold, StoredKey, Tx};
@@ -83,6 +83,13 @@ impl Source for CopySource {
         };
         self.conn
             .query_row("SELECT ledger, generation, made_at FROM identity", [], read)
+            .map_err(failed)
+    }
+
+    async fn retire(self) -> Result<(), LedgerError> {
+        self.conn
+            .pragma_update(None, "user_version", VERSION.saturating_add(MOVED.into()))
+            .and_then(|()| self.conn.execute_batch("COMMIT"))
             .map_err(failed)
     }
 

@@ -13,9 +13,11 @@ use nix::unistd::{AccessFlags, access};
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 
+use super::header::Header;
 use super::location::{FileId, Location, beside, cannot_open, resolve, wal_path};
 use super::migrations::{Birth, Found, VERSION, identify, migrate};
 use super::mounts::is_mounted_alone;
+use crate::copy::{MOVED, MOVED_AWAY};
 use crate::{LedgerError, OpenMode};
 
 /// Older versions can lose a commit when two processes share a log.
@@ -39,6 +41,15 @@ pub(super) fn open_ledger(
     }
     check_file(&real, mode)?;
     let file = FileId::of(&given).map_err(|error| cannot_open(&given, &error))?;
+    let header = Header::of(&real).map_err(|error| cannot_open(&real, &error))?;
+    let foreign = header.has_foreign_log(&real);
+    if foreign.map_err(|error| cannot_open(&real, &error))? {
+        return Err(unusable(format!(
+            "the log {0}-wal belongs to another file than {0}, and would be written over it; if {0} is a restored backup, move \
+             {0}-wal and {0}-shm away",
+            real.display()
+        )));
+    }
     let conn = open(&real, mode)?;
     let ledger = conn
         .query_row("SELECT ledger FROM identity", [], |row| row.get(0))
@@ -49,6 +60,7 @@ pub(super) fn open_ledger(
     };
     let location = Location {
         given,
+        header: log.is_some().then_some(header),
         real,
         file,
         log,
@@ -94,6 +106,11 @@ pub(super) fn open(path: &Path, mode: OpenMode) -> Result<Connection, LedgerErro
     let (conn, found) = open_and_identify(path, mode)?;
     match found {
         Found::Ledger(VERSION) => {}
+        Found::Ledger(moved) if moved > i64::from(MOVED) => {
+            if mode != OpenMode::ReadOnly || moved != VERSION.saturating_add(MOVED.into()) {
+                return Err(unusable(format!("{} {MOVED_AWAY}", path.display())));
+            }
+        }
         // Only the gateway migrates a schema: it has the lock, so no older gateway is using the file.
         Found::Ledger(version) if mode != OpenMode::Serve => {
             return Err(unusable(format!(
@@ -151,10 +168,12 @@ fn open_and_identify(path: &Path, mode: OpenMode) -> Result<(Connection, Found),
     check_file(path, mode)?;
     let conn = connect(path, mode).map_err(|error| refuse(path, &error))?;
     match identify(&conn).map_err(|error| refuse(path, &error))? {
-        Found::Ledger(version) if version > VERSION => Err(unusable(format!(
-            "{} was written by a newer version (schema {version}; this program knows {VERSION})",
-            path.display()
-        ))),
+        Found::Ledger(version) if version > VERSION && version <= i64::from(MOVED) => {
+            Err(unusable(format!(
+                "{} was written by a newer version (schema {version}; this program knows {VERSION})",
+                path.display()
+            )))
+        }
         found => Ok((conn, found)),
     }
 }
@@ -187,7 +206,7 @@ fn check_file(path: &Path, mode: OpenMode) -> Result<(), LedgerError> {
         Ok(found) if !found.is_file() => {
             return Err(unusable(format!("{} is not a file", path.display())));
         }
-        Ok(found) if found.nlink() > 1 && mode != OpenMode::ReadOnly => {
+        Ok(found) if found.nlink() > 1 => {
             return Err(unusable(format!(
                 "{} has {} names (hard links), and each would get its own log; remove the others",
                 path.display(),
@@ -214,7 +233,7 @@ fn check_file(path: &Path, mode: OpenMode) -> Result<(), LedgerError> {
         let Ok(found) = file.symlink_metadata() else {
             continue;
         };
-        let shared = found.nlink() > 1 && mode != OpenMode::ReadOnly;
+        let shared = found.nlink() > 1;
         if !found.is_file() || shared {
             return Err(unusable(format!(
                 "{} is not a regular file, or has more than one name; remove it",

@@ -9,6 +9,7 @@ use std::io::ErrorKind;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
+use super::header::Header;
 use crate::{LedgerError, owner};
 
 /// A file's identity in the file system.
@@ -42,6 +43,8 @@ pub(super) struct Location {
     /// With links resolved, as SQLite has it. Log and lock are beside this one.
     pub(super) real: PathBuf,
     pub(super) file: FileId,
+    /// The file's first bytes; only for writers.
+    pub(super) header: Option<Header>,
     /// Only for writers: a copy that is only read may have none.
     pub(super) log: Option<FileId>,
     /// The file's identity.
@@ -55,6 +58,7 @@ pub(super) enum Displaced {
     Replaced(PathBuf),
     LogGone(PathBuf),
     LogReplaced(PathBuf),
+    Overwritten(PathBuf),
     Unreadable(PathBuf, ErrorKind),
 }
 
@@ -82,6 +86,12 @@ impl fmt::Display for Displaced {
                     path.display()
                 )
             }
+            Self::Overwritten(path) => write!(
+                out,
+                "another program has written over {0} while it was open: stop the gateway and the consoles, remove {0}-wal and {0}-shm, \
+                 put the backup in its place again, and start the gateway",
+                path.display()
+            ),
             Self::Unreadable(path, kind) => write!(out, "{}: {kind}", path.display()),
         }
     }
@@ -103,6 +113,13 @@ impl Location {
                 return Err(Displaced::Gone(self.given.clone()));
             }
             Err(error) => return Err(Displaced::Unreadable(self.given.clone(), error.kind())),
+        }
+        if let Some(header) = &self.header {
+            match header.is_intact() {
+                Ok(true) => {}
+                Ok(false) => return Err(Displaced::Overwritten(self.given.clone())),
+                Err(error) => return Err(Displaced::Unreadable(self.given.clone(), error.kind())),
+            }
         }
         let Some(log) = self.log else { return Ok(()) };
         let path = wal_path(&self.real);
@@ -134,6 +151,7 @@ impl Location {
             Displaced::Gone(_)
             | Displaced::LogGone(_)
             | Displaced::LogReplaced(_)
+            | Displaced::Overwritten(_)
             | Displaced::Unreadable(..) => Err(displaced.to_string()),
         }
     }

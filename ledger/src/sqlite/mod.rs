@@ -11,6 +11,9 @@ mod batch;
 mod cache;
 mod copy;
 mod files;
+mod header;
+#[cfg(test)]
+mod header_tests;
 mod job;
 mod journal;
 mod lists;

@@ -3,6 +3,8 @@
 //! Lists are paged by key, never by OFFSET, and long ones are read in short statements: a statement is a read transaction, and a
 //! long one would delay checkpoints. The history of one key is read by following the pointers between its entries.
 
+use std::collections::HashMap;
+
 use std::collections::{BTreeMap, HashSet};
 
 use rusqlite::{Connection, OptionalExtension, Result, params};
@@ -131,10 +133,19 @@ pub(super) fn entries(
     Ok(found)
 }
 
-fn matches(query: &EntryQuery, entry: &Entry) -> bool {
-    query.since.is_none_or(|since| entry.at >= since)
-        && query.until.is_none_or(|until| entry.at < until)
-        && query.before.is_none_or(|before| entry.position < before)
+/// When the entries seen so far happened, newest first. One that a clock ahead of the ledger's has dated later than an entry after
+/// it happened, for all that is known, when that one did.
+#[derive(Default)]
+struct Dates(HashMap<KeyId, Timestamp>);
+
+impl Dates {
+    fn matches(&mut self, query: &EntryQuery, entry: &Entry) -> bool {
+        let earliest = self.0.entry(entry.key).or_insert(entry.at);
+        *earliest = entry.at.min(*earliest);
+        query.since.is_none_or(|since| *earliest >= since)
+            && query.until.is_none_or(|until| *earliest < until)
+            && query.before.is_none_or(|before| entry.position < before)
+    }
 }
 
 fn entries_of_key(
@@ -144,14 +155,14 @@ fn entries_of_key(
     wanted: &dyn Fn() -> bool,
 ) -> Result<Vec<Entry>> {
     let limit = query.limit.unwrap_or(usize::MAX);
-    let mut found = Vec::new();
+    let (mut found, mut dates) = (Vec::new(), Dates::default());
     let mut position = start_of_walk(conn, key, query.before)?;
     while position > 0 && found.len() < limit && wanted() {
         let Some(stored) = entry_at(conn, position)? else {
             break;
         };
         position = stored.prev;
-        if matches(query, &stored.entry) {
+        if dates.matches(query, &stored.entry) {
             found.push(stored.entry);
         }
     }
@@ -196,13 +207,13 @@ fn entries_of_all(
     let mut page = conn.prepare_cached(&format!(
         "{SELECT_ENTRY} WHERE e.position BETWEEN ?1 AND ?2 ORDER BY e.position DESC"
     ))?;
-    let mut found = Vec::new();
+    let (mut found, mut dates) = (Vec::new(), Dates::default());
     while high > 0 && found.len() < limit && wanted() {
         let rows = PAGE.min(rows_at_most(limit.saturating_sub(found.len()).max(100)));
         let low = high.saturating_sub(rows).saturating_add(1);
         for stored in page.query_map([low, high], rows::stored_entry)? {
             let entry = stored?.entry;
-            if matches(query, &entry) && found.len() < limit {
+            if dates.matches(query, &entry) && found.len() < limit {
                 found.push(entry);
             }
         }

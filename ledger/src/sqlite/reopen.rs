@@ -56,6 +56,12 @@ impl SqliteLedger {
             writer.note_displaced(Some(displaced.to_string()));
             return Look::Away;
         }
+        // What SQLite has cached and what is in the log belong to another content. Nothing written now would be right.
+        if matches!(displaced, Displaced::Overwritten(_)) {
+            writer.fail(displaced.to_string());
+            writer.note_displaced(Some(displaced.to_string()));
+            return Look::Away;
+        }
         // Without the lock another gateway may be serving that file.
         let returned = if locked {
             self.reopen(&opened, &displaced)

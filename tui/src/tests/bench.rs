@@ -199,6 +199,7 @@ impl Bench {
                     holds: 3,
                     anchors: 0,
                     faults: vec!["key k_1: entry 7: the chain is broken".to_owned()],
+                    notes: Vec::new(),
                 };
                 Message::Verified {
                     report: Ok(report),

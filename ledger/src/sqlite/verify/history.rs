@@ -67,9 +67,10 @@ impl Check<'_> {
                     self.fault(format!("{name}: not last used when its account says"))
                 }
                 Some((1, _)) | None => {}
-                Some((_, at)) if entry.at > at => {
-                    self.fault(format!("{place}: later than the entry after it"))
-                }
+                Some((_, at)) if entry.at > at => self.report.notes.push(format!(
+                    "{place}: dated {} by a clock that ran ahead; the entry after it is of {at}",
+                    entry.at
+                )),
                 Some((after, _)) if after < format => self.fault(format!(
                     "{place}: of a later format than the entry after it"
                 )),
