@@ -149,6 +149,7 @@ impl Model {
                 .protocol()
                 .limit_field(target.provider.chat_limit, None),
             max_output: self.limits.max_output,
+            top_k: target.provider.pass.iter().any(|field| field == "top_k"),
             vision: self.can(Capability::Vision),
             long_cache: rates.cache_write_1h.is_some(),
             ..Abilities::careful(family).of_reasoning(self.can(Capability::Reasoning), family)

@@ -80,6 +80,18 @@ impl Route {
         found
     }
 
+    /// The same, with targets of one family behind all others.
+    #[must_use]
+    pub fn candidates_with_last(
+        &self,
+        caller: Family,
+        last: Option<Family>,
+    ) -> Vec<(&Target, Family)> {
+        let mut found = self.candidates(caller);
+        found.sort_by_key(|(_, family)| Some(*family) == last);
+        found
+    }
+
     /// How callers of a family are served; `None` if they are not.
     #[must_use]
     pub fn serves(&self, caller: Family) -> Option<Served> {

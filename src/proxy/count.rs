@@ -56,6 +56,7 @@ pub async fn tokens(
             family,
             operation,
             stream: false,
+            last: None,
             abandoned: None,
             unsealed: None,
         };
@@ -73,6 +74,7 @@ pub async fn tokens(
             Some(Prepared {
                 body,
                 headers: headers.clone(),
+                streams: false,
             })
         };
         if let Ok(Ok(answer)) = timeout(PATIENCE, proxy.upstreams.dispatch(call, &prepare)).await
@@ -105,6 +107,7 @@ fn foreign(body: &[u8], target: &Target, family: Family, model: &Model) -> Optio
     Some(Prepared {
         body: vec![Bytes::from(body)],
         headers: Vec::new(),
+        streams: false,
     })
 }
 

@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use farebox_ledger::EndReason;
+use farebox_protocol::translate::fates::Fate;
 use farebox_protocol::translate::{self, Losses};
 use farebox_protocol::{Edits, Family, Inspection};
 
@@ -39,6 +40,7 @@ pub(super) async fn dispatch(mut admitted: Box<Admitted>, mut reply: ReplyTo) {
         family,
         operation: Operation::Generate,
         stream,
+        last: super::last_family(&admitted.seen),
         abandoned: Some(&left),
         unsealed: Some(&rejected),
     };
@@ -122,6 +124,7 @@ fn begun(admitted: &mut Admitted, answer: Answer, unsealed: Option<&Unsealed>) -
         admitted.seen.cache_marked = sent.cache_marked;
         admitted.seen.content = sent.content;
         admitted.outcome.lost = lost;
+        admitted.outcome.removed = removed(admitted, answer.family);
         admitted.translation = Some(Box::new(translation));
     }
     admitted.read_prompt(answer.family, body);
@@ -129,6 +132,16 @@ fn begun(admitted: &mut Admitted, answer: Answer, unsealed: Option<&Unsealed>) -
         .meter
         .mark_cache(admitted.seen.cache_marked && !answer.family.protocol().counts_cache_first());
     answer.content
+}
+
+/// What a translation for this family leaves out of the request because it does not know it.
+fn removed(admitted: &Admitted, family: Family) -> String {
+    let known: Vec<String> = translate::fields(admitted.request.family)
+        .iter()
+        .filter(|row| row.fate(family) != Fate::Dropped)
+        .map(|row| row.name.to_owned())
+        .collect();
+    admitted.seen.removed(&known)
 }
 
 /// A whole answer took too long or is too large. Its provider bills what it has produced by then. Nobody has seen any of it, so all
@@ -223,6 +236,7 @@ fn direct(sent: Sent<'_>, body: &Bytes, seen: &Inspection, target: &Target) -> P
     Prepared {
         body: protocol.pieces(body, seen, &edits),
         headers: sent.request.headers.clone(),
+        streams: false,
     }
 }
 

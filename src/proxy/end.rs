@@ -3,9 +3,11 @@
 //! The reason is what the upstream said or what the gateway did. Journal, log, receipt, console and dashboard use the same word.
 
 use farebox_ledger::EndReason;
-use farebox_protocol::Stop;
+use farebox_protocol::{ErrorBody, Family, Stop};
 
+use super::Failure;
 use crate::metering::Ending;
+use crate::upstream::redact::CustomerError;
 
 /// How an admitted request ends.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -28,6 +30,8 @@ impl End {
     pub(super) const UNREAD: Self = Self::cut(EndReason::UpstreamBroken);
     /// The customer left while the answer ran.
     pub(super) const CLIENT_GONE: Self = Self::cut(EndReason::ClientGone);
+    /// The answer reached a stop string of the customer, which its target does not know: a leaving, as far as money goes.
+    pub(super) const AT_STOP: Self = Self::cut(EndReason::Stop);
     /// The customer left before the first frame, which arrived later.
     pub(super) const LEFT_EARLY: Self = Self {
         ending: Ending::Cut,
@@ -93,5 +97,44 @@ const fn reason(stop: Option<Stop>) -> EndReason {
         Some(Stop::Refusal) => EndReason::Refusal,
         Some(Stop::Pause) => EndReason::Pause,
         Some(Stop::Other) => EndReason::Unnamed,
+    }
+}
+
+fn broken(family: Family, end: &End, request_id: String) -> ErrorBody {
+    let words = family
+        .protocol()
+        .words(farebox_protocol::Case::BrokenStream);
+    let message = match end.ending {
+        Ending::Lost => {
+            "the gateway could not reach its ledger, so the stream was stopped; nothing is charged"
+        }
+        Ending::Cut => {
+            "the provider's stream broke after you had stopped reading it; what it produced until then is charged"
+        }
+        _ => {
+            "the provider's stream broke before it was complete; only what was delivered is charged"
+        }
+    };
+    ErrorBody {
+        kind: words.kind.to_owned(),
+        code: words.code.map(str::to_owned),
+        param: None,
+        message: message.to_owned(),
+        details: None,
+        request_id,
+    }
+}
+
+/// The error event of an incomplete stream: the customer's own error, if the upstream reported one.
+pub(super) fn why_it_broke(
+    family: Family,
+    end: &End,
+    told: Option<&CustomerError>,
+    request_id: String,
+) -> ErrorBody {
+    match told {
+        // As it would have been told before the stream: clients act on its type, code and message.
+        Some(told) => Failure::Upstream(400, told.clone()).body(family, request_id),
+        None => broken(family, end, request_id),
     }
 }

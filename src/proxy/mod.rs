@@ -16,6 +16,7 @@ mod documents;
 mod end;
 mod exposure;
 pub mod failure;
+mod folded;
 mod hidden;
 mod last_hour;
 mod phase;
@@ -137,7 +138,8 @@ impl Proxy {
         let seals = cut_marks(&mut request, &mut seen)?;
         documents::read(holder(key.id), &request.body, &mut seen).await;
         let estimate = capabilities::fits(holder(key.id), &model, &mut seen).await?;
-        let mut forms = Forms::of(&request, original, &model).await?;
+        let last = last_family(&seen);
+        let mut forms = Forms::of(&request, original, &model, last).await?;
         forms.take_room(&mut request)?;
         let predicted = counting::predicted(holder(key.id), &mut seen, &model).await?;
         let mut ask = forms.ask(&request, &seen, (estimate, predicted), &model);
@@ -172,6 +174,11 @@ impl Proxy {
 #[must_use]
 pub fn holder(key: KeyId) -> Holder {
     Holder(key.to_i64().cast_unsigned())
+}
+
+/// The family whose targets are asked last: one that knows no stop strings, if the request has any.
+fn last_family(seen: &Inspection) -> Option<Family> {
+    translate::without_stops().filter(|_| seen.has_stops)
 }
 
 /// Removes what this gateway made up, because a vendor of the customer's own family would reject it. Returns the losses, for

@@ -10,19 +10,20 @@ use std::time::Duration;
 use bytes::Bytes;
 use farebox_ledger::EndReason;
 use farebox_protocol::{
-    ErrorBody, Family, Frame, Marks, PublicAnswer, Reader, Stop, UsageWish, Writer, json,
+    Family, Frame, Marks, PublicAnswer, Reader, Stop, Usage, UsageWish, Writer, json,
 };
 use tokio::time::Instant;
 
 use super::admitted::{Admitted, ReplyTo};
 use super::calibration::Shown;
 use super::credit::{Credit, Verdict};
-use super::end::End;
+use super::end::{End, why_it_broke};
+use super::folded::{self, Folded};
 use super::phase::{Kept, Phase};
 use super::pipe::{self, Sender};
 use super::silence::Silence;
 use super::translation::Streamed;
-use super::{Failure, Reply, ReplyBody, record, rewrite, whole};
+use super::{Reply, ReplyBody, record, rewrite, whole};
 use crate::clock;
 use crate::config::OnDisconnect;
 use crate::deadline::Deadline;
@@ -52,16 +53,19 @@ pub(super) async fn relay(
     frames: FrameStream,
     reply: ReplyTo,
 ) {
-    let (sender, receiver) = pipe::pipe();
-    let headers = whole::omission_headers(&admitted.outcome);
-    let customer = reply
-        .send(Ok(Reply {
+    let (customer, folded) = if admitted.seen.stream {
+        let (sender, receiver) = pipe::pipe();
+        let headers = whole::omission_headers(&admitted.outcome);
+        let stream = Reply {
             headers,
             body: ReplyBody::Stream(receiver),
-        }))
-        .is_ok()
-        .then_some(sender);
+        };
+        (reply.send(Ok(stream)).is_ok().then_some(sender), None)
+    } else {
+        (None, Some(Folded::new(reply, &admitted.outcome)))
+    };
     let mut relay = Relay::new(admitted, family, frames, customer);
+    relay.folded = folded;
     let end = relay.pump(first).await;
     // Boxed, because the end of a stream needs more memory than everything before it.
     Box::pin(relay.finish(end)).await;
@@ -74,6 +78,8 @@ struct Relay {
     frames: FrameStream,
     /// `None` once the customer has left.
     customer: Option<Sender>,
+    /// The customer waits for the whole answer.
+    folded: Option<Folded>,
     /// Of the target's family.
     reader: Box<dyn Reader>,
     /// Of the customer's family; knows what was sent.
@@ -122,7 +128,7 @@ impl Relay {
             translated: admitted
                 .translation
                 .take()
-                .map(|translation| translation.stream()),
+                .map(|translation| translation.stream(admitted.seen.stream)),
             reader,
             writer: admitted.request.family.protocol().writer(),
             credit: Credit::new(admitted.seen.choices, admitted.output_limit, now),
@@ -139,6 +145,7 @@ impl Relay {
             admitted,
             frames,
             customer,
+            folded: None,
         }
     }
 
@@ -169,6 +176,10 @@ impl Relay {
         }
         if self.phase.is_over() {
             return Some(End::complete(self.stop));
+        }
+        if self.has_stopped() && self.leaves() {
+            self.read_on().await;
+            return Some(End::AT_STOP);
         }
         if self.customer.is_none() && self.ends_without_customer() {
             return Some(self.client_gone().await);
@@ -402,7 +413,19 @@ impl Relay {
 
     /// Without a customer, a stream goes on only for its usage: if only the usage is missing, or if the route's policy is `drain`.
     fn ends_without_customer(&self) -> bool {
+        self.folded.is_none() && self.leaves()
+    }
+
+    /// Whether a target is left in the middle of its answer when nobody wants the rest.
+    fn leaves(&self) -> bool {
         self.stop.is_none() && self.admitted.model.route.on_disconnect == OnDisconnect::Cancel
+    }
+
+    /// Whether the customer's answer has ended at a stop string.
+    fn has_stopped(&self) -> bool {
+        self.translated
+            .as_ref()
+            .is_some_and(|translated| translated.has_stopped())
     }
 
     /// Settles, and only then sends the end.
@@ -416,6 +439,7 @@ impl Relay {
             writer,
             phase,
             told,
+            folded,
             mut translated,
             ..
         } = self;
@@ -427,15 +451,16 @@ impl Relay {
                 .answer_id()
                 .map(|id| redact::answer_id(id, &admitted.outcome.secrets)),
         };
-        let rest = translated
-            .as_mut()
-            .filter(|_| end.ending == Ending::Complete)
-            .and_then(|translated| translated.end());
-        if translated
-            .as_ref()
-            .is_some_and(|translated| end.ending == Ending::Complete && translated.is_broken())
-        {
-            end = End::BROKEN;
+        let (mut rest, mut stopped) = (None, false);
+        if let Some(translated) = &mut translated {
+            if end.ending == Ending::Complete {
+                rest = translated.end();
+                if translated.is_broken() {
+                    end = End::BROKEN;
+                }
+            }
+            admitted.outcome.lost.merge(translated.losses());
+            stopped = translated.has_stopped();
         }
         let (family, slug, asks) = (
             admitted.request.family,
@@ -444,13 +469,16 @@ impl Relay {
         );
         let request_id = record::request_id(admitted.request.id);
         admitted.shown = Shown::Sample(reader.sample().clone());
-        if let Some(translated) = &translated {
-            admitted.outcome.lost.merge(translated.losses());
+        let failure =
+            (folded.as_ref()).and_then(|_| folded::failure(&end, stopped, told.as_deref()));
+        if let Some(failure) = &failure {
+            end.status = failure.status(family);
+        } else if folded.is_some() {
+            admitted.first_byte();
         }
         let settled = admitted.settle(&end).await;
         let counted = whole::wire(settled.usage);
 
-        let Some(customer) = customer else { return };
         let charge = settled
             .finished
             .map_or(settled.cost, |finished| finished.charge);
@@ -466,45 +494,55 @@ impl Relay {
         let shown = |(bytes, marks): (Bytes, Marks)| {
             rewrite::rewrite(&bytes, &marks, &name, asks.0.then_some(charge))
         };
-        if let Some(mut translated) = translated {
-            let last = match end.ending {
-                Ending::Complete => translated.finish(&counted, wish),
-                Ending::Cut if !end.is_error() => translated.cut(&counted, wish),
-                Ending::Cut | Ending::Broken | Ending::Lost | Ending::Nothing => {
-                    translated.fail(&why_it_broke(family, &end, told.as_deref(), request_id))
-                }
-            };
+        let why = || why_it_broke(family, &end, told.as_deref(), request_id);
+        let last: Vec<Bytes> = if let Some(mut translated) = translated {
+            let last = clean_end(&mut translated, &end, &counted, wish);
+            if let Some(folded) = folded {
+                let answer = failure.map_or(Ok(last.unwrap_or_default()), Err);
+                return folded.send(answer, &settled);
+            }
+            let last = last.unwrap_or_else(|| translated.fail(&why()));
             let kept = phase.kept().into_iter().map(|(bytes, _)| bytes);
-            for bytes in kept.chain(rest).chain([last]) {
-                if !deliver(&customer, bytes).await {
-                    return;
+            kept.chain(rest).chain([last]).collect()
+        } else {
+            match (end.ending, phase) {
+                (Ending::Complete, Phase::Ended(kept)) => {
+                    kept.frames.into_iter().map(shown).collect()
                 }
-            }
-            return;
-        }
-        let last: Vec<Bytes> = match (end.ending, phase) {
-            (Ending::Complete, Phase::Ended(kept)) => kept.frames.into_iter().map(shown).collect(),
-            (Ending::Complete, phase) => phase
-                .kept()
-                .into_iter()
-                .map(shown)
-                .chain([Bytes::from(writer.missing_end())])
-                .collect(),
-            (Ending::Cut, _) if !end.is_error() => {
-                vec![Bytes::from(writer.end_at_limit(answer, &counted, wish))]
-            }
-            (Ending::Cut | Ending::Broken | Ending::Lost | Ending::Nothing, _) => {
-                vec![Bytes::from(writer.error_event(
-                    answer,
-                    &why_it_broke(family, &end, told.as_deref(), request_id),
-                ))]
+                (Ending::Complete, phase) => {
+                    let kept = phase.kept().into_iter().map(shown);
+                    kept.chain([Bytes::from(writer.missing_end())]).collect()
+                }
+                (Ending::Cut, _) if !end.is_error() => {
+                    vec![Bytes::from(writer.end_at_limit(answer, &counted, wish))]
+                }
+                (Ending::Cut | Ending::Broken | Ending::Lost | Ending::Nothing, _) => {
+                    vec![Bytes::from(writer.error_event(answer, &why()))]
+                }
             }
         };
+        let Some(customer) = customer else { return };
         for bytes in last {
             if !deliver(&customer, bytes).await {
                 return;
             }
         }
+    }
+}
+
+/// The end of a translated answer, unless it broke.
+fn clean_end(
+    translated: &mut Streamed,
+    end: &End,
+    counted: &Usage,
+    wish: UsageWish<'_>,
+) -> Option<Bytes> {
+    match end.ending {
+        Ending::Lost | Ending::Nothing => None,
+        Ending::Complete => Some(translated.finish(counted, wish)),
+        _ if translated.has_stopped() => Some(translated.finish(counted, wish)),
+        Ending::Cut if !end.is_error() => Some(translated.cut(counted, wish)),
+        Ending::Cut | Ending::Broken => None,
     }
 }
 
@@ -536,44 +574,5 @@ async fn left(customer: Option<&Sender>) {
     match customer {
         Some(customer) => customer.closed().await,
         None => std::future::pending().await,
-    }
-}
-
-fn broken(family: Family, end: &End, request_id: String) -> ErrorBody {
-    let words = family
-        .protocol()
-        .words(farebox_protocol::Case::BrokenStream);
-    let message = match end.ending {
-        Ending::Lost => {
-            "the gateway could not reach its ledger, so the stream was stopped; nothing is charged"
-        }
-        Ending::Cut => {
-            "the provider's stream broke after you had stopped reading it; what it produced until then is charged"
-        }
-        _ => {
-            "the provider's stream broke before it was complete; only what was delivered is charged"
-        }
-    };
-    ErrorBody {
-        kind: words.kind.to_owned(),
-        code: words.code.map(str::to_owned),
-        param: None,
-        message: message.to_owned(),
-        details: None,
-        request_id,
-    }
-}
-
-/// The error event of an incomplete stream: the customer's own error, if the upstream reported one.
-fn why_it_broke(
-    family: Family,
-    end: &End,
-    told: Option<&CustomerError>,
-    request_id: String,
-) -> ErrorBody {
-    match told {
-        // As it would have been told before the stream: clients act on its type, code and message.
-        Some(told) => Failure::Upstream(400, told.clone()).body(family, request_id),
-        None => broken(family, end, request_id),
     }
 }

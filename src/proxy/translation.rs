@@ -63,8 +63,9 @@ impl Forms {
         request: &Request,
         original: Bytes,
         model: &Model,
+        last: Option<Family>,
     ) -> Result<Self, Failure> {
-        let candidates = model.route.candidates(request.family);
+        let candidates = model.route.candidates_with_last(request.family, last);
         let direct = candidates
             .iter()
             .any(|(_, family)| *family == request.family);
@@ -74,24 +75,24 @@ impl Forms {
             original,
         };
         let mut refused = None;
-        let mut carried: Option<&Target> = None;
+        let mut carried: Vec<&Target> = Vec::new();
         for (target, family) in candidates
             .into_iter()
             .filter(|(_, family)| *family != request.family)
         {
-            if carried.is_some_and(|carried| std::ptr::eq(carried, target)) {
+            if carried.iter().any(|carried| std::ptr::eq(*carried, target)) {
                 continue;
             }
             let abilities = model.abilities_of(target, family);
             if all.find(family, &abilities).is_some() {
-                carried = Some(target);
+                carried.push(target);
                 continue;
             }
             let (key, caller) = (holder(request.key), request.family);
             match Form::encode(key, &all.original, caller, family, abilities, model).await {
                 Ok(form) => {
                     all.forms.push(form);
-                    carried = Some(target);
+                    carried.push(target);
                 }
                 Err(bad) => refused = refused.or(Some(bad)),
             }
@@ -185,7 +186,8 @@ impl Forms {
         seen: &'a Inspection,
         model: &'a Model,
     ) -> Option<(&'a Target, &'a Inspection)> {
-        let candidates = model.route.candidates(caller);
+        let last = super::last_family(seen);
+        let candidates = model.route.candidates_with_last(caller, last);
         candidates.into_iter().find_map(|(target, family)| {
             let sent = self.sent_to(target, family, (caller, seen), model)?;
             Some((target, sent))
@@ -254,6 +256,7 @@ impl Forms {
         Some(Prepared {
             body: vec![Bytes::from(body)],
             headers: Vec::new(),
+            streams: form.seen.stream,
         })
     }
 
@@ -374,10 +377,15 @@ impl Translation {
         ))
     }
 
-    /// A translator for its streamed answer.
-    pub(super) fn stream(self) -> Box<Streamed> {
+    /// A translator for its streamed answer, of which the customer gets the frames, or all of it at its end.
+    pub(super) fn stream(self, frames: bool) -> Box<Streamed> {
         let answer_id = self.answer_id();
-        let translator = Translator::new(self.family, self.caller, self.memo.clone(), &self.wish());
+        let translator = if frames {
+            Translator::new
+        } else {
+            Translator::folding
+        };
+        let translator = translator(self.family, self.caller, self.memo.clone(), &self.wish());
         Box::new(Streamed {
             translator,
             answer_id,
@@ -412,6 +420,11 @@ impl Streamed {
     /// Whether the frames so far form no valid answer, whatever their end says.
     pub(super) fn is_broken(&self) -> bool {
         matches!(self.translator.ended(), Some(Err(_)))
+    }
+
+    /// Whether a stop string has ended the answer that the customer gets, while its target goes on.
+    pub(super) fn has_stopped(&self) -> bool {
+        self.translator.has_stopped()
     }
 
     /// What the customer has lost of the answer so far.

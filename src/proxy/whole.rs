@@ -85,7 +85,7 @@ pub(super) async fn relay(
     }));
 }
 
-fn paid_headers(settled: &Settled) -> Vec<(&'static str, String)> {
+pub(super) fn paid_headers(settled: &Settled) -> Vec<(&'static str, String)> {
     settled.finished.map_or_else(Vec::new, |finished| {
         vec![
             ("x-farebox-cost", finished.charge.to_string()),

@@ -26,6 +26,9 @@ pub(super) enum List {
     NativeOne,
 }
 
+/// The families whose callers read the lists below `/v1`.
+const LISTED: [Family; 2] = [Family::Chat, Family::Responses];
+
 /// The handler of one list.
 pub(super) struct Models {
     front: Arc<Front>,
@@ -77,8 +80,10 @@ impl Models {
                 req.query::<String>("client_version").is_some(),
             )),
             List::Native => Ok(native(catalog, &key)),
-            List::One => one(catalog, &key, &slug(req), known).map(entry),
-            List::NativeOne => one(catalog, &key, &slug(req), known).map(native_entry),
+            List::One => one(catalog, &key, &slug(req), &LISTED, known).map(entry),
+            List::NativeOne => {
+                one(catalog, &key, &slug(req), &[Family::Messages], known).map(native_entry)
+            }
         }
     }
 }
@@ -107,7 +112,7 @@ fn served<'a>(
 }
 
 fn openai(catalog: &Catalog, key: &Key, with_slugs: bool) -> Value {
-    let data: Vec<Value> = served(catalog, key, &[Family::Chat, Family::Responses])
+    let data: Vec<Value> = served(catalog, key, &LISTED)
         .map(|model| entry(model))
         .collect();
     let mut list = json!({ "object": "list", "data": data });
@@ -127,18 +132,25 @@ fn slug(req: &Request) -> String {
         .to_owned()
 }
 
+/// The model of this name, if the list for callers of these families shows it.
 fn one<'a>(
     catalog: &'a Catalog,
     key: &Key,
     name: &str,
+    families: &[Family],
     known: &mut Known,
 ) -> Result<&'a Model, Failure> {
     let found = catalog.find(name);
     known.model(name, &found);
     match found {
-        Lookup::Found(model) if allowed(catalog, key).any(|other| other.slug == model.slug) => {
+        Lookup::Found(model)
+            if served(catalog, key, families).any(|other| other.slug == model.slug) =>
+        {
             Ok(model)
         }
+        Lookup::Found(model) if allowed(catalog, key).any(|other| other.slug == model.slug) => Err(
+            Failure::OtherPath(model.slug.clone(), model.best_path.protocol().public_path()),
+        ),
         Lookup::Found(model) => Err(Failure::ModelNotAllowed(model.slug.clone())),
         other => Err(Failure::no_model(name, other)),
     }

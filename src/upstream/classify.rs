@@ -7,7 +7,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use farebox_protocol::{UpstreamError, WireUsage};
+use farebox_protocol::{UpstreamError, WireUsage, translate};
 
 use super::breaker::Fault;
 
@@ -247,6 +247,12 @@ pub(super) fn of_status(status: u16, retry_after: Option<Duration>, body: &[u8])
     };
     let why = format!("{status} {}", words(&error));
     match status {
+        // An item that another vendor made is missing here: some say 404.
+        404 if json && translate::rejects_seal(&error) => AttemptFailure::Client {
+            status: 400,
+            error,
+            usage: Box::default(),
+        },
         401 | 402 => AttemptFailure::Account(why),
         403 | 404 => AttemptFailure::Operator(why),
         400 | 413 | 422 | 429 if is_operators(&error) => AttemptFailure::Operator(why),

@@ -101,6 +101,8 @@ pub struct Call<'a> {
     pub operation: Operation,
     /// Whether a stream is asked for.
     pub stream: bool,
+    /// The family whose targets are asked only after all others.
+    pub last: Option<Family>,
     /// Set when the caller has gone: the current attempt continues, and no other starts.
     pub abandoned: Option<&'a AtomicBool>,
     /// Set when a target has rejected a seal in the request: from then on `prepare` leaves all sealed thinking out.
@@ -137,6 +139,8 @@ pub struct Prepared {
     pub body: Vec<Bytes>,
     /// Headers other than authentication and content type: lower-case name and value.
     pub headers: Vec<(String, Bytes)>,
+    /// It asks for a stream, whatever the customer asked for.
+    pub streams: bool,
 }
 
 /// A good answer that has begun.
@@ -276,28 +280,31 @@ impl Upstreams {
             attempts: Vec::new(),
             retry_after: None,
         };
-        let mut last: Option<&Target> = None;
-        for (target, family) in call.route.candidates(call.caller) {
+        let mut asked: Vec<&Target> = Vec::new();
+        for (target, family) in call.route.candidates_with_last(call.caller, call.last) {
             // A target that speaks several families is asked in only one of them.
-            if last.is_some_and(|last| std::ptr::eq(last, target)) {
+            if asked.iter().any(|asked| std::ptr::eq(*asked, target)) {
                 continue;
             }
-            let call = Call { family, ..call };
             let Some(prepared) = prepare(target, family) else {
                 continue;
             };
-            last = Some(target);
+            let call = Call {
+                family,
+                stream: call.stream || prepared.streams,
+                ..call
+            };
+            asked.push(target);
             let began = Instant::now();
-            let asked = self
+            let told = self
                 .ask_or_repeat(&call, target, &prepared, prepare, &mut failures)
                 .await;
-            match asked {
+            match told {
                 Some(Ok((content, secrets))) => {
-                    let Failures { attempts, .. } = failures;
                     return Ok(Answer {
                         target: target.clone(),
                         family: call.family,
-                        attempts,
+                        attempts: failures.attempts,
                         content,
                         secrets,
                     });
@@ -307,7 +314,7 @@ impl Upstreams {
                     error,
                     usage,
                 })) => {
-                    let error = told(error, call.route, call.foreign_to());
+                    let error = as_told(error, call.route, call.foreign_to());
                     let (target, attempts) = (target.clone(), failures.attempts);
                     return Err(DispatchError::ClientFault {
                         status,
@@ -318,12 +325,11 @@ impl Upstreams {
                     });
                 }
                 Some(Err(AttemptFailure::GivenUp(why))) => {
-                    let Failures { attempts, .. } = failures;
                     return Err(DispatchError::GivenUp {
                         why,
                         target: target.clone(),
                         worked: began.elapsed(),
-                        attempts,
+                        attempts: failures.attempts,
                     });
                 }
                 Some(Err(_)) | None => {}
@@ -576,7 +582,7 @@ impl Failures<'_> {
 
 /// A refusal as the customer may read it, before a stream or inside it. One of a translated request is in the words of its `caller`'s
 /// family: its own names the target's fields, which the customer never wrote.
-fn told(error: UpstreamError, route: &Route, caller: Option<Family>) -> CustomerError {
+fn as_told(error: UpstreamError, route: &Route, caller: Option<Family>) -> CustomerError {
     let error = match caller {
         None => error,
         Some(caller) => UpstreamError {

@@ -228,7 +228,7 @@ impl FrameStream {
             .map_or("unnamed", String::as_str);
         let word = redact::for_operator(word, route);
         match classify::of_error(error, &WireUsage::default()) {
-            AttemptFailure::Client { error, .. } => Ok(super::told(error, route, caller)),
+            AttemptFailure::Client { error, .. } => Ok(super::as_told(error, route, caller)),
             failure => {
                 if let (Some(health), Some(fault)) = (&mut self.0.health, failure.fault()) {
                     health.failed(

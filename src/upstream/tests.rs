@@ -140,6 +140,7 @@ impl Desk {
             family,
             operation: Operation::Generate,
             stream,
+            last: None,
             abandoned: None,
             unsealed: None,
         };
@@ -148,6 +149,7 @@ impl Desk {
                 Some(Prepared {
                     body: vec![body.clone()],
                     headers: headers.clone(),
+                    streams: false,
                 })
             })
             .await
@@ -182,6 +184,7 @@ fn counting(route: &Route) -> Call<'_> {
         family,
         operation: Operation::CountTokens,
         stream: false,
+        last: None,
         abandoned: None,
         unsealed: None,
     }

@@ -737,50 +737,6 @@ async fn a_responses_target_counts_the_tokens_of_native_clients() {
 }
 
 #[tokio::test]
-async fn stop_strings_go_to_another_target_or_are_refused() {
-    let (items, chat) = (
-        ScriptedUpstream::start(answering(Family::Responses)).await,
-        ScriptedUpstream::start(answering(Family::Chat)).await,
-    );
-    let mut body = ask(Family::Messages, "test-model", true);
-    body["stop_sequences"] = json!(["END"]);
-    let route = |second: &str| {
-        format!(
-            "[provider.items]\nkey = {{ env = \"KEY\" }}\nbase_url = \"{}\"\nspeaks = [\"responses\"]\n[provider.chat]\nkey = {{ env = \"KEY\" }}\nbase_url = \"{}\"\nspeaks = [\"chat\"]\n\
-             [[route]]\nslug = \"test-model\"\ntargets = [ {{ provider = \"items\", model = \"r\" }}{second} ]\n\
-             [[route]]\nslug = \"test-blind\"\ntargets = [ {{ provider = \"items\", model = \"r\" }} ]\n",
-            items.base_url(),
-            chat.base_url()
-        )
-    };
-    let gateway = Gateway::start(&catalog(Family::Responses), &route("")).await;
-    let key = gateway.key("5.00").await;
-    let answer = gateway.post(path(Family::Messages), &key, &body).await;
-    assert_eq!(answer.status, 400, "{}", answer.text);
-    assert!(
-        answer.text.contains("stop_sequences") && items.requests().is_empty(),
-        "{}",
-        answer.text
-    );
-    gateway.stop().await;
-    let gateway = Gateway::start(
-        &catalog(Family::Responses),
-        &route(", { provider = \"chat\", model = \"c\" }"),
-    )
-    .await;
-    let key = gateway.key("5.00").await;
-    let answer = gateway.post(path(Family::Messages), &key, &body).await;
-    assert_eq!(
-        read(Family::Messages, true, &answer),
-        "one two three",
-        "{}",
-        answer.text
-    );
-    assert_eq!((items.requests().len(), chat.requests().len()), (0, 1));
-    gateway.stop().await;
-}
-
-#[tokio::test]
 async fn a_target_of_two_families_is_asked_once_and_in_the_one_that_carries_the_request() {
     let upstream = ScriptedUpstream::start(Reply::error(500, "server_error", None, "no")).await;
     let routes = routes(&upstream.base_url()).replace(

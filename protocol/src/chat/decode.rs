@@ -15,7 +15,6 @@ use crate::translate::tree::Node;
 
 const ONE_ANSWER: &str = "Use `n` = 1.";
 const NO_LOGPROBS: &str = "Leave it out.";
-const NO_STOPS: &str = "Leave it out, or use a model that is served through another family.";
 const NO_AUDIO: &str = "Ask for text only.";
 
 /// The fate of each field.
@@ -27,7 +26,7 @@ pub(crate) const FIELDS: &[Row] = &[
     row("max_tokens",              Fate::Converted),
     row("temperature",             Fate::Carried),
     row("top_p",                   Fate::Carried),
-    refused_by("stop", Family::Responses, NO_STOPS),
+    row("stop",                    Fate::Converted),
     row("stream",                  Fate::Carried),
     row("stream_options",          Fate::Silent),
     row("tools",                   Fate::Converted),
@@ -57,8 +56,8 @@ pub(crate) const FIELDS: &[Row] = &[
     row("store",                   Fate::Silent),
     row("usage",                   Fate::Silent),
     unless("n",                    Fate::Refused(ONE_ANSWER), &["1"]),
-    row("logprobs",                Fate::Refused(NO_LOGPROBS)),
-    unless("top_logprobs",         Fate::Refused(NO_LOGPROBS), &["0"]),
+    refused_by("logprobs", Family::Messages, NO_LOGPROBS),
+    Row { defaults: &["0"], ..refused_by("top_logprobs", Family::Messages, NO_LOGPROBS) },
     unless("modalities",           Fate::Refused(NO_AUDIO), &["[\"text\"]"]),
     row("audio",                   Fate::Refused(NO_AUDIO)),
     row("moderation",              Fate::Refused("Leave it out.")),
@@ -83,6 +82,8 @@ fn field<'a>(
         "temperature" => prompt.temperature = value.number(),
         "top_p" => prompt.top_p = value.number(),
         "top_k" => prompt.top_k = value.number(),
+        "logprobs" => prompt.logprobs = value.is_true(),
+        "top_logprobs" => prompt.top_logprobs = value.count(),
         "stop" if value.kind == Kind::String => prompt.stops = value.text().into_iter().collect(),
         "stop" => prompt.stops = value.elements().filter_map(Node::text).collect(),
         "stream" => prompt.stream = value.is_true(),

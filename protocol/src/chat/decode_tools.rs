@@ -67,8 +67,10 @@ fn custom<'a>(node: &Node<'a>) -> Tool<'a> {
     }
 }
 
-/// The older `functions` form of tools.
+/// The older `functions` form of tools, in which an answer has at most one call.
 pub(super) fn functions<'a>(list: &Node<'a>, prompt: &mut Prompt<'a>) -> Result<(), BadRequest> {
+    prompt.old_functions = !list.is_empty();
+    prompt.parallel = Some(false);
     for (at, node) in list.elements().enumerate() {
         let tool = function(node);
         if tool.name.is_empty() {

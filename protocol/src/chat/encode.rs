@@ -9,7 +9,7 @@ use crate::translate::abilities::{SystemRole, ThinkingWay};
 use crate::translate::encode::{Encoding, Field, description, key, no_schema, schema, user};
 use crate::translate::fates::unsupported;
 use crate::translate::ids::tool_name;
-use crate::translate::neutral::{Choice, Effort, Format, Mode, Prompt, Role, ToolKind, Turn};
+use crate::translate::neutral::{Choice, Effort, Format, Mode, Prompt, Role, Tool, ToolKind, Turn};
 use crate::translate::text::Writer;
 
 /// The number of stop strings that every server accepts.
@@ -42,7 +42,7 @@ pub(crate) fn encode(
     messages(&mut out, turns, encoding)?;
     out.close(']');
     tools(&mut out, &prompt, encoding);
-    tool_choice(&mut out, choice);
+    tool_choice(&mut out, &prompt, choice, encoding);
     if let Some(parallel) = prompt.parallel.filter(|_| !prompt.tools.is_empty()) {
         out.name("parallel_tool_calls").flag(parallel);
     }
@@ -57,6 +57,11 @@ pub(crate) fn encode(
     top_p
         .into_iter()
         .for_each(|number| out.name("top_p").raw(number));
+    let top_k = prompt.top_k.filter(|_| encoding.abilities().top_k);
+    encoding.lost(prompt.top_k.is_some() && top_k.is_none(), "top_k");
+    top_k
+        .into_iter()
+        .for_each(|number| out.name("top_k").raw(number));
     stops(&mut out, &prompt, encoding)?;
     thinking(&mut out, &prompt, encoding);
     format(&mut out, &prompt, encoding)?;
@@ -75,7 +80,7 @@ fn tools(out: &mut Writer, prompt: &Prompt<'_>, encoding: &mut Encoding<'_>) {
             tool.cache.is_some() && !encoding.abilities().cache_breakpoints,
             "cache_control",
         );
-        let custom = tool.kind == ToolKind::Custom && encoding.abilities().custom_tools;
+        let custom = is_free(tool, encoding);
         let name = tool_name(tool.namespace.as_deref(), &tool.name);
         out.open('{');
         out.name("type")
@@ -115,16 +120,30 @@ fn tools(out: &mut Writer, prompt: &Prompt<'_>, encoding: &mut Encoding<'_>) {
     out.close(']');
 }
 
-fn tool_choice(out: &mut Writer, choice: Option<Choice<'_>>) {
+/// Whether the tool is sent with its free text instead of as a function.
+fn is_free(tool: &Tool<'_>, encoding: &Encoding<'_>) -> bool {
+    tool.kind == ToolKind::Custom && encoding.abilities().custom_tools
+}
+
+fn tool_choice(
+    out: &mut Writer,
+    prompt: &Prompt<'_>,
+    choice: Option<Choice<'_>>,
+    encoding: &Encoding<'_>,
+) {
     let word = match choice {
         None => return,
         Some(Choice::Auto | Choice::Allowed { .. }) => "\"auto\"",
         Some(Choice::None) => "\"none\"",
         Some(Choice::Required) => "\"required\"",
         Some(Choice::Tool(name)) => {
+            let free = prompt.tools.iter().any(|tool| {
+                is_free(tool, encoding) && tool_name(tool.namespace.as_deref(), &tool.name) == name
+            });
+            let kind = if free { "custom" } else { "function" };
             out.name("tool_choice").open('{');
-            out.name("type").raw("\"function\"");
-            out.name("function").open('{');
+            out.name("type").plain(kind);
+            out.name(kind).open('{');
             out.name("name").plain(&name);
             out.close('}');
             out.close('}');

@@ -2,6 +2,7 @@
 //!
 //! After an error there is neither a finish chunk nor `[DONE]`: after a clean end clients would continue as if all were well.
 
+use super::logprobs::logprobs;
 use super::synthetic::usage_json;
 use super::writer::error_event;
 use crate::json::quoted;
@@ -26,6 +27,8 @@ pub(crate) struct Encoder {
     between: bool,
     delta: Template,
     unwrap: Option<Unwrap>,
+    /// The open block has no place in this form of the family.
+    mute: bool,
 }
 
 pub(crate) fn encoder(memo: Memo, wish: &Wish<'_>) -> Encoder {
@@ -39,6 +42,7 @@ pub(crate) fn encoder(memo: Memo, wish: &Wish<'_>) -> Encoder {
         between: false,
         delta: Template::default(),
         unwrap: None,
+        mute: false,
     }
 }
 
@@ -60,6 +64,7 @@ impl writing::Encoder for Encoder {
             Event::Delta(text) => self.write(text, out),
             Event::Open(open) => self.open(open, out),
             Event::Close => self.close(out),
+            Event::Logprobs(list) => self.choice("{}", &logprobs(list), "null", out),
             Event::Start | Event::Ping | Event::Lost(_) | Event::Stop(_) | Event::Fail(_) => {}
         }
     }
@@ -67,7 +72,8 @@ impl writing::Encoder for Encoder {
     fn stop(&mut self, stop: &Stop, usage: &Usage, wish: UsageWish<'_>, out: &mut Vec<u8>) {
         self.start(out);
         self.close(out);
-        self.chunk("{}", &format!("\"{}\"", reason(stop)), out);
+        let reason = reason(stop, &self.memo);
+        self.chunk("{}", &format!("\"{reason}\""), out);
         if wish.chunk || wish.cost.is_some() {
             let usage = usage_json(usage, wish.cost);
             out.extend(sse::data(&format!(
@@ -91,8 +97,13 @@ impl Encoder {
     }
 
     fn chunk(&self, delta: &str, finish: &str, out: &mut Vec<u8>) {
-        let choice =
-            format!(r#"{{"index":0,"delta":{delta},"logprobs":null,"finish_reason":{finish}}}"#);
+        self.choice(delta, "null", finish, out);
+    }
+
+    fn choice(&self, delta: &str, logprobs: &str, finish: &str, out: &mut Vec<u8>) {
+        let choice = format!(
+            r#"{{"index":0,"delta":{delta},"logprobs":{logprobs},"finish_reason":{finish}}}"#
+        );
         out.extend(sse::data(&format!(
             r#"{{{},"choices":[{choice}]}}"#,
             self.head
@@ -111,7 +122,7 @@ impl Encoder {
     }
 
     fn open(&mut self, open: Open<'_>, out: &mut Vec<u8>) {
-        self.unwrap = None;
+        (self.unwrap, self.mute) = (None, false);
         match open {
             Open::Text => {
                 self.delta = self.template("\"content\":", "");
@@ -132,6 +143,10 @@ impl Encoder {
     fn open_call(&mut self, id: &str, name: &str, out: &mut Vec<u8>) {
         let index = self.calls;
         self.calls += 1;
+        if self.memo.old_functions {
+            self.mute = index > 0;
+            return self.open_function(name, out);
+        }
         let (name, kind, _) = declared(&self.memo, name);
         let custom = kind == ToolKind::Custom;
         let (word, member) = if custom {
@@ -151,7 +166,21 @@ impl Encoder {
         self.unwrap = custom.then(Unwrap::default);
     }
 
+    /// The call of an older function; only the first has a place.
+    fn open_function(&mut self, name: &str, out: &mut Vec<u8>) {
+        if self.mute {
+            return;
+        }
+        let (name, ..) = declared(&self.memo, name);
+        let call = format!(r#"{{"name":{},"arguments":""}}"#, quoted(name));
+        self.chunk(&format!(r#"{{"function_call":{call}}}"#), "null", out);
+        self.delta = self.template("\"function_call\":{\"arguments\":", "}");
+    }
+
     fn write(&mut self, text: &str, out: &mut Vec<u8>) {
+        if self.mute {
+            return;
+        }
         let Some(unwrap) = &mut self.unwrap else {
             return self.delta.write(text, out);
         };
@@ -173,9 +202,10 @@ impl Encoder {
     }
 }
 
-fn reason(stop: &Stop) -> &'static str {
+fn reason(stop: &Stop, memo: &Memo) -> &'static str {
     match stop {
         Stop::End | Stop::StopString(_) | Stop::Pause | Stop::Other => "stop",
+        Stop::ToolUse if memo.old_functions => "function_call",
         Stop::ToolUse => "tool_calls",
         Stop::Length | Stop::ContextFull => "length",
         Stop::Refusal | Stop::Filter => "content_filter",
@@ -229,21 +259,41 @@ pub(crate) fn encode_answer(
         out.name("reasoning_content").escaped(&reasoning);
     }
     let calls = calls.finish();
-    if !calls.is_empty() {
+    if memo.old_functions {
+        first_function(&mut out, answer, memo);
+    } else if !calls.is_empty() {
         out.name("tool_calls").raw(&format!("[{calls}]"));
     }
     out.close('}');
     let choice = format!(
-        r#"{{"index":0,"message":{},"logprobs":null,"finish_reason":"{}"}}"#,
+        r#"{{"index":0,"message":{},"logprobs":{},"finish_reason":"{}"}}"#,
         out.finish(),
-        reason(stop)
+        match answer.logprobs.as_str() {
+            "" => "null".to_owned(),
+            list => logprobs(&format!("[{list}]")),
+        },
+        reason(stop, memo)
     );
     let usage = usage_json(usage, asked.cost);
     format!(
-        r#"{{{},"choices":[{choice}],"usage":{usage}}}"#,
+        r#"{{{},"choices":[{choice}],"usage":{usage},"system_fingerprint":null}}"#,
         head(wish, "chat.completion")
     )
     .into_bytes()
+}
+
+/// The one call that older clients read.
+fn first_function(out: &mut Writer, answer: &Answer, memo: &Memo) {
+    let call = answer.blocks.iter().find_map(|block| match &block.kind {
+        BlockKind::Call { name, .. } => Some((declared(memo, name).0, &block.text)),
+        _ => None,
+    });
+    if let Some((name, arguments)) = call {
+        out.name("function_call").open('{');
+        out.name("name").plain(name);
+        out.name("arguments").escaped(arguments);
+        out.close('}');
+    }
 }
 
 fn call(out: &mut Writer, id: &str, name: &str, arguments: &str, memo: &Memo) {

@@ -11,6 +11,7 @@ mod encode_answer;
 mod encode_turns;
 mod error;
 mod inspect;
+mod logprobs;
 mod patch;
 mod reader;
 mod synthetic;

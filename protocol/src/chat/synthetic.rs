@@ -123,7 +123,6 @@ fn chunk(draft: &SyntheticAnswer, choices: &Value) -> Value {
         "created": draft.created,
         "model": draft.model,
         "service_tier": "default",
-        "system_fingerprint": null,
         "choices": choices,
     });
     if draft.stream_usage {

@@ -10,14 +10,13 @@ use crate::BadRequest;
 use crate::Family;
 use crate::json::{Kind, unescape};
 use crate::translate::decode::{Decoding, cache, no_equal, wrong};
-use crate::translate::fates::{Fate, Row, refused_by, row, unless, unsupported};
+use crate::translate::fates::{Fate, Row, only, row, unless, unsupported};
 use crate::translate::neutral::{
     Block, Call, CallResult, Effort, Format, Mode, Prompt, Role, Source, ToolKind, Turn,
 };
 use crate::translate::text::{Escaped, compact};
 use crate::translate::tree::Node;
 
-const NO_STOPS: &str = "Leave it out, or use a model that is served through another family.";
 const ONE_REGION: &str = "Leave it out: no region can be promised.";
 
 /// The fate of each field.
@@ -34,8 +33,8 @@ pub(crate) const FIELDS: &[Row] = &[
     row("output_format",      Fate::Converted),
     row("temperature",        Fate::Carried),
     row("top_p",              Fate::Carried),
-    row("top_k",              Fate::Dropped),
-    refused_by("stop_sequences", Family::Responses, NO_STOPS),
+    only("top_k", Family::Chat, Fate::Carried),
+    row("stop_sequences",     Fate::Converted),
     row("metadata",           Fate::Converted),
     row("service_tier",       Fate::Converted),
     row("stream",             Fate::Carried),
@@ -87,6 +86,7 @@ fn field<'a>(
         "output_format" => format(value, prompt)?,
         "temperature" => prompt.temperature = value.number(),
         "top_p" => prompt.top_p = value.number(),
+        "top_k" => prompt.top_k = value.number(),
         "stop_sequences" => prompt.stops = value.elements().filter_map(Node::text).collect(),
         "metadata" => prompt.cache_key = session(value.get("user_id")),
         "service_tier" => {

@@ -10,7 +10,7 @@ use crate::translate::effort;
 use crate::translate::encode::{Encoding, Field, description, no_schema, schema};
 use crate::translate::ids::{hex, tool_name};
 use crate::translate::neutral::{Block, Choice, Effort, Format, Mode, Prompt, Role};
-use crate::translate::schema::for_messages;
+use crate::translate::schema::{for_messages, one_object};
 use crate::translate::text::{Escaped, Writer};
 
 const ONE_OBJECT: &str = "Answer with one JSON object and nothing else.";
@@ -165,7 +165,7 @@ fn tools(out: &mut Writer, prompt: &Prompt<'_>, marks: &mut Marks, encoding: &mu
         description(tool)
             .iter()
             .for_each(|text| out.name("description").escaped(text.as_str()));
-        out.name("input_schema").raw(schema(tool));
+        out.name("input_schema").raw(&one_object(schema(tool)));
         if tool.strict == Some(true) {
             if encoding.abilities().strict_tools {
                 out.name("strict").flag(true);

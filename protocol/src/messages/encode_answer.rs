@@ -69,7 +69,11 @@ impl writing::Encoder for Encoder {
             Event::Open(open) => self.open(open, out),
             Event::Close => self.close(out),
             Event::Ping => out.extend(sse::event("ping", r#"{"type":"ping"}"#)),
-            Event::Start | Event::Lost(_) | Event::Stop(_) | Event::Fail(_) => {}
+            Event::Start
+            | Event::Logprobs(_)
+            | Event::Lost(_)
+            | Event::Stop(_)
+            | Event::Fail(_) => {}
         }
     }
 

@@ -36,7 +36,7 @@ pub(crate) const FIELDS: &[Row] = &[
     row("max_tool_calls",         Fate::Dropped),
     row("prompt_cache_options",   Fate::Dropped),
     row("prompt_cache_retention", Fate::Dropped),
-    row("include",                Fate::Silent),
+    Row { refused: Some(("\"message.output_text.logprobs\"", NO_LOGPROBS)), ..row("include", Fate::Silent) },
     row("client_metadata",        Fate::Silent),
     row("metadata",               Fate::Silent),
     row("store",                  Fate::Silent),

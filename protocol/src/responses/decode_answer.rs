@@ -41,6 +41,8 @@ pub(crate) struct Decoder {
     flow: Flow,
     blocks: Blocks,
     refused: bool,
+    /// Deltas brought the probabilities of their tokens, which the items repeat.
+    probable: bool,
 }
 
 /// The content of one event. Texts are escaped, objects are JSON.
@@ -53,6 +55,8 @@ struct Said<'a> {
     delta: Option<&'a str>,
     /// What an event that ends a part or a call repeats.
     whole: Option<&'a str>,
+    /// The probabilities of a delta's tokens.
+    logprobs: Option<&'a str>,
     item: Option<&'a str>,
     response: Option<&'a str>,
 }
@@ -123,7 +127,13 @@ impl Decoder {
         if let Some(class) = class {
             let (blocks, flow) = (&mut self.blocks, &mut self.flow);
             match (said.delta, said.whole) {
-                (Some(text), _) => blocks.delta(named, class, said.part, text, flow, sink),
+                (Some(text), _) => {
+                    blocks.delta(named, class, said.part, text, flow, sink);
+                    if let Some(list) = said.logprobs {
+                        self.probable = true;
+                        flow.logprobs(list, sink);
+                    }
+                }
                 (None, Some(text)) => blocks.whole(named, class, said.part, text, flow, sink),
                 _ => {}
             }
@@ -197,10 +207,15 @@ impl Decoder {
         if let ItemKind::Own(own) = kind {
             self.flow.lose(own, sink);
         }
-        item.get("content")
-            .elements()
-            .flat_map(|part| part.get("annotations").elements())
-            .for_each(|_| self.flow.lose("annotations", sink));
+        for part in item.get("content").elements() {
+            let list = part.get("logprobs");
+            if !self.probable && !list.is_empty() {
+                self.flow.logprobs(list.raw, sink);
+            }
+            part.get("annotations")
+                .elements()
+                .for_each(|_| self.flow.lose("annotations", sink));
+        }
     }
 
     /// The end, which repeats the items; those that were never announced are emitted now.
@@ -286,6 +301,9 @@ fn said<'a>(cursor: &mut Cursor<'a>) -> Result<Said<'a>, JsonError> {
         match key.name.as_ref() {
             "type" => said.kind = cursor.raw_text(&value).map(unescape).unwrap_or_default(),
             "output_index" => said.index = count(cursor, &value),
+            "logprobs" if value.kind == Kind::Array => {
+                said.logprobs = Some(cursor.slice(value.span)).filter(|list| *list != "[]");
+            }
             "item_id" => said.item_id = cursor.text_of(&value).unwrap_or_default(),
             "summary_index" | "content_index" => said.part = count(cursor, &value).unwrap_or(0),
             "delta" => said.delta = cursor.raw_text(&value),

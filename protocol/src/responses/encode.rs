@@ -66,7 +66,18 @@ pub(crate) fn encode(
     top_p
         .into_iter()
         .for_each(|number| out.name("top_p").raw(number));
-    thinking(&mut out, &prompt, encoding);
+    let mut include = Vec::new();
+    if thinking(&mut out, &prompt, encoding) {
+        include.push("\"reasoning.encrypted_content\"");
+    }
+    if prompt.logprobs {
+        let count = prompt.top_logprobs.unwrap_or(0);
+        out.name("top_logprobs").number(u64::from(count));
+        include.push("\"message.output_text.logprobs\"");
+    }
+    if !include.is_empty() {
+        out.name("include").raw(&format!("[{}]", include.join(",")));
+    }
     text(&mut out, &prompt, encoding)?;
     prompt
         .cache_key
@@ -197,24 +208,26 @@ fn tool_choice(
     }
 }
 
-/// Native clients read summaries unless they decline; chat clients never ask for any.
-fn thinking(out: &mut Writer, prompt: &Prompt<'_>, encoding: &mut Encoding<'_>) {
+/// Asks for reasoning; returns whether its seals are wanted. Native clients read summaries unless they decline; chat clients never
+/// ask for any.
+fn thinking(out: &mut Writer, prompt: &Prompt<'_>, encoding: &mut Encoding<'_>) -> bool {
     let wish = prompt.thinking;
     let off = wish.mode == Mode::Off || wish.effort == Some(Effort::None);
     if wish.effort.is_none() && wish.mode == Mode::Unsaid {
-        return;
+        return false;
     }
     if matches!(
         encoding.abilities().thinking,
         ThinkingWay::None | ThinkingWay::Switch
     ) {
         let asks = wish.effort.is_some() || matches!(wish.mode, Mode::Budget(_));
-        return encoding.lost(!off && asks, encoding.field(Field::Thinking));
+        encoding.lost(!off && asks, encoding.field(Field::Thinking));
+        return false;
     }
     let effort = encoding.effort(prompt);
     let shown = !off && encoding.caller == Family::Messages && wish.shown != Some(false);
     if effort.is_none() && !shown {
-        return;
+        return false;
     }
     out.name("reasoning").open('{');
     effort
@@ -224,10 +237,7 @@ fn thinking(out: &mut Writer, prompt: &Prompt<'_>, encoding: &mut Encoding<'_>) 
         out.name("summary").raw("\"auto\"");
     }
     out.close('}');
-    if !off {
-        out.name("include")
-            .raw(r#"["reasoning.encrypted_content"]"#);
-    }
+    !off
 }
 
 fn text(

@@ -133,7 +133,11 @@ impl writing::Encoder for Encoder {
             Event::Open(open) => self.open(open, out),
             Event::Close => self.close("completed", out),
             Event::Ping => out.extend_from_slice(b": ping\n\n"),
-            Event::Start | Event::Lost(_) | Event::Stop(_) | Event::Fail(_) => {}
+            Event::Start
+            | Event::Logprobs(_)
+            | Event::Lost(_)
+            | Event::Stop(_)
+            | Event::Fail(_) => {}
         }
     }
 

@@ -166,6 +166,10 @@ impl Translates for Responses {
         encode::encode(prompt, size, encoding)
     }
 
+    fn knows_stops(&self) -> bool {
+        false
+    }
+
     fn for_counting(&self, body: &[u8]) -> Option<Vec<u8>> {
         encode::for_counting(body).ok()
     }

@@ -72,6 +72,8 @@ pub struct Abilities {
     pub limit_field: &'static str,
     /// Sampling.
     pub sampling: Sampling,
+    /// A chat target's `top_k`.
+    pub top_k: bool,
     /// Thinking.
     pub thinking: ThinkingWay,
     /// Efforts it knows.
@@ -119,6 +121,7 @@ impl Abilities {
             } else {
                 Sampling::Full
             },
+            top_k: false,
             thinking: ThinkingWay::None,
             efforts: vec![Effort::Low, Effort::Medium, Effort::High],
             prefill: false,

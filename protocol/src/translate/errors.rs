@@ -41,7 +41,8 @@ const LARGEST: &[&str] = &[
     "maximum number of tokens allowed (",
 ];
 
-/// Whether a vendor rejects a seal of earlier thinking. Relays between us and a vendor often keep only the message.
+/// Whether a vendor rejects a seal of earlier thinking, or an item that only its maker has. Relays between us and a vendor often keep
+/// only the message.
 #[must_use]
 pub fn rejects_seal(error: &UpstreamError) -> bool {
     let message = error.message.to_lowercase().replace('`', "");
@@ -58,6 +59,7 @@ pub fn rejects_seal(error: &UpstreamError) -> bool {
         .iter()
         .any(|words| message.contains(words))
         || message.starts_with("the encrypted content") && message.contains("could not be verified")
+        || message.starts_with("item with id") && message.contains("not found")
 }
 
 /// The error as the caller's clients know it.

@@ -19,6 +19,8 @@ pub enum Event<'a> {
     Open(Open<'a>),
     /// More text of the open block, escaped. For a call: more of its arguments' JSON.
     Delta(&'a str),
+    /// The probabilities of the tokens of the latest text: a list of them in the words of responses, as JSON.
+    Logprobs(&'a str),
     /// The open block ends.
     Close,
     /// A sign of life from the upstream.
@@ -99,6 +101,8 @@ pub struct Answer {
     pub closed: bool,
     /// How it ended; `None` until it has.
     pub end: Option<Result<Stop, UpstreamError>>,
+    /// The probabilities of its tokens, if they were asked for: members of a list, as JSON.
+    pub logprobs: String,
     /// Content that other families have no words for.
     pub losses: Losses,
 }
@@ -186,6 +190,13 @@ impl Sink for Answer {
                 if let Some(block) = self.blocks.last_mut() {
                     block.text.push_str(text);
                 }
+            }
+            Event::Logprobs(list) => {
+                let inner = list.trim().trim_start_matches('[').trim_end_matches(']');
+                if !self.logprobs.is_empty() {
+                    self.logprobs.push(',');
+                }
+                self.logprobs.push_str(inner);
             }
             Event::Stop(stop) => self.end = Some(Ok(stop)),
             Event::Fail(error) => self.end = Some(Err(error)),

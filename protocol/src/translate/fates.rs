@@ -31,6 +31,8 @@ pub struct Row {
     pub fates: [Fate; 3],
     /// Values (as JSON) that are the default.
     pub defaults: &'static [&'static str],
+    /// Values (as JSON) in a list that are refused all the same, and the remedy.
+    pub refused: Option<(&'static str, &'static str)>,
 }
 
 /// A row with one fate in all directions.
@@ -39,6 +41,7 @@ pub(crate) const fn row(name: &'static str, fate: Fate) -> Row {
         name,
         fates: [fate; 3],
         defaults: &[],
+        refused: None,
     }
 }
 
@@ -52,6 +55,7 @@ pub(crate) const fn unless(
         name,
         fates: [fate; 3],
         defaults,
+        refused: None,
     }
 }
 
@@ -67,6 +71,7 @@ pub(crate) const fn only(name: &'static str, family: Family, fate: Fate) -> Row 
         name,
         fates,
         defaults: &[],
+        refused: None,
     }
 }
 
@@ -76,6 +81,7 @@ pub(crate) const fn silent_for_messages(name: &'static str) -> Row {
         name,
         fates: [Fate::Converted, Fate::Converted, Fate::Silent],
         defaults: &[],
+        refused: None,
     }
 }
 
@@ -91,6 +97,7 @@ pub(crate) const fn refused_by(name: &'static str, family: Family, remedy: &'sta
         name,
         fates,
         defaults: &[],
+        refused: None,
     }
 }
 
@@ -133,6 +140,11 @@ pub(crate) fn judge(
     let row = table.iter().find(|row| row.name == name);
     let fate = row.map_or(Fate::Dropped, |row| row.fate(target));
     let asks = !value.is_empty() && !row.is_some_and(|row| row.defaults.contains(&value.raw));
+    if let Some((word, remedy)) = row.and_then(|row| row.refused)
+        && value.elements().any(|element| element.raw == word)
+    {
+        return Err(refuse(name, value, target, remedy));
+    }
     match fate {
         Fate::Carried | Fate::Converted => return Ok(true),
         Fate::Dropped if asks => losses.add(name, "dropped"),

@@ -41,6 +41,13 @@ impl Flow {
         }
     }
 
+    /// The probabilities of the tokens of the latest text.
+    pub(crate) fn logprobs(&mut self, list: &str, sink: &mut dyn Sink) {
+        if !self.ended {
+            sink.event(Event::Logprobs(list));
+        }
+    }
+
     /// The open block ends.
     pub(crate) fn close(&mut self, sink: &mut dyn Sink) {
         if self.open && !self.ended {

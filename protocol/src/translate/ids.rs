@@ -8,6 +8,7 @@ use sha2::{Digest, Sha256};
 
 use super::abilities::ToolIds;
 use super::neutral::{Tool, ToolKind};
+use super::text::Escaped;
 use crate::{BadRequest, Family};
 
 /// Longest tool name that every server accepts.
@@ -87,6 +88,10 @@ pub(crate) fn tool_name<'n>(namespace: Option<&str>, name: &'n str) -> Cow<'n, s
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Memo {
     tools: Vec<Declared>,
+    /// The tools were declared in chat's older form, in which an answer has one `function_call`.
+    pub(crate) old_functions: bool,
+    /// Where the answer is cut, because its target knows no stop strings.
+    pub(crate) stops: Vec<String>,
 }
 
 /// A tool as the caller declared it.
@@ -133,6 +138,16 @@ impl Memo {
             });
         }
         Ok(memo)
+    }
+
+    /// Has the answer cut at these stop strings; `false` if there are none.
+    pub(crate) fn stop_here(&mut self, stops: &[Escaped<'_>]) -> bool {
+        self.stops = stops
+            .iter()
+            .map(|stop| stop.plain().into_owned())
+            .filter(|stop| !stop.is_empty())
+            .collect();
+        !self.stops.is_empty()
     }
 
     /// The tool that the upstream calls by this name; `None` if it was not declared.

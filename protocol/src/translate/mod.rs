@@ -19,6 +19,7 @@ pub mod neutral;
 pub(crate) mod order;
 pub(crate) mod schema;
 pub(crate) mod seals;
+mod stops;
 mod stream;
 pub(crate) mod text;
 pub(crate) mod tree;
@@ -64,6 +65,11 @@ pub(crate) trait Translates: Sync {
         size: usize,
         encoding: &mut Encoding<'_>,
     ) -> Result<Vec<u8>, BadRequest>;
+
+    /// Whether its requests can have stop strings. Answers of other families' targets are cut here.
+    fn knows_stops(&self) -> bool {
+        true
+    }
 
     /// The fields of an encoded request that a count of its input accepts; `None` if targets of this family never count a
     /// translated request.
@@ -117,6 +123,14 @@ pub fn is_translated(from: Family, to: Family) -> bool {
     from != to
 }
 
+/// The family whose requests cannot have stop strings: its targets are asked last, because their answers have to be cut here.
+#[must_use]
+pub fn without_stops() -> Option<Family> {
+    Family::ALL
+        .into_iter()
+        .find(|family| !family.translates().knows_stops())
+}
+
 /// A request in the words of the target's family.
 ///
 /// # Errors
@@ -129,8 +143,14 @@ pub fn request(
     target: &Target<'_>,
 ) -> Result<Translated, BadRequest> {
     let mut losses = Losses::default();
-    let prompt = decode_request(from, to, body, &mut losses)?;
-    let memo = Memo::of(&prompt.tools)?;
+    let mut prompt = decode_request(from, to, body, &mut losses)?;
+    let mut memo = Memo::of(&prompt.tools)?;
+    memo.old_functions = prompt.old_functions;
+    if !to.translates().knows_stops() && memo.stop_here(&prompt.stops) {
+        // Only a stream can be cut before its end.
+        prompt.stream = true;
+        losses.add("stop", "cut_here");
+    }
     let mut encoding = Encoding {
         target,
         caller: from,

@@ -16,6 +16,8 @@ pub struct Prompt<'a> {
     pub turns: Vec<Turn<'a>>,
     /// Tools offered.
     pub tools: Vec<Tool<'a>>,
+    /// The tools came in chat's older form.
+    pub old_functions: bool,
     /// Which tool may or must be called.
     pub choice: Option<Choice<'a>>,
     /// Whether several calls may come at once.
@@ -28,6 +30,10 @@ pub struct Prompt<'a> {
     pub top_p: Option<&'a str>,
     /// How many candidates are sampled from, as the number was written.
     pub top_k: Option<&'a str>,
+    /// The probabilities of the answer's tokens are wanted.
+    pub logprobs: bool,
+    /// And so many alternatives to each.
+    pub top_logprobs: Option<u32>,
     /// Texts that end the answer.
     pub stops: Vec<Escaped<'a>>,
     /// How much the model should think.

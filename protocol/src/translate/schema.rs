@@ -1,6 +1,11 @@
 //! JSON schemas for answers, and how the families differ about them.
 
+use std::borrow::Cow;
+
 use serde_json::{Map, Value};
+
+use super::tree::Node;
+use crate::json::{Kind, set_members};
 
 /// Schema members that messages does not know: their meaning goes into the description.
 const UNKNOWN: &[&str] = &[
@@ -19,6 +24,17 @@ const UNKNOWN: &[&str] = &[
     "maxProperties",
     "not",
 ];
+
+/// A tool's schema for messages, whose vendors accept no type but `object`: one of several types that include it becomes it.
+pub(crate) fn one_object(schema: &str) -> Cow<'_, str> {
+    let parsed = Node::parse(schema.as_bytes());
+    match parsed {
+        Ok(node) if node.get("type").kind == Kind::Array => {
+            Cow::Owned(set_members(schema, &[("type", "\"object\"")]))
+        }
+        _ => Cow::Borrowed(schema),
+    }
+}
 
 /// String formats that messages knows.
 const FORMATS: &[&str] = &[

@@ -78,7 +78,7 @@ pub fn cut_marks(family: Family, body: &[u8], has_budget: bool) -> Option<Unseal
 /// if there is none. Removing only the block that the vendor names would not be enough.
 #[must_use]
 pub fn cut_thinking(family: Family, body: &[u8]) -> Option<Unsealed> {
-    cut(family, body, Scope::All).filter(|cut| cut.thinking > 0)
+    cut(family, body, Scope::All)
 }
 
 fn cut(family: Family, body: &[u8], scope: Scope) -> Option<Unsealed> {

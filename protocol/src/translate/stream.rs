@@ -9,7 +9,9 @@ use super::event::{Event, Open, Sink, Stop};
 use super::flow::Decoder;
 use super::ids::Memo;
 use super::losses::Losses;
-use super::writing::{Encoder, Wish};
+use super::stops::Stops;
+use super::text::escape;
+use super::writing::{Encoder, Fold, Wish};
 use crate::shape::Shape;
 use crate::{ErrorBody, Family, Frame, UpstreamError, Usage, UsageWish};
 
@@ -30,6 +32,13 @@ struct Writer {
     calls: bool,
     /// The open block is text, for which decoders keep no state.
     text: bool,
+    /// The open block is text that stop strings may end.
+    shown: bool,
+    stops: Stops,
+    /// A stop string has ended the answer: what its target goes on to say is not shown.
+    stopped: bool,
+    /// The first half of a character that its target split, escaped.
+    half: String,
     end: Option<Result<Stop, UpstreamError>>,
     losses: Losses,
     over: bool,
@@ -38,20 +47,102 @@ struct Writer {
 impl Sink for Writer {
     fn event(&mut self, event: Event<'_>) {
         match event {
+            event if self.stopped && event != Event::Ping => {}
             Event::Stop(stop) => self.end = Some(Ok(stop)),
             Event::Fail(error) => self.end = Some(Err(error)),
             Event::Lost(what) => self.losses.add_to_answer(what, "dropped"),
             _ if self.over => {}
+            Event::Delta(text) => self.delta(text),
             event => {
+                if matches!(event, Event::Open(_) | Event::Close) {
+                    self.flush();
+                }
                 match event {
-                    Event::Open(Open::Call { .. }) => (self.calls, self.text) = (true, false),
-                    Event::Open(_) => self.text = true,
-                    Event::Close => self.text = false,
+                    Event::Open(open) => {
+                        self.calls |= matches!(open, Open::Call { .. });
+                        self.text = !matches!(open, Open::Call { .. });
+                        self.shown = open == Open::Text;
+                    }
+                    Event::Close => (self.text, self.shown) = (false, false),
                     _ => {}
                 }
                 self.encoder.event(event, &mut self.out);
             }
         }
+    }
+}
+
+impl Writer {
+    /// More text of the open block, in whole characters.
+    fn delta(&mut self, text: &str) {
+        let whole = without_half(text);
+        if self.half.is_empty() && whole.len() == text.len() {
+            return self.show(text);
+        }
+        let mut joined = std::mem::take(&mut self.half);
+        joined.push_str(whole);
+        text.get(whole.len()..)
+            .unwrap_or_default()
+            .clone_into(&mut self.half);
+        self.show(&joined);
+    }
+
+    fn show(&mut self, text: &str) {
+        if self.stops.is_empty() || !self.shown {
+            if !text.is_empty() {
+                self.encoder.event(Event::Delta(text), &mut self.out);
+            }
+            return;
+        }
+        let mut shown = String::new();
+        let found = self.stops.push(text, &mut shown);
+        if !shown.is_empty() {
+            self.encoder.event(Event::Delta(&shown), &mut self.out);
+        }
+        if let Some(stop) = found {
+            self.encoder.event(Event::Close, &mut self.out);
+            self.end = Some(Ok(Stop::StopString(stop).corrected(self.calls)));
+            self.stopped = true;
+        }
+    }
+
+    /// Shows what was held back of the open block. Half a character that never became whole is none.
+    fn flush(&mut self) {
+        let mut rest = String::new();
+        self.stops.flush(&mut rest);
+        if !std::mem::take(&mut self.half).is_empty() {
+            rest.push_str(&escape("\u{fffd}"));
+        }
+        if !rest.is_empty() {
+            self.encoder.event(Event::Delta(&rest), &mut self.out);
+        }
+    }
+}
+
+/// The text without the first half of a character at its end: an escape whose second half is in the next piece.
+fn without_half(text: &str) -> &str {
+    let Some(at) = text.len().checked_sub(6) else {
+        return text;
+    };
+    match text.get(at..).map(str::as_bytes) {
+        Some(
+            [
+                b'\\',
+                b'u',
+                b'd' | b'D',
+                b'8' | b'9' | b'a' | b'b' | b'A' | b'B',
+                ..,
+            ],
+        ) => {
+            let before = text.get(..at).unwrap_or_default();
+            let escapes = before.len() - before.trim_end_matches('\\').len();
+            if escapes.is_multiple_of(2) {
+                before
+            } else {
+                text
+            }
+        }
+        _ => text,
     }
 }
 
@@ -85,14 +176,30 @@ impl Translator {
     /// A translator for an answer of `upstream` to a caller of `caller`.
     #[must_use]
     pub fn new(upstream: Family, caller: Family, memo: Memo, wish: &Wish<'_>) -> Self {
-        let decoder = upstream.translates().decoder();
+        let stops = Stops::new(&memo.stops);
         let encoder = caller.translates().encoder(memo, wish);
+        Self::writing(upstream, encoder, stops)
+    }
+
+    /// The same for a caller who asked for a whole answer: nothing is written before [`Translator::finish`] gives all of it.
+    #[must_use]
+    pub fn folding(upstream: Family, caller: Family, memo: Memo, wish: &Wish<'_>) -> Self {
+        let stops = Stops::new(&memo.stops);
+        Self::writing(upstream, Box::new(Fold::new(caller, memo, wish)), stops)
+    }
+
+    fn writing(upstream: Family, encoder: Box<dyn Encoder>, stops: Stops) -> Self {
+        let decoder = upstream.translates().decoder();
         let (out, losses) = (Vec::new(), Losses::default());
         let writer = Writer {
             encoder,
             out,
             calls: false,
             text: false,
+            shown: false,
+            stops,
+            stopped: false,
+            half: String::new(),
             end: None,
             losses,
             over: false,
@@ -150,6 +257,12 @@ impl Translator {
         self.writer.end.as_ref().map(Result::as_ref)
     }
 
+    /// Whether a stop string of the caller has ended the answer before its target did.
+    #[must_use]
+    pub fn has_stopped(&self) -> bool {
+        self.writer.stopped
+    }
+
     /// What the answer contained so far that the caller's family has no words for.
     #[must_use]
     pub fn losses(&self) -> &Losses {
@@ -178,6 +291,9 @@ impl Translator {
     fn last(&mut self, write: impl FnOnce(&mut dyn Encoder, &mut Vec<u8>)) -> Vec<u8> {
         let mut out = Vec::new();
         if !std::mem::replace(&mut self.writer.over, true) {
+            self.writer.out.clear();
+            self.writer.flush();
+            out.append(&mut self.writer.out);
             write(self.writer.encoder.as_mut(), &mut out);
         }
         out

@@ -1,9 +1,9 @@
 //! Shared by the encoders of answers: what the caller asked for, and the frame of a text delta, rendered once per block.
 
-use super::event::{Event, Stop};
+use super::event::{Answer, Event, Sink, Stop};
 use super::ids::{Declared, Memo};
 use super::neutral::ToolKind;
-use crate::{ErrorBody, Usage, UsageWish};
+use crate::{ErrorBody, Family, Usage, UsageWish};
 
 /// What an answer needs from the request.
 #[derive(Debug, Clone, Copy)]
@@ -28,6 +28,60 @@ pub(crate) trait Encoder: Send + std::fmt::Debug {
 
     /// The last frame of an answer that broke.
     fn fail(&mut self, error: &ErrorBody, out: &mut Vec<u8>);
+}
+
+/// Collects a streamed answer for a caller who asked for a whole one.
+#[derive(Debug)]
+pub(crate) struct Fold {
+    caller: Family,
+    answer: Answer,
+    memo: Memo,
+    slug: String,
+    id: String,
+    created: i64,
+    request: Vec<u8>,
+}
+
+impl Fold {
+    pub(crate) fn new(caller: Family, memo: Memo, wish: &Wish<'_>) -> Self {
+        Self {
+            caller,
+            answer: Answer::default(),
+            memo,
+            slug: wish.slug.to_owned(),
+            id: wish.id.to_owned(),
+            created: wish.created,
+            request: wish.request.to_vec(),
+        }
+    }
+}
+
+impl Encoder for Fold {
+    fn event(&mut self, event: Event<'_>, _: &mut Vec<u8>) {
+        self.answer.event(event);
+    }
+
+    fn stop(&mut self, stop: &Stop, usage: &Usage, asked: UsageWish<'_>, out: &mut Vec<u8>) {
+        let wish = Wish {
+            slug: &self.slug,
+            id: &self.id,
+            created: self.created,
+            request: &self.request,
+        };
+        self.answer.end = Some(Ok(stop.clone()));
+        let (answer, memo) = (&self.answer, &self.memo);
+        out.extend(super::write_answer(
+            self.caller,
+            answer,
+            memo,
+            &wish,
+            usage,
+            asked,
+        ));
+    }
+
+    /// A caller of a whole answer gets the error instead of it.
+    fn fail(&mut self, _: &ErrorBody, _: &mut Vec<u8>) {}
 }
 
 /// What precedes and follows a text delta of the open block.

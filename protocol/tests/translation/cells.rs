@@ -85,9 +85,28 @@ fn from_chat() -> Vec<Cell> {
         ),
         (
             Chat,
+            "logprobs",
+            json!(true),
+            vec![(
+                Responses,
+                "/include",
+                json!(["message.output_text.logprobs"]),
+            )],
+        ),
+        (
+            Chat,
+            "top_logprobs",
+            json!(3),
+            vec![(Responses, "/model", json!("up"))],
+        ),
+        (
+            Chat,
             "stop",
             json!("x"),
-            vec![(Messages, "/stop_sequences", json!(["x"]))],
+            vec![
+                (Messages, "/stop_sequences", json!(["x"])),
+                (Responses, "/stream", json!(true)),
+            ],
         ),
         cell(
             "tools",
@@ -352,7 +371,10 @@ fn from_messages() -> Vec<Cell> {
             Messages,
             "stop_sequences",
             json!(["x"]),
-            vec![(Chat, "/stop", json!(["x"]))],
+            vec![
+                (Chat, "/stop", json!(["x"])),
+                (Responses, "/stream", json!(true)),
+            ],
         ),
         cell(
             "metadata",

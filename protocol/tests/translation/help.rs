@@ -30,6 +30,7 @@ pub(crate) fn able(family: Family) -> Abilities {
         },
         strict_tools: true,
         json_schema: true,
+        top_k: true,
         vision: true,
         files: true,
         max_output: 32_000,

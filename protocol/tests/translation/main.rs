@@ -6,6 +6,7 @@
     reason = "a helper that cannot go on fails the test"
 )]
 
+mod asked;
 mod cells;
 mod ends;
 mod faults;
@@ -26,6 +27,7 @@ mod prefix;
 mod reasoning;
 mod recorded;
 mod schemas;
+mod stops;
 mod streams;
 #[path = "../support/mod.rs"]
 mod support;

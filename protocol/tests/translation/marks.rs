@@ -298,6 +298,10 @@ fn b34_a_rejected_seal_is_known_by_its_code_or_its_words() {
         (None, "400 invalid_encrypted_content"),
         (
             None,
+            "Item with id 'rs_1' not found. Items are not persisted when `store` is set to false.",
+        ),
+        (
+            None,
             "messages.1.content.0: Invalid `signature` in `thinking` block",
         ),
         (

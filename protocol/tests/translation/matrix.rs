@@ -66,8 +66,10 @@ answer. The rules behind this, as published:
 
 Requests are sent with `store: false`, without item ids, and with an explicit `strict` for every tool. A model with the capability
 `reasoning` gets `reasoning.effort` and no sampling parameters, unless the target's `abilities` say otherwise. Native clients get
-summaries of the reasoning. `count_tokens` uses `/responses/input_tokens`. This family has no stop strings, so another target of
-the route is asked, or the request is refused. Other families have no `phase` for earlier messages, so it is not sent. Services of this
+summaries of the reasoning. `count_tokens` uses `/responses/input_tokens`. This family has no stop strings, so other targets of
+the route are asked first. Else the gateway cuts the answer before the first match in its text (`stop=cut_here`; thinking and
+arguments never match): it asks for a stream, even for a whole answer, leaves the target there, and charges as if you had left.
+Other families have no `phase` for earlier messages, so it is not sent. Services of this
 family take no limit below 16 tokens: a smaller one is sent as 16 (`max_tokens=raised`), but no more output than declared is held,
 charged and reported. A responses request goes to responses targets with its limit as it is, and they refuse one below 16.
 

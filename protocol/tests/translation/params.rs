@@ -170,20 +170,6 @@ fn what_changes_the_answer_is_refused_with_the_remedy() {
             "Send fewer.",
         ),
         (
-            Messages,
-            Responses,
-            json!({"stop_sequences": ["a"]}),
-            "stop_sequences",
-            "another family",
-        ),
-        (
-            Chat,
-            Responses,
-            json!({"stop": "a"}),
-            "stop",
-            "another family",
-        ),
-        (
             Chat,
             Responses,
             json!({"logprobs": true}),

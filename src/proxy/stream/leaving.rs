@@ -50,7 +50,7 @@ impl Relay {
 
     /// Reads until the provider has counted, or what it produced since costs half of what a guess may be off, or there is no more
     /// time or money.
-    async fn read_on(&mut self) {
+    pub(super) async fn read_on(&mut self) {
         let worth = self.admitted.meter.uncertain() / 2;
         let (from, until) = (
             self.admitted.meter.running_output(),

@@ -62,6 +62,7 @@ fn send(
         family,
         operation,
         stream,
+        last: None,
         abandoned: None,
         unsealed: None,
     };

@@ -70,6 +70,7 @@ async fn ask(
         family,
         operation: Operation::Generate,
         stream: false,
+        last: None,
         abandoned: None,
         unsealed: None,
     };
