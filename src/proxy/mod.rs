@@ -18,6 +18,7 @@ mod exposure;
 pub mod failure;
 mod hidden;
 mod last_hour;
+mod outages;
 mod phase;
 pub mod pipe;
 mod prompt;
@@ -136,7 +137,8 @@ impl Proxy {
         let original = request.body.clone();
         let seals = cut_marks(&mut request, &mut seen)?;
         documents::read(holder(key.id), &request.body, &mut seen).await;
-        let estimate = capabilities::fits(holder(key.id), &model, &mut seen).await?;
+        let estimate =
+            capabilities::fits(holder(key.id), &model, &mut seen, key.account.available()).await?;
         let mut forms = Forms::of(&request, original, &model).await?;
         forms.take_room(&mut request)?;
         let predicted = counting::predicted(holder(key.id), &mut seen, &model).await?;
