@@ -18,6 +18,8 @@ const PER_PROMPT: u64 = 8;
 const LARGEST_PICTURE: u64 = 1_600;
 /// A picture with `detail: original`.
 const LARGEST_ORIGINAL: u64 = 10_000;
+/// A tokenizer's count is raised by one in so many: another vendor's may count that much more.
+const COUNTED_UP: u64 = 50;
 /// A picture with `detail: low`.
 const LOW_DETAIL_PICTURE: u64 = 85;
 
@@ -49,6 +51,19 @@ impl Estimate {
 }
 
 impl Estimate {
+    /// The estimate of a request whose text a tokenizer has counted, as closely as another vendor's may agree.
+    #[must_use]
+    pub fn counted(self, tokens: u64, limits: &Limits) -> Self {
+        let known = tokens.saturating_add(tokens / COUNTED_UP);
+        let input = known.min(limits.context);
+        Self {
+            input,
+            ceiling: self.ceiling.max(input),
+            least: self.least.min(input),
+            known,
+        }
+    }
+
     /// The estimate, raised to a tokenizer's count of `tokens`.
     #[must_use]
     pub fn at_least(self, tokens: u64, limits: &Limits) -> Self {

@@ -16,12 +16,14 @@ use farebox_ledger::{Amount, Evidence, Line, Usage};
 use farebox_protocol::{FrameFacts, Reading, TextSize, WireUsage};
 
 use super::pace::Hiding;
-use super::{estimate, pace, price};
+use super::{estimate, local, pace, price};
 use crate::config::{Model, Rates};
 pub use owed::Miscount;
 
 /// The density that size alone suggests.
 const USUAL: u64 = 1_000;
+/// A tokenizer's count is raised by so many thousandths for the hold: another vendor's may count that much more.
+const COUNTED_UP: u64 = 20;
 
 /// Counts one answer.
 #[derive(Debug, Clone)]
@@ -213,10 +215,11 @@ impl Meter {
         self.shown.add(shown);
     }
 
-    /// Applies a tokenizer's count of what had been shown when it began: dense text costs more than its size suggests, and the hold
-    /// has to reflect that. It never lowers what is held.
+    /// Applies a tokenizer's count of what had been shown when it began: dense text costs more than its size suggests, which the hold
+    /// has to reflect, and most text costs less, so that its stream would end before its money does.
     pub fn weigh(&mut self, shown: TextSize, tokens: u64) {
-        self.density = (tokens.saturating_mul(USUAL) / estimate::upper(shown).max(1)).max(USUAL);
+        let counted = tokens.saturating_mul(USUAL + COUNTED_UP);
+        self.density = counted.div_ceil(estimate::upper(shown).max(1));
         self.weighed = shown;
     }
 
@@ -247,6 +250,7 @@ impl Meter {
     pub fn know_input(&mut self, tokens: u64) {
         self.input_at_least = tokens;
         self.input_known = Some(tokens);
+        self.counted_cost = self.price_counted();
     }
 
     /// Sets the provider's count; `last` if it came at the end of the answer. An absurd count never replaces a plausible one.
@@ -349,8 +353,11 @@ impl Meter {
             // Some providers report zeros until the end.
             _ => {
                 let images = i128::from(rates.per_image.picos()) * i128::from(self.images);
+                let counted = self.input_known.map(|tokens| {
+                    local::unrounded(tokens).saturating_mul(USUAL + COUNTED_UP) / USUAL
+                });
                 let input = price::dearest_input(rates, self.one_hour_cache)
-                    * i128::from(self.estimated_input);
+                    * i128::from(counted.unwrap_or(self.estimated_input));
                 let output = price::dearest_output(rates)
                     * i128::from(self.predicted.max(self.counted_output()));
                 input + images + output + i128::from(rates.per_request.picos())

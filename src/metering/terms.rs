@@ -180,6 +180,21 @@ fn of_input(ask: &Ask, rates: &Rates, input: u64) -> (i128, i128) {
     )
 }
 
+/// Whether a stream's limit may have to be lowered to what is available.
+#[must_use]
+pub fn is_short(
+    price: &Price,
+    limits: &Limits,
+    input: u64,
+    (declared, choices): (Option<u32>, u32),
+    available: Amount,
+) -> bool {
+    let rates = price.for_input(input);
+    let most = declared.unwrap_or(limits.max_output).min(limits.max_output);
+    let output = dearest_output(rates) * i128::from(choices) * i128::from(most);
+    dearest_input(rates, false) * i128::from(input) + output > i128::from(available.picos())
+}
+
 /// The cost of one more slice of output, for extending a hold.
 #[must_use]
 pub fn slice_cost(rates: &Rates, choices: u32, tokens: u64) -> Amount {

@@ -230,6 +230,7 @@ impl Admitted {
         let miscount = self.meter.miscount(end.ending, &counted);
         let bill = self.bill(counted, end);
         let cost = farebox_ledger::bill::cost(&bill.lines).unwrap_or(Amount::ZERO);
+        let failures = self.failures(&bill, end, miscount);
         let mut record = self.record(&bill, end);
         record.miscount = miscount;
         let (spine, limits) = (
@@ -253,7 +254,9 @@ impl Admitted {
         record.charge = finished.map_or(cost, |finished| finished.charge);
         record.loss = finished.map_or(Amount::ZERO, |finished| finished.loss);
         record.own_us = Some(micros(prepared + settling.elapsed()));
+        let owed = owed.checked_add(record.loss).unwrap_or(owed);
         spine.observer.ended(Arc::new(record));
+        spine.excuse(&limits, key, failures);
         spine.review(&limits, key, owed);
         Settled {
             cost,

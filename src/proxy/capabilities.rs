@@ -4,13 +4,14 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
+use farebox_ledger::Amount;
 use farebox_protocol::{BadRequest, Family, Inspection, translate};
 
 use super::Failure;
 use super::counting::TOKENIZERS;
 use crate::byte_room::Holder;
 use crate::config::{Capability, Model};
-use crate::metering::{Estimate, estimate, local};
+use crate::metering::{Estimate, estimate, local, terms};
 
 /// The header in which native clients switch on beta features.
 const FLAGS: &str = farebox_protocol::messages::FLAGS_HEADER;
@@ -165,7 +166,8 @@ fn shown(name: &str) -> String {
     name.chars().take(64).collect()
 }
 
-/// The size of the model's input in a key's request; refuses input well over its context.
+/// The size of the model's input in a key's request; refuses input well over its context. Where the money is short, a stream's limit
+/// is lowered to what is left beside the input, so that is counted: a stream should end where the money does.
 ///
 /// # Errors
 /// [`Failure::BadRequest`].
@@ -173,6 +175,7 @@ pub(super) async fn fits(
     holder: Holder,
     model: &Arc<Model>,
     seen: &mut Inspection,
+    available: Amount,
 ) -> Result<Estimate, Failure> {
     let (estimate, most) = (
         estimate::input(&seen.content, &model.limits),
@@ -182,7 +185,18 @@ pub(super) async fn fits(
     let too_long = |tokens: u64| tokens.saturating_mul(10) > most.saturating_mul(11);
     // The fast estimate is high for ordinary text and far too low for some unusual text, so a tokenizer checks before a request is
     // refused, and whenever the text is unusual.
-    if !too_long(estimate.known) && !seen.content.is_odd() {
+    let wanted = (seen.limit, seen.choices);
+    let short = seen.stream
+        && estimate.known < most
+        && terms::is_short(
+            &model.price,
+            &model.limits,
+            estimate.input,
+            wanted,
+            available,
+        );
+    let odd = seen.content.is_odd();
+    if !too_long(estimate.known) && !odd && !short {
         return Ok(estimate);
     }
     let (model, content) = (Arc::clone(model), std::mem::take(&mut seen.content));
@@ -194,7 +208,11 @@ pub(super) async fn fits(
     let (content, tokens, slug) = counting.await.ok_or(Failure::Internal)?;
     seen.content = content;
     if !too_long(tokens) {
-        return Ok(estimate.at_least(tokens, &limits));
+        return Ok(if short && !odd {
+            estimate.counted(tokens, &limits)
+        } else {
+            estimate.at_least(tokens, &limits)
+        });
     }
     // Clients that shorten their conversation automatically match on these words.
     let message =

@@ -24,6 +24,8 @@ use crate::turns::Turns;
 pub(super) static TOKENIZERS: Turns = Turns::new(if cfg!(test) { usize::MAX } else { 2 });
 /// Smaller prompts say little about a tokenizer, because message framing dominates their count.
 const SMALLEST_VOTE: u64 = 200;
+/// Smaller answers do not show whether a model would have reasoned.
+const SMALLEST_ANSWER: u64 = 300;
 
 /// Tokens of the customer's predicted output, counted by a tokenizer; they are held for at the output price.
 pub(super) async fn predicted(
@@ -159,9 +161,11 @@ impl Admitted {
         }
         if self.seen.reasoning_off {
             let (output, reasoning) = (counted.usage.output, counted.usage.reasoning);
-            proxy
-                .calibrations
-                .reasoned(&target, reasoning > 0 || !self.meter.shows_all(output));
+            let reasoned = reasoning > 0 || !self.meter.shows_all(output);
+            // A trivial answer needs no reasoning, so it does not show that the target complies.
+            if reasoned || output >= SMALLEST_ANSWER {
+                proxy.calibrations.reasoned(&target, reasoned);
+            }
         }
         let (theirs, read) = (input_total(&counted.usage), self.input_count.get().copied());
         let only_text =

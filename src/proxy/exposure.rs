@@ -1,21 +1,26 @@
 //! What a request may still cost the operator, and the rule for keys whose exposure grows too large.
 //!
 //! Exposure is what a provider may bill beyond the charge, at the catalog's prices; cost is all that it may bill, at the operator's
-//! own prices. Both are recorded with the charge. A key whose exposure over the last hour exceeds one context plus half its charges
-//! runs one request at a time. The hour is read from the ledger after each request that adds to it, so the rule survives a restart
-//! and spans all gateways of a fleet.
+//! own prices. Both are recorded with the charge. A key whose exposure and loss over the last hour exceed one context (at most half
+//! of what was ever paid onto it) and half its charges gets nothing more until they do not. The hour is read from the ledger after
+//! each request that adds to it, so the rule survives a restart and spans all gateways of a fleet. A request that runs adds nothing:
+//! its hold grows with what it may cost. What a target failed to do for several customers counts against none of them.
 
 use std::sync::Arc;
 
-use farebox_ledger::{Amount, Bill, KeyId, Owed, Timestamp, Usage};
+use farebox_ledger::{Amount, Bill, EndReason, KeyId, Owed, Timestamp, Usage};
+use tokio::time::Instant;
 
 use super::Proxy;
 use super::admitted::Admitted;
-use super::last_hour::{HOUR, LastHour};
+use super::end::End;
+use super::last_hour::{self, HOUR, LastHour};
+use super::outages::Failed;
 use super::rate_limit::RateLimits;
 use crate::clock;
 use crate::config::{Capability, Model, Price};
-use crate::metering::price;
+use crate::metering::{Ending, Miscount, price};
+use crate::upstream::{Attempt, BreakerState};
 
 impl Admitted {
     /// Notes on a bill what providers may bill: the one that answered, and each one tried before it.
@@ -53,6 +58,39 @@ impl Admitted {
         }
     }
 
+    /// What targets failed to do, each with a word for how and with what it left uncharged. A customer who has left may have caused
+    /// it, so nothing of that is excused.
+    pub(super) fn failures(
+        &self,
+        bill: &Bill,
+        end: &End,
+        miscount: Option<Miscount>,
+    ) -> Vec<(String, &'static str, Amount)> {
+        if end.reason == EndReason::ClientGone {
+            return Vec::new();
+        }
+        let at_cost =
+            |exposure: i64| price::to_amount(last_hour::at_cost(i128::from(exposure), &self.model));
+        let failed = bill.failed().map(|(target, owed)| {
+            let of_target = |attempt: &&Attempt| attempt.target == target;
+            let class = self.outcome.attempts.iter().rfind(of_target);
+            let kind = class.map_or("failed", |attempt| attempt.class.name());
+            (target.to_owned(), kind, at_cost(owed.exposure.picos()))
+        });
+        let mut all: Vec<_> = failed.collect();
+        let elsewhere = bill.failed().map(|(_, owed)| owed.exposure.picos());
+        let own = bill.exposure.picos().saturating_sub(elsewhere.sum());
+        let kind = match (end.ending, miscount) {
+            (Ending::Broken, _) => "broken",
+            (Ending::Complete, Some(miscount)) => miscount.name(),
+            _ => return all,
+        };
+        if own > 0 {
+            all.push((bill.target.clone(), kind, at_cost(own)));
+        }
+        all
+    }
+
     /// Whether a failed try may be billed, and the request is therefore worth counting.
     pub(super) fn has_billable_failures(&self) -> bool {
         self.outcome
@@ -79,10 +117,38 @@ fn owed(
 }
 
 impl Proxy {
+    /// Notes what targets failed to do for a customer, and excuses what was none of its doing, and none of others' before.
+    pub(super) fn excuse(
+        self: &Arc<Self>,
+        limits: &Arc<RateLimits>,
+        customer: KeyId,
+        failures: Vec<(String, &'static str, Amount)>,
+    ) {
+        for (target, kind, exposure) in failures {
+            let failed = Failed {
+                customer,
+                exposure,
+                booked: clock::now(),
+            };
+            let paused = self
+                .upstreams
+                .states()
+                .iter()
+                .any(|state| state.target == target && state.state == BreakerState::Open);
+            let now = (Instant::now(), paused);
+            for excused in limits.outages.note(&target, kind, failed, now) {
+                limits.excuse(excused);
+                if excused.customer != customer {
+                    self.review(limits, excused.customer, excused.exposure);
+                }
+            }
+        }
+    }
+
     /// Re-reads a key's last hour after a request that may have changed the rule's result: in the background, one read at a time,
     /// and once more if another request ended meanwhile.
     pub(super) fn review(self: &Arc<Self>, limits: &Arc<RateLimits>, key: KeyId, exposure: Amount) {
-        let concerned = exposure.is_positive() || limits.is_slowed(key, clock::now());
+        let concerned = exposure.is_positive() || limits.is_stopped(key, clock::now());
         if !concerned || !limits.begin_review(key) {
             return;
         }
@@ -96,7 +162,12 @@ impl Proxy {
                     Ok(rows) => note(
                         &limits,
                         key,
-                        LastHour::of(&rows, &proxy.config.current().catalog, now),
+                        LastHour::of(
+                            &rows,
+                            &proxy.config.current().catalog,
+                            |hour| limits.excused(key, hour),
+                            now,
+                        ),
                         now,
                     ),
                     Err(error) => {
@@ -112,12 +183,11 @@ impl Proxy {
 }
 
 fn note(limits: &RateLimits, key: KeyId, last_hour: LastHour, now: Timestamp) {
-    let standing = last_hour.standing(now);
-    let was = limits.note_last_hour(key, last_hour, now);
+    let (was, standing) = limits.note_last_hour(key, last_hour, now);
     let (exposure, allowed) = (standing.exposure, standing.allowed);
-    match (was, standing.runs_away()) {
+    match (was, standing.is_stopped()) {
         (false, true) => {
-            tracing::warn!(key = %key, %exposure, %allowed, "uncharged exposure is above its limit: one request at a time")
+            tracing::warn!(key = %key, %exposure, %allowed, "uncharged exposure is above its limit: the key is stopped")
         }
         (true, false) => {
             tracing::info!(key = %key, %exposure, %allowed, "uncharged exposure is back within its bound")

@@ -46,6 +46,8 @@ pub enum Failure {
     UnknownCoding,
     /// The key sends too many requests; when to come back.
     RateLimited(String, Duration),
+    /// Too much of the key's last hour was not paid for; minutes until it is served again.
+    ExposureLimit(u32),
     /// The key cannot pay for this request.
     OutOfBalance(Balance),
     /// The key could pay if running requests did not hold the money.
@@ -150,7 +152,7 @@ impl Failure {
             Self::UnknownModel(..) | Self::RetiredModel(..) | Self::OtherPath(..) => Case::NoModel,
             Self::TooLarge(_) | Self::Upstream(413, _) => Case::TooLarge,
             Self::BadRequest(_) | Self::Upstream(..) | Self::UnknownCoding => Case::BadRequest,
-            Self::RateLimited(..) => Case::RateLimited,
+            Self::RateLimited(..) | Self::ExposureLimit(_) => Case::RateLimited,
             Self::OutOfBalance(_) => Case::OutOfBalance,
             Self::BalanceInUse(_) => Case::BalanceInUse,
             Self::NoTarget(_) | Self::GivenUp(_) => Case::NoTarget,
@@ -177,6 +179,7 @@ impl Failure {
             Self::TooLarge(_) => "request_too_large",
             Self::UnknownCoding => "unsupported_encoding",
             Self::RateLimited(..) => "rate_limit_exceeded",
+            Self::ExposureLimit(_) => "exposure_limit",
             Self::OutOfBalance(_) => "out_of_balance",
             Self::BalanceInUse(_) => "balance_in_use",
             Self::Upstream(..) => "upstream_refused",
@@ -212,7 +215,10 @@ impl Failure {
             request_id,
         };
         match self {
-            Self::KeyState(_) | Self::ModelNotAllowed(_) | Self::NoRequest(_) => ErrorBody {
+            Self::KeyState(_)
+            | Self::ModelNotAllowed(_)
+            | Self::NoRequest(_)
+            | Self::ExposureLimit(_) => ErrorBody {
                 code: words.code.map(|_| self.reason().to_owned()),
                 ..ours
             },
@@ -243,6 +249,8 @@ impl Failure {
             }
             // A retry would cost the same again.
             Self::GivenUp(_) => vec![("x-should-retry", "false".to_owned())],
+            // The limit is lifted in minutes, and no client should wait for that.
+            Self::ExposureLimit(_) => vec![("x-should-retry", "false".to_owned())],
             // Clients built on the AI SDK ignore the first header and retry any 429. The second makes them give up after a second
             // or two instead of a minute, so that the customer reads the reason. The number of their retries is fixed, and a
             // refusal is cheap.
@@ -288,6 +296,10 @@ impl Failure {
             }
             Self::TooLarge(limit) => format!("the request body is larger than {} MiB; send less", limit / (1024 * 1024)),
             Self::RateLimited(what, _) => format!("too many requests with this key: {what}"),
+            Self::ExposureLimit(minutes) => format!(
+                "exposure limit: too many requests of this key in the last hour were left early or broke, and were paid only in part; \
+                 it is served again in about {minutes} minutes; read answers to their end, or ask the seller of this key"
+            ),
             Self::OutOfBalance(balance) => out_of_balance(balance),
             Self::BalanceInUse(balance) => balance_in_use(balance),
             Self::Upstream(_, error) => error.message.clone(),

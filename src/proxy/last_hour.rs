@@ -5,11 +5,15 @@
 
 use farebox_ledger::{Amount, Timestamp, UsageRow};
 
-use crate::config::{Catalog, Lookup, Model};
+use crate::config::{Catalog, Lookup, Model, Price};
 use crate::metering::price;
 
 /// In milliseconds.
 pub(super) const HOUR: i64 = 3_600_000;
+/// In milliseconds.
+const MINUTE: i64 = 60_000;
+/// Prices are compared in thousandths.
+const WHOLE: i128 = 1_000;
 
 /// A key's sums in this clock hour and in the previous one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -23,6 +27,7 @@ pub(super) struct LastHour {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 struct Sums {
+    /// What was not charged, losses included.
     exposure: i128,
     charge: i128,
 }
@@ -30,23 +35,28 @@ struct Sums {
 /// The two sides of the rule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Standing {
-    /// Exposure over the last hour.
+    /// Exposure and loss over the last hour.
     pub exposure: Amount,
-    /// One context and half the charges of the last hour.
+    /// One context, but at most half of what was ever paid, and half the charges of the last hour.
     pub allowed: Amount,
 }
 
 impl Standing {
-    /// Whether the key runs one request at a time.
+    /// Whether the key gets nothing more for now.
     #[must_use]
-    pub fn runs_away(&self) -> bool {
+    pub fn is_stopped(&self) -> bool {
         self.exposure > self.allowed
     }
 }
 
 impl LastHour {
-    /// The hours that the rollup has for a key.
-    pub(super) fn of(rows: &[UsageRow], catalog: &Catalog, now: Timestamp) -> Self {
+    /// The hours that the rollup has for a key, without what is `excused` of an hour.
+    pub(super) fn of(
+        rows: &[UsageRow],
+        catalog: &Catalog,
+        excused: impl Fn(i64) -> i128,
+        now: Timestamp,
+    ) -> Self {
         let mut found = Self {
             hour: now.hour(),
             ..Self::default()
@@ -58,20 +68,29 @@ impl LastHour {
                 &mut found.before
             };
             // Output that a crashed gateway left unmetered is not the key's fault.
-            sums.exposure += i128::from(row.exposure.picos()) - i128::from(row.unmetered.picos());
+            let exposure = i128::from(row.exposure.picos()) - i128::from(row.unmetered.picos());
+            let exposure = match catalog.find(&row.slug) {
+                Lookup::Found(model) => at_cost(exposure, model),
+                _ => exposure,
+            };
+            sums.exposure += exposure + i128::from(row.loss.picos());
             sums.charge += i128::from(row.charge.picos());
-            if row.exposure.is_positive() {
-                found.context = found.context.max(context(catalog, &row.slug));
+            if row.exposure.is_positive() || row.loss.is_positive() {
+                found.context = found.context.max(context_of(catalog, &row.slug));
             }
+        }
+        let hour = found.hour;
+        for (sums, hour) in [(&mut found.current, hour), (&mut found.before, hour - 1)] {
+            sums.exposure = (sums.exposure - excused(hour)).max(0);
         }
         found
     }
 
     /// The last sixty minutes at an instant: the current clock hour and a share of the previous one.
-    pub(super) fn standing(&self, now: Timestamp) -> Standing {
-        let part = i128::from(HOUR - now.millis().rem_euclid(HOUR));
+    pub(super) fn standing(&self, at: Timestamp, paid: Amount) -> Standing {
+        let part = i128::from(HOUR - at.millis().rem_euclid(HOUR));
         let share = |sum: i128| sum * part / i128::from(HOUR);
-        let last = match now.hour().saturating_sub(self.hour) {
+        let last = match at.hour().saturating_sub(self.hour) {
             i64::MIN..=0 => Sums {
                 exposure: self.current.exposure + share(self.before.exposure),
                 charge: self.current.charge + share(self.before.charge),
@@ -82,28 +101,64 @@ impl LastHour {
             },
             _ => Sums::default(),
         };
-        let allowed = i128::from(self.context.picos()) + last.charge / 2;
+        let free = self.context.picos().min(paid.picos() / 2);
         Standing {
             exposure: price::to_amount(last.exposure),
-            allowed: price::to_amount(allowed),
+            allowed: price::to_amount(i128::from(free) + last.charge / 2),
         }
+    }
+
+    /// Minutes until the key is served again, if nothing else happens.
+    pub(super) fn minutes_left(&self, at: Timestamp, paid: Amount) -> u32 {
+        // Two clock hours later nothing of these sums is left.
+        let later = |minutes: &u32| {
+            let at = Timestamp::from_millis(at.millis() + i64::from(*minutes) * MINUTE);
+            !self.standing(at, paid).is_stopped()
+        };
+        (1..=120).find(later).unwrap_or(120)
     }
 }
 
-/// The cost of one full context of a model; for a model no longer published, the highest cost of any published one.
-fn context(catalog: &Catalog, slug: &str) -> Amount {
-    let of = |model: &Model| {
-        let tokens = model.limits.context;
-        price::to_amount(
-            i128::from(model.price.for_input(tokens).input.picos()) * i128::from(tokens),
-        )
+/// Exposure at the operator's own prices, where all targets of the slug have them.
+pub(super) fn at_cost(exposure: i128, model: &Model) -> i128 {
+    let shares = model.route.targets.iter().map(|target| {
+        let cost = target.cost.as_deref()?;
+        Some(dearest_share(cost, &model.price))
+    });
+    let share = shares.collect::<Option<Vec<i128>>>();
+    match share.and_then(|shares| shares.into_iter().max()) {
+        Some(share) => exposure * share / WHOLE,
+        None => exposure,
+    }
+}
+
+/// What the operator pays of the price, in thousandths: of input or of output, whichever is more.
+fn dearest_share(cost: &Price, price: &Price) -> i128 {
+    let share = |cost: Amount, price: Amount| {
+        let price = i128::from(price.picos());
+        (price > 0).then(|| (i128::from(cost.picos()) * WHOLE + price - 1) / price)
     };
+    let shares = [
+        share(cost.base.input, price.base.input),
+        share(cost.base.output, price.base.output),
+    ];
+    shares.into_iter().flatten().max().unwrap_or(WHOLE)
+}
+
+/// The cost of one full context of a model.
+fn context(model: &Model) -> Amount {
+    let tokens = model.limits.context;
+    price::to_amount(i128::from(model.price.for_input(tokens).input.picos()) * i128::from(tokens))
+}
+
+/// The same for a slug; for one that is no longer published, the highest cost of any published one.
+fn context_of(catalog: &Catalog, slug: &str) -> Amount {
     match catalog.find(slug) {
-        Lookup::Found(model) => of(model),
+        Lookup::Found(model) => context(model),
         _ => catalog
             .models
             .iter()
-            .map(|model| of(model))
+            .map(|model| context(model))
             .max()
             .unwrap_or(Amount::ZERO),
     }
@@ -113,21 +168,33 @@ fn context(catalog: &Catalog, slug: &str) -> Amount {
 mod tests {
     use super::*;
 
+    const SUMS: LastHour = LastHour {
+        hour: 10,
+        current: Sums {
+            exposure: 40,
+            charge: 8,
+        },
+        before: Sums {
+            exposure: 100,
+            charge: 60,
+        },
+        context: Amount::from_picos(20),
+    };
+
+    const RICH: Amount = Amount::from_picos(1_000);
+
+    fn at(hour: i64, minute: i64) -> Timestamp {
+        Timestamp::from_millis(hour * HOUR + minute * MINUTE)
+    }
+
     #[test]
     fn the_last_hour_slides_over_two_clock_hours() {
-        let sums = |exposure, charge| Sums { exposure, charge };
-        let last = LastHour {
-            hour: 10,
-            current: sums(40, 8),
-            before: sums(100, 60),
-            context: Amount::from_picos(20),
-        };
         let at = |hour: i64, minute: i64| {
-            let standing = last.standing(Timestamp::from_millis(hour * HOUR + minute * 60_000));
+            let standing = SUMS.standing(at(hour, minute), RICH);
             (
                 standing.exposure.picos(),
                 standing.allowed.picos(),
-                standing.runs_away(),
+                standing.is_stopped(),
             )
         };
         assert_eq!(at(10, 0), (140, 20 + 34, true));
@@ -135,5 +202,22 @@ mod tests {
         assert_eq!(at(11, 0), (40, 20 + 4, true), "without another request");
         assert_eq!(at(11, 45), (10, 20 + 1, false));
         assert_eq!(at(12, 0), (0, 20, false));
+    }
+
+    #[test]
+    fn a_key_is_stopped_for_as_long_as_its_hour_lasts() {
+        let minutes = SUMS.minutes_left(at(10, 45), RICH);
+        assert!((16..75).contains(&minutes), "{minutes}");
+        let then = at(10, 45 + i64::from(minutes));
+        assert!(!SUMS.standing(then, RICH).is_stopped());
+        let before = at(10, 44 + i64::from(minutes));
+        assert!(SUMS.standing(before, RICH).is_stopped());
+    }
+
+    #[test]
+    fn half_of_what_was_paid_bounds_the_context() {
+        let standing = |paid| SUMS.standing(at(12, 0), Amount::from_picos(paid));
+        assert_eq!(standing(10).allowed.picos(), 5);
+        assert_eq!(standing(1_000).allowed.picos(), 20);
     }
 }

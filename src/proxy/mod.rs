@@ -19,6 +19,7 @@ pub mod failure;
 mod folded;
 mod hidden;
 mod last_hour;
+mod outages;
 mod phase;
 pub mod pipe;
 mod prompt;
@@ -137,7 +138,8 @@ impl Proxy {
         let original = request.body.clone();
         let seals = cut_marks(&mut request, &mut seen)?;
         documents::read(holder(key.id), &request.body, &mut seen).await;
-        let estimate = capabilities::fits(holder(key.id), &model, &mut seen).await?;
+        let estimate =
+            capabilities::fits(holder(key.id), &model, &mut seen, key.account.available()).await?;
         let last = last_family(&seen);
         let mut forms = Forms::of(&request, original, &model, last).await?;
         forms.take_room(&mut request)?;

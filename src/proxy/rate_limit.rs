@@ -7,12 +7,12 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use farebox_ledger::{Key, KeyId, KeySettings, Timestamp};
-use tokio::sync::Notify;
-use tokio::time::{Instant, timeout};
+use farebox_ledger::{Amount, Key, KeyId, KeySettings, Timestamp};
+use tokio::time::Instant;
 
 use super::Failure;
 use super::last_hour::{LastHour, Standing};
+use super::outages::{Failed, Outages};
 use crate::clock;
 
 /// Requests per second on free paths, and the size of a burst.
@@ -20,12 +20,6 @@ const FREE_RATE: Rate = Rate {
     per_second: 10,
     burst: 20,
 };
-/// How long a request waits for its turn if its key runs one at a time: in a provider's outage, honest customers are slowed down
-/// and not refused.
-const TURN_PATIENCE: Duration = Duration::from_secs(30);
-/// For a customer whose requests cost the operator far more than they pay, and whose turn did not come in time.
-const SLOWED: &str = "this key may run one request at a time for now, because many of its requests in the last hour were left \
-     early or broke and were paid only in part; read answers to their end, and the limit is lifted within the hour";
 /// From this many keys on, idle keys with full buckets are forgotten; again when there are twice as many as were left.
 const KEYS_REMEMBERED: usize = 10_000;
 
@@ -39,6 +33,8 @@ struct Rate {
 #[derive(Debug, Default)]
 pub struct RateLimits {
     keys: Mutex<Keys>,
+    /// Failures of targets that several keys had.
+    pub(super) outages: Outages,
 }
 
 #[derive(Debug, Default)]
@@ -51,14 +47,14 @@ struct Keys {
 #[derive(Debug, Default)]
 struct Traffic {
     running: u32,
-    /// How many of them are paid.
-    running_paid: u32,
     paid: Bucket,
     free: Bucket,
     /// Set for a key with uncharged exposure.
     last_hour: Option<LastHour>,
-    /// Wakes the next waiting request; present once a request had to wait.
-    turn: Option<Arc<Notify>>,
+    /// All that was ever paid onto it, as of its last request.
+    credit: Amount,
+    /// Exposure of an hour that counts against nobody, of this hour and the one before.
+    excused: Vec<(i64, i128)>,
     review: Review,
 }
 
@@ -73,25 +69,13 @@ enum Review {
 }
 
 impl Traffic {
-    fn is_slowed(&self, now: Timestamp) -> bool {
-        self.last_hour
-            .is_some_and(|last| last.standing(now).runs_away())
+    fn standing(&self, now: Timestamp) -> Option<Standing> {
+        Some(self.last_hour?.standing(now, self.credit))
     }
-}
 
-/// Why a request cannot run now.
-enum Refused {
-    /// Another request of its key is running; notified when that one ends.
-    NotNext(Arc<Notify>),
-    For(Failure),
-}
-
-impl Refused {
-    fn failure(self) -> Failure {
-        match self {
-            Self::NotNext(_) => Failure::RateLimited(SLOWED.to_owned(), Duration::from_secs(1)),
-            Self::For(failure) => failure,
-        }
+    fn is_stopped(&self, now: Timestamp) -> bool {
+        self.standing(now)
+            .is_some_and(|standing| standing.is_stopped())
     }
 }
 
@@ -100,45 +84,27 @@ impl Refused {
 pub struct Pass {
     pub(super) rate_limits: Arc<RateLimits>,
     key: KeyId,
-    paid: bool,
     /// Requests of the key that were running when this one entered, including itself.
     pub(super) running: u32,
 }
 
 impl RateLimits {
-    /// Admits a paid request. If its key runs one at a time, it waits for its turn, and counts as running meanwhile.
+    /// Admits a paid request.
     ///
     /// # Errors
-    /// [`Failure::RateLimited`].
-    pub async fn enter(self: &Arc<Self>, key: &Key, now: Instant) -> Result<Pass, Failure> {
-        let turn = match self.enter_now(key, now) {
-            Err(Refused::NotNext(turn)) => turn,
-            entered => return entered.map_err(Refused::failure),
-        };
-        let _place = self
-            .begin(key, now, false, |_| Ok(()))
-            .map_err(Refused::failure)?;
-        let coming = async {
-            loop {
-                turn.notified().await;
-                match self.enter_now(key, Instant::now()) {
-                    Err(Refused::NotNext(_)) => {}
-                    entered => return entered,
-                }
-            }
-        };
-        timeout(TURN_PATIENCE, coming)
-            .await
-            .unwrap_or(Err(Refused::NotNext(Arc::clone(&turn))))
-            .map_err(Refused::failure)
-    }
-
-    fn enter_now(self: &Arc<Self>, key: &Key, now: Instant) -> Result<Pass, Refused> {
+    /// [`Failure::RateLimited`], [`Failure::ExposureLimit`].
+    pub fn enter(self: &Arc<Self>, key: &Key, now: Instant) -> Result<Pass, Failure> {
         let rate = key.settings.rate.map(|per_second| Rate {
             per_second,
             burst: per_second.max(1),
         });
-        self.begin(key, now, true, |traffic| {
+        self.begin(key, now, |traffic| {
+            traffic.credit = key.account.credit;
+            let at = clock::now();
+            if let Some(last_hour) = traffic.last_hour.filter(|_| traffic.is_stopped(at)) {
+                let minutes = last_hour.minutes_left(at, traffic.credit);
+                return Err(Failure::ExposureLimit(minutes));
+            }
             rate.map_or(Ok(()), |rate| traffic.paid.take(rate, now))
         })
     }
@@ -148,8 +114,7 @@ impl RateLimits {
     /// # Errors
     /// [`Failure::RateLimited`].
     pub fn enter_free(self: &Arc<Self>, key: &Key, now: Instant) -> Result<Pass, Failure> {
-        self.begin(key, now, false, |traffic| traffic.free.take(FREE_RATE, now))
-            .map_err(Refused::failure)
+        self.begin(key, now, |traffic| traffic.free.take(FREE_RATE, now))
     }
 
     /// Admits a dashboard request, even from a key that has used up its concurrency.
@@ -166,32 +131,21 @@ impl RateLimits {
         self: &Arc<Self>,
         key: &Key,
         now: Instant,
-        paid: bool,
         take: impl FnOnce(&mut Traffic) -> Result<(), Failure>,
-    ) -> Result<Pass, Refused> {
+    ) -> Result<Pass, Failure> {
         let mut keys = self.keys.lock().unwrap_or_else(PoisonError::into_inner);
         keys.forget_idle(now);
         let traffic = keys.known.entry(key.id).or_default();
         let most = key.settings.concurrency.unwrap_or(KeySettings::CONCURRENCY);
         if traffic.running >= most {
             let words = format!("at most {most} may run at the same time");
-            return Err(Refused::For(Failure::RateLimited(
-                words,
-                Duration::from_secs(1),
-            )));
+            return Err(Failure::RateLimited(words, Duration::from_secs(1)));
         }
-        if paid && traffic.running_paid > 0 && traffic.is_slowed(clock::now()) {
-            return Err(Refused::NotNext(Arc::clone(
-                traffic.turn.get_or_insert_default(),
-            )));
-        }
-        take(traffic).map_err(Refused::For)?;
+        take(traffic)?;
         traffic.running += 1;
-        traffic.running_paid += u32::from(paid);
         Ok(Pass {
             rate_limits: Arc::clone(self),
             key: key.id,
-            paid,
             running: traffic.running,
         })
     }
@@ -201,12 +155,32 @@ impl RateLimits {
         with(keys.known.entry(key).or_default())
     }
 
-    /// Whether a key runs one request at a time because of its uncharged exposure.
-    pub(super) fn is_slowed(&self, key: KeyId, now: Timestamp) -> bool {
+    /// Whether a key is stopped because of its uncharged exposure.
+    pub(super) fn is_stopped(&self, key: KeyId, now: Timestamp) -> bool {
         let keys = self.keys.lock().unwrap_or_else(PoisonError::into_inner);
         keys.known
             .get(&key)
-            .is_some_and(|traffic| traffic.is_slowed(now))
+            .is_some_and(|traffic| traffic.is_stopped(now))
+    }
+
+    /// Notes exposure that counts against nobody.
+    pub(super) fn excuse(&self, failed: Failed) {
+        let (hour, more) = (failed.booked.hour(), i128::from(failed.exposure.picos()));
+        self.traffic(failed.customer, |traffic| {
+            traffic.excused.retain(|(other, _)| *other >= hour - 1);
+            match traffic.excused.iter_mut().find(|(other, _)| *other == hour) {
+                Some((_, sum)) => *sum = sum.saturating_add(more),
+                None => traffic.excused.push((hour, more)),
+            }
+        });
+    }
+
+    /// What is excused of a key's hour.
+    pub(super) fn excused(&self, key: KeyId, hour: i64) -> i128 {
+        self.traffic(key, |traffic| {
+            let sum = traffic.excused.iter().find(|(other, _)| *other == hour);
+            sum.map_or(0, |(_, sum)| *sum)
+        })
     }
 
     /// Whether the caller should read a key's last hour; otherwise another task is reading it and will read it again.
@@ -227,29 +201,33 @@ impl RateLimits {
         })
     }
 
-    /// Notes a key's last hour, and says whether it was slowed before.
-    pub(super) fn note_last_hour(&self, key: KeyId, last_hour: LastHour, now: Timestamp) -> bool {
+    /// Notes a key's last hour; its standing, and whether it was stopped before.
+    pub(super) fn note_last_hour(
+        &self,
+        key: KeyId,
+        last_hour: LastHour,
+        now: Timestamp,
+    ) -> (bool, Standing) {
         self.traffic(key, |traffic| {
-            let was = traffic.is_slowed(now);
+            let was = traffic.is_stopped(now);
             traffic.last_hour = Some(last_hour);
-            was
+            (was, last_hour.standing(now, traffic.credit))
         })
     }
 
-    /// Keys that run one request at a time, and why; the largest exposure first.
+    /// Keys that are stopped, and why; the largest exposure first.
     #[must_use]
-    pub fn slowed(&self, now: Timestamp) -> Vec<(KeyId, Standing)> {
+    pub fn stopped(&self, now: Timestamp) -> Vec<(KeyId, Standing)> {
         let keys = self.keys.lock().unwrap_or_else(PoisonError::into_inner);
-        let standing =
-            |(key, traffic): (&KeyId, &Traffic)| Some((*key, traffic.last_hour?.standing(now)));
-        let mut slowed: Vec<_> = keys
+        let standing = |(key, traffic): (&KeyId, &Traffic)| Some((*key, traffic.standing(now)?));
+        let mut stopped: Vec<_> = keys
             .known
             .iter()
             .filter_map(standing)
-            .filter(|(_, standing)| standing.runs_away())
+            .filter(|(_, standing)| standing.is_stopped())
             .collect();
-        slowed.sort_by_key(|(key, standing)| (std::cmp::Reverse(standing.exposure), *key));
-        slowed
+        stopped.sort_by_key(|(key, standing)| (std::cmp::Reverse(standing.exposure), *key));
+        stopped
     }
 }
 
@@ -262,10 +240,6 @@ impl Drop for Pass {
             .unwrap_or_else(PoisonError::into_inner);
         if let Some(traffic) = keys.known.get_mut(&self.key) {
             traffic.running = traffic.running.saturating_sub(1);
-            traffic.running_paid = traffic.running_paid.saturating_sub(u32::from(self.paid));
-            if let Some(turn) = traffic.turn.as_ref().filter(|_| self.paid) {
-                turn.notify_one();
-            }
         }
     }
 }
@@ -311,7 +285,8 @@ impl Keys {
                 traffic.running > 0
                     || !traffic.paid.is_full(now)
                     || !traffic.free.is_full(now)
-                    || traffic.is_slowed(wall)
+                    || traffic.is_stopped(wall)
+                    || !traffic.excused.is_empty()
             });
             self.left = self.known.len();
         }

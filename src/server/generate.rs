@@ -50,7 +50,7 @@ impl Generate {
         let key =
             auth::authenticate(front.ledger().as_ref(), req.headers(), self.family, known).await?;
         request_id::note_own_id(req.headers(), &arrival);
-        let pass = front.rate_limits.enter(&key, Instant::now()).await?;
+        let pass = front.rate_limits.enter(&key, Instant::now())?;
         let body = decompress::read(req, &front.body_room, &key).await?;
         let request = ProxyRequest {
             id: arrival.id,

@@ -32,9 +32,11 @@ pub enum Class {
     Resting,
 }
 
-impl fmt::Display for Class {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.write_str(match self {
+impl Class {
+    /// Its word in the log and the metrics.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
             Self::Client => "client",
             Self::Operator => "operator",
             Self::Busy => "busy",
@@ -43,7 +45,13 @@ impl fmt::Display for Class {
             Self::Own => "own",
             Self::Full => "full",
             Self::Resting => "resting",
-        })
+        }
+    }
+}
+
+impl fmt::Display for Class {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(self.name())
     }
 }
 
@@ -210,13 +218,17 @@ const BUSY_CODES: [&str; 5] = [
 ];
 
 /// Types and codes that put an error inside a good-looking answer down to the customer.
-const CLIENT_CODES: [&str; 24] = [
+const CLIENT_CODES: [&str; 27] = [
     "invalid_request_error",
     "invalid_prompt",
     "invalid_encrypted_content",
     "bio_policy",
     "misalignment_policy_violation",
     "content_policy_violation",
+    "content_filter",
+    // The filters of two Chinese vendors.
+    "data_inspection_failed",
+    "1301",
     "image_content_policy_violation",
     "invalid_image",
     "invalid_image_format",

@@ -139,7 +139,7 @@ impl Attempt {
     }
 }
 
-async fn charged(gateway: &Gateway, key: &TestKey) -> i64 {
+pub(super) async fn charged(gateway: &Gateway, key: &TestKey) -> i64 {
     let charges = gateway.charges(key).await;
     charges.iter().map(|charge| -charge.amount.picos()).sum()
 }

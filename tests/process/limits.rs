@@ -15,7 +15,7 @@ const NUMBERS: &[(&str, &str, &str, &str)] = &[
         "paid requests of a key whose",
         "half its charges",
         "src/proxy/last_hour.rs",
-        "One context and half the charges",
+        "One context, but at most half of what was ever paid, and half the charges",
     ),
     (
         "requests of a key at once",

@@ -45,7 +45,6 @@ pub(crate) const FILES: &[(&str, usize)] = &[
     ("tests/money/adversary.rs", 892),
     ("tests/money/attacks.rs", 629),
     ("tests/money/fields.rs", 640),
-    ("tests/money/owed.rs", 647),
     ("tests/process/identity.rs", 912),
 ];
 

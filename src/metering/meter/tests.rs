@@ -96,18 +96,18 @@ fn what_no_tokenizer_has_read_may_be_a_token_a_byte() {
     meter.weigh(read, 400);
     assert_eq!(
         meter.cost_due().picos(),
-        input + 440 * 15_000_000,
+        input + 448 * 15_000_000,
         "all of it is taken to be as dense"
     );
     assert_eq!(
         (meter.unweighed(), meter.cost_if_dense().picos()),
-        (70, input + (440 + 70) * 15_000_000)
+        (70, input + (448 + 70) * 15_000_000)
     );
-    meter.weigh(meter.shown(), 10);
+    meter.weigh(meter.shown(), 110);
     assert_eq!(
         meter.cost_if_dense().picos(),
-        input + 220 * 15_000_000,
-        "light text never lowers what is held"
+        input + 112 * 15_000_000,
+        "half of what its size suggests, and two in a hundred"
     );
 }
 

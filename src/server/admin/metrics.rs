@@ -89,13 +89,13 @@ fn process(out: &mut Exposition, admin: &Admin) {
         "Running requests, and refused ones whose body is still being read.",
     )
     .sample(&[], admin.front.proxy.tasks.len());
-    let slowed = admin.front.rate_limits.slowed(clock::now()).len();
+    let stopped = admin.front.rate_limits.stopped(clock::now()).len();
     out.metric(
-        "farebox_keys_slowed",
+        "farebox_keys_stopped",
         Kind::Gauge,
-        "Keys that run one request at a time, because their exposure runs away.",
+        "Keys that get nothing more for now, because of their exposure.",
     )
-    .sample(&[], slowed);
+    .sample(&[], stopped);
     bounds(out, admin);
     out.metric("farebox_live_readers", Kind::Gauge, "Readers of /live.")
         .sample(&[], admin.telemetry.live.readers());

@@ -86,17 +86,18 @@ impl Admin {
         status
     }
 
-    /// Problems for the operator, each with its remedy: gateways with different files, keys whose exposure runs away, targets that
+    /// Problems for the operator, each with its remedy: gateways with different files, keys that are stopped for their exposure, targets that
     /// miscount.
     fn alerts(&self, gateways: &[Gateway]) -> Vec<Value> {
         let now = clock::now();
-        let slowed = self.front.rate_limits.slowed(now).into_iter().map(|(key, standing)| {
+        let stopped = self.front.rate_limits.stopped(now).into_iter().map(|(key, standing)| {
             let (exposure, allowed) = (standing.exposure, standing.allowed);
             json!({
-                "kind": "key_slowed", "key": key, "exposure": exposure, "allowed": allowed,
+                "kind": "exposure_limit", "key": key, "exposure": exposure, "allowed": allowed,
                 "text": format!(
-                    "{key}: uncharged exposure of {exposure} USD in the last hour is above {allowed} (one context and half its \
-                     charges), so it runs one request at a time: look at its requests, and block it if it is abused"
+                    "{key}: exposure and loss of {exposure} USD in the last hour are above {allowed} (one context, at most half of \
+                     what was paid, and half its charges), so it gets nothing more until they are not: look at its requests, and \
+                     block it if it is abused"
                 ),
             })
         });
@@ -117,7 +118,7 @@ impl Admin {
             .chain(self.unresolved_alert())
             .chain(self.server_alerts())
             .chain(differ)
-            .chain(slowed)
+            .chain(stopped)
             .chain(miscounts)
             .collect()
     }

@@ -216,7 +216,7 @@ fn cells(app: &App, sums: &Sums, pen: &Pen<'_>, row: &MarginRow, name: &str) -> 
     let requests = (format::count(row.requests), theme.faint());
     if sums.view == View::Exposure {
         let (exposure, loud) = (row.exposure, row.exposure.picos() > row.charge.picos() / 2);
-        let slowed =
+        let stopped =
             sums.by == MarginBy::Key && app.alerts().iter().any(|alert| alert.is_about(&row.name));
         return [
             name,
@@ -228,7 +228,7 @@ fn cells(app: &App, sums: &Sums, pen: &Pen<'_>, row: &MarginRow, name: &str) -> 
             ),
             (of(exposure, row.charge), theme.faint()),
             amount(row.loss, 9),
-            (if slowed { "slow" } else { "" }.to_owned(), theme.warn()),
+            (if stopped { "stop" } else { "" }.to_owned(), theme.warn()),
             (String::new(), Style::new()),
         ];
     }

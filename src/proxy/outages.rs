@@ -1,0 +1,104 @@
+//! Failures of targets that several customers had at the same time: a provider's outage, which counts against none of them. Pure; the
+//! clock is passed in.
+//!
+//! What is excused here is known to this gateway only, and until it stops.
+
+use std::collections::{HashMap, HashSet, VecDeque};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use farebox_ledger::{Amount, KeyId, Timestamp};
+use tokio::time::Instant;
+
+/// Failures that are further apart have causes of their own.
+const TOGETHER: Duration = Duration::from_secs(60);
+/// Customers from whom on a failure is nobody's own: one may fail on purpose, and two may be one.
+const SEVERAL: usize = 3;
+/// Failures remembered of each kind. More within a minute come from a crowd, which is an outage anyhow.
+const REMEMBERED: usize = 1_000;
+
+/// One failure of a target that left the operator with something to pay.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Failed {
+    /// Whose request it was.
+    pub(super) customer: KeyId,
+    /// What was not charged.
+    pub(super) exposure: Amount,
+    /// When the entry was made, which decides the hour in which it is booked.
+    pub(super) booked: Timestamp,
+}
+
+/// The failures of the last minute, by target and kind.
+#[derive(Debug, Default)]
+pub(super) struct Outages(Mutex<HashMap<(String, &'static str), VecDeque<Seen>>>);
+
+#[derive(Debug)]
+struct Seen {
+    failed: Failed,
+    at: Instant,
+    excused: bool,
+}
+
+impl Outages {
+    /// Notes a failure, and returns those that count against nobody now. `paused`: the target is paused for all.
+    pub(super) fn note(
+        &self,
+        target: &str,
+        kind: &'static str,
+        failed: Failed,
+        (now, paused): (Instant, bool),
+    ) -> Vec<Failed> {
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        known.retain(|_, seen| {
+            seen.retain(|one| now.duration_since(one.at) <= TOGETHER);
+            !seen.is_empty()
+        });
+        let seen = known.entry((target.to_owned(), kind)).or_default();
+        if seen.len() == REMEMBERED {
+            seen.pop_front();
+        }
+        seen.push_back(Seen {
+            failed,
+            at: now,
+            excused: false,
+        });
+        let customers: HashSet<KeyId> = seen.iter().map(|one| one.failed.customer).collect();
+        if !paused && customers.len() < SEVERAL {
+            return Vec::new();
+        }
+        let fresh = seen.iter_mut().filter(|one| !one.excused);
+        fresh
+            .map(|one| {
+                one.excused = true;
+                one.failed
+            })
+            .collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_three_customers_meet_within_a_minute_counts_against_none_of_them() {
+        let (outages, begun) = (Outages::default(), Instant::now());
+        let note = |customer: u64, second: u64, kind, paused| {
+            let failed = Failed {
+                customer: KeyId::from_random(customer),
+                exposure: Amount::from_picos(7),
+                booked: Timestamp::default(),
+            };
+            let now = begun + Duration::from_secs(second);
+            outages.note("up/m", kind, failed, (now, paused)).len()
+        };
+        assert_eq!(note(1, 0, "timeout", false), 0);
+        assert_eq!(note(1, 1, "timeout", false), 0, "the same customer");
+        assert_eq!(note(2, 2, "timeout", false), 0);
+        assert_eq!(note(3, 3, "broken", false), 0, "another failure");
+        assert_eq!(note(3, 4, "timeout", false), 4, "all before it too");
+        assert_eq!(note(1, 5, "timeout", false), 1, "each once");
+        assert_eq!(note(1, 70, "timeout", false), 0, "a minute later");
+        assert_eq!(note(1, 71, "timeout", true), 2, "paused for all");
+    }
+}

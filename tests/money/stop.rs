@@ -1,0 +1,143 @@
+//! A key that leaves too much unpaid in an hour gets nothing more for a while; an outage that others meet too stops nobody.
+
+use std::time::Duration;
+
+use farebox::clock;
+use farebox_protocol::Family;
+use serde_json::{Value, json};
+
+use super::attacks::said;
+use super::hidden;
+use crate::support::billing::{Bills, Manner, Thinks};
+use crate::support::upstream::{Reply, ScriptedUpstream, Speech};
+use crate::support::{CATALOG, Gateway, TestKey, chat, path, routes};
+
+/// A model with a context of $0.003.
+fn small_context() -> String {
+    CATALOG
+        .replacen("context = 200_000", "context = 1_000", 1)
+        .replacen("max_output = 64_000", "max_output = 500", 1)
+}
+
+/// A request that costs $0.0012 and that a provider may bill although it fails.
+fn failing() -> Value {
+    let mut body = chat("test-model", false);
+    body["messages"][0]["content"] = json!("word ".repeat(400));
+    body
+}
+
+async fn ask(gateway: &Gateway, key: &TestKey) -> u16 {
+    let answer = gateway.post("/v1/chat/completions", key, &failing()).await;
+    gateway.settled().await;
+    answer.status
+}
+
+fn is_stopped(gateway: &Gateway, key: &TestKey) -> bool {
+    let stopped = gateway.front.rate_limits.stopped(clock::now());
+    stopped.iter().any(|(other, _)| *other == key.id)
+}
+
+#[tokio::test]
+async fn a_key_whose_exposure_is_above_its_limit_gets_nothing_more() {
+    let upstream = ScriptedUpstream::start(Reply::error(500, "x", None, "x").reset()).await;
+    let gateway = Gateway::start(&small_context(), &routes(&upstream.base_url())).await;
+    let (key, other) = (gateway.key("50").await, gateway.key("50").await);
+    let mut tries = 0;
+    while !is_stopped(&gateway, &key) {
+        assert_eq!(ask(&gateway, &key).await, 503);
+        tries += 1;
+        assert!(tries < 12, "a context of $0.003 is used up soon");
+    }
+    assert!(tries >= 2, "{tries}");
+    upstream.follow(Speech::new(Family::Chat, "PONG").whole());
+    let asked = upstream.requests().len();
+    let refused = gateway.post("/v1/chat/completions", &key, &failing()).await;
+    let error = &refused.json()["error"];
+    assert_eq!(
+        (refused.status, &error["type"], &error["code"]),
+        (429, &json!("rate_limit_exceeded"), &json!("exposure_limit")),
+        "{}",
+        refused.text
+    );
+    assert_eq!(refused.header("x-should-retry"), Some("false"));
+    assert!(
+        error["message"].as_str().unwrap().contains(" minutes"),
+        "{error}"
+    );
+    assert_eq!(upstream.requests().len(), asked);
+    assert_eq!(gateway.get("/v1/key", &key).await.status, 200);
+    assert_eq!(ask(&gateway, &other).await, 200, "another key");
+    let status = gateway.ask("/status").await.json();
+    let alert = &status["alerts"][0];
+    assert_eq!(
+        (&alert["kind"], &alert["key"]),
+        (&json!("exposure_limit"), &json!(key.id.to_string())),
+        "{status}"
+    );
+    let metrics = gateway.ask("/metrics").await.text;
+    assert!(metrics.contains("farebox_keys_stopped 1"));
+}
+
+#[tokio::test]
+async fn an_outage_that_three_keys_meet_stops_none_of_them() {
+    let upstream = ScriptedUpstream::start(Reply::error(500, "x", None, "x").reset()).await;
+    let patient = routes(&upstream.base_url()).replacen(
+        "slug    = \"test-model\"",
+        "slug    = \"test-model\"\nbreaker = { failures = 1000, open = \"1s\" }",
+        1,
+    );
+    let gateway = Gateway::start(&small_context(), &patient).await;
+    let keys = [
+        gateway.key("50").await,
+        gateway.key("50").await,
+        gateway.key("50").await,
+    ];
+    for key in &keys {
+        for _ in 0..4 {
+            ask(&gateway, key).await;
+        }
+    }
+    let calm = async {
+        while !gateway.front.rate_limits.stopped(clock::now()).is_empty() {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(20), calm)
+        .await
+        .expect("what all three met is excused");
+    upstream.follow(Speech::new(Family::Chat, "PONG").whole());
+    for key in &keys {
+        assert_eq!(ask(&gateway, key).await, 200);
+    }
+}
+
+/// At a target whose pace nobody knows, the wait for a first frame is not charged: it is exposure, and ends the attempt soon.
+#[tokio::test]
+async fn whoever_leaves_waits_that_nobody_meters_is_stopped_at_half_of_what_was_paid() {
+    let bills = Bills::default();
+    let manner = Manner {
+        hidden: 450,
+        thinking: 1_500,
+        thinks: Thinks::BeforeFrames,
+        limited: true,
+        ..Manner::default()
+    };
+    let upstream = ScriptedUpstream::start(bills.answering("One two.", manner)).await;
+    let catalog = hidden::catalog(", speed = 1_500");
+    let gateway = Gateway::start(&catalog, &routes(&upstream.base_url())).await;
+    let key = gateway.key("0.02").await;
+    let mut body = said(Family::Chat, json!("Think."), 1_000);
+    body["stream"] = json!(true);
+    let mut left = 0;
+    while !is_stopped(&gateway, &key) {
+        let asking = gateway.post(path(Family::Chat), &key, &body);
+        let _ = tokio::time::timeout(Duration::from_millis(100), asking).await;
+        gateway.settled().await;
+        left += 1;
+        assert!(left < 20, "$0.007 each is above $0.01 soon");
+    }
+    let billed: i64 = bills.ended(&upstream).iter().map(|one| one.cost()).sum();
+    let charged = hidden::charged(&gateway, &key).await;
+    println!("left {left} times: billed {billed}, charged {charged}");
+    assert!(billed - charged <= billed / 10 + 20_000_000_000);
+}
