@@ -136,6 +136,8 @@ pub struct Content {
     pub messages: u32,
     /// Tools offered.
     pub tools: u32,
+    /// Bytes of their definitions.
+    pub tool_bytes: u64,
     /// Pictures, also those inside tool results.
     pub pictures: Vec<Picture>,
     /// Documents.

@@ -73,10 +73,7 @@ impl Tools {
         let before = cursor.clone();
         self.list(table, cursor, seen, false)
             .map_err(|bad| bad.within("tools"))?;
-        seen.content.read(
-            cursor.size_since(&before),
-            cursor.slice(before.at()..cursor.at()),
-        );
+        read(&before, cursor, seen);
         Ok(())
     }
 
@@ -89,10 +86,7 @@ impl Tools {
     ) -> Result<(), BadRequest> {
         let before = cursor.clone();
         self.tool(table, cursor, seen, false)?;
-        seen.content.read(
-            cursor.size_since(&before),
-            cursor.slice(before.at()..cursor.at()),
-        );
+        read(&before, cursor, seen);
         Ok(())
     }
 
@@ -224,10 +218,7 @@ impl Tools {
         offer.judge(row)?;
         if top {
             self.kept += 1;
-            seen.content.read(
-                cursor.size_since(&before),
-                cursor.slice(before.at()..cursor.at()),
-            );
+            read(&before, cursor, seen);
         }
         seen.content.tools = seen.content.tools.saturating_add(1);
         Ok(true)
@@ -304,6 +295,14 @@ impl<'a> Offer<'a> {
             }
         }
     }
+}
+
+/// Counts the definitions of tools since `before` as text.
+fn read(before: &Cursor<'_>, cursor: &Cursor<'_>, seen: &mut Inspection) {
+    let size = cursor.size_since(before);
+    seen.content.tool_bytes = seen.content.tool_bytes.saturating_add(size.bytes());
+    let text = cursor.slice(before.at()..cursor.at());
+    seen.content.read(size, text);
 }
 
 /// Compares safely for a header: the part matched by `*` has only lower-case letters, digits and underscores.

@@ -10,6 +10,7 @@ mod presence;
 pub mod process;
 mod reload;
 mod settings;
+mod votes;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -331,6 +332,9 @@ impl Aside {
                 }
             }));
         }
+        tasks.push(tokio::spawn(votes::exchange(Arc::clone(
+            &admin.front.proxy,
+        ))));
         if let Some(reloader) = &admin.reloader {
             let following = Arc::new(reload::Following::new(Arc::clone(admin)));
             tasks.push(tokio::spawn(config::watch(

@@ -160,6 +160,24 @@ pub enum Command {
     /// Read and check the books
     #[command(subcommand)]
     Ledger(LedgerCommand),
+    /// Manage what targets have taught
+    #[command(subcommand)]
+    Targets(TargetsCommand),
+}
+
+/// Commands on targets.
+#[derive(Debug, Subcommand)]
+pub enum TargetsCommand {
+    /// Forget how fast a target reasons and how it counts; running gateways follow within 30 seconds
+    Reset(ResetOptions),
+}
+
+/// Options of `targets reset`.
+#[derive(Debug, ClapArgs)]
+pub struct ResetOptions {
+    /// The target, as routes.toml names provider and model
+    #[arg(value_name = "PROVIDER/MODEL", value_parser = target)]
+    pub target: String,
 }
 
 /// Options of `serve`.
@@ -458,6 +476,14 @@ fn slug(text: &str) -> Result<String, String> {
         Err("write slugs with commas between them".to_owned())
     } else {
         Ok(text.trim().to_owned())
+    }
+}
+
+/// A provider and its name for a model.
+fn target(text: &str) -> Result<String, String> {
+    match text.split_once('/') {
+        Some((provider, model)) if !provider.is_empty() && !model.is_empty() => Ok(text.to_owned()),
+        _ => Err("write a provider and its model, as in openai/gpt-5.4-mini".to_owned()),
     }
 }
 

@@ -19,7 +19,7 @@ fn printed(command: &Command) -> &'static [Format] {
         | Command::Setup(_)
         | Command::Keys(_)
         | Command::Ledger(LedgerCommand::Entries(_)) => LIST,
-        Command::Ledger(_) => DOCUMENT,
+        Command::Ledger(_) | Command::Targets(_) => DOCUMENT,
         Command::Models => Format::value_variants(),
     }
 }

@@ -19,6 +19,7 @@ mod parse;
 mod serve;
 mod setup;
 mod show;
+mod targets;
 mod view;
 
 use std::process::ExitCode;
@@ -26,7 +27,7 @@ use std::process::ExitCode;
 use clap::error::ErrorKind;
 
 pub use args::Args;
-use args::{Command, KeysCommand, LedgerCommand};
+use args::{Command, KeysCommand, LedgerCommand, TargetsCommand};
 use output::{Exit, Failed};
 
 /// Runs the command.
@@ -88,5 +89,6 @@ async fn dispatch(args: &Args) -> Result<(), Failed> {
         Command::Ledger(LedgerCommand::Backup(options)) => ledger::backup(args, options).await,
         Command::Ledger(LedgerCommand::Accept(options)) => ledger::accept(args, options).await,
         Command::Ledger(LedgerCommand::Copy(options)) => ledger::copy(args, options).await,
+        Command::Targets(TargetsCommand::Reset(options)) => targets::reset(args, options).await,
     }
 }

@@ -17,8 +17,6 @@ const ROUNDED: (u64, u64) = (98, 100);
 const ONE: u64 = 1_000;
 /// The most by which a target's own counts can change ours.
 const CLAMP: (u64, u64) = (800, 1_250);
-/// Votes needed before a calibration counts.
-const QUORUM: usize = 5;
 
 /// Output tokens of an answer, given a sample of its text.
 #[must_use]
@@ -81,30 +79,20 @@ pub fn unrounded(charged: u64) -> u64 {
     charged.saturating_mul(ROUNDED.1) / ROUNDED.0
 }
 
-/// How one target's counts compare with ours for the same answers.
-#[derive(Debug, Clone, Default)]
-pub struct Calibration(Votes);
+/// What a target counted for a prompt, in thousandths of our count of it.
+#[must_use]
+pub fn compared(target: u64, local: u64) -> Option<u64> {
+    let scaled = u128::from(target).saturating_mul(u128::from(ONE));
+    u64::try_from(scaled.checked_div(u128::from(local))?).ok()
+}
 
-impl Calibration {
-    /// Adds a finished answer: the target's count, and ours.
-    pub fn vote(&mut self, voter: u64, target: u64, local: u64) {
-        let Some(factor) = u128::from(target)
-            .saturating_mul(u128::from(ONE))
-            .checked_div(u128::from(local))
-        else {
-            return;
-        };
-        self.0
-            .cast(voter, u64::try_from(factor).unwrap_or(u64::MAX));
-    }
-
-    /// The median of all votes, in thousandths: 1,000 until enough keys have voted.
-    #[must_use]
-    pub fn factor(&self) -> u64 {
-        self.0
-            .middle(QUORUM)
-            .map_or(ONE, |middle| middle.clamp(CLAMP.0, CLAMP.1))
-    }
+/// The factor by which our counts at a target are corrected: the middle of what its customers have compared, as far as that can be
+/// believed.
+#[must_use]
+pub fn factor(votes: &Votes) -> u64 {
+    votes
+        .at(50)
+        .map_or(ONE, |middle| middle.clamp(CLAMP.0, CLAMP.1))
 }
 
 #[cfg(test)]
@@ -296,19 +284,19 @@ mod tests {
     }
 
     #[test]
-    fn a_calibration_is_the_middle_of_keys_and_goes_only_so_far() {
-        let mut calibration = Calibration::default();
-        (0..4).for_each(|voter| calibration.vote(voter, 110, 100));
-        assert_eq!(calibration.factor(), ONE, "too few");
-        calibration.vote(4, 110, 100);
-        assert_eq!(calibration.factor(), 1_100);
-        for _ in 0..1_000 {
-            calibration.vote(9, 1, 100);
-        }
-        assert_eq!(calibration.factor(), 1_100, "one key has one vote");
-        (10..200).for_each(|voter| calibration.vote(voter, 900, 100));
-        assert_eq!(calibration.factor(), CLAMP.1);
-        calibration.vote(1, 5, 0);
+    fn a_correction_is_the_middle_of_customers_and_goes_only_so_far() {
+        let mut votes = Votes::default();
+        let mut vote = |customers: std::ops::Range<u64>, target| {
+            for customer in customers {
+                votes.observe(customer, 1, compared(target, 1_000).unwrap());
+                votes.cast(customer, 1);
+            }
+            factor(&votes)
+        };
+        assert_eq!(vote(0..9, 1_100), ONE, "too few");
+        assert_eq!(vote(9..10, 1_100), 1_100);
+        assert_eq!(vote(10..200, 9_000), CLAMP.1);
+        assert_eq!(compared(5, 0), None);
         assert_eq!(
             (
                 charged(0, ONE),

@@ -26,4 +26,4 @@ pub mod votes;
 pub use estimate::Estimate;
 pub use meter::{Counted, Ending, Local, Meter, Miscount};
 pub use terms::{Remedies, Shortfall, Terms};
-pub use votes::Votes;
+pub use votes::{Paid, Votes};

@@ -252,6 +252,11 @@ impl Admitted {
             tracing::error!(request = %record.request_id, "the ledger did not acknowledge a settlement in time; its resolver will finish it");
         }
         record.charge = finished.map_or(cost, |finished| finished.charge);
+        if !record.target.is_empty() {
+            spine
+                .calibrations
+                .note_charge(&record.target, key, record.at, record.charge);
+        }
         record.loss = finished.map_or(Amount::ZERO, |finished| finished.loss);
         record.own_us = Some(micros(prepared + settling.elapsed()));
         let owed = owed.checked_add(record.loss).unwrap_or(owed);

@@ -1,52 +1,83 @@
-//! Compares the counts that targets report for finished requests with ours, and keeps the corrections for local counts.
+//! What targets' answers have taught: how their counts compare with ours, how fast they reason unseen, what they have cached.
 //!
-//! Each finished request of a key is a vote, at most one per second and target, because tokenizing a sample costs more than
-//! relaying a small answer. Must not count anything itself.
+//! Customers vote (`metering/votes.rs`); the ledger keeps the votes, so that they outlive this process and all gateways of a fleet
+//! share them. Must not count anything itself.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
-use farebox_ledger::{KeyId, Timestamp};
+use farebox_ledger::{Amount, KeyId, LedgerError, Question, SharedLedger, Timestamp, Vote};
 use farebox_protocol::talk::Beginning;
 use farebox_protocol::{Family, Sample};
 use tokio::time::Instant;
 
-use crate::metering::local::Calibration;
 use crate::metering::pace::Pace;
 use crate::metering::prefixes::{Finished, Places, Prefixes};
+use crate::metering::{Paid, Votes, local};
 
-/// The shortest time between two votes on one target.
-const VOTES: Duration = Duration::from_secs(1);
-
-/// Customer-days of observation from which a target's pace is known.
-const KNOWN: usize = 10;
+/// The shortest time between two comparisons of one customer at one target: tokenizing a sample costs more than relaying a small
+/// answer.
+const COMPARING: Duration = Duration::from_secs(1);
 /// In milliseconds.
 const DAY: i64 = 86_400_000;
 
-/// What targets' answers have taught: the calibration of each, by name, and what each has cached of its customers' prompts.
+/// What each target has taught, by name, and what each has cached of its customers' prompts.
 #[derive(Debug, Default)]
-pub struct Calibrations(Mutex<HashMap<String, Target>>, Mutex<Prefixes>);
+pub struct Calibrations {
+    targets: Mutex<HashMap<String, Target>>,
+    prefixes: Mutex<Prefixes>,
+    /// Votes that the ledger does not have yet.
+    unwritten: Mutex<BTreeMap<(String, Question, i64, KeyId), u64>>,
+}
 
 #[derive(Debug, Default)]
 struct Target {
-    votes: Calibration,
-    last_vote: Option<Instant>,
-    /// How fast it produces what its streams do not show, in thousandths of a token a second: the last observation of each customer
-    /// and day.
-    paces: HashMap<(u64, i64), u64>,
+    /// What it counts for a prompt, in thousandths of our count.
+    counts: Votes,
+    compared_at: HashMap<u64, Instant>,
+    /// How fast it produces what its streams do not show, in thousandths of a token a second.
+    paces: Votes,
+    paid: Paid,
     /// Whether it reasons even when told not to, judging by its counts.
     reasons_unasked: Option<bool>,
 }
 
+impl Target {
+    fn votes(&mut self, question: Question) -> &mut Votes {
+        match question {
+            Question::Pace => &mut self.paces,
+            Question::Count => &mut self.counts,
+        }
+    }
+
+    fn pace(&self) -> Option<Pace> {
+        let (median, p95) = (self.paces.at(50)?, self.paces.at(95)?);
+        Some(Pace { median, p95 })
+    }
+}
+
+/// What is known of one target, for the operator.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Learned {
+    /// How fast it reasons unseen: the median and the 95th percentile, in thousandths of a token a second.
+    pub pace: Option<(u64, u64)>,
+    /// How many customer-days that is from.
+    pub pace_votes: usize,
+    /// By how many thousandths our counts are multiplied.
+    pub count: u64,
+    /// How many customer-days that is from.
+    pub count_votes: usize,
+}
+
 impl Calibrations {
     fn lock(&self) -> MutexGuard<'_, HashMap<String, Target>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.targets.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn prefixes(&self) -> MutexGuard<'_, Prefixes> {
-        self.1.lock().unwrap_or_else(PoisonError::into_inner)
+        self.prefixes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Tokens of a prompt, marked for a cache or not, that a target has probably cached.
@@ -69,51 +100,140 @@ impl Calibrations {
     }
 
     pub(super) fn factor(&self, target: &str) -> u64 {
-        self.lock().get(target).map_or_else(
-            || Calibration::default().factor(),
-            |known| known.votes.factor(),
-        )
+        let targets = self.lock();
+        let known = targets.get(target).map(|known| &known.counts);
+        known.map_or_else(|| local::factor(&Votes::default()), local::factor)
     }
 
-    /// Whether a vote is accepted now.
-    pub(super) fn opens(&self, target: &str, now: Instant) -> bool {
+    /// Whether a customer's request is compared now.
+    pub(super) fn opens(&self, target: &str, customer: u64, now: Instant) -> bool {
         let mut targets = self.lock();
         let known = targets.entry(target.to_owned()).or_default();
-        let open = known.last_vote.is_none_or(|last| now >= last + VOTES);
-        if open {
-            known.last_vote = Some(now);
-        }
+        known.compared_at.retain(|_, last| now < *last + COMPARING);
+        let open = !known.compared_at.contains_key(&customer);
+        known.compared_at.entry(customer).or_insert(now);
         open
     }
 
-    pub(super) fn vote(&self, target: &str, voter: u64, theirs: u64, ours: u64) {
-        self.lock()
-            .entry(target.to_owned())
-            .or_default()
-            .votes
-            .vote(voter, theirs, ours);
+    /// Notes what a target counted for a customer's prompt, and we did.
+    pub(super) fn observe_count(
+        &self,
+        target: &str,
+        customer: u64,
+        at: Timestamp,
+        (theirs, ours): (u64, u64),
+    ) {
+        if let Some(compared) = local::compared(theirs, ours) {
+            self.observe(target, Question::Count, customer, at, compared);
+        }
     }
 
-    /// How fast a target produces what its streams do not show; `None` before enough customers have observed it on enough days.
+    /// How fast a target produces what its streams do not show; `None` before enough customers have voted on enough days.
     pub(super) fn pace(&self, target: &str) -> Option<Pace> {
-        let targets = self.lock();
-        let mut paces: Vec<u64> = targets.get(target)?.paces.values().copied().collect();
-        paces.sort_unstable();
-        let at = |percent: usize| paces.get(paces.len().saturating_sub(1) * percent / 100);
-        (paces.len() >= KNOWN).then_some(Pace {
-            median: *at(50)?,
-            p95: *at(95)?,
-        })
+        self.lock().get(target)?.pace()
     }
 
     /// Notes the pace of one finished stream of a customer.
     pub(super) fn observe_pace(&self, target: &str, customer: u64, at: Timestamp, pace: u64) {
-        let day = at.millis().div_euclid(DAY);
-        self.lock()
+        self.observe(target, Question::Pace, customer, at, pace);
+    }
+
+    fn observe(&self, target: &str, question: Question, customer: u64, at: Timestamp, value: u64) {
+        let mut targets = self.lock();
+        let votes = targets
             .entry(target.to_owned())
             .or_default()
-            .paces
-            .insert((customer, day), pace);
+            .votes(question);
+        votes.observe(customer, day(at), value);
+    }
+
+    /// Notes what a customer was charged at a target: from a certain sum on, its votes of that day count.
+    pub(super) fn note_charge(&self, target: &str, key: KeyId, at: Timestamp, charge: Amount) {
+        let (customer, day) = (key.to_i64().unsigned_abs(), day(at));
+        let mut targets = self.lock();
+        let known = targets.entry(target.to_owned()).or_default();
+        if !known.paid.add(customer, day, charge) {
+            return;
+        }
+        for question in [Question::Pace, Question::Count] {
+            if let Some(vote) = known.votes(question).cast(customer, day) {
+                let place = (target.to_owned(), question, day, key);
+                self.unwritten().insert(place, vote);
+            }
+        }
+    }
+
+    fn unwritten(&self) -> MutexGuard<'_, BTreeMap<(String, Question, i64, KeyId), u64>> {
+        self.unwritten
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The votes that the ledger does not have yet.
+    fn take_unwritten(&self) -> Vec<Vote> {
+        let taken = std::mem::take(&mut *self.unwritten());
+        let vote = |((target, question, day, key), value)| Vote {
+            target,
+            question,
+            day,
+            key,
+            value,
+        };
+        taken.into_iter().map(vote).collect()
+    }
+
+    /// Writes the new votes to the ledger and takes its votes for what is known: those of other gateways, and none that an operator
+    /// has reset.
+    ///
+    /// # Errors
+    /// When the ledger cannot be written or read; the votes wait for the next time.
+    pub async fn exchange(&self, ledger: &SharedLedger) -> Result<(), LedgerError> {
+        let new = self.take_unwritten();
+        if !new.is_empty()
+            && let Err(error) = ledger.vote(new.clone()).await
+        {
+            let place = |vote: &Vote| (vote.target.clone(), vote.question, vote.day, vote.key);
+            let mut unwritten = self.unwritten();
+            for vote in &new {
+                unwritten.entry(place(vote)).or_insert(vote.value);
+            }
+            return Err(error);
+        }
+        let stored = ledger.votes().await?;
+        let mut targets = self.lock();
+        for vote in &stored {
+            targets.entry(vote.target.clone()).or_default();
+        }
+        // What was cast since is not in the ledger yet.
+        let late = self.unwritten().clone();
+        for (name, target) in targets.iter_mut() {
+            for question in [Question::Pace, Question::Count] {
+                let stored = stored
+                    .iter()
+                    .filter(|vote| (&vote.target, vote.question) == (name, question))
+                    .map(|vote| (vote.day, vote.key.to_i64().unsigned_abs(), vote.value));
+                let late = late
+                    .iter()
+                    .filter(|((other, asked, ..), _)| (other, *asked) == (name, question))
+                    .map(|((_, _, day, key), value)| (*day, key.to_i64().unsigned_abs(), *value));
+                target.votes(question).restore(stored.chain(late));
+            }
+        }
+        Ok(())
+    }
+
+    /// What is known of a target.
+    #[must_use]
+    pub fn learned(&self, target: &str) -> Learned {
+        let targets = self.lock();
+        let blank = Target::default();
+        let known = targets.get(target).unwrap_or(&blank);
+        Learned {
+            pace: known.pace().map(|pace| (pace.median, pace.p95)),
+            pace_votes: known.paces.len(),
+            count: local::factor(&known.counts),
+            count_votes: known.counts.len(),
+        }
     }
 
     /// Whether a target is known to obey when told not to reason: its counts have shown so, and never the opposite.
@@ -129,6 +249,10 @@ impl Calibrations {
         let known = targets.entry(target.to_owned()).or_default();
         known.reasons_unasked = Some(reasoned || known.reasons_unasked == Some(true));
     }
+}
+
+fn day(at: Timestamp) -> i64 {
+    at.millis().div_euclid(DAY)
 }
 
 /// A sample of an answer's text, for a tokenizer.

@@ -22,8 +22,8 @@ use crate::turns::Turns;
 /// Tokenizer runs at the same time, over all requests. Unit tests share them, and their paused clocks would run on while a job waits
 /// for the jobs of other tests.
 pub(super) static TOKENIZERS: Turns = Turns::new(if cfg!(test) { usize::MAX } else { 2 });
-/// Smaller prompts say little about a tokenizer, because message framing dominates their count.
-const SMALLEST_VOTE: u64 = 200;
+/// Smaller prompts say little about a tokenizer: message framing and what a provider adds to them dominate their count.
+const SMALLEST_VOTE: u64 = 3_000;
 /// Smaller answers do not show whether a model would have reasoned.
 const SMALLEST_ANSWER: u64 = 300;
 
@@ -43,9 +43,10 @@ pub(super) async fn predicted(
         .ok_or(Failure::Internal)
 }
 
-/// Whether the model accepts only text.
+/// Whether a prompt says something about a tokenizer: text, of which tools, which providers rewrite, are less than a tenth.
 fn is_text(content: &Content) -> bool {
-    content.pictures.is_empty() && content.documents.is_empty()
+    let few_tools = content.tool_bytes.saturating_mul(10) < content.text.bytes();
+    content.pictures.is_empty() && content.documents.is_empty() && few_tools
 }
 
 impl Admitted {
@@ -172,7 +173,7 @@ impl Admitted {
             read.map_or_else(|| is_text(&self.seen.content), |read| read.text.is_some());
         if !only_text
             || theirs < SMALLEST_VOTE
-            || !proxy.calibrations.opens(&target, Instant::now())
+            || !proxy.calibrations.opens(&target, voter, Instant::now())
         {
             return;
         }
@@ -180,7 +181,10 @@ impl Admitted {
             std::mem::take(&mut self.seen.content),
             Arc::clone(&self.model),
         );
-        let vote = move |ours| proxy.calibrations.vote(&target, voter, theirs, ours);
+        let vote = move |ours| {
+            let calibrations = &proxy.calibrations;
+            calibrations.observe_count(&target, voter, clock::now(), (theirs, ours));
+        };
         match read.and_then(|read| read.text) {
             Some(ours) => vote(ours),
             None => drop(tokio::task::spawn_blocking(move || {

@@ -48,7 +48,7 @@ use crate::config::{Config, ConfigHandle, Lookup, Model};
 use crate::upstream::Upstreams;
 use admitted::Admitted;
 pub use admitted::{LOST, REMOVED};
-pub use calibration::Calibrations;
+pub use calibration::{Calibrations, Learned};
 pub use failure::Failure;
 pub use last_hour::Standing;
 use rate_limit::Pass;

@@ -163,6 +163,7 @@ pub(crate) const ROOMS: &[Room] = &[
             "ledger::Evidence",
             "ledger::Line",
             "ledger::Usage",
+            "ledger::VOTE_DAYS",
             "protocol::FrameFacts",
             "protocol::Sample",
             "protocol::TextSize",

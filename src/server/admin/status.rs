@@ -175,7 +175,14 @@ impl Admin {
         for state in self.front.proxy.upstreams.states() {
             let (provider, model) = state.target.split_once('/').unwrap_or((&state.target, ""));
             *in_flight.entry(provider.to_owned()).or_default() += state.in_flight;
+            let learned = self.front.proxy.calibrations.learned(&state.target);
             targets.push(json!({
+                "learned": {
+                    "pace": learned.pace.map(|(median, p95)| json!({"median": median, "p95": p95})),
+                    "pace_votes": learned.pace_votes,
+                    "count": learned.count,
+                    "count_votes": learned.count_votes,
+                },
                 "slug": state.slug,
                 "target": model,
                 "provider": provider,
