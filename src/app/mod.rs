@@ -331,6 +331,10 @@ impl Aside {
                 }
             }));
         }
+        let proxy = Arc::clone(&admin.front.proxy);
+        tasks.push(tokio::spawn(async move {
+            match proxy.upstreams.probe().await {}
+        }));
         if let Some(reloader) = &admin.reloader {
             let following = Arc::new(reload::Following::new(Arc::clone(admin)));
             tasks.push(tokio::spawn(config::watch(

@@ -56,6 +56,7 @@ pub async fn tokens(
             family,
             operation,
             stream: false,
+            tokens: 0,
             abandoned: None,
             unsealed: None,
         };

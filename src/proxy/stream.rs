@@ -9,12 +9,11 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use farebox_ledger::EndReason;
-use farebox_protocol::{
-    ErrorBody, Family, Frame, Marks, PublicAnswer, Reader, Stop, UsageWish, Writer, json,
-};
+use farebox_protocol::{Family, Frame, Marks, PublicAnswer, Reader, Stop, UsageWish, Writer, json};
 use tokio::time::Instant;
 
 use super::admitted::{Admitted, ReplyTo};
+use super::broken::why_it_broke;
 use super::calibration::Shown;
 use super::credit::{Credit, Verdict};
 use super::end::End;
@@ -22,7 +21,7 @@ use super::phase::{Kept, Phase};
 use super::pipe::{self, Sender};
 use super::silence::Silence;
 use super::translation::Streamed;
-use super::{Failure, Reply, ReplyBody, record, rewrite, whole};
+use super::{Reply, ReplyBody, record, rewrite, whole};
 use crate::clock;
 use crate::config::OnDisconnect;
 use crate::deadline::Deadline;
@@ -111,6 +110,7 @@ impl Relay {
         let now = Instant::now();
         let mut reader = family.protocol().reader();
         reader.expect(admitted.seen.choices, clock::seed());
+        reader.allow(&admitted.outcome.pass_answer);
         let hiding = admitted.hiding(&admitted.outcome.target);
         let hides = hiding.is_some();
         if let Some(hiding) = hiding {
@@ -185,6 +185,8 @@ impl Relay {
     fn count(&mut self, frame: Frame, now: Instant) -> Result<Option<Bytes>, End> {
         let mut facts = self.reader.read(&frame);
         facts.marks.cuts.extend(frame.other_lines().iter().cloned());
+        let outcome = &mut self.admitted.outcome;
+        outcome.removed_members(&facts.marks.strange);
         if facts.unreadable && frame.event() == Some("error") {
             self.frames.blame("an error event in the stream");
             self.broke("error event without JSON");
@@ -219,18 +221,24 @@ impl Relay {
         if !has_content || (facts.usage_only && !usage_asked) {
             return Ok(None);
         }
+        if facts.unfamiliar {
+            let bytes = rewrite::rewrite(frame.raw(), &facts.marks, &self.name, None);
+            let bytes = redact::event(&bytes, &self.admitted.model.route);
+            return Ok(self.pass_on((bytes, Marks::default()), false));
+        }
         if self.phase.is_passing() {
             self.writer.observe(&frame, &facts);
-            return Ok(Some(rewrite::rewrite(
-                frame.raw(),
-                &facts.marks,
-                &self.name,
-                None,
-            )));
         }
-        self.phase
-            .keep(Some((frame.into_raw(), facts.marks)), facts.end);
-        Ok(None)
+        Ok(self.pass_on((frame.into_raw(), facts.marks), facts.end))
+    }
+
+    /// The bytes to send now; keeps them back if the settlement comes first.
+    fn pass_on(&mut self, (bytes, marks): (Bytes, Marks), ends: bool) -> Option<Bytes> {
+        if self.phase.is_passing() {
+            return Some(rewrite::rewrite(&bytes, &marks, &self.name, None));
+        }
+        self.phase.keep(Some((bytes, marks)), ends);
+        None
     }
 
     /// Decides who is to blame for an error in the stream. If it is the customer and something was produced, that is charged.
@@ -536,44 +544,5 @@ async fn left(customer: Option<&Sender>) {
     match customer {
         Some(customer) => customer.closed().await,
         None => std::future::pending().await,
-    }
-}
-
-fn broken(family: Family, end: &End, request_id: String) -> ErrorBody {
-    let words = family
-        .protocol()
-        .words(farebox_protocol::Case::BrokenStream);
-    let message = match end.ending {
-        Ending::Lost => {
-            "the gateway could not reach its ledger, so the stream was stopped; nothing is charged"
-        }
-        Ending::Cut => {
-            "the provider's stream broke after you had stopped reading it; what it produced until then is charged"
-        }
-        _ => {
-            "the provider's stream broke before it was complete; only what was delivered is charged"
-        }
-    };
-    ErrorBody {
-        kind: words.kind.to_owned(),
-        code: words.code.map(str::to_owned),
-        param: None,
-        message: message.to_owned(),
-        details: None,
-        request_id,
-    }
-}
-
-/// The error event of an incomplete stream: the customer's own error, if the upstream reported one.
-fn why_it_broke(
-    family: Family,
-    end: &End,
-    told: Option<&CustomerError>,
-    request_id: String,
-) -> ErrorBody {
-    match told {
-        // As it would have been told before the stream: clients act on its type, code and message.
-        Some(told) => Failure::Upstream(400, told.clone()).body(family, request_id),
-        None => broken(family, end, request_id),
     }
 }

@@ -183,6 +183,7 @@ pub(crate) const ROOMS: &[Room] = &[
             "byte_room",
             "config",
             "deadline",
+            "ledger::Amount",
             "ledger::clock",
             "ledger::text",
             "protocol",
