@@ -21,6 +21,8 @@ pub struct Marks {
     pub usage_empty: bool,
     /// Members to remove, commas included: what the upstream says about its own price and about who served the answer.
     pub cuts: Vec<Range<usize>>,
+    /// Names of removed members that the family does not have.
+    pub strange: Vec<String>,
 }
 
 impl Marks {
@@ -31,6 +33,7 @@ impl Marks {
             model: model.map(&at),
             more_models: more.into_iter().map(&at).collect(),
             cuts: places.cuts.into_iter().map(&at).collect(),
+            strange: places.strange,
             ..Self::default()
         }
     }
@@ -76,7 +79,9 @@ pub struct FrameFacts {
     pub usage_only: bool,
     /// Its data is neither a JSON object nor a terminal marker: nothing that a client waits for.
     pub unreadable: bool,
-    /// The frame is an error.
+    /// An event that the family does not have. It may be anything, so its text is scrubbed.
+    pub unfamiliar: bool,
+    /// The frame is an error, or has nothing that a frame of its family must have.
     pub error: Option<UpstreamError>,
     /// Its effect on the answer's structure.
     pub step: Step,
@@ -106,6 +111,8 @@ pub struct AnswerFacts {
     pub shown: TextSize,
     /// Why the upstream stopped.
     pub stop: Option<Stop>,
+    /// It has what every answer of its family has.
+    pub complete: bool,
     /// Set if the body is an error, whatever its status.
     pub error: Option<UpstreamError>,
 }

@@ -98,6 +98,8 @@ pub struct Cursor<'a> {
     deepest: usize,
     other: u64,
     blank: u64,
+    /// Members that the provider of an answer may add to its envelope.
+    extra: &'a [String],
 }
 
 impl<'a> Cursor<'a> {
@@ -117,6 +119,7 @@ impl<'a> Cursor<'a> {
             deepest: MAX_DEPTH,
             other: 0,
             blank: 0,
+            extra: &[],
         })
     }
 
@@ -142,7 +145,20 @@ impl<'a> Cursor<'a> {
             deepest: self.deepest,
             other: 0,
             blank: 0,
+            extra: self.extra,
         }
+    }
+
+    /// A cursor in an answer whose provider may add these members to its envelope.
+    #[must_use]
+    pub fn allowing(mut self, extra: &'a [String]) -> Self {
+        self.extra = extra;
+        self
+    }
+
+    /// Whether the answer's provider may add this member.
+    pub(crate) fn may_add(&self, name: &str) -> bool {
+        self.extra.iter().any(|extra| extra == name)
     }
 
     /// Position of the next byte.

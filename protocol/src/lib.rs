@@ -42,6 +42,7 @@ pub mod usage;
 
 use std::fmt;
 use std::str::FromStr;
+use std::sync::Arc;
 
 use bytes::Bytes;
 use serde_json::Value;
@@ -217,7 +218,12 @@ pub trait Protocol: Send + Sync + fmt::Debug {
     }
 
     /// The facts of a whole answer. `None` when it is not a JSON object.
-    fn read_answer(&self, body: &[u8]) -> Option<AnswerFacts>;
+    fn read_answer(&self, body: &[u8]) -> Option<AnswerFacts> {
+        self.read_answer_with(body, &[])
+    }
+
+    /// The same of a provider that may add these members to the envelope.
+    fn read_answer_with(&self, body: &[u8], extra: &[String]) -> Option<AnswerFacts>;
 
     /// A sample of a whole answer's text, placed by a secret seed. It takes a second walk, so it is taken only for the few answers
     /// that need it.
@@ -229,8 +235,19 @@ pub trait Protocol: Send + Sync + fmt::Debug {
     /// A writer for one streamed answer to a customer of this family.
     fn writer(&self) -> Box<dyn Writer>;
 
-    /// The smallest request: one question, and at most `limit` tokens of answer.
-    fn write_question(&self, model: &str, words: &str, limit: u32) -> String;
+    /// The smallest request: one question, and an output limit under this name.
+    fn write_question_as(&self, model: &str, words: &str, limit: (&str, u32)) -> String;
+
+    /// The same, under the name that every gateway reads.
+    fn write_question(&self, model: &str, words: &str, limit: u32) -> String {
+        let field = self.limit_field(ChatLimit::MaxTokens, None);
+        self.write_question_as(model, words, (field, limit))
+    }
+
+    /// The smallest output limit that providers accept.
+    fn least_output(&self) -> u32 {
+        1
+    }
 
     /// The first text of a whole answer.
     fn first_text<'a>(&self, answer: &'a Value) -> Option<&'a str>;
@@ -255,6 +272,9 @@ pub trait Protocol: Send + Sync + fmt::Debug {
 pub trait Reader: Send {
     /// Called before the first frame, with the number of requested choices and the secret seed of the sample.
     fn expect(&mut self, choices: u32, seed: u64);
+
+    /// Lets the provider add these members to the envelope.
+    fn allow(&mut self, extra: &Arc<[String]>);
 
     /// The facts of the next frame.
     fn read(&mut self, frame: &Frame) -> FrameFacts;

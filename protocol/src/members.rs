@@ -1,16 +1,22 @@
 //! Which members of an answer customers see, and where it names the model.
 //!
-//! This is the table for every object in which a family describes the answer itself: the answer, its choices, messages, deltas,
-//! content blocks, output items, parts and usage. Members that reveal who served the answer are removed; every model name becomes
-//! the public slug. When a name is repeated, some clients read the last and others the first, so a second `model` is removed. What
-//! a model or a customer wrote (texts, arguments and inputs of tools, metadata) is never touched.
+//! Two rules. Of an answer's *envelope* (the answer, its choices, its usage, an event) only the family's own members pass: what a
+//! provider adds there names its account, its hosts or its price, and tomorrow's names are not known today. Other members are
+//! removed and counted, unless the provider's `pass_answer` lists them. Inside messages, deltas, blocks, items and parts everything
+//! passes but members that are known to identify: there new members belong to new abilities.
+//!
+//! Every model name becomes the public slug. When a name is repeated, some clients read the last and others the first, so a second
+//! `model` is removed. What a model or a customer wrote (texts, arguments and inputs of tools, metadata) is never touched.
 
 use std::ops::Range;
 
-use crate::json::{Cursor, Cuts, Key};
+use crate::json::{Cursor, Cuts, JsonError, Key, Kind};
 
 /// Members that identify the provider, its account, or its request.
 const IDENTIFYING: [&str; 3] = ["provider", "request_id", "x_groq"];
+
+/// The names of an envelope's own members.
+pub(crate) type Own = fn(&str) -> bool;
 
 /// Collects the members of one object in their order.
 #[derive(Default)]
@@ -18,8 +24,9 @@ pub(crate) struct Members {
     cuts: Cuts,
     model: Option<Range<usize>>,
     named: bool,
-    /// More members to hide from customers.
-    hidden: &'static [&'static str],
+    /// The object is an envelope with these members.
+    own: Option<Own>,
+    strange: Vec<String>,
 }
 
 /// Positions in an answer or a frame that are changed, collected over all its objects.
@@ -28,13 +35,15 @@ pub(crate) struct Places {
     /// The first model name, and all others.
     pub(crate) models: (Option<Range<usize>>, Vec<Range<usize>>),
     pub(crate) cuts: Vec<Range<usize>>,
+    /// Names of removed members that the family does not have.
+    pub(crate) strange: Vec<String>,
 }
 
 impl Members {
-    /// For an object in which these members are also hidden.
-    pub(crate) fn hiding(hidden: &'static [&'static str]) -> Self {
+    /// For an envelope with these members.
+    pub(crate) fn of(own: Own) -> Self {
         Self {
-            hidden,
+            own: Some(own),
             ..Self::default()
         }
     }
@@ -43,9 +52,28 @@ impl Members {
     pub(crate) fn take(&mut self, cursor: &Cursor<'_>, key: &Key<'_>) {
         let stays = match key.name.as_ref() {
             "model" => self.take_model(cursor, key),
-            name => !IDENTIFYING.contains(&name) && !self.hidden.contains(&name),
+            name => match self.own {
+                None => !IDENTIFYING.contains(&name),
+                Some(own) => own(name) || self.stranger(cursor, name),
+            },
         };
         self.cuts.take(key.at..cursor.at(), stays);
+    }
+
+    /// The next member of an object that only counts something: what is neither a number nor another object is removed.
+    pub(crate) fn take_count(&mut self, cursor: &Cursor<'_>, key: &Key<'_>, kind: Kind) {
+        let stays = !matches!(kind, Kind::String | Kind::Array) || self.stranger(cursor, &key.name);
+        self.cuts.take(key.at..cursor.at(), stays);
+    }
+
+    /// Whether a member that the family does not have passes all the same.
+    #[cold]
+    fn stranger(&mut self, cursor: &Cursor<'_>, name: &str) -> bool {
+        let passes = cursor.may_add(name);
+        if !passes {
+            self.strange.push(name.to_owned());
+        }
+        passes
     }
 
     /// A name is replaced, `null` stays, and anything that a client cannot read as a name is removed.
@@ -72,8 +100,21 @@ impl Members {
         if !cuts.is_empty() {
             places.cuts.extend(cuts);
         }
+        places.strange.extend(self.strange);
         places.add_model(self.model);
     }
+}
+
+/// The edits to an event that the family does not have: it has no known envelope.
+pub(crate) fn of_unfamiliar(mut cursor: Cursor<'_>) -> Result<Places, JsonError> {
+    let (mut members, mut places) = (Members::default(), Places::default());
+    let mut walk = cursor.enter_object()?;
+    while let Some(key) = cursor.member(&mut walk)? {
+        cursor.skip()?;
+        members.take(&cursor, &key);
+    }
+    members.finish(&mut places);
+    Ok(places)
 }
 
 impl Places {
@@ -87,6 +128,7 @@ impl Places {
     /// Adds the findings of an object that was read separately.
     pub(crate) fn add(&mut self, other: Self) {
         self.cuts.extend(other.cuts);
+        self.strange.extend(other.strange);
         self.add_model(other.models.0);
         self.models.1.extend(other.models.1);
     }

@@ -116,6 +116,8 @@ impl Known {
         };
         self.shape.learn(frame.raw(), text);
         self.marks.clone_from(&facts.marks);
+        // Noted once.
+        self.marks.strange.clear();
         // Positions after a hole shift.
         let first = self.shape.holes.first().map_or(0, |(hole, _)| hole.start);
         let Marks {
@@ -147,10 +149,19 @@ fn brings_only_text(facts: &FrameFacts) -> bool {
         end,
         usage_only,
         unreadable,
+        unfamiliar,
         error,
         step,
     } = facts;
-    let flags = [*hidden, *usage, *last, *end, *usage_only, *unreadable];
+    let flags = [
+        *hidden,
+        *usage,
+        *last,
+        *end,
+        *usage_only,
+        *unreadable,
+        *unfamiliar,
+    ];
     !flags.contains(&true)
         && stop.is_none()
         && error.is_none()

@@ -6,7 +6,7 @@
 use std::ops::Range;
 
 use crate::json::{Cursor, JsonError, Kind, Value, string_span};
-use crate::members::{Members, Places};
+use crate::members::{Members, Own, Places};
 
 /// Disjoint counts: no token is in two of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -265,27 +265,24 @@ pub(crate) struct UsageObject {
 /// Most steps in one usage. Server-side tools stop after ten rounds, each of which may begin with a compaction.
 const MOST_STEPS: usize = 32;
 
-/// Members in which an upstream reports its own price.
-const HIDDEN: &[&str] = &["cost", "cost_details", "cost_in_usd_ticks", "is_byok"];
-
 /// Reads a usage object; `None` if the value is something else, such as `null`.
 pub(crate) fn read(
     cursor: &mut Cursor<'_>,
-    names: &Names,
+    (names, own): (&Names, Own),
 ) -> Result<Option<UsageObject>, JsonError> {
     if cursor.peek()? != Kind::Object {
         cursor.skip()?;
         return Ok(None);
     }
     let mut seen = UsageObject::default();
-    let mut members = Members::hiding(HIDDEN);
+    let mut members = Members::of(own);
     let mut write_5m = None;
     let mut walk = cursor.enter_object()?;
     while let Some(key) = cursor.member(&mut walk)? {
         match (key.name.as_ref(), cursor.peek()?) {
             ("type", _) => seen.kind = string_span(cursor)?,
-            ("iterations", Kind::Array) => iterations(cursor, names, &mut seen)?,
-            (name, _) => take(cursor, names, ("", name), &mut seen.wire, &mut write_5m)?,
+            ("iterations", Kind::Array) => iterations(cursor, (names, own), &mut seen)?,
+            (name, _) => take(cursor, names, ("", name), &mut seen, &mut write_5m)?,
         }
         members.take(cursor, &key);
     }
@@ -304,7 +301,7 @@ pub(crate) fn read(
 /// Counts of single steps. The answer's counts already contain those of its own steps, but not those of a compaction.
 fn iterations(
     cursor: &mut Cursor<'_>,
-    names: &Names,
+    names: (&Names, Own),
     seen: &mut UsageObject,
 ) -> Result<(), JsonError> {
     let wire = &mut seen.wire;
@@ -334,14 +331,18 @@ fn take(
     cursor: &mut Cursor<'_>,
     names: &Names,
     path: (&str, &str),
-    wire: &mut WireUsage,
+    seen: &mut UsageObject,
     write_5m: &mut Option<u64>,
 ) -> Result<(), JsonError> {
     if cursor.peek()? == Kind::Object {
+        let mut members = Members::default();
         let mut walk = cursor.enter_object()?;
         while let Some(key) = cursor.member(&mut walk)? {
-            take(cursor, names, (path.1, &key.name), wire, write_5m)?;
+            let kind = cursor.peek()?;
+            take(cursor, names, (path.1, &key.name), seen, write_5m)?;
+            members.take_count(cursor, &key, kind);
         }
+        members.finish(&mut seen.places);
         return Ok(());
     }
     let value = cursor.skip()?;
@@ -355,7 +356,7 @@ fn take(
     if value.kind == Kind::Null {
         return Ok(());
     }
-    let count = count(cursor, &value);
+    let (count, wire) = (count(cursor, &value), &mut seen.wire);
     wire.malformed |= count.is_none() && *slot != Slot::Total;
     let place = match slot {
         Slot::Input => &mut wire.input,

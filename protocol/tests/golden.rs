@@ -112,6 +112,7 @@ fn flat(facts: farebox_protocol::AnswerFacts) -> impl std::fmt::Debug {
         usage,
         shown,
         stop,
+        complete: _,
         error,
     } = facts;
     let Marks {
@@ -120,6 +121,7 @@ fn flat(facts: farebox_protocol::AnswerFacts) -> impl std::fmt::Debug {
         usage_end,
         usage_empty,
         cuts,
+        strange: _,
     } = marks;
     assert!(more_models.is_empty(), "no recorded answer names it twice");
     AnswerFacts {

@@ -335,6 +335,10 @@ impl Aside {
         tasks.push(tokio::spawn(votes::exchange(Arc::clone(
             &admin.front.proxy,
         ))));
+        let proxy = Arc::clone(&admin.front.proxy);
+        tasks.push(tokio::spawn(async move {
+            match proxy.upstreams.probe().await {}
+        }));
         if let Some(reloader) = &admin.reloader {
             let following = Arc::new(reload::Following::new(Arc::clone(admin)));
             tasks.push(tokio::spawn(config::watch(

@@ -29,6 +29,9 @@ pub struct Preset {
     /// Request fields that it accepts although no table knows them; they cost nothing.
     #[serde(default)]
     pub pass: Vec<String>,
+    /// Members that it adds to the envelope of answers and that say nothing about the operator's account.
+    #[serde(default)]
+    pub pass_answer: Vec<String>,
     /// The variable that usually contains its key; `None` if it needs no key.
     pub key: Option<String>,
     price_list: Option<String>,

@@ -4,6 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use farebox_ledger::Amount;
 use farebox_protocol::{AuthStyle, ChatLimit, Family, translate};
 
 use super::{Price, TargetAbilities};
@@ -167,12 +168,18 @@ pub struct Provider {
     pub timeouts: Timeouts,
     /// Most concurrent requests.
     pub max_concurrent: Option<u32>,
+    /// Most tokens in a minute.
+    pub max_tokens_per_minute: Option<u64>,
+    /// What our own requests to one of its targets may cost in a day.
+    pub probe_budget: Amount,
     /// The chat field in which an output limit is inserted.
     pub chat_limit: ChatLimit,
     /// Whether its chat/responses usage counts reasoning outside the output.
     pub reasoning_outside: bool,
     /// Top-level request fields that it accepts although no table of the family knows them.
     pub pass: Vec<String>,
+    /// Members that it may add to an answer's envelope, and that customers see.
+    pub pass_answer: Arc<[String]>,
     /// `anthropic-beta` flags that are refused; one that ends in `*` matches every flag with that prefix.
     pub refuse_beta: Vec<String>,
 }

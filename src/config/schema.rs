@@ -77,9 +77,12 @@ pub(crate) const PROVIDER_FIELDS: &[&str] = &[
     "auth",
     "headers",
     "max_concurrent",
+    "max_tokens_per_minute",
+    "probe_budget",
     "chat_limit",
     "reasoning",
     "pass",
+    "pass_answer",
     "refuse_beta",
 ];
 /// `timeouts` of a provider

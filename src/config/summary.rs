@@ -200,6 +200,10 @@ fn provider_outline(provider: &Provider) -> ProviderSummary {
     if let Some(most) = provider.max_concurrent {
         settings.push_str(&format!(", at most {most} at once"));
     }
+    if let Some(most) = provider.max_tokens_per_minute {
+        settings.push_str(&format!(", at most {most} tokens a minute"));
+    }
+    settings.push_str(&format!(", probes for {}", provider.probe_budget));
     settings.push_str(&format!(", {:?}", provider.chat_limit));
     if let Some(auth) = provider.auth {
         settings.push_str(&format!(", {auth:?}"));
@@ -212,6 +216,9 @@ fn provider_outline(provider: &Provider) -> ProviderSummary {
     }
     for field in &provider.pass {
         settings.push_str(&format!(", passes {field}"));
+    }
+    for member in provider.pass_answer.iter() {
+        settings.push_str(&format!(", answers with {member}"));
     }
     for flag in &provider.refuse_beta {
         settings.push_str(&format!(", refuses {flag}"));

@@ -3,6 +3,7 @@
 //! [`Admitted::settle`] is the only place where a hold ends. If something goes wrong before it (a panic, a cancelled runtime), the
 //! hold's own guard settles what was noted last.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -21,15 +22,20 @@ use crate::clock;
 use crate::config::{Model, Price, Target};
 use crate::metering::meter::Start;
 use crate::metering::{Counted, Local, Meter, Terms};
-use crate::upstream::redact::Redacted;
-use crate::upstream::{Attempt, SecretForms};
+use crate::upstream::redact::{self, Redacted};
+use crate::upstream::{Attempt, SecretForms, TokenShare};
 
 /// How long an answer waits for its settlement before it is sent anyway.
 const SETTLE_PATIENCE: Duration = Duration::from_secs(5);
 /// How often it checks whether the resolver has settled.
 const SETTLE_LOOK: Duration = Duration::from_millis(50);
+/// The output that a request is expected to need of its provider's tokens in a minute; as much as a stream's hold covers at first.
+const USUAL_OUTPUT: u64 = 2_048;
 /// The longest a request may run.
 const LONGEST: Duration = Duration::from_secs(60 * 60);
+
+/// Most removed members of an answer that are counted.
+const MOST_STRANGE: usize = 32;
 
 /// The bill's fact that lists what was removed from the request before it was sent.
 pub const REMOVED: &str = "removed";
@@ -59,6 +65,10 @@ pub(super) struct Admitted {
     sold: Option<u64>,
     /// Whether the hold covers all that the limit of a stream allows.
     pub(super) whole: bool,
+    /// What it will probably use, for its provider's `max_tokens_per_minute`.
+    pub(super) expected_tokens: u64,
+    /// Its part of those.
+    pub(super) tokens: Option<TokenShare>,
     /// The output limit to write into the request.
     pub(super) limit: Option<u32>,
     /// The request in other families, until a target answers.
@@ -76,6 +86,10 @@ pub(super) struct Outcome {
     pub(super) answer_id: Option<Redacted>,
     /// The provider's secrets, which are redacted from the answer's id.
     pub(super) secrets: SecretForms,
+    /// Members that the provider may add to the answer's envelope.
+    pub(super) pass_answer: Arc<[String]>,
+    /// Members that it added all the same, and that were removed.
+    pub(super) strange: BTreeSet<String>,
     pub(super) first_byte: Option<Duration>,
     /// From arrival to dispatch.
     pub(super) prepared: Duration,
@@ -87,6 +101,15 @@ pub(super) struct Outcome {
 }
 
 impl Outcome {
+    /// Notes members that were removed from the answer. A provider can invent as many as it likes.
+    pub(super) fn removed_members(&mut self, strange: &[String]) {
+        for name in strange {
+            if self.strange.len() < MOST_STRANGE {
+                self.strange.insert(name.clone());
+            }
+        }
+    }
+
     /// What was removed from the request or lost in translation, if anything: the name of the fact, the header, and the fields.
     pub(super) fn omissions(&self) -> impl Iterator<Item = (&'static str, &'static str, String)> {
         let omissions = [
@@ -138,6 +161,7 @@ impl Admitted {
             one_hour_cache: seen.one_hour_cache,
             compaction: terms.compaction,
         };
+        let seen_choices = seen.choices;
         let mut meter = Meter::new(Arc::clone(&model), start);
         if seen.has_stops {
             meter.ask_silence();
@@ -158,6 +182,8 @@ impl Admitted {
             output_limit: terms.output_limit,
             sold: raised.map(|_| terms.output_limit),
             whole: terms.whole,
+            expected_tokens: expected(&terms, seen_choices),
+            tokens: None,
             limit: terms.limit,
             forms,
             translation: None,
@@ -227,6 +253,9 @@ impl Admitted {
         let counted = Box::pin(self.counted(end.ending)).await;
         let counted = self.sold(counted);
         let usage = counted.usage;
+        if let Some(share) = self.tokens.take() {
+            share.used(tokens(usage));
+        }
         let miscount = self.meter.miscount(end.ending, &counted);
         let bill = self.bill(counted, end);
         let cost = farebox_ledger::bill::cost(&bill.lines).unwrap_or(Amount::ZERO);
@@ -332,6 +361,9 @@ impl Admitted {
                 .collect(),
             evidence: bill.evidence,
             miscount: None,
+            strange: (self.outcome.strange.iter())
+                .map(|name| redact::for_operator(name, &self.model.route))
+                .collect(),
             first_byte_ms: bill.first_byte_ms,
             total_ms: bill.total_ms,
             own_us: None,
@@ -370,6 +402,27 @@ async fn acknowledged(ledger: SharedLedger, hold: Hold, bill: Bill) -> Option<Fi
         });
     }
     None
+}
+
+fn tokens(usage: Usage) -> u64 {
+    [
+        usage.input,
+        usage.cache_read,
+        usage.cache_write,
+        usage.cache_write_1h,
+        usage.output,
+        usage.reasoning,
+    ]
+    .into_iter()
+    .fold(0, u64::saturating_add)
+}
+
+/// Input and output as far as they are foreseen: a long answer is corrected when it has ended.
+fn expected(terms: &Terms, choices: u32) -> u64 {
+    let output = terms.output_limit.min(USUAL_OUTPUT);
+    terms
+        .estimated_input
+        .saturating_add(output.saturating_mul(choices.into()))
 }
 
 fn millis(elapsed: Duration) -> u32 {

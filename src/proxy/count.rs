@@ -57,6 +57,7 @@ pub async fn tokens(
             operation,
             stream: false,
             last: None,
+            tokens: 0,
             abandoned: None,
             unsealed: None,
         };

@@ -41,6 +41,7 @@ pub(super) async fn dispatch(mut admitted: Box<Admitted>, mut reply: ReplyTo) {
         operation: Operation::Generate,
         stream,
         last: super::last_family(&admitted.seen),
+        tokens: admitted.expected_tokens,
         abandoned: Some(&left),
         unsealed: Some(&rejected),
     };
@@ -88,6 +89,7 @@ pub(super) async fn dispatch(mut admitted: Box<Admitted>, mut reply: ReplyTo) {
     });
     match dispatched {
         Ok((family, AnswerContent::Whole(body, facts, room))) => {
+            admitted.outcome.removed_members(&facts.marks.strange);
             Box::pin(whole::relay(admitted, family, (body, room), &facts, reply)).await;
         }
         Ok((family, AnswerContent::Stream(first, frames))) => {
@@ -105,6 +107,8 @@ fn begun(admitted: &mut Admitted, answer: Answer, unsealed: Option<&Unsealed>) -
     admitted.request.room = None;
     admitted.answered_by(&answer.target);
     admitted.outcome.secrets = answer.secrets;
+    admitted.tokens = answer.tokens;
+    (admitted.outcome.pass_answer).clone_from(&answer.target.provider.pass_answer);
     admitted.outcome.attempts.extend(answer.attempts);
     if answer.family == admitted.request.family {
         admitted.forms = Forms::default();

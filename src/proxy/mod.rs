@@ -6,6 +6,7 @@
 
 mod admit;
 mod admitted;
+mod broken;
 mod calibration;
 mod capabilities;
 pub mod count;

@@ -16,6 +16,7 @@ use crate::clock;
 use crate::config::Lookup;
 use crate::metering::Miscount;
 use crate::upstream::Attempt;
+use crate::upstream::redact::Redacted;
 
 /// Characters kept of a model's name.
 const LONGEST_NAME: usize = 100;
@@ -109,6 +110,9 @@ pub struct Record {
     /// Why the provider's own count was not charged at the end of an answer.
     #[serde(skip)]
     pub miscount: Option<Miscount>,
+    /// Members of the answer that the family does not have and that were removed.
+    #[serde(skip)]
+    pub strange: Vec<Redacted>,
     /// From arrival to the first answer byte.
     pub first_byte_ms: Option<u32>,
     /// From arrival to the end.
@@ -156,6 +160,7 @@ impl Record {
             failed: Vec::new(),
             evidence: None,
             miscount: None,
+            strange: Vec::new(),
             first_byte_ms: None,
             total_ms: u32::try_from(arrived.elapsed().as_millis()).unwrap_or(u32::MAX),
             own_us: None,

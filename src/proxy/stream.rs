@@ -15,9 +15,10 @@ use farebox_protocol::{
 use tokio::time::Instant;
 
 use super::admitted::{Admitted, ReplyTo};
+use super::broken::why_it_broke;
 use super::calibration::Shown;
 use super::credit::{Credit, Verdict};
-use super::end::{End, why_it_broke};
+use super::end::End;
 use super::folded::{self, Folded};
 use super::phase::{Kept, Phase};
 use super::pipe::{self, Sender};
@@ -117,6 +118,7 @@ impl Relay {
         let now = Instant::now();
         let mut reader = family.protocol().reader();
         reader.expect(admitted.seen.choices, clock::seed());
+        reader.allow(&admitted.outcome.pass_answer);
         let hiding = admitted.hiding(&admitted.outcome.target);
         let hides = hiding.is_some();
         if let Some(hiding) = hiding {
@@ -196,6 +198,8 @@ impl Relay {
     fn count(&mut self, frame: Frame, now: Instant) -> Result<Option<Bytes>, End> {
         let mut facts = self.reader.read(&frame);
         facts.marks.cuts.extend(frame.other_lines().iter().cloned());
+        let outcome = &mut self.admitted.outcome;
+        outcome.removed_members(&facts.marks.strange);
         if facts.unreadable && frame.event() == Some("error") {
             self.frames.blame("an error event in the stream");
             self.broke("error event without JSON");
@@ -230,18 +234,24 @@ impl Relay {
         if !has_content || (facts.usage_only && !usage_asked) {
             return Ok(None);
         }
+        if facts.unfamiliar {
+            let bytes = rewrite::rewrite(frame.raw(), &facts.marks, &self.name, None);
+            let bytes = redact::event(&bytes, &self.admitted.model.route);
+            return Ok(self.pass_on((bytes, Marks::default()), false));
+        }
         if self.phase.is_passing() {
             self.writer.observe(&frame, &facts);
-            return Ok(Some(rewrite::rewrite(
-                frame.raw(),
-                &facts.marks,
-                &self.name,
-                None,
-            )));
         }
-        self.phase
-            .keep(Some((frame.into_raw(), facts.marks)), facts.end);
-        Ok(None)
+        Ok(self.pass_on((frame.into_raw(), facts.marks), facts.end))
+    }
+
+    /// The bytes to send now; keeps them back if the settlement comes first.
+    fn pass_on(&mut self, (bytes, marks): (Bytes, Marks), ends: bool) -> Option<Bytes> {
+        if self.phase.is_passing() {
+            return Some(rewrite::rewrite(&bytes, &marks, &self.name, None));
+        }
+        self.phase.keep(Some((bytes, marks)), ends);
+        None
     }
 
     /// Decides who is to blame for an error in the stream. If it is the customer and something was produced, that is charged.

@@ -8,6 +8,7 @@ mod log;
 mod log_writer;
 mod metrics;
 mod miscounts;
+mod strange;
 
 use std::sync::Arc;
 
@@ -17,6 +18,7 @@ pub use log::{LogFormat, RequestLog, start_logging};
 pub use log_writer::{LogGuard, last_words, lost_lines};
 pub use metrics::Metrics;
 pub use miscounts::{Miscounting, Miscounts};
+pub use strange::StrangeMembers;
 
 use crate::proxy::{Observer, Record};
 
@@ -27,6 +29,8 @@ pub struct Telemetry {
     pub metrics: Metrics,
     /// What targets count at the end of answers.
     pub miscounts: Miscounts,
+    /// What customers do not see of answers.
+    pub strange: StrangeMembers,
     /// The last requests, and each new one.
     pub live: LiveRing,
 }
@@ -35,6 +39,7 @@ impl Observer for Telemetry {
     fn ended(&self, record: Arc<Record>) {
         self.metrics.note(&record);
         self.miscounts.note(&record);
+        self.strange.note(&record);
         self.live.push(record);
     }
 }

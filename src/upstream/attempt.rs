@@ -5,7 +5,7 @@
 //! Dropping the future closes the connection.
 
 use bytes::Bytes;
-use farebox_protocol::{AnswerFacts, Family, Frame, FrameReader};
+use farebox_protocol::{AnswerFacts, Family, Frame, FrameFacts, FrameReader, UpstreamError};
 use reqwest::header::{CONTENT_TYPE, DATE, RETRY_AFTER, TRANSFER_ENCODING};
 use rustix::io::Errno;
 use tokio::time::timeout;
@@ -32,15 +32,16 @@ pub(super) enum Begun {
     Stream(Box<Frame>, Box<Unread>),
 }
 
-/// Asks one target once.
+/// Asks one target once, with one of its provider's keys.
 pub(super) async fn attempt(
     pool: &Pool,
     simulated: &Simulated,
-    call: &Call<'_>,
+    asked: (&Call<'_>, usize),
     target: &Target,
     prepared: &Prepared,
     room: Share,
 ) -> Result<Begun, AttemptFailure> {
+    let (call, _) = asked;
     let timeouts = &pool.provider.timeouts;
     let limit = if call.stream {
         timeouts.first_byte
@@ -49,13 +50,13 @@ pub(super) async fn attempt(
     };
     let answer = async {
         let reply = match pool
-            .request(call, prepared)
+            .request(asked, prepared)
             .map_err(AttemptFailure::Operator)?
         {
             Some(request) => send(request).await?,
             None => simulated.answer(call, &target.model, &prepared.body.concat()),
         };
-        judge(reply, call, room).await
+        judge(reply, (call, &pool.provider.pass_answer), room).await
     };
     timeout(limit, answer).await.unwrap_or_else(|_| {
         let charged = !call.stream && call.operation == Operation::Generate;
@@ -67,7 +68,7 @@ pub(super) async fn attempt(
     })
 }
 
-async fn send(request: reqwest::RequestBuilder) -> Result<Reply, AttemptFailure> {
+pub(super) async fn send(request: reqwest::RequestBuilder) -> Result<Reply, AttemptFailure> {
     let response = request.send().await.map_err(|error| match error {
         error if is_our_own(&error) => AttemptFailure::Own(cause(&error)),
         error if error.is_builder() => {
@@ -125,7 +126,11 @@ fn is_our_own(error: &reqwest::Error) -> bool {
     false
 }
 
-async fn judge(reply: Reply, call: &Call<'_>, mut room: Share) -> Result<Begun, AttemptFailure> {
+async fn judge(
+    reply: Reply,
+    (call, extra): (&Call<'_>, &[String]),
+    mut room: Share,
+) -> Result<Begun, AttemptFailure> {
     let Reply {
         status,
         kind,
@@ -140,7 +145,7 @@ async fn judge(reply: Reply, call: &Call<'_>, mut room: Share) -> Result<Begun, 
         (200..=204, Kind::Events) => Err(AttemptFailure::Broken(
             "a stream instead of a whole answer".to_owned(),
         )),
-        (200..=204, _) => whole(body, call, room).await,
+        (200..=204, _) => whole(body, (call, extra), room).await,
         _ => {
             let text = body
                 .whole(MAX_ERROR_BYTES, &mut room)
@@ -151,9 +156,14 @@ async fn judge(reply: Reply, call: &Call<'_>, mut room: Share) -> Result<Begun, 
     }
 }
 
-async fn whole(mut body: Body, call: &Call<'_>, mut room: Share) -> Result<Begun, AttemptFailure> {
+async fn whole(
+    mut body: Body,
+    (call, extra): (&Call<'_>, &[String]),
+    mut room: Share,
+) -> Result<Begun, AttemptFailure> {
     let bytes = body.whole(MAX_ANSWER_BYTES, &mut room).await?;
-    match call.family.protocol().read_answer(&bytes) {
+    let read = call.family.protocol().read_answer_with(&bytes, extra);
+    match read {
         None => Err(AttemptFailure::Broken(
             "the answer is not a JSON object".to_owned(),
         )),
@@ -162,17 +172,12 @@ async fn whole(mut body: Body, call: &Call<'_>, mut room: Share) -> Result<Begun
             usage,
             ..
         }) => Err(classify::of_error(error, &usage)),
-        // A 200 that contains no part of an answer is probably a proxy's error page in JSON.
-        Some(facts) if call.operation == Operation::Generate && is_empty(&facts) => {
-            Err(AttemptFailure::Broken("JSON that is no answer".to_owned()))
-        }
+        // A 200 without the part that makes an answer of the family is an error that does not say so.
+        Some(facts) if call.operation == Operation::Generate && !facts.complete => Err(
+            classify::of_error(UpstreamError::parse(&bytes), &facts.usage),
+        ),
         Some(facts) => Ok(Begun::Whole(bytes, Box::new(facts), room)),
     }
-}
-
-fn is_empty(facts: &AnswerFacts) -> bool {
-    let named = facts.id.is_some() || facts.marks.model.is_some();
-    !named && facts.marks.usage_end.is_none() && facts.stop.is_none() && facts.shown.bytes() == 0
 }
 
 async fn json_to_stream(mut body: Body, family: Family, room: &mut Share) -> AttemptFailure {
@@ -194,8 +199,8 @@ async fn first_frame(mut body: Body, family: Family) -> Result<Begun, AttemptFai
             .next_frame()
             .map_err(|error| AttemptFailure::Broken(error.to_string()))?
         {
-            if decides(&frame) {
-                return check(&frame, family).map(|()| begun(frame, reader, body));
+            if decides(&frame) && check(&frame, family)? {
+                return Ok(begun(frame, reader, body));
             }
         }
         if let Some(chunk) = body.chunk().await.map_err(AttemptFailure::Broken)? {
@@ -204,8 +209,8 @@ async fn first_frame(mut body: Body, family: Family) -> Result<Begun, AttemptFai
         }
         let tail = reader.finish();
         return match tail.frame.or(tail.unended).filter(decides) {
-            Some(frame) => check(&frame, family).map(|()| begun(frame, reader, Body::Over)),
-            None => Err(AttemptFailure::Broken(
+            Some(frame) if check(&frame, family)? => Ok(begun(frame, reader, Body::Over)),
+            _ => Err(AttemptFailure::Broken(
                 "the stream ended before its first event".to_owned(),
             )),
         };
@@ -220,15 +225,18 @@ fn decides(frame: &Frame) -> bool {
     frame.data().is_some() && frame.event() != Some("ping")
 }
 
-fn check(frame: &Frame, family: Family) -> Result<(), AttemptFailure> {
+/// Whether the frame begins a good answer. An event that the family does not have may be anything, so it decides nothing.
+fn check(frame: &Frame, family: Family) -> Result<bool, AttemptFailure> {
     let mut reader = family.protocol().reader();
-    let error = reader.read(frame).error;
+    let FrameFacts {
+        error, unfamiliar, ..
+    } = reader.read(frame);
     let json = frame
         .data()
         .is_some_and(|data| data.trim_ascii_start().starts_with(b"{"));
     match error {
         Some(error) => Err(classify::of_error(error, reader.usage())),
-        None if json => Ok(()),
+        None if json => Ok(!unfamiliar),
         None => Err(AttemptFailure::Broken(
             "the stream's first event is not JSON".to_owned(),
         )),

@@ -1,20 +1,20 @@
-//! The circuit breaker of one target: pure, the clock is passed in.
+//! The breaker of one target, account and family: pure, the clock is passed in.
 //!
-//! Failures are counted per key and close the target to that key alone, so that one customer's unusual requests cannot take the
-//! target away from the others. The breaker opens for all keys when its last outcomes all failed and came from at least two keys,
-//! or when no request can have caused them. After its rest, an open breaker lets exactly one trial through; before that, it admits
-//! only keys that the target served within the last 30 s (at most 90 s) and has not failed since. So several keys that fail on
-//! purpose can open a breaker but not take the target away from a key that it serves: that key's next success closes it. In a real
-//! outage such a key pays one failed try.
+//! Failures are counted per customer and pause the target for that customer alone, whatever the status: one request can cause a 402,
+//! a 403, a 429 and a 500. It is paused for all only on evidence that no customer can make: connections that fail, or a request of
+//! our own that fails ([`probing`](super::probing) decides when we ask). What we learn by asking also resumes it. Where we cannot
+//! ask, one customer's request every five seconds tries it.
 //!
-//! A customer's own mistake never reaches [`Breaker::failed`]. A trial always ends in one of four calls ([`Breaker::began`],
-//! [`Breaker::succeeded`], [`Breaker::failed`], [`Breaker::abandoned`]), so a breaker cannot stay half-open forever.
+//! A customer's own mistake never reaches [`Breaker::failed`]. Every [`Leave`] ends in [`Breaker::succeeded`], [`Breaker::failed`]
+//! or [`Breaker::abandoned`], so a trial cannot stay open forever.
 
-use std::collections::{HashMap, HashSet, VecDeque};
+use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 
 use tokio::time::Instant;
 
+use super::classify::Fault;
+use super::probing::{Probing, TRY_EVERY, Verdict};
 use crate::byte_room::Holder;
 use crate::config::BreakerPolicy;
 
@@ -23,9 +23,9 @@ use crate::config::BreakerPolicy;
 pub enum BreakerState {
     /// Lets it through.
     Closed,
-    /// Refuses it because the one trial is under way, or lets it through as the trial.
+    /// Paused for all, and only customers' requests can tell when it works again: one every few seconds is let through.
     HalfOpen,
-    /// Refuses it until a time.
+    /// Paused for all until a request of our own succeeds.
     Open,
 }
 
@@ -41,202 +41,176 @@ impl BreakerState {
     }
 }
 
-/// Permission to send one request of a key; it is handed back with the outcome.
+/// Permission to send one request of a customer; it is handed back with the outcome.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Leave {
     key: Holder,
-    /// Whether the request is the trial of the circuit for all keys, and of its own key's circuit.
-    trial: (bool, bool),
-    /// The circuit for all was open, and the key passed because the target had just served it.
-    served: bool,
+    /// Its place among the streams that wait for their first frame; `None` once it has begun, and for whole answers.
+    waiting: Option<(Instant, u64)>,
+    trial: Trial,
 }
 
-/// How a target failed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(super) struct Fault {
-    /// No request can be the cause: connect, TLS, 401, 402.
-    pub(super) certain: bool,
-    /// How long the upstream asked to wait (`retry-after`).
-    pub(super) rest: Option<Duration>,
+/// What a request lets through at a pause has to prove.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Trial {
+    No,
+    /// That the customer's pause can end.
+    OfKey,
+    /// That the pause for all can end.
+    OfAll,
 }
 
 /// The breaker of one target.
 #[derive(Debug, Default)]
 pub(super) struct Breaker {
-    all: Circuit,
-    /// The key whose trial failed last. The breaker opens for all again only when another key's trial fails too.
-    doubted_by: Option<Holder>,
-    last: VecDeque<Outcome>,
+    all: Option<Paused>,
+    /// Connections that failed in a row, over all customers.
+    unreachable: u32,
+    /// Failures in a row, over all customers; for observers.
+    failures: u32,
     keys: HashMap<Holder, KeyState>,
-    served: Served,
+    /// Streams without a first frame, by their beginning.
+    waiting: BTreeMap<(Instant, u64), Holder>,
+    begun: u64,
+    /// When we ask ourselves.
+    pub(super) probing: Probing,
 }
 
-/// Keys whose last request here recently succeeded. Two sets alternate, so that forgetting costs nothing.
-#[derive(Debug, Default)]
-struct Served {
-    recent: HashSet<Holder>,
-    before: HashSet<Holder>,
-    since: Option<Instant>,
+/// A pause for all customers.
+#[derive(Debug, Clone, Copy)]
+struct Paused {
+    /// No connection was possible: one that is made ends the pause.
+    unreachable: bool,
+    /// The wait that our own request was told.
+    named: Option<Instant>,
+    /// When a customer's request was last let through as a trial.
+    tried: Option<Instant>,
+}
+
+/// What one customer met here; forgotten at its next success.
+#[derive(Debug, Clone, Copy)]
+struct KeyState {
+    failures: u32,
+    /// The last failure.
+    at: Instant,
+    pause: Option<KeyPause>,
+    /// Our own request succeeded while this customer's failed: its next requests try the next target first.
+    doubted: bool,
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Outcome {
-    key: Holder,
-    failed: bool,
-    certain: bool,
+struct KeyPause {
+    until: Instant,
+    /// The upstream named the time: nothing is let through before it is over.
+    named: bool,
+    /// When it began, or its last trial.
+    tried: Instant,
 }
 
-/// One key's own count and circuit; forgotten at its next success.
-#[derive(Debug, Default)]
-struct KeyState {
-    circuit: Circuit,
-    failures: u32,
-    /// End of the wait that the upstream imposed on this key.
-    named: Option<Instant>,
-}
-
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-enum Circuit {
-    #[default]
-    Closed,
-    Open(Instant),
-    HalfOpen,
-}
-
-/// How long others wait while a trial is under way.
-const TRIAL_WAIT: Duration = Duration::from_secs(1);
-/// Most keys with failures that are remembered. Further keys are treated as if they had none, so memory stays bounded.
+/// Longest wait that an upstream can impose. A longer one is tried again: an attacker may have earned it.
+const LONGEST_REST: Duration = Duration::from_secs(60);
+/// A failure older than this says nothing about the target now.
+const FRESH: Duration = Duration::from_secs(60);
+/// Most customers with failures that are remembered. Further ones are treated as if they had none, so memory stays bounded.
 const KEYS_REMEMBERED: usize = 1_024;
-/// A key that was served is remembered at least this long and at most three times as long; less if [`KEYS_SERVED`] others are
-/// served meanwhile.
-const SERVED_FOR: Duration = Duration::from_secs(30);
-const KEYS_SERVED: usize = 4_096;
-
-impl Served {
-    fn note(&mut self, key: Holder, now: Instant) {
-        self.turn(now);
-        if self.recent.len() >= KEYS_SERVED {
-            self.before = std::mem::take(&mut self.recent);
-        }
-        self.recent.insert(key);
-    }
-
-    fn forget(&mut self, key: Holder) {
-        self.recent.remove(&key);
-        self.before.remove(&key);
-    }
-
-    fn knows(&mut self, key: Holder, now: Instant) -> bool {
-        self.turn(now);
-        self.recent.contains(&key) || self.before.contains(&key)
-    }
-
-    fn turn(&mut self, now: Instant) {
-        let age = now.duration_since(*self.since.get_or_insert(now));
-        if age < SERVED_FOR {
-            return;
-        }
-        let recent = std::mem::take(&mut self.recent);
-        self.before = if age < 2 * SERVED_FOR {
-            recent
-        } else {
-            HashSet::new()
-        };
-        self.since = Some(now);
-    }
-}
-
-impl Circuit {
-    /// `Ok(true)`: the request is the trial. `Ok(false)`: it is an ordinary request. `Err`: how long to wait.
-    fn admits(self, now: Instant) -> Result<bool, Duration> {
-        match self {
-            Self::Closed => Ok(false),
-            Self::Open(until) if now < until => Err(until - now),
-            Self::Open(_) => Ok(true),
-            Self::HalfOpen => Err(TRIAL_WAIT),
-        }
-    }
-}
+/// A stream that has waited this long for its first frame is a sign of trouble.
+const LONG_WAIT: Duration = Duration::from_secs(10);
 
 impl Breaker {
-    /// Asks for permission to send a key's request.
+    /// Asks for permission to send a customer's request.
     ///
     /// # Errors
     /// How long to wait before asking again.
-    pub(super) fn admit(&mut self, key: Holder, now: Instant) -> Result<Leave, Duration> {
-        // Both circuits are asked before either changes: a request refused by its key's circuit must not use up the trial for
-        // all.
-        let (for_all, served) = match self.all.admits(now) {
-            Ok(for_all) => (for_all, false),
-            Err(_) if self.served.knows(key, now) => (false, true),
-            Err(wait) => return Err(wait),
-        };
-        let for_key = self
-            .keys
-            .get(&key)
-            .map_or(Ok(false), |own| own.circuit.admits(now))?;
-        if for_all {
-            self.all = Circuit::HalfOpen;
+    pub(super) fn admit(
+        &mut self,
+        key: Holder,
+        stream: bool,
+        now: Instant,
+    ) -> Result<Leave, Duration> {
+        if let Some(wait) = self.is_open_to(key, now) {
+            return Err(wait);
         }
-        if let Some(own) = self.keys.get_mut(&key).filter(|_| for_key) {
-            own.circuit = Circuit::HalfOpen;
+        let mut trial = Trial::No;
+        let state = self.keys.get_mut(&key);
+        if let Some(pause) = state.and_then(|state| state.pause.as_mut()) {
+            pause.tried = now;
+            trial = Trial::OfKey;
         }
+        if let Some(all) = &mut self.all {
+            all.tried = Some(now);
+            trial = Trial::OfAll;
+        }
+        self.begun = self.begun.wrapping_add(1);
+        let waiting = stream.then_some((now, self.begun));
+        self.waiting.extend(waiting.map(|place| (place, key)));
         Ok(Leave {
             key,
-            trial: (for_all, for_key),
-            served,
+            waiting,
+            trial,
         })
     }
 
-    /// How long a key's request would have to wait now, if it would be refused. Changes nothing.
-    pub(super) fn is_open_to(&mut self, key: Holder, now: Instant) -> Option<Duration> {
-        let own = self
-            .keys
-            .get(&key)
-            .map_or(Circuit::Closed, |own| own.circuit);
-        let served = self.served.knows(key, now);
-        self.all
-            .admits(now)
-            .err()
-            .filter(|_| !served)
-            .or(own.admits(now).err())
+    /// How long a customer's request would have to wait now, if it would be refused. Changes nothing.
+    pub(super) fn is_open_to(&self, key: Holder, now: Instant) -> Option<Duration> {
+        let for_all = self.all.as_ref().and_then(|all| match all.named {
+            Some(until) if now < until => Some(until - now),
+            _ if self.probing.can_ask() => Some(TRY_EVERY),
+            _ => all.tried.and_then(|tried| rest_of(tried + TRY_EVERY, now)),
+        });
+        let pause = self.keys.get(&key).and_then(|state| state.pause);
+        let for_key = pause.and_then(|pause| {
+            let wait = rest_of(pause.until, now)?;
+            if pause.named {
+                Some(wait)
+            } else {
+                rest_of(pause.tried + TRY_EVERY, now).map(|trial| trial.min(wait))
+            }
+        });
+        for_all.max(for_key)
     }
 
-    /// A good answer began. That ends a trial but does not clear the failure count: every stream may still break later.
-    pub(super) fn began(&mut self, leave: &mut Leave) {
-        let (for_all, for_key) = std::mem::take(&mut leave.trial);
-        if for_all || std::mem::take(&mut leave.served) {
-            self.close();
+    /// Whether a customer's request should go to another target first.
+    pub(super) fn doubts(&self, key: Holder, now: Instant) -> bool {
+        self.keys
+            .get(&key)
+            .is_some_and(|state| state.doubted && now < state.at + FRESH)
+    }
+
+    /// Whether nobody may use the target.
+    pub(super) fn is_paused(&self) -> bool {
+        self.all.is_some()
+    }
+
+    /// Whether some connection failed and none was made since: asking twice in a row would fail twice.
+    pub(super) fn is_unreachable(&self) -> bool {
+        self.unreachable > 0
+    }
+
+    /// The first frame of a good answer arrived: the target works. That does not clear the customer's failures, because every
+    /// stream may still break later.
+    pub(super) fn began(&mut self, leave: &mut Leave, now: Instant) {
+        self.unreachable = 0;
+        if let Some(place) = leave.waiting.take() {
+            self.waiting.remove(&place);
         }
-        if for_key {
-            self.keys.remove(&leave.key);
+        if self.all.is_some_and(|all| all.named.is_none()) {
+            self.resume();
+        }
+        if std::mem::replace(&mut leave.trial, Trial::No) == Trial::OfKey {
+            let own = self.keys.get_mut(&leave.key);
+            if let Some(own) = own.filter(|own| own.pause.is_some_and(|pause| !pause.binds(now))) {
+                own.pause = None;
+            }
         }
     }
 
     /// A good answer ended.
-    pub(super) fn succeeded(&mut self, mut leave: Leave, now: Instant, policy: BreakerPolicy) {
-        self.began(&mut leave);
-        // The request was sent before the breaker opened, so its late success says nothing about the target now.
-        if self.all != Circuit::Closed {
-            return;
-        }
-        self.note(
-            Outcome {
-                key: leave.key,
-                failed: false,
-                certain: false,
-            },
-            policy,
-        );
-        if self
-            .keys
-            .get(&leave.key)
-            .is_some_and(|own| own.circuit == Circuit::Closed)
-        {
+    pub(super) fn succeeded(&mut self, mut leave: Leave, now: Instant) {
+        self.began(&mut leave, now);
+        self.failures = 0;
+        let rests = |own: &KeyState| own.pause.is_some_and(|pause| pause.binds(now));
+        if !self.keys.get(&leave.key).is_some_and(rests) {
             self.keys.remove(&leave.key);
-        }
-        if !self.keys.contains_key(&leave.key) {
-            self.served.note(leave.key, now);
         }
     }
 
@@ -248,155 +222,215 @@ impl Breaker {
         policy: BreakerPolicy,
         fault: Fault,
     ) {
-        let (for_all, for_key) = leave.trial;
-        self.served.forget(leave.key);
-        // Likewise for late failures of requests sent before it opened: they must not prolong its rest.
-        if !for_all && self.all != Circuit::Closed {
-            return;
+        if let Some(place) = leave.waiting {
+            self.waiting.remove(&place);
         }
-        let rest = fault.rest.filter(|rest| !rest.is_zero());
-        self.note(
-            Outcome {
-                key: leave.key,
-                failed: true,
-                certain: fault.certain,
-            },
-            policy,
-        );
-        // One key that is told to wait may have used up its own quota. Two at the same time mean that the target limits us.
-        let also_named = rest.is_some()
-            && self
-                .keys
-                .iter()
-                .any(|(key, own)| *key != leave.key && own.named > Some(now));
-        self.fail_key(leave.key, for_key || for_all, now, policy, rest);
-        if for_all {
-            self.fail_trial(leave.key, now, policy, fault.certain, rest);
-        } else if also_named || self.all_failed(policy) {
-            self.all = Circuit::Open(now + rest.filter(|_| also_named).unwrap_or(policy.open));
-            self.doubted_by = None;
+        self.failures = self.failures.saturating_add(1);
+        self.unreachable = if fault.unreachable {
+            self.unreachable.saturating_add(1)
+        } else {
+            0
+        };
+        if self.unreachable >= policy.failures.max(1) && self.all.is_none() {
+            self.pause(true, None);
+            self.probing.may_ask_again();
         }
+        self.fail_key(leave, now, policy, fault.rest);
     }
 
-    /// The request ended without saying anything about the target: the customer left, or was at fault.
+    /// The request ended without saying anything about the target: the customer left, or was at fault. The next request is the
+    /// trial.
     pub(super) fn abandoned(&mut self, leave: Leave, now: Instant) {
-        let (for_all, for_key) = leave.trial;
-        // Open until now: the next request becomes the trial.
-        if for_all && self.all == Circuit::HalfOpen {
-            self.all = Circuit::Open(now);
+        if let Some(place) = leave.waiting {
+            self.waiting.remove(&place);
         }
-        if let Some(own) = self
-            .keys
-            .get_mut(&leave.key)
-            .filter(|own| for_key && own.circuit == Circuit::HalfOpen)
-        {
-            own.circuit = Circuit::Open(now);
+        match leave.trial {
+            Trial::No => {}
+            Trial::OfAll => {
+                if let Some(all) = &mut self.all {
+                    all.tried = None;
+                }
+            }
+            Trial::OfKey => {
+                let own = self.keys.get_mut(&leave.key);
+                if let Some(pause) = own.and_then(|own| own.pause.as_mut()) {
+                    pause.tried = now.checked_sub(TRY_EVERY).unwrap_or(now);
+                }
+            }
         }
     }
 
-    /// The state of the circuit for all keys, and how long it stays open if it is.
-    pub(super) fn state(&self, now: Instant) -> (BreakerState, Option<Duration>) {
+    /// When we should ask ourselves; `None` as long as there is no reason to.
+    pub(super) fn probe_due(&self, now: Instant) -> Option<Instant> {
+        let since = match self.all {
+            Some(all) => all.named.unwrap_or(now).max(now),
+            None => self.troubled_since(now)?,
+        };
+        Some(self.probing.due(since))
+    }
+
+    /// What our own request, sent at `sent`, found.
+    pub(super) fn probed(&mut self, verdict: Verdict, sent: Instant, now: Instant) {
+        // Several may be under way. One that was sent before another one passed says nothing new when it fails.
+        let outdated = self.probing.passed_since(sent) && matches!(verdict, Verdict::Failed(_));
+        let verdict = if outdated { Verdict::Nothing } else { verdict };
+        self.probing.learned(verdict, sent, self.all.is_some());
+        match verdict {
+            Verdict::Passed => self.passed(now),
+            Verdict::Reached => self.reached(),
+            Verdict::Failed(Fault { unreachable, rest }) => {
+                self.pause(unreachable, rest.map(|rest| now + rest.min(LONGEST_REST)));
+            }
+            Verdict::Nothing | Verdict::Unasked => {}
+        }
+    }
+
+    /// A connection was made.
+    pub(super) fn reached(&mut self) {
+        self.unreachable = 0;
+        if self.all.is_some_and(|all| all.unreachable) {
+            self.resume();
+        }
+    }
+
+    /// Whether only a connection is in doubt: then a free request is proof enough.
+    pub(super) fn doubts_connection(&self) -> bool {
+        self.all.is_some_and(|all| all.unreachable)
+    }
+
+    /// The state for all customers.
+    pub(super) fn state(&self) -> BreakerState {
         match self.all {
-            Circuit::Closed => (BreakerState::Closed, None),
-            Circuit::Open(until) if now < until => (BreakerState::Open, Some(until - now)),
-            Circuit::Open(_) | Circuit::HalfOpen => (BreakerState::HalfOpen, None),
+            None => BreakerState::Closed,
+            Some(_) if self.probing.can_ask() => BreakerState::Open,
+            Some(_) => BreakerState::HalfOpen,
         }
     }
 
-    /// How many keys cannot use the target because of their own failures.
+    /// How many customers cannot use the target because of their own failures.
     pub(super) fn keys_closed(&self, now: Instant) -> usize {
         self.keys
             .values()
-            .filter(|own| matches!(own.circuit, Circuit::Open(until) if now < until))
+            .filter(|own| own.pause.is_some_and(|pause| now < pause.until))
             .count()
     }
 
-    /// Failures in a row, over all keys.
+    /// Failures in a row, over all customers.
     pub(super) fn failures(&self) -> u32 {
-        u32::try_from(
-            self.last
-                .iter()
-                .rev()
-                .take_while(|outcome| outcome.failed)
-                .count(),
-        )
-        .unwrap_or(u32::MAX)
+        self.failures
     }
 
-    fn note(&mut self, outcome: Outcome, policy: BreakerPolicy) {
-        self.last.push_back(outcome);
-        while self.last.len() > size(policy) {
-            self.last.pop_front();
+    fn pause(&mut self, unreachable: bool, named: Option<Instant>) {
+        let tried = self.all.and_then(|all| all.tried);
+        self.all = Some(Paused {
+            unreachable,
+            named,
+            tried,
+        });
+    }
+
+    /// The target works again: what customers met during the outage was not their doing.
+    fn resume(&mut self) {
+        (self.all, self.unreachable, self.failures) = (None, 0, 0);
+        self.keys
+            .retain(|_, own| own.pause.is_some_and(|pause| pause.named));
+        self.probing.calm();
+    }
+
+    /// Our own request succeeded: whoever failed meanwhile did so by its own requests, or met something that is over.
+    fn passed(&mut self, now: Instant) {
+        if self.all.is_some() {
+            self.resume();
+            return;
+        }
+        self.unreachable = 0;
+        for own in self.keys.values_mut() {
+            own.doubted |= now < own.at + FRESH;
+            own.failures = 0;
+            own.pause = own.pause.filter(|pause| pause.named);
         }
     }
 
-    /// Whether the last outcomes all failed and cannot have been caused by one key.
-    fn all_failed(&self, policy: BreakerPolicy) -> bool {
-        let first = self.last.front().map(|outcome| outcome.key);
-        let several = self.last.iter().any(|outcome| Some(outcome.key) != first);
-        let certain = self.last.iter().all(|outcome| outcome.certain);
-        self.last.len() >= size(policy)
-            && self.last.iter().all(|outcome| outcome.failed)
-            && (several || certain)
+    /// Since when two customers have failed, or wait too long for a first frame; in the future if nothing else happens.
+    fn troubled_since(&self, now: Instant) -> Option<Instant> {
+        let fresh = |own: &KeyState| own.failures > 0 && now < own.at + FRESH;
+        let mut failed = self.keys.iter().filter(|(_, own)| fresh(own));
+        let first = failed.next().map(|(key, _)| *key);
+        if failed.next().is_some() {
+            return Some(now);
+        }
+        let mut customers = first;
+        for ((since, _), key) in &self.waiting {
+            match customers {
+                Some(other) if other != *key => return Some(*since + LONG_WAIT),
+                Some(_) => {}
+                None => customers = Some(*key),
+            }
+        }
+        None
     }
 
     fn fail_key(
         &mut self,
-        key: Holder,
-        trial: bool,
+        leave: Leave,
         now: Instant,
         policy: BreakerPolicy,
         rest: Option<Duration>,
     ) {
-        if self.keys.len() >= KEYS_REMEMBERED && !self.keys.contains_key(&key) {
-            self.keys.retain(|_, own| own.circuit.admits(now).is_err());
+        if self.keys.len() >= KEYS_REMEMBERED && !self.keys.contains_key(&leave.key) {
+            self.keys
+                .retain(|_, own| own.pause.is_some_and(|pause| now < pause.until));
             if self.keys.len() >= KEYS_REMEMBERED {
                 return;
             }
         }
-        let own = self.keys.entry(key).or_default();
-        if !trial && own.circuit != Circuit::Closed {
+        let own = self.keys.entry(leave.key).or_insert(KeyState {
+            failures: 0,
+            at: now,
+            pause: None,
+            doubted: false,
+        });
+        own.failures = own.failures.saturating_add(1);
+        own.at = now;
+        // Requests sent before a pause began must not prolong it.
+        if leave.trial == Trial::No && own.pause.is_some_and(|pause| now < pause.until) {
             return;
         }
-        own.failures = own.failures.saturating_add(1);
-        own.named = rest.map(|rest| now + rest).or(own.named);
-        if trial || rest.is_some() || own.failures >= policy.failures.max(1) {
-            own.circuit = Circuit::Open(now + rest.unwrap_or(policy.open));
+        let rest = rest
+            .filter(|rest| !rest.is_zero())
+            .map(|rest| rest.min(LONGEST_REST));
+        if leave.trial == Trial::OfAll {
+            // Who fails the trial for all leaves the next ones to others: else one who fails on purpose would take them all.
+            own.pause = Some(KeyPause {
+                until: now + FRESH,
+                named: false,
+                tried: now + (FRESH - TRY_EVERY),
+            });
+        } else if rest.is_some()
+            || leave.trial == Trial::OfKey
+            || own.failures >= policy.failures.max(1)
+        {
+            own.pause = Some(KeyPause {
+                until: now + rest.unwrap_or(policy.open),
+                named: rest.is_some(),
+                tried: now,
+            });
         }
-    }
-
-    /// Handles a failed trial. If no request can be the cause, or the previous failed trial was another key's, the breaker opens
-    /// again for its full time. Otherwise the next request, perhaps of another key, is a trial right away.
-    fn fail_trial(
-        &mut self,
-        key: Holder,
-        now: Instant,
-        policy: BreakerPolicy,
-        certain: bool,
-        rest: Option<Duration>,
-    ) {
-        let doubted_by_another = self
-            .doubted_by
-            .replace(key)
-            .is_some_and(|other| other != key);
-        if certain || doubted_by_another {
-            self.doubted_by = None;
-            self.all = Circuit::Open(now + rest.unwrap_or(policy.open));
-        } else {
-            self.all = Circuit::Open(now);
-        }
-    }
-
-    fn close(&mut self) {
-        self.all = Circuit::Closed;
-        self.doubted_by = None;
-        self.last.clear();
     }
 }
 
-/// How many outcomes are looked at: the policy's `failures`.
-fn size(policy: BreakerPolicy) -> usize {
-    usize::try_from(policy.failures.max(1)).unwrap_or(usize::MAX)
+impl KeyPause {
+    /// Whether an upstream's own word still holds.
+    fn binds(self, now: Instant) -> bool {
+        self.named && now < self.until
+    }
+}
+
+/// How long it is until then; `None` if it is over.
+fn rest_of(until: Instant, now: Instant) -> Option<Duration> {
+    until
+        .checked_duration_since(now)
+        .filter(|rest| !rest.is_zero())
 }
 
 #[cfg(test)]

@@ -9,8 +9,6 @@ use std::time::Duration;
 
 use farebox_protocol::{UpstreamError, WireUsage, translate};
 
-use super::breaker::Fault;
-
 /// Kinds of failed tries, as the log and the metrics name them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Class {
@@ -55,6 +53,15 @@ impl fmt::Display for Class {
     }
 }
 
+/// How a target failed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct Fault {
+    /// There was no connection: no request can be the cause.
+    pub(super) unreachable: bool,
+    /// How long the upstream asked to wait (`retry-after`).
+    pub(super) rest: Option<Duration>,
+}
+
 /// Why a try failed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum AttemptFailure {
@@ -69,8 +76,6 @@ pub(super) enum AttemptFailure {
     },
     /// The operator's account or configuration is.
     Operator(String),
-    /// The fault is in the operator's account, not in what was sent: a 401 or 402.
-    Account(String),
     /// The provider has no capacity now.
     Busy {
         /// For the log.
@@ -113,7 +118,7 @@ impl AttemptFailure {
     pub(super) fn class(&self) -> Class {
         match self {
             Self::Client { .. } => Class::Client,
-            Self::Operator(_) | Self::Account(_) => Class::Operator,
+            Self::Operator(_) => Class::Operator,
             Self::Busy { .. } => Class::Busy,
             Self::Broken(_) | Self::GivenUp(_) | Self::Failed(_) => Class::Broken,
             Self::Unsent(_) => Class::Unsent,
@@ -127,7 +132,6 @@ impl AttemptFailure {
             Self::Client { status, error, .. } => format!("{status} {}", words(error)),
             Self::GivenUp(why) => format!("the whole answer was given up: {why}"),
             Self::Operator(why)
-            | Self::Account(why)
             | Self::Busy { why, .. }
             | Self::Broken(why)
             | Self::Failed(why)
@@ -140,12 +144,8 @@ impl AttemptFailure {
     pub(super) fn fault(&self) -> Option<Fault> {
         match self {
             Self::Own(_) => None,
-            Self::Account(_) | Self::Unsent(_) => Some(Fault {
-                certain: true,
-                rest: None,
-            }),
             _ => Some(Fault {
-                certain: false,
+                unreachable: matches!(self, Self::Unsent(_)),
                 rest: self.retry_after(),
             }),
         }
@@ -265,8 +265,7 @@ pub(super) fn of_status(status: u16, retry_after: Option<Duration>, body: &[u8])
             error,
             usage: Box::default(),
         },
-        401 | 402 => AttemptFailure::Account(why),
-        403 | 404 => AttemptFailure::Operator(why),
+        401..=404 => AttemptFailure::Operator(why),
         400 | 413 | 422 | 429 if is_operators(&error) => AttemptFailure::Operator(why),
         400 | 422 if json => AttemptFailure::Client {
             status: 400,

@@ -19,8 +19,8 @@ use rustls::{ClientConfig, RootCertStore};
 use tokio::time::Instant;
 
 use super::pieces::Pieces;
-pub(super) use super::places::Place;
-use super::places::Places;
+use super::places::{Place, Places, TokenShare};
+use super::purse::Purse;
 use super::retry::Budget;
 use super::secret_forms::SecretForms;
 use super::{Call, Operation, Prepared};
@@ -29,6 +29,8 @@ use crate::config::{Endpoint, Provider, RESERVED_HEADERS};
 
 /// Concurrent token-count requests to one provider.
 const SIDE_PLACES: u32 = 8;
+/// The list of models, below every base URL.
+const MODELS: &str = "/models";
 const POOL_IDLE: Duration = Duration::from_secs(40);
 const USER_AGENT: &str = concat!("farebox/", env!("CARGO_PKG_VERSION"));
 
@@ -76,6 +78,9 @@ pub(super) struct Pool {
     http: Option<Http>,
     turn: AtomicUsize,
     places: Option<Arc<Places>>,
+    tokens: Option<Arc<Places>>,
+    /// What our own requests may cost.
+    pub(super) purse: Arc<Purse>,
     /// For paths other than answers, which never take an answer's place.
     side_places: Arc<Places>,
 }
@@ -91,7 +96,7 @@ struct Http {
 
 impl Pool {
     /// Opens no connection yet. `before` is the pool of the provider's previous definition: running requests keep counting against
-    /// an unchanged `max_concurrent`.
+    /// an unchanged limit.
     pub(super) fn new(
         provider: Arc<Provider>,
         trust: &Trust,
@@ -101,16 +106,12 @@ impl Pool {
             Endpoint::Simulated => None,
             Endpoint::Http(base) => Some(Http::new(&provider, base, trust)?),
         };
-        let kept = before
-            .filter(|old| old.provider.max_concurrent == provider.max_concurrent)
-            .and_then(|old| old.places.clone());
-        let places = provider
-            .max_concurrent
-            .map(|most| kept.unwrap_or_else(|| Places::new(most)));
+        let (places, tokens) = limits(&provider, before);
         let side_places = before.map_or_else(
-            || Places::new(SIDE_PLACES),
+            || Places::halved(SIDE_PLACES),
             |old| Arc::clone(&old.side_places),
         );
+        let purse = before.map_or_else(Arc::default, |old| Arc::clone(&old.purse));
         let budget = Mutex::new(Budget::new(Instant::now()));
         let secrets = SecretForms::of(&provider);
         Ok(Self {
@@ -120,22 +121,48 @@ impl Pool {
             http,
             turn: AtomicUsize::new(0),
             places,
+            tokens,
+            purse,
             side_places,
         })
     }
 
-    /// A place among the provider's concurrent requests. `Err` if all places, or a key's half of them, are taken; `Ok(None)` if the
-    /// provider has no limit.
-    pub(super) fn place(&self, holder: Holder) -> Result<Option<Place>, ()> {
-        self.places
-            .as_ref()
-            .map(|places| places.take(holder))
-            .transpose()
+    /// A place among the provider's concurrent requests, if there is one; `Some(None)` if the provider has no limit.
+    pub(super) fn place(&self, holder: Holder) -> Option<Option<Place>> {
+        match &self.places {
+            Some(places) => places.take(holder, 1).map(Some),
+            None => Some(None),
+        }
+    }
+
+    /// The same for its tokens in a minute.
+    pub(super) fn token_share(&self, holder: Holder, tokens: u64) -> Option<Option<TokenShare>> {
+        match &self.tokens {
+            Some(places) => places.take(holder, tokens).map(TokenShare).map(Some),
+            None => Some(None),
+        }
+    }
+
+    /// As [`Pool::place`], waiting for it.
+    pub(super) async fn wait_for_place(&self, holder: Holder) -> Option<Place> {
+        let places = self.places.as_ref()?;
+        Some(places.wait(holder, 1).await)
+    }
+
+    /// As [`Pool::token_share`], waiting for it.
+    pub(super) async fn wait_for_tokens(&self, holder: Holder, tokens: u64) -> Option<TokenShare> {
+        let places = self.tokens.as_ref()?;
+        Some(TokenShare(places.wait(holder, tokens).await))
     }
 
     /// A place among the requests on side paths (`count_tokens`).
-    pub(super) fn side_place(&self, holder: Holder) -> Result<Place, ()> {
-        self.side_places.take(holder)
+    pub(super) fn side_place(&self, holder: Holder) -> Option<Place> {
+        self.side_places.take(holder, 1)
+    }
+
+    /// Whose turn it is among the provider's accounts.
+    pub(super) fn turn(&self) -> usize {
+        self.turn.fetch_add(1, Ordering::Relaxed)
     }
 
     /// Runs `with` on the retry budget.
@@ -143,10 +170,10 @@ impl Pool {
         with(&mut self.budget.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// The request as it leaves, or `None` for the built-in provider.
+    /// The request as it leaves, with one of the provider's keys, or `None` for the built-in provider.
     pub(super) fn request(
         &self,
-        call: &Call<'_>,
+        (call, account): (&Call<'_>, usize),
         prepared: &Prepared,
     ) -> Result<Option<reqwest::RequestBuilder>, String> {
         let Some(http) = &self.http else {
@@ -159,51 +186,83 @@ impl Pool {
                 .count_path()
                 .ok_or_else(|| format!("{} requests are not counted", call.family))?,
         };
-        let url = http
-            .urls
-            .iter()
-            .find(|(known, _)| *known == path)
-            .map(|(_, url)| url.clone());
-        let url = url.ok_or_else(|| format!("{path} has no URL"))?;
         let mut headers = forwarded(&prepared.headers)?;
         complete(&mut headers, protocol.required_headers());
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
-        headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
-        headers.insert(
-            ACCEPT,
-            HeaderValue::from_static(if call.stream {
-                "text/event-stream"
-            } else {
-                "application/json"
-            }),
-        );
-        if let Some(key) = self.next_key() {
-            let (name, value) = credential(
-                self.provider
-                    .auth
-                    .unwrap_or_else(|| protocol.default_auth()),
-                key,
-            )?;
-            headers.insert(name, value);
-        }
-        headers.extend(http.headers.clone());
-        Ok(Some(
-            http.client
-                .post(url)
-                .headers(headers)
-                .body(reqwest::Body::wrap(Pieces::of(&prepared.body))),
-        ))
+        let accepts = if call.stream {
+            "text/event-stream"
+        } else {
+            "application/json"
+        };
+        self.identify(&mut headers, (call.family, account), accepts)?;
+        let body = reqwest::Body::wrap(Pieces::of(&prepared.body));
+        let url = http.url(path)?;
+        Ok(Some(http.client.post(url).headers(headers).body(body)))
     }
 
-    fn next_key(&self) -> Option<&str> {
-        let keys = &self.provider.keys;
-        let turn = self.turn.fetch_add(1, Ordering::Relaxed);
-        keys.get(turn.checked_rem(keys.len())?)
-            .map(|key| key.reveal())
+    /// The request for the account's list of models, which every service answers for free.
+    pub(super) fn list(
+        &self,
+        family: Family,
+        account: usize,
+    ) -> Result<Option<reqwest::RequestBuilder>, String> {
+        let Some(http) = &self.http else {
+            return Ok(None);
+        };
+        let mut headers = HeaderMap::new();
+        complete(&mut headers, family.protocol().required_headers());
+        self.identify(&mut headers, (family, account), "application/json")?;
+        Ok(Some(http.client.get(http.url(MODELS)?).headers(headers)))
+    }
+
+    /// Adds what says who asks, and in which form.
+    fn identify(
+        &self,
+        headers: &mut HeaderMap,
+        (family, account): (Family, usize),
+        accepts: &'static str,
+    ) -> Result<(), String> {
+        headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
+        headers.insert(ACCEPT, HeaderValue::from_static(accepts));
+        if let Some(key) = self.provider.keys.get(account) {
+            let style = self
+                .provider
+                .auth
+                .unwrap_or_else(|| family.protocol().default_auth());
+            let (name, value) = credential(style, key.reveal())?;
+            headers.insert(name, value);
+        }
+        if let Some(http) = &self.http {
+            headers.extend(http.headers.clone());
+        }
+        Ok(())
     }
 }
 
+/// The provider's limits; running requests keep counting against one that has not changed.
+fn limits(
+    provider: &Provider,
+    before: Option<&Pool>,
+) -> (Option<Arc<Places>>, Option<Arc<Places>>) {
+    let kept = before.filter(|old| old.provider.max_concurrent == provider.max_concurrent);
+    let kept_tokens =
+        before.filter(|old| old.provider.max_tokens_per_minute == provider.max_tokens_per_minute);
+    let places = kept.and_then(|old| old.places.clone());
+    let tokens = kept_tokens.and_then(|old| old.tokens.clone());
+    (
+        places.or_else(|| provider.max_concurrent.map(Places::at_once)),
+        tokens.or_else(|| provider.max_tokens_per_minute.map(Places::in_a_minute)),
+    )
+}
+
 impl Http {
+    fn url(&self, path: &str) -> Result<Url, String> {
+        let found = self.urls.iter().find(|(known, _)| *known == path);
+        found
+            .map(|(_, url)| url.clone())
+            .ok_or_else(|| format!("{path} has no URL"))
+    }
+
     fn new(provider: &Provider, base: &str, trust: &Trust) -> Result<Self, String> {
         let mut headers = HeaderMap::with_capacity(provider.headers.len());
         for (name, value) in &provider.headers {
@@ -235,7 +294,7 @@ fn urls(base: &Url) -> Vec<(&'static str, Url)> {
         url.set_path(&[below, path].concat());
         (path, url)
     };
-    paths.flatten().map(place).collect()
+    paths.flatten().chain([MODELS]).map(place).collect()
 }
 
 fn client(provider: &Provider, trust: &Trust) -> Result<reqwest::Client, String> {

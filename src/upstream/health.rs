@@ -1,34 +1,83 @@
 //! What is known about one target: its breakers, its counts, and the tries under way.
 //!
-//! Each family has its own breaker: a provider that fails on one path is still asked on the others. A [`Try`] is permission to send
-//! one request. Dropping it always hands the permission back, so a customer who disconnects during a trial does not lock the target
-//! out.
+//! Each family has its own breaker, and so has each of the provider's accounts (its keys): what fails on one path or with one key is
+//! still asked on the others. A [`Try`] is permission to send one request. Dropping it always hands the permission back, so a
+//! customer who disconnects during a trial does not lock the target out.
 
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use farebox_ledger::Amount;
 use farebox_protocol::Family;
+use tokio::sync::Notify;
 use tokio::time::Instant;
 
-use super::breaker::{Breaker, BreakerState, Fault, Leave};
-use super::classify::Class;
-use super::client::Place;
+use super::breaker::{Breaker, BreakerState, Leave};
+use super::classify::{Class, Fault};
+use super::places::Place;
+use super::probing::{TRY_EVERY, Verdict};
 use super::redact::Redacted;
 use crate::byte_room::Holder;
 use crate::config::BreakerPolicy;
 
 /// The health of one target of one slug.
 #[derive(Debug)]
-pub(super) struct Health(Mutex<Inner>);
+pub(super) struct Health {
+    inner: Mutex<Inner>,
+    /// When an answer of this target last got a frame: milliseconds since `origin`, 0 for never. Outside the lock, because every
+    /// frame sets it.
+    last_frame: AtomicU64,
+    origin: Instant,
+    /// Wakes whoever sends our own requests.
+    trouble: Arc<Notify>,
+}
 
 #[derive(Debug, Default)]
 struct Inner {
-    breakers: HashMap<Family, Breaker>,
+    /// By family and account.
+    breakers: HashMap<(Family, usize), Breaker>,
     requests: u64,
     errors: u64,
     in_flight: u64,
     last_reason: Option<Redacted>,
+    probes: Probes,
+}
+
+/// Our own requests to a target, since it was configured.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Probes {
+    /// How many were sent.
+    pub sent: u64,
+    /// How many failed.
+    pub failed: u64,
+    /// What they may have cost the operator.
+    pub cost: Amount,
+}
+
+/// A request of our own that should be sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Due {
+    pub(super) at: Instant,
+    pub(super) family: Family,
+    pub(super) account: usize,
+    /// How long nobody else should ask.
+    pub(super) every: Duration,
+    /// Whether only the connection is in doubt.
+    pub(super) connection: bool,
+}
+
+/// What a request wants from a target.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Wish {
+    pub(super) family: Family,
+    pub(super) key: Holder,
+    /// Whether a first frame is waited for.
+    pub(super) stream: bool,
+    /// The provider's accounts, and whose turn it is.
+    pub(super) accounts: usize,
+    pub(super) turn: usize,
 }
 
 /// One target as metrics, status and the console show it.
@@ -38,13 +87,11 @@ pub struct TargetState {
     pub slug: String,
     /// `provider/model`.
     pub target: String,
-    /// Its breaker's state for all keys; that of the family in the worst state.
+    /// Its breaker's state for all customers; that of the family and account in the worst state.
     pub state: BreakerState,
-    /// How long an open breaker stays open.
-    pub open_for: Option<Duration>,
-    /// Failures in a row, over all keys.
+    /// Failures in a row, over all customers.
     pub failures: u32,
-    /// Keys shut out because of their own failures while it is open to others.
+    /// Customers shut out because of their own failures while it is open to others.
     pub keys_closed: usize,
     /// Tries since the target was configured.
     pub requests: u64,
@@ -54,68 +101,172 @@ pub struct TargetState {
     pub in_flight: u64,
     /// The last failure.
     pub last_reason: Option<Redacted>,
+    /// Our own requests.
+    pub probes: Probes,
 }
 
-/// Longest rest that an upstream can impose.
-const LONGEST_REST: Duration = Duration::from_secs(600);
+/// A frame this recent shows that the target is busy with answers, whatever became of a request of ours.
+const BUSY: Duration = Duration::from_secs(10);
 
 impl Health {
-    pub(super) fn new() -> Self {
-        Self(Mutex::new(Inner::default()))
+    pub(super) fn new(trouble: Arc<Notify>) -> Self {
+        Self {
+            inner: Mutex::default(),
+            last_frame: AtomicU64::new(0),
+            origin: Instant::now(),
+            trouble,
+        }
     }
 
-    /// Permission to send one request of a key, or how long to wait.
+    /// Permission to send one request of a customer with the next account that may be used, or how long to wait.
     pub(super) fn begin(
         self: &Arc<Self>,
-        family: Family,
-        key: Holder,
+        wish: Wish,
         policy: BreakerPolicy,
         place: Option<Place>,
     ) -> Result<Try, Duration> {
-        let mut inner = self.lock();
-        let leave = inner.breaker(family).admit(key, Instant::now())?;
-        inner.requests += 1;
-        inner.in_flight += 1;
-        drop(inner);
-        Ok(Try {
-            health: Arc::clone(self),
-            family,
-            leave: Some(leave),
-            policy,
-            begun: false,
-            _place: place,
+        let (mut inner, now) = (self.lock(), Instant::now());
+        let mut wait = None;
+        for account in wish.accounts() {
+            let admitted = inner
+                .breaker(wish.family, account)
+                .admit(wish.key, wish.stream, now);
+            match admitted {
+                Ok(leave) => {
+                    inner.requests += 1;
+                    inner.in_flight += 1;
+                    drop(inner);
+                    return Ok(Try {
+                        health: Arc::clone(self),
+                        family: wish.family,
+                        account,
+                        leave: Some(leave),
+                        policy,
+                        begun: false,
+                        _place: place,
+                    });
+                }
+                Err(longer) => {
+                    wait = Some(wait.map_or(longer, |wait: Duration| wait.min(longer)));
+                }
+            }
+        }
+        Err(wait.unwrap_or_default())
+    }
+
+    /// How long a customer's request would have to wait; takes nothing and counts nothing.
+    pub(super) fn is_open_to(&self, wish: Wish) -> Option<Duration> {
+        let (inner, now) = (self.lock(), Instant::now());
+        let waits = wish.accounts().map(|account| {
+            let breaker = inner.breakers.get(&(wish.family, account));
+            breaker.and_then(|breaker| breaker.is_open_to(wish.key, now))
+        });
+        waits.min().flatten()
+    }
+
+    /// Whether a customer's request should go to another target first.
+    pub(super) fn doubts(&self, family: Family, key: Holder) -> bool {
+        let now = Instant::now();
+        self.lock()
+            .of_family(family)
+            .any(|breaker| breaker.doubts(key, now))
+    }
+
+    /// Whether no customer can use the target in some family, whatever the account.
+    pub(super) fn is_paused(&self) -> bool {
+        let inner = self.lock();
+        Family::ALL.into_iter().any(|family| {
+            let mut breakers = inner.of_family(family).peekable();
+            breakers.peek().is_some() && breakers.all(Breaker::is_paused)
         })
     }
 
-    /// How long a key's request would have to wait; takes nothing and counts nothing.
-    pub(super) fn is_open_to(&self, family: Family, key: Holder) -> Option<Duration> {
-        self.lock().breaker(family).is_open_to(key, Instant::now())
+    /// Notes that an answer had got a frame by then.
+    pub(super) fn frame(&self, at: Instant) {
+        let millis = at.saturating_duration_since(self.origin).as_millis();
+        let millis = u64::try_from(millis).unwrap_or(u64::MAX).max(1);
+        self.last_frame.store(millis, Ordering::Relaxed);
+    }
+
+    /// Whether an answer of this target got a frame lately.
+    pub(super) fn is_busy(&self, now: Instant) -> bool {
+        match self.last_frame.load(Ordering::Relaxed) {
+            0 => false,
+            millis => now < self.origin + Duration::from_millis(millis) + BUSY,
+        }
+    }
+
+    /// The next request of our own that is due.
+    pub(super) fn probe_due(&self, now: Instant) -> Option<Due> {
+        let inner = self.lock();
+        let due = inner
+            .breakers
+            .iter()
+            .filter_map(|((family, account), breaker)| {
+                Some(Due {
+                    at: breaker.probe_due(now)?,
+                    family: *family,
+                    account: *account,
+                    every: breaker.probing.every(),
+                    connection: breaker.doubts_connection(),
+                })
+            });
+        due.min_by_key(|due| (due.at, due.family, due.account))
+    }
+
+    /// Notes that a request of our own is sent now. The target's other breakers wait, so that it is asked once in five seconds.
+    pub(super) fn probing(&self, due: &Due, now: Instant) {
+        let (mut inner, asked) = (self.lock(), (due.family, due.account));
+        inner.breaker(due.family, due.account).probing.sent(now);
+        for (at, breaker) in &mut inner.breakers {
+            if *at != asked {
+                breaker.probing.postpone(now, TRY_EVERY);
+            }
+        }
+    }
+
+    /// What a request of our own found; `cost` is what it may have cost, `reason` what went wrong.
+    pub(super) fn probed(
+        &self,
+        due: &Due,
+        sent: Instant,
+        verdict: Verdict,
+        cost: Option<Amount>,
+        reason: Option<Redacted>,
+    ) {
+        let (mut inner, now) = (self.lock(), Instant::now());
+        inner
+            .breaker(due.family, due.account)
+            .probed(verdict, sent, now);
+        if verdict == Verdict::Passed || verdict == Verdict::Reached {
+            // Whoever could not connect in another family can now.
+            inner.breakers.values_mut().for_each(Breaker::reached);
+        }
+        let probes = &mut inner.probes;
+        if let Some(cost) = cost {
+            probes.sent += 1;
+            probes.cost = probes.cost.checked_add(cost).unwrap_or(probes.cost);
+        }
+        if matches!(verdict, Verdict::Failed(_)) {
+            probes.failed += 1;
+            inner.last_reason = reason;
+        }
     }
 
     /// As an observer sees it.
     pub(super) fn state(&self, slug: &str, target: &str) -> TargetState {
         let inner = self.lock();
         let now = Instant::now();
-        let worst = inner
-            .breakers
-            .values()
-            .map(|breaker| breaker.state(now))
-            .max_by_key(|(state, rest)| (*state, *rest));
-        let (state, open_for) = worst.unwrap_or((BreakerState::Closed, None));
+        let breakers = || inner.breakers.values();
         TargetState {
             slug: slug.to_owned(),
             target: target.to_owned(),
-            state,
-            open_for,
-            failures: inner
-                .breakers
-                .values()
-                .map(Breaker::failures)
+            state: breakers()
+                .map(Breaker::state)
                 .max()
-                .unwrap_or_default(),
-            keys_closed: inner
-                .breakers
-                .values()
+                .unwrap_or(BreakerState::Closed),
+            failures: breakers().map(Breaker::failures).max().unwrap_or_default(),
+            keys_closed: breakers()
                 .map(|breaker| breaker.keys_closed(now))
                 .max()
                 .unwrap_or_default(),
@@ -123,17 +274,33 @@ impl Health {
             errors: inner.errors,
             in_flight: inner.in_flight,
             last_reason: inner.last_reason.clone(),
+            probes: inner.probes,
         }
     }
 
     fn lock(&self) -> MutexGuard<'_, Inner> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Inner {
-    fn breaker(&mut self, family: Family) -> &mut Breaker {
-        self.breakers.entry(family).or_default()
+    fn breaker(&mut self, family: Family, account: usize) -> &mut Breaker {
+        self.breakers.entry((family, account)).or_default()
+    }
+
+    fn of_family(&self, family: Family) -> impl Iterator<Item = &Breaker> {
+        self.breakers
+            .iter()
+            .filter(move |((of, _), _)| *of == family)
+            .map(|(_, breaker)| breaker)
+    }
+}
+
+impl Wish {
+    /// The accounts in the order in which they are asked; a provider without keys counts as one.
+    fn accounts(self) -> impl Iterator<Item = usize> {
+        let count = self.accounts.max(1);
+        (0..count).map(move |next| self.turn.wrapping_add(next) % count)
     }
 }
 
@@ -142,6 +309,8 @@ impl Inner {
 pub(super) struct Try {
     health: Arc<Health>,
     family: Family,
+    /// Which of the provider's keys it is sent with.
+    pub(super) account: usize,
     /// Handed back with the outcome.
     leave: Option<Leave>,
     policy: BreakerPolicy,
@@ -154,8 +323,24 @@ impl Try {
     pub(super) fn began(&mut self) {
         self.begun = true;
         if let Some(leave) = &mut self.leave {
-            self.health.lock().breaker(self.family).began(leave);
+            let now = Instant::now();
+            self.health.frame(now);
+            self.health
+                .lock()
+                .breaker(self.family, self.account)
+                .began(leave, now);
         }
+    }
+
+    /// Whether the last connection failed.
+    pub(super) fn is_unreachable(&self) -> bool {
+        let mut inner = self.health.lock();
+        inner.breaker(self.family, self.account).is_unreachable()
+    }
+
+    /// The answer had got another frame by then.
+    pub(super) fn frame(&self, at: Instant) {
+        self.health.frame(at);
     }
 
     /// A good answer is complete.
@@ -169,15 +354,13 @@ impl Try {
             return;
         };
         let mut inner = self.health.lock();
-        let rest = fault.rest.map(|rest| rest.min(LONGEST_REST));
-        inner.breaker(self.family).failed(
-            leave,
-            Instant::now(),
-            self.policy,
-            Fault { rest, ..fault },
-        );
+        inner
+            .breaker(self.family, self.account)
+            .failed(leave, Instant::now(), self.policy, fault);
         inner.errors += 1;
         inner.last_reason = Some(reason.labelled(class));
+        drop(inner);
+        self.health.trouble.notify_one();
     }
 }
 
@@ -188,101 +371,15 @@ impl Drop for Try {
         let Some(leave) = self.leave.take() else {
             return;
         };
+        let breaker = inner.breaker(self.family, self.account);
         if self.begun {
-            inner
-                .breaker(self.family)
-                .succeeded(leave, Instant::now(), self.policy);
+            breaker.succeeded(leave, Instant::now());
         } else {
-            inner.breaker(self.family).abandoned(leave, Instant::now());
+            breaker.abandoned(leave, Instant::now());
         }
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::super::redact;
-    use super::*;
-
-    const POLICY: BreakerPolicy = BreakerPolicy {
-        failures: 1,
-        open: Duration::from_secs(30),
-    };
-    const KEY: Holder = Holder(1);
-    const CERTAIN: Fault = Fault {
-        certain: true,
-        rest: None,
-    };
-
-    #[tokio::test(start_paused = true)]
-    async fn a_dropped_trial_does_not_lock_the_target_out() {
-        let health = Arc::new(Health::new());
-        health
-            .begin(Family::Chat, KEY, POLICY, None)
-            .unwrap()
-            .failed(Class::Broken, &redact::plain("x"), CERTAIN);
-        assert_eq!(
-            health
-                .begin(Family::Chat, Holder(2), POLICY, None)
-                .unwrap_err(),
-            Duration::from_secs(30)
-        );
-        tokio::time::advance(Duration::from_secs(30)).await;
-        let trial = health.begin(Family::Chat, KEY, POLICY, None).unwrap();
-        assert!(health.begin(Family::Chat, Holder(2), POLICY, None).is_err());
-        drop(trial);
-        let mut trial = health.begin(Family::Chat, KEY, POLICY, None).unwrap();
-        trial.began();
-        assert!(health.begin(Family::Chat, Holder(2), POLICY, None).is_ok());
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn a_failing_family_leaves_the_others_alone() {
-        let health = Arc::new(Health::new());
-        health
-            .begin(Family::Chat, KEY, POLICY, None)
-            .unwrap()
-            .failed(Class::Broken, &redact::plain("x"), CERTAIN);
-        assert!(health.is_open_to(Family::Chat, KEY).is_some());
-        assert!(health.begin(Family::Messages, KEY, POLICY, None).is_ok());
-        assert_eq!(
-            health.state("slug", "a/b").state,
-            BreakerState::Open,
-            "the worst of them is shown"
-        );
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn counts_and_reasons_are_shown() {
-        let health = Arc::new(Health::new());
-        let running = health.begin(Family::Chat, KEY, POLICY, None).unwrap();
-        let mut broken = health.begin(Family::Chat, KEY, POLICY, None).unwrap();
-        broken.began();
-        broken.failed(
-            Class::Broken,
-            &redact::plain("cut"),
-            Fault {
-                certain: false,
-                rest: Some(Duration::from_secs(9_000)),
-            },
-        );
-        broken.failed(Class::Broken, &redact::plain("again"), CERTAIN);
-        drop(broken);
-        let state = health.state("slug", "a/b");
-        assert_eq!((state.requests, state.errors, state.in_flight), (2, 1, 1));
-        assert_eq!(
-            (state.state, state.keys_closed),
-            (BreakerState::Closed, 1),
-            "closed to that key alone"
-        );
-        assert_eq!(health.is_open_to(Family::Chat, KEY), Some(LONGEST_REST));
-        assert_eq!(
-            state
-                .last_reason
-                .map(|reason| reason.to_string())
-                .as_deref(),
-            Some("broken: cut")
-        );
-        drop(running);
-        assert_eq!(health.state("slug", "a/b").in_flight, 0);
-    }
-}
+#[path = "health_tests.rs"]
+mod tests;

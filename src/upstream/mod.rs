@@ -8,9 +8,13 @@ mod attempt;
 mod breaker;
 mod classify;
 mod client;
+mod dispatch;
 mod health;
 mod pieces;
 mod places;
+mod probe;
+mod probing;
+mod purse;
 pub mod redact;
 mod reply;
 mod retry;
@@ -29,20 +33,18 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use farebox_protocol::{AnswerFacts, Family, Frame, UpstreamError, WireUsage, translate};
-use tokio::time::Instant;
+use tokio::sync::Notify;
 
 use crate::byte_room::{ByteRoom, Holder, Share};
-use crate::config::{Config, Provider, Route, Target};
-use attempt::Begun;
+use crate::config::{Config, Provider, Rates, Route, Target};
 pub use breaker::BreakerState;
 use classify::AttemptFailure;
 pub use classify::{Class, GivenUp};
 use client::{Pool, Trust};
 use health::Health;
-pub use health::TargetState;
+pub use health::{Probes, TargetState};
+pub use places::TokenShare;
 use redact::{CustomerError, Redacted};
-use retry::Move;
-use route::Entry;
 pub use secret_forms::SecretForms;
 #[cfg(test)]
 pub(crate) use simulated::Recorded;
@@ -52,10 +54,12 @@ pub use stream::{FrameStream, StreamBroken};
 /// Connections and health of every target; survives reloads for targets that did not change.
 pub struct Upstreams {
     trust: Trust,
-    simulated: Simulated,
+    simulated: Arc<Simulated>,
     known: RwLock<Pools>,
     /// Bytes of answers in flight over all requests.
     answers: Arc<ByteRoom>,
+    /// Wakes whoever sends our own requests to targets in trouble.
+    trouble: Arc<Notify>,
 }
 
 /// The state kept for one snapshot.
@@ -74,6 +78,8 @@ struct Listed {
     slug: String,
     target: Target,
     health: Arc<Health>,
+    /// What a request of our own costs the operator.
+    rates: Rates,
 }
 
 /// What a target is asked to do.
@@ -90,7 +96,7 @@ pub enum Operation {
 pub struct Call<'a> {
     /// Where it may go.
     pub route: &'a Route,
-    /// The requesting key: its failures close a target to that key alone.
+    /// The customer: its failures pause a target for it alone.
     pub holder: Holder,
     /// The customer's family: it decides which targets are asked, in which order and in which family.
     pub caller: Family,
@@ -103,6 +109,8 @@ pub struct Call<'a> {
     pub stream: bool,
     /// The family whose targets are asked only after all others.
     pub last: Option<Family>,
+    /// Estimate of the tokens it will use, for `max_tokens_per_minute`.
+    pub tokens: u64,
     /// Set when the caller has gone: the current attempt continues, and no other starts.
     pub abandoned: Option<&'a AtomicBool>,
     /// Set when a target has rejected a seal in the request: from then on `prepare` leaves all sealed thinking out.
@@ -156,6 +164,8 @@ pub struct Answer {
     pub content: AnswerContent,
     /// The provider's secrets, which are redacted from the answer's id.
     pub secrets: SecretForms,
+    /// Its part of the provider's tokens in a minute, to be corrected by what it used.
+    pub tokens: Option<TokenShare>,
 }
 
 /// Whole or streamed.
@@ -225,34 +235,44 @@ impl fmt::Display for Attempt {
 
 /// Bytes of answers in flight: when they are used up, reading from upstreams waits.
 const ANSWER_BYTES_IN_FLIGHT: usize = 256 << 20;
-/// Longest `retry-after` sent to a customer.
-const LONGEST_RETRY_AFTER: Duration = Duration::from_secs(5);
-/// Pause between two tries at one target: a refused connection would be refused again immediately.
-const REPEAT_PAUSE: Duration = Duration::from_millis(50);
-
 impl Upstreams {
     /// Pools for every provider of a snapshot.
     ///
     /// # Errors
     /// When a client cannot be built.
     pub fn new(config: &Config) -> Result<Self, String> {
-        let trust = Trust::load()?;
-        let state = Pools::following(&Pools::default(), config, &trust)?;
+        let (trust, trouble) = (Trust::load()?, Arc::default());
+        let state = Pools::following(&Pools::default(), config, &trust, &trouble)?;
         Ok(Self {
             trust,
-            simulated: Simulated::default(),
+            simulated: Arc::default(),
             known: RwLock::new(state),
             answers: ByteRoom::new(ANSWER_BYTES_IN_FLIGHT),
+            trouble,
         })
     }
 
     /// Follows a new snapshot: unchanged targets keep connections and health.
     pub fn reconcile(&self, config: &Config) {
         let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
-        match Pools::following(&known, config, &self.trust) {
+        match Pools::following(&known, config, &self.trust, &self.trouble) {
             Ok(state) => *known = state,
             Err(error) => tracing::error!(error, "providers keep their old connections"),
         }
+    }
+
+    /// Whether a target (`provider/model`) of a slug is paused for all customers in some family: then its failures are evidence
+    /// against it, whoever met them.
+    #[must_use]
+    pub fn is_paused(&self, slug: &str, target: &str) -> bool {
+        let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
+        let mut listed = known.by_slug.get(slug).into_iter().flatten();
+        listed.any(|&at| {
+            known
+                .targets
+                .get(at)
+                .is_some_and(|listed| listed.target.name() == target && listed.health.is_paused())
+        })
     }
 
     /// Every target of the snapshot in force, in the order of the files.
@@ -266,199 +286,6 @@ impl Upstreams {
             .collect()
     }
 
-    /// Sends a request to the first target that answers.
-    ///
-    /// # Errors
-    /// See [`DispatchError`].
-    pub async fn dispatch(
-        &self,
-        call: Call<'_>,
-        prepare: Prepare<'_>,
-    ) -> Result<Answer, DispatchError> {
-        let mut failures = Failures {
-            route: call.route,
-            attempts: Vec::new(),
-            retry_after: None,
-        };
-        let mut asked: Vec<&Target> = Vec::new();
-        for (target, family) in call.route.candidates_with_last(call.caller, call.last) {
-            // A target that speaks several families is asked in only one of them.
-            if asked.iter().any(|asked| std::ptr::eq(*asked, target)) {
-                continue;
-            }
-            let Some(prepared) = prepare(target, family) else {
-                continue;
-            };
-            let call = Call {
-                family,
-                stream: call.stream || prepared.streams,
-                ..call
-            };
-            asked.push(target);
-            let began = Instant::now();
-            let told = self
-                .ask_or_repeat(&call, target, &prepared, prepare, &mut failures)
-                .await;
-            match told {
-                Some(Ok((content, secrets))) => {
-                    return Ok(Answer {
-                        target: target.clone(),
-                        family: call.family,
-                        attempts: failures.attempts,
-                        content,
-                        secrets,
-                    });
-                }
-                Some(Err(AttemptFailure::Client {
-                    status,
-                    error,
-                    usage,
-                })) => {
-                    let error = as_told(error, call.route, call.foreign_to());
-                    let (target, attempts) = (target.clone(), failures.attempts);
-                    return Err(DispatchError::ClientFault {
-                        status,
-                        error,
-                        usage,
-                        target,
-                        attempts,
-                    });
-                }
-                Some(Err(AttemptFailure::GivenUp(why))) => {
-                    return Err(DispatchError::GivenUp {
-                        why,
-                        target: target.clone(),
-                        worked: began.elapsed(),
-                        attempts: failures.attempts,
-                    });
-                }
-                Some(Err(_)) | None => {}
-            }
-        }
-        Err(DispatchError::NoTarget {
-            attempts: failures.attempts,
-            retry_after: failures.retry_after,
-        })
-    }
-
-    /// Tries one target, and once more without any seal if it rejects one.
-    async fn ask_or_repeat(
-        &self,
-        call: &Call<'_>,
-        target: &Target,
-        prepared: &Prepared,
-        prepare: Prepare<'_>,
-        failures: &mut Failures<'_>,
-    ) -> Option<Result<(AnswerContent, SecretForms), AttemptFailure>> {
-        let asked = self.ask(call, target, prepared, failures).await;
-        if !call.unseals(asked.as_ref().and_then(|asked| asked.as_ref().err())) {
-            return asked;
-        }
-        let Some(unsealed) = prepare(target, call.family) else {
-            return asked;
-        };
-        failures.add(target, Class::Client, "a seal was rejected", None);
-        self.ask(call, target, &unsealed, failures).await
-    }
-
-    /// Tries one target, with its retries; `None` when it must not be asked now.
-    async fn ask(
-        &self,
-        call: &Call<'_>,
-        target: &Target,
-        prepared: &Prepared,
-        failures: &mut Failures<'_>,
-    ) -> Option<Result<(AnswerContent, SecretForms), AttemptFailure>> {
-        let (pool, health) = match self.find(call.route, target) {
-            Ok(found) => found,
-            Err(error) => {
-                failures.add(target, Class::Operator, &error, None);
-                return None;
-            }
-        };
-        pool.with_budget(|budget| budget.request(Instant::now()));
-        let mut tries = 0;
-        while !call.is_abandoned() {
-            let mut entry = match route::enter(&pool, &health, call) {
-                Ok(entry) => entry,
-                Err(skip) => {
-                    failures.add(
-                        target,
-                        skip.class(),
-                        &skip.reason(),
-                        Some(skip.retry_after()),
-                    );
-                    return None;
-                }
-            };
-            tries += 1;
-            let began = Instant::now();
-            let room = self.answers.share(call.holder, usize::MAX);
-            let fault = match attempt::attempt(&pool, &self.simulated, call, target, prepared, room)
-                .await
-            {
-                Ok(begun) => {
-                    return Some(Ok((
-                        self.content(begun, call, &pool.provider, entry),
-                        pool.secrets.clone(),
-                    )));
-                }
-                Err(fault) => fault,
-            };
-            let next = pool.with_budget(|budget| {
-                retry::after(&fault, tries, call.route.retry, Instant::now(), budget)
-            });
-            if matches!(fault, AttemptFailure::Client { .. }) {
-                return Some(Err(fault));
-            }
-            let reason = failures.add(target, fault.class(), &fault.reason(), fault.retry_after());
-            if fault.may_be_billed() {
-                failures.worked(began.elapsed());
-            }
-            if let (Entry::Answer(running), Some(said)) = (&mut entry, fault.fault()) {
-                running.failed(fault.class(), &reason, said);
-            }
-            if next != Move::SameTarget {
-                return Some(Err(fault));
-            }
-            drop(entry);
-            tokio::time::sleep(REPEAT_PAUSE).await;
-        }
-        None
-    }
-
-    /// Wraps an answer that has begun, and reports it to the breaker. An answer on a side path (`count_tokens`) is always whole.
-    fn content(
-        &self,
-        begun: Begun,
-        call: &Call<'_>,
-        provider: &Provider,
-        entry: Entry,
-    ) -> AnswerContent {
-        let mut running = match entry {
-            Entry::Answer(running) => Some(running),
-            Entry::Side(_) => None,
-        };
-        match begun {
-            Begun::Whole(bytes, facts, room) => {
-                if let Some(running) = running {
-                    running.succeeded();
-                }
-                AnswerContent::Whole(bytes, facts, room)
-            }
-            Begun::Stream(first, unread) => {
-                if let Some(running) = &mut running {
-                    running.began();
-                }
-                let room = self.answers.share(call.holder, usize::MAX);
-                AnswerContent::Stream(
-                    first,
-                    FrameStream::new(unread, provider.timeouts.idle, running, room),
-                )
-            }
-        }
-    }
-
     /// Makes the built-in provider play a recorded stream from now on.
     #[cfg(test)]
     pub(crate) fn play(&self, recorded: Recorded) {
@@ -469,6 +296,12 @@ impl Upstreams {
     #[must_use]
     pub fn answer_bytes(&self) -> (usize, usize) {
         (self.answers.in_use(), self.answers.total())
+    }
+
+    /// What is known about a target.
+    fn health(&self, route: &Route, target: &Target) -> Option<Arc<Health>> {
+        let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
+        known.health(&route.slug, target)
     }
 
     /// Pool and health of a target. A request keeps its snapshot, so around a reload its target may be newer or older than the one
@@ -485,7 +318,7 @@ impl Upstreams {
         };
         let health = known
             .health(&route.slug, target)
-            .unwrap_or_else(|| Arc::new(Health::new()));
+            .unwrap_or_else(|| Arc::new(Health::new(Arc::clone(&self.trouble))));
         Ok((pool, health))
     }
 }
@@ -500,7 +333,12 @@ impl fmt::Debug for Upstreams {
 
 impl Pools {
     /// The state for a snapshot, keeping what did not change.
-    fn following(before: &Self, config: &Config, trust: &Trust) -> Result<Self, String> {
+    fn following(
+        before: &Self,
+        config: &Config,
+        trust: &Trust,
+        trouble: &Arc<Notify>,
+    ) -> Result<Self, String> {
         let mut state = Self::default();
         for provider in &config.providers {
             let old = before.pools.get(&provider.name);
@@ -514,11 +352,13 @@ impl Pools {
             };
             state.pools.insert(provider.name.clone(), pool);
         }
-        for route in config.catalog.models.iter().map(|model| &model.route) {
+        for model in &config.catalog.models {
+            let route = &model.route;
             for target in &route.targets {
                 let health = before
                     .health(&route.slug, target)
-                    .unwrap_or_else(|| Arc::new(Health::new()));
+                    .unwrap_or_else(|| Arc::new(Health::new(Arc::clone(trouble))));
+                let price = target.cost.as_deref().unwrap_or(&model.price);
                 state
                     .by_slug
                     .entry(route.slug.clone())
@@ -528,6 +368,7 @@ impl Pools {
                     slug: route.slug.clone(),
                     target: target.clone(),
                     health,
+                    rates: price.base,
                 });
             }
         }
@@ -541,42 +382,6 @@ impl Pools {
             known.target.model == target.model && same(&known.target.provider, &target.provider)
         })?;
         Some(Arc::clone(&found.health))
-    }
-}
-
-/// The failures so far.
-struct Failures<'a> {
-    route: &'a Route,
-    attempts: Vec<Attempt>,
-    retry_after: Option<Duration>,
-}
-
-impl Failures<'_> {
-    /// Notes how long the target of the last one may have worked on it.
-    fn worked(&mut self, time: Duration) {
-        if let Some(last) = self.attempts.last_mut() {
-            last.worked = Some(time);
-        }
-    }
-
-    /// Records a failure, and returns its reason as the operator may see it.
-    fn add(
-        &mut self,
-        target: &Target,
-        class: Class,
-        reason: &str,
-        retry_after: Option<Duration>,
-    ) -> Redacted {
-        let reason = redact::for_operator(reason, self.route);
-        self.attempts.push(Attempt {
-            target: target.name(),
-            class,
-            reason: reason.clone(),
-            worked: None,
-        });
-        let told = retry_after.map(|wait| wait.min(LONGEST_RETRY_AFTER));
-        self.retry_after = [self.retry_after, told].into_iter().flatten().min();
-        reason
     }
 }
 

@@ -35,7 +35,6 @@ pub(super) fn after(
         AttemptFailure::Unsent(_)
         | AttemptFailure::Own(_)
         | AttemptFailure::Operator(_)
-        | AttemptFailure::Account(_)
         | AttemptFailure::Busy { .. }
         | AttemptFailure::Broken(_)
         | AttemptFailure::Failed(_) => Move::NextTarget,

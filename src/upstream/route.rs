@@ -1,21 +1,20 @@
 //! Whether a target may be asked now. The route decides which targets are asked, and in which order.
-//!
-//! A target whose provider is full or whose breaker is open is skipped, never waited for.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use super::classify::Class;
-use super::client::{Place, Pool};
-use super::health::{Health, Try};
+use super::client::Pool;
+use super::health::{Health, Try, Wish};
+use super::places::{Place, TokenShare};
 use super::{Call, Operation};
 
 /// Why a target is skipped.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Skip {
-    /// Its provider already serves as many requests as it may.
+    /// Its provider serves as many requests, or has got as many tokens in this minute, as it may.
     Full,
-    /// Its breaker stays open for this long.
+    /// It is paused for this long.
     Resting(Duration),
 }
 
@@ -31,7 +30,7 @@ impl Skip {
     /// The reason, for the operator's log.
     pub(super) fn reason(&self) -> String {
         match self {
-            Self::Full => "the provider is at max_concurrent".to_owned(),
+            Self::Full => "the provider is at max_concurrent or max_tokens_per_minute".to_owned(),
             Self::Resting(wait) => format!("for another {:.1} s", wait.as_secs_f64()),
         }
     }
@@ -48,23 +47,88 @@ impl Skip {
 /// Permission to ask a target now.
 pub(super) enum Entry {
     /// For an answer: its outcome counts for the target's health.
-    Answer(Try),
+    Answer(Try, Option<TokenShare>),
     /// For a side path, which says nothing about the target: many providers have no `count_tokens`.
-    Side(#[expect(dead_code, reason = "held for its drop")] Place),
+    Side(
+        usize,
+        #[expect(dead_code, reason = "held for its drop")] Place,
+    ),
 }
 
-/// Permission to ask a target now. The place is taken before the breaker is asked, so that a full provider does not use up a trial.
-pub(super) fn enter(pool: &Pool, health: &Arc<Health>, call: &Call<'_>) -> Result<Entry, Skip> {
-    if call.operation == Operation::Generate {
-        let place = pool.place(call.holder).map_err(|()| Skip::Full)?;
-        let entered = health.begin(call.family, call.holder, call.route.breaker, place);
-        return entered.map(Entry::Answer).map_err(Skip::Resting);
+impl Entry {
+    /// Which of the provider's keys the request is sent with.
+    pub(super) fn account(&self) -> usize {
+        match self {
+            Self::Answer(running, _) => running.account,
+            Self::Side(account, _) => *account,
+        }
     }
-    match health.is_open_to(call.family, call.holder) {
+
+    /// How often a request that provably never left may be sent again: not at all while the target cannot be reached.
+    pub(super) fn repeats(&self, most: u32) -> u32 {
+        match self {
+            Self::Answer(running, _) if running.is_unreachable() => 0,
+            _ => most,
+        }
+    }
+}
+
+/// Permission to ask a target now. Places are taken before the breaker is asked, so that a full provider does not use up a trial.
+pub(super) fn enter(pool: &Pool, health: &Arc<Health>, call: &Call<'_>) -> Result<Entry, Skip> {
+    let wish = wish(pool, call);
+    if call.operation == Operation::Generate {
+        let place = pool.place(call.holder).ok_or(Skip::Full)?;
+        let tokens = pool.token_share(call.holder, call.tokens);
+        return begin(health, call, wish, place, tokens.ok_or(Skip::Full)?);
+    }
+    match health.is_open_to(wish) {
         Some(rest) => Err(Skip::Resting(rest)),
-        None => pool
-            .side_place(call.holder)
-            .map(Entry::Side)
-            .map_err(|()| Skip::Full),
+        None => {
+            let place = pool.side_place(call.holder).ok_or(Skip::Full)?;
+            Ok(Entry::Side(wish.turn, place))
+        }
+    }
+}
+
+/// The same for an answer, waiting until the provider has room.
+pub(super) async fn wait(
+    pool: &Pool,
+    health: &Arc<Health>,
+    call: &Call<'_>,
+) -> Result<Entry, Skip> {
+    let wish = wish(pool, call);
+    // Waiting for a place at a paused target would be in vain.
+    if let Some(rest) = health.is_open_to(wish) {
+        return Err(Skip::Resting(rest));
+    }
+    let tokens = pool.wait_for_tokens(call.holder, call.tokens).await;
+    let place = pool.wait_for_place(call.holder).await;
+    begin(health, call, wish, place, tokens)
+}
+
+fn begin(
+    health: &Arc<Health>,
+    call: &Call<'_>,
+    wish: Wish,
+    place: Option<Place>,
+    tokens: Option<TokenShare>,
+) -> Result<Entry, Skip> {
+    match health.begin(wish, call.route.breaker, place) {
+        Ok(running) => Ok(Entry::Answer(running, tokens)),
+        Err(rest) => {
+            // Nothing was sent, so nothing was used.
+            tokens.into_iter().for_each(|share| share.used(0));
+            Err(Skip::Resting(rest))
+        }
+    }
+}
+
+fn wish(pool: &Pool, call: &Call<'_>) -> Wish {
+    Wish {
+        family: call.family,
+        key: call.holder,
+        stream: call.stream,
+        accounts: pool.provider.keys.len(),
+        turn: pool.turn(),
     }
 }

@@ -13,8 +13,7 @@ use farebox_protocol::{Family, Frame, FrameReader, UpstreamError, WireUsage};
 use http_body_util::BodyExt;
 use tokio::time::{Instant, sleep_until};
 
-use super::breaker::Fault;
-use super::classify::{self, AttemptFailure, Class, GivenUp};
+use super::classify::{self, AttemptFailure, Class, Fault, GivenUp};
 use super::health::Try;
 use super::redact::{self, CustomerError, Redacted};
 use crate::byte_room::Share;
@@ -262,7 +261,14 @@ impl Running {
             {
                 return Ok(Some(frame));
             }
-            let since = *self.waiting_since.get_or_insert_with(Instant::now);
+            let since = *self.waiting_since.get_or_insert_with(|| {
+                let now = Instant::now();
+                // Waiting begins when what had arrived was taken.
+                if let Some(health) = &self.health {
+                    health.frame(now);
+                }
+                now
+            });
             let chunk = tokio::select! {
                 biased;
                 chunk = self.unread.body.chunk() => chunk,

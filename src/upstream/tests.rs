@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use farebox_ledger::Amount;
 use farebox_protocol::{ChatLimit, Family, UpstreamError};
 
 use super::*;
@@ -15,6 +16,16 @@ mod scripted;
 
 use scripted::{Gate, Reply, Script, ScriptedUpstream, Speech};
 
+const RATES: Rates = Rates {
+    input: Amount::from_picos(3_000_000),
+    output: Amount::from_picos(15_000_000),
+    cache_read: Amount::ZERO,
+    cache_write: Amount::ZERO,
+    cache_write_1h: None,
+    reasoning: Amount::ZERO,
+    per_image: Amount::ZERO,
+    per_request: Amount::ZERO,
+};
 const SECOND: Duration = Duration::from_secs(1);
 
 fn provider(name: &str, base: &str) -> Provider {
@@ -36,9 +47,12 @@ fn provider(name: &str, base: &str) -> Provider {
             whole: SECOND * 20,
         },
         max_concurrent: None,
+        max_tokens_per_minute: None,
+        probe_budget: Amount::from_usd_str("0.10").unwrap(),
         chat_limit: ChatLimit::AsDeclared,
         reasoning_outside: false,
         pass: Vec::new(),
+        pass_answer: Arc::default(),
         refuse_beta: Vec::new(),
     }
 }
@@ -92,7 +106,8 @@ impl Desk {
             let listed = Listed {
                 slug: route.slug.clone(),
                 target: target.clone(),
-                health: Arc::new(Health::new()),
+                health: Arc::new(Health::new(Arc::default())),
+                rates: RATES,
             };
             let at = known.targets.len();
             known
@@ -141,6 +156,7 @@ impl Desk {
             operation: Operation::Generate,
             stream,
             last: None,
+            tokens: 0,
             abandoned: None,
             unsealed: None,
         };
@@ -185,6 +201,7 @@ fn counting(route: &Route) -> Call<'_> {
         operation: Operation::CountTokens,
         stream: false,
         last: None,
+        tokens: 0,
         abandoned: None,
         unsealed: None,
     }

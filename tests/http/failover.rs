@@ -75,6 +75,12 @@ impl Pair {
             .await
     }
 
+    async fn as_key(&self, key: &TestKey) -> crate::support::Answer {
+        self.gateway
+            .post(CHAT, key, &chat("test-model", false))
+            .await
+    }
+
     /// A target in `/status`.
     async fn target(&self, slug: &str, provider: &str) -> Value {
         let status = self.gateway.ask("/status").await.json();
@@ -264,82 +270,53 @@ async fn after_the_first_delivered_frame_there_is_no_second_beginning() {
 }
 
 #[tokio::test]
-async fn a_breaker_opens_rests_tries_once_and_closes() {
-    let busy = || Reply::error(500, "server_error", None, "broken");
-    let (rest, open) = (
-        Duration::from_secs(25),
-        r#"breaker = { failures = 3, open = "25s" }"#,
-    );
-    let pair = Pair::start(busy(), "", open).await;
+async fn an_outage_pauses_a_target_for_all_and_a_recovered_one_is_used_within_five_seconds() {
+    let down = Reply::error(500, "server_error", None, "broken");
+    let pair = Pair::start(down, "", "").await;
     assert_eq!(pair.target("test-model", "first").await["state"], "closed");
     let other = pair.gateway.key("5.00").await;
-    for _ in 0..3 {
-        assert_eq!(pair.ask("test-model", false).await.status, 200);
-        assert_eq!(
-            pair.gateway
-                .post(CHAT, &other, &chat("test-model", false))
-                .await
-                .status,
-            200
-        );
+    for key in [&pair.key, &other] {
+        let answer = pair.as_key(key).await;
+        assert_eq!(answer.status, 200);
     }
-    assert_eq!(
-        pair.first.requests().len(),
-        3,
-        "an open breaker lets nothing through, whoever asks"
-    );
+    // Two customers have failed, so the gateway asks itself: once for the answer, and not again within five seconds.
+    let ours = pair.first.request(2).await;
+    assert_eq!(ours.json()["messages"][0]["content"], "ping");
+    while pair.target("test-model", "first").await["state"] != "open" {
+        tokio::task::yield_now().await;
+    }
+    for key in [&pair.key, &other, &pair.gateway.key("5.00").await] {
+        let answer = pair.as_key(key).await;
+        assert!(answer.text.contains("from the second"));
+    }
+    assert_eq!(pair.first.requests().len(), 3, "no try is wasted on it");
     let open = pair.target("test-model", "first").await;
-    assert_eq!(
-        (open["state"].as_str(), open["failures"].as_u64()),
-        (Some("open"), Some(3))
-    );
     assert!(
-        open["open_for_ms"].as_u64().unwrap() <= 25_000
-            && open["reason"].as_str().unwrap().contains("500"),
+        open["reason"].as_str().unwrap().contains("500") && open["probes"]["failed"] == 1,
         "{open}"
     );
+    assert_eq!(open["probes"]["cost"], "0.00", "an error is not billed");
     let metrics = pair.gateway.ask("/metrics").await.text;
-    assert!(
-        metrics.contains(
-            r#"farebox_target_state{slug="test-model",target="first/one",state="open"} 1"#
-        ),
-        "{metrics}"
-    );
+    for line in [
+        r#"farebox_target_state{slug="test-model",target="first/one",state="open"} 1"#,
+        r#"farebox_target_probes_total{slug="test-model",target="first/one",outcome="failed"} 1"#,
+        r#"farebox_target_probe_cost_usd_total{slug="test-model",target="first/one"} 0.00"#,
+    ] {
+        assert!(metrics.contains(line), "{line}: {metrics}");
+    }
 
-    pass(rest).await;
-    assert_eq!(
-        pair.target("test-model", "first").await["state"],
-        "half_open"
-    );
-    assert_eq!(pair.ask("test-model", false).await.status, 200);
-    assert_eq!(pair.first.requests().len(), 4, "one trial");
-    assert_eq!(
-        pair.target("test-model", "first").await["state"],
-        "half_open",
-        "one key's failed trial is no proof"
-    );
-    assert_eq!(
-        pair.gateway
-            .post(CHAT, &other, &chat("test-model", false))
-            .await
-            .status,
-        200
-    );
-    assert_eq!(
-        pair.target("test-model", "first").await["state"],
-        "open",
-        "two are"
-    );
-
-    pass(rest).await;
     pair.first.follow(talking("from the first"));
-    assert!(
-        pair.ask("test-model", false)
-            .await
-            .text
-            .contains("from the first")
-    );
-    assert_eq!(pair.target("test-model", "first").await["state"], "closed");
+    pass(Duration::from_secs(5)).await;
+    pair.first.completed(3).await;
+    while pair.target("test-model", "first").await["state"] != "closed" {
+        tokio::task::yield_now().await;
+    }
+    for key in [&pair.key, &other] {
+        let answer = pair.as_key(key).await;
+        assert!(answer.text.contains("from the first"));
+    }
+    let cost = pair.target("test-model", "first").await["probes"]["cost"].clone();
+    assert_ne!(cost, "0.00", "an answer is");
 }
 
 #[tokio::test]
@@ -417,13 +394,14 @@ async fn a_full_provider_is_passed_over_and_its_places_come_back() {
         let other = async {
             pair.first.request(0).await;
             let answer = pair.gateway.post(CHAT, &pair.key, &other).await;
-            let alone = pair.ask("test-blind", false).await;
-            assert_eq!(
-                (alone.status, alone.header("retry-after")),
-                (503, Some("1")),
-                "no other target for this one"
-            );
-            gate.open();
+            // With no other target it waits for the place.
+            let alone = pair.ask("test-blind", false);
+            let opening = async {
+                tokio::task::yield_now().await;
+                gate.open();
+            };
+            let (alone, ()) = tokio::join!(alone, opening);
+            assert!(alone.text.contains("from the first"), "{}", alone.text);
             answer
         };
         tokio::join!(held, other)
@@ -488,7 +466,7 @@ async fn one_failing_slug_or_family_leaves_the_others_alone() {
     assert_eq!(
         (target["state"].as_str(), target["keys_closed"].as_u64()),
         (Some("closed"), Some(1)),
-        "closed to this key alone"
+        "closed to this customer alone"
     );
     assert!(
         pair.ask("test-model", false)

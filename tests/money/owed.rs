@@ -168,7 +168,7 @@ pub(super) fn billed(seen: &Seen, first: bool) -> i64 {
 pub(super) fn routes(first: &str, second: &str) -> String {
     let provider = |name: &str, url: &str| {
         format!(
-            "[provider.{name}]\nbase_url = \"{url}\"\nspeaks = [\"chat\", \"responses\", \"messages\"]\nkey = {{ env = \"KEY\" }}\n"
+            "[provider.{name}]\nbase_url = \"{url}\"\nspeaks = [\"chat\", \"responses\", \"messages\"]\nkey = {{ env = \"KEY\" }}\nprobe_budget = \"0\"\n"
         )
     };
     let targets = r#"

@@ -163,9 +163,21 @@ const NUMBERS: &[(&str, &str, &str, &str)] = &[
     ),
     (
         "a provider's requests",
-        "half of it",
+        "all but one",
         "src/upstream/places.rs",
-        "self.most.div_ceil(2)",
+        "kept: u64::from(most > 1),",
+    ),
+    (
+        "a provider's tokens",
+        "nine tenths",
+        "src/upstream/places.rs",
+        "kept: most / 10,",
+    ),
+    (
+        "the gateway's own requests",
+        "0.10 USD",
+        "src/config/read/bounds.rs",
+        "Amount::from_picos(100_000_000_000);",
     ),
     (
         "a target that fails",

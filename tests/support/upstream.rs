@@ -22,7 +22,7 @@ use std::time::{Duration, Instant};
 
 use farebox_doubles::{Refusal, Request, Vendor};
 use farebox_protocol::Usage;
-use serde_json::Value;
+use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::tcp::{ReadHalf, WriteHalf};
 use tokio::net::{TcpListener, TcpStream};
@@ -352,6 +352,15 @@ async fn serve(mut stream: TcpStream, connection: usize, shared: Arc<Shared>) {
         let Some(seen) = read_request(&mut read, &mut buffer, connection).await else {
             return;
         };
+        if seen.method == "GET" && seen.path.ends_with("/models") {
+            // The gateway asks for it when a target is in trouble; no script is about it.
+            let list = Reply::json(200, &json!({ "object": "list", "data": [] }));
+            let played = play(&list, &seen.sent, &mut read, &mut write).await;
+            if played.is_ok_and(|after| after == After::KeepAlive) {
+                continue;
+            }
+            return;
+        }
         let (number, reply) = shared.change(|inner| {
             let number = inner.seen.len();
             inner.seen.push(seen.clone());

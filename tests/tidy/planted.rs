@@ -10,7 +10,7 @@ const PLANTS: &[(&str, &str, Rule)] = &[
     // Walls, in the fronts of the rooms and below them, in every way to write a path.
     (
         "src/upstream/mod.rs",
-        "use farebox_ledger::Amount as Planted;",
+        "use farebox_ledger::KeyId as Planted;",
         rules::walls,
     ),
     (

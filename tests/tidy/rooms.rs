@@ -185,6 +185,7 @@ pub(crate) const ROOMS: &[Room] = &[
             "config",
             "deadline",
             "doubles",
+            "ledger::Amount",
             "ledger::clock",
             "ledger::text",
             "protocol",

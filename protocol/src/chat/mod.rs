@@ -101,8 +101,8 @@ impl Protocol for Chat {
         patch::changes(body, seen, edits)
     }
 
-    fn read_answer(&self, body: &[u8]) -> Option<AnswerFacts> {
-        reader::read_answer(body)
+    fn read_answer_with(&self, body: &[u8], extra: &[String]) -> Option<AnswerFacts> {
+        reader::read_answer(body, extra)
     }
 
     fn sample_answer(&self, body: &[u8], seed: u64) -> Sample {
@@ -117,8 +117,8 @@ impl Protocol for Chat {
         Box::new(writer::Writer::default())
     }
 
-    fn write_question(&self, model: &str, words: &str, limit: u32) -> String {
-        json!({ "model": model, "messages": [{ "role": "user", "content": words }], "max_tokens": limit }).to_string()
+    fn write_question_as(&self, model: &str, words: &str, limit: (&str, u32)) -> String {
+        json!({ "model": model, "messages": [{ "role": "user", "content": words }], limit.0: limit.1 }).to_string()
     }
 
     fn first_text<'a>(&self, answer: &'a Value) -> Option<&'a str> {

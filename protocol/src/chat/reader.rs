@@ -4,9 +4,10 @@
 //! that is not JSON has no facts. Must not change frames: it only reports positions.
 
 use std::ops::Range;
+use std::sync::Arc;
 
 use crate::json::{Cursor, JsonError, Kind, Value, string_span};
-use crate::members::{Members, Places};
+use crate::members::{Members, Own, Places};
 use crate::shape::Known;
 use crate::usage::{Names, Slot, UsageObject, count, read};
 use crate::{
@@ -31,6 +32,43 @@ const NAMES: &Names = &[
     ("cache_write_tokens_details",   "ttl_12h_tokens",              Slot::CacheWrite1h),
 ];
 
+/// Members of a chunk and of a whole answer.
+fn is_own(name: &str) -> bool {
+    matches!(
+        name,
+        "id" | "object"
+            | "created"
+            | "model"
+            | "choices"
+            | "usage"
+            | "system_fingerprint"
+            | "service_tier"
+            | "obfuscation"
+            | "metadata"
+            | "moderation"
+    )
+}
+
+/// Members of a choice.
+fn is_of_choice(name: &str) -> bool {
+    matches!(
+        name,
+        "index" | "delta" | "message" | "text" | "finish_reason" | "logprobs"
+    )
+}
+
+/// Members of a usage object.
+const USAGE: Own = |name| {
+    matches!(
+        name,
+        "prompt_tokens"
+            | "completion_tokens"
+            | "total_tokens"
+            | "prompt_tokens_details"
+            | "completion_tokens_details"
+    )
+};
+
 /// The content of one chunk or one whole answer.
 #[derive(Debug, Default)]
 struct Said {
@@ -39,6 +77,8 @@ struct Said {
     choices: Vec<Choice>,
     usage: Option<UsageObject>,
     places: Places,
+    /// It has a list of choices, perhaps an empty one, or a usage: without either it is no part of an answer.
+    complete: bool,
     error: bool,
 }
 
@@ -63,8 +103,8 @@ impl Choice {
     }
 }
 
-pub(super) fn read_answer(body: &[u8]) -> Option<AnswerFacts> {
-    let mut cursor = Cursor::of_answer(body).ok()?;
+pub(super) fn read_answer(body: &[u8], extra: &[String]) -> Option<AnswerFacts> {
+    let mut cursor = Cursor::of_answer(body).ok()?.allowing(extra);
     let said = say(&mut cursor, &mut Sample::default()).ok()?;
     let text = |span: Range<usize>| cursor.string_at(span).into_owned();
     let mut shown = TextSize::default();
@@ -85,6 +125,7 @@ pub(super) fn read_answer(body: &[u8]) -> Option<AnswerFacts> {
         },
         shown,
         stop: said.choices.iter().find_map(|choice| choice.stop),
+        complete: said.complete,
         error: said.error.then(|| UpstreamError::parse(body)),
     })
 }
@@ -124,6 +165,8 @@ pub(super) struct Reader {
     /// Nothing was made since the last usage.
     counted: bool,
     sample: Sample,
+    /// Members that the provider may add.
+    extra: Arc<[String]>,
     /// The last chunk, so that a chunk that differs only in its text is not parsed.
     known: Known,
 }
@@ -139,6 +182,7 @@ impl Default for Reader {
             usage,
             id: None,
             created: 0,
+            extra: Arc::default(),
             asked: 1,
             choices,
             stop: None,
@@ -151,7 +195,8 @@ impl Default for Reader {
 
 impl Reader {
     fn read_data(&mut self, frame: &Frame, data: &[u8]) -> Result<FrameFacts, JsonError> {
-        let mut cursor = Cursor::of_answer(data)?;
+        let extra = Arc::clone(&self.extra);
+        let mut cursor = Cursor::of_answer(data)?.allowing(&extra);
         let said = say(&mut cursor, &mut self.sample)?;
         if self.id.is_none() {
             self.id = said.id.map(|span| cursor.string_at(span).into_owned());
@@ -190,7 +235,7 @@ impl Reader {
             // Usage alone ends nothing: some servers send it before the text, or between two choices.
             facts.last = self.all_stopped();
         }
-        if said.error || frame.event() == Some("error") {
+        if said.error || !said.complete || frame.event() == Some("error") {
             facts.error = Some(UpstreamError::parse(data));
         }
         let text = if let [choice] = said.choices.as_slice() {
@@ -234,6 +279,10 @@ impl crate::Reader for Reader {
         self.sample = Sample::seeded(seed);
     }
 
+    fn allow(&mut self, extra: &Arc<[String]>) {
+        self.extra = Arc::clone(extra);
+    }
+
     fn read(&mut self, frame: &Frame) -> FrameFacts {
         if let Some(facts) = self.known.facts(frame, &mut self.sample) {
             self.counted = false;
@@ -270,7 +319,7 @@ impl crate::Reader for Reader {
 
 fn say(cursor: &mut Cursor<'_>, sample: &mut Sample) -> Result<Said, JsonError> {
     let mut said = Said::default();
-    let mut members = Members::default();
+    let mut members = Members::of(is_own);
     let mut walk = cursor.enter_object()?;
     while let Some(key) = cursor.member(&mut walk)? {
         match key.name.as_ref() {
@@ -279,8 +328,9 @@ fn say(cursor: &mut Cursor<'_>, sample: &mut Sample) -> Result<Said, JsonError> 
                 let value = cursor.skip()?;
                 said.created = count(cursor, &value);
             }
-            "usage" => said.usage = read(cursor, NAMES)?,
+            "usage" => said.usage = read(cursor, (NAMES, USAGE))?,
             "choices" if cursor.peek()? == Kind::Array => {
+                said.complete = true;
                 let mut choices = cursor.enter_array()?;
                 while cursor.element(&mut choices)? {
                     said.choices.push(choice(cursor, sample, &mut said.places)?);
@@ -295,6 +345,7 @@ fn say(cursor: &mut Cursor<'_>, sample: &mut Sample) -> Result<Said, JsonError> 
     }
     members.finish(&mut said.places);
     if let Some(usage) = &mut said.usage {
+        said.complete = true;
         said.places.add(std::mem::take(&mut usage.places));
     }
     Ok(said)
@@ -306,7 +357,7 @@ fn choice(
     places: &mut Places,
 ) -> Result<Choice, JsonError> {
     let mut choice = Choice::default();
-    let mut members = Members::default();
+    let mut members = Members::of(is_of_choice);
     let mut walk = cursor.enter_object()?;
     while let Some(key) = cursor.member(&mut walk)? {
         match key.name.as_ref() {

@@ -4,9 +4,10 @@
 //! not JSON has no facts. Must not change frames: it only reports positions.
 
 use std::ops::Range;
+use std::sync::Arc;
 
 use crate::json::{Cursor, JsonError, Kind, string_span};
-use crate::members::{Members, Places};
+use crate::members::{self, Members, Own, Places};
 use crate::usage::{Names, Slot, UsageObject, count, read};
 use crate::{
     AnswerFacts, Frame, FrameFacts, Marks, Sample, Step, Stop, TextSize, UpstreamError, WireUsage,
@@ -24,6 +25,64 @@ const NAMES: &Names = &[
     ("output_tokens_details", "thinking_tokens",             Slot::Reasoning),
 ];
 
+/// Members of an event, of its `message` and of a whole answer.
+fn is_own(name: &str) -> bool {
+    matches!(
+        name,
+        "type"
+            | "index"
+            | "message"
+            | "content_block"
+            | "delta"
+            | "usage"
+            | "error"
+            | "id"
+            | "role"
+            | "content"
+            | "model"
+            | "stop_reason"
+            | "stop_sequence"
+            | "stop_details"
+            | "container"
+            | "context_management"
+            | "diagnostics"
+    )
+}
+
+/// Members of a usage object and of its steps.
+const USAGE: Own = |name| {
+    matches!(
+        name,
+        "input_tokens"
+            | "output_tokens"
+            | "cache_creation_input_tokens"
+            | "cache_read_input_tokens"
+            | "cache_creation"
+            | "output_tokens_details"
+            | "server_tool_use"
+            | "service_tier"
+            | "inference_geo"
+            | "speed"
+            | "iterations"
+            | "type"
+    )
+};
+
+/// Events of a stream.
+fn is_event(kind: &str) -> bool {
+    matches!(
+        kind,
+        "message_start"
+            | "content_block_start"
+            | "content_block_delta"
+            | "content_block_stop"
+            | "message_delta"
+            | "message_stop"
+            | "ping"
+            | "error"
+    )
+}
+
 /// The content of one event, its `message`, or one whole answer: their names do not clash.
 #[derive(Debug, Default)]
 struct Said {
@@ -37,11 +96,13 @@ struct Said {
     stop: Option<Stop>,
     usage: Option<UsageObject>,
     places: Places,
+    /// It has a list of blocks.
+    complete: bool,
     error: bool,
 }
 
-pub(super) fn read_answer(body: &[u8]) -> Option<AnswerFacts> {
-    let mut cursor = Cursor::of_answer(body).ok()?;
+pub(super) fn read_answer(body: &[u8], extra: &[String]) -> Option<AnswerFacts> {
+    let mut cursor = Cursor::of_answer(body).ok()?.allowing(extra);
     let mut said = Said::default();
     say(&mut cursor, &mut said, &mut Sample::default()).ok()?;
     let text = |span: Range<usize>| cursor.string_at(span).into_owned();
@@ -62,6 +123,7 @@ pub(super) fn read_answer(body: &[u8]) -> Option<AnswerFacts> {
         usage: usage.wire,
         shown: said.shown,
         stop: said.stop,
+        complete: said.complete,
         error: error.then(|| UpstreamError::parse(body)),
     })
 }
@@ -97,11 +159,14 @@ pub(super) struct Reader {
     /// A thinking block is open and has shown nothing yet.
     hiding: bool,
     sample: Sample,
+    /// Members that the provider may add.
+    extra: Arc<[String]>,
 }
 
 impl Reader {
     fn read_data(&mut self, frame: &Frame, data: &[u8]) -> Result<FrameFacts, JsonError> {
-        let mut cursor = Cursor::of_answer(data)?;
+        let extra = Arc::clone(&self.extra);
+        let mut cursor = Cursor::of_answer(data)?.allowing(&extra);
         let mut said = Said::default();
         say(&mut cursor, &mut said, &mut self.sample)?;
         let kind = said
@@ -138,7 +203,17 @@ impl Reader {
             "message_stop" => facts.end = true,
             _ => {}
         }
-        facts.error = (said.error || kind == "error").then(|| UpstreamError::parse(data));
+        let kind = if kind.is_empty() {
+            frame.event().unwrap_or_default()
+        } else {
+            &kind
+        };
+        let failed = said.error || matches!(kind, "error" | "");
+        facts.error = failed.then(|| UpstreamError::parse(data));
+        facts.unfamiliar = !is_event(kind) && facts.error.is_none();
+        if facts.unfamiliar {
+            said.places = members::of_unfamiliar(cursor.back_to(0))?;
+        }
         self.stopped |= facts.stop.is_some();
         facts.hidden = self.hiding;
         facts.shown = said.shown;
@@ -162,6 +237,10 @@ impl Reader {
 impl crate::Reader for Reader {
     fn expect(&mut self, _choices: u32, seed: u64) {
         self.sample = Sample::seeded(seed);
+    }
+
+    fn allow(&mut self, extra: &Arc<[String]>) {
+        self.extra = Arc::clone(extra);
     }
 
     fn read(&mut self, frame: &Frame) -> FrameFacts {
@@ -191,7 +270,7 @@ impl crate::Reader for Reader {
 }
 
 fn say(cursor: &mut Cursor<'_>, said: &mut Said, sample: &mut Sample) -> Result<(), JsonError> {
-    let mut members = Members::default();
+    let mut members = Members::of(is_own);
     let mut walk = cursor.enter_object()?;
     while let Some(key) = cursor.member(&mut walk)? {
         let kind = cursor.peek()?;
@@ -213,7 +292,7 @@ fn say(cursor: &mut Cursor<'_>, said: &mut Said, sample: &mut Sample) -> Result<
 
 /// The `message` of `message_start`: its type is not the event's.
 fn message(cursor: &mut Cursor<'_>, said: &mut Said, sample: &mut Sample) -> Result<(), JsonError> {
-    let mut members = Members::default();
+    let mut members = Members::of(is_own);
     let mut walk = cursor.enter_object()?;
     while let Some(key) = cursor.member(&mut walk)? {
         let kind = cursor.peek()?;
@@ -236,9 +315,10 @@ fn named(
         "stop_reason" => {
             said.stop = string_span(cursor)?.and_then(|span| meaning(&cursor.string_at(span)))
         }
-        "usage" => said.usage = read(cursor, NAMES)?,
+        "usage" => said.usage = read(cursor, (NAMES, USAGE))?,
         "error" => said.error = cursor.skip()?.kind != Kind::Null,
         "content" if kind == Kind::Array => {
+            said.complete = true;
             let mut blocks = cursor.enter_array()?;
             while cursor.element(&mut blocks)? {
                 block(cursor, said, sample)?;

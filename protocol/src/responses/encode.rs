@@ -15,7 +15,7 @@ use crate::translate::schema::is_strict;
 use crate::translate::text::Writer;
 
 /// The smallest limit that vendors of this family accept.
-const MIN_LIMIT: u32 = 16;
+pub(super) const MIN_LIMIT: u32 = 16;
 
 /// Members allowed in a request that only counts its input.
 const COUNTED: &[&str] = &[

@@ -14,6 +14,7 @@ mod error;
 mod inspect;
 mod items;
 mod numbered;
+mod own;
 mod patch;
 mod reader;
 mod synthetic;
@@ -99,8 +100,8 @@ impl Protocol for Responses {
         patch::changes(body, seen, edits)
     }
 
-    fn read_answer(&self, body: &[u8]) -> Option<AnswerFacts> {
-        reader::read_answer(body)
+    fn read_answer_with(&self, body: &[u8], extra: &[String]) -> Option<AnswerFacts> {
+        reader::read_answer(body, extra)
     }
 
     fn sample_answer(&self, body: &[u8], seed: u64) -> Sample {
@@ -115,8 +116,12 @@ impl Protocol for Responses {
         Box::new(writer::Writer::default())
     }
 
-    fn write_question(&self, model: &str, words: &str, limit: u32) -> String {
-        json!({ "model": model, "input": words, "max_output_tokens": limit }).to_string()
+    fn write_question_as(&self, model: &str, words: &str, limit: (&str, u32)) -> String {
+        json!({ "model": model, "input": words, "store": false, limit.0: limit.1 }).to_string()
+    }
+
+    fn least_output(&self) -> u32 {
+        encode::MIN_LIMIT
     }
 
     fn first_text<'a>(&self, answer: &'a Value) -> Option<&'a str> {

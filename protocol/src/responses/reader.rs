@@ -4,10 +4,12 @@
 //! the gateway must repeat them. A frame that is not JSON has no facts. Must not change frames.
 
 use std::ops::Range;
+use std::sync::Arc;
 
 use super::items::member;
+use super::own;
 use crate::json::{Cursor, Edit, JsonError, Kind, Value, quoted, splice, string_span};
-use crate::members::{Members, Places};
+use crate::members::{self, Members, Own, Places};
 use crate::usage::{Names, Slot, UsageObject, count, read};
 use crate::{
     AnswerFacts, Brings, Frame, FrameFacts, ItemEvent, Marks, Sample, Step, Stop, TextSize,
@@ -25,6 +27,18 @@ const NAMES: &Names = &[
     ("cache_write_tokens_details", "ttl_12h_tokens",     Slot::CacheWrite1h),
 ];
 
+/// Members of a usage object.
+const USAGE: Own = |name| {
+    matches!(
+        name,
+        "input_tokens"
+            | "input_tokens_details"
+            | "output_tokens"
+            | "output_tokens_details"
+            | "total_tokens"
+    )
+};
+
 /// The content of a response object, whole or inside an event.
 #[derive(Debug, Default)]
 struct Response {
@@ -36,6 +50,8 @@ struct Response {
     calls: bool,
     usage: Option<UsageObject>,
     places: Places,
+    /// It has a list of items, or says how far it is.
+    complete: bool,
     error: bool,
 }
 
@@ -56,8 +72,8 @@ struct Event {
     error: bool,
 }
 
-pub(super) fn read_answer(body: &[u8]) -> Option<AnswerFacts> {
-    let mut cursor = Cursor::of_answer(body).ok()?;
+pub(super) fn read_answer(body: &[u8], extra: &[String]) -> Option<AnswerFacts> {
+    let mut cursor = Cursor::of_answer(body).ok()?.allowing(extra);
     let said = response(&mut cursor, &mut Sample::default()).ok()?;
     let text = |span: Range<usize>| cursor.string_at(span).into_owned();
     let stop = meaning(&cursor, &said, false);
@@ -80,6 +96,7 @@ pub(super) fn read_answer(body: &[u8]) -> Option<AnswerFacts> {
         },
         shown: said.shown,
         stop,
+        complete: said.complete,
         error: failed.then(|| UpstreamError::parse(body)),
     })
 }
@@ -132,6 +149,8 @@ pub(super) struct Reader {
     /// What deltas have shown since the last item ended.
     since_item: TextSize,
     sample: Sample,
+    /// Members that the provider may add.
+    extra: Arc<[String]>,
 }
 
 impl Default for Reader {
@@ -146,17 +165,23 @@ impl Default for Reader {
             calls: false,
             since_item: TextSize::default(),
             sample: Sample::default(),
+            extra: Arc::default(),
         }
     }
 }
 
 impl Reader {
     fn read_data(&mut self, frame: &Frame, data: &[u8]) -> Result<FrameFacts, JsonError> {
-        let mut cursor = Cursor::of_answer(data)?;
+        let extra = Arc::clone(&self.extra);
+        let mut cursor = Cursor::of_answer(data)?.allowing(&extra);
         let mut event = event(&mut cursor)?;
         let kind = event.kind.clone().map(|span| cursor.string_at(span));
         let kind = kind.as_deref().or(frame.event()).unwrap_or_default();
         let (mut facts, mut places) = (FrameFacts::default(), std::mem::take(&mut event.places));
+        facts.unfamiliar = !kind.is_empty() && !own::is_event(kind);
+        if facts.unfamiliar {
+            places = members::of_unfamiliar(cursor.back_to(0))?;
+        }
         for object in [&event.item, &event.part].into_iter().flatten() {
             shown(
                 &mut cursor.back_to(object.span.start),
@@ -196,7 +221,7 @@ impl Reader {
                 Stop::Other
             });
         }
-        if event.error || matches!(kind, "error" | "response.failed") {
+        if event.error || matches!(kind, "error" | "response.failed" | "") {
             facts.error = Some(UpstreamError::parse(data));
         }
         facts.marks = Marks {
@@ -345,6 +370,10 @@ impl crate::Reader for Reader {
         self.sample = Sample::seeded(seed);
     }
 
+    fn allow(&mut self, extra: &Arc<[String]>) {
+        self.extra = Arc::clone(extra);
+    }
+
     fn read(&mut self, frame: &Frame) -> FrameFacts {
         let Some(data) = frame.data() else {
             return FrameFacts::default();
@@ -368,7 +397,7 @@ impl crate::Reader for Reader {
 
 fn event(cursor: &mut Cursor<'_>) -> Result<Event, JsonError> {
     let mut event = Event::default();
-    let mut members = Members::default();
+    let mut members = Members::of(own::is_of_event);
     let mut walk = cursor.enter_object()?;
     while let Some(key) = cursor.member(&mut walk)? {
         if key.name == "type" {
@@ -396,17 +425,23 @@ fn event(cursor: &mut Cursor<'_>) -> Result<Event, JsonError> {
 
 fn response(cursor: &mut Cursor<'_>, sample: &mut Sample) -> Result<Response, JsonError> {
     let mut said = Response::default();
-    let mut members = Members::default();
+    let mut members = Members::of(own::is_of_response);
     let mut walk = cursor.enter_object()?;
     while let Some(key) = cursor.member(&mut walk)? {
         let kind = cursor.peek()?;
         match key.name.as_ref() {
             "id" => said.id = string_span(cursor)?,
-            "status" => said.status = string_span(cursor)?,
+            "status" => {
+                said.status = string_span(cursor)?;
+                said.complete |= said.status.is_some();
+            }
             "incomplete_details" if kind == Kind::Object => said.reason = reason(cursor)?,
-            "usage" => said.usage = read(cursor, NAMES)?,
+            "usage" => said.usage = read(cursor, (NAMES, USAGE))?,
             "error" => said.error = cursor.skip()?.kind != Kind::Null,
-            "output" => said.calls |= shown(cursor, &mut said.shown, sample, &mut said.places)?,
+            "output" if kind == Kind::Array => {
+                said.complete = true;
+                said.calls |= shown(cursor, &mut said.shown, sample, &mut said.places)?;
+            }
             _ => {
                 cursor.skip()?;
             }

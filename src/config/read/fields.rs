@@ -398,6 +398,19 @@ fn type_name(value: &DeValue<'_>) -> &'static str {
     }
 }
 
+/// An optional field: `None` if it is present and wrong.
+pub(crate) fn given<'r, 'i, T>(
+    fields: &Fields<'r, 'i>,
+    report: &mut Report<'_>,
+    name: &'static str,
+    read: impl FnOnce(Value<'r, 'i>, &mut Report<'_>) -> Option<T>,
+) -> Option<Option<T>> {
+    match fields.get(name) {
+        Some(value) => read(value, report).map(Some),
+        None => Some(None),
+    }
+}
+
 /// Our name for a field that other programs call differently.
 fn synonym(name: &str, known: &[&'static str]) -> Option<&'static str> {
     let meant = match name.to_ascii_lowercase().replace('-', "_").as_str() {
@@ -412,6 +425,7 @@ fn synonym(name: &str, known: &[&'static str]) -> Option<&'static str> {
         "prices" | "cost" | "pricing" => "price",
         "abilities" | "features" => "capabilities",
         "concurrency" => "max_concurrent",
+        "tpm" | "tokens_per_minute" => "max_tokens_per_minute",
         "retries" => "retry",
         "fallbacks" | "upstreams" => "targets",
         "prompt" => "input",
@@ -440,8 +454,16 @@ fn home_of(name: &str) -> Option<&'static str> {
         "connect" | "first_byte" | "idle" | "whole" => Some("timeouts"),
         "failures" | "open" => Some("breaker"),
         "on_disconnect" | "targets" | "retry" | "breaker" => Some("[[route]]"),
-        "base_url" | "speaks" | "key" | "keys" | "auth" | "headers" | "timeouts"
-        | "max_concurrent" => Some("[provider.NAME]"),
+        "base_url"
+        | "speaks"
+        | "key"
+        | "keys"
+        | "auth"
+        | "headers"
+        | "timeouts"
+        | "max_concurrent"
+        | "max_tokens_per_minute"
+        | "probe_budget" => Some("[provider.NAME]"),
         _ => None,
     }
 }

@@ -3,6 +3,7 @@
 //! Every reader records what is wrong and continues, so that one pass shows every mistake.
 
 mod abilities;
+mod bounds;
 pub(crate) mod catalog;
 pub(crate) mod fields;
 mod names;

@@ -348,7 +348,11 @@ fn read_tier(
     Some((above.value, price?))
 }
 
-fn read_amount(value: Value<'_, '_>, report: &mut Report<'_>, unit: PriceUnit) -> Option<Amount> {
+pub(super) fn read_amount(
+    value: Value<'_, '_>,
+    report: &mut Report<'_>,
+    unit: PriceUnit,
+) -> Option<Amount> {
     if matches!(value.node(), DeValue::Float(_) | DeValue::Integer(_)) {
         let kind = if matches!(value.node(), DeValue::Float(_)) {
             "a float"

@@ -6,7 +6,8 @@ use std::time::Duration;
 use farebox_protocol::{AuthStyle, ChatLimit, Family};
 use toml::de::{DeTable, DeValue};
 
-use super::fields::{Fields, Value, shorten};
+use super::bounds::read_bounds;
+use super::fields::{Fields, Value, given, shorten};
 use super::names::read_family;
 use super::secrets::{SecretReader, read_keys};
 use crate::config::findings::code::Code;
@@ -63,22 +64,13 @@ pub(crate) fn read_provider(
         .map_or(Some(DEFAULT_TIMEOUTS), |value| {
             read_timeouts(value, report, &fields.what)
         });
-    let max_concurrent = given(&fields, report, "max_concurrent", |value, report| {
-        value.small(report, 1..=1_000_000)
-    });
-    let limits = [
-        ("max_completion_tokens", ChatLimit::MaxCompletionTokens),
-        ("max_tokens", ChatLimit::MaxTokens),
-    ];
-    let chat_limit = given(&fields, report, "chat_limit", |value, report| {
-        value.word(report, &limits)
-    });
+    let bounds = read_bounds(&fields, report);
+    let chat_limit = given(&fields, report, "chat_limit", read_chat_limit);
     let reasoning = given(&fields, report, "reasoning", |value, report| {
         value.word(report, &[("inside", false), ("outside", true)])
     });
-    let pass = given(&fields, report, "pass", read_flags);
-    let refuse_beta = given(&fields, report, "refuse_beta", read_flags);
-    let remote = remote?;
+    let lists = read_lists(&fields, report, preset);
+    let (remote, bounds, lists) = (remote?, bounds?, lists?);
     Some(Provider {
         name: name?.to_owned(),
         endpoint: remote.endpoint,
@@ -87,35 +79,53 @@ pub(crate) fn read_provider(
         auth: remote.auth,
         headers: remote.headers,
         timeouts: timeouts?,
-        max_concurrent: max_concurrent?.map(|most| most.value),
-        chat_limit: chat_limit?.map_or_else(
-            || preset.map_or(ChatLimit::AsDeclared, Preset::chat_limit),
-            |limit| limit.value,
-        ),
+        max_concurrent: bounds.max_concurrent,
+        max_tokens_per_minute: bounds.max_tokens_per_minute,
+        probe_budget: bounds.probe_budget,
+        chat_limit: chat_limit?
+            .unwrap_or_else(|| preset.map_or(ChatLimit::AsDeclared, Preset::chat_limit)),
         reasoning_outside: reasoning?.map_or_else(
             || preset.is_some_and(Preset::reasoning_outside),
             |outside| outside.value,
         ),
-        pass: pass?.unwrap_or_else(|| preset.map(|preset| preset.pass.clone()).unwrap_or_default()),
-        refuse_beta: refuse_beta?.unwrap_or_else(|| {
-            preset
-                .map(|preset| preset.refuse_beta.clone())
-                .unwrap_or_default()
-        }),
+        pass: lists.pass,
+        pass_answer: lists.pass_answer.into(),
+        refuse_beta: lists.refuse_beta,
     })
 }
 
-/// An optional field: `None` if it is present and wrong.
-fn given<'r, 'i, T>(
-    fields: &Fields<'r, 'i>,
+fn read_chat_limit(value: Value<'_, '_>, report: &mut Report<'_>) -> Option<ChatLimit> {
+    let limits = [
+        ("max_completion_tokens", ChatLimit::MaxCompletionTokens),
+        ("max_tokens", ChatLimit::MaxTokens),
+    ];
+    value.word(report, &limits).map(|limit| limit.value)
+}
+
+/// What passes in requests and answers, and what is refused; the preset's where the file has nothing.
+struct Lists {
+    pass: Vec<String>,
+    pass_answer: Vec<String>,
+    refuse_beta: Vec<String>,
+}
+
+fn read_lists(
+    fields: &Fields<'_, '_>,
     report: &mut Report<'_>,
-    name: &'static str,
-    read: impl FnOnce(Value<'r, 'i>, &mut Report<'_>) -> Option<T>,
-) -> Option<Option<T>> {
-    match fields.get(name) {
-        Some(value) => read(value, report).map(Some),
-        None => Some(None),
-    }
+    preset: Option<&Preset>,
+) -> Option<Lists> {
+    let mut list = |name, of: fn(&Preset) -> &Vec<String>| {
+        let read = given(fields, report, name, read_flags);
+        read.map(|list| list.unwrap_or_else(|| preset.map(of).cloned().unwrap_or_default()))
+    };
+    let pass = list("pass", |preset| &preset.pass);
+    let pass_answer = list("pass_answer", |preset| &preset.pass_answer);
+    let refuse_beta = list("refuse_beta", |preset| &preset.refuse_beta);
+    Some(Lists {
+        pass: pass?,
+        pass_answer: pass_answer?,
+        refuse_beta: refuse_beta?,
+    })
 }
 
 fn read_name<'n>(report: &mut Report<'_>, name: &'n str, span: Span) -> Option<&'n str> {

@@ -207,6 +207,45 @@ fn targets(out: &mut Exposition, admin: &Admin) {
             target.keys_closed,
         );
     }
+    probes(out, admin);
+}
+
+/// The gateway's own requests to targets in trouble.
+fn probes(out: &mut Exposition, admin: &Admin) {
+    let mut states = admin.front.proxy.upstreams.states();
+    states.retain(|target| target.probes.sent > 0);
+    out.metric(
+        "farebox_target_probes_total",
+        Kind::Counter,
+        "The gateway's own requests to a target in trouble.",
+    );
+    for target in &states {
+        let (passed, failed) = (
+            target.probes.sent.saturating_sub(target.probes.failed),
+            target.probes.failed,
+        );
+        for (outcome, count) in [("passed", passed), ("failed", failed)] {
+            out.sample(
+                &[
+                    ("slug", &target.slug),
+                    ("target", &target.target),
+                    ("outcome", outcome),
+                ],
+                count,
+            );
+        }
+    }
+    out.metric(
+        "farebox_target_probe_cost_usd_total",
+        Kind::Counter,
+        "What these requests may have cost the operator.",
+    );
+    for target in &states {
+        out.sample(
+            &[("slug", &target.slug), ("target", &target.target)],
+            target.probes.cost,
+        );
+    }
 }
 
 fn writer(out: &mut Exposition, stats: &WriterStats) {

@@ -70,6 +70,7 @@ impl Admin {
                 "routes": config.catalog.models.iter().map(|model| of_route(model)).collect::<Vec<_>>(),
                 "targets": targets,
                 "alerts": self.alerts(&books.gateways),
+                "removed_members": self.removed_members(),
                 "nodes": books.gateways.iter().map(node).collect::<Vec<_>>(),
                 "servers": self.ledger.servers().iter().map(server).collect::<Vec<_>>(),
                 "models": config.catalog.models.iter().map(|model| of_model(model)).collect::<Vec<_>>(),
@@ -84,6 +85,15 @@ impl Admin {
             }
         }
         status
+    }
+
+    /// Members of answers that customers do not see; `pass_answer` of the provider shows them.
+    fn removed_members(&self) -> Vec<Value> {
+        let all = self.telemetry.strange.all().into_iter();
+        all.map(|(provider, member, answers)| {
+            json!({ "provider": provider, "member": member, "answers": answers })
+        })
+        .collect()
     }
 
     /// Problems for the operator, each with its remedy: gateways with different files, keys that are stopped for their exposure, targets that
@@ -187,12 +197,14 @@ impl Admin {
                 "target": model,
                 "provider": provider,
                 "state": state.state.name(),
-                "open_for_ms": state.open_for.map(|rest| u64::try_from(rest.as_millis()).unwrap_or(u64::MAX)),
                 "failures": state.failures,
                 "requests": state.requests,
                 "errors": state.errors,
                 "keys_closed": state.keys_closed,
                 "in_flight": state.in_flight,
+                "probes": {
+                    "sent": state.probes.sent, "failed": state.probes.failed, "cost": state.probes.cost.to_string(),
+                },
                 "reason": state.last_reason.as_deref(),
             }));
         }
@@ -237,6 +249,8 @@ fn of_provider(provider: &Provider, in_flight: &HashMap<String, u64>) -> Value {
         "speaks": provider.speaks.iter().map(|family| family.name()).collect::<Vec<_>>(),
         "in_flight": in_flight.get(&provider.name).copied().unwrap_or_default(),
         "max_concurrent": provider.max_concurrent,
+        "max_tokens_per_minute": provider.max_tokens_per_minute,
+        "probe_budget": provider.probe_budget.to_string(),
         "keys": provider.keys.len(),
     })
 }

@@ -63,6 +63,7 @@ fn send(
         operation,
         stream,
         last: None,
+        tokens: 0,
         abandoned: None,
         unsealed: None,
     };
@@ -230,10 +231,9 @@ async fn output_limits_hold_in_every_field() {
         (Family::Messages, "max_tokens"),
     ] {
         let protocol = family.protocol();
-        let mut body: Value =
-            serde_json::from_str(&protocol.write_question("m", "write 100 words", 5)).unwrap();
-        body.as_object_mut().unwrap().remove("max_tokens");
-        body[field] = json!(5);
+        let body: Value =
+            serde_json::from_str(&protocol.write_question_as("m", "write 100 words", (field, 5)))
+                .unwrap();
         let answer = json_of(ask(&Simulated::default(), family, "sim", false, &body)).await;
         assert_eq!(
             protocol.first_text(&answer).unwrap().len(),

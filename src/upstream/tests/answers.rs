@@ -101,7 +101,7 @@ async fn the_simulated_provider_is_asked_without_a_connection() {
 }
 
 #[tokio::test]
-async fn a_provider_at_its_limit_is_passed_over_until_an_answer_ends() {
+async fn a_provider_at_its_limit_is_waited_for_but_not_forever() {
     let gate = Gate::new();
     let speech = Speech::new(Family::Chat, "one two");
     let upstream =
@@ -112,7 +112,9 @@ async fn a_provider_at_its_limit_is_passed_over_until_an_answer_ends() {
     let held = desk.ask(Family::Chat, true).await.unwrap();
     assert_eq!(desk.state(0).in_flight, 1);
 
+    tokio::time::pause();
     let full = desk.ask(Family::Chat, true).await;
+    tokio::time::resume();
     assert!(
         matches!(
             &full,
@@ -124,9 +126,12 @@ async fn a_provider_at_its_limit_is_passed_over_until_an_answer_ends() {
         "{full:?}"
     );
     assert_eq!(attempts(full), ["full"]);
-    gate.open();
-    text_of(held).await.unwrap();
-    assert!(desk.ask(Family::Chat, true).await.is_ok());
+    let ending = async {
+        gate.open();
+        text_of(held).await.unwrap();
+    };
+    let (waited, ()) = tokio::join!(desk.ask(Family::Chat, true), ending);
+    assert!(waited.is_ok(), "{waited:?}");
 }
 
 #[tokio::test]
@@ -222,7 +227,9 @@ async fn running_requests_count_against_an_unchanged_limit_after_a_reload() {
     };
     desk.upstreams
         .reconcile(&config(std::slice::from_ref(&desk.route)));
+    tokio::time::pause();
     assert_eq!(attempts(desk.ask(Family::Chat, true).await), ["full"]);
+    tokio::time::resume();
     drop(held);
     assert!(desk.ask(Family::Chat, true).await.is_ok());
 }

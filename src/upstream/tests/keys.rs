@@ -71,6 +71,7 @@ async fn ask(
         operation: Operation::Generate,
         stream: false,
         last: None,
+        tokens: 0,
         abandoned: None,
         unsealed: None,
     };
@@ -87,7 +88,9 @@ async fn keys_are_used_in_turn_in_the_style_of_the_family_or_the_file() {
     for _ in 0..3 {
         ask(&upstreams, &config, Family::Chat).await.unwrap();
     }
+    upstream.follow(Speech::new(Family::Messages, "x").whole());
     ask(&upstreams, &config, Family::Messages).await.unwrap();
+    upstream.follow(Speech::new(Family::Chat, "x").whole());
     let sent = |at: usize, name: &str| upstream.requests()[at].header(name).map(str::to_owned);
     assert_eq!(
         sent(0, "authorization").as_deref(),

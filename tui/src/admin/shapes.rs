@@ -142,7 +142,6 @@ pub(crate) struct Target {
     pub(crate) failures: u64,
     pub(crate) requests: u64,
     pub(crate) errors: u64,
-    pub(crate) open_for_ms: Option<u64>,
     pub(crate) reason: Option<String>,
     pub(crate) in_flight: u64,
 }

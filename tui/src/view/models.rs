@@ -303,17 +303,9 @@ fn explain(app: &App, target: &Target) -> String {
     if let Some(alert) = app.alerts().iter().find(|alert| alert.is_about(&name)) {
         return format!("! {}", alert.text);
     }
-    match (target.state.as_str(), target.open_for_ms) {
-        ("open", Some(rest)) => {
-            format!(
-                "breaker OPEN: no request for {} more, then one trial",
-                format::age(i64::try_from(rest).unwrap_or(i64::MAX))
-            )
-        }
-        ("open", None) => {
-            "breaker OPEN: no request until its pause is over, then one trial".to_owned()
-        }
-        ("half_open", _) => "one trial request decides".to_owned(),
+    match target.state.as_str() {
+        "open" => "PAUSED for all: the gateway asks every 5 s whether it answers again".to_owned(),
+        "half_open" => "PAUSED for all: one request in 5 s tries it".to_owned(),
         _ => format!(
             "{} failures in a row, {} in flight",
             target.failures, target.in_flight

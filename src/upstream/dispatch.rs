@@ -1,0 +1,370 @@
+//! One request on its way through the targets of its route: who is asked, in which order, and what follows a failure.
+//!
+//! A target whose provider is full is passed over. Only when no other one answers does the request wait for a place, the customer
+//! with the fewest first. A target that works for us but not for this customer is asked last.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use farebox_protocol::Family;
+use tokio::time::{Instant, timeout};
+
+use super::attempt::{self, Begun};
+use super::classify::{AttemptFailure, Class};
+use super::client::Pool;
+use super::health::{Health, Try};
+use super::redact::{self, Redacted};
+use super::retry::{self, Move};
+use super::route::{self, Entry, Skip};
+use super::stream::FrameStream;
+use super::{
+    Answer, AnswerContent, Attempt, Call, DispatchError, Operation, Prepare, Prepared, Upstreams,
+    as_told,
+};
+use crate::config::{Provider, Route, Target};
+
+/// Longest `retry-after` sent to a customer.
+const LONGEST_RETRY_AFTER: Duration = Duration::from_secs(5);
+/// Pause between two tries at one target: a refused connection would be refused again immediately.
+const REPEAT_PAUSE: Duration = Duration::from_millis(50);
+
+/// What became of a request at one target.
+enum Outcome {
+    Answered(Box<Answer>),
+    /// No other target may be asked.
+    Over(Box<DispatchError>),
+    /// The same, unless the request can be repeated without the seals that this target rejects.
+    Sealed(Box<DispatchError>),
+    /// Its provider is full.
+    Full,
+    /// The next one may be asked.
+    Next,
+}
+
+/// One target that may be asked, with what it is sent.
+struct Candidate<'a> {
+    target: &'a Target,
+    call: Call<'a>,
+    prepared: Prepared,
+}
+
+impl Upstreams {
+    /// Sends a request to the first target that answers.
+    ///
+    /// # Errors
+    /// See [`DispatchError`].
+    pub async fn dispatch(
+        &self,
+        call: Call<'_>,
+        prepare: Prepare<'_>,
+    ) -> Result<Answer, DispatchError> {
+        let mut failures = Failures {
+            route: call.route,
+            attempts: Vec::new(),
+            retry_after: None,
+        };
+        let (mut asked, mut full): (Vec<&Target>, Vec<Candidate<'_>>) = (Vec::new(), Vec::new());
+        for (target, family) in self.in_order(&call) {
+            // A target that speaks several families is asked in only one of them.
+            if asked.iter().any(|asked| std::ptr::eq(*asked, target)) {
+                continue;
+            }
+            let Some(prepared) = prepare(target, family) else {
+                continue;
+            };
+            let call = Call {
+                family,
+                stream: call.stream || prepared.streams,
+                ..call
+            };
+            asked.push(target);
+            let mut candidate = Candidate {
+                target,
+                call,
+                prepared,
+            };
+            match self
+                .ask(&mut candidate, prepare, false, &mut failures)
+                .await
+            {
+                Outcome::Answered(answer) => return Ok(*answer),
+                Outcome::Over(error) | Outcome::Sealed(error) => return Err(*error),
+                Outcome::Full => full.push(candidate),
+                Outcome::Next => {}
+            }
+        }
+        // Counting tokens has an estimate instead.
+        let waits = call.operation == Operation::Generate;
+        for candidate in full.iter_mut().filter(|_| waits).take(1) {
+            match self.ask(candidate, prepare, true, &mut failures).await {
+                Outcome::Answered(answer) => return Ok(*answer),
+                Outcome::Over(error) | Outcome::Sealed(error) => return Err(*error),
+                Outcome::Full | Outcome::Next => {}
+            }
+        }
+        Err(DispatchError::NoTarget {
+            attempts: failures.attempts,
+            retry_after: failures.retry_after,
+        })
+    }
+
+    /// The route's targets for this customer.
+    fn in_order<'a>(&self, call: &Call<'a>) -> Vec<(&'a Target, Family)> {
+        let mut candidates = call.route.candidates_with_last(call.caller, call.last);
+        if candidates.len() > 1 {
+            candidates.sort_by_cached_key(|(target, family)| {
+                self.health(call.route, target)
+                    .is_some_and(|health| health.doubts(*family, call.holder))
+            });
+        }
+        candidates
+    }
+
+    /// Tries one target, and once more without any seal if it rejects one. `waits`: for a place, if its provider is full.
+    async fn ask(
+        &self,
+        candidate: &mut Candidate<'_>,
+        prepare: Prepare<'_>,
+        waits: bool,
+        failures: &mut Failures<'_>,
+    ) -> Outcome {
+        let asked = self.tries(candidate, waits, failures).await;
+        let Outcome::Sealed(error) = asked else {
+            return asked;
+        };
+        let Some(unsealed) = prepare(candidate.target, candidate.call.family) else {
+            return Outcome::Over(error);
+        };
+        candidate.prepared = unsealed;
+        let target = candidate.target;
+        failures.add(target, Class::Client, "a seal was rejected", None);
+        self.tries(candidate, waits, failures).await
+    }
+
+    /// Tries one target, with its retries.
+    async fn tries(
+        &self,
+        candidate: &Candidate<'_>,
+        waits: bool,
+        failures: &mut Failures<'_>,
+    ) -> Outcome {
+        let Candidate { target, call, .. } = candidate;
+        let (pool, health) = match self.find(call.route, target) {
+            Ok(found) => found,
+            Err(error) => {
+                failures.add(target, Class::Operator, &error, None);
+                return Outcome::Next;
+            }
+        };
+        pool.with_budget(|budget| budget.request(Instant::now()));
+        let mut tries = 0;
+        while !call.is_abandoned() {
+            let entry = match enter(&pool, &health, call, waits).await {
+                Ok(entry) => entry,
+                Err(skip) => {
+                    let (class, wait) = (skip.class(), Some(skip.retry_after()));
+                    // A full one was noted before the wait.
+                    if !(waits && skip == Skip::Full) {
+                        failures.add(target, class, &skip.reason(), wait);
+                    }
+                    return if skip == Skip::Full {
+                        Outcome::Full
+                    } else {
+                        Outcome::Next
+                    };
+                }
+            };
+            if call.is_abandoned() {
+                break;
+            }
+            tries += 1;
+            match self.once(candidate, &pool, entry, tries, failures).await {
+                Some(outcome) => return outcome,
+                None => tokio::time::sleep(REPEAT_PAUSE).await,
+            }
+        }
+        Outcome::Next
+    }
+
+    /// One try; `None` if the same target should be asked again.
+    async fn once(
+        &self,
+        candidate: &Candidate<'_>,
+        pool: &Pool,
+        mut entry: Entry,
+        tries: u32,
+        failures: &mut Failures<'_>,
+    ) -> Option<Outcome> {
+        let Candidate {
+            target,
+            call,
+            prepared,
+        } = candidate;
+        let began = Instant::now();
+        let room = self.answers.share(call.holder, usize::MAX);
+        let account = entry.account();
+        let asked = (call, account);
+        let fault =
+            match attempt::attempt(pool, &self.simulated, asked, target, prepared, room).await {
+                Ok(begun) => {
+                    let (running, tokens) = match entry {
+                        Entry::Answer(running, tokens) => (Some(running), tokens),
+                        Entry::Side(..) => (None, None),
+                    };
+                    let content = self.content(begun, call, &pool.provider, running);
+                    return Some(Outcome::Answered(Box::new(Answer {
+                        target: (*target).clone(),
+                        family: call.family,
+                        attempts: std::mem::take(&mut failures.attempts),
+                        content,
+                        secrets: pool.secrets.clone(),
+                        tokens,
+                    })));
+                }
+                Err(fault) => fault,
+            };
+        let fault = match client_fault(fault, candidate, failures) {
+            Ok(told) => return Some(told),
+            Err(fault) => fault,
+        };
+        // The first one to meet an outage may have met only a restart; for everyone after it a repeat would fail as well.
+        let extra = entry.repeats(call.route.retry);
+        let next =
+            pool.with_budget(|budget| retry::after(&fault, tries, extra, Instant::now(), budget));
+        let reason = failures.add(target, fault.class(), &fault.reason(), fault.retry_after());
+        if fault.may_be_billed() {
+            failures.worked(began.elapsed());
+        }
+        if let (Entry::Answer(running, tokens), Some(said)) = (&mut entry, fault.fault()) {
+            running.failed(fault.class(), &reason, said);
+            if !fault.may_be_billed() {
+                tokens.take().into_iter().for_each(|share| share.used(0));
+            }
+        }
+        match (fault, next) {
+            (AttemptFailure::GivenUp(why), _) => {
+                Some(Outcome::Over(Box::new(DispatchError::GivenUp {
+                    why,
+                    target: (*target).clone(),
+                    worked: began.elapsed(),
+                    attempts: std::mem::take(&mut failures.attempts),
+                })))
+            }
+            (_, Move::SameTarget) => None,
+            _ => Some(Outcome::Next),
+        }
+    }
+
+    /// Wraps an answer that has begun, and reports it to the breaker. An answer on a side path (`count_tokens`) is always whole.
+    fn content(
+        &self,
+        begun: Begun,
+        call: &Call<'_>,
+        provider: &Provider,
+        mut running: Option<Try>,
+    ) -> AnswerContent {
+        match begun {
+            Begun::Whole(bytes, facts, room) => {
+                if let Some(running) = running {
+                    running.succeeded();
+                }
+                AnswerContent::Whole(bytes, facts, room)
+            }
+            Begun::Stream(first, unread) => {
+                if let Some(running) = &mut running {
+                    running.began();
+                }
+                let room = self.answers.share(call.holder, usize::MAX);
+                AnswerContent::Stream(
+                    first,
+                    FrameStream::new(unread, provider.timeouts.idle, running, room),
+                )
+            }
+        }
+    }
+}
+
+/// How long a request waits for a place: longer than most answers take. Who waits still longer gets an error, because many clients
+/// would have given up.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// Permission to ask a target.
+async fn enter(
+    pool: &Pool,
+    health: &Arc<Health>,
+    call: &Call<'_>,
+    waits: bool,
+) -> Result<Entry, Skip> {
+    if !waits {
+        return route::enter(pool, health, call);
+    }
+    timeout(PATIENCE, route::wait(pool, health, call))
+        .await
+        .unwrap_or(Err(Skip::Full))
+}
+
+/// The customer's own mistake goes back to the customer; no other target is asked.
+fn client_fault(
+    fault: AttemptFailure,
+    candidate: &Candidate<'_>,
+    failures: &mut Failures<'_>,
+) -> Result<Outcome, AttemptFailure> {
+    let Candidate { target, call, .. } = candidate;
+    let sealed = call.unseals(Some(&fault));
+    let AttemptFailure::Client {
+        status,
+        error,
+        usage,
+    } = fault
+    else {
+        return Err(fault);
+    };
+    let error = Box::new(DispatchError::ClientFault {
+        status,
+        error: as_told(error, call.route, call.foreign_to()),
+        usage,
+        target: (*target).clone(),
+        attempts: failures.attempts.clone(),
+    });
+    Ok(if sealed {
+        Outcome::Sealed(error)
+    } else {
+        Outcome::Over(error)
+    })
+}
+
+/// The failures so far.
+struct Failures<'a> {
+    route: &'a Route,
+    attempts: Vec<Attempt>,
+    retry_after: Option<Duration>,
+}
+
+impl Failures<'_> {
+    /// Notes how long the target of the last one may have worked on it.
+    fn worked(&mut self, time: Duration) {
+        if let Some(last) = self.attempts.last_mut() {
+            last.worked = Some(time);
+        }
+    }
+
+    /// Records a failure, and returns its reason as the operator may see it.
+    fn add(
+        &mut self,
+        target: &Target,
+        class: Class,
+        reason: &str,
+        retry_after: Option<Duration>,
+    ) -> Redacted {
+        let reason = redact::for_operator(reason, self.route);
+        self.attempts.push(Attempt {
+            target: target.name(),
+            class,
+            reason: reason.clone(),
+            worked: None,
+        });
+        let told = retry_after.map(|wait| wait.min(LONGEST_RETRY_AFTER));
+        self.retry_after = [self.retry_after, told].into_iter().flatten().min();
+        reason
+    }
+}

@@ -1,0 +1,174 @@
+//! What the pieces of a target's health do together.
+
+use super::super::redact;
+use super::*;
+
+const POLICY: BreakerPolicy = BreakerPolicy {
+    failures: 1,
+    open: Duration::from_secs(30),
+};
+const UNREACHABLE: Fault = Fault {
+    unreachable: true,
+    rest: None,
+};
+
+fn wish(family: Family, key: u64) -> Wish {
+    Wish {
+        family,
+        key: Holder(key),
+        stream: true,
+        accounts: 1,
+        turn: 0,
+    }
+}
+
+fn new() -> Arc<Health> {
+    Arc::new(Health::new(Arc::default()))
+}
+
+fn fail(health: &Arc<Health>, wish: Wish, fault: Fault) {
+    let mut running = health.begin(wish, POLICY, None).unwrap();
+    running.failed(Class::Broken, &redact::plain("x"), fault);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_dropped_trial_does_not_lock_the_customer_out() {
+    let (health, chat) = (new(), wish(Family::Chat, 1));
+    fail(&health, chat, Fault::default());
+    assert!(health.begin(chat, POLICY, None).is_err());
+    tokio::time::advance(TRY_EVERY).await;
+    let trial = health.begin(chat, POLICY, None).unwrap();
+    assert!(health.begin(chat, POLICY, None).is_err());
+    drop(trial);
+    let mut trial = health.begin(chat, POLICY, None).unwrap();
+    trial.began();
+    assert!(health.begin(chat, POLICY, None).is_ok());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_failing_family_leaves_the_others_alone() {
+    let health = new();
+    fail(&health, wish(Family::Chat, 1), UNREACHABLE);
+    assert!(health.is_open_to(wish(Family::Chat, 2)).is_some());
+    assert!(
+        health
+            .begin(wish(Family::Messages, 2), POLICY, None)
+            .is_ok()
+    );
+    assert!(health.is_paused());
+    assert_eq!(
+        health.state("slug", "a/b").state,
+        BreakerState::Open,
+        "the worst of them is shown"
+    );
+    // What is proved about the connection holds for every family.
+    let due = health.probe_due(Instant::now()).unwrap();
+    assert!(due.connection);
+    health.probed(&due, due.at, Verdict::Reached, None, None);
+    assert!(!health.is_paused());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_failing_account_leaves_the_others_alone() {
+    let health = new();
+    let of = |turn| Wish {
+        accounts: 3,
+        turn,
+        ..wish(Family::Chat, 1)
+    };
+    fail(&health, of(1), Fault::default());
+    let used: Vec<usize> = (0..3)
+        .map(|turn| health.begin(of(turn), POLICY, None).unwrap().account)
+        .collect();
+    assert_eq!(
+        used,
+        [0, 2, 2],
+        "the next account in place of the paused one"
+    );
+    assert_eq!(health.is_open_to(of(1)), None);
+    for turn in [0, 2] {
+        fail(&health, of(turn), Fault::default());
+    }
+    assert_eq!(health.is_open_to(of(0)), Some(TRY_EVERY));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_target_is_asked_once_in_five_seconds_whatever_its_families() {
+    let health = new();
+    for family in [Family::Chat, Family::Messages] {
+        fail(&health, wish(family, 1), Fault::default());
+        fail(&health, wish(family, 2), Fault::default());
+    }
+    let now = Instant::now();
+    let first = health.probe_due(now).unwrap();
+    assert_eq!(first.at, now);
+    health.probing(&first, now);
+    let second = health.probe_due(now).unwrap();
+    assert_eq!(second.at, now + TRY_EVERY);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_target_is_busy_for_ten_seconds_after_a_frame() {
+    let health = new();
+    assert!(!health.is_busy(Instant::now()));
+    health.frame(Instant::now());
+    tokio::time::advance(Duration::from_secs(9)).await;
+    assert!(health.is_busy(Instant::now()));
+    tokio::time::advance(Duration::from_secs(2)).await;
+    assert!(!health.is_busy(Instant::now()));
+}
+
+#[tokio::test(start_paused = true)]
+async fn counts_and_reasons_are_shown() {
+    let (health, chat) = (new(), wish(Family::Chat, 1));
+    let running = health.begin(chat, POLICY, None).unwrap();
+    let mut broken = health.begin(chat, POLICY, None).unwrap();
+    broken.began();
+    broken.failed(
+        Class::Broken,
+        &redact::plain("cut"),
+        Fault {
+            unreachable: false,
+            rest: Some(Duration::from_secs(9_000)),
+        },
+    );
+    broken.failed(Class::Broken, &redact::plain("again"), UNREACHABLE);
+    drop(broken);
+    let state = health.state("slug", "a/b");
+    assert_eq!((state.requests, state.errors, state.in_flight), (2, 1, 1));
+    assert_eq!(
+        (state.state, state.keys_closed),
+        (BreakerState::Closed, 1),
+        "closed to that customer alone"
+    );
+    assert_eq!(health.is_open_to(chat), Some(Duration::from_secs(60)));
+    assert_eq!(
+        state
+            .last_reason
+            .map(|reason| reason.to_string())
+            .as_deref(),
+        Some("broken: cut")
+    );
+    drop(running);
+    assert_eq!(health.state("slug", "a/b").in_flight, 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_our_own_requests_cost_is_shown() {
+    let health = new();
+    for key in [1, 2] {
+        fail(&health, wish(Family::Chat, key), Fault::default());
+    }
+    let (now, cost) = (Instant::now(), Amount::from_picos(7));
+    let due = health.probe_due(now).unwrap();
+    health.probed(&due, now, Verdict::Passed, Some(cost), None);
+    health.probed(&due, now, Verdict::Nothing, None, None);
+    let failed = Verdict::Failed(Fault::default());
+    let reason = Some(redact::plain("no"));
+    health.probed(&due, now, failed, Some(cost), reason);
+    let probes = health.state("slug", "a/b").probes;
+    assert_eq!(
+        (probes.sent, probes.failed, probes.cost),
+        (2, 1, Amount::from_picos(14))
+    );
+}

@@ -1,0 +1,283 @@
+//! Sends our own requests to targets in trouble: the account's free list of models first, then the smallest answer.
+//!
+//! Nothing that a customer does can make one fail, so their results are evidence for all. `probing.rs` decides when one is due.
+
+use std::convert::Infallible;
+use std::sync::{Arc, PoisonError};
+use std::time::Duration;
+
+use bytes::Bytes;
+use farebox_ledger::{Amount, clock};
+use farebox_protocol::WireUsage;
+use tokio::task::JoinSet;
+use tokio::time::{Instant, sleep_until, timeout};
+
+use super::attempt::{self, Begun};
+use super::classify::AttemptFailure;
+use super::client::Pool;
+use super::health::{Due, Health};
+use super::probing::{TRY_EVERY, Verdict};
+use super::redact::{self, Redacted};
+use super::simulated::Simulated;
+use super::{Call, Listed, Operation, Prepared, Upstreams};
+use crate::byte_room::{ByteRoom, Holder};
+use crate::config::{BreakerPolicy, OnDisconnect, Prefer, Rates, Route, Target};
+
+/// We ask as a customer that no key can be: keys' numbers are positive.
+const OURSELVES: Holder = Holder(u64::MAX);
+/// How often to look for customers who wait too long; failures and pauses wake us at once.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
+/// The question. Any model answers it, and nobody minds it in a provider's log.
+const WORDS: &str = "ping";
+/// Most tokens that its input can have, templates included: what a request is assumed to cost before it is counted.
+const INPUT: u64 = 64;
+
+/// One request of our own.
+struct Probe {
+    due: Due,
+    target: Target,
+    rates: Rates,
+    route: Route,
+    pool: Arc<Pool>,
+    health: Arc<Health>,
+    simulated: Arc<Simulated>,
+    answers: Arc<ByteRoom>,
+    sent: Instant,
+}
+
+/// What became of it, and what it may have cost.
+struct Found {
+    verdict: Verdict,
+    cost: Option<Amount>,
+    reason: Option<Redacted>,
+}
+
+impl Upstreams {
+    /// Asks targets in trouble, as long as the gateway runs.
+    pub async fn probe(&self) -> Infallible {
+        let mut running = JoinSet::new();
+        loop {
+            let next = self.send_due(&mut running);
+            tokio::select! {
+                () = self.trouble.notified() => {}
+                () = sleep_until(next) => {}
+                Some(_) = running.join_next() => {}
+            }
+        }
+    }
+
+    /// Sends what is due; returns when to look again.
+    fn send_due(&self, running: &mut JoinSet<()>) -> Instant {
+        let now = Instant::now();
+        let mut next = now + LOOK_EVERY;
+        let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
+        for listed in &known.targets {
+            let Some(due) = listed.health.probe_due(now) else {
+                continue;
+            };
+            if due.at > now {
+                next = next.min(due.at);
+                continue;
+            }
+            if let Some(pool) = known.pools.get(&listed.target.provider.name) {
+                listed.health.probing(&due, now);
+                running.spawn(self.probe_of(listed, due, Arc::clone(pool), now).run());
+            }
+        }
+        next
+    }
+
+    fn probe_of(&self, listed: &Listed, due: Due, pool: Arc<Pool>, now: Instant) -> Probe {
+        Probe {
+            due,
+            target: listed.target.clone(),
+            rates: listed.rates,
+            route: Route {
+                slug: listed.slug.clone(),
+                on_disconnect: OnDisconnect::Cancel,
+                targets: vec![listed.target.clone()],
+                retry: 0,
+                breaker: BreakerPolicy {
+                    failures: 1,
+                    open: TRY_EVERY,
+                },
+                translate: false,
+                prefer: Prefer::Order,
+            },
+            pool,
+            health: Arc::clone(&listed.health),
+            simulated: Arc::clone(&self.simulated),
+            answers: Arc::clone(&self.answers),
+            sent: now,
+        }
+    }
+}
+
+impl Probe {
+    async fn run(self) {
+        let before = self.health.is_paused();
+        let found = match self.reach().await {
+            Some(verdict) => verdict,
+            None => self.ask().await,
+        };
+        let Found {
+            verdict,
+            cost,
+            reason,
+        } = found;
+        let why = reason.as_ref().map(ToString::to_string).unwrap_or_default();
+        self.health
+            .probed(&self.due, self.sent, verdict, cost, reason);
+        let (slug, target) = (&self.route.slug, self.target.name());
+        match (before, self.health.is_paused()) {
+            (false, true) => {
+                tracing::warn!(slug, target, why, "paused for all: our own request failed")
+            }
+            (true, false) => tracing::info!(slug, target, "in use again"),
+            _ => {}
+        }
+    }
+
+    /// Asks for the list of models. It decides only about the connection: some services have no list, or refuse it to keys that may
+    /// use the models.
+    async fn reach(&self) -> Option<Found> {
+        let (family, account) = (self.due.family, self.due.account);
+        let reached = match self.pool.list(family, account) {
+            Ok(Some(request)) => timeout(TRY_EVERY, attempt::send(request)).await,
+            Ok(None) | Err(_) => return None,
+        };
+        match reached {
+            Ok(Err(failure @ AttemptFailure::Unsent(_))) => Some(self.failed(&failure, None)),
+            Ok(Err(AttemptFailure::Own(_))) => Some(Found::nothing()),
+            Ok(_) if self.due.connection => Some(Found {
+                verdict: Verdict::Reached,
+                ..Found::nothing()
+            }),
+            _ => None,
+        }
+    }
+
+    /// Asks for the smallest answer, if that may be paid.
+    async fn ask(&self) -> Found {
+        let unasked = Found {
+            verdict: Verdict::Unasked,
+            ..Found::nothing()
+        };
+        let limit = self.due.family.protocol().least_output();
+        let has_own_price =
+            self.rates.per_request.is_positive() || self.rates.per_image.is_positive();
+        let most = price(&self.rates, INPUT, limit.into());
+        let Some(most) = most.filter(|_| !has_own_price) else {
+            return unasked;
+        };
+        let Some(place) = self.pool.place(OURSELVES) else {
+            // Every place serves somebody.
+            return Found::nothing();
+        };
+        let (today, model) = (clock::now().hour() / 24, &self.target.model);
+        let budget = self.pool.provider.probe_budget;
+        if !self.pool.purse.take(model, most, today, budget) {
+            return unasked;
+        }
+        let answer = self.answer(limit).await;
+        drop(place);
+        let found = self.judge(answer, most);
+        let cost = found.cost.unwrap_or_default();
+        self.pool.purse.correct(model, most, cost, today);
+        found
+    }
+
+    /// The answer to the question; `None` if it does not come in the time that a customer would wait.
+    async fn answer(&self, limit: u32) -> Option<Result<Begun, AttemptFailure>> {
+        let (provider, family) = (&self.pool.provider, self.due.family);
+        let protocol = family.protocol();
+        let field = protocol.limit_field(provider.chat_limit, None);
+        let question = protocol.write_question_as(&self.target.model, WORDS, (field, limit));
+        let prepared = Prepared {
+            body: vec![Bytes::from(question)],
+            headers: Vec::new(),
+        };
+        let call = Call {
+            route: &self.route,
+            holder: OURSELVES,
+            caller: family,
+            family,
+            operation: Operation::Generate,
+            stream: false,
+            tokens: 0,
+            abandoned: None,
+            unsealed: None,
+        };
+        let room = self.answers.share(OURSELVES, usize::MAX);
+        let asked = (&call, self.due.account);
+        let asking = attempt::attempt(
+            &self.pool,
+            &self.simulated,
+            asked,
+            &self.target,
+            &prepared,
+            room,
+        );
+        timeout(provider.timeouts.first_byte, asking).await.ok()
+    }
+
+    fn judge(&self, answer: Option<Result<Begun, AttemptFailure>>, most: Amount) -> Found {
+        let passed = |cost| Found {
+            verdict: Verdict::Passed,
+            cost: Some(cost),
+            reason: None,
+        };
+        match answer {
+            Some(Ok(Begun::Whole(_, facts, _))) => passed(self.cost(&facts.usage).unwrap_or(most)),
+            Some(Ok(Begun::Stream(..))) => passed(most),
+            // It refuses a parameter, so it works.
+            Some(Err(AttemptFailure::Client { usage, .. })) => {
+                passed(self.cost(&usage).unwrap_or(Amount::ZERO))
+            }
+            Some(Err(AttemptFailure::Own(_))) => Found::nothing(),
+            Some(Err(failure)) => {
+                let billed = failure.may_be_billed();
+                self.failed(&failure, Some(if billed { most } else { Amount::ZERO }))
+            }
+            None if self.health.is_busy(Instant::now()) => Found {
+                cost: Some(most),
+                ..Found::nothing()
+            },
+            None => {
+                let late =
+                    AttemptFailure::Broken("no answer to our own request in time".to_owned());
+                self.failed(&late, Some(most))
+            }
+        }
+    }
+
+    fn failed(&self, failure: &AttemptFailure, cost: Option<Amount>) -> Found {
+        let fault = failure.fault().unwrap_or_default();
+        Found {
+            verdict: Verdict::Failed(fault),
+            cost,
+            reason: Some(
+                redact::for_operator(&failure.reason(), &self.route).labelled(failure.class()),
+            ),
+        }
+    }
+
+    /// What the provider counted, at the operator's prices.
+    fn cost(&self, usage: &WireUsage) -> Option<Amount> {
+        price(&self.rates, usage.input?, usage.output?)
+    }
+}
+
+impl Found {
+    fn nothing() -> Self {
+        Self {
+            verdict: Verdict::Nothing,
+            cost: None,
+            reason: None,
+        }
+    }
+}
+
+fn price(rates: &Rates, input: u64, output: u64) -> Option<Amount> {
+    Amount::times(rates.input, input)?.checked_add(Amount::times(rates.output, output)?)
+}

@@ -1,0 +1,115 @@
+//! When we ask a target ourselves, and what an answer proves. Pure; the clock is passed in.
+//!
+//! A request of our own is the only evidence against a target that no customer can make. It costs the operator money, so it is
+//! rare: at most one in five seconds, and each success doubles the interval. `probe.rs` sends it.
+
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use super::classify::Fault;
+
+/// What a request of our own found out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Verdict {
+    /// The target answers, or refuses only a parameter.
+    Passed,
+    /// It can be reached again, which is all that was in doubt.
+    Reached,
+    /// It fails for us too.
+    Failed(Fault),
+    /// It proves nothing: the fault is ours, or the target was busy with other answers.
+    Nothing,
+    /// We may not ask now: the budget of the day is spent, requests have a price of their own, or all places are taken.
+    Unasked,
+}
+
+/// The pace of our own requests to one breaker's target.
+#[derive(Debug)]
+pub(super) struct Probing {
+    last: Option<Instant>,
+    /// When the latest one that passed was sent.
+    passed: Option<Instant>,
+    every: Duration,
+    /// The last attempt was not allowed to ask.
+    unasked: bool,
+}
+
+/// A paused target is tried this often, so that one that has recovered is used within five seconds.
+pub(super) const TRY_EVERY: Duration = Duration::from_secs(5);
+/// Longest interval: an attacker who keeps failing on purpose makes us ask no more often than this in the end.
+const LONGEST: Duration = Duration::from_secs(300);
+
+impl Default for Probing {
+    fn default() -> Self {
+        Self {
+            last: None,
+            passed: None,
+            every: TRY_EVERY,
+            unasked: false,
+        }
+    }
+}
+
+impl Probing {
+    /// When the next one is due, if there has been a reason since `since`.
+    pub(super) fn due(&self, since: Instant) -> Instant {
+        self.last.map_or(since, |last| since.max(last + self.every))
+    }
+
+    /// The interval.
+    pub(super) fn every(&self) -> Duration {
+        self.every
+    }
+
+    /// Notes that one is sent now. After a long calm the interval begins anew.
+    pub(super) fn sent(&mut self, now: Instant) {
+        if self.last.is_some_and(|last| now >= last + 2 * LONGEST) {
+            self.calm();
+        }
+        self.last = Some(now);
+    }
+
+    /// Another breaker of the target has just asked.
+    pub(super) fn postpone(&mut self, now: Instant, by: Duration) {
+        let earliest = (now + by).checked_sub(self.every);
+        self.last = self.last.max(earliest);
+    }
+
+    /// Adapts the interval: while a target is paused it is asked as often as allowed, so that it is used again soon.
+    pub(super) fn learned(&mut self, verdict: Verdict, sent: Instant, paused: bool) {
+        if matches!(verdict, Verdict::Passed | Verdict::Reached) {
+            self.passed = self.passed.max(Some(sent));
+        }
+        match verdict {
+            Verdict::Passed if !paused => self.every = (self.every * 2).min(LONGEST),
+            Verdict::Failed(_) => self.calm(),
+            _ => {}
+        }
+        match verdict {
+            Verdict::Unasked => self.unasked = true,
+            Verdict::Nothing => {}
+            Verdict::Passed | Verdict::Reached | Verdict::Failed(_) => self.unasked = false,
+        }
+    }
+
+    /// Whether one that was sent later has passed.
+    pub(super) fn passed_since(&self, sent: Instant) -> bool {
+        self.passed.is_some_and(|passed| sent < passed)
+    }
+
+    /// Back to the shortest interval.
+    pub(super) fn calm(&mut self) {
+        self.every = TRY_EVERY;
+    }
+
+    /// There is a new reason to ask, perhaps one for which asking is free.
+    pub(super) fn may_ask_again(&mut self) {
+        self.unasked = false;
+    }
+
+    /// Whether our own requests decide when a pause ends.
+    pub(super) fn can_ask(&self) -> bool {
+        !self.unasked
+    }
+}

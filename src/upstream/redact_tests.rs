@@ -1,0 +1,292 @@
+//! What must not get out, in every form and at every edge.
+
+use base64::Engine;
+use base64::engine::general_purpose::{STANDARD_NO_PAD, URL_SAFE_NO_PAD};
+
+use super::*;
+
+fn forms(secret: &str) -> Vec<String> {
+    SecretForms::of_secrets([secret])
+        .iter()
+        .map(str::to_owned)
+        .collect()
+}
+
+fn known() -> Known<'static> {
+    Known {
+        slug: "sonnet-public",
+        models: vec!["big-model-4-5-20250929", "big-model-4-5", "sim"],
+        providers: vec!["acme", "messages"],
+        hosts: vec!["api.acme.example"],
+        secrets: forms("verysecretvalue"),
+    }
+}
+
+#[track_caller]
+fn becomes(text: &str, expected: &str) {
+    assert_eq!(exit(text, &known(), LONGEST_MESSAGE, names_out), expected);
+}
+
+#[test]
+fn model_names_become_the_slug() {
+    becomes(
+        "model: big-model-4-5-20250929 is not allowed",
+        "model: sonnet-public is not allowed",
+    );
+    becomes(
+        "`Big-Model-4-5` and vendor/big-model-4-5:free.",
+        "`sonnet-public` and vendor/sonnet-public.",
+    );
+    becomes("it is simple; sim.", "it is simple; sonnet-public.");
+    becomes("my-sim stays", "my-sim stays");
+    becomes("max for sonnet-public: 5", "max for sonnet-public: 5");
+}
+
+#[test]
+fn hosts_and_links_go_and_the_customers_own_stay() {
+    becomes("see https://docs.acme.example/errors?x=1.", "see [url].");
+    becomes(
+        "cannot fetch https://cdn.customer.example/a.png, sorry",
+        "cannot fetch https://cdn.customer.example/a.png, sorry",
+    );
+    becomes(
+        "upstream API.acme.example:443 said no",
+        "upstream [host]:443 said no",
+    );
+}
+
+#[test]
+fn providers_go_unless_they_are_part_of_a_field_name() {
+    becomes("the Acme API", "the [provider] API");
+    becomes(
+        "Unexpected value(s) `x-2025-06-27` for the `acme-beta` header",
+        "Unexpected value(s) `x-2025-06-27` for the `acme-beta` header",
+    );
+    becomes(
+        "messages.0.content: Input should be a list",
+        "messages.0.content: Input should be a list",
+    );
+}
+
+#[test]
+fn keys_and_ids_go_and_tool_ids_stay() {
+    becomes("key verysecretvalue is wrong", "key [key] is wrong");
+    becomes(
+        "Incorrect API key provided: sk-abcd****wxyz.",
+        "Incorrect API key provided: [key]",
+    );
+    becomes(
+        "in organization org-AbC123xyz on tokens",
+        "in organization [id] on tokens",
+    );
+    becomes("proj_abcdef12 req_011CSHoEeqs5C35K2UUqR7Fy", "[id] [id]");
+    becomes(
+        "include your request ID 4f9e2c1a-77 in it",
+        "include your request ID [id] in it",
+    );
+    becomes("the request id is missing", "the request id is missing");
+    becomes(
+        "`tool_use` ids without results: toolu_01abc, call_9",
+        "`tool_use` ids without results: toolu_01abc, call_9",
+    );
+    becomes("req_ and org-x", "req_ and org-x");
+}
+
+#[test]
+fn other_text_is_untouched_and_odd_text_is_safe() {
+    for text in [
+        "",
+        "ß → 模型 🚀",
+        "max_tokens: 5 > 4",
+        "https://",
+        "sk-",
+        "request id",
+        "request id:",
+    ] {
+        becomes(text, text);
+    }
+    let long = "é".repeat(100_000);
+    assert_eq!(
+        exit(&long, &known(), LONGEST_MESSAGE, names_out)
+            .chars()
+            .count(),
+        LONGEST_MESSAGE
+    );
+}
+
+#[test]
+fn every_field_is_scrubbed() {
+    let error = UpstreamError {
+        kind: Some("invalid_request_error".to_owned()),
+        code: Some("acme".to_owned()),
+        param: Some("big-model-4-5".to_owned()),
+        message: "api.acme.example".to_owned(),
+    };
+    let clean = error_for_customer(&error, &known());
+    assert_eq!(clean.kind.as_deref(), Some("invalid_request_error"));
+    assert_eq!(clean.code.as_deref(), Some("[provider]"));
+    assert_eq!(clean.param.as_deref(), Some("sonnet-public"));
+    assert_eq!(clean.message, "[host]");
+}
+
+#[test]
+fn the_operator_reads_names_but_no_secrets_and_no_control_characters() {
+    assert_eq!(
+        text_for_operator("big-model\u{1b}[31m verysecretvalue", &known()),
+        "big-model [31m [key]"
+    );
+}
+
+proptest::proptest! {
+    #[test]
+    fn nothing_known_survives_in_any_surroundings(before in "\\PC{0,40}", behind in "\\PC{0,40}", which in 0_usize..3) {
+        let secret = ["verysecretvalue", " api.acme.example ", " req_011CSHoEeqs5 "][which];
+        let clean = exit(&format!("{before}{secret}{behind}"), &known(), LONGEST_MESSAGE, names_out);
+        proptest::prop_assert!(!clean.contains(secret.trim()), "{}", clean);
+        let _ = text_for_operator(&clean, &known());
+    }
+}
+
+/// No ten consecutive characters of the secret are left, in any of its forms.
+fn leaks(text: &str) -> bool {
+    let text = text.to_ascii_lowercase();
+    b"verysecretvalue"
+        .windows(10)
+        .any(|piece| text.contains(std::str::from_utf8(piece).unwrap()))
+}
+
+#[test]
+fn a_secret_is_found_at_every_edge_of_what_is_kept() {
+    for longest in [LONGEST_REASON, LONGEST_MESSAGE, WINDOW] {
+        for shift in 0..40 {
+            let text = format!(
+                "{}verysecretvalue and more",
+                " .".repeat((longest - shift) / 2)
+            );
+            for clean in [
+                exit(&text, &known(), LONGEST_MESSAGE, names_out),
+                text_for_operator(&text, &known()),
+            ] {
+                assert!(!leaks(&clean), "{longest} - {shift}");
+            }
+        }
+    }
+    // Many short replacements move the edge of the window into the kept text.
+    for shift in 0..30 {
+        let text = format!("{}{}", ".".repeat(shift), "verysecretvalue".repeat(10_000));
+        assert!(
+            !leaks(&exit(&text, &known(), LONGEST_MESSAGE, names_out)),
+            "{shift}"
+        );
+    }
+}
+
+#[test]
+fn a_secret_is_found_in_every_form_that_programs_write() {
+    let secret = "sk-Top/Secret+value_1";
+    let known = Known {
+        secrets: forms(secret),
+        ..known()
+    };
+    let in_base64 = |before: &str| STANDARD_NO_PAD.encode(format!("{before}{secret} and more"));
+    let written = [
+        secret.to_ascii_uppercase(),
+        "sk-Top%2FSecret%2Bvalue_1".to_owned(),
+        "sk%2dTop%2fSecret%2bvalue%5f1".to_owned(),
+        hex::encode_upper(secret),
+        in_base64(""),
+        in_base64("a"),
+        in_base64("Authorization: Bearer "),
+        URL_SAFE_NO_PAD.encode(format!("ab{secret}")),
+    ];
+    for text in written {
+        let clean = text_for_operator(&format!("x {text} y"), &known);
+        assert!(clean.contains("[key]"), "{text} became {clean}");
+    }
+}
+
+#[test]
+fn a_text_of_nothing_but_beginnings_costs_no_square() {
+    let begun = std::time::Instant::now();
+    for word in [
+        "sk- ",
+        "req_ ",
+        "request id ",
+        "http:// ",
+        "verysecretvalue ",
+        "api.acme.example ",
+    ] {
+        let text = word.repeat(WINDOW / word.len());
+        let _ = exit(&text, &known(), LONGEST_MESSAGE, names_out);
+    }
+    // Quadratic time would take many seconds without optimisation.
+    assert!(
+        begun.elapsed() < std::time::Duration::from_secs(5),
+        "{:?}",
+        begun.elapsed()
+    );
+}
+
+#[test]
+fn nothing_forges_a_line_or_turns_it_around() {
+    let text = "a\nb\r\u{85}\u{9b}2J\u{202e}c\u{2066}\u{2028}d\u{7f}\u{0}";
+    for clean in [
+        exit(text, &known(), LONGEST_MESSAGE, names_out),
+        text_for_operator(text, &known()),
+        answer_id(text, &SecretForms::default()).to_string(),
+    ] {
+        assert_eq!(clean, "a b   2J c  d  ");
+    }
+    assert!(!text_for_operator("verysecret\u{202e}value", &known()).contains("secretvalue"));
+}
+
+#[test]
+fn a_model_is_found_without_its_vendor() {
+    let known = Known {
+        models: vec!["vendor/deep-model-9", "deep-model-9"],
+        ..known()
+    };
+    assert_eq!(
+        exit("deep-model-9 is busy", &known, LONGEST_MESSAGE, names_out),
+        "sonnet-public is busy"
+    );
+}
+
+#[test]
+fn hosts_are_read_from_urls() {
+    assert_eq!(host_of("https://user@a.b.example:8443/v1"), "a.b.example");
+    assert_eq!(host_of("http://[::1]:80/v1"), "::1");
+    assert_eq!(domain_of("a.b.example"), "b.example");
+    assert_eq!(domain_of("127.0.0.1"), "127.0.0.1");
+    assert_eq!(domain_of("localhost"), "localhost");
+}
+
+#[test]
+fn an_answers_id_is_scrubbed_before_it_is_shortened() {
+    let secrets = SecretForms::of_secrets(["verysecretvalue"]);
+    let becomes = |id: &str| answer_id(id, &secrets).to_string();
+    for plain in [
+        "chatcmpl-9hT3",
+        "resp_0a1b",
+        "msg_01-x",
+        "task-12345678901",
+        "",
+    ] {
+        assert_eq!(becomes(plain), plain);
+    }
+    assert_eq!(becomes("msg_verySecretvalue_1"), "msg_[key]_1");
+    assert_eq!(becomes("sk-abcd****wxyz"), "[key]");
+    assert!(!leaks(&becomes(&format!(
+        "msg_{}",
+        hex::encode("verysecretvalue")
+    ))));
+    assert!(!leaks(&becomes(
+        &STANDARD_NO_PAD.encode("id verysecretvalue")
+    )));
+    for front in LONGEST_WORD - 20..=LONGEST_WORD {
+        assert!(
+            !leaks(&becomes(&format!("{}verysecretvalue", "x".repeat(front)))),
+            "{front}"
+        );
+    }
+}
