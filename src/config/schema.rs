@@ -81,6 +81,7 @@ pub(crate) const PROVIDER_FIELDS: &[&str] = &[
     "reasoning",
     "pass",
     "refuse_beta",
+    "private_urls",
 ];
 /// `timeouts` of a provider
 pub(crate) const TIMEOUT_FIELDS: &[&str] = &["connect", "first_byte", "idle", "whole"];

@@ -20,6 +20,11 @@ const FREE_RATE: Rate = Rate {
     per_second: 10,
     burst: 20,
 };
+/// Paid requests of a key for which no rate is set.
+const PAID_RATE: Rate = Rate {
+    per_second: KeySettings::RATE,
+    burst: KeySettings::BURST,
+};
 /// How long a request waits for its turn if its key runs one at a time: in a provider's outage, honest customers are slowed down
 /// and not refused.
 const TURN_PATIENCE: Duration = Duration::from_secs(30);
@@ -134,13 +139,11 @@ impl RateLimits {
     }
 
     fn enter_now(self: &Arc<Self>, key: &Key, now: Instant) -> Result<Pass, Refused> {
-        let rate = key.settings.rate.map(|per_second| Rate {
+        let rate = key.settings.rate.map_or(PAID_RATE, |per_second| Rate {
             per_second,
             burst: per_second.max(1),
         });
-        self.begin(key, now, true, |traffic| {
-            rate.map_or(Ok(()), |rate| traffic.paid.take(rate, now))
-        })
+        self.begin(key, now, true, |traffic| traffic.paid.take(rate, now))
     }
 
     /// Admits a call of a free path, which has a rate of its own and counts among the key's running requests.
@@ -345,5 +348,21 @@ mod tests {
             (10_001, 10_000),
             "searched at 40,000: three quarters were idle"
         );
+    }
+
+    #[tokio::test]
+    async fn a_key_without_a_rate_has_two_hundred_a_second_and_four_hundred_at_once() {
+        let (limits, begun) = (Arc::new(RateLimits::default()), Instant::now());
+        let ledger = farebox_ledger::memory::MemoryLedger::new();
+        let key = crate::proxy::tests::new_key(&ledger, "1").await;
+        let served_at = async |now| {
+            let mut served = 0;
+            while limits.enter(&key, now).await.is_ok() {
+                served += 1;
+            }
+            served
+        };
+        assert_eq!(served_at(begun).await, 400);
+        assert_eq!(served_at(begun + Duration::from_secs(1)).await, 200);
     }
 }

@@ -6,3 +6,5 @@ mod descriptors;
 mod fuzz;
 mod kept;
 mod memory;
+mod strangers;
+mod work;
