@@ -26,8 +26,9 @@ use bytes::Bytes;
 use farebox::clock;
 use farebox::config::{self, ConfigHandle, ProcessSecrets, Source};
 use farebox::proxy::rate_limit::RateLimits;
-use farebox::proxy::{Calibrations, Known, Origin, Proxy, ReplyBody, Request};
+use farebox::proxy::{Calibrations, Known, Origin, Proxy, ReplyBody, Request, holder};
 use farebox::telemetry::Telemetry;
+use farebox::turns::Work;
 use farebox::upstream::Upstreams;
 use farebox_ledger::sqlite::SqliteLedger;
 use farebox_ledger::{
@@ -334,6 +335,8 @@ fn with_gateway(work: impl AsyncFnOnce(Gateway)) {
         let first_credit = Some((Amount::from_usd_str("1000").unwrap(), "first".to_owned()));
         let settings = KeySettings {
             label: "guard".into(),
+            // What is measured is the work, not the limit for one key.
+            rate: Some(1_000_000),
             ..KeySettings::default()
         };
         let new = NewKey {
@@ -407,6 +410,7 @@ impl Gateway {
                 id: clock::operation_id(),
                 pass: self.rate_limits.enter(&key, Instant::now()).await.unwrap(),
                 key: key.id,
+                work: Work::of(holder(key.id)),
                 room: None,
                 family: Family::Chat,
                 body: body.clone(),

@@ -15,7 +15,7 @@
 //! | `ledger` | money and keys; the one package that changes a balance | – | `async_trait`, `getrandom`, `jiff`, `nix`, `rand`, `serde`, `serde_json`, `sha2`, `thiserror`, `tokio`, `tokio_postgres`, `tracing`, `unicase`, `unicode_normalization`, `zeroize` |  |
 //! | `ledger/sqlite` | the ledger in one SQLite file | `ledger` | `async_trait`, `jiff`, `nix`, `rusqlite`, `serde`, `serde_json`, `sha2`, `tempfile`, `thiserror`, `tokio`, `tracing` |  |
 //! | `ledger/postgres` | the ledger in a PostgreSQL database that several gateways share | `ledger` | `async_trait`, `futures_util`, `getrandom`, `rustls`, `rustls_native_certs`, `serde`, `serde_json`, `tokio`, `tokio_postgres`, `tokio_postgres_rustls`, `tracing` |  |
-//! | `config` | reads and checks both TOML files; publishes them as one snapshot | `protocol::AuthStyle`, `protocol::ChatLimit`, `protocol::Family`, `protocol::translate`, `ledger::Amount` | `annotate_snippets`, `arc_swap`, `notify`, `serde`, `sha2`, `strsim`, `tokio`, `toml` |  |
+//! | `config` | reads and checks both TOML files; publishes them as one snapshot | `protocol::AuthStyle`, `protocol::ChatLimit`, `protocol::Family`, `protocol::address`, `protocol::translate`, `ledger::Amount` | `annotate_snippets`, `arc_swap`, `notify`, `serde`, `sha2`, `strsim`, `tokio`, `toml` |  |
 //! | `metering` | estimates, terms, prices, the meter | `config::Limits`, `config::Model`, `config::Price`, `config::Rates`, `config::Tokenizer`, `ledger::Amount`, `ledger::Evidence`, `ledger::Line`, `ledger::Usage`, `protocol::FrameFacts`, `protocol::Sample`, `protocol::TextSize`, `protocol::inspect`, `protocol::talk`, `protocol::token_estimate`, `protocol::usage` | `bpe_vocabularies`, `memchr`, `miniz_oxide` | pure: no async, no I/O |
 //! | `upstream` | calls providers: target order, retries, breakers, pools; the only room that uses reqwest | `byte_room`, `config`, `deadline`, `doubles`, `ledger::clock`, `ledger::text`, `protocol` | `base64`, `bytes`, `hex`, `http_body_util`, `hyper`, `imagesize`, `jiff`, `reqwest`, `rustix`, `rustls`, `serde_json`, `thiserror`, `tokio`, `tracing`, `webpki_root_certs` |  |
 //! | `proxy` | the spine: the steps of a request in order; the only room that opens and settles holds | `byte_room`, `config`, `deadline`, `ledger`, `metering`, `protocol`, `turns`, `upstream` | `bytes`, `serde`, `serde_json`, `tokio`, `tokio_util`, `tracing` |  |
@@ -27,10 +27,10 @@
 //! | `cli` | the commands and their arguments | `app`, `config`, `ledger`, `protocol::Family`, `proxy::record`, `server::TlsFiles`, `setup`, `telemetry` | `clap`, `http_body_util`, `hyper`, `hyper_util`, `ipnet`, `jiff`, `serde`, `serde_json`, `tempfile`, `tokio`, `tracing`, `unicode_width` |  |
 //! | `deadline` | a timer that streams reset at every chunk | – | `tokio` |  |
 //! | `byte_room` | a memory budget shared between keys; no key can take all of it | – | `bytes`, `tokio` |  |
-//! | `turns` | a few threads for heavy work; the keys that wait take turns | `byte_room::Holder` | `tokio` |  |
+//! | `turns` | a few threads for heavy work; the customers who wait take turns, and have budgets of CPU time | `byte_room::Holder` | `rustix`, `tokio` |  |
 //! | `main` | the program: starts the runtime and runs one command | `cli`, `ledger::clock` | `mimalloc`, `tokio` |  |
 //! | `tui` | the admin's console; opens the ledger itself | `ledger` | `clap`, `crossterm`, `futures_util`, `getrandom`, `http_body_util`, `hyper`, `hyper_util`, `jiff`, `ratatui`, `serde`, `serde_json`, `tokio` |  |
-//! | `bench` | load tests from outside; computes by itself what it checks | `ledger` | `bytes`, `futures_util`, `http_body_util`, `memchr`, `reqwest`, `rustix`, `rustls`, `salvo`, `serde_json`, `tokio` |  |
+//! | `bench` | load tests from outside; computes by itself what it checks | `ledger` | `bytes`, `flate2`, `futures_util`, `http_body_util`, `memchr`, `reqwest`, `rustix`, `rustls`, `salvo`, `serde_json`, `tokio` |  |
 //! | `bench/estimate` | compares the estimate with public tokenizers | `config::Limits`, `metering`, `protocol` | `serde_json`, `tiktoken_rs` |  |
 //!
 //! <!-- end of rooms -->

@@ -135,6 +135,8 @@ fn new_key(number: u64, now: Timestamp, funds: i64) -> NewKey {
         secret: secret.hash(),
         settings: KeySettings {
             label: format!("customer {number}"),
+            // What is measured is the gateway, not its limit for one key.
+            rate: Some(1_000_000),
             ..KeySettings::default()
         },
         first_credit: (funds > 0).then(|| (Amount::from_picos(funds), format!("bench-{number}"))),

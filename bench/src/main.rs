@@ -32,7 +32,8 @@ use subjects::Programs;
 
 const USAGE: &str =
     "bench/run [--quick] [--big-ledger FILE] [small|calls|rate|100k|1m|sse|open|cold …]
-       farebox-bench crowd [--seconds N] [--only rich|poor|sixteen]";
+       farebox-bench crowd [--seconds N] [--only rich|poor|sixteen]
+       farebox-bench attackers [--seconds N] [--only NAME]";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -45,6 +46,9 @@ fn main() -> ExitCode {
         ["crowd"] => hostile_crowd("60", None),
         ["crowd", "--seconds", seconds] => hostile_crowd(seconds, None),
         ["crowd", "--seconds", seconds, "--only", name] => hostile_crowd(seconds, Some(name)),
+        ["attackers"] => attackers("60", None),
+        ["attackers", "--seconds", seconds] => attackers(seconds, None),
+        ["attackers", "--seconds", seconds, "--only", name] => attackers(seconds, Some(name)),
         words => bench(words),
     };
     match ended {
@@ -68,6 +72,10 @@ fn progress(line: &str) {
 
 fn hostile_crowd(seconds: &str, only: Option<&str>) -> Result<(), String> {
     crowd::run(&programs(), seconds.parse().map_err(|_| USAGE)?, only)
+}
+
+fn attackers(seconds: &str, only: Option<&str>) -> Result<(), String> {
+    crowd::attackers(&programs(), seconds.parse().map_err(|_| USAGE)?, only)
 }
 
 fn programs() -> Programs {

@@ -279,6 +279,17 @@ impl Key {
 impl KeySettings {
     /// Concurrent requests for a key without its own limit.
     pub const CONCURRENCY: u32 = 64;
+    /// Paid requests each second when unset: far above what people and agents make, and no key makes thousands.
+    pub const RATE: u32 = 200;
+    /// How many of them may come at once when no rate is set.
+    pub const BURST: u32 = 400;
+
+    /// Whether the key may use a model.
+    #[must_use]
+    pub fn allows(&self, slug: &str) -> bool {
+        let models = self.models.as_ref();
+        models.is_none_or(|models| models.iter().any(|allowed| allowed == slug))
+    }
 
     /// Checks that texts and lists are of a reasonable length.
     pub(crate) fn check(&self) -> Result<(), Refusal> {

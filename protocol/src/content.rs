@@ -6,6 +6,7 @@
 
 use std::borrow::Cow;
 
+use crate::address;
 use crate::cache;
 use crate::fields::{MEDIA, STATE};
 use crate::inspect::LONGEST_NAME;
@@ -436,6 +437,14 @@ fn address(
         }
         _ if document => Err(by_url("source.url")),
         None if is_web(&url) => {
+            if let Some(why) = address::refusal(&url) {
+                return Err(BadRequest::at(
+                    "image_url",
+                    format!(
+                        "the address of a picture is refused: {why}. Send a public address, or the picture inline as `data:image/…;base64,…`."
+                    ),
+                ));
+            }
             if url.len() > LONGEST_ADDRESS {
                 count(&mut out.seen.content, cursor, value);
             }

@@ -10,6 +10,7 @@
 //! - A [`Reader`] of the target's family interprets frames; a [`Writer`] of the customer's family ends a stream that is cut.
 //! - [`error`] has the error body and each family's words for it.
 
+pub mod address;
 mod cache;
 pub mod chat;
 mod content;

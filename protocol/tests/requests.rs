@@ -470,7 +470,7 @@ fn pictures_are_found_wherever_they_stand() {
     };
     let chat = json!([{"role": "user", "content": [
         {"type": "image_url", "image_url": {"url": url, "detail": "high"}},
-        {"image_url": {"detail": "low", "url": "https://x/y.png"}, "type": "image_url"},
+        {"image_url": {"detail": "low", "url": "https://x.example/y.png"}, "type": "image_url"},
     ]}]);
     assert_eq!(
         with(Family::Chat, "messages", chat)
@@ -481,7 +481,7 @@ fn pictures_are_found_wherever_they_stand() {
     );
     let input = json!([
         {"role": "user", "content": [{"type": "input_image", "image_url": url, "detail": "high"}]},
-        {"type": "function_call_output", "call_id": "c", "output": [{"type": "input_image", "image_url": "https://x", "detail": "low"}]},
+        {"type": "function_call_output", "call_id": "c", "output": [{"type": "input_image", "image_url": "https://x.example", "detail": "low"}]},
         {"type": "computer_call_output", "call_id": "c", "output": {"type": "computer_screenshot", "image_url": url}},
     ]);
     let seen = with(Family::Responses, "input", input).expect("good");
@@ -489,7 +489,7 @@ fn pictures_are_found_wherever_they_stand() {
     let block = json!({"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": PNG}});
     let native = json!([{"role": "user", "content": [
         {"type": "tool_result", "tool_use_id": "t", "content": [{"type": "text", "text": "ä b"}, block]},
-        {"source": {"url": "https://x", "type": "url"}, "type": "image"},
+        {"source": {"url": "https://x.example", "type": "url"}, "type": "image"},
     ]}]);
     let seen = with(Family::Messages, "messages", native).expect("good");
     assert_eq!(
@@ -562,7 +562,7 @@ fn documents_are_counted_or_refused() {
         3
     );
     for source in [
-        json!({"type": "url", "url": "https://x"}),
+        json!({"type": "url", "url": "https://x.example"}),
         json!({"type": "file", "file_id": "f"}),
     ] {
         assert!(
@@ -591,7 +591,7 @@ fn documents_are_counted_or_refused() {
     refused(
         Family::Responses,
         "input",
-        part(json!({"type": "input_file", "file_url": "https://x"})),
+        part(json!({"type": "input_file", "file_url": "https://x.example"})),
     );
     refused(
         Family::Responses,
@@ -621,7 +621,7 @@ fn documents_are_counted_or_refused() {
     let many = with(
         Family::Responses,
         "input",
-        part(json!({"type": "input_image", "file_id": null, "image_url": "https://x"})),
+        part(json!({"type": "input_image", "file_id": null, "image_url": "https://x.example"})),
     );
     assert_eq!(many.expect("null is absent").content.pictures.len(), 1);
 }

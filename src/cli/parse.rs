@@ -8,6 +8,7 @@ use clap::{Arg, ArgMatches, Command, CommandFactory, FromArgMatches};
 
 use super::args::Args;
 use super::format;
+use crate::config;
 
 /// The process settings that `demo` uses.
 const OF_DEMO: [&str; 3] = ["listen", "durability", "operator"];
@@ -47,20 +48,47 @@ pub(super) fn command_line() -> Result<Args, clap::Error> {
             Some(ContextValue::String(text)) => text.as_str(),
             _ => "",
         };
-        // clap repeats a refused value; the address of a database may hold a password.
-        if named(ContextKind::InvalidArg).ends_with("<LEDGER>")
-            && !named(ContextKind::InvalidValue).is_empty()
-        {
-            error.insert(
-                ContextKind::InvalidValue,
-                ContextValue::String("…".to_owned()),
-            );
-        }
+        let of_ledger = named(ContextKind::InvalidArg).ends_with("<LEDGER>");
+        hide_secrets(&mut error, of_ledger);
         if let Some(variable) = from_environment(&error, &command, &typed) {
             error.insert(ContextKind::InvalidArg, ContextValue::String(variable));
         }
         error
     })
+}
+
+/// Hides secrets in what clap repeats of the arguments, and everything that would steer a terminal. The address of a database, which
+/// may hold a password, is hidden as a whole.
+fn hide_secrets(error: &mut clap::Error, of_ledger: bool) {
+    let clean = |text: &str| {
+        let printable = text.replace(char::is_control, "\u{fffd}");
+        config::hide_secrets(&printable)
+    };
+    let typed = [
+        ContextKind::InvalidValue,
+        ContextKind::InvalidArg,
+        ContextKind::InvalidSubcommand,
+        ContextKind::PriorArg,
+    ];
+    for kind in typed {
+        let cleaned = match error.get(kind) {
+            Some(ContextValue::String(text))
+                if of_ledger && kind == ContextKind::InvalidValue && !text.is_empty() =>
+            {
+                ContextValue::String("…".to_owned())
+            }
+            Some(ContextValue::String(text)) => ContextValue::String(clean(text)),
+            Some(ContextValue::Strings(texts)) => {
+                ContextValue::Strings(texts.iter().map(|text| clean(text)).collect())
+            }
+            _ => continue,
+        };
+        if error.get(kind) != Some(&cleaned) {
+            error.insert(kind, cleaned);
+            // A suggestion repeats the argument.
+            error.remove(ContextKind::Suggested);
+        }
+    }
 }
 
 /// Refuses flags that have no effect on `demo`, which has its own files, ledger and address. In the environment they are accepted,

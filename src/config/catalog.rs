@@ -6,6 +6,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use farebox_ledger::Amount;
 use farebox_protocol::Family;
 use farebox_protocol::translate::Abilities;
 
@@ -21,6 +22,8 @@ pub struct Catalog {
     pub(super) by_name: HashMap<String, Arc<Model>>,
     /// Slugs no longer sold.
     pub retired: Vec<Retired>,
+    /// The cheapest input token of all that cost something; zero if none does.
+    pub cheapest_input: Amount,
 }
 
 /// One published model and its route.
@@ -110,25 +113,34 @@ pub struct Retired {
 pub enum Lookup<'a> {
     /// A published slug or alias.
     Found(&'a Arc<Model>),
-    /// A retired slug.
-    Retired(&'a Retired),
+    /// A retired slug, and what may be named in its place.
+    Retired(&'a Retired, Option<&'a str>),
     /// Unknown; up to three similar published slugs, best match first.
     Unknown(Vec<&'a str>),
 }
 
 impl Catalog {
-    /// Looks up a name sent by a customer: slug, alias, retired slug, or unknown.
+    /// Looks up a name: slug, alias, retired slug, or unknown.
     #[must_use]
     pub fn find(&self, name: &str) -> Lookup<'_> {
+        self.find_among(name, |_| true)
+    }
+
+    /// Looks up a name sent by a customer, who is told only of published slugs that `may_use` names.
+    #[must_use]
+    pub fn find_among(&self, name: &str, may_use: impl Fn(&str) -> bool) -> Lookup<'_> {
         if let Some(model) = self.by_name.get(name) {
             return Lookup::Found(model);
         }
         match self.retired.iter().find(|retired| retired.slug == name) {
-            Some(retired) => Lookup::Retired(retired),
-            None => Lookup::Unknown(nearest_models(
-                name,
-                self.models.iter().map(|model| model.slug.as_str()),
-            )),
+            Some(retired) => {
+                let replacement = retired.replacement.as_deref();
+                Lookup::Retired(retired, replacement.filter(|slug| may_use(slug)))
+            }
+            None => {
+                let slugs = self.models.iter().map(|model| model.slug.as_str());
+                Lookup::Unknown(nearest_models(name, slugs.filter(|slug| may_use(slug))))
+            }
         }
     }
 

@@ -29,6 +29,7 @@ pub use abilities::TargetAbilities;
 pub use catalog::{Capability, Catalog, Limits, Lookup, Model, Retired, Tokenizer};
 pub use environment::{log_as_json, log_filter, no_color, notify_socket, sudo_user};
 pub use findings::diagnostic::{Counts, Diagnostic, Diagnostics, Place, Severity};
+pub use findings::redact::words as hide_secrets;
 pub use findings::render::Paint;
 pub use presets::{Preset, preset, presets};
 pub use price::{Price, Rates};
@@ -146,7 +147,7 @@ fn load_all(
     let mut reader = SecretReader {
         from: secrets,
         files: Vec::new(),
-        spaces: false,
+        of_header: false,
     };
     let routes = read::routes::read_routes(&mut report, &routes_root, &mut reader);
     let catalog = read::catalog::read_catalog(&mut report, &catalog_root, &routes);

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use farebox_ledger::Amount;
-use farebox_protocol::{AuthStyle, ChatLimit, Family, translate};
+use farebox_protocol::{AuthStyle, ChatLimit, Family, address, translate};
 
 use super::{Price, TargetAbilities};
 
@@ -156,6 +156,8 @@ pub struct Provider {
     pub name: String,
     /// Its address.
     pub endpoint: Endpoint,
+    /// Whether it may be given addresses to fetch: one in a private network may not, unless the operator says so.
+    pub takes_urls: bool,
     /// Families it serves.
     pub speaks: Vec<Family>,
     /// Used in rotation; empty only for a provider that needs none.
@@ -191,6 +193,16 @@ pub enum Endpoint {
     Simulated,
     /// The base URL before `/chat/completions`, without a trailing slash.
     Http(String),
+}
+
+impl Endpoint {
+    /// Whether it is outside private networks, by the text of its address. The built-in provider fetches nothing.
+    pub(super) fn is_public(&self) -> bool {
+        match self {
+            Self::Simulated => true,
+            Self::Http(url) => address::refusal(url).is_none(),
+        }
+    }
 }
 
 /// Timeouts of a provider.

@@ -84,6 +84,7 @@ pub(crate) const PROVIDER_FIELDS: &[&str] = &[
     "pass",
     "pass_answer",
     "refuse_beta",
+    "private_urls",
 ];
 /// `timeouts` of a provider
 pub(crate) const TIMEOUT_FIELDS: &[&str] = &["connect", "first_byte", "idle", "whole"];

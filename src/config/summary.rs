@@ -3,7 +3,9 @@
 //! It contains everything an operator may see of a running gateway, and no secret: keys and header values are only counted.
 
 use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
 
+use super::findings::redact;
 use super::{Config, Endpoint, Model, OnDisconnect, Prefer, Provider, TargetAbilities, Tokenizer};
 
 /// A snapshot without its secrets.
@@ -214,6 +216,9 @@ fn provider_outline(provider: &Provider) -> ProviderSummary {
     for (name, _) in &provider.headers {
         settings.push_str(&format!(", {name}"));
     }
+    if provider.takes_urls && !provider.endpoint.is_public() {
+        settings.push_str(", private_urls");
+    }
     for field in &provider.pass {
         settings.push_str(&format!(", passes {field}"));
     }
@@ -227,7 +232,7 @@ fn provider_outline(provider: &Provider) -> ProviderSummary {
         name: provider.name.clone(),
         endpoint: match &provider.endpoint {
             Endpoint::Simulated => "simulated".to_owned(),
-            Endpoint::Http(url) => url.clone(),
+            Endpoint::Http(url) => shown_url(url),
         },
         speaks: provider
             .speaks
@@ -236,5 +241,52 @@ fn provider_outline(provider: &Provider) -> ProviderSummary {
             .collect(),
         keys: provider.keys.len(),
         settings,
+    }
+}
+
+/// A base URL without what may be a secret in its path. A fingerprint of the whole shows that something hidden differs.
+fn shown_url(url: &str) -> String {
+    let shown = redact::base_url(url);
+    if shown == url {
+        return shown;
+    }
+    let hash = Sha256::digest(url);
+    let fingerprint = hash.iter().take(2).map(|byte| format!("{byte:02x}"));
+    format!("{shown} ({})", fingerprint.collect::<String>())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::shown_url;
+
+    #[test]
+    fn what_may_be_a_secret_in_the_path_of_a_base_url_is_not_shown() {
+        for plain in [
+            "https://api.example.com/v1",
+            "http://127.0.0.1:8000/openai/v1beta2",
+            "https://host/compatible-mode/v4",
+            "https://host",
+        ] {
+            assert_eq!(shown_url(plain), plain);
+        }
+        for path in [
+            "/v1/023e105f4ecef8ad9ca31a8372d0c353/my-gateway/openai",
+            "/v1/hunter2/openai",
+            "/k/s3cr3t",
+            "/v1secret",
+        ] {
+            let shown = shown_url(&format!("https://host{path}"));
+            assert!(
+                shown.starts_with("https://host/") && shown.ends_with(')'),
+                "{shown}"
+            );
+            for secret in ["023e105f", "my-gateway", "hunter2", "s3cr3t", "v1secret"] {
+                assert!(!shown.contains(secret), "{shown}");
+            }
+        }
+        assert_ne!(
+            shown_url("https://host/v1/secret-a"),
+            shown_url("https://host/v1/secret-b")
+        );
     }
 }

@@ -10,11 +10,12 @@ use farebox_protocol::Family;
 use maud::Markup;
 use salvo::http::header::{CACHE_CONTROL, CONTENT_TYPE, LOCATION, SET_COOKIE};
 use salvo::http::{HeaderName, HeaderValue, ResBody, StatusCode};
-use salvo::prelude::{Request, Response, handler};
+use salvo::prelude::{Depot, Request, Response, handler};
 use tokio::time::{Instant, timeout};
 
 use super::assets::Asset;
 use super::context::Context;
+use super::guest::Guest;
 use super::page::{self, View, setup::Checked};
 use super::session::{self, Visitor};
 use super::{export, live, views};
@@ -84,7 +85,7 @@ impl Dashboard {
         Self { context, room }
     }
 
-    async fn handle(&self, req: &mut Request, res: &mut Response) {
+    async fn handle(&self, req: &mut Request, depot: &mut Depot, res: &mut Response) {
         for (name, value) in HEADERS {
             res.headers_mut().insert(
                 HeaderName::from_static(name),
@@ -93,7 +94,8 @@ impl Dashboard {
         }
         res.headers_mut()
             .insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
-        if let Err(failure) = self.answer(req, res).await {
+        let guest = depot.get_typed::<Arc<dyn Guest>>().ok().map(Arc::clone);
+        if let Err(failure) = self.answer(req, guest, res).await {
             let status = failure.status(Family::Chat);
             html(
                 res,
@@ -106,7 +108,12 @@ impl Dashboard {
         }
     }
 
-    async fn answer(&self, req: &mut Request, res: &mut Response) -> Result<(), Failure> {
+    async fn answer(
+        &self,
+        req: &mut Request,
+        guest: Option<Arc<dyn Guest>>,
+        res: &mut Response,
+    ) -> Result<(), Failure> {
         match self.room {
             Room::Asset(asset) => file(res, asset),
             Room::Enter => html(res, 200, page::enter(None)),
@@ -132,6 +139,9 @@ impl Dashboard {
                     self.send_to_sign_in(req, res);
                     return Ok(());
                 };
+                if let Some(guest) = guest {
+                    guest.belongs_to(&visitor.key);
+                }
                 self.serve(visitor, req, res).await?;
             }
         }

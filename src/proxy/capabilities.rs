@@ -5,13 +5,12 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use farebox_ledger::Amount;
-use farebox_protocol::{BadRequest, Family, Inspection, translate};
+use farebox_protocol::{BadRequest, Content, Family, Inspection, translate};
 
 use super::Failure;
-use super::counting::TOKENIZERS;
-use crate::byte_room::Holder;
-use crate::config::{Capability, Model};
+use crate::config::{Capability, Model, Target};
 use crate::metering::{Estimate, estimate, local, terms};
+use crate::turns::Work;
 
 /// The header in which native clients switch on beta features.
 const FLAGS: &str = farebox_protocol::messages::FLAGS_HEADER;
@@ -114,6 +113,38 @@ pub(super) fn check(model: &Model, family: Family, seen: &Inspection) -> Result<
     Ok(())
 }
 
+/// Whether a target may be given the addresses in a request, if there are any.
+pub(super) fn carries(target: &Target, content: &Content) -> bool {
+    target.provider.takes_urls || !content.names_addresses()
+}
+
+/// Refuses addresses in a request that only providers inside a private network could serve: they would fetch them from there.
+///
+/// # Errors
+/// [`Failure::BadRequest`].
+pub(super) fn check_addresses(
+    model: &Model,
+    family: Family,
+    seen: &Inspection,
+) -> Result<(), Failure> {
+    let candidates = model.route.candidates(family);
+    if candidates
+        .iter()
+        .any(|(target, _)| carries(target, &seen.content))
+    {
+        return Ok(());
+    }
+    let message = format!(
+        "{} takes no pictures by URL; send the picture inline as `data:image/…;base64,…`",
+        model.slug
+    );
+    refuse(
+        family.protocol().conversation_field(),
+        "url_unsupported",
+        message,
+    )
+}
+
 /// Refuses a beta flag that must not reach one of the model's providers, because it would buy something without a price.
 ///
 /// # Errors
@@ -170,9 +201,9 @@ fn shown(name: &str) -> String {
 /// is lowered to what is left beside the input, so that is counted: a stream should end where the money does.
 ///
 /// # Errors
-/// [`Failure::BadRequest`].
+/// [`Failure::BadRequest`], or [`Failure::RateLimited`] when the customer's turn does not come.
 pub(super) async fn fits(
-    holder: Holder,
+    work: &mut Work,
     model: &Arc<Model>,
     seen: &mut Inspection,
     available: Amount,
@@ -201,11 +232,11 @@ pub(super) async fn fits(
     }
     let (model, content) = (Arc::clone(model), std::mem::take(&mut seen.content));
     let limits = model.limits;
-    let counting = TOKENIZERS.run(holder, move || {
+    let counting = work.aside(move || {
         let tokens = local::known(&content, &model.limits, model.tokenizer);
         (content, tokens, model.slug.clone())
     });
-    let (content, tokens, slug) = counting.await.ok_or(Failure::Internal)?;
+    let (content, tokens, slug) = counting.await?;
     seen.content = content;
     if !too_long(tokens) {
         return Ok(if short && !odd {

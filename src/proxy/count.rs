@@ -12,6 +12,7 @@ use super::{Failure, Known, Proxy, capabilities, documents, holder, resolve, unr
 use crate::clock;
 use crate::config::{Model, Target};
 use crate::metering::estimate;
+use crate::turns::Work;
 use crate::upstream::{AnswerContent, Call, Operation, Prepared};
 
 /// How long an upstream may take to count before our own estimate is returned.
@@ -29,7 +30,7 @@ pub struct Count {
 /// Asks the model's upstream, or estimates when it must not or cannot be asked.
 ///
 /// # Errors
-/// As for a request: a bad body, an unknown model.
+/// As for a request: a bad body, an unknown model; 429 when the customer's turn does not come.
 pub async fn tokens(
     proxy: &Proxy,
     key: &Key,
@@ -39,12 +40,18 @@ pub async fn tokens(
     known: &mut Known,
 ) -> Result<Count, Failure> {
     let config = proxy.config.current();
+    let (original, mut work) = (body, Work::of(holder(key.id)));
+    let received = body.clone();
     // A vendor would refuse thinking blocks that came from another family.
-    let cut = translate::cut_marks(Family::Messages, body, false).map(|cut| Bytes::from(cut.body));
-    let original = body;
-    let body = cut.as_ref().unwrap_or(body);
-    let mut seen = messages::inspect_count(body, clock::seed())
-        .map_err(|bad| unreadable(bad, body, &config, known))?;
+    let reading = work.read(body.len(), move || {
+        let cut = translate::cut_marks(Family::Messages, &received, false)
+            .map(|cut| Bytes::from(cut.body));
+        let body = cut.unwrap_or(received);
+        let seen = messages::inspect_count(&body, clock::seed());
+        (seen, body)
+    });
+    let (seen, body) = reading.await?;
+    let mut seen = seen.map_err(|bad| unreadable(bad, &body, &config, known))?;
     let model = resolve(&config, &seen.model, key, Family::Messages, known)?;
     capabilities::check_flags(&model, Family::Messages, &headers)?;
     if ask_upstream {
@@ -62,6 +69,9 @@ pub async fn tokens(
             unsealed: None,
         };
         let prepare = |target: &Target, family: Family| {
+            if !capabilities::carries(target, &seen.content) {
+                return None;
+            }
             if family != call.family {
                 return foreign(original, target, family, &model);
             }
@@ -71,7 +81,7 @@ pub async fn tokens(
                 limit: None,
                 pass: &target.provider.pass,
             };
-            let body = Family::Messages.protocol().pieces(body, &seen, &edits);
+            let body = Family::Messages.protocol().pieces(&body, &seen, &edits);
             Some(Prepared {
                 body,
                 headers: headers.clone(),
@@ -88,7 +98,7 @@ pub async fn tokens(
             });
         }
     }
-    documents::read(holder(key.id), body, &mut seen).await;
+    documents::read(&mut work, &body, &mut seen).await?;
     Ok(Count {
         tokens: estimate::input(&seen.content, &model.limits).input,
         estimated: true,

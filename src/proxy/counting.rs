@@ -1,6 +1,6 @@
 //! Decides what is charged at the end of a request: the provider's count, or ours if that is missing or impossible.
 //!
-//! Tokenizers run on blocking threads, a few at a time and key by key. Only counts; must not change money.
+//! Tokenizers run aside, customer by customer. Only counts; must not change money.
 
 use std::sync::Arc;
 
@@ -12,16 +12,12 @@ use super::Failure;
 use super::admitted::Admitted;
 use super::calibration::InputRead;
 use super::holder;
-use crate::byte_room::Holder;
 use crate::clock;
 use crate::config::Model;
 use crate::metering::price::input_total;
 use crate::metering::{Counted, Ending, Local, local};
-use crate::turns::Turns;
+use crate::turns::{self, Work};
 
-/// Tokenizer runs at the same time, over all requests. Unit tests share them, and their paused clocks would run on while a job waits
-/// for the jobs of other tests.
-pub(super) static TOKENIZERS: Turns = Turns::new(if cfg!(test) { usize::MAX } else { 2 });
 /// Smaller prompts say little about a tokenizer: message framing and what a provider adds to them dominate their count.
 const SMALLEST_VOTE: u64 = 3_000;
 /// Smaller answers do not show whether a model would have reasoned.
@@ -29,7 +25,7 @@ const SMALLEST_ANSWER: u64 = 300;
 
 /// Tokens of the customer's predicted output, counted by a tokenizer; they are held for at the output price.
 pub(super) async fn predicted(
-    holder: Holder,
+    work: &mut Work,
     seen: &mut Inspection,
     model: &Model,
 ) -> Result<u64, Failure> {
@@ -37,10 +33,9 @@ pub(super) async fn predicted(
         return Ok(0);
     }
     let (sample, tokenizer) = (std::mem::take(&mut seen.prediction), model.tokenizer);
-    TOKENIZERS
-        .run(holder, move || local::output(&sample, tokenizer))
-        .await
-        .ok_or(Failure::Internal)
+    Ok(work
+        .aside(move || local::output(&sample, tokenizer))
+        .await?)
 }
 
 /// Whether a prompt says something about a tokenizer: text, of which tools, which providers rewrite, are less than a tenth.
@@ -93,7 +88,7 @@ impl Admitted {
         );
         let holder = holder(self.request.key);
         self.proxy.tasks.spawn(async move {
-            let counting = TOKENIZERS.run(holder, move || {
+            let counting = turns::run(holder, move || {
                 let tokens = local::input(&content, &limits, tokenizer);
                 let compares = is_text(&content) && tokens < limits.context;
                 InputRead {
@@ -115,7 +110,7 @@ impl Admitted {
         );
         let holder = holder(self.request.key);
         self.proxy.tasks.spawn(async move {
-            let counting = TOKENIZERS.run(holder, move || {
+            let counting = turns::run(holder, move || {
                 local::charged(local::output(&sample, tokenizer), factor)
             });
             counting.await.map(local::unrounded)
@@ -134,7 +129,7 @@ impl Admitted {
             std::mem::take(&mut self.shown),
         );
         let factor = self.proxy.calibrations.factor(&self.outcome.target);
-        let counting = TOKENIZERS.run(holder(self.request.key), move || Local {
+        let counting = turns::run(holder(self.request.key), move || Local {
             input: known.unwrap_or_else(|| {
                 local::charged(local::input(&content, &limits, tokenizer), factor)
             }),

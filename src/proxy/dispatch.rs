@@ -19,7 +19,7 @@ use super::credit::Verdict;
 use super::end::End;
 use super::translation::Forms;
 use super::waiting::{self, Asked, Sent, Watch};
-use super::{Failure, Request, holder, stream, whole};
+use super::{Failure, Request, capabilities, holder, stream, whole};
 use crate::clock;
 use crate::config::{OnDisconnect, Target};
 use crate::upstream::{Answer, AnswerContent, Call, DispatchError, GivenUp, Operation, Prepared};
@@ -49,6 +49,9 @@ pub(super) async fn dispatch(mut admitted: Box<Admitted>, mut reply: ReplyTo) {
     let (mut watch, asked) = (Watch::new(&admitted), Asked::default());
     let (sent, hold, meter) = Sent::split(&mut admitted, &proxy, &model);
     let prepare = |target: &Target, family: Family| {
+        if !capabilities::carries(target, &sent.seen.content) {
+            return None;
+        }
         asked.note(&model, target, family);
         if family != call.caller || !rejected.load(Ordering::Relaxed) {
             return prepare(sent, target, family);

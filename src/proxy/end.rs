@@ -3,11 +3,9 @@
 //! The reason is what the upstream said or what the gateway did. Journal, log, receipt, console and dashboard use the same word.
 
 use farebox_ledger::EndReason;
-use farebox_protocol::{ErrorBody, Family, Stop};
+use farebox_protocol::Stop;
 
-use super::Failure;
 use crate::metering::Ending;
-use crate::upstream::redact::CustomerError;
 
 /// How an admitted request ends.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -11,11 +11,15 @@ use serde_json::{Map, Value, json};
 
 use crate::config::Lookup;
 use crate::metering::{Remedies, Shortfall};
+use crate::turns::Busy;
 use crate::upstream::GivenUp;
 use crate::upstream::redact::CustomerError;
 
 /// The longest `retry-after` ever sent; SDKs hang silently on longer ones.
 const LONGEST_RETRY_AFTER: u128 = 5;
+
+/// For a customer whose bodies take longer to read than there is time for.
+const LATE: &str = "their bodies take more than this key's share of the gateway's time; send fewer at once, or smaller ones";
 
 /// Why a request is not served.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -48,6 +52,8 @@ pub enum Failure {
     RateLimited(String, Duration),
     /// Too much of the key's last hour was not paid for; minutes until it is served again.
     ExposureLimit(u32),
+    /// The network address behind a trusted proxy has too many requests under way.
+    Crowded,
     /// The key cannot pay for this request.
     OutOfBalance(Balance),
     /// The key could pay if running requests did not hold the money.
@@ -69,16 +75,16 @@ pub enum Failure {
 /// The numbers of a refusal for lack of money.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Balance {
-    /// The model asked for.
-    pub slug: String,
-    /// What the smallest acceptable form of the request needs.
+    /// The model asked for; unknown when the body was not read.
+    pub slug: Option<String>,
+    /// What the smallest acceptable form of the request needs, or at least this much.
     pub needed: Amount,
     /// Balance minus holds.
     pub available: Amount,
     /// Held by running requests.
     pub held: Amount,
-    /// Output tokens of this model that the available money still buys.
-    pub affordable_output: u64,
+    /// Output tokens of this model that the available money still buys, as far as that is known.
+    pub affordable_output: Option<u64>,
     /// Changes with which the request would be served now.
     pub remedies: Remedies,
     /// The field with the request's output limit.
@@ -100,19 +106,38 @@ impl Failure {
             affordable_output,
             remedies,
         } = *short;
-        let balance = Balance {
-            slug: slug.to_owned(),
+        Self::short(Balance {
+            slug: Some(slug.to_owned()),
             needed,
             available,
             held,
-            affordable_output,
+            affordable_output: Some(affordable_output),
             remedies,
             limit_field,
-        };
-        let free_again = held > Amount::ZERO
-            && available
-                .checked_add(held)
-                .is_some_and(|balance| balance >= needed);
+        })
+    }
+
+    /// The refusal of a request whose body was not read to its end, because the key could not pay for any of its size.
+    #[must_use]
+    pub fn unread(needed: Amount, available: Amount, held: Amount) -> Self {
+        Self::short(Balance {
+            slug: None,
+            needed,
+            available,
+            held,
+            // Nothing buys nothing, whatever the model.
+            affordable_output: (available <= Amount::ZERO).then_some(0),
+            remedies: Remedies::default(),
+            limit_field: "",
+        })
+    }
+
+    fn short(balance: Balance) -> Self {
+        let free_again = balance.held > Amount::ZERO
+            && balance
+                .available
+                .checked_add(balance.held)
+                .is_some_and(|all| all >= balance.needed);
         if free_again {
             Self::BalanceInUse(balance)
         } else {
@@ -124,8 +149,8 @@ impl Failure {
     #[must_use]
     pub fn no_model(name: &str, lookup: Lookup<'_>) -> Self {
         match lookup {
-            Lookup::Retired(retired) => {
-                Self::RetiredModel(retired.slug.clone(), retired.replacement.clone())
+            Lookup::Retired(retired, replacement) => {
+                Self::RetiredModel(retired.slug.clone(), replacement.map(str::to_owned))
             }
             Lookup::Unknown(nearest) => Self::UnknownModel(
                 name.to_owned(),
@@ -152,7 +177,7 @@ impl Failure {
             Self::UnknownModel(..) | Self::RetiredModel(..) | Self::OtherPath(..) => Case::NoModel,
             Self::TooLarge(_) | Self::Upstream(413, _) => Case::TooLarge,
             Self::BadRequest(_) | Self::Upstream(..) | Self::UnknownCoding => Case::BadRequest,
-            Self::RateLimited(..) | Self::ExposureLimit(_) => Case::RateLimited,
+            Self::RateLimited(..) | Self::ExposureLimit(_) | Self::Crowded => Case::RateLimited,
             Self::OutOfBalance(_) => Case::OutOfBalance,
             Self::BalanceInUse(_) => Case::BalanceInUse,
             Self::NoTarget(_) | Self::GivenUp(_) => Case::NoTarget,
@@ -180,6 +205,7 @@ impl Failure {
             Self::UnknownCoding => "unsupported_encoding",
             Self::RateLimited(..) => "rate_limit_exceeded",
             Self::ExposureLimit(_) => "exposure_limit",
+            Self::Crowded => "address_limit_exceeded",
             Self::OutOfBalance(_) => "out_of_balance",
             Self::BalanceInUse(_) => "balance_in_use",
             Self::Upstream(..) => "upstream_refused",
@@ -258,7 +284,7 @@ impl Failure {
                 ("x-should-retry", "false".to_owned()),
                 ("retry-after-ms", "250".to_owned()),
             ],
-            Self::BalanceInUse(_) => vec![("retry-after", "1".to_owned())],
+            Self::BalanceInUse(_) | Self::Crowded => vec![("retry-after", "1".to_owned())],
             Self::RateLimited(_, wait) => vec![("retry-after", seconds(*wait))],
             Self::NoTarget(wait) => {
                 vec![("retry-after", wait.map_or_else(|| "5".to_owned(), seconds))]
@@ -300,6 +326,7 @@ impl Failure {
                 "exposure limit: too many requests of this key in the last hour were left early or broke, and were paid only in part; \
                  it is served again in about {minutes} minutes; read answers to their end, or ask the seller of this key"
             ),
+            Self::Crowded => "too many requests from this network address at the same time; retry when one of them has ended".to_owned(),
             Self::OutOfBalance(balance) => out_of_balance(balance),
             Self::BalanceInUse(balance) => balance_in_use(balance),
             Self::Upstream(_, error) => error.message.clone(),
@@ -332,10 +359,9 @@ impl Balance {
             details.insert("needed".to_owned(), json!(self.needed));
             details.insert("available".to_owned(), json!(self.available));
             details.insert("held".to_owned(), json!(self.held));
-            details.insert(
-                "affordable_output_tokens".to_owned(),
-                json!(self.affordable_output),
-            );
+            if let Some(tokens) = self.affordable_output {
+                details.insert("affordable_output_tokens".to_owned(), json!(tokens));
+            }
         }
         let Remedies { limit, stream } = self.remedies;
         let smaller = limit.map(|tokens| json!({ self.limit_field: tokens }));
@@ -347,6 +373,22 @@ impl Balance {
             details.insert("remedies".to_owned(), remedies.into());
         }
         (!details.is_empty()).then_some(Value::Object(details))
+    }
+
+    fn numbers(&self) -> String {
+        let least = if self.slug.is_some() { "" } else { "at least " };
+        format!(
+            "this request needs {least}{} USD, available {} USD, held by running requests {} USD",
+            self.needed, self.available, self.held
+        )
+    }
+
+    /// The output that the key can still pay for, if the model is known.
+    fn affordable(&self, words: &str) -> String {
+        match (&self.slug, self.affordable_output) {
+            (Some(slug), Some(tokens)) => format!("; {words} {tokens} output tokens of {slug}"),
+            _ => String::new(),
+        }
     }
 
     /// The immediate remedy and the lasting one.
@@ -371,6 +413,15 @@ impl Balance {
 impl From<BadRequest> for Failure {
     fn from(bad: BadRequest) -> Self {
         Self::BadRequest(bad)
+    }
+}
+
+impl From<Busy> for Failure {
+    fn from(busy: Busy) -> Self {
+        match busy {
+            Busy::Late => Self::RateLimited(LATE.to_owned(), Duration::from_secs(1)),
+            Busy::Broken => Self::Internal,
+        }
     }
 }
 
@@ -413,12 +464,9 @@ fn unknown_model(asked: &str, nearest: &[String]) -> String {
 /// to 40 minutes otherwise.
 fn out_of_balance(balance: &Balance) -> String {
     format!(
-        "out of balance: this request needs {} USD, available {} USD, held by running requests {} USD; at this price the key can still pay for {} output tokens of {}. {}",
-        balance.needed,
-        balance.available,
-        balance.held,
-        balance.affordable_output,
-        balance.slug,
+        "out of balance: {}{}. {}",
+        balance.numbers(),
+        balance.affordable("at this price the key can still pay for"),
         balance
             .advice("Top up the same key, then retry; nothing else will reset the exceeded quota")
     )
@@ -426,12 +474,9 @@ fn out_of_balance(balance: &Balance) -> String {
 
 fn balance_in_use(balance: &Balance) -> String {
     format!(
-        "out of balance for now: this request needs {} USD, available {} USD, held by running requests {} USD; the available balance covers {} output tokens of {}. {}",
-        balance.needed,
-        balance.available,
-        balance.held,
-        balance.affordable_output,
-        balance.slug,
+        "out of balance for now: {}{}. {}",
+        balance.numbers(),
+        balance.affordable("the available balance covers"),
         balance.advice("Retry when a running request has ended")
     )
 }

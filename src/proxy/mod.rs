@@ -37,8 +37,9 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use farebox_ledger::{Key, KeyId, OperationId, SharedLedger, Timestamp};
+use farebox_protocol::inspect::model_named;
 use farebox_protocol::translate::{self, Losses};
-use farebox_protocol::{BadRequest, Family, Inspection, inspect};
+use farebox_protocol::{BadRequest, Family, Inspection};
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 use tokio_util::task::TaskTracker;
@@ -46,6 +47,7 @@ use tokio_util::task::TaskTracker;
 use crate::byte_room::{Holder, Share};
 use crate::clock;
 use crate::config::{Config, ConfigHandle, Lookup, Model};
+use crate::turns::Work;
 use crate::upstream::Upstreams;
 use admitted::Admitted;
 pub use admitted::{LOST, REMOVED};
@@ -82,6 +84,8 @@ pub struct Request {
     pub key: KeyId,
     /// Counts the request among the key's running ones.
     pub pass: Pass,
+    /// Its work before it is paid for.
+    pub work: Work,
     /// The memory reserved for the body; released with the body.
     pub room: Option<Share>,
     /// The path's family.
@@ -128,23 +132,22 @@ impl Proxy {
         known: &mut Known,
     ) -> Result<Reply, Failure> {
         let config = self.config.current();
-        let inspected = request
-            .family
-            .protocol()
-            .inspect(&request.body, clock::seed());
-        let mut seen = inspected.map_err(|bad| unreadable(bad, &request.body, &config, known))?;
+        let mut seen = inspect(&mut request)
+            .await?
+            .map_err(|bad| unreadable(bad, &request.body, &config, known))?;
         let model = resolve(&config, &seen.model, key, request.family, known)?;
         capabilities::check(&model, request.family, &seen)?;
+        capabilities::check_addresses(&model, request.family, &seen)?;
         capabilities::check_flags(&model, request.family, &request.headers)?;
         let original = request.body.clone();
-        let seals = cut_marks(&mut request, &mut seen)?;
-        documents::read(holder(key.id), &request.body, &mut seen).await;
-        let estimate =
-            capabilities::fits(holder(key.id), &model, &mut seen, key.account.available()).await?;
+        let seals = cut_marks(&mut request, &mut seen).await?;
+        documents::read(&mut request.work, &request.body, &mut seen).await?;
+        let available = key.account.available();
+        let estimate = capabilities::fits(&mut request.work, &model, &mut seen, available).await?;
         let last = last_family(&seen);
-        let mut forms = Forms::of(&request, original, &model, last).await?;
+        let mut forms = Forms::of(&mut request, original, &model, last).await?;
         forms.take_room(&mut request)?;
-        let predicted = counting::predicted(holder(key.id), &mut seen, &model).await?;
+        let predicted = counting::predicted(&mut request.work, &mut seen, &model).await?;
         let mut ask = forms.ask(&request, &seen, (estimate, predicted), &model);
         ask.unseen = seen.stream
             && forms
@@ -160,6 +163,7 @@ impl Proxy {
             limit_field,
         )
         .await?;
+        request.work.paid();
         forms.limit(&terms, seen.limit, &model);
 
         // Money is held from here on: the rest belongs to a task that the customer cannot drop.
@@ -184,25 +188,34 @@ fn last_family(seen: &Inspection) -> Option<Family> {
     translate::without_stops().filter(|_| seen.has_stops)
 }
 
+/// The facts of a request's body.
+///
+/// # Errors
+/// [`Failure::RateLimited`] when the customer's turn to have it read does not come. Inside: the body's own mistake.
+async fn inspect(request: &mut Request) -> Result<Result<Inspection, BadRequest>, Failure> {
+    let (family, body) = (request.family, request.body.clone());
+    let reading = move || family.protocol().inspect(&body, clock::seed());
+    Ok(request.work.read(request.body.len(), reading).await?)
+}
+
 /// Removes what this gateway made up, because a vendor of the customer's own family would reject it. Returns the losses, for
 /// `x-farebox-lost`.
-fn cut_marks(request: &mut Request, seen: &mut Inspection) -> Result<Losses, Failure> {
+async fn cut_marks(request: &mut Request, seen: &mut Inspection) -> Result<Losses, Failure> {
+    let (family, body) = (request.family, request.body.clone());
     let budget = seen.thinking_budget.is_some();
-    let Some(cut) = translate::cut_marks(request.family, &request.body, budget) else {
+    let cutting = move || translate::cut_marks(family, &body, budget);
+    let Some(cut) = request.work.read(request.body.len(), cutting).await? else {
         return Ok(Losses::default());
     };
     let losses = cut.losses();
-    *seen = request
-        .family
-        .protocol()
-        .inspect(&cut.body, clock::seed())?;
     request.body = Bytes::from(cut.body);
+    *seen = inspect(request).await??;
     Ok(losses)
 }
 
 /// The refusal of a body, whose model is still wanted in the log.
 fn unreadable(bad: BadRequest, body: &[u8], config: &Config, known: &mut Known) -> Failure {
-    if let Some(name) = inspect::model_named(body) {
+    if let Some(name) = model_named(body) {
         known.model(&name, &config.catalog.find(&name));
     }
     Failure::BadRequest(bad)
@@ -216,18 +229,15 @@ fn resolve(
     family: Family,
     known: &mut Known,
 ) -> Result<Arc<Model>, Failure> {
-    let found = config.catalog.find(name);
+    let found = config
+        .catalog
+        .find_among(name, |slug| key.settings.allows(slug));
     known.model(name, &found);
     let model = match found {
         Lookup::Found(model) => model,
         other => return Err(Failure::no_model(name, other)),
     };
-    if key
-        .settings
-        .models
-        .as_ref()
-        .is_some_and(|allowed| !allowed.contains(&model.slug))
-    {
+    if !key.settings.allows(&model.slug) {
         return Err(Failure::ModelNotAllowed(model.slug.clone()));
     }
     if model.route.serves(family).is_none() {

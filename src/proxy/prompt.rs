@@ -10,11 +10,11 @@ use farebox_protocol::Family;
 
 use super::admitted::Admitted;
 use super::calibration::Prompt;
-use super::counting::TOKENIZERS;
 use super::holder;
 use crate::metering::Counted;
 use crate::metering::prefixes::{Finished, Places};
 use crate::metering::price::input_total;
+use crate::turns;
 
 /// Larger bodies are hashed off the request's thread.
 const LARGE: usize = 64 * 1024;
@@ -50,7 +50,7 @@ impl Admitted {
             let _ = prompt.set(Prompt { places, cached });
         };
         if large {
-            let job = TOKENIZERS.run(holder(customer), read);
+            let job = turns::run(holder(customer), read);
             self.proxy.tasks.spawn(job);
         } else {
             read();

@@ -20,6 +20,11 @@ const FREE_RATE: Rate = Rate {
     per_second: 10,
     burst: 20,
 };
+/// Paid requests of a key for which no rate is set.
+const PAID_RATE: Rate = Rate {
+    per_second: KeySettings::RATE,
+    burst: KeySettings::BURST,
+};
 /// From this many keys on, idle keys with full buckets are forgotten; again when there are twice as many as were left.
 const KEYS_REMEMBERED: usize = 10_000;
 
@@ -94,7 +99,7 @@ impl RateLimits {
     /// # Errors
     /// [`Failure::RateLimited`], [`Failure::ExposureLimit`].
     pub fn enter(self: &Arc<Self>, key: &Key, now: Instant) -> Result<Pass, Failure> {
-        let rate = key.settings.rate.map(|per_second| Rate {
+        let rate = key.settings.rate.map_or(PAID_RATE, |per_second| Rate {
             per_second,
             burst: per_second.max(1),
         });
@@ -105,7 +110,7 @@ impl RateLimits {
                 let minutes = last_hour.minutes_left(at, traffic.credit);
                 return Err(Failure::ExposureLimit(minutes));
             }
-            rate.map_or(Ok(()), |rate| traffic.paid.take(rate, now))
+            traffic.paid.take(rate, now)
         })
     }
 
@@ -320,5 +325,21 @@ mod tests {
             (10_001, 10_000),
             "searched at 40,000: three quarters were idle"
         );
+    }
+
+    #[tokio::test]
+    async fn a_key_without_a_rate_has_two_hundred_a_second_and_four_hundred_at_once() {
+        let (limits, begun) = (Arc::new(RateLimits::default()), Instant::now());
+        let ledger = farebox_ledger::memory::MemoryLedger::new();
+        let key = crate::proxy::tests::new_key(&ledger, "1").await;
+        let served_at = async |now| {
+            let mut served = 0;
+            while limits.enter(&key, now).await.is_ok() {
+                served += 1;
+            }
+            served
+        };
+        assert_eq!(served_at(begun).await, 400);
+        assert_eq!(served_at(begun + Duration::from_secs(1)).await, 200);
     }
 }

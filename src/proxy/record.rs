@@ -51,7 +51,7 @@ impl Known {
         asked.clone_into(&mut self.asked);
         match found {
             Lookup::Found(model) => self.slug.clone_from(&model.slug),
-            Lookup::Retired(retired) => self.slug.clone_from(&retired.slug),
+            Lookup::Retired(retired, _) => self.slug.clone_from(&retired.slug),
             Lookup::Unknown(_) => {}
         }
     }

@@ -111,6 +111,7 @@ impl House {
             id: clock::operation_id(),
             key: key.id,
             pass: self.rate_limits.enter(key, Instant::now()).unwrap(),
+            work: Work::of(holder(key.id)),
             room,
             family,
             body: Bytes::from(body),

@@ -8,12 +8,12 @@ use bytes::Bytes;
 use farebox_protocol::translate::{self, Abilities, Losses, Memo, Translator, Wish};
 use farebox_protocol::{BadRequest, Edits, ErrorBody, Family, Frame, Inspection, Usage, UsageWish};
 
-use super::{Failure, Request, documents, holder};
-use crate::byte_room::Holder;
+use super::{Failure, Request, documents};
 use crate::clock;
 use crate::config::{Model, Target};
 use crate::metering::terms::{Ask, SMALLEST_OUTPUT};
 use crate::metering::{Estimate, Terms, estimate};
+use crate::turns::Work;
 use crate::upstream::Prepared;
 use crate::upstream::redact::{self, Redacted};
 
@@ -60,7 +60,7 @@ impl Forms {
     /// # Errors
     /// The first refusal, if no target is left.
     pub(super) async fn of(
-        request: &Request,
+        request: &mut Request,
         original: Bytes,
         model: &Model,
         last: Option<Family>,
@@ -88,8 +88,8 @@ impl Forms {
                 carried.push(target);
                 continue;
             }
-            let (key, caller) = (holder(request.key), request.family);
-            match Form::encode(key, &all.original, caller, family, abilities, model).await {
+            let (work, caller) = (&mut request.work, request.family);
+            match Form::encode(work, &all.original, caller, family, abilities, model).await? {
                 Ok(form) => {
                     all.forms.push(form);
                     carried.push(target);
@@ -289,28 +289,31 @@ impl Forms {
 }
 
 impl Form {
+    /// Encodes a request for a kind of target; inside, why it cannot be.
     async fn encode(
-        key: Holder,
+        work: &mut Work,
         original: &Bytes,
         caller: Family,
         family: Family,
         abilities: Abilities,
         model: &Model,
-    ) -> Result<Self, BadRequest> {
+    ) -> Result<Result<Self, BadRequest>, Failure> {
         // A placeholder for each target's own model name.
-        let target = translate::Target {
-            model: &model.slug,
-            abilities: &abilities,
+        let (slug, body) = (model.slug.clone(), original.clone());
+        let encoding = work.read(original.len(), move || {
+            let encoded = encoded(&body, caller, family, &slug, &abilities);
+            (encoded, abilities)
+        });
+        let (encoded, abilities) = encoding.await?;
+        let (translated, mut seen) = match encoded {
+            Ok(encoded) => encoded,
+            Err(bad) => return Ok(Err(bad)),
         };
-        let translate::Translated { body, memo, losses } =
-            translate::request(caller, family, original, &target)?;
-        let mut seen = family.protocol().inspect(&body, clock::seed()).inspect_err(|bad| {
-            tracing::error!(slug = %model.slug, %caller, %family, param = bad.param, "a translated request is not valid");
-        })?;
+        let translate::Translated { body, memo, losses } = translated;
         let body = Bytes::from(body);
-        documents::read(key, &body, &mut seen).await;
+        documents::read(work, &body, &mut seen).await?;
         let estimate = estimate::input(&seen.content, &model.limits);
-        Ok(Self {
+        Ok(Ok(Self {
             family,
             abilities,
             body: body.into(),
@@ -319,7 +322,7 @@ impl Form {
             losses,
             estimate,
             limit: None,
-        })
+        }))
     }
 
     /// The largest limit to write if the customer declared none: what is certain to fit the context. A long conversation, whose
@@ -332,6 +335,28 @@ impl Form {
             .min(u64::from(model.limits.default_output));
         u32::try_from(surely.max(likely).max(SMALLEST_OUTPUT)).unwrap_or(u32::MAX)
     }
+}
+
+/// A request in another family, and its facts.
+fn encoded(
+    original: &[u8],
+    caller: Family,
+    family: Family,
+    slug: &str,
+    abilities: &Abilities,
+) -> Result<(translate::Translated, Inspection), BadRequest> {
+    let target = translate::Target {
+        model: slug,
+        abilities,
+    };
+    let translated = translate::request(caller, family, original, &target)?;
+    let seen = family
+        .protocol()
+        .inspect(&translated.body, clock::seed())
+        .inspect_err(|bad| {
+            tracing::error!(%slug, %caller, %family, param = bad.param, "a translated request is not valid");
+        })?;
+    Ok((translated, seen))
 }
 
 impl Translation {

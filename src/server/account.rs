@@ -27,7 +27,7 @@ impl Account {
 
     async fn handle(&self, req: &mut Request, depot: &mut Depot, res: &mut Response) {
         let mut known = Known::on_free_path();
-        match self.answer(req, &mut known).await {
+        match self.answer(req, depot, &mut known).await {
             Ok(document) => {
                 res.headers_mut().insert(
                     CONTENT_TYPE,
@@ -49,14 +49,13 @@ impl Account {
         }
     }
 
-    async fn answer(&self, req: &Request, known: &mut Known) -> Result<Document, Failure> {
-        let key = auth::authenticate(
-            self.front.ledger().as_ref(),
-            req.headers(),
-            Family::Chat,
-            known,
-        )
-        .await?;
+    async fn answer(
+        &self,
+        req: &Request,
+        depot: &Depot,
+        known: &mut Known,
+    ) -> Result<Document, Failure> {
+        let key = auth::authenticate(&self.front, req, depot, Family::Chat, known).await?;
         let _pass = self.front.rate_limits.enter_free(&key, Instant::now())?;
         if let Some(taken) = self.read.parameters() {
             let unknown = req

@@ -6,17 +6,33 @@ use farebox_ledger::{Key, Ledger, Secret, Status};
 use farebox_protocol::{AuthStyle, Family};
 use salvo::http::HeaderMap;
 use salvo::http::header::AUTHORIZATION;
+use salvo::prelude::{Depot, Request};
 
+use super::{Front, connections};
 use crate::clock;
 use crate::proxy::{Failure, Known};
 
-/// Finds the key that a request carries, and checks that it is active.
+/// Finds the key that a request carries, and checks that it is active. From then on the request is its customer's, and no stranger's.
 ///
 /// Notes the key of a valid secret, also when it is refused: its owner is wanted in the log.
 ///
 /// # Errors
 /// 401 without a valid secret, 403 for a key that is not active, 503 when the ledger cannot be read.
 pub(super) async fn authenticate(
+    front: &Front,
+    req: &Request,
+    depot: &Depot,
+    family: Family,
+    known: &mut Known,
+) -> Result<Key, Failure> {
+    let key = find(front.ledger().as_ref(), req.headers(), family, known).await?;
+    if let Some(guest) = connections::of(depot) {
+        guest.belongs_to(&key);
+    }
+    Ok(key)
+}
+
+async fn find(
     ledger: &dyn Ledger,
     headers: &HeaderMap,
     family: Family,

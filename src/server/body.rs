@@ -12,10 +12,13 @@ use bytes::{Bytes, BytesMut};
 use farebox_ledger::{Amount, Key};
 use http_body_util::BodyExt;
 use salvo::http::ReqBody;
-use salvo::prelude::Request;
+use salvo::hyper::body::Body as _;
+use salvo::prelude::{Depot, Request};
 use tokio::time::{Instant, timeout_at};
 use tokio_util::task::TaskTracker;
 
+use super::connections;
+use super::funds::Funds;
 use crate::byte_room::{ByteRoom, Share};
 use crate::proxy::{Failure, holder};
 
@@ -45,11 +48,13 @@ pub(super) struct Body {
 /// Reads the whole body of a key's request.
 ///
 /// # Errors
-/// 413 over the limit, 503 when too much is in flight, 400 when it stops arriving or arrives too slowly.
+/// 413 over the limit, 503 when too much is in flight, 429 for more than the key can pay for, 400 when it stops arriving or arrives
+/// too slowly.
 pub(super) async fn read(
     req: &mut Request,
     room: &Arc<ByteRoom>,
     key: &Key,
+    funds: Option<Funds>,
 ) -> Result<Body, Failure> {
     let begun = Instant::now();
     let announced = req.header::<usize>("content-length");
@@ -65,6 +70,8 @@ pub(super) async fn read(
     if announced.is_some_and(|length| length > LARGEST) {
         return Err(Failure::TooLarge(LARGEST));
     }
+    let affords = |length| funds.map_or(Ok(()), |funds| funds.cover(length));
+    affords(announced.unwrap_or(0))?;
     let body = req.body_mut();
     let mut whole = BytesMut::new();
     let mut first: Option<Bytes> = None;
@@ -82,6 +89,7 @@ pub(super) async fn read(
         if length > LARGEST {
             return Err(Failure::TooLarge(LARGEST));
         }
+        affords(length)?;
         reserve(&mut share, length)?;
         // A body that comes in one piece is not copied.
         match first.take() {
@@ -113,13 +121,15 @@ fn latest(begun: Instant, length: usize) -> Instant {
     begun + PATIENCE + Duration::from_secs((length / SLOWEST) as u64)
 }
 
-/// Reads and drops the rest of a body while the answer is sent.
-pub(super) fn discard(req: &mut Request, tasks: &TaskTracker) {
+/// Reads and drops the rest of a body while the answer is sent. Until then a stranger's keeps its place among strangers' requests.
+pub(super) fn discard(req: &mut Request, depot: &Depot, tasks: &TaskTracker) {
     let mut body = req.take_body();
-    if matches!(body, ReqBody::None) {
+    if matches!(body, ReqBody::None) || body.is_end_stream() {
         return;
     }
+    let guest = connections::of(depot);
     tasks.spawn(async move {
+        let _guest = guest;
         let reading = async {
             let mut dropped = 0;
             while let Some(Ok(frame)) = body.frame().await {
@@ -198,7 +208,7 @@ mod tests {
         let reading = futures_util::future::join_all(
             requests
                 .iter_mut()
-                .map(|request| read(request, &room, &key)),
+                .map(|request| read(request, &room, &key, None)),
         );
         let watching = async {
             tokio::time::sleep(Duration::from_secs(29)).await;

@@ -1,53 +1,89 @@
 //! Limits the connections of one listener, in total and per peer, and picks the one to close for a new one.
 //!
-//! A peer is an IPv4 address or an IPv6 /64. At a limit the connection that has been idle longest is closed and the new one is
-//! accepted, so a peer that opens connections without using them only displaces its own. A connection with a request
-//! under way is never closed; if all have one, the new connection is refused.
+//! A peer is an IPv4 address or an IPv6 /64. At a limit a connection is closed and the new one is accepted: a stranger's first,
+//! whatever it is doing, then an idle one of a customer, then an idle one of a customer with money; of each the one that was
+//! used least recently. A connection with a customer's request under way is safe; if all are, the new connection is refused.
+//! What strangers send slowly (heads, forms, bodies) has small pools of its own (`pool.rs`), so that they use up neither memory
+//! nor the places of others.
 
-use std::collections::{BTreeMap, HashMap};
+mod busy;
+mod line;
+mod pool;
+#[cfg(test)]
+mod tests;
+
+use std::collections::HashMap;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
-use std::pin::Pin;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::task::{Context, Poll};
 
-use bytes::Bytes;
 use ipnet::IpNet;
-use salvo::BoxedError;
 use salvo::conn::ConnCtrl;
-use salvo::http::ResBody;
-use salvo::hyper::body::{Body, Frame};
-use salvo::prelude::{Request, Response};
+
+use crate::byte_room::Holder;
+pub(super) use busy::{Crowded, begin, begin_of_operator, hold, of};
+use line::{Line, Rank};
+use pool::{Pool, Ticket};
 
 /// Most connections, however many descriptors there are: an idle one costs about 20 KB.
 const MOST: usize = 16_384;
-/// A peer that is not a trusted proxy gets at most this part of them.
+/// A peer gets at most this part of them, and so do the requests of one peer of a trusted proxy.
 const PART: usize = 4;
+/// A trusted proxy gets at most this part of them: it carries many peers, and one that is broken must not keep the others out.
+const PART_OF_PROXY: usize = 2;
+/// Strangers' heads, and their requests, get this part of them: complete ones need a place for microseconds only.
+const PART_OF_STRANGERS: usize = 8;
+/// The least and the most places of such a pool. An unfinished head may take 64 KiB of memory.
+const POOL: (usize, usize) = (8, 256);
+/// Connections of one customer that are safe, and at most a quarter of all: with few descriptors two customers could otherwise
+/// take every place.
+const MOST_SAFE: usize = 256;
 /// Connections of the admin listener.
 const MOST_OF_OPERATOR: usize = 64;
 /// Descriptors reserved for the ledger, the log, both listeners, the files and admin connections.
 const KEPT_BACK: usize = 128;
-/// Connections examined to find an idle one.
-const LOOKS: usize = 32;
 
 /// The connections of one listener.
 #[derive(Debug)]
 pub struct Connections {
-    most: usize,
-    most_of_peer: usize,
-    exempt: Vec<IpNet>,
+    limits: Limits,
+    proxies: Vec<IpNet>,
     open: Mutex<Open>,
     refused: AtomicU64,
     evicted: AtomicU64,
+    crowded: AtomicU64,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Copy)]
+struct Limits {
+    all: usize,
+    of_peer: usize,
+    of_proxy: usize,
+    safe: usize,
+}
+
+#[derive(Debug)]
 struct Open {
-    next: u64,
-    /// All of them, the least recently used first.
-    all: BTreeMap<u64, Arc<Connection>>,
-    peers: HashMap<IpAddr, BTreeMap<u64, Arc<Connection>>>,
     by_address: HashMap<SocketAddr, Arc<Connection>>,
+    /// Those that may be closed.
+    line: Line,
+    peers: HashMap<IpAddr, Peer>,
+    /// Safe connections of each customer.
+    safe: HashMap<Holder, usize>,
+    /// Requests under way of each peer of a trusted proxy.
+    forwarded: HashMap<IpAddr, usize>,
+    /// Strangers' unfinished heads.
+    heads: Pool,
+    /// Strangers' requests under way: forms, and bodies that are read only to be dropped.
+    strangers: Pool,
+}
+
+/// The connections of one peer.
+#[derive(Debug, Default)]
+struct Peer {
+    open: usize,
+    /// Those that may be closed.
+    line: Line,
 }
 
 /// One connection.
@@ -55,15 +91,15 @@ struct Open {
 pub(super) struct Connection {
     address: SocketAddr,
     peer: IpAddr,
-    /// Its position in the order of use.
-    at: AtomicU64,
     ctrl: ConnCtrl,
+    /// Its place in the lines; changed only under the lock.
+    place: line::Place,
     /// Requests under way: the head is complete and the answer not yet sent.
     busy: AtomicUsize,
+    /// How many of them make it safe.
+    safe: AtomicUsize,
     /// Requests begun so far.
     begun: AtomicU64,
-    /// Whether it was busy since the last search for an idle connection.
-    used: AtomicBool,
 }
 
 /// The place of one connection; given back when dropped.
@@ -78,66 +114,111 @@ pub(super) struct Place {
 pub struct ConnectionCounts {
     /// Open now.
     pub open: usize,
+    /// Of these, safe from being closed.
+    pub safe: usize,
+    /// Strangers' unfinished heads.
+    pub heads: usize,
+    /// Strangers' requests under way.
+    pub strangers: usize,
     /// Most that may be open at once.
     pub most: usize,
     /// Most that one peer may have open.
     pub most_of_peer: usize,
+    /// Most that one trusted proxy may have open.
+    pub most_of_proxy: usize,
+    /// Most of one customer that are safe.
+    pub most_safe: usize,
+    /// Most unfinished heads, and as many requests, of strangers.
+    pub most_of_strangers: usize,
     /// New connections that were refused.
     pub refused: u64,
-    /// Idle connections closed for a new one.
+    /// Connections closed for a new one.
     pub evicted: u64,
+    /// Strangers' connections closed because a pool was full.
+    pub crowded: u64,
 }
 
 impl Connections {
     /// Limits for a process that may open this many descriptors; half of them are for upstreams.
     #[must_use]
-    pub fn with_descriptors(descriptors: usize, exempt: Vec<IpNet>) -> Arc<Self> {
-        let most = (descriptors.saturating_sub(KEPT_BACK) / 2).clamp(8, MOST);
-        Self::new(most, most / PART, exempt)
+    pub fn with_descriptors(descriptors: usize, proxies: Vec<IpNet>) -> Arc<Self> {
+        let all = (descriptors.saturating_sub(KEPT_BACK) / 2).clamp(8, MOST);
+        let limits = Limits {
+            all,
+            of_peer: all / PART,
+            of_proxy: all / PART_OF_PROXY,
+            safe: (all / PART).min(MOST_SAFE),
+        };
+        Self::new(limits, proxies)
     }
 
     /// Limits for the admin listener.
     #[must_use]
     pub fn of_operator() -> Arc<Self> {
-        Self::new(MOST_OF_OPERATOR, MOST_OF_OPERATOR, Vec::new())
+        let all = MOST_OF_OPERATOR;
+        let limits = Limits {
+            all,
+            of_peer: all,
+            of_proxy: all,
+            safe: all,
+        };
+        Self::new(limits, Vec::new())
     }
 
-    fn new(most: usize, most_of_peer: usize, exempt: Vec<IpNet>) -> Arc<Self> {
-        let (open, refused, evicted) = Default::default();
+    fn new(limits: Limits, proxies: Vec<IpNet>) -> Arc<Self> {
+        let pool = (limits.all / PART_OF_STRANGERS).clamp(POOL.0, POOL.1);
+        let open = Open {
+            by_address: HashMap::new(),
+            line: Line::default(),
+            peers: HashMap::new(),
+            safe: HashMap::new(),
+            forwarded: HashMap::new(),
+            heads: Pool::new(pool),
+            strangers: Pool::new(pool),
+        };
+        let (refused, evicted, crowded) = Default::default();
         Arc::new(Self {
-            most,
-            most_of_peer,
-            exempt,
-            open,
+            limits,
+            proxies,
+            open: Mutex::new(open),
             refused,
             evicted,
+            crowded,
         })
     }
 
     /// The counters, for an observer.
     #[must_use]
     pub fn counts(&self) -> ConnectionCounts {
+        let open = self.lock();
         ConnectionCounts {
-            open: self.lock().all.len(),
-            most: self.most,
-            most_of_peer: self.most_of_peer,
+            open: open.by_address.len(),
+            safe: open.safe.values().sum(),
+            heads: open.heads.len(),
+            strangers: open.strangers.len(),
+            most: self.limits.all,
+            most_of_peer: self.limits.of_peer,
+            most_of_proxy: self.limits.of_proxy,
+            most_safe: self.limits.safe,
+            most_of_strangers: open.heads.most(),
             refused: self.refused.load(Ordering::Relaxed),
             evicted: self.evicted.load(Ordering::Relaxed),
+            crowded: self.crowded.load(Ordering::Relaxed),
         }
     }
 
     /// A place for a connection from `address`, or `None` if it must be closed at once.
     pub(super) fn admit(self: &Arc<Self>, address: SocketAddr, ctrl: ConnCtrl) -> Option<Place> {
-        let (peer, ip) = (peer(address.ip()), address.ip().to_canonical());
-        let exempt = self.exempt.iter().any(|net| net.contains(&ip));
+        let peer = peer(address.ip());
+        let most = if self.is_proxy(address.ip()) {
+            self.limits.of_proxy
+        } else {
+            self.limits.of_peer
+        };
         let mut open = self.lock();
-        let peer_is_full = !exempt
-            && open
-                .peers
-                .get(&peer)
-                .is_some_and(|own| own.len() >= self.most_of_peer);
+        let peer_is_full = open.peers.get(&peer).is_some_and(|own| own.open >= most);
         if peer_is_full && !self.make_way(&mut open, Some(peer))
-            || open.all.len() >= self.most && !self.make_way(&mut open, None)
+            || open.by_address.len() >= self.limits.all && !self.make_way(&mut open, None)
         {
             self.refused.fetch_add(1, Ordering::Relaxed);
             return None;
@@ -145,40 +226,39 @@ impl Connections {
         let connection = Arc::new(Connection {
             address,
             peer,
-            at: AtomicU64::default(),
             ctrl,
+            place: line::Place::default(),
             busy: AtomicUsize::new(0),
+            safe: AtomicUsize::new(0),
             begun: AtomicU64::new(0),
-            used: AtomicBool::new(false),
         });
-        open.insert(Arc::clone(&connection));
+        open.peers.entry(peer).or_default().open += 1;
+        open.by_address.insert(address, Arc::clone(&connection));
+        open.line_up(&connection);
         Some(Place {
             connections: Arc::clone(self),
             connection,
         })
     }
 
-    /// Closes an idle connection, of one peer or of all. Connections used since the last search get a second chance.
+    /// Closes a connection, of one peer or of all.
     fn make_way(&self, open: &mut Open, of: Option<IpAddr>) -> bool {
-        for _ in 0..LOOKS {
-            let oldest = match of {
-                Some(peer) => open.peers.get(&peer).and_then(|own| own.first_key_value()),
-                None => open.all.first_key_value(),
-            };
-            let Some(connection) = oldest.map(|(_, connection)| Arc::clone(connection)) else {
-                return false;
-            };
-            open.remove(&connection);
-            let used = connection.used.swap(false, Ordering::Relaxed);
-            if used || connection.busy.load(Ordering::Acquire) > 0 {
-                open.insert(connection);
-                continue;
-            }
-            connection.ctrl.abort();
-            self.evicted.fetch_add(1, Ordering::Relaxed);
-            return true;
-        }
-        false
+        let first = match of {
+            Some(peer) => open.peers.get(&peer).and_then(|own| own.line.first()),
+            None => open.line.first(),
+        };
+        let Some(connection) = first.map(Arc::clone) else {
+            return false;
+        };
+        open.remove(&connection);
+        connection.ctrl.abort();
+        self.evicted.fetch_add(1, Ordering::Relaxed);
+        true
+    }
+
+    fn is_proxy(&self, address: IpAddr) -> bool {
+        let address = address.to_canonical();
+        self.proxies.iter().any(|net| net.contains(&address))
     }
 
     fn lock(&self) -> MutexGuard<'_, Open> {
@@ -187,89 +267,46 @@ impl Connections {
 }
 
 impl Open {
-    fn insert(&mut self, connection: Arc<Connection>) {
-        let at = self.next;
-        self.next += 1;
-        connection.at.store(at, Ordering::Relaxed);
-        self.peers
-            .entry(connection.peer)
-            .or_default()
-            .insert(at, Arc::clone(&connection));
+    /// Puts a connection at the end of the lines of its rank, unless it is safe or closed.
+    fn line_up(&mut self, connection: &Arc<Connection>) {
+        self.leave_line(connection);
+        if !self.is_open(connection) || connection.safe.load(Ordering::Relaxed) > 0 {
+            return;
+        }
+        self.line.push(connection);
+        if let Some(own) = self.peers.get_mut(&connection.peer) {
+            own.line.follow(connection);
+        }
+    }
+
+    fn leave_line(&mut self, connection: &Connection) {
+        if let Some(own) = self.peers.get_mut(&connection.peer) {
+            own.line.remove(connection);
+        }
+        self.line.remove(connection);
+        connection.place.leave();
+    }
+
+    /// Whether it still has a place: one with its address may be another by now.
+    fn is_open(&self, connection: &Connection) -> bool {
         self.by_address
-            .insert(connection.address, Arc::clone(&connection));
-        self.all.insert(at, connection);
+            .get(&connection.address)
+            .is_some_and(|open| std::ptr::eq(Arc::as_ptr(open), connection))
     }
 
     /// Removes a connection, unless it was already closed for a new one.
     fn remove(&mut self, connection: &Connection) {
-        let at = connection.at.load(Ordering::Relaxed);
-        if self.all.remove(&at).is_none() {
+        self.leave_line(connection);
+        if !self.is_open(connection) {
             return;
         }
         self.by_address.remove(&connection.address);
         if let Some(own) = self.peers.get_mut(&connection.peer) {
-            own.remove(&at);
-            if own.is_empty() {
+            own.open = own.open.saturating_sub(1);
+            if own.open == 0 {
                 self.peers.remove(&connection.peer);
             }
         }
-    }
-}
-
-impl Connections {
-    /// Notes that a request's head is complete; its connection is busy until the returned value is dropped.
-    pub(super) fn begin(&self, address: SocketAddr) -> Option<Busy> {
-        let connection = Arc::clone(self.lock().by_address.get(&address)?);
-        connection.begun.fetch_add(1, Ordering::Relaxed);
-        connection.used.store(true, Ordering::Relaxed);
-        Some(Busy::new(connection))
-    }
-}
-
-/// A request under way on a connection, until dropped.
-#[derive(Debug)]
-pub(super) struct Busy(Arc<Connection>);
-
-/// Notes that the request's head is complete.
-pub(super) fn begin(connections: &Connections, req: &Request) -> Option<Busy> {
-    connections.begin(req.remote_addr().clone().into_std()?)
-}
-
-/// Keeps the connection busy until a streamed answer has been sent; other answers are sent at once.
-pub(super) fn hold(res: &mut Response, busy: Option<Busy>) {
-    if matches!(res.body, ResBody::Stream(_)) {
-        let body = res.take_body();
-        res.body(ResBody::Boxed(Box::pin(BusyBody { body, _busy: busy })));
-    }
-}
-
-struct BusyBody {
-    body: ResBody,
-    _busy: Option<Busy>,
-}
-
-impl Body for BusyBody {
-    type Data = Bytes;
-    type Error = BoxedError;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, BoxedError>>> {
-        Body::poll_frame(Pin::new(&mut self.body), context).map_err(Into::into)
-    }
-}
-
-impl Busy {
-    fn new(connection: Arc<Connection>) -> Self {
-        connection.busy.fetch_add(1, Ordering::AcqRel);
-        Self(connection)
-    }
-}
-
-impl Drop for Busy {
-    fn drop(&mut self) {
-        self.0.busy.fetch_sub(1, Ordering::AcqRel);
     }
 }
 
@@ -282,6 +319,44 @@ impl Place {
     /// Whether a request is under way.
     pub(super) fn is_busy(&self) -> bool {
         self.connection.busy.load(Ordering::Acquire) > 0
+    }
+
+    /// A place among strangers' unfinished heads; none is needed on a connection that a customer has used.
+    pub(super) fn unfinished_head(&self) -> Option<Head> {
+        if self.connection.place.rank() != Rank::Stranger {
+            return None;
+        }
+        let (ctrl, connections) = (&self.connection.ctrl, &self.connections);
+        let ticket = connections.crowd(&mut connections.lock().heads, self.connection.peer, ctrl);
+        Some(Head {
+            connections: Arc::clone(connections),
+            ticket,
+        })
+    }
+}
+
+impl Connections {
+    /// Takes a place in a pool of strangers; if it is full, the connection that has been in it for longest is closed.
+    fn crowd(&self, pool: &mut Pool, peer: IpAddr, ctrl: &ConnCtrl) -> Ticket {
+        let (ticket, pushed_out) = pool.enter(peer, ctrl.clone());
+        if let Some(oldest) = pushed_out {
+            oldest.abort();
+            self.crowded.fetch_add(1, Ordering::Relaxed);
+        }
+        ticket
+    }
+}
+
+/// The place of an unfinished head; given back when dropped.
+#[derive(Debug)]
+pub(super) struct Head {
+    connections: Arc<Connections>,
+    ticket: Ticket,
+}
+
+impl Drop for Head {
+    fn drop(&mut self) {
+        self.connections.lock().heads.leave(self.ticket);
     }
 }
 
@@ -299,110 +374,5 @@ fn peer(address: IpAddr) -> IpAddr {
             IpAddr::V6(Ipv6Addr::from(network))
         }
         v4 => v4,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// A connection from an address, on a port of its own.
-    fn admit(
-        connections: &Arc<Connections>,
-        address: &str,
-        port: u16,
-    ) -> Option<(Place, ConnCtrl)> {
-        let ctrl = ConnCtrl::new();
-        connections
-            .admit(from(address, port), ctrl.clone())
-            .map(|place| (place, ctrl))
-    }
-
-    fn from(address: &str, port: u16) -> SocketAddr {
-        SocketAddr::new(address.parse().unwrap(), port)
-    }
-
-    #[test]
-    fn a_peer_at_its_bound_pushes_out_its_own_oldest_idle_connection() {
-        let connections = Connections::new(40, 10, Vec::new());
-        let (_stranger, stranger) = admit(&connections, "192.0.2.9", 1).unwrap();
-        let own: Vec<_> = (0..10)
-            .map(|port| admit(&connections, "192.0.2.1", port).unwrap())
-            .collect();
-        let _busy = connections.begin(from("192.0.2.1", 0)).unwrap();
-        let (_newcomer, _) = admit(&connections, "192.0.2.1", 10).unwrap();
-        assert!(!own[0].1.is_aborted(), "a request is under way");
-        assert!(own[1].1.is_aborted());
-        assert!(!stranger.is_aborted());
-        let counts = connections.counts();
-        assert_eq!(
-            (
-                counts.open,
-                counts.most_of_peer,
-                counts.evicted,
-                counts.refused
-            ),
-            (11, 10, 1, 0)
-        );
-    }
-
-    #[test]
-    fn one_that_was_used_lately_has_a_second_chance() {
-        let connections = Connections::new(8, 2, Vec::new());
-        let (_used, used) = admit(&connections, "192.0.2.1", 1).unwrap();
-        let (_unused, unused) = admit(&connections, "192.0.2.1", 2).unwrap();
-        drop(connections.begin(from("192.0.2.1", 1)));
-        let (_third, _) = admit(&connections, "192.0.2.1", 3).unwrap();
-        assert!(unused.is_aborted() && !used.is_aborted());
-        let (_fourth, _) = admit(&connections, "192.0.2.1", 4).unwrap();
-        assert!(used.is_aborted(), "one chance, not two");
-    }
-
-    #[test]
-    fn when_all_are_busy_the_newcomer_is_refused() {
-        let connections = Connections::new(8, 2, Vec::new());
-        let _open: Vec<_> = (1..3)
-            .map(|port| admit(&connections, "2001:db8::1", port).unwrap())
-            .collect();
-        let busy: Vec<_> = (1..3)
-            .map(|port| connections.begin(from("2001:db8::1", port)).unwrap())
-            .collect();
-        assert!(
-            admit(&connections, "2001:db8::ffff:1", 9).is_none(),
-            "the same /64"
-        );
-        assert!(admit(&connections, "2001:db8:0:1::1", 9).is_some());
-        drop(busy);
-        assert!(admit(&connections, "2001:db8::2", 9).is_some());
-        assert_eq!(connections.counts().refused, 1);
-    }
-
-    #[test]
-    fn places_come_back_and_trusted_proxies_have_no_bound_of_their_own() {
-        let connections = Connections::new(8, 2, vec!["10.0.0.0/8".parse().unwrap()]);
-        let proxy: Vec<_> = (0..8)
-            .map(|port| admit(&connections, "10.1.2.3", port).unwrap())
-            .collect();
-        assert_eq!(connections.counts().open, 8);
-        let _newcomer = admit(&connections, "192.0.2.1", 1).unwrap();
-        assert_eq!(
-            (connections.counts().open, connections.counts().evicted),
-            (8, 1),
-            "over all there is a bound"
-        );
-        drop(proxy);
-        assert_eq!(connections.counts().open, 1);
-        let open = connections.lock();
-        assert_eq!((open.peers.len(), open.by_address.len()), (1, 1));
-    }
-
-    #[test]
-    fn half_of_the_descriptors_are_for_upstreams() {
-        let of = |descriptors| {
-            Connections::with_descriptors(descriptors, Vec::new())
-                .counts()
-                .most
-        };
-        assert_eq!((of(1_024), of(1 << 20), of(0)), (448, MOST, 8));
     }
 }

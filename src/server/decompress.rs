@@ -1,7 +1,7 @@
 //! Decompresses request bodies, within the same limits as plain ones.
 //!
-//! Memory is reserved in steps as bytes come out, because a few bytes can expand to gigabytes. Runs on blocking threads, a few at
-//! a time and key by key. Must not interpret the content.
+//! Memory is reserved in steps as bytes come out, because a few bytes can expand to gigabytes; for the same reason the key's money
+//! is judged again at each step. Runs aside, customer by customer. Must not interpret the content.
 
 use std::io::Read;
 use std::sync::Arc;
@@ -14,31 +14,32 @@ use salvo::http::header::CONTENT_ENCODING;
 use salvo::prelude::Request;
 
 use super::body::{self, Body, LARGEST, reserve};
-use crate::byte_room::{ByteRoom, Holder, Share};
-use crate::proxy::{Failure, holder};
-use crate::turns::Turns;
+use super::funds::Funds;
+use crate::byte_room::{ByteRoom, Share};
+use crate::proxy::Failure;
+use crate::turns::Work;
 
 /// Reads the whole body of a key's request and decodes it.
 ///
 /// # Errors
-/// 415 for a coding other than gzip and zstd, and those of [`body::read`] and of a body that is not coded as it says.
+/// 415 for a coding other than gzip and zstd, and those of [`body::read`] and of a body that is not coded as it says; 429 when the
+/// customer's turn does not come.
 pub(super) async fn read(
     req: &mut Request,
     room: &Arc<ByteRoom>,
     key: &Key,
+    funds: Option<Funds>,
+    work: &mut Work,
 ) -> Result<Body, Failure> {
     let headers = req.headers().get_all(CONTENT_ENCODING).into_iter();
     let named: Vec<&str> = headers.map(|value| value.to_str().unwrap_or("?")).collect();
     let coding = Coding::named(&named.join(", "))?;
-    coding
-        .decode(holder(key.id), body::read(req, room, key).await?)
-        .await
+    let body = body::read(req, room, key, funds).await?;
+    coding.decode(body, funds, work).await
 }
 
-/// Bodies that are decoded at the same time, over all requests.
-static DECODERS: Turns = Turns::new(2);
 /// Bytes decoded at a time.
-const STEP: u64 = 256 * 1024;
+const STEP: u64 = 1024 * 1024;
 
 /// The encoding of a request body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -68,25 +69,32 @@ impl Coding {
     /// The decoded body.
     ///
     /// # Errors
-    /// 413 over the limit, 503 when too much is in flight, 400 for a body that is not in this encoding.
-    async fn decode(self, holder: Holder, body: Body) -> Result<Body, Failure> {
+    /// 413 over the limit, 503 when too much is in flight, 429 for more than the key can pay for, 400 for a body that is not in this
+    /// encoding.
+    async fn decode(
+        self,
+        body: Body,
+        funds: Option<Funds>,
+        work: &mut Work,
+    ) -> Result<Body, Failure> {
         if self == Self::Identity {
             return Ok(body);
         }
-        let decoding = DECODERS.run(holder, move || {
+        let decoding = work.aside(move || {
             let Body { bytes, mut room } = body;
             let bytes = match self {
                 Self::Zstd => take(
                     StreamingDecoder::new(bytes.as_ref()).map_err(|_| miscoded())?,
                     &mut room,
+                    funds,
                 )?,
                 Self::Gzip | Self::Identity => {
-                    take(MultiGzDecoder::new(bytes.as_ref()), &mut room)?
+                    take(MultiGzDecoder::new(bytes.as_ref()), &mut room, funds)?
                 }
             };
             Ok(Body { bytes, room })
         });
-        decoding.await.unwrap_or(Err(Failure::Internal))
+        decoding.await?
     }
 }
 
@@ -96,7 +104,7 @@ fn miscoded() -> Failure {
     )
 }
 
-fn take(mut from: impl Read, room: &mut Share) -> Result<Bytes, Failure> {
+fn take(mut from: impl Read, room: &mut Share, funds: Option<Funds>) -> Result<Bytes, Failure> {
     let mut out = Vec::new();
     loop {
         let step = from
@@ -111,5 +119,6 @@ fn take(mut from: impl Read, room: &mut Share) -> Result<Bytes, Failure> {
             return Ok(out.into());
         }
         reserve(room, out.len())?;
+        funds.map_or(Ok(()), |funds| funds.cover(out.len()))?;
     }
 }

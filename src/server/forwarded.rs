@@ -1,7 +1,7 @@
 //! The origin of a request that came through a trusted proxy.
 //!
-//! Forwarded headers count only from trusted addresses, because any other client could forge them. The result only goes into the
-//! log; no decision about money or keys depends on it.
+//! Forwarded headers count only from trusted addresses, because any other client could forge them. The result goes into the log, and
+//! bounds the requests of one client; no decision about money or keys depends on it.
 
 use std::net::{IpAddr, SocketAddr};
 

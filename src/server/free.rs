@@ -12,7 +12,8 @@ use tokio::time::Instant;
 
 use super::request_id::Arrival;
 use super::{Front, auth, body, decompress, failure, generate};
-use crate::proxy::{Failure, Known, count};
+use crate::proxy::{Failure, Known, count, holder};
+use crate::turns::Work;
 
 /// Marks a count as the gateway's estimate.
 const ESTIMATE_HEADER: &str = "x-farebox-estimate";
@@ -69,7 +70,7 @@ impl CountTokens {
     async fn handle(&self, req: &mut Request, depot: &mut Depot, res: &mut Response) {
         let arrival = Arrival::of(depot);
         let mut known = Known::on_free_path();
-        match self.count(req, &mut known).await {
+        match self.count(req, depot, &mut known).await {
             Ok(count) => {
                 if count.estimated {
                     res.headers_mut()
@@ -78,7 +79,7 @@ impl CountTokens {
                 failure::json(res, json!({ "input_tokens": count.tokens }).to_string());
             }
             Err(failure) => {
-                body::discard(req, &self.front.proxy.tasks);
+                body::discard(req, depot, &self.front.proxy.tasks);
                 let failure = self
                     .front
                     .refused(failure, Family::Messages, &arrival, known);
@@ -87,16 +88,17 @@ impl CountTokens {
         }
     }
 
-    async fn count(&self, req: &mut Request, known: &mut Known) -> Result<count::Count, Failure> {
-        let key = auth::authenticate(
-            self.front.ledger().as_ref(),
-            req.headers(),
-            Family::Messages,
-            known,
-        )
-        .await?;
+    async fn count(
+        &self,
+        req: &mut Request,
+        depot: &Depot,
+        known: &mut Known,
+    ) -> Result<count::Count, Failure> {
+        let key = auth::authenticate(&self.front, req, depot, Family::Messages, known).await?;
         let _pass = self.front.rate_limits.enter_free(&key, Instant::now())?;
-        let body = decompress::read(req, &self.front.body_room, &key).await?;
+        let mut work = Work::of(holder(key.id));
+        let room = &self.front.body_room;
+        let body = decompress::read(req, room, &key, None, &mut work).await?;
         let headers = generate::forwarded(req.headers(), Family::Messages);
         let ask_upstream = key.account.available() > Amount::ZERO;
         count::tokens(

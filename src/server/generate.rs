@@ -1,5 +1,5 @@
-//! One handler for every path that costs money: authenticates, applies the rate limit, reads the body, then calls
-//! [`Proxy::run`](crate::proxy::Proxy::run).
+//! One handler for every path that costs money: authenticates, refuses a key without money, applies the rate limit, reads the body,
+//! then calls [`Proxy::run`](crate::proxy::Proxy::run).
 
 use std::sync::Arc;
 
@@ -11,9 +11,11 @@ use salvo::http::{HeaderMap, HeaderValue, ResBody};
 use salvo::prelude::{Depot, Request, Response, handler};
 use tokio::time::Instant;
 
+use super::funds::Funds;
 use super::request_id::{self, Arrival};
 use super::{Front, auth, body, decompress, failure};
-use crate::proxy::{Failure, Known, Reply, ReplyBody, Request as ProxyRequest, pipe};
+use crate::proxy::{Failure, Known, Reply, ReplyBody, Request as ProxyRequest, holder, pipe};
+use crate::turns::Work;
 
 /// The handler of one family.
 pub(super) struct Generate {
@@ -30,10 +32,10 @@ impl Generate {
     async fn handle(&self, req: &mut Request, depot: &mut Depot, res: &mut Response) {
         let arrival = Arrival::of(depot);
         let mut known = Known::default();
-        match self.serve(req, arrival, &mut known).await {
+        match self.serve(req, depot, arrival, &mut known).await {
             Ok(reply) => answer(res, reply),
             Err(failure) => {
-                body::discard(req, &self.front.proxy.tasks);
+                body::discard(req, depot, &self.front.proxy.tasks);
                 let failure = self.front.refused(failure, self.family, &arrival, known);
                 failure::answer(res, &failure, self.family, &arrival);
             }
@@ -43,19 +45,24 @@ impl Generate {
     async fn serve(
         &self,
         req: &mut Request,
+        depot: &Depot,
         arrival: Arrival,
         known: &mut Known,
     ) -> Result<Reply, Failure> {
         let front = &self.front;
-        let key =
-            auth::authenticate(front.ledger().as_ref(), req.headers(), self.family, known).await?;
+        let key = auth::authenticate(front, req, depot, self.family, known).await?;
         request_id::note_own_id(req.headers(), &arrival);
+        let funds = Funds::of(key.account, &front.proxy.config.current().catalog);
+        funds.cover(0)?;
         let pass = front.rate_limits.enter(&key, Instant::now())?;
-        let body = decompress::read(req, &front.body_room, &key).await?;
+        let mut work = Work::of(holder(key.id));
+        let room = &front.body_room;
+        let body = decompress::read(req, room, &key, Some(funds), &mut work).await?;
         let request = ProxyRequest {
             id: arrival.id,
             key: key.id,
             pass,
+            work,
             room: Some(body.room),
             family: self.family,
             body: body.bytes,

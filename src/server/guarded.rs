@@ -18,7 +18,7 @@ use salvo::fuse::ArcFusePolicy;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Instant, Sleep, sleep_until};
 
-use super::connections::{Connections, Place};
+use super::connections::{Connections, Head, Place};
 
 /// A head must be complete this long after its first byte.
 const HEAD: Duration = Duration::from_secs(10);
@@ -84,6 +84,7 @@ where
                 place,
                 since: None,
                 alarm: None,
+                head: None,
                 begun: 0,
             };
             let coupler = TcpCoupler::new();
@@ -107,6 +108,8 @@ pub(super) struct HeadTimer<S> {
     /// When the first byte of an unfinished head arrived.
     since: Option<Instant>,
     alarm: Option<Pin<Box<Sleep>>>,
+    /// Its place among strangers' unfinished heads.
+    head: Option<Head>,
     /// Requests begun at the last read of the connection: their heads are complete.
     begun: u64,
 }
@@ -120,7 +123,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for HeadTimer<S> {
         let this = &mut *self;
         let begun = this.place.begun();
         if begun != this.begun {
-            (this.since, this.alarm, this.begun) = (None, None, begun);
+            (this.since, this.alarm, this.head, this.begun) = (None, None, None, begun);
         }
         let before = into.filled().len();
         let read = Pin::new(&mut this.inner).poll_read(context, into);
@@ -132,6 +135,9 @@ impl<S: AsyncRead + Unpin> AsyncRead for HeadTimer<S> {
         }
         let Some(since) = this.since else { return read };
         if read.is_pending() {
+            if this.alarm.is_none() {
+                this.head = this.place.unfinished_head();
+            }
             let alarm = this
                 .alarm
                 .get_or_insert_with(|| Box::pin(sleep_until(since + HEAD)));
@@ -195,6 +201,7 @@ mod tests {
             place,
             since: None,
             alarm: None,
+            head: None,
             begun: 0,
         };
         let minute = Duration::from_secs(60);
@@ -207,7 +214,7 @@ mod tests {
 
         client.write_all(b"GE").await.unwrap();
         assert_eq!(server.read_u16().await.unwrap(), 0x4745);
-        let busy = connections.begin(address);
+        let busy = connections.begin(address, None).unwrap();
         assert!(
             tokio::time::timeout(minute, server.read_u8())
                 .await
@@ -238,6 +245,7 @@ mod tests {
             place,
             since: None,
             alarm: None,
+            head: None,
             begun: 0,
         };
         let begun = Instant::now();

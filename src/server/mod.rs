@@ -13,6 +13,7 @@ mod decompress;
 mod failure;
 mod forwarded;
 mod free;
+mod funds;
 mod generate;
 mod guarded;
 mod listen;
@@ -28,9 +29,10 @@ use std::sync::Arc;
 
 use farebox_ledger::SharedLedger;
 use farebox_protocol::Family;
+use farebox_protocol::paths::family_of;
 use ipnet::IpNet;
 use salvo::catcher::Catcher;
-use salvo::prelude::{CatchPanic, Service};
+use salvo::prelude::{CatchPanic, Request, Response, Service};
 
 use crate::byte_room::ByteRoom;
 use crate::customer::{Activity, Context};
@@ -118,6 +120,13 @@ impl Front {
             self.proxy.observer.ended(Arc::new(record));
         }
         failure
+    }
+
+    /// Answers a request of a peer that has as many under way as it may have.
+    fn turn_away(&self, req: &Request, res: &mut Response, arrival: &Arrival) {
+        let family = family_of(req.uri().path());
+        let failure = self.refused(Failure::Crowded, family, arrival, Known::default());
+        failure::answer(res, &failure, family, arrival);
     }
 
     fn ledger(&self) -> &SharedLedger {

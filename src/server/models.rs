@@ -48,7 +48,7 @@ impl Models {
             Family::Chat
         };
         let mut known = Known::on_free_path();
-        match self.answer(req, family, &mut known).await {
+        match self.answer(req, depot, family, &mut known).await {
             Ok(body) => failure::json(res, body.to_string()),
             Err(failure) => {
                 let arrival = Arrival::of(depot);
@@ -65,11 +65,11 @@ impl Models {
     async fn answer(
         &self,
         req: &Request,
+        depot: &Depot,
         family: Family,
         known: &mut Known,
     ) -> Result<Value, Failure> {
-        let key =
-            auth::authenticate(self.front.ledger().as_ref(), req.headers(), family, known).await?;
+        let key = auth::authenticate(&self.front, req, depot, family, known).await?;
         let _pass = self.front.rate_limits.enter_free(&key, Instant::now())?;
         let config = self.front.proxy.config.current();
         let catalog = &config.catalog;
@@ -89,13 +89,8 @@ impl Models {
 }
 
 fn allowed<'a>(catalog: &'a Catalog, key: &'a Key) -> impl Iterator<Item = &'a Arc<Model>> {
-    let may_use = |model: &Model| {
-        key.settings
-            .models
-            .as_ref()
-            .is_none_or(|slugs| slugs.contains(&model.slug))
-    };
-    catalog.models.iter().filter(move |model| may_use(model))
+    let models = catalog.models.iter();
+    models.filter(|model| key.settings.allows(&model.slug))
 }
 
 /// The models that callers of one of these families can use.
@@ -140,7 +135,7 @@ fn one<'a>(
     families: &[Family],
     known: &mut Known,
 ) -> Result<&'a Model, Failure> {
-    let found = catalog.find(name);
+    let found = catalog.find_among(name, |slug| key.settings.allows(slug));
     known.model(name, &found);
     match found {
         Lookup::Found(model)

@@ -32,7 +32,7 @@ impl NotFound {
         let arrival = Arrival::of(depot);
         let path = req.uri().path().to_owned();
         let family = paths::family_of(&path);
-        body::discard(req, &self.front.proxy.tasks);
+        body::discard(req, depot, &self.front.proxy.tasks);
         let base = &self.front.public_url;
         let failure = match res.status_code {
             Some(StatusCode::NOT_FOUND) | None => Failure::NoPath(paths::explain(&path, base)),

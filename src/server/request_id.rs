@@ -73,7 +73,6 @@ impl AssignRequestId {
         );
         let arrival = Arrival::now(origin);
         depot.insert_typed(arrival);
-        let busy = connections::begin(&self.front.connections, req);
         if let Ok(id) = HeaderValue::from_str(&arrival.shown()) {
             res.headers_mut().insert("x-request-id", id.clone());
             res.headers_mut().insert("request-id", id);
@@ -84,8 +83,16 @@ impl AssignRequestId {
                 HeaderValue::from_static("max-age=31536000"),
             );
         }
-        ctrl.call_next(req, depot, res).await;
-        connections::hold(res, busy);
+        match connections::begin(&self.front.connections, req, origin.client, depot) {
+            Ok(busy) => {
+                ctrl.call_next(req, depot, res).await;
+                connections::hold(res, busy);
+            }
+            Err(connections::Crowded) => {
+                ctrl.skip_rest();
+                self.front.turn_away(req, res, &arrival);
+            }
+        }
     }
 }
 

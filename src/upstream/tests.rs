@@ -30,6 +30,7 @@ const SECOND: Duration = Duration::from_secs(1);
 
 fn provider(name: &str, base: &str) -> Provider {
     Provider {
+        takes_urls: true,
         name: name.to_owned(),
         endpoint: if base.is_empty() {
             Endpoint::Simulated

@@ -7,3 +7,5 @@ mod descriptors;
 mod fuzz;
 mod kept;
 mod memory;
+mod strangers;
+mod work;

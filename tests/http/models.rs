@@ -69,6 +69,19 @@ async fn a_key_sees_only_what_it_may_use() {
         .await;
     assert_eq!(refused.status, 403);
     assert_eq!(refused.json()["error"]["code"], "model_not_allowed");
+    // Nor is it told of others by a refusal.
+    let body = crate::support::chat("test-mode", false);
+    for unknown in [
+        gateway.post("/v1/chat/completions", &key, &body).await,
+        gateway.get("/v1/models/test-mode", &key).await,
+    ] {
+        assert_eq!(unknown.status, 404);
+        assert!(
+            unknown.text.contains("test-blind") && !unknown.text.contains("test-model"),
+            "{}",
+            unknown.text
+        );
+    }
 }
 
 #[tokio::test]

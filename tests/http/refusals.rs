@@ -68,11 +68,14 @@ impl Rows {
     }
 }
 
+/// Enough for a body to be read, and for nothing else.
+const TO_BE_READ: &str = "0.00001";
+
 async fn keys_and_limits(rows: &mut Rows) {
     let path = rows.path();
     let nobody = TestKey {
         secret: "sk-proj-abcdef".to_owned(),
-        ..rows.gateway.key("0").await
+        ..rows.gateway.key(TO_BE_READ).await
     };
     let wrong = if rows.family == Family::Messages {
         "/native/v1/v1/messages"
@@ -93,7 +96,7 @@ async fn keys_and_limits(rows: &mut Rows) {
             concurrency: Some(0),
             ..KeySettings::default()
         };
-        let key = rows.gateway.key_with("0", busy).await;
+        let key = rows.gateway.key_with(TO_BE_READ, busy).await;
         rows.gateway.change(&key, to).await;
         let guessed = TestKey {
             secret: Secret::generate(key.id, clock::random())
@@ -120,7 +123,7 @@ async fn keys_and_limits(rows: &mut Rows) {
         expires_at: Some(Timestamp::from_millis(1)),
         ..KeySettings::default()
     };
-    let key = rows.gateway.key_with("0", old).await;
+    let key = rows.gateway.key_with(TO_BE_READ, old).await;
     rows.send("403 expired", &key, path, WRONG_IN_EVERY_WAY)
         .await;
 
@@ -130,7 +133,7 @@ async fn keys_and_limits(rows: &mut Rows) {
         concurrency: Some(0),
         ..KeySettings::default()
     };
-    let key = rows.gateway.key_with("0", busy).await;
+    let key = rows.gateway.key_with(TO_BE_READ, busy).await;
     rows.send(
         "429 concurrency, before the bytes in flight",
         &key,
@@ -142,10 +145,10 @@ async fn keys_and_limits(rows: &mut Rows) {
         rate: Some(1),
         ..KeySettings::default()
     };
-    let key = rows.gateway.key_with("0", slow).await;
+    let key = rows.gateway.key_with(TO_BE_READ, slow).await;
     rows.gateway.send(path, &key, "{}", &[]).await;
     rows.send("429 rate", &key, path, vec![b'x'; HUGE]).await;
-    let key = rows.gateway.key("0").await;
+    let key = rows.gateway.key(TO_BE_READ).await;
     rows.send(
         "503 bytes in flight, before the size",
         &key,
@@ -159,7 +162,7 @@ async fn keys_and_limits(rows: &mut Rows) {
 
 async fn bodies_and_models(rows: &mut Rows) {
     let path = rows.path();
-    let key = rows.gateway.key("0").await;
+    let key = rows.gateway.key(TO_BE_READ).await;
     rows.send("400 not JSON", &key, path, "{\"model\":").await;
     rows.send(
         "400 bad body, before the model",
@@ -182,7 +185,7 @@ async fn bodies_and_models(rows: &mut Rows) {
         models: Some(vec!["test-blind".to_owned()]),
         ..KeySettings::default()
     };
-    let limited = rows.gateway.key_with("0", only).await;
+    let limited = rows.gateway.key_with(TO_BE_READ, only).await;
     let body = rows.body("test-model", false).to_string();
     rows.send("403 model not allowed", &limited, path, body)
         .await;
@@ -510,9 +513,10 @@ async fn a_refusal_is_reported_with_its_key_and_its_model() {
         (
             &poor,
             "/v1/chat/completions",
+            // Not read: the key has nothing available.
             r#"{"model":"test-alias","messages":[{"role":"user","content":"x"}]}"#,
-            "test-alias",
-            "test-model",
+            "",
+            "",
         ),
     ];
     for (number, (key, path, body, asked, slug)) in cases.into_iter().enumerate() {

@@ -110,10 +110,13 @@ async fn a_provider_of_another_family_hears_of_no_version() {
 #[tokio::test]
 async fn a_providers_own_version_takes_precedence_over_the_customers() {
     let upstream = ScriptedUpstream::start(answering()).await;
-    let configured = routes(&upstream.base_url()).replace(
-        "key      =",
-        "headers  = { \"Anthropic-Version\" = \"2023-01-01\" }\nkey      =",
+    let version = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(version.path(), "2023-01-01\n").unwrap();
+    let header = format!(
+        "headers  = {{ \"Anthropic-Version\" = {{ file = \"{}\" }} }}\nkey      =",
+        version.path().display()
     );
+    let configured = routes(&upstream.base_url()).replace("key      =", &header);
     let gateway = Gateway::start(CATALOG, &configured).await;
     let key = gateway.key("500.00").await;
     let body = ask(Family::Messages, "test-model", false).to_string();

@@ -561,7 +561,7 @@ async fn what_a_model_cannot_do_is_refused_before_money_is_looked_at() {
     let limits = "context = 2_000, max_output = 500, image_bytes = 60, tools = 2";
     let catalog = CATALOG.replacen("context = 200_000, max_output = 64_000", limits, 1);
     let gateway = Gateway::start(&catalog, &routes(&upstream.base_url())).await;
-    let key = gateway.key("0").await;
+    let key = gateway.key("0.00005").await;
     let data = "iVBORw0KGgoAAAANSUhEUgAAAAMAAAACCAIAAAASFvFNAAAAEElEQVR4nGP8zwACTGCSAQANHQEDgslx/wAAAABJRU5ErkJggg==";
     for family in Family::ALL {
         let blind = |field| {

@@ -25,9 +25,15 @@ const NUMBERS: &[(&str, &str, &str, &str)] = &[
     ),
     (
         "paid requests of a key each",
-        "| no limit |",
-        "src/proxy/rate_limit.rs",
-        "rate.map_or(Ok(())",
+        "| 200, burst 400",
+        "ledger/src/key.rs",
+        "RATE: u32 = 200;",
+    ),
+    (
+        "paid requests of a key each",
+        "burst 400",
+        "ledger/src/key.rs",
+        "BURST: u32 = 400;",
     ),
     (
         "free calls of a key",
@@ -52,6 +58,42 @@ const NUMBERS: &[(&str, &str, &str, &str)] = &[
         "16 MiB with nothing",
         "src/server/body.rs",
         "MOST_WITHOUT_MONEY: usize = 16 * 1024 * 1024;",
+    ),
+    (
+        "a body before it is read",
+        "each 2,000 bytes",
+        "src/server/funds.rs",
+        "BYTES_PER_TOKEN: usize = 2_000;",
+    ),
+    (
+        "a body before it is read",
+        "at each MiB",
+        "src/server/decompress.rs",
+        "STEP: u64 = 1024 * 1024;",
+    ),
+    (
+        "CPU time for a customer's",
+        "100 ms each second, burst 1 s",
+        "src/turns/budget.rs",
+        "OF_CUSTOMER: Budget = Budget { rate: Duration::from_millis(100), burst: Duration::from_secs(1) };",
+    ),
+    (
+        "CPU time for a customer's",
+        "10 ms, burst 200 ms",
+        "src/turns/budget.rs",
+        "UNPAID: Budget = Budget { rate: Duration::from_millis(10), burst: Duration::from_millis(200) };",
+    ),
+    (
+        "CPU time for a customer's",
+        "over 256 KiB",
+        "src/turns/work.rs",
+        "SMALL: usize = 256 * 1024;",
+    ),
+    (
+        "CPU time for a customer's",
+        "within 5 s",
+        "src/turns/work.rs",
+        "PATIENCE: Duration = Duration::from_secs(5);",
     ),
     (
         "one body",
@@ -112,6 +154,36 @@ const NUMBERS: &[(&str, &str, &str, &str)] = &[
         "a quarter",
         "src/server/connections.rs",
         "PART: usize = 4;",
+    ),
+    (
+        "connections",
+        "half for a trusted proxy",
+        "src/server/connections.rs",
+        "PART_OF_PROXY: usize = 2;",
+    ),
+    (
+        "connections with a customer's",
+        "256 of one",
+        "src/server/connections.rs",
+        "MOST_SAFE: usize = 256;",
+    ),
+    (
+        "requests behind a trusted proxy",
+        "of one address",
+        "src/server/connections/busy.rs",
+        "*running >= self.limits.of_peer",
+    ),
+    (
+        "strangers' unfinished heads",
+        "an eighth",
+        "src/server/connections.rs",
+        "PART_OF_STRANGERS: usize = 8;",
+    ),
+    (
+        "strangers' unfinished heads",
+        "at most 256",
+        "src/server/connections.rs",
+        "POOL: (usize, usize) = (8, 256);",
     ),
     (
         "the other half",
@@ -334,7 +406,7 @@ fn every_flag_on_the_page_of_limits_can_be_typed() {
         );
         seen += 1;
     }
-    assert_eq!(seen, 3, "the page names three flags");
+    assert_eq!(seen, 4, "the page names four flags");
 }
 
 #[tokio::test]

@@ -234,6 +234,33 @@ fn the_password_of_a_database_is_never_shown() {
 }
 
 #[test]
+fn what_is_repeated_of_a_mistake_shows_no_secret_and_steers_no_terminal() {
+    let folder = tempfile::tempdir().unwrap();
+    let secret = "sk-farebox-abcdefgh-0123456789abcdefghijklmnopqrstuvwxyz";
+    let (flag, pair) = (format!("--{secret}"), format!("--key={secret}"));
+    for arguments in [
+        &["keys", "list", secret][..],
+        &["keys", secret],
+        &[secret],
+        &["--durability", secret, "keys", "list"],
+        &["keys", "rotate", "k", "--overlap", secret],
+        &["keys", "top-up", "k", secret, "--reference", "r"],
+        &["keys", "list", &flag],
+        &["keys", "list", &pair],
+    ] {
+        let (code, said) = run(folder.path(), arguments);
+        assert_eq!(code, 2, "{arguments:?}: {said}");
+        assert!(!said.contains("0123456789abc"), "{arguments:?}: {said}");
+    }
+    for odd in ["\u{1b}[2Jx", "--\u{7}\u{9b}x", "a\nb"] {
+        let (code, said) = run(folder.path(), &["keys", odd]);
+        let steers = |letter: char| letter.is_control() && letter != '\n';
+        assert!(code == 2 && !said.contains(steers), "{said:?}");
+        assert!(!said.contains("a\nb"), "{said:?}");
+    }
+}
+
+#[test]
 fn init_names_every_file_that_is_there() {
     let folder = place();
     let (code, said) = run(folder.path(), &["init"]);

@@ -2,49 +2,19 @@
 //! unit's settings start a gateway.
 
 use std::fs;
-use std::net::{SocketAddr, TcpListener};
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::net::SocketAddr;
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use futures_util::StreamExt;
 use serde_json::json;
 
 use crate::support::process::{Served, farebox, json as document};
+use crate::support::proxies::{Proxy, Scheme, shipped};
 use crate::support::skip::installed;
 
 /// How long a proxy may take to start.
 const PATIENCE: Duration = Duration::from_secs(60);
-
-fn shipped(name: &str) -> String {
-    fs::read_to_string(
-        Path::new(env!("CARGO_MANIFEST_DIR"))
-            .join("deploy")
-            .join(name),
-    )
-    .unwrap()
-}
-
-/// Loopback addresses that nothing else uses, so that nobody takes a port before the proxy does.
-const NGINX: [u8; 4] = [127, 0, 8, 2];
-const CADDY: [u8; 4] = [127, 0, 8, 3];
-
-fn free_port(at: [u8; 4]) -> SocketAddr {
-    TcpListener::bind(SocketAddr::from((at, 0)))
-        .unwrap()
-        .local_addr()
-        .unwrap()
-}
-
-/// A running proxy. Dropping it stops it.
-struct Proxy(Child);
-
-impl Drop for Proxy {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
 
 /// A gateway with a slow `sim-chat`, and a funded key.
 fn gateway(folder: &Path) -> (Served, String) {
@@ -146,56 +116,11 @@ async fn nginx_starts_with_the_shipped_file() {
     }
     let folder = tempfile::tempdir().unwrap();
     let (served, secret) = gateway(folder.path());
-    let (proxy, here) = (free_port(NGINX), folder.path().display().to_string());
-    let tls = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/tls");
-    let site = shipped("nginx.conf")
-        .replace(
-            "127.0.0.1:8080",
-            served.base.strip_prefix("http://").unwrap(),
-        )
-        .replace("[::]:443", &format!("[::1]:{}", proxy.port()))
-        .replace("listen 443", &format!("listen {proxy}"))
-        .replace(
-            "/etc/letsencrypt/live/api.example.com/fullchain.pem",
-            &tls.join("first.crt").display().to_string(),
-        )
-        .replace(
-            "/etc/letsencrypt/live/api.example.com/privkey.pem",
-            &tls.join("first.key").display().to_string(),
-        );
-    fs::write(folder.path().join("site.conf"), site).unwrap();
-    let temporary: String = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"]
-        .map(|name| format!("{name}_temp_path {here}/{name};\n"))
-        .concat();
-    let whole = format!(
-        "pid {here}/pid;\nerror_log stderr;\nevents {{}}\nhttp {{\naccess_log off;\n{temporary}include {here}/site.conf;\n}}\n"
-    );
-    let file = folder.path().join("nginx.conf");
-    fs::write(&file, whole).unwrap();
-    let run = |arguments: &[&str]| {
-        let mut command = Command::new("nginx");
-        command
-            .args(["-e", "stderr", "-p", &here, "-c"])
-            .arg(&file)
-            .args(arguments)
-            .stdin(Stdio::null());
-        command
-    };
-    let checked = run(&["-t"]).output().unwrap();
-    assert!(
-        checked.status.success(),
-        "{}",
-        String::from_utf8_lossy(&checked.stderr)
-    );
-    let _proxy = Proxy(
-        run(&["-g", "daemon off; master_process off;"])
-            .stderr(Stdio::null())
-            .spawn()
-            .unwrap(),
-    );
+    let gateway = served.base.strip_prefix("http://").unwrap();
+    let proxy = Proxy::nginx(folder.path(), gateway, Scheme::Https, 512);
     passes_everything_on(
-        &client(proxy),
-        &format!("https://api.example.com:{}", proxy.port()),
+        &client(proxy.address),
+        &format!("https://api.example.com:{}", proxy.address.port()),
         &secret,
     )
     .await;
@@ -208,40 +133,9 @@ async fn caddy_starts_with_the_shipped_file() {
     }
     let folder = tempfile::tempdir().unwrap();
     let (served, secret) = gateway(folder.path());
-    let proxy = free_port(CADDY);
-    // A test has no public name to get a certificate for: plain HTTP, the rest as shipped.
-    let site = shipped("Caddyfile")
-        .replace(
-            "127.0.0.1:8080",
-            served.base.strip_prefix("http://").unwrap(),
-        )
-        .replace("api.example.com {", &format!("http://{proxy} {{"));
-    let file: PathBuf = folder.path().join("Caddyfile");
-    fs::write(
-        &file,
-        format!("{{\n\tadmin off\n\tauto_https off\n}}\n{site}"),
-    )
-    .unwrap();
-    let mut command = Command::new("caddy");
-    command
-        .arg("run")
-        .arg("--adapter")
-        .arg("caddyfile")
-        .arg("--config")
-        .arg(&file)
-        .env("HOME", folder.path());
-    command
-        .env("XDG_DATA_HOME", folder.path())
-        .env("XDG_CONFIG_HOME", folder.path());
-    let _proxy = Proxy(
-        command
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn()
-            .unwrap(),
-    );
-    passes_everything_on(&client(proxy), &format!("http://{proxy}"), &secret).await;
+    let proxy = Proxy::caddy(folder.path(), served.base.strip_prefix("http://").unwrap());
+    let base = format!("http://{}", proxy.address);
+    passes_everything_on(&client(proxy.address), &base, &secret).await;
 }
 
 #[test]

@@ -15,6 +15,7 @@ pub(crate) mod load;
 pub(crate) mod pair;
 pub(crate) mod pdf;
 pub(crate) mod process;
+pub(crate) mod proxies;
 pub(crate) mod skip;
 pub(crate) mod upstream;
 pub(crate) mod wires;
@@ -517,6 +518,7 @@ pub(crate) fn routes(base_url: &str) -> String {
 base_url = "{base_url}"
 speaks   = ["chat", "responses", "messages"]
 key      = {{ env = "UPSTREAM_KEY" }}
+private_urls = true
 
 [[route]]
 slug    = "test-model"

@@ -133,6 +133,7 @@ pub(crate) const ROOMS: &[Room] = &[
             "protocol::AuthStyle",
             "protocol::ChatLimit",
             "protocol::Family",
+            "protocol::address",
             "protocol::translate",
             "ledger::Amount",
         ],
@@ -399,11 +400,11 @@ pub(crate) const ROOMS: &[Room] = &[
     },
     Room {
         name: "turns",
-        folder: "src/turns.rs",
+        folder: "src/turns",
         module: "farebox::turns",
-        job: "a few threads for heavy work; the keys that wait take turns",
+        job: "a few threads for heavy work; the customers who wait take turns, and have budgets of CPU time",
         ours: &["byte_room::Holder"],
-        crates: &["tokio"],
+        crates: &["rustix", "tokio"],
         pure: false,
     },
     Room {
@@ -445,6 +446,7 @@ pub(crate) const ROOMS: &[Room] = &[
         ours: &["ledger"],
         crates: &[
             "bytes",
+            "flate2",
             "futures_util",
             "http_body_util",
             "memchr",

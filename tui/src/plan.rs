@@ -268,11 +268,11 @@ pub(crate) fn settings_facts(settings: &KeySettings) -> Vec<(&'static str, Strin
 /// Rate and concurrency in words.
 pub(crate) fn limits(settings: &KeySettings) -> String {
     let rate = settings.rate.map_or_else(
-        || "no rate limit".to_owned(),
+        || format!("{} req/s", KeySettings::RATE),
         |rate| format!("{rate} req/s"),
     );
     let at_once = settings.concurrency.map_or_else(
-        || "64 at once".to_owned(),
+        || format!("{} at once", KeySettings::CONCURRENCY),
         |limit| format!("{limit} at once"),
     );
     format!("{rate}, {at_once}")

@@ -3,8 +3,10 @@
 //! It measures and reports; it does not touch the gateway's files beyond a ledger of its own. Everything is bounded: seconds,
 //! connections and requests in flight. The latency of the crowd is compared with that of a quiet time in the same run.
 
+mod attackers;
 mod customer;
 mod hostile;
+mod lane;
 mod liar;
 mod lowly;
 mod requests;
@@ -20,6 +22,7 @@ use crate::progress;
 use crate::subjects::{Programs, free_address, spawn};
 use customer::Experience;
 use hostile::Crowd;
+pub(crate) use lane::run as attackers;
 
 /// Key 0 is the good customer's; the others are the crowd's.
 const KEYS: u64 = 17;
@@ -84,7 +87,7 @@ pub(crate) fn run(programs: &Programs, seconds: u64, only: Option<&str>) -> Resu
         upstream,
         ..programs.clone()
     };
-    let mut gateway = start(&programs, &folder, &ledger)?;
+    let mut gateway = start(&programs, &folder, &ledger, &[])?;
     let good = secrets.first().map(String::as_str).unwrap_or_default();
     let watched = Watched {
         address: gateway.address,
@@ -189,13 +192,15 @@ fn start(
     programs: &Programs,
     folder: &Path,
     ledger: &Path,
+    options: &[&str],
 ) -> Result<crate::subjects::Running, String> {
     let addresses = || Ok::<_, std::io::Error>((free_address()?, free_address()?));
     let (address, admin): (SocketAddr, SocketAddr) =
         addresses().map_err(|error| format!("no free port: {error}"))?;
-    let command = programs
+    let mut command = programs
         .farebox(folder, ledger, address, admin)
         .map_err(|error| error.to_string())?;
+    command.args(options);
     let mut gateway = spawn(command, "0-1", folder, "farebox", address)?;
     gateway.wait_until_it_answers()?;
     Ok(gateway)

@@ -5,6 +5,7 @@
 //! that spans and columns of the original stay right.
 
 use super::suggest::did_you_mean;
+use crate::config::presets;
 use crate::config::schema::{
     BREAKER_FIELDS, LIMIT_FIELDS, MODEL_FIELDS, PRICE_FIELDS, PROVIDER_FIELDS, RETIRED_FIELDS,
     ROUTE_FIELDS, TARGET_FIELDS, TIER_FIELDS, TIMEOUT_FIELDS,
@@ -83,7 +84,8 @@ pub(crate) fn file(text: &str) -> String {
 }
 
 /// A sentence with everything hidden that looks like a secret by itself; same bytes, same columns.
-pub(crate) fn words(text: &str) -> String {
+#[must_use]
+pub fn words(text: &str) -> String {
     let bytes = text.as_bytes();
     let mut hidden = vec![false; bytes.len()];
     let is_word = |byte: &u8| byte.is_ascii_alphanumeric();
@@ -154,6 +156,61 @@ pub(crate) fn words(text: &str) -> String {
         .collect()
 }
 
+/// Words in the paths of base URLs that are shown; besides them versions, and what the presets have.
+const PATH_WORDS: [&str; 9] = [
+    "api",
+    "openapi",
+    "compatible-mode",
+    "inference",
+    "chat",
+    "completions",
+    "responses",
+    "messages",
+    "models",
+];
+
+/// A base URL with those parts of its path hidden that may be a secret: some services put the account or a key there. Same bytes,
+/// same columns.
+pub(crate) fn base_url(text: &str) -> String {
+    let text = words(text);
+    let host = text.find("://").map_or(0, |at| at + 3);
+    let path = text[host..].find('/').map_or(text.len(), |at| host + at);
+    let (before, path) = text.split_at(path);
+    let hidden = |part: &str| part.chars().map(star).collect::<String>();
+    let parts: Vec<String> = path
+        .split('/')
+        .map(|part| {
+            let ending = part.trim_end_matches(['"', '\'']);
+            let quote = &part[ending.len()..];
+            if is_path_word(ending) {
+                part.to_owned()
+            } else {
+                hidden(ending) + quote
+            }
+        })
+        .collect();
+    format!("{before}{}", parts.join("/"))
+}
+
+fn is_path_word(part: &str) -> bool {
+    let is_version = part.strip_prefix('v').is_some_and(|rest| {
+        rest.len() <= 8
+            && rest.starts_with(|first: char| first.is_ascii_digit())
+            && rest
+                .trim_start_matches(|c: char| c.is_ascii_digit() || c == '.')
+                .trim_end_matches(|c: char| c.is_ascii_digit())
+                .trim_start_matches("alpha")
+                .trim_start_matches("beta")
+                .is_empty()
+    });
+    let in_preset = || {
+        presets()
+            .iter()
+            .any(|preset| preset.base_url.split('/').any(|known| known == part))
+    };
+    part.is_empty() || is_version || PATH_WORDS.contains(&part) || in_preset()
+}
+
 /// Whether a name may be shown as the name of an environment variable.
 pub(crate) fn plausible_variable(name: &str) -> bool {
     let mut bytes = name.bytes();
@@ -196,6 +253,8 @@ const fn star(character: char) -> char {
 enum Rule {
     /// Anything except what looks like a secret by itself.
     Show,
+    /// A base URL.
+    Url,
     /// The name of a variable or a file.
     Reference,
     /// Nothing.
@@ -370,6 +429,8 @@ impl Masker {
             self.secret_from.get_or_insert(self.depth);
         } else if matches!(name, "env" | "file") {
             self.rule = Rule::Reference;
+        } else if self.secret_from.is_none() && is_url(name) && harmless {
+            self.rule = Rule::Url;
         } else if self.secret_from.is_none() && (harmless || self.misspells_harmless(name)) {
             self.rule = Rule::Show;
         } else {
@@ -392,11 +453,13 @@ impl Masker {
             self.rule = Rule::Hide;
         }
         let shown = match self.rule {
-            Rule::Show => true,
+            Rule::Show | Rule::Url => true,
             Rule::Reference => plausible_variable(inner) || plausible_path(inner),
             Rule::Hide => false,
         };
-        if shown {
+        if shown && self.rule == Rule::Url {
+            self.out.push_str(&base_url(quoted));
+        } else if shown {
             self.out.push_str(&words(quoted));
         } else {
             self.out.extend(quoted.chars().map(|each| {
@@ -456,6 +519,10 @@ fn is_plain_word(token: &str) -> bool {
 fn is_secret(name: &str) -> bool {
     let lower = name.to_ascii_lowercase();
     SECRET_PARTS.iter().any(|part| lower.contains(part)) || did_you_mean(&lower, SECRET).is_some()
+}
+
+fn is_url(name: &str) -> bool {
+    name == "base_url"
 }
 
 fn is_bare(character: char) -> bool {

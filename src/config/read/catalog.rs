@@ -5,6 +5,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use farebox_ledger::Amount;
 use farebox_protocol::Family;
 use toml::de::{DeTable, DeValue};
 
@@ -72,10 +73,16 @@ pub(crate) fn read_catalog(
             by_name.insert(name.clone(), Arc::clone(model));
         }
     }
+    let inputs = models.iter().map(|model| model.price.base.input);
+    let cheapest_input = inputs
+        .filter(|input| *input > Amount::ZERO)
+        .min()
+        .unwrap_or_default();
     Catalog {
         models,
         by_name,
         retired,
+        cheapest_input,
     }
 }
 

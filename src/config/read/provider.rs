@@ -4,19 +4,28 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use farebox_protocol::{AuthStyle, ChatLimit, Family};
-use toml::de::{DeTable, DeValue};
+use toml::de::DeTable;
 
 use super::bounds::read_bounds;
 use super::fields::{Fields, Value, given, shorten};
 use super::names::read_family;
 use super::secrets::{SecretReader, read_keys};
 use crate::config::findings::code::Code;
+use crate::config::findings::redact;
 use crate::config::findings::report::{Placed, Report, Span};
 use crate::config::schema::{PROVIDER_FIELDS, RESERVED_HEADERS, TIMEOUT_FIELDS};
 use crate::config::{Endpoint, Preset, Provider, ProviderSecret, Timeouts, presets};
 
 /// Fields that are meaningless without network requests.
-const REMOTE_FIELDS: [&str; 6] = ["kind", "base_url", "key", "keys", "auth", "headers"];
+const REMOTE_FIELDS: [&str; 7] = [
+    "kind",
+    "base_url",
+    "key",
+    "keys",
+    "auth",
+    "headers",
+    "private_urls",
+];
 
 const DEFAULT_TIMEOUTS: Timeouts = Timeouts {
     connect: Duration::from_secs(5),
@@ -52,12 +61,7 @@ pub(crate) fn read_provider(
         (None, _) if simulated == Some(true) => Some(Family::ALL.to_vec()),
         (None, Some(preset)) => Some(preset.speaks()),
         (None, None) if kind.is_none() => None,
-        _ => fields.required(
-            report,
-            "speaks",
-            "speaks = [\"chat\"], any of \"chat\", \"responses\", \"messages\"",
-            read_speaks,
-        ),
+        _ => required_speaks(&fields, report),
     };
     let timeouts = fields
         .get("timeouts")
@@ -73,6 +77,7 @@ pub(crate) fn read_provider(
     let (remote, bounds, lists) = (remote?, bounds?, lists?);
     Some(Provider {
         name: name?.to_owned(),
+        takes_urls: remote.takes_urls,
         endpoint: remote.endpoint,
         speaks: speaks?,
         keys: remote.keys,
@@ -152,6 +157,7 @@ fn read_name<'n>(report: &mut Report<'_>, name: &'n str, span: Span) -> Option<&
 /// Fields that only a provider on the network has.
 struct Remote {
     endpoint: Endpoint,
+    takes_urls: bool,
     keys: Vec<ProviderSecret>,
     auth: Option<AuthStyle>,
     headers: Vec<(String, ProviderSecret)>,
@@ -175,6 +181,7 @@ fn no_remote(fields: &Fields<'_, '_>, report: &mut Report<'_>) -> Option<Remote>
     }
     good.then(|| Remote {
         endpoint: Endpoint::Simulated,
+        takes_urls: true,
         keys: Vec::new(),
         auth: None,
         headers: Vec::new(),
@@ -218,6 +225,9 @@ fn read_remote(
     let headers = given(fields, report, "headers", |value, report| {
         read_headers(value, report, &fields.what, secrets)
     });
+    let private_urls = given(fields, report, "private_urls", |value, report| {
+        value.boolean(report)
+    });
     let base = base?;
     if !["key", "keys"]
         .iter()
@@ -228,8 +238,10 @@ fn read_remote(
             .add(Code::NoKey, fields.span, format!("{} has no key", fields.what))
             .help("add key = { env = \"…\" } or key = { file = \"…\" }, unless the provider needs none");
     }
+    let endpoint = Endpoint::Http(base.url);
     Some(Remote {
-        endpoint: Endpoint::Http(base.url),
+        takes_urls: private_urls?.unwrap_or(false) || endpoint.is_public(),
+        endpoint,
         keys: keys?,
         auth: auth?
             .map(|style| style.value)
@@ -329,7 +341,7 @@ fn read_base_url(value: Value<'_, '_>, report: &mut Report<'_>, what: &str) -> O
                     span,
                     format!("`base_url` of {what} ends with {ending}, which is added to it"),
                 )
-                .help(format!("write \"{before}\""));
+                .help(format!("write \"{}\"", redact::base_url(before)));
             return None;
         }
     }
@@ -363,6 +375,15 @@ fn read_base_url(value: Value<'_, '_>, report: &mut Report<'_>, what: &str) -> O
         url: url.to_owned(),
         loopback,
     })
+}
+
+fn required_speaks(fields: &Fields<'_, '_>, report: &mut Report<'_>) -> Option<Vec<Family>> {
+    fields.required(
+        report,
+        "speaks",
+        "speaks = [\"chat\"], any of \"chat\", \"responses\", \"messages\"",
+        read_speaks,
+    )
 }
 
 fn read_speaks(value: Value<'_, '_>, report: &mut Report<'_>) -> Option<Vec<Family>> {
@@ -436,29 +457,7 @@ fn read_headers(
             continue;
         }
         let member = value.member(node);
-        let content = match node.get_ref() {
-            DeValue::String(text)
-                if text
-                    .bytes()
-                    .all(|byte| byte.is_ascii_graphic() || byte == b' ') =>
-            {
-                Some(ProviderSecret(text.to_string()))
-            }
-            DeValue::String(_) => {
-                report.add(
-                    Code::BadHeader,
-                    member.span(),
-                    format!("the value of `{name}` in the headers of {what} cannot be sent"),
-                );
-                None
-            }
-            _ => {
-                secrets.spaces = true;
-                let secret = secrets.read(member, report, what);
-                secrets.spaces = false;
-                secret
-            }
-        };
+        let content = secrets.read_header(member, &name, report, what);
         match content {
             Some(content) => headers.push((name, content)),
             None => good = false,

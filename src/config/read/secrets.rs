@@ -84,8 +84,8 @@ pub(crate) struct SecretReader<'a> {
     pub(crate) from: &'a dyn Secrets,
     /// Files named so far, for the watcher.
     pub(crate) files: Vec<SecretFile>,
-    /// A header's value may contain spaces, a key may not.
-    pub(crate) spaces: bool,
+    /// A header's value may contain spaces and be short; a key may not.
+    pub(crate) of_header: bool,
 }
 
 impl SecretReader<'_> {
@@ -127,6 +127,30 @@ impl SecretReader<'_> {
                 None
             }
         }
+    }
+
+    /// Reads the value of a header, which may be a secret under any name.
+    pub(crate) fn read_header(
+        &mut self,
+        value: Value<'_, '_>,
+        name: &str,
+        report: &mut Report<'_>,
+        what: &str,
+    ) -> Option<ProviderSecret> {
+        if let DeValue::String(_) = value.node() {
+            let message = format!("the value of `{name}` in the headers of {what} is a literal");
+            report
+                .add(Code::LiteralSecret, value.span(), message)
+                .label("hidden here; if it is a secret, treat it as leaked")
+                .help(format!(
+                    "write \"{name}\" = {{ env = \"NAME_OF_A_VARIABLE\" }} or \"{name}\" = {{ file = \"/run/secrets/name\" }}"
+                ));
+            return None;
+        }
+        self.of_header = true;
+        let content = self.read(value, report, what);
+        self.of_header = false;
+        content
     }
 
     fn variable(
@@ -221,11 +245,11 @@ impl SecretReader<'_> {
         let length = secret.chars().count();
         let problem = if secret.is_empty() {
             "is empty".to_owned()
-        } else if length < LEAST_CHARACTERS {
+        } else if length < LEAST_CHARACTERS && !self.of_header {
             format!("has {length} characters; a secret has at least {LEAST_CHARACTERS}")
         } else if !secret
             .bytes()
-            .all(|byte| byte.is_ascii_graphic() || (self.spaces && byte == b' '))
+            .all(|byte| byte.is_ascii_graphic() || (self.of_header && byte == b' '))
         {
             "contains a space, a line break or another character that cannot be sent in a header"
                 .to_owned()

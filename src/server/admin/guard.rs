@@ -1,4 +1,4 @@
-//! Access to `/status` and `/live`: open on loopback, otherwise only with the admin token.
+//! Access to `/metrics`, `/status` and `/live`: open on loopback, otherwise only with the admin token.
 //!
 //! If a token is set, it is required on loopback too. Hashes are compared, so that the duration of a comparison reveals nothing.
 

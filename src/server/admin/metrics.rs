@@ -11,6 +11,7 @@ use salvo::prelude::{Response, handler};
 use super::{Admin, text};
 use crate::clock;
 use crate::telemetry::{Exposition, Kind, lost_lines, seconds};
+use crate::turns;
 
 /// The handler.
 pub(super) struct Metrics {
@@ -107,6 +108,47 @@ fn process(out: &mut Exposition, admin: &Admin) {
     .sample(&[], lost_lines());
 }
 
+/// What customers' bodies cost in CPU time before they are paid for, and how it is shared.
+fn work(out: &mut Exposition) {
+    let counts = turns::counts();
+    out.metric(
+        "farebox_work_seconds_total",
+        Kind::Counter,
+        "CPU time for reading bodies and documents and counting tokens: at once, or aside in turns.",
+    )
+    .sample(&[("where", "at_once")], seconds(counts.inline))
+    .sample(&[("where", "aside")], seconds(counts.aside));
+    out.metric(
+        "farebox_work_waiting",
+        Kind::Gauge,
+        "Such jobs that wait for their customer's turn.",
+    )
+    .sample(&[], counts.waiting);
+    out.metric(
+        "farebox_work_refused_total",
+        Kind::Counter,
+        "Requests whose turn did not come in time.",
+    )
+    .sample(&[], counts.refused);
+    out.metric(
+        "farebox_work_over_budget",
+        Kind::Gauge,
+        "Customers beyond their budget of CPU time.",
+    )
+    .sample(&[], counts.over_budget);
+    let budgets = [("customer", turns::OF_CUSTOMER), ("unpaid", turns::UNPAID)];
+    let mut metric = out.metric(
+        "farebox_work_budget_seconds",
+        Kind::Gauge,
+        "The budgets of each customer: CPU time for each second, and what may be saved up.",
+    );
+    for (of, budget) in budgets {
+        metric = metric
+            .sample(&[("of", of), ("per", "second")], seconds(budget.rate))
+            .sample(&[("of", of), ("per", "burst")], seconds(budget.burst));
+    }
+}
+
 /// What is limited for all customers together.
 fn bounds(out: &mut Exposition, admin: &Admin) {
     let counts = admin.front.connections.counts();
@@ -117,19 +159,37 @@ fn bounds(out: &mut Exposition, admin: &Admin) {
     )
     .sample(&[], counts.open);
     out.metric(
+        "farebox_connections_safe",
+        Kind::Gauge,
+        "Those on which a customer's request is under way; none of them is closed for a new one.",
+    )
+    .sample(&[], counts.safe);
+    out.metric(
+        "farebox_strangers",
+        Kind::Gauge,
+        "Unfinished heads, and requests under way, of nobody's key.",
+    )
+    .sample(&[("with", "head")], counts.heads)
+    .sample(&[("with", "request")], counts.strangers);
+    out.metric(
         "farebox_connections_limit",
         Kind::Gauge,
-        "Limit of customers' connections, in total and per peer.",
+        "Limit of customers' connections: all, of one peer, of a trusted proxy, safe ones of one customer, in each pool of strangers.",
     )
     .sample(&[("of", "all")], counts.most)
-    .sample(&[("of", "peer")], counts.most_of_peer);
+    .sample(&[("of", "peer")], counts.most_of_peer)
+    .sample(&[("of", "proxy")], counts.most_of_proxy)
+    .sample(&[("of", "safe")], counts.most_safe)
+    .sample(&[("of", "strangers")], counts.most_of_strangers);
     out.metric(
         "farebox_connections_closed_total",
         Kind::Counter,
-        "Connections closed at the limit: refused new ones, and idle ones.",
+        "Connections closed at a limit: refused new ones, idle ones, and strangers' in a full pool.",
     )
     .sample(&[("which", "new")], counts.refused)
-    .sample(&[("which", "idle")], counts.evicted);
+    .sample(&[("which", "idle")], counts.evicted)
+    .sample(&[("which", "stranger")], counts.crowded);
+    work(out);
     let (answers, most_answers) = admin.front.proxy.upstreams.answer_bytes();
     let bodies = &admin.front.body_room;
     out.metric(

@@ -1,7 +1,7 @@
 //! The admin listener: GET only, plain HTTP, on loopback unless the operator says otherwise.
 //!
-//! It only reads. `/healthz`, `/readyz` and `/metrics` contain no customer's data and are open to everyone who can reach the
-//! listener; `/status` and `/live` are behind the [`Guard`].
+//! It only reads. `/healthz` and `/readyz` are open to everyone who can reach the listener; `/metrics`, which tells what is sold and
+//! earned, `/status` and `/live` are behind the [`Guard`].
 
 mod guard;
 mod health;
@@ -36,7 +36,7 @@ pub struct Admin {
     pub telemetry: Arc<Telemetry>,
     /// The state of the watched files; `None` if they are not watched.
     pub reloader: Option<Arc<Reloader>>,
-    /// Decides which requests may see more than health and counters.
+    /// Decides which requests may see more than health.
     pub guard: Guard,
     /// Host names, in addition to `localhost`, that this listener answers to.
     pub hosts: Vec<String>,
@@ -64,7 +64,11 @@ pub fn service(admin: &Arc<Admin>) -> Service {
     let router = Router::new()
         .push(Router::with_path("healthz").get(health::healthz))
         .push(Router::with_path("readyz").get(health::Ready::new(Arc::clone(admin))))
-        .push(Router::with_path("metrics").get(metrics::Metrics::new(Arc::clone(admin))))
+        .push(
+            guarded()
+                .path("metrics")
+                .get(metrics::Metrics::new(Arc::clone(admin))),
+        )
         .push(
             guarded()
                 .path("status")

@@ -1,0 +1,222 @@
+//! The lane of single attackers: a quiet time, the attacker, and a spinner that burns the attacker's CPU, one after the other.
+//!
+//! The customer is served as promised when nothing is refused or lost, and p99 is within twice the quiet figure, or 1.5 times
+//! that of the spinner.
+
+use std::fs;
+use std::net::SocketAddr;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use super::attackers::{ATTACKERS, Attack, Attacker, Spinner};
+use super::customer::{self, Experience};
+use super::{KEYS, failures, funds, liar, start};
+use crate::books;
+use crate::machine;
+use crate::progress;
+use crate::subjects::{Programs, free_address};
+
+/// The shipped file, which is measured with the gateway.
+const NGINX: &str = include_str!("../../../deploy/nginx.conf");
+
+/// What was met in a time, and the CPU that this process (customer, attacker, provider) used meanwhile.
+struct Met {
+    customer: Experience,
+    load: f64,
+}
+
+/// Measures each attacker, or only the one named `only`, for `seconds` each.
+pub(crate) fn run(programs: &Programs, seconds: u64, only: Option<&str>) -> Result<(), String> {
+    let named = |attacker: &&Attacker| only.is_none_or(|name| name == attacker.name);
+    let attackers: Vec<&Attacker> = ATTACKERS.iter().filter(named).collect();
+    if attackers.is_empty() {
+        let names: Vec<&str> = ATTACKERS.iter().map(|attacker| attacker.name).collect();
+        return Err(format!(
+            "no attacker has that name; there are {}",
+            names.join(", ")
+        ));
+    }
+    let mut faults = Vec::new();
+    for attacker in attackers {
+        let found = measured(programs, Duration::from_secs(seconds), attacker)?;
+        faults.extend(
+            found
+                .into_iter()
+                .map(|fault| format!("{}: {fault}", attacker.name)),
+        );
+    }
+    if faults.is_empty() {
+        Ok(())
+    } else {
+        Err(format!(
+            "the good customer was not served as promised: {}",
+            faults.join("; ")
+        ))
+    }
+}
+
+/// One attacker against a gateway of its own; what of it breaks the promise.
+fn measured(
+    programs: &Programs,
+    time: Duration,
+    attacker: &Attacker,
+) -> Result<Vec<String>, String> {
+    let folder = programs.folder.join("attackers");
+    let _ = fs::remove_dir_all(&folder);
+    fs::create_dir_all(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
+    let ledger = folder.join("farebox.db");
+    books::make_with(&ledger, KEYS, funds)?;
+    let secrets = books::secrets(KEYS);
+    let upstream = liar::start().map_err(|error| format!("the upstream: {error}"))?;
+    let programs = Programs {
+        upstream,
+        ..programs.clone()
+    };
+    let trusted: &[&str] = if attacker.by_proxy {
+        &["--trusted-proxy", "127.0.0.1"]
+    } else {
+        &[]
+    };
+    let mut gateway = start(&programs, &folder, &ledger, trusted)?;
+    let proxy = if attacker.by_proxy {
+        Some(Proxy::start(&programs, &folder, gateway.address)?)
+    } else {
+        None
+    };
+    let front = proxy
+        .as_ref()
+        .map_or(gateway.address, |proxy| proxy.address);
+    let good = secrets.first().map(String::as_str).unwrap_or_default();
+    let hostile = secrets.get(1..).unwrap_or_default();
+    let process = gateway.processes.first().copied().unwrap_or(0);
+    let ask = |row: &str, time| {
+        asked(
+            &format!("{} {row}", attacker.name),
+            front,
+            good,
+            process,
+            time,
+        )
+    };
+
+    customer::ask(front, good, Duration::from_secs(3));
+    let quiet = ask("quiet", time / 3 + Duration::from_secs(3));
+    let attack = Attack::start(attacker, front, gateway.address, hostile)
+        .map_err(|error| format!("the attacker: {error}"))?;
+    std::thread::sleep(Duration::from_secs(3));
+    let begun = attack.begun();
+    let attacked = ask("attacked", time);
+    println!(
+        "{:<22} {:.0} connections or requests a second",
+        "",
+        (attack.begun() - begun) as f64 / time.as_secs_f64()
+    );
+    attack.stop();
+    let spinner = Spinner::start((attacked.load - quiet.load).max(0.0))
+        .map_err(|error| format!("the spinner: {error}"))?;
+    let spun = ask("spinner", time / 3 + Duration::from_secs(3));
+    drop(spinner);
+
+    let faults = judged(&quiet, &attacked, &spun);
+    drop(proxy);
+    gateway.stop()?;
+    programs.verify(&ledger)?;
+    Ok(faults)
+}
+
+/// What of a time with an attacker breaks the promise.
+fn judged(quiet: &Met, attacked: &Met, spun: &Met) -> Vec<String> {
+    let mut faults = failures(&attacked.customer);
+    let p99 = |met: &Met| met.customer.quantile(0.99);
+    let bound = (2.0 * p99(quiet)).max(1.5 * p99(spun));
+    if p99(attacked) > bound {
+        faults.push(format!(
+            "p99 {:.2} ms, quiet {:.2} ms, beside a spinner {:.2} ms",
+            p99(attacked),
+            p99(quiet),
+            p99(spun)
+        ));
+    }
+    faults
+}
+
+/// Asks for this long, and prints what was met.
+fn asked(name: &str, address: SocketAddr, good: &str, process: u32, time: Duration) -> Met {
+    progress(name);
+    let sample = || machine::Sample::take(&[process], std::process::id());
+    let (begun, before) = (Instant::now(), sample());
+    let customer = customer::ask(address, good, time);
+    let (after, seconds) = (sample(), begun.elapsed().as_secs_f64());
+    // The sample counts this process twice: as the generator, and as the provider.
+    let load = after.load_since(&before).as_secs_f64() / 2.0 / seconds;
+    println!(
+        "{name:<22} {:>5} asked  p50 {:>7.2}  p99 {:>7.2}  most {:>7.2} ms  5xx {}  other failures {}  CPU: gateway {:>3.0} %, ours {:>3.0} %",
+        customer.asked,
+        customer.quantile(0.50),
+        customer.quantile(0.99),
+        customer.quantile(1.0),
+        customer.server_errors,
+        customer.failures.len(),
+        after.cpu_since(&before).as_secs_f64() / seconds * 100.0,
+        load * 100.0,
+    );
+    Met { customer, load }
+}
+
+/// nginx with the shipped file, in plain HTTP. Dropping it ends it.
+struct Proxy {
+    child: Child,
+    address: SocketAddr,
+}
+
+impl Proxy {
+    fn start(programs: &Programs, folder: &Path, gateway: SocketAddr) -> Result<Self, String> {
+        let fault = |error: std::io::Error| format!("nginx: {error}");
+        let (address, here) = (free_address().map_err(fault)?, folder.display());
+        let ours = |line: &&str| !line.contains("ssl_certificate") && !line.contains("[::]:443");
+        let site: Vec<&str> = NGINX.lines().filter(ours).collect();
+        let site = site
+            .join("\n")
+            .replace("127.0.0.1:8080", &gateway.to_string())
+            .replace(
+                "listen 443 ssl http2",
+                &format!("listen {address} backlog=4096"),
+            );
+        let temporary = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"]
+            .map(|name| format!("{name}_temp_path {here}/{name};\n"))
+            .concat();
+        let whole = format!(
+            "daemon off; worker_processes 1; worker_rlimit_nofile 16384; error_log stderr crit; pid {here}/pid;\n\
+             events {{ worker_connections 8192; }}\nhttp {{ access_log off;\n{temporary}{site}\n}}\n"
+        );
+        let file = folder.join("nginx.conf");
+        fs::write(&file, whole).map_err(fault)?;
+        let mut command = Command::new(&programs.nginx);
+        command
+            .args(["-e", "stderr", "-p"])
+            .arg(folder)
+            .arg("-c")
+            .arg(file);
+        let child = command.stdin(Stdio::null()).spawn().map_err(fault)?;
+        let proxy = Self { child, address };
+        let begun = Instant::now();
+        while std::net::TcpStream::connect(address).is_err() {
+            if begun.elapsed() > Duration::from_secs(10) {
+                return Err("nginx does not answer".to_owned());
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        Ok(proxy)
+    }
+}
+
+impl Drop for Proxy {
+    fn drop(&mut self) {
+        // Its workers end with it only when it is asked to stop.
+        if let Some(process) = rustix::process::Pid::from_raw(self.child.id().cast_signed()) {
+            let _ = rustix::process::kill_process(process, rustix::process::Signal::TERM);
+        }
+        let _ = self.child.wait();
+    }
+}

@@ -1,0 +1,212 @@
+//! A request under way on a connection, from its complete head to the end of its answer.
+//!
+//! It begins as a stranger's, with a place in their pool. Once its key is known, its connection is safe until it has ended. Behind
+//! a trusted proxy one connection carries many peers, so requests are counted per forwarded peer.
+
+use std::net::{IpAddr, SocketAddr};
+use std::pin::Pin;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use farebox_ledger::{Amount, Key};
+use salvo::BoxedError;
+use salvo::http::ResBody;
+use salvo::hyper::body::{Body, Frame};
+use salvo::prelude::{Depot, Request, Response};
+
+use super::{Connection, Connections, Rank, Ticket, peer};
+use crate::byte_room::Holder;
+use crate::customer::Guest;
+use crate::proxy::holder;
+
+/// A request under way, until dropped.
+#[derive(Debug)]
+pub(in crate::server) struct Busy {
+    connections: Arc<Connections>,
+    connection: Arc<Connection>,
+    /// The peer behind a trusted proxy.
+    forwarded: Option<IpAddr>,
+    standing: Mutex<Standing>,
+}
+
+/// What a request is taken for.
+#[derive(Debug)]
+enum Standing {
+    Stranger(Ticket),
+    /// A customer's, which makes its connection safe.
+    Safe(Holder),
+    /// A customer's who has as many safe connections as a customer may have.
+    Known,
+}
+
+/// A peer behind a trusted proxy has as many requests under way as it may have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::server) struct Crowded;
+
+impl Connections {
+    /// Notes that a request's head is complete; its connection is busy until the returned value is dropped. `client` is where it
+    /// came from, as a trusted proxy says. `None` for a connection that was just closed.
+    ///
+    /// # Errors
+    /// [`Crowded`].
+    pub(in crate::server) fn begin(
+        self: &Arc<Self>,
+        address: SocketAddr,
+        client: Option<IpAddr>,
+    ) -> Result<Option<Arc<Busy>>, Crowded> {
+        let is_proxy = self.is_proxy(address.ip());
+        let mut open = self.lock();
+        let Some(connection) = open.by_address.get(&address).map(Arc::clone) else {
+            return Ok(None);
+        };
+        let forwarded = client.filter(|_| is_proxy).map(peer);
+        if let Some(peer) = forwarded {
+            let running = open.forwarded.entry(peer).or_default();
+            if *running >= self.limits.of_peer {
+                self.crowded.fetch_add(1, Ordering::Relaxed);
+                return Err(Crowded);
+            }
+            *running += 1;
+        }
+        connection.begun.fetch_add(1, Ordering::Relaxed);
+        connection.busy.fetch_add(1, Ordering::AcqRel);
+        let pool = &mut open.strangers;
+        let ticket = self.crowd(pool, forwarded.unwrap_or(connection.peer), &connection.ctrl);
+        Ok(Some(Arc::new(Busy {
+            connections: Arc::clone(self),
+            connection,
+            forwarded,
+            standing: Mutex::new(Standing::Stranger(ticket)),
+        })))
+    }
+}
+
+impl Busy {
+    /// Notes whose request it is: its connection is safe until it ends.
+    pub(super) fn belongs(&self, to: Holder, pays: bool) {
+        let mut standing = self.standing();
+        let Standing::Stranger(ticket) = *standing else {
+            return;
+        };
+        let mut open = self.connections.lock();
+        open.strangers.leave(ticket);
+        let rank = if pays { Rank::Paying } else { Rank::Customer };
+        let safe = open.safe.entry(to).or_default();
+        *standing = if *safe < self.connections.limits.safe {
+            *safe += 1;
+            self.connection.safe.fetch_add(1, Ordering::Relaxed);
+            Standing::Safe(to)
+        } else {
+            Standing::Known
+        };
+        open.leave_line(&self.connection);
+        self.connection.place.set_rank(rank);
+        open.line_up(&self.connection);
+    }
+
+    fn standing(&self) -> MutexGuard<'_, Standing> {
+        self.standing.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Guest for Busy {
+    fn belongs_to(&self, key: &Key) {
+        self.belongs(holder(key.id), key.account.balance() > Amount::ZERO);
+    }
+}
+
+impl Drop for Busy {
+    fn drop(&mut self) {
+        self.connection.busy.fetch_sub(1, Ordering::AcqRel);
+        let mut open = self.connections.lock();
+        match *self.standing() {
+            Standing::Stranger(ticket) => {
+                open.strangers.leave(ticket);
+            }
+            Standing::Safe(customer) => {
+                self.connection.safe.fetch_sub(1, Ordering::Relaxed);
+                if let Some(safe) = open.safe.get_mut(&customer) {
+                    *safe = safe.saturating_sub(1);
+                    if *safe == 0 {
+                        open.safe.remove(&customer);
+                    }
+                }
+            }
+            Standing::Known => {}
+        }
+        if let Some(peer) = self.forwarded
+            && let Some(running) = open.forwarded.get_mut(&peer)
+        {
+            *running = running.saturating_sub(1);
+            if *running == 0 {
+                open.forwarded.remove(&peer);
+            }
+        }
+        // Used a moment ago.
+        open.line_up(&self.connection);
+    }
+}
+
+/// Notes that a request's head is complete, and keeps it where handlers find it.
+///
+/// # Errors
+/// [`Crowded`].
+pub(in crate::server) fn begin(
+    connections: &Arc<Connections>,
+    req: &Request,
+    client: Option<IpAddr>,
+    depot: &mut Depot,
+) -> Result<Option<Arc<Busy>>, Crowded> {
+    let Some(address) = req.remote_addr().clone().into_std() else {
+        return Ok(None);
+    };
+    let busy = connections.begin(address, client)?;
+    if let Some(busy) = &busy {
+        let guest: Arc<dyn Guest> = Arc::<Busy>::clone(busy);
+        depot.insert_typed(guest);
+    }
+    Ok(busy)
+}
+
+/// The same for a request of the operator, whose connection is safe at once.
+pub(in crate::server) fn begin_of_operator(
+    connections: &Arc<Connections>,
+    req: &Request,
+) -> Option<Arc<Busy>> {
+    let address = req.remote_addr().clone().into_std()?;
+    let busy = connections.begin(address, None).ok().flatten()?;
+    busy.belongs(Holder::default(), true);
+    Some(busy)
+}
+
+/// The request under way that a handler serves.
+pub(in crate::server) fn of(depot: &Depot) -> Option<Arc<dyn Guest>> {
+    depot.get_typed::<Arc<dyn Guest>>().ok().map(Arc::clone)
+}
+
+/// Keeps the connection busy until a streamed answer has been sent; other answers are sent at once.
+pub(in crate::server) fn hold(res: &mut Response, busy: Option<Arc<Busy>>) {
+    if matches!(res.body, ResBody::Stream(_)) {
+        let body = res.take_body();
+        res.body(ResBody::Boxed(Box::pin(BusyBody { body, _busy: busy })));
+    }
+}
+
+struct BusyBody {
+    body: ResBody,
+    _busy: Option<Arc<Busy>>,
+}
+
+impl Body for BusyBody {
+    type Data = Bytes;
+    type Error = BoxedError;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BoxedError>>> {
+        Body::poll_frame(Pin::new(&mut self.body), context).map_err(Into::into)
+    }
+}

@@ -1,0 +1,129 @@
+//! Each customer's budget of CPU time, which refills as time passes.
+//!
+//! Work counts twice until it is paid for: in the customer's budget, and in the small one for what brings no money (free paths,
+//! refusals, invalid bodies). Whoever is beyond either is served after the others.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use crate::byte_room::Holder;
+
+/// From this many customers on, those with full budgets are forgotten; again when there are twice as many as were left.
+const REMEMBERED: usize = 10_000;
+
+/// CPU time for each second, and how much of it may be saved up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Budget {
+    /// For each second.
+    pub rate: Duration,
+    /// At once.
+    pub burst: Duration,
+}
+
+/// All work of a customer: a tenth of one CPU, which reads some 30 MB of JSON a second.
+pub const OF_CUSTOMER: Budget = Budget {
+    rate: Duration::from_millis(100),
+    burst: Duration::from_secs(1),
+};
+/// Of that, what was not paid for. A hundredth of a CPU: a hundred keys without money have one.
+pub const UNPAID: Budget = Budget {
+    rate: Duration::from_millis(10),
+    burst: Duration::from_millis(200),
+};
+
+#[derive(Debug, Default)]
+pub(super) struct Budgets {
+    known: HashMap<Holder, Spent>,
+    /// Customers that were left when others were last forgotten.
+    left: usize,
+}
+
+#[derive(Debug, Default)]
+struct Spent {
+    all: Used,
+    unpaid: Used,
+}
+
+/// What is used of a budget, and when that was.
+#[derive(Debug, Default)]
+struct Used {
+    time: Duration,
+    at: Option<Instant>,
+}
+
+impl Used {
+    fn now(&mut self, of: Budget, now: Instant) -> &mut Duration {
+        let passed = self
+            .at
+            .map_or(Duration::ZERO, |at| now.saturating_duration_since(at));
+        self.at = Some(now);
+        let refilled = of.rate.mul_f64(passed.as_secs_f64());
+        self.time = self.time.saturating_sub(refilled);
+        &mut self.time
+    }
+}
+
+impl Spent {
+    fn is_within(&mut self, now: Instant) -> bool {
+        *self.all.now(OF_CUSTOMER, now) < OF_CUSTOMER.burst
+            && *self.unpaid.now(UNPAID, now) < UNPAID.burst
+    }
+
+    fn is_full(&mut self, now: Instant) -> bool {
+        self.all.now(OF_CUSTOMER, now).is_zero() && self.unpaid.now(UNPAID, now).is_zero()
+    }
+}
+
+impl Budgets {
+    pub(super) fn is_within(&mut self, holder: Holder, now: Instant) -> bool {
+        self.known
+            .get_mut(&holder)
+            .is_none_or(|spent| spent.is_within(now))
+    }
+
+    /// Books CPU time, which is not paid for unless `paid` says so.
+    pub(super) fn book(&mut self, holder: Holder, time: Duration, paid: bool, now: Instant) {
+        if self.known.len() >= REMEMBERED.max(self.left.saturating_mul(2)) {
+            self.known.retain(|_, spent| !spent.is_full(now));
+            self.left = self.known.len();
+        }
+        let spent = self.known.entry(holder).or_default();
+        *spent.all.now(OF_CUSTOMER, now) += time;
+        if !paid {
+            *spent.unpaid.now(UNPAID, now) += time;
+        }
+    }
+
+    /// Notes that time booked earlier was paid for.
+    pub(super) fn pay(&mut self, holder: Holder, time: Duration, now: Instant) {
+        if let Some(spent) = self.known.get_mut(&holder) {
+            let unpaid = spent.unpaid.now(UNPAID, now);
+            *unpaid = unpaid.saturating_sub(time);
+        }
+    }
+
+    /// Customers beyond a budget.
+    pub(super) fn over(&mut self, now: Instant) -> usize {
+        self.known
+            .values_mut()
+            .filter_map(|spent| (!spent.is_within(now)).then_some(()))
+            .count()
+    }
+}
+
+/// Does some work, and measures the CPU time of this thread that it took: waiting for a CPU is nobody's fault.
+pub(super) fn measured<T>(work: impl FnOnce() -> T) -> (T, Duration) {
+    let before = cpu_time();
+    let done = work();
+    (done, cpu_time().saturating_sub(before))
+}
+
+fn cpu_time() -> Duration {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+    Duration::new(
+        u64::try_from(time.tv_sec).unwrap_or(0),
+        u32::try_from(time.tv_nsec).unwrap_or(0),
+    )
+}
