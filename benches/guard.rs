@@ -408,7 +408,7 @@ impl Gateway {
                 .unwrap();
             let request = Request {
                 id: clock::operation_id(),
-                pass: self.rate_limits.enter(&key, Instant::now()).await.unwrap(),
+                pass: self.rate_limits.enter(&key, Instant::now()).unwrap(),
                 key: key.id,
                 work: Work::of(holder(key.id)),
                 room: None,

@@ -1,5 +1,4 @@
 //! What real clients were recorded to send to a vendor's own paths is accepted by its double: they send it to the real service too.
-#![expect(clippy::unwrap_used, reason = "a failed step is a failed test")]
 
 use std::path::Path;
 

@@ -483,7 +483,9 @@ fn slug(text: &str) -> Result<String, String> {
 fn target(text: &str) -> Result<String, String> {
     match text.split_once('/') {
         Some((provider, model)) if !provider.is_empty() && !model.is_empty() => Ok(text.to_owned()),
-        _ => Err("write a provider and its model, as in openai/gpt-5.4-mini".to_owned()),
+        _ => {
+            Err("write a provider and its name for the model, with a slash between them".to_owned())
+        }
     }
 }
 

@@ -31,8 +31,8 @@ pub(super) async fn dispatch(mut admitted: Box<Admitted>, mut reply: ReplyTo) {
     let (family, stream) = (admitted.request.family, admitted.seen.stream);
     // A whole answer, and a stream under the policy `drain`, is read to its usage even if the customer has left.
     let cancels = stream && model.route.on_disconnect == OnDisconnect::Cancel;
-    let left = AtomicBool::new(false);
-    let (rejected, unsealed) = (AtomicBool::new(false), OnceLock::new());
+    let [left, rejected] = [const { AtomicBool::new(false) }; 2];
+    let unsealed = OnceLock::new();
     let call = Call {
         route: &model.route,
         holder: holder(admitted.request.key),
@@ -49,17 +49,14 @@ pub(super) async fn dispatch(mut admitted: Box<Admitted>, mut reply: ReplyTo) {
     let (mut watch, asked) = (Watch::new(&admitted), Asked::default());
     let (sent, hold, meter) = Sent::split(&mut admitted, &proxy, &model);
     let prepare = |target: &Target, family: Family| {
-        if !capabilities::carries(target, &sent.seen.content) {
-            return None;
-        }
+        capabilities::carries(target, &sent.seen.content).then_some(())?;
         asked.note(&model, target, family);
         if family != call.caller || !rejected.load(Ordering::Relaxed) {
             return prepare(sent, target, family);
         }
-        let unsealed = unsealed.get_or_init(|| Unsealed::of(sent.request));
-        unsealed
-            .as_ref()
-            .map(|unsealed| direct(sent, &unsealed.body, &unsealed.seen, target))
+        let unsealed: &Option<Unsealed> = unsealed.get_or_init(|| Unsealed::of(sent.request));
+        let Unsealed { body, seen, .. } = unsealed.as_ref()?;
+        Some(direct(sent, body, seen, target))
     };
     // Everything but a stream's relay is boxed: a task keeps room for its largest part for as long as it runs.
     let mut dispatching = Box::pin(proxy.upstreams.dispatch(call, &prepare));

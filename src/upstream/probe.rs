@@ -196,6 +196,7 @@ impl Probe {
         let prepared = Prepared {
             body: vec![Bytes::from(question)],
             headers: Vec::new(),
+            streams: false,
         };
         let call = Call {
             route: &self.route,
@@ -204,6 +205,7 @@ impl Probe {
             family,
             operation: Operation::Generate,
             stream: false,
+            last: None,
             tokens: 0,
             abandoned: None,
             unsealed: None,

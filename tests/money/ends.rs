@@ -35,7 +35,6 @@ async fn ended(family: Family, catalog: &str, usd: &str, prompt: &str, answer: &
     let left = gateway.account(&key).await.account.available().picos();
     let billed: i64 = bills.ended(&upstream).iter().map(|one| one.cost()).sum();
     let paid = farebox_ledger::Amount::from_usd_str(usd).unwrap().picos();
-    println!("{family} on {usd}: left {left}, billed {billed}");
     (left, billed - paid)
 }
 

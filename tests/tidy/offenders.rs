@@ -23,6 +23,7 @@ pub(crate) const FUNCTIONS: &[(&str, &str, usize)] = &[
     ("src/app/mod.rs", "serve", 81),
     ("src/config/presets.rs", "starter_catalog", 79),
     ("src/config/read/catalog.rs", "read_model", 81),
+    ("src/config/read/provider.rs", "read_provider", 75),
     ("src/config/read/routes.rs", "read_route", 72),
     ("src/proxy/capabilities.rs", "check", 93),
     ("src/proxy/stream.rs", "finish", 100),

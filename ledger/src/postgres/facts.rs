@@ -2,7 +2,7 @@
 
 use tokio_postgres::SimpleQueryRow;
 
-use crate::Standby;
+use crate::{LedgerError, Standby};
 
 /// The server process behind a connection. Its start time distinguishes it from a later process with the same number.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -158,6 +158,20 @@ pub(super) fn judge(seen: &Seen, allow_single: bool) -> Standby {
         )),
         (true, _) => Standby::Streaming(u64::try_from(streaming).unwrap_or_default()),
     }
+}
+
+/// How many milliseconds the clock of a command or a console may be ahead of the database's. A gateway sells up to half a minute off,
+/// because its entries are dated by the database's clock then.
+const CLOCK_AHEAD: i64 = 10_000;
+/// Refuses to write with a clock that is ahead of the database's: what it dates would lie in the future.
+pub(super) fn refuse_clock(ahead: i64) -> Result<(), LedgerError> {
+    if ahead <= CLOCK_AHEAD {
+        return Ok(());
+    }
+    Err(LedgerError::Unusable(format!(
+        "this machine's clock is {} s ahead of the database's; set it right, nothing was changed",
+        ahead / 1_000
+    )))
 }
 
 #[cfg(test)]

@@ -169,11 +169,7 @@ pub(super) async fn fetch(
     )
     .await;
     begun?;
-    match fenced?.is_empty() {
-        true if epoch > 0 => return Err(Trouble::Fenced),
-        true => return Err(Trouble::Failed(format!("this ledger {MOVED_AWAY}"))),
-        false => {}
-    }
+    passes(&fenced?, epoch)?;
     for row in keys? {
         let (stored, traffic) = rows::stored_key(&row)?;
         let slot = KeySlot {
@@ -190,6 +186,15 @@ pub(super) async fn fetch(
     (batch.position, batch.now) = (placed.take::<i64>()?.saturating_sub(1), placed.take()?);
     fill(&mut batch, &read?, locked)?;
     Ok(batch)
+}
+
+/// Whether this node is alive, and the ledger is still here.
+fn passes(fenced: &[Row], epoch: i64) -> Result<(), Trouble> {
+    match fenced.is_empty() {
+        true if epoch > 0 => Err(Trouble::Fenced),
+        true => Err(Trouble::Failed(format!("this ledger {MOVED_AWAY}"))),
+        false => Ok(()),
+    }
 }
 
 /// The statements that follow the locks, without those that have nothing to look for.

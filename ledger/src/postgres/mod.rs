@@ -70,9 +70,6 @@ use writer::Lanes;
 
 /// Requests for more entries than this run without a time limit, on their own connection.
 const LONG: usize = 10_000;
-/// How many milliseconds the clock of a command or a console may be ahead of the database's. A gateway sells up to half a minute off,
-/// because its entries are dated by the database's clock then.
-const CLOCK_AHEAD: i64 = 10_000;
 /// How long a gateway reuses the same sums over all keys. Commands and the console always read them.
 const TOTALS_KEPT: Duration = Duration::from_secs(10);
 
@@ -255,7 +252,7 @@ async fn start(connector: Connector, opening: Opening) -> Result<Started, Ledger
     };
     if matches!(mode, OpenMode::Write | OpenMode::Create) {
         // Read after the database's, so a slow answer makes no difference.
-        refuse_clock(now().millis().saturating_sub(link.facts.clock))?;
+        facts::refuse_clock(now().millis().saturating_sub(link.facts.clock))?;
     }
     let shared = Arc::new(Shared::new(&opening, confirmed));
     if mode != OpenMode::ReadOnly {
@@ -305,17 +302,6 @@ async fn start(connector: Connector, opening: Opening) -> Result<Started, Ledger
         readers,
         writer: Some(shared),
     })
-}
-
-/// Refuses to write with a clock that is ahead of the database's: what it dates would lie in the future.
-fn refuse_clock(ahead: i64) -> Result<(), LedgerError> {
-    if ahead <= CLOCK_AHEAD {
-        return Ok(());
-    }
-    Err(LedgerError::Unusable(format!(
-        "this machine's clock is {} s ahead of the database's; set it right, nothing was changed",
-        ahead / 1_000
-    )))
 }
 
 /// The machine's clock, for what the store itself records: when the ledger was created, when recovery ended a hold.

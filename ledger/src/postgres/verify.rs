@@ -227,6 +227,19 @@ impl Check {
         Ok(history)
     }
 
+    /// Places ascend, and dates do unless a clock ran ahead.
+    fn follows(&mut self, place: &str, stored: &ChainedEntry, last: &ChainedEntry) {
+        let (at, before) = (stored.entry.at, last.entry.at);
+        if stored.entry.position <= last.entry.position {
+            self.fault(format!("{place}: is before the entry that it follows"));
+        }
+        if stored.format > 1 && at < before {
+            self.report.notes.push(format!(
+                "{place}: the entry before it was dated {before} by a clock that ran ahead; this one is of {at}"
+            ));
+        }
+    }
+
     fn entry(
         &mut self,
         place: &str,
@@ -265,15 +278,7 @@ impl Check {
         }
         // The first format let a clock that was set back show.
         if let Some(last) = &history.last {
-            if entry.position <= last.entry.position {
-                self.fault(format!("{place}: is before the entry that it follows"));
-            }
-            if stored.format > 1 && entry.at < last.entry.at {
-                self.report.notes.push(format!(
-                    "{place}: the entry before it was dated {} by a clock that ran ahead; this one is of {}",
-                    last.entry.at, entry.at
-                ));
-            }
+            self.follows(place, &stored, last);
         }
         if let Some(bill) = &entry.bill {
             self.bill(place, amount, bill);

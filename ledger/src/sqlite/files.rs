@@ -42,7 +42,7 @@ pub(super) fn open_ledger(
     check_file(&real, mode)?;
     let file = FileId::of(&given).map_err(|error| cannot_open(&given, &error))?;
     let header = Header::of(&real).map_err(|error| cannot_open(&real, &error))?;
-    let foreign = header.has_foreign_log(&real);
+    let foreign = header.has_foreign_log(&wal_path(&real));
     if foreign.map_err(|error| cannot_open(&real, &error))? {
         return Err(unusable(format!(
             "the log {0}-wal belongs to another file than {0}, and would be written over it; if {0} is a restored backup, move \

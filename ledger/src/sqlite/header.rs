@@ -3,13 +3,11 @@
 //! The file has the same inode after `cp backup farebox.db`, so only its content tells. It is read through a descriptor that stays
 //! open until the process ends: closing any descriptor of a file drops the locks that the process has on it, SQLite's too.
 
-use std::fs::File;
-use std::os::unix::fs::FileExt;
+use std::fs::{File, Metadata};
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-
-use super::location::{FileId, wal_path};
 
 /// The length of SQLite's header.
 const LENGTH: usize = 100;
@@ -23,7 +21,7 @@ const FRAME_HEADER: usize = 24;
 const FRAMES: u64 = 100_000;
 
 /// Descriptors of every ledger that this process has opened. Never closed.
-static KEPT: Mutex<Vec<(FileId, Arc<File>)>> = Mutex::new(Vec::new());
+static KEPT: Mutex<Vec<((u64, u64), Arc<File>)>> = Mutex::new(Vec::new());
 
 /// The header of an open ledger.
 #[derive(Debug, Clone)]
@@ -55,8 +53,8 @@ impl Header {
     }
 
     /// Whether the log beside the file belongs to another one, so that SQLite would write another file's pages over this one's.
-    pub(super) fn has_foreign_log(&self, path: &Path) -> std::io::Result<bool> {
-        let Ok(log) = File::open(wal_path(path)) else {
+    pub(super) fn has_foreign_log(&self, log: &Path) -> std::io::Result<bool> {
+        let Ok(log) = File::open(log) else {
             return Ok(false);
         };
         let Some(header) = read(&self.file)? else {
@@ -92,14 +90,14 @@ impl Header {
 }
 
 fn kept(path: &Path) -> std::io::Result<Arc<File>> {
-    let id = FileId::of(path)?;
+    let id = |found: Metadata| (found.dev(), found.ino());
+    let wanted = id(path.metadata()?);
     let mut all = KEPT.lock().unwrap_or_else(PoisonError::into_inner);
-    if let Some((_, file)) = all.iter().find(|(known, _)| *known == id) {
+    if let Some((_, file)) = all.iter().find(|(known, _)| *known == wanted) {
         return Ok(Arc::clone(file));
     }
     let file = Arc::new(File::open(path)?);
-    let opened = FileId::from(&file.metadata()?);
-    all.push((opened, Arc::clone(&file)));
+    all.push((id(file.metadata()?), Arc::clone(&file)));
     Ok(file)
 }
 

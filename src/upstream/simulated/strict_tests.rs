@@ -39,6 +39,8 @@ async fn answered(path: &str, body: &[u8]) -> (u16, String) {
         family,
         operation,
         stream: false,
+        last: None,
+        tokens: 0,
         abandoned: None,
         unsealed: None,
     };
