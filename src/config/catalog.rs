@@ -148,6 +148,8 @@ impl Model {
             limit_field: family
                 .protocol()
                 .limit_field(target.provider.chat_limit, None),
+            leave_out: target.provider.leave_out.clone(),
+            signed_calls: target.provider.signed_calls,
             max_output: self.limits.max_output,
             vision: self.can(Capability::Vision),
             long_cache: rates.cache_write_1h.is_some(),

@@ -161,6 +161,10 @@ pub struct Provider {
     pub reasoning_outside: bool,
     /// Top-level request fields that it accepts although no table of the family knows them.
     pub pass: Vec<String>,
+    /// Hints that it refuses by their names, and that are left out: a fact of the preset.
+    pub leave_out: Vec<String>,
+    /// It wants the first call of each turn signed: a fact of the preset.
+    pub signed_calls: bool,
     /// `anthropic-beta` flags that are refused; one that ends in `*` matches every flag with that prefix.
     pub refuse_beta: Vec<String>,
 }

@@ -39,6 +39,8 @@ fn provider(name: &str, base: &str) -> Provider {
         chat_limit: ChatLimit::AsDeclared,
         reasoning_outside: false,
         pass: Vec::new(),
+        leave_out: Vec::new(),
+        signed_calls: false,
         refuse_beta: Vec::new(),
     }
 }

@@ -10,6 +10,7 @@ mod front_door;
 mod instream;
 mod messages;
 mod models;
+mod presets;
 mod refusals;
 mod replay;
 mod responses;

@@ -97,11 +97,9 @@ pub(crate) fn read_provider(
             |outside| outside.value,
         ),
         pass: pass?.unwrap_or_else(|| preset.map(|preset| preset.pass.clone()).unwrap_or_default()),
-        refuse_beta: refuse_beta?.unwrap_or_else(|| {
-            preset
-                .map(|preset| preset.refuse_beta.clone())
-                .unwrap_or_default()
-        }),
+        leave_out: Preset::left_out(preset),
+        signed_calls: preset.is_some_and(|preset| preset.signed_calls),
+        refuse_beta: refuse_beta?.unwrap_or_else(|| Preset::refused_betas(preset)),
     })
 }
 
