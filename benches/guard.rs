@@ -275,6 +275,7 @@ fn patch(body: &Bytes, times: u64) {
             limit_field: "max_tokens",
             limit: None,
             pass: &[],
+            leave_out: &[],
         };
         black_box(protocol.pieces(body, &seen, &edits));
     }

@@ -21,6 +21,7 @@ mod gemini;
 mod groq;
 mod llama_cpp;
 mod mistral;
+mod oddities;
 mod ollama;
 mod openai;
 mod openrouter;
@@ -31,6 +32,7 @@ mod vllm;
 mod xai;
 
 pub use broken::{Broken, broken};
+pub use oddities::oddly;
 pub use refusal::Refusal;
 pub use rule::{Kind, Must, Rule, Standing};
 

@@ -33,6 +33,17 @@ const RULES: &[Rule] = &[
         SERVER,
     ),
     Rule::new("/messages/*/content", Be(&[Text, List, Null]), SERVER),
+    Rule::new(
+        "/messages/*/content/*/type",
+        OneOf(&[
+            "text",
+            "image_url",
+            "input_audio",
+            "input_video",
+            "video_url",
+        ]),
+        SERVER,
+    ),
     Rule::new("/messages/*/content/*", Needs(&["type"]), CHAT).status(500),
     Rule::new(
         "/messages/*/tool_calls/*",

@@ -19,6 +19,12 @@ pub struct Refusal {
 }
 
 impl Refusal {
+    /// A refusal for a reason that no rule knows: the state of the service, the length of the prompt.
+    #[must_use]
+    pub fn said(vendor: Vendor, status: u16, why: &str) -> Self {
+        Self::new(vendor, status, "said", "", why.to_owned())
+    }
+
     pub(crate) fn new(vendor: Vendor, status: u16, rule: &str, place: &str, why: String) -> Self {
         let body = shape(vendor, status, &spoken(place), &why).to_string();
         Self {

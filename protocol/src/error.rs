@@ -172,6 +172,7 @@ impl UpstreamError {
             &value["msg"],
             &value["detail"],
             &value["detail"][0]["msg"],
+            &value["message"]["detail"][0]["msg"],
         ];
         let message = message
             .into_iter()

@@ -10,6 +10,7 @@ use std::ops::Range;
 use serde_json::json;
 
 use crate::TextSize;
+use crate::hints;
 use crate::json::{Cursor, Cuts, JsonError, Kind};
 use crate::sample::Sample;
 use crate::talk::{Talk, is_aside};
@@ -106,6 +107,8 @@ pub enum Fate {
     Goes,
     /// No table knows it: its place in [`Inspection::unknown`].
     Unknown(usize),
+    /// A hint that some services refuse by its name: one of `HINTS`.
+    Hint(&'static str),
     /// One of several fields for the output limit: it stays if the provider reads the limit here.
     Limit(&'static str),
 }
@@ -121,6 +124,8 @@ pub struct Edits<'a> {
     pub limit: Option<u32>,
     /// Unknown fields that this provider accepts (its `pass` list).
     pub pass: &'a [String],
+    /// Hints that this provider refuses by their names.
+    pub leave_out: &'a [String],
 }
 
 /// What the model will read, measured without keeping it.
@@ -219,15 +224,28 @@ impl Inspection {
     /// What is removed from the request for a provider that passes these fields, for `x-farebox-removed`: tools, then fields, each
     /// once, in at most 1 KB.
     #[must_use]
-    pub fn removed(&self, pass: &[String]) -> String {
+    pub fn removed(&self, pass: &[String], leave_out: &[String]) -> String {
         let fields = self
             .unknown
             .iter()
             .filter(|name| !pass.contains(name))
             .map(|name| header_safe(name));
+        let hints = self.places.members_by_target.iter();
+        let hints = hints.filter_map(|(_, fate)| match fate {
+            Fate::Hint(name) => {
+                (hints::is_told(name) && leave_out.iter().any(|left| left == name)).then_some(*name)
+            }
+            _ => None,
+        });
         let mut named: Vec<&str> = Vec::new();
         let mut length = 0;
-        for name in self.removed_tools.iter().map(String::as_str).chain(fields) {
+        for name in self
+            .removed_tools
+            .iter()
+            .map(String::as_str)
+            .chain(fields)
+            .chain(hints)
+        {
             if !named.contains(&name) && length + name.len() + 2 <= MOST_NAMED {
                 length += name.len() + 2;
                 named.push(name);
@@ -520,7 +538,7 @@ impl<'a> Request<'a> {
             let mut cuts = Cuts::default();
             self.members
                 .into_iter()
-                .for_each(|member| cuts.take(member.span, member.fate == Fate::Stays));
+                .for_each(|member| cuts.take(member.span, member.fate != Fate::Goes));
             seen.places.cuts.extend(cuts.finish());
             seen.places.cuts.sort_by_key(|cut| cut.start);
         }
@@ -547,7 +565,7 @@ pub(crate) enum Verdict {
 impl Verdict {
     fn fate(self, name: &str, seen: &mut Inspection) -> Fate {
         match self {
-            Self::Stays => Fate::Stays,
+            Self::Stays => hints::hint(name).map_or(Fate::Stays, Fate::Hint),
             Self::Goes => Fate::Goes,
             Self::Unknown => {
                 seen.unknown.push(name.to_owned());

@@ -17,6 +17,7 @@ mod content;
 pub mod error;
 mod facts;
 mod fields;
+mod hints;
 pub mod inspect;
 pub mod json;
 mod limits;

@@ -71,6 +71,7 @@ fn by_target(seen: &Inspection, edits: &Edits<'_>) -> Vec<Range<usize>> {
                 .unknown
                 .get(*index)
                 .is_some_and(|name| edits.pass.contains(name)),
+            Fate::Hint(name) => !edits.leave_out.iter().any(|left| left == name),
             Fate::Limit(name) => *name == edits.limit_field,
         };
         cuts.take(span.clone(), stays);

@@ -160,6 +160,8 @@ impl Model {
             limit_field: family
                 .protocol()
                 .limit_field(target.provider.chat_limit, None),
+            leave_out: target.provider.leave_out.clone(),
+            signed_calls: target.provider.signed_calls,
             max_output: self.limits.max_output,
             top_k: target.provider.pass.iter().any(|field| field == "top_k"),
             vision: self.can(Capability::Vision),

@@ -32,6 +32,12 @@ pub struct Preset {
     /// Members that it adds to the envelope of answers and that say nothing about the operator's account.
     #[serde(default)]
     pub pass_answer: Vec<String>,
+    /// Hints that it refuses by their names, and that are left out.
+    #[serde(default)]
+    pub leave_out: Vec<String>,
+    /// It wants the first call of each turn signed.
+    #[serde(default)]
+    pub signed_calls: bool,
     /// The variable that usually contains its key; `None` if it needs no key.
     pub key: Option<String>,
     price_list: Option<String>,
@@ -87,6 +93,16 @@ pub fn preset(name: &str) -> Option<&'static Preset> {
 }
 
 impl Preset {
+    /// The hints that a provider of this kind refuses.
+    pub(crate) fn left_out(preset: Option<&Self>) -> Vec<String> {
+        preset.map_or_else(Vec::new, |preset| preset.leave_out.clone())
+    }
+
+    /// The `anthropic-beta` flags that a provider of this kind refuses.
+    pub(crate) fn refused_betas(preset: Option<&Self>) -> Vec<String> {
+        preset.map_or_else(Vec::new, |preset| preset.refuse_beta.clone())
+    }
+
     /// Families it serves.
     #[must_use]
     pub fn speaks(&self) -> Vec<Family> {

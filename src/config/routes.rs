@@ -182,6 +182,10 @@ pub struct Provider {
     pub pass: Vec<String>,
     /// Members that it may add to an answer's envelope, and that customers see.
     pub pass_answer: Arc<[String]>,
+    /// Hints that it refuses by their names, and that are left out: a fact of the preset.
+    pub leave_out: Vec<String>,
+    /// It wants the first call of each turn signed: a fact of the preset.
+    pub signed_calls: bool,
     /// `anthropic-beta` flags that are refused; one that ends in `*` matches every flag with that prefix.
     pub refuse_beta: Vec<String>,
 }

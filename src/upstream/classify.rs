@@ -363,8 +363,11 @@ fn too_large() -> UpstreamError {
     }
 }
 
+/// An error of the model's own service: an object, or a list of one as Gemini's chat wire writes it.
 fn is_object(body: &[u8]) -> bool {
-    body.trim_ascii_start().starts_with(b"{")
+    let body = body.trim_ascii_start();
+    let listed = body.strip_prefix(b"[").map(<[u8]>::trim_ascii_start);
+    listed.unwrap_or(body).starts_with(b"{")
 }
 
 #[cfg(test)]
@@ -392,6 +395,14 @@ mod tests {
 
     fn class(fault: &AttemptFailure) -> String {
         fault.class().to_string()
+    }
+
+    #[test]
+    fn a_list_of_one_error_is_an_error_of_the_service() {
+        let body =
+            br#"[{"error": {"code": 400, "message": "too long", "status": "INVALID_ARGUMENT"}}]"#;
+        assert_eq!(class(&of_status(400, None, body)), "client");
+        assert_eq!(class(&of_status(400, None, b"[1]")), "broken");
     }
 
     #[test]

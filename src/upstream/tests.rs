@@ -54,6 +54,8 @@ fn provider(name: &str, base: &str) -> Provider {
         reasoning_outside: false,
         pass: Vec::new(),
         pass_answer: Arc::default(),
+        leave_out: Vec::new(),
+        signed_calls: false,
         refuse_beta: Vec::new(),
     }
 }

@@ -14,6 +14,7 @@ mod messages;
 mod models;
 mod moves;
 mod open_responses;
+mod presets;
 mod refusals;
 mod replay;
 mod responses;

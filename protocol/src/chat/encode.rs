@@ -221,20 +221,30 @@ fn format(
 
 fn rest(out: &mut Writer, prompt: &Prompt<'_>, encoding: &mut Encoding<'_>) {
     encoding.lost(prompt.verbosity.is_some(), "verbosity");
-    prompt
-        .cache_key
-        .iter()
-        .for_each(|text| out.name("prompt_cache_key").plain(&key(text)));
-    prompt
-        .user
-        .iter()
-        .for_each(|name| out.name("user").plain(&user(name)));
-    if let Some(standard) = prompt.standard_tier {
+    if let Some(text) = &prompt.cache_key {
+        match encoding.abilities().takes("prompt_cache_key") {
+            true => out.name("prompt_cache_key").plain(&key(text)),
+            false => encoding.lost(true, "prompt_cache_key"),
+        }
+    }
+    if let Some(name) = &prompt.user {
+        match encoding.abilities().takes("user") {
+            true => out.name("user").plain(&user(name)),
+            false => encoding.lost(true, "user"),
+        }
+    }
+    // A service without these words has one tier: the standard one that is sold.
+    if let Some(standard) = prompt
+        .standard_tier
+        .filter(|_| encoding.abilities().takes("service_tier"))
+    {
         out.name("service_tier")
             .raw(if standard { "\"default\"" } else { "\"auto\"" });
     }
     if prompt.stream {
         out.name("stream").flag(true);
-        out.name("stream_options").raw(r#"{"include_usage":true}"#);
+        if encoding.abilities().takes("stream_options") {
+            out.name("stream_options").raw(r#"{"include_usage":true}"#);
+        }
     }
 }

@@ -202,9 +202,10 @@ fn assistant(out: &mut Writer, blocks: &[Block<'_>], encoding: &mut Encoding<'_>
     reasoning(out, blocks, !calls.is_empty(), encoding);
     if !calls.is_empty() {
         out.name("tool_calls").open('[');
-        for call in calls {
+        for (number, call) in calls.into_iter().enumerate() {
             encoding.lost(call.cache.is_some(), "cache_control");
-            tool_call(out, call, encoding);
+            let signed = number == 0 && encoding.abilities().signed_calls;
+            tool_call(out, call, signed, encoding);
         }
         out.close(']');
     }
@@ -237,7 +238,12 @@ fn reasoning(out: &mut Writer, blocks: &[Block<'_>], calls: bool, encoding: &mut
     }
 }
 
-fn tool_call(out: &mut Writer, call: &Call<'_>, encoding: &mut Encoding<'_>) {
+/// Gemini refuses a turn whose first call has no signature of its thinking. No other family carries one, so the call says that it was
+/// made elsewhere (ai.google.dev/gemini-api/docs/thought-signatures).
+const MADE_ELSEWHERE: &str =
+    r#"{"google":{"thought_signature":"skip_thought_signature_validator"}}"#;
+
+fn tool_call(out: &mut Writer, call: &Call<'_>, signed: bool, encoding: &mut Encoding<'_>) {
     let custom = call.kind == ToolKind::Custom && encoding.abilities().custom_tools;
     let name = tool_name(call.namespace.as_deref(), &call.name);
     out.open('{');
@@ -253,5 +259,8 @@ fn tool_call(out: &mut Writer, call: &Call<'_>, encoding: &mut Encoding<'_>) {
         out.name("arguments").plain(&encoding.arguments(call));
     }
     out.close('}');
+    if signed {
+        out.name("extra_content").raw(MADE_ELSEWHERE);
+    }
     out.close('}');
 }

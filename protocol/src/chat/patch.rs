@@ -6,11 +6,14 @@ use crate::{Edits, Inspection};
 
 pub(super) fn changes(body: &[u8], seen: &Inspection, edits: &Edits<'_>) -> Vec<Edit<'static>> {
     let mut changes = common(body, seen, edits);
+    // A service that does not know the field reports usage by itself.
+    let left = |name: &str| edits.leave_out.iter().any(|left| left == name);
     match &seen.places.stream_options {
-        _ if !seen.stream => {}
+        _ if !seen.stream || left("stream_options") => {}
         Some(at) => changes.extend(option(body, at, "include_usage", "true")),
         None => changes.push(member(seen, "stream_options", r#"{"include_usage":true}"#)),
     }
-    changes.extend(seen.places.store.as_ref().map(store));
+    let stored = seen.places.store.as_ref().filter(|_| !left("store"));
+    changes.extend(stored.map(store));
     changes
 }

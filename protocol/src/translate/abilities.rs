@@ -70,6 +70,10 @@ pub enum SystemRole {
 pub struct Abilities {
     /// The name of a chat target's limit field.
     pub limit_field: &'static str,
+    /// Hints that a chat target refuses by their names.
+    pub leave_out: Vec<String>,
+    /// A chat target wants the first call of each turn signed.
+    pub signed_calls: bool,
     /// Sampling.
     pub sampling: Sampling,
     /// A chat target's `top_k`.
@@ -116,6 +120,8 @@ impl Abilities {
         let responses = family == Family::Responses;
         Self {
             limit_field: "max_tokens",
+            leave_out: Vec::new(),
+            signed_calls: false,
             sampling: if family == Family::Messages {
                 Sampling::One
             } else {
@@ -157,6 +163,11 @@ impl Abilities {
             },
             _ => self,
         }
+    }
+
+    /// Whether the target takes this hint.
+    pub(crate) fn takes(&self, hint: &str) -> bool {
+        !self.leave_out.iter().any(|left| left == hint)
     }
 
     /// The supported effort closest to this one: the next lower one, else the lowest.

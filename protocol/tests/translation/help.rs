@@ -1,7 +1,8 @@
 //! Helpers: a request in one family, an answer relayed to another.
 
 use bytes::Bytes;
-use farebox_protocol::translate::abilities::{Sampling, ThinkingWay};
+use farebox_doubles::Vendor;
+use farebox_protocol::translate::abilities::{ReasoningEcho, Sampling, ThinkingWay};
 use farebox_protocol::translate::neutral::Effort;
 use farebox_protocol::translate::{Abilities, Memo, Target, Translated, Translator, Wish, request};
 use farebox_protocol::{BadRequest, ErrorBody, Family, Frame, FrameReader, Usage, UsageWish};
@@ -71,10 +72,25 @@ pub(crate) fn sent_to(
         "{seen:?} of {}",
         String::from_utf8_lossy(&translated.body)
     );
+    accepted(to, abilities, &translated.body);
     (
         serde_json::from_slice(&translated.body).expect("JSON"),
         translated.losses.header(),
     )
+}
+
+/// The vendor who defined the family accepts this request, or DeepSeek, who wants thinking back.
+fn accepted(family: Family, abilities: &Abilities, body: &[u8]) {
+    let vendor = match family {
+        Messages => Vendor::Anthropic,
+        Chat if abilities.reasoning_echo != ReasoningEcho::None => Vendor::DeepSeek,
+        _ => Vendor::OpenAi,
+    };
+    let path = family.protocol().path();
+    if farebox_doubles::wire(vendor, path).is_some() {
+        let judged = farebox_doubles::judge_body(vendor, path, body);
+        assert_eq!(judged, Ok(()), "{}", String::from_utf8_lossy(body));
+    }
 }
 
 /// The body an able target gets.

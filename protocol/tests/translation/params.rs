@@ -71,7 +71,8 @@ fn b45_b46_b47_b48_a_last_assistant_turn_is_gone_on_with_or_answered() {
 
 #[test]
 fn b41_strict_is_said_where_it_is_known() {
-    let tool = json!([{"type": "function", "name": "f", "strict": true, "parameters": {"type": "object", "properties": {}}}]);
+    let tool = json!([{"type": "function", "name": "f", "strict": true,
+        "parameters": {"type": "object", "properties": {}, "additionalProperties": false}}]);
     let body = asking(Responses, &json!({"tools": tool}));
     assert_eq!(
         sent(Responses, Chat, &body)["tools"][0]["function"]["strict"],

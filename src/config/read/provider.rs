@@ -95,6 +95,8 @@ pub(crate) fn read_provider(
         ),
         pass: lists.pass,
         pass_answer: lists.pass_answer.into(),
+        leave_out: Preset::left_out(preset),
+        signed_calls: preset.is_some_and(|preset| preset.signed_calls),
         refuse_beta: lists.refuse_beta,
     })
 }

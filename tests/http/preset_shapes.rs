@@ -1,0 +1,254 @@
+//! The shapes of requests, each in the words of the three families.
+
+use super::*;
+use serde_json::json;
+
+const PNG: &str = "iVBORw0KGgoAAAANSUhEUgAAAAMAAAACCAIAAAASFvFNAAAAEElEQVR4nGP8zwACTGCSAQANHQEDgslx/wAAAABJRU5ErkJggg==";
+
+/// One shape: its name, and what it adds to a plain request.
+pub(super) struct Shape {
+    pub(super) name: &'static str,
+    add: fn(Family, &mut Value),
+}
+
+pub(super) const SHAPES: &[Shape] = &[
+    Shape {
+        name: "plain",
+        add: |_, _| {},
+    },
+    Shape {
+        name: "streamed",
+        add: |_, body| body["stream"] = json!(true),
+    },
+    Shape {
+        name: "tools and results",
+        add: |family, body| tools(family, body, 1),
+    },
+    Shape {
+        name: "parallel tools",
+        add: |family, body| tools(family, body, 2),
+    },
+    Shape {
+        name: "picture",
+        add: picture,
+    },
+    Shape {
+        name: "document",
+        add: document,
+    },
+    Shape {
+        name: "thinking",
+        add: thinking,
+    },
+    Shape {
+        name: "structured",
+        add: structured,
+    },
+    Shape {
+        name: "long, cached",
+        add: cached,
+    },
+    Shape {
+        name: "system midway",
+        add: midway,
+    },
+    Shape {
+        name: "left",
+        add: |_, body| body["stream"] = json!(true),
+    },
+    Shape {
+        name: "refused",
+        add: |_, _| {},
+    },
+];
+
+impl Shape {
+    pub(super) fn body(&self, family: Family, slug: &str, vendor: Vendor) -> Value {
+        let mut body = crate::support::ask(family, slug, false);
+        let limit = match family {
+            Family::Responses => "max_output_tokens",
+            // What current clients send; the gateway writes it into the field that the provider reads.
+            Family::Chat => {
+                body.as_object_mut()
+                    .expect("an object")
+                    .remove("max_tokens");
+                "max_completion_tokens"
+            }
+            Family::Messages => "max_tokens",
+        };
+        body[limit] = json!(4_096);
+        (self.add)(family, &mut body);
+        if family == Family::Chat {
+            as_it_answered(vendor, &mut body);
+        }
+        body
+    }
+}
+
+/// What a vendor's own answers bring, and its callers send back: its callers' chat histories have it.
+fn as_it_answered(vendor: Vendor, body: &mut Value) {
+    let turns = body["messages"].as_array_mut().into_iter().flatten();
+    for turn in turns.filter(|turn| turn.get("tool_calls").is_some()) {
+        match vendor {
+            Vendor::DeepSeek => turn["reasoning_content"] = json!("I look it up."),
+            Vendor::Gemini => {
+                turn["tool_calls"][0]["extra_content"] =
+                    json!({"google": {"thought_signature": "c2lnbmVk"}});
+            }
+            _ => {}
+        }
+    }
+}
+
+fn list(family: Family) -> &'static str {
+    if family == Family::Responses {
+        "input"
+    } else {
+        "messages"
+    }
+}
+
+fn schema() -> Value {
+    json!({"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"], "additionalProperties": false})
+}
+
+/// So many calls of one turn, and their results.
+fn tools(family: Family, body: &mut Value, calls: usize) {
+    let ids: Vec<String> = (0..calls)
+        .map(|number| format!("callabcd{number}"))
+        .collect();
+    let question = json!({"role": "user", "content": "How warm is it?"});
+    let mut history = vec![question];
+    match family {
+        Family::Chat => {
+            let call = |id: &String| json!({"id": id, "type": "function", "function": {"name": "weather", "arguments": "{\"city\":\"Ulm\"}"}});
+            let made: Vec<Value> = ids.iter().map(call).collect();
+            history.push(json!({"role": "assistant", "content": null, "tool_calls": made}));
+            let result =
+                |id: &String| json!({"role": "tool", "tool_call_id": id, "content": "7 degrees"});
+            history.extend(ids.iter().map(result));
+            body["tools"] = json!([{"type": "function", "function": {"name": "weather", "description": "The weather", "parameters": schema()}}]);
+        }
+        Family::Responses => {
+            let call = |id: &String| json!({"type": "function_call", "call_id": id, "name": "weather", "arguments": "{\"city\":\"Ulm\"}"});
+            history.extend(ids.iter().map(call));
+            let result = |id: &String| json!({"type": "function_call_output", "call_id": id, "output": "7 degrees"});
+            history.extend(ids.iter().map(result));
+            body["tools"] = json!([{"type": "function", "name": "weather", "description": "The weather", "parameters": schema(), "strict": true}]);
+        }
+        Family::Messages => {
+            let call = |id: &String| json!({"type": "tool_use", "id": id, "name": "weather", "input": {"city": "Ulm"}});
+            let made: Vec<Value> = ids.iter().map(call).collect();
+            history.push(json!({"role": "assistant", "content": made}));
+            let result = |id: &String| json!({"type": "tool_result", "tool_use_id": id, "content": "7 degrees"});
+            let results: Vec<Value> = ids.iter().map(result).collect();
+            history.push(json!({"role": "user", "content": results}));
+            body["tools"] = json!([{"name": "weather", "description": "The weather", "input_schema": schema()}]);
+        }
+    }
+    body[list(family)] = json!(history);
+}
+
+fn says(family: Family, body: &mut Value, part: Value) {
+    let words = match family {
+        Family::Responses => json!({"type": "input_text", "text": "What is this?"}),
+        _ => json!({"type": "text", "text": "What is this?"}),
+    };
+    body[list(family)] = json!([{"role": "user", "content": [words, part]}]);
+}
+
+fn picture(family: Family, body: &mut Value) {
+    let url = format!("data:image/png;base64,{PNG}");
+    let part = match family {
+        Family::Chat => json!({"type": "image_url", "image_url": {"url": url}}),
+        Family::Responses => json!({"type": "input_image", "image_url": url, "detail": "auto"}),
+        Family::Messages => {
+            json!({"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": PNG}})
+        }
+    };
+    says(family, body, part);
+}
+
+fn document(family: Family, body: &mut Value) {
+    let data = STANDARD.encode(pdf(&["A short page."]));
+    let url = format!("data:application/pdf;base64,{data}");
+    let part = match family {
+        Family::Chat => json!({"type": "file", "file": {"filename": "a.pdf", "file_data": url}}),
+        Family::Responses => json!({"type": "input_file", "filename": "a.pdf", "file_data": url}),
+        Family::Messages => {
+            json!({"type": "document", "source": {"type": "base64", "media_type": "application/pdf", "data": data}})
+        }
+    };
+    says(family, body, part);
+}
+
+fn thinking(family: Family, body: &mut Value) {
+    match family {
+        Family::Chat => body["reasoning_effort"] = json!("low"),
+        Family::Responses => body["reasoning"] = json!({"effort": "low", "summary": "auto"}),
+        Family::Messages => {
+            body["thinking"] = json!({"type": "adaptive"});
+            body["output_config"] = json!({"effort": "low"});
+        }
+    }
+}
+
+fn structured(family: Family, body: &mut Value) {
+    match family {
+        Family::Chat => {
+            body["response_format"] = json!({"type": "json_schema", "json_schema": {"name": "answer", "schema": schema(), "strict": true}});
+        }
+        Family::Responses => {
+            body["text"] = json!({"format": {"type": "json_schema", "name": "answer", "schema": schema(), "strict": true}});
+        }
+        Family::Messages => {
+            body["output_config"] = json!({"format": {"type": "json_schema", "schema": schema()}});
+        }
+    }
+}
+
+/// Ten turns, streamed, with what each family says about caches and users.
+fn cached(family: Family, body: &mut Value) {
+    let mark = json!({"type": "ephemeral"});
+    let mut turns = Vec::new();
+    for number in 0..10 {
+        let question = format!("Question {number}. {}", "More of it. ".repeat(20));
+        turns.push(json!({"role": "user", "content": question}));
+        turns.push(json!({"role": "assistant", "content": format!("Answer {number}.")}));
+    }
+    turns.push(json!({"role": "user", "content": "And now?"}));
+    match family {
+        Family::Messages => {
+            turns[20]["content"] =
+                json!([{"type": "text", "text": "And now?", "cache_control": mark}]);
+            body["system"] = json!([{"type": "text", "text": "Be brief.", "cache_control": mark}]);
+            body["metadata"] = json!({"user_id": "{\"session_id\":\"5f1c\"}"});
+        }
+        Family::Responses => {
+            body["instructions"] = json!("Be brief.");
+            body["prompt_cache_key"] = json!("session-1");
+            body["safety_identifier"] = json!("user-1");
+            body["service_tier"] = json!("default");
+        }
+        Family::Chat => {
+            turns.insert(0, json!({"role": "system", "content": "Be brief."}));
+            body["prompt_cache_key"] = json!("session-1");
+            body["user"] = json!("user-1");
+        }
+    }
+    body["stream"] = json!(true);
+    body[list(family)] = json!(turns);
+}
+
+fn midway(family: Family, body: &mut Value) {
+    let role = if family == Family::Responses {
+        "developer"
+    } else {
+        "system"
+    };
+    body[list(family)] = json!([
+        {"role": "user", "content": "Hello."},
+        {"role": role, "content": "From now on, answer in French."},
+        {"role": "assistant", "content": "Bonjour."},
+        {"role": "user", "content": "How are you?"}]);
+}

@@ -1,0 +1,293 @@
+//! Every preset as `farebox init` writes it, before the strict double of its vendor: callers of all three families in every shape.
+//!
+//! The outcomes stand in `docs/results/presets.md`; `FAREBOX_BLESS=1 cargo test --test blackbox -- presets` writes the page.
+
+use std::path::PathBuf;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use farebox::config;
+use farebox_doubles::{Refusal, Vendor, oddly};
+use farebox_protocol::{Family, Usage};
+use futures_util::StreamExt as _;
+use serde_json::Value;
+
+use crate::support::pdf::pdf;
+use crate::support::upstream::{Reply, Script, ScriptedUpstream, Seen};
+use crate::support::{Gateway, TestKey, path, speech_for};
+
+#[path = "preset_shapes.rs"]
+mod shapes;
+
+use shapes::{SHAPES, Shape};
+
+const WORDS: &str = "one two three";
+
+/// The vendor behind each preset; a preset without one fails the test.
+const VENDORS: [(&str, Vendor); 9] = [
+    ("openai", Vendor::OpenAi),
+    ("anthropic", Vendor::Anthropic),
+    ("openrouter", Vendor::OpenRouter),
+    ("gemini", Vendor::Gemini),
+    ("mistral", Vendor::Mistral),
+    ("groq", Vendor::Groq),
+    ("vllm", Vendor::Vllm),
+    ("llama.cpp", Vendor::LlamaCpp),
+    ("ollama", Vendor::Ollama),
+];
+
+/// Services without a preset, as an operator would configure them: the name, the vendor, and what its one target can do.
+const BY_HAND: [(&str, Vendor, &str, &str); 3] = [
+    (
+        "azure",
+        Vendor::Azure,
+        "gpt-5.4-mini",
+        "sampling = \"none\", thinking = \"effort\", json_schema = true",
+    ),
+    (
+        "deepseek",
+        Vendor::DeepSeek,
+        "deepseek-v4-flash",
+        "thinking = \"switch\", reasoning_echo = \"all\", vision = false",
+    ),
+    (
+        "xai",
+        Vendor::XAi,
+        "grok-4.3",
+        "thinking = \"effort\", json_schema = true",
+    ),
+];
+
+/// One service and its files.
+struct Service {
+    name: &'static str,
+    vendor: Vendor,
+    slug: String,
+    catalog: String,
+    routes: String,
+}
+
+/// The files of `farebox init`, with the double's address.
+fn services(base_url: &str) -> Vec<Service> {
+    let placed = |routes: &str| {
+        let kept = routes.lines().filter(|line| !line.starts_with("base_url"));
+        let kept: String = kept.map(|line| format!("{line}\n")).collect();
+        let (head, tail) = kept.split_once("kind     =").expect("a kind");
+        let (kind, tail) = tail.split_once('\n').expect("a line");
+        format!("{head}kind     ={kind}\nbase_url = \"{base_url}\"\n{tail}")
+    };
+    let presets = config::presets().iter().map(|preset| Service {
+        name: &preset.name,
+        vendor: VENDORS
+            .iter()
+            .find(|(name, _)| *name == preset.name)
+            .expect("every preset has a double")
+            .1,
+        slug: preset.model.slug.clone(),
+        catalog: preset.starter_catalog(),
+        routes: placed(&preset.starter_routes()),
+    });
+    let openai = config::preset("openai").expect("a preset");
+    let by_hand = BY_HAND
+        .iter()
+        .map(|(name, vendor, model, abilities)| Service {
+            name,
+            vendor: *vendor,
+            slug: openai.model.slug.clone(),
+            // DeepSeek sees no pictures.
+            catalog: openai
+                .starter_catalog()
+                .replace("\"responses\"", "\"chat\"")
+                .replace(
+                    "\"vision\", ",
+                    if *name == "deepseek" { "" } else { "\"vision\", " },
+                ),
+            routes: format!(
+                "[provider.{name}]\nbase_url = \"{base_url}\"\nspeaks = [\"chat\"]\nkey = {{ env = \"KEY\" }}\n\
+                 [[route]]\nslug = \"{}\"\ntargets = [ {{ provider = \"{name}\", model = \"{model}\", abilities = {{ {abilities} }} }} ]\n",
+                openai.model.slug
+            ),
+        });
+    presets.chain(by_hand).collect()
+}
+
+/// Answers as this vendor does; an unusual ending is played by the shape's own script.
+fn answering(vendor: Vendor) -> Script {
+    Script::by(move |seen, _| {
+        let reply = speech_for(seen, WORDS);
+        if seen.path.ends_with("/chat/completions") && seen.json()["stream"] == true {
+            return Reply::events(oddly(vendor, reply.texts())).with_usage(Usage {
+                input: 10,
+                output: 3,
+                ..Usage::default()
+            });
+        }
+        reply
+    })
+}
+
+fn refusing(vendor: Vendor) -> Script {
+    let why = "This model's maximum context length is 1000 tokens. However, your messages resulted in 2000 tokens.";
+    let refusal = Refusal::said(vendor, 400, why);
+    Reply::whole(400, "application/json", refusal.body).into()
+}
+
+/// A stream that never ends by itself.
+fn endless(vendor: Vendor) -> Script {
+    Script::by(move |seen: &Seen, _| {
+        let reply = speech_for(seen, &"word ".repeat(50));
+        let frames = reply.texts();
+        let kept = frames.len() / 2;
+        if seen.path.ends_with("/chat/completions") {
+            return Reply::events(oddly(vendor, frames)).stall_after(kept);
+        }
+        Reply::events(frames).stall_after(kept)
+    })
+}
+
+/// What became of one request, in the words of the page; `Err`: what the real service would have refused, or worse.
+async fn outcome(
+    gateway: &Gateway,
+    upstream: &ScriptedUpstream,
+    service: &Service,
+    family: Family,
+    shape: &Shape,
+) -> Result<String, String> {
+    let key = gateway.key("5.00").await;
+    let body = shape.body(family, &service.slug, service.vendor);
+    let before = upstream.requests().len();
+    upstream.follow(match shape.name {
+        "left" => endless(service.vendor),
+        "refused" => refusing(service.vendor),
+        _ => answering(service.vendor),
+    });
+    if shape.name == "left" {
+        if let Err(fault) = leave(gateway, &key, family, &body, upstream, before).await {
+            return Err(format!("{} {family} left: {fault}", service.name));
+        }
+        return Ok(charged(gateway, &key, "left and charged").await);
+    }
+    let answer = gateway.post(path(family), &key, &body).await;
+    gateway.settled().await;
+    let asked = upstream.requests().len() - before;
+    let place = || {
+        format!(
+            "{} {family} {}: {} {}",
+            service.name, shape.name, answer.status, answer.text
+        )
+    };
+    if answer.status == 400 && asked == 0 {
+        let error = answer.json()["error"].clone();
+        assert!(gateway.charges(&key).await.is_empty(), "{}", place());
+        let param = error["param"].as_str().unwrap_or("?");
+        return Ok(format!("refused here: `{param}`"));
+    }
+    if shape.name == "refused" {
+        let told = answer.status == 400 && is_free(gateway, &key).await;
+        return if told {
+            Ok("its refusal, free".to_owned())
+        } else {
+            Err(place())
+        };
+    }
+    // Bytes of the target's own family pass unchanged, and so does the service's answer to what it does not have.
+    let own = family == Family::Chat && matches!(shape.name, "document" | "structured");
+    if answer.status == 400 && own && is_free(gateway, &key).await {
+        return Ok("refused there, free".to_owned());
+    }
+    let said = WORDS.split(' ').all(|word| answer.text.contains(word));
+    if answer.status != 200 || !said {
+        return Err(place());
+    }
+    Ok(charged(gateway, &key, "served").await)
+}
+
+async fn is_free(gateway: &Gateway, key: &TestKey) -> bool {
+    let charges = gateway.charges(key).await;
+    charges.iter().all(|charge| charge.amount.picos() == 0)
+}
+
+async fn charged(gateway: &Gateway, key: &TestKey, word: &str) -> String {
+    gateway.settled().await;
+    let charges = gateway.charges(key).await;
+    assert_eq!(charges.len(), 1, "{word}");
+    assert_eq!(gateway.account(key).await.account.held.picos(), 0, "{word}");
+    word.to_owned()
+}
+
+/// Reads the first bytes of a stream and leaves.
+async fn leave(
+    gateway: &Gateway,
+    key: &TestKey,
+    family: Family,
+    body: &Value,
+    upstream: &ScriptedUpstream,
+    number: usize,
+) -> Result<(), String> {
+    let sent = gateway
+        .client
+        .post(format!("{}{}", gateway.base, path(family)))
+        .bearer_auth(&key.secret)
+        .json(body)
+        .send();
+    let sent = sent.await.expect("a head");
+    if sent.status() != 200 {
+        return Err(sent.text().await.unwrap_or_default());
+    }
+    let mut stream = sent.bytes_stream();
+    stream.next().await.expect("a frame").expect("bytes");
+    drop(stream);
+    upstream.closed_by_peer(number).await;
+    Ok(())
+}
+
+fn page(rows: &[(String, Family, Vec<String>)]) -> String {
+    let mut out = "# Every service, every family of callers, every shape of request\n\n\
+        Each service is configured as `farebox init --provider …` writes it (Azure, DeepSeek and xAI by hand) and stands in front of\n\
+        the strict double of its vendor (`doubles/`), which refuses what the real service refuses and streams as oddly. `served`: a\n\
+        complete answer, charged once. `refused here`: a 400 before anything is held, with the field at fault. Written and verified\n\
+        by `tests/http/presets.rs`. `refused there`: the service itself has no such thing, and says so for nothing.\n\n| service | calls |"
+        .to_owned();
+    SHAPES
+        .iter()
+        .for_each(|shape| out.push_str(&format!(" {} |", shape.name)));
+    out.push_str(&format!("\n|---|---|{}\n", "---|".repeat(SHAPES.len())));
+    for (name, family, cells) in rows {
+        out.push_str(&format!("| {name} | {family} | {} |\n", cells.join(" | ")));
+    }
+    out
+}
+
+#[tokio::test]
+async fn every_preset_serves_every_family_in_every_shape() {
+    let (mut rows, mut faults) = (Vec::new(), Vec::new());
+    let count = services("http://127.0.0.1:9/v1").len();
+    for number in 0..count {
+        let vendor = services("http://127.0.0.1:9/v1").swap_remove(number).vendor;
+        let upstream = ScriptedUpstream::refusing(vendor, answering(vendor)).await;
+        let service = services(&upstream.base_url()).swap_remove(number);
+        let gateway = Gateway::start(&service.catalog, &service.routes).await;
+        for family in Family::ALL {
+            let mut cells = Vec::new();
+            for shape in SHAPES {
+                match outcome(&gateway, &upstream, &service, family, shape).await {
+                    Ok(word) => cells.push(word),
+                    Err(fault) => faults.push(fault),
+                }
+            }
+            rows.push((service.name.to_owned(), family, cells));
+        }
+        gateway.stop().await;
+    }
+    assert!(faults.is_empty(), "{}", faults.join("\n"));
+    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("docs/results/presets.md");
+    let page = page(&rows);
+    if std::env::var_os("FAREBOX_BLESS").is_some() {
+        std::fs::write(&path, &page).expect("the page is written");
+    }
+    let written = std::fs::read_to_string(&path).expect("docs/results/presets.md");
+    assert_eq!(
+        written, page,
+        "write it again: FAREBOX_BLESS=1 cargo test --test blackbox -- presets"
+    );
+}
