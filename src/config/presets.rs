@@ -98,11 +98,6 @@ impl Preset {
         preset.map_or_else(Vec::new, |preset| preset.leave_out.clone())
     }
 
-    /// The `anthropic-beta` flags that a provider of this kind refuses.
-    pub(crate) fn refused_betas(preset: Option<&Self>) -> Vec<String> {
-        preset.map_or_else(Vec::new, |preset| preset.refuse_beta.clone())
-    }
-
     /// Families it serves.
     #[must_use]
     pub fn speaks(&self) -> Vec<Family> {

@@ -148,7 +148,7 @@ fn removed(admitted: &Admitted, family: Family) -> String {
         .filter(|row| row.fate(family) != Fate::Dropped)
         .map(|row| row.name.to_owned())
         .collect();
-    admitted.seen.removed(&known)
+    admitted.seen.removed(&known, &[])
 }
 
 /// A whole answer took too long or is too large. Its provider bills what it has produced by then. Nobody has seen any of it, so all

@@ -20,8 +20,11 @@ const FRAME_HEADER: usize = 24;
 /// How many pages of a log are searched for the first page of the file.
 const FRAMES: u64 = 100_000;
 
+/// Device and inode of a file.
+type FileId = (u64, u64);
+
 /// Descriptors of every ledger that this process has opened. Never closed.
-static KEPT: Mutex<Vec<((u64, u64), Arc<File>)>> = Mutex::new(Vec::new());
+static KEPT: Mutex<Vec<(FileId, Arc<File>)>> = Mutex::new(Vec::new());
 
 /// The header of an open ledger.
 #[derive(Debug, Clone)]
