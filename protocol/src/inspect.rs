@@ -4,14 +4,12 @@
 //! walk. Every string of the body counts as text, whatever its field, except for media.
 
 use std::borrow::Cow;
-use std::fmt::Display;
 use std::ops::Range;
 
-use serde_json::json;
-
 use crate::TextSize;
+use crate::bad_request::BadRequest;
 use crate::hints;
-use crate::json::{Cursor, Cuts, JsonError, Kind};
+use crate::json::{Cursor, Cuts, Kind};
 use crate::sample::Sample;
 use crate::talk::{Talk, is_aside};
 use crate::token_estimate::Weight;
@@ -113,6 +111,16 @@ pub enum Fate {
     Limit(&'static str),
 }
 
+impl Fate {
+    /// The hint, if its customer is told that it was left out.
+    fn told_hint(&self) -> Option<&'static str> {
+        match self {
+            Self::Hint(name) => Some(*name).filter(|name| hints::is_told(name)),
+            _ => None,
+        }
+    }
+}
+
 /// Changes to make to a request on its way to one target.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Edits<'a> {
@@ -185,41 +193,6 @@ pub struct Document {
     pub tokens: Option<u64>,
 }
 
-/// The reason for a 400.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct BadRequest {
-    /// What to do about it, in a sentence.
-    pub message: String,
-    /// The field at fault, as a path: `messages[2].content`.
-    pub param: Option<String>,
-    /// A stable word for programs, if there is one.
-    pub code: Option<&'static str>,
-    /// A remedy that a program can apply by itself.
-    pub remedy: Option<Remedy>,
-}
-
-/// A remedy that programs can apply, sent in `error.details`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Remedy {
-    /// Send the whole conversation without `thread`.
-    Unthreaded,
-    /// Send the items themselves, with `store: false`.
-    StoreNothing,
-}
-
-impl Remedy {
-    /// The words that clients look for. The Anthropic libraries continue without a thread when they read theirs.
-    #[must_use]
-    pub fn details(self) -> serde_json::Value {
-        match self {
-            Self::Unthreaded => {
-                json!({"error_code": "thread_unsupported_request", "unsupported": ["thread"]})
-            }
-            Self::StoreNothing => json!({"remedies": [{"store": false}]}),
-        }
-    }
-}
-
 impl Inspection {
     /// What is removed from the request for a provider that passes these fields, for `x-farebox-removed`: tools, then fields, each
     /// once, in at most 1 KB.
@@ -230,13 +203,10 @@ impl Inspection {
             .iter()
             .filter(|name| !pass.contains(name))
             .map(|name| header_safe(name));
-        let hints = self.places.members_by_target.iter();
-        let hints = hints.filter_map(|(_, fate)| match fate {
-            Fate::Hint(name) => {
-                (hints::is_told(name) && leave_out.iter().any(|left| left == name)).then_some(*name)
-            }
-            _ => None,
-        });
+        let fates = self.places.members_by_target.iter();
+        let hints = fates
+            .filter_map(|(_, fate)| fate.told_hint())
+            .filter(|hint| leave_out.iter().any(|left| left == hint));
         let mut named: Vec<&str> = Vec::new();
         let mut length = 0;
         for name in self
@@ -338,49 +308,6 @@ impl Content {
             other: 0,
         });
         self.weight.add_unread(bytes);
-    }
-}
-
-impl BadRequest {
-    /// A refusal that concerns the request as a whole.
-    #[must_use]
-    pub fn new(message: impl Into<String>) -> Self {
-        Self {
-            message: message.into(),
-            param: None,
-            code: None,
-            remedy: None,
-        }
-    }
-
-    /// The refusal of one field.
-    #[must_use]
-    pub fn at(param: impl Into<String>, message: impl Into<String>) -> Self {
-        Self {
-            message: message.into(),
-            param: Some(param.into()),
-            code: None,
-            remedy: None,
-        }
-    }
-
-    /// The same refusal with `prefix` put in front of its path.
-    pub(crate) fn within(mut self, prefix: impl Display) -> Self {
-        self.param = self.param.map(|param| match param.as_str() {
-            "" => prefix.to_string(),
-            inner if inner.starts_with('[') => format!("{prefix}{inner}"),
-            inner => format!("{prefix}.{inner}"),
-        });
-        self
-    }
-}
-
-impl From<JsonError> for BadRequest {
-    fn from(fault: JsonError) -> Self {
-        Self::new(format!(
-            "The request body is not valid JSON: {} at byte {}. Send one JSON object.",
-            fault.what, fault.at
-        ))
     }
 }
 

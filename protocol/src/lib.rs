@@ -11,6 +11,7 @@
 //! - [`error`] has the error body and each family's words for it.
 
 pub mod address;
+mod bad_request;
 mod cache;
 pub mod chat;
 mod content;
@@ -54,9 +55,8 @@ pub use facts::{AnswerFacts, Brings, FrameFacts, ItemEvent, Marks, Step, Stop};
 use json::Edit;
 use prompt::Prompt;
 
-pub use inspect::{
-    BadRequest, Content, Detail, Document, Edits, Fate, Inspection, Picture, Remedy,
-};
+pub use bad_request::{BadRequest, Remedy};
+pub use inspect::{Content, Detail, Document, Edits, Fate, Inspection, Picture};
 pub use media::document_bytes;
 pub use sample::Sample;
 pub use sse::{Frame, FrameReader, FrameTooLarge, Tail};

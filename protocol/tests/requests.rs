@@ -23,6 +23,17 @@ fn good(family: Family) -> Value {
     }
 }
 
+/// The edits for a target that wants this model's name and passes these fields.
+fn edits<'a>(model: &'a str, pass: &'a [String]) -> Edits<'a> {
+    Edits {
+        model,
+        limit_field: "max_tokens",
+        limit: None,
+        pass,
+        leave_out: &[],
+    }
+}
+
 fn body_with(family: Family, name: &str, value: Value) -> Value {
     let mut body = good(family);
     body[name] = value;
@@ -439,13 +450,7 @@ fn server_tools_are_refused_and_searches_taken_out() {
         seen.removed_tools,
         ["web_search_20250305", "web_search_20260101"]
     );
-    let edits = Edits {
-        model: "u",
-        limit_field: "max_tokens",
-        limit: None,
-        pass: &[],
-        leave_out: &[],
-    };
+    let edits = edits("u", &[]);
     let protocol = Family::Messages.protocol();
     let patched = protocol.patch(text.as_bytes(), &seen, &edits);
     let expected = r#"{"tools":[{"name":"mine","input_schema":{}}],"model":"u","max_tokens":9,"messages":[{"role":"user","content":"x"}]}"#;
@@ -852,13 +857,7 @@ fn a_field_in_no_table_is_named_and_taken_out_for_who_does_not_pass_it() {
             (&pass[..1], vec!["new_field"]),
             (&pass[..], vec!["new_field", "brand new"]),
         ] {
-            let edits = Edits {
-                model: "m",
-                limit_field: "max_tokens",
-                limit: None,
-                pass,
-                leave_out: &[],
-            };
+            let edits = edits("m", pass);
             let patched = family.protocol().patch(text.as_bytes(), &seen, &edits);
             let patched: Value = serde_json::from_slice(&patched).expect("still JSON");
             let names: Vec<&str> = patched

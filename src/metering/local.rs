@@ -248,7 +248,8 @@ mod tests {
 
     #[test]
     fn an_input_count_knows_text_pictures_and_pages() {
-        let picture = r#"{"type":"image","source":{"type":"url","url":"https://x/y.png"}}"#;
+        let picture =
+            r#"{"type":"image","source":{"type":"url","url":"https://example.com/y.png"}}"#;
         let body = format!(
             r#"{{"model":"m","max_tokens":9,"messages":[{{"role":"user","content":[{}{{"type":"text","text":"{}"}}]}}]}}"#,
             format!("{picture},").repeat(90),

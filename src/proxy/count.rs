@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use farebox_ledger::Key;
-use farebox_protocol::{Edits, Family, messages, translate};
+use farebox_protocol::{BadRequest, Edits, Family, Inspection, messages, translate};
 use tokio::time::timeout;
 
 use super::{Failure, Known, Proxy, capabilities, documents, holder, resolve, unreadable};
@@ -41,16 +41,7 @@ pub async fn tokens(
 ) -> Result<Count, Failure> {
     let config = proxy.config.current();
     let (original, mut work) = (body, Work::of(holder(key.id)));
-    let received = body.clone();
-    // A vendor would refuse thinking blocks that came from another family.
-    let reading = work.read(body.len(), move || {
-        let cut = translate::cut_marks(Family::Messages, &received, false)
-            .map(|cut| Bytes::from(cut.body));
-        let body = cut.unwrap_or(received);
-        let seen = messages::inspect_count(&body, clock::seed());
-        (seen, body)
-    });
-    let (seen, body) = reading.await?;
+    let (seen, body) = read(body, &mut work).await?;
     let mut seen = seen.map_err(|bad| unreadable(bad, &body, &config, known))?;
     let model = resolve(&config, &seen.model, key, Family::Messages, known)?;
     capabilities::check_flags(&model, Family::Messages, &headers)?;
@@ -104,6 +95,22 @@ pub async fn tokens(
         tokens: estimate::input(&seen.content, &model.limits).input,
         estimated: true,
     })
+}
+
+/// The facts of a body, and the body without what other families made up: a vendor would refuse their thinking blocks.
+async fn read(
+    received: &Bytes,
+    work: &mut Work,
+) -> Result<(Result<Inspection, BadRequest>, Bytes), Failure> {
+    let received = received.clone();
+    let reading = work.read(received.len(), move || {
+        let cut = translate::cut_marks(Family::Messages, &received, false)
+            .map(|cut| Bytes::from(cut.body));
+        let body = cut.unwrap_or(received);
+        let seen = messages::inspect_count(&body, clock::seed());
+        (seen, body)
+    });
+    Ok(reading.await?)
 }
 
 /// The request in another family for counting; `None` when that family cannot count it.

@@ -65,10 +65,7 @@ pub(super) async fn dispatch(mut admitted: Box<Admitted>, mut reply: ReplyTo) {
             biased;
             dispatched = &mut dispatching => break Ok(dispatched),
             () = reply.closed(), if cancels && !left.load(Ordering::Relaxed) => left.store(true, Ordering::Relaxed),
-            () = tokio::time::sleep_until(deadline) => break Ok(Err(DispatchError::NoTarget {
-                attempts: Vec::new(),
-                retry_after: None,
-            })),
+            () = tokio::time::sleep_until(deadline) => break Ok(Err(DispatchError::too_late())),
             () = watch.due(), if watches => {
                 if let Verdict::Spent(reason) = Box::pin(watch.check(&asked, sent, (hold, meter))).await {
                     break Err(reason);

@@ -297,6 +297,11 @@ impl Inner {
 }
 
 impl Wish {
+    /// The account whose turn it is.
+    pub(super) fn account(self) -> usize {
+        self.turn % self.accounts.max(1)
+    }
+
     /// The accounts in the order in which they are asked; a provider without keys counts as one.
     fn accounts(self) -> impl Iterator<Item = usize> {
         let count = self.accounts.max(1);

@@ -214,6 +214,16 @@ pub enum DispatchError {
     },
 }
 
+impl DispatchError {
+    /// The request's time was over before any target answered.
+    pub(crate) fn too_late() -> Self {
+        Self::NoTarget {
+            attempts: Vec::new(),
+            retry_after: None,
+        }
+    }
+}
+
 /// One try that failed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Attempt {

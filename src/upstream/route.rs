@@ -85,7 +85,7 @@ pub(super) fn enter(pool: &Pool, health: &Arc<Health>, call: &Call<'_>) -> Resul
         Some(rest) => Err(Skip::Resting(rest)),
         None => {
             let place = pool.side_place(call.holder).ok_or(Skip::Full)?;
-            Ok(Entry::Side(wish.turn, place))
+            Ok(Entry::Side(wish.account(), place))
         }
     }
 }

@@ -58,7 +58,7 @@ async fn the_customers_fault_keeps_type_code_and_wording() {
             (
                 413,
                 "request_too_large",
-                None,
+                Some("request_too_large"),
                 "Request exceeds the maximum size",
             ),
         ] {

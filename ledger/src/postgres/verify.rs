@@ -3,6 +3,8 @@
 //! Entries and acts are walked in the order of their numbers, hash by hash; accounts, rollups, references and holds must follow
 //! from them. Rows that belong to no key are checked last. Anchors of the ledger's generation must be covered.
 
+mod guards;
+
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use super::link::Link;
@@ -613,32 +615,4 @@ impl Check {
         }
         Ok(())
     }
-
-    /// The triggers and constraints that repeat the rules.
-    async fn guards(&mut self, link: &Link) -> Result<(), Trouble> {
-        let sql = "SELECT (SELECT count(*) FROM pg_trigger t JOIN pg_class c ON c.oid = t.tgrelid \
-             WHERE c.relnamespace = l.relnamespace AND NOT t.tgisinternal AND t.tgenabled = 'O'), \
-             (SELECT count(*) FROM pg_constraint n JOIN pg_class c ON c.oid = n.conrelid \
-             WHERE c.relnamespace = l.relnamespace AND n.contype = 'c' AND n.convalidated) \
-             FROM pg_class l WHERE l.oid = to_regclass('identity')";
-        let rows = link.query(sql, &[]).await?;
-        let Some(row) = rows.first() else {
-            return Ok(());
-        };
-        let mut columns = Columns::of(row);
-        let (triggers, checks): (i64, i64) = (columns.take()?, columns.take()?);
-        if triggers < TRIGGERS {
-            self.fault(
-                "a trigger that keeps the books append-only is missing or switched off".to_owned(),
-            );
-        }
-        if checks < CHECKS {
-            self.fault("a constraint of the books is missing".to_owned());
-        }
-        Ok(())
-    }
 }
-
-/// What the files under schema/ create.
-const TRIGGERS: i64 = 8;
-const CHECKS: i64 = 53;

@@ -235,7 +235,9 @@ impl Reader {
             // Usage alone ends nothing: some servers send it before the text, or between two choices.
             facts.last = self.all_stopped();
         }
-        if said.error || !said.complete || frame.event() == Some("error") {
+        // What comes behind the last stop and is no part of an answer cannot undo that the answer is complete.
+        facts.unreadable = !said.complete && self.all_stopped();
+        if said.error || !said.complete && !facts.unreadable || frame.event() == Some("error") {
             facts.error = Some(UpstreamError::parse(data));
         }
         let text = if let [choice] = said.choices.as_slice() {

@@ -84,6 +84,8 @@ fn accepted(family: Family, abilities: &Abilities, body: &[u8]) {
     let vendor = match family {
         Messages => Vendor::Anthropic,
         Chat if abilities.reasoning_echo != ReasoningEcho::None => Vendor::DeepSeek,
+        // OpenAI has no `top_k`.
+        Chat if body.windows(7).any(|word| word == b"\"top_k\"") => Vendor::Vllm,
         _ => Vendor::OpenAi,
     };
     let path = family.protocol().path();

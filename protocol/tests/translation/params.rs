@@ -170,13 +170,6 @@ fn what_changes_the_answer_is_refused_with_the_remedy() {
             "stop_sequences",
             "Send fewer.",
         ),
-        (
-            Chat,
-            Responses,
-            json!({"logprobs": true}),
-            "logprobs",
-            "Leave it out.",
-        ),
     ];
     for (from, to, more, param, remedy) in cases {
         let bad = refused(from, to, &asking(from, &more));

@@ -86,7 +86,8 @@ fn b07_texts_and_calls_keep_their_order() {
 fn b41_strict_is_always_written_out() {
     let tools = json!([
         function("a", json!({})),
-        function("b", json!({"strict": true}))
+        json!({"type": "function", "function": {"name": "b", "strict": true, "parameters":
+            {"type": "object", "properties": {}, "required": [], "additionalProperties": false}}})
     ]);
     let body = sent(Chat, Responses, &asking(Chat, &json!({"tools": tools})));
     assert_eq!(

@@ -213,7 +213,7 @@ impl Vendor {
             .to_string()
             .matches("function_call_output")
             .count();
-        let (thought, next) = (self.name("rs"), self.name("it"));
+        let (thought, next) = (self.name("rs"), self.name("fc"));
         self.ids.insert(thought.clone(), None);
         self.ids.insert(next.clone(), Some(thought.clone()));
         let reasoning = if self.sealed {

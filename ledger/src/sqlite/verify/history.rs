@@ -62,20 +62,7 @@ impl Check<'_> {
                     "{place}: key, sequence or balance do not follow from the entry after it"
                 ));
             }
-            match later {
-                None if stored.head.last_at != Some(entry.at) => {
-                    self.fault(format!("{name}: not last used when its account says"))
-                }
-                Some((1, _)) | None => {}
-                Some((_, at)) if entry.at > at => self.report.notes.push(format!(
-                    "{place}: dated {} by a clock that ran ahead; the entry after it is of {at}",
-                    entry.at
-                )),
-                Some((after, _)) if after < format => self.fault(format!(
-                    "{place}: of a later format than the entry after it"
-                )),
-                Some(_) => {}
-            }
+            self.follows(&place, (&entry, format), later, stored);
             if let Some(fault) = self.covered.entry(entry.key, entry.seq, &hash) {
                 self.fault(fault);
             }
@@ -99,6 +86,30 @@ impl Check<'_> {
             ));
         }
         Ok(history)
+    }
+
+    /// Whether an entry can stand before `later`, the format and time of the one after it. Entries of the first format had no such rule.
+    fn follows(
+        &mut self,
+        place: &str,
+        (entry, format): (&Entry, i64),
+        later: Option<(i64, Timestamp)>,
+        stored: &StoredKey,
+    ) {
+        match later {
+            None if stored.head.last_at != Some(entry.at) => {
+                self.fault(format!("{place}: not last used when its account says"));
+            }
+            Some((1, _)) | None => {}
+            Some((_, at)) if entry.at > at => self.report.notes.push(format!(
+                "{place}: dated {} by a clock that ran ahead; the entry after it is of {at}",
+                entry.at
+            )),
+            Some((after, _)) if after < format => self.fault(format!(
+                "{place}: of a later format than the entry after it"
+            )),
+            Some(_) => {}
+        }
     }
 
     /// The hash of the previous row, or the value with which the chain begins.
