@@ -7,7 +7,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use crate::json::{Cursor, JsonError, Kind, Value, string_span};
-use crate::members::{Members, Own, Places};
+use crate::members::{self, Members, Own, Places};
 use crate::shape::Known;
 use crate::usage::{Names, Slot, UsageObject, count, read};
 use crate::{
@@ -236,8 +236,13 @@ impl Reader {
             facts.last = self.all_stopped();
         }
         // What comes behind the last stop and is no part of an answer cannot undo that the answer is complete.
-        facts.unreadable = !said.complete && self.all_stopped();
-        if said.error || !said.complete && !facts.unreadable || frame.event() == Some("error") {
+        facts.unfamiliar = !said.complete && !said.error && self.all_stopped();
+        if facts.unfamiliar {
+            facts.marks = Marks::at(members::of_unfamiliar(cursor.back_to(0))?, |span| {
+                frame.raw_range(span)
+            });
+        }
+        if said.error || !said.complete && !facts.unfamiliar || frame.event() == Some("error") {
             facts.error = Some(UpstreamError::parse(data));
         }
         let text = if let [choice] = said.choices.as_slice() {
