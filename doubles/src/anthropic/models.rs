@@ -13,7 +13,7 @@ const NO_SAMPLING: &str = "400 \"temperature is deprecated for this model\", 202
 const ONE_SAMPLING: &str = "400 \"temperature and top_p cannot both be specified for this model\" with sonnet-4-5 and 4-6, 2025-10-01: github.com/n8n-io/n8n/issues/20240, 2026-05-16: github.com/Vali-98/ChatterUI/issues/564";
 const BUDGET: &str = "docs.anthropic.com/fr/docs/build-with-claude/extended-thinking, 2026: budget_tokens below max_tokens; tool_choice auto or none; no other temperature than 1";
 const PREFILL: &str = "anthropic 2.12.0 (PyPI, 2026-11-23): types/message_create_params.py, messages: models without prefill refuse a last assistant message; platform.claude.com/docs/en/api/errors";
-const THINKING_FIRST: &str = "400 \"Expected `thinking` or `redacted_thinking`, but found `tool_use`\", 2025-2026 threads; extended-thinking page: the last assistant turn starts with its thinking";
+const THINKING_FIRST: &str = "400 \"messages.1.content.0.type: Expected `thinking` or `redacted_thinking`, but found `tool_use`. When `thinking` is enabled, a final `assistant` message must start with a thinking block\", 2025-08-04: github.com/deepset-ai/haystack-core-integrations/issues/2146; 2026-01-20: github.com/Kilo-Org/kilocode/issues/5219";
 
 /// Rules about the model.
 #[rustfmt::skip]
