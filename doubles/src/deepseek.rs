@@ -29,7 +29,7 @@ const THINKING: &str = "an object with a type: github.com/NousResearch/hermes-ag
 const CHOICES: &str = "no source found (2026-11-23) for the words of tool_choice";
 const TYPES: &str = "400 \"Failed to deserialize the JSON body into the target type\", 2026-05-15: github.com/nesquena/hermes-webui/issues/2297";
 const PICTURES: &str = "400 \"unknown variant `image_url`, expected `text`\", 2026-08-03: github.com/Zoo-Code-Org/Zoo-Code/issues/1106";
-const THOUGHTS: &str = "400 \"The `reasoning_content` in the thinking mode must be passed back to the API\", 2026-07-04: github.com/qwersyk/Newelle/issues/404; api-docs.deepseek.com/guides/thinking_mode";
+const THOUGHTS: &str = "400 \"The `reasoning_content` in the thinking mode must be passed back to the API\", 2026-04-29: github.com/JohnnyZ93/oai-compatible-copilot/issues/215; 2026-07-04: github.com/qwersyk/Newelle/issues/404";
 const ORDER: &str = "400 \"Messages with role 'tool' must be a response to a preceding message with 'tool_calls'\", 2026-08-28: github.com/qwersyk/Newelle/issues/425";
 
 const RULES: &[Rule] = &[

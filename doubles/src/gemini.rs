@@ -30,8 +30,8 @@ const WARMTH: &str =
     "google-genai 3.4.0 (PyPI, 2026-11-23): types.py, GenerationConfig: (0.0, 2.0]";
 const EFFORT: &str = "400 \"Invalid reasoning_effort: minimal. Valid values are: high, low, medium, none\", 2026-01-26: github.com/ctrl-space-labs/gendox-core/issues/480; minimal is taken since, 2026-08-10: github.com/HKUDS/DeepTutor/pull/809";
 const UNKNOWN: &str = "400 \"Unknown name … Cannot find field\" for top_k, frequency_penalty, reasoning, 2025-08-04: github.com/MinLL/SkyrimNet-GamePlugin/issues/77; reasoning, 2026-01-10: github.com/SuzumiyaAkizuki/ComfyUI-NewBie-LLM-Formatter/issues/3";
-const CACHE_KEY: &str = "prompt_cache_key is left out for Gemini, whose service refuses it, 2026-03-06: github.com/sipeed/picoclaw/pull/1196";
-const SIGNATURE: &str = "400 \"Function call is missing a thought_signature in functionCall parts\", 2026-06-08: github.com/TokenRhythm/opensquilla/issues/225; ai.google.dev/gemini-api/docs/thought-signatures, November 2026";
+const CACHE_KEY: &str = "400 \"Unknown name \"prompt_cache_key\": Cannot find field\", measured 2026-08-21: github.com/liliMozi/openhanako/issues/2494";
+const SIGNATURE: &str = "400 \"Function call is missing a thought_signature in functionCall parts\" on this surface, 2026-09-10: github.com/securo-finance/securo/issues/884; extra_content comes back, 2026-06-09: github.com/tinyhumansai/openhuman/issues/3548";
 const NAMING: &str = "google-genai 3.4.0 (PyPI, 2026-11-23): types.py, FunctionDeclaration";
 
 const RULES: &[Rule] = &[

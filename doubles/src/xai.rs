@@ -28,7 +28,7 @@ const TYPES: &str = "github.com/xai-org/xai-proto at 9700be4b (2026-05-17): prot
 const NONE: &str = "no source found (2026-11-23) for what this path asks of it";
 const FREQUENCY: &str = "grok-4 refuses frequency_penalty, 2025-08-29: github.com/BerriAI/litellm/pull/14078; both penalties, 2026-07-10: github.com/QuantumNous/new-api/pull/6081";
 const PENALTY: &str = "400 \"does not support parameter presencePenalty\" for grok-4.6, 4.5, 4.3 and 4.20, even of 0, 2026-09-15: github.com/miaoxworld/NativeTavern/issues/83";
-const EFFORT: &str = "400 \"does not support parameter reasoningEffort\" for grok-4, 2026-06-30: github.com/omnigent-ai/omnigent/issues/1686";
+const EFFORT: &str = "400 \"does not support parameter reasoningEffort\", measured 2026-05-10 for each grok: github.com/NousResearch/hermes-agent/pull/23435; grok-4-latest, 2025-11-05: github.com/BerriAI/litellm/pull/16265";
 const STOP: &str = "no vendor's page could be read (2026-11-23): \"not supported by reasoning models\" says a copy at glama.ai/mcp/servers/@tetsuo-ai/grok-api-mcp, chat-completions.md at 34e8a2fd";
 
 const RULES: &[Rule] = &[

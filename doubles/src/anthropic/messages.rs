@@ -30,6 +30,10 @@ const EARLIER: &str = "anthropic 0.75.0 (PyPI, read 2026-11-23): types/message_c
 const KEY: &str = "401 \"x-api-key header is required\", 2026: github.com/n8n-io/n8n/issues/37930; anthropic 0.75.0 (PyPI, read 2026-11-23): _client.py, auth_headers";
 const BEARER: &str = "no source found (2026-11-23) that both are refused; anthropic 2.12.0 sends a key as a bearer instead: _client.py, auth_headers";
 const USER_ID: &str = "no source found (2026-11-23) for its length; anthropic 0.75.0 gives none: types/metadata_param.py";
+/// The greatest depends on the model, and no source has a bound for all.
+const NEGATIVE: &str = "400 for -1, measured 2026-09-29 in github.com/aakshintala/fiber (\"Anthropic Messages facts, probed\", #132); 0 is taken: anthropic 2.12.0 (PyPI, 2026-11-23): types/message_create_params.py, max_tokens";
+const SMALLEST: &str =
+    "anthropic 2.12.0 (PyPI, 2026-11-23): types/thinking_config_enabled_param.py: at least 1024";
 const TOP_P: &str = "no source found (2026-11-23) for its bounds; anthropic 0.75.0 only calls it a probability: types/message_create_params.py";
 
 /// What both paths ask of the headers. The gateway is configured with a key of its own, not with a bearer.
@@ -95,7 +99,7 @@ const NAMES: &[Rule] = &[
 
 const LIMITS: &[Rule] = &[
     Rule::new("/max_tokens", Be(&[Integer]), CREATE),
-    Rule::new("/max_tokens", Between(0.0, 1_000_000.0), CREATE),
+    Rule::new("/max_tokens", Between(0.0, f64::MAX), NEGATIVE).broken_by(&[("/max_tokens", "-1")]),
     Rule::new("/stream", Be(&[Flag]), CREATE),
     Rule::new("/metadata", Be(&[Object]), CREATE),
     Rule::new("/metadata", Closed(&["user_id"]), CREATE),
@@ -138,7 +142,8 @@ pub(crate) const PROMPT: &[Rule] = &[
     Rule::new("/thinking[type=disabled]", Closed(&["type"]), CREATE).named("disabled closed"),
     Rule::new("/thinking/display", OneOf(&["summarized", "omitted", "updates"]), CREATE),
     Rule::new("/thinking/budget_tokens", Be(&[Integer]), CREATE),
-    Rule::new("/thinking/budget_tokens", Between(1_024.0, 1_000_000.0), CREATE),
+    Rule::new("/thinking/budget_tokens", Between(1_024.0, f64::MAX), SMALLEST)
+        .broken_by(&[("/thinking", r#"{"type":"enabled","budget_tokens":1023}"#)]),
     Rule::new("/output_config", Be(&[Object]), CREATE),
     Rule::new("/output_config", Closed(&["effort", "format", "task_budget"]), CREATE),
     Rule::new("/output_config/effort", OneOf(&["low", "medium", "high", "xhigh", "max"]), CREATE),

@@ -35,7 +35,8 @@ const COUNTING: &str =
     "openai 3.54.0 (PyPI, 2026-11-23): types/responses/input_token_count_params.py";
 const UNKNOWN: &str = "400 unknown_parameter \"Unknown parameter: 'input[0].content[0].detail'\", 2025-06-11: github.com/openai/openai-agents-js/issues/87; \"Unknown parameter: 'parent_id'\", 2025-12-09: github.com/cogwheel0/conduit/issues/258; names of openai 3.54.0: types/responses/response_create_params.py";
 const SMALLEST: &str = "400 \"Invalid 'max_output_tokens': integer below minimum value. Expected a value >= 16\", 2026-07-02: github.com/earendil-works/pi/issues/6265";
-const METADATA: &str = "openai 3.54.0 (PyPI, 2026-11-23): types/shared_params/metadata.py";
+const METADATA: &str =
+    "openai 3.54.0 (PyPI, 2026-11-23): types/responses/response_create_params.py, metadata";
 const SAMPLING: &str = "400 \"Unsupported parameter: 'temperature' is not supported with this model\" with gpt-5.2, 2026-01-27: github.com/OpenHands/software-agent-sdk/issues/1837";
 const SAMPLING_TOO: &str =
     "no source found (2026-11-23) that says of top_p what is said of temperature";
@@ -108,7 +109,7 @@ const COUNTED: &[Rule] = &[Rule::new(
 #[rustfmt::skip]
 const FIELDS: &[Rule] = &[
     Rule::new("/max_output_tokens", Be(&[Integer, Null]), CREATE),
-    Rule::new("/max_output_tokens", Between(16.0, 10_000_000.0), SMALLEST),
+    Rule::new("/max_output_tokens", Between(16.0, f64::MAX), SMALLEST).broken_by(&[("/max_output_tokens", "15")]),
     Rule::new("/max_tool_calls", Be(&[Integer, Null]), CREATE),
     Rule::new("/metadata", Be(&[Object, Null]), METADATA),
     Rule::new("/metadata", Long(0, 16), METADATA),
