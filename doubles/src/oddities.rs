@@ -17,7 +17,7 @@ pub fn oddly(vendor: Vendor, frames: Vec<String>) -> Vec<String> {
                 "prompt_filter_results": [{"prompt_index": 0, "content_filter_results": {}}]});
             [vec![data(&filters)], frames].concat()
         }
-        // Comments while it waits (openrouter.ai/docs/api/reference/streaming, November 2026), and a cost beside the usage, in a
+        // Comments while it waits (github.com/openai/openai-go/issues/227, 2025-02-13), and a cost beside the usage, in a
         // frame without choices (github.com/Effect-TS/effect/pull/6117, 2026-03-08).
         Vendor::OpenRouter => {
             let waits = ": OPENROUTER PROCESSING\n\n".to_owned();
