@@ -18,8 +18,7 @@ pub(crate) static WIRE: Wire = Wire {
     examples: include_str!("openai/chat.json"),
 };
 
-const PAGE: &str =
-    "learn.microsoft.com/azure/ai-foundry/openai/latest, November 2026: v1, bearer or api-key";
+const PAGE: &str = "OpenAI's own client, which sends its key as a bearer, against Azure's v1 paths: github.com/strands-agents/harness-sdk/pull/3576, 2026; v1 takes that client: learn.microsoft.com/en-us/azure/foundry/openai/api-version-lifecycle, read 2026-11-23";
 
 /// Configured with its key as a bearer, which its v1 paths take.
 const HEADERS: &[Rule] = &[

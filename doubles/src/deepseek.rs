@@ -23,10 +23,13 @@ pub(crate) static WIRE: Wire = Wire {
     examples: include_str!("deepseek.json"),
 };
 
-const PAGE: &str = "api-docs.deepseek.com/api/create-chat-completion, November 2026";
+const PAGE: &str = "OpenAI's client, which sends a bearer, with another address: codersera.com/blog/deepseek-v32-api-guide-deepseek-chat-deepseek-reasoner-openai-sdk, 2026-04-27";
+const FORMATS: &str = "400 \"This response_format type is unavailable now\" for json_schema, 200 for json_object, measured 2026-09-11: github.com/NousResearch/hermes-agent/issues/102849; text and json_object only, 2026-07-11: github.com/llm-exe/llm-exe/issues/662";
+const THINKING: &str = "an object with a type: github.com/NousResearch/hermes-agent/issues/102849, 2026-09-11; fields are deserialised strictly, 2026-05-15: github.com/nesquena/hermes-webui/issues/2297";
+const CHOICES: &str = "no source found (2026-11-23) for the words of tool_choice";
 const TYPES: &str = "400 \"Failed to deserialize the JSON body into the target type\", 2026-05-15: github.com/nesquena/hermes-webui/issues/2297";
 const PICTURES: &str = "400 \"unknown variant `image_url`, expected `text`\", 2026-08-03: github.com/Zoo-Code-Org/Zoo-Code/issues/1106";
-const THOUGHTS: &str = "400 \"The `reasoning_content` in the thinking mode must be passed back to the API\", 2026-07-04: github.com/qwersyk/Newelle/issues/404; api-docs.deepseek.com/guides/thinking_mode";
+const THOUGHTS: &str = "400 \"The `reasoning_content` in the thinking mode must be passed back to the API\", 2026-04-29: github.com/JohnnyZ93/oai-compatible-copilot/issues/215; 2026-07-04: github.com/qwersyk/Newelle/issues/404";
 const ORDER: &str = "400 \"Messages with role 'tool' must be a response to a preceding message with 'tool_calls'\", 2026-08-28: github.com/qwersyk/Newelle/issues/425";
 
 const RULES: &[Rule] = &[
@@ -47,17 +50,22 @@ const RULES: &[Rule] = &[
     Rule::new(
         "/response_format/type",
         OneOf(&["text", "json_object"]),
-        PAGE,
+        FORMATS,
     )
     .named("no schemas"),
-    Rule::new("/thinking", Be(&[Object, Kind::Null]), PAGE),
+    Rule::new("/thinking", Be(&[Object, Kind::Null]), THINKING),
     Rule::new(
         "/thinking/type",
         OneOf(&["enabled", "disabled", "adaptive"]),
-        PAGE,
+        THINKING,
     )
     .unverified(),
-    Rule::new("/tool_choice", OneOf(&["none", "auto", "required"]), PAGE),
+    Rule::new(
+        "/tool_choice",
+        OneOf(&["none", "auto", "required"]),
+        CHOICES,
+    )
+    .unverified(),
     Rule::new("/messages", Hold(calls_are_answered), ORDER)
         .named("calls are answered")
         .broken_by(&[(

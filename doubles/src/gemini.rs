@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::chat_shapes::{fields, headers, shapes};
+use crate::chat_shapes::{fields, headers, shapes, unverified};
 use crate::rule::{Kind, Must, Rule, word};
 use crate::{Vendor, Wire};
 
@@ -15,22 +15,29 @@ pub(crate) static WIRE: Wire = Wire {
     path: "/chat/completions",
     rules: &[
         &headers(PAGE),
-        &fields(PAGE, 400),
-        &shapes(PAGE, 400),
+        &unverified(fields(NONE, 400)),
+        &unverified(shapes(NONE, 400)),
         RULES,
     ],
     examples: include_str!("gemini.json"),
 };
 
-const PAGE: &str = "ai.google.dev/gemini-api/docs/openai, November 2026";
+const PAGE: &str =
+    "ai.google.dev/gemini-api/docs/openai, read 2026-11-23: a bearer and a JSON body";
+/// Its page could be read only in part, and no SDK has these shapes.
+const NONE: &str = "no source found (2026-11-23) for what this surface asks of it";
+const WARMTH: &str =
+    "google-genai 3.4.0 (PyPI, 2026-11-23): types.py, GenerationConfig: (0.0, 2.0]";
+const EFFORT: &str = "400 \"Invalid reasoning_effort: minimal. Valid values are: high, low, medium, none\", 2026-01-26: github.com/ctrl-space-labs/gendox-core/issues/480; minimal is taken since, 2026-08-10: github.com/HKUDS/DeepTutor/pull/809";
 const UNKNOWN: &str = "400 \"Unknown name … Cannot find field\" for top_k, frequency_penalty, reasoning, 2025-08-04: github.com/MinLL/SkyrimNet-GamePlugin/issues/77; reasoning, 2026-01-10: github.com/SuzumiyaAkizuki/ComfyUI-NewBie-LLM-Formatter/issues/3";
-const CACHE_KEY: &str = "prompt_cache_key is left out for Gemini, whose service refuses it, 2026-03-06: github.com/sipeed/picoclaw/pull/1196";
-const SIGNATURE: &str = "400 \"Function call is missing a thought_signature in functionCall parts\", 2026-06-08: github.com/TokenRhythm/opensquilla/issues/225; ai.google.dev/gemini-api/docs/thought-signatures, November 2026";
-const NAMING: &str =
-    "ai.google.dev/gemini-api/docs/function-calling, November 2026: FunctionDeclaration.name";
+const CACHE_KEY: &str = "400 \"Unknown name \"prompt_cache_key\": Cannot find field\", measured 2026-08-21: github.com/liliMozi/openhanako/issues/2494";
+const SIGNATURE: &str = "400 \"Function call is missing a thought_signature in functionCall parts\" on this surface, 2026-09-10: github.com/securo-finance/securo/issues/884; extra_content comes back, 2026-06-09: github.com/tinyhumansai/openhuman/issues/3548";
+const NAMING: &str = "google-genai 3.4.0 (PyPI, 2026-11-23): types.py, FunctionDeclaration";
 
 const RULES: &[Rule] = &[
-    Rule::new("", Needs(&["model"]), PAGE).named("needs its model"),
+    Rule::new("", Needs(&["model"]), NONE)
+        .unverified()
+        .named("needs its model"),
     // The whole list of known names is published nowhere: these are known to be refused.
     Rule::new("/prompt_cache_key", Absent, CACHE_KEY).broken_by(&[("/prompt_cache_key", "\"k\"")]),
     Rule::new("/frequency_penalty", Absent, UNKNOWN).broken_by(&[("/frequency_penalty", "0.5")]),
@@ -45,11 +52,11 @@ const RULES: &[Rule] = &[
     Rule::new("/service_tier", Absent, UNKNOWN)
         .unverified()
         .broken_by(&[("/service_tier", "\"default\"")]),
-    Rule::new("/temperature", Between(0.0, 2.0), PAGE),
+    Rule::new("/temperature", Between(0.0, 2.0), WARMTH),
     Rule::new(
         "/reasoning_effort",
         OneOf(&["none", "minimal", "low", "medium", "high"]),
-        PAGE,
+        EFFORT,
     ),
     Rule::new(
         "/messages/*/role",
@@ -61,31 +68,35 @@ const RULES: &[Rule] = &[
             "tool",
             "function",
         ]),
-        PAGE,
-    ),
-    Rule::new("/messages/*[role=tool]", Needs(&["tool_call_id"]), PAGE),
+        NONE,
+    )
+    .unverified(),
+    Rule::new("/messages/*[role=tool]", Needs(&["tool_call_id"]), NONE).unverified(),
     Rule::new(
         "/messages/*/tool_calls/*/function/arguments",
         Be(&[Text]),
-        PAGE,
-    ),
+        NONE,
+    )
+    .unverified(),
     Rule::new(
         "/messages/*[role=user]/content/*/type",
         OneOf(&["text", "image_url", "input_audio"]),
-        PAGE,
-    ),
+        NONE,
+    )
+    .unverified(),
     Rule::new(
         "/messages/*/content/*[type=image_url]",
         Needs(&["image_url"]),
-        PAGE,
-    ),
-    Rule::new("/messages/*/content/*/image_url", Be(&[Object]), PAGE),
-    Rule::new("/tools/*/function/parameters", Be(&[Object]), PAGE),
+        NONE,
+    )
+    .unverified(),
+    Rule::new("/messages/*/content/*/image_url", Be(&[Object]), NONE).unverified(),
+    Rule::new("/tools/*/function/parameters", Be(&[Object]), NAMING),
     Rule::new("/tools/*/function/name", Long(1, 128), NAMING),
     Rule::new("/tools/*/function/name", Spelt(name), NAMING),
-    Rule::new("/tool_choice", OneOf(&["none", "auto", "required"]), PAGE),
-    Rule::new("/response_format/json_schema", Needs(&["schema"]), PAGE),
-    Rule::new("/stream_options", Closed(&["include_usage"]), PAGE),
+    Rule::new("/tool_choice", OneOf(&["none", "auto", "required"]), NONE).unverified(),
+    Rule::new("/response_format/json_schema", Needs(&["schema"]), NONE).unverified(),
+    Rule::new("/stream_options", Closed(&["include_usage"]), NONE).unverified(),
     Rule::new("/messages", Hold(calls_are_signed), SIGNATURE)
         .named("calls are signed")
         .when(is_gemini_3)

@@ -23,8 +23,7 @@ const SDK: &str =
 const UNKNOWN: &str = "400 \"property 'prompt_cache_key' is unsupported\", 2026-07-28: github.com/eigent-ai/eigent/issues/1827; 'verbosity': github.com/CherryHQ/cherry-studio/issues/11435";
 const IN_MESSAGES: &str = "400 \"property 'reasoning_content' is unsupported\", 2026-05-16: github.com/SimonSchubert/Kai/issues/265; 'timestamp', 2026-01-26: github.com/ServiceStack/llms/issues/17";
 const USAGE: &str = "groq 1.7.0 (PyPI, 2026-11-23): types/chat/chat_completion_chunk.py speaks of stream_options.include_usage";
-const ORDER: &str =
-    "console.groq.com/docs/tool-use, November 2026: every call is followed by its result";
+const ORDER: &str = "no source found (2026-11-23) that Groq refuses a call without its result";
 
 /// `stream_options` is missing in the SDK's request types, but its answer types explain it.
 const NAMES: &[&str] = &[

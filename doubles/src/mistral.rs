@@ -22,7 +22,7 @@ const SDK: &str = "mistralai 3.7.0 (PyPI, 2026-11-23): client/models/chatcomplet
 const EXTRA: &str = "422 extra_forbidden, 2025-12-12: github.com/editor-code-assistant/eca/issues/231; within assistant messages, 2025-12-10: github.com/charmbracelet/crush/issues/1590";
 const USAGE: &str = "422 extra_forbidden for stream_options.include_usage, 2025-03-14: github.com/dnakov/anon-kode/issues/53; the field is not in mistralai 3.7.0";
 const IDS: &str = "400 \"Tool call id was … but must be a-z, A-Z, 0-9, with a length of 9\", 2026-03-16: github.com/nearai/ironclaw/issues/1241";
-const ORDER: &str = "400 \"Not the same number of function calls and responses\", \"Expected last role User or Tool (or Assistant with prefix True)\" (mistral-common 1.x validator)";
+const ORDER: &str = "mistral-common 1.13.1 (PyPI, 2026-11-23): protocol/instruct/validator.py: \"Not the same number of function calls and responses\", \"Expected last role User or Tool (or Assistant with prefix)\"";
 
 const NAMES: &[&str] = &[
     "model",

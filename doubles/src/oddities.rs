@@ -17,7 +17,7 @@ pub fn oddly(vendor: Vendor, frames: Vec<String>) -> Vec<String> {
                 "prompt_filter_results": [{"prompt_index": 0, "content_filter_results": {}}]});
             [vec![data(&filters)], frames].concat()
         }
-        // Comments while it waits (openrouter.ai/docs/api/reference/streaming, November 2026), and a cost beside the usage, in a
+        // Comments while it waits (github.com/openai/openai-go/issues/227, 2025-02-13), and a cost beside the usage, in a
         // frame without choices (github.com/Effect-TS/effect/pull/6117, 2026-03-08).
         Vendor::OpenRouter => {
             let waits = ": OPENROUTER PROCESSING\n\n".to_owned();
@@ -31,7 +31,7 @@ pub fn oddly(vendor: Vendor, frames: Vec<String>) -> Vec<String> {
             });
             [waits.clone(), waits].into_iter().chain(paid).collect()
         }
-        // Comments (api-docs.deepseek.com/quick_start/rate_limit, November 2026), usage in the frame with the reason.
+        // Comments (github.com/CopilotC-Nvim/CopilotChat.nvim/issues/944, 2025-03-09), usage in the frame with the reason.
         Vendor::DeepSeek => {
             let waits = ": keep-alive\n\n".to_owned();
             [vec![waits], usage_with_reason(frames)].concat()
@@ -40,7 +40,7 @@ pub fn oddly(vendor: Vendor, frames: Vec<String>) -> Vec<String> {
         Vendor::Mistral => usage_with_reason(frames),
         // groq 1.7.0 (PyPI, 2026-11-23): types/chat/chat_completion_chunk.py, XGroq: an id first, and the usage once more at the end.
         Vendor::Groq => usage_in_x_groq(frames),
-        // Every frame carries the usage so far (recorded streams of 2025 and 2026), and the object of a chunk.
+        // Every frame carries the usage so far (github.com/ogx-ai/ogx/issues/5122, 2026-03-12), and the object of a chunk.
         Vendor::Gemini => {
             let sum = frames.iter().find_map(|frame| usage_in(frame));
             let counted = frames.into_iter().map(|frame| {

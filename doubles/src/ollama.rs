@@ -1,6 +1,6 @@
 //! Ollama's `POST /v1/chat/completions`: Go structs that ignore what they do not know.
 
-use crate::chat_shapes::{fields, open_headers, shapes};
+use crate::chat_shapes::{fields, open_headers, shapes, unverified_at};
 use crate::rule::{Kind, Must, Rule};
 use crate::{Vendor, Wire};
 
@@ -14,14 +14,24 @@ pub(crate) static WIRE: Wire = Wire {
     path: "/chat/completions",
     rules: &[
         &open_headers(SOURCE),
-        &fields(SOURCE, 400),
-        &shapes(SOURCE, 400),
+        &unverified_at(fields(SOURCE, 400), &["", "/stop", "/tool_choice"]),
+        &unverified_at(shapes(SOURCE, 400), UNASKED),
         RULES,
     ],
     examples: include_str!("ollama.json"),
 };
 
 const SOURCE: &str = "github.com/ollama/ollama at 00988753: openai/openai.go, ChatCompletionRequest and FromChatRequest";
+
+/// Go leaves empty what a request does not have, and the conversion asks for none of these.
+const UNASKED: &[&str] = &[
+    "/messages/*",
+    "/messages/*/tool_calls/*",
+    "/messages/*/tool_calls/*/function",
+    "/tools/*[type=function]",
+    "/tools/*/function",
+    "/response_format/type",
+];
 
 const RULES: &[Rule] = &[
     Rule::new("/seed", Be(&[Integer, Null]), SOURCE),

@@ -1,6 +1,6 @@
 //! OpenRouter's `POST /api/v1/chat/completions`: it passes on what it knows, ignores the rest, and validates types.
 
-use crate::chat_shapes::{fields, headers, shapes};
+use crate::chat_shapes::{fields, headers, shapes, unverified_at};
 use crate::rule::{Kind, Must, Rule};
 use crate::{Vendor, Wire};
 
@@ -11,12 +11,18 @@ pub(crate) static WIRE: Wire = Wire {
     name: "openrouter chat",
     vendor: Vendor::OpenRouter,
     path: "/chat/completions",
-    rules: &[&headers(SDK), &fields(SDK, 400), &shapes(SDK, 400), RULES],
+    rules: &[
+        &headers(SDK),
+        &fields(SDK, 400),
+        // `grammar` and `python` are two more.
+        &unverified_at(shapes(SDK, 400), &["/response_format/type"]),
+        RULES,
+    ],
     examples: include_str!("openrouter.json"),
 };
 
 const SDK: &str =
-    "@openrouter/sdk 1.3.19 (npm, 2026-11-23): models/chatrequest and the models it names";
+    "openrouter 1.3.84 (PyPI, 2026-11-23): components/chatrequest.py and the components it names";
 
 const RULES: &[Rule] = &[
     Rule::new("/max_completion_tokens", Be(&[Integer, Null]), SDK)

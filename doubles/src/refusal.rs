@@ -66,7 +66,7 @@ fn shape(vendor: Vendor, status: u16, param: &str, why: &str) -> Value {
             "type": "invalid_request_error", "param": null, "code": null}),
         Vendor::Mistral => json!({"object": "error", "message": said,
             "type": "invalid_request_error", "param": null, "code": "3280", "raw_status_code": status}),
-        // openrouter.ai/docs/api/reference/errors-and-debugging, November 2026
+        // no source could be read (2026-11-23): as its page was reported to say
         Vendor::OpenRouter => {
             json!({"error": {"code": status, "message": said}, "user_id": "user_double"})
         }

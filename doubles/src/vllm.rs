@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::chat_shapes::{fields, open_headers, shapes};
+use crate::chat_shapes::{fields, open_headers, shapes, unverified_at};
 use crate::rule::{Kind, Must, Rule};
 use crate::{Vendor, Wire};
 
@@ -16,7 +16,8 @@ pub(crate) static WIRE: Wire = Wire {
     rules: &[
         &open_headers(MODELS),
         &fields(MODELS, 400),
-        &shapes(MODELS, 400),
+        // `structural_tag` is one more.
+        &unverified_at(shapes(MODELS, 400), &["/response_format/type"]),
         RULES,
     ],
     examples: include_str!("vllm.json"),

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::chat_shapes::{fields, headers, shapes};
+use crate::chat_shapes::{fields, headers, shapes, unverified};
 use crate::rule::{Kind, Must, Rule};
 use crate::{Vendor, Wire};
 
@@ -15,25 +15,31 @@ pub(crate) static WIRE: Wire = Wire {
     path: "/chat/completions",
     rules: &[
         &headers(PAGE),
-        &fields(PAGE, 422),
-        &shapes(PAGE, 422),
+        &fields(TYPES, 422),
+        &unverified(shapes(NONE, 422)),
         RULES,
     ],
     examples: include_str!("xai.json"),
 };
 
-const PAGE: &str = "docs.x.ai/developers/rest-api-reference/inference/chat, November 2026";
-const PENALTY: &str = "400 \"does not support parameter presencePenalty\" for grok-4.6 to grok-4.20, 2026-09-15: github.com/miaoxworld/NativeTavern/issues/83";
-const EFFORT: &str = "400 \"does not support parameter reasoningEffort\" for grok-4, 2026-06-30: github.com/omnigent-ai/omnigent/issues/1686";
-const STOP: &str = "docs.x.ai/docs/guides/reasoning, November 2026: presencePenalty, frequencyPenalty and stop are errors at reasoning models";
+const PAGE: &str = "OpenAI's client, which sends a bearer, with base_url https://api.x.ai/v1: glama.ai/mcp/servers/@tetsuo-ai/grok-api-mcp, chat-completions.md at 34e8a2fd, read 2026-11-23";
+/// The same service's other surface has the same fields, and this one deserialises them strictly.
+const TYPES: &str = "github.com/xai-org/xai-proto at 9700be4b (2026-05-17): proto/xai/api/v1/chat.proto, GetCompletionsRequest, Content, MessageRole, ToolMode; 422 \"Failed to deserialize the JSON body into the target type\", 2026-01-30: github.com/meangrinch/MangaTranslator/issues/48";
+const NONE: &str = "no source found (2026-11-23) for what this path asks of it";
+const FREQUENCY: &str = "grok-4 refuses frequency_penalty, 2025-08-29: github.com/BerriAI/litellm/pull/14078; both penalties, 2026-07-10: github.com/QuantumNous/new-api/pull/6081";
+const PENALTY: &str = "400 \"does not support parameter presencePenalty\" for grok-4.6, 4.5, 4.3 and 4.20, even of 0, 2026-09-15: github.com/miaoxworld/NativeTavern/issues/83";
+const EFFORT: &str = "400 \"does not support parameter reasoningEffort\", measured 2026-05-10 for each grok: github.com/NousResearch/hermes-agent/pull/23435; grok-4-latest, 2025-11-05: github.com/BerriAI/litellm/pull/16265";
+const STOP: &str = "no vendor's page could be read (2026-11-23): \"not supported by reasoning models\" says a copy at glama.ai/mcp/servers/@tetsuo-ai/grok-api-mcp, chat-completions.md at 34e8a2fd";
 
 const RULES: &[Rule] = &[
-    Rule::new("", Needs(&["model"]), PAGE)
+    Rule::new("", Needs(&["model"]), TYPES)
         .named("needs its model")
         .status(422),
-    Rule::new("/max_completion_tokens", Be(&[Integer, Null]), PAGE).status(422),
-    Rule::new("/temperature", Between(0.0, 2.0), PAGE),
-    Rule::new("/n", Be(&[Integer, Null]), PAGE).status(422),
+    Rule::new("/max_completion_tokens", Be(&[Integer, Null]), NONE)
+        .status(422)
+        .unverified(),
+    Rule::new("/temperature", Between(0.0, 2.0), TYPES),
+    Rule::new("/n", Be(&[Integer, Null]), TYPES).status(422),
     Rule::new(
         "/messages/*/role",
         OneOf(&[
@@ -44,29 +50,29 @@ const RULES: &[Rule] = &[
             "tool",
             "function",
         ]),
-        PAGE,
+        TYPES,
     )
     .status(422),
     Rule::new(
         "/messages/*[role=user]/content/*/type",
         OneOf(&["text", "image_url", "file"]),
-        PAGE,
+        TYPES,
     )
     .status(422),
     Rule::new(
         "/messages/*/tool_calls/*/function/arguments",
         Be(&[Text]),
-        PAGE,
+        TYPES,
     )
     .status(422),
-    Rule::new("/tool_choice", OneOf(&["none", "auto", "required"]), PAGE),
+    Rule::new("/tool_choice", OneOf(&["none", "auto", "required"]), TYPES),
     Rule::new("/reasoning_effort", Absent, EFFORT)
         .when(is_without_effort)
         .broken_by(&[("/model", "\"grok-4\""), ("/reasoning_effort", "\"low\"")]),
     Rule::new("/presence_penalty", Absent, PENALTY)
         .when(is_grok_4)
         .broken_by(&[("/model", "\"grok-4\""), ("/presence_penalty", "0")]),
-    Rule::new("/frequency_penalty", Absent, STOP)
+    Rule::new("/frequency_penalty", Absent, FREQUENCY)
         .when(is_grok_4)
         .broken_by(&[("/model", "\"grok-4\""), ("/frequency_penalty", "0")]),
     Rule::new("/stop", Absent, STOP)
@@ -78,7 +84,7 @@ const RULES: &[Rule] = &[
 fn is_grok_4(body: &Value) -> bool {
     body["model"]
         .as_str()
-        .is_some_and(|model| model.starts_with("grok-4") && model != "grok-4.3")
+        .is_some_and(|model| model.starts_with("grok-4"))
 }
 
 fn is_without_effort(body: &Value) -> bool {

@@ -14,9 +14,8 @@ const MARK: &str = "anthropic 2.12.0 (PyPI, 2026-11-23): types/cache_control_eph
 const EMPTY: &str = "400 \"text content blocks must be non-empty\", 2026-09-05: github.com/experientiallabs/experiential/pull/799";
 const FOUR: &str = "400 \"A maximum of 4 blocks with cache_control may be provided\", 2024-09-26: github.com/tghamm/Anthropic.SDK/issues/50";
 const MARKED: &str = "400 \"cache_control cannot be set for empty text blocks\", 2026-04-17: github.com/anthropics/claude-code/issues/50082";
-const LONGEST: &str = "platform.claude.com/docs/en/build-with-claude/prompt-caching, November 2026: entries of one hour come before those of five minutes";
-const PICTURE: &str =
-    "platform.claude.com/docs/en/build-with-claude/vision, November 2026: 5 MB for each picture";
+const LONGEST: &str = "400 \"a ttl='1h' cache_control block must not come after a ttl='5m' cache_control block\", in the order tools, system, messages, 2026-04-19: github.com/cnighswonger/claude-code-cache-fix/issues/44";
+const PICTURE: &str = "10 MB for each picture, measured on its base64, 2026-09-03: github.com/can1357/oh-my-pi/pull/10633; until 2026-05-12 it was 5 MB: github.com/lobehub/lobehub/pull/14711";
 const SIGNED: &str = "400 \"messages.1.content.0.thinking.signature: Field required\", 2025-02-24: github.com/langchain-ai/langchain/pull/29971";
 
 /// Blocks of customers and models; those of tools that run on the service are not judged.
@@ -43,7 +42,7 @@ pub(crate) const BLOCKS: &[Rule] = &[
     Rule::new("/messages/*/content/*[type=image]/source[type=base64]", Closed(&["type", "media_type", "data"]), SOURCE).named("data closed"),
     Rule::new("/messages/*/content/*[type=image]/source[type=url]", Needs(&["url"]), SOURCE).named("needs its address"),
     Rule::new("/messages/*/content/*[type=image]/source/media_type", OneOf(&["image/jpeg", "image/png", "image/gif", "image/webp"]), SOURCE),
-    Rule::new("/messages/*/content/*[type=image]/source/data", Long(1, 5 * 1024 * 1024), PICTURE),
+    Rule::new("/messages/*/content/*[type=image]/source/data", Long(1, 10 * 1024 * 1024), PICTURE),
     Rule::new("/messages/*/content/*[type=document]", Closed(&["type", "source", "cache_control", "citations", "context", "title"]), BLOCK).named("document closed"),
     Rule::new("/messages/*/content/*[type=document]", Needs(&["source"]), BLOCK).named("needs its document"),
     Rule::new("/messages/*/content/*[type=document]/source/type", OneOf(&["base64", "text", "content", "url", "file"]), SOURCE),
@@ -68,10 +67,8 @@ pub(crate) const BLOCKS: &[Rule] = &[
     Rule::new("/messages/*/content/*[type=tool_result]/is_error", Be(&[Flag]), BLOCK),
 ];
 
-const IDS: &str =
-    "400 \"tool_use.id: String should match pattern '^[a-zA-Z0-9_-]+$'\", 2025-2026 threads";
-const NAMES: &str =
-    "400 \"tool_use.name: String should have at most 200 characters\", 2025-2026 threads";
+const IDS: &str = "400 \"messages.92.content.0.tool_use.id: String should match pattern '^[a-zA-Z0-9_-]+$'\", 2026-02-10: github.com/BlockRunAI/ClawRouter/issues/17";
+const NAMES: &str = "400 \"messages.1.content.2.tool_use.name: String should have at most 200 characters\", 2026-02-06: github.com/anthropics/claude-code/issues/23681";
 
 /// Cache marks.
 #[rustfmt::skip]

@@ -22,19 +22,28 @@ pub(crate) static WIRE: Wire = Wire {
 };
 
 const CREATE: &str = "anthropic 2.12.0 (PyPI, 2026-11-23): types/message_create_params.py, types/beta/message_create_params.py";
-const CLIENT: &str =
-    "anthropic 2.12.0 (PyPI, 2026-11-23): _client.py, auth_headers and default_headers";
-const VERSION: &str = "platform.claude.com/docs/en/api/versioning, November 2026: 2023-06-01 and 2023-01-01; 400 \"anthropic-version: header is required\"";
+const CLIENT: &str = "anthropic 2.12.0 (PyPI, 2026-11-23): _base_client.py, default_headers";
+const VERSION: &str = "400 \"anthropic-version: header is required\", 2024-01-04: github.com/PipedreamHQ/pipedream/issues/9697; 400 \"\"2023-10-01\" is not a valid version\", of the two that are, 2026-01-11: github.com/directus-labs/extensions/issues/285; of two headers at once, 2026-05-17: github.com/decolua/9router/issues/1227";
 const UNKNOWN: &str = "400 \"Extra inputs are not permitted\", 2026-03-13: github.com/NousResearch/hermes-agent/pull/1128";
-const EARLIER: &str = "anthropic 0.75.0 (PyPI): types/message_create_params.py";
+const EARLIER: &str = "anthropic 0.75.0 (PyPI, read 2026-11-23): types/message_create_params.py";
 
-/// What both paths ask of the headers.
+const KEY: &str = "401 \"x-api-key header is required\", 2026: github.com/n8n-io/n8n/issues/37930; anthropic 0.75.0 (PyPI, read 2026-11-23): _client.py, auth_headers";
+const BEARER: &str = "no source found (2026-11-23) that both are refused; anthropic 2.12.0 sends a key as a bearer instead: _client.py, auth_headers";
+const USER_ID: &str = "no source found (2026-11-23) for its length; anthropic 0.75.0 gives none: types/metadata_param.py";
+/// The greatest depends on the model, and no source has a bound for all.
+const NEGATIVE: &str = "400 for -1, measured 2026-09-29 in github.com/aakshintala/fiber (\"Anthropic Messages facts, probed\", #132); 0 is taken: anthropic 2.12.0 (PyPI, 2026-11-23): types/message_create_params.py, max_tokens";
+const SMALLEST: &str =
+    "anthropic 2.12.0 (PyPI, 2026-11-23): types/thinking_config_enabled_param.py: at least 1024";
+const TOP_P: &str = "no source found (2026-11-23) for its bounds; anthropic 0.75.0 only calls it a probability: types/message_create_params.py";
+
+/// What both paths ask of the headers. The gateway is configured with a key of its own, not with a bearer.
 pub(crate) const HEADERS: &[Rule] = &[
     Rule::new("@content-type", Once, CLIENT),
     Rule::new("@content-type", Start("application/json"), CLIENT),
-    Rule::new("@x-api-key", Once, CLIENT).status(401),
-    Rule::new("@authorization", Absent, CLIENT)
+    Rule::new("@x-api-key", Once, KEY).status(401),
+    Rule::new("@authorization", Absent, BEARER)
         .named("beside x-api-key")
+        .unverified()
         .broken_by(&[("@authorization", "Bearer k")])
         .status(401),
     Rule::new("@anthropic-version", Once, VERSION),
@@ -90,12 +99,12 @@ const NAMES: &[Rule] = &[
 
 const LIMITS: &[Rule] = &[
     Rule::new("/max_tokens", Be(&[Integer]), CREATE),
-    Rule::new("/max_tokens", Between(0.0, 1_000_000.0), CREATE),
+    Rule::new("/max_tokens", Between(0.0, f64::MAX), NEGATIVE).broken_by(&[("/max_tokens", "-1")]),
     Rule::new("/stream", Be(&[Flag]), CREATE),
     Rule::new("/metadata", Be(&[Object]), CREATE),
     Rule::new("/metadata", Closed(&["user_id"]), CREATE),
     Rule::new("/metadata/user_id", Be(&[Text, Null]), CREATE),
-    Rule::new("/metadata/user_id", Long(0, 512), EARLIER).unverified(),
+    Rule::new("/metadata/user_id", Long(0, 512), USER_ID).unverified(),
     Rule::new("/service_tier", OneOf(&["auto", "standard_only"]), CREATE),
     Rule::new("/speed", OneOf(&["standard", "fast"]), CREATE),
     Rule::new("/stop_sequences", Be(&[List]), CREATE),
@@ -103,7 +112,7 @@ const LIMITS: &[Rule] = &[
     Rule::new("/temperature", Be(&[Number]), EARLIER),
     Rule::new("/temperature", Between(0.0, 1.0), EARLIER),
     Rule::new("/top_p", Be(&[Number]), EARLIER),
-    Rule::new("/top_p", Between(0.0, 1.0), EARLIER),
+    Rule::new("/top_p", Between(0.0, 1.0), TOP_P).unverified(),
     Rule::new("/top_k", Be(&[Integer]), EARLIER),
 ];
 
@@ -133,7 +142,8 @@ pub(crate) const PROMPT: &[Rule] = &[
     Rule::new("/thinking[type=disabled]", Closed(&["type"]), CREATE).named("disabled closed"),
     Rule::new("/thinking/display", OneOf(&["summarized", "omitted", "updates"]), CREATE),
     Rule::new("/thinking/budget_tokens", Be(&[Integer]), CREATE),
-    Rule::new("/thinking/budget_tokens", Between(1_024.0, 1_000_000.0), CREATE),
+    Rule::new("/thinking/budget_tokens", Between(1_024.0, f64::MAX), SMALLEST)
+        .broken_by(&[("/thinking", r#"{"type":"enabled","budget_tokens":1023}"#)]),
     Rule::new("/output_config", Be(&[Object]), CREATE),
     Rule::new("/output_config", Closed(&["effort", "format", "task_budget"]), CREATE),
     Rule::new("/output_config/effort", OneOf(&["low", "medium", "high", "xhigh", "max"]), CREATE),

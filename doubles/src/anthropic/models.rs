@@ -7,13 +7,13 @@ use crate::rule::{Must, Rule};
 
 use Must::{Absent, Hold, OneOf};
 
-const NO_BUDGET: &str = "400 \"thinking.type.enabled is not supported for this model\" with opus-4-8, opus-5, fable-5, sonnet-5, 2026-09-08: github.com/handochan/aelix-ai/issues/258; platform.claude.com/docs/en/build-with-claude/extended-thinking, November 2026: 4.7 and later";
+const NO_BUDGET: &str = "400 \"thinking.type.enabled is not supported for this model\" with opus-4-8, opus-5, fable-5, sonnet-5, 2026-09-08: github.com/handochan/aelix-ai/issues/258; with sonnet-5-5, measured 2026-09-29 in github.com/aakshintala/fiber (\"Anthropic Messages facts, probed\", #132)";
 const NO_ADAPTIVE: &str = "400 \"adaptive thinking is not supported on this model\" with sonnet-4-5, 2026-07-06: github.com/vellum-ai/vellum-assistant/pull/37276";
 const NO_SAMPLING: &str = "400 \"temperature is deprecated for this model\", 2026-07-01: github.com/dust-tt/dust/pull/28308; other values than the default, from 4.7 on: github.com/immersive-translate/immersive-translate/issues/3971";
 const ONE_SAMPLING: &str = "400 \"temperature and top_p cannot both be specified for this model\" with sonnet-4-5 and 4-6, 2025-10-01: github.com/n8n-io/n8n/issues/20240, 2026-05-16: github.com/Vali-98/ChatterUI/issues/564";
-const BUDGET: &str = "docs.anthropic.com/fr/docs/build-with-claude/extended-thinking, 2026: budget_tokens below max_tokens; tool_choice auto or none; no other temperature than 1";
-const PREFILL: &str = "anthropic 2.12.0 (PyPI, 2026-11-23): types/message_create_params.py, messages: models without prefill refuse a last assistant message; platform.claude.com/docs/en/api/errors";
-const THINKING_FIRST: &str = "400 \"Expected `thinking` or `redacted_thinking`, but found `tool_use`\", 2025-2026 threads; extended-thinking page: the last assistant turn starts with its thinking";
+const BUDGET: &str = "budget_tokens less than max_tokens: anthropic 2.12.0 (PyPI, 2026-11-23): types/thinking_config_enabled_param.py; 400 \"Thinking may not be enabled when tool_choice forces tool use\", 2025-09-05: github.com/mastra-ai/mastra/issues/7507, 2026-03-09: github.com/can1357/oh-my-pi/issues/341; 400 \"`temperature` may only be set to 1 when thinking is enabled\", 2025-03-05: github.com/MartialBE/one-hub/issues/529";
+const PREFILL: &str = "400 \"This model does not support assistant message prefill. The conversation must end with a user message.\" from 4.6 on, 2026-02-18: github.com/Skyvern-AI/skyvern/pull/4795, 2026-04-02: github.com/anomalyco/opencode/issues/13768; anthropic 2.12.0 (PyPI, 2026-11-23): types/message_create_params.py, messages";
+const THINKING_FIRST: &str = "400 \"messages.1.content.0.type: Expected `thinking` or `redacted_thinking`, but found `tool_use`. When `thinking` is enabled, a final `assistant` message must start with a thinking block\", 2025-08-04: github.com/deepset-ai/haystack-core-integrations/issues/2146; 2026-01-20: github.com/Kilo-Org/kilocode/issues/5219";
 
 /// Rules about the model.
 #[rustfmt::skip]

@@ -9,8 +9,8 @@ use crate::rule::{Must, Rule};
 use Must::Hold;
 
 const ANSWERED: &str = "400 \"tool_use ids were found without tool_result blocks immediately after\", 2025-09-26: github.com/anthropics/claude-code/issues/8210; \"unexpected tool_use_id found in tool_result blocks\", 2026-01-18: github.com/anthropics/claude-code/issues/18947";
-const FIRST: &str = "platform.claude.com/docs/en/agents-and-tools/tool-use/handle-tool-calls, November 2026: results come first in the content";
-const SILENT: &str = "400 \"all messages must have non-empty content except for the optional final assistant message\", 2024-2026 threads";
+const FIRST: &str = "400 for a text before a tool_result, measured 2026-07-30: github.com/QwenLM/qwen-code/pull/8165; 2026-07-16: github.com/NousResearch/hermes-agent/pull/65369";
+const SILENT: &str = "400 \"all messages must have non-empty content except for the optional final assistant message\", 2025-08-28: github.com/anthropics/claude-code/issues/6774";
 
 /// Calls, results and empty messages.
 pub(crate) const ORDER: &[Rule] = &[

@@ -6,7 +6,7 @@ use crate::rule::{Must, Rule};
 
 use Must::Hold;
 
-const SUBSET: &str = "platform.claude.com/docs/en/build-with-claude/structured-outputs, November 2026: no numerical or length constraints; additionalProperties must be false";
+const SUBSET: &str = "400 \"output_config.format.schema: For 'object' type, 'additionalProperties' must be explicitly set to false\", 2026-08-21: github.com/veryfront/veryfront-code/pull/3921; \"For 'integer' type, property 'minimum' is not supported\", 2025-12-28: github.com/agentjido/req_llm/issues/302; lengths and multipleOf, 2026-06-16: github.com/laravel/ai/issues/715; maxItems, 2026-05-19: github.com/agentjido/req_llm/pull/707";
 
 /// The form of the answer.
 pub(crate) const FORMAT: &[Rule] = &[

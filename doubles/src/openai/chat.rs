@@ -6,6 +6,7 @@ use super::messages::{MESSAGES, PARTS};
 use super::tools::{FORMATS, TOOLS};
 use super::{model, needs, reasons};
 use crate::chat_order::calls_are_answered;
+use crate::chat_shapes::FOREIGN;
 use crate::rule::{Kind, Must, Rule};
 use crate::{Vendor, Wire};
 
@@ -26,7 +27,7 @@ const CREATE: &str = "openai 3.54.0 (PyPI, 2026-11-23): types/chat/completion_cr
 const CLIENT: &str =
     "openai 3.54.0 (PyPI, 2026-11-23): _client.py, auth_headers and default_headers";
 /// The document's bounds, which the SDK's types leave out.
-const DOCUMENT: &str = "OpenAI's OpenAPI document 2.3.0 (github.com/openai/openai-openapi): CreateChatCompletionRequest";
+const DOCUMENT: &str = "OpenAI's OpenAPI document 2.3.0 (github.com/openai/openai-openapi at f85dbe22, 2026-08-21): CreateChatCompletionRequest, ChatCompletionStreamOptions, Metadata";
 const UNKNOWN: &str = "400 \"Unrecognized request argument supplied\", 2026-06-04: github.com/nashsu/llm_wiki/issues/336";
 
 /// What every copy of this wire asks of the headers.
@@ -35,10 +36,12 @@ pub(crate) const HEADERS: &[Rule] = &[
     Rule::new("@content-type", Start("application/json"), CLIENT),
     Rule::new("@authorization", Once, CLIENT).status(401),
     Rule::new("@authorization", Start("Bearer "), CLIENT).status(401),
-    Rule::new("@x-api-key", Absent, CLIENT)
+    Rule::new("@x-api-key", Absent, FOREIGN)
+        .unverified()
         .broken_by(&[("@x-api-key", "k")])
         .named("belongs to another family"),
-    Rule::new("@anthropic-version", Absent, CLIENT)
+    Rule::new("@anthropic-version", Absent, FOREIGN)
+        .unverified()
         .broken_by(&[("@anthropic-version", "2023-06-01")])
         .named("belongs to another family"),
 ];
@@ -215,7 +218,7 @@ pub(crate) const MODELS: &[Rule] = &[
 const LIMIT: &str = "400 unsupported_parameter \"'max_tokens' is not supported with this model\", 2025-08-22: github.com/griptape-ai/ComfyUI-Griptape/issues/312";
 const SAMPLING: &str = "400 unsupported_value \"Only the default (1) value is supported\" with gpt-5.4, 2026-04-20: github.com/johny-b/llmcomp/issues/69";
 const NO_EFFORT: &str = "400 \"Unrecognized request argument supplied: reasoning_effort\" with gpt-4o-mini, 2025-06-09: github.com/umputun/tg-spam/issues/304";
-const EFFORT_54: &str = "developers.openai.com/api/docs/models/gpt-5.4-mini, November 2026";
+const EFFORT_54: &str = "gpt-5.4 takes none, low, medium, high, xhigh, 2026-03-19: github.com/RayBytes/ChatMock/pull/101; 400 unsupported_value for minimal since 5.1, 2025-11-17: github.com/openai/openai-agents-python/issues/2089";
 
 /// The default effort of later models is not "none", so there tools alone are refused.
 const EFFORT_OR_TOOLS: &str = "400 \"Function tools with reasoning_effort are not supported for gpt-5.4 in /v1/chat/completions\", 2026-03-16: github.com/pipecat-ai/pipecat/issues/4043, 2026-05-18: github.com/openai/openai-openapi/issues/541";

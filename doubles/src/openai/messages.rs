@@ -159,8 +159,8 @@ pub(crate) const PARTS: &[Rule] = &[
     Rule::new("/messages/*/content/*/prompt_cache_breakpoint/mode", OneOf(&["explicit"]), PART),
 ];
 
-const PICTURES: &str = "developers.openai.com/api/docs/guides/images-vision, November 2026: PNG, JPEG, WEBP, non-animated GIF";
-const FILES: &str = "developers.openai.com/api/docs/guides/pdf-files, November 2026: filename and a data URL in file_data";
+const PICTURES: &str = "400 invalid_image_format \"Please make sure your image has of one the following formats: ['png', 'jpeg', 'gif', 'webp']\", 2024-12-09: github.com/STranslate/STranslate/issues/277";
+const FILES: &str = "400 \"Expected a base64-encoded data URL\" for file_data, 2025-07-13: github.com/vercel/ai/issues/7266; 400 missing_required_parameter without a filename, 2025-08-17: github.com/openai/openai-agents-python/pull/1513";
 
 fn says_something(message: &Value) -> Result<(), String> {
     let said = ["content", "tool_calls", "function_call", "refusal", "audio"];

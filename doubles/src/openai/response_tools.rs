@@ -10,12 +10,11 @@ use Must::{Be, Closed, Hold, Long, Needs, OneOf, Spelt};
 
 const TOOL: &str = "openai 3.54.0 (PyPI, 2026-11-23): types/responses/function_tool_param.py, custom_tool_param.py, tool_param.py";
 const CHOICE: &str = "openai 3.54.0 (PyPI, 2026-11-23): types/responses/tool_choice_*_param.py";
-const NAME: &str = "400 string_pattern \"tools[0].name: Expected a string that matches the pattern '^[a-zA-Z0-9_-]+$'\", 2025-2026 threads";
-const STRICT: &str = "developers.openai.com/api/docs/guides/structured-outputs, November 2026: every object closed, every property required";
-const NOT_FOUND: &str =
-    "400 \"Tool choice 'function' not found in 'tools' parameter.\", 2025-2026 threads";
+const NAME: &str = "OpenAI's OpenAPI document 2.3.0 (github.com/openai/openai-openapi at f85dbe22, 2026-08-21): FunctionToolParam, name; 400 \"Invalid 'tools[0].name': string does not match pattern\", 2025-05-27: github.com/openai/openai-dotnet/issues/441";
+const STRICT: &str = "400 \"'additionalProperties' is required to be supplied and to be false\" for a function, 2025-03-14: github.com/lastmile-ai/openai-agents-mcp/issues/2; the same and \"'required' is required to be supplied and to be an array including every key in properties\" for response_format, 2026-08-04: github.com/agentscope-ai/agentscope-java/issues/2548";
+const NOT_FOUND: &str = "400 \"Tool choice '<name>' not found in 'tools' parameter\": a change note of @ai-sdk/openai in github.com/vercel/ai, read 2026-11-23";
 const FORMAT: &str = "openai 3.54.0 (PyPI, 2026-11-23): types/responses/response_format_text_json_schema_config_param.py";
-const OBJECT: &str = "400 \"Invalid schema for function: schema must be a JSON Schema of 'type: \\\"object\\\"'\", 2024-2026 threads";
+const OBJECT: &str = "400 invalid_function_parameters \"schema must be a JSON Schema of 'type: \"object\"', got 'type: \"None\"'\", 2025-08-06: github.com/ComposioHQ/composio/issues/1829";
 
 /// The tools and the choice among them.
 #[rustfmt::skip]
@@ -32,7 +31,7 @@ pub(crate) const TOOLS: &[Rule] = &[
     Rule::new("/tools/*[type=custom]", Needs(&["name"]), TOOL).named("needs its name too"),
     Rule::new("/tools/*[type=custom]", Closed(&["type", "name", "description", "format", "allowed_callers", "defer_loading", "async"]), TOOL).named("custom closed"),
     Rule::new("/tools/*[type=function|custom]/name", Be(&[Text]), TOOL),
-    Rule::new("/tools/*[type=function|custom]/name", Long(1, 64), NAME),
+    Rule::new("/tools/*[type=function|custom]/name", Long(1, 128), NAME),
     Rule::new("/tools/*[type=function|custom]/name", Spelt(word), NAME),
     Rule::new("/tools/*[type=function]/parameters", Be(&[Object, Null]), TOOL),
     Rule::new("/tools/*[type=function]/parameters", Hold(is_object_schema), OBJECT).when(has_schemas)
@@ -106,9 +105,6 @@ fn chosen_exists(body: &Value) -> Result<(), String> {
         Some(chosen) => Err(format!(
             "Tool choice {chosen} not found in 'tools' parameter."
         )),
-        None if choice == "required" && tools.is_empty() => {
-            Err("Tool choice 'required' must be specified with 'tools' parameter.".to_owned())
-        }
         None => Ok(()),
     }
 }

@@ -33,14 +33,16 @@ pub(crate) static COUNT: Wire = Wire {
 const CREATE: &str = "openai 3.54.0 (PyPI, 2026-11-23): types/responses/response_create_params.py";
 const COUNTING: &str =
     "openai 3.54.0 (PyPI, 2026-11-23): types/responses/input_token_count_params.py";
-const UNKNOWN: &str = "400 unknown_parameter \"Unknown parameter: 'messages'\", 2025-2026 threads; openai 3.54.0: types/responses/response_create_params.py";
-const SMALLEST: &str = "400 integer_below_min_value \"max_output_tokens ... Expected a value >= 16\", 2025-2026 threads; 2026-09-05: github.com/experientiallabs/experiential/pull/799";
-const METADATA: &str = "openai 3.54.0 (PyPI, 2026-11-23): types/shared_params/metadata.py";
-const SAMPLING: &str = "400 \"Unsupported parameter: 'temperature' is not supported with this model\", 2025-2026 threads; developers.openai.com/api/docs/guides/latest-model, November 2026";
-const NO_EFFORT: &str = "400 \"Unsupported parameter: 'reasoning.effort' is not supported with this model\", 2025-2026 threads";
-const EFFORT_54: &str = "developers.openai.com/api/docs/models/gpt-5.4-mini, November 2026";
-const ENCRYPTED: &str =
-    "400 \"Encrypted content is not supported with this model\", 2025-2026 threads";
+const UNKNOWN: &str = "400 unknown_parameter \"Unknown parameter: 'input[0].content[0].detail'\", 2025-06-11: github.com/openai/openai-agents-js/issues/87; \"Unknown parameter: 'parent_id'\", 2025-12-09: github.com/cogwheel0/conduit/issues/258; names of openai 3.54.0: types/responses/response_create_params.py";
+const SMALLEST: &str = "400 \"Invalid 'max_output_tokens': integer below minimum value. Expected a value >= 16\", 2026-07-02: github.com/earendil-works/pi/issues/6265";
+const METADATA: &str =
+    "openai 3.54.0 (PyPI, 2026-11-23): types/responses/response_create_params.py, metadata";
+const SAMPLING: &str = "400 \"Unsupported parameter: 'temperature' is not supported with this model\" with gpt-5.2, 2026-01-27: github.com/OpenHands/software-agent-sdk/issues/1837";
+const SAMPLING_TOO: &str =
+    "no source found (2026-11-23) that says of top_p what is said of temperature";
+const NO_EFFORT: &str = "400 unsupported_parameter \"'reasoning.effort' is not supported with this model\" with gpt-4o, 2025-10-24: github.com/RageAgainstThePixel/OpenAI-DotNet/issues/500; with gpt-4.1, 2025-11-08: github.com/BoundaryML/baml/pull/2708";
+const EFFORT_54: &str = "gpt-5.4 takes none, low, medium, high, xhigh, 2026-03-19: github.com/RayBytes/ChatMock/pull/101; 400 unsupported_value for minimal since 5.1, 2025-11-17: github.com/openai/openai-agents-python/issues/2089";
+const ENCRYPTED: &str = "400 \"Encrypted content is not supported with this model\" with gpt-4o, 2025-09-11: github.com/pydantic/pydantic-ai/issues/2865; with gpt-4.1-mini, 2025-09-12: github.com/miquido/draive/issues/399";
 
 const NAMES: &[Rule] = &[Rule::new(
     "",
@@ -107,7 +109,7 @@ const COUNTED: &[Rule] = &[Rule::new(
 #[rustfmt::skip]
 const FIELDS: &[Rule] = &[
     Rule::new("/max_output_tokens", Be(&[Integer, Null]), CREATE),
-    Rule::new("/max_output_tokens", Between(16.0, 10_000_000.0), SMALLEST),
+    Rule::new("/max_output_tokens", Between(16.0, f64::MAX), SMALLEST).broken_by(&[("/max_output_tokens", "15")]),
     Rule::new("/max_tool_calls", Be(&[Integer, Null]), CREATE),
     Rule::new("/metadata", Be(&[Object, Null]), METADATA),
     Rule::new("/metadata", Long(0, 16), METADATA),
@@ -158,7 +160,7 @@ const MODELS: &[Rule] = &[
     Rule::new("/temperature", Absent, SAMPLING)
         .named("reasoning model").when(reasons_now)
         .broken_by(&[("/model", "\"gpt-5.4-mini\""), ("/reasoning", r#"{"effort":"low"}"#), ("/temperature", "0.5")]),
-    Rule::new("/top_p", Absent, SAMPLING)
+    Rule::new("/top_p", Absent, SAMPLING_TOO).unverified()
         .named("reasoning model").when(reasons_now)
         .broken_by(&[("/model", "\"gpt-5.4-mini\""), ("/reasoning", r#"{"effort":"low"}"#), ("/top_p", "0.5")]),
     Rule::new("/reasoning/effort", Absent, NO_EFFORT)

@@ -53,7 +53,7 @@ pub(crate) const TOOLS: &[Rule] = &[
 
 const TOOL_COUNT: &str = "400 \"[] is too short - 'tools'\", 2025-09-12: github.com/JetBrains/koog/issues/786; 400 array_above_max_length over 128, 2025-08-23: github.com/musistudio/claude-code-router/issues/686";
 const OBJECT_SCHEMA: &str = "400 invalid_function_parameters: [] is not of type 'object', 2025-06-11: github.com/FoundationAgents/OpenManus/issues/1162; object schema missing properties, 2025-12-07: github.com/github/github-mcp-server/issues/1548";
-const STRICT: &str = "developers.openai.com/api/docs/guides/structured-outputs, November 2026: every object closed, every property required";
+const STRICT: &str = "400 \"'additionalProperties' is required to be supplied and to be false\" for a function, 2025-03-14: github.com/lastmile-ai/openai-agents-mcp/issues/2; the same and \"'required' is required to be supplied and to be an array including every key in properties\" for response_format, 2026-08-04: github.com/agentscope-ai/agentscope-java/issues/2548";
 const CHOICE: &str = "400 \"only allowed when 'tools' are specified\", 2025: github.com/Upsonic/Upsonic/issues/323, github.com/camel-ai/camel/pull/3706";
 
 /// The form of the answer.
