@@ -27,7 +27,7 @@
 //! | `cli` | the commands and their arguments | `app`, `config`, `ledger`, `protocol::Family`, `proxy::record`, `server::TlsFiles`, `setup`, `telemetry` | `clap`, `http_body_util`, `hyper`, `hyper_util`, `ipnet`, `jiff`, `serde`, `serde_json`, `tempfile`, `tokio`, `tracing`, `unicode_width` |  |
 //! | `deadline` | a timer that streams reset at every chunk | – | `tokio` |  |
 //! | `byte_room` | a memory budget shared between keys; no key can take all of it | – | `bytes`, `tokio` |  |
-//! | `turns` | a few threads for heavy work; the customers who wait take turns, and have budgets of CPU time | `byte_room::Holder` | `rustix`, `tokio` |  |
+//! | `turns` | a few threads for heavy work; the customers who wait take turns, and have budgets of CPU time | `byte_room::Holder` | `nix`, `rustix`, `tokio` |  |
 //! | `main` | the program: starts the runtime and runs one command | `cli`, `ledger::clock` | `mimalloc`, `tokio` |  |
 //! | `tui` | the admin's console; opens the ledger itself | `ledger` | `clap`, `crossterm`, `futures_util`, `getrandom`, `http_body_util`, `hyper`, `hyper_util`, `jiff`, `ratatui`, `serde`, `serde_json`, `tokio` |  |
 //! | `bench` | load tests from outside; computes by itself what it checks | `ledger` | `bytes`, `flate2`, `futures_util`, `http_body_util`, `memchr`, `reqwest`, `rustix`, `rustls`, `salvo`, `serde_json`, `tokio` |  |

@@ -404,7 +404,7 @@ pub(crate) const ROOMS: &[Room] = &[
         module: "farebox::turns",
         job: "a few threads for heavy work; the customers who wait take turns, and have budgets of CPU time",
         ours: &["byte_room::Holder"],
-        crates: &["rustix", "tokio"],
+        crates: &["nix", "rustix", "tokio"],
         pure: false,
     },
     Room {
