@@ -116,6 +116,14 @@ fn other_text_is_untouched_and_odd_text_is_safe() {
 }
 
 #[test]
+fn an_unknown_event_stays_the_json_that_it_was() {
+    becomes(
+        r#"{"path":"C:\\Users\\svc","at":"http:\/\/10.0.0.7:80\/v1","text":"a:\n/usr/x.py\n","n":200000}"#,
+        r#"{"path":"[path]","at":"http:\/\/[host]\/v1","text":"a:\n[path]\n","n":200000}"#,
+    );
+}
+
+#[test]
 fn every_field_is_scrubbed() {
     let error = UpstreamError {
         kind: Some("invalid_request_error".to_owned()),

@@ -34,6 +34,8 @@ const DRIVE_ROOTS: [&str; 9] = [
     "data",
     "temp",
 ];
+/// What a path may begin behind, although other paths do not: JSON writes the ends of lines so.
+const BEFORE: [&str; 3] = ["file://", "\\n", "\\t"];
 /// What ends a path.
 const BEHIND: &str = "\"'`<>(),;:*?|[]{}";
 
@@ -47,7 +49,7 @@ fn without_paths(text: &str) -> String {
         let at = from + text.get(from..)?.find('/')?;
         let (before, path) = (&text[..at], &text[at + 1..]);
         let begins = !before.ends_with(|c: char| is_word(c) || "./:}]~\\".contains(c))
-            || before.ends_with("file://");
+            || BEFORE.iter().any(|begin| before.ends_with(begin));
         let root = &path[..token_len(path, |c| c.is_ascii_alphanumeric())];
         let shared = SHARED_ROOTS.contains(&root);
         let rest = &path[root.len()..];
