@@ -52,7 +52,7 @@ const INSIDE: [&str; 14] = [
     "apikeys",
 ];
 /// A text with one of these speaks of cloud accounts: then a number of twelve digits is one.
-const CLOUD: [&str; 6] = ["account", "arn:", "aws", "bedrock", "iam:", "principal"];
+const CLOUD: [&str; 5] = ["account", "arn:", "aws", "iam:", "principal"];
 const ACCOUNT_DIGITS: usize = 12;
 const SHORTEST_ID: usize = 6;
 /// A number behind `account` alone may be a limit; no limit has as many digits.
