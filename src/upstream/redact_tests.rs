@@ -3,6 +3,7 @@
 use base64::Engine;
 use base64::engine::general_purpose::{STANDARD_NO_PAD, URL_SAFE_NO_PAD};
 
+use super::spelling::Spelling;
 use super::*;
 
 fn forms(secret: &str) -> Vec<String> {
@@ -15,7 +16,7 @@ fn forms(secret: &str) -> Vec<String> {
 fn known() -> Known<'static> {
     Known {
         slug: "sonnet-public",
-        models: vec!["big-model-4-5-20250929", "big-model-4-5", "sim"],
+        models: ["big-model-4-5-20250929", "sim"].map(Spelling::of).into(),
         providers: vec!["acme", "messages"],
         hosts: vec!["api.acme.example"],
         secrets: forms("verysecretvalue"),
@@ -115,6 +116,14 @@ fn other_text_is_untouched_and_odd_text_is_safe() {
 }
 
 #[test]
+fn an_unknown_event_stays_the_json_that_it_was() {
+    becomes(
+        r#"{"path":"C:\\Users\\svc","at":"http:\/\/10.0.0.7:80\/v1","text":"a:\n/usr/x.py\n","n":200000}"#,
+        r#"{"path":"[path]","at":"http:\/\/[host]\/v1","text":"a:\n[path]\n","n":200000}"#,
+    );
+}
+
+#[test]
 fn every_field_is_scrubbed() {
     let error = UpstreamError {
         kind: Some("invalid_request_error".to_owned()),
@@ -144,6 +153,92 @@ proptest::proptest! {
         let clean = exit(&format!("{before}{secret}{behind}"), &known(), LONGEST_MESSAGE, names_out);
         proptest::prop_assert!(!clean.contains(secret.trim()), "{}", clean);
         let _ = text_for_operator(&clean, &known());
+    }
+}
+
+/// What an upstream may tell of itself, alone in words.
+const IDENTIFIERS: [&str; 14] = [
+    "arn:aws:bedrock:us-east-1:123456789012:inference-profile/prod",
+    "account 123456789012",
+    "project number 483920174655",
+    "projects/my-shop-prod/locations/eu",
+    "subscription 0b1f6471-1bf0-4dda-aec3-111122223333",
+    "org-AbC123xyz789",
+    "10.20.30.40:8443",
+    "gpu-7.internal:8000",
+    "vllm-0.pool.local",
+    "eu.api.acme.example",
+    "/usr/lib/python3/site-packages/server.py",
+    "big-model-4-5-20250929",
+    "vendor/big-model-4.5",
+    "BIG_MODEL_4_5",
+];
+
+/// Words that clients match on, and what resembles an identifier.
+const HARMLESS: [&str; 22] = [
+    "messages.3.content.0:",
+    "maximum context length is 200000 tokens,",
+    "`max_tokens`: 4096 > 2048",
+    "input[0].content[1].type",
+    "2026-11-23T08:12:00Z",
+    "v1.2.3",
+    "either/or",
+    "POST /v1/chat/completions",
+    "fn main() { let x = a::b(c[::1]); }",
+    "https://cdn.customer.example/a%20b.png?x=1",
+    "your account's organization",
+    "limit 30000000 per minute for this project",
+    "0.123456789012",
+    "toolu_01A09q90qw90lq917835lq9",
+    "call_9hT3xYzAbCdEf",
+    "1763885520123",
+    "{\"type\":\"object\",\"minItems\":1}",
+    "ß → 模型",
+    "printf(\"%20s %d%%\")",
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJ",
+    "e3b0c44298fc1c149afbf4c8996fb924",
+    "tools.0.custom.input_schema: JSON schema is invalid.",
+];
+
+/// The ways to write a text that the redaction undoes, and the whole that shows it.
+fn written(text: &str, way: usize, shift: usize) -> String {
+    let percent = |plain: fn(u8) -> bool| {
+        let coded = text.bytes().map(|byte| match plain(byte) {
+            true => char::from(byte).to_string(),
+            false => format!("%{byte:02X}"),
+        });
+        coded.collect::<String>()
+    };
+    let inner = format!("{}{text} ok", &"at "[..shift.min(3)]);
+    match way {
+        0 => text.to_owned(),
+        1 => text.to_ascii_uppercase().replace("/USR/LIB", "/usr/lib"),
+        2 => percent(|byte| byte.is_ascii_alphanumeric() || b"-_.~".contains(&byte)),
+        3 => percent(|_| false),
+        4 => STANDARD_NO_PAD.encode(inner),
+        5 => URL_SAFE_NO_PAD.encode(inner),
+        6 => hex::encode(inner),
+        _ => percent(|_| false).replace('%', "%25"),
+    }
+}
+
+proptest::proptest! {
+    #[test]
+    fn no_planted_identifier_survives_in_any_of_its_codings(
+        which in 0..IDENTIFIERS.len(), way in 0_usize..8, shift in proptest::sample::select(vec![0_usize, 3]),
+        before in 0..HARMLESS.len(), behind in 0..HARMLESS.len(),
+    ) {
+        let planted = written(IDENTIFIERS[which], way, shift);
+        let (before, behind) = (HARMLESS[before], HARMLESS[behind]);
+        let clean = exit(&format!("{before}. {planted} {behind}"), &known(), LONGEST_MESSAGE, names_out);
+        proptest::prop_assert!(!clean.contains(&planted), "{} left {}", planted, clean);
+        proptest::prop_assert!(clean.starts_with(before) && clean.ends_with(behind), "{}", clean);
+    }
+
+    #[test]
+    fn text_without_identifiers_is_unchanged(words in proptest::collection::vec(proptest::sample::select(HARMLESS.to_vec()), 0..12)) {
+        let text = words.join(". ");
+        proptest::prop_assert_eq!(exit(&text, &known(), LONGEST_MESSAGE, names_out), text);
     }
 }
 
@@ -215,6 +310,16 @@ fn a_text_of_nothing_but_beginnings_costs_no_square() {
         "http:// ",
         "verysecretvalue ",
         "api.acme.example ",
+        "big",
+        "arn:",
+        "projects/",
+        "/usr/",
+        "!/usr",
+        "a:\\",
+        "10.0.0.",
+        "account ",
+        "%41",
+        "QUJDREVG",
     ] {
         let text = word.repeat(WINDOW / word.len());
         let _ = exit(&text, &known(), LONGEST_MESSAGE, names_out);
@@ -243,22 +348,13 @@ fn nothing_forges_a_line_or_turns_it_around() {
 #[test]
 fn a_model_is_found_without_its_vendor() {
     let known = Known {
-        models: vec!["vendor/deep-model-9", "deep-model-9"],
+        models: vec![Spelling::of("vendor/deep-model-9")],
         ..known()
     };
     assert_eq!(
         exit("deep-model-9 is busy", &known, LONGEST_MESSAGE, names_out),
         "sonnet-public is busy"
     );
-}
-
-#[test]
-fn hosts_are_read_from_urls() {
-    assert_eq!(host_of("https://user@a.b.example:8443/v1"), "a.b.example");
-    assert_eq!(host_of("http://[::1]:80/v1"), "::1");
-    assert_eq!(domain_of("a.b.example"), "b.example");
-    assert_eq!(domain_of("127.0.0.1"), "127.0.0.1");
-    assert_eq!(domain_of("localhost"), "localhost");
 }
 
 #[test]
