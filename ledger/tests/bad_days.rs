@@ -456,7 +456,7 @@ fn an_older_schema_is_brought_up_to_date_by_a_gateway_alone() {
             ledger.open_hold(new_hold(1, 20, "1")).await.unwrap();
             ledger.open_hold(new_hold(1, 21, "1")).await.unwrap();
         }
-        let back = "ALTER TABLE accounts DROP COLUMN running, DROP COLUMN paced_to; ALTER TABLE nodes DROP COLUMN configuration, \
+        let back = "DROP TABLE votes; ALTER TABLE accounts DROP COLUMN running, DROP COLUMN paced_to; ALTER TABLE nodes DROP COLUMN configuration, \
              DROP COLUMN holds, DROP COLUMN per_second; UPDATE identity SET version = 2";
         cluster.psql(&database, back).unwrap();
         assert!(
