@@ -45,7 +45,7 @@ const LARGEST: &[&str] = &[
 /// only the message.
 #[must_use]
 pub fn rejects_seal(error: &UpstreamError) -> bool {
-    let message = error.message.to_lowercase().replace('`', "");
+    let message = error.message.trim().to_lowercase().replace('`', "");
     let code = "invalid_encrypted_content";
     [&error.code, &error.kind]
         .into_iter()

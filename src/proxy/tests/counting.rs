@@ -86,9 +86,9 @@ async fn the_prompt_of_a_long_stream_votes_with_the_count_of_its_checkpoints() {
     };
     let seen = Family::Chat.protocol().inspect(body.as_bytes(), 1).unwrap();
     let ours = local::known(&seen.content, &model.limits, model.tokenizer);
-    // Both counts are of samples.
+    // Both counts are of random samples, which differ by 2 or 3 %; the other votes are 10 and 10,000.
     let (found, truth) = (calibrations.factor(&target), THEIRS * 1_000 / ours);
-    assert!(found.abs_diff(truth) * 50 < truth, "{found} for {truth}");
+    assert!(found.abs_diff(truth) * 10 < truth, "{found} for {truth}");
 }
 
 /// Ten customers who paid make a target known; a restart and a reset go through the ledger.
