@@ -5,7 +5,7 @@
 //! vendor did not give is not found; a call's id demands its reasoning item. Clients send back what they got, as their vendors' own
 //! libraries do.
 
-use farebox_doubles::Vendor::{OpenRouter, Vllm};
+use farebox_doubles::Vendor::{OpenAi, OpenRouter, Vllm};
 use farebox_protocol::Family;
 use serde_json::{Value, json};
 
@@ -211,6 +211,8 @@ async fn a_tool_loop_goes_on_between_all_models_and_back() {
             (Family::Chat, true) => ScriptedUpstream::playing(OpenRouter, script).await,
             // Its own judge knows what such a server remembers; the double is the vendor's, whose reasoning is always sealed.
             (Family::Responses, false) => ScriptedUpstream::tolerant(script).await,
+            // It refuses reasoning of others, which is then left out and the request repeated.
+            (Family::Responses, true) => ScriptedUpstream::refusing(OpenAi, script).await,
             _ => ScriptedUpstream::start(script).await,
         });
     }
