@@ -1,7 +1,7 @@
 //! What requests say about caching their prompts: marks, and how long what is written lives.
 
-use crate::inspect::options;
 use crate::json::{Cursor, Kind};
+use crate::walk::options;
 use crate::{BadRequest, Inspection};
 
 /// Reads `cache_control`, whose name stands at `from`, for its duration.

@@ -4,8 +4,8 @@
 //! is refused with a 400 unless its value is free. A second table lists the fields that pass untouched; a field in neither table is
 //! unknown and does not pass.
 
-use crate::inspect::Verdict;
 use crate::json::{Cursor, Kind, Value};
+use crate::walk::Verdict;
 use crate::{BadRequest, Remedy};
 
 /// One row of a family's table: the field, which values are free, and why the others are refused.

@@ -42,6 +42,7 @@ mod tools;
 pub mod translate;
 mod turns;
 pub mod usage;
+mod walk;
 
 use std::fmt;
 use std::str::FromStr;

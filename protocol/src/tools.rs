@@ -8,8 +8,8 @@ use std::ops::Range;
 
 use crate::cache;
 use crate::fields::SERVER_TOOL;
-use crate::inspect::{Request, word};
 use crate::json::{Cursor, Cuts, Kind};
+use crate::walk::{Request, word};
 use crate::{BadRequest, Inspection};
 
 /// One row of a family's table: a tool type (`*` stands for any ending) and what happens to it.
@@ -321,7 +321,7 @@ fn matches(pattern: &str, kind: &str) -> bool {
 /// Where a tool runs: the `type` of its environment.
 fn environment<'a>(cursor: &mut Cursor<'a>) -> Result<Cow<'a, str>, BadRequest> {
     let mut kind = Cow::Borrowed("");
-    crate::inspect::options("environment", cursor, |name, cursor| {
+    crate::walk::options("environment", cursor, |name, cursor| {
         match name {
             "type" => kind = word(cursor)?,
             _ => {

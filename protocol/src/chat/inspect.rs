@@ -6,11 +6,11 @@
 use crate::cache;
 use crate::content::{self, Out};
 use crate::fields::{self, Free, HOST, MEDIA, MODEL, Rule, SERVER_TOOL, STATE, TIER};
-use crate::inspect::{self, Request, Verdict, flag, options};
 use crate::json::{Cursor, Kind};
 use crate::limits::{limit, positive};
 use crate::tools::{Row, Tool, Tools};
 use crate::turns::Turns;
+use crate::walk::{self, Request, Verdict, flag, options};
 use crate::{BadRequest, Inspection};
 
 /// The most answers that one request may ask for.
@@ -81,7 +81,7 @@ pub(super) fn inspect(body: &[u8], seed: u64) -> Result<Inspection, BadRequest> 
     let mut request = Request::walk(body, seed, |name, cursor, seen| {
         field(name, cursor, seen, &mut tools)
     })?;
-    inspect::need_model(&request.seen)?;
+    walk::need_model(&request.seen)?;
     if request.seen.content.messages == 0 {
         return Err(BadRequest::at(
             "messages",
@@ -99,7 +99,7 @@ fn field(
     tools: &mut Tools,
 ) -> Result<Verdict, BadRequest> {
     match name {
-        "model" => inspect::model(cursor, seen)?,
+        "model" => walk::model(cursor, seen)?,
         "messages" if cursor.peek()? == Kind::String => {
             return Err(BadRequest::at(
                 name,
@@ -128,12 +128,12 @@ fn field(
         "prompt_cache_options" => cache::lifetime_options(cursor, seen)?,
         "store" => seen.places.store = Some(cursor.skip()?.span),
         "cache_control" => cache::control(cursor.at(), cursor, seen)?,
-        "usage" => return inspect::cost_wish(cursor, seen),
-        "stop" => return inspect::stops(cursor, seen),
+        "usage" => return walk::cost_wish(cursor, seen),
+        "stop" => return walk::stops(cursor, seen),
         _ => {
             return match fields::check(REFUSED, name, cursor)? {
                 Some(verdict) => Ok(verdict),
-                None => inspect::known(name, KNOWN, cursor, seen),
+                None => walk::known(name, KNOWN, cursor, seen),
             };
         }
     }

@@ -8,12 +8,12 @@ use std::borrow::Cow;
 use crate::cache;
 use crate::content::{self, Out};
 use crate::fields::{self, Free, HOST, MODEL, Rule, SERVER_TOOL, STATE, THREAD, TIER};
-use crate::inspect::{self, Request, Verdict, flag, options, text};
 use crate::json::{Cursor, Kind};
 use crate::limits::{limit, positive};
 use crate::tools::{Row, Tool, Tools};
 use crate::translate::tree::Node;
 use crate::turns::{self, Level, Turns};
+use crate::walk::{self, Request, Verdict, flag, options, text};
 use crate::{BadRequest, Inspection};
 
 /// Fields that buy something other than tokens of the slug: refused, unless their value is free.
@@ -95,7 +95,7 @@ pub(super) fn inspect_count(body: &[u8], seed: u64) -> Result<Inspection, BadReq
     let mut request = Request::walk(body, seed, |name, cursor, seen| {
         field(name, cursor, seen, &mut tools)
     })?;
-    inspect::need_model(&request.seen)?;
+    walk::need_model(&request.seen)?;
     if request.seen.content.messages == 0 {
         return Err(BadRequest::at(
             "messages",
@@ -116,7 +116,7 @@ fn field(
     tools: &mut Tools,
 ) -> Result<Verdict, BadRequest> {
     match name {
-        "model" => inspect::model(cursor, seen)?,
+        "model" => walk::model(cursor, seen)?,
         "messages" if cursor.peek()? == Kind::String => {
             return Err(BadRequest::at(
                 name,
@@ -157,11 +157,11 @@ fn field(
             seen.compacts_from = compacts_from(cursor.slice(start..cursor.at()));
         }
         "cache_control" => cache::control(cursor.at(), cursor, seen)?,
-        "stop_sequences" => return inspect::stops(cursor, seen),
+        "stop_sequences" => return walk::stops(cursor, seen),
         _ => {
             return match fields::check(REFUSED, name, cursor)? {
                 Some(verdict) => Ok(verdict),
-                None => inspect::known(name, KNOWN, cursor, seen),
+                None => walk::known(name, KNOWN, cursor, seen),
             };
         }
     }

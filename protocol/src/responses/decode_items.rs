@@ -39,59 +39,30 @@ fn item<'a>(
     prompt: &mut Prompt<'a>,
     decoding: &mut Decoding<'_>,
 ) -> Result<Option<Turn<'a>>, BadRequest> {
-    let spoken = |block| {
-        Ok(Some(Turn {
-            role: Role::Assistant,
+    let kind = node.get("type").word();
+    let turn = |role, block| {
+        Some(Turn {
+            role,
             blocks: vec![block],
-        }))
+        })
     };
-    match node.get("type").word() {
+    if let Some(call) = any_call(kind, node, path)? {
+        return Ok(turn(Role::Assistant, call));
+    }
+    match kind {
         "" | "message" => message(node, path, prompt, decoding),
-        "function_call" => spoken(call(
-            node,
-            path,
-            ToolKind::Function,
-            text_or_json(node.get("arguments")),
-        )?),
-        "custom_tool_call" => spoken(call(
-            node,
-            path,
-            ToolKind::Custom,
-            text_or_json(node.get("input")),
-        )?),
-        "local_shell_call" => spoken(named(
-            node,
-            "local_shell",
-            ToolKind::LocalShell,
-            shell(node.get("action")),
-        )),
-        "shell_call" => spoken(named(
-            node,
-            "shell",
-            ToolKind::Function,
-            text_or_json(node.get("action")),
-        )),
-        "apply_patch_call" => spoken(named(
-            node,
-            "apply_patch",
-            ToolKind::Function,
-            text_or_json(node.get("operation")),
-        )),
         "function_call_output"
         | "custom_tool_call_output"
         | "local_shell_call_output"
         | "shell_call_output"
         | "apply_patch_call_output" => {
             let result = output(node, path, decoding)?;
-            Ok(Some(Turn {
-                role: Role::User,
-                blocks: vec![Block::Result(result)],
-            }))
+            Ok(turn(Role::User, Block::Result(result)))
         }
-        "reasoning" => Ok(reasoning(node).map(|text| Turn {
-            role: Role::Assistant,
-            blocks: vec![Block::Thinking { text }],
-        })),
+        "reasoning" => {
+            let thought = reasoning(node).map(|text| Block::Thinking { text });
+            Ok(thought.and_then(|thought| turn(Role::Assistant, thought)))
+        }
         "compaction" | "compaction_summary" | "compaction_trigger" => compaction(node, path),
         "tool_search_output" | "additional_tools" => {
             tools(node.get("tools"), prompt, decoding)?;
@@ -100,21 +71,40 @@ fn item<'a>(
         }
         "tool_search_call" => Ok(None),
         "item_reference" => Err(unsupported(path, ITEM_REFERENCE)),
-        kind @ ("web_search_call"
+        "web_search_call"
         | "file_search_call"
         | "image_generation_call"
         | "code_interpreter_call"
         | "computer_call"
-        | "computer_call_output") => {
+        | "computer_call_output" => {
             decoding.drop(&format!("input.{kind}"));
             Ok(None)
         }
-        kind if kind.starts_with("mcp_") || kind.starts_with("program") => {
+        _ if kind.starts_with("mcp_") || kind.starts_with("program") => {
             decoding.drop(&format!("input.{kind}"));
             Ok(None)
         }
-        kind => Err(no_equal(path, kind, decoding.target)),
+        _ => Err(no_equal(path, kind, decoding.target)),
     }
+}
+
+/// A call of a tool that the caller runs itself, if the item is one. Three tools have items of their own instead of a name.
+fn any_call<'a>(kind: &str, node: &Node<'a>, path: &str) -> Result<Option<Block<'a>>, BadRequest> {
+    let json = |member| text_or_json(node.get(member));
+    let call = match kind {
+        "function_call" => call(node, path, ToolKind::Function, json("arguments"))?,
+        "custom_tool_call" => call(node, path, ToolKind::Custom, json("input"))?,
+        "local_shell_call" => named(
+            node,
+            "local_shell",
+            ToolKind::LocalShell,
+            shell(node.get("action")),
+        ),
+        "shell_call" => named(node, "shell", ToolKind::Function, json("action")),
+        "apply_patch_call" => named(node, "apply_patch", ToolKind::Function, json("operation")),
+        _ => return Ok(None),
+    };
+    Ok(Some(call))
 }
 
 fn message<'a>(

@@ -6,11 +6,11 @@
 use crate::cache;
 use crate::content::{self, Out};
 use crate::fields::{self, Free, HOST, LATER, MEDIA, MODEL, Rule, SERVER_TOOL, STATE, TIER};
-use crate::inspect::{self, Request, Verdict, flag, options, text};
 use crate::json::Cursor;
 use crate::limits::limit;
 use crate::tools::{Row, Tool, Tools};
 use crate::turns::{self, Turns};
+use crate::walk::{self, Request, Verdict, flag, options, text};
 use crate::{BadRequest, Inspection};
 
 /// Fields that buy something other than tokens of the slug: refused, unless their value is free.
@@ -92,7 +92,7 @@ pub(super) fn inspect(body: &[u8], seed: u64) -> Result<Inspection, BadRequest> 
     let mut request = Request::walk(body, seed, |name, cursor, seen| {
         field(name, cursor, seen, &mut tools)
     })?;
-    inspect::need_model(&request.seen)?;
+    walk::need_model(&request.seen)?;
     if request.seen.content.messages == 0 {
         return Err(BadRequest::at(
             "input",
@@ -110,7 +110,7 @@ fn field(
     tools: &mut Tools,
 ) -> Result<Verdict, BadRequest> {
     match name {
-        "model" => inspect::model(cursor, seen)?,
+        "model" => walk::model(cursor, seen)?,
         "input" => content::messages(
             name,
             cursor,
@@ -131,11 +131,11 @@ fn field(
         "reasoning" => reasoning(cursor, seen)?,
         "prompt_cache_options" => cache::lifetime_options(cursor, seen)?,
         "store" => seen.places.store = Some(cursor.skip()?.span),
-        "usage" => return inspect::cost_wish(cursor, seen),
+        "usage" => return walk::cost_wish(cursor, seen),
         _ => {
             return match fields::check(REFUSED, name, cursor)? {
                 Some(verdict) => Ok(verdict),
-                None => inspect::known(name, KNOWN, cursor, seen),
+                None => walk::known(name, KNOWN, cursor, seen),
             };
         }
     }
@@ -148,7 +148,7 @@ fn reasoning(cursor: &mut Cursor<'_>, seen: &mut Inspection) -> Result<(), BadRe
     let given = options("reasoning", cursor, |name, cursor| match name {
         "mode" => fields::check(REASONING, name, cursor).map(drop),
         "effort" => {
-            none = crate::inspect::word(cursor)? == "none";
+            none = walk::word(cursor)? == "none";
             Ok(())
         }
         _ => Ok(cursor.skip().map(drop)?),

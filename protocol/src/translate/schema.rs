@@ -97,59 +97,13 @@ fn relax(value: &mut Value, relaxed: &mut bool) {
 }
 
 fn relax_object(members: &mut Map<String, Value>, relaxed: &mut bool) {
-    if let Some(reference) = members.get("$ref").cloned() {
-        *relaxed |= members.len() > 1
-            && members
-                .keys()
-                .any(|name| !matches!(name.as_str(), "$ref" | "$defs" | "definitions"));
-        members.retain(|name, _| matches!(name.as_str(), "$defs" | "definitions"));
-        members.insert("$ref".to_owned(), reference);
-    }
+    *relaxed |= keep_only_reference(members);
     members.shift_remove("$schema");
     if let Some(choices) = members.shift_remove("oneOf") {
         members.insert("anyOf".to_owned(), choices);
         *relaxed = true;
     }
-    let mut notes = Vec::new();
-    for name in UNKNOWN {
-        // `minItems` of 0 and 1 are supported.
-        if *name == "minItems"
-            && members
-                .get(*name)
-                .and_then(Value::as_u64)
-                .is_some_and(|count| count <= 1)
-        {
-            continue;
-        }
-        notes.extend(
-            members
-                .shift_remove(*name)
-                .map(|limit| format!("{name}: {limit}")),
-        );
-    }
-    if members
-        .get("format")
-        .and_then(Value::as_str)
-        .is_some_and(|format| !FORMATS.contains(&format))
-    {
-        notes.extend(
-            members
-                .shift_remove("format")
-                .map(|format| format!("format: {format}")),
-        );
-    }
-    if !notes.is_empty() {
-        *relaxed = true;
-        let told = members
-            .get("description")
-            .and_then(Value::as_str)
-            .map(|told| format!("{told}\n"))
-            .unwrap_or_default();
-        members.insert(
-            "description".to_owned(),
-            Value::String(format!("{told}({})", notes.join(", "))),
-        );
-    }
+    *relaxed |= tell_unknown_limits(members);
     let is_object = members.get("type").and_then(Value::as_str) == Some("object")
         || members.get("properties").is_some();
     if is_object && members.get("additionalProperties") != Some(&Value::Bool(false)) {
@@ -157,21 +111,57 @@ fn relax_object(members: &mut Map<String, Value>, relaxed: &mut bool) {
         members.insert("additionalProperties".to_owned(), Value::Bool(false));
     }
     for (name, value) in members.iter_mut() {
-        match value {
+        match (name.as_str(), value) {
             // The caller names the members of these; only their values are schemas.
-            Value::Object(named)
-                if matches!(
-                    name.as_str(),
-                    "properties" | "$defs" | "definitions" | "patternProperties"
-                ) =>
-            {
-                named.values_mut().for_each(|one| relax(one, relaxed));
-            }
-            _ if matches!(
-                name.as_str(),
-                "enum" | "const" | "default" | "examples" | "required"
-            ) => {}
-            other => relax(other, relaxed),
+            (
+                "properties" | "$defs" | "definitions" | "patternProperties",
+                Value::Object(named),
+            ) => named.values_mut().for_each(|one| relax(one, relaxed)),
+            ("enum" | "const" | "default" | "examples" | "required", _) => {}
+            (_, other) => relax(other, relaxed),
         }
     }
+}
+
+/// Leaves a reference nothing beside it but definitions; whether more than that was lost.
+fn keep_only_reference(members: &mut Map<String, Value>) -> bool {
+    let defines = |name: &str| matches!(name, "$defs" | "definitions");
+    let Some(reference) = members.get("$ref").cloned() else {
+        return false;
+    };
+    let lost = members.keys().any(|name| name != "$ref" && !defines(name));
+    members.retain(|name, _| defines(name));
+    members.insert("$ref".to_owned(), reference);
+    lost
+}
+
+/// Moves limits that messages does not know into the description; whether there were any.
+fn tell_unknown_limits(members: &mut Map<String, Value>) -> bool {
+    let mut notes = Vec::new();
+    for name in UNKNOWN {
+        let value = members.get(*name);
+        // `minItems` of 0 and 1 are supported.
+        if *name == "minItems"
+            && value
+                .and_then(Value::as_u64)
+                .is_some_and(|count| count <= 1)
+        {
+            continue;
+        }
+        let limit = members.shift_remove(*name);
+        notes.extend(limit.map(|limit| format!("{name}: {limit}")));
+    }
+    let format = members.get("format").and_then(Value::as_str);
+    if format.is_some_and(|format| !FORMATS.contains(&format)) {
+        let format = members.shift_remove("format");
+        notes.extend(format.map(|format| format!("format: {format}")));
+    }
+    if notes.is_empty() {
+        return false;
+    }
+    let told = members.get("description").and_then(Value::as_str);
+    let told = told.map(|told| format!("{told}\n")).unwrap_or_default();
+    let told = format!("{told}({})", notes.join(", "));
+    members.insert("description".to_owned(), Value::String(told));
+    true
 }
