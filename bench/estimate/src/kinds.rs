@@ -59,77 +59,46 @@ fn read(path: &Path) -> Option<String> {
     fs::read_to_string(path).ok()
 }
 
+const HEX: &str = "0123456789abcdef";
+const DIGITS: &str = "0123456789";
+
 fn generated(code: &str, result: &str) -> Vec<(&'static str, String)> {
-    let mut dice = Dice(7);
-    let value: Value = serde_json::from_str(result).unwrap_or_default();
-    let lines = || code.lines().enumerate();
+    let mut texts = diced(&mut Dice(7));
+    texts.extend(laid_out(code));
+    texts.extend(printed(result));
+    texts.push((
+        "capitals",
+        "THE HARBOUR OFFICE KEPT ITS BOOKS IN A TALL CUPBOARD BEHIND THE STOVE. ".to_owned(),
+    ));
+    texts
+}
+
+/// What programs print: codes, numbers and columns.
+fn diced(dice: &mut Dice) -> Vec<(&'static str, String)> {
+    const BASE64: &str = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let uuid = |dice: &mut Dice| {
+        let groups = [8, 4, 4, 4, 12].map(|length| dice.word(length, HEX));
+        groups.join("-")
+    };
+    let bytes = |dice: &mut Dice| {
+        let (low, high) = (dice.word(2, HEX), dice.word(2, "0123456789ABCDEF"));
+        format!("0x{low}, 0x{high},")
+    };
+    let number = |dice: &mut Dice| {
+        let (whole, part) = (dice.word(3, DIGITS), dice.word(6, DIGITS));
+        format!("{whole}.{part},-{}", dice.below(99))
+    };
+    let listed = |dice: &mut Dice| {
+        let (size, day, file) = (dice.below(9_999_999), dice.below(30), dice.below(999));
+        format!("-rw-r--r--  1 root root {size:>9} Nov {day:>2} 14:02 file_{file}.txt")
+    };
     vec![
-        (
-            "base64",
-            dice.word(
-                4_000,
-                "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/",
-            ),
-        ),
-        ("hex", dice.word(4_000, "0123456789abcdef")),
-        (
-            "uuids",
-            joined(100, || {
-                [8, 4, 4, 4, 12]
-                    .map(|length| dice.word(length, "0123456789abcdef"))
-                    .join("-")
-            }),
-        ),
-        (
-            "bytes",
-            joined(400, || {
-                format!(
-                    "0x{}, 0x{},",
-                    dice.word(2, "0123456789abcdef"),
-                    dice.word(2, "0123456789ABCDEF")
-                )
-            }),
-        ),
-        (
-            "numbers",
-            joined(200, || {
-                format!(
-                    "{}.{},-{}",
-                    dice.word(3, "0123456789"),
-                    dice.word(6, "0123456789"),
-                    dice.below(99)
-                )
-            }),
-        ),
-        (
-            "listing",
-            joined(100, || {
-                format!(
-                    "-rw-r--r--  1 root root {:>9} Nov {:>2} 14:02 file_{}.txt",
-                    dice.below(9_999_999),
-                    dice.below(30),
-                    dice.below(999)
-                )
-            }),
-        ),
-        (
-            "numbered lines",
-            lines()
-                .map(|(at, line)| format!("{:>6}\t{line}\n", at + 1))
-                .collect(),
-        ),
-        (
-            "deep spaces",
-            lines()
-                .map(|(_, line)| format!("{}{line}\n", " ".repeat(28)))
-                .collect(),
-        ),
-        (
-            "deep tabs",
-            lines()
-                .map(|(_, line)| format!("\t\t\t\t\t{}\n", line.replace("    ", "\t")))
-                .collect(),
-        ),
+        ("base64", dice.word(4_000, BASE64)),
+        ("hex", dice.word(4_000, HEX)),
+        ("uuids", joined(100, || uuid(dice))),
+        ("bytes", joined(400, || bytes(dice))),
+        ("numbers", joined(200, || number(dice))),
+        ("listing", joined(100, || listed(dice))),
         (
             "columns",
             joined(60, || {
@@ -142,16 +111,34 @@ fn generated(code: &str, result: &str) -> Vec<(&'static str, String)> {
                 format!("{}\nChapter\n{}", "=".repeat(72), "-".repeat(60))
             }),
         ),
+    ]
+}
+
+/// Code as tools and editors show it.
+fn laid_out(code: &str) -> Vec<(&'static str, String)> {
+    let numbered = |(at, line): (usize, &str)| format!("{:>6}\t{line}\n", at + 1);
+    let spaced = |line: &str| format!("{}{line}\n", " ".repeat(28));
+    let tabbed = |line: &str| format!("\t\t\t\t\t{}\n", line.replace("    ", "\t"));
+    vec![
+        (
+            "numbered lines",
+            code.lines().enumerate().map(numbered).collect(),
+        ),
+        ("deep spaces", code.lines().map(spaced).collect()),
+        ("deep tabs", code.lines().map(tabbed).collect()),
+    ]
+}
+
+/// A tool's result in the ways in which programs write JSON.
+fn printed(result: &str) -> Vec<(&'static str, String)> {
+    let value: Value = serde_json::from_str(result).unwrap_or_default();
+    vec![
         ("json lines", format!("{value}\n")),
         (
             "json pretty",
             serde_json::to_string_pretty(&value).unwrap_or_default(),
         ),
         ("json in json", json!(result).to_string()),
-        (
-            "capitals",
-            "THE HARBOUR OFFICE KEPT ITS BOOKS IN A TALL CUPBOARD BEHIND THE STOVE. ".to_owned(),
-        ),
     ]
 }
 

@@ -49,7 +49,7 @@ struct Group {
     keys: (usize, usize),
 }
 
-const GROUPS: [Group; 3] = [
+static GROUPS: [Group; 3] = [
     Group {
         name: "rich",
         keys: (1, 1),
@@ -66,16 +66,7 @@ const GROUPS: [Group; 3] = [
 
 /// Measures a quiet time, and then each crowd, or only the one named `only`, for `seconds` each.
 pub(crate) fn run(programs: &Programs, seconds: u64, only: Option<&str>) -> Result<(), String> {
-    let groups: Vec<&Group> = GROUPS
-        .iter()
-        .filter(|group| only.is_none_or(|name| name == group.name))
-        .collect();
-    if groups.is_empty() {
-        return Err(format!(
-            "no crowd has that name; there are {}",
-            GROUPS.map(|group| group.name).join(", ")
-        ));
-    }
+    let groups = named(only)?;
     let folder = programs.folder.join("crowd");
     let _ = fs::remove_dir_all(&folder);
     fs::create_dir_all(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
@@ -97,37 +88,10 @@ pub(crate) fn run(programs: &Programs, seconds: u64, only: Option<&str>) -> Resu
 
     progress("warming up");
     customer::ask(watched.address, good, Duration::from_secs(3));
-    let (quiet, mut faults) = watched.measure(
-        "quiet",
-        Duration::from_secs((seconds / 3).clamp(5, 30)),
-        None,
-    );
+    let quiet_time = Duration::from_secs((seconds / 3).clamp(5, 30));
+    let (quiet, mut faults) = watched.measure("quiet", quiet_time, None);
     for group in groups {
-        let hostile = secrets
-            .iter()
-            .skip(group.keys.0)
-            .take(group.keys.1)
-            .cloned()
-            .collect();
-        let crowd = Crowd::start(watched.address, hostile, CHURN)
-            .map_err(|error| format!("the crowd: {error}"))?;
-        // Thousands come at once; what that costs is a row of its own, and only p99 is not held against it.
-        let (_, arriving) = watched.measure("  arriving", ARRIVING, Some(&crowd));
-        let (met, more) = watched.measure(group.name, Duration::from_secs(seconds), Some(&crowd));
-        crowd.stop();
-        faults.extend(
-            arriving
-                .into_iter()
-                .chain(more)
-                .map(|fault| format!("{}: {fault}", group.name)),
-        );
-        if met.quantile(0.99) > 2.0 * quiet.quantile(0.99) {
-            let (crowded, alone) = (met.quantile(0.99), quiet.quantile(0.99));
-            faults.push(format!(
-                "{}: p99 {crowded:.2} ms, quiet {alone:.2} ms",
-                group.name
-            ));
-        }
+        faults.extend(watched.among(group, &secrets, seconds, &quiet)?);
     }
     let peak = machine::peak(watched.process);
     if peak > MOST_MEMORY {
@@ -145,6 +109,19 @@ pub(crate) fn run(programs: &Programs, seconds: u64, only: Option<&str>) -> Resu
     }
 }
 
+/// Every crowd, or the one of this name.
+fn named(only: Option<&str>) -> Result<Vec<&'static Group>, String> {
+    let groups: Vec<&Group> = GROUPS
+        .iter()
+        .filter(|group| only.is_none_or(|name| name == group.name))
+        .collect();
+    if groups.is_empty() {
+        let names = GROUPS.each_ref().map(|group| group.name).join(", ");
+        return Err(format!("no crowd has that name; there are {names}"));
+    }
+    Ok(groups)
+}
+
 /// The gateway that is measured, and the customer who asks it.
 struct Watched<'a> {
     address: SocketAddr,
@@ -153,6 +130,31 @@ struct Watched<'a> {
 }
 
 impl Watched<'_> {
+    /// Lets a crowd come, and says what of its time breaks the promise.
+    fn among(
+        &self,
+        group: &Group,
+        secrets: &[String],
+        seconds: u64,
+        quiet: &Experience,
+    ) -> Result<Vec<String>, String> {
+        let (first, count) = group.keys;
+        let hostile = secrets.iter().skip(first).take(count).cloned().collect();
+        let crowd = Crowd::start(self.address, hostile, CHURN)
+            .map_err(|error| format!("the crowd: {error}"))?;
+        // Thousands come at once; what that costs is a row of its own, and only p99 is not held against it.
+        let (_, mut faults) = self.measure("  arriving", ARRIVING, Some(&crowd));
+        let (met, more) = self.measure(group.name, Duration::from_secs(seconds), Some(&crowd));
+        crowd.stop();
+        faults.extend(more);
+        let (crowded, alone) = (met.quantile(0.99), quiet.quantile(0.99));
+        if crowded > 2.0 * alone {
+            faults.push(format!("p99 {crowded:.2} ms, quiet {alone:.2} ms"));
+        }
+        let named = |fault| format!("{}: {fault}", group.name);
+        Ok(faults.into_iter().map(named).collect())
+    }
+
     /// Asks for this long, prints what was met, and says what of it breaks the promise.
     fn measure(
         &self,
