@@ -145,42 +145,7 @@ impl Preset {
             .as_ref()
             .map(|name| format!("tokenizer         = \"{name}\"\n"))
             .unwrap_or_default();
-        let pictures = |tokens| format!(", picture_tokens = {}", underscored(tokens));
-        let limits = format!(
-            "{{ context = {}, max_output = {}{} }}",
-            underscored(model.context),
-            underscored(model.output),
-            model.pictures.map(pictures).unwrap_or_default()
-        );
-        let rates = |fill: &dyn Fn(&str) -> String| {
-            // In the order of a price list, not alphabetically.
-            let order = [
-                "input",
-                "output",
-                "cache_read",
-                "cache_write",
-                "cache_write_1h",
-            ];
-            let rates = order.iter().filter_map(|name| {
-                model
-                    .price
-                    .get(*name)
-                    .map(|rate| format!("{name} = \"{}\"", fill(rate)))
-            });
-            rates.collect::<Vec<_>>().join(", ")
-        };
-        let price = rates(&str::to_owned);
-        let prices = match &self.price_list {
-            Some(list) => format!(
-                "# Prices are what your customers pay: fill in yours. The one below was {}'s own list price when this file was\n\
-                 # made; today's are at {list}",
-                self.title
-            ),
-            None => {
-                "# Prices are what your customers pay: fill in yours. The one below is an example."
-                    .to_owned()
-            }
-        };
+        let (prices, limits) = (self.prices_note(), model.limits());
         format!(
             "{CATALOG_HEAD}\
              {prices}\n\
@@ -213,8 +178,24 @@ impl Preset {
             path = format!("\"{}\"", model.best_path),
             provider = model.provider,
             best_path = model.best_path,
-            blank = rates(&|_| "…".to_owned()),
+            price = model.rates(str::to_owned),
+            blank = model.rates(|_| "…".to_owned()),
         )
+    }
+
+    /// The comment above the prices.
+    fn prices_note(&self) -> String {
+        match &self.price_list {
+            Some(list) => format!(
+                "# Prices are what your customers pay: fill in yours. The one below was {}'s own list price when this file was\n\
+                 # made; today's are at {list}",
+                self.title
+            ),
+            None => {
+                "# Prices are what your customers pay: fill in yours. The one below is an example."
+                    .to_owned()
+            }
+        }
     }
 
     /// A starter routes file with this service and its one model.
@@ -249,6 +230,31 @@ impl Preset {
     /// Its table name in a starter file.
     fn provider_name(&self) -> String {
         self.name.replace('.', "-")
+    }
+}
+
+impl Starter {
+    fn limits(&self) -> String {
+        let (context, output) = (underscored(self.context), underscored(self.output));
+        let pictures = |tokens| format!(", picture_tokens = {}", underscored(tokens));
+        let pictures = self.pictures.map(pictures).unwrap_or_default();
+        format!("{{ context = {context}, max_output = {output}{pictures} }}")
+    }
+
+    /// Its rates, each as `fill` writes it, in the order of a price list.
+    fn rates(&self, fill: impl Fn(&str) -> String) -> String {
+        let order = [
+            "input",
+            "output",
+            "cache_read",
+            "cache_write",
+            "cache_write_1h",
+        ];
+        let rates = order.iter().filter_map(|name| {
+            let rate = self.price.get(*name)?;
+            Some(format!("{name} = \"{}\"", fill(rate)))
+        });
+        rates.collect::<Vec<_>>().join(", ")
     }
 }
 

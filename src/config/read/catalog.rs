@@ -93,11 +93,7 @@ fn read_model(
     routes: &RouteTable,
     taken: &mut Taken,
 ) -> Option<Model> {
-    let what = match table.get("slug").map(|slug| slug.get_ref()) {
-        Some(DeValue::String(slug)) => format!("model `{}`", shorten(slug)),
-        _ => "a model".to_owned(),
-    };
-    let fields = Fields::open(report, table, span, what, MODEL_FIELDS);
+    let fields = Fields::open(report, table, span, called(table), MODEL_FIELDS);
     let name = fields.required(
         report,
         "model",
@@ -107,17 +103,11 @@ fn read_model(
     let provider = fields.required(report, "provider", "provider = \"…\"", |value, report| {
         value.printable(report, LONGEST_NAME)
     });
-    let slug = fields.required(
-        report,
-        "slug",
-        "slug = \"…\", what callers send",
-        |value, report| read_slug(value, report),
-    );
+    let slug = fields.required(report, "slug", "slug = \"…\", what callers send", read_slug);
     let slug = slug.filter(|slug| take(report, taken, slug, NameKind::Slug));
-    let aliases = fields.get("aliases").map_or_else(
-        || Some(Vec::new()),
-        |value| read_aliases(value, report, taken),
-    );
+    let aliases = or_default(&fields, "aliases", |value| {
+        read_aliases(value, report, taken)
+    });
     let best_path = fields.required(
         report,
         "best_path",
@@ -130,21 +120,16 @@ fn read_model(
         "best_environments = [\"backend\"]",
         read_environments,
     );
-    let capabilities = fields.get("capabilities").map_or_else(
-        || Some(Vec::new()),
-        |value| read_capabilities(value, report),
-    );
+    let capabilities = or_default(&fields, "capabilities", |value| {
+        read_capabilities(value, report)
+    });
     let limits = fields.required(
         report,
         "limits",
         "limits = { context = 200_000, max_output = 64_000 }",
         |value, report| read_limits(value, report, &fields.what),
     );
-    let tokenizers = [("o200k", Tokenizer::O200k), ("cl100k", Tokenizer::Cl100k)];
-    let tokenizer = match fields.get("tokenizer") {
-        Some(value) => value.word(report, &tokenizers).map(|word| word.value),
-        None => Some(Tokenizer::default()),
-    };
+    let tokenizer = or_default(&fields, "tokenizer", |value| read_tokenizer(value, report));
     let context = limits.map(|limits| limits.context);
     let price = fields.required(
         report,
@@ -166,6 +151,28 @@ fn read_model(
         aliases: aliases?,
         route: route?,
     })
+}
+
+/// What a model is called in a finding.
+fn called(table: &DeTable<'_>) -> String {
+    match table.get("slug").map(|slug| slug.get_ref()) {
+        Some(DeValue::String(slug)) => format!("model `{}`", shorten(slug)),
+        _ => "a model".to_owned(),
+    }
+}
+
+/// A field that may be left out; `None` if it is there and cannot be read.
+fn or_default<'r, 'i, T: Default>(
+    fields: &Fields<'r, 'i>,
+    name: &'static str,
+    read: impl FnOnce(Value<'r, 'i>) -> Option<T>,
+) -> Option<T> {
+    fields.get(name).map_or_else(|| Some(T::default()), read)
+}
+
+fn read_tokenizer(value: Value<'_, '_>, report: &mut Report<'_>) -> Option<Tokenizer> {
+    let tokenizers = [("o200k", Tokenizer::O200k), ("cl100k", Tokenizer::Cl100k)];
+    value.word(report, &tokenizers).map(|word| word.value)
 }
 
 fn find_route(

@@ -226,6 +226,39 @@ fn read_route(report: &mut Report<'_>, table: &DeTable<'_>, span: Span, routes: 
         "targets = [ { provider = \"…\", model = \"…\" } ]",
         |value, report| read_targets(value, report, &fields.what, &routes.providers),
     );
+    let policies = read_policies(report, &fields);
+    let Some(slug) = slug else { return };
+    if let Some(first) = routes.by_slug.get(slug.value) {
+        report
+            .add(
+                Code::DuplicateRoute,
+                slug.span,
+                format!("`{}` has two routes", slug.value),
+            )
+            .also(first.slug, "first here");
+        return;
+    }
+    let route = targets.zip(policies).map(|(targets, policies)| {
+        Arc::new(Route {
+            slug: slug.value.to_owned(),
+            targets,
+            ..policies
+        })
+    });
+    let targets = fields.get("targets").map_or(span, |value| value.span());
+    routes.by_slug.insert(
+        slug.value.to_owned(),
+        Routed {
+            route,
+            targets,
+            slug: slug.span,
+            wanted: Cell::new(false),
+        },
+    );
+}
+
+/// What a route says beside its name and targets, which are left empty; `None` if a policy cannot be read.
+fn read_policies(report: &mut Report<'_>, fields: &Fields<'_, '_>) -> Option<Route> {
     let words = [
         ("cancel", OnDisconnect::Cancel),
         ("drain", OnDisconnect::Drain),
@@ -242,43 +275,25 @@ fn read_route(report: &mut Report<'_>, table: &DeTable<'_>, span: Span, routes: 
     let prefer = fields.optional(report, "prefer", |value, report| {
         value.word(report, &orders)
     });
-    let bad = (fields.has("on_disconnect") && on_disconnect.is_none())
-        || (fields.has("retry") && retry.is_none())
-        || (fields.has("breaker") && breaker.is_none())
-        || (fields.has("translate") && translate.is_none())
-        || (fields.has("prefer") && prefer.is_none());
-    let Some(slug) = slug else { return };
-    if let Some(first) = routes.by_slug.get(slug.value) {
-        report
-            .add(
-                Code::DuplicateRoute,
-                slug.span,
-                format!("`{}` has two routes", slug.value),
-            )
-            .also(first.slug, "first here");
-        return;
-    }
-    let route = targets.filter(|_| !bad).map(|targets| {
-        Arc::new(Route {
-            slug: slug.value.to_owned(),
-            on_disconnect: on_disconnect.map_or(OnDisconnect::Cancel, |policy| policy.value),
-            targets,
-            retry: retry.map_or(DEFAULT_RETRY, |retry| retry.value),
-            breaker: breaker.unwrap_or(DEFAULT_BREAKER),
-            translate: translate.unwrap_or(true),
-            prefer: prefer.map_or(Prefer::Family, |prefer| prefer.value),
-        })
-    });
-    let targets = fields.get("targets").map_or(span, |value| value.span());
-    routes.by_slug.insert(
-        slug.value.to_owned(),
-        Routed {
-            route,
-            targets,
-            slug: slug.span,
-            wanted: Cell::new(false),
-        },
-    );
+    let unread = [
+        ("on_disconnect", on_disconnect.is_none()),
+        ("retry", retry.is_none()),
+        ("breaker", breaker.is_none()),
+        ("translate", translate.is_none()),
+        ("prefer", prefer.is_none()),
+    ];
+    let bad = unread
+        .iter()
+        .any(|(name, unread)| *unread && fields.has(name));
+    (!bad).then(|| Route {
+        slug: String::new(),
+        on_disconnect: on_disconnect.map_or(OnDisconnect::Cancel, |policy| policy.value),
+        targets: Vec::new(),
+        retry: retry.map_or(DEFAULT_RETRY, |retry| retry.value),
+        breaker: breaker.unwrap_or(DEFAULT_BREAKER),
+        translate: translate.unwrap_or(true),
+        prefer: prefer.map_or(Prefer::Family, |prefer| prefer.value),
+    })
 }
 
 fn read_targets(
