@@ -12,6 +12,7 @@ mod reload;
 mod settings;
 mod votes;
 
+use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -57,8 +58,11 @@ pub struct App {
     tls: Option<Arc<Tls>>,
     anchoring: Option<Anchoring>,
     /// The ledger's file and its lock. A database has neither; its gateways have epochs.
-    file: Option<(Arc<SqliteLedger>, ServeLock)>,
+    file: Option<LockedFile>,
 }
+
+/// A ledger's file that no other process serves.
+type LockedFile = (Arc<SqliteLedger>, ServeLock);
 
 impl App {
     /// Reads the files, takes the ledger, recovers it, records the published slugs and binds the addresses.
@@ -85,53 +89,29 @@ impl App {
         if let Some(reloader) = &reloader {
             ledger.announce(reloader.status().files());
         }
-        let recovered = ledger.recover(clock::now()).await?;
-        if recovered.settled + recovered.released > 0 {
-            tracing::warn!(
-                settled = recovered.settled,
-                released = recovered.released,
-                "ended the holds of an earlier run"
-            );
-        }
-        ledger
-            .publish(reload::slugs(&config.current()), clock::now())
-            .await?;
+        recover(&ledger).await?;
+        let slugs = reload::slugs(&config.current());
+        ledger.publish(slugs, clock::now()).await?;
 
         let listening = listen(settings.listen)?;
         let admin_listening = settings.admin_listen.map(listen).transpose()?;
-        let scheme = if tls.is_some() { "https" } else { "http" };
-        let public_url = settings
-            .public_url
-            .clone()
-            .unwrap_or_else(|| format!("{scheme}://{}", listening.address));
-        let (telemetry, activity) = (
-            Arc::new(Telemetry::default()),
-            Arc::new(Activity::default()),
-        );
+        let telemetry = Arc::new(Telemetry::default());
+        let activity = Arc::new(Activity::default());
         let observers: Vec<Arc<dyn Observer>> = vec![
             Arc::<Telemetry>::clone(&telemetry),
             Arc::<Activity>::clone(&activity),
             log,
         ];
-        let shared: SharedLedger = Arc::<dyn store::Store>::clone(&ledger);
-        let proxy = Arc::new(Proxy {
-            upstreams: Upstreams::new(&config.current()).map_err(StartError::Upstreams)?,
-            config,
-            ledger: shared,
-            tasks: TaskTracker::new(),
-            observer: Arc::new(FanOut(observers)),
-            calibrations: Calibrations::default(),
-        });
+        let proxy = spine(config, &ledger, observers)?;
         let trusted = settings.trusted_proxies.clone();
         let connections = Connections::with_descriptors(process::descriptors(), trusted.clone());
-        let origins = settings.cors_origins.clone();
         let front = Front::new(
             proxy,
             activity,
-            public_url,
+            public_url(settings, listening.address),
             listening.address,
             trusted,
-            origins,
+            settings.cors_origins.clone(),
             connections,
         );
         let admin = Arc::new(Admin {
@@ -221,34 +201,12 @@ impl App {
             }
             outcome
         };
-        let watched = async {
-            match &mut file {
-                Some((ledger, lock)) => presence::watch(ledger, lock, &front.proxy.config).await,
-                None => std::future::pending().await,
-            }
-        };
-        let anchored = async {
-            match &mut anchoring {
-                Some(anchoring) => anchoring.run().await,
-                None => std::future::pending().await,
-            }
-        };
         let (served, outcome) = tokio::select! {
             done = async { tokio::join!(serving, ending) } => done,
-            never = anchored => match never {},
-            never = watched => match never {},
+            never = anchored(&mut anchoring) => match never {},
+            never = watched(&mut file, &front.proxy.config) => match never {},
         };
-        // Connections are closed; requests that customers abandoned still have to settle.
-        front.proxy.tasks.close();
-        if tokio::time::timeout(patience(&outcome), front.proxy.tasks.wait())
-            .await
-            .is_err()
-        {
-            tracing::warn!(
-                running = front.proxy.tasks.len(),
-                "stopping although some requests are still running; the next start recovers their holds"
-            );
-        }
+        drained(&front.proxy.tasks, patience(&outcome)).await;
         ledger.close();
         if let Some(anchoring) = anchoring {
             anchoring.finish().await;
@@ -260,9 +218,7 @@ impl App {
 }
 
 /// Takes the ledger. A file is locked first, so that no other process serves it.
-async fn take(
-    settings: &Settings,
-) -> Result<(SharedStore, Option<(Arc<SqliteLedger>, ServeLock)>), LedgerError> {
+async fn take(settings: &Settings) -> Result<(SharedStore, Option<LockedFile>), LedgerError> {
     let (mode, durability) = (OpenMode::Serve, settings.durability);
     let Some(path) = settings.ledger.path() else {
         let (state, anchors) = (settings.state.clone(), settings.anchors.clone());
@@ -278,6 +234,69 @@ async fn take(
     let lock = ServeLock::acquire(path, settings.wait_lock)?;
     let ledger = Arc::new(SqliteLedger::open(path, mode, durability)?);
     Ok((Arc::<SqliteLedger>::clone(&ledger), Some((ledger, lock))))
+}
+
+/// Ends the holds that an earlier run left behind.
+async fn recover(ledger: &SharedStore) -> Result<(), LedgerError> {
+    let recovered = ledger.recover(clock::now()).await?;
+    if recovered.settled + recovered.released > 0 {
+        tracing::warn!(
+            settled = recovered.settled,
+            released = recovered.released,
+            "ended the holds of an earlier run"
+        );
+    }
+    Ok(())
+}
+
+/// Where customers are told to send their requests.
+fn public_url(settings: &Settings, address: SocketAddr) -> String {
+    let scheme = settings.tls.as_ref().map_or("http", |_| "https");
+    (settings.public_url.clone()).unwrap_or_else(|| format!("{scheme}://{address}"))
+}
+
+/// The spine, with its upstreams.
+fn spine(
+    config: Arc<ConfigHandle>,
+    ledger: &SharedStore,
+    observers: Vec<Arc<dyn Observer>>,
+) -> Result<Arc<Proxy>, StartError> {
+    let shared: SharedLedger = Arc::<dyn store::Store>::clone(ledger);
+    Ok(Arc::new(Proxy {
+        upstreams: Upstreams::new(&config.current()).map_err(StartError::Upstreams)?,
+        config,
+        ledger: shared,
+        tasks: TaskTracker::new(),
+        observer: Arc::new(FanOut(observers)),
+        calibrations: Calibrations::default(),
+    }))
+}
+
+/// Keeps the anchors, if there are any.
+async fn anchored(anchoring: &mut Option<Anchoring>) -> Infallible {
+    match anchoring {
+        Some(anchoring) => anchoring.run().await,
+        None => std::future::pending().await,
+    }
+}
+
+/// Watches the ledger's file, if it is one.
+async fn watched(file: &mut Option<LockedFile>, config: &ConfigHandle) -> Infallible {
+    match file {
+        Some((ledger, lock)) => presence::watch(ledger, lock, config).await,
+        None => std::future::pending().await,
+    }
+}
+
+/// Connections are closed; requests that customers abandoned still have to settle.
+async fn drained(tasks: &TaskTracker, patience: Duration) {
+    tasks.close();
+    if tokio::time::timeout(patience, tasks.wait()).await.is_err() {
+        tracing::warn!(
+            running = tasks.len(),
+            "stopping although some requests are still running; the next start recovers their holds"
+        );
+    }
 }
 
 /// How long to wait for running requests.

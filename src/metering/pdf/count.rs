@@ -1,0 +1,242 @@
+//! Counts the tokens of a PDF's pages: each with its text and its picture, in the revision with the most.
+
+use std::collections::HashMap;
+
+use super::file::{Facts, File};
+use super::notes;
+use super::syntax::{Item, entry, name, references};
+use super::text;
+
+/// The least tokens of one page: text and picture of an ordinary one.
+const PER_PAGE: u64 = 3_000;
+/// The picture of a page.
+const PICTURE: u64 = 1_600;
+/// Deepest nesting of pages and forms.
+const MAX_DEPTH: u32 = 40;
+
+/// Counts the tokens of the findings.
+pub(super) struct Counter<'a> {
+    file: File<'a>,
+    facts: Facts,
+    seed: u64,
+    /// Tokens of the content streams read so far; one that is being read has none yet, so circular forms end.
+    texts: HashMap<u32, u64>,
+    /// The same by a form's name.
+    forms: HashMap<Vec<u8>, u64>,
+}
+
+impl<'a> Counter<'a> {
+    pub(super) fn new(file: File<'a>, facts: Facts, seed: u64) -> Self {
+        Self {
+            file,
+            facts,
+            seed,
+            texts: HashMap::new(),
+            forms: HashMap::new(),
+        }
+    }
+
+    pub(super) fn count(mut self) -> Option<u64> {
+        let said = self.said_apart()?;
+        let (mut total, mut dearest) = (0_u64, PER_PAGE);
+        let found = self.facts.pages.len() as u64;
+        for page in std::mem::take(&mut self.facts.pages) {
+            let tokens = self.page(page)?.saturating_add(PICTURE).max(PER_PAGE);
+            total = total.saturating_add(tokens);
+            dearest = dearest.max(tokens);
+        }
+        // A page that is shown more than once, or that was not found, may be any of them.
+        let mut leaves = HashMap::new();
+        let mut shown = 0;
+        for node in std::mem::take(&mut self.facts.nodes) {
+            shown = shown.max(self.leaves(node, &mut leaves, 0)?);
+        }
+        let missing = self.facts.claimed.max(shown).saturating_sub(found);
+        total = total.saturating_add(missing.saturating_mul(dearest));
+        for appearance in std::mem::take(&mut self.facts.notes.appearances) {
+            total = total.saturating_add(self.text(appearance, 0)?);
+        }
+        // A file without a page is not a document, whatever it claims.
+        if total == 0 {
+            return None;
+        }
+        Some(
+            total
+                .saturating_add(self.facts.notes.tokens)
+                .saturating_add(said),
+        )
+    }
+
+    /// Tokens of all strings that are separate objects. Some can replace marked content.
+    fn said_apart(&mut self) -> Option<u64> {
+        let mut total = 0_u64;
+        for text in std::mem::take(&mut self.facts.notes.texts) {
+            let tokens = self.said(text)?;
+            total = total.saturating_add(tokens);
+            let notes = &mut self.facts.notes;
+            if notes.replacements.contains(&text) {
+                notes.replacement = notes.replacement.max(tokens);
+            }
+        }
+        Some(total)
+    }
+
+    /// Tokens of a string that is a separate object.
+    fn said(&mut self, number: u32) -> Option<u64> {
+        let mut most = 0;
+        for index in self
+            .file
+            .by_number
+            .get(&number)
+            .cloned()
+            .unwrap_or_default()
+        {
+            let place = *self.file.objects.get(index)?;
+            let Some((span, kind)) = self.file.value(place)? else {
+                continue;
+            };
+            most = most.max(notes::tokens(
+                Item {
+                    kind,
+                    bytes: self.file.slice(place.buffer, &span),
+                },
+                self.seed,
+            ));
+        }
+        Some(most)
+    }
+
+    /// Pages below a node of the tree.
+    fn leaves(&mut self, node: u32, known: &mut HashMap<u32, u64>, depth: u32) -> Option<u64> {
+        if let Some(leaves) = known.get(&node) {
+            return Some(*leaves);
+        }
+        if depth == MAX_DEPTH {
+            return None;
+        }
+        known.insert(node, 1);
+        let mut most = 1;
+        for index in self.file.by_number.get(&node).cloned().unwrap_or_default() {
+            let place = *self.file.objects.get(index)?;
+            let Some(span) = self.file.dict(place)? else {
+                continue;
+            };
+            let kids = entry(self.file.slice(place.buffer, &span), b"Kids")
+                .map(|kids| references(kids).collect::<Vec<_>>());
+            let mut sum = 0_u64;
+            for kid in kids.unwrap_or_default() {
+                sum = sum.saturating_add(self.leaves(kid, known, depth + 1)?);
+            }
+            most = most.max(sum);
+        }
+        known.insert(node, most);
+        Some(most)
+    }
+
+    /// Text tokens of a page, in the revision with the most.
+    fn page(&mut self, number: u32) -> Option<u64> {
+        let mut most = 0;
+        for index in self
+            .file
+            .by_number
+            .get(&number)
+            .cloned()
+            .unwrap_or_default()
+        {
+            let place = *self.file.objects.get(index)?;
+            let Some(span) = self.file.dict(place)? else {
+                continue;
+            };
+            let contents = entry(self.file.slice(place.buffer, &span), b"Contents");
+            let contents: Vec<u32> = contents.into_iter().flat_map(references).collect();
+            let mut sum = 0_u64;
+            for content in contents {
+                sum = sum.saturating_add(self.text(content, 0)?);
+            }
+            most = most.max(sum);
+        }
+        Some(most)
+    }
+
+    /// Text tokens of a content stream and of the forms that it draws; of everything that an array or a dictionary refers to.
+    fn text(&mut self, number: u32, depth: u32) -> Option<u64> {
+        if let Some(tokens) = self.texts.get(&number) {
+            return Some(*tokens);
+        }
+        if depth == MAX_DEPTH {
+            return None;
+        }
+        self.texts.insert(number, 0);
+        let mut most = 0_u64;
+        for index in self
+            .file
+            .by_number
+            .get(&number)
+            .cloned()
+            .unwrap_or_default()
+        {
+            let place = *self.file.objects.get(index)?;
+            let Some((span, kind)) = self.file.value(place)? else {
+                continue;
+            };
+            let mut sum = 0_u64;
+            if let Some(content) = self.file.stream(place)? {
+                self.file.spend(content.len())?;
+                let shown = text::shown(&content, self.facts.notes.fonts, self.seed);
+                sum = shown
+                    .tokens
+                    .saturating_add(shown.marks.saturating_mul(self.facts.notes.replacement));
+                for name in shown.forms {
+                    sum = sum.saturating_add(self.form(name, depth)?);
+                }
+            } else {
+                let item = Item {
+                    kind,
+                    bytes: self.file.slice(place.buffer, &span),
+                };
+                for part in references(item).collect::<Vec<_>>() {
+                    sum = sum.saturating_add(self.text(part, depth + 1)?);
+                }
+            }
+            most = most.max(sum);
+        }
+        self.texts.insert(number, most);
+        Some(most)
+    }
+
+    /// Text tokens of the form with this name; if there are several, of the one with the most.
+    fn form(&mut self, name: Vec<u8>, depth: u32) -> Option<u64> {
+        if let Some(tokens) = self.forms.get(&name) {
+            return Some(*tokens);
+        }
+        let mut most = 0;
+        for number in self.facts.names.get(&name).cloned().unwrap_or_default() {
+            if self.is_form(number)? {
+                most = most.max(self.text(number, depth + 1)?);
+            }
+        }
+        self.forms.insert(name, most);
+        Some(most)
+    }
+
+    /// Whether an object is a form, and not a picture.
+    fn is_form(&mut self, number: u32) -> Option<bool> {
+        for index in self
+            .file
+            .by_number
+            .get(&number)
+            .cloned()
+            .unwrap_or_default()
+        {
+            let place = *self.file.objects.get(index)?;
+            let Some(span) = self.file.dict(place)? else {
+                continue;
+            };
+            let subtype = entry(self.file.slice(place.buffer, &span), b"Subtype");
+            if subtype.is_none_or(|subtype| name(subtype.bytes).as_ref() != b"Image") {
+                return Some(true);
+            }
+        }
+        Some(false)
+    }
+}
