@@ -139,6 +139,13 @@ pub(super) struct Settled {
     pub(super) usage: Usage,
 }
 
+impl Settled {
+    /// What is charged, as far as it is known.
+    pub(super) fn charge(&self) -> Amount {
+        self.finished.map_or(self.cost, |finished| finished.charge)
+    }
+}
+
 impl Admitted {
     pub(super) fn new(
         proxy: Arc<Proxy>,

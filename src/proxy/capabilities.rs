@@ -20,7 +20,14 @@ const FLAGS: &str = farebox_protocol::messages::FLAGS_HEADER;
 /// # Errors
 /// [`Failure::BadRequest`].
 pub(super) fn check(model: &Model, family: Family, seen: &Inspection) -> Result<(), Failure> {
-    let (slug, conversation) = (&model.slug, family.protocol().conversation_field());
+    check_fields(model, family, seen)?;
+    check_abilities(model, family, seen)?;
+    check_sizes(model, family, seen)?;
+    check_prices(model, seen)
+}
+
+/// Refuses a field that no target of the model may be sent.
+fn check_fields(model: &Model, family: Family, seen: &Inspection) -> Result<(), Failure> {
     let providers = || {
         model
             .route
@@ -36,18 +43,21 @@ pub(super) fn check(model: &Model, family: Family, seen: &Inspection) -> Result<
         (translated() && judged(name))
             || providers().any(|provider| provider.pass.iter().any(|field| field == name))
     };
-    if let Some(name) = seen
+    let unsold = seen
         .unsold(passes)
-        .filter(|_| family.protocol().refuses_unknown_fields())
-    {
-        let name = shown(name);
-        return refuse(
-            &name,
-            "unknown_parameter",
-            format!("`{name}` is not supported with {slug}; leave it out"),
-        );
-    }
-    let able = |capability| model.can(capability);
+        .filter(|_| family.protocol().refuses_unknown_fields());
+    let Some(name) = unsold.map(shown) else {
+        return Ok(());
+    };
+    let message = format!(
+        "`{name}` is not supported with {}; leave it out",
+        model.slug
+    );
+    refuse(&name, "unknown_parameter", message)
+}
+
+fn check_abilities(model: &Model, family: Family, seen: &Inspection) -> Result<(), Failure> {
+    let (slug, able) = (&model.slug, |capability| model.can(capability));
     if seen.stream && !able(Capability::Streaming) {
         return refuse(
             "stream",
@@ -57,7 +67,7 @@ pub(super) fn check(model: &Model, family: Family, seen: &Inspection) -> Result<
     }
     if !seen.content.pictures.is_empty() && !able(Capability::Vision) {
         return refuse(
-            conversation,
+            family.protocol().conversation_field(),
             "vision_unsupported",
             format!("{slug} does not read pictures; use a model with vision, or send text only"),
         );
@@ -69,29 +79,32 @@ pub(super) fn check(model: &Model, family: Family, seen: &Inspection) -> Result<
             format!("{slug} does not call tools; send no tools, or use another model"),
         );
     }
-    if let Some(most) = model.limits.tools.filter(|most| seen.content.tools > *most) {
-        return refuse(
-            "tools",
-            "too_many_tools",
-            format!(
-                "{slug} takes at most {most} tools, the request has {}; send fewer",
-                seen.content.tools
-            ),
-        );
+    Ok(())
+}
+
+fn check_sizes(model: &Model, family: Family, seen: &Inspection) -> Result<(), Failure> {
+    let (slug, tools) = (&model.slug, seen.content.tools);
+    if let Some(most) = model.limits.tools.filter(|most| tools > *most) {
+        let message =
+            format!("{slug} takes at most {most} tools, the request has {tools}; send fewer");
+        return refuse("tools", "too_many_tools", message);
     }
-    let largest = seen
-        .content
-        .pictures
-        .iter()
-        .filter_map(|picture| picture.bytes)
-        .max()
-        .unwrap_or(0);
+    let pictures = seen.content.pictures.iter();
+    let largest = pictures.filter_map(|picture| picture.bytes).max();
+    let largest = largest.unwrap_or(0);
     if let Some(most) = model.limits.image_bytes.filter(|most| largest > *most) {
         let message = format!(
             "a picture has {largest} bytes, {slug} takes at most {most} each; send a smaller picture"
         );
-        return refuse(conversation, "image_too_large", message);
+        let field = family.protocol().conversation_field();
+        return refuse(field, "image_too_large", message);
     }
+    Ok(())
+}
+
+/// Refuses a cache write without a price, and a thinking budget that would leave nothing to answer with.
+fn check_prices(model: &Model, seen: &Inspection) -> Result<(), Failure> {
+    let (slug, most) = (&model.slug, model.limits.max_output);
     if seen.one_hour_cache && model.price.base.cache_write_1h.is_none() {
         let message = format!(
             "{slug} has no price for one-hour cache writes; leave out \"ttl\": \"1h\" in cache_control"
@@ -99,16 +112,11 @@ pub(super) fn check(model: &Model, family: Family, seen: &Inspection) -> Result<
         return refuse("cache_control", "unpriced", message);
     }
     let budget = seen.thinking_budget.unwrap_or(0);
-    if budget >= model.limits.max_output {
-        let most = model.limits.max_output;
+    if budget >= most {
         let message = format!(
-            "a thinking budget of {budget} tokens leaves no room in the {most} that {slug} can answer with"
+            "a thinking budget of {budget} tokens leaves no room in the {most} that {slug} can answer with; send a smaller budget_tokens"
         );
-        return refuse(
-            "thinking.budget_tokens",
-            "budget_too_large",
-            format!("{message}; send a smaller budget_tokens"),
-        );
+        return refuse("thinking.budget_tokens", "budget_too_large", message);
     }
     Ok(())
 }

@@ -3,34 +3,32 @@
 //! Frames are passed on raw and whole. From the one with the final usage on, they are kept back until the settlement is
 //! acknowledged. A broken stream ends with the family's error event, never with a clean end.
 
+mod last;
 mod leaving;
 
 use std::time::Duration;
 
 use bytes::Bytes;
 use farebox_ledger::EndReason;
-use farebox_protocol::{
-    Family, Frame, Marks, PublicAnswer, Reader, Stop, Usage, UsageWish, Writer, json,
-};
+use farebox_protocol::{Family, Frame, Marks, Reader, Stop, Writer, json};
 use tokio::time::Instant;
 
 use super::admitted::{Admitted, ReplyTo};
-use super::broken::why_it_broke;
 use super::calibration::Shown;
 use super::credit::{Credit, Verdict};
 use super::end::End;
-use super::folded::{self, Folded};
+use super::folded::Folded;
 use super::phase::{Kept, Phase};
 use super::pipe::{self, Sender};
 use super::silence::Silence;
 use super::translation::Streamed;
-use super::{Reply, ReplyBody, record, rewrite, whole};
+use super::{Reply, ReplyBody, rewrite, whole};
 use crate::clock;
 use crate::config::OnDisconnect;
 use crate::deadline::Deadline;
-use crate::metering::Ending;
 use crate::upstream::redact::{self, CustomerError, Redacted};
 use crate::upstream::{Attempt, Class, FrameStream};
+use last::{LastFrames, Wanted};
 
 /// A customer who does not accept a piece for this long counts as gone.
 const STALL: Duration = Duration::from_secs(30);
@@ -450,109 +448,40 @@ impl Relay {
             phase,
             told,
             folded,
-            mut translated,
+            translated,
             ..
         } = self;
         // The upstream is stopped first, so that it produces nothing that nobody pays for.
         drop(frames);
-        admitted.outcome.answer_id = match &translated {
-            Some(translated) => Some(translated.answer_id.clone()),
-            None => reader
-                .answer_id()
-                .map(|id| redact::answer_id(id, &admitted.outcome.secrets)),
-        };
-        let (mut rest, mut stopped) = (None, false);
-        if let Some(translated) = &mut translated {
-            if end.ending == Ending::Complete {
-                rest = translated.end();
-                if translated.is_broken() {
-                    end = End::BROKEN;
-                }
-            }
-            admitted.outcome.lost.merge(translated.losses());
-            stopped = translated.has_stopped();
-        }
-        let (family, slug, asks) = (
-            admitted.request.family,
-            admitted.model.slug.clone(),
-            (admitted.seen.asks_cost, admitted.seen.asks_usage),
-        );
-        let request_id = record::request_id(admitted.request.id);
         admitted.shown = Shown::Sample(reader.sample().clone());
-        let failure =
-            (folded.as_ref()).and_then(|_| folded::failure(&end, stopped, told.as_deref()));
+        let mut last = LastFrames {
+            wanted: Wanted::by(&admitted),
+            name,
+            reader,
+            writer,
+            translated,
+            phase,
+            told,
+            rest: None,
+        };
+        last.complete(&mut admitted.outcome, &mut end);
+        let failure = folded.as_ref().and_then(|_| last.failure(&end));
         if let Some(failure) = &failure {
-            end.status = failure.status(family);
+            end.status = failure.status(admitted.request.family);
         } else if folded.is_some() {
             admitted.first_byte();
         }
         let settled = admitted.settle(&end).await;
-        let counted = whole::wire(settled.usage);
-
-        let charge = settled
-            .finished
-            .map_or(settled.cost, |finished| finished.charge);
-        let shown_charge = charge.to_string();
-        let wish = UsageWish {
-            chunk: asks.1,
-            cost: asks.0.then_some(shown_charge.as_str()),
-        };
-        let answer = PublicAnswer {
-            slug: &slug,
-            id: reader.answer_id(),
-        };
-        let shown = |(bytes, marks): (Bytes, Marks)| {
-            rewrite::rewrite(&bytes, &marks, &name, asks.0.then_some(charge))
-        };
-        let why = || why_it_broke(family, &end, told.as_deref(), request_id);
-        let last: Vec<Bytes> = if let Some(mut translated) = translated {
-            let last = clean_end(&mut translated, &end, &counted, wish);
-            if let Some(folded) = folded {
-                let answer = failure.map_or(Ok(last.unwrap_or_default()), Err);
-                return folded.send(answer, &settled);
-            }
-            let last = last.unwrap_or_else(|| translated.fail(&why()));
-            let kept = phase.kept().into_iter().map(|(bytes, _)| bytes);
-            kept.chain(rest).chain([last]).collect()
-        } else {
-            match (end.ending, phase) {
-                (Ending::Complete, Phase::Ended(kept)) => {
-                    kept.frames.into_iter().map(shown).collect()
-                }
-                (Ending::Complete, phase) => {
-                    let kept = phase.kept().into_iter().map(shown);
-                    kept.chain([Bytes::from(writer.missing_end())]).collect()
-                }
-                (Ending::Cut, _) if !end.is_error() => {
-                    vec![Bytes::from(writer.end_at_limit(answer, &counted, wish))]
-                }
-                (Ending::Cut | Ending::Broken | Ending::Lost | Ending::Nothing, _) => {
-                    vec![Bytes::from(writer.error_event(answer, &why()))]
-                }
-            }
-        };
+        if let Some(folded) = folded {
+            let answer = failure.map_or_else(|| Ok(last.whole(&end, &settled)), Err);
+            return folded.send(answer, &settled);
+        }
         let Some(customer) = customer else { return };
-        for bytes in last {
+        for bytes in last.frames(&end, &settled) {
             if !deliver(&customer, bytes).await {
                 return;
             }
         }
-    }
-}
-
-/// The end of a translated answer, unless it broke.
-fn clean_end(
-    translated: &mut Streamed,
-    end: &End,
-    counted: &Usage,
-    wish: UsageWish<'_>,
-) -> Option<Bytes> {
-    match end.ending {
-        Ending::Lost | Ending::Nothing => None,
-        Ending::Complete => Some(translated.finish(counted, wish)),
-        _ if translated.has_stopped() => Some(translated.finish(counted, wish)),
-        Ending::Cut if !end.is_error() => Some(translated.cut(counted, wish)),
-        Ending::Cut | Ending::Broken => None,
     }
 }
 

@@ -158,10 +158,7 @@ pub(super) async fn spent(
     if reply.send(Ok(answer)).is_err() {
         return;
     }
-    let charge = settled
-        .finished
-        .map_or(settled.cost, |finished| finished.charge);
-    let charge = charge.to_string();
+    let charge = settled.charge().to_string();
     let wish = UsageWish {
         chunk: asks_usage,
         cost: asks_cost.then_some(charge.as_str()),

@@ -20,69 +20,59 @@ pub(super) async fn relay(
     facts: &AnswerFacts,
     reply: ReplyTo,
 ) {
-    let translation = admitted.translation.take();
-    let answer = translation
-        .as_ref()
-        .map(|translation| translation.read(&body));
-    if matches!(answer, Some(None)) {
-        let failure = Failure::NoTarget(None);
-        let status = failure.status(admitted.request.family);
-        admitted.meter.report(&facts.usage, true);
-        admitted
-            .settle(&End::lost(EndReason::UpstreamBroken, status))
-            .await;
-        let _ = reply.send(Err(failure));
-        return;
-    }
+    let translation = match admitted.translation.take() {
+        None => None,
+        Some(translation) => match translation.read(&body) {
+            Some(answer) => Some((translation, answer)),
+            None => return unreadable(admitted, facts, reply).await,
+        },
+    };
     admitted.first_byte();
     admitted.outcome.answer_id = match &translation {
-        Some(translation) => Some(translation.answer_id()),
-        None => facts
-            .id
-            .as_deref()
-            .map(|id| redact::answer_id(id, &admitted.outcome.secrets)),
+        Some((translation, _)) => Some(translation.answer_id()),
+        None => (facts.id.as_deref()).map(|id| redact::answer_id(id, &admitted.outcome.secrets)),
     };
     admitted.meter.show(facts.shown);
     admitted.meter.report(&facts.usage, true);
     admitted.shown = Shown::Whole(family, body.clone());
     let (slug, asks_cost) = (admitted.model.slug.clone(), admitted.seen.asks_cost);
     let mut headers = omission_headers(&admitted.outcome);
-    let end = End::complete(facts.stop);
-    if let (Some(translation), Some(Some(answer))) = (&translation, &answer) {
+    if let Some((translation, answer)) = &translation {
         admitted.outcome.lost.merge(&translation.losses(answer));
     }
 
-    let settled = admitted.settle(&end).await;
+    let settled = admitted.settle(&End::complete(facts.stop)).await;
 
-    let charge = settled
-        .finished
-        .map_or(settled.cost, |finished| finished.charge);
-    // A large answer keeps its memory reservation until the customer has read it.
-    let body = room.keep(match translation.zip(answer.flatten()) {
-        None => rewrite::rewrite(
-            &body,
-            &facts.marks,
-            &json::quoted(&slug),
-            asks_cost.then_some(charge),
-        ),
+    let cost = asks_cost.then(|| settled.charge());
+    let body = match translation {
+        None => rewrite::rewrite(&body, &facts.marks, &json::quoted(&slug), cost),
         Some((translation, answer)) => {
-            let cost = asks_cost.then(|| charge.to_string());
-            translation.write(
-                &answer,
-                &wire(settled.usage),
-                UsageWish {
-                    chunk: true,
-                    cost: cost.as_deref(),
-                },
-            )
+            let cost = cost.map(|cost| cost.to_string());
+            let wish = UsageWish {
+                chunk: true,
+                cost: cost.as_deref(),
+            };
+            translation.write(&answer, &wire(settled.usage), wish)
         }
-    });
+    };
     headers.extend(paid_headers(&settled));
-    // A customer who has left is charged anyway: the answer was produced.
+    // A large answer keeps its memory reservation until the customer has read it. A customer who has left is charged anyway: the
+    // answer was produced.
     let _ = reply.send(Ok(Reply {
         headers,
-        body: ReplyBody::Whole(body),
+        body: ReplyBody::Whole(room.keep(body)),
     }));
+}
+
+/// Ends a request whose answer cannot be translated: the customer gets nothing of it and pays nothing.
+async fn unreadable(mut admitted: Box<Admitted>, facts: &AnswerFacts, reply: ReplyTo) {
+    let failure = Failure::NoTarget(None);
+    let status = failure.status(admitted.request.family);
+    admitted.meter.report(&facts.usage, true);
+    admitted
+        .settle(&End::lost(EndReason::UpstreamBroken, status))
+        .await;
+    let _ = reply.send(Err(failure));
 }
 
 pub(super) fn paid_headers(settled: &Settled) -> Vec<(&'static str, String)> {

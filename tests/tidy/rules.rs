@@ -87,6 +87,7 @@ const BANS: &[Ban] = &[
             "src/proxy/count.rs",
             "src/proxy/dispatch.rs",
             "src/proxy/stream.rs",
+            "src/proxy/stream/last.rs",
             "src/proxy/translation.rs",
             "src/proxy/whole.rs",
             "protocol/",
