@@ -6,6 +6,7 @@ mod bad_input;
 mod blame;
 mod chat;
 mod cors;
+mod crossing;
 mod cut_here;
 mod failover;
 mod front_door;

@@ -6,7 +6,7 @@ use farebox_ledger::{Amount, Evidence};
 use farebox_protocol::Family;
 use serde_json::{Value, json};
 
-use super::attacks::PROSE;
+use super::bodies::PROSE;
 use crate::support::billing::words;
 use crate::support::upstream::{Reply, ScriptedUpstream};
 use crate::support::{Gateway, ask, catalog, path, routes_speaking, talking};

@@ -15,7 +15,7 @@ use futures_util::future::join_all;
 use futures_util::stream::{self, StreamExt};
 use serde_json::{Value, json};
 
-use super::attacks::{picture, png};
+use super::bodies::{picture, png};
 use crate::support::billing::prompt;
 use crate::support::checker::{Judged, Outside, Payment, judge, reading};
 use crate::support::load::{

@@ -3,7 +3,7 @@
 use farebox_protocol::Family;
 use serde_json::json;
 
-use super::attacks::{PROSE, random, said};
+use super::bodies::{PROSE, random, said};
 use super::hidden;
 use crate::support::billing::{Bills, Manner};
 use crate::support::load::Dice;

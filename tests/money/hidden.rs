@@ -9,7 +9,7 @@ use std::time::Duration;
 use farebox_protocol::Family;
 use serde_json::{Value, json};
 
-use super::attacks::{PROSE, said};
+use super::bodies::{PROSE, said};
 use crate::support::billing::{Bills, Manner, Thinks};
 use crate::support::load::{Dice, sized};
 use crate::support::upstream::{Gate, Script, ScriptedUpstream};

@@ -10,9 +10,8 @@ use base64::engine::general_purpose::STANDARD;
 use farebox_protocol::Family;
 use serde_json::{Value, json};
 
-use super::attacks::{
-    Attack, HONEST, PROSE, Written, dense, document, family, said, streamed, talk,
-};
+use super::attacks::{Attack, HONEST, Written};
+use super::bodies::{PROSE, dense, document, family, said, streamed, talk};
 use crate::support::billing::Manner;
 use crate::support::load::Dice;
 use crate::support::pdf::{encrypted, equipped, pdf};

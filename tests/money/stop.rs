@@ -6,7 +6,7 @@ use farebox::clock;
 use farebox_protocol::Family;
 use serde_json::{Value, json};
 
-use super::attacks::said;
+use super::bodies::said;
 use super::hidden;
 use crate::support::billing::{Bills, Manner, Thinks};
 use crate::support::upstream::{Reply, ScriptedUpstream, Speech};

@@ -1,5 +1,6 @@
 //! The programs as processes: commands, the admin listener, signals, TLS and logs.
 
+mod acts;
 mod admin;
 pub(crate) mod alerts;
 pub(crate) mod cli;
@@ -10,5 +11,6 @@ mod limits;
 mod log;
 mod mistakes;
 mod operations;
+mod planted;
 mod proxies;
 mod serving;
