@@ -1,6 +1,5 @@
 //! Attempts that do not fit a kind: keys that change, bytes on one connection, and paths that lead elsewhere.
 
-use std::io::Write as _;
 use std::time::Duration;
 
 use farebox_ledger::{Act, Change, KeyChange, KeySettings, SecretHash};

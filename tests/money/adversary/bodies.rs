@@ -7,7 +7,6 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use farebox_protocol::Family;
 use serde_json::{Value, json};
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use super::super::attacks::Written;
 use super::super::bodies::{PROSE, document, family, light, picture, png, random, said, talk};
