@@ -6,9 +6,9 @@
 
 use std::sync::Arc;
 
-use crate::account::Ending;
-use crate::head::Head;
-use crate::owed::UNMETERED;
+use crate::book::head::Head;
+use crate::rule::account::Ending;
+use crate::value::owed::UNMETERED;
 use crate::{
     Amount, Bill, EndReason, Entry, EntryKind, Evidence, KeyId, Ledger, LedgerError, OperationId,
     Owed, Timestamp,

@@ -5,7 +5,7 @@
 //!
 //! - [`account`] holds the rules, pure and checked; every store and the model test use the same functions.
 //! - [`Ledger`] is the contract. [`sqlite`] and [`postgres`] implement it; [`memory`] is the reference for their tests.
-//! - [`entry`] is the journal: append-only, one hash chain per key; [`credit`] is money paid in, [`bill`] the cost of a request.
+//! - [`book`] is the journal: append-only, one hash chain per key; [`bill`] is the cost of a request.
 //!
 //! Invariants: `0 ≤ spent + held ≤ credit` at every instant, repeated by the database; every operation carries an id chosen by its
 //! caller, so sending it twice has one effect; clock and ids are passed in. This crate knows nothing of HTTP or of any model
@@ -17,78 +17,48 @@
     clippy::cast_possible_truncation
 )]
 
-pub mod account;
-mod address;
-pub mod amount;
-pub mod anchor;
-mod apply;
-pub mod audit;
-mod batching;
-pub mod bill;
-mod chain;
-pub mod clock;
-mod copy;
-pub mod credit;
-pub mod csv;
-pub mod document;
-mod end_reason;
-pub mod entry;
-pub mod fleet;
-mod head;
+pub mod batch;
+pub mod book;
 pub mod hold;
-pub mod id;
-pub mod key;
-mod limit;
-mod link;
-pub mod margin;
 pub mod memory;
-mod open;
-mod opening;
-pub mod operation;
-pub mod owed;
-pub mod owner;
-pub mod page;
-pub mod postgres;
-mod public_url;
-mod reference;
-pub mod sqlite;
-mod stats;
+pub mod rule;
 pub mod store;
-mod stored;
-pub mod text;
-mod tx;
-mod vote;
+pub mod value;
 
 use std::sync::Arc;
 
 use async_trait::async_trait;
 
-pub use account::Account;
-pub use address::{AddressError, Database, LedgerAddress};
-pub use amount::{Amount, AmountError};
-pub use audit::AuditRecord;
-pub use bill::{Bill, Evidence, Facts, Line, Usage};
-pub use credit::{Credit, CreditKind, Posted};
-pub use end_reason::EndReason;
-pub use entry::{Entry, EntryKind};
-pub use fleet::{Gateway, Server};
-pub use hold::{Extension, Finish, Finished, Hold, NewHold, OpenHold, Recovered};
-pub use id::{IdError, KeyId, OperationId, Timestamp};
-pub use key::{
-    Act, Change, Key, KeyChange, KeySettings, NewKey, Secret, SecretError, SecretHash, Status,
-};
-pub use link::{LINK_LIFETIME, LinkToken};
-pub use margin::{MarginBy, MarginOrder, MarginQuery, MarginRow, Margins};
-pub use opening::{Durability, OpenMode, Opening};
-pub use operation::{Operation, Outcome};
-pub use owed::Owed;
-pub use page::{
+pub use batch::operation::{Operation, Outcome};
+pub use book::audit::AuditRecord;
+pub use book::credit::{Credit, CreditKind, Posted};
+pub use book::entry::{Entry, EntryKind};
+pub use book::margin::{MarginBy, MarginOrder, MarginQuery, MarginRow, Margins};
+pub use book::page::{
     EntryQuery, KeyOrder, KeyPlace, KeyQuery, PublishedSlug, Session, SlugUse, Totals, UsageRow,
     VerifyReport,
 };
-pub use public_url::{gateway_root, parse_public_url};
-pub use stats::{Standby, WriterStats};
-pub use vote::{Question, VOTE_DAYS, Vote};
+pub use book::{anchor, csv, document};
+pub use hold::{Extension, Finish, Finished, Hold, NewHold, OpenHold, Recovered};
+pub use rule::account::Account;
+pub use rule::key::{
+    Act, Change, Key, KeyChange, KeySettings, NewKey, Secret, SecretError, SecretHash, Status,
+};
+pub use rule::link::{LINK_LIFETIME, LinkToken};
+pub use rule::{account, key};
+pub use store::address::{AddressError, Database, LedgerAddress};
+pub use store::fleet::{Gateway, Server};
+pub use store::opening::{Durability, OpenMode, Opening};
+pub use store::stats::{Standby, WriterStats};
+pub use store::{owner, postgres, sqlite};
+pub use value::amount::{Amount, AmountError};
+pub use value::bill::{Bill, Evidence, Facts, Line, Usage};
+pub use value::end_reason::EndReason;
+pub use value::id::{IdError, KeyId, OperationId, Timestamp};
+pub use value::owed::Owed;
+pub use value::public_url::{gateway_root, parse_public_url};
+pub use value::vote::{Question, VOTE_DAYS, Vote};
+pub use value::{amount, bill, clock, text};
 
 /// What every store promises. Callers hold it as `Arc<dyn Ledger>`.
 ///

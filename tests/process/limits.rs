@@ -20,19 +20,19 @@ const NUMBERS: &[(&str, &str, &str, &str)] = &[
     (
         "requests of a key at once",
         "| 64 |",
-        "ledger/src/key.rs",
+        "ledger/src/rule/key.rs",
         "CONCURRENCY: u32 = 64;",
     ),
     (
         "paid requests of a key each",
         "| 200, burst 400",
-        "ledger/src/key.rs",
+        "ledger/src/rule/key.rs",
         "RATE: u32 = 200;",
     ),
     (
         "paid requests of a key each",
         "burst 400",
-        "ledger/src/key.rs",
+        "ledger/src/rule/key.rs",
         "BURST: u32 = 400;",
     ),
     (
@@ -206,7 +206,7 @@ const NUMBERS: &[(&str, &str, &str, &str)] = &[
     (
         "holds that wait",
         "| 20,000 |",
-        "ledger/src/sqlite/writer.rs",
+        "ledger/src/store/sqlite/writer.rs",
         "MAX_QUEUE: usize = 20_000;",
     ),
     (
@@ -272,7 +272,7 @@ const NUMBERS: &[(&str, &str, &str, &str)] = &[
     (
         "dashboard sessions",
         "| 20,",
-        "ledger/src/page.rs",
+        "ledger/src/book/page.rs",
         "MOST_OF_KEY: u8 = 20;",
     ),
     (

@@ -66,12 +66,12 @@ const PLANTS: &[(&str, &str, Rule)] = &[
         rules::walls,
     ),
     (
-        "ledger/src/sqlite/mod.rs",
+        "ledger/src/store/sqlite/mod.rs",
         "use farebox_protocol::Family as Planted;",
         rules::walls,
     ),
     (
-        "ledger/src/sqlite/mod.rs",
+        "ledger/src/store/sqlite/mod.rs",
         "#[derive(reqwest::Planted)] struct Planted;",
         rules::walls,
     ),
@@ -128,7 +128,7 @@ const PLANTS: &[(&str, &str, Rule)] = &[
         rules::bans,
     ),
     (
-        "ledger/src/sqlite/mod.rs",
+        "ledger/src/store/sqlite/mod.rs",
         "fn planted() { jiff::Timestamp::now(); }",
         rules::bans,
     ),
@@ -239,7 +239,10 @@ fn a_circle_is_found_between_rooms_and_between_files() {
             "src/metering/mod.rs",
             "fn planted() { crate::proxy::planted(); }",
         ),
-        ("ledger/src/amount.rs", "fn planted(_: super::Entry) {}"),
+        (
+            "ledger/src/value/amount.rs",
+            "fn planted(_: super::Entry) {}",
+        ),
     ] {
         let house = clean.with(path, &format!("{}\n{code}\n", read(path)));
         assert_ne!(
@@ -260,7 +263,7 @@ fn a_long_function_is_found_also_in_a_room_front() {
     for path in [
         "src/upstream/mod.rs",
         "src/config/mod.rs",
-        "ledger/src/sqlite/mod.rs",
+        "ledger/src/store/sqlite/mod.rs",
         "tui/src/main.rs",
     ] {
         let house = clean.with(path, &format!("{}\n{long}\n", read(path)));

@@ -83,9 +83,9 @@ pub(crate) const ROOMS: &[Room] = &[
         pure: false,
     },
     Room {
-        name: "ledger/sqlite",
-        folder: "ledger/src/sqlite/",
-        module: "farebox_ledger::sqlite",
+        name: "ledger/store/sqlite",
+        folder: "ledger/src/store/sqlite/",
+        module: "farebox_ledger::store::sqlite",
         job: "the ledger in one SQLite file",
         ours: &["ledger"],
         crates: &[
@@ -104,9 +104,9 @@ pub(crate) const ROOMS: &[Room] = &[
         pure: false,
     },
     Room {
-        name: "ledger/postgres",
-        folder: "ledger/src/postgres/",
-        module: "farebox_ledger::postgres",
+        name: "ledger/store/postgres",
+        folder: "ledger/src/store/postgres/",
+        module: "farebox_ledger::store::postgres",
         job: "the ledger in a PostgreSQL database that several gateways share",
         ours: &["ledger"],
         crates: &[

@@ -19,12 +19,12 @@ const BANS: &[Ban] = &[
             "jiff::Timestamp::now",
             "jiff::Zoned::now",
         ],
-        allowed: &["ledger/src/clock.rs", "bench/"],
+        allowed: &["ledger/src/value/clock.rs", "bench/"],
         instead: "take the time from the clock, or get it passed in",
     },
     Ban {
         paths: &["std::time::Instant::now"],
-        allowed: &["ledger/src/sqlite/", "tui/src/store/", "bench/"],
+        allowed: &["ledger/src/store/sqlite/", "tui/src/store/", "bench/"],
         instead: "use tokio::time::Instant, which tests can pause",
     },
     Ban {
@@ -49,7 +49,7 @@ const BANS: &[Ban] = &[
             "src/cli/demo.rs",
             "tui/src/admin/",
             "tui/src/store/",
-            "ledger/src/postgres/",
+            "ledger/src/store/postgres/",
             "bench/",
         ],
         instead: "spawn on the gateway's task tracker: a drain must know every task",
@@ -57,8 +57,8 @@ const BANS: &[Ban] = &[
     Ban {
         paths: &["std::thread::spawn", "std::thread::Builder"],
         allowed: &[
-            "ledger/src/sqlite/",
-            "ledger/src/postgres/",
+            "ledger/src/store/sqlite/",
+            "ledger/src/store/postgres/",
             "src/telemetry/log_writer.rs",
             "bench/",
         ],
@@ -307,7 +307,7 @@ pub(crate) fn sql(house: &House) -> Vec<String> {
     ];
     let mut faults = Vec::new();
     let store = |file: &str| {
-        ["ledger/src/sqlite/", "ledger/src/postgres/"]
+        ["ledger/src/store/sqlite/", "ledger/src/store/postgres/"]
             .iter()
             .any(|place| file.starts_with(place))
     };

@@ -10,11 +10,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
 
-use crate::apply::apply;
-use crate::margin::Summing;
-use crate::operation::{Operation, Outcome};
-use crate::owed::UNMETERED;
-use crate::tx::{Fault, StoredHold, StoredKey};
+use crate::batch::apply::apply;
+use crate::batch::operation::{Operation, Outcome};
+use crate::batch::tx::{Fault, StoredHold, StoredKey};
+use crate::book::margin::Summing;
+use crate::value::owed::UNMETERED;
 use crate::{
     Amount, AuditRecord, Entry, EntryQuery, Finish, Key, KeyId, KeyQuery, Ledger, LedgerError,
     MarginQuery, Margins, OpenHold, OperationId, PublishedSlug, Refusal, SecretHash, Session,

@@ -6,14 +6,15 @@
 use std::convert::Infallible;
 
 use super::{State, next};
-use crate::audit::Record;
-use crate::head::{AuditHead, Hash, Head};
+use crate::batch::operation::Needs;
+use crate::batch::tx::{Fault, Payer, StoredHold, StoredKey, Tx};
+use crate::book::audit::Record;
+use crate::book::head::{AuditHead, Hash, Head};
 use crate::hold::Held;
-use crate::operation::Needs;
-use crate::tx::{Fault, Payer, StoredHold, StoredKey, Tx};
+use crate::value::reference;
 use crate::{
     Account, Amount, AuditRecord, Bill, Entry, Key, KeyId, NewHold, OperationId, SecretHash,
-    Session, Timestamp, VOTE_DAYS, Vote, reference,
+    Session, Timestamp, VOTE_DAYS, Vote,
 };
 
 /// The state, and what the running operation may read of it.

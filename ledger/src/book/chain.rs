@@ -1,0 +1,410 @@
+//! The hash chain: how entries and audit records are serialised for hashing.
+//!
+//! Each hash is SHA-256 over a format, the key's previous hash, and every field in a fixed order. Numbers are eight bytes
+//! big-endian, texts are length-prefixed, optional fields carry a presence flag: two different records never give the same bytes.
+//! Every row stores its format, and the golden hashes below freeze each format.
+//!
+//! Format 1 hashed the row's position in the whole ledger and its predecessor's. Format 2 hashes neither, so that several writers
+//! can append. Its chains begin with the ledger's identity, and an entry ends in a block of named facts, so that new facts need no
+//! format 3.
+
+use sha2::{Digest, Sha256};
+
+use crate::book::audit::Record;
+use crate::book::head::Hash;
+use crate::{AuditRecord, Bill, Entry, EntryKind, Evidence, Facts};
+
+/// An entry at its place in the chain.
+#[derive(Debug, Clone)]
+pub(crate) struct ChainedEntry {
+    pub(crate) entry: Entry,
+    pub(crate) format: i64,
+    pub(crate) hash: Hash,
+}
+
+/// An act at its place in the chain.
+#[derive(Debug, Clone)]
+pub(crate) struct ChainedAct {
+    pub(crate) record: Record,
+    pub(crate) format: i64,
+    pub(crate) hash: Hash,
+}
+
+/// The format written today.
+pub(crate) const FORMAT: i64 = 2;
+
+/// The first byte hashed: an act can never look like an entry.
+const ENTRY_1: u8 = 1;
+const ENTRY_2: u8 = 2;
+const ACT_1: u8 = 129;
+const ACT_2: u8 = 130;
+
+/// The number under which an entry's kind is stored and hashed.
+pub(crate) const fn kind_code(kind: EntryKind) -> i64 {
+    match kind {
+        EntryKind::TopUp => 1,
+        EntryKind::Charge => 2,
+        EntryKind::Refund => 3,
+        EntryKind::Adjust => 4,
+    }
+}
+
+/// The number under which an evidence is stored and hashed. Without one, the column is NULL and 0 is hashed.
+pub(crate) const fn evidence_code(evidence: Evidence) -> i64 {
+    match evidence {
+        Evidence::Provider => 1,
+        Evidence::Local => 2,
+        Evidence::Disputed => 3,
+        Evidence::Recovered => 4,
+        Evidence::Learned => 5,
+    }
+}
+
+/// The predecessor of a key's first entry and first act in format 2.
+pub(crate) fn genesis(ledger: &[u8; 16]) -> Hash {
+    Sha256::new_with_prefix(b"farebox ledger")
+        .chain_update(ledger)
+        .finalize()
+        .into()
+}
+
+/// The hash of an entry in today's format.
+pub(crate) fn entry_hash(before: &Hash, entry: &Entry) -> Hash {
+    let mut bytes = Encoder::new(ENTRY_2, before);
+    bytes.number(entry.key.to_i64()).number(entry.seq);
+    bytes.entry(entry);
+    match &entry.bill {
+        Some(bill) => bytes.pairs(&bill.pairs()),
+        None => bytes.count(0),
+    };
+    bytes.finish()
+}
+
+/// The hash in format 1 of an entry whose key's previous entry is at `prev` (0 for the first).
+pub(crate) fn entry_hash_1(before: &Hash, prev: i64, entry: &Entry) -> Hash {
+    let mut bytes = Encoder::new(ENTRY_1, before);
+    bytes
+        .number(entry.position)
+        .number(entry.key.to_i64())
+        .number(entry.seq)
+        .number(prev);
+    bytes.entry(entry);
+    bytes.finish()
+}
+
+/// The hash of an act in today's format.
+pub(crate) fn act_hash(before: &Hash, Record { record, seq, state }: &Record) -> Hash {
+    let mut bytes = Encoder::new(ACT_2, before);
+    bytes.number(record.key.to_i64()).number(*seq);
+    bytes.act(record, state);
+    bytes.finish()
+}
+
+/// The hash in format 1 of an act whose key's previous act is at `prev` (0 for the first).
+pub(crate) fn act_hash_1(before: &Hash, prev: i64, Record { record, state, .. }: &Record) -> Hash {
+    let mut bytes = Encoder::new(ACT_1, before);
+    bytes
+        .number(record.position)
+        .number(record.key.to_i64())
+        .number(prev);
+    bytes.act(record, state);
+    bytes.finish()
+}
+
+/// Collects the bytes before hashing: forty small updates of a digest cost more than the hash.
+struct Encoder(Vec<u8>);
+
+impl Encoder {
+    fn new(version: u8, before: &Hash) -> Self {
+        let mut bytes = Vec::with_capacity(1_024);
+        bytes.push(version);
+        bytes.extend_from_slice(before);
+        Self(bytes)
+    }
+
+    fn raw(&mut self, bytes: &[u8]) -> &mut Self {
+        self.0.extend_from_slice(bytes);
+        self
+    }
+
+    fn number(&mut self, number: i64) -> &mut Self {
+        self.raw(&number.to_be_bytes())
+    }
+
+    fn count(&mut self, count: u64) -> &mut Self {
+        self.raw(&count.to_be_bytes())
+    }
+
+    fn present(&mut self) -> &mut Self {
+        self.raw(&[1])
+    }
+
+    fn absent(&mut self) -> &mut Self {
+        self.raw(&[0])
+    }
+
+    fn text(&mut self, text: &str) -> &mut Self {
+        self.count(text.len().try_into().unwrap_or(u64::MAX))
+            .raw(text.as_bytes())
+    }
+
+    fn maybe_text(&mut self, text: Option<&str>) -> &mut Self {
+        match text {
+            Some(text) => self.present().text(text),
+            None => self.absent(),
+        }
+    }
+
+    /// The part of an entry that both formats hash, in the same order.
+    fn entry(&mut self, entry: &Entry) -> &mut Self {
+        self.raw(&entry.operation.to_bytes())
+            .number(kind_code(entry.kind));
+        self.number(entry.amount.picos())
+            .number(entry.balance_after.picos())
+            .number(entry.at.millis());
+        self.text(&entry.actor)
+            .maybe_text(entry.reference.as_deref())
+            .maybe_text(entry.reason.as_deref());
+        match &entry.refunds {
+            Some(request) => self.present().raw(&request.to_bytes()),
+            None => self.absent(),
+        };
+        match &entry.bill {
+            Some(bill) => self.present().bill(bill),
+            None => self.absent(),
+        }
+    }
+
+    /// The part of an act that both formats hash, in the same order.
+    fn act(&mut self, record: &AuditRecord, state: &str) -> &mut Self {
+        self.raw(&record.operation.to_bytes())
+            .number(record.at.millis());
+        self.text(&record.actor)
+            .text(&record.act)
+            .text(&record.details)
+            .text(state)
+    }
+
+    fn pairs(&mut self, pairs: &Facts) -> &mut Self {
+        self.count(pairs.len().try_into().unwrap_or(u64::MAX));
+        for (name, value) in pairs {
+            self.text(name).text(value);
+        }
+        self
+    }
+
+    fn bill(&mut self, bill: &Bill) -> &mut Self {
+        self.text(&bill.slug).text(&bill.family).text(&bill.target);
+        self.number(i64::from(bill.status))
+            .text(bill.end_reason.as_str());
+        match bill.first_byte_ms {
+            Some(millis) => self.present().number(i64::from(millis)),
+            None => self.absent(),
+        };
+        self.number(i64::from(bill.total_ms))
+            .maybe_text(bill.answer_id.as_deref());
+        self.number(bill.hold.picos())
+            .number(bill.loss.picos())
+            .number(bill.evidence.map_or(0, evidence_code));
+        let usage = &bill.usage;
+        for count in [
+            usage.input,
+            usage.cache_read,
+            usage.cache_write,
+            usage.cache_write_1h,
+            usage.output,
+            usage.reasoning,
+            usage.images,
+        ] {
+            self.count(count);
+        }
+        self.count(bill.lines.len().try_into().unwrap_or(u64::MAX));
+        for line in &bill.lines {
+            self.text(&line.what)
+                .count(line.count)
+                .number(line.rate.picos());
+        }
+        self
+    }
+
+    fn finish(self) -> Hash {
+        Sha256::digest(self.0).into()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::borrow::Cow;
+
+    use super::*;
+    use crate::book::head::NOTHING;
+    use crate::{Amount, KeyId, Line, OperationId, Timestamp, Usage};
+
+    fn charge() -> Entry {
+        Entry {
+            position: 9,
+            seq: 3,
+            key: KeyId::from_random(77),
+            operation: OperationId::from_bytes([7; 16]),
+            kind: EntryKind::Charge,
+            amount: Amount::from_picos(-405),
+            balance_after: Amount::from_picos(595),
+            at: Timestamp::from_millis(1_790_000_000_000),
+            actor: "gateway".to_owned(),
+            reference: None,
+            reason: None,
+            refunds: None,
+            bill: Some(Bill {
+                slug: "a".to_owned(),
+                family: "chat".to_owned(),
+                target: "p/m".to_owned(),
+                status: 200,
+                end_reason: crate::EndReason::Stop,
+                first_byte_ms: Some(12),
+                total_ms: 90,
+                answer_id: Some("x".to_owned()),
+                hold: Amount::from_picos(500),
+                loss: Amount::ZERO,
+                evidence: Some(Evidence::Local),
+                usage: Usage {
+                    input: 100,
+                    output: 7,
+                    ..Usage::default()
+                },
+                lines: vec![Line {
+                    what: Cow::Borrowed("input"),
+                    count: 100,
+                    rate: Amount::from_picos(4),
+                }],
+                ..Bill::default()
+            }),
+        }
+    }
+
+    fn hex(hash: Hash) -> String {
+        hash.iter().map(|byte| format!("{byte:02x}")).collect()
+    }
+
+    fn top_up() -> Entry {
+        let (kind, amount, reference) = (
+            EntryKind::TopUp,
+            Amount::from_picos(1000),
+            Some("inv-1".to_owned()),
+        );
+        Entry {
+            kind,
+            amount,
+            reference,
+            bill: None,
+            ..charge()
+        }
+    }
+
+    fn act() -> Record {
+        let record = AuditRecord {
+            position: 2,
+            at: Timestamp::from_millis(5),
+            actor: "ada".to_owned(),
+            act: "block".to_owned(),
+            key: KeyId::from_random(77),
+            operation: OperationId::from_bytes([9; 16]),
+            details: "{}".to_owned(),
+        };
+        Record {
+            record,
+            seq: 1,
+            state: "{\"v\":1}".to_owned(),
+        }
+    }
+
+    #[test]
+    fn format_1_is_frozen() {
+        assert_eq!(
+            hex(entry_hash_1(&NOTHING, 4, &charge())),
+            "3d5a3c62a152fd76b7ab808d193d110440a98591faea631982788eeafbfae8bd"
+        );
+        assert_eq!(
+            hex(entry_hash_1(&[5; 32], 0, &top_up())),
+            "1e5392d4e3796402577ff9f9654010dffb79fdbc4c7b72fb2d4678d5e2f49481"
+        );
+        assert_eq!(
+            hex(act_hash_1(&NOTHING, 1, &act())),
+            "2d1b9adf68fb5c57959e296b0c2e02cb024cfc0905e04cff7d2e039a8d893bca"
+        );
+    }
+
+    #[test]
+    fn format_2_is_frozen() {
+        let before = genesis(&[3; 16]);
+        let mut cut = charge();
+        let bill = cut.bill.as_mut().unwrap();
+        (bill.exposure, bill.cost) = (Amount::from_picos(7), Some(Amount::ZERO));
+        bill.facts.insert("node".to_owned(), "a".to_owned());
+        let hashes = [
+            before,
+            entry_hash(&before, &charge()),
+            entry_hash(&before, &cut),
+            entry_hash(&before, &top_up()),
+            act_hash(&before, &act()),
+        ];
+        let frozen = [
+            "f394a85d75916d33c30c491a982d9dea49a7a33a96a3ca712f91466e5b4921af",
+            "5074d15d7fbc44273bd7d11d0af2bf6d556c00b02ed1431c32e271a1dc8e8887",
+            "8517781c9685576b5ade1f54e9487faef61a9743854dfa55fa68d709ddce3ce8",
+            "c3dcb5ed072b33d0f5daff102a3161714d2977d25a77735128f744ba87a15cbc",
+            "86176d3dc3ef660d5d21686c62f2c4e4358d9cf60597fd722657757753087a9c",
+        ];
+        assert_eq!(hashes.map(hex), frozen);
+    }
+
+    #[test]
+    fn every_field_matters() {
+        let base = entry_hash(&NOTHING, &charge());
+        let edits: [fn(&mut Entry); 16] = [
+            |entry| entry.key = KeyId::from_random(78),
+            |entry| entry.seq = 4,
+            |entry| entry.amount = Amount::from_picos(-404),
+            |entry| entry.actor.push('x'),
+            |entry| entry.reference = Some(String::new()),
+            |entry| entry.reason = Some(String::new()),
+            |entry| entry.refunds = Some(entry.operation),
+            |entry| entry.bill = None,
+            |entry| entry.bill.as_mut().unwrap().slug.push('b'),
+            |entry| entry.bill.as_mut().unwrap().first_byte_ms = None,
+            |entry| entry.bill.as_mut().unwrap().evidence = None,
+            |entry| entry.bill.as_mut().unwrap().usage.images = 1,
+            |entry| entry.bill.as_mut().unwrap().lines.clear(),
+            |entry| entry.bill.as_mut().unwrap().exposure = Amount::from_picos(1),
+            |entry| entry.bill.as_mut().unwrap().cost = Some(Amount::ZERO),
+            |entry| {
+                drop(
+                    entry
+                        .bill
+                        .as_mut()
+                        .unwrap()
+                        .facts
+                        .insert("a".to_owned(), "b".to_owned()),
+                )
+            },
+        ];
+        for edit in edits {
+            let mut entry = charge();
+            edit(&mut entry);
+            assert_ne!(entry_hash(&NOTHING, &entry), base);
+        }
+        assert_ne!(entry_hash(&[1; 32], &charge()), base);
+        let moved = Entry {
+            position: 10,
+            ..charge()
+        };
+        assert_eq!(
+            entry_hash(&NOTHING, &moved),
+            base,
+            "several writers have no common position"
+        );
+        assert_ne!(
+            entry_hash_1(&NOTHING, 4, &moved),
+            entry_hash_1(&NOTHING, 4, &charge())
+        );
+    }
+}

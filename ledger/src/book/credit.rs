@@ -1,0 +1,136 @@
+//! Credits: what an administrator pays in, corrects or refunds, and the resulting journal entry.
+
+use crate::book::entry::{Entry, EntryKind};
+use crate::book::head::Head;
+use crate::value::reference;
+use crate::value::text::check_text;
+use crate::{Act, Amount, Key, KeyId, NewKey, OperationId, Refusal, Timestamp};
+
+/// Money in (or, for a negative adjustment, out) by an administrator.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Credit {
+    /// Chosen by the caller, who keeps it until the outcome is known.
+    pub operation: OperationId,
+    /// The key.
+    pub key: KeyId,
+    /// Top-up, adjustment or refund.
+    pub kind: CreditKind,
+    /// Positive for top-ups and refunds; either sign, not zero, for adjustments.
+    pub amount: Amount,
+    /// The payment's own name; unique in the ledger, ignoring case and surrounding spaces.
+    pub reference: String,
+    /// Who does it.
+    pub actor: String,
+    /// When.
+    pub at: Timestamp,
+}
+
+/// The three kinds of credit and what each needs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum CreditKind {
+    /// Money paid onto the key.
+    TopUp,
+    /// A correction.
+    Adjust {
+        /// Why.
+        reason: String,
+    },
+    /// Money back for one charged request; all refunds of it together never exceed its charge.
+    Refund {
+        /// The charged request.
+        request: OperationId,
+        /// Why.
+        reason: String,
+    },
+}
+
+impl Credit {
+    /// The credit that a key is created with.
+    pub(crate) fn first(new: &NewKey) -> Option<Self> {
+        let (amount, reference) = new.first_credit.clone()?;
+        let Act {
+            operation,
+            actor,
+            at,
+        } = new.act.clone();
+        Some(Self {
+            operation,
+            key: new.id,
+            kind: CreditKind::TopUp,
+            amount,
+            reference,
+            actor,
+            at,
+        })
+    }
+
+    /// Checks that reference, reason and actor are present and of a reasonable length.
+    pub(crate) fn check(&self) -> Result<(), Refusal> {
+        reference::check(&self.reference)?;
+        check_text("an actor", &self.actor, 200, false)?;
+        match &self.kind {
+            CreditKind::TopUp => Ok(()),
+            CreditKind::Adjust { reason } | CreditKind::Refund { reason, .. } => {
+                check_text("a reason", reason, 1000, true)
+            }
+        }
+    }
+
+    /// Whether `entry` is this credit, posted earlier. Actor and time may differ.
+    pub(crate) fn repeats(&self, entry: &Entry) -> bool {
+        let (kind, reason, refunds) = self.facts();
+        (entry.key, entry.kind, entry.amount) == (self.key, kind, self.amount)
+            && entry.reference.as_deref().map(reference::folded)
+                == Some(reference::folded(&self.reference))
+            && entry.reason.as_deref() == reason
+            && entry.refunds == refunds
+    }
+
+    /// The entry's kind, reason and refunded request.
+    pub(crate) fn facts(&self) -> (EntryKind, Option<&str>, Option<OperationId>) {
+        match &self.kind {
+            CreditKind::TopUp => (EntryKind::TopUp, None, None),
+            CreditKind::Adjust { reason } => (EntryKind::Adjust, Some(reason), None),
+            CreditKind::Refund { request, reason } => {
+                (EntryKind::Refund, Some(reason), Some(*request))
+            }
+        }
+    }
+
+    /// The entry this credit makes, behind `head`.
+    pub(crate) fn entry(
+        &self,
+        position: i64,
+        head: &Head,
+        balance_after: Amount,
+        now: Timestamp,
+    ) -> Entry {
+        let (kind, reason, refunds) = self.facts();
+        Entry {
+            position,
+            seq: head.seq.saturating_add(1),
+            key: self.key,
+            operation: self.operation,
+            kind,
+            amount: self.amount,
+            balance_after,
+            at: head.dated(self.at, now),
+            actor: self.actor.clone(),
+            reference: Some(reference::normal(&self.reference)),
+            reason: reason.map(str::to_owned),
+            refunds,
+            bill: None,
+        }
+    }
+}
+
+/// The outcome of a [`Credit`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Posted {
+    /// The entry; for a repetition, the first one.
+    pub entry: Entry,
+    /// The key as it is now.
+    pub key: Key,
+    /// Whether an earlier call with the same facts had already posted it.
+    pub repeated: bool,
+}

@@ -1,0 +1,6 @@
+//! The rules: what an account, a key and its limits allow. Pure: no clock, no ids, no store.
+
+pub mod account;
+pub mod key;
+pub(crate) mod limit;
+pub(crate) mod link;

@@ -1,0 +1,203 @@
+//! Copies a whole ledger into an empty one on the other kind of store: entry by entry, hashes unchanged.
+//!
+//! Only what follows from the entries (accounts, hourly sums, totals) is recomputed on the way; `verify` runs on both ends and
+//! finds whatever does not follow. The source is locked against every writer for the whole copy; the target gets its name, or its
+//! commit, only if it holds the same keys with the same chains. `sqlite::copy` and `postgres::copy` only read and write parts; this
+//! file decides which, and in what order, and knows neither store.
+
+use std::collections::HashSet;
+
+use sha2::{Digest, Sha256};
+
+use crate::batch::tx::{StoredHold, StoredKey};
+use crate::book::chain::{ChainedAct, ChainedEntry};
+use crate::book::head::Hash;
+use crate::value::reference;
+use crate::{
+    Account, Entry, EntryKind, KeyId, LedgerError, OperationId, PublishedSlug, SecretHash, Session,
+    Timestamp, VerifyReport, Vote,
+};
+
+/// Rows per part: enough to be quick, and few enough for memory.
+pub(crate) const ROWS: u32 = 1_000;
+
+/// Added to the version of the schema when a ledger was moved. No program knows such a version, so none of any age serves it.
+pub(crate) const MOVED: i32 = 1_000_000;
+
+/// Why a moved ledger is not opened.
+pub(crate) const MOVED_AWAY: &str = "was moved to another store by `farebox ledger copy`, which alone may be served; it can still be read";
+
+/// The identity of a ledger.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Identity {
+    pub(crate) ledger: [u8; 16],
+    pub(crate) generation: i64,
+    pub(crate) made_at: Timestamp,
+}
+
+/// Rows that belong to no chain.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Rest {
+    pub(crate) holds: Vec<StoredHold>,
+    pub(crate) sessions: Vec<Session>,
+    pub(crate) links: Vec<(SecretHash, KeyId, Timestamp)>,
+    pub(crate) slugs: Vec<PublishedSlug>,
+    pub(crate) votes: Vec<Vote>,
+}
+
+/// A batch of rows in transit.
+#[derive(Debug)]
+pub(crate) enum Part {
+    Keys(Vec<StoredKey>),
+    Acts(Vec<ChainedAct>),
+    /// With the references that these entries are the first to use.
+    Entries(Vec<ChainedEntry>, Vec<(String, OperationId)>),
+    Rest(Rest),
+}
+
+/// Either side: its keys, [`ROWS`] at a time, in the order of their numbers.
+pub(crate) trait Side {
+    async fn keys(&mut self, after: i64) -> Result<Vec<StoredKey>, LedgerError>;
+}
+
+/// The source, which nobody can write to meanwhile.
+pub(crate) trait Source: Side {
+    async fn identity(&mut self) -> Result<Identity, LedgerError>;
+    async fn verify(&mut self) -> Result<VerifyReport, LedgerError>;
+    /// In the order of their positions.
+    async fn acts(&mut self, after: i64) -> Result<Vec<ChainedAct>, LedgerError>;
+    /// In the order of their positions.
+    async fn entries(&mut self, after: i64) -> Result<Vec<ChainedEntry>, LedgerError>;
+    async fn rest(&mut self) -> Result<Rest, LedgerError>;
+    /// Marks it as moved: it can be read, and is never served or written again.
+    async fn retire(self) -> Result<(), LedgerError>;
+}
+
+/// The target.
+pub(crate) trait Target: Side {
+    async fn begin(&mut self, identity: Identity) -> Result<(), LedgerError>;
+    async fn write(&mut self, part: Part) -> Result<(), LedgerError>;
+    /// Makes it a usable ledger, and verifies it.
+    async fn finish(self) -> Result<VerifyReport, LedgerError>;
+}
+
+/// Copies everything, and returns what `verify` says about the result.
+pub(crate) async fn copy<S: Source, T: Target>(
+    mut source: S,
+    mut target: T,
+    progress: &mut impl FnMut(u64, u64),
+) -> Result<VerifyReport, LedgerError> {
+    let before = source.verify().await?;
+    if let Some(fault) = before.faults.first() {
+        return Err(LedgerError::Unusable(format!(
+            "the ledger is not sound and was not copied; `ledger verify` says: {fault}"
+        )));
+    }
+    target.begin(source.identity().await?).await?;
+    let mut after = -1;
+    loop {
+        let keys = source.keys(after).await?;
+        let Some(last) = keys.last() else { break };
+        after = last.key.id.to_i64();
+        target.write(Part::Keys(keys)).await?;
+    }
+    // Acts before entries: the file's trigger requires a credit's reference to be registered before its act. Old ledgers can
+    // contain twins, two entries whose references are equal by today's comparison; the second of them is never registered.
+    let mut after = 0;
+    loop {
+        let acts = source.acts(after).await?;
+        let Some(last) = acts.last() else { break };
+        after = last.record.record.position;
+        target.write(Part::Acts(acts)).await?;
+    }
+    entries(&mut source, &mut target, before.entries, progress).await?;
+    target.write(Part::Rest(source.rest().await?)).await?;
+    if digest(&mut source).await? != digest(&mut target).await? {
+        return Err(LedgerError::Unavailable(
+            "the copy has other keys, accounts or chains; it was thrown away".to_owned(),
+        ));
+    }
+    let report = target.finish().await?;
+    // Last, so that whatever fails before leaves the source as it was.
+    source.retire().await?;
+    Ok(report)
+}
+
+async fn entries<S: Source, T: Target>(
+    source: &mut S,
+    target: &mut T,
+    all: u64,
+    progress: &mut impl FnMut(u64, u64),
+) -> Result<(), LedgerError> {
+    let (mut after, mut done) = (0, 0_u64);
+    let mut taken: HashSet<String> = HashSet::new();
+    loop {
+        let entries = source.entries(after).await?;
+        let Some(last) = entries.last() else {
+            return Ok(());
+        };
+        after = last.entry.position;
+        done = done.saturating_add(u64::try_from(entries.len()).unwrap_or_default());
+        let mut names = Vec::new();
+        for ChainedEntry { entry, .. } in &entries {
+            // Of such twins, the first has the reference.
+            let folded = entry
+                .reference
+                .as_deref()
+                .map(reference::folded)
+                .filter(|folded| !taken.contains(folded));
+            if let Some(folded) = folded {
+                taken.insert(folded.clone());
+                names.push((folded, entry.operation));
+            }
+        }
+        target.write(Part::Entries(entries, names)).await?;
+        progress(done, all);
+    }
+}
+
+/// A key's settings, and the ends of its chains.
+async fn digest(side: &mut impl Side) -> Result<Hash, LedgerError> {
+    let (mut digest, mut after) = (Sha256::new(), -1);
+    loop {
+        let keys = side.keys(after).await?;
+        let Some(last) = keys.last() else {
+            return Ok(digest.finalize().into());
+        };
+        after = last.key.id.to_i64();
+        for StoredKey { key, head, audit } in &keys {
+            let Account {
+                credit,
+                spent,
+                held,
+            } = key.account;
+            for number in [
+                key.id.to_i64(),
+                credit.picos(),
+                spent.picos(),
+                held.picos(),
+                head.seq,
+                audit.seq,
+            ] {
+                digest.update(number.to_be_bytes());
+            }
+            digest.update(head.hash);
+            digest.update(audit.hash);
+            digest.update(crate::book::audit::state(key));
+        }
+    }
+}
+
+/// The account after an entry, from the one before it; `None` if that is impossible.
+pub(crate) fn replayed(before: Account, entry: &Entry) -> Option<Account> {
+    let mut after = before;
+    match entry.kind {
+        EntryKind::TopUp | EntryKind::Adjust => {
+            after.credit = after.credit.checked_add(entry.amount)?
+        }
+        EntryKind::Charge | EntryKind::Refund => {
+            after.spent = after.spent.checked_sub(entry.amount)?
+        }
+    }
+    Some(after)
+}

@@ -1,0 +1,78 @@
+//! A ledger together with its lifecycle, for programs that open and close it.
+//!
+//! Callers that only use a ledger take `Ledger`; the gateway and the commands, which open and close it, take this trait.
+
+pub(crate) mod address;
+pub(crate) mod copy;
+pub(crate) mod fleet;
+mod open;
+pub(crate) mod opening;
+pub mod owner;
+pub mod postgres;
+pub mod sqlite;
+pub(crate) mod stats;
+pub(crate) mod stored;
+
+use std::path::Path;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+
+use crate::book::anchor::Anchor;
+use crate::{Gateway, Ledger, LedgerError, Server, Timestamp, VerifyReport, WriterStats};
+
+/// An opened ledger.
+#[async_trait]
+pub trait Store: Ledger {
+    /// Where it is, without a password.
+    fn place(&self) -> String;
+
+    /// How the writer is doing.
+    fn stats(&self) -> WriterStats;
+
+    /// The gateways that share the ledger, including this one; none if it is a file.
+    ///
+    /// # Errors
+    /// [`LedgerError::Unavailable`] when the ledger cannot be read.
+    async fn gateways(&self) -> Result<Vec<Gateway>, LedgerError> {
+        Ok(Vec::new())
+    }
+
+    /// The database's servers, as they last answered; none if it is a file.
+    fn servers(&self) -> Vec<Server> {
+        Vec::new()
+    }
+
+    /// Tells the other gateways which files this one runs.
+    fn announce(&self, _configuration: String) {}
+
+    /// Waits until it has stopped for good and says why. The process should then exit with an error.
+    async fn fatal(&self) -> String;
+
+    /// Writes what is waiting and then accepts nothing more. May be called twice.
+    fn close(&self);
+
+    /// Copies the ledger to a new file and verifies the copy.
+    ///
+    /// # Errors
+    /// [`LedgerError::Unusable`] when the copy cannot be made or is not sound; nothing of it is left.
+    async fn backup(&self, to: &Path) -> Result<VerifyReport, LedgerError>;
+
+    /// Continues an anchor over what was appended since.
+    ///
+    /// # Errors
+    /// [`LedgerError::Unavailable`] when the ledger cannot be read.
+    async fn anchor(&self, since: &Anchor, now: Timestamp) -> Result<Anchor, LedgerError>;
+
+    /// Sets the newest anchor, which a database must cover after every interruption.
+    fn anchored(&self, _newest: &Anchor) {}
+
+    /// As [`Ledger::verify`], and compares the ledger with its anchors.
+    ///
+    /// # Errors
+    /// [`LedgerError::Unavailable`] when the ledger cannot be read.
+    async fn verify_with(&self, anchors: Vec<Anchor>) -> Result<VerifyReport, LedgerError>;
+}
+
+/// A shared store.
+pub type SharedStore = Arc<dyn Store>;

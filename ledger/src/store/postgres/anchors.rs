@@ -1,0 +1,61 @@
+//! Anchors of a ledger in a database: the ends of every key's chains, in one snapshot that a standby has.
+//!
+//! Positions have gaps and commit in any order, so they do not tell which keys have changed: all keys are read, and the anchor file
+//! leaves out those that it already has.
+
+use super::link::Link;
+use super::rows::Columns;
+use super::trouble::Trouble;
+use crate::Timestamp;
+use crate::book::anchor::{Anchor, Heads, KeyHeads};
+
+const HEADS: &str = "SELECT a.id, a.seq, a.hash, k.audit_seq, k.audit_hash, a.opened \
+     FROM accounts a JOIN keys k ON k.id = a.id ORDER BY a.id";
+
+/// The current ends of the chains. Returns when a standby has everything that was read: after a restart of the primary a read can
+/// see what no standby has, and the record written here follows it in the server's log.
+pub(super) async fn anchor(link: &Link, now: Timestamp) -> Result<Anchor, Trouble> {
+    link.client
+        .batch_execute("BEGIN ISOLATION LEVEL REPEATABLE READ")
+        .await?;
+    let rows = link
+        .query("SELECT generation FROM identity WHERE id = 1", &[])
+        .await?;
+    let row = rows
+        .first()
+        .ok_or_else(|| Trouble::Failed("the database has no identity".to_owned()))?;
+    let generation = Columns::of(row).take()?;
+    let mut heads = Heads {
+        at: now.to_string(),
+        entries: 0,
+        acts: 0,
+        opened: 0,
+        keys: Vec::new(),
+        generation,
+    };
+    for row in &link.query(HEADS, &[]).await? {
+        let mut columns = Columns::of(row);
+        let (key, seq, hash) = (columns.key()?, columns.take()?, columns.hash()?);
+        let head = KeyHeads {
+            key,
+            seq,
+            hash,
+            act: columns.take()?,
+            act_hash: columns.hash()?,
+        };
+        heads.entries = heads.entries.saturating_add(head.seq);
+        heads.acts = heads.acts.saturating_add(head.act);
+        heads.opened = heads.opened.saturating_add(columns.take()?);
+        heads.keys.push(head);
+    }
+    link.take_warning();
+    link.client
+        .batch_execute("SELECT pg_logical_emit_message(true, 'farebox', 'anchor'); COMMIT")
+        .await?;
+    if link.take_warning() {
+        return Err(Trouble::Unknown(
+            "the server committed with a warning".to_owned(),
+        ));
+    }
+    Ok(Anchor::Heads(heads))
+}

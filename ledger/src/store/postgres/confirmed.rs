@@ -1,0 +1,463 @@
+//! Records, outside the database, what the database has confirmed to this gateway, and checks that it is all still there.
+//!
+//! A promoted standby that was behind, or a restored backup, is a ledger that has gone back in time: payments are gone, and charges
+//! with them. Whoever remembers a confirmed entry notices. A writer's entries are lost from the end only, so the last few suffice;
+//! the number of this gateway's renewals covers the seconds without an entry. The newest anchor, if anchors are written, covers
+//! what other gateways wrote. Nothing is written to such a ledger until an operator accepts the loss, which raises its generation.
+
+use std::collections::HashSet;
+use std::fs::{File, OpenOptions};
+use std::io::{Error, ErrorKind, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+
+use serde::{Deserialize, Serialize};
+
+use super::batch::Batch;
+use super::facts::Facts;
+use super::link::Link;
+use super::lock::lock;
+use super::rows::Columns;
+use super::trouble::Trouble;
+use crate::book::anchor::{self, Anchor};
+use crate::book::head::Hash;
+use crate::{KeyId, LedgerError, Timestamp};
+
+/// How many entries are remembered: the last one of each recent batch.
+const ENTRIES: usize = 64;
+
+/// A confirmed entry.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Known {
+    key: KeyId,
+    seq: i64,
+    #[serde(with = "crate::book::anchor::hex")]
+    hash: Hash,
+}
+
+/// A run of a gateway: its epoch, when the database began it, and how often it was renewed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Run {
+    pub(super) epoch: i64,
+    pub(super) started: i64,
+    pub(super) renewals: i64,
+}
+
+/// The content of the file.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct State {
+    ledger: String,
+    generation: i64,
+    run: Run,
+    entries: Vec<Known>,
+    /// The cluster of the last server, and its timeline: a primary on a lower one was replaced by a promoted standby.
+    #[serde(default)]
+    system: String,
+    #[serde(default)]
+    timeline: u32,
+}
+
+impl State {
+    /// Whether a server has been replaced by a promoted one that this gateway has used, and its operator has not accepted the loss.
+    fn stale(&self, link: &Link, generation: i64) -> Option<String> {
+        let Facts {
+            name,
+            system,
+            timeline,
+            ..
+        } = &link.facts;
+        let replaced =
+            generation <= self.generation && *system == self.system && *timeline < self.timeline;
+        replaced.then(|| {
+            format!(
+                "the server {name} is a stale primary on timeline {timeline}, and this gateway has used timeline {}: fence it, and \
+                 bring the promoted server back",
+                self.timeline
+            )
+        })
+    }
+}
+
+/// The result of comparing this with the database.
+pub(super) enum Found {
+    /// Everything is there.
+    All,
+    /// Something is missing, and nobody has accepted that. `stale` says so of a server that was replaced by a promoted one.
+    Lost {
+        lost: Vec<String>,
+        stale: Option<String>,
+    },
+    /// An operator has accepted a loss since, and this gateway's epoch was part of it.
+    Fenced,
+}
+
+/// What was confirmed, in memory and in a file.
+#[derive(Debug, Default)]
+pub(super) struct Confirmed {
+    file: Option<PathBuf>,
+    state: Mutex<State>,
+    /// The newest anchor; it is stored in a file of its own.
+    anchor: Mutex<Option<Anchor>>,
+}
+
+impl Confirmed {
+    /// What the state file and the anchor file remember; nothing if they do not exist yet.
+    pub(super) fn load(file: Option<PathBuf>, anchors: Option<&Path>) -> Result<Self, LedgerError> {
+        let state = file.as_deref().map(|path| {
+            if_there(
+                "the state file",
+                path,
+                std::fs::read(path).and_then(|bytes| Ok(serde_json::from_slice(&bytes)?)),
+            )
+        });
+        let anchors = anchors.map(|path| if_there("the anchors", path, anchor::read(path)));
+        let newest = anchors
+            .transpose()?
+            .flatten()
+            .and_then(|mut anchors| anchors.pop());
+        Ok(Self {
+            file,
+            state: Mutex::new(state.transpose()?.flatten().unwrap_or_default()),
+            anchor: Mutex::new(newest),
+        })
+    }
+
+    /// Sets the newest anchor.
+    pub(super) fn anchored(&self, newest: Anchor) {
+        *lock(&self.anchor) = Some(newest);
+    }
+
+    /// Records a confirmed batch.
+    pub(super) fn note(&self, batch: &Batch) {
+        let Some(last) = batch.new_entries.last() else {
+            return;
+        };
+        let mut state = lock(&self.state);
+        state.entries.retain(|known| known.key != last.entry.key);
+        let too_many = state
+            .entries
+            .len()
+            .saturating_add(1)
+            .saturating_sub(ENTRIES);
+        state.entries.drain(..too_many);
+        state.entries.push(Known {
+            key: last.entry.key,
+            seq: last.entry.seq,
+            hash: last.hash,
+        });
+    }
+
+    /// Records that an epoch has begun or was renewed.
+    pub(super) fn renewed(&self, run: Run) {
+        lock(&self.state).run = run;
+    }
+
+    /// The most recently renewed run.
+    pub(super) fn run(&self) -> Run {
+        lock(&self.state).run
+    }
+
+    /// Checks whether everything is still there. Takes over a generation that an operator has raised.
+    pub(super) async fn look(&self, link: &Link) -> Result<Found, Trouble> {
+        let known = lock(&self.state).clone();
+        let sql = "SELECT i.ledger, i.generation, n.renewals FROM identity i LEFT JOIN nodes n ON n.epoch = $1 \
+             AND (extract(epoch FROM n.started_at) * 1000000)::bigint = $2 WHERE i.id = 1";
+        let rows = link
+            .query(sql, &[&known.run.epoch, &known.run.started])
+            .await?;
+        let row = rows
+            .first()
+            .ok_or_else(|| Trouble::Failed("the database has no identity".to_owned()))?;
+        let mut columns = Columns::of(row);
+        let (ledger, generation) = (columns.operation()?.to_string(), columns.take::<i64>()?);
+        let renewals: Option<i64> = columns.take()?;
+        let mut lost = self.not_covered(link, generation).await?;
+        if known.ledger.is_empty() {
+            let mut state = lock(&self.state);
+            (state.ledger, state.generation) = (ledger, generation);
+        } else if known.ledger != ledger {
+            return Ok(Found::Lost {
+                lost: vec![format!(
+                    "the database has ledger {ledger}; this gateway has used {}",
+                    known.ledger
+                )],
+                stale: None,
+            });
+        } else if generation > known.generation {
+            let mut state = lock(&self.state);
+            let run = renewals.map(|renewals| Run {
+                renewals,
+                ..known.run
+            });
+            *state = State {
+                ledger,
+                generation,
+                run: run.unwrap_or_default(),
+                ..State::default()
+            };
+            if run.is_none() && known.run.epoch > 0 {
+                return Ok(Found::Fenced);
+            }
+        } else {
+            let renewals = renewals.unwrap_or_default();
+            lost.extend(absent(link, &known, generation, renewals).await?);
+        }
+        // A gateway may also remember what an anchor covers.
+        let mut said = HashSet::new();
+        lost.retain(|lost| said.insert(lost.clone()));
+        let stale = lock(&self.state).stale(link, generation);
+        if let Some(stale) = &stale {
+            lost.insert(0, stale.clone());
+        }
+        if lost.is_empty() {
+            let mut state = lock(&self.state);
+            (state.system, state.timeline) = (link.facts.system.clone(), link.facts.timeline);
+            return Ok(Found::All);
+        }
+        Ok(Found::Lost { lost, stale })
+    }
+
+    /// The part of the newest anchor that is missing, unless an operator has accepted a loss since.
+    async fn not_covered(&self, link: &Link, generation: i64) -> Result<Vec<String>, Trouble> {
+        let Some(Anchor::Heads(newest)) = lock(&self.anchor)
+            .clone()
+            .filter(|anchor| anchor.generation() >= generation)
+        else {
+            return Ok(Vec::new());
+        };
+        let entries = newest
+            .keys
+            .iter()
+            .filter(|key| key.seq > 0)
+            .map(|key| (key.key, key.seq, key.hash));
+        let mut lost = missing(link, ENTRY, entries).await?;
+        let acts = newest
+            .keys
+            .iter()
+            .filter(|key| key.act > 0)
+            .map(|key| (key.key, key.act, key.act_hash));
+        lost.extend(missing(link, ACT, acts).await?);
+        if generation < newest.generation {
+            lost.push(format!(
+                "the ledger has generation {generation} again, after {}",
+                newest.generation
+            ));
+        }
+        Ok(lost)
+    }
+
+    /// Writes the file, if one is configured. It is replaced as a whole.
+    pub(super) fn save(&self) -> Result<(), Error> {
+        let Some(path) = &self.file else {
+            return Ok(());
+        };
+        let state = serde_json::to_vec(&*lock(&self.state))?;
+        replace(path, &state)
+    }
+}
+
+/// What a gateway knows and the database does not have, in the generation that it knows.
+async fn absent(
+    link: &Link,
+    known: &State,
+    generation: i64,
+    renewals: i64,
+) -> Result<Vec<String>, Trouble> {
+    let entries = known
+        .entries
+        .iter()
+        .map(|known| (known.key, known.seq, known.hash));
+    let mut lost = missing(link, ENTRY, entries).await?;
+    if known.run.epoch > 0 && renewals < known.run.renewals {
+        let short = known.run.renewals.saturating_sub(renewals);
+        lost.push(format!(
+            "{short} renewals of this gateway, one a second, are not there"
+        ));
+    }
+    if generation < known.generation {
+        lost.push(format!(
+            "the ledger has generation {generation} again, after {}",
+            known.generation
+        ));
+    }
+    Ok(lost)
+}
+
+/// The name of a link of a chain, and its table.
+type Chain = (&'static str, &'static str);
+const ENTRY: Chain = ("entry", "entries");
+const ACT: Chain = ("administrative act", "audit");
+
+/// The links of a chain that are missing, in words.
+async fn missing(
+    link: &Link,
+    chain: Chain,
+    links: impl Iterator<Item = (KeyId, i64, Hash)>,
+) -> Result<Vec<String>, Trouble> {
+    let (mut keys, mut seqs, mut hashes) = (Vec::new(), Vec::new(), Vec::new());
+    for (key, seq, hash) in links {
+        keys.push(key.to_i64());
+        seqs.push(seq);
+        hashes.push(hash.to_vec());
+    }
+    let (name, table) = chain;
+    let sql = format!(
+        "SELECT k.key, k.seq, coalesce((SELECT max(e.seq) FROM {table} e WHERE e.key = k.key), 0) \
+         FROM unnest($1::bigint[], $2::bigint[], $3::bytea[]) AS k (key, seq, hash) WHERE NOT EXISTS \
+         (SELECT 1 FROM {table} e WHERE e.key = k.key AND e.seq = k.seq AND e.hash = k.hash)"
+    );
+    let mut missing = Vec::new();
+    for row in link.query(&sql, &[&keys, &seqs, &hashes]).await? {
+        let mut columns = Columns::of(&row);
+        let (key, seq, last): (_, i64, i64) = (columns.key()?, columns.take()?, columns.take()?);
+        missing.push(format!(
+            "{name} {seq} of {key} was confirmed and is not there (its last is {last})"
+        ));
+    }
+    Ok(missing)
+}
+
+/// The content of a file; empty if there is no file yet.
+fn if_there<T>(what: &str, path: &Path, read: Result<T, Error>) -> Result<Option<T>, LedgerError> {
+    match read {
+        Ok(found) => Ok(Some(found)),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(LedgerError::Unusable(format!(
+            "{what} {}: {error}",
+            path.display()
+        ))),
+    }
+}
+
+fn replace(path: &Path, content: &[u8]) -> Result<(), Error> {
+    let mut name = path.as_os_str().to_owned();
+    name.push(".new");
+    let fresh = PathBuf::from(name);
+    let mut file: File = OpenOptions::new()
+        .write(true)
+        .create(true)
+        .truncate(true)
+        .mode(0o600)
+        .open(&fresh)?;
+    file.write_all(content)?;
+    file.sync_data()?;
+    std::fs::rename(&fresh, path)
+}
+
+/// A loss that an operator has accepted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AcceptedLoss {
+    /// What a gateway knew and the ledger no longer has, in words.
+    pub lost: Vec<String>,
+    /// The generation that began with it.
+    pub generation: i64,
+    /// Who accepted it.
+    pub actor: String,
+    /// When.
+    pub at: Timestamp,
+}
+
+/// Every loss that operators have accepted, oldest first.
+pub(super) async fn accepted(link: &Link) -> Result<Vec<AcceptedLoss>, Trouble> {
+    let mut losses = Vec::new();
+    for row in link
+        .query(
+            "SELECT generation, at, actor, details FROM losses ORDER BY generation",
+            &[],
+        )
+        .await?
+    {
+        let mut columns = Columns::of(&row);
+        let (generation, at, actor, details): (_, _, _, String) = (
+            columns.take()?,
+            columns.at()?,
+            columns.take()?,
+            columns.take()?,
+        );
+        let lost = serde_json::from_str(&details)
+            .map_err(|error| Trouble::Failed(format!("the table losses: {error}")))?;
+        losses.push(AcceptedLoss {
+            lost,
+            generation,
+            actor,
+            at,
+        });
+    }
+    Ok(losses)
+}
+
+/// Accepts the loss of what the state file knows: raises the generation and records who did it.
+pub(super) async fn accept(
+    link: &Link,
+    known: &Confirmed,
+    actor: &str,
+    at: Timestamp,
+) -> Result<AcceptedLoss, Trouble> {
+    let Found::Lost { lost, .. } = known.look(link).await? else {
+        return Err(Trouble::Failed(
+            "nothing is missing of what these files remember (--state, --anchors)".to_owned(),
+        ));
+    };
+    let details =
+        serde_json::to_string(&lost).map_err(|error| Trouble::Failed(error.to_string()))?;
+    // One statement, so the new generation exists with its record or not at all.
+    let sql = "WITH raised AS (UPDATE identity SET generation = generation + 1 WHERE id = 1 RETURNING generation) \
+         INSERT INTO losses (generation, at, actor, details) SELECT generation, $1, $2, $3 FROM raised RETURNING generation";
+    link.take_warning();
+    let rows = link
+        .query(sql, &[&at.millis(), &actor, &details])
+        .await
+        .map_err(|error| Trouble::of_commit(&error))?;
+    if link.take_warning() {
+        return Err(Trouble::Unknown(
+            "the server committed with a warning".to_owned(),
+        ));
+    }
+    let row = rows
+        .first()
+        .ok_or_else(|| Trouble::Failed("the database has no identity".to_owned()))?;
+    Ok(AcceptedLoss {
+        lost,
+        generation: Columns::of(row).take()?,
+        actor: actor.to_owned(),
+        at,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_file_remembers_and_a_broken_one_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("state");
+        let confirmed = Confirmed::load(Some(path.clone()), None).unwrap();
+        let run = Run {
+            epoch: 3,
+            started: 9,
+            renewals: 7,
+        };
+        confirmed.renewed(run);
+        let known = Known {
+            key: KeyId::from_random(1),
+            seq: 4,
+            hash: [9; 32],
+        };
+        lock(&confirmed.state).entries.push(known.clone());
+        confirmed.save().unwrap();
+        let again = Confirmed::load(Some(path.clone()), None).unwrap();
+        assert_eq!(
+            (again.run(), &lock(&again.state).entries),
+            (run, &vec![known])
+        );
+        std::fs::write(&path, "{").unwrap();
+        assert!(
+            matches!(Confirmed::load(Some(path), None), Err(LedgerError::Unusable(why)) if why.contains("state file"))
+        );
+    }
+}

@@ -1,0 +1,382 @@
+//! How to reach the database: the settings of every connection, and which server it leads to.
+//!
+//! All addresses are asked at once. A server that does not answer within a second is not waited for if another one has answered,
+//! so that a machine that is switched off keeps nobody from the promoted one.
+
+use std::net::IpAddr;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use rustls::pki_types::CertificateDer;
+use rustls::pki_types::pem::PemObject as _;
+use rustls::{ClientConfig, RootCertStore};
+use tokio::sync::mpsc;
+use tokio::time::Instant;
+use tokio_postgres::Config;
+use tokio_postgres::config::{Host, SslMode};
+use tokio_postgres_rustls::MakeRustlsConnect;
+
+use super::facts::Purpose;
+use super::link::Link;
+use super::lock::lock;
+use super::servers::{Asked, Servers, choose};
+use super::trouble::words;
+use crate::store::address::Database;
+use crate::{LedgerError, Server};
+
+/// A server that has not answered by then is left out, if another one has.
+const SECOND: Duration = Duration::from_secs(1);
+/// The same while only others than the wanted one have answered: a primary may be busier than its standby.
+const TWO_SECONDS: Duration = Duration::from_secs(2);
+/// How long a server is waited for while none answers. Longer than the first two repetitions of a lost SYN, at 1 and 3 s.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// How often two sessions are compared.
+const SESSIONS_COMPARED: usize = 3;
+/// How long the settings of a session may take.
+const SETTINGS: Duration = Duration::from_secs(5);
+
+/// A batch names every row it reads or writes, so an index leads to each. The planner must not conclude otherwise from a table that
+/// was nearly empty when a statement was planned: it would scan all of it, once for every named row.
+const BY_INDEX: &str = "SET enable_seqscan = off; SET enable_hashjoin = off; SET enable_mergejoin = off; SET jit = off; \
+     SET plan_cache_mode = force_generic_plan";
+
+/// How to reach the database.
+#[derive(Clone)]
+pub(super) struct Connector {
+    database: Database,
+    tls: MakeRustlsConnect,
+    purpose: Purpose,
+    allow_single: bool,
+    servers: Arc<Servers>,
+}
+
+impl std::fmt::Debug for Connector {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        // The configuration contains the password.
+        out.debug_struct("Connector").finish_non_exhaustive()
+    }
+}
+
+impl Connector {
+    /// Prepares connections. Connections to other machines are encrypted and the server's certificate is checked, unless the
+    /// address says `sslmode=disable`.
+    pub(super) fn new(
+        database: &Database,
+        purpose: Purpose,
+        allow_single: bool,
+    ) -> Result<Self, LedgerError> {
+        let mut database = database.clone();
+        let config = &mut database.config;
+        if config.get_ssl_mode() == SslMode::Prefer {
+            let local = config.get_hosts().iter().all(is_local);
+            let demanded = database.roots.is_some() || !local;
+            config.ssl_mode(if demanded {
+                SslMode::Require
+            } else {
+                SslMode::Disable
+            });
+        }
+        let roots = if config.get_ssl_mode() == SslMode::Disable {
+            RootCertStore::empty()
+        } else {
+            trusted(database.roots.as_deref())?
+        };
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let versions = ClientConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .map_err(|error| LedgerError::Unusable(error.to_string()))?;
+        Ok(Self {
+            tls: MakeRustlsConnect::new(
+                versions.with_root_certificates(roots).with_no_client_auth(),
+            ),
+            database,
+            purpose,
+            allow_single,
+            servers: Arc::default(),
+        })
+    }
+
+    /// What is known of the servers.
+    pub(super) const fn servers(&self) -> &Arc<Servers> {
+        &self.servers
+    }
+
+    /// The servers as they last answered.
+    pub(super) fn list(&self) -> Vec<Server> {
+        self.servers.list()
+    }
+
+    /// Whether there is a choice.
+    pub(super) fn has_several(&self) -> bool {
+        self.database.config.get_hosts().len() > 1
+    }
+
+    /// Opens a connection for a writer of batches.
+    pub(super) async fn connect_for_batches(&self) -> Result<Link, String> {
+        let link = self.connect().await?;
+        let set = tokio::time::timeout(SETTINGS, link.client.batch_execute(BY_INDEX));
+        set.await
+            .map_err(|_| "no answer".to_owned())?
+            .map_err(|error| words(&error))?;
+        Ok(link)
+    }
+
+    /// Opens a connection to the server that suits.
+    pub(super) async fn connect(&self) -> Result<Link, String> {
+        let (asked, links) = self.ask().await;
+        let chosen = choose(
+            &asked,
+            self.purpose,
+            self.allow_single,
+            &self.servers.system(),
+        );
+        self.servers.note(&asked, chosen.as_ref().ok().copied());
+        let at = chosen?;
+        let place = asked.get(at).map(|asked| asked.place.clone());
+        let mut link = links
+            .into_iter()
+            .find_map(|(number, link)| (number == at).then_some(link))
+            .ok_or_else(|| "no answer".to_owned())?;
+        link.number = self.servers.number();
+        if let Some(place) = place {
+            self.refuse_shared_sessions(&link, place).await?;
+        }
+        Ok(link)
+    }
+
+    /// Asks all servers, so that a change among them is noticed while the connections stay as they are.
+    pub(super) async fn survey(&self) {
+        let (asked, _) = self.ask().await;
+        let chosen = choose(
+            &asked,
+            self.purpose,
+            self.allow_single,
+            &self.servers.system(),
+        );
+        self.servers.note(&asked, chosen.ok());
+    }
+
+    /// Opens a connection to every server that answers in time.
+    async fn ask(&self) -> (Vec<Asked>, Vec<(usize, Link)>) {
+        let (found, mut finding) = mpsc::unbounded_channel();
+        let hosts = self.database.config.get_hosts();
+        for (at, host) in hosts.iter().enumerate() {
+            let (connector, host, found) = (self.clone(), host.clone(), found.clone());
+            tokio::spawn(async move { connector.ask_host(at, host, found).await });
+        }
+        drop(found);
+        let mut asked: Vec<Asked> = (hosts.iter().enumerate())
+            .map(|(at, host)| Asked {
+                place: self.place(at, host),
+                answer: None,
+            })
+            .collect();
+        let (begun, mut links) = (Instant::now(), Vec::new());
+        loop {
+            let answered = (asked.iter())
+                .filter_map(|asked| asked.facts().map(|facts| facts.suits(self.purpose)))
+                .max();
+            let wait = match answered {
+                Some(true) => SECOND,
+                Some(false) => TWO_SECONDS,
+                None => PATIENCE,
+            };
+            let next = tokio::time::timeout(wait.saturating_sub(begun.elapsed()), finding.recv());
+            let Ok(Some((at, place, answer))) = next.await else {
+                return (asked, links);
+            };
+            // A name can lead to several servers.
+            let empty = asked.get(at).is_some_and(|asked| asked.answer.is_none());
+            let at = if empty { at } else { asked.len() };
+            let (link, answer) = match answer {
+                Ok(link) => (Some(link), None),
+                Err(why) => (None, Some(Err(why))),
+            };
+            let answer = answer.or_else(|| link.as_ref().map(|link| Ok(link.facts.clone())));
+            links.extend(link.map(|link| (at, link)));
+            match asked.get_mut(at) {
+                Some(slot) => *slot = Asked { place, answer },
+                None => asked.push(Asked { place, answer }),
+            }
+        }
+    }
+
+    /// Asks every server that a host's name leads to.
+    async fn ask_host(&self, at: usize, host: Host, found: mpsc::UnboundedSender<Answer>) {
+        let place = self.place(at, &host);
+        let (Host::Tcp(name), None) = (&host, self.given_address(at)) else {
+            let config = self.config_of(at, &host, self.given_address(at));
+            let answer = self.ask_server(config).await;
+            // Nobody waits any more if others were quicker.
+            let _ = found.send((at, place, answer));
+            return;
+        };
+        let resolved = tokio::net::lookup_host((name.as_str(), self.port(at))).await;
+        let addresses: Vec<IpAddr> = match resolved {
+            Ok(addresses) => addresses.map(|address| address.ip()).collect(),
+            Err(error) => {
+                let why = format!("the name cannot be resolved: {error}");
+                let _ = found.send((at, place, Err(why)));
+                return;
+            }
+        };
+        let several = addresses.len() > 1;
+        for address in addresses {
+            let (connector, host, found) = (self.clone(), host.clone(), found.clone());
+            let place = if several {
+                format!("{place} ({address})")
+            } else {
+                place.clone()
+            };
+            tokio::spawn(async move {
+                let config = connector.config_of(at, &host, Some(address));
+                let answer = connector.ask_server(config).await;
+                let _ = found.send((at, place, answer));
+            });
+        }
+    }
+
+    async fn ask_server(&self, config: Config) -> Result<Link, String> {
+        let asking = async {
+            let (client, connection) = config
+                .connect(self.tls.clone())
+                .await
+                .map_err(|error| self.explained(&words(&error)))?;
+            Link::begin(client, connection, config).await
+        };
+        tokio::time::timeout(PATIENCE, asking)
+            .await
+            .map_err(|_| "does not answer".to_owned())?
+    }
+
+    /// The settings of a connection to one server.
+    fn config_of(&self, at: usize, host: &Host, address: Option<IpAddr>) -> Config {
+        let all = &self.database.config;
+        let mut one = Config::new();
+        match host {
+            Host::Tcp(name) => one.host(name),
+            Host::Unix(folder) => one.host_path(folder),
+        };
+        if let Some(address) = address {
+            one.hostaddr(address);
+        }
+        one.port(self.port(at))
+            .user(all.get_user().unwrap_or_default())
+            .dbname(all.get_dbname().unwrap_or_default())
+            .application_name(all.get_application_name().unwrap_or("farebox"))
+            .ssl_mode(all.get_ssl_mode())
+            .ssl_negotiation(all.get_ssl_negotiation())
+            .channel_binding(all.get_channel_binding())
+            .keepalives_idle(Duration::from_secs(5))
+            .keepalives_interval(Duration::from_secs(2))
+            .keepalives_retries(2)
+            .tcp_user_timeout(Duration::from_secs(10));
+        if let Some(password) = all.get_password() {
+            one.password(password);
+        }
+        if let Some(options) = all.get_options() {
+            one.options(options);
+        }
+        one
+    }
+
+    fn port(&self, at: usize) -> u16 {
+        let ports = self.database.config.get_ports();
+        ports.get(at).or(ports.first()).copied().unwrap_or(5432)
+    }
+
+    /// `hostaddr` of the address, for a host whose name is only that of its certificate.
+    fn given_address(&self, at: usize) -> Option<IpAddr> {
+        self.database.config.get_hostaddrs().get(at).copied()
+    }
+
+    fn place(&self, at: usize, host: &Host) -> String {
+        match host {
+            Host::Tcp(name) => format!("{name}:{}", self.port(at)),
+            Host::Unix(folder) => format!("{}/.s.PGSQL.{}", folder.display(), self.port(at)),
+        }
+    }
+
+    /// A failure to connect, with the option or file of the address that it is about.
+    fn explained(&self, why: &str) -> String {
+        let about = if why.contains("UnknownIssuer") {
+            match &self.database.roots {
+                Some(file) => format!(" (sslrootcert={})", file.display()),
+                None => " (no sslrootcert in the address: the system's certificates)".to_owned(),
+            }
+        } else if why.contains("TLS") {
+            " (sslmode=disable in the address would do without encryption)".to_owned()
+        } else if why.contains("password") {
+            let user = self.database.config.get_user().unwrap_or_default();
+            format!(" (user {user})")
+        } else {
+            String::new()
+        };
+        format!("{why}{about}")
+    }
+
+    /// Refuses a pooler that gives one server session to several clients in turn: settings and locks of a session would be
+    /// anybody's. Two connections that both exist have two sessions anywhere else.
+    async fn refuse_shared_sessions(&self, link: &Link, place: String) -> Result<(), String> {
+        if lock(&self.servers.sessions).contains(&place) {
+            return Ok(());
+        }
+        let second = tokio::time::timeout(SECOND, self.ask_server(link.config.clone()));
+        // A pool of sessions that has none left keeps it waiting.
+        let Ok(Ok(other)) = second.await else {
+            return Ok(());
+        };
+        let mut shared = other.facts.backend == link.facts.backend;
+        // A busy pooler does not give the same session every time.
+        for _ in 0..SESSIONS_COMPARED {
+            let (first, second) = (link.session().await, other.session().await);
+            shared |= first != link.facts.backend.pid || first == second;
+        }
+        if shared {
+            return Err(format!(
+                "{place}: this pooler shares sessions between clients; let it pool sessions (pool_mode = session), or connect to \
+                 PostgreSQL directly"
+            ));
+        }
+        lock(&self.servers.sessions).push(place);
+        Ok(())
+    }
+}
+
+/// A host's number, the place, and what it said.
+type Answer = (usize, String, Result<Link, String>);
+
+fn is_local(host: &Host) -> bool {
+    match host {
+        Host::Tcp(name) => {
+            name == "localhost"
+                || name
+                    .parse::<IpAddr>()
+                    .is_ok_and(|address| address.is_loopback())
+        }
+        Host::Unix(_) => true,
+    }
+}
+
+/// The certificates that a server's is checked against: those of `sslrootcert`, else the system's.
+fn trusted(file: Option<&Path>) -> Result<RootCertStore, LedgerError> {
+    let mut roots = RootCertStore::empty();
+    let Some(file) = file else {
+        roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+        return Ok(roots);
+    };
+    let wrong = |why: &dyn std::fmt::Display| {
+        LedgerError::Unusable(format!("sslrootcert={}: {why}", file.display()))
+    };
+    let certificates = CertificateDer::pem_file_iter(file)
+        .and_then(Iterator::collect::<Result<Vec<_>, _>>)
+        .map_err(|error| wrong(&error))?;
+    if certificates.is_empty() {
+        return Err(wrong(&"there is no certificate in it"));
+    }
+    for certificate in certificates {
+        roots.add(certificate).map_err(|error| wrong(&error))?;
+    }
+    Ok(roots)
+}

@@ -1,0 +1,284 @@
+//! Both ends of a copy of a whole ledger in a database: all of it in one transaction.
+//!
+//! As a source, tables that every writer needs are locked against changes, so neither a gateway nor a command can write meanwhile.
+//! As a target, the schema, the identity and all rows appear with one commit.
+
+use std::time::Duration;
+
+use tokio_postgres::types::ToSql;
+
+use super::batch::{Batch, KeySlot, Slot};
+use super::connector::Connector;
+use super::facts::Purpose;
+use super::link::Link;
+use super::rows::{
+    self, Columns, SELECT_ACT, SELECT_ENTRY, SELECT_HOLD, SELECT_KEY, SELECT_SESSION,
+};
+use super::trouble::{Trouble, words};
+use super::{flush, migrations, reads, verify, votes};
+use crate::batch::tx::StoredKey;
+use crate::book::chain::{ChainedAct, ChainedEntry};
+use crate::rule::limit::Traffic;
+use crate::store::address::Database;
+use crate::store::copy::{Identity, MOVED, Part, ROWS, Rest, Side, Source, Target};
+use crate::{LedgerError, OpenMode, VerifyReport};
+
+/// A gateway that renewed its lease this recently is still running; the others find a dead one after ten seconds.
+const ALIVE: Duration = Duration::from_secs(15);
+
+const NO_TIMEOUT: &str = "SET idle_in_transaction_session_timeout = 0";
+/// Derives the counters of holds: each hold ever opened is either open or has ended in a charge.
+const COUNT_OPENED: &str = "UPDATE accounts SET opened = n.opened, running = n.running FROM \
+     (SELECT key, count(*) AS opened, sum(running) AS running FROM (SELECT key, 0 AS running FROM entries WHERE kind = 2 \
+     UNION ALL SELECT key, 1 FROM holds) o GROUP BY key) n WHERE n.key = id";
+const PLACE_NEXT: &str = "SELECT setval('positions', greatest((SELECT coalesce(max(position), 1) FROM entries), \
+     (SELECT coalesce(max(position), 1) FROM audit)))";
+
+fn unavailable(trouble: Trouble) -> LedgerError {
+    match trouble {
+        Trouble::Unknown(why) => LedgerError::Unknown(why),
+        undone => LedgerError::Unavailable(undone.words()),
+    }
+}
+
+async fn execute(link: &Link, sql: &str) -> Result<(), LedgerError> {
+    link.client
+        .batch_execute(sql)
+        .await
+        .map_err(|error| LedgerError::Unavailable(words(&error)))
+}
+
+async fn query(
+    link: &Link,
+    sql: &str,
+    values: &[&(dyn ToSql + Sync)],
+) -> Result<Vec<tokio_postgres::Row>, LedgerError> {
+    link.query(sql, values)
+        .await
+        .map_err(|error| unavailable(error.into()))
+}
+
+async fn keys(link: &Link, after: i64) -> Result<Vec<StoredKey>, LedgerError> {
+    let sql = format!("{SELECT_KEY} WHERE k.id > $1 ORDER BY k.id LIMIT $2");
+    let rows = query(link, &sql, &[&after, &i64::from(ROWS)]).await?;
+    rows.iter()
+        .map(|row| Ok(rows::stored_key(row)?.0))
+        .collect()
+}
+
+/// A database that is the source of a copy.
+pub(crate) struct CopySource {
+    link: Link,
+    verifier: Link,
+}
+
+impl CopySource {
+    /// Locks the ledger against every writer.
+    pub(crate) async fn open(database: &Database) -> Result<Self, LedgerError> {
+        let connector = Connector::new(database, Purpose::Write, true)?;
+        let mut link = connector.connect().await.map_err(LedgerError::Unusable)?;
+        migrations::prepare(&mut link.client, OpenMode::Write, super::now()).await?;
+        let verifier = connector.connect().await.map_err(LedgerError::Unusable)?;
+        execute(
+            &link,
+            &format!("{NO_TIMEOUT}; BEGIN ISOLATION LEVEL REPEATABLE READ"),
+        )
+        .await?;
+        execute(&link, "LOCK TABLE nodes, keys, accounts IN SHARE MODE")
+            .await
+            .map_err(|error| {
+                LedgerError::Unusable(format!(
+                    "the ledger is in use: {error}; stop every gateway first"
+                ))
+            })?;
+        let sql = "SELECT name FROM nodes WHERE ended IS NULL AND renewed_at > now() - make_interval(secs => $1)";
+        let alive = query(&link, sql, &[&ALIVE.as_secs_f64()]).await?;
+        if let Some(row) = alive.first() {
+            let name: String = Columns::of(row).take()?;
+            return Err(LedgerError::Unusable(format!(
+                "the ledger is served by {name}; stop every gateway first, or wait 15 s after one that died"
+            )));
+        }
+        Ok(Self { link, verifier })
+    }
+}
+
+impl Side for CopySource {
+    async fn keys(&mut self, after: i64) -> Result<Vec<StoredKey>, LedgerError> {
+        keys(&self.link, after).await
+    }
+}
+
+impl Source for CopySource {
+    async fn identity(&mut self) -> Result<Identity, LedgerError> {
+        let rows = query(
+            &self.link,
+            "SELECT ledger, generation, made_at FROM identity WHERE id = 1",
+            &[],
+        )
+        .await?;
+        let row = rows
+            .first()
+            .ok_or_else(|| LedgerError::Unusable("the ledger has no identity".to_owned()))?;
+        let mut columns = Columns::of(row);
+        Ok(Identity {
+            ledger: columns.operation()?.to_bytes(),
+            generation: columns.take()?,
+            made_at: columns.at()?,
+        })
+    }
+
+    /// Ends the epochs of gateways that are only frozen, too: their next statement finds that out.
+    async fn retire(self) -> Result<(), LedgerError> {
+        let mark = format!(
+            "UPDATE nodes SET ended = now() WHERE ended IS NULL; UPDATE identity SET version = {} WHERE id = 1; COMMIT",
+            migrations::VERSION.saturating_add(MOVED)
+        );
+        match tokio::time::timeout(ALIVE, execute(&self.link, &mark)).await {
+            Ok(marked) => marked,
+            Err(_) => Err(LedgerError::Unavailable(
+                "the copy is whole, and its source could not be marked as moved: no standby confirms it; serve from the copy alone"
+                    .to_owned(),
+            )),
+        }
+    }
+
+    async fn verify(&mut self) -> Result<VerifyReport, LedgerError> {
+        verify::verify(&self.verifier, &[])
+            .await
+            .map_err(unavailable)
+    }
+
+    async fn acts(&mut self, after: i64) -> Result<Vec<ChainedAct>, LedgerError> {
+        let sql = format!("{SELECT_ACT} WHERE position > $1 ORDER BY position LIMIT $2");
+        let rows = query(&self.link, &sql, &[&after, &i64::from(ROWS)]).await?;
+        rows.iter().map(|row| Ok(rows::stored_act(row)?)).collect()
+    }
+
+    async fn entries(&mut self, after: i64) -> Result<Vec<ChainedEntry>, LedgerError> {
+        let sql = format!("{SELECT_ENTRY} WHERE e.position > $1 ORDER BY e.position LIMIT $2");
+        let rows = query(&self.link, &sql, &[&after, &i64::from(ROWS)]).await?;
+        rows.iter()
+            .map(|row| Ok(rows::stored_entry(row)?))
+            .collect()
+    }
+
+    async fn rest(&mut self) -> Result<Rest, LedgerError> {
+        let mut rest = Rest::default();
+        for row in query(&self.link, SELECT_HOLD, &[]).await? {
+            rest.holds.push(rows::stored_hold(&row)?);
+        }
+        for row in query(&self.link, SELECT_SESSION, &[]).await? {
+            rest.sessions.push(rows::session(&row)?);
+        }
+        for row in query(&self.link, "SELECT token, key, expires FROM links", &[]).await? {
+            let mut columns = Columns::of(&row);
+            rest.links
+                .push((columns.secret()?, columns.key()?, columns.at()?));
+        }
+        rest.slugs = reads::published(&self.link).await.map_err(unavailable)?;
+        rest.votes = votes::read(&self.link).await.map_err(unavailable)?;
+        Ok(rest)
+    }
+}
+
+/// An empty database that becomes a copy.
+pub(crate) struct CopyTarget {
+    link: Link,
+}
+
+impl CopyTarget {
+    pub(crate) async fn open(database: &Database) -> Result<Self, LedgerError> {
+        let link = Connector::new(database, Purpose::Write, true)?
+            .connect()
+            .await
+            .map_err(LedgerError::Unusable)?;
+        migrations::check_server(&link.client).await?;
+        migrations::refuse_content(&link.client).await?;
+        Ok(Self { link })
+    }
+
+    async fn write_batch(&self, batch: &Batch) -> Result<(), LedgerError> {
+        flush::write_all(&self.link, batch)
+            .await
+            .map_err(unavailable)
+    }
+}
+
+impl Side for CopyTarget {
+    async fn keys(&mut self, after: i64) -> Result<Vec<StoredKey>, LedgerError> {
+        keys(&self.link, after).await
+    }
+}
+
+impl Target for CopyTarget {
+    async fn begin(&mut self, identity: Identity) -> Result<(), LedgerError> {
+        execute(&self.link, &format!("{NO_TIMEOUT}; BEGIN")).await?;
+        migrations::make(&self.link.client, &identity).await
+    }
+
+    async fn write(&mut self, part: Part) -> Result<(), LedgerError> {
+        let mut batch = Batch::default();
+        match part {
+            Part::Keys(keys) => {
+                for stored in keys {
+                    let slot = KeySlot {
+                        traffic: Traffic::default(),
+                        is_new: true,
+                        account_changed: true,
+                        settings_changed: true,
+                        stored,
+                    };
+                    batch.keys.insert(slot.stored.key.id, slot);
+                }
+            }
+            Part::Acts(acts) => batch.new_acts = acts,
+            Part::Entries(entries, names) => {
+                entries
+                    .iter()
+                    .for_each(|chained| batch.roll_up(&chained.entry));
+                (batch.new_entries, batch.new_names) = (entries, names);
+            }
+            Part::Rest(rest) => {
+                for mut hold in rest.holds {
+                    // No gateway of this ledger opened it; the first gateway to start ends it at its checkpoint.
+                    hold.open.epoch = 0;
+                    batch.holds.insert(hold.open.request, Slot::new(hold));
+                }
+                batch.sessions = rest
+                    .sessions
+                    .into_iter()
+                    .map(|session| (session.token.0, Slot::new(session)))
+                    .collect();
+                batch.links = rest
+                    .links
+                    .into_iter()
+                    .map(|(token, key, end)| (token.0, Slot::new((key, end))))
+                    .collect();
+                rest.votes.iter().for_each(|vote| batch.votes.cast(vote));
+                batch.published = rest
+                    .slugs
+                    .into_iter()
+                    .map(|slug| (slug.slug, slug.since))
+                    .collect();
+            }
+        }
+        self.write_batch(&batch).await
+    }
+
+    async fn finish(self) -> Result<VerifyReport, LedgerError> {
+        execute(&self.link, &format!("{COUNT_OPENED}; {PLACE_NEXT}")).await?;
+        self.link
+            .client
+            .batch_execute("COMMIT")
+            .await
+            .map_err(|error| unavailable(Trouble::of_commit(&error)))?;
+        let report = verify::verify(&self.link, &[]).await.map_err(unavailable)?;
+        match report.faults.first() {
+            None => Ok(report),
+            Some(fault) => Err(LedgerError::Unavailable(format!(
+                "the copy is not sound and must not be used; drop the database and make it anew: {fault}"
+            ))),
+        }
+    }
+}

@@ -1,0 +1,413 @@
+//! The queue, split into lanes, so that a key locked by another gateway delays only its own operations.
+//!
+//! Operations of running requests wait in the common lane, whose batches skip locked keys. A key that was skipped gets its own
+//! lane, which waits for its lock; all other operations (payments, keys, sessions, recovery) share one lane. The operations of one
+//! running request keep their order.
+
+use std::collections::{HashMap, VecDeque};
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use super::job::Job;
+use crate::KeyId;
+use crate::batch::batching::{Batching, MAX_BATCH};
+use crate::batch::operation::Operation;
+
+/// How long a key that was found locked keeps its lane. Each batch that finds it locked restarts this time.
+const KEPT: Duration = Duration::from_secs(1);
+/// The delay before operations that could not be written are tried again.
+const RETRY_AFTER: Duration = Duration::from_millis(250);
+/// How long a gateway that stops goes on trying to end its holds. Longer than a failover, and shorter than the 30 s that it waits
+/// for its ledger: a charge that is given up is lost to the operator, because the others end the hold at its checkpoint.
+const LAST_TRIES: Duration = Duration::from_secs(15);
+
+/// Which operations a connection writes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Lane {
+    /// Holds of keys that nobody else has locked.
+    Common,
+    /// Everything except holds of requests that run here.
+    Rest,
+    /// One of the keys that are locked elsewhere.
+    Keys,
+}
+
+/// A batch, and the key if it comes from a key's lane.
+pub(super) struct Taken {
+    pub(super) jobs: Vec<Job>,
+    pub(super) key: Option<KeyId>,
+}
+
+/// The next work in a lane.
+pub(super) enum Next {
+    Batch(Taken),
+    /// A batch is being gathered until then.
+    Gathering(Instant),
+    Nothing,
+}
+
+/// Jobs of running requests, gathered into batches as large as the last one.
+#[derive(Default)]
+struct Gathered {
+    jobs: VecDeque<Job>,
+    batching: Batching,
+    /// How long the writer that has looked waits for more.
+    until: Option<Instant>,
+}
+
+impl Gathered {
+    /// Adds a job, and returns whether to wake a writer: the first job starts the wait for a batch, the last ends it.
+    fn push(&mut self, job: Job) -> bool {
+        self.jobs.push_back(job);
+        self.jobs.len() == 1 || self.jobs.len() >= self.batching.expected
+    }
+
+    fn next(&mut self, key: Option<KeyId>, now: Instant, closed: bool) -> Next {
+        if self.jobs.is_empty() {
+            self.until = None;
+            return Next::Nothing;
+        }
+        let until = *self
+            .until
+            .get_or_insert_with(|| now.checked_add(self.batching.patience()).unwrap_or(now));
+        if self.jobs.len() < self.batching.expected && now < until && !closed {
+            return Next::Gathering(until);
+        }
+        self.until = None;
+        let jobs = some(&mut self.jobs);
+        self.batching.note(jobs.len());
+        Next::Batch(Taken { jobs, key })
+    }
+}
+
+/// A key with its own lane.
+struct KeyLane {
+    gathered: Gathered,
+    /// Whether a batch of it is being written.
+    busy: bool,
+    until: Instant,
+}
+
+/// The waiting operations.
+#[derive(Default)]
+pub(super) struct Queue {
+    common: Gathered,
+    rest: VecDeque<Job>,
+    keys: HashMap<KeyId, KeyLane>,
+    /// Operations without a caller that could not be written. The `Rest` lane retries them.
+    pub(super) unresolved: VecDeque<Job>,
+    retry_at: Option<Instant>,
+    pub(super) closed: Option<String>,
+    closed_at: Option<Instant>,
+    /// Whether the common lane has ended, so that no further key gets a lane.
+    pub(super) common_ended: bool,
+}
+
+impl Queue {
+    /// Puts a job into its lane, and returns which lane to wake.
+    pub(super) fn push(&mut self, job: Job, now: Instant) -> Option<Lane> {
+        let Some(key) = job.key else {
+            self.rest.push_back(job);
+            return Some(Lane::Rest);
+        };
+        if let Some(lane) = self.keys.get_mut(&key) {
+            if lane.busy || !lane.gathered.jobs.is_empty() || lane.until > now {
+                let wakes = lane.gathered.push(job);
+                return (wakes && !lane.busy).then_some(Lane::Keys);
+            }
+            self.keys.remove(&key);
+        }
+        self.common.push(job).then_some(Lane::Common)
+    }
+
+    pub(super) fn waiting(&self) -> usize {
+        let of_keys: usize = self
+            .keys
+            .values()
+            .map(|lane| lane.gathered.jobs.len())
+            .sum();
+        self.common
+            .jobs
+            .len()
+            .saturating_add(self.rest.len())
+            .saturating_add(of_keys)
+    }
+
+    /// Takes everything that waits, because nothing will be written any more.
+    pub(super) fn drain(&mut self) -> Vec<Job> {
+        let of_keys = self
+            .keys
+            .values_mut()
+            .flat_map(|lane| lane.gathered.jobs.drain(..));
+        self.common
+            .jobs
+            .drain(..)
+            .chain(self.rest.drain(..))
+            .chain(of_keys)
+            .chain(self.unresolved.drain(..))
+            .collect()
+    }
+
+    /// The next batch of a lane.
+    pub(super) fn next(&mut self, lane: Lane, now: Instant) -> Next {
+        let closed = self.closed.is_some();
+        match lane {
+            Lane::Common => self.common.next(None, now, closed),
+            Lane::Rest if self.rest.is_empty() => Next::Nothing,
+            Lane::Rest => Next::Batch(Taken {
+                jobs: some(&mut self.rest),
+                key: None,
+            }),
+            Lane::Keys => self.next_of_keys(now, closed),
+        }
+    }
+
+    /// A batch of any key, or else the time at which the first will be ready.
+    fn next_of_keys(&mut self, now: Instant, closed: bool) -> Next {
+        let mut first: Option<Instant> = None;
+        for (key, lane) in self.keys.iter_mut().filter(|(_, lane)| !lane.busy) {
+            match lane.gathered.next(Some(*key), now, closed) {
+                Next::Nothing => {}
+                Next::Gathering(until) => {
+                    first = Some(first.map_or(until, |first| first.min(until)))
+                }
+                batch @ Next::Batch(_) => {
+                    lane.busy = true;
+                    return batch;
+                }
+            }
+        }
+        first.map_or(Next::Nothing, Next::Gathering)
+    }
+
+    /// Keeps what could not be written, to retry it soon.
+    pub(super) fn put_back(&mut self, job: Job, now: Instant) {
+        self.unresolved.push_back(job);
+        self.retry_at = now.checked_add(RETRY_AFTER);
+    }
+
+    /// Accepts no more operations.
+    pub(super) fn close(&mut self, why: &str, now: Instant) {
+        self.closed.get_or_insert_with(|| why.to_owned());
+        self.closed_at.get_or_insert(now);
+    }
+
+    /// Whether the time after the end is over in which holds are still tried to be ended.
+    pub(super) fn gives_up(&self, now: Instant) -> bool {
+        self.closed_at
+            .is_some_and(|closed| now.saturating_duration_since(closed) >= LAST_TRIES)
+    }
+
+    /// How long until the retry of what could not be written; `None` if there is nothing.
+    pub(super) fn retry_in(&self, now: Instant) -> Option<Duration> {
+        let wait = self
+            .retry_at
+            .map_or(Duration::ZERO, |at| at.saturating_duration_since(now));
+        (!self.unresolved.is_empty()).then_some(wait)
+    }
+
+    /// A batch of what could not be written before.
+    pub(super) fn take_unresolved(&mut self) -> Vec<Job> {
+        some(&mut self.unresolved)
+    }
+
+    /// Whether a lane gets no more work.
+    pub(super) fn is_over(&self, lane: Lane) -> bool {
+        self.closed.is_some()
+            && match lane {
+                Lane::Common => self.common.jobs.is_empty(),
+                Lane::Rest => self.rest.is_empty() && self.unresolved.is_empty(),
+                Lane::Keys => {
+                    self.common_ended
+                        && self.keys.values().all(|lane| lane.gathered.jobs.is_empty())
+                }
+            }
+    }
+
+    /// Gives these jobs' keys their own lanes, and moves everything that has arrived for them since.
+    pub(super) fn skip(&mut self, jobs: Vec<Job>, now: Instant) {
+        let until = now.checked_add(KEPT).unwrap_or(now);
+        for job in jobs {
+            let Some(key) = job.key else { continue };
+            let new = || KeyLane {
+                gathered: Gathered::default(),
+                busy: false,
+                until,
+            };
+            self.keys
+                .entry(key)
+                .or_insert_with(new)
+                .gathered
+                .jobs
+                .push_back(job);
+        }
+        let common = std::mem::take(&mut self.common.jobs);
+        for job in common {
+            match job.key.and_then(|key| self.keys.get_mut(&key)) {
+                Some(lane) => lane.gathered.jobs.push_back(job),
+                None => self.common.jobs.push_back(job),
+            }
+        }
+    }
+
+    /// Notes that a key's batch is written.
+    pub(super) fn written(&mut self, key: KeyId, now: Instant) {
+        if let Some(lane) = self.keys.get_mut(&key) {
+            lane.busy = false;
+        }
+        self.keys
+            .retain(|_, lane| lane.busy || !lane.gathered.jobs.is_empty() || lane.until > now);
+    }
+}
+
+/// At most one batch. Operations that end the holds of dead nodes, or begin an epoch, go alone.
+fn some(jobs: &mut VecDeque<Job>) -> Vec<Job> {
+    let alone = |job: &Job| {
+        matches!(
+            job.operation,
+            Operation::Recover { .. } | Operation::BeginEpoch { .. }
+        )
+    };
+    let count = match jobs.iter().position(alone) {
+        Some(0) => 1,
+        Some(at) => at.min(MAX_BATCH),
+        None => jobs.len().min(MAX_BATCH),
+    };
+    jobs.drain(..count).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Amount, NewHold, OperationId, Timestamp};
+
+    fn open(key: u64, number: u8) -> Job {
+        let request = OperationId::from_bytes([number; 16]);
+        let (amount, at) = (Amount::from_picos(1), Timestamp::from_millis(1));
+        let key = KeyId::from_random(key);
+        let new = NewHold {
+            request,
+            key,
+            amount,
+            slug: String::new(),
+            family: String::new(),
+            at,
+        };
+        Job {
+            operation: Operation::Open(new),
+            key: Some(key),
+            reply: None,
+        }
+    }
+
+    fn rest() -> Job {
+        let now = Timestamp::from_millis(1);
+        Job {
+            operation: Operation::Publish {
+                slugs: Vec::new(),
+                now,
+            },
+            key: None,
+            reply: None,
+        }
+    }
+
+    /// The next batch, after the wait for a full one.
+    fn taken(queue: &mut Queue, lane: Lane, now: Instant) -> Vec<Job> {
+        match queue.next(lane, now) {
+            Next::Batch(taken) => taken.jobs,
+            Next::Gathering(until) => taken(queue, lane, until),
+            Next::Nothing => Vec::new(),
+        }
+    }
+
+    fn numbers(queue: &mut Queue, lane: Lane, now: Instant) -> Vec<u8> {
+        let number = |job: &Job| match &job.operation {
+            Operation::Open(new) => new.request.to_bytes()[0],
+            _ => 0,
+        };
+        taken(queue, lane, now).iter().map(number).collect()
+    }
+
+    #[test]
+    fn a_skipped_key_keeps_its_order_and_nobody_waits_for_it() {
+        let (mut queue, now) = (Queue::default(), Instant::now());
+        assert_eq!(queue.push(rest(), now), Some(Lane::Rest));
+        for (key, number) in [(1, 1), (2, 2), (1, 3)] {
+            queue.push(open(key, number), now);
+        }
+        let first = taken(&mut queue, Lane::Common, now);
+        let (hot, done): (Vec<Job>, Vec<Job>) = first
+            .into_iter()
+            .partition(|job| job.key == Some(KeyId::from_random(1)));
+        assert_eq!(done.len(), 1);
+        queue.push(open(1, 4), now);
+        queue.push(open(2, 5), now);
+        queue.skip(hot, now);
+        assert_eq!(
+            queue.push(open(1, 6), now),
+            Some(Lane::Keys),
+            "a new one goes behind them"
+        );
+        assert_eq!(numbers(&mut queue, Lane::Common, now), [5]);
+        assert_eq!(numbers(&mut queue, Lane::Keys, now), [1, 3, 4, 6]);
+        assert_eq!(queue.push(open(1, 7), now), None, "its lane is busy");
+        assert!(
+            matches!(queue.next(Lane::Keys, now), Next::Nothing),
+            "one batch of a key at a time"
+        );
+        queue.written(KeyId::from_random(1), now);
+        assert_eq!(numbers(&mut queue, Lane::Keys, now), [7]);
+        queue.written(KeyId::from_random(1), now);
+        assert_eq!(
+            queue.push(open(1, 8), now),
+            Some(Lane::Keys),
+            "for a while the key keeps its lane"
+        );
+        assert_eq!(numbers(&mut queue, Lane::Keys, now), [8]);
+        queue.written(KeyId::from_random(1), now);
+        assert_eq!(queue.push(open(1, 9), now + KEPT), Some(Lane::Common));
+        queue.put_back(open(2, 10), now);
+        assert_eq!(
+            (queue.retry_in(now), queue.retry_in(now + RETRY_AFTER)),
+            (Some(RETRY_AFTER), Some(Duration::ZERO))
+        );
+        assert_eq!(
+            (queue.take_unresolved().len(), queue.retry_in(now)),
+            (1, None)
+        );
+        queue.closed = Some("closed".to_owned());
+        assert!(!queue.is_over(Lane::Common) && !queue.is_over(Lane::Keys));
+        assert_eq!((queue.waiting(), queue.drain().len()), (2, 2));
+        queue.common_ended = true;
+        assert!(
+            [Lane::Common, Lane::Rest, Lane::Keys]
+                .into_iter()
+                .all(|lane| queue.is_over(lane))
+        );
+    }
+
+    #[test]
+    fn a_key_with_a_lane_waits_for_as_many_as_came_last_time() {
+        let (mut queue, now, key) = (Queue::default(), Instant::now(), KeyId::from_random(1));
+        queue.skip((0..8).map(|number| open(1, number)).collect(), now);
+        assert_eq!(taken(&mut queue, Lane::Keys, now).len(), 8);
+        queue.written(key, now);
+        assert_eq!(queue.push(open(1, 8), now), Some(Lane::Keys));
+        let Next::Gathering(until) = queue.next(Lane::Keys, now) else {
+            panic!("one is not enough")
+        };
+        assert_eq!(
+            queue.push(open(1, 9), now),
+            None,
+            "nobody is woken for the second"
+        );
+        let still = |queue: &mut Queue, at| matches!(queue.next(Lane::Keys, at), Next::Gathering(end) if end == until);
+        assert!(
+            still(&mut queue, now + (until - now) / 2),
+            "a second look does not begin the wait anew"
+        );
+        assert_eq!(numbers(&mut queue, Lane::Keys, until), [8, 9]);
+    }
+}

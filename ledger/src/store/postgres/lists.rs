@@ -1,0 +1,144 @@
+//! Lists of keys: pages in every order, and several keys in one read.
+//!
+//! The order of creation has an index. The other orders have none, because every index on an account would make each write slower:
+//! a page is one scan of the accounts.
+
+use std::collections::HashMap;
+
+use tokio_postgres::types::ToSql;
+
+use super::link::Link;
+use super::reads::rows_at_most;
+use super::rows::{self, Columns, SELECT_KEY};
+use super::trouble::Trouble;
+use crate::book::margin::{self, MarginRow};
+use crate::{
+    Amount, Key, KeyId, KeyOrder, KeyQuery, MarginBy, MarginQuery, Margins, Status, Timestamp,
+};
+
+const FILTER: &str = "($4::text IS NULL OR position($4 IN lower(k.label COLLATE \"C\")) > 0) \
+     AND CASE $5::bigint WHEN 0 THEN true WHEN 1 THEN k.status = 1 AND coalesce(k.expires_at > $6, true) \
+         WHEN 4 THEN k.status = 1 AND coalesce(k.expires_at <= $6, false) ELSE k.status = $5 END \
+     AND ($7::bigint IS NULL OR a.credit - a.spent < $7)";
+
+pub(super) async fn list_keys(link: &Link, query: &KeyQuery) -> Result<Vec<Key>, Trouble> {
+    let value = match query.order {
+        KeyOrder::Created | KeyOrder::Newest => "k.created_at",
+        KeyOrder::LowestBalance | KeyOrder::HighestBalance => "(a.credit - a.spent)",
+        KeyOrder::LeastHeld | KeyOrder::MostHeld => "a.held",
+        // Never used sorts before everything.
+        KeyOrder::LongestUnused | KeyOrder::LastUsed => "coalesce(a.last_at, -9223372036854775808)",
+    };
+    let (further, order) = if query.order.is_descending() {
+        ("<", "DESC")
+    } else {
+        (">", "ASC")
+    };
+    let start = if query.order.is_descending() {
+        (i64::MAX, i64::MAX)
+    } else {
+        (i64::MIN, i64::MIN)
+    };
+    let from = query
+        .after
+        .map_or(start, |place| (place.value, place.key.to_i64()));
+    let status: i64 = query.status.map_or(0, |status| match status {
+        Status::Active => 1,
+        Status::Blocked => 2,
+        Status::Revoked => 3,
+        Status::Expired => 4,
+    });
+    let label = query
+        .label
+        .as_ref()
+        .map(|label| label.to_ascii_lowercase().replace('\0', "\u{fffd}"));
+    let (now, limit) = (query.now.millis(), rows_at_most(query.limit));
+    let below = query.balance_below.map(Amount::picos);
+    let sql = format!(
+        "{SELECT_KEY} WHERE ({value}, k.id) {further} ($1, $2) AND {FILTER} ORDER BY {value} {order}, k.id {order} LIMIT $3"
+    );
+    let values: [&(dyn ToSql + Sync); 7] =
+        [&from.0, &from.1, &limit, &label, &status, &now, &below];
+    let rows = link.query(&sql, &values).await?;
+    rows.iter()
+        .map(|row| Ok(rows::stored_key(row)?.0.key))
+        .collect()
+}
+
+pub(super) async fn find_keys(link: &Link, ids: &[KeyId]) -> Result<Vec<Key>, Trouble> {
+    let numbers: Vec<i64> = ids.iter().map(|id| id.to_i64()).collect();
+    let mut found: HashMap<KeyId, Key> = HashMap::new();
+    for row in link
+        .query(
+            &format!("{SELECT_KEY} WHERE k.id = ANY ($1::bigint[])"),
+            &[&numbers],
+        )
+        .await?
+    {
+        let key = rows::stored_key(&row)?.0.key;
+        found.insert(key.id, key);
+    }
+    Ok(ids.iter().filter_map(|id| found.get(id).cloned()).collect())
+}
+
+pub(super) async fn spent_since(
+    link: &Link,
+    ids: &[KeyId],
+    since: Timestamp,
+) -> Result<Vec<Amount>, Trouble> {
+    let numbers: Vec<i64> = ids.iter().map(|id| id.to_i64()).collect();
+    let sql = "SELECT key, least(sum(charge), 9223372036854775807)::bigint FROM usage \
+         WHERE key = ANY ($1::bigint[]) AND hour >= $2 GROUP BY key";
+    let mut sums: HashMap<KeyId, Amount> = HashMap::new();
+    for row in link.query(sql, &[&numbers, &since.hour()]).await? {
+        let mut columns = Columns::of(&row);
+        sums.insert(columns.key()?, columns.amount()?);
+    }
+    Ok(ids
+        .iter()
+        .map(|id| sums.get(id).copied().unwrap_or_default())
+        .collect())
+}
+
+/// The database adds up, so that a month of a large fleet is only a few rows here.
+pub(super) async fn margins(link: &Link, query: MarginQuery) -> Result<Margins, Trouble> {
+    let what = match query.by {
+        MarginBy::Key => "key, ''",
+        MarginBy::Target => "0::bigint, target",
+        MarginBy::Day => "floor(hour / 24.0)::bigint, ''",
+    };
+    let sum = |value: &str| format!("least(sum({value}), 9223372036854775807)::bigint");
+    let sums = [
+        "requests",
+        "charge",
+        "cost",
+        "CASE WHEN cost > 0 THEN charge ELSE 0 END",
+        "exposure",
+        "loss",
+    ]
+    .map(sum)
+    .join(", ");
+    let sql =
+        format!("SELECT {what}, {sums} FROM usage WHERE hour BETWEEN $1 AND $2 GROUP BY 1, 2");
+    let (first, last) = query.hours();
+    let mut found = Vec::new();
+    for row in link.query(&sql, &[&first, &last]).await? {
+        let mut columns = Columns::of(&row);
+        let (number, target): (i64, String) = (columns.take()?, columns.take()?);
+        let name = if query.by == MarginBy::Target {
+            target
+        } else {
+            margin::name(query.by, number)
+        };
+        found.push(MarginRow {
+            name,
+            requests: columns.small()?,
+            charge: columns.amount()?,
+            cost: columns.amount()?,
+            priced: columns.amount()?,
+            exposure: columns.amount()?,
+            loss: columns.amount()?,
+        });
+    }
+    Ok(margin::page(query, found))
+}

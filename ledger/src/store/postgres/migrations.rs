@@ -1,0 +1,269 @@
+//! The schema's versions on PostgreSQL, and the checks before a database is used.
+//!
+//! A migration runs in one transaction under a lock that ends with it. A published file under `schema/` never changes again.
+
+use tokio_postgres::Client;
+use tokio_postgres::error::SqlState;
+
+use super::rows::Columns;
+use super::trouble::words;
+use crate::store::copy::{Identity, MOVED, MOVED_AWAY};
+use crate::value::reference;
+use crate::{LedgerError, OpenMode, Timestamp};
+
+/// The schema version of this program.
+pub(super) const VERSION: i32 = 4;
+const MIGRATIONS: [&str; 4] = [
+    include_str!("schema/1.sql"),
+    include_str!("schema/2.sql"),
+    include_str!("schema/3.sql"),
+    include_str!("schema/4.sql"),
+];
+/// The version from which on references are compared in NFKC.
+const FOLDED_ANEW: i32 = 4;
+/// A lock number that only this program uses.
+const LOCK: &str = "SELECT pg_advisory_xact_lock(7378697629483820646)";
+const OLDEST_SERVER: i32 = 130_000;
+
+/// Ensures that the database has a ledger of this version, and returns its identity.
+pub(super) async fn prepare(
+    client: &mut Client,
+    mode: OpenMode,
+    now: Timestamp,
+) -> Result<[u8; 16], LedgerError> {
+    check_server(client).await?;
+    if mode == OpenMode::ReadOnly {
+        return match version(client).await? {
+            Found::Ledger(VERSION) | Found::Moved(VERSION) => identity(client).await,
+            Found::Ledger(other) | Found::Moved(other) => Err(other_version(other)),
+            Found::Empty => Err(missing()),
+            Found::Foreign => Err(foreign()),
+        };
+    }
+    let found = version(client).await?;
+    match found {
+        Found::Ledger(VERSION) => return identity(client).await,
+        Found::Ledger(newer) if newer > VERSION => return Err(other_version(newer)),
+        Found::Moved(_) => return Err(unusable(&format!("this ledger {MOVED_AWAY}"))),
+        Found::Empty if !mode.creates() => return Err(missing()),
+        Found::Foreign => return Err(foreign()),
+        _ => {}
+    }
+    migrate(client, now).await?;
+    identity(client).await
+}
+
+pub(super) async fn check_server(client: &Client) -> Result<(), LedgerError> {
+    let row = client
+        .query_one(
+            "SELECT current_setting('server_version_num')::int, current_setting('server_encoding'), \
+             current_setting('fsync')::bool",
+            &[],
+        )
+        .await
+        .map_err(|error| unusable(&words(&error)))?;
+    let mut columns = Columns::of(&row);
+    let (server, encoding, safe): (i32, String, bool) =
+        (columns.take()?, columns.take()?, columns.take()?);
+    if server < OLDEST_SERVER {
+        return Err(unusable("the server is older than PostgreSQL 13"));
+    }
+    if encoding != "UTF8" {
+        return Err(unusable(&format!(
+            "the database's encoding is {encoding}; create one with ENCODING 'UTF8'"
+        )));
+    }
+    if !safe {
+        tracing::warn!("the server runs with fsync = off: a power cut can destroy the ledger");
+    }
+    Ok(())
+}
+
+/// Whether the database is empty.
+pub(super) async fn is_empty(client: &Client) -> Result<bool, LedgerError> {
+    Ok(matches!(version(client).await?, Found::Empty))
+}
+
+enum Found {
+    Empty,
+    Foreign,
+    Ledger(i32),
+    /// Of this version, and marked as moved to another store.
+    Moved(i32),
+}
+
+async fn version(client: &impl tokio_postgres::GenericClient) -> Result<Found, LedgerError> {
+    let found = client
+        .query_one(
+            "SELECT to_regclass('identity') IS NOT NULL AND to_regclass('accounts') IS NOT NULL, \
+             (SELECT count(*) FROM pg_class c WHERE c.relnamespace = to_regnamespace(current_schema()) AND c.relkind IN ('r', 'p'))",
+            &[],
+        )
+        .await
+        .map_err(|error| unusable(&words(&error)))?;
+    let mut columns = Columns::of(&found);
+    let (ledger, tables): (bool, i64) = (columns.take()?, columns.take()?);
+    if !ledger {
+        return Ok(if tables == 0 {
+            Found::Empty
+        } else {
+            Found::Foreign
+        });
+    }
+    let row = client
+        .query_opt("SELECT version FROM identity WHERE id = 1", &[])
+        .await
+        .map_err(|error| unusable(&format!("the ledger cannot be read: {}", words(&error))))?;
+    row.map_or(Ok(Found::Foreign), |row| {
+        let version = Columns::of(&row).take()?;
+        Ok(match i32::checked_sub(version, MOVED) {
+            Some(moved) if moved > 0 => Found::Moved(moved),
+            _ => Found::Ledger(version),
+        })
+    })
+}
+
+async fn migrate(client: &mut Client, now: Timestamp) -> Result<(), LedgerError> {
+    let failed = |error: tokio_postgres::Error| {
+        let denied = error.code() == Some(&SqlState::INSUFFICIENT_PRIVILEGE);
+        let remedy = if denied {
+            "; give the ledger a database that its role owns"
+        } else {
+            ""
+        };
+        unusable(&format!(
+            "cannot create the schema: {}{remedy}",
+            words(&error)
+        ))
+    };
+    let mut ledger = [0; 16];
+    getrandom::fill(&mut ledger)
+        .map_err(|error| LedgerError::Unavailable(format!("no random number: {error}")))?;
+    let transaction = client.transaction().await.map_err(failed)?;
+    transaction.batch_execute(LOCK).await.map_err(failed)?;
+    let done = match version(&transaction).await? {
+        Found::Ledger(version) => version,
+        Found::Empty => 0,
+        Found::Foreign => return Err(foreign()),
+        Found::Moved(_) => return Err(unusable(&format!("this ledger {MOVED_AWAY}"))),
+    };
+    for migration in MIGRATIONS
+        .iter()
+        .skip(usize::try_from(done).unwrap_or(usize::MAX))
+    {
+        transaction.batch_execute(migration).await.map_err(failed)?;
+    }
+    if done < FOLDED_ANEW {
+        fold_anew(&transaction).await.map_err(failed)?;
+    }
+    transaction
+        .execute(
+            "INSERT INTO identity VALUES (1, $1, 1, $2, $3) ON CONFLICT (id) DO UPDATE SET version = excluded.version",
+            &[&ledger.as_slice(), &now.millis(), &VERSION],
+        )
+        .await
+        .map_err(failed)?;
+    transaction.commit().await.map_err(failed)
+}
+
+/// Stores each reference as it is compared today. Of several that have become equal, the first keeps it.
+async fn fold_anew(
+    client: &impl tokio_postgres::GenericClient,
+) -> Result<(), tokio_postgres::Error> {
+    let sql = "SELECT r.folded, r.operation, e.reference FROM refs r JOIN entries e ON e.operation = r.operation \
+         WHERE r.folded ~ '[^ -~]' ORDER BY e.position";
+    let rows = client.query(sql, &[]).await?;
+    client
+        .batch_execute("ALTER TABLE refs DISABLE TRIGGER refs_append_only")
+        .await?;
+    for row in &rows {
+        let (before, operation): (&str, &[u8]) = (row.try_get(0)?, row.try_get(1)?);
+        let spelled: Option<&str> = row.try_get(2)?;
+        let folded = reference::folded(spelled.unwrap_or(before));
+        if folded == before {
+            continue;
+        }
+        client
+            .execute("DELETE FROM refs WHERE folded = $1", &[&before])
+            .await?;
+        client
+            .execute(
+                "INSERT INTO refs (folded, operation) VALUES ($1, $2) ON CONFLICT DO NOTHING",
+                &[&folded, &operation],
+            )
+            .await?;
+    }
+    client
+        .batch_execute("ALTER TABLE refs ENABLE TRIGGER refs_append_only")
+        .await
+}
+
+/// Refuses a database that is not empty.
+pub(super) async fn refuse_content(client: &Client) -> Result<(), LedgerError> {
+    if is_empty(client).await? {
+        return Ok(());
+    }
+    Err(unusable(
+        "the database is not empty; a copy is made only where nothing is",
+    ))
+}
+
+/// Creates the schema in an empty database, inside the caller's transaction, for a ledger copied from elsewhere.
+pub(super) async fn make(client: &Client, identity: &Identity) -> Result<(), LedgerError> {
+    let failed = |error: tokio_postgres::Error| {
+        unusable(&format!("the schema cannot be made: {}", words(&error)))
+    };
+    client.batch_execute(LOCK).await.map_err(failed)?;
+    refuse_content(client).await?;
+    for migration in MIGRATIONS {
+        client.batch_execute(migration).await.map_err(failed)?;
+    }
+    let Identity {
+        ledger,
+        generation,
+        made_at,
+    } = identity;
+    let sql = "INSERT INTO identity VALUES (1, $1, $2, $3, $4)";
+    client
+        .execute(
+            sql,
+            &[&ledger.as_slice(), generation, &made_at.millis(), &VERSION],
+        )
+        .await
+        .map_err(failed)?;
+    Ok(())
+}
+
+async fn identity(client: &Client) -> Result<[u8; 16], LedgerError> {
+    let row = client
+        .query_one("SELECT ledger FROM identity WHERE id = 1", &[])
+        .await;
+    let row = row.map_err(|error| unusable(&words(&error)))?;
+    Ok(Columns::of(&row).operation()?.to_bytes())
+}
+
+fn unusable(why: &str) -> LedgerError {
+    LedgerError::Unusable(why.to_owned())
+}
+
+fn missing() -> LedgerError {
+    unusable(
+        "there is no ledger in this database; `farebox serve` or `farebox keys create --new-ledger` makes one",
+    )
+}
+
+fn foreign() -> LedgerError {
+    unusable("the database contains tables of another program; give the ledger its own database")
+}
+
+fn other_version(version: i32) -> LedgerError {
+    if version > VERSION {
+        unusable(&format!(
+            "the ledger has schema {version}, written by a newer version of this program"
+        ))
+    } else {
+        unusable(&format!(
+            "the ledger has the older schema {version}; start a gateway of this version first"
+        ))
+    }
+}

@@ -1,0 +1,593 @@
+//! The ledger in a PostgreSQL database that several gateways share.
+//!
+//! Operations wait in `lanes`, so that a key locked by another gateway delays only its own operations. Each lane's `writer` gathers
+//! them into batches: `fetch` locks their keys and reads what they need, `apply` decides them in memory (`batch`, `tx`), `flush`
+//! writes the difference and commits. Gateways are nodes with epochs (`node`); the first statement of every batch fences off a node
+//! that the others have declared dead. All of it runs on its own thread.
+//!
+//! No row is cached from one batch to the next, and no batch updates sums over all keys.
+
+mod anchors;
+mod batch;
+mod confirmed;
+mod connector;
+mod copy;
+mod facts;
+mod fetch;
+mod flush;
+mod job;
+mod key_reads;
+mod lanes;
+mod link;
+mod lists;
+mod lock;
+mod migrations;
+mod node;
+mod printable;
+mod readers;
+mod reads;
+mod rows;
+mod servers;
+mod shared;
+mod standby;
+mod trouble;
+mod tx;
+mod verify;
+mod votes;
+mod writer;
+mod writes;
+
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use tokio::sync::oneshot;
+use tokio::time::Instant;
+
+use crate::batch::operation::{Operation, Outcome};
+use crate::book::anchor::Anchor;
+use crate::store::Store;
+use crate::store::address::Database;
+use crate::{
+    Amount, AuditRecord, Entry, EntryQuery, Finish, Gateway, Key, KeyId, KeyQuery, Ledger,
+    LedgerError, MarginQuery, Margins, OpenHold, OpenMode, Opening, OperationId, PublishedSlug,
+    SecretHash, Server, SlugUse, Standby, Timestamp, Totals, UsageRow, VerifyReport, Vote,
+    WriterStats,
+};
+pub use confirmed::AcceptedLoss;
+use confirmed::{Confirmed, Found};
+use connector::Connector;
+pub(crate) use copy::{CopySource, CopyTarget};
+use facts::Purpose;
+use key_reads::KeyReads;
+use node::Node;
+use readers::Readers;
+use shared::Shared;
+use trouble::Trouble;
+use writer::Lanes;
+
+/// Requests for more entries than this run without a time limit, on their own connection.
+const LONG: usize = 10_000;
+/// How long a gateway reuses the same sums over all keys. Commands and the console always read them.
+const TOTALS_KEPT: Duration = Duration::from_secs(10);
+
+/// A ledger in a PostgreSQL database.
+pub struct PostgresLedger {
+    place: String,
+    connector: Connector,
+    readers: Arc<Readers>,
+    key_reads: Arc<KeyReads>,
+    writer: Option<Arc<Shared>>,
+    thread: Mutex<Option<Thread>>,
+    totals: Option<Mutex<Option<(Instant, Totals)>>>,
+}
+
+impl std::fmt::Debug for PostgresLedger {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.debug_struct("PostgresLedger")
+            .field("place", &self.place)
+            .field("writer", &self.writer)
+            .finish_non_exhaustive()
+    }
+}
+
+/// The thread that owns all connections.
+struct Thread {
+    quit: oneshot::Sender<()>,
+    handle: JoinHandle<()>,
+}
+
+/// The purpose for which the thread was started.
+struct Started {
+    readers: Arc<Readers>,
+    writer: Option<Arc<Shared>>,
+}
+
+impl PostgresLedger {
+    /// Connects to a database, and creates the ledger in it if `mode` allows that.
+    ///
+    /// # Errors
+    /// [`LedgerError::Unusable`] when it cannot be reached, is a standby or has none, is not a ledger or is newer than this
+    /// program; nothing was created or changed then.
+    pub async fn open(database: &Database, opening: &Opening) -> Result<Self, LedgerError> {
+        let mode = opening.mode;
+        let place = database.to_string();
+        let purpose = match mode {
+            OpenMode::ReadOnly if opening.standby => Purpose::Standby,
+            OpenMode::ReadOnly => Purpose::Read,
+            _ => Purpose::Write,
+        };
+        let connector = Connector::new(database, purpose, opening.allow_single)?;
+        let starting_with = connector.clone();
+        let (quit, quitting) = oneshot::channel();
+        let (started, starting) = oneshot::channel();
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .map_err(|error| {
+                LedgerError::Unavailable(format!("no runtime for the ledger: {error}"))
+            })?;
+        let opening = opening.clone();
+        let run = move || {
+            runtime.block_on(async move {
+                let made = start(starting_with, opening).await;
+                let stop_now = made.is_err();
+                if started.send(made).is_ok() && !stop_now {
+                    // Ends with the ledger, which closes its writer first.
+                    let _ = quitting.await;
+                }
+            });
+        };
+        let handle = std::thread::Builder::new()
+            .name("ledger-postgres".to_owned())
+            .spawn(run)
+            .map_err(|error| {
+                LedgerError::Unavailable(format!("no thread for the ledger: {error}"))
+            })?;
+        let stopped = |_| LedgerError::Unavailable("the ledger's thread stopped".to_owned());
+        let named = |error| match error {
+            LedgerError::Unusable(why) => LedgerError::Unusable(format!("{place}: {why}")),
+            other => other,
+        };
+        let Started { readers, writer } = starting.await.map_err(stopped)?.map_err(named)?;
+        let totals = (mode == OpenMode::Serve).then(Mutex::default);
+        Ok(Self {
+            place,
+            connector,
+            readers,
+            key_reads: Arc::default(),
+            writer,
+            thread: Mutex::new(Some(Thread { quit, handle })),
+            totals,
+        })
+    }
+
+    async fn submit(&self, operation: Operation) -> Result<Outcome, LedgerError> {
+        match &self.writer {
+            Some(writer) => writer.submit(operation).await,
+            None => Err(LedgerError::Unavailable(
+                "it was opened read-only".to_owned(),
+            )),
+        }
+    }
+
+    /// Accepts the loss of what the state file remembers but the database no longer has: begins a new generation of the ledger, in
+    /// which gateways sell again.
+    ///
+    /// # Errors
+    /// As [`PostgresLedger::open`], and when nothing is missing; [`LedgerError::Unknown`] when the commit got no answer.
+    pub async fn accept_lost(
+        database: &Database,
+        opening: &Opening,
+        actor: &str,
+        at: Timestamp,
+    ) -> Result<AcceptedLoss, LedgerError> {
+        let mut link = Connector::new(database, Purpose::Write, opening.allow_single)?
+            .connect()
+            .await
+            .map_err(LedgerError::Unusable)?;
+        migrations::prepare(&mut link.client, OpenMode::Write, at).await?;
+        if let Standby::Missing(why) = standby::look(&link, opening.allow_single)
+            .await
+            .map_err(Trouble::unusable)?
+        {
+            return Err(LedgerError::Unusable(why));
+        }
+        let known = Confirmed::load(opening.state.clone(), opening.anchors.as_deref())?;
+        confirmed::accept(&link, &known, actor, at)
+            .await
+            .map_err(|trouble| match trouble {
+                Trouble::Unknown(why) => LedgerError::Unknown(why),
+                other => other.unusable(),
+            })
+    }
+
+    /// Every loss that operators have accepted, oldest first.
+    ///
+    /// # Errors
+    /// As [`PostgresLedger::open`].
+    pub async fn accepted_losses(database: &Database) -> Result<Vec<AcceptedLoss>, LedgerError> {
+        let mut link = Connector::new(database, Purpose::Read, false)?
+            .connect()
+            .await
+            .map_err(LedgerError::Unusable)?;
+        migrations::prepare(&mut link.client, OpenMode::ReadOnly, now()).await?;
+        confirmed::accepted(&link).await.map_err(Trouble::unusable)
+    }
+
+    /// Every slug that the ledger in a database ever published; empty if there is no ledger yet. For the gateway, which reads its
+    /// own files before it takes the ledger.
+    ///
+    /// # Errors
+    /// As [`PostgresLedger::open`].
+    pub async fn published_in(database: &Database) -> Result<Vec<String>, LedgerError> {
+        let connector = Connector::new(database, Purpose::Read, false)?;
+        let link = connector.connect().await.map_err(LedgerError::Unusable)?;
+        if migrations::is_empty(&link.client).await? {
+            return Ok(Vec::new());
+        }
+        drop(link);
+        let ledger = Self::open(database, &Opening::new(OpenMode::ReadOnly)).await?;
+        Ok(ledger
+            .published()
+            .await?
+            .into_iter()
+            .map(|published| published.slug)
+            .collect())
+    }
+}
+
+/// On the thread: connects, prepares the schema, and starts the writer and the node.
+async fn start(connector: Connector, opening: Opening) -> Result<Started, LedgerError> {
+    let mode = opening.mode;
+    let mut link = connector
+        .connect_for_batches()
+        .await
+        .map_err(LedgerError::Unusable)?;
+    let confirmed = match mode {
+        OpenMode::Serve => Confirmed::load(opening.state.clone(), opening.anchors.as_deref())?,
+        _ => Confirmed::default(),
+    };
+    if matches!(mode, OpenMode::Write | OpenMode::Create) {
+        // Read after the database's, so a slow answer makes no difference.
+        facts::refuse_clock(now().millis().saturating_sub(link.facts.clock))?;
+    }
+    let shared = Arc::new(Shared::new(&opening, confirmed));
+    if mode != OpenMode::ReadOnly {
+        migrations::check_server(&link.client).await?;
+        // Checked before the first write: without a standby its commit would never return.
+        let standby = standby::look(&link, opening.allow_single)
+            .await
+            .map_err(Trouble::unusable)?;
+        if let Standby::Missing(why) = standby {
+            return Err(LedgerError::Unusable(why));
+        }
+        standby::note(&shared, standby);
+    }
+    let ledger = migrations::prepare(&mut link.client, mode, now()).await?;
+    let found = shared.confirmed.look(&link).await;
+    if let Found::Lost { lost, stale } = found.map_err(Trouble::unusable)? {
+        shared.lost(&lost, stale);
+        return Err(LedgerError::Unusable(
+            shared.uncertain().unwrap_or_default(),
+        ));
+    }
+    let readers = Arc::new(Readers::new(
+        connector.clone(),
+        tokio::runtime::Handle::current(),
+    ));
+    if mode == OpenMode::ReadOnly {
+        return Ok(Started {
+            readers,
+            writer: None,
+        });
+    }
+    tokio::spawn(
+        Lanes {
+            shared: Arc::clone(&shared),
+            connector: connector.clone(),
+            ledger,
+        }
+        .run(link),
+    );
+    if mode == OpenMode::Serve {
+        if connector.has_several() {
+            tokio::spawn(node::watch_servers(Arc::clone(&shared), connector.clone()));
+        }
+        tokio::spawn(Node::new(Arc::clone(&shared), connector).run());
+    }
+    Ok(Started {
+        readers,
+        writer: Some(shared),
+    })
+}
+
+/// The machine's clock, for what the store itself records: when the ledger was created, when recovery ended a hold.
+fn now() -> Timestamp {
+    crate::value::clock::now()
+}
+
+impl Drop for PostgresLedger {
+    fn drop(&mut self) {
+        Store::close(self);
+        let thread = self
+            .thread
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take();
+        if let Some(Thread { quit, handle }) = thread {
+            let _ = quit.send(());
+            if handle.join().is_err() {
+                tracing::error!("the ledger's thread panicked");
+            }
+        }
+    }
+}
+
+#[async_trait]
+impl Store for PostgresLedger {
+    fn place(&self) -> String {
+        self.place.clone()
+    }
+
+    fn stats(&self) -> WriterStats {
+        self.writer
+            .as_ref()
+            .map(|writer| writer.stats())
+            .unwrap_or_default()
+    }
+
+    async fn gateways(&self) -> Result<Vec<Gateway>, LedgerError> {
+        self.readers
+            .with(|link| async move { node::gateways(&link).await })
+            .await
+    }
+
+    fn servers(&self) -> Vec<Server> {
+        self.connector.list()
+    }
+
+    fn announce(&self, configuration: String) {
+        if let Some(writer) = &self.writer {
+            writer.announce(configuration);
+        }
+    }
+
+    async fn fatal(&self) -> String {
+        match &self.writer {
+            Some(writer) => writer.fatal().await,
+            None => std::future::pending().await,
+        }
+    }
+
+    fn close(&self) {
+        let Some(writer) = &self.writer else { return };
+        writer.close();
+        // The writer has its own thread, so this one may block on it, whatever runs here.
+        let (done, waiting) = std::sync::mpsc::channel();
+        let writer = Arc::clone(writer);
+        self.readers.spawn(async move {
+            writer.drained().await;
+            let _ = done.send(());
+        });
+        let _ = waiting.recv_timeout(Duration::from_secs(30));
+    }
+
+    async fn backup(&self, _to: &Path) -> Result<VerifyReport, LedgerError> {
+        let why = "back up a ledger on PostgreSQL with the database's own tools, pg_basebackup or pg_dump";
+        Err(LedgerError::Unavailable(why.to_owned()))
+    }
+
+    async fn anchor(&self, _since: &Anchor, now: Timestamp) -> Result<Anchor, LedgerError> {
+        // Its commit would wait for a standby that is not there.
+        if let Some(why) = self.writer.as_ref().and_then(|writer| writer.uncertain()) {
+            return Err(LedgerError::Unavailable(why));
+        }
+        self.readers
+            .with(|link| async move { anchors::anchor(&link, now).await })
+            .await
+    }
+
+    fn anchored(&self, newest: &Anchor) {
+        if let Some(writer) = &self.writer {
+            writer.confirmed.anchored(newest.clone());
+        }
+    }
+
+    async fn verify_with(&self, anchors: Vec<Anchor>) -> Result<VerifyReport, LedgerError> {
+        self.readers
+            .alone(|link| async move { verify::verify(&link, &anchors).await })
+            .await
+    }
+}
+
+#[async_trait]
+impl Ledger for PostgresLedger {
+    async fn apply(&self, operation: Operation) -> Result<Outcome, LedgerError> {
+        self.submit(operation).await
+    }
+
+    async fn find_key(&self, id: KeyId) -> Result<Option<Key>, LedgerError> {
+        self.key_reads.find(&self.readers, id).await
+    }
+
+    async fn find_keys(&self, ids: &[KeyId]) -> Result<Vec<Key>, LedgerError> {
+        self.readers
+            .with(|link| async move { lists::find_keys(&link, ids).await })
+            .await
+    }
+
+    async fn list_keys(&self, query: KeyQuery) -> Result<Vec<Key>, LedgerError> {
+        let query = &query;
+        self.readers
+            .with(|link| async move { lists::list_keys(&link, query).await })
+            .await
+    }
+
+    fn abandon_hold(&self, finish: Arc<Finish>) {
+        match &self.writer {
+            Some(writer) => writer.resolve(Operation::Resolve(finish)),
+            None => {
+                tracing::error!(request = %finish.request, "cannot end a hold: the ledger was opened read-only")
+            }
+        }
+    }
+
+    fn stopped(&self) -> bool {
+        self.writer.as_ref().is_none_or(|writer| writer.stopped())
+    }
+
+    fn node(&self) -> Option<&str> {
+        self.writer.as_ref().map(|writer| writer.name.as_str())
+    }
+
+    fn lapsed(&self) -> bool {
+        self.writer
+            .as_ref()
+            .is_some_and(|writer| writer.lapsed() || writer.fenced())
+    }
+
+    async fn open_holds(
+        &self,
+        key: Option<KeyId>,
+        limit: usize,
+    ) -> Result<Vec<OpenHold>, LedgerError> {
+        self.readers
+            .with(|link| async move { reads::open_holds(&link, key, limit).await })
+            .await
+    }
+
+    async fn entries(&self, query: EntryQuery) -> Result<Vec<Entry>, LedgerError> {
+        let query = &query;
+        if query.limit.is_none_or(|limit| limit > LONG) {
+            return self
+                .readers
+                .alone(|link| async move { reads::entries(&link, query).await })
+                .await;
+        }
+        self.readers
+            .with(|link| async move { reads::entries(&link, query).await })
+            .await
+    }
+
+    async fn entry(&self, operation: OperationId) -> Result<Option<Entry>, LedgerError> {
+        self.readers
+            .with(|link| async move { reads::entry(&link, operation).await })
+            .await
+    }
+
+    async fn entry_by_answer(
+        &self,
+        key: KeyId,
+        answer_id: &str,
+    ) -> Result<Option<Entry>, LedgerError> {
+        self.readers
+            .with(|link| async move { reads::entry_by_answer(&link, key, answer_id).await })
+            .await
+    }
+
+    async fn usage(
+        &self,
+        key: KeyId,
+        from: Timestamp,
+        to: Timestamp,
+    ) -> Result<Vec<UsageRow>, LedgerError> {
+        self.readers
+            .with(|link| async move { reads::usage(&link, key, from, to).await })
+            .await
+    }
+
+    async fn spent_since(
+        &self,
+        ids: &[KeyId],
+        since: Timestamp,
+    ) -> Result<Vec<Amount>, LedgerError> {
+        self.readers
+            .with(|link| async move { lists::spent_since(&link, ids, since).await })
+            .await
+    }
+
+    async fn margins(&self, query: MarginQuery) -> Result<Margins, LedgerError> {
+        self.readers
+            .with(|link| async move { lists::margins(&link, query).await })
+            .await
+    }
+
+    async fn slug_use(&self, since: Timestamp) -> Result<Vec<SlugUse>, LedgerError> {
+        self.readers
+            .with(|link| async move { reads::slug_use(&link, since).await })
+            .await
+    }
+
+    async fn totals(&self) -> Result<Totals, LedgerError> {
+        let Some(kept) = &self.totals else {
+            return self
+                .readers
+                .with(|link| async move { reads::totals(&link).await })
+                .await;
+        };
+        let last = *kept.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((at, totals)) = last
+            && at.elapsed() < TOTALS_KEPT
+        {
+            return Ok(totals);
+        }
+        let totals = self
+            .readers
+            .with(|link| async move { reads::totals(&link).await })
+            .await?;
+        *kept.lock().unwrap_or_else(PoisonError::into_inner) = Some((Instant::now(), totals));
+        Ok(totals)
+    }
+
+    async fn audit(
+        &self,
+        key: Option<KeyId>,
+        before: Option<i64>,
+        limit: usize,
+    ) -> Result<Vec<AuditRecord>, LedgerError> {
+        self.readers
+            .with(|link| async move { reads::audit(&link, key, before, limit).await })
+            .await
+    }
+
+    async fn act(&self, operation: OperationId) -> Result<Option<AuditRecord>, LedgerError> {
+        self.readers
+            .with(|link| async move { reads::act(&link, operation).await })
+            .await
+    }
+
+    async fn verify(&self) -> Result<VerifyReport, LedgerError> {
+        self.verify_with(Vec::new()).await
+    }
+
+    async fn published(&self) -> Result<Vec<PublishedSlug>, LedgerError> {
+        self.readers
+            .with(|link| async move { reads::published(&link).await })
+            .await
+    }
+
+    async fn votes(&self) -> Result<Vec<Vote>, LedgerError> {
+        self.readers
+            .with(|link| async move { votes::read(&link).await })
+            .await
+    }
+
+    async fn has_link(&self, token: SecretHash, now: Timestamp) -> Result<bool, LedgerError> {
+        self.readers
+            .with(|link| async move { reads::has_link(&link, token, now).await })
+            .await
+    }
+
+    async fn find_session(
+        &self,
+        token: SecretHash,
+        now: Timestamp,
+    ) -> Result<Option<KeyId>, LedgerError> {
+        self.readers
+            .with(|link| async move { reads::find_session(&link, token, now).await })
+            .await
+    }
+}

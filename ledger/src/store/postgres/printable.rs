@@ -1,0 +1,118 @@
+//! PostgreSQL's texts cannot contain the character U+0000, but text from outside may. It is replaced before anything is hashed, so
+//! that no bill is refused because of a byte that a provider sent.
+
+use std::sync::Arc;
+
+use crate::batch::operation::Operation;
+use crate::{Bill, Change, CreditKind, KeySettings};
+
+fn clean(text: &mut String) {
+    if text.contains('\0') {
+        *text = text.replace('\0', "\u{fffd}");
+    }
+}
+
+fn is_printable(bill: &Bill) -> bool {
+    let texts = [
+        bill.slug.as_str(),
+        &bill.family,
+        &bill.target,
+        bill.end_reason.as_str(),
+    ];
+    !texts
+        .into_iter()
+        .chain(bill.answer_id.as_deref())
+        .any(|text| text.contains('\0'))
+}
+
+fn bill(bill: &mut Bill) {
+    [&mut bill.slug, &mut bill.family, &mut bill.target]
+        .into_iter()
+        .for_each(clean);
+    bill.answer_id.iter_mut().for_each(clean);
+    if bill.end_reason.as_str().contains('\0') {
+        bill.end_reason = bill
+            .end_reason
+            .as_str()
+            .replace('\0', "\u{fffd}")
+            .as_str()
+            .into();
+    }
+    // Facts and lines are stored as JSON, which writes the character as an escape of six.
+}
+
+fn settings(settings: &mut KeySettings) {
+    clean(&mut settings.label);
+}
+
+/// The operation in storable form.
+pub(super) fn printable(mut operation: Operation) -> Operation {
+    match &mut operation {
+        Operation::Create(new) => {
+            settings(&mut new.settings);
+            clean(&mut new.act.actor);
+        }
+        Operation::Change(change) => {
+            clean(&mut change.act.actor);
+            if let Change::Set(new) = &mut change.change {
+                settings(new);
+            }
+        }
+        Operation::Credit(credit) => {
+            clean(&mut credit.actor);
+            match &mut credit.kind {
+                CreditKind::Adjust { reason } | CreditKind::Refund { reason, .. } => clean(reason),
+                CreditKind::TopUp => {}
+            }
+        }
+        Operation::Open(new) => [&mut new.slug, &mut new.family].into_iter().for_each(clean),
+        Operation::Extend(extension) => bill(&mut extension.checkpoint),
+        // Shared with its hold, so it is copied only if something has to be replaced.
+        Operation::Finish(finish) | Operation::Resolve(finish) => {
+            if !is_printable(&finish.bill) {
+                bill(&mut Arc::make_mut(finish).bill);
+            }
+        }
+        Operation::Publish { slugs, .. } => slugs.iter_mut().for_each(clean),
+        Operation::Vote(votes) => votes.iter_mut().for_each(|vote| clean(&mut vote.target)),
+        Operation::ForgetVotes(target) => clean(target),
+        Operation::CreateLink { act, .. } => clean(&mut act.actor),
+        Operation::BeginEpoch { .. }
+        | Operation::Recover { .. }
+        | Operation::ConsumeLink { .. }
+        | Operation::OpenSession(_)
+        | Operation::CloseSessions(_)
+        | Operation::CloseSession(_) => {}
+    }
+    operation
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Finish, OperationId, Timestamp};
+
+    #[test]
+    fn the_one_character_that_cannot_be_stored_is_replaced() {
+        let mut bill = Bill {
+            target: "a\0b".to_owned(),
+            answer_id: Some("\0".to_owned()),
+            ..Bill::default()
+        };
+        bill.end_reason = "x\0".into();
+        let finish = Finish {
+            request: OperationId::from_bytes([1; 16]),
+            bill,
+            at: Timestamp::from_millis(0),
+        };
+        let Operation::Finish(cleaned) = printable(Operation::Finish(Arc::new(finish))) else {
+            unreachable!()
+        };
+        let texts = (
+            cleaned.bill.target.as_str(),
+            cleaned.bill.answer_id.as_deref(),
+            cleaned.bill.end_reason.as_str(),
+        );
+        assert_eq!(texts, ("a\u{fffd}b", Some("\u{fffd}"), "x\u{fffd}"));
+    }
+}

@@ -1,0 +1,269 @@
+//! Every read outside the writer, except lists of keys. Each is a single statement, and so sees one instant.
+
+use super::link::Link;
+use super::rows::{self, Columns, SELECT_ACT, SELECT_ENTRY, SELECT_HOLD};
+use super::trouble::Trouble;
+use crate::value::owed::UNMETERED;
+use crate::{
+    AuditRecord, Entry, EntryQuery, KeyId, OpenHold, OperationId, PublishedSlug, SecretHash,
+    SlugUse, Timestamp, Totals, UsageRow,
+};
+
+type Answer<T> = Result<T, Trouble>;
+
+/// How many entries back to look for an answer's id.
+const ANSWER_DEPTH: i64 = 100_000;
+
+pub(super) async fn find_session(
+    link: &Link,
+    token: SecretHash,
+    now: Timestamp,
+) -> Answer<Option<KeyId>> {
+    let sql = "SELECT key FROM sessions WHERE token = $1 AND expires > $2";
+    let rows = link
+        .query(sql, &[&token.0.as_slice(), &now.millis()])
+        .await?;
+    Ok(rows.first().map(|row| Columns::of(row).key()).transpose()?)
+}
+
+pub(super) async fn has_link(link: &Link, token: SecretHash, now: Timestamp) -> Answer<bool> {
+    let sql = "SELECT 1 FROM links WHERE token = $1 AND expires > $2";
+    Ok(!link
+        .query(sql, &[&token.0.as_slice(), &now.millis()])
+        .await?
+        .is_empty())
+}
+
+pub(super) async fn entry(link: &Link, operation: OperationId) -> Answer<Option<Entry>> {
+    let rows = link
+        .query(
+            &format!("{SELECT_ENTRY} WHERE e.operation = $1"),
+            &[&operation.to_bytes().as_slice()],
+        )
+        .await?;
+    Ok(rows
+        .first()
+        .map(rows::stored_entry)
+        .transpose()?
+        .map(|stored| stored.entry))
+}
+
+pub(super) async fn open_holds(
+    link: &Link,
+    key: Option<KeyId>,
+    limit: usize,
+) -> Answer<Vec<OpenHold>> {
+    let sql =
+        format!("{SELECT_HOLD} WHERE $1::bigint IS NULL OR key = $1 ORDER BY at, request LIMIT $2");
+    let rows = link
+        .query(&sql, &[&key.map(KeyId::to_i64), &rows_at_most(limit)])
+        .await?;
+    rows.iter()
+        .map(|row| Ok(rows::stored_hold(row)?.open))
+        .collect()
+}
+
+pub(super) async fn published(link: &Link) -> Answer<Vec<PublishedSlug>> {
+    let rows = link
+        .query(
+            "SELECT slug, published_at FROM slugs ORDER BY slug COLLATE \"C\"",
+            &[],
+        )
+        .await?;
+    let slug = |row| {
+        let mut columns = Columns::of(row);
+        Ok(PublishedSlug {
+            slug: columns.take()?,
+            since: columns.at()?,
+        })
+    };
+    rows.iter().map(slug).collect()
+}
+
+/// Sums over all keys, computed on request.
+pub(super) async fn totals(link: &Link) -> Answer<Totals> {
+    let sql = "SELECT (SELECT count(*) FROM keys), (SELECT coalesce(sum(seq), 0)::text FROM accounts), \
+         (SELECT count(*) FROM holds), (SELECT coalesce(sum(credit), 0)::text FROM accounts), \
+         (SELECT coalesce(sum(spent), 0)::text FROM accounts), (SELECT coalesce(sum(held), 0)::text FROM accounts), \
+         u.loss::text, u.exposure::text, u.cost::text FROM (SELECT coalesce(sum(loss), 0) AS loss, \
+         coalesce(sum(exposure), 0) AS exposure, coalesce(sum(cost), 0) AS cost FROM usage) u";
+    let rows = link.query(sql, &[]).await?;
+    let row = rows
+        .first()
+        .ok_or_else(|| Trouble::Failed("no totals".to_owned()))?;
+    let mut columns = Columns::of(row);
+    let sum = |columns: &mut Columns<'_>| -> Answer<i128> {
+        columns
+            .take::<&str>()?
+            .parse()
+            .map_err(|_| Trouble::Failed("a sum is not a number".to_owned()))
+    };
+    Ok(Totals {
+        keys: columns.small()?,
+        entries: u64::try_from(sum(&mut columns)?).unwrap_or_default(),
+        holds: columns.small()?,
+        credit: sum(&mut columns)?,
+        spent: sum(&mut columns)?,
+        held: sum(&mut columns)?,
+        loss: sum(&mut columns)?,
+        exposure: sum(&mut columns)?,
+        cost: sum(&mut columns)?,
+    })
+}
+
+pub(super) fn rows_at_most(limit: usize) -> i64 {
+    i64::try_from(limit).unwrap_or(i64::MAX)
+}
+
+// --- history ---
+
+pub(super) async fn entries(link: &Link, query: &EntryQuery) -> Answer<Vec<Entry>> {
+    let limit = query.limit.map_or(i64::MAX, rows_at_most);
+    let before = query.before.unwrap_or(i64::MAX);
+    let since = query.since.map_or(i64::MIN, Timestamp::millis);
+    let until = query.until.map_or(i64::MAX, Timestamp::millis);
+    // An entry that a clock ahead of the ledger's has dated later than an entry after it happened when that one did.
+    let dated = |of_key: &str| {
+        if query.since.is_none() && query.until.is_none() {
+            return "WHERE e.at >= $2 AND e.at < $3".to_owned();
+        }
+        format!(
+            "JOIN (SELECT position, min(at) OVER (PARTITION BY key ORDER BY seq ROWS BETWEEN CURRENT ROW AND UNBOUNDED FOLLOWING) \
+             AS at FROM entries {of_key}) d ON d.position = e.position WHERE d.at >= $2 AND d.at < $3"
+        )
+    };
+    let common = "e.position < $1";
+    let rows = match query.key {
+        Some(key) => {
+            let sql = format!(
+                "{SELECT_ENTRY} {} AND e.key = $5 AND {common} ORDER BY e.seq DESC LIMIT $4",
+                dated("WHERE key = $5")
+            );
+            link.query(&sql, &[&before, &since, &until, &limit, &key.to_i64()])
+                .await?
+        }
+        None => {
+            let sql = format!(
+                "{SELECT_ENTRY} {} AND {common} ORDER BY e.position DESC LIMIT $4",
+                dated("")
+            );
+            link.query(&sql, &[&before, &since, &until, &limit]).await?
+        }
+    };
+    rows.iter()
+        .rev()
+        .map(|row| Ok(rows::stored_entry(row)?.entry))
+        .collect()
+}
+
+pub(super) async fn entry_by_answer(
+    link: &Link,
+    key: KeyId,
+    answer: &str,
+) -> Answer<Option<Entry>> {
+    if answer.contains('\0') {
+        return Ok(None);
+    }
+    let sql = format!(
+        "{SELECT_ENTRY} WHERE e.key = $1 AND e.answer_id = $2 \
+         AND e.seq > (SELECT seq FROM accounts WHERE id = $1) - $3 ORDER BY e.seq DESC LIMIT 1"
+    );
+    let rows = link
+        .query(&sql, &[&key.to_i64(), &answer, &ANSWER_DEPTH])
+        .await?;
+    Ok(rows
+        .first()
+        .map(rows::stored_entry)
+        .transpose()?
+        .map(|stored| stored.entry))
+}
+
+// --- usage ---
+
+pub(super) async fn usage(
+    link: &Link,
+    key: KeyId,
+    from: Timestamp,
+    to: Timestamp,
+) -> Answer<Vec<UsageRow>> {
+    let last = Timestamp::from_millis(to.millis().saturating_sub(1)).hour();
+    let sql = "SELECT hour, slug, requests, input, cache_read, cache_write, cache_write_1h, output, reasoning, images, charge, \
+         loss, exposure, cost, CASE WHEN target = $4 THEN exposure ELSE 0 END \
+         FROM usage WHERE key = $1 AND hour BETWEEN $2 AND $3 ORDER BY hour, slug COLLATE \"C\"";
+    let mut found: Vec<UsageRow> = Vec::new();
+    for row in link
+        .query(sql, &[&key.to_i64(), &from.hour(), &last, &UNMETERED])
+        .await?
+    {
+        let mut columns = Columns::of(&row);
+        let hour = Timestamp::from_millis(columns.take::<i64>()?.saturating_mul(3_600_000));
+        let slug = columns.take()?;
+        let row = UsageRow {
+            hour,
+            slug,
+            ..columns.rollup()?
+        };
+        UsageRow::gather(
+            &mut found,
+            UsageRow {
+                unmetered: columns.amount()?,
+                ..row
+            },
+        );
+    }
+    Ok(found)
+}
+
+pub(super) async fn slug_use(link: &Link, since: Timestamp) -> Answer<Vec<SlugUse>> {
+    let sql = "SELECT slug, count(DISTINCT key), sum(requests)::bigint FROM usage WHERE hour >= $1 \
+         GROUP BY slug ORDER BY slug COLLATE \"C\"";
+    let rows = link.query(sql, &[&since.hour()]).await?;
+    let slug = |row| {
+        let mut columns = Columns::of(row);
+        Ok(SlugUse {
+            slug: columns.take()?,
+            keys: columns.small()?,
+            requests: columns.small()?,
+        })
+    };
+    rows.iter().map(slug).collect()
+}
+
+// --- audit ---
+
+pub(super) async fn act(link: &Link, operation: OperationId) -> Answer<Option<AuditRecord>> {
+    let rows = link
+        .query(
+            &format!("{SELECT_ACT} WHERE operation = $1"),
+            &[&operation.to_bytes().as_slice()],
+        )
+        .await?;
+    Ok(rows
+        .first()
+        .map(rows::stored_act)
+        .transpose()?
+        .map(|stored| stored.record.record))
+}
+
+pub(super) async fn audit(
+    link: &Link,
+    key: Option<KeyId>,
+    before: Option<i64>,
+    limit: usize,
+) -> Answer<Vec<AuditRecord>> {
+    let (before, limit) = (before.unwrap_or(i64::MAX), rows_at_most(limit));
+    let rows = match key {
+        Some(key) => {
+            let sql =
+                format!("{SELECT_ACT} WHERE key = $3 AND position < $1 ORDER BY seq DESC LIMIT $2");
+            link.query(&sql, &[&before, &limit, &key.to_i64()]).await?
+        }
+        None => {
+            let sql = format!("{SELECT_ACT} WHERE position < $1 ORDER BY position DESC LIMIT $2");
+            link.query(&sql, &[&before, &limit]).await?
+        }
+    };
+    rows.iter()
+        .map(|row| Ok(rows::stored_act(row)?.record.record))
+        .collect()
+}

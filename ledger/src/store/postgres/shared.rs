@@ -1,0 +1,416 @@
+//! State shared by a process's callers, writer and node: the queue, the lease, and whether everything has stopped.
+//!
+//! The only decision made here is whether an operation may wait at all.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::time::Duration;
+
+use tokio::sync::{Notify, oneshot, watch};
+use tokio::time::Instant;
+
+use super::confirmed::Confirmed;
+use super::facts::Backend;
+use super::job::{Job, Reply};
+use super::lanes::{Lane, Queue};
+use super::link::Link;
+use super::lock::lock;
+use super::printable::printable;
+use crate::batch::operation::{Class, Operation, Outcome};
+use crate::{Durability, Opening, WriterStats};
+use crate::{KeyId, LedgerError, OperationId, Refusal, Timestamp};
+
+/// New holds are refused while this many operations wait.
+const MAX_QUEUE: usize = 20_000;
+/// How many lost entries a message lists; `ledger accept` lists all of them.
+const MOST_TOLD: usize = 10;
+/// A node whose last renewal is older than this opens and extends nothing, because others may soon declare it dead.
+const LEASE: Duration = Duration::from_secs(7);
+
+/// A connection that was given up in the middle of something.
+#[derive(Debug, Clone)]
+pub(super) struct Dropped {
+    pub(super) backend: Backend,
+    since: Timestamp,
+}
+
+/// State shared by callers, the writer and the node.
+pub(super) struct Shared {
+    pub(super) queue: Mutex<Queue>,
+    wake: [Notify; 3],
+    pub(super) stats: Mutex<WriterStats>,
+    pub(super) fatal: watch::Sender<Option<String>>,
+    pub(super) drained: watch::Sender<bool>,
+    /// The node's epoch; 0 before it has one, and in programs that are not gateways.
+    pub(super) epoch: AtomicI64,
+    /// When the last renewal that the server confirmed was requested.
+    renewed: Mutex<Option<Instant>>,
+    /// Server processes of connections that were dropped in the middle of something.
+    dropped: Mutex<Vec<Dropped>>,
+    /// What the database has confirmed to this gateway.
+    pub(super) confirmed: Confirmed,
+    pub(super) durability: Durability,
+    pub(super) allow_single: bool,
+    /// The name of this process among those that share the ledger.
+    pub(super) name: String,
+    /// Requests whose holds this process is opening or has open, with their keys.
+    running: Mutex<HashMap<OperationId, KeyId>>,
+    /// Holds that could not be ended yet, with the server's SQLSTATE; `None` if it gave none.
+    unresolved: Mutex<HashMap<OperationId, Option<String>>>,
+    /// Holds this process has ever requested.
+    asked: AtomicU64,
+    /// Hashes of the files that run here.
+    configuration: Mutex<String>,
+}
+
+impl std::fmt::Debug for Shared {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.debug_struct("Shared")
+            .field("epoch", &self.epoch)
+            .field("stats", &self.stats())
+            .finish_non_exhaustive()
+    }
+}
+
+impl Shared {
+    pub(super) fn new(opening: &Opening, confirmed: Confirmed) -> Self {
+        Self {
+            queue: Mutex::default(),
+            wake: Default::default(),
+            stats: Mutex::default(),
+            fatal: watch::Sender::new(None),
+            drained: watch::Sender::new(false),
+            epoch: AtomicI64::new(0),
+            renewed: Mutex::default(),
+            dropped: Mutex::default(),
+            confirmed,
+            durability: opening.durability,
+            allow_single: opening.allow_single,
+            name: format!("{}:{}", host(), std::process::id()),
+            running: Mutex::default(),
+            unresolved: Mutex::default(),
+            asked: AtomicU64::new(0),
+            configuration: Mutex::default(),
+        }
+    }
+
+    /// Runs an operation in one of the next batches and waits for its commit.
+    pub(super) async fn submit(&self, operation: Operation) -> Result<Outcome, LedgerError> {
+        let (reply, answer) = oneshot::channel();
+        self.enqueue(printable(operation), Some(reply));
+        answer.await.unwrap_or_else(|_| {
+            Err(LedgerError::Unknown(
+                "the ledger's writer stopped".to_owned(),
+            ))
+        })
+    }
+
+    /// Repeats an operation until its outcome is known. Nobody waits for it.
+    pub(super) fn resolve(&self, operation: Operation) {
+        self.enqueue(printable(operation), None);
+    }
+
+    fn enqueue(&self, operation: Operation, reply: Option<Reply>) {
+        let key = match &operation {
+            Operation::Open(new) => Some(new.key),
+            Operation::Extend(extension) => self.runs(extension.request),
+            Operation::Finish(finish) | Operation::Resolve(finish) => self.runs(finish.request),
+            _ => None,
+        };
+        let job = Job {
+            operation,
+            key,
+            reply,
+        };
+        let class = job.operation.class();
+        let begins = class == Class::Hold || matches!(job.operation, Operation::Extend(_));
+        let mut queue = lock(&self.queue);
+        let refused = match &queue.closed {
+            Some(reason) => Some(reason.clone()),
+            None if class == Class::Hold && queue.waiting() >= MAX_QUEUE => {
+                Some("too many operations are waiting".to_owned())
+            }
+            None if begins && lock(&self.stats).is_clock_wrong() => {
+                Some("this machine's clock is wrong".to_owned())
+            }
+            None if begins && let Some(why) = self.uncertain() => Some(why),
+            None if begins && self.lapsed() => {
+                Some("this gateway has not reached the database for too long".to_owned())
+            }
+            None => None,
+        };
+        if let Some(reason) = refused {
+            drop(queue);
+            if class == Class::Resolve {
+                tracing::error!(
+                    reason,
+                    "cannot end a hold; the other gateways will end it at its checkpoint"
+                );
+            }
+            return job.reply(Err(LedgerError::Unavailable(reason)));
+        }
+        if let Operation::Open(new) = &job.operation {
+            // Registered before anything can be committed: a hold found in the database but not here belongs to no request.
+            lock(&self.running).insert(new.request, new.key);
+            self.asked.fetch_add(1, Ordering::Relaxed);
+        }
+        let lane = queue.push(job, Instant::now());
+        drop(queue);
+        if let Some(lane) = lane {
+            self.wake(lane);
+        }
+    }
+
+    /// What this gateway reports about itself: its files, holds ever requested, and open holds.
+    pub(super) fn report(&self) -> (String, u64, usize) {
+        (
+            lock(&self.configuration).clone(),
+            self.asked.load(Ordering::Relaxed),
+            lock(&self.running).len(),
+        )
+    }
+
+    pub(super) fn announce(&self, configuration: String) {
+        *lock(&self.configuration) = configuration;
+    }
+
+    /// The key of a request that runs here.
+    fn runs(&self, request: OperationId) -> Option<KeyId> {
+        lock(&self.running).get(&request).copied()
+    }
+
+    const fn alarm(&self, lane: Lane) -> &Notify {
+        let [common, rest, keys] = &self.wake;
+        match lane {
+            Lane::Common => common,
+            Lane::Rest => rest,
+            Lane::Keys => keys,
+        }
+    }
+
+    /// Tells a lane that work is waiting.
+    pub(super) fn wake(&self, lane: Lane) {
+        self.alarm(lane).notify_one();
+    }
+
+    /// Waits until a lane is woken.
+    pub(super) async fn woken(&self, lane: Lane) {
+        self.alarm(lane).notified().await;
+    }
+
+    /// Tells every lane that no more work will come.
+    pub(super) fn wake_all(&self) {
+        for alarm in &self.wake {
+            alarm.notify_one();
+            alarm.notify_waiters();
+        }
+    }
+
+    /// Replies, and forgets the request if its hold has ended or was never opened.
+    pub(super) fn answer(&self, job: Job, outcome: Result<Outcome, LedgerError>) {
+        if let Some(request) = job.ends() {
+            lock(&self.unresolved).remove(&request);
+        }
+        let over = match (&job.operation, &outcome) {
+            // The id was used by an earlier attempt, which may have opened the hold.
+            (Operation::Open(_), Err(LedgerError::Refused(Refusal::OperationUsed(_)))) => None,
+            (Operation::Open(new), Err(LedgerError::Refused(_) | LedgerError::Unavailable(_))) => {
+                Some(new.request)
+            }
+            (
+                Operation::Finish(finish) | Operation::Resolve(finish),
+                Ok(_) | Err(LedgerError::Refused(Refusal::NoSuchHold(_))),
+            ) => Some(finish.request),
+            _ => None,
+        };
+        // Nobody hears a refusal of the rules here: the hold is ended as one that no request knows.
+        let refused = match &outcome {
+            Err(LedgerError::Refused(refusal)) if job.reply.is_none() => {
+                tracing::error!(request = ?job.ends(), %refusal, "cannot end a hold as it was metered; it is ended at its checkpoint");
+                job.ends()
+            }
+            _ => None,
+        };
+        if let Some(request) = over.or(refused) {
+            lock(&self.running).remove(&request);
+        }
+        job.reply(outcome);
+    }
+
+    /// Keeps the end of a hold that could not be written, to try it again for as long as this gateway runs.
+    pub(super) fn put_back(&self, job: Job, sqlstate: Option<&str>, why: &LedgerError) {
+        if let Some(request) = job.ends() {
+            let known = lock(&self.unresolved).insert(request, sqlstate.map(str::to_owned));
+            if known.is_none_or(|known| known.as_deref() != sqlstate) {
+                tracing::error!(%request, sqlstate, error = %why, "cannot end a hold yet; it is tried again until it is ended");
+            }
+        }
+        lock(&self.queue).put_back(job, Instant::now());
+        // Its writer may be a different one, which is idle.
+        self.wake(Lane::Rest);
+    }
+
+    /// Those of these requests that are unknown here.
+    pub(super) fn unknown(&self, mut requests: Vec<OperationId>) -> Vec<OperationId> {
+        let running = lock(&self.running);
+        requests.retain(|request| !running.contains_key(request));
+        requests
+    }
+
+    /// A lease begins with the epoch, because even the first renewal may never get through.
+    pub(super) fn begin_lease(&self, now: Instant) {
+        lock(&self.renewed).get_or_insert(now);
+    }
+
+    /// Records a renewal that was requested at this instant.
+    pub(super) fn renewed(&self, asked: Instant) {
+        *lock(&self.renewed) = Some(asked);
+    }
+
+    /// Whether others may soon declare this node dead.
+    pub(super) fn lapsed(&self) -> bool {
+        lock(&self.renewed).is_some_and(|renewed| renewed.elapsed() >= LEASE)
+    }
+
+    /// Why no commit is certain now, if that is so.
+    pub(super) fn uncertain(&self) -> Option<String> {
+        lock(&self.stats).uncertain().map(str::to_owned)
+    }
+
+    /// Whether something that was confirmed is missing.
+    pub(super) fn has_lost(&self) -> bool {
+        lock(&self.stats).lost.is_some()
+    }
+
+    /// Records what the database has lost of what it had confirmed; an empty list ends that state.
+    pub(super) fn lost(&self, lost: &[String], stale: Option<String>) {
+        let gone_back = (!lost.is_empty()).then(|| {
+            let (some, more) = lost.split_at(lost.len().min(MOST_TOLD));
+            let more = if more.is_empty() { String::new() } else { format!(" and {} more", more.len()) };
+            format!(
+                "the database has gone back in time: {}{more}; if another server was promoted, fence this one and bring that one \
+                 back; otherwise find out what was lost, then `farebox ledger accept --lost`",
+                some.join(", ")
+            )
+        });
+        let why = stale.or(gone_back);
+        let mut stats = lock(&self.stats);
+        if stats.lost != why {
+            match &why {
+                Some(why) => tracing::error!(why, "selling stops"),
+                None => tracing::warn!(
+                    "nothing is missing any more, or the loss was accepted; selling goes on"
+                ),
+            }
+            stats.lost = why;
+        }
+    }
+
+    /// Drops a connection. No cancel request is sent: the server may be working for it until a standby is back. The server process
+    /// then keeps waiting, with its locks, and counts against the connection limit.
+    pub(super) fn drop_link(&self, link: &mut Option<Link>) {
+        let Some(link) = link.take().filter(|link| !link.client.is_closed()) else {
+            return;
+        };
+        let mut dropped = lock(&self.dropped);
+        dropped.push(Dropped {
+            backend: link.facts.backend.clone(),
+            since: super::now(),
+        });
+        lock(&self.stats).dropped = dropped.len();
+    }
+
+    /// The dropped connections for which the server may still be working.
+    pub(super) fn dropped(&self) -> Vec<Dropped> {
+        lock(&self.dropped).clone()
+    }
+
+    /// Forgets those dropped connections that can do no harm any more, and says what the others do.
+    pub(super) fn keep_dropped(&self, at_work: &[(Backend, String)]) {
+        let mut dropped = lock(&self.dropped);
+        let mut said = Vec::new();
+        dropped.retain(|dropped| {
+            let found = at_work
+                .iter()
+                .find(|(backend, _)| *backend == dropped.backend);
+            said.extend(found.map(|(backend, state)| {
+                format!("process {} ({state}) since {}", backend.pid, dropped.since)
+            }));
+            found.is_some()
+        });
+        let mut stats = lock(&self.stats);
+        stats.dropped = dropped.len();
+        stats.waits = (stats.dropped >= WriterStats::MOST_DROPPED).then(|| {
+            format!(
+                "the database still works for {} connections that this gateway gave up: {}; one that waits for a standby ends when a \
+                 standby streams (do not end it otherwise), any other by itself within seconds",
+                stats.dropped,
+                said.join(", ")
+            )
+        });
+    }
+
+    /// Whether others have declared this node dead.
+    pub(super) fn fenced(&self) -> bool {
+        self.fatal.borrow().is_some()
+    }
+
+    pub(super) fn stats(&self) -> WriterStats {
+        let queued = lock(&self.queue).waiting();
+        let mut unresolved_by: BTreeMap<String, usize> = BTreeMap::new();
+        for sqlstate in lock(&self.unresolved).values() {
+            let count = unresolved_by
+                .entry(sqlstate.clone().unwrap_or_default())
+                .or_default();
+            *count = count.saturating_add(1);
+        }
+        WriterStats {
+            queued,
+            unresolved: unresolved_by.values().sum(),
+            unresolved_by,
+            ..lock(&self.stats).clone()
+        }
+    }
+
+    pub(super) fn stopped(&self) -> bool {
+        lock(&self.queue).closed.is_some()
+    }
+
+    /// Resolves when the writer has stopped for good, with the reason.
+    pub(super) async fn fatal(&self) -> String {
+        let mut watcher = self.fatal.subscribe();
+        let reason = watcher
+            .wait_for(Option::is_some)
+            .await
+            .ok()
+            .and_then(|reason| reason.clone());
+        match reason {
+            Some(reason) => reason,
+            None => std::future::pending().await,
+        }
+    }
+
+    /// Accepts no more operations; waiting ones are still written.
+    pub(super) fn close(&self) {
+        lock(&self.queue).close("the ledger is closed", Instant::now());
+        self.wake_all();
+    }
+
+    /// Ends when everything that waited has been written or given up.
+    pub(super) async fn drained(&self) {
+        let mut watcher = self.drained.subscribe();
+        let _ = watcher.wait_for(|drained| *drained).await;
+    }
+}
+
+/// This machine's name, to distinguish gateways.
+fn host() -> String {
+    let name = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    let name = name.trim();
+    if name.is_empty() {
+        "gateway".to_owned()
+    } else {
+        name.to_owned()
+    }
+}

@@ -1,0 +1,495 @@
+//! The writer of a lane: queue → batch → one transaction → replies.
+//!
+//! All operations that wait in the lane share a transaction. Nothing is confirmed before the server has answered its COMMIT. If no
+//! answer comes, the same operations are applied again under the same locks, which wait for the first attempt; their ids ensure
+//! that each has one effect. When the time limit is reached, their outcome is reported as unknown.
+
+use std::collections::{BTreeSet, VecDeque};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use super::batch::Wanted;
+use super::connector::Connector;
+use super::fetch::Locked;
+use super::job::Job;
+use super::lanes::{Lane, Next, Taken};
+use super::link::Link;
+use super::lock::lock;
+use super::shared::Shared;
+use super::trouble::Trouble;
+use super::{fetch, flush, node};
+use crate::batch::apply::apply;
+use crate::batch::operation::{Operation, Outcome};
+use crate::batch::tx::Fault;
+use crate::{Durability, KeyId, LedgerError, Refusal};
+
+/// Locked keys written concurrently, each on a connection that is opened when needed.
+const KEYS_AT_ONCE: usize = 4;
+/// How long each of the two round trips may take. Longer than `lock_timeout`, so that a wait for a lock ends by itself.
+const TRIP: Duration = Duration::from_secs(4);
+/// How long a batch is tried while nothing can have happened.
+const PATIENCE: Duration = Duration::from_secs(3);
+/// How long a batch is repeated after a commit without an answer.
+const PATIENCE_UNKNOWN: Duration = Duration::from_secs(10);
+/// Pause between two attempts to connect.
+const RETRY_AFTER: Duration = Duration::from_millis(250);
+/// Attempts at a batch when others were in the way.
+const ATTEMPTS: usize = 8;
+
+/// Why a batch was given up.
+struct GivenUp {
+    error: LedgerError,
+    sqlstate: Option<String>,
+    jobs: Vec<Job>,
+}
+
+/// The writers of a process: one for each lane, and a few for keys that are locked elsewhere.
+pub(super) struct Lanes {
+    pub(super) shared: Arc<Shared>,
+    pub(super) connector: Connector,
+    pub(super) ledger: [u8; 16],
+}
+
+impl Lanes {
+    /// Writes until the ledger is closed and everything is written.
+    pub(super) async fn run(self, link: Link) {
+        let rest = self.writer(Lane::Rest, Some(link));
+        let common = self.writer(Lane::Common, None);
+        let keys: Vec<_> = (0..KEYS_AT_ONCE)
+            .map(|_| self.writer(Lane::Keys, None))
+            .collect();
+        let keys: Vec<_> = keys
+            .into_iter()
+            .map(|writer| tokio::spawn(writer.run()))
+            .collect();
+        let common = tokio::spawn(common.run());
+        let rest = tokio::spawn(rest.run());
+        let _ = common.await;
+        lock(&self.shared.queue).common_ended = true;
+        self.shared.wake_all();
+        for writer in keys {
+            let _ = writer.await;
+        }
+        let link = rest.await.ok().flatten();
+        self.leave(link).await;
+        // Skipped by a batch that was committed just before another lane stopped.
+        for job in lock(&self.shared.queue).drain() {
+            job.reply(Err(LedgerError::Unavailable(
+                "the ledger has stopped".to_owned(),
+            )));
+        }
+        self.shared.drained.send_replace(true);
+    }
+
+    /// Ends this node's epoch, so that the others need not wait for its silence. The writer's own connection may lead to a server
+    /// that is gone, and nothing has used it since.
+    async fn leave(&self, link: Option<Link>) {
+        let epoch = self.shared.epoch.load(Ordering::SeqCst);
+        let left = self.shared.stats().unresolved;
+        if left > 0 {
+            tracing::error!(
+                holds = left,
+                "holds stay open; the other gateways will end them at their checkpoints"
+            );
+            return;
+        }
+        if epoch == 0 || self.shared.fenced() {
+            return;
+        }
+        let begun = Instant::now();
+        let mut link = link.filter(|link| !link.client.is_closed());
+        loop {
+            let why = match link.take() {
+                Some(link) => match tokio::time::timeout(TRIP, node::leave(&link, epoch)).await {
+                    Ok(Ok(())) => return,
+                    Ok(Err(trouble)) => trouble.words(),
+                    Err(_) => "the database did not answer in time".to_owned(),
+                },
+                None => match self.connector.connect().await {
+                    Ok(fresh) => {
+                        link = Some(fresh);
+                        continue;
+                    }
+                    Err(why) => why,
+                },
+            };
+            if begun.elapsed() >= PATIENCE {
+                return tracing::warn!(
+                    why,
+                    "cannot record that this gateway has stopped; the others will notice its silence"
+                );
+            }
+            tokio::time::sleep(RETRY_AFTER).await;
+        }
+    }
+
+    fn writer(&self, lane: Lane, link: Option<Link>) -> Writer {
+        let (shared, connector) = (Arc::clone(&self.shared), self.connector.clone());
+        Writer {
+            lane,
+            shared,
+            connector,
+            link,
+            ledger: self.ledger,
+        }
+    }
+}
+
+/// One lane's writer.
+struct Writer {
+    lane: Lane,
+    shared: Arc<Shared>,
+    connector: Connector,
+    link: Option<Link>,
+    ledger: [u8; 16],
+}
+
+impl Writer {
+    /// Writes batches until the ledger is closed and everything in the lane is written. Returns its connection.
+    async fn run(mut self) -> Option<Link> {
+        while let Some(Taken { jobs, key }) = self.next_batch().await {
+            if key.is_some() {
+                // Another key may be ready whose job woke the writer beside this one, or none.
+                self.shared.wake(Lane::Keys);
+            }
+            let done = self.process(jobs).await;
+            if let Some(key) = key {
+                lock(&self.shared.queue).written(key, Instant::now());
+            }
+            if done.is_break() {
+                break;
+            }
+        }
+        // Another writer of this lane may not have learned of the end.
+        self.shared.wake(self.lane);
+        self.link
+    }
+
+    /// Waits for operations or a retry; `None` when closed and everything was tried.
+    async fn next_batch(&mut self) -> Option<Taken> {
+        loop {
+            let (gathering, retry_in) = {
+                let mut queue = lock(&self.shared.queue);
+                let gathering = match queue.next(self.lane, Instant::now()) {
+                    Next::Batch(taken) => return Some(taken),
+                    Next::Gathering(until) => Some(until),
+                    Next::Nothing if queue.is_over(self.lane) => return None,
+                    Next::Nothing => None,
+                };
+                let retry_in = if self.lane == Lane::Rest {
+                    queue.retry_in(Instant::now())
+                } else {
+                    None
+                };
+                if retry_in == Some(Duration::ZERO) {
+                    return Some(Taken {
+                        jobs: queue.take_unresolved(),
+                        key: None,
+                    });
+                }
+                (gathering, retry_in)
+            };
+            let woken = self.shared.woken(self.lane);
+            if let Some(until) = gathering {
+                // Timed out or woken: the next iteration finds out.
+                let _ = tokio::time::timeout_at(until, woken).await;
+            } else if let Some(wait) = retry_in {
+                let _ = tokio::time::timeout(wait, woken).await;
+            } else {
+                woken.await;
+            }
+        }
+    }
+
+    async fn process(&mut self, jobs: Vec<Job>) -> std::ops::ControlFlow<()> {
+        let mut groups = VecDeque::from([jobs]);
+        while let Some(jobs) = groups.pop_front() {
+            match self.commit(&jobs).await {
+                Ok(outcomes) => self.answer(jobs, outcomes),
+                Err(Trouble::Fenced) => {
+                    let jobs = groups.into_iter().chain([jobs]).flatten().collect();
+                    self.stop(
+                        "the other gateways considered this one dead and ended its holds",
+                        jobs,
+                    )
+                    .await;
+                    return std::ops::ControlFlow::Break(());
+                }
+                // One of them cannot be stored, or they block others: try each one alone.
+                Err(Trouble::Failed(_) | Trouble::Rejected { .. } | Trouble::Retry(_))
+                    if jobs.len() > 1 =>
+                {
+                    groups.extend(jobs.into_iter().map(|job| vec![job]));
+                }
+                Err(Trouble::Unknown(why)) => self.give_up(GivenUp {
+                    error: LedgerError::Unknown(why),
+                    sqlstate: None,
+                    jobs,
+                }),
+                Err(trouble) => {
+                    let sqlstate = trouble.sqlstate().map(str::to_owned);
+                    self.give_up(GivenUp {
+                        error: LedgerError::Unavailable(trouble.words()),
+                        sqlstate,
+                        jobs,
+                    });
+                }
+            }
+        }
+        std::ops::ControlFlow::Continue(())
+    }
+
+    /// Replies to the decided ones, and moves the others to their keys' lanes.
+    fn answer(&self, jobs: Vec<Job>, outcomes: Vec<Option<Result<Outcome, Refusal>>>) {
+        let mut skipped = Vec::new();
+        for (job, outcome) in jobs.into_iter().zip(outcomes) {
+            match outcome {
+                Some(outcome) => self
+                    .shared
+                    .answer(job, outcome.map_err(LedgerError::Refused)),
+                None => skipped.push(job),
+            }
+        }
+        if !skipped.is_empty() {
+            let keys: BTreeSet<_> = skipped.iter().map(|job| job.key).collect();
+            lock(&self.shared.queue).skip(skipped, Instant::now());
+            for _ in keys.iter().take(KEYS_AT_ONCE) {
+                self.shared.wake(Lane::Keys);
+            }
+        }
+    }
+
+    /// Reports the failure, and keeps operations without a caller: whatever the error was, only another attempt can end a hold
+    /// with its bill.
+    fn give_up(&self, given_up: GivenUp) {
+        let closing = lock(&self.shared.queue).gives_up(Instant::now());
+        for job in given_up.jobs {
+            if job.reply.is_none() && !closing {
+                self.shared
+                    .put_back(job, given_up.sqlstate.as_deref(), &given_up.error);
+                continue;
+            }
+            if job.reply.is_none() {
+                tracing::error!(error = %given_up.error, "cannot end a hold; recovery will end it at its checkpoint");
+            }
+            self.shared.answer(job, Err(given_up.error.clone()));
+        }
+    }
+
+    /// Stops all writing: every waiting operation is refused, and bills are kept as exposure.
+    async fn stop(&mut self, why: &str, mut jobs: Vec<Job>) {
+        {
+            let mut queue = lock(&self.shared.queue);
+            queue.closed = Some(why.to_owned());
+            jobs.extend(queue.drain());
+        }
+        self.shared.wake_all();
+        tracing::error!(why, "the ledger has stopped");
+        let bills = jobs.iter().filter_map(|job| match &job.operation {
+            Operation::Finish(finish) | Operation::Resolve(finish) => Some(finish.as_ref()),
+            _ => None,
+        });
+        let epoch = self.shared.epoch.load(Ordering::SeqCst);
+        if let Some(link) = &self.link
+            && let Err(trouble) = node::store_late_bills(link, epoch, bills).await
+        {
+            tracing::error!(
+                ?trouble,
+                "cannot store bills of requests that other gateways have ended"
+            );
+        }
+        lock(&self.shared.stats).stopped = true;
+        self.shared.fatal.send_replace(Some(why.to_owned()));
+        for job in jobs {
+            job.reply(Err(LedgerError::Unavailable(why.to_owned())));
+        }
+    }
+
+    /// Applies operations in one transaction, repeatedly until the outcome is known or the time limit is reached.
+    async fn commit(&mut self, jobs: &[Job]) -> Result<Outcomes, Trouble> {
+        let begun = Instant::now();
+        let mut unknown: Option<String> = None;
+        let mut attempts = 0_usize;
+        loop {
+            // Once an outcome is unknown, only waiting for the key's lock can tell.
+            let skips = self.lane == Lane::Common && attempts == 0;
+            let trouble = match self
+                .attempt(jobs, if skips { Locked::Skip } else { Locked::Wait })
+                .await
+            {
+                Ok(outcomes) => {
+                    self.note(jobs.len(), begun);
+                    return Ok(outcomes);
+                }
+                Err(trouble) => trouble,
+            };
+            attempts = attempts.saturating_add(1);
+            match &trouble {
+                Trouble::Fenced => return Err(trouble),
+                // Undone this time, but an earlier attempt may have gone through.
+                Trouble::Failed(_) | Trouble::Rejected { .. } if unknown.is_none() => {
+                    return Err(trouble);
+                }
+                Trouble::Retry(_)
+                | Trouble::Busy(_)
+                | Trouble::Failed(_)
+                | Trouble::Rejected { .. } => {
+                    if attempts >= ATTEMPTS {
+                        return Err(unknown.map_or(trouble, Trouble::Unknown));
+                    }
+                }
+                Trouble::Lost(_) => self.shared.drop_link(&mut self.link),
+                Trouble::Unknown(why) => {
+                    tracing::warn!(why, "a commit got no answer; its operations are repeated");
+                    let mut stats = lock(&self.shared.stats);
+                    stats.unknown_commits = stats.unknown_commits.saturating_add(1);
+                    drop(stats);
+                    unknown = Some(why.clone());
+                    self.shared.drop_link(&mut self.link);
+                }
+            }
+            let patience = if unknown.is_some() {
+                PATIENCE_UNKNOWN
+            } else {
+                PATIENCE
+            };
+            if begun.elapsed() >= patience {
+                return Err(unknown.map_or(trouble, Trouble::Unknown));
+            }
+            if self.link.is_none() {
+                tokio::time::sleep(RETRY_AFTER).await;
+            }
+        }
+    }
+
+    fn note(&self, operations: usize, begun: Instant) {
+        lock(&self.shared.stats).note(operations, begun.elapsed());
+    }
+
+    async fn attempt(&mut self, jobs: &[Job], locked: Locked) -> Result<Outcomes, Trouble> {
+        if let Some(why) = self.shared.uncertain() {
+            // Sent now, it would wait, with its locks, for a standby that is not there.
+            self.link = None;
+            return Err(Trouble::Lost(why));
+        }
+        let number = self.connector.servers().number();
+        let link = match &mut self.link {
+            Some(link) if !link.client.is_closed() && link.number == number => link,
+            place => {
+                let connecting = self.connector.connect_for_batches();
+                let link = connecting.await.map_err(Trouble::Lost)?;
+                let confirmed = tokio::time::timeout(TRIP, node::confirm(&link, &self.shared));
+                if !confirmed.await.map_err(too_late)?? {
+                    return Err(Trouble::Lost(self.shared.uncertain().unwrap_or_default()));
+                }
+                place.insert(link)
+            }
+        };
+        let place = Place {
+            shared: &self.shared,
+            ledger: self.ledger,
+        };
+        let result = transaction(link, jobs, &place, locked).await;
+        if matches!(
+            result,
+            Err(Trouble::Retry(_)
+                | Trouble::Busy(_)
+                | Trouble::Failed(_)
+                | Trouble::Rejected { .. }
+                | Trouble::Fenced)
+        ) {
+            let undone = tokio::time::timeout(TRIP, link.client.batch_execute("ROLLBACK")).await;
+            if !matches!(undone, Ok(Ok(()))) {
+                self.shared.drop_link(&mut self.link);
+            }
+        }
+        result
+    }
+}
+
+/// The outcome of each operation of a batch; `None` if its key was skipped.
+type Outcomes = Vec<Option<Result<Outcome, Refusal>>>;
+
+/// Where a transaction takes place.
+struct Place<'writer> {
+    shared: &'writer Shared,
+    ledger: [u8; 16],
+}
+
+fn too_late(_: tokio::time::error::Elapsed) -> Trouble {
+    Trouble::Lost("the database did not answer in time".to_owned())
+}
+
+async fn transaction(
+    link: &Link,
+    jobs: &[Job],
+    place: &Place<'_>,
+    locked: Locked,
+) -> Result<Outcomes, Trouble> {
+    let epoch = place.shared.epoch.load(Ordering::SeqCst);
+    if let [
+        Job {
+            operation: Operation::BeginEpoch { .. },
+            ..
+        },
+    ] = jobs
+    {
+        let run = tokio::time::timeout(TRIP, node::begin(link, epoch, &place.shared.name))
+            .await
+            .map_err(too_late)??;
+        place.shared.confirmed.renewed(run);
+        place.shared.epoch.store(run.epoch, Ordering::SeqCst);
+        return Ok(vec![Some(Ok(Outcome::Epoch(run.epoch)))]);
+    }
+    let mut wanted = Wanted {
+        flushed: place.shared.durability == Durability::Strict,
+        ..Wanted::default()
+    };
+    jobs.iter().for_each(|job| wanted.add(&job.operation));
+    // Also waits for the locks of keys whose holds do not exist yet: a commit without an answer may still be under way.
+    wanted
+        .keys
+        .extend(jobs.iter().filter_map(|job| job.key.map(KeyId::to_i64)));
+    let fetched = async {
+        let dead = if wanted.dead {
+            fetch::add_dead(link, &mut wanted).await?
+        } else {
+            Vec::new()
+        };
+        let mut batch = fetch::fetch(link, &wanted, place.ledger, epoch, locked).await?;
+        batch.dead = dead.into_iter().collect();
+        Ok::<_, Trouble>(batch)
+    };
+    let mut batch = tokio::time::timeout(TRIP, fetched)
+        .await
+        .map_err(too_late)??;
+    let skipped: BTreeSet<KeyId> = match locked {
+        Locked::Skip => jobs
+            .iter()
+            .filter_map(|job| job.key)
+            .filter(|key| !batch.keys.contains_key(key))
+            .collect(),
+        Locked::Wait => BTreeSet::new(),
+    };
+    let mut outcomes = Vec::with_capacity(jobs.len());
+    for job in jobs {
+        if job.key.is_some_and(|key| skipped.contains(&key)) {
+            outcomes.push(None);
+            continue;
+        }
+        outcomes.push(match apply(&mut batch, &job.operation) {
+            Ok(outcome) => Some(Ok(outcome)),
+            Err(Fault::Refused(refusal)) => Some(Err(refusal)),
+            Err(Fault::Store(never)) => match never {},
+        });
+    }
+    let late = |_| Trouble::Unknown("the database did not answer a commit in time".to_owned());
+    tokio::time::timeout(TRIP, flush::flush(link, &batch))
+        .await
+        .map_err(late)??;
+    place.shared.confirmed.note(&batch);
+    Ok(outcomes)
+}

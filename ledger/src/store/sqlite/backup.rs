@@ -1,0 +1,144 @@
+//! Verified copies and anchors, the safety data kept outside the ledger. Both only read, and work while a gateway runs.
+
+use std::fs::File;
+use std::path::Path;
+
+use rusqlite::backup::Backup;
+use rusqlite::{Connection, Result, Row};
+use tempfile::TempPath;
+
+use super::files;
+use super::location::belongs_to_ledger;
+use super::rows::Columns;
+use super::verify;
+use crate::book::anchor::{Anchor, Heads, KeyHeads};
+use crate::{LedgerError, OpenMode, Timestamp, VerifyReport};
+
+/// What the chains came to since an anchor.
+pub(super) fn anchor(conn: &Connection, since: &Anchor, now: Timestamp) -> Result<Anchor> {
+    let instant = conn.unchecked_transaction()?;
+    let (entries, acts, opened) =
+        conn.query_row("SELECT entries, audits, opened FROM totals", [], |row| {
+            Ok((row.get(0)?, row.get(1)?, row.get(2)?))
+        })?;
+    let keys = changed_keys(conn, since)?;
+    instant.finish()?;
+    Ok(Anchor::Heads(Heads {
+        at: now.to_string(),
+        entries,
+        acts,
+        opened,
+        keys,
+        generation: 0,
+    }))
+}
+
+fn changed_keys(conn: &Connection, since: &Anchor) -> Result<Vec<KeyHeads>> {
+    let mut statement = conn.prepare_cached(
+        "SELECT a.id, a.seq, a.hash, k.audit_seq, k.audit_hash FROM accounts a JOIN keys k ON k.id = a.id WHERE a.id IN
+         (SELECT key FROM entries WHERE position > ?1 UNION SELECT key FROM audit WHERE position > ?2) ORDER BY a.id",
+    )?;
+    let heads = |row: &Row<'_>| {
+        let mut columns = Columns::of(row);
+        let (key, seq, hash) = (columns.take()?, columns.take()?, columns.take()?);
+        Ok(KeyHeads {
+            key,
+            seq,
+            hash,
+            act: columns.take()?,
+            act_hash: columns.take()?,
+        })
+    };
+    statement
+        .query_map([since.entries(), since.acts()], heads)?
+        .collect()
+}
+
+/// Copies the ledger to a new file and verifies the copy; only a sound copy gets its name. Until then it has a random
+/// name, so that no symlink or file planted in advance is followed or overwritten.
+pub(super) fn backup(
+    conn: &Connection,
+    to: &Path,
+) -> std::result::Result<VerifyReport, LedgerError> {
+    let failed = |why: &dyn std::fmt::Display| {
+        LedgerError::Unusable(format!("no copy was made at {}: {why}", to.display()))
+    };
+    if to.symlink_metadata().is_ok() {
+        return Err(failed(&"the file already exists"));
+    }
+    if conn
+        .path()
+        .is_some_and(|ledger| belongs_to_ledger(Path::new(ledger), to))
+    {
+        return Err(failed(
+            &"the ledger itself uses this name; choose another one",
+        ));
+    }
+    named_copy(conn, to).map_err(|error| failed(&error))
+}
+
+fn named_copy(conn: &Connection, to: &Path) -> std::io::Result<VerifyReport> {
+    let directory = to
+        .parent()
+        .filter(|parent| !parent.as_os_str().is_empty())
+        .unwrap_or(Path::new("."));
+    let part = tempfile::Builder::new()
+        .prefix(".farebox-")
+        .suffix(".part")
+        .tempfile_in(directory)?;
+    // Closed before SQLite opens it: closing it later would drop SQLite's locks.
+    let part = part.into_temp_path();
+    copy(conn, &part)?;
+    seal(part, to)
+}
+
+/// Verifies a ledger that is a single file, and gives it its name once it is on disk.
+pub(super) fn seal(part: TempPath, to: &Path) -> std::io::Result<VerifyReport> {
+    File::open(&part)?.sync_all()?;
+    let report = check_copy(&part)?;
+    part.persist_noclobber(to).map_err(|error| error.error)?;
+    let directory = to
+        .parent()
+        .filter(|parent| !parent.as_os_str().is_empty())
+        .unwrap_or(Path::new("."));
+    File::open(directory)?.sync_all()?;
+    Ok(report)
+}
+
+fn copy(conn: &Connection, part: &Path) -> std::io::Result<()> {
+    let mut target = Connection::open(part).map_err(std::io::Error::other)?;
+    // Copying all pages in one step captures one instant of the ledger; its writer continues meanwhile.
+    Backup::new(conn, &mut target)
+        .and_then(|backup| backup.step(-1))
+        .map_err(std::io::Error::other)?;
+    // A single file, without a log.
+    target
+        .pragma_update(None, "journal_mode", "delete")
+        .map_err(std::io::Error::other)?;
+    target
+        .close()
+        .map_err(|(_, error)| std::io::Error::other(error))
+}
+
+fn check_copy(part: &Path) -> std::io::Result<VerifyReport> {
+    let copy = files::open(part, OpenMode::ReadOnly).map_err(std::io::Error::other)?;
+    let state: String = copy
+        .query_row("PRAGMA quick_check(1)", [], |row| row.get(0))
+        .map_err(std::io::Error::other)?;
+    if state != "ok" {
+        // Its first line only names the schema.
+        let found = state.lines().last().unwrap_or_default();
+        return Err(std::io::Error::other(format!(
+            "the ledger is damaged ({found}): {}",
+            files::RESTORE
+        )));
+    }
+    let report = verify::verify(&copy, &[], &|| true).map_err(std::io::Error::other)?;
+    match report.faults.first() {
+        None => Ok(report),
+        Some(first) => Err(std::io::Error::other(format!(
+            "{} faults in the books, the first one: {first}",
+            report.faults.len()
+        ))),
+    }
+}

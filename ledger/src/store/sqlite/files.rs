@@ -1,0 +1,383 @@
+//! The ledger's file: whether it may be opened, how it is created, and how its log reaches the disk.
+//!
+//! Nothing is created or changed unless the mode allows it, and a file that is not one of our ledgers is left alone. The database
+//! file is only ever opened through SQLite: closing another handle of it would drop SQLite's locks.
+
+use std::fs::{File, Metadata, OpenOptions};
+use std::io::ErrorKind;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::path::Path;
+use std::time::Duration;
+
+use nix::unistd::{AccessFlags, access};
+use rusqlite::config::DbConfig;
+use rusqlite::{Connection, ErrorCode, OpenFlags};
+
+use super::header::Header;
+use super::location::{FileId, Location, beside, cannot_open, resolve, wal_path};
+use super::migrations::{Birth, Found, VERSION, identify, migrate};
+use super::mounts::is_mounted_alone;
+use crate::store::copy::{MOVED, MOVED_AWAY};
+use crate::{LedgerError, OpenMode};
+
+/// Older versions can lose a commit when two processes share a log.
+const OLDEST_SQLITE: i32 = 3_051_003;
+/// How often a busy file is retried, a millisecond apart.
+const BUSY_TRIES: i32 = 5_000;
+
+fn unusable(text: String) -> LedgerError {
+    LedgerError::Unusable(text)
+}
+
+/// Opens a ledger: its first connection and its location. Only this function may create a file.
+pub(super) fn open_ledger(
+    path: &Path,
+    mode: OpenMode,
+) -> Result<(Connection, Location), LedgerError> {
+    let given = std::path::absolute(path).map_err(|error| cannot_open(path, &error))?;
+    let real = resolve(&given)?;
+    if matches!(mode, OpenMode::Create | OpenMode::Write) {
+        check_log_is_there(&real)?;
+    }
+    check_file(&real, mode)?;
+    let file = FileId::of(&given).map_err(|error| cannot_open(&given, &error))?;
+    let header = Header::of(&real).map_err(|error| cannot_open(&real, &error))?;
+    let foreign = header.has_foreign_log(&wal_path(&real));
+    if foreign.map_err(|error| cannot_open(&real, &error))? {
+        return Err(unusable(format!(
+            "the log {0}-wal belongs to another file than {0}, and would be written over it; if {0} is a restored backup, move \
+             {0}-wal and {0}-shm away",
+            real.display()
+        )));
+    }
+    let conn = open(&real, mode)?;
+    let ledger = conn
+        .query_row("SELECT ledger FROM identity", [], |row| row.get(0))
+        .map_err(|error| refuse(&real, &error))?;
+    let log = match mode {
+        OpenMode::ReadOnly => None,
+        _ => Some(FileId::of(&wal_path(&real)).map_err(|error| cannot_open(&real, &error))?),
+    };
+    let location = Location {
+        given,
+        header: log.is_some().then_some(header),
+        real,
+        file,
+        log,
+        ledger,
+    };
+    location
+        .check()
+        .map_err(|displaced| unusable(format!("{displaced}; try again")))?;
+    Ok((conn, location))
+}
+
+/// Refuses a ledger whose log is missing although another process has it open: SQLite creates the log first and removes it last, so
+/// shared memory without a log means that somebody deleted the log. A commit would go into a second log that no other process
+/// reads.
+fn check_log_is_there(real: &Path) -> Result<(), LedgerError> {
+    for _ in 0..20 {
+        let in_use = beside(real, "-shm").exists();
+        if !in_use || wal_path(real).exists() {
+            return Ok(());
+        }
+        // The last process to close removes both; that may be happening now.
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+    Err(unusable(format!(
+        "{0}-wal was moved or deleted while {0} was in use; stop the gateway and the consoles, then start the gateway",
+        real.display()
+    )))
+}
+
+/// Another connection to a ledger that is already open, and to no other file.
+pub(super) fn connect_again(
+    location: &Location,
+    mode: OpenMode,
+) -> Result<Connection, LedgerError> {
+    location.check()?;
+    let conn = open(&location.real, mode)?;
+    location.check()?;
+    Ok(conn)
+}
+
+/// Opens a connection in the given mode; the first one creates the ledger if its mode may.
+pub(super) fn open(path: &Path, mode: OpenMode) -> Result<Connection, LedgerError> {
+    let (conn, found) = open_and_identify(path, mode)?;
+    match found {
+        Found::Ledger(VERSION) => {}
+        Found::Ledger(moved) if moved > i64::from(MOVED) => {
+            if mode != OpenMode::ReadOnly || moved != VERSION.saturating_add(MOVED.into()) {
+                return Err(unusable(format!("{} {MOVED_AWAY}", path.display())));
+            }
+        }
+        // Only the gateway migrates a schema: it has the lock, so no older gateway is using the file.
+        Found::Ledger(version) if mode != OpenMode::Serve => {
+            return Err(unusable(format!(
+                "{} was written by an older version (schema {version}, now {VERSION}); start the gateway once to upgrade it",
+                path.display()
+            )));
+        }
+        Found::Empty if !mode.creates() => {
+            return Err(unusable(format!(
+                "{} is empty, not a ledger",
+                path.display()
+            )));
+        }
+        Found::Ledger(_) | Found::Empty => {
+            migrate(&conn, &birth()).map_err(|error| refuse(path, &error))?
+        }
+        Found::Foreign => {
+            return Err(unusable(format!(
+                "{} is another program's database, not a ledger",
+                path.display()
+            )));
+        }
+    }
+    if mode != OpenMode::ReadOnly {
+        conn.pragma_update(None, "journal_mode", "wal")
+            .map_err(|error| refuse(path, &error))?;
+    }
+    Ok(conn)
+}
+
+/// Creates a ledger that exists elsewhere in an empty file.
+pub(super) fn make(path: &Path, birth: &Birth) -> Result<Connection, LedgerError> {
+    let conn = connect(path, OpenMode::Write).map_err(|error| refuse(path, &error))?;
+    migrate(&conn, birth).map_err(|error| refuse(path, &error))?;
+    Ok(conn)
+}
+
+/// Opens an existing ledger for reading what every schema version has.
+pub(super) fn open_any_version(path: &Path) -> Result<Connection, LedgerError> {
+    let given = std::path::absolute(path).map_err(|error| cannot_open(path, &error))?;
+    match open_and_identify(&resolve(&given)?, OpenMode::ReadOnly)? {
+        (conn, Found::Ledger(_)) => Ok(conn),
+        _ => Err(unusable(format!("{} is not a ledger", path.display()))),
+    }
+}
+
+/// Opens a connection and checks the file's content; refuses a schema from the future.
+fn open_and_identify(path: &Path, mode: OpenMode) -> Result<(Connection, Found), LedgerError> {
+    if rusqlite::version_number() < OLDEST_SQLITE {
+        return Err(unusable(format!(
+            "SQLite {} is too old; 3.51.3 is needed",
+            rusqlite::version()
+        )));
+    }
+    check_file(path, mode)?;
+    let conn = connect(path, mode).map_err(|error| refuse(path, &error))?;
+    match identify(&conn).map_err(|error| refuse(path, &error))? {
+        Found::Ledger(version) if version > VERSION && version <= i64::from(MOVED) => {
+            Err(unusable(format!(
+                "{} was written by a newer version (schema {version}; this program knows {VERSION})",
+                path.display()
+            )))
+        }
+        found => Ok((conn, found)),
+    }
+}
+
+/// Copies the log into the ledger's file and empties it, unless another program is using them: that one will do it.
+pub(super) fn fold_log(location: &Location) {
+    if location.check().is_err() {
+        return;
+    }
+    let fold = || {
+        let conn = connect(&location.real, OpenMode::Write)?;
+        conn.busy_timeout(Duration::ZERO)?;
+        conn.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| {
+            row.get::<_, bool>(0)
+        })
+    };
+    match fold() {
+        Ok(busy) => tracing::debug!(
+            busy,
+            "the write-ahead log was copied into the ledger's file"
+        ),
+        Err(error) => {
+            tracing::warn!(%error, "the write-ahead log remains beside the ledger's file; copy both")
+        }
+    }
+}
+
+fn check_file(path: &Path, mode: OpenMode) -> Result<(), LedgerError> {
+    match path.metadata() {
+        Ok(found) if !found.is_file() => {
+            return Err(unusable(format!("{} is not a file", path.display())));
+        }
+        Ok(found) if found.nlink() > 1 => {
+            return Err(unusable(format!(
+                "{} has {} names (hard links), and each would get its own log; remove the others",
+                path.display(),
+                found.nlink()
+            )));
+        }
+        Ok(_) if mode != OpenMode::ReadOnly && is_mounted_alone(path) => {
+            return Err(unusable(format!(
+                "{0} is mounted by itself, so that its log and its lock are beside another name of it, too; mount its folder",
+                path.display()
+            )));
+        }
+        Ok(_) => {}
+        Err(error) if error.kind() == ErrorKind::NotFound && mode.creates() => create(path)?,
+        Err(error) if error.kind() == ErrorKind::NotFound => {
+            return Err(unusable(format!(
+                "there is no ledger at {}; name it with --ledger, or make one: start farebox serve, or farebox keys create --new-ledger",
+                path.display()
+            )));
+        }
+        Err(error) => return Err(cannot_open(path, &error)),
+    }
+    for file in [path.to_owned(), wal_path(path), beside(path, "-shm")] {
+        let Ok(found) = file.symlink_metadata() else {
+            continue;
+        };
+        let shared = found.nlink() > 1;
+        if !found.is_file() || shared {
+            return Err(unusable(format!(
+                "{} is not a regular file, or has more than one name; remove it",
+                file.display()
+            )));
+        }
+        if is_open_to_everyone(&found) {
+            return Err(unusable(format!(
+                "{0} is accessible to every user of this machine; if it is the ledger, run chmod o-rwx {0}",
+                file.display()
+            )));
+        }
+        let wanted = if mode == OpenMode::ReadOnly {
+            AccessFlags::R_OK
+        } else {
+            AccessFlags::R_OK | AccessFlags::W_OK
+        };
+        access(&file, wanted).map_err(|error| cannot_open(&file, &error.into()))?;
+    }
+    if mode != OpenMode::ReadOnly
+        && !wal_path(path).exists()
+        && let Some(folder) = path.parent()
+    {
+        access(folder, AccessFlags::W_OK).map_err(|error| cannot_open(folder, &error.into()))?;
+    }
+    Ok(())
+}
+
+fn is_open_to_everyone(found: &Metadata) -> bool {
+    found.permissions().mode() & 0o007 != 0
+}
+
+fn create(path: &Path) -> Result<(), LedgerError> {
+    match OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .mode(0o600)
+        .open(path)
+    {
+        Ok(_) => Ok(()),
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(()),
+        Err(error) if error.kind() == ErrorKind::PermissionDenied => Err(cannot_open(path, &error)),
+        Err(error) => Err(unusable(format!(
+            "{} cannot be created: {error}",
+            path.display()
+        ))),
+    }
+}
+
+fn connect(path: &Path, mode: OpenMode) -> rusqlite::Result<Connection> {
+    let access = if mode == OpenMode::ReadOnly {
+        OpenFlags::SQLITE_OPEN_READ_ONLY
+    } else {
+        OpenFlags::SQLITE_OPEN_READ_WRITE
+    };
+    let mut conn = Connection::open_with_flags(path, access | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
+    // Shorter sleeps than SQLite's own: a command must get its turn between the batches of a busy gateway.
+    conn.busy_handler(Some(|tries| {
+        std::thread::sleep(Duration::from_millis(1));
+        tries < BUSY_TRIES
+    }))?;
+    conn.set_prepared_statement_cache_capacity(96);
+    // Plans do not depend on bound values. Otherwise SQLite would prepare every join anew at each use, in search of a better plan.
+    conn.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
+    conn.execute_batch(
+        "PRAGMA foreign_keys = ON; PRAGMA trusted_schema = OFF; PRAGMA mmap_size = 0; PRAGMA temp_store = MEMORY;
+         PRAGMA synchronous = FULL; PRAGMA cache_size = -32768; PRAGMA wal_autocheckpoint = 10000;
+         PRAGMA journal_size_limit = 67108864;",
+    )?;
+    Ok(conn)
+}
+
+/// Randomness and time for a new ledger.
+fn birth() -> Birth {
+    Birth {
+        ledger: crate::value::clock::random(),
+        at: crate::value::clock::now(),
+    }
+}
+
+fn refuse(real: &Path, error: &rusqlite::Error) -> LedgerError {
+    if let Some(damage) = damage(real, error) {
+        return unusable(damage);
+    }
+    let path = real.display();
+    match error.sqlite_error_code() {
+        // Even a reader makes the ledger's log and its shared memory when nobody else has them open.
+        Some(ErrorCode::ReadOnly) => cannot_open(
+            real.parent().unwrap_or(real),
+            &std::io::Error::from(ErrorKind::PermissionDenied),
+        ),
+        Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => {
+            unusable(format!("{path} is locked by another program"))
+        }
+        _ => unusable(format!("{path} cannot be opened: {error}")),
+    }
+}
+
+/// What to do about a damaged ledger.
+pub(super) const RESTORE: &str = "stop what uses it and restore a backup that `farebox ledger verify` finds sound (docs/operations.md, Back up and restore)";
+
+/// What is wrong and what to do, if an error says that the file is damaged. A damaged beginning looks like a file of another kind.
+pub(super) fn damage(path: &Path, error: &rusqlite::Error) -> Option<String> {
+    let path = path.display();
+    match error.sqlite_error_code()? {
+        ErrorCode::NotADatabase => Some(format!(
+            "{path} is not a ledger; name yours with --ledger. If it was one, {RESTORE}"
+        )),
+        ErrorCode::DatabaseCorrupt => Some(format!("{path} is damaged ({error}): {RESTORE}")),
+        _ => None,
+    }
+}
+
+/// Syncs the log to disk without a transaction. Its files are opened with the ledger: a process that has run out of descriptors
+/// must still be able to sync what it commits.
+#[derive(Debug)]
+pub(super) struct WalSync {
+    log: File,
+    /// The folder, until its first sync makes the log's directory entry durable.
+    directory: Option<File>,
+}
+
+impl WalSync {
+    /// Opens the log that `location` names, and no other one.
+    pub(super) fn open(location: &Location) -> Result<Self, LedgerError> {
+        let path = wal_path(&location.real);
+        let open = |path: &Path| File::open(path).map_err(|error| cannot_open(path, &error));
+        let log = open(&path)?;
+        let found = log.metadata().map_err(|error| cannot_open(&path, &error))?;
+        if location.log != Some(FileId::from(&found)) {
+            return Err(unusable(format!(
+                "{} was replaced while the ledger was opened; try again",
+                path.display()
+            )));
+        }
+        let directory = path.parent().map(open).transpose()?;
+        Ok(Self { log, directory })
+    }
+
+    /// Everything committed so far is on disk afterwards. SQLite itself syncs the log before it copies pages out of it.
+    pub(super) fn sync(&mut self) -> std::io::Result<()> {
+        self.log.sync_data()?;
+        self.directory
+            .take()
+            .map_or(Ok(()), |directory| directory.sync_all())
+    }
+}

@@ -1,0 +1,157 @@
+//! What happens to a ledger's file behind SQLite's back, and to entries that a wrong clock has dated.
+
+use std::path::Path;
+
+use super::batch::Batch;
+use super::*;
+use crate::batch::tx::Tx;
+use crate::{Act, Amount, Credit, CreditKind, EntryQuery, KeySettings, NewKey, OperationId};
+
+fn op(number: u64) -> OperationId {
+    OperationId::from_bytes(u128::from(number).to_be_bytes())
+}
+
+fn open(path: &Path) -> SqliteLedger {
+    SqliteLedger::open(path, OpenMode::Serve, Durability::Prompt).unwrap()
+}
+
+fn act(operation: u64) -> Act {
+    Act {
+        operation: op(operation),
+        actor: "ada".to_owned(),
+        at: Timestamp::from_millis(1_000),
+    }
+}
+
+async fn create(ledger: &SqliteLedger, number: u64) {
+    let new = NewKey {
+        id: KeyId::from_random(number),
+        secret: SecretHash([1; 32]),
+        settings: KeySettings::default(),
+        first_credit: Some((Amount::from_picos(1_000_000), format!("first-{number}"))),
+        act: act(number),
+    };
+    ledger.create_key(new).await.unwrap();
+}
+
+fn run<T>(test: impl Future<Output = T>) -> T {
+    tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap()
+        .block_on(test)
+}
+
+#[test]
+fn a_backup_copied_over_the_live_file_is_noticed_and_not_taken_with_its_log() {
+    let dir = tempfile::tempdir().unwrap();
+    let (path, backup) = (dir.path().join("a.db"), dir.path().join("backup.db"));
+    run(async {
+        let ledger = open(&path);
+        create(&ledger, 1).await;
+        ledger.backup(&backup).await.unwrap();
+        create(&ledger, 2).await;
+        assert_eq!(ledger.look(true), Look::Here);
+        // In place, as `cp` does it: the file keeps its inode.
+        std::fs::write(&path, std::fs::read(&backup).unwrap()).unwrap();
+        let refused = ledger.create_key(NewKey {
+            id: KeyId::from_random(3),
+            secret: SecretHash([1; 32]),
+            settings: KeySettings::default(),
+            first_credit: None,
+            act: act(3),
+        });
+        let refused = refused.await.map(drop);
+        assert!(
+            matches!(&refused, Err(LedgerError::Unavailable(why)) if why.contains("written over")),
+            "{refused:?}"
+        );
+        assert_eq!(ledger.look(true), Look::Away);
+        let why = ledger.stats().displaced.unwrap_or_default();
+        assert!(why.contains("-wal"), "{why}");
+        // Another process that comes now is told as well.
+        let second = SqliteLedger::open(&path, OpenMode::Write, Durability::Prompt).map(drop);
+        assert!(
+            matches!(&second, Err(LedgerError::Unusable(why)) if why.contains("belongs to another file")),
+            "{second:?}"
+        );
+    });
+}
+
+#[test]
+fn a_log_that_is_ones_own_is_taken() {
+    let dir = tempfile::tempdir().unwrap();
+    let (path, copy) = (dir.path().join("a.db"), dir.path().join("copy.db"));
+    let beside = |path: &Path| location::wal_path(path);
+    run(async {
+        let ledger = open(&path);
+        for number in 1..=20 {
+            create(&ledger, number).await;
+            // As a crash leaves it.
+            std::fs::copy(&path, &copy).unwrap();
+            std::fs::copy(beside(&path), beside(&copy)).unwrap();
+            let again = SqliteLedger::open(&copy, OpenMode::Write, Durability::Prompt).unwrap();
+            let known = again.find_key(KeyId::from_random(number)).await.unwrap();
+            assert!(known.is_some());
+        }
+    });
+}
+
+/// As a program with a clock 30 days ahead booked it before the ledger's clock was asked.
+#[test]
+fn a_misdated_entry_dates_nothing_else_and_is_exported_where_it_belongs() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("a.db");
+    run(async {
+        let key = KeyId::from_random(1);
+        create(&open(&path), 1).await;
+        let now = crate::value::clock::now();
+        let ahead = Timestamp::from_millis(now.millis() + 30 * 86_400_000);
+        let paid = |number: u64, at| Credit {
+            operation: op(number),
+            key,
+            amount: Amount::from_picos(1_000),
+            kind: CreditKind::TopUp,
+            reference: format!("paid-{number}"),
+            actor: "ada".to_owned(),
+            at,
+        };
+        {
+            let (conn, _) = files::open_ledger(&path, OpenMode::Write).unwrap();
+            let mut batch = Batch::new(&conn, None);
+            batch.begin().unwrap();
+            let (before, head) = batch.account(key).unwrap().unwrap();
+            let after = before.top_up(Amount::from_picos(1_000)).unwrap();
+            let credit = paid(10, ahead);
+            let entry = credit.entry(batch.next_position(), &head, after.balance(), ahead);
+            let hash = crate::book::chain::entry_hash(&head.hash, &entry);
+            batch.append(&entry, &hash, &head, before, after).unwrap();
+            batch.commit().unwrap();
+        }
+        let ledger = open(&path);
+        let next = ledger.credit(paid(11, now)).await.unwrap().entry;
+        assert_eq!(next.at, now, "the ledger's clock counts again");
+        let wrong = ledger.credit(paid(12, ahead)).await.unwrap().entry;
+        assert!(
+            wrong.at.millis() < now.millis() + 60_000,
+            "and nobody else's"
+        );
+        let report = ledger.verify().await.unwrap();
+        let of_step = |note: &String| note.contains("clock that ran ahead");
+        assert!(
+            report.notes.len() == 1 && report.notes.iter().all(of_step),
+            "{report:?}"
+        );
+        let month = EntryQuery {
+            until: Some(Timestamp::from_millis(now.millis() + 60_000)),
+            ..EntryQuery::default()
+        };
+        let exported = ledger.entries(month).await.unwrap();
+        assert_eq!(exported.len(), 4, "the misdated one, too: {exported:?}");
+        let later = EntryQuery {
+            since: Some(Timestamp::from_millis(now.millis() + 86_400_000)),
+            ..EntryQuery::default()
+        };
+        assert_eq!(ledger.entries(later).await.unwrap(), Vec::new());
+    });
+}

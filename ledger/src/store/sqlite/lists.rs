@@ -1,0 +1,251 @@
+//! Lists of keys: pages in every order, and several keys in one read.
+//!
+//! The order of creation has an index, and a filtered page is read in short statements. The other orders have none, because every
+//! index on an account would make each write slower: a page is one scan of the narrow accounts that keeps only the first rows.
+
+use std::collections::HashMap;
+
+use rusqlite::{Connection, OptionalExtension, Result, ToSql, params};
+
+use super::reads::{hours, rows_at_most};
+use super::rows::{self, SELECT_KEY};
+use crate::book::margin::Summing;
+use crate::{
+    Amount, Key, KeyId, KeyOrder, KeyPlace, KeyQuery, MarginQuery, Margins, Status, Timestamp,
+    UsageRow,
+};
+
+/// Rows that one statement of a filtered scan examines.
+const PAGE: i64 = 2_000;
+
+const FILTER: &str = "(?4 IS NULL OR instr(lower(k.label), ?4) > 0)
+     AND CASE ?5 WHEN 0 THEN 1 WHEN 1 THEN k.status = 1 AND coalesce(k.expires_at > ?6, 1)
+         WHEN 4 THEN k.status = 1 AND coalesce(k.expires_at <= ?6, 0) ELSE k.status = ?5 END
+     AND (?7 IS NULL OR a.credit - a.spent < ?7)";
+
+/// The parameters of every page of a query.
+struct Filter<'query> {
+    query: &'query KeyQuery,
+    label: Option<String>,
+    /// 0 any, 1 active, 2 blocked, 3 revoked, 4 expired
+    status: i64,
+}
+
+impl<'query> Filter<'query> {
+    fn new(query: &'query KeyQuery) -> Self {
+        let status = query.status.map_or(0, |status| match status {
+            Status::Active => 1,
+            Status::Blocked => 2,
+            Status::Revoked => 3,
+            Status::Expired => 4,
+        });
+        Self {
+            query,
+            label: query.label.as_ref().map(|label| label.to_ascii_lowercase()),
+            status,
+        }
+    }
+
+    const fn is_empty(&self) -> bool {
+        self.label.is_none() && self.status == 0 && self.query.balance_below.is_none()
+    }
+
+    /// Where the page begins: after the last row of the previous one.
+    fn from(&self) -> (i64, i64) {
+        let before_all = if self.query.order.is_descending() {
+            (i64::MAX, i64::MAX)
+        } else {
+            (i64::MIN, i64::MIN)
+        };
+        self.query
+            .after
+            .map_or(before_all, |KeyPlace { value, key }| (value, key.to_i64()))
+    }
+}
+
+pub(super) fn list_keys(
+    conn: &Connection,
+    query: &KeyQuery,
+    wanted: &dyn Fn() -> bool,
+) -> Result<Vec<Key>> {
+    let filter = Filter::new(query);
+    let value = match query.order {
+        KeyOrder::Created | KeyOrder::Newest => return by_creation(conn, &filter, wanted),
+        KeyOrder::LowestBalance | KeyOrder::HighestBalance => "a.credit - a.spent",
+        KeyOrder::LeastHeld | KeyOrder::MostHeld => "a.held",
+        // Never used sorts before everything.
+        KeyOrder::LongestUnused | KeyOrder::LastUsed => "coalesce(a.last_at, -9223372036854775808)",
+    };
+    if wanted() {
+        by_value(conn, &filter, value)
+    } else {
+        Ok(Vec::new())
+    }
+}
+
+const fn direction(order: KeyOrder) -> (&'static str, &'static str) {
+    if order.is_descending() {
+        ("<", "DESC")
+    } else {
+        (">", "ASC")
+    }
+}
+
+fn by_creation(
+    conn: &Connection,
+    filter: &Filter<'_>,
+    wanted: &dyn Fn() -> bool,
+) -> Result<Vec<Key>> {
+    let query = filter.query;
+    let (further, order) = direction(query.order);
+    let (up_to, end) = if query.order.is_descending() {
+        (">=", (i64::MIN, i64::MIN))
+    } else {
+        ("<=", (i64::MAX, i64::MAX))
+    };
+    let mut from = filter.from();
+    let mut boundary = conn.prepare_cached(&format!(
+        "SELECT created_at, id FROM keys WHERE (created_at, id) {further} (?1, ?2)
+         ORDER BY created_at {order}, id {order} LIMIT 1 OFFSET ?3"
+    ))?;
+    let mut page = conn.prepare_cached(&format!(
+        "{SELECT_KEY} WHERE (k.created_at, k.id) {further} (?1, ?2) AND (k.created_at, k.id) {up_to} (?8, ?9)
+         AND {FILTER} ORDER BY k.created_at {order}, k.id {order} LIMIT ?3"
+    ))?;
+    let mut found: Vec<Key> = Vec::new();
+    while found.len() < query.limit && wanted() {
+        let next: Option<(i64, i64)> = if filter.is_empty() {
+            None
+        } else {
+            boundary
+                .query_row(params![from.0, from.1, PAGE], |row| {
+                    Ok((row.get(0)?, row.get(1)?))
+                })
+                .optional()?
+        };
+        let to = next.unwrap_or(end);
+        let left = rows_at_most(query.limit.saturating_sub(found.len()));
+        let bounds = params![
+            from.0,
+            from.1,
+            left,
+            filter.label,
+            filter.status,
+            query.now,
+            query.balance_below,
+            to.0,
+            to.1
+        ];
+        for stored in page.query_map(bounds, rows::stored_key)? {
+            found.push(stored?.key);
+        }
+        let Some(next) = next else { break };
+        from = next;
+    }
+    Ok(found)
+}
+
+/// One statement, so that order and rows belong to the same instant.
+fn by_value(conn: &Connection, filter: &Filter<'_>, value: &str) -> Result<Vec<Key>> {
+    let query = filter.query;
+    let (further, order) = direction(query.order);
+    let (keys, only) = if filter.is_empty() {
+        ("", "1")
+    } else {
+        ("JOIN keys k ON k.id = a.id", FILTER)
+    };
+    let mut page = conn.prepare_cached(&format!(
+        "{SELECT_KEY} WHERE k.id IN (SELECT a.id FROM accounts a {keys} WHERE ({value}, a.id) {further} (?1, ?2) AND {only}
+         ORDER BY {value} {order}, a.id {order} LIMIT ?3) ORDER BY {value} {order}, k.id {order}"
+    ))?;
+    let (from, limit) = (filter.from(), rows_at_most(query.limit));
+    let mut asked: Vec<&dyn ToSql> = vec![&from.0, &from.1, &limit];
+    if !filter.is_empty() {
+        asked.extend([
+            &filter.label as &dyn ToSql,
+            &filter.status,
+            &query.now,
+            &query.balance_below,
+        ]);
+    }
+    page.query_map(asked.as_slice(), rows::stored_key)?
+        .map(|stored| stored.map(|stored| stored.key))
+        .collect()
+}
+
+pub(super) fn find_keys(conn: &Connection, ids: &[KeyId]) -> Result<Vec<Key>> {
+    let mut page = conn.prepare_cached(&format!(
+        "{SELECT_KEY} WHERE k.id IN (SELECT value FROM json_each(?1))"
+    ))?;
+    let stored = page.query_map([json(ids)], rows::stored_key)?;
+    let found = stored
+        .map(|stored| stored.map(|stored| (stored.key.id, stored.key)))
+        .collect::<Result<HashMap<_, _>>>()?;
+    Ok(ids.iter().filter_map(|id| found.get(id).cloned()).collect())
+}
+
+pub(super) fn spent_since(
+    conn: &Connection,
+    ids: &[KeyId],
+    since: Timestamp,
+) -> Result<Vec<Amount>> {
+    // Each hour costs a few lookups; a range of hours would read those of every key.
+    let mut hour_of = conn.prepare_cached(
+        "SELECT u.key, u.charge FROM (SELECT DISTINCT value FROM json_each(?2)) j CROSS JOIN usage u
+         ON u.hour = ?1 AND u.key = j.value",
+    )?;
+    let json = json(ids);
+    let mut sums: HashMap<KeyId, i64> = HashMap::new();
+    for hour in hours(conn, since.hour(), i64::MAX)? {
+        for row in hour_of.query_map(params![hour, json], |row| {
+            Ok((row.get(0)?, row.get::<_, Amount>(1)?))
+        })? {
+            let (key, charge) = row?;
+            let sum = sums.entry(key).or_default();
+            *sum = sum.saturating_add(charge.picos());
+        }
+    }
+    Ok(ids
+        .iter()
+        .map(|id| Amount::from_picos(sums.get(id).copied().unwrap_or_default()))
+        .collect())
+}
+
+/// Hour by hour, so that no statement delays a checkpoint for long.
+pub(super) fn margins(
+    conn: &Connection,
+    query: MarginQuery,
+    wanted: &dyn Fn() -> bool,
+) -> Result<Margins> {
+    let mut hour_of = conn.prepare_cached(
+        "SELECT u.key, t.target, u.requests, u.charge, u.loss, u.exposure, u.cost
+         FROM usage u JOIN targets t ON t.id = u.target WHERE u.hour = ?1",
+    )?;
+    let (first, last) = query.hours();
+    let mut sums = Summing::new(query);
+    for hour in hours(conn, first, last)? {
+        let mut rows = hour_of.query([hour])?;
+        while let Some(row) = rows.next()? {
+            let target = row.get_ref(1)?.as_str()?;
+            let of_hour = UsageRow {
+                requests: rows::count(row, "requests")?,
+                charge: row.get(3)?,
+                loss: row.get(4)?,
+                exposure: row.get(5)?,
+                cost: row.get(6)?,
+                ..UsageRow::default()
+            };
+            sums.add(row.get(0)?, hour, target, &of_hour);
+        }
+        if !wanted() {
+            break;
+        }
+    }
+    Ok(sums.finish())
+}
+
+/// Ids as the stored numbers, in a form that fits one parameter.
+fn json(ids: &[KeyId]) -> String {
+    let numbers: Vec<String> = ids.iter().map(|id| id.to_i64().to_string()).collect();
+    format!("[{}]", numbers.join(","))
+}

@@ -1,0 +1,120 @@
+//! The schema's versions and the migrations between them.
+//!
+//! A migration runs in one exclusive transaction and keeps every row. `user_version` counts the migrations that were applied. A
+//! published file under `schema/` never changes again; tests/upgrade.rs opens ledgers of every earlier version.
+
+use rusqlite::{Connection, Result, Transaction, TransactionBehavior, params};
+
+use crate::value::reference;
+use crate::{OperationId, Timestamp};
+
+/// `fare`, in the header of every ledger.
+const APPLICATION_ID: i64 = 0x6661_7265;
+/// The schema version of this program.
+pub(super) const VERSION: i64 = 5;
+
+/// What a new ledger is created with.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Birth {
+    /// Random; distinguishes this ledger from every other one.
+    pub(super) ledger: [u8; 16],
+    /// Now.
+    pub(super) at: Timestamp,
+}
+
+type Migration = fn(&Connection, &Birth) -> Result<()>;
+
+const MIGRATIONS: [Migration; 5] = [
+    |conn, _| conn.execute_batch(include_str!("schema/1.sql")),
+    |conn, birth| {
+        conn.execute_batch(include_str!("schema/2.sql"))?;
+        conn.execute(
+            "INSERT INTO identity VALUES (1, ?1, 1, ?2)",
+            params![birth.ledger, birth.at],
+        )?;
+        register_references(conn)
+    },
+    |conn, _| conn.execute_batch(include_str!("schema/3.sql")),
+    |conn, _| {
+        conn.execute_batch(include_str!("schema/4.sql"))?;
+        total_owed(conn)
+    },
+    |conn, _| {
+        conn.execute_batch(include_str!("schema/5.sql"))?;
+        register_references(conn)
+    },
+];
+
+/// The content of a database file.
+pub(super) enum Found {
+    /// Empty.
+    Empty,
+    /// Another program's.
+    Foreign,
+    /// A ledger with this version of the schema.
+    Ledger(i64),
+}
+
+/// Identifies the file's content.
+pub(super) fn identify(conn: &Connection) -> Result<Found> {
+    let number = |sql: &str| conn.query_row(sql, [], |row| row.get::<_, i64>(0));
+    let application = number("PRAGMA application_id")?;
+    let version = number("PRAGMA user_version")?;
+    if application == APPLICATION_ID && version > 0 {
+        return Ok(Found::Ledger(version));
+    }
+    let objects = number("SELECT count(*) FROM sqlite_schema")?;
+    Ok(if application == 0 && version == 0 && objects == 0 {
+        Found::Empty
+    } else {
+        Found::Foreign
+    })
+}
+
+/// Migrates the schema to [`VERSION`]. Another process may already have done so.
+pub(super) fn migrate(conn: &Connection, birth: &Birth) -> Result<()> {
+    let transaction = Transaction::new_unchecked(conn, TransactionBehavior::Exclusive)?;
+    let version: i64 = transaction.query_row("PRAGMA user_version", [], |row| row.get(0))?;
+    let done = usize::try_from(version).unwrap_or(usize::MAX);
+    for migration in MIGRATIONS.iter().skip(done) {
+        migration(&transaction, birth)?;
+    }
+    transaction.pragma_update(None, "application_id", APPLICATION_ID)?;
+    transaction.pragma_update(None, "user_version", VERSION)?;
+    transaction.commit()
+}
+
+/// The sum over the hours. Computed here because SQL's sum of integers ends at 64 bits.
+fn total_owed(conn: &Connection) -> Result<()> {
+    let mut hours =
+        conn.prepare("SELECT exposure, cost FROM usage WHERE exposure <> 0 OR cost <> 0")?;
+    let mut rows = hours.query([])?;
+    let (mut exposure, mut cost) = (0_i128, 0_i128);
+    while let Some(row) = rows.next()? {
+        exposure = exposure.saturating_add(row.get::<_, i64>(0)?.into());
+        cost = cost.saturating_add(row.get::<_, i64>(1)?.into());
+    }
+    conn.execute(
+        "UPDATE totals SET exposure = ?1, cost = ?2",
+        params![exposure.to_string(), cost.to_string()],
+    )?;
+    Ok(())
+}
+
+/// Old ledgers may contain several entries whose references are equal by today's rule. All of them stay; the first owns the
+/// reference from now on, and the others are still found by their exact spelling.
+fn register_references(conn: &Connection) -> Result<()> {
+    let mut register = conn.prepare("INSERT OR IGNORE INTO refs VALUES (?1, ?2)")?;
+    let mut named = conn.prepare(
+        "SELECT reference, operation FROM entries WHERE reference IS NOT NULL ORDER BY position",
+    )?;
+    let mut rows = named.query([])?;
+    while let Some(row) = rows.next()? {
+        let spelled: String = row.get(0)?;
+        register.execute(params![
+            reference::folded(&spelled),
+            row.get::<_, OperationId>(1)?
+        ])?;
+    }
+    Ok(())
+}

@@ -1,0 +1,439 @@
+//! The ledger in one SQLite file.
+//!
+//! One writer thread per process gathers operations into batches (`writer`, `batching`); other threads sync and checkpoint its log
+//! (`upkeep`); readers have their own connections (`readers`). Several processes may have the file open: SQLite's locks order their
+//! batches, and every batch decides on the newest rows. Cached keys for authentication (`remembered`) and cached rows for the
+//! writer (`cache`) are used only while they equal the file. The schema repeats the rules of `account`, so that even a faulty
+//! program cannot store an impossible account.
+
+mod backup;
+mod batch;
+mod cache;
+mod copy;
+mod files;
+mod header;
+#[cfg(test)]
+mod header_tests;
+mod job;
+mod journal;
+mod lists;
+mod location;
+mod lock;
+mod migrations;
+mod mounts;
+mod readers;
+mod reads;
+mod remembered;
+#[cfg(test)]
+mod remembered_tests;
+mod reopen;
+mod rows;
+mod shared;
+mod statements;
+#[cfg(test)]
+mod tests;
+mod tx;
+mod upkeep;
+mod verify;
+mod worker;
+mod writer;
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, RwLock};
+
+use async_trait::async_trait;
+use tokio::sync::watch;
+
+pub(crate) use copy::{CopySource, CopyTarget};
+pub use location::belongs_to_ledger;
+pub use lock::ServeLock;
+pub use reopen::Look;
+
+use crate::batch::operation::{Class, Operation, Outcome};
+use crate::book::anchor::Anchor;
+use crate::store::Store;
+use crate::{
+    Amount, AuditRecord, Durability, Entry, EntryQuery, Finish, Key, KeyId, KeyQuery, Ledger,
+    LedgerError, MarginQuery, Margins, OpenHold, OpenMode, OperationId, PublishedSlug, SecretHash,
+    SlugUse, Timestamp, Totals, UsageRow, VerifyReport, Vote, WriterStats,
+};
+use job::Work;
+use location::{FileId, Location};
+use readers::Readers;
+use remembered::Remembered;
+use writer::Writer;
+
+/// A ledger in one SQLite file.
+#[derive(Debug)]
+pub struct SqliteLedger {
+    path: PathBuf,
+    mode: OpenMode,
+    durability: Durability,
+    /// Replaced when the path leads to a copy of the same ledger.
+    opened: RwLock<Arc<Opened>>,
+    /// A file in the ledger's place that turned out to be another ledger. This lock is held while the path is reopened.
+    other: Mutex<Option<FileId>>,
+    log_missing: AtomicU32,
+    /// Set when the gateway has opened a file that returned and has not recovered it yet.
+    recovering: AtomicBool,
+    fatal: watch::Sender<Option<String>>,
+}
+
+/// One opened file.
+#[derive(Debug)]
+struct Opened {
+    location: Arc<Location>,
+    readers: Readers,
+    /// Only in the gateway.
+    remembered: Option<Arc<Remembered>>,
+    writer: Option<Writer>,
+}
+
+impl SqliteLedger {
+    /// Opens a ledger file. Blocks for milliseconds.
+    ///
+    /// # Errors
+    /// [`LedgerError::Unusable`] when the file is missing, not a ledger, newer than this program or accessible to everyone; nothing
+    /// was created or changed then.
+    pub fn open(
+        path: impl AsRef<Path>,
+        mode: OpenMode,
+        durability: Durability,
+    ) -> Result<Self, LedgerError> {
+        let path = path.as_ref().to_owned();
+        let fatal = watch::Sender::new(None);
+        let opened = Opened::start(files::open_ledger(&path, mode)?, mode, durability, &fatal)?;
+        let (other, log_missing, recovering) = (
+            Mutex::default(),
+            AtomicU32::default(),
+            AtomicBool::default(),
+        );
+        let opened = RwLock::new(Arc::new(opened));
+        Ok(Self {
+            path,
+            mode,
+            durability,
+            opened,
+            other,
+            log_missing,
+            recovering,
+            fatal,
+        })
+    }
+
+    /// Every slug that the ledger in this file ever published, whatever its version; empty if there is no file yet. For the
+    /// gateway, which reads its own files before it takes the ledger.
+    ///
+    /// # Errors
+    /// As [`SqliteLedger::open`].
+    pub fn published_in(path: &Path) -> Result<Vec<String>, LedgerError> {
+        if !path.exists() {
+            return Ok(Vec::new());
+        }
+        let conn = files::open_any_version(path)?;
+        let published =
+            reads::published(&conn).map_err(|error| readers::unreadable(path, &error))?;
+        Ok(published
+            .into_iter()
+            .map(|published| published.slug)
+            .collect())
+    }
+
+    /// The ledger's file.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Waits until the writer has stopped for good and returns the reason. The process should then exit with an error.
+    pub async fn fatal(&self) -> String {
+        let mut watcher = self.fatal.subscribe();
+        let reason = watcher
+            .wait_for(Option::is_some)
+            .await
+            .ok()
+            .and_then(|reason| reason.clone());
+        match reason {
+            Some(reason) => reason,
+            None => std::future::pending().await,
+        }
+    }
+
+    /// The writer's state.
+    #[must_use]
+    pub fn stats(&self) -> WriterStats {
+        let mut stats = self
+            .opened()
+            .writer
+            .as_ref()
+            .map(Writer::stats)
+            .unwrap_or_default();
+        if self.recovering.load(Ordering::Acquire) {
+            stats.displaced = Some("the ledger's file is back; ending its open holds".to_owned());
+        }
+        stats
+    }
+
+    /// Writes what is waiting and stops the writer; later changes are [`LedgerError::Unavailable`]. May be called twice. The
+    /// gateway leaves everything in the one file, so that a copy of a stopped ledger is complete.
+    pub fn close(&self) {
+        let opened = self.opened();
+        if let Some(writer) = &opened.writer {
+            writer.close();
+            if self.mode == OpenMode::Serve && !writer.stats().stopped {
+                files::fold_log(&opened.location);
+            }
+        }
+    }
+
+    /// Copies the ledger to a new file while others write to it, and verifies the copy.
+    ///
+    /// # Errors
+    /// [`LedgerError::Unusable`] when the file exists or the copy cannot be made or is not sound; nothing of it is left.
+    pub async fn backup(&self, to: &Path) -> Result<VerifyReport, LedgerError> {
+        let to = to.to_owned();
+        self.current()?
+            .readers
+            .alone(move |conn, _| Ok(backup::backup(conn, &to)))
+            .await?
+    }
+
+    /// Extends an anchor over what was appended since.
+    ///
+    /// # Errors
+    /// [`LedgerError::Unavailable`] when the ledger cannot be read.
+    pub async fn anchor(&self, since: &Anchor, now: Timestamp) -> Result<Anchor, LedgerError> {
+        let since = since.clone();
+        self.current()?
+            .readers
+            .alone(move |conn, _| backup::anchor(conn, &since, now))
+            .await
+    }
+
+    /// As [`Ledger::verify`], and compares the ledger with its anchors.
+    ///
+    /// # Errors
+    /// [`LedgerError::Unavailable`] when the ledger cannot be read.
+    pub async fn verify_with(&self, anchors: Vec<Anchor>) -> Result<VerifyReport, LedgerError> {
+        let check = move |conn: &rusqlite::Connection, wanted: &dyn Fn() -> bool| {
+            verify::verify(conn, &anchors, wanted)
+        };
+        self.current()?.readers.alone(check).await
+    }
+
+    async fn submit(&self, work: Work) -> Result<Outcome, LedgerError> {
+        if work.class() == Class::Hold && self.recovering.load(Ordering::Acquire) {
+            return Err(LedgerError::Unavailable("ending its open holds".to_owned()));
+        }
+        match &self.current()?.writer {
+            Some(writer) => writer.submit(work).await,
+            None => Err(LedgerError::Unavailable(
+                "it was opened read-only".to_owned(),
+            )),
+        }
+    }
+}
+
+#[async_trait]
+impl Store for SqliteLedger {
+    fn place(&self) -> String {
+        self.path().display().to_string()
+    }
+
+    fn stats(&self) -> WriterStats {
+        Self::stats(self)
+    }
+
+    async fn fatal(&self) -> String {
+        Self::fatal(self).await
+    }
+
+    fn close(&self) {
+        Self::close(self);
+    }
+
+    async fn backup(&self, to: &Path) -> Result<VerifyReport, LedgerError> {
+        Self::backup(self, to).await
+    }
+
+    async fn anchor(&self, since: &Anchor, now: Timestamp) -> Result<Anchor, LedgerError> {
+        Self::anchor(self, since, now).await
+    }
+
+    async fn verify_with(&self, anchors: Vec<Anchor>) -> Result<VerifyReport, LedgerError> {
+        Self::verify_with(self, anchors).await
+    }
+}
+
+#[async_trait]
+impl Ledger for SqliteLedger {
+    async fn apply(&self, operation: Operation) -> Result<Outcome, LedgerError> {
+        self.submit(Work::Apply(operation)).await
+    }
+
+    async fn find_key(&self, id: KeyId) -> Result<Option<Key>, LedgerError> {
+        let opened = self.current()?;
+        let read = || opened.readers.point(|conn| reads::find_key(conn, id));
+        match &opened.remembered {
+            Some(remembered) => remembered.find(id, read),
+            None => read(),
+        }
+    }
+
+    async fn find_keys(&self, ids: &[KeyId]) -> Result<Vec<Key>, LedgerError> {
+        let ids = ids.to_vec();
+        self.current()?
+            .readers
+            .scan(move |conn, _| lists::find_keys(conn, &ids))
+            .await
+    }
+
+    async fn list_keys(&self, query: KeyQuery) -> Result<Vec<Key>, LedgerError> {
+        self.current()?
+            .readers
+            .scan(move |conn, wanted| lists::list_keys(conn, &query, wanted))
+            .await
+    }
+
+    fn abandon_hold(&self, finish: Arc<Finish>) {
+        match &self.opened().writer {
+            Some(writer) => writer.resolve(finish),
+            None => {
+                tracing::error!(request = %finish.request, "cannot end a hold: the ledger was opened read-only")
+            }
+        }
+    }
+
+    fn stopped(&self) -> bool {
+        self.opened().writer.as_ref().is_none_or(Writer::stopped)
+    }
+
+    async fn open_holds(
+        &self,
+        key: Option<KeyId>,
+        limit: usize,
+    ) -> Result<Vec<OpenHold>, LedgerError> {
+        self.current()?
+            .readers
+            .scan(move |conn, _| reads::open_holds(conn, key, limit))
+            .await
+    }
+
+    async fn entries(&self, query: EntryQuery) -> Result<Vec<Entry>, LedgerError> {
+        self.current()?
+            .readers
+            .scan(move |conn, wanted| reads::entries(conn, &query, wanted))
+            .await
+    }
+
+    async fn entry(&self, operation: OperationId) -> Result<Option<Entry>, LedgerError> {
+        self.current()?
+            .readers
+            .point(|conn| reads::entry(conn, operation))
+    }
+
+    async fn entry_by_answer(
+        &self,
+        key: KeyId,
+        answer_id: &str,
+    ) -> Result<Option<Entry>, LedgerError> {
+        let answer = answer_id.to_owned();
+        self.current()?
+            .readers
+            .scan(move |conn, wanted| reads::entry_by_answer(conn, key, &answer, wanted))
+            .await
+    }
+
+    async fn usage(
+        &self,
+        key: KeyId,
+        from: Timestamp,
+        to: Timestamp,
+    ) -> Result<Vec<UsageRow>, LedgerError> {
+        self.current()?
+            .readers
+            .scan(move |conn, _| reads::usage(conn, key, from, to))
+            .await
+    }
+
+    async fn spent_since(
+        &self,
+        ids: &[KeyId],
+        since: Timestamp,
+    ) -> Result<Vec<Amount>, LedgerError> {
+        let ids = ids.to_vec();
+        self.current()?
+            .readers
+            .scan(move |conn, _| lists::spent_since(conn, &ids, since))
+            .await
+    }
+
+    async fn margins(&self, query: MarginQuery) -> Result<Margins, LedgerError> {
+        self.current()?
+            .readers
+            .scan(move |conn, wanted| lists::margins(conn, query, wanted))
+            .await
+    }
+
+    async fn slug_use(&self, since: Timestamp) -> Result<Vec<SlugUse>, LedgerError> {
+        self.current()?
+            .readers
+            .scan(move |conn, wanted| reads::slug_use(conn, since, wanted))
+            .await
+    }
+
+    async fn totals(&self) -> Result<Totals, LedgerError> {
+        self.current()?.readers.point(reads::totals)
+    }
+
+    async fn audit(
+        &self,
+        key: Option<KeyId>,
+        before: Option<i64>,
+        limit: usize,
+    ) -> Result<Vec<AuditRecord>, LedgerError> {
+        self.current()?
+            .readers
+            .scan(move |conn, _| reads::audit(conn, key, before, limit))
+            .await
+    }
+
+    async fn act(&self, operation: OperationId) -> Result<Option<AuditRecord>, LedgerError> {
+        self.current()?
+            .readers
+            .point(|conn| reads::act(conn, operation))
+    }
+
+    async fn verify(&self) -> Result<VerifyReport, LedgerError> {
+        self.verify_with(Vec::new()).await
+    }
+
+    async fn published(&self) -> Result<Vec<PublishedSlug>, LedgerError> {
+        self.current()?
+            .readers
+            .scan(|conn, _| reads::published(conn))
+            .await
+    }
+
+    async fn votes(&self) -> Result<Vec<Vote>, LedgerError> {
+        let readers = &self.current()?.readers;
+        readers.scan(|conn, _| reads::votes(conn)).await
+    }
+
+    async fn has_link(&self, token: SecretHash, now: Timestamp) -> Result<bool, LedgerError> {
+        self.current()?
+            .readers
+            .point(|conn| reads::has_link(conn, token, now))
+    }
+
+    async fn find_session(
+        &self,
+        token: SecretHash,
+        now: Timestamp,
+    ) -> Result<Option<KeyId>, LedgerError> {
+        self.current()?
+            .readers
+            .point(|conn| reads::find_session(conn, token, now))
+    }
+}

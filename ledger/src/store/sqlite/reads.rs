@@ -1,0 +1,376 @@
+//! Every read outside the writer, except lists of keys.
+//!
+//! Lists are paged by key, never by OFFSET, and long ones are read in short statements: a statement is a read transaction, and a
+//! long one would delay checkpoints. The history of one key is read by following the pointers between its entries.
+
+use std::collections::HashMap;
+
+use std::collections::{BTreeMap, HashSet};
+
+use rusqlite::{Connection, OptionalExtension, Result, params};
+
+use super::batch;
+use super::rows::{
+    self, Columns, ENTRY_AT, ENTRY_BY_OPERATION, KEY_BY_ID, SELECT_ENTRY, StoredEntry,
+};
+use crate::value::owed::UNMETERED;
+use crate::{
+    AuditRecord, Entry, EntryQuery, Key, KeyId, OpenHold, OperationId, PublishedSlug, Question,
+    SecretHash, SlugUse, Timestamp, Totals, UsageRow, Vote,
+};
+
+/// Rows that one statement of a scan examines.
+const PAGE: i64 = 2_000;
+/// How many entries back to look for an answer's id.
+const ANSWER_DEPTH: usize = 100_000;
+
+pub(super) fn find_key(conn: &Connection, id: KeyId) -> Result<Option<Key>> {
+    let mut statement = conn.prepare_cached(KEY_BY_ID)?;
+    statement
+        .query_row([id], rows::stored_key)
+        .optional()
+        .map(|stored| stored.map(|stored| stored.key))
+}
+
+pub(super) fn find_session(
+    conn: &Connection,
+    token: SecretHash,
+    now: Timestamp,
+) -> Result<Option<KeyId>> {
+    let mut statement =
+        conn.prepare_cached("SELECT key FROM sessions WHERE token = ?1 AND expires > ?2")?;
+    statement
+        .query_row(params![token, now], |row| row.get(0))
+        .optional()
+}
+
+pub(super) fn has_link(conn: &Connection, token: SecretHash, now: Timestamp) -> Result<bool> {
+    conn.prepare_cached("SELECT 1 FROM links WHERE token = ?1 AND expires > ?2")?
+        .exists(params![token, now])
+}
+
+pub(super) fn entry(conn: &Connection, operation: OperationId) -> Result<Option<Entry>> {
+    let mut statement = conn.prepare_cached(ENTRY_BY_OPERATION)?;
+    statement
+        .query_row([operation], rows::stored_entry)
+        .optional()
+        .map(|stored| stored.map(|stored| stored.entry))
+}
+
+pub(super) fn totals(conn: &Connection) -> Result<Totals> {
+    conn.prepare_cached(concat!(rows::select_totals!(), " FROM totals"))?
+        .query_row([], batch::totals)
+}
+
+pub(super) fn open_holds(
+    conn: &Connection,
+    key: Option<KeyId>,
+    limit: usize,
+) -> Result<Vec<OpenHold>> {
+    let mut statement = conn.prepare_cached(
+        "SELECT * FROM holds WHERE ?1 IS NULL OR key = ?1 ORDER BY at, request LIMIT ?2",
+    )?;
+    statement
+        .query_map(params![key, rows_at_most(limit)], rows::open_hold)?
+        .collect()
+}
+
+pub(super) fn published(conn: &Connection) -> Result<Vec<PublishedSlug>> {
+    let mut statement = conn.prepare_cached(
+        "SELECT slug, published_at FROM slugs WHERE published_at IS NOT NULL ORDER BY slug",
+    )?;
+    statement
+        .query_map([], |row| {
+            Ok(PublishedSlug {
+                slug: row.get(0)?,
+                since: row.get(1)?,
+            })
+        })?
+        .collect()
+}
+
+pub(super) fn votes(conn: &Connection) -> Result<Vec<Vote>> {
+    let mut statement =
+        conn.prepare_cached("SELECT * FROM votes ORDER BY target, question, day, key")?;
+    let rows = statement.query_map([], |row| {
+        let vote = |question| -> Result<Vote> {
+            Ok(Vote {
+                target: row.get(0)?,
+                question,
+                day: row.get(2)?,
+                key: row.get(3)?,
+                value: u64::try_from(row.get::<_, i64>(4)?).unwrap_or_default(),
+            })
+        };
+        Question::of(row.get(1)?).map(vote).transpose()
+    })?;
+    // A later version may ask more.
+    rows.filter_map(Result::transpose).collect()
+}
+
+pub(super) fn rows_at_most(limit: usize) -> i64 {
+    i64::try_from(limit).unwrap_or(i64::MAX)
+}
+
+// --- history ---
+
+pub(super) fn entry_at(conn: &Connection, position: i64) -> Result<Option<StoredEntry>> {
+    conn.prepare_cached(ENTRY_AT)?
+        .query_row([position], rows::stored_entry)
+        .optional()
+}
+
+pub(super) fn entries(
+    conn: &Connection,
+    query: &EntryQuery,
+    wanted: &dyn Fn() -> bool,
+) -> Result<Vec<Entry>> {
+    let mut found = match query.key {
+        Some(key) => entries_of_key(conn, key, query, wanted)?,
+        None => entries_of_all(conn, query, wanted)?,
+    };
+    found.reverse();
+    Ok(found)
+}
+
+/// When the entries seen so far happened, newest first. One that a clock ahead of the ledger's has dated later than an entry after
+/// it happened, for all that is known, when that one did.
+#[derive(Default)]
+struct Dates(HashMap<KeyId, Timestamp>);
+
+impl Dates {
+    fn matches(&mut self, query: &EntryQuery, entry: &Entry) -> bool {
+        let earliest = self.0.entry(entry.key).or_insert(entry.at);
+        *earliest = entry.at.min(*earliest);
+        query.since.is_none_or(|since| *earliest >= since)
+            && query.until.is_none_or(|until| *earliest < until)
+            && query.before.is_none_or(|before| entry.position < before)
+    }
+}
+
+fn entries_of_key(
+    conn: &Connection,
+    key: KeyId,
+    query: &EntryQuery,
+    wanted: &dyn Fn() -> bool,
+) -> Result<Vec<Entry>> {
+    let limit = query.limit.unwrap_or(usize::MAX);
+    let (mut found, mut dates) = (Vec::new(), Dates::default());
+    let mut position = start_of_walk(conn, key, query.before)?;
+    while position > 0 && found.len() < limit && wanted() {
+        let Some(stored) = entry_at(conn, position)? else {
+            break;
+        };
+        position = stored.prev;
+        if dates.matches(query, &stored.entry) {
+            found.push(stored.entry);
+        }
+    }
+    Ok(found)
+}
+
+/// The key's newest entry, or directly the one before `before` if that is an entry of this key.
+fn start_of_walk(conn: &Connection, key: KeyId, before: Option<i64>) -> Result<i64> {
+    if let Some(before) = before {
+        let mut statement =
+            conn.prepare_cached("SELECT prev FROM entries WHERE position = ?1 AND key = ?2")?;
+        if let Some(prev) = statement
+            .query_row(params![before, key], |row| row.get(0))
+            .optional()?
+        {
+            return Ok(prev);
+        }
+    }
+    let mut statement = conn.prepare_cached("SELECT last FROM accounts WHERE id = ?1")?;
+    statement
+        .query_row([key], |row| row.get(0))
+        .optional()
+        .map(Option::unwrap_or_default)
+}
+
+fn entries_of_all(
+    conn: &Connection,
+    query: &EntryQuery,
+    wanted: &dyn Fn() -> bool,
+) -> Result<Vec<Entry>> {
+    let limit = query.limit.unwrap_or(usize::MAX);
+    let newest: i64 = conn.query_row(
+        "SELECT coalesce(max(position), 0) FROM entries",
+        [],
+        |row| row.get(0),
+    )?;
+    let mut high = newest.min(
+        query
+            .before
+            .map_or(i64::MAX, |before| before.saturating_sub(1)),
+    );
+    let mut page = conn.prepare_cached(&format!(
+        "{SELECT_ENTRY} WHERE e.position BETWEEN ?1 AND ?2 ORDER BY e.position DESC"
+    ))?;
+    let (mut found, mut dates) = (Vec::new(), Dates::default());
+    while high > 0 && found.len() < limit && wanted() {
+        let rows = PAGE.min(rows_at_most(limit.saturating_sub(found.len()).max(100)));
+        let low = high.saturating_sub(rows).saturating_add(1);
+        for stored in page.query_map([low, high], rows::stored_entry)? {
+            let entry = stored?.entry;
+            if dates.matches(query, &entry) && found.len() < limit {
+                found.push(entry);
+            }
+        }
+        high = low.saturating_sub(1);
+    }
+    Ok(found)
+}
+
+pub(super) fn entry_by_answer(
+    conn: &Connection,
+    key: KeyId,
+    answer: &str,
+    wanted: &dyn Fn() -> bool,
+) -> Result<Option<Entry>> {
+    let mut step =
+        conn.prepare_cached("SELECT prev, answer_id IS ?2 FROM entries WHERE position = ?1")?;
+    let mut position = start_of_walk(conn, key, None)?;
+    for _ in 0..ANSWER_DEPTH {
+        let row: Option<(i64, bool)> = step
+            .query_row(params![position, answer], |row| {
+                Ok((row.get(0)?, row.get(1)?))
+            })
+            .optional()?;
+        match row {
+            Some((_, true)) => {
+                return entry_at(conn, position).map(|stored| stored.map(|stored| stored.entry));
+            }
+            Some((prev, false)) if wanted() => position = prev,
+            _ => break,
+        }
+    }
+    Ok(None)
+}
+
+// --- usage ---
+
+/// The hours in the rollup that lie in a range.
+pub(super) fn hours(
+    conn: &Connection,
+    first: i64,
+    last: i64,
+) -> Result<std::ops::RangeInclusive<i64>> {
+    let mut statement = conn.prepare_cached(
+        "SELECT coalesce(min(hour), 1), coalesce((SELECT max(hour) FROM usage), 0) FROM usage",
+    )?;
+    let (oldest, newest): (i64, i64) =
+        statement.query_row([], |row| Ok((row.get(0)?, row.get(1)?)))?;
+    Ok(first.max(oldest)..=last.min(newest))
+}
+
+pub(super) fn usage(
+    conn: &Connection,
+    key: KeyId,
+    from: Timestamp,
+    to: Timestamp,
+) -> Result<Vec<UsageRow>> {
+    let last = Timestamp::from_millis(to.millis().saturating_sub(1)).hour();
+    let mut statement = conn.prepare_cached(
+        "SELECT s.slug, u.requests, u.input, u.cache_read, u.cache_write, u.cache_write_1h, u.output, u.reasoning, u.images,
+         u.charge, u.loss, u.exposure, u.cost, iif(t.target = ?3, u.exposure, 0)
+         FROM usage u JOIN slugs s ON s.id = u.slug JOIN targets t ON t.id = u.target
+         WHERE u.hour = ?1 AND u.key = ?2 ORDER BY s.slug",
+    )?;
+    let mut found: Vec<UsageRow> = Vec::new();
+    for hour in hours(conn, from.hour(), last)? {
+        let start = Timestamp::from_millis(hour.saturating_mul(3_600_000));
+        for row in statement.query_map(params![hour, key, UNMETERED], |row| {
+            let mut columns = Columns::of(row);
+            let slug = columns.take()?;
+            let row = UsageRow {
+                hour: start,
+                slug,
+                ..columns.rollup()?
+            };
+            Ok(UsageRow {
+                unmetered: columns.take()?,
+                ..row
+            })
+        })? {
+            UsageRow::gather(&mut found, row?);
+        }
+    }
+    Ok(found)
+}
+
+pub(super) fn slug_use(
+    conn: &Connection,
+    since: Timestamp,
+    wanted: &dyn Fn() -> bool,
+) -> Result<Vec<SlugUse>> {
+    let mut statement = conn.prepare_cached(
+        "SELECT s.slug AS name, u.key, u.requests FROM usage u JOIN slugs s ON s.id = u.slug WHERE u.hour = ?1",
+    )?;
+    let mut slugs: BTreeMap<String, (HashSet<i64>, u64)> = BTreeMap::new();
+    for hour in hours(conn, since.hour(), i64::MAX)? {
+        let mut rows = statement.query([hour])?;
+        while let Some(row) = rows.next()? {
+            let (keys, requests) = slugs.entry(row.get("name")?).or_default();
+            keys.insert(row.get("key")?);
+            *requests = requests.saturating_add(rows::count(row, "requests")?);
+        }
+        if !wanted() {
+            break;
+        }
+    }
+    let count = |keys: &HashSet<i64>| u64::try_from(keys.len()).unwrap_or(u64::MAX);
+    Ok(slugs
+        .into_iter()
+        .map(|(slug, (keys, requests))| SlugUse {
+            slug,
+            keys: count(&keys),
+            requests,
+        })
+        .collect())
+}
+
+// --- audit ---
+
+pub(super) fn act(conn: &Connection, operation: OperationId) -> Result<Option<AuditRecord>> {
+    let mut statement = conn.prepare_cached("SELECT * FROM audit WHERE operation = ?1")?;
+    statement
+        .query_row([operation], rows::audit_record)
+        .optional()
+}
+
+pub(super) fn audit(
+    conn: &Connection,
+    key: Option<KeyId>,
+    before: Option<i64>,
+    limit: usize,
+) -> Result<Vec<AuditRecord>> {
+    let before = before.unwrap_or(i64::MAX);
+    let Some(key) = key else {
+        let mut statement = conn.prepare_cached(
+            "SELECT * FROM audit WHERE position < ?1 ORDER BY position DESC LIMIT ?2",
+        )?;
+        return statement
+            .query_map(params![before, rows_at_most(limit)], rows::audit_record)?
+            .collect();
+    };
+    let mut statement = conn.prepare_cached("SELECT * FROM audit WHERE position = ?1")?;
+    let mut next: Option<i64> = conn
+        .prepare_cached("SELECT audit_last FROM keys WHERE id = ?1")?
+        .query_row([key], |row| row.get(0))
+        .optional()?;
+    let mut found = Vec::new();
+    while let Some(position) = next.filter(|position| *position > 0 && found.len() < limit) {
+        let row = statement
+            .query_row([position], |row| {
+                Ok((rows::audit_record(row)?, row.get("prev")?))
+            })
+            .optional()?;
+        let Some((record, prev)) = row else { break };
+        next = Some(prev);
+        if record.position < before {
+            found.push(record);
+        }
+    }
+    Ok(found)
+}

@@ -1,0 +1,554 @@
+//! What only this module can test: a full disk, and a file that cannot be trusted.
+//!
+//! Both are caused from inside the writer's own connection.
+
+use std::time::Duration;
+
+use super::batch::{Batch, Fault};
+use super::*;
+use crate::batch::apply::apply;
+use crate::batch::operation::Class;
+use crate::{Act, Amount, Bill, Hold, KeySettings, NewHold, NewKey, Refusal};
+use std::sync::Arc;
+
+fn open() -> (tempfile::TempDir, Arc<SqliteLedger>) {
+    let dir = tempfile::tempdir().unwrap();
+    let ledger = SqliteLedger::open(
+        dir.path().join("farebox.db"),
+        OpenMode::Serve,
+        Durability::Prompt,
+    )
+    .unwrap();
+    (dir, Arc::new(ledger))
+}
+
+fn run<T>(test: impl Future<Output = T>) -> T {
+    tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()
+        .unwrap()
+        .block_on(test)
+}
+
+fn op(number: u64) -> OperationId {
+    OperationId::from_bytes(u128::from(number).to_be_bytes())
+}
+
+fn new_hold(number: u64) -> NewHold {
+    let (slug, family) = ("s".repeat(900), "chat".to_owned());
+    NewHold {
+        request: op(number),
+        key: KeyId::from_random(1),
+        amount: Amount::from_picos(10),
+        slug,
+        family,
+        at: Timestamp::default(),
+    }
+}
+
+fn new_key() -> NewKey {
+    let act = Act {
+        operation: op(1),
+        actor: "ada".to_owned(),
+        at: Timestamp::default(),
+    };
+    let first_credit = Some((Amount::from_picos(1_000_000), "first".to_owned()));
+    NewKey {
+        id: KeyId::from_random(1),
+        secret: SecretHash([1; 32]),
+        settings: KeySettings::default(),
+        first_credit,
+        act,
+    }
+}
+
+async fn create(ledger: &SqliteLedger) {
+    ledger.create_key(new_key()).await.unwrap();
+}
+
+/// Something that no operation does.
+fn test(work: impl Fn(&mut Batch<'_>) -> Result<(), Fault> + Send + 'static) -> Work {
+    Work::Test(Class::Settle, Box::new(work))
+}
+
+/// Sets how many pages the file may have, on the writer's connection.
+async fn limit_pages(ledger: &SqliteLedger, more: i64) {
+    let set = move |batch: &mut Batch<'_>| {
+        let pages: i64 = batch
+            .conn
+            .query_row("PRAGMA page_count", [], |row| row.get(0))?;
+        let limit = pages.saturating_add(more);
+        batch
+            .conn
+            .query_row(&format!("PRAGMA max_page_count = {limit}"), [], |_| Ok(()))?;
+        Ok(())
+    };
+    ledger.submit(test(set)).await.unwrap();
+}
+
+#[test]
+fn a_full_disk_stops_holds_and_mends_itself() {
+    let (_dir, ledger) = open();
+    run(async {
+        create(&ledger).await;
+        limit_pages(&ledger, 4).await;
+        let mut opened = Vec::new();
+        let error = loop {
+            match Hold::open(
+                Arc::clone(&ledger) as Arc<dyn Ledger>,
+                new_hold(100 + opened.len() as u64),
+            )
+            .await
+            {
+                Ok(hold) => opened.push(hold),
+                Err(error) => break error,
+            }
+        };
+        assert!(
+            matches!(&error, LedgerError::Unavailable(text) if text.contains("full")),
+            "{error:?}"
+        );
+        assert!(opened.len() > 2 && ledger.stats().disk_full);
+        // Settlements with long bills do not fit either: they wait in the resolver.
+        let count = opened.len();
+        for hold in opened {
+            let bill = Bill {
+                slug: "s".to_owned(),
+                answer_id: Some("e".repeat(3_000)),
+                ..Bill::default()
+            };
+            let _ = hold.settle(bill, Timestamp::default()).await;
+        }
+        assert!(ledger.stats().unresolved > 0);
+        assert!(matches!(
+            ledger.open_hold(new_hold(90)).await,
+            Err(LedgerError::Unavailable(_))
+        ));
+        limit_pages_when_full(&ledger).await;
+        for _ in 0..3_000 {
+            if ledger.stats().unresolved == 0 {
+                break;
+            }
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        ledger.open_hold(new_hold(91)).await.unwrap();
+        assert!(!ledger.stats().disk_full);
+        let totals = ledger.totals().await.unwrap();
+        assert_eq!((totals.entries, totals.holds), (1 + count as u64, 1));
+        assert_eq!(ledger.verify().await.unwrap().faults, Vec::<String>::new());
+    });
+}
+
+/// Frees space again; the first attempts may still share a batch with what does not fit.
+async fn limit_pages_when_full(ledger: &SqliteLedger) {
+    let set = |batch: &mut Batch<'_>| {
+        Ok(batch
+            .conn
+            .query_row("PRAGMA max_page_count = 100000", [], |_| Ok(()))?)
+    };
+    for _ in 0..200 {
+        if ledger.submit(test(set)).await.is_ok() {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+}
+
+#[test]
+fn an_io_error_stops_the_writer_for_good() {
+    let (_dir, ledger) = open();
+    run(async {
+        create(&ledger).await;
+        let broken = |_: &mut Batch<'_>| -> Result<(), Fault> {
+            let code = rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_IOERR_FSYNC);
+            Err(Fault::Store(rusqlite::Error::SqliteFailure(code, None)))
+        };
+        let shared = Arc::clone(&ledger);
+        let together = tokio::spawn(async move { shared.fatal().await });
+        assert!(matches!(
+            ledger.submit(test(broken)).await,
+            Err(LedgerError::Unknown(_))
+        ));
+        assert!(matches!(
+            ledger.open_hold(new_hold(100)).await,
+            Err(LedgerError::Unavailable(_))
+        ));
+        assert!(
+            together.await.unwrap().contains("stopped")
+                && ledger.stats().stopped
+                && ledger.stopped()
+        );
+        assert!(
+            ledger
+                .find_key(KeyId::from_random(1))
+                .await
+                .unwrap()
+                .is_some(),
+            "reading goes on"
+        );
+    });
+}
+
+#[test]
+fn one_failing_operation_does_not_fail_its_batch() {
+    let (_dir, ledger) = open();
+    run(async {
+        create(&ledger).await;
+        let wrong = |batch: &mut Batch<'_>| {
+            Ok(batch
+                .conn
+                .execute("UPDATE accounts SET held = -1", [])
+                .map(|_| ())?)
+        };
+        let (first, second, third) = tokio::join!(
+            ledger.open_hold(new_hold(100)),
+            ledger.submit(test(wrong)),
+            ledger.open_hold(new_hold(101))
+        );
+        assert!(first.is_ok() && third.is_ok());
+        assert!(matches!(second, Err(LedgerError::Unavailable(_))));
+        assert_eq!(ledger.open_hold(new_hold(101)).await, Ok(()));
+        let other = NewHold {
+            amount: Amount::from_picos(11),
+            ..new_hold(101)
+        };
+        assert_eq!(
+            ledger.open_hold(other).await,
+            Err(LedgerError::Refused(Refusal::OperationUsed(op(101))))
+        );
+    });
+}
+
+/// Work of this class that records SQLite's `synchronous` and ends when it is released.
+fn held_up(
+    class: Class,
+    released: std::sync::mpsc::Receiver<()>,
+    synced: &Arc<Mutex<Vec<i64>>>,
+) -> Work {
+    let synced = Arc::clone(synced);
+    let work = move |batch: &mut Batch<'_>| {
+        synced.lock().unwrap().push(
+            batch
+                .conn
+                .query_row("PRAGMA synchronous", [], |row| row.get(0))?,
+        );
+        released.recv().unwrap();
+        Ok(())
+    };
+    Work::Test(class, Box::new(work))
+}
+
+#[test]
+fn what_comes_while_a_batch_runs_joins_it_and_a_payment_does_not() {
+    const NORMAL: i64 = 1;
+    const FULL: i64 = 2;
+    let (_dir, ledger) = open();
+    let synced = Arc::default();
+    // The operations below are queued while the first one runs. Returns the number of commits that all of them took.
+    let commits = async |classes: &[Class]| {
+        let before = ledger.stats().commits;
+        let mut tasks = Vec::new();
+        let mut releases = Vec::new();
+        for (at, class) in classes.iter().enumerate() {
+            let (release, released) = std::sync::mpsc::channel();
+            let (ledger, work) = (Arc::clone(&ledger), held_up(*class, released, &synced));
+            releases.push(release);
+            let running = synced.lock().unwrap().len();
+            tasks.push(tokio::spawn({
+                let ledger = Arc::clone(&ledger);
+                async move { ledger.submit(work).await.unwrap() }
+            }));
+            while if at == 0 {
+                synced.lock().unwrap().len() == running
+            } else {
+                ledger.stats().queued < at
+            } {
+                tokio::task::yield_now().await;
+            }
+        }
+        releases
+            .iter()
+            .for_each(|release| release.send(()).unwrap());
+        for task in tasks {
+            task.await.unwrap();
+        }
+        ledger.stats().commits - before
+    };
+    run(async {
+        assert_eq!(
+            commits(&[Class::Settle; 5]).await,
+            2,
+            "nobody was expected to come together"
+        );
+        assert_eq!(
+            commits(&[Class::Settle; 4]).await,
+            1,
+            "four came together before"
+        );
+        assert_eq!(*synced.lock().unwrap(), [NORMAL; 9]);
+        assert_eq!(
+            commits(&[Class::Settle, Class::Money, Class::Settle]).await,
+            2,
+            "the first batch is not synced"
+        );
+        assert_eq!(synced.lock().unwrap().split_off(9), [NORMAL, FULL, FULL]);
+    });
+}
+
+#[test]
+fn closing_does_not_wait_for_space() {
+    let (_dir, ledger) = open();
+    run(async {
+        create(&ledger).await;
+        ledger.open_hold(new_hold(100)).await.unwrap();
+        limit_pages(&ledger, 0).await;
+        let bill = Bill {
+            slug: "s".to_owned(),
+            answer_id: Some("e".repeat(30_000)),
+            ..Bill::default()
+        };
+        ledger.abandon_hold(Arc::new(Finish {
+            request: op(100),
+            bill,
+            at: Timestamp::default(),
+        }));
+        ledger.close();
+        assert_eq!(ledger.totals().await.unwrap().holds, 1, "left for recovery");
+    });
+}
+
+#[test]
+fn a_panicking_writer_leaves_nobody_waiting() {
+    let (_dir, ledger) = open();
+    run(async {
+        create(&ledger).await;
+        let bug = |_: &mut Batch<'_>| -> Result<(), Fault> { panic!("a bug, on purpose") };
+        assert!(matches!(
+            ledger.submit(test(bug)).await,
+            Err(LedgerError::Unknown(_))
+        ));
+        assert!(ledger.fatal().await.contains("panicked"));
+        assert!(matches!(
+            ledger.open_hold(new_hold(100)).await,
+            Err(LedgerError::Unavailable(_))
+        ));
+    });
+}
+
+#[test]
+fn a_closed_ledger_is_whole_in_its_one_file() {
+    let (dir, ledger) = open();
+    run(create(&ledger));
+    ledger.close();
+    assert_eq!(
+        std::fs::metadata(dir.path().join("farebox.db-wal"))
+            .unwrap()
+            .len(),
+        0
+    );
+    let copy = dir.path().join("copy.db");
+    std::fs::copy(dir.path().join("farebox.db"), &copy).unwrap();
+    let copied = SqliteLedger::open(&copy, OpenMode::ReadOnly, Durability::Prompt).unwrap();
+    assert_eq!(run(copied.totals()).unwrap(), run(ledger.totals()).unwrap());
+}
+
+/// A new ledger's connection, and the file that others may open.
+fn connection() -> (tempfile::TempDir, PathBuf, rusqlite::Connection) {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("farebox.db");
+    let conn = files::open(&path, OpenMode::Create).unwrap();
+    (dir, path, conn)
+}
+
+/// One operation in a transaction of its own.
+fn commit(batch: &mut Batch<'_>, operation: &Operation) -> Result<Outcome, Fault> {
+    batch.begin()?;
+    let outcome = apply(batch, operation);
+    batch.commit()?;
+    outcome
+}
+
+fn finish(number: u64) -> Operation {
+    let bill = Bill {
+        slug: "s".to_owned(),
+        ..Bill::default()
+    };
+    Operation::Finish(Arc::new(Finish {
+        request: op(number),
+        bill,
+        at: Timestamp::default(),
+    }))
+}
+
+#[test]
+fn a_pair_takes_six_statements() {
+    let (_dir, _path, conn) = connection();
+    let mut batch = Batch::new(&conn, None);
+    commit(&mut batch, &Operation::Create(Box::new(new_key()))).unwrap();
+    let mut statements = 0;
+    for pair in 0..3 {
+        batch.begin().unwrap();
+        let before = batch.statements.runs();
+        apply(&mut batch, &Operation::Open(new_hold(100 + pair))).unwrap();
+        apply(&mut batch, &finish(100 + pair)).unwrap();
+        statements = batch.statements.runs() - before;
+        batch.commit().unwrap();
+    }
+    assert_eq!(statements, 6, "once key, slug and hour are known");
+}
+
+#[test]
+fn what_is_remembered_does_not_survive_another_programs_commit() {
+    let (_dir, path, conn) = connection();
+    let other = files::open(&path, OpenMode::Write).unwrap();
+    let (mut gateway, mut console) = (Batch::new(&conn, None), Batch::new(&other, None));
+    commit(&mut gateway, &Operation::Create(Box::new(new_key()))).unwrap();
+    commit(&mut gateway, &Operation::Open(new_hold(100))).unwrap();
+    commit(&mut gateway, &Operation::Open(new_hold(101))).unwrap();
+    // Ends one of the holds, so that its id is used, and all the money is held.
+    commit(&mut console, &finish(100)).unwrap();
+    let rest = NewHold {
+        amount: Amount::from_picos(1_000_000 - 10),
+        ..new_hold(102)
+    };
+    commit(&mut console, &Operation::Open(rest)).unwrap();
+    let refused = |outcome| match outcome {
+        Err(Fault::Refused(refusal)) => refusal,
+        other => unreachable!("{other:?}"),
+    };
+    let used = refused(commit(&mut gateway, &Operation::Open(new_hold(100))));
+    assert_eq!(used, Refusal::OperationUsed(op(100)));
+    assert!(matches!(
+        refused(commit(&mut gateway, &Operation::Open(new_hold(103)))),
+        Refusal::Insufficient { .. }
+    ));
+    commit(&mut gateway, &finish(101)).unwrap();
+    commit(&mut gateway, &Operation::Open(new_hold(103))).unwrap();
+    let report = verify::verify(&conn, &[], &|| true).unwrap();
+    assert_eq!(
+        (report.faults, batch_totals(&conn)),
+        (Vec::<String>::new(), (3, 2))
+    );
+}
+
+/// Entries and open holds.
+fn batch_totals(conn: &rusqlite::Connection) -> (i64, i64) {
+    conn.query_row("SELECT entries, holds FROM totals", [], |row| {
+        Ok((row.get(0)?, row.get(1)?))
+    })
+    .unwrap()
+}
+
+#[test]
+fn what_is_remembered_does_not_survive_a_rollback() {
+    let (_dir, _path, conn) = connection();
+    let mut batch = Batch::new(&conn, None);
+    commit(&mut batch, &Operation::Create(Box::new(new_key()))).unwrap();
+    batch.begin().unwrap();
+    apply(&mut batch, &Operation::Open(new_hold(100))).unwrap();
+    apply(&mut batch, &Operation::Open(new_hold(101))).unwrap();
+    apply(&mut batch, &finish(100)).unwrap();
+    batch.roll_back().unwrap();
+    assert!(matches!(
+        commit(&mut batch, &finish(101)),
+        Err(Fault::Refused(Refusal::NoSuchHold(_)))
+    ));
+    commit(&mut batch, &Operation::Open(new_hold(100))).unwrap();
+    commit(&mut batch, &finish(100)).unwrap();
+    assert_eq!(
+        (
+            verify::verify(&conn, &[], &|| true).unwrap().faults,
+            batch_totals(&conn)
+        ),
+        (Vec::<String>::new(), (2, 0))
+    );
+}
+
+#[test]
+fn a_row_that_is_not_what_was_remembered_is_not_overwritten() {
+    for sql in [
+        "UPDATE accounts SET held = held + 1",
+        "UPDATE accounts SET seq = seq + 1",
+        "DELETE FROM holds",
+    ] {
+        let (_dir, _path, conn) = connection();
+        let mut batch = Batch::new(&conn, None);
+        commit(&mut batch, &Operation::Create(Box::new(new_key()))).unwrap();
+        commit(&mut batch, &Operation::Open(new_hold(100))).unwrap();
+        batch.begin().unwrap();
+        // On the writer's own connection, where the data version cannot tell.
+        conn.execute(sql, []).unwrap();
+        assert!(
+            matches!(apply(&mut batch, &finish(100)), Err(Fault::Store(_))),
+            "{sql}"
+        );
+        batch.roll_back().unwrap();
+        commit(&mut batch, &finish(100)).unwrap();
+    }
+}
+
+#[test]
+fn statements_are_prepared_once() {
+    let (dir, ledger) = open();
+    run(create(&ledger));
+    let conn = files::open(&dir.path().join("farebox.db"), OpenMode::ReadOnly).unwrap();
+    for id in 0..3 {
+        reads::find_key(&conn, KeyId::from_random(id)).unwrap();
+    }
+    let statement = conn.prepare_cached(rows::KEY_BY_ID).unwrap();
+    assert_eq!(
+        statement.get_status(rusqlite::StatementStatus::RePrepare),
+        0
+    );
+}
+
+#[test]
+fn a_token_that_nobody_was_given_does_not_reach_the_writer() {
+    run(async {
+        let (_dir, ledger) = open();
+        create(&ledger).await;
+        let (token, end) = (SecretHash([7; 32]), Timestamp::from_millis(900));
+        let act = Act {
+            operation: op(9),
+            actor: "ada".to_owned(),
+            at: Timestamp::default(),
+        };
+        ledger
+            .create_link(KeyId::from_random(1), token, end, act)
+            .await
+            .unwrap();
+        let before = ledger.stats().operations;
+        for number in 100..200 {
+            assert_eq!(
+                ledger
+                    .consume_link(SecretHash([number; 32]), Timestamp::default())
+                    .await
+                    .unwrap(),
+                None
+            );
+        }
+        assert_eq!(
+            ledger.consume_link(token, end).await.unwrap(),
+            None,
+            "expired"
+        );
+        assert_eq!(ledger.stats().operations, before);
+        assert_eq!(
+            ledger
+                .consume_link(token, Timestamp::default())
+                .await
+                .unwrap(),
+            Some(KeyId::from_random(1))
+        );
+        assert_eq!(
+            ledger
+                .consume_link(token, Timestamp::default())
+                .await
+                .unwrap(),
+            None,
+            "once"
+        );
+        assert_eq!(ledger.stats().operations, before + 1);
+    });
+}

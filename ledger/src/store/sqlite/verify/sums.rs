@@ -1,0 +1,244 @@
+//! Sums over all keys: compares the hourly rollups and the totals with the entries.
+
+use std::collections::BTreeMap;
+
+use rusqlite::{Connection, Result, params};
+
+use super::Check;
+use crate::book::anchor::Anchor;
+use crate::store::sqlite::reads;
+use crate::store::sqlite::rows::{self, Columns, SELECT_ENTRY};
+use crate::{Entry, EntryKind, Timestamp, Totals, UsageRow};
+
+/// The sums of the entries up to a position.
+#[derive(Default)]
+pub(super) struct Journal {
+    pub(super) covered: i64,
+    totals: Totals,
+    charges: i64,
+    hours: BTreeMap<i64, Hour>,
+}
+
+/// One hour by slug and target, over all keys.
+type Hour = BTreeMap<(String, String), HourSum>;
+
+#[derive(Default, PartialEq)]
+struct HourSum {
+    row: UsageRow,
+    /// Σ key × (requests + charge + exposure + cost): detects usage that was moved to another key.
+    weighed: i128,
+}
+
+impl HourSum {
+    fn add(&mut self, key: i64, row: &UsageRow) {
+        self.row.merge(row);
+        let money = [row.charge, row.exposure, row.cost].map(|amount| i128::from(amount.picos()));
+        let weight = money
+            .into_iter()
+            .fold(i128::from(row.requests), i128::saturating_add);
+        self.weighed = self
+            .weighed
+            .wrapping_add(i128::from(key).wrapping_mul(weight));
+    }
+}
+
+impl Journal {
+    pub(super) fn up_to(covered: i64) -> Self {
+        Self {
+            covered,
+            ..Self::default()
+        }
+    }
+
+    pub(super) fn add(&mut self, entry: &Entry) {
+        let totals = &mut self.totals;
+        let amount = i128::from(entry.amount.picos());
+        match entry.kind {
+            EntryKind::TopUp | EntryKind::Adjust => {
+                totals.credit = totals.credit.saturating_add(amount)
+            }
+            EntryKind::Charge | EntryKind::Refund => {
+                totals.spent = totals.spent.saturating_sub(amount)
+            }
+        }
+        totals.entries = totals.entries.saturating_add(1);
+        if let Some(bill) = &entry.bill {
+            self.charges = self.charges.saturating_add(1);
+            for (sum, more) in [
+                (&mut totals.loss, bill.loss),
+                (&mut totals.exposure, bill.exposure),
+                (&mut totals.cost, bill.cost.unwrap_or_default()),
+            ] {
+                *sum = sum.saturating_add(i128::from(more.picos()));
+            }
+            let hour = self.hours.entry(entry.at.hour()).or_default();
+            for (target, row) in UsageRow::of(entry, bill) {
+                hour.entry((bill.slug.clone(), target))
+                    .or_default()
+                    .add(entry.key.to_i64(), &row);
+            }
+        }
+    }
+}
+
+impl Check<'_> {
+    /// Adds the entries that were appended since, inside the caller's instant.
+    fn catch_up(&mut self) -> Result<()> {
+        let mut statement = self.conn.prepare_cached(&format!(
+            "{SELECT_ENTRY} WHERE e.position > ?1 ORDER BY e.position"
+        ))?;
+        let fresh = statement
+            .query_map([self.journal.covered], rows::stored_entry)?
+            .collect::<Result<Vec<_>>>();
+        for stored in self
+            .readable("an entry appended meanwhile", fresh)?
+            .unwrap_or_default()
+        {
+            self.journal.covered = stored.entry.position;
+            self.journal.add(&stored.entry);
+        }
+        Ok(())
+    }
+
+    pub(super) fn rollups(&mut self) -> Result<()> {
+        let mut statement = self.conn.prepare("SELECT DISTINCT hour FROM usage")?;
+        let mut hours = statement
+            .query_map([], |row| row.get(0))?
+            .collect::<Result<Vec<i64>>>()?;
+        hours.extend(self.journal.hours.keys());
+        hours.sort_unstable();
+        hours.dedup();
+        for hour in hours {
+            let instant = self.conn.unchecked_transaction()?;
+            self.catch_up()?;
+            let read = rollup_of(self.conn, hour);
+            instant.finish()?;
+            let place = format!(
+                "usage of the hour {}",
+                Timestamp::from_millis(hour.saturating_mul(3_600_000))
+            );
+            let Some(stored) = self.readable(&place, read)? else {
+                continue;
+            };
+            if self.journal.hours.get(&hour).unwrap_or(&Hour::new()) != &stored {
+                self.fault(format!("{place}: does not follow from the entries"));
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn totals(&mut self, anchors: &[Anchor]) -> Result<()> {
+        let instant = self.conn.unchecked_transaction()?;
+        self.catch_up()?;
+        let read =
+            reads::totals(self.conn).and_then(|totals| Ok((totals, Counters::read(self.conn)?)));
+        let holds = self
+            .conn
+            .prepare("SELECT amount FROM holds")?
+            .query_map([], |row| row.get(0))?
+            .collect::<Result<Vec<i64>>>();
+        instant.finish()?;
+        let Some((stored, counters)) = self.readable("the totals", read)? else {
+            return Ok(());
+        };
+        let holds = self.readable("a hold", holds)?.unwrap_or_default();
+        let open = i64::try_from(holds.len()).unwrap_or(i64::MAX);
+        let expected = Totals {
+            keys: counters.keys.unsigned_abs(),
+            entries: counters.newest_entry.unsigned_abs(),
+            holds: open.unsigned_abs(),
+            held: holds
+                .iter()
+                .fold(0, |sum, held| sum.saturating_add(i128::from(*held))),
+            ..self.journal.totals
+        };
+        if stored != expected || counters.id != 1 || counters.audits != counters.newest_act {
+            self.fault(
+                "the totals over all keys do not follow from the entries, acts and holds"
+                    .to_owned(),
+            );
+        }
+        if counters.opened != self.journal.charges.saturating_add(open) || counters.ended_twice > 0
+        {
+            self.fault(
+                "holds were removed or added: one that was opened is neither open nor has it ended in a charge".to_owned(),
+            );
+        }
+        if counters.epochs != (counters.epoch, counters.epoch) || counters.stray_holds > 0 {
+            self.fault("the epochs do not count up to the current one".to_owned());
+        }
+        for anchor in anchors
+            .iter()
+            .filter(|anchor| anchor.opened() > counters.opened)
+        {
+            self.fault(format!(
+                "anchor of {}: more holds were opened than the ledger knows of",
+                anchor.at()
+            ));
+        }
+        Ok(())
+    }
+}
+
+/// What the totals say, and what there is.
+struct Counters {
+    id: i64,
+    opened: i64,
+    audits: i64,
+    epoch: i64,
+    keys: i64,
+    newest_entry: i64,
+    newest_act: i64,
+    /// How many epochs there are, and the newest.
+    epochs: (i64, i64),
+    /// Holds of epochs that never existed.
+    stray_holds: i64,
+    /// Open holds whose request has an entry.
+    ended_twice: i64,
+}
+
+impl Counters {
+    fn read(conn: &Connection) -> Result<Self> {
+        let sql = "SELECT id, opened, audits, epoch, (SELECT count(*) FROM keys),
+            (SELECT coalesce(max(position), 0) FROM entries), (SELECT coalesce(max(position), 0) FROM audit),
+            (SELECT count(*) FROM epochs WHERE epoch > 0), (SELECT coalesce(max(epoch), 0) FROM epochs),
+            (SELECT count(*) FROM holds WHERE epoch NOT BETWEEN 0 AND totals.epoch),
+            (SELECT count(*) FROM holds h JOIN entries e ON e.operation = h.request) FROM totals";
+        conn.query_row(sql, [], |row| {
+            let mut columns = Columns::of(row);
+            Ok(Self {
+                id: columns.take()?,
+                opened: columns.take()?,
+                audits: columns.take()?,
+                epoch: columns.take()?,
+                keys: columns.take()?,
+                newest_entry: columns.take()?,
+                newest_act: columns.take()?,
+                epochs: (columns.take()?, columns.take()?),
+                stray_holds: columns.take()?,
+                ended_twice: columns.take()?,
+            })
+        })
+    }
+}
+
+/// One hour by slug and target, over all keys.
+fn rollup_of(conn: &Connection, hour: i64) -> Result<Hour> {
+    let mut statement = conn.prepare_cached(
+        "SELECT s.slug, t.target, u.key, u.requests, u.input, u.cache_read, u.cache_write, u.cache_write_1h, u.output, u.reasoning,
+         u.images, u.charge, u.loss, u.exposure, u.cost
+         FROM usage u LEFT JOIN slugs s ON s.id = u.slug LEFT JOIN targets t ON t.id = u.target WHERE u.hour = ?1",
+    )?;
+    let mut found = Hour::new();
+    let mut rows = statement.query(params![hour])?;
+    while let Some(row) = rows.next()? {
+        let mut columns = Columns::of(row);
+        let (slug, target, key): (String, String, i64) =
+            (columns.take()?, columns.take()?, columns.take()?);
+        found
+            .entry((slug, target))
+            .or_default()
+            .add(key, &columns.rollup()?);
+    }
+    Ok(found)
+}

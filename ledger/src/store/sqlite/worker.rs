@@ -1,0 +1,488 @@
+//! The writer's thread: gathers operations into batches, commits each, and replies.
+//!
+//! A batch begins with whatever is waiting. Callers hand over the rest while the first operations run, so that on two CPUs neither
+//! side waits for the other.
+//!
+//! Nothing is confirmed before its commit has succeeded. An error that leaves the outcome open (I/O, corruption) ends the thread
+//! for good: it must not keep writing to a file it cannot trust.
+
+use std::sync::{Arc, PoisonError};
+use std::time::{Duration, Instant};
+
+use super::batch::Batch;
+use super::files;
+use super::job::{Committed, Job};
+use super::location::{Displaced, Location};
+use super::shared::{Shared, lock};
+use super::upkeep::Chore;
+use crate::batch::batching::{Batching, MAX_BATCH};
+use crate::batch::operation::Class;
+use crate::{Durability, LedgerError};
+
+/// When the log is synced after a commit without a sync. A charge must be on disk within 50 ms of its commit; the other 20 ms
+/// are for a batch that may be running.
+const SYNC_AFTER: Duration = Duration::from_millis(30);
+/// The log is copied into the ledger's file (checkpointed) this long after a commit. Without it, SQLite would do all of it inside
+/// the commit that makes the log grow beyond `wal_autocheckpoint`; now only the last pages are left for that commit.
+const CHECKPOINT_AFTER: Duration = Duration::from_millis(500);
+/// Pause before the next attempt after a full disk or a busy file.
+const RETRY_AFTER: Duration = Duration::from_millis(250);
+/// Pause before a hold's end is tried again after an unexpected failure.
+const FAILED_AFTER: Duration = Duration::from_secs(5);
+
+/// Why a batch was not committed.
+enum Trouble {
+    /// Rolled back: another program holds the lock.
+    Busy,
+    /// Rolled back: no space.
+    Full,
+    /// Rolled back: one of the operations did not go through.
+    Failed,
+    /// The outcome is unknown: the pages may or may not be on disk.
+    Fatal,
+}
+
+/// Why a batch is not confirmed.
+enum Failure {
+    Database(rusqlite::Error),
+    /// Rolled back: the path no longer leads to the file this would be written to.
+    Displaced(Displaced),
+    /// Committed, and then the path no longer led to that file.
+    Misplaced(Displaced),
+}
+
+impl From<rusqlite::Error> for Failure {
+    fn from(error: rusqlite::Error) -> Self {
+        Self::Database(error)
+    }
+}
+
+fn trouble(error: &rusqlite::Error) -> Trouble {
+    use rusqlite::ErrorCode as Code;
+    match error.sqlite_error_code() {
+        Some(Code::DatabaseBusy | Code::DatabaseLocked) => Trouble::Busy,
+        Some(Code::DiskFull) => Trouble::Full,
+        Some(
+            Code::SystemIoFailure
+            | Code::DatabaseCorrupt
+            | Code::NotADatabase
+            | Code::CannotOpen
+            | Code::FileLockingProtocolFailed
+            | Code::ReadOnly,
+        ) => Trouble::Fatal,
+        _ => Trouble::Failed,
+    }
+}
+
+/// The thread's state.
+pub(super) struct Worker<'c> {
+    shared: Arc<Shared>,
+    batch: Batch<'c>,
+    location: Arc<Location>,
+    chores: Chores,
+    strict: bool,
+    /// What the connection's `synchronous` is set to.
+    full_sync: Option<bool>,
+    unresolved: Vec<Job>,
+    /// Set when the one extra attempt on closing has been used up; recovery does the rest.
+    last_try: bool,
+    retry_at: Option<Instant>,
+    full_until: Option<Instant>,
+    batching: Batching,
+    /// How long the current batch has waited for callers.
+    idle: Duration,
+}
+
+/// Work that follows a commit on other threads, so that no commit waits for it.
+pub(super) struct Chores {
+    pub(super) sync: Chore,
+    /// Only in the gateway. A command that writes a row or two leaves the checkpoint to the gateway.
+    pub(super) checkpoint: Option<Chore>,
+}
+
+/// The only clock of this module: it paces the writer and never reaches a record.
+fn clock() -> Instant {
+    Instant::now()
+}
+
+fn past(deadline: Option<Instant>) -> bool {
+    deadline.is_some_and(|deadline| clock() >= deadline)
+}
+
+fn soon(delay: Duration) -> Option<Instant> {
+    clock().checked_add(delay)
+}
+
+/// A panic is a bug, but callers must still get an answer: without this they would wait forever for a dead thread.
+impl Drop for Worker<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.stop(&"its thread panicked", Vec::new());
+        }
+    }
+}
+
+impl<'c> Worker<'c> {
+    pub(super) fn new(
+        shared: Arc<Shared>,
+        batch: Batch<'c>,
+        location: Arc<Location>,
+        chores: Chores,
+        durability: Durability,
+    ) -> Self {
+        Self {
+            shared,
+            batch,
+            location,
+            chores,
+            strict: durability == Durability::Strict,
+            full_sync: None,
+            unresolved: Vec::new(),
+            last_try: false,
+            retry_at: None,
+            full_until: None,
+            batching: Batching::default(),
+            idle: Duration::ZERO,
+        }
+    }
+
+    pub(super) fn run(mut self) {
+        self.work();
+        if !self.unresolved.is_empty() {
+            tracing::error!(
+                holds = self.unresolved.len(),
+                "holds stay open; recovery will end them at the next start"
+            );
+        }
+    }
+
+    /// Writes batches until there is nothing more to write, or no way to write it.
+    fn work(&mut self) {
+        while let Some(jobs) = self.next_batch() {
+            let broken = lock(&self.shared.queue).broken.take();
+            if let Some(reason) = broken {
+                if matches!(self.location.check(), Err(Displaced::LogGone(_))) {
+                    self.save_log();
+                }
+                self.stop(&reason, Vec::new());
+                return jobs
+                    .into_iter()
+                    .for_each(|job| job.reply(Err(LedgerError::Unavailable(reason.clone()))));
+            }
+            let jobs = self.refuse_while_full(jobs);
+            if !jobs.is_empty() && self.process(jobs).is_break() {
+                return;
+            }
+        }
+    }
+
+    /// Waits for operations or a retry; `None` when closed and everything is written.
+    fn next_batch(&mut self) -> Option<Vec<Job>> {
+        let mut queue = lock(&self.shared.queue);
+        while queue.jobs.is_empty() {
+            let closing = queue.closed.is_some();
+            // Nothing is queued, but holds that could not be ended are due. When closing, they get one last attempt right away,
+            // whatever their retry time: waiting out a full disk would delay the shutdown, and recovery ends them anyway.
+            if past(self.retry_at) || closing && !self.unresolved.is_empty() && !self.last_try {
+                self.last_try = closing;
+                self.retry_at = None;
+                break;
+            }
+            if closing {
+                return None;
+            }
+            if queue.broken.is_some() {
+                return Some(Vec::new());
+            }
+            // Idle: the first job must wake this thread.
+            queue.wanted = 1;
+            queue = match self.retry_at {
+                Some(deadline) => {
+                    let wait = deadline.saturating_duration_since(clock());
+                    self.shared
+                        .wake
+                        .wait_timeout(queue, wait)
+                        .unwrap_or_else(PoisonError::into_inner)
+                        .0
+                }
+                None => self
+                    .shared
+                    .wake
+                    .wait(queue)
+                    .unwrap_or_else(PoisonError::into_inner),
+            };
+        }
+        queue.wanted = usize::MAX;
+        let count = queue.jobs.len().min(MAX_BATCH);
+        let fresh: Vec<_> = queue.jobs.drain(..count).collect();
+        drop(queue);
+        // Parked holds go first, and only when their retry time has come: retrying them with every batch would fail that batch
+        // too.
+        if past(self.retry_at) || self.retry_at.is_none() {
+            self.retry_at = None;
+            let mut jobs = std::mem::take(&mut self.unresolved);
+            jobs.extend(fresh);
+            return Some(jobs);
+        }
+        Some(fresh)
+    }
+
+    /// Jobs that have arrived for a batch that has run `taken` operations; none if it should commit.
+    ///
+    /// A commit costs the same for one operation as for many, so while there are fewer than last time it waits a little (80 µs for
+    /// each expected operation, 4 ms at most). It then sleeps until all of them are there: callers on the same CPU would otherwise
+    /// take turns with it.
+    fn gather(&mut self, taken: usize, full: bool, deadline: Option<Instant>) -> Vec<Job> {
+        let missing = self.batching.expected.saturating_sub(taken);
+        if missing == 0 {
+            return Vec::new();
+        }
+        let mut queue = lock(&self.shared.queue);
+        if queue.jobs.is_empty() {
+            let begun = clock();
+            while queue.jobs.is_empty()
+                && queue.closed.is_none()
+                && queue.broken.is_none()
+                && !past(deadline)
+            {
+                queue.wanted = missing;
+                let wait = deadline.map_or(Duration::ZERO, |deadline| {
+                    deadline.saturating_duration_since(clock())
+                });
+                queue = self
+                    .shared
+                    .wake
+                    .wait_timeout(queue, wait)
+                    .unwrap_or_else(PoisonError::into_inner)
+                    .0;
+            }
+            queue.wanted = usize::MAX;
+            self.idle = self
+                .idle
+                .saturating_add(clock().saturating_duration_since(begun));
+        }
+        // SQLite cannot begin to sync in the middle of a transaction, so a payment waits for the next batch.
+        let fits = |job: &&Job| full || job.work.class() != Class::Money;
+        let count = queue
+            .jobs
+            .iter()
+            .take(MAX_BATCH.saturating_sub(taken))
+            .take_while(fits)
+            .count();
+        let fresh = queue.jobs.drain(..count).collect();
+        drop(queue);
+        self.refuse_while_full(fresh)
+    }
+
+    fn refuse_while_full(&self, jobs: Vec<Job>) -> Vec<Job> {
+        if self.full_until.is_none() || past(self.full_until) {
+            return jobs;
+        }
+        let (refused, kept): (Vec<_>, Vec<_>) = jobs
+            .into_iter()
+            .partition(|job| job.work.class() == Class::Hold);
+        for job in refused {
+            job.reply(Err(LedgerError::Unavailable("the disk is full".to_owned())));
+        }
+        kept
+    }
+
+    /// Commits a batch and replies. When one operation fails, the rollback undoes its neighbours too, so each operation then gets
+    /// a batch of its own, and only the failing one is reported.
+    fn process(&mut self, mut jobs: Vec<Job>) -> std::ops::ControlFlow<()> {
+        use std::ops::ControlFlow::{Break, Continue};
+        let begun = clock();
+        self.idle = Duration::ZERO;
+        let error = match self.attempt(&mut jobs) {
+            Ok(()) => {
+                self.note_commit(jobs.len(), begun);
+                Committed(jobs).reply();
+                return Continue(());
+            }
+            Err(Failure::Database(error)) => error,
+            Err(Failure::Displaced(why)) => {
+                self.shared.note_displaced(Some(why.to_string()));
+                self.park(
+                    jobs,
+                    RETRY_AFTER,
+                    LedgerError::Unavailable,
+                    &why.to_string(),
+                );
+                return Continue(());
+            }
+            Err(Failure::Misplaced(why)) => {
+                self.shared.note_displaced(Some(why.to_string()));
+                self.park(jobs, RETRY_AFTER, LedgerError::Unknown, &why.to_string());
+                return Continue(());
+            }
+        };
+        match trouble(&error) {
+            Trouble::Fatal => {
+                match files::damage(&self.location.given, &error) {
+                    Some(damage) => self.stop(&damage, jobs),
+                    None => self.stop(&error, jobs),
+                }
+                Break(())
+            }
+            Trouble::Busy => {
+                self.park(
+                    jobs,
+                    RETRY_AFTER,
+                    LedgerError::Unavailable,
+                    "another program is writing to it",
+                );
+                Continue(())
+            }
+            Trouble::Full => {
+                tracing::error!("the disk is full: new holds are refused until there is space");
+                self.full_until = soon(RETRY_AFTER);
+                lock(&self.shared.stats).disk_full = true;
+                self.park(
+                    jobs,
+                    RETRY_AFTER,
+                    LedgerError::Unavailable,
+                    "the disk is full",
+                );
+                Continue(())
+            }
+            Trouble::Failed if jobs.len() > 1 => {
+                // Nothing joins a batch that is expected to have only one operation.
+                self.batching.note(1);
+                jobs.into_iter().try_for_each(|job| self.process(vec![job]))
+            }
+            Trouble::Failed => {
+                tracing::error!(%error, "an operation of the ledger failed");
+                self.park(
+                    jobs,
+                    FAILED_AFTER,
+                    LedgerError::Unavailable,
+                    &error.to_string(),
+                );
+                Continue(())
+            }
+        }
+    }
+
+    fn attempt(&mut self, jobs: &mut Vec<Job>) -> Result<(), Failure> {
+        // Payments and changes of keys are synced before they are confirmed. Holds and charges are synced 30 ms later by a chore,
+        // so a power failure can lose the last 50 ms of them; a crash of the process alone loses nothing.
+        let money = |jobs: &[Job]| jobs.iter().any(|job| job.work.class() == Class::Money);
+        let full = self.strict || money(jobs);
+        if self.full_sync != Some(full) {
+            self.batch.conn.execute_batch(if full {
+                "PRAGMA synchronous = FULL"
+            } else {
+                "PRAGMA synchronous = NORMAL"
+            })?;
+            self.full_sync = Some(full);
+        }
+        if let Err(failure) = self.commit(jobs, full) {
+            self.batch.roll_back()?;
+            return Err(failure);
+        }
+        if !full {
+            self.chores.sync.ask(SYNC_AFTER);
+        }
+        if let Some(checkpoint) = &self.chores.checkpoint {
+            checkpoint.ask(CHECKPOINT_AFTER);
+        }
+        // A file that was moved between the check in `commit` and the commit itself took the commit with it. Then a payment is
+        // not confirmed, because it may be in a file that is not used any more. For holds and charges this second check is left
+        // out: it costs system calls per batch, and losing a charge costs the operator, not a customer.
+        if money(jobs) {
+            self.location.check().map_err(Failure::Misplaced)
+        } else {
+            Ok(())
+        }
+    }
+
+    fn commit(&mut self, jobs: &mut Vec<Job>, full: bool) -> Result<(), Failure> {
+        self.batch.begin()?;
+        let deadline = soon(self.batching.patience());
+        let mut run = 0;
+        while run < jobs.len() {
+            jobs.iter_mut()
+                .skip(run)
+                .try_for_each(|job| job.run(&mut self.batch))?;
+            run = jobs.len();
+            jobs.extend(self.gather(run, full, deadline));
+        }
+        // Checked last, because the waits for the write lock and for callers leave time in which the file may have been replaced.
+        self.location.check().map_err(Failure::Displaced)?;
+        Ok(self.batch.commit()?)
+    }
+
+    fn note_commit(&mut self, operations: usize, begun: Instant) {
+        let took = clock()
+            .saturating_duration_since(begun)
+            .saturating_sub(self.idle);
+        self.batching.note(operations);
+        self.full_until = None;
+        let mut stats = lock(&self.shared.stats);
+        stats.note(operations, took);
+        stats.unresolved = self.unresolved.len();
+        stats.disk_full = false;
+        let was_displaced = stats.displaced.is_some();
+        drop(stats);
+        if was_displaced {
+            self.shared.note_displaced(None);
+        }
+    }
+
+    /// After a rollback: holds that must be ended wait for the next attempt, all other callers get this error.
+    fn park(
+        &mut self,
+        jobs: Vec<Job>,
+        delay: Duration,
+        error: fn(String) -> LedgerError,
+        reason: &str,
+    ) {
+        for job in jobs {
+            if job.work.class() == Class::Resolve {
+                self.unresolved.push(job);
+            } else {
+                job.reply(Err(error(reason.to_owned())));
+            }
+        }
+        if !self.unresolved.is_empty() {
+            self.retry_at = soon(delay);
+        }
+        lock(&self.shared.stats).unresolved = self.unresolved.len();
+    }
+
+    /// Copies a deleted log into the ledger's file, as long as this connection can read it. SQLite does that when the last
+    /// connection closes, but the threads that read are not waited for, so the process may end first.
+    fn save_log(&self) {
+        let busy = self
+            .batch
+            .conn
+            .query_row("PRAGMA wal_checkpoint(FULL)", [], |row| {
+                row.get::<_, bool>(0)
+            });
+        if !matches!(busy, Ok(false)) {
+            tracing::error!(
+                ?busy,
+                "the deleted log was not copied into the ledger's file: the last commits are lost with it"
+            );
+        }
+    }
+
+    /// Ends all writing. The outcome of the current batch is unknown; what was still queued certainly did not happen.
+    fn stop(&mut self, error: &dyn std::fmt::Display, batch: Vec<Job>) {
+        let reason = format!("the ledger's writer stopped: {error}");
+        tracing::error!(reason, "no more writes are safe");
+        let waiting = {
+            let mut queue = lock(&self.shared.queue);
+            queue.closed = Some(reason.clone());
+            std::mem::take(&mut queue.jobs)
+        };
+        lock(&self.shared.stats).stopped = true;
+        batch
+            .into_iter()
+            .for_each(|job| job.reply(Err(LedgerError::Unknown(reason.clone()))));
+        waiting
+            .into_iter()
+            .for_each(|job| job.reply(Err(LedgerError::Unavailable(reason.clone()))));
+        self.shared.fatal.send_replace(Some(reason));
+    }
+}

@@ -1,0 +1,186 @@
+//! The process's only writer, as its callers see it: queue → batch → one commit → replies.
+//!
+//! All waiting operations share one commit. `worker` has the thread behind it, `job` the queue's entries, and `apply` what
+//! operations do.
+
+use std::sync::{Arc, Condvar, Mutex};
+use std::thread::JoinHandle;
+
+use rusqlite::Connection;
+use tokio::runtime::{Handle, RuntimeFlavor};
+use tokio::sync::{oneshot, watch};
+
+use super::batch::Batch;
+use super::job::{Job, Work};
+use super::location::Location;
+use super::remembered::Remembered;
+use super::shared::{Queue, Shared, lock};
+use super::upkeep;
+use super::worker::{Chores, Worker};
+use crate::batch::operation::{Class, Operation, Outcome};
+use crate::{Durability, Finish, LedgerError, OpenMode, WriterStats};
+
+/// New holds are refused while this many operations are queued; other operations are always taken.
+const MAX_QUEUE: usize = 20_000;
+
+/// The handle that callers have.
+#[derive(Debug)]
+pub(super) struct Writer {
+    shared: Arc<Shared>,
+    thread: Mutex<Option<JoinHandle<()>>>,
+}
+
+impl Writer {
+    /// Starts the writer's thread on its own connection.
+    pub(super) fn start(
+        conn: Connection,
+        location: &Arc<Location>,
+        remembered: Option<Arc<Remembered>>,
+        (mode, durability): (OpenMode, Durability),
+        fatal: watch::Sender<Option<String>>,
+    ) -> Result<Self, LedgerError> {
+        let shared = Arc::new(Shared {
+            queue: Mutex::new(Queue {
+                wanted: 1,
+                ..Queue::default()
+            }),
+            wake: Condvar::new(),
+            stats: Mutex::new(WriterStats::default()),
+            fatal,
+        });
+        let breaks = |shared: &Arc<Shared>| {
+            let shared = Arc::clone(shared);
+            move |reason| shared.broken(reason)
+        };
+        let no_thread = |error| {
+            LedgerError::Unavailable(format!("cannot start the threads of the writer: {error}"))
+        };
+        let chores = Chores {
+            sync: upkeep::sync(location, breaks(&shared))?,
+            checkpoint: (mode == OpenMode::Serve)
+                .then(|| upkeep::checkpoint(location, breaks(&shared)))
+                .transpose()?,
+        };
+        let (for_worker, location) = (Arc::clone(&shared), Arc::clone(location));
+        let work = move || {
+            Worker::new(
+                for_worker,
+                Batch::new(&conn, remembered),
+                location,
+                chores,
+                durability,
+            )
+            .run()
+        };
+        let thread = std::thread::Builder::new()
+            .name("ledger-writer".to_owned())
+            .spawn(work)
+            .map_err(no_thread)?;
+        Ok(Self {
+            shared,
+            thread: Mutex::new(Some(thread)),
+        })
+    }
+
+    /// Runs `work` in the next batch and waits for its commit.
+    pub(super) async fn submit(&self, work: Work) -> Result<Outcome, LedgerError> {
+        let (reply, answer) = oneshot::channel();
+        let runtime = Handle::try_current()
+            .ok()
+            .filter(|runtime| runtime.runtime_flavor() == RuntimeFlavor::MultiThread);
+        self.enqueue(Job {
+            work,
+            outcome: None,
+            reply,
+            runtime,
+        });
+        answer.await.unwrap_or_else(|_| {
+            Err(LedgerError::Unknown(
+                "the ledger's writer stopped".to_owned(),
+            ))
+        })
+    }
+
+    /// Ends a hold in the next batch, and retries until the outcome is known. Returns without waiting.
+    pub(super) fn resolve(&self, finish: Arc<Finish>) {
+        let (reply, _) = oneshot::channel();
+        self.enqueue(Job {
+            work: Work::Apply(Operation::Resolve(finish)),
+            outcome: None,
+            reply,
+            runtime: None,
+        });
+    }
+
+    fn enqueue(&self, job: Job) {
+        let mut queue = lock(&self.shared.queue);
+        let refused = match &queue.closed {
+            Some(reason) => Some(reason.clone()),
+            None if job.work.class() == Class::Hold && queue.jobs.len() >= MAX_QUEUE => {
+                Some("too many operations are waiting".to_owned())
+            }
+            None => None,
+        };
+        if let Some(reason) = refused {
+            drop(queue);
+            if job.work.class() == Class::Resolve {
+                tracing::error!(
+                    reason,
+                    "cannot end a hold; recovery will end it at the next start"
+                );
+            }
+            return job.reply(Err(LedgerError::Unavailable(reason)));
+        }
+        queue.jobs.push_back(job);
+        let wake = queue.jobs.len() >= queue.wanted;
+        if wake {
+            // One wake is enough. The writer sets `wanted` again, under this lock, before it sleeps.
+            queue.wanted = usize::MAX;
+        }
+        drop(queue);
+        if wake {
+            self.shared.wake.notify_one();
+        }
+    }
+
+    pub(super) fn stats(&self) -> WriterStats {
+        let queued = lock(&self.shared.queue).jobs.len();
+        WriterStats {
+            queued,
+            ..lock(&self.shared.stats).clone()
+        }
+    }
+
+    /// Whether it accepts no more work.
+    pub(super) fn stopped(&self) -> bool {
+        lock(&self.shared.queue).closed.is_some()
+    }
+
+    /// Records a check made outside the writer: whether the path still leads to the ledger's file.
+    pub(super) fn note_displaced(&self, why: Option<String>) {
+        self.shared.note_displaced(why);
+    }
+
+    /// Ends all writing, as an error would.
+    pub(super) fn fail(&self, reason: String) {
+        self.shared.broken(reason);
+    }
+
+    /// Writes what waits, then stops.
+    pub(super) fn close(&self) {
+        lock(&self.shared.queue)
+            .closed
+            .get_or_insert_with(|| "the ledger is closed".to_owned());
+        self.shared.wake.notify_one();
+        let thread = lock(&self.thread).take();
+        if thread.is_some_and(|thread| thread.join().is_err()) {
+            tracing::error!("the ledger's writer panicked");
+        }
+    }
+}
+
+impl Drop for Writer {
+    fn drop(&mut self) {
+        self.close();
+    }
+}

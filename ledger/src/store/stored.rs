@@ -1,0 +1,64 @@
+//! How both databases store values other than numbers and texts: codes for this crate's enums, JSON for the lines of a bill.
+//!
+//! The meaning of a published code never changes.
+
+use std::borrow::Cow;
+
+use crate::book::chain::{evidence_code, kind_code};
+use crate::{Amount, EntryKind, Evidence, Line, Status};
+
+pub(crate) const fn status_code(status: Status) -> i64 {
+    match status {
+        // Expired follows from the clock and is never stored.
+        Status::Active | Status::Expired => 1,
+        Status::Blocked => 2,
+        Status::Revoked => 3,
+    }
+}
+
+pub(crate) fn status_of(code: i64) -> Option<Status> {
+    [Status::Active, Status::Blocked, Status::Revoked]
+        .into_iter()
+        .find(|status| status_code(*status) == code)
+}
+
+pub(crate) fn evidence_of(code: i64) -> Option<Evidence> {
+    let all = [
+        Evidence::Provider,
+        Evidence::Local,
+        Evidence::Disputed,
+        Evidence::Recovered,
+        Evidence::Learned,
+    ];
+    all.into_iter()
+        .find(|evidence| evidence_code(*evidence) == code)
+}
+
+pub(crate) fn kind_of(code: i64) -> Option<EntryKind> {
+    let all = [
+        EntryKind::TopUp,
+        EntryKind::Charge,
+        EntryKind::Refund,
+        EntryKind::Adjust,
+    ];
+    all.into_iter().find(|kind| kind_code(*kind) == code)
+}
+
+/// `[["input",100,3000000]]`: what, count, picodollars for one.
+pub(crate) fn lines_text(lines: &[Line]) -> serde_json::Result<String> {
+    let rows: Vec<(&str, u64, i64)> = lines
+        .iter()
+        .map(|line| (&*line.what, line.count, line.rate.picos()))
+        .collect();
+    serde_json::to_string(&rows)
+}
+
+pub(crate) fn lines_of(text: &str) -> serde_json::Result<Vec<Line>> {
+    let rows: Vec<(String, u64, i64)> = serde_json::from_str(text)?;
+    let line = |(what, count, rate)| Line {
+        what: Cow::Owned(what),
+        count,
+        rate: Amount::from_picos(rate),
+    };
+    Ok(rows.into_iter().map(line).collect())
+}

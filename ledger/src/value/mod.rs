@@ -1,0 +1,12 @@
+//! Values: amounts, ids, instants, texts, usage, bills. They keep their own laws and know nothing of accounts or stores.
+
+pub mod amount;
+pub mod bill;
+pub mod clock;
+pub(crate) mod end_reason;
+pub mod id;
+pub mod owed;
+pub(crate) mod public_url;
+pub(crate) mod reference;
+pub mod text;
+pub(crate) mod vote;
