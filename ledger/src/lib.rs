@@ -3,8 +3,8 @@
 //! A key's account has three numbers: `credit` (everything ever paid in), `spent` and `held`. A request's money is first reserved
 //! as a [`Hold`], a row with an id, and every hold ends exactly once: settled, released or recovered.
 //!
-//! - [`account`] holds the rules, pure and checked; every store and the model test use the same functions.
-//! - [`Ledger`] is the contract. [`sqlite`] and [`postgres`] implement it; [`memory`] is the reference for their tests.
+//! - [`account`] holds the rules, pure and checked; [`batch`] applies them to rows in memory, which every store fetches and flushes.
+//! - [`Ledger`] is the contract. [`sqlite`] and [`postgres`] implement it; `tests/reference` is the oracle of their tests.
 //! - [`book`] is the journal: append-only, one hash chain per key; [`bill`] is the cost of a request.
 //!
 //! Invariants: `0 ≤ spent + held ≤ credit` at every instant, repeated by the database; every operation carries an id chosen by its
@@ -20,6 +20,8 @@
 pub mod batch;
 pub mod book;
 pub mod hold;
+#[cfg(feature = "reference")]
+#[path = "../tests/reference/mod.rs"]
 pub mod memory;
 pub mod rule;
 pub mod store;
@@ -39,8 +41,9 @@ pub use book::page::{
     VerifyReport,
 };
 pub use book::{anchor, csv, document};
-pub use hold::{Extension, Finish, Finished, Hold, NewHold, OpenHold, Recovered};
+pub use hold::Hold;
 pub use rule::account::Account;
+pub use rule::hold::{Extension, Finish, Finished, NewHold, OpenHold, Recovered};
 pub use rule::key::{
     Act, Change, Key, KeyChange, KeySettings, NewKey, Secret, SecretError, SecretHash, Status,
 };

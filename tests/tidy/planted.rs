@@ -241,7 +241,7 @@ fn a_circle_is_found_between_rooms_and_between_files() {
         ),
         (
             "ledger/src/value/amount.rs",
-            "fn planted(_: super::Entry) {}",
+            "fn planted(_: crate::Entry) {}",
         ),
     ] {
         let house = clean.with(path, &format!("{}\n{code}\n", read(path)));

@@ -1,6 +1,7 @@
-//! The one transaction: operations as data, what they need, and what they do to the rows of a store.
+//! The one transaction: operations as data, what they need, and what they do to rows in memory.
 
 pub(crate) mod apply;
 pub(crate) mod batching;
+pub(crate) mod changes;
 pub mod operation;
-pub(crate) mod tx;
+pub(crate) mod rows;

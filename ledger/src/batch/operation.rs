@@ -91,22 +91,36 @@ pub enum Class {
     Resolve,
 }
 
-/// What an operation reads. A store that decides a batch in memory fetches all of it first, along with the keys that own what is
-/// named.
+/// What an operation reads. A store fetches all of it before it applies the operation, along with the keys that own what is named.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Needs<'operation> {
+pub(crate) struct Needs<'operation> {
     /// Keys: settings, state, account and the ends of their chains.
-    pub keys: Vec<KeyId>,
-    /// Holds, and the keys they belong to.
-    pub holds: Vec<OperationId>,
-    /// Operations: the entry, audit record or hold that each created, and its refunds.
-    pub operations: Vec<OperationId>,
+    pub(crate) keys: Vec<KeyId>,
+    /// Open holds.
+    pub(crate) holds: Vec<OperationId>,
+    /// Entries, by the operations that made them. An open hold's request has none.
+    pub(crate) entries: Vec<OperationId>,
+    /// Administrative acts, and refunds of requests, by their operations.
+    pub(crate) acts: Vec<OperationId>,
     /// References, and the entries that carry them.
-    pub references: Vec<&'operation str>,
+    pub(crate) references: Vec<&'operation str>,
     /// Tokens of sessions and links.
-    pub tokens: Vec<SecretHash>,
-    /// Holds of epochs before this one, with their keys.
-    pub holds_before_epoch: Option<i64>,
+    pub(crate) tokens: Vec<SecretHash>,
+    /// Holds of dead processes: in a file, those of epochs before this one.
+    pub(crate) dead: Option<i64>,
+}
+
+impl Needs<'_> {
+    /// What every administrative operation reads: its key, and whether its id was used for anything.
+    fn administrative(key: KeyId, operations: Vec<OperationId>) -> Self {
+        Self {
+            keys: vec![key],
+            holds: operations.clone(),
+            entries: operations.clone(),
+            acts: operations,
+            ..Self::default()
+        }
+    }
 }
 
 impl Operation {
@@ -135,25 +149,30 @@ impl Operation {
     }
 
     /// Everything that applying it may read.
-    #[must_use]
-    pub fn needs(&self) -> Needs<'_> {
+    pub(crate) fn needs(&self) -> Needs<'_> {
         let none = Needs::default();
         match self {
             Self::BeginEpoch { .. }
             | Self::Publish { .. }
             | Self::Vote(_)
             | Self::ForgetVotes(_) => none,
-            Self::Create(new) => of_new_key(new),
-            Self::Change(change) => Needs {
-                keys: vec![change.key],
-                operations: vec![change.act.operation],
-                ..none
+            Self::Create(new) => Needs {
+                references: new.first_credit.iter().map(|(_, name)| &**name).collect(),
+                ..Needs::administrative(new.id, vec![new.act.operation])
             },
-            Self::Credit(credit) => of_credit(credit),
+            Self::Change(change) => Needs::administrative(change.key, vec![change.act.operation]),
+            Self::Credit(credit) => {
+                let (_, _, refunded) = credit.facts();
+                let operations = [credit.operation].into_iter().chain(refunded).collect();
+                Needs {
+                    references: vec![&credit.reference],
+                    ..Needs::administrative(credit.key, operations)
+                }
+            }
             Self::Open(new) => Needs {
                 keys: vec![new.key],
                 holds: vec![new.request],
-                operations: vec![new.request],
+                entries: vec![new.request],
                 ..none
             },
             Self::Extend(extension) => Needs {
@@ -162,20 +181,18 @@ impl Operation {
             },
             Self::Finish(finish) | Self::Resolve(finish) => Needs {
                 holds: vec![finish.request],
-                operations: vec![finish.request],
+                entries: vec![finish.request],
                 ..none
             },
             Self::Recover { epoch, .. } => Needs {
-                holds_before_epoch: Some(*epoch),
+                dead: Some(*epoch),
                 ..none
             },
             Self::CreateLink {
                 key, token, act, ..
             } => Needs {
-                keys: vec![*key],
-                operations: vec![act.operation],
                 tokens: vec![*token],
-                ..none
+                ..Needs::administrative(*key, vec![act.operation])
             },
             Self::OpenSession(session) => Needs {
                 keys: vec![session.key],
@@ -191,29 +208,6 @@ impl Operation {
                 ..none
             },
         }
-    }
-}
-
-fn of_new_key(new: &NewKey) -> Needs<'_> {
-    let first = new.first_credit.iter();
-    Needs {
-        keys: vec![new.id],
-        operations: vec![new.act.operation],
-        references: first.map(|(_, reference)| reference.as_str()).collect(),
-        ..Needs::default()
-    }
-}
-
-fn of_credit(credit: &Credit) -> Needs<'_> {
-    let (_, _, refunded) = credit.facts();
-    Needs {
-        keys: vec![credit.key],
-        operations: [Some(credit.operation), refunded]
-            .into_iter()
-            .flatten()
-            .collect(),
-        references: vec![&credit.reference],
-        ..Needs::default()
     }
 }
 

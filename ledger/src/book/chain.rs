@@ -18,6 +18,8 @@ use crate::{AuditRecord, Bill, Entry, EntryKind, Evidence, Facts};
 #[derive(Debug, Clone)]
 pub(crate) struct ChainedEntry {
     pub(crate) entry: Entry,
+    /// The position of the key's entry before it, 0 for the first; a database does not store it.
+    pub(crate) prev: i64,
     pub(crate) format: i64,
     pub(crate) hash: Hash,
 }
@@ -26,6 +28,8 @@ pub(crate) struct ChainedEntry {
 #[derive(Debug, Clone)]
 pub(crate) struct ChainedAct {
     pub(crate) record: Record,
+    /// The position of the key's act before it, 0 for the first; a database does not store it.
+    pub(crate) prev: i64,
     pub(crate) format: i64,
     pub(crate) hash: Hash,
 }

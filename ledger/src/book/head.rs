@@ -1,6 +1,6 @@
 //! The ends of a key's two chains: where the next entry and the next administrative act are numbered and hashed.
 
-use crate::Timestamp;
+use crate::{Key, Timestamp};
 
 /// A hash of the chain.
 pub(crate) type Hash = [u8; 32];
@@ -58,6 +58,14 @@ impl AuditHead {
         last: 0,
         hash: NOTHING,
     };
+}
+
+/// A key with the ends of its chains.
+#[derive(Debug, Clone)]
+pub(crate) struct StoredKey {
+    pub(crate) key: Key,
+    pub(crate) head: Head,
+    pub(crate) audit: AuditHead,
 }
 
 #[cfg(test)]

@@ -135,14 +135,6 @@ pub struct UsageRow {
 }
 
 impl UsageRow {
-    pub(crate) fn empty(hour: Timestamp, slug: &str) -> Self {
-        Self {
-            hour,
-            slug: slug.to_owned(),
-            ..Self::default()
-        }
-    }
-
     /// What one ended request adds to the hours of its targets: the answering one first, then those that failed.
     pub(crate) fn of(entry: &Entry, bill: &Bill) -> Vec<(String, Self)> {
         let owed = bill.owed();

@@ -231,6 +231,14 @@ impl Key {
                 .is_some_and(|(old, until)| old == hash && now < until)
     }
 
+    /// Refuses any key that is not active.
+    pub(crate) fn check_active(&self, now: Timestamp) -> Result<(), Refusal> {
+        match self.status(now) {
+            Status::Active => Ok(()),
+            stopped => Err(Refusal::NotActive(stopped)),
+        }
+    }
+
     /// Refuses a key for which the customer may not start anything: a blocked or revoked one.
     pub(crate) fn check_not_stopped(&self) -> Result<(), Refusal> {
         match self.stored_status {

@@ -9,9 +9,10 @@ use std::collections::HashSet;
 
 use sha2::{Digest, Sha256};
 
-use crate::batch::tx::{StoredHold, StoredKey};
+use crate::batch::rows::{Row, Rows};
 use crate::book::chain::{ChainedAct, ChainedEntry};
-use crate::book::head::Hash;
+use crate::book::head::{Hash, StoredKey};
+use crate::rule::hold::StoredHold;
 use crate::value::reference;
 use crate::{
     Account, Entry, EntryKind, KeyId, LedgerError, OperationId, PublishedSlug, SecretHash, Session,
@@ -43,6 +44,28 @@ pub(crate) struct Rest {
     pub(crate) links: Vec<(SecretHash, KeyId, Timestamp)>,
     pub(crate) slugs: Vec<PublishedSlug>,
     pub(crate) votes: Vec<Vote>,
+}
+
+impl Rest {
+    /// Adds everything to a target's rows, as new. No gateway of the target opened these holds: the first to start ends them.
+    pub(crate) fn put(self, rows: &mut Rows) {
+        for mut hold in self.holds {
+            hold.open.epoch = 0;
+            rows.put_hold(hold);
+        }
+        let session = |session: Session| (session.token.0, Row::new(session));
+        rows.sessions = self.sessions.into_iter().map(session).collect();
+        let links = self.links.into_iter();
+        rows.links = links
+            .map(|(token, key, end)| (token.0, Row::new((key, end))))
+            .collect();
+        for vote in &self.votes {
+            rows.changes.votes.cast(vote);
+        }
+        for slug in &self.slugs {
+            rows.changes.publish(&slug.slug, slug.since);
+        }
+    }
 }
 
 /// A batch of rows in transit.

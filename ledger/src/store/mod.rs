@@ -9,6 +9,7 @@ mod open;
 pub(crate) mod opening;
 pub mod owner;
 pub mod postgres;
+pub(crate) mod rows;
 pub mod sqlite;
 pub(crate) mod stats;
 pub(crate) mod stored;

@@ -1,51 +1,56 @@
 //! The customer's dashboard: sign-in links, which are audited, and sessions.
 
 use super::check_unused;
-use super::keys::{find, write_act};
-use crate::batch::tx::{Step, Tx};
+use super::keys::write_act;
+use crate::batch::rows::Rows;
 use crate::book::audit;
 use crate::{Act, KeyId, Refusal, SecretHash, Session, Timestamp};
 
-pub(super) fn create_link<T: Tx>(
-    tx: &mut T,
+pub(super) fn create_link(
+    rows: &mut Rows,
     key: KeyId,
     token: SecretHash,
     expires: Timestamp,
     act: &Act,
-) -> Step<T, ()> {
+) -> Result<(), Refusal> {
     let written = audit::link(key, &token, expires, act);
-    if tx
-        .act(act.operation)?
-        .is_some_and(|record| written.repeats(&record))
-    {
+    let known = rows.act(act.operation);
+    if known.is_some_and(|record| written.repeats(record)) {
         return Ok(());
     }
-    check_unused(tx, act.operation)?;
-    let stored = find(tx, key)?;
+    check_unused(rows, act.operation)?;
+    let stored = rows.key(key)?.clone();
     stored.key.check_not_stopped()?;
-    if tx.has_link(token)? {
-        return Err(Refusal::NotApplicable("this link already exists".to_owned()).into());
+    if rows
+        .links
+        .get(&token.0)
+        .is_some_and(|row| row.now.is_some())
+    {
+        return Err(Refusal::NotApplicable(
+            "this link already exists".to_owned(),
+        ));
     }
-    tx.insert_link(token, key, expires, act.at)?;
-    write_act(tx, written, &stored.key, &stored.audit)
+    rows.insert_link(token, (key, expires), act.at);
+    write_act(rows, written, &stored.key, &stored.audit);
+    Ok(())
 }
 
-pub(super) fn consume_link<T: Tx>(
-    tx: &mut T,
-    token: SecretHash,
-    now: Timestamp,
-) -> Step<T, Option<KeyId>> {
-    Ok(tx
-        .take_link(token)?
-        .filter(|(_, expires)| now < *expires)
-        .map(|(key, _)| key))
+pub(super) fn consume_link(rows: &mut Rows, token: SecretHash, now: Timestamp) -> Option<KeyId> {
+    let (key, expires) = rows.take_link(token)?;
+    (now < expires).then_some(key)
 }
 
-pub(super) fn open_session<T: Tx>(tx: &mut T, session: &Session) -> Step<T, ()> {
-    find(tx, session.key)?.key.check_not_stopped()?;
-    match tx.session(session.token)? {
-        Some(known) if known == *session => Ok(()),
-        Some(_) => Err(Refusal::NotApplicable("this session already exists".to_owned()).into()),
-        None => tx.insert_session(session),
+pub(super) fn open_session(rows: &mut Rows, session: &Session) -> Result<(), Refusal> {
+    rows.key(session.key)?.key.check_not_stopped()?;
+    let known = rows.sessions.get(&session.token.0);
+    match known.and_then(|row| row.now.as_ref()) {
+        Some(known) if known == session => Ok(()),
+        Some(_) => Err(Refusal::NotApplicable(
+            "this session already exists".to_owned(),
+        )),
+        None => {
+            rows.insert_session(session.clone());
+            Ok(())
+        }
     }
 }

@@ -1,92 +1,85 @@
 //! Holds: open, extend, finish, recover. A hold's row ends with exactly one charge entry, in the same transaction.
 
-use super::{append, known};
-use crate::batch::tx::{Fault, Step, Tx};
-use crate::hold::Held;
-use crate::hold::{charge_entry, recovered};
-use crate::{Extension, Finish, Finished, NewHold, OperationId, Recovered, Refusal, Timestamp};
+use super::append;
+use crate::batch::rows::Rows;
+use crate::book::head::Head;
+use crate::rule::account::Ending;
+use crate::rule::hold::recovered;
+use crate::{
+    Bill, Entry, EntryKind, Extension, Finish, Finished, NewHold, OpenHold, Recovered, Refusal,
+    Timestamp,
+};
 
-/// Holds that one recovery operation ends. With more, other operations would wait behind one long transaction.
-const RECOVERED_AT_ONCE: usize = 500;
-
-pub(super) fn open<T: Tx>(tx: &mut T, new: &NewHold) -> Step<T, ()> {
-    match open_new(tx, new) {
-        // Repetitions are rare, so the new hold is tried first, without an extra read.
-        Err(Fault::Refused(refusal)) => open_again(tx, new, refusal),
-        outcome => outcome,
+pub(super) fn open(rows: &mut Rows, new: &NewHold) -> Result<(), Refusal> {
+    // A repeated open gets the same answer as the first one. The key's present state does not matter: it may have been blocked
+    // since, but the first open was granted.
+    if let Some(hold) = rows.hold(new.request) {
+        return if hold.is_of(new) {
+            Ok(())
+        } else {
+            Err(Refusal::OperationUsed(new.request))
+        };
     }
+    if rows.entry(new.request).is_some() {
+        return Err(Refusal::OperationUsed(new.request));
+    }
+    let key = &rows.key(new.key)?.key;
+    key.check_active(new.at)?;
+    rows.check_limits(new.key)?;
+    let account = key.account.hold(new.amount)?;
+    rows.insert_hold(new);
+    rows.set_account(new.key, account);
+    Ok(())
 }
 
-fn open_new<T: Tx>(tx: &mut T, new: &NewHold) -> Step<T, ()> {
-    if tx.has_entry(new.request)? {
-        return Err(Refusal::OperationUsed(new.request).into());
-    }
-    let payer = known(tx.payer(new.key)?, new.key)?;
-    payer.check_active(new.at)?;
-    tx.check_limits(new.key)?;
-    let account = payer.account.hold(new.amount)?;
-    if !tx.insert_hold(new)? {
-        return Err(Refusal::OperationUsed(new.request).into());
-    }
-    tx.set_held(new.key, payer.account, account)
-}
-
-/// A repeated open gets the same answer as the first one if the hold exists and is the same. The key's present state does not
-/// matter: it may have been blocked since, but the first open was granted.
-fn open_again<T: Tx>(tx: &mut T, new: &NewHold, refusal: Refusal) -> Step<T, ()> {
-    let Some(hold) = tx.hold(new.request)? else {
-        return Err(refusal.into());
-    };
-    let open = &hold.open;
-    let same = (open.key, hold.opened, &open.slug, &open.family, open.at)
-        == (new.key, new.amount, &new.slug, &new.family, new.at);
-    if same {
-        Ok(())
-    } else {
-        Err(Refusal::OperationUsed(new.request).into())
-    }
-}
-
-pub(super) fn extend<T: Tx>(tx: &mut T, extension: &Extension) -> Step<T, ()> {
-    let hold = tx
-        .held(extension.request)?
-        .ok_or(Refusal::NoSuchHold(extension.request))?;
-    let payer = known(tx.payer(hold.key)?, hold.key)?;
-    payer.check_active(extension.at)?;
+pub(super) fn extend(rows: &mut Rows, extension: &Extension) -> Result<(), Refusal> {
+    let open = &rows
+        .hold(extension.request)
+        .ok_or(Refusal::NoSuchHold(extension.request))?
+        .open;
+    let key = &rows.key(open.key)?.key;
+    key.check_active(extension.at)?;
     let used = extension.checkpoint.total()?;
-    let (account, amount) = payer.account.extend(hold.amount, extension.total)?;
-    tx.update_hold(extension.request, amount, used, &extension.checkpoint)?;
-    tx.set_held(hold.key, payer.account, account)
+    let (account, amount) = key.account.extend(open.amount, extension.total)?;
+    let key = key.id;
+    rows.update_hold(extension.request, amount, used, &extension.checkpoint);
+    rows.set_account(key, account);
+    Ok(())
 }
 
-pub(super) fn finish<T: Tx>(tx: &mut T, finish: &Finish) -> Step<T, Finished> {
-    match tx.held(finish.request)? {
-        Some(hold) => end(tx, hold, finish.clone()),
-        None => ended(tx, finish.request),
+pub(super) fn finish(rows: &mut Rows, finish: &Finish) -> Result<Finished, Refusal> {
+    match rows.hold(finish.request) {
+        Some(_) => end(rows, finish.clone()),
+        None => ended(rows, finish),
     }
 }
 
 /// A finish that must succeed, because no caller is left to correct it: a bill over the limits is replaced by that of the last
 /// checkpoint.
-pub(super) fn resolve<T: Tx>(tx: &mut T, wanted: &Finish) -> Step<T, Finished> {
-    match finish(tx, wanted) {
-        Err(Fault::Refused(Refusal::Limit(_))) => {
+pub(super) fn resolve(rows: &mut Rows, wanted: &Finish) -> Result<Finished, Refusal> {
+    match finish(rows, wanted) {
+        Err(Refusal::Limit(_)) => {
             // A checkpoint passed the same limits when it was stored, so this second attempt cannot be refused for them.
-            let checkpoint = tx.hold(wanted.request)?.and_then(|hold| hold.checkpoint);
-            finish(tx, &wanted.clone().disputed(checkpoint))
+            let checkpoint = rows
+                .hold(wanted.request)
+                .and_then(|hold| hold.checkpoint.clone());
+            finish(rows, &wanted.clone().disputed(checkpoint))
         }
         outcome => outcome,
     }
 }
 
-fn end<T: Tx>(tx: &mut T, hold: Held, finish: Finish) -> Step<T, Finished> {
-    let (account, head) = known(tx.account(hold.key)?, hold.key)?;
+fn end(rows: &mut Rows, finish: Finish) -> Result<Finished, Refusal> {
+    let request = finish.request;
+    let hold = &rows.hold(request).ok_or(Refusal::NoSuchHold(request))?.open;
+    let stored = rows.key(hold.key)?;
+    let (head, account) = (stored.head, stored.key.account);
     let ending = account.finish(hold.amount, finish.bill.total()?)?;
-    let (position, request) = (tx.next_position(), finish.request);
-    let entry = charge_entry(hold, finish, &ending, position, &head, tx.now())
+    let position = rows.positions.next_entry();
+    let entry = charge_entry(hold, finish, &ending, position, &head, rows.now())
         .ok_or(Refusal::NoSuchHold(request))?;
-    append(tx, &entry, &head, account, ending.account)?;
-    tx.delete_hold(request)?;
+    append(rows, entry, &head, ending.account);
+    rows.delete_hold(request);
     Ok(Finished {
         charge: ending.charge,
         loss: ending.loss,
@@ -94,42 +87,71 @@ fn end<T: Tx>(tx: &mut T, hold: Held, finish: Finish) -> Step<T, Finished> {
     })
 }
 
-/// The outcome of a hold that has already ended, for a repeated finish: read from its charge entry.
-fn ended<T: Tx>(tx: &mut T, request: OperationId) -> Step<T, Finished> {
-    let entry = tx.entry(request)?.ok_or(Refusal::NoSuchHold(request))?;
-    let bill = entry.bill.ok_or(Refusal::NoSuchHold(request))?;
-    let available = known(tx.account(entry.key)?, entry.key)?.0.available();
-    Ok(Finished {
-        charge: entry.amount.checked_neg().unwrap_or_default(),
-        loss: bill.loss,
-        available,
+/// The entry that ends a hold, behind `head`.
+fn charge_entry(
+    hold: &OpenHold,
+    finish: Finish,
+    ending: &Ending,
+    position: i64,
+    head: &Head,
+    now: Timestamp,
+) -> Option<Entry> {
+    Some(Entry {
+        position,
+        seq: head.seq.saturating_add(1),
+        key: hold.key,
+        operation: finish.request,
+        kind: EntryKind::Charge,
+        amount: ending.charge.checked_neg()?,
+        balance_after: ending.account.balance(),
+        at: head.dated(finish.at, now),
+        actor: "gateway".to_owned(),
+        reference: None,
+        reason: None,
+        refunds: None,
+        bill: Some(Bill {
+            hold: hold.amount,
+            loss: ending.loss,
+            ..finish.bill
+        }),
     })
 }
 
-pub(super) fn begin_epoch<T: Tx>(tx: &mut T, now: Timestamp) -> Step<T, i64> {
-    let epoch = tx.epoch().saturating_add(1);
-    tx.begin_epoch(epoch, now)?;
-    Ok(epoch)
+/// The outcome of a hold that has already ended, for a repeated finish: read from its charge entry.
+fn ended(rows: &Rows, finish: &Finish) -> Result<Finished, Refusal> {
+    let never = || Refusal::NoSuchHold(finish.request);
+    let entry = rows.entry(finish.request).ok_or_else(never)?;
+    let bill = entry.bill.as_ref().ok_or_else(never)?;
+    Ok(Finished {
+        charge: entry.amount.checked_neg().unwrap_or_default(),
+        loss: bill.loss,
+        available: rows.key(entry.key)?.key.account.available(),
+    })
 }
 
-/// Ends up to 500 holds of epochs before `epoch`; `None` if none are left. Each start of a gateway begins a new epoch, so holds of
-/// earlier epochs belong to requests of a dead process: they are charged their last checkpoint, or released if they have none.
-pub(super) fn recover<T: Tx>(tx: &mut T, epoch: i64, now: Timestamp) -> Step<T, Option<Recovered>> {
-    let dead = tx.holds_before(epoch, RECOVERED_AT_ONCE)?;
-    let mut done = Recovered {
-        epoch,
-        ..Recovered::default()
-    };
-    for hold in &dead {
-        let held = Held {
-            key: hold.open.key,
-            amount: hold.open.amount,
+pub(super) fn begin_epoch(rows: &mut Rows, now: Timestamp) -> i64 {
+    rows.epoch = rows.epoch.saturating_add(1);
+    rows.changes.epoch = Some((rows.epoch, now));
+    rows.epoch
+}
+
+/// Ends some holds of dead processes, as many as were fetched; `None` if none are left. They are charged their last checkpoint, or
+/// released if they have none.
+pub(super) fn recover(
+    rows: &mut Rows,
+    epoch: i64,
+    now: Timestamp,
+) -> Result<Option<Recovered>, Refusal> {
+    let mut done = None;
+    for request in std::mem::take(&mut rows.dead) {
+        let Some(hold) = rows.hold(request) else {
+            continue;
         };
-        let finished = end(
-            tx,
-            held,
-            recovered(&hold.open, hold.checkpoint.clone(), now),
-        )?;
+        let finished = end(rows, recovered(&hold.open, hold.checkpoint.clone(), now))?;
+        let done = done.get_or_insert(Recovered {
+            epoch,
+            ..Recovered::default()
+        });
         let count = if finished.charge.is_positive() {
             &mut done.settled
         } else {
@@ -137,5 +159,5 @@ pub(super) fn recover<T: Tx>(tx: &mut T, epoch: i64, now: Timestamp) -> Step<T, 
         };
         *count = count.saturating_add(1);
     }
-    Ok((!dead.is_empty()).then_some(done))
+    Ok(done)
 }

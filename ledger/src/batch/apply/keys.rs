@@ -1,90 +1,83 @@
 //! Keys and money in: create, change, credit. Each leaves one audit record in the same transaction.
 
-use super::{append, check_unused, known};
-use crate::batch::tx::{Step, StoredKey, Tx};
+use super::{append, check_unused, previous};
+use crate::batch::rows::Rows;
 use crate::book::audit::{self, Written};
 use crate::book::chain;
-use crate::book::head::{AuditHead, Head};
+use crate::book::head::{AuditHead, Head, StoredKey};
 use crate::{
-    Amount, Credit, CreditKind, Entry, EntryKind, Key, KeyChange, KeyId, NewKey, OperationId,
-    Posted, Refusal,
+    Amount, Credit, CreditKind, EntryKind, Key, KeyChange, KeyId, NewKey, OperationId, Posted,
+    Refusal,
 };
 
-pub(super) fn create<T: Tx>(tx: &mut T, new: &NewKey) -> Step<T, Key> {
-    if let Some(record) = tx
-        .act(new.act.operation)?
-        .filter(|record| record.act == "create")
-    {
-        return Ok(find(tx, record.key)?.key);
+pub(super) fn create(rows: &mut Rows, new: &NewKey) -> Result<Key, Refusal> {
+    let operation = new.act.operation;
+    if let Some(record) = rows.act(operation).filter(|act| act.act == "create") {
+        return Ok(rows.key(record.key)?.key.clone());
     }
-    check_unused(tx, new.act.operation)?;
+    check_unused(rows, operation)?;
     new.settings.check()?;
-    if tx.key(new.id)?.is_some() {
-        return Err(Refusal::NotApplicable(format!("key id {} is taken", new.id)).into());
+    if rows.key(new.id).is_ok() {
+        return Err(Refusal::NotApplicable(format!(
+            "key id {} is taken",
+            new.id
+        )));
     }
     let mut key = new.key();
     let credit = Credit::first(new);
     let mut after = key.account;
     if let Some(credit) = &credit {
         credit.check()?;
-        check_reference(tx, &credit.reference)?;
+        check_reference(rows, &credit.reference)?;
         after = key.account.top_up(credit.amount)?;
     }
-    tx.insert_key(&StoredKey {
+    rows.insert_key(StoredKey {
         key: key.clone(),
         head: Head::NONE,
         audit: AuditHead::NONE,
-    })?;
+    });
     if let Some(credit) = &credit {
-        let entry = credit.entry(tx.next_position(), &Head::NONE, after.balance(), tx.now());
-        append(tx, &entry, &Head::NONE, key.account, after)?;
-        key.account = after;
-        key.last_entry_at = Some(entry.at);
+        let position = rows.positions.next_entry();
+        let entry = credit.entry(position, &Head::NONE, after.balance(), rows.now());
+        (key.account, key.last_entry_at) = (after, Some(entry.at));
+        append(rows, entry, &Head::NONE, after);
     }
-    write_act(tx, audit::create(new), &key, &AuditHead::NONE)?;
+    write_act(rows, audit::create(new), &key, &AuditHead::NONE);
     Ok(key)
 }
 
-pub(super) fn change<T: Tx>(tx: &mut T, change: &KeyChange) -> Step<T, Key> {
+pub(super) fn change(rows: &mut Rows, change: &KeyChange) -> Result<Key, Refusal> {
     let act = audit::change(change);
-    if tx
-        .act(act.operation)?
-        .is_some_and(|record| act.repeats(&record))
-    {
-        return Ok(find(tx, change.key)?.key);
+    let known = rows.act(act.operation);
+    if known.is_some_and(|record| act.repeats(record)) {
+        return Ok(rows.key(change.key)?.key.clone());
     }
-    check_unused(tx, act.operation)?;
-    let StoredKey { mut key, audit, .. } = find(tx, change.key)?;
+    check_unused(rows, act.operation)?;
+    let StoredKey { mut key, audit, .. } = rows.key(change.key)?.clone();
     key.apply(&change.change)?;
-    tx.update_key(&key)?;
+    rows.update_key(key.clone());
     if change.change.ends_sessions() {
-        tx.end_sessions(key.id)?;
+        rows.end_access(key.id);
     }
-    write_act(tx, act, &key, &audit)?;
+    write_act(rows, act, &key, &audit);
     Ok(key)
 }
 
-pub(super) fn credit<T: Tx>(tx: &mut T, credit: &Credit) -> Step<T, Posted> {
+pub(super) fn credit(rows: &mut Rows, credit: &Credit) -> Result<Posted, Refusal> {
     credit.check()?;
-    if let Some(entry) = tx
-        .entry(credit.operation)?
-        .filter(|entry| credit.repeats(entry))
-    {
-        return repeated(tx, entry);
+    if let Some(posted) = repeated(rows, credit, rows.entry(credit.operation))? {
+        return Ok(posted);
     }
-    check_unused(tx, credit.operation)?;
-    if let Some(entry) = tx
-        .entry_by_reference(&credit.reference)?
-        .filter(|entry| credit.repeats(entry))
-    {
-        return repeated(tx, entry);
+    check_unused(rows, credit.operation)?;
+    if let Some(posted) = repeated(rows, credit, rows.entry_by_reference(&credit.reference))? {
+        return Ok(posted);
     }
-    check_reference(tx, &credit.reference)?;
+    check_reference(rows, &credit.reference)?;
     let StoredKey {
         mut key,
         head,
         audit,
-    } = find(tx, credit.key)?;
+    } = rows.key(credit.key)?.clone();
     let before = key.account;
     key.account = match &credit.kind {
         CreditKind::TopUp => {
@@ -93,14 +86,15 @@ pub(super) fn credit<T: Tx>(tx: &mut T, credit: &Credit) -> Step<T, Posted> {
         }
         CreditKind::Adjust { .. } => before.adjust(credit.amount)?,
         CreditKind::Refund { request, .. } => {
-            let (charged, refunded) = refunded(tx, credit.key, *request)?;
+            let (charged, refunded) = refunded(rows, credit.key, *request)?;
             before.refund(credit.amount, *request, charged, refunded)?
         }
     };
-    let entry = credit.entry(tx.next_position(), &head, key.account.balance(), tx.now());
-    append(tx, &entry, &head, before, key.account)?;
+    let position = rows.positions.next_entry();
+    let entry = credit.entry(position, &head, key.account.balance(), rows.now());
+    append(rows, entry.clone(), &head, key.account);
     key.last_entry_at = Some(entry.at);
-    write_act(tx, audit::credit(credit), &key, &audit)?;
+    write_act(rows, audit::credit(credit), &key, &audit);
     Ok(Posted {
         entry,
         key,
@@ -109,59 +103,54 @@ pub(super) fn credit<T: Tx>(tx: &mut T, credit: &Credit) -> Step<T, Posted> {
 }
 
 /// Chains an act to its key's audit; `key` is the key after it.
-pub(super) fn write_act<T: Tx>(
-    tx: &mut T,
-    act: Written,
-    key: &Key,
-    head: &AuditHead,
-) -> Step<T, ()> {
-    let before = if head.seq == 0 {
-        chain::genesis(&tx.ledger()?)
-    } else {
-        head.hash
-    };
-    let record = act.record(tx.next_act(), head, key);
+pub(super) fn write_act(rows: &mut Rows, act: Written, key: &Key, head: &AuditHead) {
+    let before = previous(rows, head.seq, head.hash);
+    let record = act.record(rows.positions.next_act(), head, key);
     let hash = chain::act_hash(&before, &record);
-    tx.append_act(&record, &hash, head)
+    rows.append_act(record, chain::FORMAT, hash);
 }
 
-pub(super) fn find<T: Tx>(tx: &mut T, key: KeyId) -> Step<T, StoredKey> {
-    Ok(known(tx.key(key)?, key)?)
-}
-
-fn repeated<T: Tx>(tx: &mut T, entry: Entry) -> Step<T, Posted> {
-    Ok(Posted {
-        key: find(tx, entry.key)?.key,
-        entry,
+/// The answer to a credit that `found` shows to have been posted before.
+fn repeated(
+    rows: &Rows,
+    credit: &Credit,
+    found: Option<&crate::Entry>,
+) -> Result<Option<Posted>, Refusal> {
+    let Some(entry) = found.filter(|entry| credit.repeats(entry)) else {
+        return Ok(None);
+    };
+    Ok(Some(Posted {
+        key: rows.key(entry.key)?.key.clone(),
+        entry: entry.clone(),
         repeated: true,
-    })
+    }))
 }
 
-fn check_reference<T: Tx>(tx: &mut T, reference: &str) -> Step<T, ()> {
-    match tx.entry_by_reference(reference)? {
+fn check_reference(rows: &Rows, reference: &str) -> Result<(), Refusal> {
+    match rows.entry_by_reference(reference) {
         Some(entry) => Err(Refusal::ReferenceUsed {
-            reference: entry.reference.unwrap_or_default(),
+            reference: entry.reference.clone().unwrap_or_default(),
             key: entry.key,
-        }
-        .into()),
+        }),
         None => Ok(()),
     }
 }
 
 /// The charge of a request and the sum of its refunds so far.
-fn refunded<T: Tx>(tx: &mut T, key: KeyId, request: OperationId) -> Step<T, (Amount, Amount)> {
+fn refunded(rows: &Rows, key: KeyId, request: OperationId) -> Result<(Amount, Amount), Refusal> {
     let nothing = || Refusal::NotRefundable {
         request,
         refundable: Amount::ZERO,
     };
-    let charge = tx
-        .entry(request)?
+    let charge = rows
+        .entry(request)
         .filter(|entry| entry.kind == EntryKind::Charge && entry.key == key)
         .ok_or_else(nothing)?;
-    let refunds = tx.refunds(request)?;
-    Ok(charge
+    let refunds = rows.refunds.get(&request);
+    let refunded = Amount::checked_sum(refunds.into_iter().flatten().copied());
+    charge
         .amount
         .checked_neg()
-        .zip(Amount::checked_sum(refunds))
-        .ok_or_else(nothing)?)
+        .zip(refunded)
+        .ok_or_else(nothing)
 }

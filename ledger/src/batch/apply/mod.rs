@@ -1,88 +1,86 @@
-//! What every operation does, written once for all stores.
+//! What every operation does, written once for all stores: pure, on rows in memory.
 //!
-//! Synchronous and generic over the store's transaction, so that each store gets its own compiled copy at no cost. The rules of
-//! money are in `account`; these procedures only decide what to read and write for them. Every check comes before the first write.
+//! The rules of money are in `rule`; these procedures decide what to read and write for them. Every check comes before the first
+//! write, so that a refusal leaves nothing behind.
 
 mod access;
 mod holds;
 mod keys;
 
-use crate::batch::operation::{Operation, Outcome};
-use crate::batch::tx::{Step, Tx};
+use super::operation::{Operation, Outcome};
+use super::rows::Rows;
 use crate::book::chain;
-use crate::book::head::Head;
-use crate::{Account, Entry, KeyId, OperationId, Refusal};
+use crate::book::head::{Hash, Head};
+use crate::value::reference;
+use crate::{Account, Entry, OperationId, Refusal};
 
-/// Applies one operation inside a transaction. It may be applied again after a rollback; repeating it later has no second effect.
-pub(crate) fn apply<T: Tx>(tx: &mut T, operation: &Operation) -> Step<T, Outcome> {
+/// Applies one operation. It may be applied again after a rollback; repeating it later has no second effect.
+pub(crate) fn apply(rows: &mut Rows, operation: &Operation) -> Result<Outcome, Refusal> {
     match operation {
-        Operation::Open(new) => holds::open(tx, new).map(|()| Outcome::Done),
-        Operation::Extend(extension) => holds::extend(tx, extension).map(|()| Outcome::Done),
-        Operation::Finish(finish) => holds::finish(tx, finish).map(Outcome::Finished),
-        Operation::Resolve(finish) => holds::resolve(tx, finish).map(Outcome::Finished),
-        Operation::BeginEpoch { now } => holds::begin_epoch(tx, *now).map(Outcome::Epoch),
+        Operation::Open(new) => holds::open(rows, new)?,
+        Operation::Extend(extension) => holds::extend(rows, extension)?,
+        Operation::Finish(finish) => return holds::finish(rows, finish).map(Outcome::Finished),
+        Operation::Resolve(finish) => return holds::resolve(rows, finish).map(Outcome::Finished),
+        Operation::BeginEpoch { now } => return Ok(Outcome::Epoch(holds::begin_epoch(rows, *now))),
         Operation::Recover { epoch, now } => {
-            holds::recover(tx, *epoch, *now).map(Outcome::Recovered)
+            return holds::recover(rows, *epoch, *now).map(Outcome::Recovered);
         }
-        Operation::Create(new) => keys::create(tx, new).map(|key| Outcome::Key(Box::new(key))),
+        Operation::Create(new) => {
+            return keys::create(rows, new).map(|key| Outcome::Key(Box::new(key)));
+        }
         Operation::Change(change) => {
-            keys::change(tx, change).map(|key| Outcome::Key(Box::new(key)))
+            return keys::change(rows, change).map(|key| Outcome::Key(Box::new(key)));
         }
         Operation::Credit(credit) => {
-            keys::credit(tx, credit).map(|posted| Outcome::Posted(Box::new(posted)))
+            return keys::credit(rows, credit).map(|posted| Outcome::Posted(Box::new(posted)));
         }
-        Operation::Publish { slugs, now } => slugs
-            .iter()
-            .try_for_each(|slug| tx.publish(slug, *now))
-            .map(|()| Outcome::Done),
-        Operation::Vote(votes) => votes
-            .iter()
-            .try_for_each(|vote| tx.vote(vote))
-            .map(|()| Outcome::Done),
-        Operation::ForgetVotes(target) => tx.forget_votes(target).map(|()| Outcome::Done),
+        Operation::Publish { slugs, now } => {
+            for slug in slugs {
+                rows.changes.publish(slug, *now);
+            }
+        }
+        Operation::Vote(votes) => votes.iter().for_each(|vote| rows.changes.votes.cast(vote)),
+        Operation::ForgetVotes(target) => rows.changes.votes.forget(target),
         Operation::CreateLink {
             key,
             token,
             expires,
             act,
-        } => access::create_link(tx, *key, *token, *expires, act).map(|()| Outcome::Done),
+        } => access::create_link(rows, *key, *token, *expires, act)?,
         Operation::ConsumeLink { token, now } => {
-            access::consume_link(tx, *token, *now).map(Outcome::Owner)
+            return Ok(Outcome::Owner(access::consume_link(rows, *token, *now)));
         }
-        Operation::OpenSession(session) => {
-            access::open_session(tx, session).map(|()| Outcome::Done)
-        }
-        Operation::CloseSessions(key) => tx.close_sessions(*key).map(|()| Outcome::Done),
-        Operation::CloseSession(token) => tx.delete_session(*token).map(|()| Outcome::Done),
+        Operation::OpenSession(session) => access::open_session(rows, session)?,
+        Operation::CloseSessions(key) => rows.close_sessions(*key),
+        Operation::CloseSession(token) => rows.delete_session(*token),
     }
+    Ok(Outcome::Done)
 }
 
-/// Chains an entry to its key's history and moves the account.
-fn append<T: Tx>(
-    tx: &mut T,
-    entry: &Entry,
-    head: &Head,
-    before: Account,
-    after: Account,
-) -> Step<T, ()> {
-    let hash_before = if head.seq == 0 {
-        chain::genesis(&tx.ledger()?)
+/// Chains an entry to its key's history, moves the account and takes the reference.
+fn append(rows: &mut Rows, entry: Entry, head: &Head, after: Account) {
+    let before = previous(rows, head.seq, head.hash);
+    let hash = chain::entry_hash(&before, &entry);
+    if let Some(reference) = &entry.reference {
+        rows.register(reference::folded(reference), entry.operation);
+    }
+    rows.append(entry, chain::FORMAT, hash, after);
+}
+
+/// What the next row of a chain is hashed with: the hash of its newest row, or the value with which the ledger's chains begin.
+fn previous(rows: &Rows, seq: i64, newest: Hash) -> Hash {
+    if seq == 0 {
+        chain::genesis(&rows.ledger)
     } else {
-        head.hash
-    };
-    let hash = chain::entry_hash(&hash_before, entry);
-    tx.append(entry, &hash, head, before, after)
+        newest
+    }
 }
 
 /// Refuses an operation id that was used for something else.
-fn check_unused<T: Tx>(tx: &mut T, operation: OperationId) -> Step<T, ()> {
-    if tx.is_used(operation)? {
-        Err(Refusal::OperationUsed(operation).into())
+fn check_unused(rows: &Rows, operation: OperationId) -> Result<(), Refusal> {
+    if rows.is_used(operation) {
+        Err(Refusal::OperationUsed(operation))
     } else {
         Ok(())
     }
-}
-
-fn known<X>(found: Option<X>, key: KeyId) -> Result<X, Refusal> {
-    found.ok_or(Refusal::NoSuchKey(key))
 }

@@ -8,6 +8,7 @@ use super::rows::Columns;
 use super::trouble::Trouble;
 use crate::Timestamp;
 use crate::book::anchor::{Anchor, Heads, KeyHeads};
+use crate::store::rows::Columns as _;
 
 const HEADS: &str = "SELECT a.id, a.seq, a.hash, k.audit_seq, k.audit_hash, a.opened \
      FROM accounts a JOIN keys k ON k.id = a.id ORDER BY a.id";

@@ -14,14 +14,15 @@ use std::sync::Mutex;
 
 use serde::{Deserialize, Serialize};
 
-use super::batch::Batch;
 use super::facts::Facts;
 use super::link::Link;
 use super::lock::lock;
 use super::rows::Columns;
 use super::trouble::Trouble;
+use crate::batch::rows::Rows;
 use crate::book::anchor::{self, Anchor};
 use crate::book::head::Hash;
+use crate::store::rows::Columns as _;
 use crate::{KeyId, LedgerError, Timestamp};
 
 /// How many entries are remembered: the last one of each recent batch.
@@ -132,8 +133,8 @@ impl Confirmed {
     }
 
     /// Records a confirmed batch.
-    pub(super) fn note(&self, batch: &Batch) {
-        let Some(last) = batch.new_entries.last() else {
+    pub(super) fn note(&self, rows: &Rows) {
+        let Some(last) = rows.new_entries().next_back() else {
             return;
         };
         let mut state = lock(&self.state);

@@ -7,20 +7,21 @@ use std::time::Duration;
 
 use tokio_postgres::types::ToSql;
 
-use super::batch::{Batch, KeySlot, Slot};
 use super::connector::Connector;
 use super::facts::Purpose;
 use super::link::Link;
 use super::rows::{
-    self, Columns, SELECT_ACT, SELECT_ENTRY, SELECT_HOLD, SELECT_KEY, SELECT_SESSION,
+    self, Columns, SELECT_ACT, SELECT_ENTRY, SELECT_HOLD, SELECT_KEY, SELECT_LINK, SELECT_SESSION,
 };
 use super::trouble::{Trouble, words};
-use super::{flush, migrations, reads, verify, votes};
-use crate::batch::tx::StoredKey;
+use super::{flush, migrations, reads, verify};
+use crate::batch::rows::{KeyRow, Rows};
 use crate::book::chain::{ChainedAct, ChainedEntry};
+use crate::book::head::StoredKey;
 use crate::rule::limit::Traffic;
 use crate::store::address::Database;
 use crate::store::copy::{Identity, MOVED, Part, ROWS, Rest, Side, Source, Target};
+use crate::store::rows::Columns as _;
 use crate::{LedgerError, OpenMode, VerifyReport};
 
 /// A gateway that renewed its lease this recently is still running; the others find a dead one after ten seconds.
@@ -171,13 +172,11 @@ impl Source for CopySource {
         for row in query(&self.link, SELECT_SESSION, &[]).await? {
             rest.sessions.push(rows::session(&row)?);
         }
-        for row in query(&self.link, "SELECT token, key, expires FROM links", &[]).await? {
-            let mut columns = Columns::of(&row);
-            rest.links
-                .push((columns.secret()?, columns.key()?, columns.at()?));
+        for row in query(&self.link, SELECT_LINK, &[]).await? {
+            rest.links.push(rows::link(&row)?);
         }
         rest.slugs = reads::published(&self.link).await.map_err(unavailable)?;
-        rest.votes = votes::read(&self.link).await.map_err(unavailable)?;
+        rest.votes = reads::votes(&self.link).await.map_err(unavailable)?;
         Ok(rest)
     }
 }
@@ -197,12 +196,6 @@ impl CopyTarget {
         migrations::refuse_content(&link.client).await?;
         Ok(Self { link })
     }
-
-    async fn write_batch(&self, batch: &Batch) -> Result<(), LedgerError> {
-        flush::write_all(&self.link, batch)
-            .await
-            .map_err(unavailable)
-    }
 }
 
 impl Side for CopyTarget {
@@ -218,52 +211,29 @@ impl Target for CopyTarget {
     }
 
     async fn write(&mut self, part: Part) -> Result<(), LedgerError> {
-        let mut batch = Batch::default();
+        let mut rows = Rows::default();
         match part {
             Part::Keys(keys) => {
                 for stored in keys {
-                    let slot = KeySlot {
-                        traffic: Traffic::default(),
-                        is_new: true,
-                        account_changed: true,
-                        settings_changed: true,
-                        stored,
-                    };
-                    batch.keys.insert(slot.stored.key.id, slot);
+                    let id = stored.key.id;
+                    let key = KeyRow::new(stored, Some(Traffic::default()));
+                    rows.keys.insert(id, key);
+                    rows.changes.keys.push(id);
                 }
             }
-            Part::Acts(acts) => batch.new_acts = acts,
+            Part::Acts(acts) => acts.into_iter().for_each(|act| rows.put_act(act)),
             Part::Entries(entries, names) => {
-                entries
-                    .iter()
-                    .for_each(|chained| batch.roll_up(&chained.entry));
-                (batch.new_entries, batch.new_names) = (entries, names);
-            }
-            Part::Rest(rest) => {
-                for mut hold in rest.holds {
-                    // No gateway of this ledger opened it; the first gateway to start ends it at its checkpoint.
-                    hold.open.epoch = 0;
-                    batch.holds.insert(hold.open.request, Slot::new(hold));
+                for chained in entries {
+                    rows.changes.roll_up(&chained.entry);
+                    rows.put_entry(chained);
                 }
-                batch.sessions = rest
-                    .sessions
-                    .into_iter()
-                    .map(|session| (session.token.0, Slot::new(session)))
-                    .collect();
-                batch.links = rest
-                    .links
-                    .into_iter()
-                    .map(|(token, key, end)| (token.0, Slot::new((key, end))))
-                    .collect();
-                rest.votes.iter().for_each(|vote| batch.votes.cast(vote));
-                batch.published = rest
-                    .slugs
-                    .into_iter()
-                    .map(|slug| (slug.slug, slug.since))
-                    .collect();
+                rows.changes.names = names;
             }
+            Part::Rest(rest) => rest.put(&mut rows),
         }
-        self.write_batch(&batch).await
+        flush::write_all(&self.link, &rows)
+            .await
+            .map_err(unavailable)
     }
 
     async fn finish(self) -> Result<VerifyReport, LedgerError> {

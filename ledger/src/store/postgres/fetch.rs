@@ -8,18 +8,18 @@ use futures_util::future::join;
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{Error, Row};
 
-use super::batch::{Batch, KeySlot, Slot, Wanted};
 use super::link::Link;
 use super::rows::{
-    self, Columns, SELECT_ACT, SELECT_ENTRY, SELECT_HOLD, SELECT_KEY, SELECT_SESSION,
+    self, Columns, SELECT_ACT, SELECT_ENTRY, SELECT_HOLD, SELECT_KEY, SELECT_LINK, SELECT_SESSION,
 };
 use super::standby::{BEGIN_FLUSHED, BEGIN_RECEIVED};
 use super::trouble::Trouble;
+use super::wanted::Wanted;
+use crate::batch::rows::{KeyRow, Positions, RECOVERED_AT_ONCE, Row as Kept, Rows};
 use crate::store::copy::MOVED_AWAY;
+use crate::store::rows::Columns as _;
+use crate::value::reference;
 use crate::{KeyId, OperationId};
-
-/// Holds that one transaction ends for dead nodes.
-const RECOVERED_AT_ONCE: i64 = 500;
 
 /// In place of the fence, for a program that is not a gateway: whether the ledger was moved meanwhile.
 const NOT_MOVED: &str = "SELECT 1 FROM identity WHERE version < 1000000 AND $1::bigint = 0";
@@ -70,10 +70,10 @@ pub(super) async fn add_dead(
     let sql = "SELECT request, key FROM holds WHERE epoch = 0 OR epoch IN (SELECT epoch FROM nodes WHERE ended IS NOT NULL) \
          ORDER BY request LIMIT $1";
     let mut dead = Vec::new();
-    for row in link.query(sql, &[&RECOVERED_AT_ONCE]).await? {
+    for row in link.query(sql, &[&i64::from(RECOVERED_AT_ONCE)]).await? {
         let mut columns = Columns::of(&row);
         dead.push(columns.operation()?);
-        wanted.keys.insert(columns.take()?);
+        wanted.keys.insert(columns.key()?);
     }
     wanted.holds.extend(&dead);
     wanted.entries.extend(&dead);
@@ -96,7 +96,7 @@ impl Asked {
             ids.iter().map(|id| id.to_bytes().to_vec()).collect()
         };
         Self {
-            keys: wanted.keys.iter().copied().collect(),
+            keys: wanted.keys.iter().map(|key| key.to_i64()).collect(),
             holds: ids(&wanted.holds),
             entries: ids(&wanted.entries),
             acts: ids(&wanted.acts),
@@ -108,6 +108,28 @@ impl Asked {
     fn is_of_holds_only(&self) -> bool {
         self.acts.is_empty() && self.references.is_empty() && self.tokens.is_empty()
     }
+
+    /// The statement that locks the keys.
+    fn lock(&self, locked: Locked) -> String {
+        if self.is_of_holds_only() {
+            lock_of_holds(locked)
+        } else {
+            lock_of_all()
+        }
+    }
+
+    /// Its parameters.
+    fn to_lock(&self) -> Vec<&(dyn ToSql + Sync)> {
+        let mut values: Vec<&(dyn ToSql + Sync)> = vec![&self.keys, &self.holds, &self.entries];
+        if !self.is_of_holds_only() {
+            values.extend([
+                &self.acts as &(dyn ToSql + Sync),
+                &self.references,
+                &self.tokens,
+            ]);
+        }
+        values
+    }
 }
 
 /// Begins a transaction, locks and reads. `epoch` is the node's, 0 for a program that is not a gateway. Only hold operations skip
@@ -118,74 +140,52 @@ pub(super) async fn fetch(
     ledger: [u8; 16],
     epoch: i64,
     locked: Locked,
-) -> Result<Batch, Trouble> {
+) -> Result<Rows, Trouble> {
     let asked = Asked::of(wanted);
-    let mut batch = Batch {
-        ledger,
-        epoch,
-        ..Batch::default()
-    };
-    let (lock, lock_values) = if asked.is_of_holds_only() {
-        (
-            lock_of_holds(locked),
-            vec![
-                &asked.keys as &(dyn ToSql + Sync),
-                &asked.holds,
-                &asked.entries,
-            ],
-        )
-    } else {
-        let all: Vec<&(dyn ToSql + Sync)> = vec![
-            &asked.keys,
-            &asked.holds,
-            &asked.entries,
-            &asked.acts,
-            &asked.references,
-            &asked.tokens,
-        ];
-        (lock_of_all(), all)
-    };
+    let fence = if epoch > 0 { FENCE } else { NOT_MOVED };
     let (fence, lock, positions) = (
-        link.prepared(if epoch > 0 { FENCE } else { NOT_MOVED })
-            .await?,
-        link.prepared(&lock).await?,
+        link.prepared(fence).await?,
+        link.prepared(&asked.lock(locked)).await?,
         link.prepared(POSITIONS).await?,
     );
     let reads = Reads::prepare(link, &asked).await?;
     let client = &link.client;
-    let begun = client.batch_execute(if wanted.flushed {
+    let begin = if wanted.flushed {
         BEGIN_FLUSHED
     } else {
         BEGIN_RECEIVED
-    });
-    let fence_values: [&(dyn ToSql + Sync); 1] = [&epoch];
-    let fenced = client.query(&fence, &fence_values);
-    let keys = client.query(&lock, &lock_values);
-    let placed = client.query_one(&positions, &[]);
+    };
+    let (fence_values, lock_values): ([&(dyn ToSql + Sync); 1], _) = ([&epoch], asked.to_lock());
     // Polled in this order, and therefore sent in this order.
     let (begun, (fenced, (keys, (placed, read)))) = join(
-        begun,
-        join(fenced, join(keys, join(placed, reads.run(link, &asked)))),
+        client.batch_execute(begin),
+        join(
+            client.query(&fence, &fence_values),
+            join(
+                client.query(&lock, &lock_values),
+                join(client.query_one(&positions, &[]), reads.run(link, &asked)),
+            ),
+        ),
     )
     .await;
     begun?;
     passes(&fenced?, epoch)?;
-    for row in keys? {
-        let (stored, traffic) = rows::stored_key(&row)?;
-        let slot = KeySlot {
-            traffic,
-            is_new: false,
-            account_changed: false,
-            settings_changed: false,
-            stored,
-        };
-        batch.keys.insert(slot.stored.key.id, slot);
-    }
     let placed = placed?;
     let mut placed = Columns::of(&placed);
-    (batch.position, batch.now) = (placed.take::<i64>()?.saturating_sub(1), placed.take()?);
-    fill(&mut batch, &read?, locked)?;
-    Ok(batch)
+    let mut rows = Rows {
+        ledger,
+        epoch,
+        positions: Positions::Shared(placed.number()?.saturating_sub(1)),
+        now: placed.number()?,
+        ..Rows::default()
+    };
+    for row in keys? {
+        let (stored, traffic) = rows::stored_key(&row)?;
+        let key = KeyRow::stored(stored, Some(traffic));
+        rows.keys.insert(key.stored.key.id, key);
+    }
+    fill(&mut rows, &read?, locked)?;
+    Ok(rows)
 }
 
 /// Whether this node is alive, and the ledger is still here.
@@ -226,9 +226,7 @@ impl What {
             }
             Self::Acts => format!("{SELECT_ACT} WHERE operation = ANY ($1::bytea[])"),
             Self::Sessions => format!("{SELECT_SESSION} WHERE token = ANY ($1::bytea[])"),
-            Self::Links => {
-                "SELECT token, key, expires FROM links WHERE token = ANY ($1::bytea[])".to_owned()
-            }
+            Self::Links => format!("{SELECT_LINK} WHERE token = ANY ($1::bytea[])"),
         }
     }
 
@@ -272,10 +270,10 @@ impl Reads {
     }
 }
 
-fn fill(batch: &mut Batch, found: &Found, locked: Locked) -> Result<(), Trouble> {
-    for (what, rows) in found {
-        for row in rows {
-            match fill_one(batch, *what, row) {
+fn fill(rows: &mut Rows, found: &Found, locked: Locked) -> Result<(), Trouble> {
+    for (what, found) in found {
+        for row in found {
+            match fill_one(rows, *what, row) {
                 // A row of a skipped key, whose operation is skipped too.
                 Err(Trouble::Retry(_)) if locked == Locked::Skip => {}
                 filled => filled?,
@@ -285,53 +283,51 @@ fn fill(batch: &mut Batch, found: &Found, locked: Locked) -> Result<(), Trouble>
     Ok(())
 }
 
-fn fill_one(batch: &mut Batch, what: What, row: &Row) -> Result<(), Trouble> {
+fn fill_one(rows: &mut Rows, what: What, row: &Row) -> Result<(), Trouble> {
     match what {
         What::Holds => {
             let hold = rows::stored_hold(row)?;
-            needs_lock(batch, hold.open.key)?;
-            batch.holds.insert(hold.open.request, Slot::stored(hold));
+            needs_lock(rows, hold.open.key)?;
+            rows.holds.insert(hold.open.request, Kept::stored(hold));
         }
         What::Entries | What::EntriesByReference => {
-            let entry = rows::stored_entry(row)?.entry;
-            needs_lock(batch, entry.key)?;
-            if let Some(reference) = &entry.reference {
-                batch
-                    .references
-                    .insert(crate::value::reference::folded(reference), entry.operation);
+            let chained = rows::stored_entry(row)?;
+            let entry = &chained.entry;
+            needs_lock(rows, entry.key)?;
+            if let (What::EntriesByReference, Some(reference)) = (what, &entry.reference) {
+                let folded = reference::folded(reference);
+                rows.references.insert(folded, entry.operation);
             }
-            batch.entries.insert(entry.operation, entry);
+            rows.entries.insert(entry.operation, chained);
         }
         What::Refunds => {
             let mut columns = Columns::of(row);
             let (request, amount) = (columns.operation()?, columns.amount()?);
-            batch.refunds.entry(request).or_default().push(amount);
+            rows.refunds.entry(request).or_default().push(amount);
         }
         What::Acts => {
-            let record = rows::stored_act(row)?.record.record;
-            needs_lock(batch, record.key)?;
-            batch.acts.insert(record.operation, record);
+            let act = rows::stored_act(row)?;
+            let record = &act.record.record;
+            needs_lock(rows, record.key)?;
+            rows.acts.insert(record.operation, act);
         }
         What::Sessions => {
             let session = rows::session(row)?;
-            needs_lock(batch, session.key)?;
-            batch
-                .sessions
-                .insert(session.token.0, Slot::stored(session));
+            needs_lock(rows, session.key)?;
+            rows.sessions.insert(session.token.0, Kept::stored(session));
         }
         What::Links => {
-            let mut columns = Columns::of(row);
-            let (token, key, expires) = (columns.secret()?, columns.key()?, columns.at()?);
-            needs_lock(batch, key)?;
-            batch.links.insert(token.0, Slot::stored((key, expires)));
+            let (token, key, expires) = rows::link(row)?;
+            needs_lock(rows, key)?;
+            rows.links.insert(token.0, Kept::stored((key, expires)));
         }
     }
     Ok(())
 }
 
 /// Refuses a row whose key was not locked.
-fn needs_lock(batch: &Batch, key: KeyId) -> Result<(), Trouble> {
-    if batch.keys.contains_key(&key) {
+fn needs_lock(rows: &Rows, key: KeyId) -> Result<(), Trouble> {
+    if rows.keys.contains_key(&key) {
         Ok(())
     } else {
         Err(Trouble::Retry("a row appeared in the meantime".to_owned()))

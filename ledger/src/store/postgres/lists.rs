@@ -8,10 +8,10 @@ use std::collections::HashMap;
 use tokio_postgres::types::ToSql;
 
 use super::link::Link;
-use super::reads::rows_at_most;
 use super::rows::{self, Columns, SELECT_KEY};
 use super::trouble::Trouble;
 use crate::book::margin::{self, MarginRow};
+use crate::store::rows::{Columns as _, rows_at_most};
 use crate::{
     Amount, Key, KeyId, KeyOrder, KeyQuery, MarginBy, MarginQuery, Margins, Status, Timestamp,
 };

@@ -8,6 +8,7 @@ use tokio_postgres::error::SqlState;
 use super::rows::Columns;
 use super::trouble::words;
 use crate::store::copy::{Identity, MOVED, MOVED_AWAY};
+use crate::store::rows::Columns as _;
 use crate::value::reference;
 use crate::{LedgerError, OpenMode, Timestamp};
 

@@ -1,14 +1,13 @@
 //! The ledger in a PostgreSQL database that several gateways share.
 //!
 //! Operations wait in `lanes`, so that a key locked by another gateway delays only its own operations. Each lane's `writer` gathers
-//! them into batches: `fetch` locks their keys and reads what they need, `apply` decides them in memory (`batch`, `tx`), `flush`
-//! writes the difference and commits. Gateways are nodes with epochs (`node`); the first statement of every batch fences off a node
+//! them into batches: `fetch` locks their keys and reads what they need, `batch::apply` decides them in memory, `flush` writes the
+//! difference and commits. Gateways are nodes with epochs (`node`); the first statement of every batch fences off a node
 //! that the others have declared dead. All of it runs on its own thread.
 //!
 //! No row is cached from one batch to the next, and no batch updates sums over all keys.
 
 mod anchors;
-mod batch;
 mod confirmed;
 mod connector;
 mod copy;
@@ -30,10 +29,10 @@ mod rows;
 mod servers;
 mod shared;
 mod standby;
+mod tables;
 mod trouble;
-mod tx;
 mod verify;
-mod votes;
+mod wanted;
 mod writer;
 mod writes;
 
@@ -571,7 +570,7 @@ impl Ledger for PostgresLedger {
 
     async fn votes(&self) -> Result<Vec<Vote>, LedgerError> {
         self.readers
-            .with(|link| async move { votes::read(&link).await })
+            .with(|link| async move { reads::votes(&link).await })
             .await
     }
 

@@ -21,6 +21,7 @@ use super::shared::Shared;
 use super::standby;
 use super::trouble::Trouble;
 use crate::batch::operation::{Operation, Outcome};
+use crate::store::rows::Columns as _;
 use crate::{Finish, Gateway, Standby, Timestamp};
 
 /// Between two renewals.

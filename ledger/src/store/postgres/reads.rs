@@ -3,10 +3,11 @@
 use super::link::Link;
 use super::rows::{self, Columns, SELECT_ACT, SELECT_ENTRY, SELECT_HOLD};
 use super::trouble::Trouble;
+use crate::store::rows::{self as decode, Columns as _, rows_at_most};
 use crate::value::owed::UNMETERED;
 use crate::{
     AuditRecord, Entry, EntryQuery, KeyId, OpenHold, OperationId, PublishedSlug, SecretHash,
-    SlugUse, Timestamp, Totals, UsageRow,
+    SlugUse, Timestamp, Totals, UsageRow, Vote,
 };
 
 type Answer<T> = Result<T, Trouble>;
@@ -70,19 +71,24 @@ pub(super) async fn published(link: &Link) -> Answer<Vec<PublishedSlug>> {
             &[],
         )
         .await?;
-    let slug = |row| {
-        let mut columns = Columns::of(row);
-        Ok(PublishedSlug {
-            slug: columns.take()?,
-            since: columns.at()?,
-        })
-    };
-    rows.iter().map(slug).collect()
+    rows.iter()
+        .map(|row| Ok(decode::published(&mut Columns::of(row))?))
+        .collect()
+}
+
+pub(super) async fn votes(link: &Link) -> Answer<Vec<Vote>> {
+    let sql = "SELECT target, question, day, key, value FROM votes ORDER BY target COLLATE \"C\", question, day, key";
+    let rows = link.query(sql, &[]).await?;
+    // A later version may ask more.
+    rows.iter()
+        .filter_map(|row| decode::vote(&mut Columns::of(row)).transpose())
+        .map(|vote| Ok(vote?))
+        .collect()
 }
 
 /// Sums over all keys, computed on request.
 pub(super) async fn totals(link: &Link) -> Answer<Totals> {
-    let sql = "SELECT (SELECT count(*) FROM keys), (SELECT coalesce(sum(seq), 0)::text FROM accounts), \
+    let sql = "SELECT (SELECT count(*) FROM keys), (SELECT coalesce(sum(seq), 0)::bigint FROM accounts), \
          (SELECT count(*) FROM holds), (SELECT coalesce(sum(credit), 0)::text FROM accounts), \
          (SELECT coalesce(sum(spent), 0)::text FROM accounts), (SELECT coalesce(sum(held), 0)::text FROM accounts), \
          u.loss::text, u.exposure::text, u.cost::text FROM (SELECT coalesce(sum(loss), 0) AS loss, \
@@ -91,28 +97,7 @@ pub(super) async fn totals(link: &Link) -> Answer<Totals> {
     let row = rows
         .first()
         .ok_or_else(|| Trouble::Failed("no totals".to_owned()))?;
-    let mut columns = Columns::of(row);
-    let sum = |columns: &mut Columns<'_>| -> Answer<i128> {
-        columns
-            .take::<&str>()?
-            .parse()
-            .map_err(|_| Trouble::Failed("a sum is not a number".to_owned()))
-    };
-    Ok(Totals {
-        keys: columns.small()?,
-        entries: u64::try_from(sum(&mut columns)?).unwrap_or_default(),
-        holds: columns.small()?,
-        credit: sum(&mut columns)?,
-        spent: sum(&mut columns)?,
-        held: sum(&mut columns)?,
-        loss: sum(&mut columns)?,
-        exposure: sum(&mut columns)?,
-        cost: sum(&mut columns)?,
-    })
-}
-
-pub(super) fn rows_at_most(limit: usize) -> i64 {
-    i64::try_from(limit).unwrap_or(i64::MAX)
+    Ok(decode::totals(&mut Columns::of(row))?)
 }
 
 // --- history ---

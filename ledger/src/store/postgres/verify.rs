@@ -12,11 +12,11 @@ use super::rows::{
     self, Columns, SELECT_ACT, SELECT_ENTRY, SELECT_HOLD, SELECT_KEY, SELECT_SESSION,
 };
 use super::trouble::Trouble;
-use crate::batch::tx::StoredKey;
 use crate::book::anchor::{Anchor, Covered};
 use crate::book::audit;
 use crate::book::chain::{self, ChainedAct, ChainedEntry};
-use crate::book::head::{Hash, NOTHING};
+use crate::book::head::{Hash, NOTHING, StoredKey};
+use crate::store::rows::{Columns as _, Malformed};
 use crate::value::reference;
 use crate::{Amount, Bill, EntryKind, KeyId, OperationId, SecretHash, UsageRow, VerifyReport};
 
@@ -102,10 +102,10 @@ impl Check {
     }
 
     /// Turns a malformed row into a fault; a connection failure ends the check.
-    fn readable<T>(&mut self, place: &str, read: Result<T, rows::Malformed>) -> Option<T> {
+    fn readable<T>(&mut self, place: &str, read: Result<T, Malformed>) -> Option<T> {
         match read {
             Ok(value) => Some(value),
-            Err(rows::Malformed(why)) => {
+            Err(why) => {
                 self.fault(format!("{place}: {why}"));
                 None
             }

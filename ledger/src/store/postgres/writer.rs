@@ -11,7 +11,6 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::batch::Wanted;
 use super::connector::Connector;
 use super::fetch::Locked;
 use super::job::Job;
@@ -20,10 +19,10 @@ use super::link::Link;
 use super::lock::lock;
 use super::shared::Shared;
 use super::trouble::Trouble;
+use super::wanted::Wanted;
 use super::{fetch, flush, node};
 use crate::batch::apply::apply;
 use crate::batch::operation::{Operation, Outcome};
-use crate::batch::tx::Fault;
 use crate::{Durability, KeyId, LedgerError, Refusal};
 
 /// Locked keys written concurrently, each on a connection that is opened when needed.
@@ -450,27 +449,25 @@ async fn transaction(
     };
     jobs.iter().for_each(|job| wanted.add(&job.operation));
     // Also waits for the locks of keys whose holds do not exist yet: a commit without an answer may still be under way.
-    wanted
-        .keys
-        .extend(jobs.iter().filter_map(|job| job.key.map(KeyId::to_i64)));
+    wanted.keys.extend(jobs.iter().filter_map(|job| job.key));
     let fetched = async {
         let dead = if wanted.dead {
             fetch::add_dead(link, &mut wanted).await?
         } else {
             Vec::new()
         };
-        let mut batch = fetch::fetch(link, &wanted, place.ledger, epoch, locked).await?;
-        batch.dead = dead.into_iter().collect();
-        Ok::<_, Trouble>(batch)
+        let mut rows = fetch::fetch(link, &wanted, place.ledger, epoch, locked).await?;
+        rows.dead = dead;
+        Ok::<_, Trouble>(rows)
     };
-    let mut batch = tokio::time::timeout(TRIP, fetched)
+    let mut rows = tokio::time::timeout(TRIP, fetched)
         .await
         .map_err(too_late)??;
     let skipped: BTreeSet<KeyId> = match locked {
         Locked::Skip => jobs
             .iter()
             .filter_map(|job| job.key)
-            .filter(|key| !batch.keys.contains_key(key))
+            .filter(|key| !rows.keys.contains_key(key))
             .collect(),
         Locked::Wait => BTreeSet::new(),
     };
@@ -480,16 +477,12 @@ async fn transaction(
             outcomes.push(None);
             continue;
         }
-        outcomes.push(match apply(&mut batch, &job.operation) {
-            Ok(outcome) => Some(Ok(outcome)),
-            Err(Fault::Refused(refusal)) => Some(Err(refusal)),
-            Err(Fault::Store(never)) => match never {},
-        });
+        outcomes.push(Some(apply(&mut rows, &job.operation)));
     }
     let late = |_| Trouble::Unknown("the database did not answer a commit in time".to_owned());
-    tokio::time::timeout(TRIP, flush::flush(link, &batch))
+    tokio::time::timeout(TRIP, flush::flush(link, &rows))
         .await
         .map_err(late)??;
-    place.shared.confirmed.note(&batch);
+    place.shared.confirmed.note(&rows);
     Ok(outcomes)
 }

@@ -12,6 +12,7 @@ use super::location::belongs_to_ledger;
 use super::rows::Columns;
 use super::verify;
 use crate::book::anchor::{Anchor, Heads, KeyHeads};
+use crate::store::rows::Columns as _;
 use crate::{LedgerError, OpenMode, Timestamp, VerifyReport};
 
 /// What the chains came to since an anchor.
@@ -40,13 +41,13 @@ fn changed_keys(conn: &Connection, since: &Anchor) -> Result<Vec<KeyHeads>> {
     )?;
     let heads = |row: &Row<'_>| {
         let mut columns = Columns::of(row);
-        let (key, seq, hash) = (columns.take()?, columns.take()?, columns.take()?);
+        let (key, seq, hash) = (columns.key()?, columns.number()?, columns.hash()?);
         Ok(KeyHeads {
             key,
             seq,
             hash,
-            act: columns.take()?,
-            act_hash: columns.take()?,
+            act: columns.number()?,
+            act_hash: columns.hash()?,
         })
     };
     statement

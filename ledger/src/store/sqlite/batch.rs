@@ -1,34 +1,31 @@
-//! The writer's transactions, one at a time, and the state of a batch.
+//! The writer's transactions, one at a time: begin, run operations, flush, commit.
 //!
 //! A batch holds the write lock from its beginning, carries the running totals, and never commits by itself. Between transactions
-//! it keeps its statements, the numbers of slugs and, unless another connection has committed meanwhile, the totals and the rows in
-//! its `cache`. `tx` has the reads and writes of operations.
+//! it keeps its statements, the numbers of slugs and, unless another connection has committed meanwhile, the totals and its `rows`:
+//! the keys and open holds that it last read or wrote, which SQLite keeps in its own page cache under the same condition. After
+//! another program's commit and after a rollback everything is forgotten. `fetch` adds what an operation needs, `flush` writes what
+//! it changed.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use rusqlite::types::Type;
 use rusqlite::{Connection, DEFAULT_NAME, FileControl, Result, params};
 
-use super::cache::Cache;
 use super::remembered::{Moved, Remembered};
-use super::rows::{self, malformed, number};
+use super::rows;
 use super::statements::{Sql, Statements};
-use crate::batch::tx;
-use crate::{Account, Amount, Bill, KeyId, Totals};
+use crate::batch::apply::apply;
+use crate::batch::operation::{Operation, Outcome};
+use crate::batch::rows::{Positions, Rows};
+use crate::store::rows::number;
+use crate::{Account, Amount, KeyId, OperationId, Refusal, Totals, clock};
 
-/// Why an operation had no effect.
-pub(super) type Fault = tx::Fault<rusqlite::Error>;
-
-impl From<rusqlite::Error> for Fault {
-    fn from(error: rusqlite::Error) -> Self {
-        Self::Store(error)
-    }
-}
+/// Most rows kept of each kind: some 8 MB of each.
+const MOST: usize = 16_384;
 
 /// Which totals a batch has changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Changed {
+pub(super) enum Changed {
     Nothing,
     /// The totals that holds and most of their ends change: the counts of entries and holds, what is held and what is spent.
     Running,
@@ -43,18 +40,27 @@ pub(super) struct Batch<'c> {
     /// Rows of `slugs` and `targets` never change, so they may be cached until a transaction is rolled back.
     slugs: HashMap<String, i64>,
     targets: HashMap<String, i64>,
-    pub(super) cache: Cache,
-    /// The data version of the totals and the cache; `None` before the first commit and after a rollback.
+    pub(super) rows: Rows,
+    pub(super) known: Known,
+    /// The data version of the totals and rows; `None` before the first commit and after a rollback.
     version: Option<u32>,
-    opened: i64,
-    totals: Totals,
-    pub(super) entries: i64,
-    pub(super) audits: i64,
-    pub(super) epoch: i64,
-    changed: Changed,
+    ledger: Option<[u8; 16]>,
+    pub(super) totals: Totals,
+    /// Holds ever opened.
+    pub(super) opened: i64,
+    pub(super) changed: Changed,
     /// Keys cached for readers, and what this transaction does to them.
     remembered: Option<Arc<Remembered>>,
     moved: Vec<(KeyId, Moved)>,
+}
+
+/// What need not be looked up, because ids begin with their time: nearly every new one is greater than all that are stored.
+#[derive(Debug, Default)]
+pub(super) struct Known {
+    /// Every open hold with a greater id is in `rows`.
+    pub(super) holds_after: Option<OperationId>,
+    /// No entry has a greater operation id.
+    pub(super) newest_entry: Option<OperationId>,
 }
 
 impl<'c> Batch<'c> {
@@ -64,13 +70,12 @@ impl<'c> Batch<'c> {
             statements: Statements::new(conn),
             slugs: HashMap::new(),
             targets: HashMap::new(),
-            cache: Cache::default(),
+            rows: Rows::default(),
+            known: Known::default(),
             version: None,
-            opened: 0,
+            ledger: None,
             totals: Totals::default(),
-            entries: 0,
-            audits: 0,
-            epoch: 0,
+            opened: 0,
             changed: Changed::Nothing,
             remembered,
             moved: Vec::new(),
@@ -85,16 +90,40 @@ impl<'c> Batch<'c> {
             remembered.begin();
         }
         self.moved.clear();
+        self.rows.now = clock::now().millis().saturating_mul(1_000);
         if self.version.is_some() && self.version == Some(self.data_version()?) {
+            self.stay_small();
             return Ok(());
         }
         self.forget();
         let statement = self.statements.get(Sql::Totals)?;
-        (self.totals, self.audits, self.epoch, self.opened) = statement.query_row([], |row| {
-            Ok((totals(row)?, row.get(9)?, row.get(10)?, row.get(11)?))
+        let (totals, acts, epoch, opened) = statement.query_row([], |row| {
+            Ok((rows::totals(row)?, row.get(9)?, row.get(10)?, row.get(11)?))
         })?;
-        self.entries = number(self.totals.entries);
+        (self.totals, self.opened, self.rows.epoch) = (totals, opened, epoch);
+        self.rows.positions = Positions::Counted {
+            entries: number(totals.entries),
+            acts,
+        };
+        self.rows.ledger = match self.ledger {
+            Some(ledger) => ledger,
+            None => {
+                let identity = self.statements.get(Sql::Identity)?;
+                *self
+                    .ledger
+                    .insert(identity.query_row([], |row| row.get(0))?)
+            }
+        };
         Ok(())
+    }
+
+    /// Fetches what an operation needs, and applies it. What it changes is written by the next flush.
+    pub(super) fn run(
+        &mut self,
+        operation: &Operation,
+    ) -> Result<std::result::Result<Outcome, Refusal>> {
+        self.fetch(operation)?;
+        Ok(apply(&mut self.rows, operation))
     }
 
     /// Undoes everything since the beginning, unless SQLite has already done so.
@@ -111,7 +140,22 @@ impl<'c> Batch<'c> {
 
     fn forget(&mut self) {
         self.version = None;
-        self.cache.forget();
+        self.known = Known::default();
+        self.rows = Rows {
+            now: self.rows.now,
+            ..Rows::default()
+        };
+    }
+
+    /// A full table is emptied: the rows of running requests are read once more, and no order of use has to be kept.
+    fn stay_small(&mut self) {
+        if self.rows.keys.len() > MOST {
+            self.rows.keys.clear();
+        }
+        if self.rows.holds.len() > MOST {
+            self.rows.holds.clear();
+            self.known.holds_after = None;
+        }
     }
 
     /// Changes when another connection has committed since our last commit.
@@ -122,45 +166,10 @@ impl<'c> Batch<'c> {
         Ok(version)
     }
 
-    /// Writes the totals and commits. After an error the caller rolls back.
+    /// Writes what is left and the totals, and commits. After an error the caller rolls back.
     pub(super) fn commit(&mut self) -> Result<()> {
-        let Totals {
-            keys,
-            holds,
-            credit,
-            spent,
-            held,
-            loss,
-            exposure,
-            cost,
-            ..
-        } = self.totals;
-        let (holds, spent, held) = (number(holds), spent.to_string(), held.to_string());
-        let (entries, audits, epoch, opened) = (self.entries, self.audits, self.epoch, self.opened);
-        match self.changed {
-            Changed::Nothing => {}
-            Changed::Running => {
-                self.statements
-                    .get(Sql::UpdateRunning)?
-                    .execute(params![entries, holds, opened, spent, held])?;
-            }
-            Changed::Anything => {
-                self.statements.get(Sql::UpdateTotals)?.execute(params![
-                    number(keys),
-                    entries,
-                    audits,
-                    holds,
-                    epoch,
-                    credit.to_string(),
-                    spent,
-                    held,
-                    loss.to_string(),
-                    opened,
-                    exposure.to_string(),
-                    cost.to_string(),
-                ])?;
-            }
-        }
+        self.flush()?;
+        self.write_totals()?;
         self.statements.get(Sql::Commit)?.execute([])?;
         self.version = self.data_version().ok();
         // Only then was a row certainly written and the commit counted. Otherwise the cached keys are forgotten with this batch.
@@ -174,6 +183,47 @@ impl<'c> Batch<'c> {
         Ok(())
     }
 
+    /// Once for each batch.
+    fn write_totals(&mut self) -> Result<()> {
+        let Totals {
+            keys,
+            holds,
+            credit,
+            spent,
+            held,
+            loss,
+            exposure,
+            cost,
+            ..
+        } = self.totals;
+        if self.changed == Changed::Nothing {
+            return Ok(());
+        }
+        let (holds, spent, held) = (number(holds), spent.to_string(), held.to_string());
+        let positions = self.rows.positions;
+        let entries = positions.next_entry().saturating_sub(1);
+        if self.changed == Changed::Running {
+            let values = params![entries, holds, self.opened, spent, held];
+            self.statements.get(Sql::UpdateRunning)?.execute(values)?;
+            return Ok(());
+        }
+        self.statements.get(Sql::UpdateTotals)?.execute(params![
+            number(keys),
+            entries,
+            positions.next_act().saturating_sub(1),
+            holds,
+            self.rows.epoch,
+            credit.to_string(),
+            spent,
+            held,
+            loss.to_string(),
+            self.opened,
+            exposure.to_string(),
+            cost.to_string(),
+        ])?;
+        Ok(())
+    }
+
     /// Records what this transaction does to a key.
     pub(super) fn note(&mut self, key: KeyId, moved: Moved) {
         if self.remembered.is_some() {
@@ -181,67 +231,26 @@ impl<'c> Batch<'c> {
         }
     }
 
-    // --- the totals, written once for each batch ---
-
-    pub(super) fn count_key(&mut self) {
-        self.totals.keys = self.totals.keys.saturating_add(1);
-        self.mark(Changed::Anything);
-    }
-
-    pub(super) fn count_hold(&mut self, opened: bool) {
-        let holds = self.totals.holds;
-        self.opened = self.opened.saturating_add(i64::from(opened));
-        self.totals.holds = if opened {
-            holds.saturating_add(1)
-        } else {
-            holds.saturating_sub(1)
-        };
-        self.mark(Changed::Running);
-    }
-
-    pub(super) fn count_act(&mut self) {
-        self.audits = self.audits.saturating_add(1);
-        self.mark(Changed::Anything);
-    }
-
-    pub(super) fn set_epoch(&mut self, epoch: i64) {
-        self.epoch = epoch;
-        self.mark(Changed::Anything);
-    }
-
-    /// Adds the change of an account, and what an ended request cost the operator.
-    pub(super) fn add_up(&mut self, before: Account, after: Account, bill: Option<&Bill>) {
-        let moved = |sum: &mut i128, from: Amount, to: Amount| {
-            *sum = sum
-                .saturating_add(i128::from(to.picos()))
-                .saturating_sub(i128::from(from.picos()));
-            if from == to {
-                Changed::Nothing
-            } else {
-                Changed::Anything
-            }
-        };
-        moved(&mut self.totals.spent, before.spent, after.spent);
-        moved(&mut self.totals.held, before.held, after.held);
-        let mut rest = moved(&mut self.totals.credit, before.credit, after.credit);
-        if let Some(bill) = bill {
-            rest = rest.max(moved(&mut self.totals.loss, Amount::ZERO, bill.loss));
-            rest = rest.max(moved(
-                &mut self.totals.exposure,
-                Amount::ZERO,
-                bill.exposure,
-            ));
-            rest = rest.max(moved(
-                &mut self.totals.cost,
-                Amount::ZERO,
-                bill.cost.unwrap_or_default(),
-            ));
-        }
-        self.mark(rest.max(Changed::Running));
-    }
-
-    fn mark(&mut self, changed: Changed) {
+    pub(super) fn mark(&mut self, changed: Changed) {
         self.changed = self.changed.max(changed);
+    }
+
+    /// Adds the change of an account to the totals.
+    pub(super) fn add_up(&mut self, before: Account, after: Account) {
+        let totals = &mut self.totals;
+        moved(&mut totals.spent, before.spent, after.spent);
+        moved(&mut totals.held, before.held, after.held);
+        let changed = moved(&mut totals.credit, before.credit, after.credit);
+        self.mark(changed.max(Changed::Running));
+    }
+
+    /// Adds what an ended request cost the operator to the totals.
+    pub(super) fn add_loss(&mut self, [loss, exposure, cost]: [Amount; 3]) {
+        let totals = &mut self.totals;
+        let changed = moved(&mut totals.loss, Amount::ZERO, loss)
+            .max(moved(&mut totals.exposure, Amount::ZERO, exposure))
+            .max(moved(&mut totals.cost, Amount::ZERO, cost));
+        self.mark(changed);
     }
 
     /// The number of a slug; a new slug gets one.
@@ -267,6 +276,17 @@ impl<'c> Batch<'c> {
     }
 }
 
+fn moved(sum: &mut i128, from: Amount, to: Amount) -> Changed {
+    *sum = sum
+        .saturating_add(i128::from(to.picos()))
+        .saturating_sub(i128::from(from.picos()));
+    if from == to {
+        Changed::Nothing
+    } else {
+        Changed::Anything
+    }
+}
+
 fn numbered(
     statements: &mut Statements<'_>,
     known: &mut HashMap<String, i64>,
@@ -283,27 +303,4 @@ fn numbered(
         .query_row([name], |row| row.get(0))?;
     known.insert(name.to_owned(), id);
     Ok(id)
-}
-
-/// The row that `select_totals` returns.
-pub(super) fn totals(row: &rusqlite::Row<'_>) -> Result<Totals> {
-    let sum = |column: usize| {
-        let text = row.get_ref(column)?.as_str()?;
-        // Sums of ordinary ledgers fit 64 bits, which are read in a quarter of the time; every batch reads four.
-        let small = text.parse::<i64>().map(i128::from);
-        small
-            .or_else(|_| text.parse())
-            .map_err(|error| malformed(Type::Text, error))
-    };
-    Ok(Totals {
-        keys: rows::count(row, 0)?,
-        entries: rows::count(row, 1)?,
-        holds: rows::count(row, 2)?,
-        credit: sum(3)?,
-        spent: sum(4)?,
-        held: sum(5)?,
-        loss: sum(6)?,
-        exposure: sum(7)?,
-        cost: sum(8)?,
-    })
 }

@@ -13,22 +13,14 @@ use super::batch::Batch;
 use super::location::{resolve, wal_path};
 use super::migrations::{Birth, VERSION};
 use super::{ServeLock, backup, files, rows, verify};
-use crate::batch::tx::{Fault, StoredHold, StoredKey, Tx};
+use crate::batch::rows::Rows;
 use crate::book::chain::{ChainedAct, ChainedEntry};
-use crate::book::head::{AuditHead, Head};
-use crate::hold::Held;
+use crate::book::head::{AuditHead, Head, StoredKey};
 use crate::store::copy::{Identity, MOVED, Part, ROWS, Rest, Side, Source, Target, replayed};
-use crate::{Account, LedgerError, NewHold, OpenMode, Refusal, VerifyReport};
+use crate::{Account, Amount, KeyId, LedgerError, OpenMode, Refusal, VerifyReport};
 
 fn failed(error: impl std::fmt::Display) -> LedgerError {
     LedgerError::Unavailable(format!("the ledger could not be copied: {error}"))
-}
-
-fn fault(fault: Fault<rusqlite::Error>) -> LedgerError {
-    match fault {
-        Fault::Refused(refusal) => refusal.into(),
-        Fault::Store(error) => failed(error),
-    }
 }
 
 fn keys(conn: &Connection, after: i64) -> Result<Vec<StoredKey>, LedgerError> {
@@ -98,18 +90,13 @@ impl Source for CopySource {
     }
 
     async fn acts(&mut self, after: i64) -> Result<Vec<ChainedAct>, LedgerError> {
-        let sql = "SELECT * FROM audit WHERE position > ?1 ORDER BY position LIMIT ?2";
+        let sql = concat!(
+            rows::select_act!(),
+            " WHERE position > ?1 ORDER BY position LIMIT ?2"
+        );
         let mut statement = self.conn.prepare_cached(sql).map_err(failed)?;
-        let read = |row: &rusqlite::Row<'_>| {
-            let act = rows::stored_act(row)?;
-            Ok(ChainedAct {
-                record: act.record,
-                format: act.format,
-                hash: act.hash,
-            })
-        };
         statement
-            .query_map(params![after, ROWS], read)
+            .query_map(params![after, ROWS], rows::stored_act)
             .and_then(Iterator::collect)
             .map_err(failed)
     }
@@ -120,55 +107,34 @@ impl Source for CopySource {
             " WHERE e.position > ?1 ORDER BY e.position LIMIT ?2"
         );
         let mut statement = self.conn.prepare_cached(sql).map_err(failed)?;
-        let read = |row: &rusqlite::Row<'_>| {
-            let stored = rows::stored_entry(row)?;
-            Ok(ChainedEntry {
-                entry: stored.entry,
-                format: stored.format,
-                hash: stored.hash,
-            })
-        };
         statement
-            .query_map(params![after, ROWS], read)
+            .query_map(params![after, ROWS], rows::stored_entry)
             .and_then(Iterator::collect)
             .map_err(failed)
     }
 
     async fn rest(&mut self) -> Result<Rest, LedgerError> {
-        let read = || -> rusqlite::Result<Rest> {
-            let mut holds = self.conn.prepare("SELECT * FROM holds")?;
-            let holds = holds
-                .query_map([], rows::stored_hold)?
-                .collect::<rusqlite::Result<_>>()?;
-            let mut sessions = self
-                .conn
-                .prepare("SELECT token, key, at, expires FROM sessions")?;
-            let session = |row: &rusqlite::Row<'_>| {
-                Ok(crate::Session {
-                    token: row.get(0)?,
-                    key: row.get(1)?,
-                    at: row.get(2)?,
-                    expires: row.get(3)?,
-                })
-            };
-            let sessions = sessions
-                .query_map([], session)?
-                .collect::<rusqlite::Result<_>>()?;
-            let mut links = self.conn.prepare("SELECT token, key, expires FROM links")?;
-            let link = |row: &rusqlite::Row<'_>| Ok((row.get(0)?, row.get(1)?, row.get(2)?));
-            let links = links
-                .query_map([], link)?
-                .collect::<rusqlite::Result<_>>()?;
-            Ok(Rest {
-                holds,
-                sessions,
-                links,
-                slugs: super::reads::published(&self.conn)?,
-                votes: super::reads::votes(&self.conn)?,
-            })
-        };
-        read().map_err(failed)
+        let conn = &self.conn;
+        Ok(Rest {
+            holds: all_rows(conn, rows::select_hold!(), rows::stored_hold)?,
+            sessions: all_rows(conn, rows::select_session!(), rows::session)?,
+            links: all_rows(conn, "SELECT token, key, expires FROM links", rows::link)?,
+            slugs: super::reads::published(conn).map_err(failed)?,
+            votes: super::reads::votes(conn).map_err(failed)?,
+        })
     }
+}
+
+fn all_rows<T>(
+    conn: &Connection,
+    sql: &str,
+    decode: fn(&rusqlite::Row<'_>) -> rusqlite::Result<T>,
+) -> Result<Vec<T>, LedgerError> {
+    let mut statement = conn.prepare(sql).map_err(failed)?;
+    statement
+        .query_map([], decode)
+        .and_then(Iterator::collect)
+        .map_err(failed)
 }
 
 /// A file that becomes a copy.
@@ -235,22 +201,7 @@ impl Target for CopyTarget {
     async fn write(&mut self, part: Part) -> Result<(), LedgerError> {
         let mut batch = Batch::new(self.conn()?, None);
         batch.begin().map_err(failed)?;
-        match part {
-            Part::Keys(keys) => keys.iter().try_for_each(|stored| key(&mut batch, stored)),
-            Part::Acts(acts) => acts
-                .into_iter()
-                .try_for_each(|chained| act(&mut batch, chained)),
-            Part::Entries(entries, names) => entries
-                .into_iter()
-                .try_for_each(|chained| entry(&mut batch, chained))
-                .and_then(|()| {
-                    names
-                        .iter()
-                        .try_for_each(|(folded, operation)| Ok(batch.register(folded, *operation)?))
-                }),
-            Part::Rest(rest) => all_the_rest(&mut batch, &rest),
-        }
-        .map_err(fault)?;
+        put(&mut batch, part)?;
         batch.commit().map_err(failed)
     }
 
@@ -263,100 +214,69 @@ impl Target for CopyTarget {
     }
 }
 
-type Step = Result<(), Fault<rusqlite::Error>>;
-
-/// A key without money, which comes with its entries.
-fn key(batch: &mut Batch<'_>, stored: &StoredKey) -> Step {
-    batch.insert_key(&StoredKey {
-        key: stored.key.clone(),
-        head: Head::NONE,
-        audit: AuditHead::NONE,
-    })?;
-    batch.update_key(&stored.key)
-}
-
-fn act(batch: &mut Batch<'_>, chained: ChainedAct) -> Step {
-    let ChainedAct {
-        mut record,
-        format,
-        hash,
-    } = chained;
-    let key = record.record.key;
-    let head = batch.key(key)?.ok_or(Refusal::NoSuchKey(key))?.audit;
-    record.record.position = batch.next_act();
-    batch.append_chained_act(&record, format, &hash, &head)
-}
-
-/// Databases number entries with gaps, files without. Only entries of the first format are hashed with their number, and they never
-/// have gaps before them.
-fn entry(batch: &mut Batch<'_>, chained: ChainedEntry) -> Step {
-    let ChainedEntry {
-        mut entry,
-        format,
-        hash,
-    } = chained;
-    let (before, head) = batch
-        .account(entry.key)?
-        .ok_or(Refusal::NoSuchKey(entry.key))?;
-    let after = replayed(before, &entry).ok_or(Refusal::OperationUsed(entry.operation))?;
-    entry.position = batch.next_position();
-    batch.append_chained(&entry, format, &hash, &head, before, after)?;
-    if entry.bill.is_some() {
-        // Each charge ended a hold.
-        batch.count_hold(true);
-        batch.count_hold(false);
+/// Adds a part to the batch's rows. Databases number entries and acts with gaps, files without, so both are chained anew. Only those
+/// of the first format are hashed with their number, and they never have gaps before them.
+fn put(batch: &mut Batch<'_>, part: Part) -> Result<(), LedgerError> {
+    match part {
+        Part::Keys(keys) => {
+            for StoredKey { mut key, .. } in keys {
+                // Its money comes with its entries.
+                (key.account, key.last_entry_at) = (Account::default(), None);
+                let (head, audit) = (Head::NONE, AuditHead::NONE);
+                batch.rows.insert_key(StoredKey { key, head, audit });
+            }
+        }
+        Part::Acts(acts) => {
+            for mut act in acts {
+                batch.fetch_key(act.record.record.key).map_err(failed)?;
+                act.record.record.position = batch.rows.positions.next_act();
+                batch.rows.append_act(act.record, act.format, act.hash);
+            }
+        }
+        Part::Entries(entries, names) => {
+            for chained in entries {
+                batch.fetch_key(chained.entry.key).map_err(failed)?;
+                append(&mut batch.rows, chained)?;
+            }
+            for (folded, operation) in names {
+                batch.rows.register(folded, operation);
+            }
+        }
+        Part::Rest(rest) => {
+            for hold in &rest.holds {
+                batch.fetch_key(hold.open.key).map_err(failed)?;
+                held(&mut batch.rows, hold.open.key, hold.open.amount)?;
+            }
+            let opened = i64::try_from(rest.holds.len()).unwrap_or(i64::MAX);
+            batch.rows.changes.opened = opened;
+            rest.put(&mut batch.rows);
+        }
     }
     Ok(())
 }
 
-fn all_the_rest(batch: &mut Batch<'_>, rest: &Rest) -> Step {
-    for StoredHold {
-        open,
-        opened,
-        checkpoint,
-    } in &rest.holds
-    {
-        let (slug, family) = (open.slug.clone(), open.family.clone());
-        let new = NewHold {
-            request: open.request,
-            key: open.key,
-            amount: *opened,
-            slug,
-            family,
-            at: open.at,
-        };
-        batch.insert_hold(&new)?;
-        if let Some(checkpoint) = checkpoint {
-            batch.update_hold(open.request, open.amount, open.used, checkpoint)?;
-        }
-        let held = batch
-            .held(open.request)?
-            .map(|Held { amount, .. }| amount)
-            .unwrap_or_default();
-        let (before, _) = batch
-            .account(open.key)?
-            .ok_or(Refusal::NoSuchKey(open.key))?;
-        let used = || Refusal::OperationUsed(open.request);
-        let after = Account {
-            held: before.held.checked_add(held).ok_or_else(used)?,
-            ..before
-        };
-        batch.set_held(open.key, before, after)?;
+fn append(rows: &mut Rows, chained: ChainedEntry) -> Result<(), LedgerError> {
+    let ChainedEntry {
+        mut entry,
+        format,
+        hash,
+        ..
+    } = chained;
+    let before = rows.key(entry.key)?.key.account;
+    let after = replayed(before, &entry).ok_or(Refusal::OperationUsed(entry.operation))?;
+    entry.position = rows.positions.next_entry();
+    if entry.bill.is_some() {
+        // Each charge ended a hold.
+        rows.changes.opened = rows.changes.opened.saturating_add(1);
     }
-    for session in &rest.sessions {
-        let values = params![session.token, session.key, session.at, session.expires];
-        batch
-            .conn
-            .execute("INSERT INTO sessions VALUES (?1, ?2, ?3, ?4)", values)?;
-    }
-    for (token, key, expires) in &rest.links {
-        batch.conn.execute(
-            "INSERT INTO links VALUES (?1, ?2, ?3)",
-            params![token, key, expires],
-        )?;
-    }
-    rest.slugs
-        .iter()
-        .try_for_each(|slug| batch.publish(&slug.slug, slug.since))?;
-    rest.votes.iter().try_for_each(|vote| batch.vote(vote))
+    rows.append(entry, format, hash, after);
+    Ok(())
+}
+
+fn held(rows: &mut Rows, key: KeyId, more: Amount) -> Result<(), LedgerError> {
+    let account = rows.key(key)?.key.account;
+    let too_much = || failed(format!("the holds of key {key} are too large"));
+    let held = account.held.checked_add(more).ok_or_else(too_much)?;
+    rows.set_account(key, Account { held, ..account });
+    Ok(())
 }

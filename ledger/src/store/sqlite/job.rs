@@ -5,14 +5,13 @@
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 
-use super::batch::{Batch, Fault};
-use crate::batch::apply::apply;
+use super::batch::Batch;
 use crate::batch::operation::{Class, Operation, Outcome};
 use crate::{LedgerError, Refusal};
 
 /// A step that only tests need.
 #[cfg(test)]
-type TestWork = Box<dyn Fn(&mut Batch<'_>) -> Result<(), Fault> + Send>;
+type TestWork = Box<dyn Fn(&mut Batch<'_>) -> rusqlite::Result<()> + Send>;
 
 /// The work to do in a batch.
 pub(super) enum Work {
@@ -30,11 +29,11 @@ impl Work {
         }
     }
 
-    fn run(&self, batch: &mut Batch<'_>) -> Result<Outcome, Fault> {
+    fn run(&self, batch: &mut Batch<'_>) -> rusqlite::Result<Result<Outcome, Refusal>> {
         match self {
-            Self::Apply(operation) => apply(batch, operation),
+            Self::Apply(operation) => batch.run(operation),
             #[cfg(test)]
-            Self::Test(_, work) => work(batch).map(|()| Outcome::Done),
+            Self::Test(_, work) => work(batch).map(|()| Ok(Outcome::Done)),
         }
     }
 }
@@ -51,11 +50,7 @@ pub(super) struct Job {
 impl Job {
     /// Runs inside a batch and keeps its outcome until the commit. Runs again after a rollback, so it must not consume its work.
     pub(super) fn run(&mut self, batch: &mut Batch<'_>) -> rusqlite::Result<()> {
-        self.outcome = Some(match self.work.run(batch) {
-            Ok(outcome) => Ok(outcome),
-            Err(Fault::Refused(refusal)) => Err(refusal),
-            Err(Fault::Store(error)) => return Err(error),
-        });
+        self.outcome = Some(self.work.run(batch)?);
         Ok(())
     }
 

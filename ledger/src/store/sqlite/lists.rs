@@ -7,9 +7,10 @@ use std::collections::HashMap;
 
 use rusqlite::{Connection, OptionalExtension, Result, ToSql, params};
 
-use super::reads::{hours, rows_at_most};
-use super::rows::{self, SELECT_KEY};
+use super::reads::hours;
+use super::rows::{self, Columns, SELECT_KEY};
 use crate::book::margin::Summing;
+use crate::store::rows::{Columns as _, rows_at_most};
 use crate::{
     Amount, Key, KeyId, KeyOrder, KeyPlace, KeyQuery, MarginQuery, Margins, Status, Timestamp,
     UsageRow,
@@ -226,16 +227,17 @@ pub(super) fn margins(
     for hour in hours(conn, first, last)? {
         let mut rows = hour_of.query([hour])?;
         while let Some(row) = rows.next()? {
-            let target = row.get_ref(1)?.as_str()?;
+            let mut columns = Columns::of(row);
+            let (key, target) = (columns.number()?, columns.text()?);
             let of_hour = UsageRow {
-                requests: rows::count(row, "requests")?,
-                charge: row.get(3)?,
-                loss: row.get(4)?,
-                exposure: row.get(5)?,
-                cost: row.get(6)?,
+                requests: columns.small()?,
+                charge: columns.amount()?,
+                loss: columns.amount()?,
+                exposure: columns.amount()?,
+                cost: columns.amount()?,
                 ..UsageRow::default()
             };
-            sums.add(row.get(0)?, hour, target, &of_hour);
+            sums.add(key, hour, &target, &of_hour);
         }
         if !wanted() {
             break;

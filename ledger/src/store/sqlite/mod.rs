@@ -2,20 +2,21 @@
 //!
 //! One writer thread per process gathers operations into batches (`writer`, `batching`); other threads sync and checkpoint its log
 //! (`upkeep`); readers have their own connections (`readers`). Several processes may have the file open: SQLite's locks order their
-//! batches, and every batch decides on the newest rows. Cached keys for authentication (`remembered`) and cached rows for the
-//! writer (`cache`) are used only while they equal the file. The schema repeats the rules of `account`, so that even a faulty
+//! batches, and every batch decides on the newest rows: it fetches what an operation needs (`fetch`), applies it in memory and writes
+//! the difference (`flush`). Cached keys for authentication (`remembered`) and the rows that a batch keeps for the next one are used
+//! only while they equal the file. The schema repeats the rules of `account`, so that even a faulty
 //! program cannot store an impossible account.
 
 mod backup;
 mod batch;
-mod cache;
 mod copy;
+mod fetch;
 mod files;
+mod flush;
 mod header;
 #[cfg(test)]
 mod header_tests;
 mod job;
-mod journal;
 mod lists;
 mod location;
 mod lock;
@@ -32,7 +33,6 @@ mod shared;
 mod statements;
 #[cfg(test)]
 mod tests;
-mod tx;
 mod upkeep;
 mod verify;
 mod worker;

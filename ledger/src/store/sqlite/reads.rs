@@ -9,14 +9,13 @@ use std::collections::{BTreeMap, HashSet};
 
 use rusqlite::{Connection, OptionalExtension, Result, params};
 
-use super::batch;
-use super::rows::{
-    self, Columns, ENTRY_AT, ENTRY_BY_OPERATION, KEY_BY_ID, SELECT_ENTRY, StoredEntry,
-};
+use super::rows::{self, Columns, ENTRY_AT, ENTRY_BY_OPERATION, KEY_BY_ID, SELECT_ENTRY};
+use crate::book::chain::{ChainedAct, ChainedEntry};
+use crate::store::rows::{Columns as _, rows_at_most};
 use crate::value::owed::UNMETERED;
 use crate::{
-    AuditRecord, Entry, EntryQuery, Key, KeyId, OpenHold, OperationId, PublishedSlug, Question,
-    SecretHash, SlugUse, Timestamp, Totals, UsageRow, Vote,
+    AuditRecord, Entry, EntryQuery, Key, KeyId, OpenHold, OperationId, PublishedSlug, SecretHash,
+    SlugUse, Timestamp, Totals, UsageRow, Vote,
 };
 
 /// Rows that one statement of a scan examines.
@@ -59,7 +58,7 @@ pub(super) fn entry(conn: &Connection, operation: OperationId) -> Result<Option<
 
 pub(super) fn totals(conn: &Connection) -> Result<Totals> {
     conn.prepare_cached(concat!(rows::select_totals!(), " FROM totals"))?
-        .query_row([], batch::totals)
+        .query_row([], rows::totals)
 }
 
 pub(super) fn open_holds(
@@ -67,11 +66,13 @@ pub(super) fn open_holds(
     key: Option<KeyId>,
     limit: usize,
 ) -> Result<Vec<OpenHold>> {
-    let mut statement = conn.prepare_cached(
-        "SELECT * FROM holds WHERE ?1 IS NULL OR key = ?1 ORDER BY at, request LIMIT ?2",
-    )?;
+    let mut statement = conn.prepare_cached(concat!(
+        rows::select_hold!(),
+        " WHERE ?1 IS NULL OR key = ?1 ORDER BY at, request LIMIT ?2"
+    ))?;
     statement
-        .query_map(params![key, rows_at_most(limit)], rows::open_hold)?
+        .query_map(params![key, rows_at_most(limit)], rows::stored_hold)?
+        .map(|hold| hold.map(|hold| hold.open))
         .collect()
 }
 
@@ -79,42 +80,21 @@ pub(super) fn published(conn: &Connection) -> Result<Vec<PublishedSlug>> {
     let mut statement = conn.prepare_cached(
         "SELECT slug, published_at FROM slugs WHERE published_at IS NOT NULL ORDER BY slug",
     )?;
-    statement
-        .query_map([], |row| {
-            Ok(PublishedSlug {
-                slug: row.get(0)?,
-                since: row.get(1)?,
-            })
-        })?
-        .collect()
+    statement.query_map([], rows::published)?.collect()
 }
 
 pub(super) fn votes(conn: &Connection) -> Result<Vec<Vote>> {
-    let mut statement =
-        conn.prepare_cached("SELECT * FROM votes ORDER BY target, question, day, key")?;
-    let rows = statement.query_map([], |row| {
-        let vote = |question| -> Result<Vote> {
-            Ok(Vote {
-                target: row.get(0)?,
-                question,
-                day: row.get(2)?,
-                key: row.get(3)?,
-                value: u64::try_from(row.get::<_, i64>(4)?).unwrap_or_default(),
-            })
-        };
-        Question::of(row.get(1)?).map(vote).transpose()
-    })?;
+    let mut statement = conn.prepare_cached(
+        "SELECT target, question, day, key, value FROM votes ORDER BY target, question, day, key",
+    )?;
+    let votes = statement.query_map([], rows::vote)?;
     // A later version may ask more.
-    rows.filter_map(Result::transpose).collect()
-}
-
-pub(super) fn rows_at_most(limit: usize) -> i64 {
-    i64::try_from(limit).unwrap_or(i64::MAX)
+    votes.filter_map(Result::transpose).collect()
 }
 
 // --- history ---
 
-pub(super) fn entry_at(conn: &Connection, position: i64) -> Result<Option<StoredEntry>> {
+pub(super) fn entry_at(conn: &Connection, position: i64) -> Result<Option<ChainedEntry>> {
     conn.prepare_cached(ENTRY_AT)?
         .query_row([position], rows::stored_entry)
         .optional()
@@ -282,14 +262,14 @@ pub(super) fn usage(
         let start = Timestamp::from_millis(hour.saturating_mul(3_600_000));
         for row in statement.query_map(params![hour, key, UNMETERED], |row| {
             let mut columns = Columns::of(row);
-            let slug = columns.take()?;
+            let slug = columns.text()?;
             let row = UsageRow {
                 hour: start,
                 slug,
                 ..columns.rollup()?
             };
             Ok(UsageRow {
-                unmetered: columns.take()?,
+                unmetered: columns.amount()?,
                 ..row
             })
         })? {
@@ -311,9 +291,10 @@ pub(super) fn slug_use(
     for hour in hours(conn, since.hour(), i64::MAX)? {
         let mut rows = statement.query([hour])?;
         while let Some(row) = rows.next()? {
-            let (keys, requests) = slugs.entry(row.get("name")?).or_default();
-            keys.insert(row.get("key")?);
-            *requests = requests.saturating_add(rows::count(row, "requests")?);
+            let mut columns = Columns::of(row);
+            let (keys, requests) = slugs.entry(columns.text()?).or_default();
+            keys.insert(columns.number()?);
+            *requests = requests.saturating_add(columns.small()?);
         }
         if !wanted() {
             break;
@@ -332,10 +313,20 @@ pub(super) fn slug_use(
 
 // --- audit ---
 
+/// Decodes the rows of [`rows::select_act`].
+fn record(row: &rusqlite::Row<'_>) -> Result<AuditRecord> {
+    rows::stored_act(row).map(|act| act.record.record)
+}
+
 pub(super) fn act(conn: &Connection, operation: OperationId) -> Result<Option<AuditRecord>> {
-    let mut statement = conn.prepare_cached("SELECT * FROM audit WHERE operation = ?1")?;
-    statement
-        .query_row([operation], rows::audit_record)
+    conn.prepare_cached(concat!(rows::select_act!(), " WHERE operation = ?1"))?
+        .query_row([operation], record)
+        .optional()
+}
+
+pub(super) fn act_at(conn: &Connection, position: i64) -> Result<Option<ChainedAct>> {
+    conn.prepare_cached(concat!(rows::select_act!(), " WHERE position = ?1"))?
+        .query_row([position], rows::stored_act)
         .optional()
 }
 
@@ -347,29 +338,26 @@ pub(super) fn audit(
 ) -> Result<Vec<AuditRecord>> {
     let before = before.unwrap_or(i64::MAX);
     let Some(key) = key else {
-        let mut statement = conn.prepare_cached(
-            "SELECT * FROM audit WHERE position < ?1 ORDER BY position DESC LIMIT ?2",
-        )?;
+        let mut statement = conn.prepare_cached(concat!(
+            rows::select_act!(),
+            " WHERE position < ?1 ORDER BY position DESC LIMIT ?2"
+        ))?;
         return statement
-            .query_map(params![before, rows_at_most(limit)], rows::audit_record)?
+            .query_map(params![before, rows_at_most(limit)], record)?
             .collect();
     };
-    let mut statement = conn.prepare_cached("SELECT * FROM audit WHERE position = ?1")?;
     let mut next: Option<i64> = conn
         .prepare_cached("SELECT audit_last FROM keys WHERE id = ?1")?
         .query_row([key], |row| row.get(0))
         .optional()?;
     let mut found = Vec::new();
     while let Some(position) = next.filter(|position| *position > 0 && found.len() < limit) {
-        let row = statement
-            .query_row([position], |row| {
-                Ok((rows::audit_record(row)?, row.get("prev")?))
-            })
-            .optional()?;
-        let Some((record, prev)) = row else { break };
-        next = Some(prev);
-        if record.position < before {
-            found.push(record);
+        let Some(act) = act_at(conn, position)? else {
+            break;
+        };
+        next = Some(act.prev);
+        if act.record.record.position < before {
+            found.push(act.record.record);
         }
     }
     Ok(found)

@@ -36,7 +36,7 @@ pub(super) enum Moved {
     /// Money was held or released.
     Held(Account),
     /// An entry of this instant moved money.
-    Entered(Account, Timestamp),
+    Entered(Account, Option<Timestamp>),
     /// The key itself was changed.
     Changed,
 }
@@ -93,9 +93,7 @@ impl Remembered {
             };
             match moved {
                 Moved::Held(account) => key.account = account,
-                Moved::Entered(account, at) => {
-                    (key.account, key.last_entry_at) = (account, Some(at))
-                }
+                Moved::Entered(account, at) => (key.account, key.last_entry_at) = (account, at),
                 Moved::Changed => drop(known.keys.remove(&id)),
             }
         }

@@ -4,7 +4,9 @@
 
 use rusqlite::{Connection, PrepFlags, Result, Statement};
 
-use super::rows::{select_entry, select_key, select_totals};
+use super::rows::{
+    select_act, select_entry, select_hold, select_key, select_session, select_totals,
+};
 
 macro_rules! statements {
     ($($name:ident = $text:expr;)+) => {
@@ -26,41 +28,38 @@ statements! {
     // What holds and most of their ends change.
     UpdateRunning = "UPDATE totals SET entries = ?1, holds = ?2, opened = ?3, spent = ?4, held = ?5 WHERE id = 1";
 
-    Account = "SELECT a.credit, a.spent, a.held, k.status, k.expires_at, a.seq, a.last, a.hash, a.last_at
-         FROM accounts a JOIN keys k ON k.id = a.id WHERE a.id = ?1";
     // Each names the values it replaces. The pair of seq and held changes with everything that happens to an account.
     SetHeld = "UPDATE accounts SET held = ?2 WHERE id = ?1 AND credit = ?3 AND spent = ?4 AND held = ?5";
     MoveAccount = "UPDATE accounts SET credit = ?2, spent = ?3, held = ?4, seq = ?5, last = ?6, last_at = ?7, hash = ?8
          WHERE id = ?1 AND held = ?9 AND seq = ?10";
 
     NewestOperation = "SELECT max(operation) FROM entries";
-    HasEntry = "SELECT 1 FROM entries WHERE operation = ?1";
-    Held = "SELECT key, amount FROM holds WHERE request = ?1";
-    Hold = "SELECT * FROM holds WHERE request = ?1";
-    HoldsBefore = "SELECT * FROM holds WHERE epoch < ?1 LIMIT ?2";
-    InsertHold = "INSERT INTO holds VALUES (?1, ?2, ?3, ?3, 0, ?4, ?5, ?6, ?7, NULL) ON CONFLICT DO NOTHING";
+    NewestHold = "SELECT max(request) FROM holds";
+    Hold = concat!(select_hold!(), " WHERE request = ?1");
+    HoldsBefore = concat!(select_hold!(), " WHERE epoch < ?1 LIMIT ?2");
+    InsertHold = "INSERT INTO holds VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)";
     UpdateHold = "UPDATE holds SET amount = ?2, used = ?3, checkpoint = ?4 WHERE request = ?1";
     DeleteHold = "DELETE FROM holds WHERE request = ?1";
     InsertEpoch = "INSERT INTO epochs VALUES (?1, ?2)";
 
     Entry = concat!(select_entry!(), " WHERE e.operation = ?1");
     EntryByReference = concat!(select_entry!(), " WHERE e.reference = ?1");
-    Reference = "SELECT operation FROM refs WHERE folded = ?1";
+    EntryByName = concat!(select_entry!(), " JOIN refs r ON r.operation = e.operation WHERE r.folded = ?1");
     InsertReference = "INSERT INTO refs VALUES (?1, ?2)";
     Refunds = "SELECT amount FROM entries WHERE refunds = ?1";
     InsertEntry = "INSERT INTO entries VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18,
          ?19, ?20, ?21, ?22, ?23, ?24, ?25, ?26, ?27, ?28, ?29, ?30, ?31, ?32, ?33, ?34, ?35)";
     // Two statements, because SQLite copies the pages of a statement that may do either. min() keeps an hour of absurd losses an
     // integer; sums of plausible counts come nowhere near.
-    UpdateUsage = "UPDATE usage SET requests = requests + 1, input = input + ?4, cache_read = cache_read + ?5,
-             cache_write = cache_write + ?6, cache_write_1h = cache_write_1h + ?7, output = output + ?8,
-             reasoning = reasoning + ?9, images = images + ?10, charge = min(charge + ?11, 9223372036854775807),
-             loss = min(loss + ?12, 9223372036854775807)
-         WHERE hour = ?1 AND key = ?2 AND slug = ?3 AND target = ?13";
+    UpdateUsage = "UPDATE usage SET requests = requests + ?5, input = input + ?6, cache_read = cache_read + ?7,
+             cache_write = cache_write + ?8, cache_write_1h = cache_write_1h + ?9, output = output + ?10,
+             reasoning = reasoning + ?11, images = images + ?12, charge = min(charge + ?13, 9223372036854775807),
+             loss = min(loss + ?14, 9223372036854775807)
+         WHERE hour = ?1 AND key = ?2 AND slug = ?3 AND target = ?4";
     // Most requests have neither exposure nor cost, and so need no second update of their hour.
     UpdateOwed = "UPDATE usage SET exposure = min(exposure + ?5, 9223372036854775807), cost = min(cost + ?6, 9223372036854775807)
          WHERE hour = ?1 AND key = ?2 AND slug = ?3 AND target = ?4";
-    InsertUsage = "INSERT INTO usage VALUES (?1, ?2, ?3, ?13, 1, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, 0, 0)";
+    InsertUsage = "INSERT INTO usage VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, 0, 0)";
     // For a target that failed before another one answered.
     InsertOwed = "INSERT INTO usage VALUES (?1, ?2, ?3, ?4, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, ?5, ?6)";
     InsertSlug = "INSERT OR IGNORE INTO slugs (slug) VALUES (?1)";
@@ -75,25 +74,23 @@ statements! {
     OldVotes = "DELETE FROM votes WHERE target = ?1 AND question = ?2 AND day <= ?3";
     ForgetVotes = "DELETE FROM votes WHERE target = ?1";
 
-    Act = "SELECT * FROM audit WHERE operation = ?1";
-    IsUsed = "SELECT EXISTS (SELECT 1 FROM entries WHERE operation = ?1) OR EXISTS (SELECT 1 FROM audit WHERE operation = ?1)
-         OR EXISTS (SELECT 1 FROM holds WHERE request = ?1)";
+    Act = concat!(select_act!(), " WHERE operation = ?1");
     InsertAct = "INSERT INTO audit VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)";
     MoveAudit = "UPDATE keys SET audit_last = ?2, audit_hash = ?3, audit_seq = ?4 WHERE id = ?1";
 
     Key = concat!(select_key!(), " WHERE k.id = ?1");
-    InsertKey = "INSERT INTO keys VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, NULL, NULL, ?9, ?10, 0, ?11, 0)";
-    InsertAccount = "INSERT INTO accounts VALUES (?1, 0, 0, 0, 0, 0, NULL, ?2)";
+    InsertKey = "INSERT INTO keys VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15)";
+    InsertAccount = "INSERT INTO accounts VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)";
     UpdateKey = "UPDATE keys SET label = ?2, models = ?3, expires_at = ?4, rate = ?5, concurrency = ?6, status = ?7, secret = ?8,
          old_secret = ?9, old_until = ?10 WHERE id = ?1";
 
     EndSessions = "DELETE FROM sessions WHERE key = ?1";
     EndLinks = "DELETE FROM links WHERE key = ?1";
-    HasLink = "SELECT 1 FROM links WHERE token = ?1";
+    Link = "SELECT token, key, expires FROM links WHERE token = ?1";
     ForgetLinks = "DELETE FROM links WHERE expires <= ?1";
     InsertLink = "INSERT INTO links VALUES (?1, ?2, ?3)";
-    TakeLink = "DELETE FROM links WHERE token = ?1 RETURNING key, expires";
-    Session = "SELECT key, at, expires FROM sessions WHERE token = ?1";
+    DeleteLink = "DELETE FROM links WHERE token = ?1";
+    Session = concat!(select_session!(), " WHERE token = ?1");
     ForgetSessions = "DELETE FROM sessions WHERE expires <= ?1";
     InsertSession = "INSERT INTO sessions VALUES (?1, ?2, ?3, ?4)";
     TrimSessions = "DELETE FROM sessions WHERE key = ?1 AND token NOT IN

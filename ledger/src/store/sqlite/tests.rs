@@ -4,9 +4,8 @@
 
 use std::time::Duration;
 
-use super::batch::{Batch, Fault};
+use super::batch::Batch;
 use super::*;
-use crate::batch::apply::apply;
 use crate::batch::operation::Class;
 use crate::{Act, Amount, Bill, Hold, KeySettings, NewHold, NewKey, Refusal};
 use std::sync::Arc;
@@ -68,7 +67,7 @@ async fn create(ledger: &SqliteLedger) {
 }
 
 /// Something that no operation does.
-fn test(work: impl Fn(&mut Batch<'_>) -> Result<(), Fault> + Send + 'static) -> Work {
+fn test(work: impl Fn(&mut Batch<'_>) -> rusqlite::Result<()> + Send + 'static) -> Work {
     Work::Test(Class::Settle, Box::new(work))
 }
 
@@ -143,9 +142,9 @@ fn a_full_disk_stops_holds_and_mends_itself() {
 /// Frees space again; the first attempts may still share a batch with what does not fit.
 async fn limit_pages_when_full(ledger: &SqliteLedger) {
     let set = |batch: &mut Batch<'_>| {
-        Ok(batch
+        batch
             .conn
-            .query_row("PRAGMA max_page_count = 100000", [], |_| Ok(()))?)
+            .query_row("PRAGMA max_page_count = 100000", [], |_| Ok(()))
     };
     for _ in 0..200 {
         if ledger.submit(test(set)).await.is_ok() {
@@ -160,9 +159,9 @@ fn an_io_error_stops_the_writer_for_good() {
     let (_dir, ledger) = open();
     run(async {
         create(&ledger).await;
-        let broken = |_: &mut Batch<'_>| -> Result<(), Fault> {
+        let broken = |_: &mut Batch<'_>| -> rusqlite::Result<()> {
             let code = rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_IOERR_FSYNC);
-            Err(Fault::Store(rusqlite::Error::SqliteFailure(code, None)))
+            Err(rusqlite::Error::SqliteFailure(code, None))
         };
         let shared = Arc::clone(&ledger);
         let together = tokio::spawn(async move { shared.fatal().await });
@@ -196,10 +195,10 @@ fn one_failing_operation_does_not_fail_its_batch() {
     run(async {
         create(&ledger).await;
         let wrong = |batch: &mut Batch<'_>| {
-            Ok(batch
+            batch
                 .conn
                 .execute("UPDATE accounts SET held = -1", [])
-                .map(|_| ())?)
+                .map(|_| ())
         };
         let (first, second, third) = tokio::join!(
             ledger.open_hold(new_hold(100)),
@@ -323,7 +322,7 @@ fn a_panicking_writer_leaves_nobody_waiting() {
     let (_dir, ledger) = open();
     run(async {
         create(&ledger).await;
-        let bug = |_: &mut Batch<'_>| -> Result<(), Fault> { panic!("a bug, on purpose") };
+        let bug = |_: &mut Batch<'_>| -> rusqlite::Result<()> { panic!("a bug, on purpose") };
         assert!(matches!(
             ledger.submit(test(bug)).await,
             Err(LedgerError::Unknown(_))
@@ -362,11 +361,15 @@ fn connection() -> (tempfile::TempDir, PathBuf, rusqlite::Connection) {
 }
 
 /// One operation in a transaction of its own.
-fn commit(batch: &mut Batch<'_>, operation: &Operation) -> Result<Outcome, Fault> {
-    batch.begin()?;
-    let outcome = apply(batch, operation);
-    batch.commit()?;
+fn commit(batch: &mut Batch<'_>, operation: &Operation) -> Result<Outcome, Refusal> {
+    batch.begin().unwrap();
+    let outcome = run_in(batch, operation);
+    batch.commit().unwrap();
     outcome
+}
+
+fn run_in(batch: &mut Batch<'_>, operation: &Operation) -> Result<Outcome, Refusal> {
+    batch.run(operation).unwrap()
 }
 
 fn finish(number: u64) -> Operation {
@@ -390,8 +393,10 @@ fn a_pair_takes_six_statements() {
     for pair in 0..3 {
         batch.begin().unwrap();
         let before = batch.statements.runs();
-        apply(&mut batch, &Operation::Open(new_hold(100 + pair))).unwrap();
-        apply(&mut batch, &finish(100 + pair)).unwrap();
+        run_in(&mut batch, &Operation::Open(new_hold(100 + pair))).unwrap();
+        batch.flush().unwrap();
+        run_in(&mut batch, &finish(100 + pair)).unwrap();
+        batch.flush().unwrap();
         statements = batch.statements.runs() - before;
         batch.commit().unwrap();
     }
@@ -413,15 +418,11 @@ fn what_is_remembered_does_not_survive_another_programs_commit() {
         ..new_hold(102)
     };
     commit(&mut console, &Operation::Open(rest)).unwrap();
-    let refused = |outcome| match outcome {
-        Err(Fault::Refused(refusal)) => refusal,
-        other => unreachable!("{other:?}"),
-    };
-    let used = refused(commit(&mut gateway, &Operation::Open(new_hold(100))));
+    let used = commit(&mut gateway, &Operation::Open(new_hold(100))).unwrap_err();
     assert_eq!(used, Refusal::OperationUsed(op(100)));
     assert!(matches!(
-        refused(commit(&mut gateway, &Operation::Open(new_hold(103)))),
-        Refusal::Insufficient { .. }
+        commit(&mut gateway, &Operation::Open(new_hold(103))),
+        Err(Refusal::Insufficient { .. })
     ));
     commit(&mut gateway, &finish(101)).unwrap();
     commit(&mut gateway, &Operation::Open(new_hold(103))).unwrap();
@@ -446,13 +447,13 @@ fn what_is_remembered_does_not_survive_a_rollback() {
     let mut batch = Batch::new(&conn, None);
     commit(&mut batch, &Operation::Create(Box::new(new_key()))).unwrap();
     batch.begin().unwrap();
-    apply(&mut batch, &Operation::Open(new_hold(100))).unwrap();
-    apply(&mut batch, &Operation::Open(new_hold(101))).unwrap();
-    apply(&mut batch, &finish(100)).unwrap();
+    run_in(&mut batch, &Operation::Open(new_hold(100))).unwrap();
+    run_in(&mut batch, &Operation::Open(new_hold(101))).unwrap();
+    run_in(&mut batch, &finish(100)).unwrap();
     batch.roll_back().unwrap();
     assert!(matches!(
         commit(&mut batch, &finish(101)),
-        Err(Fault::Refused(Refusal::NoSuchHold(_)))
+        Err(Refusal::NoSuchHold(_))
     ));
     commit(&mut batch, &Operation::Open(new_hold(100))).unwrap();
     commit(&mut batch, &finish(100)).unwrap();
@@ -479,10 +480,8 @@ fn a_row_that_is_not_what_was_remembered_is_not_overwritten() {
         batch.begin().unwrap();
         // On the writer's own connection, where the data version cannot tell.
         conn.execute(sql, []).unwrap();
-        assert!(
-            matches!(apply(&mut batch, &finish(100)), Err(Fault::Store(_))),
-            "{sql}"
-        );
+        run_in(&mut batch, &finish(100)).unwrap();
+        assert!(batch.flush().is_err(), "{sql}");
         batch.roll_back().unwrap();
         commit(&mut batch, &finish(100)).unwrap();
     }

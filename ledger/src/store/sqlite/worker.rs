@@ -405,6 +405,8 @@ impl<'c> Worker<'c> {
                 .skip(run)
                 .try_for_each(|job| job.run(&mut self.batch))?;
             run = jobs.len();
+            // Before the wait for more callers, so that the time is used.
+            self.batch.flush()?;
             jobs.extend(self.gather(run, full, deadline));
         }
         // Checked last, because the waits for the write lock and for callers leave time in which the file may have been replaced.

@@ -5,12 +5,10 @@ use std::collections::HashMap;
 use rusqlite::{OptionalExtension, Result};
 
 use super::Check;
-use crate::batch::tx::StoredKey;
 use crate::book::audit;
-use crate::book::chain;
-use crate::book::head::{Hash, NOTHING};
-use crate::store::sqlite::reads::entry_at;
-use crate::store::sqlite::rows::{self, StoredAct, StoredEntry};
+use crate::book::chain::{self, ChainedAct, ChainedEntry};
+use crate::book::head::{Hash, NOTHING, StoredKey};
+use crate::store::sqlite::reads::{act_at, entry_at};
 use crate::value::reference;
 use crate::{Amount, Entry, EntryKind, OperationId, SecretHash, Timestamp};
 
@@ -36,7 +34,7 @@ impl Check<'_> {
             let Some(found) = self.readable(&place, read)? else {
                 return Ok(history);
             };
-            let Some(StoredEntry {
+            let Some(ChainedEntry {
                 entry,
                 prev,
                 format,
@@ -197,14 +195,11 @@ impl Check<'_> {
         let mut newest = true;
         while position > 0 {
             let place = format!("{name}: audit record {position}");
-            let mut statement = self
-                .conn
-                .prepare_cached("SELECT * FROM audit WHERE position = ?1")?;
-            let read = statement.query_row([position], rows::stored_act).optional();
+            let read = act_at(self.conn, position);
             let Some(found) = self.readable(&place, read)? else {
                 return Ok(());
             };
-            let Some(StoredAct {
+            let Some(ChainedAct {
                 record: act,
                 prev,
                 format,

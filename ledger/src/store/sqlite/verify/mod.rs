@@ -15,9 +15,9 @@ mod sums;
 use rusqlite::{Connection, Error, OptionalExtension, Result};
 
 use super::rows;
-use crate::batch::tx::{StoredHold, StoredKey};
 use crate::book::anchor::{Anchor, Covered};
-use crate::book::head::Hash;
+use crate::book::head::{Hash, StoredKey};
+use crate::rule::hold::StoredHold;
 use crate::{Account, Amount, KeyId, SecretHash, Session, Timestamp, VerifyReport};
 use history::History;
 use sums::Journal;
@@ -235,25 +235,19 @@ impl Check<'_> {
 }
 
 fn around(conn: &Connection, key: i64) -> Result<Around> {
-    let mut holds = conn.prepare_cached("SELECT * FROM holds WHERE key = ?1")?;
-    let mut sessions =
-        conn.prepare_cached("SELECT token, key, at, expires FROM sessions WHERE key = ?1")?;
-    let mut links = conn.prepare_cached("SELECT token, expires FROM links WHERE key = ?1")?;
-    let session = |row: &rusqlite::Row<'_>| {
-        Ok(Session {
-            token: row.get(0)?,
-            key: row.get(1)?,
-            at: row.get(2)?,
-            expires: row.get(3)?,
-        })
-    };
+    let mut holds = conn.prepare_cached(concat!(rows::select_hold!(), " WHERE key = ?1"))?;
+    let mut sessions = conn.prepare_cached(concat!(rows::select_session!(), " WHERE key = ?1"))?;
+    let mut links = conn.prepare_cached("SELECT token, key, expires FROM links WHERE key = ?1")?;
     Ok(Around {
         holds: holds
             .query_map([key], rows::stored_hold)?
             .collect::<Result<_>>()?,
-        sessions: sessions.query_map([key], session)?.collect::<Result<_>>()?,
+        sessions: sessions
+            .query_map([key], rows::session)?
+            .collect::<Result<_>>()?,
         links: links
-            .query_map([key], |row| Ok((row.get(0)?, row.get(1)?)))?
+            .query_map([key], rows::link)?
+            .map(|link| link.map(|(token, _, expires)| (token, expires)))
             .collect::<Result<_>>()?,
     })
 }

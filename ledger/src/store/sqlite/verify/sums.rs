@@ -6,6 +6,7 @@ use rusqlite::{Connection, Result, params};
 
 use super::Check;
 use crate::book::anchor::Anchor;
+use crate::store::rows::Columns as _;
 use crate::store::sqlite::reads;
 use crate::store::sqlite::rows::{self, Columns, SELECT_ENTRY};
 use crate::{Entry, EntryKind, Timestamp, Totals, UsageRow};
@@ -207,16 +208,16 @@ impl Counters {
         conn.query_row(sql, [], |row| {
             let mut columns = Columns::of(row);
             Ok(Self {
-                id: columns.take()?,
-                opened: columns.take()?,
-                audits: columns.take()?,
-                epoch: columns.take()?,
-                keys: columns.take()?,
-                newest_entry: columns.take()?,
-                newest_act: columns.take()?,
-                epochs: (columns.take()?, columns.take()?),
-                stray_holds: columns.take()?,
-                ended_twice: columns.take()?,
+                id: columns.number()?,
+                opened: columns.number()?,
+                audits: columns.number()?,
+                epoch: columns.number()?,
+                keys: columns.number()?,
+                newest_entry: columns.number()?,
+                newest_act: columns.number()?,
+                epochs: (columns.number()?, columns.number()?),
+                stray_holds: columns.number()?,
+                ended_twice: columns.number()?,
             })
         })
     }
@@ -233,8 +234,7 @@ fn rollup_of(conn: &Connection, hour: i64) -> Result<Hour> {
     let mut rows = statement.query(params![hour])?;
     while let Some(row) = rows.next()? {
         let mut columns = Columns::of(row);
-        let (slug, target, key): (String, String, i64) =
-            (columns.take()?, columns.take()?, columns.take()?);
+        let (slug, target, key) = (columns.text()?, columns.text()?, columns.number()?);
         found
             .entry((slug, target))
             .or_default()

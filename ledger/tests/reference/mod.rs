@@ -1,26 +1,26 @@
 //! The reference store: everything in memory under one lock, kept as simple as possible.
 //!
-//! It exists to be obviously right. The conformance suite and the model test compare the other stores with it; it keeps nothing
-//! across a restart. As for every store, `apply` has what operations do.
+//! It exists to be obviously right, and to be the oracle of the other stores: it decides every operation by itself (`operations`)
+//! and shares with them only values, the contents of the audit and the shapes of pages. The conformance suite and the model test
+//! compare them. It keeps nothing across a restart. The library includes it under the feature `reference`, which only tests have.
 
-mod tx;
+mod holds;
+mod keys;
+mod operations;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
 
-use crate::batch::apply::apply;
 use crate::batch::operation::{Operation, Outcome};
-use crate::batch::tx::{Fault, StoredHold, StoredKey};
 use crate::book::margin::Summing;
 use crate::value::owed::UNMETERED;
 use crate::{
-    Amount, AuditRecord, Entry, EntryQuery, Finish, Key, KeyId, KeyQuery, Ledger, LedgerError,
-    MarginQuery, Margins, OpenHold, OperationId, PublishedSlug, Refusal, SecretHash, Session,
+    Amount, AuditRecord, Bill, Entry, EntryQuery, Finish, Key, KeyId, KeyQuery, Ledger,
+    LedgerError, MarginQuery, Margins, OpenHold, OperationId, PublishedSlug, SecretHash, Session,
     SlugUse, Timestamp, Totals, UsageRow, VerifyReport, Vote,
 };
-use tx::MemoryTx;
 
 /// A ledger in memory.
 #[derive(Debug, Default)]
@@ -40,10 +40,19 @@ impl MemoryLedger {
     }
 }
 
+/// An open hold.
+#[derive(Debug, Clone)]
+struct Held {
+    open: OpenHold,
+    /// Its size at the beginning.
+    opened: Amount,
+    checkpoint: Option<Bill>,
+}
+
 #[derive(Debug, Default)]
 struct State {
-    keys: BTreeMap<KeyId, StoredKey>,
-    holds: BTreeMap<OperationId, StoredHold>,
+    keys: BTreeMap<KeyId, Key>,
+    holds: BTreeMap<OperationId, Held>,
     entries: Vec<Entry>,
     audit: Vec<AuditRecord>,
     published: BTreeMap<String, Timestamp>,
@@ -54,20 +63,6 @@ struct State {
 }
 
 impl State {
-    fn apply(&mut self, operation: &Operation) -> Result<Outcome, Refusal> {
-        apply(
-            &mut MemoryTx {
-                state: self,
-                needs: operation.needs(),
-            },
-            operation,
-        )
-        .map_err(|fault| match fault {
-            Fault::Refused(refusal) => refusal,
-            Fault::Store(never) => match never {},
-        })
-    }
-
     fn entry(&self, operation: OperationId) -> Option<&Entry> {
         self.entries
             .iter()
@@ -85,7 +80,7 @@ impl State {
     }
 
     fn all_keys(&self) -> impl Iterator<Item = &Key> {
-        self.keys.values().map(|stored| &stored.key)
+        self.keys.values()
     }
 
     fn list_keys(&self, query: &KeyQuery) -> Vec<Key> {
@@ -161,7 +156,11 @@ impl State {
             }
             let row = rows
                 .entry((hour, bill.slug.clone()))
-                .or_insert_with(|| UsageRow::empty(start, &bill.slug));
+                .or_insert_with(|| UsageRow {
+                    hour: start,
+                    slug: bill.slug.clone(),
+                    ..UsageRow::default()
+                });
             for (target, more) in UsageRow::of(entry, bill) {
                 let unmetered = if target == UNMETERED {
                     more.exposure
@@ -281,14 +280,14 @@ impl Ledger for MemoryLedger {
     }
 
     async fn find_key(&self, id: KeyId) -> Result<Option<Key>, LedgerError> {
-        Ok(self.state().keys.get(&id).map(|stored| stored.key.clone()))
+        Ok(self.state().keys.get(&id).cloned())
     }
 
     async fn find_keys(&self, ids: &[KeyId]) -> Result<Vec<Key>, LedgerError> {
         let state = self.state();
         Ok(ids
             .iter()
-            .filter_map(|id| state.keys.get(id).map(|stored| stored.key.clone()))
+            .filter_map(|id| state.keys.get(id).cloned())
             .collect())
     }
 

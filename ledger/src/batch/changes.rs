@@ -1,0 +1,86 @@
+//! What the operations of a batch have changed, for a store to write.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::{Entry, KeyId, OperationId, Timestamp, UsageRow, Vote};
+
+/// An hour of a key with a slug at a target.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct UsagePlace {
+    pub(crate) key: KeyId,
+    pub(crate) hour: i64,
+    pub(crate) slug: String,
+    pub(crate) target: String,
+}
+
+/// Everything to write. Rows that are also read stand in [`Rows`](super::rows::Rows), and here only their names.
+#[derive(Debug, Default)]
+pub(crate) struct Changes {
+    pub(crate) keys: Vec<KeyId>,
+    pub(crate) holds: Vec<OperationId>,
+    /// Holds opened, whether or not they have ended since.
+    pub(crate) opened: i64,
+    pub(crate) entries: Vec<OperationId>,
+    pub(crate) acts: Vec<OperationId>,
+    /// References that were taken, folded.
+    pub(crate) names: Vec<(String, OperationId)>,
+    pub(crate) usage: BTreeMap<UsagePlace, UsageRow>,
+    pub(crate) published: BTreeMap<String, Timestamp>,
+    pub(crate) votes: Votes,
+    /// The epoch that began, and when.
+    pub(crate) epoch: Option<(i64, Timestamp)>,
+    /// Keys whose stored sessions all end, and those whose links all end.
+    pub(crate) ended_sessions: BTreeSet<KeyId>,
+    pub(crate) ended_links: BTreeSet<KeyId>,
+    /// Keys with a new session.
+    pub(crate) crowded: BTreeSet<KeyId>,
+    /// Expired rows go that had expired at this instant.
+    pub(crate) forget_links: Option<Timestamp>,
+    pub(crate) forget_sessions: Option<Timestamp>,
+}
+
+/// Votes cast, and targets whose stored ones go.
+#[derive(Debug, Default)]
+pub(crate) struct Votes {
+    /// By target, question, day and key.
+    pub(crate) cast: BTreeMap<(String, i64, i64, KeyId), u64>,
+    pub(crate) forgotten: BTreeSet<String>,
+}
+
+impl Votes {
+    pub(crate) fn cast(&mut self, vote: &Vote) {
+        let place = (
+            vote.target.clone(),
+            vote.question.code(),
+            vote.day,
+            vote.key,
+        );
+        self.cast.insert(place, vote.value);
+    }
+
+    pub(crate) fn forget(&mut self, target: &str) {
+        self.cast.retain(|(other, ..), _| other != target);
+        self.forgotten.insert(target.to_owned());
+    }
+}
+
+impl Changes {
+    /// Adds an ended request to its hour.
+    pub(crate) fn roll_up(&mut self, entry: &Entry) {
+        let Some(bill) = &entry.bill else { return };
+        for (target, row) in UsageRow::of(entry, bill) {
+            let place = UsagePlace {
+                key: entry.key,
+                hour: entry.at.hour(),
+                slug: bill.slug.clone(),
+                target,
+            };
+            self.usage.entry(place).or_default().merge(&row);
+        }
+    }
+
+    /// Records a slug as published, unless it is known.
+    pub(crate) fn publish(&mut self, slug: &str, now: Timestamp) {
+        self.published.entry(slug.to_owned()).or_insert(now);
+    }
+}

@@ -1,0 +1,428 @@
+//! What a batch has changed, as statements: at most three for each table, each for all of its rows.
+
+use super::trouble::Trouble;
+use super::writes::{Table, Write};
+use crate::batch::changes::{Changes, Votes};
+use crate::batch::rows::{KeyRow, Row, Rows, Tokens};
+use crate::book::chain::{ChainedEntry, evidence_code, kind_code};
+use crate::rule::hold::StoredHold;
+use crate::store::rows::number;
+use crate::store::stored;
+use crate::{Bill, KeyId, OperationId, SecretHash, Timestamp, VOTE_DAYS};
+
+/// The statements that write a batch, in their order.
+pub(super) fn writes(rows: &Rows) -> Result<Vec<Write>, Trouble> {
+    let mut writes = Vec::new();
+    keys(rows, &mut writes)?;
+    accounts(rows, &mut writes);
+    holds(rows, &mut writes)?;
+    entries(rows, &mut writes)?;
+    usage(&rows.changes, &mut writes);
+    acts(rows, &mut writes);
+    access(rows, &mut writes);
+    slugs(&rows.changes, &mut writes);
+    votes(&rows.changes.votes, &mut writes);
+    Ok(writes)
+}
+
+fn json(value: &impl serde::Serialize) -> Result<String, Trouble> {
+    serde_json::to_string(value).map_err(|error| Trouble::Failed(error.to_string()))
+}
+
+fn bytes(id: &OperationId) -> Vec<u8> {
+    id.to_bytes().to_vec()
+}
+
+fn secret(hash: &SecretHash) -> Vec<u8> {
+    hash.0.to_vec()
+}
+
+/// The key rows to insert, or those to update.
+fn changed(rows: &Rows, is_new: bool, of: fn(&KeyRow) -> bool) -> Vec<&KeyRow> {
+    rows.changed_keys()
+        .filter(|row| row.before.is_none() == is_new && of(row))
+        .collect()
+}
+
+fn keys(rows: &Rows, writes: &mut Vec<Write>) -> Result<(), Trouble> {
+    for is_new in [true, false] {
+        let mut found = Vec::new();
+        for row in changed(rows, is_new, |row| {
+            row.settings_changed || row.audit_changed
+        }) {
+            let models = row.stored.key.settings.models.as_ref();
+            found.push((&row.stored, models.map(json).transpose()?));
+        }
+        if found.is_empty() {
+            continue;
+        }
+        let table = Table::of("keys", &found)
+            .number("id", |(stored, _)| stored.key.id.to_i64())
+            .text("label", |(stored, _)| stored.key.settings.label.clone())
+            .text("models", |(_, models)| models.clone())
+            .number("expires_at", |(stored, _)| {
+                stored.key.settings.expires_at.map(Timestamp::millis)
+            })
+            .number("rate", |(stored, _)| {
+                stored.key.settings.rate.map(i64::from)
+            })
+            .number("concurrency", |(stored, _)| {
+                stored.key.settings.concurrency.map(i64::from)
+            })
+            .number("status", |(stored, _)| {
+                stored::status_code(stored.key.stored_status)
+            })
+            .bytes("secret", |(stored, _)| secret(&stored.key.secret))
+            .bytes("old_secret", |(stored, _)| {
+                stored.key.old_secret.map(|(hash, _)| secret(&hash))
+            })
+            .number("old_until", |(stored, _)| {
+                stored.key.old_secret.map(|(_, until)| until.millis())
+            })
+            .number("audit_seq", |(stored, _)| stored.audit.seq)
+            .number("audit_last", |(stored, _)| stored.audit.last)
+            .bytes("audit_hash", |(stored, _)| stored.audit.hash.to_vec());
+        if !is_new {
+            writes.push(table.update("id"));
+            continue;
+        }
+        let table = table
+            .number("created_at", |(stored, _)| stored.key.created_at.millis())
+            .text("created_by", |(stored, _)| stored.key.created_by.clone());
+        writes.push(table.insert(""));
+    }
+    Ok(())
+}
+
+fn accounts(rows: &Rows, writes: &mut Vec<Write>) {
+    for is_new in [true, false] {
+        let found = changed(rows, is_new, |row| row.account_changed);
+        if found.is_empty() {
+            continue;
+        }
+        let traffic = |row: &KeyRow| row.traffic.unwrap_or_default();
+        let table = Table::of("accounts", &found)
+            .number("id", |row| row.stored.key.id.to_i64())
+            .number("credit", |row| row.stored.key.account.credit.picos())
+            .number("spent", |row| row.stored.key.account.spent.picos())
+            .number("held", |row| row.stored.key.account.held.picos())
+            .number("seq", |row| row.stored.head.seq)
+            .number("last", |row| row.stored.head.last)
+            .number("last_at", |row| {
+                row.stored.head.last_at.map(Timestamp::millis)
+            })
+            .bytes("hash", |row| row.stored.head.hash.to_vec())
+            .number("opened", |row| traffic(row).opened)
+            .number("running", |row| traffic(row).running)
+            .number("paced_to", |row| traffic(row).paced_to);
+        writes.push(if is_new {
+            table.insert("")
+        } else {
+            table.update("id")
+        });
+    }
+}
+
+fn holds(rows: &Rows, writes: &mut Vec<Write>) -> Result<(), Trouble> {
+    let gone: Vec<&OperationId> = rows
+        .changed_holds()
+        .filter(|(_, row)| row.was_stored && row.now.is_none())
+        .map(|(request, _)| request)
+        .collect();
+    if !gone.is_empty() {
+        let table = Table::of("holds", &gone).bytes("request", |request| bytes(request));
+        writes.push(table.delete());
+    }
+    for was_stored in [true, false] {
+        let mut found: Vec<(&StoredHold, Option<String>)> = Vec::new();
+        for hold in rows
+            .changed_holds()
+            .filter(|(_, row)| row.was_stored == was_stored)
+            .filter_map(|(_, row)| row.now.as_ref())
+        {
+            found.push((hold, hold.checkpoint.as_ref().map(json).transpose()?));
+        }
+        if found.is_empty() {
+            continue;
+        }
+        let table = Table::of("holds", &found)
+            .bytes("request", |(hold, _)| bytes(&hold.open.request))
+            .number("amount", |(hold, _)| hold.open.amount.picos())
+            .number("used", |(hold, _)| hold.open.used.picos())
+            .text("checkpoint", |(_, checkpoint)| checkpoint.clone());
+        if was_stored {
+            writes.push(table.update("request"));
+            continue;
+        }
+        let table = table
+            .number("key", |(hold, _)| hold.open.key.to_i64())
+            .number("opened", |(hold, _)| hold.opened.picos())
+            .text("slug", |(hold, _)| hold.open.slug.clone())
+            .text("family", |(hold, _)| hold.open.family.clone())
+            .number("at", |(hold, _)| hold.open.at.millis())
+            .number("epoch", |(hold, _)| hold.open.epoch);
+        writes.push(table.insert(""));
+    }
+    Ok(())
+}
+
+/// An entry with its derived texts.
+struct EntryRow<'batch> {
+    chained: &'batch ChainedEntry,
+    lines: Option<String>,
+    facts: Option<String>,
+}
+
+impl EntryRow<'_> {
+    fn bill<T>(&self, pick: impl Fn(&Bill) -> T) -> Option<T> {
+        self.chained.entry.bill.as_ref().map(pick)
+    }
+
+    fn count(&self, pick: fn(&Bill) -> u64) -> Option<i64> {
+        self.bill(|bill| number(pick(bill)))
+    }
+}
+
+fn entries(rows: &Rows, writes: &mut Vec<Write>) -> Result<(), Trouble> {
+    let mut found = Vec::new();
+    for chained in rows.new_entries() {
+        let bill = chained.entry.bill.as_ref();
+        let lines = bill.map(|bill| stored::lines_text(&bill.lines)).transpose();
+        let pairs = bill.map(Bill::pairs).filter(|pairs| !pairs.is_empty());
+        found.push(EntryRow {
+            chained,
+            lines: lines.map_err(|error| Trouble::Failed(error.to_string()))?,
+            facts: pairs.map(|pairs| json(&pairs)).transpose()?,
+        });
+    }
+    if !found.is_empty() {
+        let table = Table::of("entries", &found);
+        writes.push(with_bill(with_entry(table)).insert(""));
+    }
+    let mut names: Vec<&(String, OperationId)> = rows.changes.names.iter().collect();
+    names.sort();
+    if !names.is_empty() {
+        let table = Table::of("refs", &names)
+            .text("folded", |(folded, _)| folded.clone())
+            .bytes("operation", |(_, operation)| bytes(operation));
+        writes.push(table.insert(""));
+    }
+    Ok(())
+}
+
+fn with_entry<'a, 'b>(table: Table<'a, EntryRow<'b>>) -> Table<'a, EntryRow<'b>> {
+    table
+        .number("key", |row| row.chained.entry.key.to_i64())
+        .number("seq", |row| row.chained.entry.seq)
+        .number("position", |row| row.chained.entry.position)
+        .bytes("operation", |row| bytes(&row.chained.entry.operation))
+        .number("kind", |row| kind_code(row.chained.entry.kind))
+        .number("amount", |row| row.chained.entry.amount.picos())
+        .number("balance_after", |row| {
+            row.chained.entry.balance_after.picos()
+        })
+        .number("at", |row| row.chained.entry.at.millis())
+        .text("actor", |row| row.chained.entry.actor.clone())
+        .text("reference", |row| row.chained.entry.reference.clone())
+        .text("reason", |row| row.chained.entry.reason.clone())
+        .bytes("refunds", |row| {
+            row.chained.entry.refunds.as_ref().map(bytes)
+        })
+        .text("lines", |row| row.lines.clone())
+        .text("facts", |row| row.facts.clone())
+        .number("format", |row| row.chained.format)
+        .bytes("hash", |row| row.chained.hash.to_vec())
+}
+
+fn with_bill<'a, 'b>(table: Table<'a, EntryRow<'b>>) -> Table<'a, EntryRow<'b>> {
+    table
+        .text("slug", |row| row.bill(|bill| bill.slug.clone()))
+        .text("family", |row| row.bill(|bill| bill.family.clone()))
+        .text("target", |row| row.bill(|bill| bill.target.clone()))
+        .number("status", |row| row.bill(|bill| i64::from(bill.status)))
+        .text("end_reason", |row| {
+            row.bill(|bill| bill.end_reason.as_str().to_owned())
+        })
+        .number("first_byte_ms", |row| {
+            row.bill(|bill| bill.first_byte_ms.map(i64::from)).flatten()
+        })
+        .number("total_ms", |row| row.bill(|bill| i64::from(bill.total_ms)))
+        .text("answer_id", |row| {
+            row.bill(|bill| bill.answer_id.clone()).flatten()
+        })
+        .number("hold", |row| row.bill(|bill| bill.hold.picos()))
+        .number("loss", |row| row.bill(|bill| bill.loss.picos()))
+        .number("evidence", |row| {
+            row.bill(|bill| bill.evidence.map(evidence_code)).flatten()
+        })
+        .number("input", |row| row.count(|bill| bill.usage.input))
+        .number("cache_read", |row| row.count(|bill| bill.usage.cache_read))
+        .number("cache_write", |row| {
+            row.count(|bill| bill.usage.cache_write)
+        })
+        .number("cache_write_1h", |row| {
+            row.count(|bill| bill.usage.cache_write_1h)
+        })
+        .number("output", |row| row.count(|bill| bill.usage.output))
+        .number("reasoning", |row| row.count(|bill| bill.usage.reasoning))
+        .number("images", |row| row.count(|bill| bill.usage.images))
+}
+
+fn usage(changes: &Changes, writes: &mut Vec<Write>) {
+    let rows: Vec<_> = changes.usage.iter().collect();
+    if rows.is_empty() {
+        return;
+    }
+    let sums = Table::of("usage", &rows)
+        .number("requests", |(_, row)| number(row.requests))
+        .number("input", |(_, row)| number(row.usage.input))
+        .number("cache_read", |(_, row)| number(row.usage.cache_read))
+        .number("cache_write", |(_, row)| number(row.usage.cache_write))
+        .number("cache_write_1h", |(_, row)| {
+            number(row.usage.cache_write_1h)
+        })
+        .number("output", |(_, row)| number(row.usage.output))
+        .number("reasoning", |(_, row)| number(row.usage.reasoning))
+        .number("images", |(_, row)| number(row.usage.images))
+        .number("charge", |(_, row)| row.charge.picos())
+        .number("loss", |(_, row)| row.loss.picos())
+        .number("exposure", |(_, row)| row.exposure.picos())
+        .number("cost", |(_, row)| row.cost.picos());
+    // Sums saturate, as they do on SQLite; an hour comes nowhere near the limit.
+    let most = i64::MAX;
+    let added: Vec<String> = sums
+        .names()
+        .iter()
+        .map(|name| format!("{name} = least(t.{name}::numeric + excluded.{name}, {most})::bigint"))
+        .collect();
+    let placed = sums
+        .number("key", |(place, _)| place.key.to_i64())
+        .number("hour", |(place, _)| place.hour)
+        .text("slug", |(place, _)| place.slug.clone())
+        .text("target", |(place, _)| place.target.clone());
+    let conflict = " ON CONFLICT (key, hour, slug, target) DO UPDATE SET ";
+    writes.push(placed.insert(&format!("{conflict}{}", added.join(", "))));
+}
+
+fn acts(rows: &Rows, writes: &mut Vec<Write>) {
+    let found: Vec<_> = rows.new_acts().collect();
+    if found.is_empty() {
+        return;
+    }
+    let table = Table::of("audit", &found)
+        .number("key", |act| act.record.record.key.to_i64())
+        .number("seq", |act| act.record.seq)
+        .number("position", |act| act.record.record.position)
+        .bytes("operation", |act| bytes(&act.record.record.operation))
+        .text("act", |act| act.record.record.act.clone())
+        .text("actor", |act| act.record.record.actor.clone())
+        .number("at", |act| act.record.record.at.millis())
+        .text("details", |act| act.record.record.details.clone())
+        .text("state", |act| act.record.state.clone())
+        .number("format", |act| act.format)
+        .bytes("hash", |act| act.hash.to_vec());
+    writes.push(table.insert(""));
+}
+
+/// Sessions and links: first those that end with their key or have expired. Expired rows that another transaction has locked are
+/// left for a later batch.
+fn access(rows: &Rows, writes: &mut Vec<Write>) {
+    let changes = &rows.changes;
+    for (table, ended, forget) in [
+        ("sessions", &changes.ended_sessions, changes.forget_sessions),
+        ("links", &changes.ended_links, changes.forget_links),
+    ] {
+        let ended: Vec<KeyId> = ended.iter().copied().collect();
+        if !ended.is_empty() {
+            let table = Table::of(table, &ended).number("key", |key| key.to_i64());
+            writes.push(table.delete());
+        }
+        if let Some(now) = forget {
+            let sql = format!(
+                "DELETE FROM {table} WHERE token IN (SELECT token FROM {table} WHERE expires <= $1 LIMIT 1000 FOR UPDATE SKIP LOCKED)"
+            );
+            writes.push(Write {
+                sql,
+                columns: vec![Box::new(now.millis())],
+            });
+        }
+    }
+    removed("sessions", &rows.sessions, writes);
+    let sessions = present(&rows.sessions);
+    if !sessions.is_empty() {
+        let table = Table::of("sessions", &sessions)
+            .bytes("token", |(token, _)| token.to_vec())
+            .number("key", |(_, session)| session.key.to_i64())
+            .number("at", |(_, session)| session.at.millis())
+            .number("expires", |(_, session)| session.expires.millis());
+        writes.push(table.insert(""));
+    }
+    removed("links", &rows.links, writes);
+    let links = present(&rows.links);
+    if !links.is_empty() {
+        let table = Table::of("links", &links)
+            .bytes("token", |(token, _)| token.to_vec())
+            .number("key", |(_, (key, _))| key.to_i64())
+            .number("expires", |(_, (_, expires))| expires.millis());
+        writes.push(table.insert(""));
+    }
+}
+
+/// Deletes the stored rows that changed, before their current state is inserted.
+fn removed<T>(table: &'static str, rows: &Tokens<T>, writes: &mut Vec<Write>) {
+    let stored = |(_, row): &(&[u8; 32], &Row<T>)| row.changed && row.was_stored;
+    let gone: Vec<&[u8; 32]> = rows.iter().filter(stored).map(|(token, _)| token).collect();
+    if !gone.is_empty() {
+        let table = Table::of(table, &gone).bytes("token", |token| token.to_vec());
+        writes.push(table.delete());
+    }
+}
+
+/// The current state of rows that changed.
+fn present<T>(rows: &Tokens<T>) -> Vec<(&[u8; 32], &T)> {
+    rows.iter()
+        .filter(|(_, row)| row.changed)
+        .filter_map(|(token, row)| Some((token, row.now.as_ref()?)))
+        .collect()
+}
+
+fn slugs(changes: &Changes, writes: &mut Vec<Write>) {
+    let rows: Vec<_> = changes.published.iter().collect();
+    if !rows.is_empty() {
+        let table = Table::of("slugs", &rows)
+            .text("slug", |(slug, _)| (*slug).clone())
+            .number("published_at", |(_, at)| at.millis());
+        writes.push(table.insert(" ON CONFLICT DO NOTHING"));
+    }
+}
+
+/// Removes what is forgotten, writes what was cast, and removes what has become too old.
+fn votes(Votes { cast, forgotten }: &Votes, writes: &mut Vec<Write>) {
+    let forgotten: Vec<&String> = forgotten.iter().collect();
+    if !forgotten.is_empty() {
+        let table = Table::of("votes", &forgotten).text("target", |target| (*target).clone());
+        writes.push(table.delete());
+    }
+    let rows: Vec<_> = cast.iter().collect();
+    if rows.is_empty() {
+        return;
+    }
+    let votes = Table::of("votes", &rows)
+        .text("target", |((target, ..), _)| target.clone())
+        .number("question", |((_, question, ..), _)| *question)
+        .number("day", |((_, _, day, _), _)| *day)
+        .number("key", |((.., key), _)| key.to_i64())
+        .number("value", |(_, value)| number(**value));
+    writes.push(
+        votes.insert(
+            " ON CONFLICT (target, question, day, key) DO UPDATE SET value = excluded.value",
+        ),
+    );
+    let old = Table::of("votes", &rows)
+        .text("target", |((target, ..), _)| target.clone())
+        .number("question", |((_, question, ..), _)| *question)
+        .number("day", |((_, _, day, _), _)| day.saturating_sub(VOTE_DAYS));
+    writes.push(
+        old.delete_where("t.target = u.target AND t.question = u.question AND t.day <= u.day"),
+    );
+}

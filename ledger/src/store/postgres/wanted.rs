@@ -1,0 +1,44 @@
+//! What the operations of a batch need, deduplicated and sorted: the parameters of its statements.
+
+use std::collections::BTreeSet;
+
+use crate::batch::operation::{Class, Operation};
+use crate::value::reference;
+use crate::{KeyId, OperationId};
+
+/// Everything that the operations of a batch may read.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Wanted {
+    pub(super) keys: BTreeSet<KeyId>,
+    pub(super) holds: BTreeSet<OperationId>,
+    pub(super) entries: BTreeSet<OperationId>,
+    pub(super) acts: BTreeSet<OperationId>,
+    pub(super) references: BTreeSet<String>,
+    pub(super) tokens: BTreeSet<[u8; 32]>,
+    /// Whether to end holds of dead epochs.
+    pub(super) dead: bool,
+    /// Whether a standby must have flushed the batch before it is confirmed.
+    pub(super) flushed: bool,
+}
+
+impl Wanted {
+    pub(super) fn add(&mut self, operation: &Operation) {
+        let needs = operation.needs();
+        self.flushed |= must_be_flushed(operation);
+        self.keys.extend(&needs.keys);
+        self.holds.extend(&needs.holds);
+        self.entries.extend(&needs.entries);
+        self.acts.extend(&needs.acts);
+        // No stored text contains U+0000, and no parameter can carry it.
+        let references = needs.references.into_iter().map(reference::folded);
+        self.references
+            .extend(references.filter(|folded| !folded.contains('\0')));
+        self.tokens.extend(needs.tokens.iter().map(|token| token.0));
+        self.dead |= needs.dead.is_some();
+    }
+}
+
+/// Whether a standby must have flushed this operation before it is confirmed, even with prompt durability.
+fn must_be_flushed(operation: &Operation) -> bool {
+    operation.class() == Class::Money || matches!(operation, Operation::OpenSession(_))
+}

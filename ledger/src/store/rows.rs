@@ -1,0 +1,445 @@
+//! The one decoder of rows: how this crate's types are read from the columns of either database.
+//!
+//! Each store brings a [`Columns`] over its own rows, and selects the columns listed here in this order, because looking each one up
+//! by name is most of the cost of a read. A value that does not fit its type is an error of the read, never a guess.
+
+use std::error::Error;
+
+use super::stored;
+use crate::book::audit::Record;
+use crate::book::chain::{ChainedAct, ChainedEntry};
+use crate::book::head::{AuditHead, Hash, Head, StoredKey};
+use crate::rule::hold::StoredHold;
+use crate::{
+    Account, Amount, AuditRecord, Bill, EndReason, Entry, Key, KeyId, KeySettings, OpenHold,
+    OperationId, PublishedSlug, Question, SecretHash, Session, Timestamp, Totals, Usage, UsageRow,
+    Vote,
+};
+
+/// The cause of an error in another library.
+pub(crate) type Source = Box<dyn Error + Send + Sync>;
+
+/// A row whose content this program would not write.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Malformed {
+    /// The column has another type.
+    #[error("column {at} cannot be read: {source}")]
+    Column { at: usize, source: Source },
+    /// The text is not what it should be.
+    #[error("a stored {what} cannot be read: {source}")]
+    Text { what: &'static str, source: Source },
+    /// No such value exists, or not together with the others of the row.
+    #[error("a stored {0} cannot be read")]
+    Value(&'static str),
+}
+
+/// What a decoder returns.
+pub(crate) type Read<T> = Result<T, Malformed>;
+
+/// A row's columns, taken in the order in which they were selected.
+pub(crate) trait Columns {
+    /// The next column, a number.
+    fn maybe_number(&mut self) -> Read<Option<i64>>;
+    /// The next column, a text.
+    fn maybe_str(&mut self) -> Read<Option<&str>>;
+    /// The next column, bytes.
+    fn maybe_bytes(&mut self) -> Read<Option<&[u8]>>;
+
+    fn number(&mut self) -> Read<i64> {
+        present(self.maybe_number()?, "number")
+    }
+
+    /// The next column, for a number stored in a wider type.
+    fn small<T: TryFrom<i64>>(&mut self) -> Read<T> {
+        T::try_from(self.number()?).map_err(|_| Malformed::Value("number"))
+    }
+
+    fn maybe_small<T: TryFrom<i64>>(&mut self) -> Read<Option<T>> {
+        self.maybe_number()?
+            .map(|number| T::try_from(number).map_err(|_| Malformed::Value("number")))
+            .transpose()
+    }
+
+    fn str(&mut self) -> Read<&str> {
+        present(self.maybe_str()?, "text")
+    }
+
+    fn text(&mut self) -> Read<String> {
+        self.str().map(str::to_owned)
+    }
+
+    fn maybe_text(&mut self) -> Read<Option<String>> {
+        Ok(self.maybe_str()?.map(str::to_owned))
+    }
+
+    fn amount(&mut self) -> Read<Amount> {
+        self.number().map(Amount::from_picos)
+    }
+
+    fn at(&mut self) -> Read<Timestamp> {
+        self.number().map(Timestamp::from_millis)
+    }
+
+    fn maybe_at(&mut self) -> Read<Option<Timestamp>> {
+        Ok(self.maybe_number()?.map(Timestamp::from_millis))
+    }
+
+    fn key(&mut self) -> Read<KeyId> {
+        KeyId::from_i64(self.number()?).ok_or(Malformed::Value("key's id"))
+    }
+
+    fn operation(&mut self) -> Read<OperationId> {
+        exact(self.maybe_bytes()?, "operation's id").map(OperationId::from_bytes)
+    }
+
+    fn maybe_operation(&mut self) -> Read<Option<OperationId>> {
+        let bytes = self.maybe_bytes()?;
+        bytes
+            .map(|bytes| exact(Some(bytes), "operation's id").map(OperationId::from_bytes))
+            .transpose()
+    }
+
+    fn hash(&mut self) -> Read<Hash> {
+        exact(self.maybe_bytes()?, "hash")
+    }
+
+    fn secret(&mut self) -> Read<SecretHash> {
+        self.hash().map(SecretHash)
+    }
+
+    fn maybe_secret(&mut self) -> Read<Option<SecretHash>> {
+        let bytes = self.maybe_bytes()?;
+        bytes
+            .map(|bytes| exact(Some(bytes), "hash").map(SecretHash))
+            .transpose()
+    }
+
+    /// The next column, JSON, if there is any.
+    fn maybe_json<T: serde::de::DeserializeOwned>(
+        &mut self,
+        what: &'static str,
+    ) -> Read<Option<T>> {
+        let json = self.maybe_str()?.map(serde_json::from_str);
+        json.transpose().map_err(|error| Malformed::Text {
+            what,
+            source: error.into(),
+        })
+    }
+
+    /// The next column, a code; `of` has its meaning.
+    fn code<T>(&mut self, what: &'static str, of: fn(i64) -> Option<T>) -> Read<T> {
+        of(self.number()?).ok_or(Malformed::Value(what))
+    }
+
+    /// The seven counts, of an entry or a rollup.
+    fn usage(&mut self) -> Read<Usage> {
+        Ok(Usage {
+            input: self.small()?,
+            cache_read: self.small()?,
+            cache_write: self.small()?,
+            cache_write_1h: self.small()?,
+            output: self.small()?,
+            reasoning: self.small()?,
+            images: self.small()?,
+        })
+    }
+
+    /// The counts and amounts of a rollup's row: requests, the seven counts, charge, loss, exposure, cost.
+    fn rollup(&mut self) -> Read<UsageRow> {
+        Ok(UsageRow {
+            requests: self.small()?,
+            usage: self.usage()?,
+            charge: self.amount()?,
+            loss: self.amount()?,
+            exposure: self.amount()?,
+            cost: self.amount()?,
+            ..UsageRow::default()
+        })
+    }
+}
+
+fn present<T>(value: Option<T>, what: &'static str) -> Read<T> {
+    value.ok_or(Malformed::Value(what))
+}
+
+fn exact<const N: usize>(bytes: Option<&[u8]>, what: &'static str) -> Read<[u8; N]> {
+    bytes
+        .and_then(|bytes| bytes.try_into().ok())
+        .ok_or(Malformed::Value(what))
+}
+
+/// What [`stored_key`] takes, of `keys k` and `accounts a`.
+macro_rules! key_columns {
+    () => {
+        "k.id, k.label, k.models, k.expires_at, k.rate, k.concurrency, k.status, k.secret, k.old_secret, k.old_until, \
+         a.credit, a.spent, a.held, k.created_at, k.created_by, a.last_at, k.audit_seq, k.audit_last, k.audit_hash, \
+         a.seq, a.last, a.hash"
+    };
+}
+pub(crate) use key_columns;
+
+pub(crate) fn stored_key(columns: &mut impl Columns) -> Read<StoredKey> {
+    let key = Key {
+        id: columns.key()?,
+        settings: KeySettings {
+            label: columns.text()?,
+            models: columns.maybe_json("list of models")?,
+            expires_at: columns.maybe_at()?,
+            rate: columns.maybe_small()?,
+            concurrency: columns.maybe_small()?,
+        },
+        stored_status: columns.code("status", stored::status_of)?,
+        secret: columns.secret()?,
+        old_secret: match (columns.maybe_secret()?, columns.maybe_at()?) {
+            (Some(secret), Some(until)) => Some((secret, until)),
+            (None, None) => None,
+            _ => return Err(Malformed::Value("old secret")),
+        },
+        account: Account {
+            credit: columns.amount()?,
+            spent: columns.amount()?,
+            held: columns.amount()?,
+        },
+        created_at: columns.at()?,
+        created_by: columns.text()?,
+        last_entry_at: columns.maybe_at()?,
+    };
+    let last_at = key.last_entry_at;
+    Ok(StoredKey {
+        key,
+        audit: AuditHead {
+            seq: columns.number()?,
+            last: columns.number()?,
+            hash: columns.hash()?,
+        },
+        head: Head {
+            seq: columns.number()?,
+            last: columns.number()?,
+            hash: columns.hash()?,
+            last_at,
+        },
+    })
+}
+
+/// What [`stored_entry`] takes, of `entries e`: with the column of its predecessor's position, that of its slug, and whether there
+/// is anything of a bill.
+macro_rules! entry_columns {
+    ($prev:literal, $slug:literal, $billed:literal) => {
+        concat!(
+            "e.position, e.seq, e.key, e.operation, e.kind, e.amount, e.balance_after, e.at, e.actor, e.reference, e.reason, \
+             e.refunds, ",
+            $prev,
+            ", e.format, e.hash, ",
+            $slug,
+            ", ",
+            $billed,
+            ", e.family, e.target, e.status, e.end_reason, e.first_byte_ms, e.total_ms, e.answer_id, e.hold, e.loss, e.evidence, \
+             e.input, e.cache_read, e.cache_write, e.cache_write_1h, e.output, e.reasoning, e.images, e.lines, e.facts"
+        )
+    };
+}
+pub(crate) use entry_columns;
+
+pub(crate) fn stored_entry(columns: &mut impl Columns) -> Read<ChainedEntry> {
+    let mut entry = Entry {
+        position: columns.number()?,
+        seq: columns.number()?,
+        key: columns.key()?,
+        operation: columns.operation()?,
+        kind: columns.code("kind of entry", stored::kind_of)?,
+        amount: columns.amount()?,
+        balance_after: columns.amount()?,
+        at: columns.at()?,
+        actor: columns.text()?,
+        reference: columns.maybe_text()?,
+        reason: columns.maybe_text()?,
+        refunds: columns.maybe_operation()?,
+        bill: None,
+    };
+    let (prev, format, hash) = (columns.number()?, columns.number()?, columns.hash()?);
+    let (slug, billed) = (columns.maybe_text()?, columns.number()? != 0);
+    entry.bill = match slug {
+        Some(slug) => Some(bill(columns, slug)?),
+        None if billed => return Err(Malformed::Value("bill without a slug")),
+        None => None,
+    };
+    Ok(ChainedEntry {
+        entry,
+        prev,
+        format,
+        hash,
+    })
+}
+
+fn bill(columns: &mut impl Columns, slug: String) -> Read<Bill> {
+    let bill = Bill {
+        slug,
+        family: columns.text()?,
+        target: columns.text()?,
+        status: columns.small()?,
+        end_reason: EndReason::from(columns.str()?),
+        first_byte_ms: columns.maybe_small()?,
+        total_ms: columns.small()?,
+        answer_id: columns.maybe_text()?,
+        hold: columns.amount()?,
+        loss: columns.amount()?,
+        evidence: columns
+            .maybe_number()?
+            .map(|code| present(stored::evidence_of(code), "evidence"))
+            .transpose()?,
+        usage: columns.usage()?,
+        lines: stored::lines_of(columns.str()?).map_err(|error| Malformed::Text {
+            what: "bill",
+            source: error.into(),
+        })?,
+        ..Bill::default()
+    };
+    match columns.maybe_json("list of facts")? {
+        None => Ok(bill),
+        Some(pairs) => present(bill.with_pairs(pairs), "list of facts"),
+    }
+}
+
+/// What [`stored_hold`] takes, of `holds`.
+macro_rules! hold_columns {
+    () => {
+        "request, key, opened, amount, used, slug, family, at, epoch, checkpoint"
+    };
+}
+pub(crate) use hold_columns;
+
+pub(crate) fn stored_hold(columns: &mut impl Columns) -> Read<StoredHold> {
+    let (request, key, opened) = (columns.operation()?, columns.key()?, columns.amount()?);
+    let open = OpenHold {
+        request,
+        key,
+        amount: columns.amount()?,
+        used: columns.amount()?,
+        slug: columns.text()?,
+        family: columns.text()?,
+        at: columns.at()?,
+        epoch: columns.number()?,
+    };
+    Ok(StoredHold {
+        open,
+        opened,
+        checkpoint: columns.maybe_json("checkpoint")?,
+    })
+}
+
+/// What [`stored_act`] takes, of `audit`, with the column of its predecessor's position.
+macro_rules! act_columns {
+    ($prev:literal) => {
+        concat!(
+            "position, at, actor, act, key, operation, details, seq, state, ",
+            $prev,
+            ", format, hash"
+        )
+    };
+}
+pub(crate) use act_columns;
+
+pub(crate) fn stored_act(columns: &mut impl Columns) -> Read<ChainedAct> {
+    let record = AuditRecord {
+        position: columns.number()?,
+        at: columns.at()?,
+        actor: columns.text()?,
+        act: columns.text()?,
+        key: columns.key()?,
+        operation: columns.operation()?,
+        details: columns.text()?,
+    };
+    Ok(ChainedAct {
+        record: Record {
+            record,
+            seq: columns.number()?,
+            state: columns.text()?,
+        },
+        prev: columns.number()?,
+        format: columns.number()?,
+        hash: columns.hash()?,
+    })
+}
+
+/// What [`session`] takes, of `sessions`.
+macro_rules! session_columns {
+    () => {
+        "token, key, at, expires"
+    };
+}
+pub(crate) use session_columns;
+
+pub(crate) fn session(columns: &mut impl Columns) -> Read<Session> {
+    Ok(Session {
+        token: columns.secret()?,
+        key: columns.key()?,
+        at: columns.at()?,
+        expires: columns.at()?,
+    })
+}
+
+/// A sign-in link: its token, key and expiry.
+pub(crate) fn link(columns: &mut impl Columns) -> Read<(SecretHash, KeyId, Timestamp)> {
+    Ok((columns.secret()?, columns.key()?, columns.at()?))
+}
+
+/// A slug, and when it was published.
+pub(crate) fn published(columns: &mut impl Columns) -> Read<PublishedSlug> {
+    Ok(PublishedSlug {
+        slug: columns.text()?,
+        since: columns.at()?,
+    })
+}
+
+/// Target, question, day, key, value; nothing for a question that only a later version asks.
+pub(crate) fn vote(columns: &mut impl Columns) -> Read<Option<Vote>> {
+    let (target, question) = (columns.text()?, columns.number()?);
+    let Some(question) = Question::of(question) else {
+        return Ok(None);
+    };
+    Ok(Some(Vote {
+        target,
+        question,
+        day: columns.number()?,
+        key: columns.key()?,
+        value: u64::try_from(columns.number()?).unwrap_or_default(),
+    }))
+}
+
+/// Counts of keys, entries and holds, then the sums: credit, spent, held, loss, exposure, cost.
+pub(crate) fn totals(columns: &mut impl Columns) -> Read<Totals> {
+    Ok(Totals {
+        keys: columns.small()?,
+        entries: columns.small()?,
+        holds: columns.small()?,
+        credit: sum(columns)?,
+        spent: sum(columns)?,
+        held: sum(columns)?,
+        loss: sum(columns)?,
+        exposure: sum(columns)?,
+        cost: sum(columns)?,
+    })
+}
+
+/// A sum over all keys, stored as text because it may exceed 64 bits.
+fn sum(columns: &mut impl Columns) -> Read<i128> {
+    let text = columns.str()?;
+    // Sums of ordinary ledgers fit 64 bits, which are read in a quarter of the time; every batch of a file reads four.
+    let small = text.parse::<i64>().map(i128::from);
+    small
+        .or_else(|_| text.parse())
+        .map_err(|error| Malformed::Text {
+            what: "sum",
+            source: error.into(),
+        })
+}
+
+/// A count as it is stored; counts are bounded long before this could saturate.
+pub(crate) fn number(count: u64) -> i64 {
+    i64::try_from(count).unwrap_or(i64::MAX)
+}
+
+/// A limit as a parameter.
+pub(crate) fn rows_at_most(limit: usize) -> i64 {
+    i64::try_from(limit).unwrap_or(i64::MAX)
+}

@@ -1,0 +1,183 @@
+//! Reads what an operation needs into the batch's rows, as far as they are not there.
+//!
+//! Keys and open holds stay in memory from one batch to the next. Everything else is read from the file, which therefore has to
+//! contain what earlier operations of the batch wrote.
+
+use rusqlite::{OptionalExtension, Result, params};
+
+use super::batch::Batch;
+use super::rows;
+use super::statements::Sql;
+use crate::batch::operation::Operation;
+use crate::batch::rows::{KeyRow, RECOVERED_AT_ONCE, Row};
+use crate::book::chain::ChainedEntry;
+use crate::value::reference;
+use crate::{KeyId, OperationId, SecretHash};
+
+impl Batch<'_> {
+    /// Fetches what an operation needs, and the keys that own it.
+    pub(super) fn fetch(&mut self, operation: &Operation) -> Result<()> {
+        let needs = operation.needs();
+        let is_of_holds_only =
+            needs.acts.is_empty() && needs.references.is_empty() && needs.tokens.is_empty();
+        if !is_of_holds_only || needs.dead.is_some() {
+            self.flush()?;
+        }
+        for request in &needs.holds {
+            self.fetch_hold(*request)?;
+        }
+        for operation in &needs.entries {
+            self.fetch_entry(*operation)?;
+        }
+        for key in &needs.keys {
+            self.fetch_key(*key)?;
+        }
+        for operation in &needs.acts {
+            self.fetch_act(*operation)?;
+        }
+        for spelled in &needs.references {
+            self.fetch_reference(spelled)?;
+        }
+        for token in &needs.tokens {
+            self.fetch_token(*token)?;
+        }
+        match needs.dead {
+            Some(epoch) => self.fetch_dead(epoch),
+            None => Ok(()),
+        }
+    }
+
+    pub(super) fn fetch_key(&mut self, key: KeyId) -> Result<()> {
+        if self.rows.keys.contains_key(&key) {
+            return Ok(());
+        }
+        let read = self.statements.get(Sql::Key)?;
+        if let Some(stored) = read.query_row([key], rows::stored_key).optional()? {
+            self.rows.keys.insert(key, KeyRow::stored(stored, None));
+        }
+        Ok(())
+    }
+
+    fn fetch_hold(&mut self, request: OperationId) -> Result<()> {
+        if !self.rows.holds.contains_key(&request) && request <= self.holds_after()? {
+            let read = self.statements.get(Sql::Hold)?;
+            if let Some(hold) = read.query_row([request], rows::stored_hold).optional()? {
+                self.rows.holds.insert(request, Row::stored(hold));
+            }
+        }
+        match self.rows.hold(request).map(|hold| hold.open.key) {
+            Some(key) => self.fetch_key(key),
+            None => Ok(()),
+        }
+    }
+
+    /// The greatest id that an open hold had when the rows were last forgotten. All that were opened since are in memory.
+    fn holds_after(&mut self) -> Result<OperationId> {
+        match self.known.holds_after {
+            Some(known) => Ok(known),
+            None => {
+                let newest = self.greatest(Sql::NewestHold)?;
+                Ok(*self.known.holds_after.insert(newest))
+            }
+        }
+    }
+
+    fn fetch_entry(&mut self, operation: OperationId) -> Result<()> {
+        if self.rows.entries.contains_key(&operation)
+            || self.rows.hold(operation).is_some()
+            || operation > self.newest_entry()?
+        {
+            return Ok(());
+        }
+        let read = self.statements.get(Sql::Entry)?;
+        match read.query_row([operation], rows::stored_entry).optional()? {
+            Some(chained) => self.fetched_entry(chained),
+            None => Ok(()),
+        }
+    }
+
+    fn fetched_entry(&mut self, chained: ChainedEntry) -> Result<()> {
+        let key = chained.entry.key;
+        self.rows.entries.insert(chained.entry.operation, chained);
+        self.fetch_key(key)
+    }
+
+    fn newest_entry(&mut self) -> Result<OperationId> {
+        match self.known.newest_entry {
+            Some(known) => Ok(known),
+            None => {
+                let newest = self.greatest(Sql::NewestOperation)?;
+                Ok(*self.known.newest_entry.insert(newest))
+            }
+        }
+    }
+
+    fn greatest(&mut self, of: Sql) -> Result<OperationId> {
+        let found: Option<_> = self.statements.get(of)?.query_row([], |row| row.get(0))?;
+        Ok(found.unwrap_or(OperationId::from_bytes([0; 16])))
+    }
+
+    fn fetch_act(&mut self, operation: OperationId) -> Result<()> {
+        let read = self.statements.get(Sql::Act)?;
+        if let Some(act) = read.query_row([operation], rows::stored_act).optional()? {
+            let key = act.record.record.key;
+            self.rows.acts.insert(operation, act);
+            self.fetch_key(key)?;
+        }
+        let read = self.statements.get(Sql::Refunds)?;
+        let refunds = read
+            .query_map([operation], |row| row.get(0))?
+            .collect::<Result<Vec<_>>>()?;
+        self.rows.refunds.insert(operation, refunds);
+        Ok(())
+    }
+
+    /// The entry with exactly this spelling, or else the one that owns the reference: ledgers from before references were folded
+    /// may have both.
+    fn fetch_reference(&mut self, spelled: &str) -> Result<()> {
+        let folded = reference::folded(spelled);
+        let exact = self.statements.get(Sql::EntryByReference)?;
+        let found = exact.query_row([spelled], rows::stored_entry).optional()?;
+        let found = match found {
+            Some(exact) => Some(exact),
+            None => {
+                let owner = self.statements.get(Sql::EntryByName)?;
+                owner.query_row([&folded], rows::stored_entry).optional()?
+            }
+        };
+        match found {
+            Some(chained) => {
+                self.rows.references.insert(folded, chained.entry.operation);
+                self.fetched_entry(chained)
+            }
+            None => Ok(()),
+        }
+    }
+
+    fn fetch_token(&mut self, token: SecretHash) -> Result<()> {
+        let read = self.statements.get(Sql::Session)?;
+        if let Some(session) = read.query_row([token], rows::session).optional()? {
+            self.rows.sessions.insert(token.0, Row::stored(session));
+        }
+        let read = self.statements.get(Sql::Link)?;
+        if let Some((_, key, expires)) = read.query_row([token], rows::link).optional()? {
+            self.rows.links.insert(token.0, Row::stored((key, expires)));
+        }
+        Ok(())
+    }
+
+    /// Holds of earlier epochs belong to requests of a dead process, because each start of a gateway begins a new one.
+    fn fetch_dead(&mut self, epoch: i64) -> Result<()> {
+        let read = self.statements.get(Sql::HoldsBefore)?;
+        let dead = read
+            .query_map(params![epoch, RECOVERED_AT_ONCE], rows::stored_hold)?
+            .collect::<Result<Vec<_>>>()?;
+        for hold in dead {
+            let (request, key) = (hold.open.request, hold.open.key);
+            self.rows.holds.insert(request, Row::stored(hold));
+            self.rows.dead.push(request);
+            self.fetch_key(key)?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,373 @@
+//! Writes what operations have changed: one statement for each row, and none for a row that came and went within the batch.
+//!
+//! An UPDATE or DELETE names the values that it replaces, so a row that differs from what was fetched fails the batch instead of
+//! being overwritten.
+
+use rusqlite::{Result, params};
+
+use super::batch::{Batch, Changed};
+use super::remembered::Moved;
+use super::statements::Sql;
+use crate::batch::changes::{Changes, UsagePlace};
+use crate::batch::rows::{KeyRow, Row, Rows};
+use crate::book::chain::{ChainedAct, ChainedEntry};
+use crate::book::head::StoredKey;
+use crate::rule::hold::StoredHold;
+use crate::store::rows::number;
+use crate::store::stored;
+use crate::{Account, Amount, Bill, OperationId, Session, UsageRow, VOTE_DAYS};
+
+impl Batch<'_> {
+    /// Writes all changes since the last flush.
+    pub(super) fn flush(&mut self) -> Result<()> {
+        // Taken out, because the statements stand beside it.
+        let mut rows = std::mem::take(&mut self.rows);
+        let written = self.write(&rows);
+        rows.written();
+        self.rows = rows;
+        written
+    }
+
+    fn write(&mut self, rows: &Rows) -> Result<()> {
+        let changes = &rows.changes;
+        for row in rows.changed_keys() {
+            self.key(row)?;
+        }
+        for (request, row) in rows.changed_holds() {
+            self.hold(*request, row)?;
+        }
+        self.opened = self.opened.saturating_add(changes.opened);
+        for chained in rows.new_entries() {
+            self.entry(chained)?;
+        }
+        for (folded, operation) in &changes.names {
+            let register = self.statements.get(Sql::InsertReference)?;
+            register.execute(params![folded, operation])?;
+        }
+        for act in rows.new_acts() {
+            self.act(act)?;
+        }
+        for (place, row) in &changes.usage {
+            self.usage(place, row)?;
+        }
+        if let Some(began) = changes.epoch {
+            self.statements.get(Sql::InsertEpoch)?.execute(began)?;
+            self.mark(Changed::Anything);
+        }
+        self.access(rows)?;
+        self.slugs_and_votes(changes)
+    }
+
+    fn key(&mut self, row: &KeyRow) -> Result<()> {
+        let StoredKey { key, head, audit } = &row.stored;
+        let account = key.account;
+        let Some((before, seq)) = row.before else {
+            self.totals.keys = self.totals.keys.saturating_add(1);
+            self.mark(Changed::Anything);
+            self.new_key(&row.stored)?;
+            self.add_up(Account::default(), account);
+            return Ok(());
+        };
+        if row.settings_changed {
+            let settings = &key.settings;
+            self.statements.get(Sql::UpdateKey)?.execute(params![
+                key.id,
+                settings.label,
+                settings.models.as_ref().map(json).transpose()?,
+                settings.expires_at,
+                settings.rate,
+                settings.concurrency,
+                key.stored_status,
+                key.secret,
+                key.old_secret.map(|(hash, _)| hash),
+                key.old_secret.map(|(_, until)| until)
+            ])?;
+            self.note(key.id, Moved::Changed);
+        }
+        if row.audit_changed {
+            let values = params![key.id, audit.last, audit.hash, audit.seq];
+            self.statements.get(Sql::MoveAudit)?.execute(values)?;
+        }
+        if !row.account_changed {
+            return Ok(());
+        }
+        let moved = if head.seq == seq {
+            let values = params![
+                key.id,
+                account.held,
+                before.credit,
+                before.spent,
+                before.held
+            ];
+            one(self.statements.get(Sql::SetHeld)?.execute(values)?)?;
+            Moved::Held(account)
+        } else {
+            one(self.statements.get(Sql::MoveAccount)?.execute(params![
+                key.id,
+                account.credit,
+                account.spent,
+                account.held,
+                head.seq,
+                head.last,
+                head.last_at,
+                head.hash,
+                before.held,
+                seq,
+            ])?)?;
+            Moved::Entered(account, key.last_entry_at)
+        };
+        self.note(key.id, moved);
+        self.add_up(before, account);
+        Ok(())
+    }
+
+    fn new_key(&mut self, StoredKey { key, head, audit }: &StoredKey) -> Result<()> {
+        let settings = &key.settings;
+        self.statements.get(Sql::InsertKey)?.execute(params![
+            key.id,
+            settings.label,
+            settings.models.as_ref().map(json).transpose()?,
+            settings.expires_at,
+            settings.rate,
+            settings.concurrency,
+            key.stored_status,
+            key.secret,
+            key.old_secret.map(|(hash, _)| hash),
+            key.old_secret.map(|(_, until)| until),
+            key.created_at,
+            key.created_by,
+            audit.last,
+            audit.hash,
+            audit.seq
+        ])?;
+        let account = key.account;
+        self.statements.get(Sql::InsertAccount)?.execute(params![
+            key.id,
+            account.credit,
+            account.spent,
+            account.held,
+            head.seq,
+            head.last,
+            head.last_at,
+            head.hash
+        ])?;
+        Ok(())
+    }
+
+    fn hold(&mut self, request: OperationId, row: &Row<StoredHold>) -> Result<()> {
+        let holds = self.totals.holds;
+        match (&row.now, row.was_stored) {
+            (None, false) => {}
+            (None, true) => {
+                one(self.statements.get(Sql::DeleteHold)?.execute([request])?)?;
+                self.totals.holds = holds.saturating_sub(1);
+            }
+            (Some(hold), true) => {
+                let (open, checkpoint) = (&hold.open, &hold.checkpoint);
+                let checkpoint = checkpoint.as_ref().map(json).transpose()?;
+                let values = params![request, open.amount, open.used, checkpoint];
+                one(self.statements.get(Sql::UpdateHold)?.execute(values)?)?;
+            }
+            (Some(hold), false) => {
+                let (open, checkpoint) = (&hold.open, &hold.checkpoint);
+                self.statements.get(Sql::InsertHold)?.execute(params![
+                    request,
+                    open.key,
+                    hold.opened,
+                    open.amount,
+                    open.used,
+                    open.slug,
+                    open.family,
+                    open.at,
+                    open.epoch,
+                    checkpoint.as_ref().map(json).transpose()?
+                ])?;
+                self.totals.holds = holds.saturating_add(1);
+            }
+        }
+        self.mark(Changed::Running);
+        Ok(())
+    }
+
+    fn entry(&mut self, chained: &ChainedEntry) -> Result<()> {
+        let entry = &chained.entry;
+        let bill = entry.bill.as_ref();
+        let slug = bill.map(|bill| self.slug(&bill.slug)).transpose()?;
+        let counted = |pick: fn(&Bill) -> u64| bill.map(|bill| number(pick(bill)));
+        let lines = bill.map(|bill| stored::lines_text(&bill.lines)).transpose();
+        let pairs = bill.map(Bill::pairs).filter(|pairs| !pairs.is_empty());
+        self.statements.get(Sql::InsertEntry)?.execute(params![
+            entry.position,
+            entry.key,
+            entry.seq,
+            chained.prev,
+            entry.operation,
+            entry.kind,
+            entry.amount,
+            entry.balance_after,
+            entry.at,
+            entry.actor,
+            entry.reference,
+            entry.reason,
+            entry.refunds,
+            slug,
+            bill.map(|bill| &bill.family),
+            bill.map(|bill| &bill.target),
+            bill.map(|bill| bill.status),
+            bill.map(|bill| bill.end_reason.as_str()),
+            bill.map(|bill| bill.first_byte_ms),
+            bill.map(|bill| bill.total_ms),
+            bill.map(|bill| &bill.answer_id),
+            bill.map(|bill| bill.hold),
+            bill.map(|bill| bill.loss),
+            bill.and_then(|bill| bill.evidence),
+            counted(|bill| bill.usage.input),
+            counted(|bill| bill.usage.cache_read),
+            counted(|bill| bill.usage.cache_write),
+            counted(|bill| bill.usage.cache_write_1h),
+            counted(|bill| bill.usage.output),
+            counted(|bill| bill.usage.reasoning),
+            counted(|bill| bill.usage.images),
+            lines.map_err(unwritable)?,
+            chained.hash,
+            chained.format,
+            pairs.map(|pairs| json(&pairs)).transpose()?,
+        ])?;
+        if let Some(bill) = bill {
+            self.add_loss([bill.loss, bill.exposure, bill.cost.unwrap_or_default()]);
+        }
+        let newest = &mut self.known.newest_entry;
+        *newest = newest.map(|newest| newest.max(entry.operation));
+        self.totals.entries = self.totals.entries.saturating_add(1);
+        self.mark(Changed::Running);
+        Ok(())
+    }
+
+    fn act(&mut self, act: &ChainedAct) -> Result<()> {
+        let record = &act.record.record;
+        self.statements.get(Sql::InsertAct)?.execute(params![
+            record.position,
+            record.key,
+            act.prev,
+            record.operation,
+            record.act,
+            record.actor,
+            record.at,
+            record.details,
+            act.record.state,
+            act.hash,
+            act.format,
+            act.record.seq
+        ])?;
+        self.mark(Changed::Anything);
+        Ok(())
+    }
+
+    /// Adds ended requests to their hour, and what a target may bill for them.
+    fn usage(&mut self, place: &UsagePlace, row: &UsageRow) -> Result<()> {
+        let (slug, target) = (self.slug(&place.slug)?, self.target(&place.target)?);
+        if row.requests > 0 {
+            let usage = &row.usage;
+            let values = params![
+                place.hour,
+                place.key,
+                slug,
+                target,
+                number(row.requests),
+                number(usage.input),
+                number(usage.cache_read),
+                number(usage.cache_write),
+                number(usage.cache_write_1h),
+                number(usage.output),
+                number(usage.reasoning),
+                number(usage.images),
+                row.charge,
+                row.loss,
+            ];
+            if self.statements.get(Sql::UpdateUsage)?.execute(values)? == 0 {
+                self.statements.get(Sql::InsertUsage)?.execute(values)?;
+            }
+        }
+        if (row.exposure, row.cost) == (Amount::ZERO, Amount::ZERO) {
+            return Ok(());
+        }
+        let values = params![place.hour, place.key, slug, target, row.exposure, row.cost];
+        if self.statements.get(Sql::UpdateOwed)?.execute(values)? == 0 {
+            self.statements.get(Sql::InsertOwed)?.execute(values)?;
+        }
+        Ok(())
+    }
+
+    /// Sessions and links: first those that end with their key or have expired.
+    fn access(&mut self, rows: &Rows) -> Result<()> {
+        let changes = &rows.changes;
+        for key in &changes.ended_sessions {
+            self.statements.get(Sql::EndSessions)?.execute([key])?;
+        }
+        for key in &changes.ended_links {
+            self.statements.get(Sql::EndLinks)?.execute([key])?;
+        }
+        if let Some(now) = changes.forget_sessions {
+            self.statements.get(Sql::ForgetSessions)?.execute([now])?;
+        }
+        if let Some(now) = changes.forget_links {
+            self.statements.get(Sql::ForgetLinks)?.execute([now])?;
+        }
+        for (token, row) in rows.sessions.iter().filter(|(_, row)| row.changed) {
+            if row.was_stored {
+                self.statements.get(Sql::DeleteSession)?.execute([token])?;
+            }
+            if let Some(session) = &row.now {
+                let values = params![token, session.key, session.at, session.expires];
+                self.statements.get(Sql::InsertSession)?.execute(values)?;
+            }
+        }
+        for (token, row) in rows.links.iter().filter(|(_, row)| row.changed) {
+            if row.was_stored {
+                self.statements.get(Sql::DeleteLink)?.execute([token])?;
+            }
+            if let Some((key, expires)) = row.now {
+                let values = params![token, key, expires];
+                self.statements.get(Sql::InsertLink)?.execute(values)?;
+            }
+        }
+        for key in &changes.crowded {
+            let values = params![key, Session::MOST_OF_KEY];
+            self.statements.get(Sql::TrimSessions)?.execute(values)?;
+        }
+        Ok(())
+    }
+
+    fn slugs_and_votes(&mut self, changes: &Changes) -> Result<()> {
+        for slug in &changes.published {
+            self.statements.get(Sql::Publish)?.execute(slug)?;
+        }
+        for target in &changes.votes.forgotten {
+            self.statements.get(Sql::ForgetVotes)?.execute([target])?;
+        }
+        for ((target, question, day, key), value) in &changes.votes.cast {
+            let old = params![target, question, day.saturating_sub(VOTE_DAYS)];
+            self.statements.get(Sql::OldVotes)?.execute(old)?;
+            let values = params![target, question, day, key, number(*value)];
+            self.statements.get(Sql::Vote)?.execute(values)?;
+        }
+        Ok(())
+    }
+}
+
+/// A write that must find its row with the values that were read.
+fn one(rows: usize) -> Result<()> {
+    if rows == 1 {
+        Ok(())
+    } else {
+        Err(rusqlite::Error::StatementChangedRows(rows))
+    }
+}
+
+fn unwritable(error: serde_json::Error) -> rusqlite::Error {
+    rusqlite::Error::ToSqlConversionFailure(error.into())
+}
+
+fn json(value: &impl serde::Serialize) -> Result<String> {
+    serde_json::to_string(value).map_err(unwritable)
+}

@@ -1,0 +1,206 @@
+//! Holds in the reference store: open, extend, finish, recover.
+
+use super::operations::{Done, amount, available, blank, insufficient, limit, picos};
+use super::{Held, State};
+use crate::value::owed::UNMETERED;
+use crate::{
+    Account, Amount, Bill, EndReason, Entry, EntryKind, Evidence, Extension, Finish, Finished,
+    NewHold, OpenHold, Owed, Recovered, Refusal, Timestamp,
+};
+
+impl State {
+    pub(super) fn open(&mut self, new: &NewHold) -> Done<()> {
+        if let Some(Held { open, opened, .. }) = self.holds.get(&new.request) {
+            let same = open.key == new.key
+                && *opened == new.amount
+                && open.slug == new.slug
+                && open.family == new.family
+                && open.at == new.at;
+            return if same {
+                Ok(())
+            } else {
+                Err(Refusal::OperationUsed(new.request))
+            };
+        }
+        if self.entry(new.request).is_some() {
+            return Err(Refusal::OperationUsed(new.request));
+        }
+        let account = self.active(new.key, new.at)?.account;
+        if new.amount.is_negative() {
+            return Err(limit("a hold must not be negative"));
+        }
+        let free = available(&account);
+        if free <= 0 || picos(new.amount) > free {
+            return Err(insufficient(new.amount, &account)?);
+        }
+        let held = amount(picos(account.held).saturating_add(picos(new.amount)))?;
+        self.set(new.key, Account { held, ..account });
+        let open = OpenHold {
+            request: new.request,
+            key: new.key,
+            amount: new.amount,
+            used: Amount::ZERO,
+            slug: new.slug.clone(),
+            family: new.family.clone(),
+            at: new.at,
+            epoch: self.epoch,
+        };
+        let held = Held {
+            open,
+            opened: new.amount,
+            checkpoint: None,
+        };
+        self.holds.insert(new.request, held);
+        Ok(())
+    }
+
+    pub(super) fn extend(&mut self, extension: &Extension) -> Done<()> {
+        let request = extension.request;
+        let held = self
+            .holds
+            .get(&request)
+            .ok_or(Refusal::NoSuchHold(request))?;
+        let (key, now) = (held.open.key, held.open.amount);
+        let account = self.active(key, extension.at)?.account;
+        let used = extension.checkpoint.total()?;
+        if extension.total.is_negative() {
+            return Err(limit("a hold must not be negative"));
+        }
+        let more = picos(extension.total).saturating_sub(picos(now)).max(0);
+        if more > available(&account) {
+            return Err(insufficient(amount(more)?, &account)?);
+        }
+        let sum = amount(picos(account.held).saturating_add(more))?;
+        self.set(
+            key,
+            Account {
+                held: sum,
+                ..account
+            },
+        );
+        if let Some(held) = self.holds.get_mut(&request) {
+            held.open.amount = now.max(extension.total);
+            held.open.used = used;
+            held.checkpoint = Some(extension.checkpoint.clone());
+        }
+        Ok(())
+    }
+
+    pub(super) fn finish(&mut self, finish: &Finish) -> Done<Finished> {
+        let request = finish.request;
+        if let Some(Held { open, .. }) = self.holds.get(&request) {
+            let open = open.clone();
+            return self.end(&open, finish.clone());
+        }
+        let entry = self.entry(request).ok_or(Refusal::NoSuchHold(request))?;
+        let bill = entry.bill.as_ref().ok_or(Refusal::NoSuchHold(request))?;
+        Ok(Finished {
+            charge: amount(picos(entry.amount).saturating_neg())?,
+            loss: bill.loss,
+            available: amount(available(&self.key(entry.key)?.account))?,
+        })
+    }
+
+    /// A bill that is refused for its size is replaced by the last checkpoint's counts.
+    pub(super) fn resolve(&mut self, finish: &Finish) -> Done<Finished> {
+        let refused = match self.finish(finish) {
+            Err(Refusal::Limit(_)) => finish.clone(),
+            outcome => return outcome,
+        };
+        let counted = self
+            .holds
+            .get(&finish.request)
+            .and_then(|held| held.checkpoint.clone())
+            .unwrap_or_default();
+        let mut bill = refused.bill;
+        bill.evidence = Some(Evidence::Disputed);
+        (bill.usage, bill.lines) = (counted.usage, counted.lines);
+        if bill.check_facts().is_err() {
+            (bill.exposure, bill.cost) = (counted.exposure, counted.cost);
+            bill.facts = counted.facts;
+        }
+        self.finish(&Finish { bill, ..refused })
+    }
+
+    pub(super) fn end(&mut self, hold: &OpenHold, finish: Finish) -> Done<Finished> {
+        let account = self.key(hold.key)?.account;
+        let cost = finish.bill.total()?;
+        if cost.is_negative() {
+            return Err(limit("a cost must not be negative"));
+        }
+        if cost > Amount::MAX_COST {
+            let text = format!("a cost of {cost} for one request is implausible");
+            return Err(Refusal::Limit(text));
+        }
+        let payable = picos(hold.amount).saturating_add(available(&account));
+        let charge = picos(cost).min(payable);
+        let loss = amount(picos(cost).saturating_sub(charge))?;
+        let after = Account {
+            spent: amount(picos(account.spent).saturating_add(charge))?,
+            held: amount(picos(account.held).saturating_sub(picos(hold.amount)))?,
+            ..account
+        };
+        let bill = Bill {
+            hold: hold.amount,
+            loss,
+            ..finish.bill
+        };
+        self.enter(
+            hold.key,
+            after,
+            Entry {
+                operation: finish.request,
+                kind: EntryKind::Charge,
+                amount: amount(charge.saturating_neg())?,
+                at: finish.at,
+                actor: "gateway".to_owned(),
+                bill: Some(bill),
+                ..blank(hold.key)
+            },
+        )?;
+        self.holds.remove(&finish.request);
+        Ok(Finished {
+            charge: amount(charge)?,
+            loss,
+            available: amount(available(&after))?,
+        })
+    }
+
+    pub(super) fn recover(&mut self, epoch: i64, now: Timestamp) -> Done<Option<Recovered>> {
+        let dead = self.holds.values().filter(|held| held.open.epoch < epoch);
+        let dead: Vec<Held> = dead.take(500).cloned().collect();
+        let mut done = Recovered {
+            epoch,
+            ..Recovered::default()
+        };
+        for held in &dead {
+            let open = &held.open;
+            let mut bill = held.checkpoint.clone().unwrap_or_else(|| Bill {
+                slug: open.slug.clone(),
+                family: open.family.clone(),
+                ..Bill::default()
+            });
+            (bill.evidence, bill.end_reason) = (Some(Evidence::Recovered), EndReason::Recovered);
+            let known = picos(open.used).saturating_add(picos(bill.exposure));
+            let exposure = amount(picos(open.amount).saturating_sub(known).max(0))?;
+            let owed = Owed {
+                exposure,
+                cost: None,
+            };
+            bill.owe(UNMETERED, owed);
+            let finish = Finish {
+                request: open.request,
+                bill,
+                at: now,
+            };
+            let finished = self.end(open, finish)?;
+            let count = if finished.charge.is_positive() {
+                &mut done.settled
+            } else {
+                &mut done.released
+            };
+            *count = count.saturating_add(1);
+        }
+        Ok((!dead.is_empty()).then_some(done))
+    }
+}

@@ -1,0 +1,253 @@
+//! What operations do to the reference store: decided here once more, by plain arithmetic on 128 bits, and by nothing of `rule` or
+//! `batch`. Texts of refusals are written out, because the model test compares whole outcomes.
+
+use super::{State, next};
+use crate::batch::operation::{Operation, Outcome};
+use crate::book::audit::{self, Written};
+use crate::{
+    Account, Amount, AuditRecord, Entry, EntryKind, Key, KeyId, OperationId, Refusal, SecretHash,
+    Session, Status, Timestamp, VOTE_DAYS, Vote,
+};
+
+pub(super) type Done<T> = Result<T, Refusal>;
+
+pub(super) fn picos(amount: Amount) -> i128 {
+    amount.picos().into()
+}
+
+pub(super) fn amount(picos: i128) -> Done<Amount> {
+    let too_large = |_| limit("the amounts are too large");
+    i64::try_from(picos)
+        .map(Amount::from_picos)
+        .map_err(too_large)
+}
+
+pub(super) fn limit(text: &str) -> Refusal {
+    Refusal::Limit(text.to_owned())
+}
+
+pub(super) fn not_applicable(text: &str) -> Refusal {
+    Refusal::NotApplicable(text.to_owned())
+}
+
+/// What a key can still spend or hold.
+pub(super) fn available(account: &Account) -> i128 {
+    picos(account.credit)
+        .saturating_sub(picos(account.spent))
+        .saturating_sub(picos(account.held))
+}
+
+pub(super) fn insufficient(needed: Amount, account: &Account) -> Done<Refusal> {
+    Ok(Refusal::Insufficient {
+        needed,
+        available: amount(available(account))?,
+        held: account.held,
+    })
+}
+
+pub(super) fn status(key: &Key, now: Timestamp) -> Status {
+    let expired = key.settings.expires_at.is_some_and(|end| end <= now);
+    match key.stored_status {
+        Status::Active if expired => Status::Expired,
+        stored => stored,
+    }
+}
+
+impl State {
+    pub(super) fn apply(&mut self, operation: &Operation) -> Done<Outcome> {
+        Ok(match operation {
+            Operation::Open(new) => self.open(new).map(|()| Outcome::Done)?,
+            Operation::Extend(extension) => self.extend(extension).map(|()| Outcome::Done)?,
+            Operation::Finish(finish) => Outcome::Finished(self.finish(finish)?),
+            Operation::Resolve(finish) => Outcome::Finished(self.resolve(finish)?),
+            Operation::BeginEpoch { .. } => {
+                self.epoch = self.epoch.saturating_add(1);
+                Outcome::Epoch(self.epoch)
+            }
+            Operation::Recover { epoch, now } => Outcome::Recovered(self.recover(*epoch, *now)?),
+            Operation::Create(new) => Outcome::Key(Box::new(self.create(new)?)),
+            Operation::Change(change) => Outcome::Key(Box::new(self.change(change)?)),
+            Operation::Credit(credit) => Outcome::Posted(Box::new(self.credit(credit)?)),
+            Operation::Publish { slugs, now } => {
+                for slug in slugs {
+                    self.published.entry(slug.clone()).or_insert(*now);
+                }
+                Outcome::Done
+            }
+            Operation::Vote(votes) => {
+                votes.iter().for_each(|vote| self.vote(vote));
+                Outcome::Done
+            }
+            Operation::ForgetVotes(target) => {
+                self.votes.retain(|vote| vote.target != *target);
+                Outcome::Done
+            }
+            Operation::CreateLink {
+                key,
+                token,
+                expires,
+                act,
+            } => {
+                let act = audit::link(*key, token, *expires, act);
+                self.create_link(*key, *token, *expires, act)?;
+                Outcome::Done
+            }
+            Operation::ConsumeLink { token, now } => {
+                let link = self.links.remove(&token.0);
+                Outcome::Owner(link.filter(|(_, end)| now < end).map(|(key, _)| key))
+            }
+            Operation::OpenSession(session) => {
+                self.open_session(session).map(|()| Outcome::Done)?
+            }
+            Operation::CloseSessions(key) => {
+                self.sessions.retain(|_, session| session.key != *key);
+                Outcome::Done
+            }
+            Operation::CloseSession(token) => {
+                self.sessions.remove(&token.0);
+                Outcome::Done
+            }
+        })
+    }
+
+    pub(super) fn key(&self, key: KeyId) -> Done<&Key> {
+        self.keys.get(&key).ok_or(Refusal::NoSuchKey(key))
+    }
+
+    pub(super) fn active(&self, key: KeyId, now: Timestamp) -> Done<&Key> {
+        let found = self.key(key)?;
+        match status(found, now) {
+            Status::Active => Ok(found),
+            stopped => Err(Refusal::NotActive(stopped)),
+        }
+    }
+
+    pub(super) fn set(&mut self, key: KeyId, account: Account) {
+        if let Some(found) = self.keys.get_mut(&key) {
+            found.account = account;
+        }
+    }
+
+    /// Appends an entry, at its place and date, and moves the account.
+    pub(super) fn enter(&mut self, key: KeyId, after: Account, entry: Entry) -> Done<Entry> {
+        let seq = next(self.of_key(key).count());
+        let position = next(self.entries.len());
+        let latest = crate::clock::now().millis().saturating_add(10_000);
+        let last = self.keys.get(&key).and_then(|key| key.last_entry_at);
+        let last = last.filter(|last| last.millis() <= latest);
+        let at = entry.at.min(Timestamp::from_millis(latest));
+        let entry = Entry {
+            position,
+            seq,
+            balance_after: amount(picos(after.credit).saturating_sub(picos(after.spent)))?,
+            at: last.map_or(at, |last| at.max(last)),
+            ..entry
+        };
+        if let Some(found) = self.keys.get_mut(&key) {
+            (found.account, found.last_entry_at) = (after, Some(entry.at));
+        }
+        self.entries.push(entry.clone());
+        Ok(entry)
+    }
+
+    pub(super) fn write(&mut self, act: Written) {
+        let position = next(self.audit.len());
+        self.audit.push(AuditRecord {
+            position,
+            at: act.at,
+            actor: act.actor,
+            act: act.act.to_owned(),
+            key: act.key,
+            operation: act.operation,
+            details: act.details,
+        });
+    }
+
+    pub(super) fn not_stopped(&self, key: KeyId) -> Done<()> {
+        match self.key(key)?.stored_status {
+            stopped @ (Status::Blocked | Status::Revoked) => Err(Refusal::NotActive(stopped)),
+            Status::Active | Status::Expired => Ok(()),
+        }
+    }
+
+    pub(super) fn create_link(
+        &mut self,
+        key: KeyId,
+        token: SecretHash,
+        expires: Timestamp,
+        act: Written,
+    ) -> Done<()> {
+        let operation = act.operation;
+        if self
+            .audited(operation)
+            .is_some_and(|known| is_same(&act, known))
+        {
+            return Ok(());
+        }
+        self.check_unused(operation)?;
+        self.not_stopped(key)?;
+        if self.links.contains_key(&token.0) {
+            return Err(not_applicable("this link already exists"));
+        }
+        self.links.retain(|_, (_, end)| act.at < *end);
+        self.links.insert(token.0, (key, expires));
+        self.write(act);
+        Ok(())
+    }
+
+    pub(super) fn open_session(&mut self, session: &Session) -> Done<()> {
+        self.not_stopped(session.key)?;
+        if let Some(known) = self.sessions.get(&session.token.0) {
+            return if known == session {
+                Ok(())
+            } else {
+                Err(not_applicable("this session already exists"))
+            };
+        }
+        self.sessions.retain(|_, open| session.at < open.expires);
+        self.sessions.insert(session.token.0, session.clone());
+        let own = self.sessions.values();
+        let mut own: Vec<_> = own
+            .filter(|open| open.key == session.key)
+            .map(|open| (std::cmp::Reverse(open.at), open.token.0))
+            .collect();
+        own.sort_unstable();
+        for (_, token) in own.iter().skip(usize::from(Session::MOST_OF_KEY)) {
+            self.sessions.remove(token);
+        }
+        Ok(())
+    }
+
+    pub(super) fn vote(&mut self, vote: &Vote) {
+        let from = vote.day.saturating_sub(VOTE_DAYS);
+        self.votes.retain(|other| {
+            let same = (&other.target, other.question) == (&vote.target, vote.question);
+            !same || (other.day > from && (other.day, other.key) != (vote.day, vote.key))
+        });
+        self.votes.push(vote.clone());
+        self.votes.sort();
+    }
+}
+
+/// An entry of a key, before it is filled in.
+pub(super) fn blank(key: KeyId) -> Entry {
+    Entry {
+        position: 0,
+        seq: 0,
+        key,
+        operation: OperationId::from_bytes([0; 16]),
+        kind: EntryKind::TopUp,
+        amount: Amount::ZERO,
+        balance_after: Amount::ZERO,
+        at: Timestamp::default(),
+        actor: String::new(),
+        reference: None,
+        reason: None,
+        refunds: None,
+        bill: None,
+    }
+}
+
+pub(super) fn is_same(act: &Written, known: &AuditRecord) -> bool {
+    (act.key, act.act, &act.details) == (known.key, known.act.as_str(), &known.details)
+}
