@@ -10,3 +10,4 @@ pub mod entry;
 pub(crate) mod head;
 pub mod margin;
 pub mod page;
+pub(crate) mod verify;

@@ -1,28 +1,36 @@
-//! Verify: recomputes every balance, charge, hold, rollup and hash chain, while a gateway may be running.
+//! How the verifier reads a file, and what only a file has.
 //!
-//! It only reads. A key and its account are read at one instant; the entries behind them never change, so the walk along them needs
-//! no transaction and blocks nothing. Sums over all keys are also compared at one instant, after catching up with what was appended
-//! during the walk. It reports faults and never repairs them.
+//! A key and its account are read at one instant; the entries behind them never change, so the walk along them needs no transaction
+//! and blocks nothing. Sums over all keys are also compared at one instant, after catching up with what was appended during the
+//! walk.
 //!
-//! `history` walks the chains, `sums` compares rollups and totals, `schema` checks tables, triggers and rows without an owner,
-//! `digests` compares anchors of earlier versions.
+//! `sums` compares rollups and totals, `schema` checks tables, triggers and rows without an owner, `digests` compares anchors of
+//! earlier versions.
 
 mod digests;
-mod history;
 mod schema;
 mod sums;
 
+use std::collections::BTreeSet;
+use std::pin::pin;
+use std::task::{Context, Poll, Waker};
+
 use rusqlite::{Connection, Error, OptionalExtension, Result};
 
+use super::reads::{act_at, entry_at};
 use super::rows;
-use crate::book::anchor::{Anchor, Covered};
-use crate::book::head::{Hash, StoredKey};
-use crate::rule::hold::StoredHold;
-use crate::{Account, Amount, KeyId, SecretHash, Session, Timestamp, VerifyReport};
-use history::History;
+use crate::book::anchor::Anchor;
+use crate::book::chain::{ChainedAct, ChainedEntry};
+use crate::book::head::StoredKey;
+use crate::book::verify::{self, Found, Identity, KeyRows, Reader};
+use crate::value::reference;
+use crate::{SecretHash, Timestamp, VerifyReport};
 use sums::Journal;
 
-const PAGE: i64 = 500;
+/// Keys whose numbers are read at a time.
+const KEYS: i64 = 500;
+/// Entries or acts that are read before they are checked.
+const PAGE: usize = 500;
 
 /// Recomputes everything and compares it with what was recorded elsewhere. It ends early when `wanted` turns false.
 pub(super) fn verify(
@@ -33,50 +41,20 @@ pub(super) fn verify(
     // Positions count from 1 without a gap, so this many rows must be reached.
     let entries: i64 = conn.query_row("SELECT count(*) FROM entries", [], |row| row.get(0))?;
     let audits: i64 = conn.query_row("SELECT count(*) FROM audit", [], |row| row.get(0))?;
-    let mut check = Check {
+    let mut reader = FileReader {
         conn,
-        report: VerifyReport::default(),
-        genesis: schema::genesis(conn)?,
+        wanted,
         entries: Seen::up_to(entries),
         audits: Seen::up_to(audits),
         journal: Journal::up_to(entries),
-        covered: Covered::by(anchors),
+        faults: Vec::new(),
     };
-    check.report.anchors = u64::try_from(anchors.len()).unwrap_or(u64::MAX);
-    let mut after = -1_i64;
-    loop {
-        let mut page =
-            conn.prepare_cached("SELECT id FROM keys WHERE id > ?1 ORDER BY id LIMIT ?2")?;
-        let ids = page
-            .query_map([after, PAGE], |row| row.get(0))?
-            .collect::<Result<Vec<i64>>>()?;
-        let Some(last) = ids.last() else { break };
-        after = *last;
-        for id in ids {
-            check.key(id)?;
-        }
-        if !wanted() {
-            return Ok(check.report);
-        }
+    // A file never makes anybody wait, so one poll is the whole of it.
+    let checked = pin!(verify::verify(&mut reader, anchors));
+    match checked.poll(&mut Context::from_waker(Waker::noop())) {
+        Poll::Ready(report) => report,
+        Poll::Pending => Err(Error::InvalidQuery),
     }
-    for position in check.entries.missing() {
-        check.fault(format!("entry {position}: missing, or in no key's history"));
-    }
-    for position in check.audits.missing() {
-        check.fault(format!(
-            "audit record {position}: missing, or in no key's history"
-        ));
-    }
-    check.rollups()?;
-    check.totals(anchors)?;
-    check.schema()?;
-    let uncovered = check.covered.faults();
-    check.report.faults.extend(uncovered);
-    check
-        .report
-        .faults
-        .extend(digests::check_digests(conn, anchors)?);
-    Ok(check.report)
 }
 
 /// Which positions of an append-only table were reached.
@@ -107,147 +85,202 @@ impl Seen {
     }
 }
 
-struct Check<'a> {
+struct FileReader<'a> {
     conn: &'a Connection,
-    report: VerifyReport,
-    /// The value with which the chains of format 2 begin; `None` when the ledger has lost its identity.
-    genesis: Option<Hash>,
+    wanted: &'a dyn Fn() -> bool,
     entries: Seen,
     audits: Seen,
     journal: Journal,
-    covered: Covered,
+    faults: Vec<String>,
 }
 
-/// A key's rows besides its history.
-struct Around {
-    holds: Vec<StoredHold>,
-    sessions: Vec<Session>,
-    links: Vec<(SecretHash, Timestamp)>,
+/// A row that does not decode is a fault; a file that cannot be read ends the check.
+fn found<T>(what: &str, read: Result<T>) -> Result<Found<T>> {
+    match read {
+        Ok(value) => Ok(Ok(value)),
+        Err(error @ Error::SqliteFailure(..)) => Err(error),
+        Err(error) => Ok(Err(format!("{what} cannot be read ({error})"))),
+    }
 }
 
-impl Check<'_> {
+impl FileReader<'_> {
     fn fault(&mut self, text: String) {
-        self.report.faults.push(text);
+        self.faults.push(text);
     }
 
-    /// A row that does not decode is a fault; a file that cannot be read ends the check.
     fn readable<T>(&mut self, what: &str, read: Result<T>) -> Result<Option<T>> {
-        match read {
-            Ok(value) => Ok(Some(value)),
-            Err(error @ Error::SqliteFailure(..)) => Err(error),
-            Err(error) => {
-                self.fault(format!("{what}: cannot be read ({error})"));
-                Ok(None)
+        found(what, read).map(|found| found.map_err(|why| self.fault(why)).ok())
+    }
+
+    /// Walks from a row to those before it, as far as one page.
+    fn walk<T>(
+        &mut self,
+        what: &str,
+        start: i64,
+        at: fn(&Connection, i64) -> Result<Option<T>>,
+        prev: fn(&T) -> i64,
+        mut seen: impl FnMut(&mut Self, i64, &T),
+    ) -> Result<Vec<Found<T>>> {
+        let (mut page, mut position) = (Vec::new(), start);
+        while position > 0 && page.len() < PAGE {
+            let place = format!("{what} {position}");
+            let row = match found(&place, at(self.conn, position))? {
+                Ok(Some(row)) => row,
+                Ok(None) => {
+                    page.push(Err(format!("{place} is missing")));
+                    break;
+                }
+                Err(why) => {
+                    page.push(Err(why));
+                    break;
+                }
+            };
+            seen(self, position, &row);
+            let before = prev(&row);
+            page.push(Ok(row));
+            if before >= position {
+                page.push(Err(format!("{place} points forward")));
+                break;
             }
+            position = before;
         }
-    }
-
-    fn key(&mut self, number: i64) -> Result<()> {
-        self.report.keys = self.report.keys.saturating_add(1);
-        let name = KeyId::from_i64(number)
-            .map_or_else(|| format!("key number {number}"), |id| format!("key {id}"));
-        let instant = self.conn.unchecked_transaction()?;
-        let stored = instant
-            .prepare_cached(rows::KEY_BY_ID)?
-            .query_row([number], rows::stored_key)
-            .optional();
-        let around = around(&instant, number);
-        instant.finish()?;
-        let Some(stored) = self.readable(&name, stored)? else {
-            return Ok(());
-        };
-        let Some(stored) = stored else {
-            self.fault(format!("{name}: has no account"));
-            return Ok(());
-        };
-        let Some(around) = self.readable(&format!("{name}: a hold, session or link"), around)?
-        else {
-            return Ok(());
-        };
-        self.report.holds = self
-            .report
-            .holds
-            .saturating_add(u64::try_from(around.holds.len()).unwrap_or(u64::MAX));
-        self.holds(&name, &stored.key.account, &around.holds);
-        self.sessions(&name, &stored, &around.sessions);
-        let history = self.walk(&name, &stored)?;
-        self.account(&name, &stored.key.account, &history);
-        self.walk_audit(&name, &stored, around.links)
-    }
-
-    fn holds(&mut self, name: &str, account: &Account, holds: &[StoredHold]) {
-        if Amount::checked_sum(holds.iter().map(|hold| hold.open.amount)) != Some(account.held) {
-            self.fault(format!(
-                "{name}: its holds do not add up to {} held",
-                account.held
-            ));
-        }
-        for StoredHold {
-            open,
-            opened,
-            checkpoint,
-        } in holds
-        {
-            let place = format!("{name}: hold {}", open.request);
-            let cost = checkpoint
-                .as_ref()
-                .map_or(Ok(Amount::ZERO), crate::Bill::total);
-            if cost != Ok(open.used)
-                || open.amount < *opened
-                || (checkpoint.is_none() && open.amount != *opened)
-            {
-                self.fault(format!("{place}: does not follow from its checkpoint"));
-            }
-        }
-    }
-
-    fn sessions(&mut self, name: &str, stored: &StoredKey, sessions: &[Session]) {
-        if !sessions.is_empty() && stored.key.check_not_stopped().is_err() {
-            self.fault(format!("{name}: has sessions although it is stopped"));
-        }
-        if sessions.iter().any(|session| session.expires <= session.at) {
-            self.fault(format!("{name}: a session ends before it began"));
-        }
-    }
-
-    fn account(&mut self, name: &str, account: &Account, history: &History) {
-        if !account.is_sound() {
-            self.fault(format!("{name}: spent and held are more than its credit"));
-        }
-        if history.credit != i128::from(account.credit.picos()) {
-            self.fault(format!(
-                "{name}: credit {} does not follow from its entries",
-                account.credit
-            ));
-        }
-        if history.spent != i128::from(account.spent.picos()) {
-            self.fault(format!(
-                "{name}: spent {} does not follow from its entries",
-                account.spent
-            ));
-        }
-        for request in history.refunds.keys() {
-            self.fault(format!(
-                "{name}: request {request} was refunded without a charge"
-            ));
-        }
+        Ok(page)
     }
 }
 
-fn around(conn: &Connection, key: i64) -> Result<Around> {
+/// A key's holds, sessions and links.
+fn around(conn: &Connection, stored: StoredKey) -> Result<KeyRows> {
+    let key = stored.key.id;
     let mut holds = conn.prepare_cached(concat!(rows::select_hold!(), " WHERE key = ?1"))?;
     let mut sessions = conn.prepare_cached(concat!(rows::select_session!(), " WHERE key = ?1"))?;
     let mut links = conn.prepare_cached("SELECT token, key, expires FROM links WHERE key = ?1")?;
-    Ok(Around {
+    let link = |row: &rusqlite::Row<'_>| -> Result<(SecretHash, Timestamp)> {
+        rows::link(row).map(|(token, _, expires)| (token, expires))
+    };
+    Ok(KeyRows {
+        stored,
         holds: holds
             .query_map([key], rows::stored_hold)?
             .collect::<Result<_>>()?,
         sessions: sessions
             .query_map([key], rows::session)?
             .collect::<Result<_>>()?,
-        links: links
-            .query_map([key], rows::link)?
-            .map(|link| link.map(|(token, _, expires)| (token, expires)))
-            .collect::<Result<_>>()?,
+        links: links.query_map([key], link)?.collect::<Result<_>>()?,
+        // A file counts holds and keeps the hours over all keys.
+        traffic: None,
+        usage: None,
     })
+}
+
+impl Reader for FileReader<'_> {
+    type Error = Error;
+
+    fn is_wanted(&self) -> bool {
+        (self.wanted)()
+    }
+
+    async fn identity(&mut self) -> Result<Option<Identity>> {
+        let genesis = schema::genesis(self.conn)?;
+        Ok(genesis.map(|genesis| Identity {
+            genesis,
+            generation: None,
+        }))
+    }
+
+    async fn keys(&mut self, after: i64) -> Result<Vec<i64>> {
+        self.conn
+            .prepare_cached("SELECT id FROM keys WHERE id > ?1 ORDER BY id LIMIT ?2")?
+            .query_map([after, KEYS], |row| row.get(0))?
+            .collect()
+    }
+
+    async fn key(&mut self, number: i64) -> Result<Found<KeyRows>> {
+        let instant = self.conn.unchecked_transaction()?;
+        let stored = instant
+            .prepare_cached(rows::KEY_BY_ID)?
+            .query_row([number], rows::stored_key)
+            .optional();
+        let rows = match found("it", stored)? {
+            Ok(Some(stored)) => found("a hold, session or link", around(&instant, stored))?,
+            Ok(None) => Err("has no account".to_owned()),
+            Err(why) => Err(why),
+        };
+        instant.finish()?;
+        Ok(rows)
+    }
+
+    async fn entries(
+        &mut self,
+        key: &StoredKey,
+        before: Option<&ChainedEntry>,
+    ) -> Result<Vec<Found<ChainedEntry>>> {
+        let start = before.map_or(key.head.last, |entry| entry.prev);
+        self.walk(
+            "entry",
+            start,
+            entry_at,
+            |entry| entry.prev,
+            |reader, at, found| {
+                reader.entries.mark(at);
+                if at <= reader.journal.covered {
+                    reader.journal.add(&found.entry);
+                }
+            },
+        )
+    }
+
+    async fn acts(
+        &mut self,
+        key: &StoredKey,
+        before: Option<&ChainedAct>,
+    ) -> Result<Vec<Found<ChainedAct>>> {
+        let start = before.map_or(key.audit.last, |act| act.prev);
+        self.walk(
+            "audit record",
+            start,
+            act_at,
+            |act| act.prev,
+            |reader, at, _| {
+                reader.audits.mark(at);
+            },
+        )
+    }
+
+    async fn taken(&mut self, folded: &BTreeSet<String>) -> Result<BTreeSet<String>> {
+        let mut statement = self.conn.prepare_cached(
+            "SELECT e.reference FROM refs r JOIN entries e ON e.operation = r.operation WHERE r.folded = ?1",
+        )?;
+        let mut taken = BTreeSet::new();
+        for name in folded {
+            let owner = statement
+                .query_row([name], |row| row.get::<_, Option<String>>(0))
+                .optional();
+            let owner = found("its reference", owner)?.ok().flatten().flatten();
+            if owner.as_deref().map(reference::folded).as_ref() == Some(name) {
+                taken.insert(name.clone());
+            }
+        }
+        Ok(taken)
+    }
+
+    async fn end_key(&mut self) -> Result<()> {
+        Ok(())
+    }
+
+    async fn rest(&mut self, anchors: &[Anchor]) -> Result<Vec<String>> {
+        for position in self.entries.missing() {
+            self.fault(format!("entry {position}: missing, or in no key's history"));
+        }
+        for position in self.audits.missing() {
+            self.fault(format!(
+                "audit record {position}: missing, or in no key's history"
+            ));
+        }
+        self.rollups()?;
+        self.totals(anchors)?;
+        self.schema()?;
+        let mut faults = std::mem::take(&mut self.faults);
+        faults.extend(digests::check_digests(self.conn, anchors)?);
+        Ok(faults)
+    }
 }

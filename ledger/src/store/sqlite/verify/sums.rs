@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use rusqlite::{Connection, Result, params};
 
-use super::Check;
+use super::FileReader;
 use crate::book::anchor::Anchor;
 use crate::store::rows::Columns as _;
 use crate::store::sqlite::reads;
@@ -82,7 +82,7 @@ impl Journal {
     }
 }
 
-impl Check<'_> {
+impl FileReader<'_> {
     /// Adds the entries that were appended since, inside the caller's instant.
     fn catch_up(&mut self) -> Result<()> {
         let mut statement = self.conn.prepare_cached(&format!(
