@@ -3,16 +3,10 @@
 //! The list only shrinks. An offender may not grow, and one that has become short enough must leave the list.
 
 /// Functions over 70 lines: file, name, lines.
-pub(crate) const FUNCTIONS: &[(&str, &str, usize)] = &[
-    ("ledger/src/book/document.rs", "row", 81),
-    ("ledger/src/store/sqlite/worker.rs", "process", 73),
-];
+pub(crate) const FUNCTIONS: &[(&str, &str, usize)] = &[];
 
 /// Files over 600 lines: path, lines.
-pub(crate) const FILES: &[(&str, usize)] = &[
-    ("ledger/tests/conformance/main.rs", 1341),
-    ("ledger/tests/fleet.rs", 622),
-];
+pub(crate) const FILES: &[(&str, usize)] = &[];
 
 /// What the rule says of something measured: `None` within the rule, or within what the list grants.
 pub(crate) fn too_long(lines: usize, most: usize, granted: Option<usize>) -> Option<String> {

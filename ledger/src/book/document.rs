@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 
-use crate::{Amount, Entry, EntryKind, Evidence, Line, OperationId};
+use crate::{Amount, Bill, Entry, EntryKind, Evidence, Line, OperationId};
 
 /// A request id as customers see it.
 fn request_id(id: OperationId) -> String {
@@ -109,33 +109,7 @@ pub fn row(entry: &Entry) -> Vec<String> {
     ];
     match &entry.bill {
         None => row.extend(std::iter::repeat_n(String::new(), 14)),
-        Some(bill) => {
-            let usage = bill.usage;
-            row.extend([
-                bill.slug.clone(),
-                bill.family.clone(),
-                bill.target.clone(),
-                bill.status.to_string(),
-            ]);
-            row.push(bill.end_reason.to_string());
-            row.extend(
-                [
-                    usage.input,
-                    usage.cache_read,
-                    usage.cache_write,
-                    usage.cache_write_1h,
-                    usage.output,
-                    usage.reasoning,
-                ]
-                .map(|count| count.to_string()),
-            );
-            let counted_by = bill.counted_by().map_or("", evidence);
-            row.extend([
-                bill.hold.to_string(),
-                bill.loss.to_string(),
-                counted_by.to_owned(),
-            ]);
-        }
+        Some(bill) => row.extend(request(bill)),
     }
     row.extend(
         [
@@ -145,38 +119,53 @@ pub fn row(entry: &Entry) -> Vec<String> {
         ]
         .map(Option::unwrap_or_default),
     );
-    row.extend(match &entry.bill {
-        None => [const { String::new() }; 8],
-        Some(bill) => {
-            let first_byte = bill
-                .first_byte_ms
-                .map(|millis| millis.to_string())
-                .unwrap_or_default();
-            let exposure = if bill.exposure == Amount::ZERO {
-                String::new()
-            } else {
-                bill.exposure.to_string()
-            };
-            let cost = bill.cost.map(|cost| cost.to_string()).unwrap_or_default();
-            let facts: Vec<String> = bill
-                .facts
-                .iter()
-                .map(|(name, value)| format!("{name} {value}"))
-                .collect();
-            let images = bill.usage.images.to_string();
-            [
-                images,
-                lines(&bill.lines),
-                first_byte,
-                bill.total_ms.to_string(),
-                exposure,
-                cost,
-                facts.join("; "),
-                bill.answer_id.clone().unwrap_or_default(),
-            ]
-        }
-    });
+    match &entry.bill {
+        None => row.extend([const { String::new() }; 8]),
+        Some(bill) => row.extend(details(bill)),
+    }
     row
+}
+
+/// What was asked for, counted and held.
+fn request(bill: &Bill) -> [String; 14] {
+    let usage = bill.usage;
+    [
+        bill.slug.clone(),
+        bill.family.clone(),
+        bill.target.clone(),
+        bill.status.to_string(),
+        bill.end_reason.to_string(),
+        usage.input.to_string(),
+        usage.cache_read.to_string(),
+        usage.cache_write.to_string(),
+        usage.cache_write_1h.to_string(),
+        usage.output.to_string(),
+        usage.reasoning.to_string(),
+        bill.hold.to_string(),
+        bill.loss.to_string(),
+        bill.counted_by().map_or("", evidence).to_owned(),
+    ]
+}
+
+/// The columns that came later.
+fn details(bill: &Bill) -> [String; 8] {
+    let millis = |millis: u32| millis.to_string();
+    let exposure = (bill.exposure != Amount::ZERO).then(|| bill.exposure.to_string());
+    let facts: Vec<String> = bill
+        .facts
+        .iter()
+        .map(|(name, value)| format!("{name} {value}"))
+        .collect();
+    [
+        bill.usage.images.to_string(),
+        lines(&bill.lines),
+        bill.first_byte_ms.map(millis).unwrap_or_default(),
+        millis(bill.total_ms),
+        exposure.unwrap_or_default(),
+        bill.cost.map(|cost| cost.to_string()).unwrap_or_default(),
+        facts.join("; "),
+        bill.answer_id.clone().unwrap_or_default(),
+    ]
 }
 
 /// Count × rate of everything that was bought, from which the charge can be recomputed.
@@ -211,7 +200,7 @@ pub const fn evidence(evidence: Evidence) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Bill, KeyId, Timestamp};
+    use crate::{KeyId, Timestamp};
 
     #[test]
     fn later_facts_are_shown_only_where_they_are() {

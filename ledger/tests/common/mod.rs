@@ -247,3 +247,27 @@ pub(crate) async fn hold_the_last_dollar_once(stores: &[SharedLedger], rounds: u
     );
     sound(&*stores[0]).await;
 }
+
+/// A fresh database and gateways on it.
+pub(crate) async fn fleet(
+    cluster: &cluster::Cluster,
+    gateways: usize,
+) -> (String, Vec<Arc<PostgresLedger>>) {
+    let database = cluster.database();
+    let mut fleet = Vec::new();
+    for _ in 0..gateways {
+        let ledger = postgres(&cluster.url(&database), OpenMode::Serve)
+            .await
+            .unwrap();
+        ledger.recover(at(1)).await.unwrap();
+        fleet.push(Arc::new(ledger));
+    }
+    (database, fleet)
+}
+
+pub(crate) fn with_cluster(what: &str, test: impl AsyncFnOnce(&'static cluster::Cluster)) {
+    match cluster::Cluster::shared() {
+        Some(cluster) => run(test(cluster)),
+        None => skip(what),
+    }
+}

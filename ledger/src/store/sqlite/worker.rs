@@ -290,7 +290,7 @@ impl<'c> Worker<'c> {
     /// Commits a batch and replies. When one operation fails, the rollback undoes its neighbours too, so each operation then gets
     /// a batch of its own, and only the failing one is reported.
     fn process(&mut self, mut jobs: Vec<Job>) -> std::ops::ControlFlow<()> {
-        use std::ops::ControlFlow::{Break, Continue};
+        use std::ops::ControlFlow::Continue;
         let begun = clock();
         self.idle = Duration::ZERO;
         let error = match self.attempt(&mut jobs) {
@@ -316,11 +316,17 @@ impl<'c> Worker<'c> {
                 return Continue(());
             }
         };
-        match trouble(&error) {
+        self.failed(jobs, &error)
+    }
+
+    /// Does what a failure of the database asks for.
+    fn failed(&mut self, jobs: Vec<Job>, error: &rusqlite::Error) -> std::ops::ControlFlow<()> {
+        use std::ops::ControlFlow::{Break, Continue};
+        match trouble(error) {
             Trouble::Fatal => {
-                match files::damage(&self.location.given, &error) {
+                match files::damage(&self.location.given, error) {
                     Some(damage) => self.stop(&damage, jobs),
-                    None => self.stop(&error, jobs),
+                    None => self.stop(error, jobs),
                 }
                 Break(())
             }

@@ -1,0 +1,173 @@
+//! The customer's dashboard, and slugs: sessions, links, dates.
+
+use farebox_ledger::*;
+
+use super::common::*;
+use super::refused;
+
+pub(crate) async fn sessions_end_with_the_key(ledger: SharedLedger) {
+    ledger.create_key(new_key(1, 10, None)).await.unwrap();
+    let session = |token: u8| Session {
+        token: secret(token),
+        key: key(1),
+        at: at(500),
+        expires: at(600),
+    };
+    ledger.open_session(session(50)).await.unwrap();
+    ledger.open_session(session(50)).await.unwrap();
+    assert!(matches!(
+        refused(
+            ledger
+                .open_session(Session {
+                    at: at(501),
+                    ..session(50)
+                })
+                .await
+        ),
+        Refusal::NotApplicable(_)
+    ));
+    assert_eq!(
+        ledger.find_session(secret(50), at(599)).await.unwrap(),
+        Some(key(1))
+    );
+    assert_eq!(
+        ledger.find_session(secret(50), at(600)).await.unwrap(),
+        None
+    );
+    assert_eq!(
+        ledger.find_session(secret(51), at(500)).await.unwrap(),
+        None
+    );
+    ledger.close_session(secret(50)).await.unwrap();
+    ledger.close_session(secret(50)).await.unwrap();
+    assert_eq!(
+        ledger.find_session(secret(50), at(500)).await.unwrap(),
+        None
+    );
+    for (operation, what) in [
+        (
+            11,
+            Change::Rotate {
+                secret: secret(2),
+                old_until: Some(at(999)),
+            },
+        ),
+        (12, Change::Block),
+        (13, Change::Revoke),
+    ] {
+        let token = u8::try_from(operation).unwrap();
+        ledger.open_session(session(token)).await.unwrap();
+        ledger
+            .create_link(key(1), secret(token), at(900), act(operation + 100, 400))
+            .await
+            .unwrap();
+        ledger.change_key(change(1, operation, what)).await.unwrap();
+        assert_eq!(
+            ledger.find_session(secret(token), at(500)).await.unwrap(),
+            None
+        );
+        assert_eq!(
+            ledger.consume_link(secret(token), at(500)).await.unwrap(),
+            None
+        );
+        if operation == 12 {
+            assert_eq!(
+                refused(ledger.open_session(session(60)).await),
+                Refusal::NotActive(Status::Blocked)
+            );
+            ledger
+                .change_key(change(1, 20, Change::Unblock))
+                .await
+                .unwrap();
+            assert_eq!(
+                ledger.find_session(secret(token), at(500)).await.unwrap(),
+                None,
+                "unblocking does not bring it back"
+            );
+        }
+    }
+    assert_eq!(
+        refused(ledger.open_session(session(61)).await),
+        Refusal::NotActive(Status::Revoked)
+    );
+    sound(&*ledger).await;
+}
+
+pub(crate) async fn links_open_once(ledger: SharedLedger) {
+    ledger.create_key(new_key(1, 10, None)).await.unwrap();
+    ledger
+        .create_link(key(1), secret(70), at(900), act(11, 400))
+        .await
+        .unwrap();
+    ledger
+        .create_link(key(1), secret(70), at(900), act(11, 400))
+        .await
+        .unwrap();
+    assert!(matches!(
+        refused(
+            ledger
+                .create_link(key(1), secret(70), at(900), act(12, 400))
+                .await
+        ),
+        Refusal::NotApplicable(_)
+    ));
+    assert_eq!(
+        refused(
+            ledger
+                .create_link(key(9), secret(71), at(900), act(13, 400))
+                .await
+        ),
+        Refusal::NoSuchKey(key(9))
+    );
+    assert_eq!(
+        ledger.consume_link(secret(70), at(899)).await.unwrap(),
+        Some(key(1))
+    );
+    assert_eq!(
+        ledger.consume_link(secret(70), at(899)).await.unwrap(),
+        None
+    );
+    ledger
+        .create_link(key(1), secret(72), at(900), act(14, 400))
+        .await
+        .unwrap();
+    assert_eq!(
+        ledger.consume_link(secret(72), at(900)).await.unwrap(),
+        None,
+        "expired"
+    );
+    let audit = ledger.audit(Some(key(1)), None, 9).await.unwrap();
+    assert_eq!(
+        audit.iter().map(|record| &*record.act).collect::<Vec<_>>(),
+        ["link", "link", "create"]
+    );
+    sound(&*ledger).await;
+}
+
+pub(crate) async fn slugs_keep_their_first_date(ledger: SharedLedger) {
+    ledger
+        .publish(vec!["b".into(), "a".into()], at(1))
+        .await
+        .unwrap();
+    ledger.create_key(new_key(1, 10, Some("1"))).await.unwrap();
+    ledger.open_hold(new_hold(1, 20, "0.1")).await.unwrap();
+    ledger.finish_hold(finish(20, 1)).await.unwrap();
+    let published = |slug: &str, seconds| PublishedSlug {
+        slug: slug.into(),
+        since: at(seconds),
+    };
+    assert_eq!(
+        ledger.published().await.unwrap(),
+        [published("a", 1), published("b", 1)],
+        "use is not publication"
+    );
+    ledger
+        .publish(vec!["b".into(), "small".into()], at(2))
+        .await
+        .unwrap();
+    assert_eq!(
+        ledger.published().await.unwrap(),
+        [published("a", 1), published("b", 1), published("small", 2)]
+    );
+    sound(&*ledger).await;
+}

@@ -1,0 +1,205 @@
+//! Reading: history, answers and usage.
+
+use farebox_ledger::*;
+
+use super::common::*;
+
+pub(crate) async fn history_is_filtered_and_paged(ledger: SharedLedger) {
+    ledger.create_key(new_key(1, 10, Some("5"))).await.unwrap();
+    ledger.create_key(new_key(2, 11, Some("5"))).await.unwrap();
+    for number in 0..20 {
+        let owner = 1 + number % 2;
+        ledger
+            .open_hold(new_hold(owner, 100 + number, "0.1"))
+            .await
+            .unwrap();
+        let end = Finish {
+            at: at(1_000 + i64::try_from(number).unwrap()),
+            ..finish(100 + number, number)
+        };
+        ledger.finish_hold(end).await.unwrap();
+    }
+    let find = async |query: EntryQuery| ledger.entries(query).await.unwrap();
+    let all = find(EntryQuery::default()).await;
+    assert_eq!(all.len(), 22);
+    assert!(
+        all.is_sorted_by(|one, next| one.position < next.position),
+        "with gaps, where several gateways write"
+    );
+    let mine = find(EntryQuery {
+        key: Some(key(1)),
+        ..EntryQuery::default()
+    })
+    .await;
+    assert_eq!(
+        mine,
+        all.iter()
+            .filter(|entry| entry.key == key(1))
+            .cloned()
+            .collect::<Vec<_>>()
+    );
+    assert_eq!(
+        mine.iter().map(|entry| entry.seq).collect::<Vec<_>>(),
+        (1..=11).collect::<Vec<_>>()
+    );
+    for owner in [None, Some(key(1))] {
+        let rows = if owner.is_some() { &mine } else { &all };
+        let newest = find(EntryQuery {
+            key: owner,
+            limit: Some(3),
+            ..EntryQuery::default()
+        })
+        .await;
+        assert_eq!(newest, rows[rows.len() - 3..]);
+        for before in [newest[0].position, newest[0].position + 1] {
+            let older = find(EntryQuery {
+                key: owner,
+                before: Some(before),
+                limit: Some(2),
+                ..EntryQuery::default()
+            })
+            .await;
+            let behind: Vec<Entry> = rows
+                .iter()
+                .filter(|entry| entry.position < before)
+                .cloned()
+                .collect();
+            assert_eq!(older, behind[behind.len() - 2..]);
+        }
+        let between = EntryQuery {
+            key: owner,
+            since: Some(at(1_005)),
+            until: Some(at(1_010)),
+            ..EntryQuery::default()
+        };
+        let inside = |entry: &&Entry| entry.at >= at(1_005) && entry.at < at(1_010);
+        assert_eq!(
+            find(between).await,
+            rows.iter().filter(inside).cloned().collect::<Vec<_>>()
+        );
+    }
+    assert_eq!(
+        find(EntryQuery {
+            key: Some(key(9)),
+            ..EntryQuery::default()
+        })
+        .await,
+        Vec::new()
+    );
+    sound(&*ledger).await;
+}
+
+pub(crate) async fn answers_are_found_by_their_own_id(ledger: SharedLedger) {
+    ledger.create_key(new_key(1, 10, Some("5"))).await.unwrap();
+    ledger.create_key(new_key(2, 11, Some("5"))).await.unwrap();
+    for (operation, count) in [(20, 7), (21, 8), (22, 7)] {
+        ledger
+            .open_hold(new_hold(1, operation, "0.1"))
+            .await
+            .unwrap();
+        ledger.finish_hold(finish(operation, count)).await.unwrap();
+    }
+    let newest = ledger
+        .entry_by_answer(key(1), "answer-7")
+        .await
+        .unwrap()
+        .unwrap();
+    assert_eq!(newest.operation, op(22));
+    assert_eq!(
+        ledger.entry_by_answer(key(1), "answer-9").await.unwrap(),
+        None
+    );
+    assert_eq!(
+        ledger.entry_by_answer(key(2), "answer-7").await.unwrap(),
+        None,
+        "another key's answer"
+    );
+}
+
+pub(crate) async fn usage_is_rolled_up_by_hour_and_slug(ledger: SharedLedger) {
+    ledger.create_key(new_key(1, 10, Some("5"))).await.unwrap();
+    ledger.create_key(new_key(2, 11, Some("5"))).await.unwrap();
+    for (owner, operation, slug, count, seconds) in [
+        (1, 20, "b", 10, 3_600),
+        (1, 21, "b", 5, 7_199),
+        (1, 22, "a", 1, 7_199),
+        (1, 23, "a", 2, 7_200),
+        (2, 24, "a", 3, 7_200),
+    ] {
+        ledger
+            .open_hold(new_hold(owner, operation, "0.1"))
+            .await
+            .unwrap();
+        let ended = Bill {
+            slug: slug.to_owned(),
+            ..bill(count)
+        };
+        ledger
+            .finish_hold(Finish {
+                request: op(operation),
+                bill: ended,
+                at: at(seconds),
+            })
+            .await
+            .unwrap();
+    }
+    let rows = ledger.usage(key(1), at(3_700), at(99_999)).await.unwrap();
+    let short: Vec<_> = rows
+        .iter()
+        .map(|row| {
+            (
+                row.hour,
+                &*row.slug,
+                row.requests,
+                row.usage.output,
+                row.charge,
+            )
+        })
+        .collect();
+    assert_eq!(
+        short,
+        [
+            (at(3_600), "a", 1, 1, usd("0.000001")),
+            (at(3_600), "b", 2, 15, usd("0.000015")),
+            (at(7_200), "a", 1, 2, usd("0.000002")),
+        ]
+    );
+    assert_eq!(
+        ledger.usage(key(1), at(0), at(7_200)).await.unwrap(),
+        rows[..2]
+    );
+    assert_eq!(
+        ledger.usage(key(1), at(7_200), at(7_201)).await.unwrap(),
+        rows[2..]
+    );
+    assert_eq!(
+        ledger.usage(key(9), at(0), at(99_999)).await.unwrap(),
+        Vec::new()
+    );
+    let slugs = ledger.slug_use(at(7_300)).await.unwrap();
+    assert_eq!(
+        slugs,
+        [SlugUse {
+            slug: "a".into(),
+            keys: 2,
+            requests: 2
+        }]
+    );
+    let slugs = ledger.slug_use(at(0)).await.unwrap();
+    assert_eq!(
+        slugs,
+        [
+            SlugUse {
+                slug: "a".into(),
+                keys: 2,
+                requests: 3
+            },
+            SlugUse {
+                slug: "b".into(),
+                keys: 1,
+                requests: 2
+            }
+        ]
+    );
+    sound(&*ledger).await;
+}

@@ -1,0 +1,412 @@
+//! Holds: reserved, extended, settled, dropped and recovered.
+
+use std::sync::Arc;
+
+use farebox_ledger::*;
+
+use super::common::*;
+use super::{account, refused};
+
+pub(crate) async fn holds_reserve_and_settle_once(ledger: SharedLedger) {
+    ledger.create_key(new_key(1, 10, Some("5"))).await.unwrap();
+    ledger.open_hold(new_hold(1, 20, "2")).await.unwrap();
+    ledger.open_hold(new_hold(1, 20, "2")).await.unwrap();
+    assert_eq!(account(&*ledger, 1).await.held, usd("2"));
+    let refusal = Refusal::Insufficient {
+        needed: usd("3.000001"),
+        available: usd("3"),
+        held: usd("2"),
+    };
+    assert_eq!(
+        refused(ledger.open_hold(new_hold(1, 21, "3.000001")).await),
+        refusal
+    );
+    let open = ledger.open_holds(None, 10).await.unwrap();
+    assert_eq!(
+        (open.len(), open[0].request, open[0].amount, open[0].used),
+        (1, op(20), usd("2"), Amount::ZERO)
+    );
+    assert_eq!(
+        ledger.open_holds(Some(key(2)), 10).await.unwrap(),
+        Vec::new()
+    );
+    let finished = ledger.finish_hold(finish(20, 1_500_000)).await.unwrap();
+    assert_eq!(
+        finished,
+        Finished {
+            charge: usd("1.5"),
+            loss: Amount::ZERO,
+            available: usd("3.5")
+        }
+    );
+    assert_eq!(
+        ledger.finish_hold(finish(20, 0)).await.unwrap(),
+        finished,
+        "a release after the settlement changes nothing"
+    );
+    let entry = ledger.entry(op(20)).await.unwrap().unwrap();
+    assert_eq!(
+        (entry.kind, entry.amount, entry.balance_after, &*entry.actor),
+        (EntryKind::Charge, usd("-1.5"), usd("3.5"), "gateway")
+    );
+    assert_eq!(
+        entry.bill,
+        Some(Bill {
+            hold: usd("2"),
+            ..bill(1_500_000)
+        })
+    );
+    let held: SharedLedger = Arc::clone(&ledger);
+    let hold = Hold::open(held, new_hold(1, 22, "3.5")).await.unwrap();
+    let released = hold
+        .release(
+            Bill {
+                slug: "small".to_owned(),
+                ..Bill::default()
+            },
+            at(600),
+        )
+        .await
+        .unwrap();
+    assert_eq!(
+        released,
+        Finished {
+            charge: Amount::ZERO,
+            loss: Amount::ZERO,
+            available: usd("3.5")
+        }
+    );
+    let released = ledger.entry(op(22)).await.unwrap().unwrap();
+    assert_eq!(
+        (released.amount, released.bill.unwrap().evidence),
+        (Amount::ZERO, None),
+        "nobody counted anything"
+    );
+    assert_eq!(
+        refused(ledger.finish_hold(finish(99, 1)).await),
+        Refusal::NoSuchHold(op(99))
+    );
+    assert_eq!(
+        refused(ledger.finish_hold(finish(10, 1)).await),
+        Refusal::NoSuchHold(op(10)),
+        "a top-up is not a hold"
+    );
+    let totals = ledger.totals().await.unwrap();
+    assert_eq!(
+        (totals.entries, totals.holds, totals.held, totals.spent),
+        (3, 0, 0, 1_500_000_000_000)
+    );
+    sound(&*ledger).await;
+}
+
+pub(crate) async fn holds_are_refused_by_key_state(ledger: SharedLedger) {
+    let mut new = new_key(1, 10, Some("5"));
+    new.settings.expires_at = Some(at(401));
+    ledger.create_key(new).await.unwrap();
+    ledger.create_key(new_key(2, 11, None)).await.unwrap();
+    assert_eq!(
+        refused(ledger.open_hold(new_hold(3, 20, "1")).await),
+        Refusal::NoSuchKey(key(3))
+    );
+    assert!(
+        matches!(
+            refused(ledger.open_hold(new_hold(2, 20, "0")).await),
+            Refusal::Insufficient { .. }
+        ),
+        "nothing left: not even free"
+    );
+    ledger.open_hold(new_hold(1, 20, "1")).await.unwrap();
+    let late = NewHold {
+        at: at(401),
+        ..new_hold(1, 21, "1")
+    };
+    assert_eq!(
+        refused(ledger.open_hold(late).await),
+        Refusal::NotActive(Status::Expired)
+    );
+    assert_eq!(
+        refused(ledger.extend_hold(extension(20, "2", 1)).await),
+        Refusal::NotActive(Status::Expired)
+    );
+    ledger
+        .change_key(change(1, 12, Change::Block))
+        .await
+        .unwrap();
+    assert_eq!(
+        refused(ledger.open_hold(new_hold(1, 22, "1")).await),
+        Refusal::NotActive(Status::Blocked)
+    );
+    assert!(matches!(
+        refused(ledger.open_hold(new_hold(1, 23, "-1")).await),
+        Refusal::NotActive(_)
+    ));
+    ledger.finish_hold(finish(20, 1)).await.unwrap();
+    sound(&*ledger).await;
+}
+
+pub(crate) async fn an_operation_id_is_spent_once(ledger: SharedLedger) {
+    ledger.create_key(new_key(1, 10, Some("5"))).await.unwrap();
+    ledger.open_hold(new_hold(1, 20, "1")).await.unwrap();
+    let used = |operation| Refusal::OperationUsed(op(operation));
+    assert_eq!(
+        refused(ledger.open_hold(new_hold(1, 20, "2")).await),
+        used(20)
+    );
+    assert_eq!(
+        refused(ledger.open_hold(new_hold(1, 10, "1")).await),
+        used(10)
+    );
+    assert_eq!(
+        refused(ledger.credit(top_up(1, 20, "1", "x")).await),
+        used(20)
+    );
+    assert_eq!(
+        refused(ledger.change_key(change(1, 20, Change::Block)).await),
+        used(20)
+    );
+    assert_eq!(
+        refused(ledger.change_key(change(1, 10, Change::Block)).await),
+        used(10)
+    );
+    assert_eq!(
+        refused(ledger.create_key(new_key(2, 20, None)).await),
+        used(20)
+    );
+    ledger.finish_hold(finish(20, 1)).await.unwrap();
+    assert_eq!(
+        refused(ledger.open_hold(new_hold(1, 20, "1")).await),
+        used(20),
+        "an ended hold is not opened again"
+    );
+    assert_eq!(
+        refused(ledger.extend_hold(extension(20, "1", 1)).await),
+        Refusal::NoSuchHold(op(20))
+    );
+    assert_eq!(
+        refused(
+            ledger
+                .create_link(key(1), secret(9), at(900), act(20, 1))
+                .await
+        ),
+        used(20)
+    );
+    sound(&*ledger).await;
+}
+
+pub(crate) async fn extensions_grow_and_checkpoint(ledger: SharedLedger) {
+    ledger.create_key(new_key(1, 10, Some("5"))).await.unwrap();
+    let mut hold = Hold::open(Arc::clone(&ledger), new_hold(1, 20, "1"))
+        .await
+        .unwrap();
+    hold.extend(usd("3"), bill(900_000), at(450)).await.unwrap();
+    hold.extend(usd("2"), bill(950_000), at(451)).await.unwrap();
+    assert_eq!(
+        (hold.amount(), account(&*ledger, 1).await.held),
+        (usd("3"), usd("3"))
+    );
+    let open = ledger.open_holds(Some(key(1)), 10).await.unwrap();
+    assert_eq!((open[0].amount, open[0].used), (usd("3"), usd("0.95")));
+    let refusal = Refusal::Insufficient {
+        needed: usd("2.01"),
+        available: usd("2"),
+        held: usd("3"),
+    };
+    assert_eq!(
+        refused(hold.extend(usd("5.01"), bill(1), at(452)).await),
+        refusal
+    );
+    assert_eq!(
+        ledger.open_holds(None, 10).await.unwrap(),
+        open,
+        "a refused extension changes nothing"
+    );
+    ledger
+        .extend_hold(extension(20, "5", 960_000))
+        .await
+        .unwrap();
+    ledger
+        .extend_hold(extension(20, "5", 960_000))
+        .await
+        .unwrap();
+    assert_eq!(account(&*ledger, 1).await.available(), Amount::ZERO);
+    sound(&*ledger).await;
+    hold.settle(bill(5_000_000), at(500)).await.unwrap();
+    assert_eq!(
+        refused(ledger.extend_hold(extension(21, "1", 1)).await),
+        Refusal::NoSuchHold(op(21))
+    );
+    sound(&*ledger).await;
+}
+
+pub(crate) async fn a_charge_beyond_the_balance_is_the_operators_loss(ledger: SharedLedger) {
+    ledger.create_key(new_key(1, 10, Some("5"))).await.unwrap();
+    ledger.open_hold(new_hold(1, 20, "1")).await.unwrap();
+    ledger.open_hold(new_hold(1, 21, "1")).await.unwrap();
+    let finished = ledger.finish_hold(finish(20, 6_000_000)).await.unwrap();
+    assert_eq!(
+        finished,
+        Finished {
+            charge: usd("4"),
+            loss: usd("2"),
+            available: Amount::ZERO
+        }
+    );
+    assert_eq!(ledger.finish_hold(finish(20, 1)).await.unwrap(), finished);
+    let bill = ledger.entry(op(20)).await.unwrap().unwrap().bill.unwrap();
+    assert_eq!(
+        (bill.hold, bill.loss, bill.total().unwrap()),
+        (usd("1"), usd("2"), usd("6"))
+    );
+    assert_eq!(
+        account(&*ledger, 1).await,
+        Account {
+            credit: usd("5"),
+            spent: usd("4"),
+            held: usd("1")
+        }
+    );
+    assert_eq!(ledger.totals().await.unwrap().loss, 2_000_000_000_000);
+    ledger.finish_hold(finish(21, 1_000_000)).await.unwrap();
+    sound(&*ledger).await;
+}
+
+pub(crate) async fn absurd_bills_are_refused_and_abandoned_ones_disputed(ledger: SharedLedger) {
+    ledger.create_key(new_key(1, 10, Some("5"))).await.unwrap();
+    ledger.open_hold(new_hold(1, 20, "1")).await.unwrap();
+    ledger
+        .extend_hold(extension(20, "1", 250_000))
+        .await
+        .unwrap();
+    let mut absurd = finish(20, 1);
+    absurd.bill.lines[0].count = u64::MAX;
+    assert!(matches!(
+        refused(ledger.finish_hold(absurd.clone()).await),
+        Refusal::Limit(_)
+    ));
+    let mut counts = finish(20, 1);
+    counts.bill.usage.input = u64::MAX;
+    assert!(matches!(
+        refused(ledger.finish_hold(counts).await),
+        Refusal::Limit(_)
+    ));
+    let checkpoint = Extension {
+        checkpoint: absurd.bill.clone(),
+        ..extension(20, "1", 1)
+    };
+    assert!(matches!(
+        refused(ledger.extend_hold(checkpoint).await),
+        Refusal::Limit(_)
+    ));
+    ledger.abandon_hold(Arc::new(absurd));
+    let entry = eventually(&ledger, op(20)).await;
+    let bill = entry.bill.unwrap();
+    assert_eq!(
+        (entry.amount, bill.evidence, bill.usage.output),
+        (usd("-0.25"), Some(Evidence::Disputed), 250_000)
+    );
+    sound(&*ledger).await;
+}
+
+/// The entry that the resolver makes in its own time.
+async fn eventually(ledger: &SharedLedger, operation: OperationId) -> Entry {
+    for _ in 0..30_000 {
+        if let Some(entry) = ledger.entry(operation).await.unwrap() {
+            return entry;
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(2)).await;
+    }
+    panic!("the hold was never resolved");
+}
+
+pub(crate) async fn a_dropped_hold_is_settled_with_its_note(ledger: SharedLedger) {
+    ledger.create_key(new_key(1, 10, Some("5"))).await.unwrap();
+    let mut hold = Hold::open(Arc::clone(&ledger), new_hold(1, 20, "1"))
+        .await
+        .unwrap();
+    hold.note(bill(300_000), at(460));
+    drop(hold);
+    assert_eq!(eventually(&ledger, op(20)).await.amount, usd("-0.3"));
+    drop(
+        Hold::open(Arc::clone(&ledger), new_hold(1, 21, "1"))
+            .await
+            .unwrap(),
+    );
+    let entry = eventually(&ledger, op(21)).await;
+    assert_eq!(
+        (entry.amount, entry.bill.unwrap().end_reason),
+        (Amount::ZERO, EndReason::Dropped)
+    );
+    ledger.abandon_hold(Arc::new(finish(99, 5)));
+    assert_eq!(account(&*ledger, 1).await.held, Amount::ZERO);
+    sound(&*ledger).await;
+}
+
+pub(crate) async fn recovery_settles_checkpoints_and_releases_the_rest(ledger: SharedLedger) {
+    ledger.create_key(new_key(1, 10, Some("5"))).await.unwrap();
+    assert_eq!(
+        ledger.recover(at(50)).await.unwrap(),
+        Recovered {
+            epoch: 1,
+            settled: 0,
+            released: 0
+        }
+    );
+    ledger.open_hold(new_hold(1, 20, "1")).await.unwrap();
+    ledger
+        .extend_hold(extension(20, "2", 1_250_000))
+        .await
+        .unwrap();
+    ledger.open_hold(new_hold(1, 21, "1")).await.unwrap();
+    assert_eq!(ledger.open_holds(None, 9).await.unwrap()[0].epoch, 1);
+    assert_eq!(
+        ledger.recover(at(800)).await.unwrap(),
+        Recovered {
+            epoch: 2,
+            settled: 1,
+            released: 1
+        }
+    );
+    assert_eq!(ledger.open_holds(None, 9).await.unwrap(), Vec::new());
+    let settled = ledger.entry(op(20)).await.unwrap().unwrap();
+    let bill = settled.bill.unwrap();
+    assert_eq!(
+        (settled.amount, settled.at, bill.evidence, bill.end_reason),
+        (
+            usd("-1.25"),
+            at(800),
+            Some(Evidence::Recovered),
+            EndReason::Recovered
+        )
+    );
+    let released = ledger.entry(op(21)).await.unwrap().unwrap();
+    let nothing = released.bill.unwrap();
+    assert_eq!((released.amount, &*nothing.slug), (Amount::ZERO, "small"));
+    assert_eq!(
+        (bill.exposure, nothing.exposure),
+        (usd("0.75"), usd("1")),
+        "what was held beyond the checkpoints"
+    );
+    let hours = ledger.usage(key(1), at(0), at(3_600)).await.unwrap();
+    assert_eq!(
+        (hours[0].exposure, hours[0].unmetered),
+        (usd("1.75"), usd("1.75")),
+        "and the key is not blamed for it"
+    );
+    let totals = ledger.totals().await.unwrap();
+    assert_eq!((totals.exposure, totals.cost), (1_750_000_000_000, 0));
+    let late = ledger.finish_hold(finish(20, 2_000_000)).await.unwrap();
+    assert_eq!(
+        late.charge,
+        usd("1.25"),
+        "a settlement after recovery changes nothing"
+    );
+    assert_eq!(
+        ledger.recover(at(900)).await.unwrap(),
+        Recovered {
+            epoch: 3,
+            settled: 0,
+            released: 0
+        }
+    );
+    sound(&*ledger).await;
+}
