@@ -1,5 +1,7 @@
 //! Gemini's OpenAI surface, `POST /v1beta/openai/chat/completions`: a protobuf of known names in front of the native service.
 
+use std::sync::OnceLock;
+
 use serde_json::Value;
 
 use crate::chat_shapes::{fields, headers, shapes, unverified};
@@ -20,6 +22,7 @@ pub(crate) static WIRE: Wire = Wire {
         RULES,
     ],
     examples: include_str!("gemini.json"),
+    plan: OnceLock::new(),
 };
 
 const PAGE: &str =

@@ -1,5 +1,7 @@
 //! xAI's `POST /v1/chat/completions`: what a model does not support is refused by name, in an error of its own shape.
 
+use std::sync::OnceLock;
+
 use serde_json::Value;
 
 use crate::chat_shapes::{fields, headers, shapes, unverified};
@@ -20,6 +22,7 @@ pub(crate) static WIRE: Wire = Wire {
         RULES,
     ],
     examples: include_str!("xai.json"),
+    plan: OnceLock::new(),
 };
 
 const PAGE: &str = "OpenAI's client, which sends a bearer, with base_url https://api.x.ai/v1: glama.ai/mcp/servers/@tetsuo-ai/grok-api-mcp, chat-completions.md at 34e8a2fd, read 2026-11-23";

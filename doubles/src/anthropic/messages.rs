@@ -1,5 +1,7 @@
 //! `POST /v1/messages` of Anthropic.
 
+use std::sync::OnceLock;
+
 use super::blocks::{BLOCKS, MARKS};
 use super::models::MODELS;
 use super::order::ORDER;
@@ -19,6 +21,7 @@ pub(crate) static WIRE: Wire = Wire {
         HEADERS, NAMES, LIMITS, PROMPT, BLOCKS, MARKS, TOOLS, FORMAT, ORDER, MODELS,
     ],
     examples: include_str!("messages.json"),
+    plan: OnceLock::new(),
 };
 
 const CREATE: &str = "anthropic 2.12.0 (PyPI, 2026-11-23): types/message_create_params.py, types/beta/message_create_params.py";
