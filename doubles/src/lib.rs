@@ -29,6 +29,7 @@ mod place;
 mod plan;
 mod refusal;
 mod rule;
+pub mod seal;
 mod vllm;
 mod xai;
 
@@ -175,9 +176,10 @@ fn first_fault(
     }
     let first = faults.into_iter().min_by_key(|(number, _)| *number);
     first.map_or(Ok(()), |(_, fault)| {
+        let Rule { status, code, .. } = *fault.rule;
         let id = fault.rule.id(wire);
-        let status = fault.rule.status;
-        Err(Refusal::new(vendor, status, &id, &fault.place, fault.why))
+        let refusal = Refusal::new(vendor, status, &id, &fault.place, fault.why);
+        Err(code.map_or_else(|| refusal.clone(), |code| refusal.clone().with_code(code)))
     })
 }
 

@@ -74,6 +74,8 @@ pub struct Rule {
     pub name: &'static str,
     /// The status of its refusal.
     pub status: u16,
+    /// The code of its refusal, where the vendor has one that callers act on.
+    pub code: Option<&'static str>,
     /// It holds only for requests like this: usually for some models.
     pub when: Option<fn(&Value) -> bool>,
     /// Edits of an example that break it, pointer and JSON (empty: removed); made from `must` where there are none.
@@ -91,6 +93,7 @@ impl Rule {
             standing: Standing::Verified,
             name: "",
             status: 400,
+            code: None,
             when: None,
             broken: &[],
         }
@@ -114,6 +117,13 @@ impl Rule {
     #[must_use]
     pub const fn status(mut self, status: u16) -> Self {
         self.status = status;
+        self
+    }
+
+    /// The same rule with a code.
+    #[must_use]
+    pub const fn code(mut self, code: &'static str) -> Self {
+        self.code = Some(code);
         self
     }
 

@@ -140,7 +140,7 @@ pub(crate) const PROMPT: &[Rule] = &[
     Rule::new("/thinking", Needs(&["type"]), CREATE),
     Rule::new("/thinking/type", OneOf(&["enabled", "adaptive", "disabled", "between_tools"]), CREATE),
     Rule::new("/thinking[type=enabled]", Needs(&["budget_tokens"]), BUDGET).named("needs its budget"),
-    Rule::new("/thinking[type=enabled]", Closed(&["type", "budget_tokens", "display"]), CREATE).named("enabled closed"),
+    Rule::new("/thinking[type=enabled]", Closed(&["type", "budget_tokens", "display", "block_binding"]), CREATE).named("enabled closed"),
     Rule::new("/thinking[type=adaptive]", Closed(&["type", "display", "block_binding"]), UNKNOWN).named("adaptive closed"),
     Rule::new("/thinking[type=disabled]", Closed(&["type"]), CREATE).named("disabled closed"),
     Rule::new("/thinking/display", OneOf(&["summarized", "omitted", "updates"]), CREATE),
