@@ -23,8 +23,11 @@ struct Steps {
     /// Whatever it is.
     any: Tree,
     /// Where a member of it, by its name, is one of some texts.
-    some: Vec<(&'static str, Vec<(Vec<&'static str>, Tree)>)>,
+    some: Vec<(&'static str, Cases)>,
 }
+
+/// Below values whose member is one of these texts.
+type Cases = Vec<(Vec<&'static str>, Tree)>;
 
 /// The way from the root to a value: it becomes a pointer only where something is wrong.
 #[derive(Debug, Clone, Copy)]
