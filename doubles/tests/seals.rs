@@ -13,9 +13,10 @@ fn native() -> Value {
     let said = json!({"type": "text", "text": "I look."});
     let again = seal::signature(&body, &[thought.clone(), said.clone()], "");
     let content = json!([thought, said, {"type": "redacted_thinking", "data": again}, {"type": "tool_use", "id": "t", "name": "f", "input": {}}]);
-    let turns = body["messages"].as_array_mut().expect("turns");
-    turns.push(json!({"role": "assistant", "content": content}));
-    turns.push(json!({"role": "user", "content": [{"type": "tool_result", "tool_use_id": "t", "content": "1"}]}));
+    if let Some(turns) = body["messages"].as_array_mut() {
+        turns.push(json!({"role": "assistant", "content": content}));
+        turns.push(json!({"role": "user", "content": [{"type": "tool_result", "tool_use_id": "t", "content": "1"}]}));
+    }
     body
 }
 
