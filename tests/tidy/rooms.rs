@@ -39,6 +39,7 @@ pub(crate) const ROOMS: &[Room] = &[
             "base64",
             "bytes",
             "fearless_simd",
+            "hex",
             "imagesize",
             "memchr",
             "serde",
@@ -66,6 +67,7 @@ pub(crate) const ROOMS: &[Room] = &[
         crates: &[
             "async_trait",
             "getrandom",
+            "hex",
             "jiff",
             "nix",
             "rand",
@@ -136,6 +138,7 @@ pub(crate) const ROOMS: &[Room] = &[
             "protocol::address",
             "protocol::translate",
             "ledger::Amount",
+            "ledger::grouped",
         ],
         crates: &[
             "annotate_snippets",
