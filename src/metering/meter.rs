@@ -326,17 +326,14 @@ impl Meter {
     /// The same if every byte that nobody has counted yet is a token: no text is denser.
     #[must_use]
     pub fn cost_if_dense(&self) -> Amount {
-        let unweighed = price::to_amount(price::times(
-            price::dearest_output(self.rates()),
-            self.unweighed(),
-        ));
+        let unweighed = price::to_amount(self.cost_of_output(self.unweighed()));
         self.cost_due()
             .checked_add(unweighed)
             .unwrap_or(Amount::MAX_COST)
     }
 
     fn cost_with(&self, uncounted: u64) -> Amount {
-        let output = price::times(price::dearest_output(self.rates()), uncounted);
+        let output = self.cost_of_output(uncounted);
         price::to_amount(
             self.counted_cost
                 .saturating_add(self.compaction)
@@ -358,17 +355,11 @@ impl Meter {
                 let counted = self.input_known.map(|tokens| {
                     local::unrounded(tokens).saturating_mul(USUAL + COUNTED_UP) / USUAL
                 });
-                let input = price::times(
-                    price::dearest_input(rates, self.one_hour_cache),
-                    counted.unwrap_or(self.estimated_input),
-                );
-                let output = price::times(
-                    price::dearest_output(rates),
-                    self.predicted.max(self.counted_output()),
-                );
-                input
+                let input = counted.unwrap_or(self.estimated_input);
+                let output = self.predicted.max(self.counted_output());
+                price::times(price::dearest_input(rates, self.one_hour_cache), input)
                     .saturating_add(images)
-                    .saturating_add(output)
+                    .saturating_add(self.cost_of_output(output))
                     .saturating_add(i128::from(rates.per_request.picos()))
             }
         }

@@ -143,6 +143,7 @@ pub(crate) const ROOMS: &[Room] = &[
         crates: &[
             "annotate_snippets",
             "arc_swap",
+            "hex",
             "notify",
             "serde",
             "sha2",
@@ -276,6 +277,7 @@ pub(crate) const ROOMS: &[Room] = &[
         crates: &[
             "bytes",
             "futures_util",
+            "hex",
             "jiff",
             "maud",
             "salvo",
