@@ -47,6 +47,7 @@ pub use rule::hold::{Extension, Finish, Finished, NewHold, OpenHold, Recovered};
 pub use rule::key::{
     Act, Change, Key, KeyChange, KeySettings, NewKey, Secret, SecretError, SecretHash, Status,
 };
+pub use rule::limit::Pace;
 pub use rule::link::{LINK_LIFETIME, LinkToken};
 pub use rule::{account, key};
 pub use store::address::{AddressError, Database, LedgerAddress};
@@ -60,6 +61,7 @@ pub use value::end_reason::EndReason;
 pub use value::id::{IdError, KeyId, OperationId, Timestamp};
 pub use value::owed::Owed;
 pub use value::public_url::{gateway_root, parse_public_url};
+pub use value::text::grouped;
 pub use value::vote::{Question, VOTE_DAYS, Vote};
 pub use value::{amount, bill, clock, text};
 

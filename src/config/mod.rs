@@ -8,7 +8,6 @@ pub mod catalog;
 mod environment;
 mod facts;
 mod findings;
-mod grouped;
 mod presets;
 mod price;
 mod read;

@@ -277,5 +277,5 @@ const ROUTES_HEAD: &str = "\
 
 /// `200000` as `200_000`, the TOML notation.
 fn underscored(number: u32) -> String {
-    super::grouped::grouped(number.into()).replace(',', "_")
+    farebox_ledger::grouped(number).replace(',', "_")
 }

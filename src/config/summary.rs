@@ -250,9 +250,9 @@ fn shown_url(url: &str) -> String {
     if shown == url {
         return shown;
     }
-    let hash = Sha256::digest(url);
-    let fingerprint = hash.iter().take(2).map(|byte| format!("{byte:02x}"));
-    format!("{shown} ({})", fingerprint.collect::<String>())
+    let mut fingerprint = hex::encode(Sha256::digest(url));
+    fingerprint.truncate(4);
+    format!("{shown} ({fingerprint})")
 }
 
 #[cfg(test)]

@@ -40,9 +40,7 @@ impl Asset {
 }
 
 fn version(text: &str) -> String {
-    Sha256::digest(text.as_bytes())
-        .iter()
-        .take(4)
-        .map(|byte| format!("{byte:02x}"))
-        .collect()
+    let mut version = hex::encode(Sha256::digest(text.as_bytes()));
+    version.truncate(8);
+    version
 }

@@ -27,10 +27,7 @@ pub(super) struct Visitor {
 /// A fresh token, for a session or a link.
 #[must_use]
 pub fn new_token() -> String {
-    clock::random::<32>()
-        .iter()
-        .map(|byte| format!("{byte:02x}"))
-        .collect()
+    hex::encode(clock::random::<32>())
 }
 
 /// The key that a pasted secret opens, and until when: a rotated secret opens nothing after its overlap.

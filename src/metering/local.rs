@@ -59,7 +59,10 @@ pub fn known(content: &Content, limits: &Limits, tokenizer: Tokenizer) -> u64 {
 }
 
 fn scaled(counted: u64, whole: u64, part: u64) -> u64 {
-    let scaled = u128::from(counted) * u128::from(whole) / u128::from(part.max(1));
+    let scaled = u128::from(counted)
+        .saturating_mul(u128::from(whole))
+        .checked_div(u128::from(part.max(1)))
+        .unwrap_or_default();
     u64::try_from(scaled).unwrap_or(u64::MAX)
 }
 
@@ -67,8 +70,11 @@ fn scaled(counted: u64, whole: u64, part: u64) -> u64 {
 #[must_use]
 pub fn charged(count: u64, factor: u64) -> u64 {
     let factor = factor.clamp(CLAMP.0, CLAMP.1);
-    let tokens = u128::from(count) * u128::from(factor) * u128::from(ROUNDED.0)
-        / u128::from(ONE * ROUNDED.1);
+    let tokens = u128::from(count)
+        .saturating_mul(u128::from(factor))
+        .saturating_mul(u128::from(ROUNDED.0))
+        .checked_div(u128::from(ONE.saturating_mul(ROUNDED.1)))
+        .unwrap_or_default();
     // A positive count never rounds down to zero.
     u64::try_from(tokens).unwrap_or(u64::MAX).max(count.min(1))
 }
@@ -76,7 +82,10 @@ pub fn charged(count: u64, factor: u64) -> u64 {
 /// A charged count without its rounding.
 #[must_use]
 pub fn unrounded(charged: u64) -> u64 {
-    charged.saturating_mul(ROUNDED.1) / ROUNDED.0
+    charged
+        .saturating_mul(ROUNDED.1)
+        .checked_div(ROUNDED.0)
+        .unwrap_or(charged)
 }
 
 /// What a target counted for a prompt, in thousandths of our count of it.

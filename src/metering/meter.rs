@@ -326,15 +326,14 @@ impl Meter {
     /// The same if every byte that nobody has counted yet is a token: no text is denser.
     #[must_use]
     pub fn cost_if_dense(&self) -> Amount {
-        let unweighed =
-            price::to_amount(price::dearest_output(self.rates()) * i128::from(self.unweighed()));
+        let unweighed = price::to_amount(self.cost_of_output(self.unweighed()));
         self.cost_due()
             .checked_add(unweighed)
             .unwrap_or(Amount::MAX_COST)
     }
 
     fn cost_with(&self, uncounted: u64) -> Amount {
-        let output = price::dearest_output(self.rates()) * i128::from(uncounted);
+        let output = self.cost_of_output(uncounted);
         price::to_amount(
             self.counted_cost
                 .saturating_add(self.compaction)
@@ -352,15 +351,16 @@ impl Meter {
             }
             // Some providers report zeros until the end.
             _ => {
-                let images = i128::from(rates.per_image.picos()) * i128::from(self.images);
+                let images = price::times(i128::from(rates.per_image.picos()), self.images);
                 let counted = self.input_known.map(|tokens| {
                     local::unrounded(tokens).saturating_mul(USUAL + COUNTED_UP) / USUAL
                 });
-                let input = price::dearest_input(rates, self.one_hour_cache)
-                    * i128::from(counted.unwrap_or(self.estimated_input));
-                let output = price::dearest_output(rates)
-                    * i128::from(self.predicted.max(self.counted_output()));
-                input + images + output + i128::from(rates.per_request.picos())
+                let input = counted.unwrap_or(self.estimated_input);
+                let output = self.predicted.max(self.counted_output());
+                price::times(price::dearest_input(rates, self.one_hour_cache), input)
+                    .saturating_add(images)
+                    .saturating_add(self.cost_of_output(output))
+                    .saturating_add(i128::from(rates.per_request.picos()))
             }
         }
     }
@@ -544,14 +544,14 @@ impl Meter {
             &mut usage.cache_write_1h,
         ] {
             *class = (*class).min(room);
-            room -= *class;
+            room = room.saturating_sub(*class);
         }
         let most = self
             .output_limit
             .saturating_mul(2)
             .max(self.by_time(took).saturating_mul(self.choices));
         usage.reasoning = usage.reasoning.min(most);
-        usage.output = usage.output.min(most - usage.reasoning);
+        usage.output = usage.output.min(most.saturating_sub(usage.reasoning));
         let missing = local.input.saturating_sub(price::input_total(&usage));
         usage.input = usage.input.saturating_add(missing);
         let missing = local.output.saturating_sub(output_total(&usage));

@@ -11,6 +11,15 @@
 //! - [`votes`]: what keys have observed about a target.
 //! - [`meter`]: the running count of one answer, and the only place that decides what is charged at its end.
 
+#![cfg_attr(
+    not(test),
+    deny(
+        clippy::float_arithmetic,
+        clippy::arithmetic_side_effects,
+        clippy::cast_possible_truncation
+    )
+)]
+
 pub mod estimate;
 pub mod local;
 pub mod meter;

@@ -14,6 +14,8 @@ const SLOWEST_TENTHS: u64 = 3;
 const FASTEST: u64 = 10;
 /// Thousandths in one.
 const MILLI: u64 = 1_000;
+/// Thousandths of tokens a second times milliseconds, in a token.
+const MICRO: u128 = 1_000_000;
 
 /// What customers have observed of a target, in thousandths of a token a second.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -101,15 +103,17 @@ impl Hiding {
 /// Tokens produced in this much time.
 #[must_use]
 pub(super) fn tokens(pace: u64, time: Duration) -> u64 {
-    let tokens = u128::from(pace).saturating_mul(time.as_millis()) / u128::from(MILLI * MILLI);
+    let tokens = u128::from(pace).saturating_mul(time.as_millis()) / MICRO;
     u64::try_from(tokens).unwrap_or(u64::MAX)
 }
 
 /// The pace at which this many tokens were produced.
 #[must_use]
 pub(super) fn observed(tokens: u64, time: Duration) -> u64 {
-    let pace =
-        u128::from(tokens).saturating_mul(u128::from(MILLI * MILLI)) / time.as_millis().max(1);
+    let pace = u128::from(tokens)
+        .saturating_mul(MICRO)
+        .checked_div(time.as_millis().max(1))
+        .unwrap_or_default();
     u64::try_from(pace).unwrap_or(u64::MAX)
 }
 

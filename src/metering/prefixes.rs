@@ -33,7 +33,7 @@ impl Places {
         let step = beginnings.len().div_ceil(PLACES).max(1);
         let last = beginnings.len().saturating_sub(1);
         let kept = |(at, beginning): (usize, &Beginning)| {
-            (at % step == 0 || at == last).then_some((at, *beginning))
+            (at.is_multiple_of(step) || at == last).then_some((at, *beginning))
         };
         Self(beginnings.iter().enumerate().filter_map(kept).collect())
     }
@@ -121,13 +121,16 @@ impl Prefixes {
         if self.places.saturating_add(finished.places.0.len()) > ALL_PLACES {
             return;
         }
-        self.places += finished.places.0.len();
+        let Some(until) = arrived.checked_add(lifetime) else {
+            return;
+        };
+        self.places = self.places.saturating_add(finished.places.0.len());
         self.customers
             .entry(customer)
             .or_default()
             .push_back(Remembered {
                 target: target.to_owned(),
-                until: arrived + lifetime,
+                until,
                 finished,
             });
     }
@@ -158,8 +161,9 @@ impl Prefixes {
         }
         let others = self.places.saturating_sub(before);
         let size = |own: &VecDeque<Remembered>| own.iter().map(Remembered::size).sum::<usize>();
-        while others + size(own) + wanted > ALL_PLACES && own.pop_front().is_some() {}
-        self.places = others + size(own);
+        let all = |own: &VecDeque<Remembered>| others.saturating_add(size(own));
+        while all(own).saturating_add(wanted) > ALL_PLACES && own.pop_front().is_some() {}
+        self.places = all(own);
     }
 
     /// Tokens that a target has probably cached of a prompt; `None` if the customer has finished nothing like it there lately. A

@@ -47,17 +47,22 @@ pub fn lines(price: &Price, first: &Usage, further: &[Usage]) -> Vec<Line> {
 pub fn take(lines: &mut Vec<Line>, what: &str, mut tokens: u64) {
     for line in lines.iter_mut().rev().filter(|line| line.what == what) {
         let taken = line.count.min(tokens);
-        line.count -= taken;
-        tokens -= taken;
+        line.count = line.count.saturating_sub(taken);
+        tokens = tokens.saturating_sub(taken);
     }
     lines.retain(|line| line.count > 0);
+}
+
+/// The cost of so many at this rate. Saturating: what does not fit is more than anybody can pay.
+pub(super) fn times(rate: i128, count: impl Into<i128>) -> i128 {
+    rate.saturating_mul(count.into())
 }
 
 /// What a usage and its further steps cost, in picodollars; saturating.
 #[must_use]
 pub fn picos(price: &Price, first: &Usage, further: &[Usage]) -> i128 {
     let parts = priced(price, first, further)
-        .map(|(_, count, rate)| i128::from(count) * i128::from(rate.picos()));
+        .map(|(_, count, rate)| times(i128::from(rate.picos()), count));
     parts.fold(0, i128::saturating_add)
 }
 

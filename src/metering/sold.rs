@@ -16,8 +16,8 @@ impl Counted {
             ("output", &mut self.usage.output),
         ] {
             let taken = given.min(*class);
-            *class -= taken;
-            given -= taken;
+            *class = class.saturating_sub(taken);
+            given = given.saturating_sub(taken);
             price::take(&mut self.lines, what, taken);
         }
         self

@@ -8,7 +8,7 @@ mod unseen;
 use farebox_ledger::Amount;
 
 use super::estimate::Estimate;
-use super::price::{dearest_input, dearest_output, to_amount};
+use super::price::{dearest_input, dearest_output, times, to_amount};
 use crate::config::{Limits, Price, Rates};
 
 /// Output tokens that must be affordable for an answer to be worth starting.
@@ -163,21 +163,21 @@ fn of_compaction(ask: &Ask, rates: &Rates, input: u64) -> i128 {
     if ask.compacts_from.is_none_or(|from| input < from) {
         return 0;
     }
-    dearest_input(rates, ask.one_hour_cache) * i128::from(input)
-        + dearest_output(rates) * i128::from(SLICE)
+    times(dearest_input(rates, ask.one_hour_cache), input)
+        .saturating_add(times(dearest_output(rates), SLICE))
 }
 
 /// The cost of a request with this much input at these rates, without its output, and of one output token of every choice.
 fn of_input(ask: &Ask, rates: &Rates, input: u64) -> (i128, i128) {
-    let per_output = dearest_output(rates) * i128::from(ask.choices);
-    let extras = i128::from(rates.per_image.picos()) * i128::from(ask.images)
-        + i128::from(rates.per_request.picos())
-        + per_output * i128::from(ask.predicted)
-        + of_compaction(ask, rates, input);
-    (
-        dearest_input(rates, ask.one_hour_cache) * i128::from(input) + extras,
-        per_output,
-    )
+    let per_output = times(dearest_output(rates), ask.choices);
+    let parts = [
+        times(dearest_input(rates, ask.one_hour_cache), input),
+        times(i128::from(rates.per_image.picos()), ask.images),
+        i128::from(rates.per_request.picos()),
+        times(per_output, ask.predicted),
+        of_compaction(ask, rates, input),
+    ];
+    (parts.into_iter().fold(0, i128::saturating_add), per_output)
 }
 
 /// Whether a stream's limit may have to be lowered to what is available.
@@ -191,14 +191,15 @@ pub fn is_short(
 ) -> bool {
     let rates = price.for_input(input);
     let most = declared.unwrap_or(limits.max_output).min(limits.max_output);
-    let output = dearest_output(rates) * i128::from(choices) * i128::from(most);
-    dearest_input(rates, false) * i128::from(input) + output > i128::from(available.picos())
+    let output = times(times(dearest_output(rates), choices), most);
+    let cost = times(dearest_input(rates, false), input).saturating_add(output);
+    cost > i128::from(available.picos())
 }
 
 /// The cost of one more slice of output, for extending a hold.
 #[must_use]
 pub fn slice_cost(rates: &Rates, choices: u32, tokens: u64) -> Amount {
-    to_amount(dearest_output(rates) * i128::from(choices) * i128::from(tokens))
+    to_amount(times(times(dearest_output(rates), choices), tokens))
 }
 
 /// The limit to write, if it differs from the declared one (or from the default if none was declared).
@@ -234,23 +235,23 @@ impl Budget {
             of_input(ask, price.for_input(estimate.ceiling), estimate.ceiling);
         // Nothing extends the hold of a whole answer while it reasons beyond its limit.
         let beyond = if ask.reasons_outside && !ask.stream {
-            per_output_ceiling * i128::from(limits.max_output)
+            times(per_output_ceiling, limits.max_output)
         } else {
             0
         };
         Self {
             available: i128::from(available.picos()),
             fixed,
-            fixed_ceiling: ceiling + beyond,
+            fixed_ceiling: ceiling.saturating_add(beyond),
             per_output,
             per_output_ceiling,
-            nearly_empty: NEARLY_EMPTY + i128::from(ask.in_flight),
+            nearly_empty: NEARLY_EMPTY.saturating_add(i128::from(ask.in_flight)),
         }
     }
 
     /// Output tokens of each choice that the available money buys.
     fn affordable(&self) -> u64 {
-        let left = self.available - self.fixed;
+        let left = self.available.saturating_sub(self.fixed);
         match left.checked_div(self.per_output) {
             Some(tokens) => u64::try_from(tokens.max(0)).unwrap_or(u64::MAX),
             None if left >= 0 => u64::MAX,
@@ -263,7 +264,7 @@ impl Budget {
         if self.available > 0 && self.affordable() >= tokens {
             return Ok(());
         }
-        let needed = self.fixed + self.per_output * i128::from(tokens);
+        let needed = self.fixed.saturating_add(times(self.per_output, tokens));
         let affordable_output = if self.available > 0 {
             self.affordable()
         } else {
@@ -306,9 +307,11 @@ impl Budget {
 
     /// What to hold for this much output, at most what is available. `near` of it decides whether the key is nearly empty.
     fn hold(&self, output: u64, near: u64) -> i128 {
-        let at_ceiling =
-            |output: u64| self.fixed_ceiling + self.per_output_ceiling * i128::from(output);
-        let at_estimate = self.fixed + self.per_output * i128::from(output);
+        let at_ceiling = |output: u64| {
+            self.fixed_ceiling
+                .saturating_add(times(self.per_output_ceiling, output))
+        };
+        let at_estimate = self.fixed.saturating_add(times(self.per_output, output));
         let ceiling_near = at_ceiling(near.min(output));
         let nearly_empty = self.available < ceiling_near.saturating_mul(self.nearly_empty);
         if nearly_empty {

@@ -42,7 +42,8 @@ impl Votes {
         let seen = self.today.get(&customer).filter(|_| day == self.day)?;
         let vote = median(seen)?;
         let before = self.cast.insert((day, customer), vote);
-        self.cast.retain(|(other, _), _| *other > day - VOTE_DAYS);
+        self.cast
+            .retain(|(other, _), _| *other > day.saturating_sub(VOTE_DAYS));
         (before != Some(vote)).then_some(vote)
     }
 
@@ -80,7 +81,8 @@ impl Votes {
         }
         let mut votes: Vec<u64> = self.cast.values().copied().collect();
         votes.sort_unstable();
-        votes.get((votes.len() - 1) * percent / 100).copied()
+        let place = votes.len().saturating_sub(1).saturating_mul(percent) / 100;
+        votes.get(place).copied()
     }
 }
 

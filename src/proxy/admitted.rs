@@ -23,7 +23,7 @@ use crate::config::{Model, Price, Target};
 use crate::metering::meter::Start;
 use crate::metering::{Counted, Local, Meter, Terms};
 use crate::upstream::redact::{self, Redacted};
-use crate::upstream::{Attempt, SecretForms, TokenShare};
+use crate::upstream::{Attempt, Class, SecretForms, TokenShare};
 
 /// How long an answer waits for its settlement before it is sent anyway.
 const SETTLE_PATIENCE: Duration = Duration::from_secs(5);
@@ -224,6 +224,16 @@ impl Admitted {
             .elapsed()
             .saturating_sub(self.outcome.prepared)
             .saturating_sub(others)
+    }
+
+    /// Notes why the answering target's answer is of no use, for the log.
+    pub(super) fn broke(&mut self, reason: &str) {
+        self.outcome.attempts.push(Attempt {
+            target: self.outcome.target.clone(),
+            class: Class::Broken,
+            reason: redact::for_operator(reason, &self.model.route),
+            worked: None,
+        });
     }
 
     /// When the request must end at the latest.

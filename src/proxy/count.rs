@@ -56,6 +56,7 @@ pub async fn tokens(
             stream: false,
             last: None,
             tokens: 0,
+            until: None,
             abandoned: None,
             unsealed: None,
         };

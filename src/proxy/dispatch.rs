@@ -42,10 +42,11 @@ pub(super) async fn dispatch(mut admitted: Box<Admitted>, mut reply: ReplyTo) {
         stream,
         last: super::last_family(&admitted.seen),
         tokens: admitted.expected_tokens,
+        until: Some(admitted.deadline()),
         abandoned: Some(&left),
         unsealed: Some(&rejected),
     };
-    let (deadline, watches) = (admitted.deadline(), stream && !admitted.whole);
+    let watches = stream && !admitted.whole;
     let (mut watch, asked) = (Watch::new(&admitted), Asked::default());
     let (sent, hold, meter) = Sent::split(&mut admitted, &proxy, &model);
     let prepare = |target: &Target, family: Family| {
@@ -65,7 +66,6 @@ pub(super) async fn dispatch(mut admitted: Box<Admitted>, mut reply: ReplyTo) {
             biased;
             dispatched = &mut dispatching => break Ok(dispatched),
             () = reply.closed(), if cancels && !left.load(Ordering::Relaxed) => left.store(true, Ordering::Relaxed),
-            () = tokio::time::sleep_until(deadline) => break Ok(Err(DispatchError::too_late())),
             () = watch.due(), if watches => {
                 if let Verdict::Spent(reason) = Box::pin(watch.check(&asked, sent, (hold, meter))).await {
                     break Err(reason);
@@ -192,6 +192,10 @@ async fn fail(mut admitted: Box<Admitted>, error: DispatchError, reply: ReplyTo,
         } => {
             admitted.outcome.attempts.extend(attempts);
             return given_up(admitted, why, &target, worked, reply).await;
+        }
+        DispatchError::TooLate { attempts } => {
+            admitted.outcome.attempts.extend(attempts);
+            (Failure::NoTarget(None), EndReason::MaxDuration)
         }
         DispatchError::NoTarget {
             attempts,

@@ -487,3 +487,17 @@ fn seconds(wait: Duration) -> String {
         .clamp(1, LONGEST_RETRY_AFTER)
         .to_string()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nobody_is_told_to_wait_for_more_than_five_seconds() {
+        for (wait, told) in [(3_600, "5"), (2, "2"), (0, "1")] {
+            let wait = Duration::from_secs(wait);
+            let headers = Failure::NoTarget(Some(wait)).headers();
+            assert_eq!(headers, [("retry-after", told.to_owned())]);
+        }
+    }
+}

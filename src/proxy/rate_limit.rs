@@ -1,13 +1,13 @@
 //! Limits that protect the gateway from a single key: requests per second and concurrent requests, kept in memory per key. A ledger
 //! shared by several gateways counts paid requests again, across all of them, when it opens a hold.
 //!
-//! A [`Pass`] is one running request; dropping it gives its place back. Rates are token buckets with the clock passed in.
+//! A [`Pass`] is one running request; dropping it gives its place back. Rates follow the ledger's rule, with the clock passed in.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use farebox_ledger::{Amount, Key, KeyId, KeySettings, Timestamp};
+use farebox_ledger::{Amount, Key, KeyId, KeySettings, Pace, Timestamp};
 use tokio::time::Instant;
 
 use super::Failure;
@@ -16,23 +16,17 @@ use super::outages::{Failed, Outages};
 use crate::clock;
 
 /// Requests per second on free paths, and the size of a burst.
-const FREE_RATE: Rate = Rate {
+const FREE_RATE: Pace = Pace {
     per_second: 10,
     burst: 20,
 };
 /// Paid requests of a key for which no rate is set.
-const PAID_RATE: Rate = Rate {
+const PAID_RATE: Pace = Pace {
     per_second: KeySettings::RATE,
     burst: KeySettings::BURST,
 };
-/// From this many keys on, idle keys with full buckets are forgotten; again when there are twice as many as were left.
+/// From this many keys on, idle keys within their rates are forgotten; again when there are twice as many as were left.
 const KEYS_REMEMBERED: usize = 10_000;
-
-#[derive(Debug, Clone, Copy)]
-struct Rate {
-    per_second: u32,
-    burst: u32,
-}
 
 /// Counts of every key that was active lately.
 #[derive(Debug, Default)]
@@ -99,9 +93,9 @@ impl RateLimits {
     /// # Errors
     /// [`Failure::RateLimited`], [`Failure::ExposureLimit`].
     pub fn enter(self: &Arc<Self>, key: &Key, now: Instant) -> Result<Pass, Failure> {
-        let rate = key.settings.rate.map_or(PAID_RATE, |per_second| Rate {
+        let rate = key.settings.rate.map_or(PAID_RATE, |per_second| Pace {
             per_second,
-            burst: per_second.max(1),
+            burst: per_second,
         });
         self.begin(key, now, |traffic| {
             traffic.credit = key.account.credit;
@@ -249,35 +243,29 @@ impl Drop for Pass {
     }
 }
 
-/// A token bucket: the number of calls ahead of its rate, and since when.
+/// How far calls are ahead of their rate: the instant at which they no longer are.
 #[derive(Debug, Default)]
-struct Bucket {
-    used: f64,
-    since: Option<Instant>,
-}
+struct Bucket(Option<Instant>);
 
 impl Bucket {
-    fn take(&mut self, rate: Rate, now: Instant) -> Result<(), Failure> {
-        let elapsed = self
-            .since
-            .map_or(Duration::ZERO, |since| now.duration_since(since));
-        self.used = (self.used - elapsed.as_secs_f64() * f64::from(rate.per_second)).max(0.0);
-        self.since = Some(now);
-        if self.used + 1.0 > f64::from(rate.burst) {
-            let wait =
-                (self.used + 1.0 - f64::from(rate.burst)) / f64::from(rate.per_second.max(1));
-            return Err(Failure::RateLimited(
-                format!("at most {} per second", rate.per_second),
-                Duration::from_secs_f64(wait),
-            ));
+    fn take(&mut self, rate: Pace, now: Instant) -> Result<(), Failure> {
+        let ahead = self
+            .0
+            .map_or(Duration::ZERO, |until| until.saturating_duration_since(now));
+        match rate.take(ahead) {
+            Ok(ahead) => {
+                self.0 = Some(now + ahead);
+                Ok(())
+            }
+            Err(wait) => {
+                let words = format!("at most {} per second", rate.per_second);
+                Err(Failure::RateLimited(words, wait))
+            }
         }
-        self.used += 1.0;
-        Ok(())
     }
 
-    fn is_full(&self, now: Instant) -> bool {
-        self.since
-            .is_none_or(|since| now.duration_since(since) > Duration::from_secs(60))
+    fn is_ahead(&self, now: Instant) -> bool {
+        self.0.is_some_and(|until| until > now)
     }
 }
 
@@ -288,8 +276,9 @@ impl Keys {
             let wall = clock::now();
             self.known.retain(|_, traffic| {
                 traffic.running > 0
-                    || !traffic.paid.is_full(now)
-                    || !traffic.free.is_full(now)
+                    || traffic.paid.is_ahead(now)
+                    || traffic.free.is_ahead(now)
+                    || traffic.review != Review::Idle
                     || traffic.is_stopped(wall)
                     || !traffic.excused.is_empty()
             });

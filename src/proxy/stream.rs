@@ -26,8 +26,8 @@ use super::{Reply, ReplyBody, rewrite, whole};
 use crate::clock;
 use crate::config::OnDisconnect;
 use crate::deadline::Deadline;
+use crate::upstream::FrameStream;
 use crate::upstream::redact::{self, CustomerError, Redacted};
-use crate::upstream::{Attempt, Class, FrameStream};
 use last::{LastFrames, Wanted};
 
 /// A customer who does not accept a piece for this long counts as gone.
@@ -222,6 +222,7 @@ impl Relay {
             let shown = translated.frame(&frame);
             if translated.is_broken() {
                 self.frames.blame("frames that do not form an answer");
+                self.broke("frames that do not form an answer");
                 return Err(End::BROKEN);
             }
             let shown = shown.map(|bytes| (bytes, Marks::default()));
@@ -283,14 +284,7 @@ impl Relay {
 
     /// Notes why the answer is incomplete.
     fn broke(&mut self, reason: &str) {
-        let reason = redact::for_operator(reason, &self.admitted.model.route);
-        let target = self.admitted.outcome.target.clone();
-        self.admitted.outcome.attempts.push(Attempt {
-            target,
-            class: Class::Broken,
-            reason,
-            worked: None,
-        });
+        self.admitted.broke(reason);
     }
 
     /// Notes what is to be charged if this task ends without settling.
@@ -316,6 +310,7 @@ impl Relay {
                     Ok(None) if self.stop.is_some() => Next::End(End::complete(self.stop)),
                     Ok(None) => {
                         self.frames.blame("an end without the terminal marker");
+                        self.broke("an end without the terminal marker");
                         Next::End(self.broken())
                     }
                     Err(broken) => {

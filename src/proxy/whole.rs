@@ -66,6 +66,7 @@ pub(super) async fn relay(
 
 /// Ends a request whose answer cannot be translated: the customer gets nothing of it and pays nothing.
 async fn unreadable(mut admitted: Box<Admitted>, facts: &AnswerFacts, reply: ReplyTo) {
+    admitted.broke("a whole answer that cannot be read");
     let failure = Failure::NoTarget(None);
     let status = failure.status(admitted.request.family);
     admitted.meter.report(&facts.usage, true);

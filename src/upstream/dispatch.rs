@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use farebox_protocol::Family;
-use tokio::time::{Instant, timeout};
+use tokio::time::{Instant, timeout, timeout_at};
 
 use super::attempt::{self, Begun};
 use super::classify::{AttemptFailure, Class};
@@ -23,8 +23,6 @@ use super::{
 };
 use crate::config::{Provider, Route, Target};
 
-/// Longest `retry-after` sent to a customer.
-const LONGEST_RETRY_AFTER: Duration = Duration::from_secs(5);
 /// Pause between two tries at one target: a refused connection would be refused again immediately.
 const REPEAT_PAUSE: Duration = Duration::from_millis(50);
 
@@ -62,8 +60,30 @@ impl Upstreams {
             route: call.route,
             attempts: Vec::new(),
             retry_after: None,
+            asking: None,
         };
-        let (mut asked, mut full): (Vec<&Target>, Vec<Candidate<'_>>) = (Vec::new(), Vec::new());
+        let asking = self.ask_all(call, prepare, &mut failures);
+        let answer = match call.until {
+            Some(until) => timeout_at(until, asking).await.ok(),
+            None => Some(asking.await),
+        };
+        if let Some(answer) = answer {
+            return answer;
+        }
+        failures.too_late();
+        Err(DispatchError::TooLate {
+            attempts: failures.attempts,
+        })
+    }
+
+    /// Asks the targets in order, however long that takes.
+    async fn ask_all<'a>(
+        &self,
+        call: Call<'a>,
+        prepare: Prepare<'_>,
+        failures: &mut Failures<'a>,
+    ) -> Result<Answer, DispatchError> {
+        let (mut asked, mut full): (Vec<&Target>, Vec<Candidate<'a>>) = (Vec::new(), Vec::new());
         for (target, family) in self.in_order(&call) {
             // A target that speaks several families is asked in only one of them.
             if asked.iter().any(|asked| std::ptr::eq(*asked, target)) {
@@ -83,10 +103,7 @@ impl Upstreams {
                 call,
                 prepared,
             };
-            match self
-                .ask(&mut candidate, prepare, false, &mut failures)
-                .await
-            {
+            match self.ask(&mut candidate, prepare, false, failures).await {
                 Outcome::Answered(answer) => return Ok(*answer),
                 Outcome::Over(error) | Outcome::Sealed(error) => return Err(*error),
                 Outcome::Full => full.push(candidate),
@@ -96,14 +113,14 @@ impl Upstreams {
         // Counting tokens has an estimate instead.
         let waits = call.operation == Operation::Generate;
         for candidate in full.iter_mut().filter(|_| waits).take(1) {
-            match self.ask(candidate, prepare, true, &mut failures).await {
+            match self.ask(candidate, prepare, true, failures).await {
                 Outcome::Answered(answer) => return Ok(*answer),
                 Outcome::Over(error) | Outcome::Sealed(error) => return Err(*error),
                 Outcome::Full | Outcome::Next => {}
             }
         }
         Err(DispatchError::NoTarget {
-            attempts: failures.attempts,
+            attempts: std::mem::take(&mut failures.attempts),
             retry_after: failures.retry_after,
         })
     }
@@ -121,12 +138,12 @@ impl Upstreams {
     }
 
     /// Tries one target, and once more without any seal if it rejects one. `waits`: for a place, if its provider is full.
-    async fn ask(
+    async fn ask<'a>(
         &self,
-        candidate: &mut Candidate<'_>,
+        candidate: &mut Candidate<'a>,
         prepare: Prepare<'_>,
         waits: bool,
-        failures: &mut Failures<'_>,
+        failures: &mut Failures<'a>,
     ) -> Outcome {
         let asked = self.tries(candidate, waits, failures).await;
         let Outcome::Sealed(error) = asked else {
@@ -142,11 +159,11 @@ impl Upstreams {
     }
 
     /// Tries one target, with its retries.
-    async fn tries(
+    async fn tries<'a>(
         &self,
-        candidate: &Candidate<'_>,
+        candidate: &Candidate<'a>,
         waits: bool,
-        failures: &mut Failures<'_>,
+        failures: &mut Failures<'a>,
     ) -> Outcome {
         let Candidate { target, call, .. } = candidate;
         let (pool, health) = match self.find(call.route, target) {
@@ -187,13 +204,13 @@ impl Upstreams {
     }
 
     /// One try; `None` if the same target should be asked again.
-    async fn once(
+    async fn once<'a>(
         &self,
-        candidate: &Candidate<'_>,
+        candidate: &Candidate<'a>,
         pool: &Pool,
         mut entry: Entry,
         tries: u32,
-        failures: &mut Failures<'_>,
+        failures: &mut Failures<'a>,
     ) -> Option<Outcome> {
         let Candidate {
             target,
@@ -201,6 +218,7 @@ impl Upstreams {
             prepared,
         } = candidate;
         let began = Instant::now();
+        failures.asking = Some((target, began));
         let room = self.answers.share(call.holder, usize::MAX);
         let account = entry.account();
         let asked = (call, account);
@@ -223,6 +241,7 @@ impl Upstreams {
                 }
                 Err(fault) => fault,
             };
+        failures.asking = None;
         let fault = match client_fault(fault, candidate, failures) {
             Ok(told) => return Some(told),
             Err(fault) => fault,
@@ -338,9 +357,22 @@ struct Failures<'a> {
     route: &'a Route,
     attempts: Vec<Attempt>,
     retry_after: Option<Duration>,
+    /// The target that has the request now, and since when.
+    asking: Option<(&'a Target, Instant)>,
 }
 
 impl Failures<'_> {
+    /// Records that the request's time ran out while a target had it, which may bill what it did until then.
+    fn too_late(&mut self) {
+        let asking = self.asking.take();
+        self.attempts.extend(asking.map(|(target, began)| Attempt {
+            target: target.name(),
+            class: Class::Broken,
+            reason: redact::for_operator("no answer within the request's time", self.route),
+            worked: Some(began.elapsed()),
+        }));
+    }
+
     /// Notes how long the target of the last one may have worked on it.
     fn worked(&mut self, time: Duration) {
         if let Some(last) = self.attempts.last_mut() {
@@ -363,8 +395,7 @@ impl Failures<'_> {
             reason: reason.clone(),
             worked: None,
         });
-        let told = retry_after.map(|wait| wait.min(LONGEST_RETRY_AFTER));
-        self.retry_after = [self.retry_after, told].into_iter().flatten().min();
+        self.retry_after = [self.retry_after, retry_after].into_iter().flatten().min();
         reason
     }
 }

@@ -34,6 +34,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use farebox_protocol::{AnswerFacts, Family, Frame, UpstreamError, WireUsage, translate};
 use tokio::sync::Notify;
+use tokio::time::Instant;
 
 use crate::byte_room::{ByteRoom, Holder, Share};
 use crate::config::{Config, Provider, Rates, Route, Target};
@@ -111,6 +112,8 @@ pub struct Call<'a> {
     pub last: Option<Family>,
     /// Estimate of the tokens it will use, for `max_tokens_per_minute`.
     pub tokens: u64,
+    /// When the request has to have an answer, if at any time.
+    pub until: Option<Instant>,
     /// Set when the caller has gone: the current attempt continues, and no other starts.
     pub abandoned: Option<&'a AtomicBool>,
     /// Set when a target has rejected a seal in the request: from then on `prepare` leaves all sealed thinking out.
@@ -209,19 +212,14 @@ pub enum DispatchError {
     NoTarget {
         /// For the log and metrics, never for the customer.
         attempts: Vec<Attempt>,
-        /// When a breaker or an upstream says to come back; at most 5 s.
+        /// When the first breaker or upstream says to come back.
         retry_after: Option<Duration>,
     },
-}
-
-impl DispatchError {
     /// The request's time was over before any target answered.
-    pub(crate) fn too_late() -> Self {
-        Self::NoTarget {
-            attempts: Vec::new(),
-            retry_after: None,
-        }
-    }
+    TooLate {
+        /// The tries until then; the last one had not ended.
+        attempts: Vec<Attempt>,
+    },
 }
 
 /// One try that failed.

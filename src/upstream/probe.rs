@@ -207,6 +207,7 @@ impl Probe {
             stream: false,
             last: None,
             tokens: 0,
+            until: None,
             abandoned: None,
             unsealed: None,
         };

@@ -160,6 +160,7 @@ impl Desk {
             stream,
             last: None,
             tokens: 0,
+            until: None,
             abandoned: None,
             unsealed: None,
         };
@@ -205,6 +206,7 @@ fn counting(route: &Route) -> Call<'_> {
         stream: false,
         last: None,
         tokens: 0,
+        until: None,
         abandoned: None,
         unsealed: None,
     }

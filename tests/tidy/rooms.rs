@@ -39,6 +39,7 @@ pub(crate) const ROOMS: &[Room] = &[
             "base64",
             "bytes",
             "fearless_simd",
+            "hex",
             "imagesize",
             "memchr",
             "serde",
@@ -66,6 +67,7 @@ pub(crate) const ROOMS: &[Room] = &[
         crates: &[
             "async_trait",
             "getrandom",
+            "hex",
             "jiff",
             "nix",
             "rand",
@@ -136,10 +138,12 @@ pub(crate) const ROOMS: &[Room] = &[
             "protocol::address",
             "protocol::translate",
             "ledger::Amount",
+            "ledger::grouped",
         ],
         crates: &[
             "annotate_snippets",
             "arc_swap",
+            "hex",
             "notify",
             "serde",
             "sha2",
@@ -273,6 +277,7 @@ pub(crate) const ROOMS: &[Room] = &[
         crates: &[
             "bytes",
             "futures_util",
+            "hex",
             "jiff",
             "maud",
             "salvo",

@@ -1,6 +1,6 @@
 //! Numbers, money and times as text. Shortened money is always rounded down. Where money is decided on, it is [`exact`].
 
-use farebox_ledger::{Amount, AuditRecord, Entry, EntryKind, Timestamp, amount};
+use farebox_ledger::{Amount, AuditRecord, Entry, EntryKind, Timestamp, amount, grouped};
 use serde_json::Value;
 
 /// `$1,234.56`, rounded down.
@@ -79,7 +79,7 @@ fn dollars(text: &str) -> String {
 
 /// `1,234,567`.
 pub(crate) fn count(number: u64) -> String {
-    grouped(&number.to_string())
+    grouped(number)
 }
 
 /// `1 entry`, `2 entries`.
@@ -100,17 +100,6 @@ pub(crate) fn many(number: impl TryInto<u64>, what: &str) -> String {
         count(number),
         if number == 1 { "" } else { "s" }
     )
-}
-
-fn grouped(digits: &str) -> String {
-    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
-    for (place, digit) in digits.chars().enumerate() {
-        if place > 0 && (digits.len() - place).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
 }
 
 /// Tokens in at most five characters.

@@ -391,12 +391,7 @@ pub(crate) mod hex {
     use crate::book::head::Hash;
 
     pub(crate) fn serialize<S: Serializer>(digest: &Hash, out: S) -> Result<S::Ok, S::Error> {
-        out.collect_str(
-            &digest
-                .iter()
-                .map(|byte| format!("{byte:02x}"))
-                .collect::<String>(),
-        )
+        out.serialize_str(&::hex::encode(digest))
     }
 
     pub(crate) fn deserialize<'de, D: Deserializer<'de>>(input: D) -> Result<Hash, D::Error> {

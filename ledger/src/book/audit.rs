@@ -200,7 +200,7 @@ fn fingerprint(hash: &SecretHash) -> String {
         .chain_update(hash.0)
         .finalize()
         .into();
-    digest.iter().map(|byte| format!("{byte:02x}")).collect()
+    hex::encode(digest)
 }
 
 #[cfg(test)]

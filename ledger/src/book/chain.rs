@@ -286,7 +286,7 @@ mod tests {
     }
 
     fn hex(hash: Hash) -> String {
-        hash.iter().map(|byte| format!("{byte:02x}")).collect()
+        hex::encode(hash)
     }
 
     fn top_up() -> Entry {

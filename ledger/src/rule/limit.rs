@@ -7,8 +7,36 @@ use std::time::Duration;
 
 use crate::{KeySettings, Refusal};
 
-/// A second in the unit of [`Traffic::paced_to`].
-const SECOND: i64 = 1_000_000;
+/// A rate with bursts. The one rule for every limiter, in memory and in a store: requests are counted by how far they are ahead of
+/// their rate, in time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Pace {
+    /// Requests in each second, for as long as one likes. At 0 no request fits.
+    pub per_second: u32,
+    /// Requests that may arrive at once after a pause.
+    pub burst: u32,
+}
+
+impl Pace {
+    /// One more request of somebody who is this far ahead of the rate: how far ahead it leads.
+    ///
+    /// # Errors
+    /// How long the request has to wait.
+    pub fn take(self, ahead: Duration) -> Result<Duration, Duration> {
+        let interval = Duration::from_secs(1).checked_div(self.per_second);
+        // Longer than any burst, so that nothing fits.
+        let interval = interval.unwrap_or(Duration::from_secs(2));
+        let most = match self.per_second {
+            0 => Duration::from_secs(1),
+            _ => interval.saturating_mul(self.burst),
+        };
+        let ahead = ahead.saturating_add(interval);
+        match ahead.checked_sub(most) {
+            Some(wait) if wait > Duration::ZERO => Err(wait),
+            _ => Ok(ahead),
+        }
+    }
+}
 
 /// The traffic of a key at all gateways.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -31,24 +59,26 @@ impl Traffic {
         let Some(rate) = settings.rate else {
             return Ok(());
         };
-        let ahead = self
-            .paced_to
-            .max(now)
-            .saturating_add(interval(rate))
-            .saturating_sub(now);
-        match u64::try_from(ahead.saturating_sub(SECOND)) {
-            Ok(wait) if wait > 0 => Err(Refusal::TooFast {
-                rate,
-                wait: Duration::from_micros(wait),
-            }),
-            _ => Ok(()),
+        match of_second(rate).take(self.ahead(now)) {
+            Ok(_) => Ok(()),
+            Err(wait) => Err(Refusal::TooFast { rate, wait }),
         }
+    }
+
+    /// How far its requests are ahead of their rate.
+    fn ahead(self, now: i64) -> Duration {
+        let ahead = u64::try_from(self.paced_to.saturating_sub(now));
+        Duration::from_micros(ahead.unwrap_or(0))
     }
 
     /// With one more request.
     pub(crate) fn begin(self, settings: &KeySettings, now: i64) -> Self {
         let paced_to = settings.rate.map_or(self.paced_to, |rate| {
-            self.paced_to.max(now).saturating_add(interval(rate))
+            let ahead = of_second(rate).take(self.ahead(now));
+            let micros = ahead
+                .ok()
+                .and_then(|ahead| i64::try_from(ahead.as_micros()).ok());
+            micros.map_or(self.paced_to, |ahead| now.saturating_add(ahead))
         });
         Self {
             opened: self.opened.saturating_add(1),
@@ -66,11 +96,12 @@ impl Traffic {
     }
 }
 
-/// The interval between two requests at this rate. At rate 0 it exceeds a second, so that no request fits.
-fn interval(rate: u32) -> i64 {
-    SECOND
-        .checked_div(i64::from(rate))
-        .unwrap_or(SECOND.saturating_mul(2))
+/// A key's own rate: the requests of one second may arrive at once.
+fn of_second(rate: u32) -> Pace {
+    Pace {
+        per_second: rate,
+        burst: rate,
+    }
 }
 
 #[cfg(test)]

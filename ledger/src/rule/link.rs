@@ -20,7 +20,7 @@ impl LinkToken {
     /// A token from the caller's randomness.
     #[must_use]
     pub fn generate(random: [u8; 32]) -> Self {
-        Self(random.iter().map(|byte| format!("{byte:02x}")).collect())
+        Self(hex::encode(random))
     }
 
     /// What the store keeps.

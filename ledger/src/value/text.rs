@@ -41,6 +41,20 @@ pub(crate) fn check_text(
     Ok(())
 }
 
+/// A number's digits in groups of three, as people read them: `1,234,567`.
+#[must_use]
+pub fn grouped(number: impl std::fmt::Display) -> String {
+    let digits = number.to_string();
+    let mut shown = String::with_capacity(digits.len().saturating_mul(2));
+    for (place, digit) in digits.chars().enumerate() {
+        if place > 0 && digits.len().saturating_sub(place).is_multiple_of(3) {
+            shown.push(',');
+        }
+        shown.push(digit);
+    }
+    shown
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -57,11 +57,7 @@ fn base32(facts: &[&str], length: usize) -> String {
 
 /// The hexadecimal hash of a text, `length` digits of it.
 pub(crate) fn hex(text: &str, length: usize) -> String {
-    let mut out: String = digest(&[text])
-        .as_ref()
-        .iter()
-        .map(|byte| format!("{byte:02x}"))
-        .collect();
+    let mut out = hex::encode(digest(&[text]));
     out.truncate(length);
     out
 }

@@ -5,7 +5,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use farebox_ledger::Amount;
+use farebox_ledger::{Amount, grouped};
 use farebox_protocol::Family;
 use toml::de::{DeTable, DeValue};
 
@@ -15,7 +15,6 @@ use super::price::read_price;
 use super::routes::{RouteTable, Routed};
 use crate::config::findings::code::Code;
 use crate::config::findings::report::{File, Placed, Report, Span};
-use crate::config::grouped::grouped;
 use crate::config::schema::{CATALOG_FIELDS, LIMIT_FIELDS, MODEL_FIELDS, RETIRED_FIELDS};
 use crate::config::{Capability, Catalog, Limits, Model, Retired, Route, Tokenizer};
 
@@ -369,10 +368,7 @@ fn fit_into_each_other(
 ) -> bool {
     let mut good = true;
     if max_output.value > context.value {
-        let (most, room) = (
-            grouped(max_output.value.into()),
-            grouped(context.value.into()),
-        );
+        let (most, room) = (grouped(max_output.value), grouped(context.value));
         report
             .add(
                 Code::BadLimits,
@@ -383,10 +379,7 @@ fn fit_into_each_other(
         good = false;
     }
     if let Some(default) = default_output.filter(|default| default.value > max_output.value) {
-        let (unset, most) = (
-            grouped(default.value.into()),
-            grouped(max_output.value.into()),
-        );
+        let (unset, most) = (grouped(default.value), grouped(max_output.value));
         report
             .add(
                 Code::BadLimits,

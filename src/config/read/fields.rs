@@ -7,13 +7,13 @@
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
+use farebox_ledger::grouped;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use crate::config::findings::code::Code;
 use crate::config::findings::report::{File, Finding, Placed, Report, Span};
 use crate::config::findings::suggest::did_you_mean;
-use crate::config::grouped::grouped;
 
 /// The fields of one table.
 #[derive(Debug)]

@@ -5,13 +5,12 @@
 
 use std::collections::HashMap;
 
-use farebox_ledger::Amount;
+use farebox_ledger::{Amount, grouped};
 use toml::de::DeValue;
 
 use super::fields::{Fields, Value};
 use crate::config::findings::code::Code;
 use crate::config::findings::report::{Report, Span};
-use crate::config::grouped::grouped;
 use crate::config::schema::{PRICE_FIELDS, RATE_FIELDS, TIER_FIELDS, TIER_PRICE_FIELDS};
 use crate::config::{Price, Rates};
 

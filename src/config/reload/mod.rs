@@ -363,8 +363,7 @@ impl Look {
 }
 
 fn short(hash: &[u8; 32]) -> String {
-    hash.iter()
-        .take(6)
-        .map(|byte| format!("{byte:02x}"))
-        .collect()
+    let mut hash = hex::encode(hash);
+    hash.truncate(12);
+    hash
 }

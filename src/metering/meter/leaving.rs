@@ -35,7 +35,7 @@ impl Meter {
             return usage;
         }
         usage.cache_read = self.cached.min(usage.input);
-        usage.input -= usage.cache_read;
+        usage.input = usage.input.saturating_sub(usage.cache_read);
         let rates = self.rates();
         let (written, rate) = if self.one_hour_cache {
             let rate = rates.cache_write_1h.unwrap_or(rates.cache_write);
@@ -72,13 +72,16 @@ impl Meter {
             i128::from(rates.input.picos())
         };
         let read = i128::from(rates.cache_read.min(rates.input).picos());
-        let prompt = i128::from(self.near(None).input) * (written - read);
-        prompt.saturating_add(price::dearest_output(rates) * i128::from(self.hidden_tokens()))
+        let prompt = price::times(written.saturating_sub(read), self.near(None).input);
+        prompt.saturating_add(price::times(
+            price::dearest_output(rates),
+            self.hidden_tokens(),
+        ))
     }
 
     /// What so many tokens of output cost at most, in picodollars.
     #[must_use]
     pub fn cost_of_output(&self, tokens: u64) -> i128 {
-        price::dearest_output(self.rates()) * i128::from(tokens)
+        price::times(price::dearest_output(self.rates()), tokens)
     }
 }

@@ -96,7 +96,7 @@ impl Meter {
         if silence <= TELLING {
             return None;
         }
-        let hidden = self.never_shown(usage)? / self.choices.max(1);
+        let hidden = self.never_shown(usage)?.checked_div(self.choices.max(1))?;
         Some(pace::observed(hidden, silence))
     }
 

@@ -125,7 +125,7 @@ impl<'a> Counter<'a> {
                 .map(|kids| references(kids).collect::<Vec<_>>());
             let mut sum = 0_u64;
             for kid in kids.unwrap_or_default() {
-                sum = sum.saturating_add(self.leaves(kid, known, depth + 1)?);
+                sum = sum.saturating_add(self.leaves(kid, known, depth.saturating_add(1))?);
             }
             most = most.max(sum);
         }
@@ -195,7 +195,7 @@ impl<'a> Counter<'a> {
                     bytes: self.file.slice(place.buffer, &span),
                 };
                 for part in references(item).collect::<Vec<_>>() {
-                    sum = sum.saturating_add(self.text(part, depth + 1)?);
+                    sum = sum.saturating_add(self.text(part, depth.saturating_add(1))?);
                 }
             }
             most = most.max(sum);
@@ -212,7 +212,7 @@ impl<'a> Counter<'a> {
         let mut most = 0;
         for number in self.facts.names.get(&name).cloned().unwrap_or_default() {
             if self.is_form(number)? {
-                most = most.max(self.text(number, depth + 1)?);
+                most = most.max(self.text(number, depth.saturating_add(1))?);
             }
         }
         self.forms.insert(name, most);

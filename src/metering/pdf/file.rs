@@ -64,7 +64,7 @@ impl<'a> File<'a> {
     pub(super) fn find_objects(&mut self, buffer: usize) -> Option<()> {
         let bytes = self.buffers.get(buffer)?;
         let found: Vec<(u32, usize)> = memchr::memmem::find_iter(bytes.as_ref(), b"obj")
-            .filter_map(|at| number_before(bytes, at).map(|number| (number, at + 3)))
+            .filter_map(|at| number_before(bytes, at).map(|number| (number, at.saturating_add(3))))
             .take(MOST_OBJECTS + 1)
             .collect();
         found
@@ -99,7 +99,7 @@ impl<'a> File<'a> {
         let (item, end) = value(bytes, start)?;
         let kind = item.kind;
         // The callers walk it a few more times.
-        self.spend((end - place.at).saturating_mul(4))?;
+        self.spend(end.saturating_sub(place.at).saturating_mul(4))?;
         Some(Some((start..end, kind)))
     }
 
@@ -137,7 +137,7 @@ impl<'a> File<'a> {
             [b'\n' | b'\r', ..] => 1,
             _ => 0,
         };
-        let start = at + b"stream".len() + skipped;
+        let start = at.saturating_add(b"stream".len()).saturating_add(skipped);
         let data = bytes.get(start..)?;
         let by_keyword = memchr::memmem::find(data, b"endstream").unwrap_or(data.len());
         // The length may reach beyond the first such word, which can be part of the data.
@@ -330,7 +330,8 @@ fn trimmed(text: &[u8]) -> &[u8] {
         .rev()
         .take_while(|byte| is_blank(**byte))
         .count();
-    text.get(..text.len() - blanks).unwrap_or_default()
+    text.get(..text.len().saturating_sub(blanks))
+        .unwrap_or_default()
 }
 
 /// Splits off the digits at the end.
@@ -340,5 +341,5 @@ fn last_digits(text: &[u8]) -> Option<(&[u8], &[u8])> {
         .rev()
         .take_while(|byte| byte.is_ascii_digit())
         .count();
-    (digits > 0).then(|| text.split_at(text.len() - digits))
+    (digits > 0).then(|| text.split_at(text.len().saturating_sub(digits)))
 }

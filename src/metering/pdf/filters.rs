@@ -69,6 +69,11 @@ fn inflate(data: &[u8], most: usize) -> Option<Vec<u8>> {
     }
 }
 
+/// A number with one more digit.
+fn base85(number: u64, digit: u8) -> u64 {
+    number.saturating_mul(85).saturating_add(u64::from(digit))
+}
+
 fn ascii85(data: &[u8]) -> Option<Vec<u8>> {
     let mut out = Vec::with_capacity(data.len());
     let (mut group, mut digits) = (0_u64, 0_usize);
@@ -76,8 +81,8 @@ fn ascii85(data: &[u8]) -> Option<Vec<u8>> {
         match byte {
             b'z' if digits == 0 => out.extend([0; 4]),
             b'!'..=b'u' => {
-                group = group * 85 + u64::from(byte - b'!');
-                digits += 1;
+                group = base85(group, byte.saturating_sub(b'!'));
+                digits = digits.saturating_add(1);
             }
             b'~' => break,
             _ => continue,
@@ -88,9 +93,10 @@ fn ascii85(data: &[u8]) -> Option<Vec<u8>> {
         }
     }
     if digits > 1 {
-        let missing = 5 - digits;
-        (0..missing).for_each(|_| group = group * 85 + 84);
-        out.extend(group.to_be_bytes().get(4..8 - missing).unwrap_or_default());
+        // A group that ends early counts as filled up with the last digit, and yields a byte less than it has digits.
+        (digits..5).for_each(|_| group = base85(group, 84));
+        let bytes = group.to_be_bytes();
+        out.extend(bytes.iter().skip(4).take(digits.saturating_sub(1)));
     }
     Some(out)
 }

@@ -41,7 +41,7 @@ fn is_encrypted(pdf: &[u8]) -> bool {
         let slash = before
             .iter()
             .rposition(|byte| *byte == b'/')
-            .map(|place| at - before.len() + place);
+            .map(|place| at.saturating_sub(before.len()).saturating_add(place));
         let found = slash.and_then(|slash| syntax::token(pdf, slash));
         found.is_some_and(|(item, _)| name(item.bytes).as_ref() == b"Encrypt")
     };

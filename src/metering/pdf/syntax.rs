@@ -42,19 +42,20 @@ fn is_delimiter(byte: u8) -> bool {
 pub(super) fn blanks(bytes: &[u8], mut at: usize) -> usize {
     loop {
         match bytes.get(at) {
-            Some(byte) if is_blank(*byte) => at += 1,
+            Some(byte) if is_blank(*byte) => at = at.saturating_add(1),
             Some(b'%') => {
-                at += bytes[at..]
+                let line = bytes[at..]
                     .iter()
                     .position(|byte| matches!(byte, b'\n' | b'\r'))
-                    .unwrap_or(bytes.len() - at)
+                    .unwrap_or(bytes.len().saturating_sub(at));
+                at = at.saturating_add(line);
             }
             _ => return at,
         }
     }
 }
 
-/// The value at `at` and the position after it; `None` at the end of the bytes, or nested too deep.
+/// The value at `at` and the position after it); `None` at the end of the bytes, or nested too deep.
 pub(super) fn value(bytes: &[u8], at: usize) -> Option<(Item<'_>, usize)> {
     nested(bytes, at, 0)
 }
@@ -62,12 +63,13 @@ pub(super) fn value(bytes: &[u8], at: usize) -> Option<(Item<'_>, usize)> {
 /// The same for one token: brackets are tokens of their own.
 pub(super) fn token(bytes: &[u8], at: usize) -> Option<(Item<'_>, usize)> {
     let start = blanks(bytes, at);
-    let (kind, end) = match (bytes.get(start)?, bytes.get(start + 1)) {
+    let next = start.saturating_add(1);
+    let (kind, end) = match (bytes.get(start)?, bytes.get(next)) {
         (b'(', _) => (Kind::Text, text_end(bytes, start)),
-        (b'<', Some(b'<')) | (b'>', Some(b'>')) => (Kind::Word, start + 2),
+        (b'<', Some(b'<')) | (b'>', Some(b'>')) => (Kind::Word, next.saturating_add(1)),
         (b'<', _) => (Kind::Hex, behind(bytes, start, b'>')),
-        (b'/', _) => (Kind::Name, word_end(bytes, start + 1)),
-        (byte, _) if is_delimiter(*byte) => (Kind::Word, start + 1),
+        (b'/', _) => (Kind::Name, word_end(bytes, next)),
+        (byte, _) if is_delimiter(*byte) => (Kind::Word, next),
         _ => (Kind::Word, word_end(bytes, start)),
     };
     Some((
@@ -96,7 +98,7 @@ fn nested(bytes: &[u8], at: usize, depth: u32) -> Option<(Item<'_>, usize)> {
             .get(inner..)
             .is_none_or(|rest| rest.is_empty() || rest.starts_with(close))
         {
-            end = (inner + close.len()).min(bytes.len());
+            end = inner.saturating_add(close.len()).min(bytes.len());
             return Some((
                 Item {
                     kind,
@@ -105,31 +107,32 @@ fn nested(bytes: &[u8], at: usize, depth: u32) -> Option<(Item<'_>, usize)> {
                 end,
             ));
         }
-        end = nested(bytes, inner, depth + 1)?.1;
+        end = nested(bytes, inner, depth.saturating_add(1))?.1;
     }
 }
 
 fn word_end(bytes: &[u8], from: usize) -> usize {
     let rest = bytes.get(from..).unwrap_or_default();
-    from + rest
-        .iter()
-        .position(|byte| is_blank(*byte) || is_delimiter(*byte))
-        .unwrap_or(rest.len())
+    from.saturating_add(
+        rest.iter()
+            .position(|byte| is_blank(*byte) || is_delimiter(*byte))
+            .unwrap_or(rest.len()),
+    )
 }
 
 fn behind(bytes: &[u8], from: usize, close: u8) -> usize {
     let rest = bytes.get(from..).unwrap_or_default();
-    from + memchr::memchr(close, rest).map_or(rest.len(), |at| at + 1)
+    from.saturating_add(memchr::memchr(close, rest).map_or(rest.len(), |at| at.saturating_add(1)))
 }
 
 fn text_end(bytes: &[u8], start: usize) -> usize {
-    let (mut at, mut open) = (start + 1, 1_u32);
+    let (mut at, mut open) = (start.saturating_add(1), 1_u32);
     while let Some(byte) = bytes.get(at) {
-        at += 1;
+        at = at.saturating_add(1);
         match byte {
-            b'\\' => at += 1,
-            b'(' => open += 1,
-            b')' => open -= 1,
+            b'\\' => at = at.saturating_add(1),
+            b'(' => open = open.saturating_add(1),
+            b')' => open = open.saturating_sub(1),
             _ => {}
         }
         if open == 0 {
@@ -254,13 +257,15 @@ pub(super) fn string(item: Item<'_>) -> Vec<u8> {
         match byte {
             b'\\' => match rest.next() {
                 Some(first @ b'0'..=b'7') => {
-                    let mut code = u32::from(first - b'0');
+                    let mut code = u32::from(first & 7);
                     for _ in 0..2 {
                         if let Some(digit) = rest.next_if(|byte| matches!(byte, b'0'..=b'7')) {
-                            code = code * 8 + u32::from(digit - b'0');
+                            code = code.saturating_mul(8).saturating_add(u32::from(digit & 7));
                         }
                     }
-                    out.push(code as u8);
+                    // The highest digit of three may overflow; readers drop what does not fit.
+                    let [low, ..] = code.to_le_bytes();
+                    out.push(low);
                 }
                 Some(b'n' | b'r' | b't' | b'b' | b'f') => out.push(b' '),
                 Some(b'\n' | b'\r') | None => {}
@@ -277,7 +282,7 @@ pub(super) fn hex(bytes: &[u8]) -> Vec<u8> {
     let digits: Vec<u8> = bytes
         .iter()
         .filter_map(|byte| char::from(*byte).to_digit(16))
-        .map(|digit| digit as u8)
+        .filter_map(|digit| u8::try_from(digit).ok())
         .collect();
     digits
         .chunks(2)

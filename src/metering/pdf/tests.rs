@@ -71,7 +71,7 @@ fn plain(objects: &[(u32, String)]) -> Vec<u8> {
 
 fn stream(dict: &str, data: &[u8]) -> String {
     // Latin-1, so that any bytes fit into the text of these tests.
-    let data: String = data.iter().map(|byte| format!("{byte:02x}")).collect();
+    let data = hex::encode(data);
     format!(
         "<<{dict} /Filter /ASCIIHexDecode /Length {}>>\nstream\n{data}>\nendstream",
         data.len() + 1
@@ -146,7 +146,7 @@ fn a_document_saved_once_more_has_all_its_pages() {
 fn one_page_can_hold_a_book() {
     let tiny = "1 0 0 1 0 0 cm (some words of a book ) Tj ".repeat(30_000);
     let data = compress_to_vec_zlib(tiny.as_bytes(), 6);
-    let content: String = data.iter().map(|byte| format!("{byte:02x}")).collect();
+    let content = hex::encode(data);
     let pdf = plain(&[
         (1, "<</Type /Catalog /Pages 2 0 R>>".to_owned()),
         (2, "<</Type /Pages /Kids [3 0 R] /Count 1>>".to_owned()),

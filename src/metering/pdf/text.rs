@@ -26,7 +26,7 @@ impl Fonts {
     /// Adds a font's character table.
     pub(super) fn read(&mut self, cmap: &[u8]) {
         // Between `beginbfchar` and its end come pairs, after `beginbfrange` triples; the last of each is what is shown.
-        let (mut of, mut index, mut inside) = (0, 0, false);
+        let (mut of, mut index, mut inside) = (0_usize, 0_usize, false);
         let mut at = 0;
         while let Some((item, behind)) = token(cmap, at) {
             at = behind;
@@ -37,10 +37,14 @@ impl Fonts {
                 (Kind::Word, b"[") => inside = true,
                 (Kind::Word, b"]") => (inside, index) = (false, 0),
                 (Kind::Hex, bytes) if of > 0 => {
-                    if inside || index == of - 1 {
+                    if inside || index == of.saturating_sub(1) {
                         self.shows(&hex(bytes));
                     }
-                    index = if inside { index } else { (index + 1) % of };
+                    index = if inside {
+                        index
+                    } else {
+                        index.saturating_add(1).checked_rem(of).unwrap_or(0)
+                    };
                 }
                 _ => {}
             }
@@ -126,7 +130,9 @@ pub(super) fn shown(content: &[u8], fonts: Fonts, seed: u64) -> Shown {
             (Kind::Word, b"Do") => shown
                 .forms
                 .extend(last.map(|name| super::syntax::name(name.bytes).into_owned())),
-            (Kind::Word, b"BDC") => shown.marks += u64::from(last.is_some()),
+            (Kind::Word, b"BDC") => {
+                shown.marks = shown.marks.saturating_add(u64::from(last.is_some()))
+            }
             (Kind::Word, b"ID") => at = image_end(content, at),
             _ => {}
         }
@@ -150,12 +156,14 @@ fn image_end(content: &[u8], from: usize) -> usize {
             .is_none_or(|byte| super::syntax::is_blank(*byte));
         before
             && rest
-                .get(at + 2)
+                .get(at.saturating_add(2))
                 .is_none_or(|byte| super::syntax::is_blank(*byte))
     };
     memchr::memmem::find_iter(rest, b"EI")
         .find(|at| ends(*at))
-        .map_or(content.len(), |at| from + at + 2)
+        .map_or(content.len(), |at| {
+            from.saturating_add(at).saturating_add(2)
+        })
 }
 
 fn tokens(text: &[u8], fonts: Fonts, seed: u64) -> u64 {
@@ -174,7 +182,7 @@ pub(super) fn latin(text: &[u8], seed: u64) -> u64 {
         .filter(plain)
         .map(|byte| char::from(*byte))
         .collect();
-    let other = (text.len() - ascii.len()) as u64;
+    let other = text.len().saturating_sub(ascii.len()) as u64;
     written(&ascii, seed).saturating_add(other)
 }
 
@@ -185,7 +193,10 @@ pub(super) fn written(text: &str, seed: u64) -> u64 {
     let mut sample = Sample::seeded(seed);
     sample.add(text);
     let counted = u128::from(Tokenizer::O200k.count(&sample.text()));
-    let scaled = counted * u128::from(weight) / u128::from(sample.weight().max(1));
+    let scaled = counted
+        .saturating_mul(u128::from(weight))
+        .checked_div(u128::from(sample.weight().max(1)))
+        .unwrap_or_default();
     weight
         .div_ceil(64)
         .max(u64::try_from(scaled).unwrap_or(u64::MAX))

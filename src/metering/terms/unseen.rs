@@ -1,6 +1,7 @@
 //! The terms of a stream that holds its whole limit: its target may produce all of it before it shows anything, at a pace that nobody
 //! knows, so only its limit bounds what it costs.
 
+use super::super::price::times;
 use super::{Ask, Budget, SMALLEST_OUTPUT, Shortfall};
 use crate::config::Limits;
 
@@ -43,7 +44,7 @@ impl Budget {
             let ample = all
                 >= self
                     .nearly_empty
-                    .saturating_mul(self.fixed + self.per_output * i128::from(most));
+                    .saturating_mul(self.fixed.saturating_add(times(self.per_output, most)));
             let sent = if ask.declared.is_none() && ample {
                 most
             } else {
@@ -57,7 +58,7 @@ impl Budget {
         }
         let sent = self.lowered(wanted, ask.thinking_budget)?;
         let kept = Self {
-            available: all - all / LEFT_FREE,
+            available: all.saturating_sub(all / LEFT_FREE),
             ..*self
         };
         let fits = kept.affordable();

@@ -41,6 +41,7 @@ async fn answered(path: &str, body: &[u8]) -> (u16, String) {
         stream: false,
         last: None,
         tokens: 0,
+        until: None,
         abandoned: None,
         unsealed: None,
     };

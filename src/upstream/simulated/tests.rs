@@ -64,6 +64,7 @@ fn send(
         stream,
         last: None,
         tokens: 0,
+        until: None,
         abandoned: None,
         unsealed: None,
     };

@@ -72,6 +72,7 @@ async fn ask(
         stream: false,
         last: None,
         tokens: 0,
+        until: None,
         abandoned: None,
         unsealed: None,
     };
