@@ -54,6 +54,7 @@ impl Rest {
             rows.put_hold(hold);
         }
         let session = |session: Session| (session.token.0, Row::new(session));
+        rows.changes.tokens = true;
         rows.sessions = self.sessions.into_iter().map(session).collect();
         let links = self.links.into_iter();
         rows.links = links
