@@ -137,7 +137,7 @@ pub(crate) async fn copy<S: Source, T: Target>(
     entries(&mut source, &mut target, before.entries, progress).await?;
     target.write(Part::Rest(source.rest().await?)).await?;
     if digest(&mut source).await? != digest(&mut target).await? {
-        return Err(LedgerError::Unavailable(
+        return Err(LedgerError::unavailable(
             "the copy has other keys, accounts or chains; it was thrown away".to_owned(),
         ));
     }

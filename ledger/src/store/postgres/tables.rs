@@ -26,7 +26,7 @@ pub(super) fn writes(rows: &Rows) -> Result<Vec<Write>, Trouble> {
 }
 
 fn json(value: &impl serde::Serialize) -> Result<String, Trouble> {
-    serde_json::to_string(value).map_err(|error| Trouble::Failed(error.to_string()))
+    Ok(serde_json::to_string(value)?)
 }
 
 fn bytes(id: &OperationId) -> Vec<u8> {
@@ -196,7 +196,7 @@ fn entries(rows: &Rows, writes: &mut Vec<Write>) -> Result<(), Trouble> {
         let pairs = bill.map(Bill::pairs).filter(|pairs| !pairs.is_empty());
         found.push(EntryRow {
             chained,
-            lines: lines.map_err(|error| Trouble::Failed(error.to_string()))?,
+            lines: lines?,
             facts: pairs.map(|pairs| json(&pairs)).transpose()?,
         });
     }

@@ -105,7 +105,7 @@ fn a_full_disk_stops_holds_and_mends_itself() {
             }
         };
         assert!(
-            matches!(&error, LedgerError::Unavailable(text) if text.contains("full")),
+            matches!(&error, LedgerError::Unavailable(text) if text.words().contains("full")),
             "{error:?}"
         );
         assert!(opened.len() > 2 && ledger.stats().disk_full);
