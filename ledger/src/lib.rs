@@ -19,6 +19,7 @@
 
 pub mod batch;
 pub mod book;
+mod error;
 pub mod hold;
 #[cfg(feature = "reference")]
 #[path = "../tests/reference/mod.rs"]
@@ -41,6 +42,7 @@ pub use book::page::{
     VerifyReport,
 };
 pub use book::{anchor, csv, document};
+pub use error::{Cause, LedgerError};
 pub use hold::Hold;
 pub use rule::account::Account;
 pub use rule::hold::{Extension, Finish, Finished, NewHold, OpenHold, Recovered};
@@ -321,23 +323,6 @@ pub trait Ledger: Send + Sync + std::fmt::Debug {
 
 /// A shared ledger, as every caller holds it.
 pub type SharedLedger = Arc<dyn Ledger>;
-
-/// Why a ledger call did not succeed.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum LedgerError {
-    /// The rules refuse it, and nothing changed.
-    #[error(transparent)]
-    Refused(#[from] Refusal),
-    /// The store cannot write now (disk full, busy, stopped). Nothing changed.
-    #[error("the ledger cannot be written: {0}")]
-    Unavailable(String),
-    /// The commit failed half-way: it may or may not have happened. Repeat with the same id, or read that id.
-    #[error("the outcome is unknown: {0}")]
-    Unknown(String),
-    /// The file is not a ledger we can use; nothing was created or changed.
-    #[error("{0}")]
-    Unusable(String),
-}
 
 /// A definite refusal by the rules.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

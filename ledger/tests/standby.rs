@@ -106,7 +106,7 @@ fn nothing_is_sold_without_a_standby() {
         assert!(!ledger.stats().is_writable());
         let refused = ledger.open_hold(new_hold(1, 21, "1")).await;
         assert!(
-            matches!(&refused, Err(LedgerError::Unavailable(why)) if why.contains("0 of 1")),
+            matches!(&refused, Err(LedgerError::Unavailable(why)) if why.words().contains("0 of 1")),
             "{refused:?}"
         );
         let refused = open(&pair, OpenMode::Write, None, false).await.map(drop);
@@ -128,7 +128,7 @@ fn nothing_is_sold_without_a_standby() {
         .await;
         let refused = ledger.open_hold(new_hold(1, 22, "1")).await;
         assert!(
-            matches!(&refused, Err(LedgerError::Unavailable(why)) if why.contains("pg_basebackup")),
+            matches!(&refused, Err(LedgerError::Unavailable(why)) if why.words().contains("pg_basebackup")),
             "{refused:?}"
         );
         // Commits that wait for nobody are refused while it runs, and at the start.

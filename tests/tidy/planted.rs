@@ -71,6 +71,11 @@ const PLANTS: &[(&str, &str, Rule)] = &[
         rules::walls,
     ),
     (
+        "ledger/src/store/postgres/mod.rs",
+        "use crate::store::sqlite::SqliteLedger as Planted;",
+        rules::walls,
+    ),
+    (
         "ledger/src/store/sqlite/mod.rs",
         "#[derive(reqwest::Planted)] struct Planted;",
         rules::walls,

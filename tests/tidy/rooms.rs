@@ -504,8 +504,14 @@ impl Room {
     pub(crate) fn may(&self, target: &Room, path: &[String]) -> bool {
         self.ours.iter().any(|entry| match entry.split_once("::") {
             Some((room, item)) => target.is(room) && path.iter().any(|segment| segment == item),
-            None => target.is(entry),
+            None => target.name == *entry || target.is(entry) && !self.is_beside(target),
         })
+    }
+
+    /// Two rooms of one folder, such as the ledger's stores, know each other only by name.
+    fn is_beside(&self, other: &Self) -> bool {
+        let folder = |room: &Self| room.name.rsplit_once('/').map(|(folder, _)| folder);
+        self.name != other.name && folder(self).is_some() && folder(self) == folder(other)
     }
 
     /// A room counts as part of the one whose folder holds it.

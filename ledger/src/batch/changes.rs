@@ -29,6 +29,8 @@ pub(crate) struct Changes {
     pub(crate) votes: Votes,
     /// The epoch that began, and when.
     pub(crate) epoch: Option<(i64, Timestamp)>,
+    /// Whether a session or link came or went by its token.
+    pub(crate) tokens: bool,
     /// Keys whose stored sessions all end, and those whose links all end.
     pub(crate) ended_sessions: BTreeSet<KeyId>,
     pub(crate) ended_links: BTreeSet<KeyId>,
@@ -64,7 +66,62 @@ impl Votes {
     }
 }
 
+/// Removes everything and keeps the room, which the next batch needs again.
+pub(crate) fn clear<K: Ord, V>(rows: &mut BTreeMap<K, V>) {
+    while rows.pop_first().is_some() {}
+}
+
 impl Changes {
+    pub(crate) fn is_empty(&self) -> bool {
+        let Self {
+            keys,
+            holds,
+            opened: _,
+            entries,
+            acts,
+            names,
+            usage,
+            published,
+            votes: Votes { cast, forgotten },
+            epoch,
+            tokens,
+            ended_sessions,
+            ended_links,
+            crowded,
+            forget_links,
+            forget_sessions,
+        } = self;
+        keys.is_empty()
+            && holds.is_empty()
+            && entries.is_empty()
+            && acts.is_empty()
+            && names.is_empty()
+            && usage.is_empty()
+            && published.is_empty()
+            && cast.is_empty()
+            && forgotten.is_empty()
+            && epoch.is_none()
+            && !tokens
+            && ended_sessions.is_empty()
+            && ended_links.is_empty()
+            && crowded.is_empty()
+            && forget_links.is_none()
+            && forget_sessions.is_none()
+    }
+
+    /// Forgets what has been written.
+    pub(crate) fn clear(&mut self) {
+        // What every request changes keeps its room.
+        self.keys.clear();
+        self.holds.clear();
+        self.entries.clear();
+        clear(&mut self.usage);
+        self.opened = 0;
+        if !self.is_empty() {
+            *self = Self::default();
+        }
+    }
+
     /// Adds an ended request to its hour.
     pub(crate) fn roll_up(&mut self, entry: &Entry) {
         let Some(bill) = &entry.bill else { return };
@@ -73,7 +130,7 @@ impl Changes {
                 key: entry.key,
                 hour: entry.at.hour(),
                 slug: bill.slug.clone(),
-                target,
+                target: target.to_owned(),
             };
             self.usage.entry(place).or_default().merge(&row);
         }

@@ -91,34 +91,39 @@ pub enum Class {
     Resolve,
 }
 
+/// No operation names more than two of a kind, and naming them must cost nothing.
+pub(crate) type Few<T> = [Option<T>; 2];
+
 /// What an operation reads. A store fetches all of it before it applies the operation, along with the keys that own what is named.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Needs<'operation> {
-    /// Keys: settings, state, account and the ends of their chains.
-    pub(crate) keys: Vec<KeyId>,
+    /// A key: settings, state, account and the ends of its chains.
+    pub(crate) key: Option<KeyId>,
     /// Open holds.
-    pub(crate) holds: Vec<OperationId>,
+    pub(crate) holds: Few<OperationId>,
     /// Entries, by the operations that made them. An open hold's request has none.
-    pub(crate) entries: Vec<OperationId>,
+    pub(crate) entries: Few<OperationId>,
     /// Administrative acts, and refunds of requests, by their operations.
-    pub(crate) acts: Vec<OperationId>,
-    /// References, and the entries that carry them.
-    pub(crate) references: Vec<&'operation str>,
-    /// Tokens of sessions and links.
-    pub(crate) tokens: Vec<SecretHash>,
+    pub(crate) acts: Few<OperationId>,
+    /// A reference, and the entry that carries it.
+    pub(crate) reference: Option<&'operation str>,
+    /// The token of a session or link.
+    pub(crate) token: Option<SecretHash>,
     /// Holds of dead processes: in a file, those of epochs before this one.
     pub(crate) dead: Option<i64>,
 }
 
 impl Needs<'_> {
     /// What every administrative operation reads: its key, and whether its id was used for anything.
-    fn administrative(key: KeyId, operations: Vec<OperationId>) -> Self {
+    const fn administrative(key: KeyId, operations: Few<OperationId>) -> Self {
         Self {
-            keys: vec![key],
-            holds: operations.clone(),
-            entries: operations.clone(),
+            key: Some(key),
+            holds: operations,
+            entries: operations,
             acts: operations,
-            ..Self::default()
+            reference: None,
+            token: None,
+            dead: None,
         }
     }
 }
@@ -150,38 +155,37 @@ impl Operation {
 
     /// Everything that applying it may read.
     pub(crate) fn needs(&self) -> Needs<'_> {
-        let none = Needs::default();
+        let (none, one) = (Needs::default(), |operation| [Some(operation), None]);
         match self {
             Self::BeginEpoch { .. }
             | Self::Publish { .. }
             | Self::Vote(_)
             | Self::ForgetVotes(_) => none,
             Self::Create(new) => Needs {
-                references: new.first_credit.iter().map(|(_, name)| &**name).collect(),
-                ..Needs::administrative(new.id, vec![new.act.operation])
+                reference: new.first_credit.as_ref().map(|(_, name)| &**name),
+                ..Needs::administrative(new.id, one(new.act.operation))
             },
-            Self::Change(change) => Needs::administrative(change.key, vec![change.act.operation]),
+            Self::Change(change) => Needs::administrative(change.key, one(change.act.operation)),
             Self::Credit(credit) => {
                 let (_, _, refunded) = credit.facts();
-                let operations = [credit.operation].into_iter().chain(refunded).collect();
                 Needs {
-                    references: vec![&credit.reference],
-                    ..Needs::administrative(credit.key, operations)
+                    reference: Some(&credit.reference),
+                    ..Needs::administrative(credit.key, [Some(credit.operation), refunded])
                 }
             }
             Self::Open(new) => Needs {
-                keys: vec![new.key],
-                holds: vec![new.request],
-                entries: vec![new.request],
+                key: Some(new.key),
+                holds: one(new.request),
+                entries: one(new.request),
                 ..none
             },
             Self::Extend(extension) => Needs {
-                holds: vec![extension.request],
+                holds: one(extension.request),
                 ..none
             },
             Self::Finish(finish) | Self::Resolve(finish) => Needs {
-                holds: vec![finish.request],
-                entries: vec![finish.request],
+                holds: one(finish.request),
+                entries: one(finish.request),
                 ..none
             },
             Self::Recover { epoch, .. } => Needs {
@@ -191,20 +195,20 @@ impl Operation {
             Self::CreateLink {
                 key, token, act, ..
             } => Needs {
-                tokens: vec![*token],
-                ..Needs::administrative(*key, vec![act.operation])
+                token: Some(*token),
+                ..Needs::administrative(*key, one(act.operation))
             },
             Self::OpenSession(session) => Needs {
-                keys: vec![session.key],
-                tokens: vec![session.token],
+                key: Some(session.key),
+                token: Some(session.token),
                 ..none
             },
             Self::CloseSessions(key) => Needs {
-                keys: vec![*key],
+                key: Some(*key),
                 ..none
             },
             Self::ConsumeLink { token, .. } | Self::CloseSession(token) => Needs {
-                tokens: vec![*token],
+                token: Some(*token),
                 ..none
             },
         }

@@ -4,9 +4,9 @@
 //! the store writes the difference (`flush`). Operations see the writes made before them. Nothing here talks to a database, fails
 //! or decides. A new kind of row gets a field here, a name in `Needs`, and a statement in each store's `fetch` and `flush`.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
-use super::changes::Changes;
+use super::changes::{Changes, clear};
 use crate::book::audit::Record;
 use crate::book::chain::{ChainedAct, ChainedEntry};
 use crate::book::head::{AuditHead, Hash, Head, StoredKey};
@@ -420,11 +420,13 @@ impl Rows {
             }
         }
         self.changes.forget_links = self.changes.forget_links.max(Some(now));
+        self.changes.tokens = true;
         put(&mut self.links, token, link);
     }
 
     /// Removes a link; returns its key and expiry.
     pub(crate) fn take_link(&mut self, token: SecretHash) -> Option<LinkRow> {
+        self.changes.tokens = true;
         self.links.get_mut(&token.0)?.take()
     }
 
@@ -442,11 +444,13 @@ impl Rows {
         }
         self.changes.forget_sessions = self.changes.forget_sessions.max(Some(session.at));
         self.changes.crowded.insert(session.key);
+        self.changes.tokens = true;
         put(&mut self.sessions, session.token, session);
     }
 
     /// Removes a session.
     pub(crate) fn delete_session(&mut self, token: SecretHash) {
+        self.changes.tokens = true;
         if let Some(row) = self.sessions.get_mut(&token.0) {
             row.take();
         }
@@ -454,13 +458,12 @@ impl Rows {
 
     /// Notes that all changes have been written. Keys and open holds stay, for a store that may use them again.
     pub(crate) fn written(&mut self) {
-        let changes = std::mem::take(&mut self.changes);
-        for key in &changes.keys {
+        for key in &self.changes.keys {
             if let Some(row) = self.keys.get_mut(key) {
                 row.written();
             }
         }
-        for request in &changes.holds {
+        for request in &self.changes.holds {
             match self.holds.get_mut(request) {
                 Some(row) if row.now.is_some() => {
                     (row.was_stored, row.changed) = (true, false);
@@ -468,26 +471,29 @@ impl Rows {
                 _ => drop(self.holds.remove(request)),
             }
         }
+        self.changes.clear();
         self.dead.clear();
-        self.entries.clear();
-        self.acts.clear();
-        self.refunds.clear();
-        self.references.clear();
-        self.sessions.clear();
-        self.links.clear();
+        clear(&mut self.entries);
+        clear(&mut self.acts);
+        clear(&mut self.refunds);
+        clear(&mut self.references);
+        clear(&mut self.sessions);
+        clear(&mut self.links);
     }
 
-    /// Keys that were changed, in their order.
+    /// Keys that were changed.
     pub(crate) fn changed_keys(&self) -> impl Iterator<Item = &KeyRow> {
-        let changed: BTreeSet<&KeyId> = self.changes.keys.iter().collect();
-        changed.into_iter().filter_map(|key| self.keys.get(key))
+        self.changes
+            .keys
+            .iter()
+            .filter_map(|key| self.keys.get(key))
     }
 
-    /// Holds that were changed, in their order.
+    /// Holds that were changed.
     pub(crate) fn changed_holds(&self) -> impl Iterator<Item = (&OperationId, &Row<StoredHold>)> {
-        let changed: BTreeSet<&OperationId> = self.changes.holds.iter().collect();
-        changed
-            .into_iter()
+        self.changes
+            .holds
+            .iter()
             .filter_map(|request| self.holds.get_key_value(request))
     }
 

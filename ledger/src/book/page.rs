@@ -136,7 +136,10 @@ pub struct UsageRow {
 
 impl UsageRow {
     /// What one ended request adds to the hours of its targets: the answering one first, then those that failed.
-    pub(crate) fn of(entry: &Entry, bill: &Bill) -> Vec<(String, Self)> {
+    pub(crate) fn of<'bill>(
+        entry: &Entry,
+        bill: &'bill Bill,
+    ) -> impl Iterator<Item = (&'bill str, Self)> + use<'bill> {
         let owed = bill.owed();
         let answered = Self {
             requests: 1,
@@ -147,16 +150,15 @@ impl UsageRow {
             cost: owed.cost.unwrap_or_default(),
             ..Self::default()
         };
-        let mut rows = vec![(bill.target.clone(), answered)];
-        rows.extend(bill.failed().map(|(target, owed)| {
+        let failed = bill.failed().map(|(target, owed)| {
             let failed = Self {
                 exposure: owed.exposure,
                 cost: owed.cost.unwrap_or_default(),
                 ..Self::default()
             };
-            (target.to_owned(), failed)
-        }));
-        rows
+            (target, failed)
+        });
+        std::iter::once((bill.target.as_str(), answered)).chain(failed)
     }
 
     /// Appends rows that arrive in the order of hour and slug, merging those of several targets into one.

@@ -321,11 +321,8 @@ impl Check {
         if let Some(bill) = &entry.bill {
             history.charges = history.charges.saturating_add(1);
             // Only compared where the store keeps it by key.
-            for (target, row) in UsageRow::of(entry, bill)
-                .into_iter()
-                .filter(|_| rows.usage.is_some())
-            {
-                let place = (entry.at.hour(), bill.slug.clone(), target);
+            for (target, row) in UsageRow::of(entry, bill).filter(|_| rows.usage.is_some()) {
+                let place = (entry.at.hour(), bill.slug.clone(), target.to_owned());
                 history.hours.entry(place).or_default().merge(&row);
             }
         }

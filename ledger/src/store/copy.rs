@@ -54,6 +54,7 @@ impl Rest {
             rows.put_hold(hold);
         }
         let session = |session: Session| (session.token.0, Row::new(session));
+        rows.changes.tokens = true;
         rows.sessions = self.sessions.into_iter().map(session).collect();
         let links = self.links.into_iter();
         rows.links = links
@@ -136,7 +137,7 @@ pub(crate) async fn copy<S: Source, T: Target>(
     entries(&mut source, &mut target, before.entries, progress).await?;
     target.write(Part::Rest(source.rest().await?)).await?;
     if digest(&mut source).await? != digest(&mut target).await? {
-        return Err(LedgerError::Unavailable(
+        return Err(LedgerError::unavailable(
             "the copy has other keys, accounts or chains; it was thrown away".to_owned(),
         ));
     }

@@ -184,7 +184,12 @@ impl State {
             let hour = entry.at.hour();
             if (first..=last).contains(&hour) {
                 for (target, more) in UsageRow::of(entry, bill) {
-                    let place = (hour, entry.key.to_i64(), bill.slug.clone(), target);
+                    let place = (
+                        hour,
+                        entry.key.to_i64(),
+                        bill.slug.clone(),
+                        target.to_owned(),
+                    );
                     rows.entry(place).or_default().merge(&more);
                 }
             }

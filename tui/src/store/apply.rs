@@ -139,7 +139,7 @@ impl Shared {
             )
         });
         let Made::Link(token, expires) = made else {
-            return Err(LedgerError::Unavailable(
+            return Err(LedgerError::unavailable(
                 "the operation's id was used".to_owned(),
             ));
         };
@@ -148,7 +148,7 @@ impl Shared {
             .await?;
         let found = self.ledger.find_key(key).await?;
         let key =
-            found.ok_or_else(|| LedgerError::Unavailable(format!("there is no key {key}")))?;
+            found.ok_or_else(|| LedgerError::unavailable(format!("there is no key {key}")))?;
         self.drop_made(operation);
         Ok(Outcome::Link {
             key: Box::new(key),

@@ -24,7 +24,7 @@ pub(super) async fn anchor(link: &Link, now: Timestamp) -> Result<Anchor, Troubl
         .await?;
     let row = rows
         .first()
-        .ok_or_else(|| Trouble::Failed("the database has no identity".to_owned()))?;
+        .ok_or_else(|| Trouble::Failed("the database has no identity".into()))?;
     let generation = Columns::of(row).take()?;
     let mut heads = Heads {
         at: now.to_string(),
@@ -55,7 +55,7 @@ pub(super) async fn anchor(link: &Link, now: Timestamp) -> Result<Anchor, Troubl
         .await?;
     if link.take_warning() {
         return Err(Trouble::Unknown(
-            "the server committed with a warning".to_owned(),
+            "the server committed with a warning".into(),
         ));
     }
     Ok(Anchor::Heads(heads))

@@ -23,7 +23,7 @@ use crate::batch::rows::Rows;
 use crate::book::anchor::{self, Anchor};
 use crate::book::head::Hash;
 use crate::store::rows::Columns as _;
-use crate::{KeyId, LedgerError, Timestamp};
+use crate::{Cause, KeyId, LedgerError, Timestamp};
 
 /// How many entries are remembered: the last one of each recent batch.
 const ENTRIES: usize = 64;
@@ -172,7 +172,7 @@ impl Confirmed {
             .await?;
         let row = rows
             .first()
-            .ok_or_else(|| Trouble::Failed("the database has no identity".to_owned()))?;
+            .ok_or_else(|| Trouble::Failed("the database has no identity".into()))?;
         let mut columns = Columns::of(row);
         let (ledger, generation) = (columns.operation()?.to_string(), columns.take::<i64>()?);
         let renewals: Option<i64> = columns.take()?;
@@ -380,7 +380,7 @@ pub(super) async fn accepted(link: &Link) -> Result<Vec<AcceptedLoss>, Trouble> 
             columns.take()?,
         );
         let lost = serde_json::from_str(&details)
-            .map_err(|error| Trouble::Failed(format!("the table losses: {error}")))?;
+            .map_err(|error| Trouble::Failed(Cause::of("the table losses", error)))?;
         losses.push(AcceptedLoss {
             lost,
             generation,
@@ -400,11 +400,10 @@ pub(super) async fn accept(
 ) -> Result<AcceptedLoss, Trouble> {
     let Found::Lost { lost, .. } = known.look(link).await? else {
         return Err(Trouble::Failed(
-            "nothing is missing of what these files remember (--state, --anchors)".to_owned(),
+            "nothing is missing of what these files remember (--state, --anchors)".into(),
         ));
     };
-    let details =
-        serde_json::to_string(&lost).map_err(|error| Trouble::Failed(error.to_string()))?;
+    let details = serde_json::to_string(&lost)?;
     // One statement, so the new generation exists with its record or not at all.
     let sql = "WITH raised AS (UPDATE identity SET generation = generation + 1 WHERE id = 1 RETURNING generation) \
          INSERT INTO losses (generation, at, actor, details) SELECT generation, $1, $2, $3 FROM raised RETURNING generation";
@@ -412,15 +411,15 @@ pub(super) async fn accept(
     let rows = link
         .query(sql, &[&at.millis(), &actor, &details])
         .await
-        .map_err(|error| Trouble::of_commit(&error))?;
+        .map_err(Trouble::of_commit)?;
     if link.take_warning() {
         return Err(Trouble::Unknown(
-            "the server committed with a warning".to_owned(),
+            "the server committed with a warning".into(),
         ));
     }
     let row = rows
         .first()
-        .ok_or_else(|| Trouble::Failed("the database has no identity".to_owned()))?;
+        .ok_or_else(|| Trouble::Failed("the database has no identity".into()))?;
     Ok(AcceptedLoss {
         lost,
         generation: Columns::of(row).take()?,

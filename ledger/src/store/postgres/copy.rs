@@ -13,7 +13,7 @@ use super::link::Link;
 use super::rows::{
     self, Columns, SELECT_ACT, SELECT_ENTRY, SELECT_HOLD, SELECT_KEY, SELECT_LINK, SELECT_SESSION,
 };
-use super::trouble::{Trouble, words};
+use super::trouble::{Trouble, cause};
 use super::{flush, migrations, reads, verify};
 use crate::batch::rows::{KeyRow, Rows};
 use crate::book::chain::{ChainedAct, ChainedEntry};
@@ -37,8 +37,8 @@ const PLACE_NEXT: &str = "SELECT setval('positions', greatest((SELECT coalesce(m
 
 fn unavailable(trouble: Trouble) -> LedgerError {
     match trouble {
-        Trouble::Unknown(why) => LedgerError::Unknown(why),
-        undone => LedgerError::Unavailable(undone.words()),
+        Trouble::Unknown(why) => LedgerError::Unknown(why.to_string()),
+        undone => LedgerError::unavailable(undone.cause()),
     }
 }
 
@@ -46,7 +46,7 @@ async fn execute(link: &Link, sql: &str) -> Result<(), LedgerError> {
     link.client
         .batch_execute(sql)
         .await
-        .map_err(|error| LedgerError::Unavailable(words(&error)))
+        .map_err(|error| LedgerError::unavailable(cause(error)))
 }
 
 async fn query(
@@ -137,7 +137,7 @@ impl Source for CopySource {
         );
         match tokio::time::timeout(ALIVE, execute(&self.link, &mark)).await {
             Ok(marked) => marked,
-            Err(_) => Err(LedgerError::Unavailable(
+            Err(_) => Err(LedgerError::unavailable(
                 "the copy is whole, and its source could not be marked as moved: no standby confirms it; serve from the copy alone"
                     .to_owned(),
             )),
@@ -242,11 +242,11 @@ impl Target for CopyTarget {
             .client
             .batch_execute("COMMIT")
             .await
-            .map_err(|error| unavailable(Trouble::of_commit(&error)))?;
+            .map_err(|error| unavailable(Trouble::of_commit(error)))?;
         let report = verify::verify(&self.link, &[]).await.map_err(unavailable)?;
         match report.faults.first() {
             None => Ok(report),
-            Some(fault) => Err(LedgerError::Unavailable(format!(
+            Some(fault) => Err(LedgerError::unavailable(format!(
                 "the copy is not sound and must not be used; drop the database and make it anew: {fault}"
             ))),
         }

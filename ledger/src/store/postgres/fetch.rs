@@ -192,7 +192,7 @@ pub(super) async fn fetch(
 fn passes(fenced: &[Row], epoch: i64) -> Result<(), Trouble> {
     match fenced.is_empty() {
         true if epoch > 0 => Err(Trouble::Fenced),
-        true => Err(Trouble::Failed(format!("this ledger {MOVED_AWAY}"))),
+        true => Err(Trouble::Failed(format!("this ledger {MOVED_AWAY}").into())),
         false => Ok(()),
     }
 }
@@ -330,6 +330,6 @@ fn needs_lock(rows: &Rows, key: KeyId) -> Result<(), Trouble> {
     if rows.keys.contains_key(&key) {
         Ok(())
     } else {
-        Err(Trouble::Retry("a row appeared in the meantime".to_owned()))
+        Err(Trouble::Retry("a row appeared in the meantime".into()))
     }
 }

@@ -34,7 +34,7 @@ pub(super) async fn flush(link: &Link, rows: &Rows) -> Result<(), Trouble> {
     in_order(answers).await?;
     if link.take_warning() {
         Err(Trouble::Unknown(
-            "the server committed with a warning".to_owned(),
+            "the server committed with a warning".into(),
         ))
     } else {
         Ok(())
@@ -65,7 +65,7 @@ async fn in_order(mut answers: Vec<Answer<'_>>) -> Result<(), Trouble> {
                 Some(Poll::Pending) => true,
                 Some(Poll::Ready(Err(error))) => {
                     if let Some(place) = failed.get_mut(*at) {
-                        *place = Some(Trouble::of_commit(&error));
+                        *place = Some(Trouble::of_commit(error));
                     }
                     false
                 }

@@ -41,7 +41,7 @@ impl KeyReads {
         }
         answer
             .await
-            .unwrap_or_else(|_| Err(LedgerError::Unavailable("the ledger is closed".to_owned())))
+            .unwrap_or_else(|_| Err(LedgerError::unavailable("the ledger is closed".to_owned())))
     }
 
     async fn run(&self, readers: &Readers) {

@@ -10,7 +10,7 @@ use super::trouble::words;
 use crate::store::copy::{Identity, MOVED, MOVED_AWAY};
 use crate::store::rows::Columns as _;
 use crate::value::reference;
-use crate::{LedgerError, OpenMode, Timestamp};
+use crate::{Cause, LedgerError, OpenMode, Timestamp};
 
 /// The schema version of this program.
 pub(super) const VERSION: i32 = 4;
@@ -139,7 +139,7 @@ async fn migrate(client: &mut Client, now: Timestamp) -> Result<(), LedgerError>
     };
     let mut ledger = [0; 16];
     getrandom::fill(&mut ledger)
-        .map_err(|error| LedgerError::Unavailable(format!("no random number: {error}")))?;
+        .map_err(|error| LedgerError::unavailable(Cause::of("no random number", error)))?;
     let transaction = client.transaction().await.map_err(failed)?;
     transaction.batch_execute(LOCK).await.map_err(failed)?;
     let done = match version(&transaction).await? {

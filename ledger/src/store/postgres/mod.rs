@@ -50,7 +50,7 @@ use crate::book::anchor::Anchor;
 use crate::store::Store;
 use crate::store::address::Database;
 use crate::{
-    Amount, AuditRecord, Entry, EntryQuery, Finish, Gateway, Key, KeyId, KeyQuery, Ledger,
+    Amount, AuditRecord, Cause, Entry, EntryQuery, Finish, Gateway, Key, KeyId, KeyQuery, Ledger,
     LedgerError, MarginQuery, Margins, OpenHold, OpenMode, Opening, OperationId, PublishedSlug,
     SecretHash, Server, SlugUse, Standby, Timestamp, Totals, UsageRow, VerifyReport, Vote,
     WriterStats,
@@ -126,7 +126,7 @@ impl PostgresLedger {
             .enable_all()
             .build()
             .map_err(|error| {
-                LedgerError::Unavailable(format!("no runtime for the ledger: {error}"))
+                LedgerError::unavailable(Cause::of("no runtime for the ledger", error))
             })?;
         let opening = opening.clone();
         let run = move || {
@@ -143,9 +143,9 @@ impl PostgresLedger {
             .name("ledger-postgres".to_owned())
             .spawn(run)
             .map_err(|error| {
-                LedgerError::Unavailable(format!("no thread for the ledger: {error}"))
+                LedgerError::unavailable(Cause::of("no thread for the ledger", error))
             })?;
-        let stopped = |_| LedgerError::Unavailable("the ledger's thread stopped".to_owned());
+        let stopped = |_| LedgerError::unavailable("the ledger's thread stopped".to_owned());
         let named = |error| match error {
             LedgerError::Unusable(why) => LedgerError::Unusable(format!("{place}: {why}")),
             other => other,
@@ -166,7 +166,7 @@ impl PostgresLedger {
     async fn submit(&self, operation: Operation) -> Result<Outcome, LedgerError> {
         match &self.writer {
             Some(writer) => writer.submit(operation).await,
-            None => Err(LedgerError::Unavailable(
+            None => Err(LedgerError::unavailable(
                 "it was opened read-only".to_owned(),
             )),
         }
@@ -198,7 +198,7 @@ impl PostgresLedger {
         confirmed::accept(&link, &known, actor, at)
             .await
             .map_err(|trouble| match trouble {
-                Trouble::Unknown(why) => LedgerError::Unknown(why),
+                Trouble::Unknown(why) => LedgerError::Unknown(why.to_string()),
                 other => other.unusable(),
             })
     }
@@ -376,13 +376,13 @@ impl Store for PostgresLedger {
 
     async fn backup(&self, _to: &Path) -> Result<VerifyReport, LedgerError> {
         let why = "back up a ledger on PostgreSQL with the database's own tools, pg_basebackup or pg_dump";
-        Err(LedgerError::Unavailable(why.to_owned()))
+        Err(LedgerError::unavailable(why.to_owned()))
     }
 
     async fn anchor(&self, _since: &Anchor, now: Timestamp) -> Result<Anchor, LedgerError> {
         // Its commit would wait for a standby that is not there.
         if let Some(why) = self.writer.as_ref().and_then(|writer| writer.uncertain()) {
-            return Err(LedgerError::Unavailable(why));
+            return Err(LedgerError::unavailable(why));
         }
         self.readers
             .with(|link| async move { anchors::anchor(&link, now).await })

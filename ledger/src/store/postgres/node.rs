@@ -57,7 +57,7 @@ pub(super) async fn begin(link: &Link, before: i64, name: &str) -> Result<Run, T
         .await?;
     let row = rows
         .first()
-        .ok_or_else(|| Trouble::Failed("the database returned no epoch".to_owned()))?;
+        .ok_or_else(|| Trouble::Failed("the database returned no epoch".into()))?;
     let mut columns = Columns::of(row);
     Ok(Run {
         epoch: columns.take()?,
@@ -105,8 +105,7 @@ pub(super) async fn store_late_bills(
     let sql = "INSERT INTO late_bills VALUES ($1, $2, $3, $4, $5) ON CONFLICT DO NOTHING";
     for finish in bills {
         let cost = finish.bill.total().unwrap_or_default();
-        let bill = serde_json::to_string(&finish.bill)
-            .map_err(|error| Trouble::Failed(error.to_string()))?;
+        let bill = serde_json::to_string(&finish.bill)?;
         let request = finish.request.to_bytes().to_vec();
         link.query(
             sql,
@@ -182,7 +181,7 @@ impl Node {
                     .shared
                     .resolve(Operation::CloseSession(crate::SecretHash([0; 32]))),
                 Ok(Err(trouble)) => self.interrupted(&trouble),
-                Err(_) => self.interrupted(&Trouble::Lost("no answer in time".to_owned())),
+                Err(_) => self.interrupted(&Trouble::Lost("no answer in time".into())),
             }
             // The clocks of this process may have stood still between two instants.
             if asked.elapsed() > INTERRUPTED {
@@ -210,20 +209,24 @@ impl Node {
             return Ok(());
         }
         (self.link, self.swept) = (None, None);
-        let link = self.connector.connect().await.map_err(Trouble::Lost)?;
+        let link = self
+            .connector
+            .connect()
+            .await
+            .map_err(|why| Trouble::Lost(why.into()))?;
         let set = link
             .client
             .batch_execute(standby::session(self.shared.durability));
         tokio::time::timeout(ROUND, set)
             .await
-            .map_err(|_| Trouble::Lost("no answer in time".to_owned()))??;
+            .map_err(|_| Trouble::Lost("no answer in time".into()))??;
         (self.link, self.is_new) = (Some(link), true);
         Ok(())
     }
 
     async fn round(&mut self, epoch: i64) -> Result<(), Trouble> {
         let Some(link) = &self.link else {
-            return Err(Trouble::Lost("not connected".to_owned()));
+            return Err(Trouble::Lost("not connected".into()));
         };
         // A renewal without a standby would wait for one, or be confirmed with no other copy of it.
         let standby = standby::look(link, self.shared.allow_single).await?;
@@ -244,7 +247,7 @@ impl Node {
     /// Renews the lease and reports what runs here. Returns when the request was made.
     async fn renew(&mut self, epoch: i64) -> Result<Instant, Trouble> {
         let Some(link) = &self.link else {
-            return Err(Trouble::Lost("not connected".to_owned()));
+            return Err(Trouble::Lost("not connected".into()));
         };
         let (asked, began_at) = (Instant::now(), super::now().millis());
         let (configuration, opened, holds) = self.shared.report();
@@ -494,7 +497,7 @@ async fn reap(link: &Link, (epoch, renewals): (i64, i64)) -> Result<(), Trouble>
             );
             Ok(())
         }
-        Err(error) => match Trouble::from(&error) {
+        Err(error) => match Trouble::from(error) {
             // Its last transaction is still open; the server will end it soon.
             Trouble::Retry(_) | Trouble::Busy(_) => Ok(()),
             trouble => Err(trouble),

@@ -51,7 +51,7 @@ impl Readers {
     where
         Reading: Future<Output = Result<T, Trouble>>,
     {
-        let closed = |_| LedgerError::Unavailable("the ledger is closed".to_owned());
+        let closed = |_| LedgerError::unavailable("the ledger is closed".to_owned());
         let _permit = self.free.acquire().await.map_err(closed)?;
         let mut again = true;
         loop {
@@ -60,7 +60,7 @@ impl Readers {
             let found = tokio::select! {
                 found = reading => found,
                 () = self.connector.servers().outdated(link.number) => {
-                    Ok(Err(Trouble::Lost("another server is used now".to_owned())))
+                    Ok(Err(Trouble::Lost("another server is used now".into())))
                 }
             };
             match found {
@@ -69,9 +69,9 @@ impl Readers {
                     return Ok(found);
                 }
                 Ok(Err(Trouble::Lost(_))) if again => again = false,
-                Ok(Err(trouble)) => return Err(LedgerError::Unavailable(trouble.words())),
+                Ok(Err(trouble)) => return Err(LedgerError::unavailable(trouble.cause())),
                 Err(_) => {
-                    return Err(LedgerError::Unavailable(
+                    return Err(LedgerError::unavailable(
                         "the database did not answer in time".to_owned(),
                     ));
                 }
@@ -89,7 +89,7 @@ impl Readers {
     {
         read(self.connect().await?)
             .await
-            .map_err(|trouble| LedgerError::Unavailable(trouble.words()))
+            .map_err(|trouble| LedgerError::unavailable(trouble.cause()))
     }
 
     async fn link(&self) -> Result<Arc<Link>, LedgerError> {
@@ -109,8 +109,8 @@ impl Readers {
         let connecting = self.runtime.spawn(async move { connector.connect().await });
         match connecting.await {
             Ok(Ok(link)) => Ok(Arc::new(link)),
-            Ok(Err(why)) => Err(LedgerError::Unavailable(why)),
-            Err(_) => Err(LedgerError::Unavailable("the ledger is closed".to_owned())),
+            Ok(Err(why)) => Err(LedgerError::unavailable(why)),
+            Err(_) => Err(LedgerError::unavailable("the ledger is closed".to_owned())),
         }
     }
 }

@@ -96,7 +96,7 @@ pub(super) async fn totals(link: &Link) -> Answer<Totals> {
     let rows = link.query(sql, &[]).await?;
     let row = rows
         .first()
-        .ok_or_else(|| Trouble::Failed("no totals".to_owned()))?;
+        .ok_or_else(|| Trouble::Failed("no totals".into()))?;
     Ok(decode::totals(&mut Columns::of(row))?)
 }
 

@@ -4,7 +4,6 @@ use tokio_postgres::Row;
 use tokio_postgres::types::FromSql;
 
 use super::trouble::Trouble;
-use crate::LedgerError;
 use crate::book::chain::{ChainedAct, ChainedEntry};
 use crate::book::head::StoredKey;
 use crate::rule::hold::StoredHold;
@@ -13,17 +12,18 @@ use crate::store::rows::{
     self, Columns as _, Malformed, Read, act_columns, entry_columns, hold_columns, key_columns,
     session_columns,
 };
+use crate::{Cause, LedgerError};
 use crate::{KeyId, SecretHash, Session, Timestamp};
 
 impl From<Malformed> for Trouble {
     fn from(malformed: Malformed) -> Self {
-        Self::Failed(malformed.to_string())
+        Self::Failed(Cause::in_words(malformed.to_string(), malformed))
     }
 }
 
 impl From<Malformed> for LedgerError {
     fn from(malformed: Malformed) -> Self {
-        Self::Unavailable(malformed.to_string())
+        Self::unavailable(Cause::in_words(malformed.to_string(), malformed))
     }
 }
 

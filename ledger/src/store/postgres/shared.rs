@@ -148,7 +148,7 @@ impl Shared {
                     "cannot end a hold; the other gateways will end it at its checkpoint"
                 );
             }
-            return job.reply(Err(LedgerError::Unavailable(reason)));
+            return job.reply(Err(LedgerError::unavailable(reason)));
         }
         if let Operation::Open(new) = &job.operation {
             // Registered before anything can be committed: a hold found in the database but not here belongs to no request.

@@ -29,7 +29,7 @@ pub(super) async fn look(link: &Link, allow_single: bool) -> Result<Standby, Tro
     let rows = link.query(LOOK, &[]).await?;
     let row = rows
         .first()
-        .ok_or_else(|| Trouble::Failed("the database says nothing of its standbys".to_owned()))?;
+        .ok_or_else(|| Trouble::Failed("the database says nothing of its standbys".into()))?;
     let mut columns = Columns::of(row);
     let (waits, for_anybody) = (columns.take()?, columns.take()?);
     let (needed, streaming, hidden) = (columns.take()?, columns.take()?, columns.take()?);

@@ -26,7 +26,7 @@ pub(super) fn writes(rows: &Rows) -> Result<Vec<Write>, Trouble> {
 }
 
 fn json(value: &impl serde::Serialize) -> Result<String, Trouble> {
-    serde_json::to_string(value).map_err(|error| Trouble::Failed(error.to_string()))
+    Ok(serde_json::to_string(value)?)
 }
 
 fn bytes(id: &OperationId) -> Vec<u8> {
@@ -39,9 +39,12 @@ fn secret(hash: &SecretHash) -> Vec<u8> {
 
 /// The key rows to insert, or those to update.
 fn changed(rows: &Rows, is_new: bool, of: fn(&KeyRow) -> bool) -> Vec<&KeyRow> {
-    rows.changed_keys()
+    let mut found: Vec<&KeyRow> = rows
+        .changed_keys()
         .filter(|row| row.before.is_none() == is_new && of(row))
-        .collect()
+        .collect();
+    found.sort_by_key(|row| row.stored.key.id);
+    found
 }
 
 fn keys(rows: &Rows, writes: &mut Vec<Write>) -> Result<(), Trouble> {
@@ -124,10 +127,12 @@ fn accounts(rows: &Rows, writes: &mut Vec<Write>) {
 }
 
 fn holds(rows: &Rows, writes: &mut Vec<Write>) -> Result<(), Trouble> {
-    let gone: Vec<&OperationId> = rows
-        .changed_holds()
+    let mut changed: Vec<_> = rows.changed_holds().collect();
+    changed.sort_by_key(|(request, _)| *request);
+    let gone: Vec<&OperationId> = changed
+        .iter()
         .filter(|(_, row)| row.was_stored && row.now.is_none())
-        .map(|(request, _)| request)
+        .map(|(request, _)| *request)
         .collect();
     if !gone.is_empty() {
         let table = Table::of("holds", &gone).bytes("request", |request| bytes(request));
@@ -135,8 +140,8 @@ fn holds(rows: &Rows, writes: &mut Vec<Write>) -> Result<(), Trouble> {
     }
     for was_stored in [true, false] {
         let mut found: Vec<(&StoredHold, Option<String>)> = Vec::new();
-        for hold in rows
-            .changed_holds()
+        for hold in changed
+            .iter()
             .filter(|(_, row)| row.was_stored == was_stored)
             .filter_map(|(_, row)| row.now.as_ref())
         {
@@ -191,7 +196,7 @@ fn entries(rows: &Rows, writes: &mut Vec<Write>) -> Result<(), Trouble> {
         let pairs = bill.map(Bill::pairs).filter(|pairs| !pairs.is_empty());
         found.push(EntryRow {
             chained,
-            lines: lines.map_err(|error| Trouble::Failed(error.to_string()))?,
+            lines: lines?,
             facts: pairs.map(|pairs| json(&pairs)).transpose()?,
         });
     }

@@ -6,23 +6,23 @@
 use tokio_postgres::Error;
 use tokio_postgres::error::{Severity, SqlState};
 
-use crate::LedgerError;
+use crate::{Cause, LedgerError};
 
 /// Why a transaction did not go through.
 #[derive(Debug)]
 pub(super) enum Trouble {
     /// Undone, because others were in the way: try the same again.
-    Retry(String),
+    Retry(Cause),
     /// Undone, because another transaction kept a key locked for too long: the same may be tried again.
-    Busy(String),
+    Busy(Cause),
     /// Undone, because a statement failed: one of the operations cannot be stored.
-    Failed(String),
+    Failed(Cause),
     /// Undone, because the server rejected a statement: for what it wrote, or for a right that was taken away.
-    Rejected { sqlstate: String, why: String },
+    Rejected { sqlstate: String, why: Cause },
     /// Undone, and the connection is no longer usable.
-    Lost(String),
+    Lost(Cause),
     /// COMMIT was sent and got no answer.
-    Unknown(String),
+    Unknown(Cause),
     /// Others have declared this node dead.
     Fenced,
 }
@@ -30,6 +30,11 @@ pub(super) enum Trouble {
 impl Trouble {
     /// The failure in words.
     pub(super) fn words(self) -> String {
+        self.cause().to_string()
+    }
+
+    /// The failure, with the error that it came from.
+    pub(super) fn cause(self) -> Cause {
         match self {
             Self::Retry(why)
             | Self::Busy(why)
@@ -37,7 +42,7 @@ impl Trouble {
             | Self::Lost(why)
             | Self::Unknown(why)
             | Self::Rejected { why, .. } => why,
-            Self::Fenced => "this gateway was fenced off".to_owned(),
+            Self::Fenced => "this gateway was fenced off".into(),
         }
     }
 
@@ -55,7 +60,7 @@ impl Trouble {
     }
 
     /// Classifies a failure after COMMIT was sent: only an error reported by the server itself means that nothing happened.
-    pub(super) fn of_commit(error: &Error) -> Self {
+    pub(super) fn of_commit(error: Error) -> Self {
         match Self::from(error) {
             Self::Lost(why) => Self::Unknown(why),
             other => other,
@@ -63,38 +68,39 @@ impl Trouble {
     }
 }
 
-impl From<&Error> for Trouble {
-    fn from(error: &Error) -> Self {
+impl From<Error> for Trouble {
+    fn from(error: Error) -> Self {
         let Some(db) = error.as_db_error() else {
-            let why = words(error);
             let spoken = error.is_closed()
-                || std::error::Error::source(error)
+                || std::error::Error::source(&error)
                     .is_some_and(|source| source.is::<std::io::Error>());
+            let why = cause(error);
             return if spoken {
                 Self::Lost(why)
             } else {
                 Self::Failed(why)
             };
         };
-        let why = format!("{} (SQLSTATE {})", db.message(), db.code().code());
-        if !matches!(db.parsed_severity(), Some(Severity::Error)) {
+        let words = format!("{} (SQLSTATE {})", db.message(), db.code().code());
+        let (severity, code) = (db.parsed_severity(), db.code().clone());
+        let why = Cause::in_words(words, error);
+        if !matches!(severity, Some(Severity::Error)) {
             return Self::Lost(why);
         }
-        let code = db.code();
         if [
             SqlState::T_R_SERIALIZATION_FAILURE,
             SqlState::T_R_DEADLOCK_DETECTED,
             SqlState::UNIQUE_VIOLATION,
         ]
-        .contains(code)
+        .contains(&code)
         {
             return Self::Retry(why);
         }
-        if *code == SqlState::LOCK_NOT_AVAILABLE {
+        if code == SqlState::LOCK_NOT_AVAILABLE {
             return Self::Busy(why);
         }
         // Read-only: the address leads to a server that has become a standby. Resources (class 53), operator (57): try later.
-        if *code == SqlState::READ_ONLY_SQL_TRANSACTION
+        if code == SqlState::READ_ONLY_SQL_TRANSACTION
             || ["53", "57"]
                 .iter()
                 .any(|class| code.code().starts_with(class))
@@ -108,10 +114,15 @@ impl From<&Error> for Trouble {
     }
 }
 
-impl From<Error> for Trouble {
-    fn from(error: Error) -> Self {
-        Self::from(&error)
+impl From<serde_json::Error> for Trouble {
+    fn from(error: serde_json::Error) -> Self {
+        Self::Failed(Cause::in_words(error.to_string(), error))
     }
+}
+
+/// A client error, in [`words`].
+pub(super) fn cause(error: Error) -> Cause {
+    Cause::in_words(words(&error), error)
 }
 
 /// A client error in words, with the server's message if there is one. Never a value from a row.

@@ -25,15 +25,15 @@ impl Wanted {
     pub(super) fn add(&mut self, operation: &Operation) {
         let needs = operation.needs();
         self.flushed |= must_be_flushed(operation);
-        self.keys.extend(&needs.keys);
-        self.holds.extend(&needs.holds);
-        self.entries.extend(&needs.entries);
-        self.acts.extend(&needs.acts);
+        self.keys.extend(needs.key);
+        self.holds.extend(needs.holds.iter().flatten());
+        self.entries.extend(needs.entries.iter().flatten());
+        self.acts.extend(needs.acts.iter().flatten());
         // No stored text contains U+0000, and no parameter can carry it.
-        let references = needs.references.into_iter().map(reference::folded);
+        let references = needs.reference.into_iter().map(reference::folded);
         self.references
             .extend(references.filter(|folded| !folded.contains('\0')));
-        self.tokens.extend(needs.tokens.iter().map(|token| token.0));
+        self.tokens.extend(needs.token.map(|token| token.0));
         self.dead |= needs.dead.is_some();
     }
 }

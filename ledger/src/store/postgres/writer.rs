@@ -23,7 +23,7 @@ use super::wanted::Wanted;
 use super::{fetch, flush, node};
 use crate::batch::apply::apply;
 use crate::batch::operation::{Operation, Outcome};
-use crate::{Durability, KeyId, LedgerError, Refusal};
+use crate::{Cause, Durability, KeyId, LedgerError, Refusal};
 
 /// Locked keys written concurrently, each on a connection that is opened when needed.
 const KEYS_AT_ONCE: usize = 4;
@@ -76,7 +76,7 @@ impl Lanes {
         self.leave(link).await;
         // Skipped by a batch that was committed just before another lane stopped.
         for job in lock(&self.shared.queue).drain() {
-            job.reply(Err(LedgerError::Unavailable(
+            job.reply(Err(LedgerError::unavailable(
                 "the ledger has stopped".to_owned(),
             )));
         }
@@ -224,14 +224,14 @@ impl Writer {
                     groups.extend(jobs.into_iter().map(|job| vec![job]));
                 }
                 Err(Trouble::Unknown(why)) => self.give_up(GivenUp {
-                    error: LedgerError::Unknown(why),
+                    error: LedgerError::Unknown(why.to_string()),
                     sqlstate: None,
                     jobs,
                 }),
                 Err(trouble) => {
                     let sqlstate = trouble.sqlstate().map(str::to_owned);
                     self.give_up(GivenUp {
-                        error: LedgerError::Unavailable(trouble.words()),
+                        error: LedgerError::unavailable(trouble.cause()),
                         sqlstate,
                         jobs,
                     });
@@ -303,14 +303,14 @@ impl Writer {
         lock(&self.shared.stats).stopped = true;
         self.shared.fatal.send_replace(Some(why.to_owned()));
         for job in jobs {
-            job.reply(Err(LedgerError::Unavailable(why.to_owned())));
+            job.reply(Err(LedgerError::unavailable(why.to_owned())));
         }
     }
 
     /// Applies operations in one transaction, repeatedly until the outcome is known or the time limit is reached.
     async fn commit(&mut self, jobs: &[Job]) -> Result<Outcomes, Trouble> {
         let begun = Instant::now();
-        let mut unknown: Option<String> = None;
+        let mut unknown: Option<Cause> = None;
         let mut attempts = 0_usize;
         loop {
             // Once an outcome is unknown, only waiting for the key's lock can tell.
@@ -342,7 +342,7 @@ impl Writer {
                 }
                 Trouble::Lost(_) => self.shared.drop_link(&mut self.link),
                 Trouble::Unknown(why) => {
-                    tracing::warn!(why, "a commit got no answer; its operations are repeated");
+                    tracing::warn!(%why, "a commit got no answer; its operations are repeated");
                     let mut stats = lock(&self.shared.stats);
                     stats.unknown_commits = stats.unknown_commits.saturating_add(1);
                     drop(stats);
@@ -372,17 +372,19 @@ impl Writer {
         if let Some(why) = self.shared.uncertain() {
             // Sent now, it would wait, with its locks, for a standby that is not there.
             self.link = None;
-            return Err(Trouble::Lost(why));
+            return Err(Trouble::Lost(why.into()));
         }
         let number = self.connector.servers().number();
         let link = match &mut self.link {
             Some(link) if !link.client.is_closed() && link.number == number => link,
             place => {
                 let connecting = self.connector.connect_for_batches();
-                let link = connecting.await.map_err(Trouble::Lost)?;
+                let link = connecting.await.map_err(|why| Trouble::Lost(why.into()))?;
                 let confirmed = tokio::time::timeout(TRIP, node::confirm(&link, &self.shared));
                 if !confirmed.await.map_err(too_late)?? {
-                    return Err(Trouble::Lost(self.shared.uncertain().unwrap_or_default()));
+                    return Err(Trouble::Lost(
+                        self.shared.uncertain().unwrap_or_default().into(),
+                    ));
                 }
                 place.insert(link)
             }
@@ -419,7 +421,7 @@ struct Place<'writer> {
 }
 
 fn too_late(_: tokio::time::error::Elapsed) -> Trouble {
-    Trouble::Lost("the database did not answer in time".to_owned())
+    Trouble::Lost("the database did not answer in time".into())
 }
 
 async fn transaction(
@@ -479,7 +481,7 @@ async fn transaction(
         }
         outcomes.push(Some(apply(&mut rows, &job.operation)));
     }
-    let late = |_| Trouble::Unknown("the database did not answer a commit in time".to_owned());
+    let late = |_| Trouble::Unknown("the database did not answer a commit in time".into());
     tokio::time::timeout(TRIP, flush::flush(link, &rows))
         .await
         .map_err(late)??;

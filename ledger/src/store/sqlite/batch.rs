@@ -36,71 +36,75 @@ pub(super) enum Changed {
 #[derive(Debug)]
 pub(super) struct Batch<'c> {
     pub(super) conn: &'c Connection,
+    pub(super) rows: Rows,
+    pub(super) tables: Tables<'c>,
+    /// Every open hold with a greater id is in `rows`. Ids begin with their time, so hardly a new one has to be looked up.
+    pub(super) holds_after: Option<OperationId>,
+    /// The data version of the totals and rows; `None` before the first commit and after a rollback.
+    version: Option<u32>,
+    ledger: Option<[u8; 16]>,
+    /// Keys cached for readers.
+    remembered: Option<Arc<Remembered>>,
+}
+
+/// What a batch is written with and to.
+#[derive(Debug)]
+pub(super) struct Tables<'c> {
     pub(super) statements: Statements<'c>,
     /// Rows of `slugs` and `targets` never change, so they may be cached until a transaction is rolled back.
     slugs: HashMap<String, i64>,
     targets: HashMap<String, i64>,
-    pub(super) rows: Rows,
-    pub(super) known: Known,
-    /// The data version of the totals and rows; `None` before the first commit and after a rollback.
-    version: Option<u32>,
-    ledger: Option<[u8; 16]>,
+    /// No entry has a greater operation id.
+    pub(super) newest_entry: Option<OperationId>,
     pub(super) totals: Totals,
     /// Holds ever opened.
     pub(super) opened: i64,
-    pub(super) changed: Changed,
-    /// Keys cached for readers, and what this transaction does to them.
-    remembered: Option<Arc<Remembered>>,
-    moved: Vec<(KeyId, Moved)>,
-}
-
-/// What need not be looked up, because ids begin with their time: nearly every new one is greater than all that are stored.
-#[derive(Debug, Default)]
-pub(super) struct Known {
-    /// Every open hold with a greater id is in `rows`.
-    pub(super) holds_after: Option<OperationId>,
-    /// No entry has a greater operation id.
-    pub(super) newest_entry: Option<OperationId>,
+    changed: Changed,
+    /// What this transaction does to keys that readers may have cached; `None` if none do.
+    moved: Option<Vec<(KeyId, Moved)>>,
 }
 
 impl<'c> Batch<'c> {
     pub(super) fn new(conn: &'c Connection, remembered: Option<Arc<Remembered>>) -> Self {
         Self {
             conn,
-            statements: Statements::new(conn),
-            slugs: HashMap::new(),
-            targets: HashMap::new(),
             rows: Rows::default(),
-            known: Known::default(),
+            tables: Tables {
+                statements: Statements::new(conn),
+                slugs: HashMap::new(),
+                targets: HashMap::new(),
+                newest_entry: None,
+                totals: Totals::default(),
+                opened: 0,
+                changed: Changed::Nothing,
+                moved: remembered.as_ref().map(|_| Vec::new()),
+            },
+            holds_after: None,
             version: None,
             ledger: None,
-            totals: Totals::default(),
-            opened: 0,
-            changed: Changed::Nothing,
             remembered,
-            moved: Vec::new(),
         }
     }
 
     /// Takes the write lock, and reads the totals if another connection may have changed them.
     pub(super) fn begin(&mut self) -> Result<()> {
-        self.statements.get(Sql::Begin)?.execute([])?;
-        self.changed = Changed::Nothing;
+        self.tables.statements.get(Sql::Begin)?.execute([])?;
+        self.tables.changed = Changed::Nothing;
         if let Some(remembered) = &self.remembered {
             remembered.begin();
         }
-        self.moved.clear();
+        self.tables.moved.iter_mut().for_each(Vec::clear);
         self.rows.now = clock::now().millis().saturating_mul(1_000);
         if self.version.is_some() && self.version == Some(self.data_version()?) {
             self.stay_small();
             return Ok(());
         }
         self.forget();
-        let statement = self.statements.get(Sql::Totals)?;
+        let statement = self.tables.statements.get(Sql::Totals)?;
         let (totals, acts, epoch, opened) = statement.query_row([], |row| {
             Ok((rows::totals(row)?, row.get(9)?, row.get(10)?, row.get(11)?))
         })?;
-        (self.totals, self.opened, self.rows.epoch) = (totals, opened, epoch);
+        (self.tables.totals, self.tables.opened, self.rows.epoch) = (totals, opened, epoch);
         self.rows.positions = Positions::Counted {
             entries: number(totals.entries),
             acts,
@@ -108,7 +112,7 @@ impl<'c> Batch<'c> {
         self.rows.ledger = match self.ledger {
             Some(ledger) => ledger,
             None => {
-                let identity = self.statements.get(Sql::Identity)?;
+                let identity = self.tables.statements.get(Sql::Identity)?;
                 *self
                     .ledger
                     .insert(identity.query_row([], |row| row.get(0))?)
@@ -128,8 +132,8 @@ impl<'c> Batch<'c> {
 
     /// Undoes everything since the beginning, unless SQLite has already done so.
     pub(super) fn roll_back(&mut self) -> Result<()> {
-        self.slugs.clear();
-        self.targets.clear();
+        self.tables.slugs.clear();
+        self.tables.targets.clear();
         self.forget();
         if self.conn.is_autocommit() {
             Ok(())
@@ -140,7 +144,7 @@ impl<'c> Batch<'c> {
 
     fn forget(&mut self) {
         self.version = None;
-        self.known = Known::default();
+        (self.holds_after, self.tables.newest_entry) = (None, None);
         self.rows = Rows {
             now: self.rows.now,
             ..Rows::default()
@@ -154,7 +158,7 @@ impl<'c> Batch<'c> {
         }
         if self.rows.holds.len() > MOST {
             self.rows.holds.clear();
-            self.known.holds_after = None;
+            self.holds_after = None;
         }
     }
 
@@ -169,22 +173,22 @@ impl<'c> Batch<'c> {
     /// Writes what is left and the totals, and commits. After an error the caller rolls back.
     pub(super) fn commit(&mut self) -> Result<()> {
         self.flush()?;
-        self.write_totals()?;
-        self.statements.get(Sql::Commit)?.execute([])?;
+        self.tables.write_totals(&self.rows)?;
+        self.tables.statements.get(Sql::Commit)?.execute([])?;
         self.version = self.data_version().ok();
         // Only then was a row certainly written and the commit counted. Otherwise the cached keys are forgotten with this batch.
-        if let Some(remembered) = self
-            .remembered
-            .as_ref()
-            .filter(|_| self.changed != Changed::Nothing)
+        if let (Some(remembered), Some(moved)) = (&self.remembered, &mut self.tables.moved)
+            && self.tables.changed != Changed::Nothing
         {
-            remembered.committed(self.moved.drain(..));
+            remembered.committed(moved.drain(..));
         }
         Ok(())
     }
+}
 
+impl Tables<'_> {
     /// Once for each batch.
-    fn write_totals(&mut self) -> Result<()> {
+    fn write_totals(&mut self, rows: &Rows) -> Result<()> {
         let Totals {
             keys,
             holds,
@@ -200,7 +204,7 @@ impl<'c> Batch<'c> {
             return Ok(());
         }
         let (holds, spent, held) = (number(holds), spent.to_string(), held.to_string());
-        let positions = self.rows.positions;
+        let positions = rows.positions;
         let entries = positions.next_entry().saturating_sub(1);
         if self.changed == Changed::Running {
             let values = params![entries, holds, self.opened, spent, held];
@@ -212,7 +216,7 @@ impl<'c> Batch<'c> {
             entries,
             positions.next_act().saturating_sub(1),
             holds,
-            self.rows.epoch,
+            rows.epoch,
             credit.to_string(),
             spent,
             held,
@@ -226,8 +230,8 @@ impl<'c> Batch<'c> {
 
     /// Records what this transaction does to a key.
     pub(super) fn note(&mut self, key: KeyId, moved: Moved) {
-        if self.remembered.is_some() {
-            self.moved.push((key, moved));
+        if let Some(all) = &mut self.moved {
+            all.push((key, moved));
         }
     }
 

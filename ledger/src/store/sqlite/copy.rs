@@ -17,10 +17,16 @@ use crate::batch::rows::Rows;
 use crate::book::chain::{ChainedAct, ChainedEntry};
 use crate::book::head::{AuditHead, Head, StoredKey};
 use crate::store::copy::{Identity, MOVED, Part, ROWS, Rest, Side, Source, Target, replayed};
-use crate::{Account, Amount, KeyId, LedgerError, OpenMode, Refusal, VerifyReport};
+use crate::{Account, Amount, Cause, KeyId, LedgerError, OpenMode, Refusal, VerifyReport};
 
-fn failed(error: impl std::fmt::Display) -> LedgerError {
-    LedgerError::Unavailable(format!("the ledger could not be copied: {error}"))
+const NOT_COPIED: &str = "the ledger could not be copied";
+
+fn failed(error: impl std::error::Error + Send + Sync + 'static) -> LedgerError {
+    LedgerError::unavailable(Cause::of(NOT_COPIED, error))
+}
+
+fn impossible(why: &str) -> LedgerError {
+    LedgerError::unavailable(format!("{NOT_COPIED}: {why}"))
 }
 
 fn keys(conn: &Connection, after: i64) -> Result<Vec<StoredKey>, LedgerError> {
@@ -170,7 +176,9 @@ impl CopyTarget {
     }
 
     fn conn(&self) -> Result<&Connection, LedgerError> {
-        self.conn.as_ref().ok_or_else(|| failed("it was not begun"))
+        self.conn
+            .as_ref()
+            .ok_or_else(|| impossible("it was not begun"))
     }
 }
 
@@ -206,7 +214,10 @@ impl Target for CopyTarget {
     }
 
     async fn finish(mut self) -> Result<VerifyReport, LedgerError> {
-        let conn = self.conn.take().ok_or_else(|| failed("it was not begun"))?;
+        let conn = self
+            .conn
+            .take()
+            .ok_or_else(|| impossible("it was not begun"))?;
         conn.pragma_update(None, "journal_mode", "delete")
             .map_err(failed)?;
         conn.close().map_err(|(_, error)| failed(error))?;
@@ -275,7 +286,7 @@ fn append(rows: &mut Rows, chained: ChainedEntry) -> Result<(), LedgerError> {
 
 fn held(rows: &mut Rows, key: KeyId, more: Amount) -> Result<(), LedgerError> {
     let account = rows.key(key)?.key.account;
-    let too_much = || failed(format!("the holds of key {key} are too large"));
+    let too_much = || impossible(&format!("the holds of key {key} are too large"));
     let held = account.held.checked_add(more).ok_or_else(too_much)?;
     rows.set_account(key, Account { held, ..account });
     Ok(())

@@ -8,7 +8,7 @@ use rusqlite::{OptionalExtension, Result, params};
 use super::batch::Batch;
 use super::rows;
 use super::statements::Sql;
-use crate::batch::operation::Operation;
+use crate::batch::operation::{Few, Operation};
 use crate::batch::rows::{KeyRow, RECOVERED_AT_ONCE, Row};
 use crate::book::chain::ChainedEntry;
 use crate::value::reference;
@@ -18,28 +18,30 @@ impl Batch<'_> {
     /// Fetches what an operation needs, and the keys that own it.
     pub(super) fn fetch(&mut self, operation: &Operation) -> Result<()> {
         let needs = operation.needs();
-        let is_of_holds_only =
-            needs.acts.is_empty() && needs.references.is_empty() && needs.tokens.is_empty();
-        if !is_of_holds_only || needs.dead.is_some() {
+        let is_of_running_holds = needs.acts == Few::default()
+            && needs.reference.is_none()
+            && needs.token.is_none()
+            && needs.dead.is_none();
+        if !is_of_running_holds {
             self.flush()?;
         }
-        for request in &needs.holds {
-            self.fetch_hold(*request)?;
+        for request in needs.holds.into_iter().flatten() {
+            self.fetch_hold(request)?;
         }
-        for operation in &needs.entries {
-            self.fetch_entry(*operation)?;
+        for operation in needs.entries.into_iter().flatten() {
+            self.fetch_entry(operation)?;
         }
-        for key in &needs.keys {
-            self.fetch_key(*key)?;
+        if let Some(key) = needs.key {
+            self.fetch_key(key)?;
         }
-        for operation in &needs.acts {
-            self.fetch_act(*operation)?;
+        for operation in needs.acts.into_iter().flatten() {
+            self.fetch_act(operation)?;
         }
-        for spelled in &needs.references {
+        if let Some(spelled) = needs.reference {
             self.fetch_reference(spelled)?;
         }
-        for token in &needs.tokens {
-            self.fetch_token(*token)?;
+        if let Some(token) = needs.token {
+            self.fetch_token(token)?;
         }
         match needs.dead {
             Some(epoch) => self.fetch_dead(epoch),
@@ -51,7 +53,7 @@ impl Batch<'_> {
         if self.rows.keys.contains_key(&key) {
             return Ok(());
         }
-        let read = self.statements.get(Sql::Key)?;
+        let read = self.tables.statements.get(Sql::Key)?;
         if let Some(stored) = read.query_row([key], rows::stored_key).optional()? {
             self.rows.keys.insert(key, KeyRow::stored(stored, None));
         }
@@ -60,7 +62,7 @@ impl Batch<'_> {
 
     fn fetch_hold(&mut self, request: OperationId) -> Result<()> {
         if !self.rows.holds.contains_key(&request) && request <= self.holds_after()? {
-            let read = self.statements.get(Sql::Hold)?;
+            let read = self.tables.statements.get(Sql::Hold)?;
             if let Some(hold) = read.query_row([request], rows::stored_hold).optional()? {
                 self.rows.holds.insert(request, Row::stored(hold));
             }
@@ -73,11 +75,11 @@ impl Batch<'_> {
 
     /// The greatest id that an open hold had when the rows were last forgotten. All that were opened since are in memory.
     fn holds_after(&mut self) -> Result<OperationId> {
-        match self.known.holds_after {
+        match self.holds_after {
             Some(known) => Ok(known),
             None => {
                 let newest = self.greatest(Sql::NewestHold)?;
-                Ok(*self.known.holds_after.insert(newest))
+                Ok(*self.holds_after.insert(newest))
             }
         }
     }
@@ -89,7 +91,7 @@ impl Batch<'_> {
         {
             return Ok(());
         }
-        let read = self.statements.get(Sql::Entry)?;
+        let read = self.tables.statements.get(Sql::Entry)?;
         match read.query_row([operation], rows::stored_entry).optional()? {
             Some(chained) => self.fetched_entry(chained),
             None => Ok(()),
@@ -103,28 +105,32 @@ impl Batch<'_> {
     }
 
     fn newest_entry(&mut self) -> Result<OperationId> {
-        match self.known.newest_entry {
+        match self.tables.newest_entry {
             Some(known) => Ok(known),
             None => {
                 let newest = self.greatest(Sql::NewestOperation)?;
-                Ok(*self.known.newest_entry.insert(newest))
+                Ok(*self.tables.newest_entry.insert(newest))
             }
         }
     }
 
     fn greatest(&mut self, of: Sql) -> Result<OperationId> {
-        let found: Option<_> = self.statements.get(of)?.query_row([], |row| row.get(0))?;
+        let found: Option<_> = self
+            .tables
+            .statements
+            .get(of)?
+            .query_row([], |row| row.get(0))?;
         Ok(found.unwrap_or(OperationId::from_bytes([0; 16])))
     }
 
     fn fetch_act(&mut self, operation: OperationId) -> Result<()> {
-        let read = self.statements.get(Sql::Act)?;
+        let read = self.tables.statements.get(Sql::Act)?;
         if let Some(act) = read.query_row([operation], rows::stored_act).optional()? {
             let key = act.record.record.key;
             self.rows.acts.insert(operation, act);
             self.fetch_key(key)?;
         }
-        let read = self.statements.get(Sql::Refunds)?;
+        let read = self.tables.statements.get(Sql::Refunds)?;
         let refunds = read
             .query_map([operation], |row| row.get(0))?
             .collect::<Result<Vec<_>>>()?;
@@ -136,12 +142,12 @@ impl Batch<'_> {
     /// may have both.
     fn fetch_reference(&mut self, spelled: &str) -> Result<()> {
         let folded = reference::folded(spelled);
-        let exact = self.statements.get(Sql::EntryByReference)?;
+        let exact = self.tables.statements.get(Sql::EntryByReference)?;
         let found = exact.query_row([spelled], rows::stored_entry).optional()?;
         let found = match found {
             Some(exact) => Some(exact),
             None => {
-                let owner = self.statements.get(Sql::EntryByName)?;
+                let owner = self.tables.statements.get(Sql::EntryByName)?;
                 owner.query_row([&folded], rows::stored_entry).optional()?
             }
         };
@@ -155,11 +161,11 @@ impl Batch<'_> {
     }
 
     fn fetch_token(&mut self, token: SecretHash) -> Result<()> {
-        let read = self.statements.get(Sql::Session)?;
+        let read = self.tables.statements.get(Sql::Session)?;
         if let Some(session) = read.query_row([token], rows::session).optional()? {
             self.rows.sessions.insert(token.0, Row::stored(session));
         }
-        let read = self.statements.get(Sql::Link)?;
+        let read = self.tables.statements.get(Sql::Link)?;
         if let Some((_, key, expires)) = read.query_row([token], rows::link).optional()? {
             self.rows.links.insert(token.0, Row::stored((key, expires)));
         }
@@ -168,7 +174,7 @@ impl Batch<'_> {
 
     /// Holds of earlier epochs belong to requests of a dead process, because each start of a gateway begins a new one.
     fn fetch_dead(&mut self, epoch: i64) -> Result<()> {
-        let read = self.statements.get(Sql::HoldsBefore)?;
+        let read = self.tables.statements.get(Sql::HoldsBefore)?;
         let dead = read
             .query_map(params![epoch, RECOVERED_AT_ONCE], rows::stored_hold)?
             .collect::<Result<Vec<_>>>()?;

@@ -5,7 +5,7 @@
 
 use rusqlite::{Result, params};
 
-use super::batch::{Batch, Changed};
+use super::batch::{Batch, Changed, Tables};
 use super::remembered::Moved;
 use super::statements::Sql;
 use crate::batch::changes::{Changes, UsagePlace};
@@ -20,14 +20,17 @@ use crate::{Account, Amount, Bill, OperationId, Session, UsageRow, VOTE_DAYS};
 impl Batch<'_> {
     /// Writes all changes since the last flush.
     pub(super) fn flush(&mut self) -> Result<()> {
-        // Taken out, because the statements stand beside it.
-        let mut rows = std::mem::take(&mut self.rows);
-        let written = self.write(&rows);
-        rows.written();
-        self.rows = rows;
+        if self.rows.changes.is_empty() {
+            self.rows.written();
+            return Ok(());
+        }
+        let written = self.tables.write(&self.rows);
+        self.rows.written();
         written
     }
+}
 
+impl Tables<'_> {
     fn write(&mut self, rows: &Rows) -> Result<()> {
         let changes = &rows.changes;
         for row in rows.changed_keys() {
@@ -236,7 +239,7 @@ impl Batch<'_> {
         if let Some(bill) = bill {
             self.add_loss([bill.loss, bill.exposure, bill.cost.unwrap_or_default()]);
         }
-        let newest = &mut self.known.newest_entry;
+        let newest = &mut self.newest_entry;
         *newest = newest.map(|newest| newest.max(entry.operation));
         self.totals.entries = self.totals.entries.saturating_add(1);
         self.mark(Changed::Running);

@@ -62,7 +62,7 @@ fn a_backup_copied_over_the_live_file_is_noticed_and_not_taken_with_its_log() {
         });
         let refused = refused.await.map(drop);
         assert!(
-            matches!(&refused, Err(LedgerError::Unavailable(why)) if why.contains("written over")),
+            matches!(&refused, Err(LedgerError::Unavailable(why)) if why.words().contains("written over")),
             "{refused:?}"
         );
         assert_eq!(ledger.look(true), Look::Away);

@@ -99,7 +99,7 @@ impl fmt::Display for Displaced {
 
 impl From<Displaced> for LedgerError {
     fn from(displaced: Displaced) -> Self {
-        Self::Unavailable(displaced.to_string())
+        Self::unavailable(displaced.to_string())
     }
 }
 

@@ -133,7 +133,7 @@ impl SqliteLedger {
         }
         let conn = files::open_any_version(path)?;
         let published =
-            reads::published(&conn).map_err(|error| readers::unreadable(path, &error))?;
+            reads::published(&conn).map_err(|error| readers::unreadable(path, error))?;
         Ok(published
             .into_iter()
             .map(|published| published.slug)
@@ -224,11 +224,11 @@ impl SqliteLedger {
 
     async fn submit(&self, work: Work) -> Result<Outcome, LedgerError> {
         if work.class() == Class::Hold && self.recovering.load(Ordering::Acquire) {
-            return Err(LedgerError::Unavailable("ending its open holds".to_owned()));
+            return Err(LedgerError::unavailable("ending its open holds".to_owned()));
         }
         match &self.current()?.writer {
             Some(writer) => writer.submit(work).await,
-            None => Err(LedgerError::Unavailable(
+            None => Err(LedgerError::unavailable(
                 "it was opened read-only".to_owned(),
             )),
         }

@@ -13,7 +13,7 @@ use tokio::sync::oneshot;
 
 use super::files;
 use super::location::Location;
-use crate::{LedgerError, OpenMode};
+use crate::{Cause, LedgerError, OpenMode};
 
 const POINTS: usize = 4;
 const SCANNERS: usize = 2;
@@ -61,10 +61,10 @@ impl Readers {
         let chosen = self
             .points
             .get(turn)
-            .ok_or_else(|| LedgerError::Unavailable("no connection".to_owned()))?;
+            .ok_or_else(|| LedgerError::unavailable("no connection".to_owned()))?;
         let free = self.points.iter().find_map(|conn| conn.try_lock().ok());
         let conn = free.unwrap_or_else(|| chosen.lock().unwrap_or_else(PoisonError::into_inner));
-        read(&conn).map_err(|error| unreadable(&self.location.given, &error))
+        read(&conn).map_err(|error| unreadable(&self.location.given, error))
     }
 
     /// A read of any length, on a reader's thread. From time to time it is asked whether anybody still waits for it.
@@ -77,14 +77,14 @@ impl Readers {
         let location = Arc::clone(&self.location);
         let job: Scan = Box::new(move |conn| {
             let result = read(conn, &|| !reply.is_closed());
-            let _ = reply.send(result.map_err(|error| unreadable(&location.given, &error)));
+            let _ = reply.send(result.map_err(|error| unreadable(&location.given, error)));
         });
         self.scans
             .send(job)
-            .map_err(|_| LedgerError::Unavailable("the readers stopped".to_owned()))?;
+            .map_err(|_| LedgerError::unavailable("the readers stopped".to_owned()))?;
         answer
             .await
-            .unwrap_or_else(|_| Err(LedgerError::Unavailable("the readers stopped".to_owned())))
+            .unwrap_or_else(|_| Err(LedgerError::unavailable("the readers stopped".to_owned())))
     }
 
     /// A read that takes minutes, on its own connection and thread.
@@ -98,11 +98,11 @@ impl Readers {
         let location = Arc::clone(&self.location);
         thread("ledger-verify", move || {
             let result = read(&conn, &|| !reply.is_closed());
-            let _ = reply.send(result.map_err(|error| unreadable(&location.given, &error)));
+            let _ = reply.send(result.map_err(|error| unreadable(&location.given, error)));
         })?;
         answer
             .await
-            .unwrap_or_else(|_| Err(LedgerError::Unavailable("the reader stopped".to_owned())))
+            .unwrap_or_else(|_| Err(LedgerError::unavailable("the reader stopped".to_owned())))
     }
 }
 
@@ -110,7 +110,7 @@ fn thread(name: &str, run: impl FnOnce() + Send + 'static) -> Result<(), LedgerE
     let started = std::thread::Builder::new().name(name.to_owned()).spawn(run);
     started
         .map(|_| ())
-        .map_err(|error| LedgerError::Unavailable(format!("no thread for reading: {error}")))
+        .map_err(|error| LedgerError::unavailable(Cause::of("no thread for reading", error)))
 }
 
 fn scan(location: &Location, waiting: &Mutex<Receiver<Scan>>) {
@@ -133,9 +133,9 @@ fn scan(location: &Location, waiting: &Mutex<Receiver<Scan>>) {
     }
 }
 
-pub(super) fn unreadable(path: &Path, error: &rusqlite::Error) -> LedgerError {
-    match files::damage(path, error) {
+pub(super) fn unreadable(path: &Path, error: rusqlite::Error) -> LedgerError {
+    match files::damage(path, &error) {
         Some(damage) => LedgerError::Unusable(damage),
-        None => LedgerError::Unavailable(format!("it cannot be read: {error}")),
+        None => LedgerError::unavailable(Cause::of("it cannot be read", error)),
     }
 }

@@ -101,7 +101,7 @@ impl SqliteLedger {
             Ok(()) => Ok(opened),
             Err(displaced) => self
                 .reopen(&opened, &displaced)
-                .map_err(LedgerError::Unavailable),
+                .map_err(LedgerError::unavailable),
         }
     }
 

@@ -105,7 +105,7 @@ fn a_full_disk_stops_holds_and_mends_itself() {
             }
         };
         assert!(
-            matches!(&error, LedgerError::Unavailable(text) if text.contains("full")),
+            matches!(&error, LedgerError::Unavailable(text) if text.words().contains("full")),
             "{error:?}"
         );
         assert!(opened.len() > 2 && ledger.stats().disk_full);
@@ -392,12 +392,12 @@ fn a_pair_takes_six_statements() {
     let mut statements = 0;
     for pair in 0..3 {
         batch.begin().unwrap();
-        let before = batch.statements.runs();
+        let before = batch.tables.statements.runs();
         run_in(&mut batch, &Operation::Open(new_hold(100 + pair))).unwrap();
         batch.flush().unwrap();
         run_in(&mut batch, &finish(100 + pair)).unwrap();
         batch.flush().unwrap();
-        statements = batch.statements.runs() - before;
+        statements = batch.tables.statements.runs() - before;
         batch.commit().unwrap();
     }
     assert_eq!(statements, 6, "once key, slug and hour are known");

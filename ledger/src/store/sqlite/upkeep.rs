@@ -9,7 +9,7 @@ use rusqlite::ErrorCode;
 
 use super::files::{self, WalSync};
 use super::location::Location;
-use crate::{LedgerError, OpenMode};
+use crate::{Cause, LedgerError, OpenMode};
 
 /// Work that runs a fixed delay after the first request for it, once for all requests made in between. Dropping it runs what is
 /// due.
@@ -129,7 +129,7 @@ pub(super) fn sync(
         }
     };
     Chore::start("ledger-sync", work)
-        .map_err(|error| LedgerError::Unavailable(format!("no thread for syncs: {error}")))
+        .map_err(|error| LedgerError::unavailable(Cause::of("no thread for syncs", error)))
 }
 
 /// Copies the log into the ledger's file. Pages that cannot be copied now stay in the log, where reads find them too.
@@ -154,7 +154,7 @@ pub(super) fn checkpoint(
         Err(error) => broken(error.to_string()),
     };
     Chore::start("ledger-checkpoint", work).map_err(|error| {
-        LedgerError::Unavailable(format!("cannot start the checkpoint thread: {error}"))
+        LedgerError::unavailable(Cause::of("cannot start the checkpoint thread", error))
     })
 }
 

@@ -167,7 +167,7 @@ impl<'c> Worker<'c> {
                 self.stop(&reason, Vec::new());
                 return jobs
                     .into_iter()
-                    .for_each(|job| job.reply(Err(LedgerError::Unavailable(reason.clone()))));
+                    .for_each(|job| job.reply(Err(LedgerError::unavailable(reason.clone()))));
             }
             let jobs = self.refuse_while_full(jobs);
             if !jobs.is_empty() && self.process(jobs).is_break() {
@@ -282,7 +282,7 @@ impl<'c> Worker<'c> {
             .into_iter()
             .partition(|job| job.work.class() == Class::Hold);
         for job in refused {
-            job.reply(Err(LedgerError::Unavailable("the disk is full".to_owned())));
+            job.reply(Err(LedgerError::unavailable("the disk is full".to_owned())));
         }
         kept
     }
@@ -305,7 +305,7 @@ impl<'c> Worker<'c> {
                 self.park(
                     jobs,
                     RETRY_AFTER,
-                    LedgerError::Unavailable,
+                    LedgerError::unavailable,
                     &why.to_string(),
                 );
                 return Continue(());
@@ -334,7 +334,7 @@ impl<'c> Worker<'c> {
                 self.park(
                     jobs,
                     RETRY_AFTER,
-                    LedgerError::Unavailable,
+                    LedgerError::unavailable,
                     "another program is writing to it",
                 );
                 Continue(())
@@ -346,7 +346,7 @@ impl<'c> Worker<'c> {
                 self.park(
                     jobs,
                     RETRY_AFTER,
-                    LedgerError::Unavailable,
+                    LedgerError::unavailable,
                     "the disk is full",
                 );
                 Continue(())
@@ -361,7 +361,7 @@ impl<'c> Worker<'c> {
                 self.park(
                     jobs,
                     FAILED_AFTER,
-                    LedgerError::Unavailable,
+                    LedgerError::unavailable,
                     &error.to_string(),
                 );
                 Continue(())
@@ -490,7 +490,7 @@ impl<'c> Worker<'c> {
             .for_each(|job| job.reply(Err(LedgerError::Unknown(reason.clone()))));
         waiting
             .into_iter()
-            .for_each(|job| job.reply(Err(LedgerError::Unavailable(reason.clone()))));
+            .for_each(|job| job.reply(Err(LedgerError::unavailable(reason.clone()))));
         self.shared.fatal.send_replace(Some(reason));
     }
 }

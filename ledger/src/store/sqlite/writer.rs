@@ -18,7 +18,7 @@ use super::shared::{Queue, Shared, lock};
 use super::upkeep;
 use super::worker::{Chores, Worker};
 use crate::batch::operation::{Class, Operation, Outcome};
-use crate::{Durability, Finish, LedgerError, OpenMode, WriterStats};
+use crate::{Cause, Durability, Finish, LedgerError, OpenMode, WriterStats};
 
 /// New holds are refused while this many operations are queued; other operations are always taken.
 const MAX_QUEUE: usize = 20_000;
@@ -53,7 +53,7 @@ impl Writer {
             move |reason| shared.broken(reason)
         };
         let no_thread = |error| {
-            LedgerError::Unavailable(format!("cannot start the threads of the writer: {error}"))
+            LedgerError::unavailable(Cause::of("cannot start the threads of the writer", error))
         };
         let chores = Chores {
             sync: upkeep::sync(location, breaks(&shared))?,
@@ -129,7 +129,7 @@ impl Writer {
                     "cannot end a hold; recovery will end it at the next start"
                 );
             }
-            return job.reply(Err(LedgerError::Unavailable(reason)));
+            return job.reply(Err(LedgerError::unavailable(reason)));
         }
         queue.jobs.push_back(job);
         let wake = queue.jobs.len() >= queue.wanted;

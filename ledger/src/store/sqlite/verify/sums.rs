@@ -74,7 +74,7 @@ impl Journal {
             }
             let hour = self.hours.entry(entry.at.hour()).or_default();
             for (target, row) in UsageRow::of(entry, bill) {
-                hour.entry((bill.slug.clone(), target))
+                hour.entry((bill.slug.clone(), target.to_owned()))
                     .or_default()
                     .add(entry.key.to_i64(), &row);
             }
