@@ -3,6 +3,7 @@
 //! [`Admitted::settle`] is the only place where a hold ends. If something goes wrong before it (a panic, a cancelled runtime), the
 //! hold's own guard settles what was noted last.
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
@@ -102,10 +103,10 @@ pub(super) struct Outcome {
 
 impl Outcome {
     /// Notes members that were removed from the answer. A provider can invent as many as it likes.
-    pub(super) fn removed_members(&mut self, strange: &[String]) {
+    pub(super) fn removed_members<'n>(&mut self, strange: impl Iterator<Item = Cow<'n, str>>) {
         for name in strange {
-            if self.strange.len() < MOST_STRANGE {
-                self.strange.insert(name.clone());
+            if self.strange.len() < MOST_STRANGE && !self.strange.contains(&*name) {
+                self.strange.insert(name.into_owned());
             }
         }
     }

@@ -86,7 +86,8 @@ pub(super) async fn dispatch(mut admitted: Box<Admitted>, mut reply: ReplyTo) {
     });
     match dispatched {
         Ok((family, AnswerContent::Whole(body, facts, room))) => {
-            admitted.outcome.removed_members(&facts.marks.strange);
+            let strange = facts.marks.strange_names(&body);
+            admitted.outcome.removed_members(strange);
             Box::pin(whole::relay(admitted, family, (body, room), &facts, reply)).await;
         }
         Ok((family, AnswerContent::Stream(first, frames))) => {
