@@ -3,14 +3,13 @@
 //! [`Admitted::settle`] is the only place where a hold ends. If something goes wrong before it (a panic, a cancelled runtime), the
 //! hold's own guard settles what was noted last.
 
-use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
 use farebox_ledger::{Amount, Bill, EndReason, Facts, Finished, Hold, SharedLedger, Usage};
 use farebox_protocol::translate::Losses;
-use farebox_protocol::{Content, Inspection};
+use farebox_protocol::{Content, Inspection, Marks};
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
@@ -103,8 +102,8 @@ pub(super) struct Outcome {
 
 impl Outcome {
     /// Notes members that were removed from the answer. A provider can invent as many as it likes.
-    pub(super) fn removed_members<'n>(&mut self, strange: impl Iterator<Item = Cow<'n, str>>) {
-        for name in strange {
+    pub(super) fn removed_members(&mut self, marks: &Marks, bytes: &[u8]) {
+        for name in marks.strange_names(bytes) {
             if self.strange.len() < MOST_STRANGE && !self.strange.contains(&*name) {
                 self.strange.insert(name.into_owned());
             }

@@ -86,8 +86,7 @@ pub(super) async fn dispatch(mut admitted: Box<Admitted>, mut reply: ReplyTo) {
     });
     match dispatched {
         Ok((family, AnswerContent::Whole(body, facts, room))) => {
-            let strange = facts.marks.strange_names(&body);
-            admitted.outcome.removed_members(strange);
+            admitted.outcome.removed_members(&facts.marks, &body);
             Box::pin(whole::relay(admitted, family, (body, room), &facts, reply)).await;
         }
         Ok((family, AnswerContent::Stream(first, frames))) => {

@@ -196,7 +196,7 @@ impl Relay {
     fn count(&mut self, frame: Frame, now: Instant) -> Result<Option<Bytes>, End> {
         let mut facts = self.reader.read(&frame);
         let outcome = &mut self.admitted.outcome;
-        outcome.removed_members(facts.marks.strange_names(frame.raw()));
+        outcome.removed_members(&facts.marks, frame.raw());
         facts.marks.cuts.extend(frame.other_lines().iter().cloned());
         if facts.unreadable && frame.event() == Some("error") {
             self.frames.blame("an error event in the stream");
