@@ -39,12 +39,19 @@ use farebox_protocol::{Edits, Family, FrameReader};
 use tokio::time::Instant;
 
 /// What is counted, and the most instructions that it may take.
-const BUDGETS: [(&str, u64); 9] = [
-    ("inspect and patch 1 KiB", 38_600),
-    ("inspect and patch 100 KiB", 1_780_000),
-    ("frames, each", 1_230),
+const BUDGETS: [(&str, u64); 15] = [
+    ("inspect and patch 1 KiB", 36_700),
+    ("inspect and patch 100 KiB", 1_730_000),
+    ("frames, each", 1_210),
+    // A text delta, which looks like the one before it but in chat is not parsed, and one of a tool call, which is.
+    ("chunk c", 2_450),
+    ("chunk m", 4_550),
+    ("chunk r", 5_600),
+    ("chunk of a call c", 7_900),
+    ("chunk of a call m", 4_370),
+    ("chunk of a call r", 5_050),
     // What is cut from an answer and renamed in it is found on the same walk: this is all that the exit costs a good one.
-    ("answer read", 13_800),
+    ("answer read", 11_900),
     // From memory: nobody else writes to this ledger. A hundred, because one is less than what timers add to a run.
     ("100 key reads", 133_000),
     ("hold and settlement", 168_000),
@@ -242,6 +249,9 @@ fn run(name: &str, times: u64) {
         "inspect and patch 100 KiB" => patch(&body(100 << 10, false), times),
         "frames, each" => frames(times),
         "answer read" => answers(times),
+        "chunk of a call c" => calls(Family::Chat, times),
+        "chunk of a call m" => calls(Family::Messages, times),
+        "chunk of a call r" => calls(Family::Responses, times),
         "100 key reads" => with_gateway(async |gateway| {
             for _ in 0..times * 100 {
                 black_box(gateway.proxy.ledger.find_key(gateway.key.id).await.unwrap());
@@ -292,6 +302,28 @@ fn frames(times: u64) {
     let mut reader = Family::Chat.protocol().reader();
     for _ in 0..times {
         cutter.push(chunk.clone());
+        let frame = cutter.next_frame().unwrap().unwrap();
+        black_box(reader.read(&frame));
+    }
+}
+
+/// Pieces of two tool calls by turns, so that none looks like the one before it.
+fn calls(family: Family, times: u64) {
+    let frame = |index: u64| match family {
+        Family::Chat => format!(
+            r#"{{"id":"chatcmpl-{index}","object":"chat.completion.chunk","created":1,"model":"m","system_fingerprint":"fp_1","choices":[{{"index":0,"delta":{{"tool_calls":[{{"index":0,"function":{{"arguments":"abc"}}}}]}},"logprobs":null,"finish_reason":null}}]}}"#
+        ),
+        Family::Messages => format!(
+            r#"{{"type":"content_block_delta","index":{index},"delta":{{"type":"input_json_delta","partial_json":"abc"}}}}"#
+        ),
+        Family::Responses => format!(
+            r#"{{"type":"response.function_call_arguments.delta","item_id":"fc_{index}","output_index":0,"delta":"abc","sequence_number":2}}"#
+        ),
+    };
+    let frames = [0, 1].map(|index| Bytes::from(format!("data: {}\n\n", frame(index))));
+    let (mut cutter, mut reader) = (FrameReader::new(), family.protocol().reader());
+    for frame in frames.iter().cycle().take(usize::try_from(times).unwrap()) {
+        cutter.push(frame.clone());
         let frame = cutter.next_frame().unwrap().unwrap();
         black_box(reader.read(&frame));
     }

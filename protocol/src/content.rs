@@ -18,6 +18,8 @@ use crate::tools::{Row, Tools};
 use crate::turns::{Level, Turns};
 use crate::{BadRequest, Content, Detail, Document, Inspection, Picture, Remedy, turns};
 
+/// Turns for which there is room from the beginning.
+const USUAL_TURNS: usize = 16;
 /// Longest `cache_control` that is taken for an option.
 const LONGEST_MARK: usize = 64;
 /// Longest web address that is taken for an address.
@@ -39,7 +41,8 @@ pub(crate) struct Out<'s> {
 struct Part<'a> {
     level: Level,
     kind: Cow<'a, str>,
-    role: Option<Cow<'a, str>>,
+    /// As it is written, without its quotes.
+    role: &'a str,
     /// The kinds of the values of `content` and `text`.
     content: Option<Kind>,
     text: Option<Kind>,
@@ -81,7 +84,7 @@ impl Part<'_> {
     /// Refuses what cannot be a message, or a part of one.
     fn check(&self, turns: &Turns) -> Result<(), BadRequest> {
         match self.level {
-            Level::Turn => turns.turn(self.role.as_deref(), &self.kind, self.content),
+            Level::Turn => turns.turn(self.role, &self.kind, self.content),
             Level::Part => turns.part(&self.kind, self.text),
             Level::Inner => Ok(()),
         }
@@ -116,6 +119,8 @@ pub(crate) fn messages(
         ));
     }
     let start = cursor.at();
+    // Most conversations have some turns, and growing the list step by step costs more than a tenth of a small request.
+    out.seen.places.talk.turns.reserve(USUAL_TURNS);
     let count = content(cursor, out, Level::Turn).map_err(|bad| bad.within(name))?;
     out.seen.places.talk.place = start..cursor.at();
     out.seen.content.messages = out.seen.content.messages.saturating_add(count);
@@ -205,8 +210,11 @@ fn member<'a>(
         }
         "type" => part.kind = once(name, &part.kind, cursor, out)?,
         "role" => {
-            let value = label_place(cursor, out)?;
-            part.role = cursor.text_of(&value);
+            let start = cursor.at() + 1;
+            label_place(cursor, out)?;
+            if kind == Kind::String {
+                part.role = cursor.slice(start..cursor.at().saturating_sub(1));
+            }
         }
         "content" if matches!(kind, Kind::Array | Kind::Object) => {
             part.says(name, kind);

@@ -3,9 +3,10 @@
 //! A reader of the target's family fills these; the spine meters by them, and a writer of the customer's family ends a stream by
 //! them. Positions are byte ranges: nothing is copied out of a frame that only passes through.
 
+use std::borrow::Cow;
 use std::ops::Range;
 
-use crate::members::Places;
+use crate::members::{self, Places};
 use crate::{TextSize, UpstreamError, WireUsage};
 
 /// The positions at which a frame or a whole answer is changed on its way to the customer.
@@ -21,8 +22,8 @@ pub struct Marks {
     pub usage_empty: bool,
     /// Members to remove, commas included: what the upstream says about its own price and about who served the answer.
     pub cuts: Vec<Range<usize>>,
-    /// Names of removed members that the family does not have.
-    pub strange: Vec<String>,
+    /// Some member that was removed from the envelope is not the family's.
+    pub strange: bool,
 }
 
 impl Marks {
@@ -36,6 +37,13 @@ impl Marks {
             strange: places.strange,
             ..Self::default()
         }
+    }
+
+    /// The names of the removed members of these bytes, if one of them is not the family's. Few answers have any, so names are
+    /// looked for only here.
+    pub fn strange_names<'a>(&'a self, bytes: &'a [u8]) -> impl Iterator<Item = Cow<'a, str>> {
+        let cuts: &[Range<usize>] = if self.strange { &self.cuts } else { &[] };
+        members::names(bytes, cuts)
     }
 }
 

@@ -8,6 +8,7 @@
 //! Every model name becomes the public slug. When a name is repeated, some clients read the last and others the first, so a second
 //! `model` is removed. What a model or a customer wrote (texts, arguments and inputs of tools, metadata) is never touched.
 
+use std::borrow::Cow;
 use std::ops::Range;
 
 use crate::json::{Cursor, Cuts, JsonError, Key, Kind};
@@ -26,7 +27,7 @@ pub(crate) struct Members {
     named: bool,
     /// The object is an envelope with these members.
     own: Option<Own>,
-    strange: Vec<String>,
+    strange: bool,
 }
 
 /// Positions in an answer or a frame that are changed, collected over all its objects.
@@ -35,8 +36,8 @@ pub(crate) struct Places {
     /// The first model name, and all others.
     pub(crate) models: (Option<Range<usize>>, Vec<Range<usize>>),
     pub(crate) cuts: Vec<Range<usize>>,
-    /// Names of removed members that the family does not have.
-    pub(crate) strange: Vec<String>,
+    /// Some removed member of an envelope is not the family's.
+    pub(crate) strange: bool,
 }
 
 impl Members {
@@ -46,6 +47,11 @@ impl Members {
             own: Some(own),
             ..Self::default()
         }
+    }
+
+    /// The next member, which the reader knows as one of the envelope's own: its name is not looked up again.
+    pub(crate) fn keep(&mut self, cursor: &Cursor<'_>, key: &Key<'_>) {
+        self.cuts.take(key.at..cursor.at(), true);
     }
 
     /// The next member; its value has just been read.
@@ -70,9 +76,7 @@ impl Members {
     #[cold]
     fn stranger(&mut self, cursor: &Cursor<'_>, name: &str) -> bool {
         let passes = cursor.may_add(name);
-        if !passes {
-            self.strange.push(name.to_owned());
-        }
+        self.strange |= !passes;
         passes
     }
 
@@ -100,9 +104,23 @@ impl Members {
         if !cuts.is_empty() {
             places.cuts.extend(cuts);
         }
-        places.strange.extend(self.strange);
+        places.strange |= self.strange;
         places.add_model(self.model);
     }
+}
+
+/// The names of removed members; `cuts` are their places in an answer or a frame. Names that say nothing new are left out.
+pub(crate) fn names<'a>(
+    text: &'a [u8],
+    cuts: &'a [Range<usize>],
+) -> impl Iterator<Item = Cow<'a, str>> {
+    cuts.iter().filter_map(move |cut| {
+        let text = str::from_utf8(text.get(cut.clone())?).ok()?;
+        let begin = text.find('"')?;
+        let mut cursor = Cursor::new(text.as_bytes()).ok()?.back_to(begin);
+        let name = cursor.skip().ok()?;
+        cursor.text_of(&name).filter(|name| name != "model")
+    })
 }
 
 /// The edits to an event that the family does not have: it has no known envelope.
@@ -128,7 +146,7 @@ impl Places {
     /// Adds the findings of an object that was read separately.
     pub(crate) fn add(&mut self, other: Self) {
         self.cuts.extend(other.cuts);
-        self.strange.extend(other.strange);
+        self.strange |= other.strange;
         self.add_model(other.models.0);
         self.models.1.extend(other.models.1);
     }

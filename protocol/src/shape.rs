@@ -117,7 +117,7 @@ impl Known {
         self.shape.learn(frame.raw(), text);
         self.marks.clone_from(&facts.marks);
         // Noted once.
-        self.marks.strange.clear();
+        self.marks.strange = false;
         // Positions after a hole shift.
         let first = self.shape.holes.first().map_or(0, |(hole, _)| hole.start);
         let Marks {

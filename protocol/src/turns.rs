@@ -4,7 +4,7 @@
 //! service knows and another does not, such as a role of a local model's template, is left to the provider.
 
 use crate::BadRequest;
-use crate::json::Kind;
+use crate::json::{Kind, unescape};
 
 /// One family's messages.
 #[derive(Debug)]
@@ -66,10 +66,10 @@ pub(crate) fn no_text(name: &str, kind: Kind) -> Result<(), BadRequest> {
 }
 
 impl Turns {
-    /// Refuses what cannot be a message.
+    /// Refuses what cannot be a message. `role` may have escapes: nearly none has, so it is compared as it is written first.
     pub(crate) fn turn(
         &self,
-        role: Option<&str>,
+        role: &str,
         kind: &str,
         content: Option<Kind>,
     ) -> Result<(), BadRequest> {
@@ -77,18 +77,19 @@ impl Turns {
         if self.items && !matches!(kind, "" | "message") {
             return Ok(());
         }
-        let Some(role) = role.filter(|role| !role.is_empty()) else {
+        if role.is_empty() {
             let message = "a message needs its `role`: send \"user\" for words of your own.";
             return Err(BadRequest::at("role", message));
-        };
-        if !self.roles.is_empty() && !self.roles.contains(&role) {
+        }
+        let is_one_of = |list: &[&str]| list.contains(&role) || list.contains(&&*unescape(role));
+        if !self.roles.is_empty() && !is_one_of(self.roles) {
             let known = self.roles.join("\", \"");
             let message = format!("`role` must be one of \"{known}\".");
             return Err(BadRequest::at("role", message));
         }
         match content {
             Some(Kind::String | Kind::Array) => Ok(()),
-            None | Some(Kind::Null) if self.silent.contains(&role) => Ok(()),
+            None | Some(Kind::Null) if is_one_of(self.silent) => Ok(()),
             _ => Err(no_content("content")),
         }
     }

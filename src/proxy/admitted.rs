@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use farebox_ledger::{Amount, Bill, EndReason, Facts, Finished, Hold, SharedLedger, Usage};
 use farebox_protocol::translate::Losses;
-use farebox_protocol::{Content, Inspection};
+use farebox_protocol::{Content, Inspection, Marks};
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
@@ -102,10 +102,10 @@ pub(super) struct Outcome {
 
 impl Outcome {
     /// Notes members that were removed from the answer. A provider can invent as many as it likes.
-    pub(super) fn removed_members(&mut self, strange: &[String]) {
-        for name in strange {
-            if self.strange.len() < MOST_STRANGE {
-                self.strange.insert(name.clone());
+    pub(super) fn removed_members(&mut self, marks: &Marks, bytes: &[u8]) {
+        for name in marks.strange_names(bytes) {
+            if self.strange.len() < MOST_STRANGE && !self.strange.contains(&*name) {
+                self.strange.insert(name.into_owned());
             }
         }
     }

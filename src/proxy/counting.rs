@@ -182,9 +182,12 @@ impl Admitted {
         };
         match read.and_then(|read| read.text) {
             Some(ours) => vote(ours),
-            None => drop(tokio::task::spawn_blocking(move || {
-                vote(local::known(&content, &model.limits, model.tokenizer))
-            })),
+            None => {
+                let counting = turns::run(holder(self.request.key), move || {
+                    vote(local::known(&content, &model.limits, model.tokenizer))
+                });
+                drop(self.proxy.tasks.spawn(counting));
+            }
         }
     }
 }

@@ -86,7 +86,7 @@ pub(super) async fn dispatch(mut admitted: Box<Admitted>, mut reply: ReplyTo) {
     });
     match dispatched {
         Ok((family, AnswerContent::Whole(body, facts, room))) => {
-            admitted.outcome.removed_members(&facts.marks.strange);
+            admitted.outcome.removed_members(&facts.marks, &body);
             Box::pin(whole::relay(admitted, family, (body, room), &facts, reply)).await;
         }
         Ok((family, AnswerContent::Stream(first, frames))) => {

@@ -38,7 +38,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use farebox_ledger::{Key, KeyId, OperationId, SharedLedger, Timestamp};
 use farebox_protocol::inspect::model_named;
-use farebox_protocol::translate::{self, Losses};
+use farebox_protocol::translate::{self, Losses, Unsealed};
 use farebox_protocol::{BadRequest, Family, Inspection};
 use tokio::sync::oneshot;
 use tokio::time::Instant;
@@ -132,7 +132,7 @@ impl Proxy {
         known: &mut Known,
     ) -> Result<Reply, Failure> {
         let config = self.config.current();
-        let mut seen = inspect(&mut request)
+        let (mut seen, marks) = inspect(&mut request)
             .await?
             .map_err(|bad| unreadable(bad, &request.body, &config, known))?;
         let model = resolve(&config, &seen.model, key, request.family, known)?;
@@ -140,7 +140,10 @@ impl Proxy {
         capabilities::check_addresses(&model, request.family, &seen)?;
         capabilities::check_flags(&model, request.family, &request.headers)?;
         let original = request.body.clone();
-        let seals = cut_marks(&mut request, &mut seen).await?;
+        let seals = match marks {
+            Some(marks) => leave_out(marks, &mut request, &mut seen).await?,
+            None => Losses::default(),
+        };
         documents::read(&mut request.work, &request.body, &mut seen).await?;
         let available = key.account.available();
         let estimate = capabilities::fits(&mut request.work, &model, &mut seen, available).await?;
@@ -188,28 +191,33 @@ fn last_family(seen: &Inspection) -> Option<Family> {
     translate::without_stops().filter(|_| seen.has_stops)
 }
 
-/// The facts of a request's body.
+/// The facts of a request's body; and that body without what this gateway made up, if there is anything of that. Both are one piece
+/// of work, because each piece costs two looks at a clock.
 ///
 /// # Errors
 /// [`Failure::RateLimited`] when the customer's turn to have it read does not come. Inside: the body's own mistake.
-async fn inspect(request: &mut Request) -> Result<Result<Inspection, BadRequest>, Failure> {
+async fn inspect(
+    request: &mut Request,
+) -> Result<Result<(Inspection, Option<Unsealed>), BadRequest>, Failure> {
     let (family, body) = (request.family, request.body.clone());
-    let reading = move || family.protocol().inspect(&body, clock::seed());
+    let reading = move || {
+        let seen = family.protocol().inspect(&body, clock::seed())?;
+        let marks = translate::cut_marks(family, &body, seen.thinking_budget.is_some());
+        Ok((seen, marks))
+    };
     Ok(request.work.read(request.body.len(), reading).await?)
 }
 
-/// Removes what this gateway made up, because a vendor of the customer's own family would reject it. Returns the losses, for
+/// Goes on without what this gateway made up, because a vendor of the customer's own family would reject it. Returns the losses, for
 /// `x-farebox-lost`.
-async fn cut_marks(request: &mut Request, seen: &mut Inspection) -> Result<Losses, Failure> {
-    let (family, body) = (request.family, request.body.clone());
-    let budget = seen.thinking_budget.is_some();
-    let cutting = move || translate::cut_marks(family, &body, budget);
-    let Some(cut) = request.work.read(request.body.len(), cutting).await? else {
-        return Ok(Losses::default());
-    };
-    let losses = cut.losses();
-    request.body = Bytes::from(cut.body);
-    *seen = inspect(request).await??;
+async fn leave_out(
+    marks: Unsealed,
+    request: &mut Request,
+    seen: &mut Inspection,
+) -> Result<Losses, Failure> {
+    let losses = marks.losses();
+    request.body = Bytes::from(marks.body);
+    (*seen, _) = inspect(request).await??;
     Ok(losses)
 }
 

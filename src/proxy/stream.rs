@@ -195,9 +195,9 @@ impl Relay {
     /// Counts one frame and returns the part of it to send now.
     fn count(&mut self, frame: Frame, now: Instant) -> Result<Option<Bytes>, End> {
         let mut facts = self.reader.read(&frame);
-        facts.marks.cuts.extend(frame.other_lines().iter().cloned());
         let outcome = &mut self.admitted.outcome;
-        outcome.removed_members(&facts.marks.strange);
+        outcome.removed_members(&facts.marks, frame.raw());
+        facts.marks.cuts.extend(frame.other_lines().iter().cloned());
         if facts.unreadable && frame.event() == Some("error") {
             self.frames.blame("an error event in the stream");
             self.broke("error event without JSON");

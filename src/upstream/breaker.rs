@@ -3,7 +3,8 @@
 //! Failures are counted per customer and pause the target for that customer alone, whatever the status: one request can cause a 402,
 //! a 403, a 429 and a 500. It is paused for all only on evidence that no customer can make: connections that fail, or a request of
 //! our own that fails ([`probing`](super::probing) decides when we ask). What we learn by asking also resumes it. Where we cannot
-//! ask, one customer's request every five seconds tries it.
+//! ask, one customer's request every five seconds tries it; where we can, one every thirty seconds, because what we ask may fail
+//! where customers' requests do not. Then our failures are no evidence for a while.
 //!
 //! A customer's own mistake never reaches [`Breaker::failed`]. Every [`Leave`] ends in [`Breaker::succeeded`], [`Breaker::failed`]
 //! or [`Breaker::abandoned`], so a trial cannot stay open forever.
@@ -81,6 +82,7 @@ pub(super) struct Breaker {
 struct Paused {
     /// No connection was possible: one that is made ends the pause.
     unreachable: bool,
+    since: Instant,
     /// The wait that our own request was told.
     named: Option<Instant>,
     /// When a customer's request was last let through as a trial.
@@ -109,6 +111,8 @@ struct KeyPause {
 
 /// Longest wait that an upstream can impose. A longer one is tried again: an attacker may have earned it.
 const LONGEST_REST: Duration = Duration::from_secs(60);
+/// While our own requests fail, one customer's request is let through this often.
+const SECOND_OPINION: Duration = Duration::from_secs(30);
 /// A failure older than this says nothing about the target now.
 const FRESH: Duration = Duration::from_secs(60);
 /// Most customers with failures that are remembered. Further ones are treated as if they had none, so memory stays bounded.
@@ -154,7 +158,10 @@ impl Breaker {
     pub(super) fn is_open_to(&self, key: Holder, now: Instant) -> Option<Duration> {
         let for_all = self.all.as_ref().and_then(|all| match all.named {
             Some(until) if now < until => Some(until - now),
-            _ if self.probing.can_ask() => Some(TRY_EVERY),
+            _ if self.probing.can_ask() => {
+                let tried = all.tried.unwrap_or(all.since);
+                rest_of(tried + SECOND_OPINION, now).map(|rest| rest.min(TRY_EVERY))
+            }
             _ => all.tried.and_then(|tried| rest_of(tried + TRY_EVERY, now)),
         });
         let pause = self.keys.get(&key).and_then(|state| state.pause);
@@ -195,6 +202,9 @@ impl Breaker {
         }
         if self.all.is_some_and(|all| all.named.is_none()) {
             self.resume();
+            if leave.trial == Trial::OfAll && self.probing.can_ask() {
+                self.probing.misled(now);
+            }
         }
         if std::mem::replace(&mut leave.trial, Trial::No) == Trial::OfKey {
             let own = self.keys.get_mut(&leave.key);
@@ -232,7 +242,7 @@ impl Breaker {
             0
         };
         if self.unreachable >= policy.failures.max(1) && self.all.is_none() {
-            self.pause(true, None);
+            self.pause(true, None, now);
             self.probing.may_ask_again();
         }
         self.fail_key(leave, now, policy, fault.rest);
@@ -273,13 +283,20 @@ impl Breaker {
     pub(super) fn probed(&mut self, verdict: Verdict, sent: Instant, now: Instant) {
         // Several may be under way. One that was sent before another one passed says nothing new when it fails.
         let outdated = self.probing.passed_since(sent) && matches!(verdict, Verdict::Failed(_));
-        let verdict = if outdated { Verdict::Nothing } else { verdict };
+        let misled = self.probing.is_misled(now)
+            && matches!(verdict, Verdict::Failed(fault) if !fault.unreachable);
+        let verdict = if outdated || misled {
+            Verdict::Nothing
+        } else {
+            verdict
+        };
         self.probing.learned(verdict, sent, self.all.is_some());
         match verdict {
             Verdict::Passed => self.passed(now),
             Verdict::Reached => self.reached(),
             Verdict::Failed(Fault { unreachable, rest }) => {
-                self.pause(unreachable, rest.map(|rest| now + rest.min(LONGEST_REST)));
+                let named = rest.map(|rest| now + rest.min(LONGEST_REST));
+                self.pause(unreachable, named, now);
             }
             Verdict::Nothing | Verdict::Unasked => {}
         }
@@ -320,10 +337,11 @@ impl Breaker {
         self.failures
     }
 
-    fn pause(&mut self, unreachable: bool, named: Option<Instant>) {
+    fn pause(&mut self, unreachable: bool, named: Option<Instant>, now: Instant) {
         let tried = self.all.and_then(|all| all.tried);
         self.all = Some(Paused {
             unreachable,
+            since: self.all.map_or(now, |all| all.since),
             named,
             tried,
         });

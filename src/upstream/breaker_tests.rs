@@ -109,7 +109,7 @@ fn fifty_customers_that_fail_on_purpose_pause_nobody_else() {
 fn a_request_of_our_own_that_fails_pauses_it_for_all_and_one_that_passes_resumes_it() {
     let start = Instant::now();
     let mut breaker = paused(start);
-    assert_eq!(breaker.is_open_to(CAT, after(start, 60)), Some(TRY_EVERY));
+    assert_eq!(breaker.is_open_to(CAT, after(start, 20)), Some(TRY_EVERY));
     assert_eq!(breaker.probe_due(start), Some(after(start, 5)));
     for secs in [5, 10, 15] {
         probe(&mut breaker, Verdict::Failed(BROKEN), after(start, secs));
@@ -278,6 +278,35 @@ fn where_we_cannot_ask_one_customers_request_in_five_seconds_decides() {
     answer(&mut breaker, ANN, now);
     assert_eq!(breaker.state(), BreakerState::Closed);
     assert!(breaker.admit(CAT, true, now).is_ok());
+}
+
+#[test]
+fn ours_that_always_fail_at_a_working_target_do_not_pause_it_for_good() {
+    let start = Instant::now();
+    let mut breaker = paused(start);
+    let now = after(start, 30);
+    probe(&mut breaker, Verdict::Failed(BROKEN), now);
+    let mut trial = breaker.admit(CAT, true, now).unwrap();
+    assert_eq!(
+        breaker.is_open_to(Holder(4), now),
+        Some(TRY_EVERY),
+        "one customer's request, not all"
+    );
+    breaker.began(&mut trial, now);
+    assert_eq!(breaker.state(), BreakerState::Closed);
+    for key in [ANN, BOB] {
+        fail(&mut breaker, key, after(start, 40), BROKEN);
+    }
+    probe(&mut breaker, Verdict::Failed(BROKEN), after(start, 40));
+    assert_eq!(
+        breaker.state(),
+        BreakerState::Closed,
+        "a customer was served while ours failed"
+    );
+    // A connection that cannot be made is evidence all the same, and so are ours once one has passed.
+    probe(&mut breaker, Verdict::Passed, after(start, 50));
+    probe(&mut breaker, Verdict::Failed(BROKEN), after(start, 60));
+    assert_eq!(breaker.state(), BreakerState::Open);
 }
 
 #[test]

@@ -33,6 +33,8 @@ pub(super) struct Probing {
     every: Duration,
     /// The last attempt was not allowed to ask.
     unasked: bool,
+    /// Until when our failures prove nothing: a customer was served while ours failed.
+    misled: Option<Instant>,
 }
 
 /// A paused target is tried this often, so that one that has recovered is used within five seconds.
@@ -47,6 +49,7 @@ impl Default for Probing {
             passed: None,
             every: TRY_EVERY,
             unasked: false,
+            misled: None,
         }
     }
 }
@@ -81,6 +84,9 @@ impl Probing {
         if matches!(verdict, Verdict::Passed | Verdict::Reached) {
             self.passed = self.passed.max(Some(sent));
         }
+        if verdict == Verdict::Passed {
+            self.misled = None;
+        }
         match verdict {
             Verdict::Passed if !paused => self.every = (self.every * 2).min(LONGEST),
             Verdict::Failed(_) => self.calm(),
@@ -96,6 +102,17 @@ impl Probing {
     /// Whether one that was sent later has passed.
     pub(super) fn passed_since(&self, sent: Instant) -> bool {
         self.passed.is_some_and(|passed| sent < passed)
+    }
+
+    /// A customer was served while our own requests failed: they fail for a reason of their own, and are not worth their price.
+    pub(super) fn misled(&mut self, now: Instant) {
+        self.misled = Some(now + LONGEST);
+        self.every = LONGEST;
+    }
+
+    /// Whether our failures prove nothing now.
+    pub(super) fn is_misled(&self, now: Instant) -> bool {
+        self.misled.is_some_and(|until| now < until)
     }
 
     /// Back to the shortest interval.

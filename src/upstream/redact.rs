@@ -8,6 +8,7 @@
 
 mod accounts;
 mod coded;
+mod escaped;
 mod files;
 mod find;
 mod hosts;

@@ -119,7 +119,11 @@ fn other_text_is_untouched_and_odd_text_is_safe() {
 fn an_unknown_event_stays_the_json_that_it_was() {
     becomes(
         r#"{"path":"C:\\Users\\svc","at":"http:\/\/10.0.0.7:80\/v1","text":"a:\n/usr/x.py\n","n":200000}"#,
-        r#"{"path":"[path]","at":"http:\/\/[host]\/v1","text":"a:\n[path]\n","n":200000}"#,
+        r#"{"path":"[path]","at":"http://[host]/v1","text":"a:\n[path]\n","n":200000}"#,
+    );
+    becomes(
+        r#"{"at":"gpu\u002d7.svc\u002ecluster.local","text":"failed at\n10.0.0.7\n","plain":"C\u002b\u002b"}"#,
+        r#"{"at":"[host]","text":"failed at\n[host]\n","plain":"C\u002b\u002b"}"#,
     );
 }
 

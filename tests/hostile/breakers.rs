@@ -161,36 +161,74 @@ async fn with_settings(upstream: &ScriptedUpstream, settings: &str) -> Gateway {
 }
 
 #[tokio::test]
-async fn timeouts_on_purpose_take_a_slug_from_nobody() {
-    let silent = Speech::new(Family::Chat, "x").stream().silent();
-    for settings in [
-        "timeouts = { first_byte = \"300ms\" }",
-        // A server that answers one at a time.
-        "timeouts = { first_byte = \"300ms\" }\nmax_concurrent = 1",
-    ] {
-        let upstream = provoked(silent.clone()).await;
-        let gateway = with_settings(&upstream, settings).await;
-        let (bad, good) = (keys(&gateway, 2).await, gateway.key("5.00").await);
+async fn hostile_keys_take_a_server_of_one_slot_from_nobody() {
+    for (name, answer, stream) in provocations() {
+        let upstream = provoked(answer).await;
+        let gateway = with_settings(&upstream, "max_concurrent = 1").await;
+        let (bad, good) = (keys(&gateway, 10).await, gateway.key("5.00").await);
         for _ in 0..2 {
-            let (body, good) = (provoking(true), &good);
-            let hostile = async {
-                for _ in 0..6 {
-                    tokio::join!(
-                        gateway.post(CHAT, &bad[0], &body),
-                        gateway.post(CHAT, &bad[1], &body)
-                    );
-                }
-            };
-            let served = async {
-                upstream.request(0).await;
-                is_served(&gateway, good, settings).await;
-            };
-            tokio::join!(hostile, served);
+            attack(&gateway, &bad, stream).await;
             pass(MINUTE).await;
-            is_served(&gateway, good, settings).await;
+            is_served(&gateway, &good, name).await;
         }
-        assert_eq!(target(&gateway).await["state"], "closed", "{settings}");
+        assert_eq!(target(&gateway).await["state"], "closed", "{name}");
     }
+}
+
+/// So many keys ask again and again for a first frame that never comes, while others are served.
+async fn timeouts_survive(count: usize, settings: &str) {
+    let silent = Speech::new(Family::Chat, "x").stream().silent();
+    let upstream = provoked(silent).await;
+    let settings = format!("timeouts = {{ first_byte = \"300ms\" }}\n{settings}");
+    let gateway = with_settings(&upstream, &settings).await;
+    let (bad, good) = (keys(&gateway, count).await, keys(&gateway, 3).await);
+    let rare = gateway.key("5.00").await;
+    for _ in 0..2 {
+        let body = provoking(true);
+        let asking = |key| {
+            let (gateway, body) = (&gateway, &body);
+            async move {
+                loop {
+                    gateway.post(CHAT, key, body).await;
+                }
+            }
+        };
+        let hostile = futures_util::future::join_all(bad.iter().map(asking));
+        let served = async {
+            let before = upstream.requests().len();
+            upstream.request(before).await;
+            for key in &good {
+                is_served(&gateway, key, &settings).await;
+            }
+        };
+        tokio::select! {
+            _ = hostile => {}
+            () = served => {}
+        }
+        pass(MINUTE).await;
+        is_served(&gateway, &rare, &settings).await;
+    }
+    assert_eq!(target(&gateway).await["state"], "closed", "{settings}");
+}
+
+#[tokio::test]
+async fn timeouts_on_purpose_by_two_keys_take_a_slug_from_nobody() {
+    timeouts_survive(2, "").await;
+}
+
+#[tokio::test]
+async fn timeouts_on_purpose_by_ten_keys_take_a_slug_from_nobody() {
+    timeouts_survive(10, "").await;
+}
+
+#[tokio::test]
+async fn timeouts_on_purpose_by_fifty_keys_take_a_slug_from_nobody() {
+    timeouts_survive(50, "").await;
+}
+
+#[tokio::test]
+async fn timeouts_on_purpose_take_a_server_of_one_slot_from_nobody() {
+    timeouts_survive(10, "max_concurrent = 1").await;
 }
 
 #[tokio::test]

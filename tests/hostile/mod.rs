@@ -7,5 +7,7 @@ mod descriptors;
 mod fuzz;
 mod kept;
 mod memory;
+mod recovery;
 mod strangers;
+mod unknown;
 mod work;

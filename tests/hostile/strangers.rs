@@ -166,6 +166,33 @@ async fn slow_forms_through_caddy_keep_no_paying_request_out() {
     }
 }
 
+/// The files for a fleet bound strangers in the same way. Two of its three gateways are away.
+#[tokio::test(flavor = "multi_thread")]
+async fn slow_forms_through_a_fleets_nginx_keep_no_paying_request_out() {
+    if !installed("nginx", "slow forms through a fleet's nginx") {
+        return;
+    }
+    let upstream = ScriptedUpstream::start(talking("PONG")).await;
+    let folder = tempfile::tempdir().unwrap();
+    let (served, secret) = gateway(folder.path(), &upstream, 1_024);
+    let here = served.base.trim_start_matches("http://");
+    let proxy = Proxy::nginx_of_fleet(folder.path(), here, 1_024);
+    through(&served, &proxy, &secret, 4).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn slow_forms_through_a_fleets_caddy_keep_no_paying_request_out() {
+    if !installed("caddy", "slow forms through a fleet's Caddy") {
+        return;
+    }
+    let upstream = ScriptedUpstream::start(talking("PONG")).await;
+    let folder = tempfile::tempdir().unwrap();
+    let (served, secret) = gateway(folder.path(), &upstream, 1_024);
+    let here = served.base.trim_start_matches("http://");
+    let proxy = Proxy::caddy_of_fleet(folder.path(), here, &served.admin);
+    through(&served, &proxy, &secret, 4).await;
+}
+
 async fn through(served: &Served, proxy: &Proxy, secret: &str, addresses: u32) {
     let base = format!("http://{}", proxy.address);
     let begun = Instant::now();

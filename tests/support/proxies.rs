@@ -9,6 +9,11 @@ use std::process::{Child, Command, Stdio};
 const NGINX: [u8; 4] = [127, 0, 8, 2];
 const CADDY: [u8; 4] = [127, 0, 8, 3];
 
+/// The gateways in the files for a fleet …
+const FLEET: [&str; 3] = ["10.0.0.11:8080", "10.0.0.12:8080", "10.0.0.13:8080"];
+/// … and where nobody listens in place of two of them.
+const AWAY: [(&str, &str); 2] = [(FLEET[1], "127.0.8.4:9"), (FLEET[2], "127.0.8.5:9")];
+
 /// A file of `deploy/`.
 pub(crate) fn shipped(name: &str) -> String {
     fs::read_to_string(
@@ -49,10 +54,23 @@ pub(crate) enum Scheme {
 impl Proxy {
     /// nginx before the gateway at this address. It may have as many connections as `connections` says, and as many descriptors.
     pub(crate) fn nginx(folder: &Path, gateway: &str, scheme: Scheme, connections: u32) -> Self {
+        let site = shipped("nginx.conf").replace("127.0.0.1:8080", gateway);
+        Self::nginx_with(folder, site, scheme, connections)
+    }
+
+    /// nginx before a fleet of which this gateway alone is up.
+    pub(crate) fn nginx_of_fleet(folder: &Path, gateway: &str, connections: u32) -> Self {
+        let site = AWAY.iter().fold(
+            shipped("nginx-fleet.conf").replace(FLEET[0], gateway),
+            |site, (shipped, away)| site.replace(shipped, away),
+        );
+        Self::nginx_with(folder, site, Scheme::Http, connections)
+    }
+
+    fn nginx_with(folder: &Path, site: String, scheme: Scheme, connections: u32) -> Self {
         let (address, here) = (free_port(NGINX), folder.display().to_string());
         let tls = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/tls");
-        let mut site = shipped("nginx.conf")
-            .replace("127.0.0.1:8080", gateway)
+        let mut site = site
             .replace("[::]:443", &format!("[::1]:{}", address.port()))
             .replace("listen 443", &format!("listen {address}"))
             .replace(
@@ -95,9 +113,27 @@ impl Proxy {
 
     /// Caddy before the gateway at this address. A test has no public name to get a certificate for: plain HTTP, the rest as shipped.
     pub(crate) fn caddy(folder: &Path, gateway: &str) -> Self {
+        Self::caddy_with(
+            folder,
+            shipped("Caddyfile").replace("127.0.0.1:8080", gateway),
+        )
+    }
+
+    /// Caddy before a fleet of which this gateway alone is up; `admin` is where it says so.
+    pub(crate) fn caddy_of_fleet(folder: &Path, gateway: &str, admin: &str) -> Self {
+        let port = admin.rsplit(':').next().unwrap();
+        let site = AWAY.iter().fold(
+            shipped("Caddyfile.fleet")
+                .replace(FLEET[0], gateway)
+                .replace("health_port 9090", &format!("health_port {port}")),
+            |site, (shipped, away)| site.replace(shipped, away),
+        );
+        Self::caddy_with(folder, site)
+    }
+
+    fn caddy_with(folder: &Path, site: String) -> Self {
         let address = free_port(CADDY);
-        let mut site = shipped("Caddyfile")
-            .replace("127.0.0.1:8080", gateway)
+        let mut site = site
             // On this address alone: on all of them the port may be taken.
             .replace(
                 "api.example.com {",

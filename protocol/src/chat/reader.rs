@@ -343,12 +343,18 @@ fn say(cursor: &mut Cursor<'_>, sample: &mut Sample) -> Result<Said, JsonError> 
                     said.choices.push(choice(cursor, sample, &mut said.places)?);
                 }
             }
-            "error" => said.error = cursor.skip()?.kind != Kind::Null,
+            "error" => {
+                said.error = cursor.skip()?.kind != Kind::Null;
+                members.take(cursor, &key);
+                continue;
+            }
             _ => {
                 cursor.skip()?;
+                members.take(cursor, &key);
+                continue;
             }
         }
-        members.take(cursor, &key);
+        members.keep(cursor, &key);
     }
     members.finish(&mut said.places);
     if let Some(usage) = &mut said.usage {
@@ -380,9 +386,11 @@ fn choice(
             }
             _ => {
                 cursor.skip()?;
+                members.take(cursor, &key);
+                continue;
             }
         }
-        members.take(cursor, &key);
+        members.keep(cursor, &key);
     }
     members.finish(places);
     Ok(choice)

@@ -282,9 +282,14 @@ fn say(cursor: &mut Cursor<'_>, said: &mut Said, sample: &mut Sample) -> Result<
             }
             "message" if kind == Kind::Object => message(cursor, said, sample)?,
             "delta" | "content_block" if kind == Kind::Object => block(cursor, said, sample)?,
-            other => named((other, kind), cursor, said, sample)?,
+            other => {
+                if !named((other, kind), cursor, said, sample)? {
+                    members.take(cursor, &key);
+                    continue;
+                }
+            }
         }
-        members.take(cursor, &key);
+        members.keep(cursor, &key);
     }
     members.finish(&mut said.places);
     Ok(())
@@ -296,20 +301,24 @@ fn message(cursor: &mut Cursor<'_>, said: &mut Said, sample: &mut Sample) -> Res
     let mut walk = cursor.enter_object()?;
     while let Some(key) = cursor.member(&mut walk)? {
         let kind = cursor.peek()?;
-        named((&key.name, kind), cursor, said, sample)?;
-        members.take(cursor, &key);
+        if named((&key.name, kind), cursor, said, sample)? {
+            members.keep(cursor, &key);
+        } else {
+            members.take(cursor, &key);
+        }
     }
     members.finish(&mut said.places);
     Ok(())
 }
 
 /// Members that a whole answer shares with the `message` of `message_start`; `usage` also occurs in an event.
+/// Returns whether it is one of them.
 fn named(
     (name, kind): (&str, Kind),
     cursor: &mut Cursor<'_>,
     said: &mut Said,
     sample: &mut Sample,
-) -> Result<(), JsonError> {
+) -> Result<bool, JsonError> {
     match name {
         "id" => said.id = string_span(cursor)?,
         "stop_reason" => {
@@ -326,9 +335,10 @@ fn named(
         }
         _ => {
             cursor.skip()?;
+            return Ok(false);
         }
     }
-    Ok(())
+    Ok(true)
 }
 
 /// A content block, or a delta of one or of the message.

@@ -402,11 +402,10 @@ fn event(cursor: &mut Cursor<'_>) -> Result<Event, JsonError> {
     while let Some(key) = cursor.member(&mut walk)? {
         if key.name == "type" {
             event.kind = string_span(cursor)?;
-            members.take(cursor, &key);
+            members.keep(cursor, &key);
             continue;
         }
         let value = cursor.skip()?;
-        members.take(cursor, &key);
         match key.name.as_ref() {
             "sequence_number" => event.sequence = count(cursor, &value),
             "output_index" => event.output_index = count(cursor, &value),
@@ -416,8 +415,12 @@ fn event(cursor: &mut Cursor<'_>) -> Result<Event, JsonError> {
             "delta" => event.delta = Some(value),
             "response" if value.kind == Kind::Object => event.response = Some(value.span),
             "error" => event.error = value.kind != Kind::Null,
-            _ => {}
+            _ => {
+                members.take(cursor, &key);
+                continue;
+            }
         }
+        members.keep(cursor, &key);
     }
     members.finish(&mut event.places);
     Ok(event)
@@ -444,9 +447,11 @@ fn response(cursor: &mut Cursor<'_>, sample: &mut Sample) -> Result<Response, Js
             }
             _ => {
                 cursor.skip()?;
+                members.take(cursor, &key);
+                continue;
             }
         }
-        members.take(cursor, &key);
+        members.keep(cursor, &key);
     }
     members.finish(&mut said.places);
     if let Some(usage) = &mut said.usage {

@@ -23,6 +23,7 @@ mod marks;
 mod matrix;
 mod media;
 mod params;
+mod passed_on;
 mod prefix;
 mod reasoning;
 mod recorded;

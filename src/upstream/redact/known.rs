@@ -4,6 +4,7 @@ use farebox_protocol::Family;
 
 use super::accounts::without_accounts;
 use super::coded::without_coded;
+use super::escaped::without_escaped;
 use super::files::without_files;
 use super::find::{Edge, find, replace, replaced, token_len};
 use super::hosts::{domain_of, host_of, without_hosts};
@@ -58,12 +59,11 @@ impl<'a> Known<'a> {
     }
 }
 
-/// The text without names of hosts, models, providers, accounts and files, plain or coded.
+/// The text without names of hosts, models, providers, accounts and files, plain, escaped or coded.
 pub(super) fn names_out(text: String, known: &Known<'_>) -> String {
-    let plain = plain_names_out(text, known);
-    without_coded(&plain, |decoded| {
-        plain_names_out(without_secrets(decoded, known), known)
-    })
+    let clean = |text: &str| plain_names_out(without_secrets(text, known), known);
+    let unescaped = without_escaped(&text, clean);
+    without_coded(&plain_names_out(unescaped, known), clean)
 }
 
 fn plain_names_out(mut text: String, known: &Known<'_>) -> String {

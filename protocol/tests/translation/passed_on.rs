@@ -1,0 +1,74 @@
+//! Answers recorded from real servers, passed on within their family: byte for byte, but for the model's name and what the rule of the
+//! envelope names. The snapshot lists every member that goes.
+
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+use std::ops::Range;
+
+use farebox_protocol::{Family, Marks};
+use serde_json::Value;
+
+use super::help::frame;
+use super::recorded::{recordings, stream_of};
+
+/// Takes from the text the members that go, and notes their names. What stays is the text itself, in its order.
+fn removed(text: &str, marks: &Marks, names: &mut BTreeSet<String>) {
+    let mut cuts: Vec<Range<usize>> = marks.cuts.clone();
+    cuts.sort_by_key(|cut| cut.start);
+    for cut in cuts {
+        let cut = text.get(cut).expect("whole characters");
+        let member = cut.trim_matches([',', ' ', '\n']);
+        let object: Value = serde_json::from_str(&format!("{{{member}}}")).expect("one member");
+        let members = object.as_object().expect("an object");
+        assert_eq!(members.len(), 1, "one member at a time: {cut}");
+        names.extend(members.keys().cloned());
+    }
+    for model in marks.model.iter().chain(&marks.more_models) {
+        let name = text.get(model.clone()).expect("whole characters");
+        assert!(name.starts_with('"') && name.ends_with('"'), "{name}");
+    }
+}
+
+/// The names of the members that go from one recording.
+fn gone(family: Family, name: &str, text: &str) -> BTreeSet<String> {
+    let mut names = BTreeSet::new();
+    match stream_of(family, name, text) {
+        None => {
+            let Some(facts) = family.protocol().read_answer(text.as_bytes()) else {
+                return BTreeSet::from(["(no answer)".to_owned()]);
+            };
+            if facts.error.is_none() && !facts.complete {
+                names.insert("(no answer)".to_owned());
+            }
+            removed(text, &facts.marks, &mut names);
+        }
+        Some(data) => {
+            let mut reader = family.protocol().reader();
+            for data in data {
+                let frame = frame(&data);
+                let facts = reader.read(&frame);
+                let raw = std::str::from_utf8(frame.raw()).expect("a text");
+                removed(raw, &facts.marks, &mut names);
+                if facts.unfamiliar {
+                    names.insert("(an event that is scrubbed)".to_owned());
+                }
+            }
+        }
+    }
+    names
+}
+
+#[test]
+fn recorded_answers_lose_nothing_but_what_the_envelopes_rule_names() {
+    let mut told = String::new();
+    for family in Family::ALL {
+        for (name, text) in recordings(family) {
+            let gone = gone(family, &name, &text);
+            if !gone.is_empty() {
+                let gone: Vec<String> = gone.into_iter().collect();
+                writeln!(told, "{family} {name}: {}", gone.join(", ")).expect("a text");
+            }
+        }
+    }
+    insta::assert_snapshot!(told);
+}
