@@ -11,6 +11,7 @@ use std::sync::Arc;
 
 use rusqlite::{Connection, DEFAULT_NAME, FileControl, Result, params};
 
+use super::migrations::VERSION;
 use super::remembered::{Moved, Remembered};
 use super::rows;
 use super::statements::{Sql, Statements};
@@ -42,6 +43,8 @@ pub(super) struct Batch<'c> {
     targets: HashMap<String, i64>,
     pub(super) rows: Rows,
     pub(super) known: Known,
+    /// The version of the schema when the totals were read.
+    schema: i64,
     /// The data version of the totals and rows; `None` before the first commit and after a rollback.
     version: Option<u32>,
     ledger: Option<[u8; 16]>,
@@ -72,6 +75,7 @@ impl<'c> Batch<'c> {
             targets: HashMap::new(),
             rows: Rows::default(),
             known: Known::default(),
+            schema: VERSION,
             version: None,
             ledger: None,
             totals: Totals::default(),
@@ -97,10 +101,18 @@ impl<'c> Batch<'c> {
         }
         self.forget();
         let statement = self.statements.get(Sql::Totals)?;
-        let (totals, acts, epoch, opened) = statement.query_row([], |row| {
-            Ok((rows::totals(row)?, row.get(9)?, row.get(10)?, row.get(11)?))
+        let (totals, acts, epoch, opened, schema) = statement.query_row([], |row| {
+            let totals = rows::totals(row)?;
+            Ok((
+                totals,
+                row.get(9)?,
+                row.get(10)?,
+                row.get(11)?,
+                row.get(12)?,
+            ))
         })?;
         (self.totals, self.opened, self.rows.epoch) = (totals, opened, epoch);
+        self.schema = schema;
         self.rows.positions = Positions::Counted {
             entries: number(totals.entries),
             acts,
@@ -115,6 +127,12 @@ impl<'c> Batch<'c> {
             }
         };
         Ok(())
+    }
+
+    /// The version of the schema, if another process has changed it since this one opened the ledger: the file was moved to
+    /// another store, or brought up to date by a newer program.
+    pub(super) fn other_schema(&self) -> Option<i64> {
+        (self.schema != VERSION).then_some(self.schema)
     }
 
     /// Fetches what an operation needs, and applies it. What it changes is written by the next flush.
