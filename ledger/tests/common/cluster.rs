@@ -136,6 +136,24 @@ impl Cluster {
         name
     }
 
+    /// A copy of a database that is in use.
+    pub(crate) fn copy_of_running(&self, database: &str) -> String {
+        let name = self.database();
+        let at = self.folder.display();
+        let pass = format!(
+            "pg_dump -h {at} -U farebox {database} | psql -X -q -h {at} -U farebox -v ON_ERROR_STOP=1 {name} > {at}/restored"
+        );
+        let mut shell = Command::new("/bin/bash");
+        shell.args(["-o", "pipefail", "-c", &pass]);
+        let done = shell.output().expect("a shell runs");
+        assert!(
+            done.status.success(),
+            "{}",
+            String::from_utf8_lossy(&done.stderr)
+        );
+        name
+    }
+
     /// Where a database is, as `--ledger` takes it.
     pub(crate) fn url(&self, database: &str) -> String {
         format!(
