@@ -126,8 +126,10 @@ fn promoted(gone: Gone, standbys: usize, reached: Reached) {
             tokio::time::sleep(Duration::from_secs(3)).await;
             if standbys == 1 {
                 // Its address stays silent; a new standby is built where there is room.
-                network.silence(MACHINES[old]);
-                pair.kill(old);
+                if gone != Gone::Power {
+                    network.silence(MACHINES[old]);
+                    pair.kill(old);
+                }
                 tokio::task::block_in_place(|| {
                     network.at_the_server(|| {
                         pair.promote();
