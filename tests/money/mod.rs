@@ -6,6 +6,7 @@ mod balance;
 mod billing;
 mod bodies;
 mod bypasses;
+mod copies;
 mod counting;
 mod crash;
 mod ends;

@@ -370,3 +370,50 @@ async fn a_payment_that_meets_an_io_error_is_never_confirmed_falsely() {
     );
     assert!(unknown > 0, "some errors met a commit");
 }
+
+/// `cp backup farebox.db` beneath a running gateway: noticed within a second, and no answer is sold by what is gone.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_backup_copied_over_the_live_file_stops_selling_within_a_second() {
+    let upstream = ScriptedUpstream::start(honest()).await;
+    let (folder, _) = place(&upstream);
+    let path = folder.path().join("farebox.db");
+    let first = open(&path);
+    let key = load::key(&first, "100").await;
+    first.close();
+    drop(first);
+    let mut served = Served::start_with(folder.path(), &[], &PROVIDED);
+    asked_until(&served.base, &key, 200).await;
+    let backup = farebox(folder.path(), &["ledger", "backup", "backup.db"]).output();
+    assert!(backup.unwrap().status.success());
+    for number in 0..20 {
+        let answer =
+            Answer::read(post(&served.base, &key, Family::Chat, false, number).await).await;
+        assert_eq!(answer.status, 200, "{answer:?}");
+    }
+    // In place, as `cp` does it: the file keeps its inode.
+    std::fs::write(
+        &path,
+        std::fs::read(folder.path().join("backup.db")).unwrap(),
+    )
+    .unwrap();
+    let (begun, asked) = (Instant::now(), upstream.requests().len());
+    asked_until(&served.base, &key, 503).await;
+    let sold = upstream.requests().len() - asked;
+    println!(
+        "| live copy over the file | stops {:.2} s after it |",
+        begun.elapsed().as_secs_f64()
+    );
+    assert_eq!(sold, 0, "no answer is sold by a ledger that is gone");
+    let full = sized(0, 1) == 1;
+    assert!(begun.elapsed() < Duration::from_secs(1) || !full);
+    // The gateway has ended, or says at each request that it cannot sell.
+    let second = farebox(folder.path(), &["keys", "list"]).output().unwrap();
+    assert!(
+        !second.status.success(),
+        "commands do not take the log of another file either: {}",
+        String::from_utf8_lossy(&second.stdout)
+    );
+    served.signal("TERM");
+    served.ended();
+    assert!(served.log().contains("written over"), "{}", served.log());
+}

@@ -23,8 +23,32 @@ fn commands() -> String {
         .collect()
 }
 
+/// The first machine loses its power: nothing answers at its address any more, also not with a refusal, and nothing shuts it down.
+/// Everything else is as printed.
+fn with_a_power_cut(commands: &str) -> String {
+    let stop = "pg_ctl -D a -m immediate stop\npg_ctl -D b promote\n";
+    assert!(commands.contains(stop), "the guide has its words for it");
+    // It goes when the gateways have found the other one, so that its address can be used again.
+    let cut = "machine=\"$(head -1 a/postmaster.pid) $(pgrep -P $(head -1 a/postmaster.pid) | tr '\\n' ' ')\"\nkill -STOP $machine\n\
+         pg_ctl -D b promote\n\
+         until curl -sf http://127.0.0.11:9090/status | grep -q 'does not answer'; do sleep 0.2; done\n\
+         until curl -sf http://127.0.0.11:9090/status | grep -q 'primary on timeline 2'; do sleep 0.2; done\n\
+         kill -9 $machine\nsleep 1\n";
+    commands.replace(stop, cut)
+}
+
 #[test]
 fn the_guide_makes_a_fleet_from_nothing() {
+    follow(&commands(), 0);
+}
+
+#[test]
+fn the_guide_survives_a_power_cut_of_the_first_machine() {
+    follow(&with_a_power_cut(&commands()), 1);
+}
+
+/// Runs the commands in an empty folder, at addresses of their own.
+fn follow(commands: &str, number: u32) {
     if programs().is_none() || !Path::new("/usr/bin/caddy").exists() {
         return skip("the fleet's guide: PostgreSQL or Caddy is not installed");
     }
@@ -36,7 +60,7 @@ fn the_guide_makes_a_fleet_from_nothing() {
     // Separate addresses, so that nothing else on this machine interferes.
     let net = format!(
         "127.{}.{}.",
-        20 + std::process::id() % 200,
+        20 + (std::process::id() + number) % 200,
         1 + std::process::id() / 200 % 250
     );
     // Whatever it started ends with it.
@@ -44,7 +68,7 @@ fn the_guide_makes_a_fleet_from_nothing() {
          for server in a b restored; do [ -e $server ] && pg_ctl -D $server -m immediate stop; done' EXIT\n";
     let script = format!(
         "set -euo pipefail\n{tidy}set -x\n{}trap - EXIT\necho the end",
-        commands().replace("127.0.0.", &net)
+        commands.replace("127.0.0.", &net)
     );
     let binary = Path::new(env!("CARGO_BIN_EXE_farebox")).parent().unwrap();
     let path = format!("{}:/usr/bin:/bin:/usr/sbin", binary.display());
@@ -74,6 +98,7 @@ fn the_guide_makes_a_fleet_from_nothing() {
     for expected in [
         "the books are sound",
         "has gone back in time",
+        "was confirmed and is not there",
         "accepted; generation 2 begins",
         "generation 2 began",
     ] {

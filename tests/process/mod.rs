@@ -9,6 +9,7 @@ mod fleet_guide;
 mod identity;
 mod limits;
 mod log;
+mod long_history;
 mod mistakes;
 mod operations;
 mod planted;

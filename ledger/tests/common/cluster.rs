@@ -136,6 +136,24 @@ impl Cluster {
         name
     }
 
+    /// A copy of a database that is in use.
+    pub(crate) fn copy_of_running(&self, database: &str) -> String {
+        let name = self.database();
+        let at = self.folder.display();
+        let pass = format!(
+            "pg_dump -h {at} -U farebox {database} | psql -X -q -h {at} -U farebox -v ON_ERROR_STOP=1 {name} > {at}/restored"
+        );
+        let mut shell = Command::new("/bin/bash");
+        shell.args(["-o", "pipefail", "-c", &pass]);
+        let done = shell.output().expect("a shell runs");
+        assert!(
+            done.status.success(),
+            "{}",
+            String::from_utf8_lossy(&done.stderr)
+        );
+        name
+    }
+
     /// Where a database is, as `--ledger` takes it.
     pub(crate) fn url(&self, database: &str) -> String {
         format!(
@@ -161,7 +179,9 @@ pub(crate) fn psql_at(
     database: &str,
     sql: &str,
 ) -> Result<String, String> {
-    let mut psql = Command::new(bin.join("psql"));
+    // A package of the server alone has no `psql`; that of another version does.
+    let own = Some(bin.join("psql")).filter(|own| own.exists());
+    let mut psql = Command::new(own.unwrap_or_else(|| "psql".into()));
     psql.args([
         "-X",
         "-q",
@@ -189,8 +209,11 @@ pub(crate) fn psql_at(
     }
 }
 
-/// Debian keeps the server's programs beside the path.
+/// Debian keeps the server's programs beside the path. `FAREBOX_POSTGRES` names the folder of another version's.
 pub(crate) fn programs() -> Option<PathBuf> {
+    if let Some(other) = std::env::var_os("FAREBOX_POSTGRES") {
+        return Some(other.into());
+    }
     let mut versions: Vec<PathBuf> = std::fs::read_dir("/usr/lib/postgresql")
         .ok()?
         .filter_map(|entry| Some(entry.ok()?.path().join("bin")))

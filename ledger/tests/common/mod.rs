@@ -10,6 +10,7 @@
 pub(crate) mod cluster;
 pub(crate) mod netns;
 pub(crate) mod pair;
+pub(crate) mod pooler;
 pub(crate) mod proxy;
 #[path = "../../../tests/support/skip.rs"]
 mod skip;

@@ -7,11 +7,17 @@
 use std::fs::File;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use nix::sched::{CloneFlags, setns};
 
+/// Each has a name of its own.
+static MADE: AtomicUsize = AtomicUsize::new(0);
 /// The server's address.
 pub(crate) const SERVER: &str = "10.77.2.2";
+
+/// Those of two further machines in the server's network.
+pub(crate) const MACHINES: [&str; 3] = [SERVER, "10.77.2.3", "10.77.2.4"];
 
 /// Three namespaces in a row: the gateway's, the router's, the server's.
 pub(crate) struct Network {
@@ -21,7 +27,11 @@ pub(crate) struct Network {
 impl Network {
     pub(crate) fn start() -> Option<Self> {
         let network = Self {
-            name: format!("fb{}", std::process::id()),
+            name: format!(
+                "f{}{}",
+                std::process::id() % 1_000_000,
+                MADE.fetch_add(1, Ordering::Relaxed)
+            ),
         };
         let [gateway, router, server] = network.spaces();
         let name = &network.name;
@@ -35,6 +45,8 @@ impl Network {
             format!("-n {router} addr add 10.77.1.1/24 dev {name}b"),
             format!("-n {router} addr add 10.77.2.1/24 dev {name}c"),
             format!("-n {server} addr add {SERVER}/24 dev {name}d"),
+            format!("-n {server} addr add {}/24 dev {name}d", MACHINES[1]),
+            format!("-n {server} addr add {}/24 dev {name}d", MACHINES[2]),
             format!("-n {gateway} link set lo up"),
             format!("-n {server} link set lo up"),
             format!("-n {gateway} link set {name}a up"),
@@ -62,6 +74,15 @@ impl Network {
     /// From now on the router drops every packet.
     pub(crate) fn cut(&self) {
         assert!(self.forward("0"), "the router can be told to drop");
+    }
+
+    /// From now on nothing comes from this machine, as when its power is cut.
+    pub(crate) fn silence(&self, machine: &str) {
+        let [_, router, _] = self.spaces();
+        assert!(
+            ip(&format!("-n {router} route add blackhole {machine}/32")),
+            "the router can be told to drop"
+        );
     }
 
     /// The router passes packets on again.

@@ -38,6 +38,8 @@ pub(crate) struct Pair {
     servers: Vec<Server>,
     primary: usize,
     has_disks: bool,
+    /// Where each listens besides its socket; all in one network of the test's own.
+    addresses: Vec<&'static str>,
     _cleaner: Child,
 }
 
@@ -50,6 +52,15 @@ impl Pair {
     /// A primary and so many standbys, any of which confirms a commit. With `disks`, and where mounting is permitted, each has a
     /// small disk of its own.
     pub(crate) fn start_with(standbys: usize, disks: bool) -> Option<Self> {
+        Self::start_at(standbys, disks.then_some(Disk::Small), &[])
+    }
+
+    /// The same, each also at one of these addresses. The caller is in a network where they exist.
+    pub(crate) fn start_at(
+        standbys: usize,
+        disk: Option<Disk>,
+        addresses: &[&'static str],
+    ) -> Option<Self> {
         let bin = programs()?;
         let base = tempfile::Builder::new()
             .prefix("farebox-pair-")
@@ -66,17 +77,17 @@ impl Pair {
             })
             .collect();
         // Whoever mounted a disk unmounts it, so not as an ordinary user. Ctrl-C ends the test and not this.
-        let script = "trap '' INT TERM; cat >/dev/null; sleep 2; for disk in \"$1\"/*; do umount -l \"$disk\" 2>/dev/null; done; rm -rf \"$1\"";
+        let script = "trap '' INT TERM; cat >/dev/null; sleep 2; for disk in \"$1\"/*; do fsfreeze -u \"$disk\" 2>/dev/null; umount -l \"$disk\" 2>/dev/null; done; rm -rf \"$1\"";
         let mut cleaner = Command::new("/bin/sh");
         cleaner
             .args(["-c", script, "sh"])
             .arg(&base)
             .stdin(Stdio::piped());
         let cleaner = cleaner.spawn().expect("a shell runs");
-        let mut has_disks = disks;
+        let mut has_disks = disk.is_some();
         for Server { folder, .. } in &servers {
             std::fs::create_dir(folder).expect("a folder");
-            has_disks = has_disks && mount(folder);
+            has_disks = has_disks && disk.is_some_and(|disk| mount(folder, disk));
             give_away(folder);
         }
         let mut pair = Self {
@@ -85,6 +96,7 @@ impl Pair {
             servers,
             primary: 0,
             has_disks,
+            addresses: addresses.to_vec(),
             _cleaner: cleaner,
         };
         let mut initdb = ordinary(&pair.bin.join("initdb"));
@@ -98,6 +110,13 @@ impl Pair {
             "-D",
         ]);
         run(initdb.arg(pair.data(0)));
+        if !addresses.is_empty() {
+            let rules = OpenOptions::new()
+                .append(true)
+                .open(pair.data(0).join("pg_hba.conf"));
+            let mut rules = rules.expect("its rules");
+            writeln!(rules, "host all all all trust").expect("its rules");
+        }
         pair.run_server(0);
         pair.build_standbys();
         pair.wait_for(ANY);
@@ -148,7 +167,10 @@ impl Pair {
             .arg("-D")
             .arg(self.data(server));
         for setting in [
-            "listen_addresses=",
+            &format!(
+                "listen_addresses={}",
+                self.addresses.get(server).copied().unwrap_or_default()
+            ),
             &format!("cluster_name={}", NAMES[server]),
             &format!("unix_socket_directories={}", folder.display()),
             "fsync=off",
@@ -244,6 +266,17 @@ impl Pair {
             "ALTER SYSTEM SET synchronous_standby_names = '{names}'"
         ));
         self.sql("SELECT pg_reload_conf()");
+    }
+
+    /// Lets nothing be written to a server's disk any more (`-f`), or again (`-u`). Whoever writes waits and cannot be killed, as with
+    /// a disk that hangs.
+    pub(crate) fn hang_disk(&self, server: usize, how: &str) -> bool {
+        let mut freeze = Command::new("fsfreeze");
+        freeze
+            .arg(how)
+            .arg(&self.servers[server].folder)
+            .stderr(Stdio::null());
+        freeze.status().is_ok_and(|status| status.success())
     }
 
     /// Kills every process of a server, as a machine that loses power does.
@@ -428,14 +461,36 @@ impl Drop for Pair {
     }
 }
 
-/// Puts a disk of its own under a folder, if that is permitted.
-fn mount(folder: &Path) -> bool {
-    let mut mount = Command::new("mount");
-    mount
-        .args(["-t", "tmpfs", "-o", "size=400m", "tmpfs"])
-        .arg(folder)
-        .stderr(Stdio::null());
-    mount.status().is_ok_and(|status| status.success())
+/// A disk of a server's own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Disk {
+    /// That can be filled.
+    Small,
+    /// That can be frozen: a real file system in a file.
+    Freezing,
+}
+
+/// Mounts a disk of a server's own, if that is permitted.
+fn mount(folder: &Path, disk: Disk) -> bool {
+    let quiet = |command: &mut Command| {
+        let command = command.stdout(Stdio::null()).stderr(Stdio::null());
+        command.status().is_ok_and(|status| status.success())
+    };
+    if disk == Disk::Small {
+        let mut mount = Command::new("mount");
+        mount.args(["-t", "tmpfs", "-o", "size=400m", "tmpfs"]);
+        return quiet(mount.arg(folder));
+    }
+    let image = folder.with_extension("image");
+    let made = File::create(&image).and_then(|file| file.set_len(600 << 20));
+    made.is_ok()
+        && quiet(Command::new("mkfs.ext4").arg("-q").arg(&image))
+        && quiet(
+            Command::new("mount")
+                .args(["-o", "loop"])
+                .arg(&image)
+                .arg(folder),
+        )
 }
 
 /// Gives a folder to the user as whom the servers run.

@@ -80,7 +80,8 @@ impl Connector {
         let roots = if config.get_ssl_mode() == SslMode::Disable {
             RootCertStore::empty()
         } else {
-            trusted(database.roots.as_deref())?
+            trusted(database.roots.as_deref())
+                .map_err(|why| LedgerError::Unusable(format!("{database}: {why}")))?
         };
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let versions = ClientConfig::builder_with_provider(provider)
@@ -305,6 +306,8 @@ impl Connector {
                 Some(file) => format!(" (sslrootcert={})", file.display()),
                 None => " (no sslrootcert in the address: the system's certificates)".to_owned(),
             }
+        } else if why.contains("NotValidForName") || why.contains("not valid for") {
+            " (the certificate is another machine's: the address must name the server as its certificate does)".to_owned()
         } else if why.contains("TLS") {
             " (sslmode=disable in the address would do without encryption)".to_owned()
         } else if why.contains("password") {
@@ -360,15 +363,13 @@ fn is_local(host: &Host) -> bool {
 }
 
 /// The certificates that a server's is checked against: those of `sslrootcert`, else the system's.
-fn trusted(file: Option<&Path>) -> Result<RootCertStore, LedgerError> {
+fn trusted(file: Option<&Path>) -> Result<RootCertStore, String> {
     let mut roots = RootCertStore::empty();
     let Some(file) = file else {
         roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
         return Ok(roots);
     };
-    let wrong = |why: &dyn std::fmt::Display| {
-        LedgerError::Unusable(format!("sslrootcert={}: {why}", file.display()))
-    };
+    let wrong = |why: &dyn std::fmt::Display| format!("sslrootcert={}: {why}", file.display());
     let certificates = CertificateDer::pem_file_iter(file)
         .and_then(Iterator::collect::<Result<Vec<_>, _>>)
         .map_err(|error| wrong(&error))?;

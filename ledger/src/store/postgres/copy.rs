@@ -25,7 +25,7 @@ use crate::store::rows::Columns as _;
 use crate::{LedgerError, OpenMode, VerifyReport};
 
 /// A gateway that renewed its lease this recently is still running; the others find a dead one after ten seconds.
-const ALIVE: Duration = Duration::from_secs(15);
+pub(super) const ALIVE: Duration = Duration::from_secs(15);
 
 const NO_TIMEOUT: &str = "SET idle_in_transaction_session_timeout = 0";
 /// Derives the counters of holds: each hold ever opened is either open or has ended in a charge.
@@ -92,14 +92,7 @@ impl CopySource {
                     "the ledger is in use: {error}; stop every gateway first"
                 ))
             })?;
-        let sql = "SELECT name FROM nodes WHERE ended IS NULL AND renewed_at > now() - make_interval(secs => $1)";
-        let alive = query(&link, sql, &[&ALIVE.as_secs_f64()]).await?;
-        if let Some(row) = alive.first() {
-            let name: String = Columns::of(row).take()?;
-            return Err(LedgerError::Unusable(format!(
-                "the ledger is served by {name}; stop every gateway first, or wait 15 s after one that died"
-            )));
-        }
+        migrations::refuse_gateways(&link.client).await?;
         Ok(Self { link, verifier })
     }
 }
@@ -132,7 +125,8 @@ impl Source for CopySource {
     /// Ends the epochs of gateways that are only frozen, too: their next statement finds that out.
     async fn retire(self) -> Result<(), LedgerError> {
         let mark = format!(
-            "UPDATE nodes SET ended = now() WHERE ended IS NULL; UPDATE identity SET version = {} WHERE id = 1; COMMIT",
+            "{}; UPDATE identity SET version = {} WHERE id = 1; COMMIT",
+            migrations::END_ALL,
             migrations::VERSION.saturating_add(MOVED)
         );
         match tokio::time::timeout(ALIVE, execute(&self.link, &mark)).await {

@@ -9,6 +9,7 @@ use tokio_postgres::types::ToSql;
 use tokio_postgres::{Error, Row};
 
 use super::link::Link;
+use super::migrations;
 use super::rows::{
     self, Columns, SELECT_ACT, SELECT_ENTRY, SELECT_HOLD, SELECT_KEY, SELECT_LINK, SELECT_SESSION,
 };
@@ -21,8 +22,8 @@ use crate::store::rows::Columns as _;
 use crate::value::reference;
 use crate::{KeyId, OperationId};
 
-/// In place of the fence, for a program that is not a gateway: whether the ledger was moved meanwhile.
-const NOT_MOVED: &str = "SELECT 1 FROM identity WHERE version < 1000000 AND $1::bigint = 0";
+/// In place of the fence, for a program that is not a gateway: whether the ledger was moved or brought up to date meanwhile.
+const SCHEMA: &str = "SELECT version FROM identity WHERE id = 1 AND $1::bigint = 0";
 const FENCE: &str = "SELECT 1 FROM nodes WHERE epoch = $1 AND ended IS NULL FOR KEY SHARE";
 const POSITIONS: &str =
     "SELECT nextval('positions'), (extract(epoch FROM clock_timestamp()) * 1000000)::bigint";
@@ -142,7 +143,7 @@ pub(super) async fn fetch(
     locked: Locked,
 ) -> Result<Rows, Trouble> {
     let asked = Asked::of(wanted);
-    let fence = if epoch > 0 { FENCE } else { NOT_MOVED };
+    let fence = if epoch > 0 { FENCE } else { SCHEMA };
     let (fence, lock, positions) = (
         link.prepared(fence).await?,
         link.prepared(&asked.lock(locked)).await?,
@@ -190,10 +191,14 @@ pub(super) async fn fetch(
 
 /// Whether this node is alive, and the ledger is still here.
 fn passes(fenced: &[Row], epoch: i64) -> Result<(), Trouble> {
-    match fenced.is_empty() {
-        true if epoch > 0 => Err(Trouble::Fenced),
-        true => Err(Trouble::Failed(format!("this ledger {MOVED_AWAY}").into())),
-        false => Ok(()),
+    match fenced.first() {
+        None if epoch > 0 => Err(Trouble::Fenced),
+        Some(_) if epoch > 0 => Ok(()),
+        None => Err(Trouble::Failed(format!("this ledger {MOVED_AWAY}").into())),
+        Some(row) => match Columns::of(row).take::<i32>()? {
+            migrations::VERSION => Ok(()),
+            other => Err(Trouble::Failed(migrations::changed(other).into())),
+        },
     }
 }
 

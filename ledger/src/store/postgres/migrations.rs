@@ -5,6 +5,7 @@
 use tokio_postgres::Client;
 use tokio_postgres::error::SqlState;
 
+use super::copy::ALIVE;
 use super::rows::Columns;
 use super::trouble::words;
 use crate::store::copy::{Identity, MOVED, MOVED_AWAY};
@@ -24,6 +25,8 @@ const MIGRATIONS: [&str; 4] = [
 const FOLDED_ANEW: i32 = 4;
 /// A lock number that only this program uses.
 const LOCK: &str = "SELECT pg_advisory_xact_lock(7378697629483820646)";
+/// Ends the epochs of gateways: the next statement of one that was only frozen finds that out.
+pub(super) const END_ALL: &str = "UPDATE nodes SET ended = now() WHERE ended IS NULL";
 const OLDEST_SERVER: i32 = 130_000;
 
 /// Ensures that the database has a ledger of this version, and returns its identity.
@@ -148,6 +151,15 @@ async fn migrate(client: &mut Client, now: Timestamp) -> Result<(), LedgerError>
         Found::Foreign => return Err(foreign()),
         Found::Moved(_) => return Err(unusable(&format!("this ledger {MOVED_AWAY}"))),
     };
+    if done > 0 {
+        // Gateways of the older version neither start nor renew meanwhile; the epochs of frozen ones end with the change.
+        transaction
+            .batch_execute("LOCK TABLE nodes IN SHARE MODE")
+            .await
+            .map_err(failed)?;
+        refuse_gateways(&transaction).await?;
+        transaction.batch_execute(END_ALL).await.map_err(failed)?;
+    }
     for migration in MIGRATIONS
         .iter()
         .skip(usize::try_from(done).unwrap_or(usize::MAX))
@@ -197,6 +209,33 @@ async fn fold_anew(
     client
         .batch_execute("ALTER TABLE refs ENABLE TRIGGER refs_append_only")
         .await
+}
+
+/// Refuses a ledger that a gateway serves, and names it. For who holds the lock that keeps gateways from renewing.
+pub(super) async fn refuse_gateways(
+    client: &impl tokio_postgres::GenericClient,
+) -> Result<(), LedgerError> {
+    let sql = "SELECT coalesce(string_agg(name || ' (version ' || version || ')', ', '), '') FROM nodes \
+         WHERE ended IS NULL AND renewed_at > now() - make_interval(secs => $1)";
+    let row = client.query_one(sql, &[&ALIVE.as_secs_f64()]).await;
+    let row = row.map_err(|error| unusable(&words(&error)))?;
+    let names: String = Columns::of(&row).take()?;
+    if names.is_empty() {
+        return Ok(());
+    }
+    Err(unusable(&format!(
+        "the ledger is served by {names}; stop every gateway first, or wait 15 s after one that died"
+    )))
+}
+
+/// Why a program goes on no more with a ledger that it opened when its schema was [`VERSION`].
+pub(super) fn changed(version: i32) -> String {
+    if version > MOVED {
+        return format!("this ledger {MOVED_AWAY}");
+    }
+    format!(
+        "the ledger was brought to schema {version} by another version of this program while it was open here: use that version"
+    )
 }
 
 /// Refuses a database that is not empty.

@@ -16,6 +16,7 @@ use super::connector::Connector;
 use super::facts::Backend;
 use super::link::Link;
 use super::lock::lock;
+use super::migrations::VERSION;
 use super::rows::Columns;
 use super::shared::Shared;
 use super::standby;
@@ -51,13 +52,13 @@ fn apart(database: i64, asked: i64, answered: i64) -> i64 {
 pub(super) async fn begin(link: &Link, before: i64, name: &str) -> Result<Run, Trouble> {
     leave(link, before).await?;
     let sql = "INSERT INTO nodes (epoch, name, version) SELECT coalesce(max(epoch), 0) + 1, $1, $2 FROM nodes \
-         RETURNING epoch, (extract(epoch FROM started_at) * 1000000)::bigint";
+         HAVING (SELECT version FROM identity WHERE id = 1) = $3 RETURNING epoch, (extract(epoch FROM started_at) * 1000000)::bigint";
     let rows = link
-        .query(sql, &[&name, &env!("CARGO_PKG_VERSION")])
+        .query(sql, &[&name, &env!("CARGO_PKG_VERSION"), &VERSION])
         .await?;
-    let row = rows
-        .first()
-        .ok_or_else(|| Trouble::Failed("the database returned no epoch".into()))?;
+    let row = rows.first().ok_or_else(|| {
+        Trouble::Failed("the ledger has another schema now: start this gateway again".into())
+    })?;
     let mut columns = Columns::of(row);
     Ok(Run {
         epoch: columns.take()?,

@@ -99,7 +99,9 @@ impl Lanes {
             return;
         }
         let begun = Instant::now();
-        let mut link = link.filter(|link| !link.client.is_closed());
+        // Not one to the server before a promotion, which may be silent, or take what it is told for nothing.
+        let current = self.connector.servers().number();
+        let mut link = link.filter(|link| !link.client.is_closed() && link.number == current);
         loop {
             let why = match link.take() {
                 Some(link) => match tokio::time::timeout(TRIP, node::leave(&link, epoch)).await {

@@ -11,6 +11,7 @@ use std::sync::Arc;
 
 use rusqlite::{Connection, DEFAULT_NAME, FileControl, Result, params};
 
+use super::migrations::VERSION;
 use super::remembered::{Moved, Remembered};
 use super::rows;
 use super::statements::{Sql, Statements};
@@ -40,6 +41,8 @@ pub(super) struct Batch<'c> {
     pub(super) tables: Tables<'c>,
     /// Every open hold with a greater id is in `rows`. Ids begin with their time, so hardly a new one has to be looked up.
     pub(super) holds_after: Option<OperationId>,
+    /// The version of the schema when the totals were read.
+    schema: i64,
     /// The data version of the totals and rows; `None` before the first commit and after a rollback.
     version: Option<u32>,
     ledger: Option<[u8; 16]>,
@@ -80,6 +83,7 @@ impl<'c> Batch<'c> {
                 moved: remembered.as_ref().map(|_| Vec::new()),
             },
             holds_after: None,
+            schema: VERSION,
             version: None,
             ledger: None,
             remembered,
@@ -101,10 +105,11 @@ impl<'c> Batch<'c> {
         }
         self.forget();
         let statement = self.tables.statements.get(Sql::Totals)?;
-        let (totals, acts, epoch, opened) = statement.query_row([], |row| {
-            Ok((rows::totals(row)?, row.get(9)?, row.get(10)?, row.get(11)?))
+        let (totals, acts, epoch, opened, schema) = statement.query_row([], |row| {
+            Ok((rows::totals(row)?, row.get(9)?, row.get(10)?, row.get(11)?, row.get(12)?))
         })?;
         (self.tables.totals, self.tables.opened, self.rows.epoch) = (totals, opened, epoch);
+        self.schema = schema;
         self.rows.positions = Positions::Counted {
             entries: number(totals.entries),
             acts,
@@ -119,6 +124,12 @@ impl<'c> Batch<'c> {
             }
         };
         Ok(())
+    }
+
+    /// The version of the schema, if another process has changed it since this one opened the ledger: the file was moved to
+    /// another store, or brought up to date by a newer program.
+    pub(super) fn other_schema(&self) -> Option<i64> {
+        (self.schema != VERSION).then_some(self.schema)
     }
 
     /// Fetches what an operation needs, and applies it. What it changes is written by the next flush.

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use nix::unistd::{AccessFlags, access};
 use rusqlite::config::DbConfig;
-use rusqlite::{Connection, ErrorCode, OpenFlags};
+use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension};
 
 use super::header::Header;
 use super::location::{FileId, Location, beside, cannot_open, resolve, wal_path};
@@ -22,6 +22,8 @@ use crate::{LedgerError, OpenMode};
 
 /// Older versions can lose a commit when two processes share a log.
 const OLDEST_SQLITE: i32 = 3_051_003;
+/// How many milliseconds the ledger's newest entry may be ahead of a command's or a console's clock.
+const CLOCK_OFF: i64 = 10_000;
 /// How often a busy file is retried, a millisecond apart.
 const BUSY_TRIES: i32 = 5_000;
 
@@ -70,6 +72,30 @@ pub(super) fn open_ledger(
         .check()
         .map_err(|displaced| unusable(format!("{displaced}; try again")))?;
     Ok((conn, location))
+}
+
+/// Refuses to write with a clock that is behind what the ledger has seen: a file has no clock of its own. The gateway is not asked:
+/// what it dates after an entry that itself is wrong is dated right again.
+pub(super) fn refuse_clock(path: &Path, conn: &Connection) -> Result<(), LedgerError> {
+    let newest: Option<i64> = conn
+        .query_row(
+            "SELECT at FROM entries ORDER BY position DESC LIMIT 1",
+            [],
+            |row| row.get(0),
+        )
+        .optional()
+        .map_err(|error| refuse(path, &error))?;
+    let now = crate::clock::now().millis();
+    let ahead = newest.map_or(0, |newest| newest.saturating_sub(now));
+    if ahead <= CLOCK_OFF {
+        return Ok(());
+    }
+    Err(unusable(format!(
+        "the newest entry of {} is dated {} s after this machine's clock; set the clock right, nothing was changed. If that entry is \
+         wrong, the next request that a gateway charges is dated right again",
+        path.display(),
+        ahead / 1_000
+    )))
 }
 
 /// Refuses a ledger whose log is missing although another process has it open: SQLite creates the log first and removes it last, so

@@ -1,7 +1,10 @@
 //! The first bytes of a ledger's file: whether another program has written over it in place, and whether a log beside it is its own.
 //!
-//! The file has the same inode after `cp backup farebox.db`, so only its content tells. It is read through a descriptor that stays
-//! open until the process ends: closing any descriptor of a file drops the locks that the process has on it, SQLite's too.
+//! The file has the same inode after `cp backup farebox.db`, so only its content tells. SQLite's own descriptor would read it, but it
+//! is reached only through unsafe code, which this crate forbids. A second descriptor is safe as long as it is never closed: POSIX
+//! gives locks to the process, not to the descriptor, and drops all that a process has on a file when it closes *any* descriptor of
+//! it; opening and reading drop none. So each file is opened once and stays open until the process ends, which costs one
+//! descriptor for every ledger file that the process has met. Its inode is not used anew meanwhile, so device and inode name it.
 
 use std::fs::{File, Metadata};
 use std::os::unix::fs::{FileExt, MetadataExt};

@@ -152,3 +152,37 @@ fn a_misdated_entry_dates_nothing_else_and_is_exported_where_it_belongs() {
         assert_eq!(ledger.entries(later).await.unwrap(), Vec::new());
     });
 }
+
+/// The POSIX locks that this process has on a file.
+fn locks(path: &Path) -> usize {
+    use std::os::unix::fs::MetadataExt as _;
+    let (inode, me) = (path.metadata().unwrap().ino(), std::process::id());
+    let all = std::fs::read_to_string("/proc/locks").unwrap();
+    let is_mine =
+        |line: &&str| line.contains(&format!(" {me} ")) && line.contains(&format!(":{inode} "));
+    all.lines().filter(is_mine).count()
+}
+
+#[test]
+fn reading_the_header_drops_none_of_sqlites_locks() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("a.db");
+    run(async {
+        let ledger = open(&path);
+        create(&ledger, 1).await;
+        let before = locks(&path);
+        assert!(before > 0, "SQLite locks a file that it has open");
+        for number in 2..20 {
+            assert_eq!(ledger.look(true), Look::Here);
+            create(&ledger, number).await;
+            // Another opening and closing of the same file by this process, which reads the header, too.
+            let second = SqliteLedger::open(&path, OpenMode::Write, Durability::Prompt).unwrap();
+            second.find_key(KeyId::from_random(number)).await.unwrap();
+            drop(second);
+            assert_eq!(locks(&path), before);
+        }
+        // What this is about: any descriptor that is closed drops them all.
+        drop(std::fs::File::open(&path).unwrap());
+        assert_eq!(locks(&path), 0);
+    });
+}

@@ -10,6 +10,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use super::header::Header;
+use crate::store::copy::{MOVED, MOVED_AWAY};
 use crate::{LedgerError, owner};
 
 /// A file's identity in the file system.
@@ -59,6 +60,8 @@ pub(super) enum Displaced {
     LogGone(PathBuf),
     LogReplaced(PathBuf),
     Overwritten(PathBuf),
+    /// Its schema has another version now.
+    Changed(PathBuf, i64),
     Unreadable(PathBuf, ErrorKind),
 }
 
@@ -90,6 +93,14 @@ impl fmt::Display for Displaced {
                 out,
                 "another program has written over {0} while it was open: stop the gateway and the consoles, remove {0}-wal and {0}-shm, \
                  put the backup in its place again, and start the gateway",
+                path.display()
+            ),
+            Self::Changed(path, version) if *version > i64::from(MOVED) => {
+                write!(out, "{} {MOVED_AWAY}", path.display())
+            }
+            Self::Changed(path, version) => write!(
+                out,
+                "{} was brought to schema {version} by another version of this program while it was open here: use that version",
                 path.display()
             ),
             Self::Unreadable(path, kind) => write!(out, "{}: {kind}", path.display()),
@@ -152,6 +163,7 @@ impl Location {
             | Displaced::LogGone(_)
             | Displaced::LogReplaced(_)
             | Displaced::Overwritten(_)
+            | Displaced::Changed(..)
             | Displaced::Unreadable(..) => Err(displaced.to_string()),
         }
     }

@@ -103,7 +103,11 @@ impl SqliteLedger {
     ) -> Result<Self, LedgerError> {
         let path = path.as_ref().to_owned();
         let fatal = watch::Sender::new(None);
-        let opened = Opened::start(files::open_ledger(&path, mode)?, mode, durability, &fatal)?;
+        let whole = files::open_ledger(&path, mode)?;
+        if matches!(mode, OpenMode::Write | OpenMode::Create) {
+            files::refuse_clock(&path, &whole.0)?;
+        }
+        let opened = Opened::start(whole, mode, durability, &fatal)?;
         let (other, log_missing, recovering) = (
             Mutex::default(),
             AtomicU32::default(),

@@ -21,7 +21,7 @@ macro_rules! statements {
 statements! {
     Begin = "BEGIN IMMEDIATE";
     Commit = "COMMIT";
-    Totals = concat!(select_totals!(), ", audits, epoch, opened FROM totals");
+    Totals = concat!(select_totals!(), ", audits, epoch, opened, (SELECT user_version FROM pragma_user_version) FROM totals");
     // WHERE makes it evident that this is one row. SQLite copies the pages of a statement that may change more.
     UpdateTotals = "UPDATE totals SET keys = ?1, entries = ?2, audits = ?3, holds = ?4, epoch = ?5, credit = ?6, spent = ?7,
          held = ?8, loss = ?9, opened = ?10, exposure = ?11, cost = ?12 WHERE id = 1";

@@ -404,6 +404,10 @@ impl<'c> Worker<'c> {
 
     fn commit(&mut self, jobs: &mut Vec<Job>, full: bool) -> Result<(), Failure> {
         self.batch.begin()?;
+        if let Some(version) = self.batch.other_schema() {
+            let path = self.location.given.clone();
+            return Err(Failure::Displaced(Displaced::Changed(path, version)));
+        }
         let deadline = soon(self.batching.patience());
         let mut run = 0;
         while run < jobs.len() {

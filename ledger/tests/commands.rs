@@ -1,0 +1,331 @@
+//! Commands and consoles are as careful as the gateway: their clocks, hard links, a schema that changes under them, and errors that
+//! name what to mend.
+#![expect(clippy::unwrap_used, reason = "a test ends at the first surprise")]
+
+#[expect(dead_code, reason = "each suite uses its own part")]
+mod common;
+
+use std::path::Path;
+
+use common::cluster::Cluster;
+use common::proxy::Proxy;
+use common::*;
+use farebox_ledger::sqlite::SqliteLedger;
+use farebox_ledger::*;
+
+const DAY: i64 = 86_400_000;
+
+fn with_cluster(what: &str, test: impl AsyncFnOnce(&'static Cluster)) {
+    match Cluster::shared() {
+        Some(cluster) => run(test(cluster)),
+        None => skip(what),
+    }
+}
+
+fn file(path: &Path, mode: OpenMode) -> Result<SqliteLedger, LedgerError> {
+    SqliteLedger::open(path, mode, Durability::Prompt)
+}
+
+fn why<T>(opened: Result<T, LedgerError>) -> String {
+    match opened.map(drop) {
+        Err(LedgerError::Unusable(why)) => why,
+        Err(LedgerError::Unavailable(why)) => why.to_string(),
+        other => unreachable!("{other:?}"),
+    }
+}
+
+/// Sets the clock of a database, as statements of new sessions see it.
+fn set_clock(cluster: &Cluster, database: &str, seconds: i64) {
+    let sql = format!(
+        "CREATE OR REPLACE FUNCTION public.clock_timestamp() RETURNS timestamptz LANGUAGE sql AS \
+         $$ SELECT pg_catalog.clock_timestamp() + interval '{seconds} s' $$; \
+         ALTER DATABASE {database} SET search_path = public, pg_catalog"
+    );
+    cluster.psql(database, &sql).unwrap();
+}
+
+fn now() -> Timestamp {
+    clock::now()
+}
+
+fn later(by: i64) -> Timestamp {
+    Timestamp::from_millis(now().millis() + by)
+}
+
+#[test]
+fn a_command_whose_clock_is_ahead_of_the_databases_is_refused() {
+    with_cluster("clocks of commands", async |cluster| {
+        let database = cluster.database();
+        let url = cluster.url(&database);
+        let gateway = postgres(&url, OpenMode::Serve).await.unwrap();
+        gateway.recover(now()).await.unwrap();
+        drop(gateway);
+        set_clock(cluster, &database, -20);
+        for mode in [OpenMode::Write, OpenMode::Create] {
+            let why = why(postgres(&url, mode).await);
+            assert!(
+                why.contains("s ahead of the database's") && why.contains("nothing was changed"),
+                "{why}"
+            );
+        }
+        postgres(&url, OpenMode::ReadOnly).await.unwrap();
+        // Behind, or a little ahead: the ledger's clock dates what it books.
+        for seconds in [-5, 3_600] {
+            set_clock(cluster, &database, seconds);
+            postgres(&url, OpenMode::Write).await.unwrap();
+        }
+    });
+}
+
+#[test]
+fn a_step_back_in_time_is_accepted_and_named() {
+    with_cluster("a step back in time", async |cluster| {
+        let database = cluster.database();
+        let url = cluster.url(&database);
+        // The database's own clock ran ahead for a while.
+        set_clock(cluster, &database, 30 * 24 * 3_600);
+        let ledger = postgres(&url, OpenMode::Create).await.unwrap();
+        ledger.create_key(new_key(1, 10, Some("5"))).await.unwrap();
+        let ahead = Credit {
+            at: later(30 * DAY),
+            ..top_up(1, 11, "1", "ahead")
+        };
+        let ahead = ledger.credit(ahead).await.unwrap().entry;
+        assert!(ahead.at > later(29 * DAY), "{ahead:?}");
+        drop(ledger);
+        set_clock(cluster, &database, 0);
+        let ledger = postgres(&url, OpenMode::Write).await.unwrap();
+        let right = Credit {
+            at: now(),
+            ..top_up(1, 12, "1", "right")
+        };
+        let right = ledger.credit(right).await.unwrap().entry;
+        assert!(
+            right.at < later(60_000),
+            "the clock counts again: {right:?}"
+        );
+        let report = ledger.verify().await.unwrap();
+        assert!(report.faults.is_empty(), "{report:?}");
+        let [note] = report.notes.as_slice() else {
+            unreachable!("{report:?}")
+        };
+        assert!(note.contains("clock that ran ahead"), "{note}");
+        let month = EntryQuery {
+            until: Some(later(60_000)),
+            ..EntryQuery::default()
+        };
+        let month = ledger.entries(month).await.unwrap();
+        assert_eq!(month.len(), 3, "with the misdated one: {month:?}");
+    });
+}
+
+#[test]
+fn a_command_whose_clock_is_behind_the_newest_entry_of_a_file_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.db");
+    run(async {
+        let gateway = file(&path, OpenMode::Serve).unwrap();
+        gateway.create_key(new_key(1, 10, None)).await.unwrap();
+        for (operation, ahead) in [(11, 8_000), (12, 9_000)] {
+            let paid = Credit {
+                at: later(ahead),
+                ..top_up(1, operation, "1", &format!("paid-{operation}"))
+            };
+            gateway.credit(paid).await.unwrap();
+            drop(file(&path, OpenMode::Write).unwrap());
+        }
+        gateway.close();
+        drop(gateway);
+        // As from a machine whose clock is an hour ahead of this one.
+        let conn = rusqlite::Connection::open(&path).unwrap();
+        conn.execute_batch(
+            "DROP TRIGGER IF EXISTS entries_no_update; UPDATE entries SET at = at + 3600000 WHERE position = 2",
+        )
+        .unwrap_or_else(|error| unreachable!("{error}"));
+        drop(conn);
+        for mode in [OpenMode::Write, OpenMode::Create] {
+            let why = why(file(&path, mode));
+            assert!(why.contains("after this machine's clock"), "{why}");
+        }
+        file(&path, OpenMode::ReadOnly).unwrap();
+        file(&path, OpenMode::Serve).unwrap();
+    });
+}
+
+#[test]
+fn a_ledger_with_two_names_is_refused_by_readers_and_backups() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.db");
+    run(async {
+        let gateway = file(&path, OpenMode::Serve).unwrap();
+        gateway.create_key(new_key(1, 10, Some("5"))).await.unwrap();
+        gateway.close();
+    });
+    let second = folder.path().join("b.db");
+    std::fs::hard_link(&path, &second).unwrap();
+    for name in [&path, &second] {
+        for mode in [OpenMode::ReadOnly, OpenMode::Write, OpenMode::Serve] {
+            let why = why(file(name, mode));
+            assert!(why.contains("2 names (hard links)"), "{mode:?}: {why}");
+        }
+    }
+    std::fs::remove_file(&second).unwrap();
+    file(&path, OpenMode::ReadOnly).unwrap();
+}
+
+#[test]
+fn a_schema_named_like_the_role_is_no_false_alarm() {
+    with_cluster("a schema of the role's name", async |cluster| {
+        for first in [true, false] {
+            let database = cluster.database();
+            let url = cluster.url(&database);
+            let make = || cluster.psql(&database, "CREATE SCHEMA farebox").unwrap();
+            if first {
+                make();
+            }
+            let ledger = postgres(&url, OpenMode::Create).await.unwrap();
+            ledger.create_key(new_key(1, 10, Some("5"))).await.unwrap();
+            drop(ledger);
+            if !first {
+                make();
+            }
+            let ledger = postgres(&url, OpenMode::Write).await.unwrap();
+            ledger.credit(top_up(1, 11, "1", "paid")).await.unwrap();
+            sound(&ledger).await;
+        }
+    });
+}
+
+#[test]
+fn a_newer_schema_is_made_when_no_older_gateway_runs_and_ends_open_consoles() {
+    with_cluster("a migration under gateways", async |cluster| {
+        let database = cluster.database();
+        let proxy = Proxy::start(cluster.folder());
+        let gateway = postgres(&proxy.url(&database), OpenMode::Serve)
+            .await
+            .unwrap();
+        gateway.recover(at(1)).await.unwrap();
+        gateway.create_key(new_key(1, 10, Some("5"))).await.unwrap();
+        let console = postgres(&cluster.url(&database), OpenMode::Write)
+            .await
+            .unwrap();
+        // What this program's migration finds when the gateways are of the version before.
+        let version: i32 = (cluster.psql(&database, "SELECT version FROM identity"))
+            .unwrap()
+            .parse()
+            .unwrap();
+        let back = "DROP TABLE votes; ALTER TABLE accounts DROP COLUMN running, DROP COLUMN paced_to; ALTER TABLE nodes DROP COLUMN configuration, \
+             DROP COLUMN holds, DROP COLUMN per_second; UPDATE identity SET version = 2";
+        let old = cluster.copy_of_running(&database);
+        cluster.psql(&old, back).unwrap();
+        cluster
+            .psql(&old, "UPDATE nodes SET renewed_at = now()")
+            .unwrap();
+        let refused = why(postgres(&cluster.url(&old), OpenMode::Serve).await);
+        let name = gateway.node().unwrap().to_owned();
+        assert!(
+            refused.contains(&name) && refused.contains("stop every gateway first"),
+            "{refused}"
+        );
+        assert_eq!(
+            cluster.psql(&old, "SELECT version FROM identity").unwrap(),
+            "2"
+        );
+        // One that died, or is frozen, is in nobody's way, and its epoch ends.
+        cluster
+            .psql(
+                &old,
+                "UPDATE nodes SET renewed_at = now() - interval '1 minute'",
+            )
+            .unwrap();
+        let fresh = postgres(&cluster.url(&old), OpenMode::Serve).await.unwrap();
+        let living = "SELECT count(*) FROM nodes WHERE ended IS NULL";
+        assert_eq!(cluster.psql(&old, living).unwrap(), "0");
+        sound(&fresh).await;
+        // A console of this version, when a newer one has changed the schema.
+        let newer = format!("UPDATE identity SET version = {}", version + 1);
+        cluster.psql(&database, &newer).unwrap();
+        let late = console.credit(top_up(1, 30, "1", "late")).await;
+        assert!(
+            matches!(&late, Err(LedgerError::Unavailable(why)) if why.to_string().contains("use that version")),
+            "{late:?}"
+        );
+    });
+}
+
+#[test]
+fn a_console_does_not_write_into_a_file_that_was_moved_or_upgraded() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.db");
+    run(async {
+        let gateway = file(&path, OpenMode::Serve).unwrap();
+        gateway.create_key(new_key(1, 10, Some("5"))).await.unwrap();
+        let console = file(&path, OpenMode::Write).unwrap();
+        console.credit(top_up(1, 11, "1", "before")).await.unwrap();
+        let outside = rusqlite::Connection::open(&path).unwrap();
+        for (added, said) in [
+            (1_000_000, "was moved to another store"),
+            (1, "use that version"),
+        ] {
+            let version: i64 = outside
+                .query_row("PRAGMA user_version", [], |row| row.get(0))
+                .unwrap();
+            outside
+                .pragma_update(None, "user_version", version + added)
+                .unwrap();
+            let late = why(console.credit(top_up(1, 12, "1", "late")).await);
+            assert!(late.contains(said), "{late}");
+            outside
+                .pragma_update(None, "user_version", version)
+                .unwrap();
+        }
+        console.credit(top_up(1, 13, "1", "after")).await.unwrap();
+    });
+}
+
+#[test]
+fn every_error_of_a_connection_names_its_server_and_what_to_mend() {
+    with_cluster("errors of connections", async |cluster| {
+        let folder = tempfile::tempdir().unwrap();
+        let (missing, empty) = (
+            folder.path().join("none.crt"),
+            folder.path().join("empty.crt"),
+        );
+        std::fs::write(&empty, "no certificate\n").unwrap();
+        let with = |file: &Path| {
+            format!(
+                "postgres://farebox@db.example.invalid:5499/ledger?sslrootcert={}",
+                file.display()
+            )
+        };
+        for (url, said) in [
+            (
+                with(&missing),
+                ["db.example.invalid:5499", "sslrootcert=", "none.crt"],
+            ),
+            (
+                with(&empty),
+                ["db.example.invalid:5499", "sslrootcert=", "empty.crt"],
+            ),
+            (
+                "postgres://farebox@127.0.0.1:1/ledger".to_owned(),
+                ["127.0.0.1:1", "refused", ""],
+            ),
+            (
+                "postgres://farebox@db.example.invalid:5499/ledger".to_owned(),
+                ["db.example.invalid:5499", "", ""],
+            ),
+            (
+                cluster.url("no_such_database"),
+                [".s.PGSQL.5432", "no_such_database", "does not exist"],
+            ),
+            (
+                cluster.url("postgres").replace("farebox@", "nobody_here@"),
+                [".s.PGSQL.5432", "nobody_here", "does not exist"],
+            ),
+        ] {
+            let why = why(postgres(&url, OpenMode::ReadOnly).await);
+            assert!(said.iter().all(|part| why.contains(part)), "{url}: {why}");
+        }
+    });
+}
