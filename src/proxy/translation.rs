@@ -452,7 +452,7 @@ impl Streamed {
     }
 
     /// What the customer has lost of the answer so far.
-    pub(super) fn losses(&self) -> &Losses {
+    pub(super) fn losses(&self) -> Losses {
         self.translator.losses()
     }
 

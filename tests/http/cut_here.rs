@@ -21,11 +21,12 @@ fn stopping(caller: Family, stream: bool) -> Value {
     body
 }
 
-/// Says one word more than the stop string, and then nothing. As after a leaving, that word is read where it is cheaper than a guess
-/// about the prompt.
+/// Goes on long after the stop string. As after a leaving, some words more are read: until they cost what a guess about the prompt
+/// may cost too much. The target is left before its end.
 fn goes_on() -> Reply {
-    let speech = Speech::new(Family::Responses, "one two END four five").stream();
-    speech.stall_after(before_pieces(Family::Responses) + 4)
+    let rest = " more".repeat(40);
+    let speech = Speech::new(Family::Responses, &format!("one two END{rest}")).stream();
+    speech.stall_after(before_pieces(Family::Responses) + 40)
 }
 
 async fn before(upstream: &ScriptedUpstream, more: &str) -> Gateway {

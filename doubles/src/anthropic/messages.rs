@@ -52,7 +52,7 @@ pub(crate) const HEADERS: &[Rule] = &[
     Rule::new("@anthropic-version", Once, VERSION),
     Rule::new(
         "@anthropic-version",
-        OneOf(&["2023-06-01", "2023-01-01"]),
+        OneOf(&["2026-10-21", "2023-06-01", "2023-01-01"]),
         VERSION,
     ),
 ];

@@ -263,10 +263,12 @@ impl Translator {
         self.writer.stopped
     }
 
-    /// What the answer contained so far that the caller's family has no words for.
+    /// What the caller has not got of the answer so far.
     #[must_use]
-    pub fn losses(&self) -> &Losses {
-        &self.writer.losses
+    pub fn losses(&self) -> Losses {
+        let mut losses = self.writer.losses.clone();
+        losses.merge(&self.writer.encoder.unsaid());
+        losses
     }
 
     /// The end of a complete answer with settled counts, as frames.

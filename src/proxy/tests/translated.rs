@@ -212,3 +212,73 @@ async fn the_form_for_another_family_needs_room_too() {
         }
     }
 }
+
+/// A responses provider says one word in a second, the second one a stop string, and counts at its end or breaks off before it.
+fn slowly(counts: bool) -> Recorded {
+    let (first, mut rest) = answer(Family::Responses);
+    let end = rest.split_off(1);
+    let say = |word: &str| {
+        Bytes::from(String::from_utf8_lossy(&rest[0]).replace("\"a\"", &format!("\"{word}\"")))
+    };
+    let words = ["one ", "END", " three", " four"].map(|word| (Duration::from_secs(1), say(word)));
+    let mut pieces = vec![(Duration::ZERO, first)];
+    pieces.extend(words);
+    if counts {
+        pieces.extend(end.into_iter().map(|piece| (Duration::from_secs(1), piece)));
+    }
+    Recorded {
+        pieces,
+        broken: !counts,
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_answer_cut_at_a_stop_string_costs_what_leaving_there_costs() {
+    for (caller, counts) in [
+        (Family::Chat, true),
+        (Family::Chat, false),
+        (Family::Messages, true),
+        (Family::Messages, false),
+    ] {
+        let mut paid = Vec::new();
+        for (stops, streams) in [(false, true), (true, true), (true, false)] {
+            let house = House::speaking(Family::Responses);
+            house.proxy.upstreams.play(slowly(counts));
+            let key = house.key("5").await;
+            let mut body: Value = serde_json::from_str(&body(caller, "quick", 500, None)).unwrap();
+            body["stream"] = json!(streams);
+            // Both are asked for, so that both prompts are the same to the provider; only one string is ever said.
+            let stop = if stops { "END" } else { "never" };
+            let field = if caller == Family::Chat {
+                "stop"
+            } else {
+                "stop_sequences"
+            };
+            body[field] = json!([stop]);
+            let reply = house.send(&key, caller, body.to_string()).await;
+            if streams {
+                let mut answer = stream(reply);
+                let mut shown = String::new();
+                while !shown.contains("END") {
+                    let Some(bytes) = answer.next().await else {
+                        break;
+                    };
+                    shown += std::str::from_utf8(&bytes).unwrap();
+                }
+                assert_eq!(
+                    shown.contains("END"),
+                    !stops || caller == Family::Messages,
+                    "{shown}"
+                );
+            }
+            let charge = house.charges().await.remove(0);
+            let expected = if stops { "stop" } else { "client_gone" };
+            assert_eq!(reason(&charge), expected, "{caller}, {counts}");
+            paid.push((charge.amount, charge.bill.unwrap().usage));
+        }
+        assert!(
+            paid[0].0.is_negative() && paid[0] == paid[1] && paid[1] == paid[2],
+            "{caller}, {counts}: {paid:?}"
+        );
+    }
+}
