@@ -25,5 +25,6 @@ mod owed;
 mod passes;
 mod prices;
 mod races;
+mod scripts;
 mod stop;
 mod storage;
