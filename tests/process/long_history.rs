@@ -34,7 +34,8 @@ fn timed(folder: &Path, ledger: &str, arguments: &[&str]) -> (String, Duration) 
     (said, begun.elapsed())
 }
 
-async fn tried(store: &str, folder: &Path, address: &str) {
+/// Returns the row of `docs/results/fleet.md`.
+async fn tried(store: &str, folder: &Path, address: &str) -> String {
     let entries = sized(4_000, 1_000_000);
     let opened: LedgerAddress = address.parse().unwrap();
     let opening = Opening {
@@ -43,13 +44,8 @@ async fn tried(store: &str, folder: &Path, address: &str) {
     };
     let ledger = opened.open(&opening).await.unwrap();
     let until = clock::now();
-    let begun = Instant::now();
     big_ledger::generate(&(ledger.clone() as _), KEYS, entries, until).await;
     let customer = key(&*ledger, "900").await;
-    println!(
-        "{store}: {entries} entries written in {:?}",
-        begun.elapsed()
-    );
     ledger.close();
     drop(ledger);
     let begun = Instant::now();
@@ -75,7 +71,7 @@ async fn tried(store: &str, folder: &Path, address: &str) {
     let lines = csv.lines().count() as u64;
     assert!(lines > entries, "{lines} lines of {entries} entries");
     assert!(!told.is_empty(), "it sold meanwhile");
-    println!(
+    let row = format!(
         "| {store} | {entries} | {:.2} s | {:.1} s | {:.1} s | {} |",
         started.as_secs_f64(),
         verify.as_secs_f64(),
@@ -88,6 +84,7 @@ async fn tried(store: &str, folder: &Path, address: &str) {
         "{}",
         served.log()
     );
+    row
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -95,7 +92,7 @@ async fn a_long_history_on_a_file() {
     let upstream = ScriptedUpstream::start(honest()).await;
     let (folder, _) = place(&upstream);
     let path = folder.path().join("farebox.db").display().to_string();
-    tried("SQLite", folder.path(), &path).await;
+    println!("{}", tried("SQLite", folder.path(), &path).await);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -106,5 +103,5 @@ async fn a_long_history_in_a_database() {
     let upstream = ScriptedUpstream::start(honest()).await;
     let (folder, _) = place(&upstream);
     let address = cluster.url(&cluster.database());
-    tried("PostgreSQL", folder.path(), &address).await;
+    println!("{}", tried("PostgreSQL", folder.path(), &address).await);
 }
