@@ -17,7 +17,6 @@ use super::standby::{BEGIN_FLUSHED, BEGIN_RECEIVED};
 use super::trouble::Trouble;
 use super::wanted::Wanted;
 use crate::batch::rows::{KeyRow, Positions, RECOVERED_AT_ONCE, Row as Kept, Rows};
-use crate::store::copy::MOVED_AWAY;
 use crate::store::rows::Columns as _;
 use crate::value::reference;
 use crate::{KeyId, OperationId};
@@ -194,7 +193,7 @@ fn passes(fenced: &[Row], epoch: i64) -> Result<(), Trouble> {
     match fenced.first() {
         None if epoch > 0 => Err(Trouble::Fenced),
         Some(_) if epoch > 0 => Ok(()),
-        None => Err(Trouble::Failed(format!("this ledger {MOVED_AWAY}").into())),
+        None => Err(Trouble::Failed("the ledger has no identity".into())),
         Some(row) => match Columns::of(row).take::<i32>()? {
             migrations::VERSION => Ok(()),
             other => Err(Trouble::Failed(migrations::changed(other).into())),

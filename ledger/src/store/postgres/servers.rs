@@ -143,10 +143,20 @@ fn state(facts: &Facts, chosen: Option<&Facts>, used: bool) -> String {
     }
 }
 
+/// A server, and its timeline while it was used.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Used {
+    place: String,
+    system: String,
+    timeline: Option<u32>,
+}
+
 /// What a process knows of the servers, shared by its connections.
 #[derive(Debug)]
 pub(super) struct Servers {
     list: Mutex<Vec<Server>>,
+    /// The server that was last used, also while none is.
+    last: Mutex<Option<Used>>,
     /// Grows when another server is used, or the connections so far are in doubt: each connection remembers the number it was
     /// opened under, and one with a lower number is not used again.
     number: watch::Sender<u64>,
@@ -158,6 +168,7 @@ impl Default for Servers {
     fn default() -> Self {
         Self {
             list: Mutex::default(),
+            last: Mutex::default(),
             number: watch::Sender::new(0),
             sessions: Mutex::default(),
         }
@@ -191,10 +202,8 @@ impl Servers {
 
     /// The cluster in use; empty before the first connection.
     pub(super) fn system(&self) -> String {
-        let list = lock(&self.list);
-        (list.iter().find(|server| server.used))
-            .map(|server| server.system.clone())
-            .unwrap_or_default()
+        let last = lock(&self.last);
+        (last.as_ref()).map_or_else(String::new, |last| last.system.clone())
     }
 
     /// Records the servers' states, logs those that have changed, and puts connections to another server in doubt. Nothing is
@@ -204,10 +213,6 @@ impl Servers {
         let mut list = lock(&self.list);
         let before = std::mem::take(&mut *list);
         let old = |place: &str| before.iter().find(|server| server.place == place);
-        let user = |list: &[Server]| {
-            (list.iter().find(|server| server.used))
-                .map(|server| (server.place.clone(), server.system.clone(), server.timeline))
-        };
         for server in &fresh {
             let said = |server: &Server| (server.kind().to_owned(), server.timeline);
             if old(&server.place).is_some_and(|old| said(old) == said(server)) {
@@ -220,11 +225,19 @@ impl Servers {
                 tracing::info!(place, name, state, "a server of the ledger");
             }
         }
-        let (was, is) = (user(&before), user(&fresh));
+        let used = fresh.iter().find(|server| server.used).map(|server| Used {
+            place: server.place.clone(),
+            system: server.system.clone(),
+            timeline: server.timeline,
+        });
         *list = fresh;
         drop(list);
-        if was.is_some() && is.is_some() && was != is {
-            self.doubt();
+        // Between two servers there may be none for a while.
+        if used.is_some() {
+            let before = std::mem::replace(&mut *lock(&self.last), used.clone());
+            if before.is_some() && before != used {
+                self.doubt();
+            }
         }
     }
 }
@@ -350,6 +363,9 @@ mod tests {
         let number = servers.number();
         servers.note(&both, Some(0));
         assert_eq!(servers.number(), number);
+        // None is used for a while.
+        servers.note(&both, None);
+        assert_eq!(servers.system(), "7");
         servers.note(&both, Some(1));
         servers.outdated(number).await;
         assert_eq!(servers.system(), "7");

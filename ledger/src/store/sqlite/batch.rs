@@ -106,7 +106,14 @@ impl<'c> Batch<'c> {
         self.forget();
         let statement = self.tables.statements.get(Sql::Totals)?;
         let (totals, acts, epoch, opened, schema) = statement.query_row([], |row| {
-            Ok((rows::totals(row)?, row.get(9)?, row.get(10)?, row.get(11)?, row.get(12)?))
+            let totals = rows::totals(row)?;
+            Ok((
+                totals,
+                row.get(9)?,
+                row.get(10)?,
+                row.get(11)?,
+                row.get(12)?,
+            ))
         })?;
         (self.tables.totals, self.tables.opened, self.rows.epoch) = (totals, opened, epoch);
         self.schema = schema;
