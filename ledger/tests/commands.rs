@@ -28,8 +28,7 @@ fn file(path: &Path, mode: OpenMode) -> Result<SqliteLedger, LedgerError> {
 
 fn why<T>(opened: Result<T, LedgerError>) -> String {
     match opened.map(drop) {
-        Err(LedgerError::Unusable(why)) => why,
-        Err(LedgerError::Unavailable(why)) => why.to_string(),
+        Err(LedgerError::Unusable(why) | LedgerError::Unavailable(why)) => why,
         other => unreachable!("{other:?}"),
     }
 }
@@ -247,7 +246,7 @@ fn a_newer_schema_is_made_when_no_older_gateway_runs_and_ends_open_consoles() {
         cluster.psql(&database, &newer).unwrap();
         let late = console.credit(top_up(1, 30, "1", "late")).await;
         assert!(
-            matches!(&late, Err(LedgerError::Unavailable(why)) if why.to_string().contains("use that version")),
+            matches!(&late, Err(LedgerError::Unavailable(why)) if why.contains("use that version")),
             "{late:?}"
         );
     });

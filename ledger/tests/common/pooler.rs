@@ -112,6 +112,7 @@ fn configure(settings: &Path, server: &Path, mode: &str, address: Option<&str>) 
     let text = format!(
         "[databases]\n* = host={}\n[pgbouncer]\nlisten_addr = {}\nlisten_port = 5432\nunix_socket_dir = {folder}\n\
          auth_type = trust\nauth_file = {folder}/users\nadmin_users = farebox\npool_mode = {mode}\ndefault_pool_size = 40\n\
+         server_login_retry = 1\nserver_connect_timeout = 3\n\
          logfile = {folder}/log\npidfile = {folder}/pid\n",
         server.display(),
         address.unwrap_or_default()
