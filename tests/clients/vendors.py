@@ -4,29 +4,17 @@
     vendors.py PORT_FILE REFUSALS_FILE
 
 They play a loop of tools: a message such as `Read {"file_path": "note.txt"}` is answered with a thought and that call, its result
-with a thought and the result's text. Who offers the tool `look` is sent through the ROOMS, with a thought and a call for each.
-They are as strict as the published rules (docs/translation.md, "Thinking"): besides the rules here, about what a vendor made itself,
-the strict doubles judge each request (`doubles/examples/judge.rs`, the program in $JUDGE). What they refuse they write down. The
-model's name says which of the six it is.
+with a thought and the result's text. They are as strict as the published rules (docs/translation.md, "Thinking"), and write down what
+they refuse. The model's name says which of the two it is.
 """
 
 import hashlib
 import json
-import os
 import re
-import subprocess
 import sys
-import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 CALL = re.compile(r"(\w+) (\{.*?\})(?=\s|$|<)", re.S)
-# Answers with these calls, one after the other; two at once in the third.
-ROOMS = [["hall"], ["kitchen \"2\""], ["cellar \\ stairs", "gärten 🌳"], ["attic"]]
-# Whose rules hold for a model. A server that stores nothing and whose reasoning can be read has no double.
-DOUBLES = {"chat-readable": "vllm", "chat-sealed": "openrouter", "responses-sealed": "openai", "messages-readable": "anthropic",
-           "messages-sealed": "anthropic"}
-JUDGE = subprocess.Popen([os.environ["JUDGE"]], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-ONE = threading.Lock()
 # What each model made: its seals with what stood before them, and the ids of its items with the reasoning item they need.
 SEALS, IDS, COUNT = {}, {}, [0]
 
@@ -66,33 +54,8 @@ def wanted(text, tools):
     """The call that a user asks for, if the client offers the tool."""
     for tool, arguments in CALL.findall(text):
         if tool in tools:
-            return [(tool, arguments)]
-    return []
-
-
-def tour(said):
-    """The next calls of who is sent through the rooms, by the calls and results so far: pairs of arguments and result."""
-    left = list(said)
-    for rooms in ROOMS:
-        if not left:
-            return [("look", json.dumps({"room": room})) for room in rooms]
-        for room in rooms:
-            arguments, result = left.pop(0)
-            if json.loads(arguments) != {"room": room} or result != f"in the {room}":
-                raise Refused(400, None, f"the history says {arguments} and {result!r}, it was {room}")
-    return []
-
-
-def judged(model, path, headers, body):
-    """The refusal of the double of the model's vendor."""
-    if model not in DOUBLES:
-        return
-    asked = {"vendor": DOUBLES[model], "path": path, "headers": headers, "body": body}
-    with ONE:
-        print(json.dumps(asked), file=JUDGE.stdin, flush=True)
-        why = JUDGE.stdout.readline().strip()
-    if why:
-        raise Refused(400, None, why)
+            return tool, arguments
+    return None
 
 
 def prefix(body, messages):
@@ -127,22 +90,18 @@ def chat(body, model):
     results = [text for message in new if message["role"] == "tool" for text in texts(message["content"])]
     tools = {tool["function"]["name"] for tool in body.get("tools") or [] if "function" in tool}
     asked = " ".join(text for message in new for text in texts(message.get("content")))
-    calls = [] if results else wanted(asked, tools)
-    if "look" in tools:
-        made = {call["id"]: call["function"]["arguments"] for message in body["messages"] for call in message.get("tool_calls") or []}
-        calls = tour((made[message["tool_call_id"]], "".join(texts(message["content"]))) for message in body["messages"] if message["role"] == "tool")
+    call = None if results else wanted(asked, tools)
     said = {"role": "assistant"}
     if "sealed" in model:
         said["reasoning_details"] = [{"type": "reasoning.encrypted", "data": seal(model), "index": 0}]
     else:
         said["reasoning_content"] = "hm"
-    if calls:
-        said["content"] = "I look."
-        said["tool_calls"] = [{"index": index, "id": name("call", model), "type": "function", "function": {"name": tool, "arguments": arguments}}
-                              for index, (tool, arguments) in enumerate(calls)]
+    if call:
+        function = {"name": call[0], "arguments": call[1]}
+        said["tool_calls"] = [{"index": 0, "id": name("call", model), "type": "function", "function": function}]
     else:
         said["content"] = "I see: " + " ".join(results or [asked])[:300]
-    finish = "tool_calls" if calls else "stop"
+    finish = "tool_calls" if call else "stop"
     usage = {"prompt_tokens": 90, "completion_tokens": 9, "total_tokens": 99}
     head = {"id": "c", "created": 7, "model": model}
     if not body.get("stream"):
@@ -157,14 +116,14 @@ def responses(body, model):
     items = body["input"] if isinstance(body["input"], list) else [{"role": "user", "content": body["input"]}]
     if body.get("store") is not False:
         raise Refused(400, None, "nothing is stored here")
-    calls, seen = set(), set()
+    calls, before = set(), None
     for at, item in enumerate(items):
         kind, known = item.get("type", "message"), item.get("id")
         content = item.get("encrypted_content")
         if content is not None and not own(content, model):
             raise Refused(400, "invalid_encrypted_content", "The encrypted content could not be verified.")
         # Clients name messages by themselves, but a vendor looks up the items that vendors name.
-        if known is not None and (known.startswith(("rs_", "fc_")) or known in IDS) and IDS.get(known, ("", None))[0] != model:
+        if known is not None and known.startswith(("rs_", "it_")) and IDS.get(known, ("", None))[0] != model:
             raise Refused(404, None, f"Item with id '{known}' not found.")
         if kind == "reasoning":
             if "sealed" in model and content is None:
@@ -173,9 +132,9 @@ def responses(body, model):
             if after not in ("message", "function_call"):
                 raise Refused(400, None, "a reasoning item was provided without its required following item")
         needs = IDS.get(known, ("", None))[1]
-        if needs is not None and needs not in seen:
+        if needs is not None and needs != before:
             raise Refused(400, None, "an item was provided without its required 'reasoning' item")
-        seen.add(known)
+        before = known
         if kind == "function_call":
             calls.add(item["call_id"])
         if kind == "function_call_output" and item["call_id"] not in calls:
@@ -184,41 +143,29 @@ def responses(body, model):
     results = [text for item in new if item.get("type") == "function_call_output" for text in texts(item["output"])]
     tools = {tool.get("name") for tool in body.get("tools") or []}
     asked = " ".join(text for item in new for text in texts(item.get("content")))
-    wants = [] if results else wanted(asked, tools)
-    if "look" in tools:
-        made = {item["call_id"]: item["arguments"] for item in items if item.get("type") == "function_call"}
-        wants = tour((made[item["call_id"]], "".join(texts(item["output"]))) for item in items if item.get("type") == "function_call_output")
-    thought = name("rs", model)
-    IDS[thought] = (model, None)
+    call = None if results else wanted(asked, tools)
+    thought, item = name("rs", model), name("it", model)
+    IDS[thought], IDS[item] = (model, None), (model, thought)
     reasoning = {"type": "reasoning", "id": thought, "summary": []}
     if "sealed" in model:
         reasoning["encrypted_content"] = seal(model)
     else:
         reasoning["content"] = [{"type": "reasoning_text", "text": "hm"}]
-    text = "I look." if wants else "I see: " + " ".join(results or [asked])[:300]
-    said = [{"type": "message", "id": name("msg", model), "role": "assistant", "status": "completed", "content": [{"type": "output_text", "text": text, "annotations": []}]}]
-    said += [{"type": "function_call", "id": name("fc", model), "call_id": name("call", model), "name": tool, "arguments": arguments, "status": "completed"}
-             for tool, arguments in wants]
-    # The items of an answer belong to its reasoning, the first one right behind it.
-    IDS.update({item["id"]: (model, thought) for item in said})
-    whole = {"id": "r", "object": "response", "created_at": 7, "status": "completed", "model": model, "output": [reasoning, *said],
+    if call:
+        said = {"type": "function_call", "id": item, "call_id": name("call", model), "name": call[0], "arguments": call[1], "status": "completed"}
+    else:
+        text = "I see: " + " ".join(results or [asked])[:300]
+        said = {"type": "message", "id": item, "role": "assistant", "status": "completed", "content": [{"type": "output_text", "text": text, "annotations": []}]}
+    whole = {"id": "r", "object": "response", "created_at": 7, "status": "completed", "model": model, "output": [reasoning, said],
              "usage": {"input_tokens": 90, "output_tokens": 9, "total_tokens": 99, "input_tokens_details": {"cached_tokens": 0}, "output_tokens_details": {"reasoning_tokens": 1}}}
     if not body.get("stream"):
         return whole
     events = [{"type": "response.created", "response": {**whole, "output": [], "status": "in_progress"}}]
     for index, made in enumerate(whole["output"]):
-        place = {"item_id": made["id"], "output_index": index}
-        begun = {"message": {**made, "content": []}, "function_call": {**made, "arguments": ""}}.get(made["type"], made)
+        begun = {**made, "content": []} if made is said and not call else made
         events.append({"type": "response.output_item.added", "output_index": index, "item": begun})
-        if made["type"] == "message":
-            part = made["content"][0]
-            events.append({"type": "response.content_part.added", **place, "content_index": 0, "part": {**part, "text": ""}})
-            events.append({"type": "response.output_text.delta", **place, "content_index": 0, "delta": text, "logprobs": []})
-            events.append({"type": "response.output_text.done", **place, "content_index": 0, "text": text, "logprobs": []})
-            events.append({"type": "response.content_part.done", **place, "content_index": 0, "part": part})
-        if made["type"] == "function_call":
-            events.append({"type": "response.function_call_arguments.delta", **place, "delta": made["arguments"]})
-            events.append({"type": "response.function_call_arguments.done", **place, "arguments": made["arguments"], "name": made["name"]})
+        if begun is not made:
+            events.append({"type": "response.output_text.delta", "item_id": item, "output_index": index, "content_index": 0, "delta": text, "logprobs": []})
         events.append({"type": "response.output_item.done", "output_index": index, "item": made})
     events.append({"type": "response.completed", "response": whole})
     return [{**event, "sequence_number": number} for number, event in enumerate(events)]
@@ -250,22 +197,18 @@ def messages(body, model):
     results = [block for block in blocks(last) if block["type"] == "tool_result"]
     tools = {tool["name"] for tool in body.get("tools") or []}
     asked = " ".join(block.get("text", "") for block in blocks(last) if block["type"] == "text")
-    calls = [] if results else wanted(asked, tools)
-    if "look" in tools:
-        made = {block["id"]: json.dumps(block["input"]) for turn in turns for block in blocks(turn) if block["type"] == "tool_use"}
-        calls = tour((made[block["tool_use_id"]], "".join(texts(block["content"]))) for turn in turns for block in blocks(turn) if block["type"] == "tool_result")
+    call = None if results else wanted(asked, tools)
     content = []
     if thinking in ("enabled", "adaptive"):
         made = seal(model, prefix(body, turns))
         sealed = {"type": "redacted_thinking", "data": made}
         content.append(sealed if "sealed" in model else {"type": "thinking", "thinking": "hm", "signature": made})
-    if calls:
-        content.append({"type": "text", "text": "I look."})
-        content += [{"type": "tool_use", "id": name("toolu", model), "name": tool, "input": json.loads(arguments)} for tool, arguments in calls]
+    if call:
+        content.append({"type": "tool_use", "id": name("toolu", model), "name": call[0], "input": json.loads(call[1])})
     else:
         seen = " ".join(" ".join(texts(result.get("content"))) for result in results) or asked
         content.append({"type": "text", "text": "I see: " + seen[:300]})
-    stop = "tool_use" if calls else "end_turn"
+    stop = "tool_use" if call else "end_turn"
     whole = {"id": "m", "type": "message", "role": "assistant", "model": model, "content": content, "stop_reason": stop,
              "stop_sequence": None, "usage": {"input_tokens": 90, "output_tokens": 9}}
     if not body.get("stream"):
@@ -301,9 +244,7 @@ class Vendors(BaseHTTPRequestHandler):
         try:
             if '_fbx"' in raw or '"fbx1.' in raw:
                 raise Refused(400, None, "something made up arrived")
-            # First what the model itself made: its refusals have the vendors' own words, the doubles' say which rule it is.
             said = family(body, body["model"])
-            judged(body["model"], path, list(self.headers.items()), body)
         except Refused as refused:
             status, code, words = refused.args
             with open(sys.argv[2], "a") as file:

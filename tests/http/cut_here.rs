@@ -21,12 +21,11 @@ fn stopping(caller: Family, stream: bool) -> Value {
     body
 }
 
-/// Goes on long after the stop string. As after a leaving, some words more are read: until they cost what a guess about the prompt
-/// may cost too much. The target is left before its end.
+/// Says one word more than the stop string, and then nothing. As after a leaving, that word is read where it is cheaper than a guess
+/// about the prompt.
 fn goes_on() -> Reply {
-    let rest = " more".repeat(40);
-    let speech = Speech::new(Family::Responses, &format!("one two END{rest}")).stream();
-    speech.stall_after(before_pieces(Family::Responses) + 40)
+    let speech = Speech::new(Family::Responses, "one two END four five").stream();
+    speech.stall_after(before_pieces(Family::Responses) + 4)
 }
 
 async fn before(upstream: &ScriptedUpstream, more: &str) -> Gateway {

@@ -216,11 +216,10 @@ async fn what_can_be_read_can_be_looked_at() {
         .get("/native/v1/models/test-model", &key)
         .await
         .json();
-    let list = gateway.get("/native/v1/models", &key).await.json();
-    let listed = list["data"].as_array().unwrap().iter();
-    let listed = listed.filter(|model| model["id"] == "test-model");
-    assert_eq!(listed.collect::<Vec<_>>(), [&one]);
-    assert_eq!(one["type"], "model");
+    assert_eq!(
+        (one["type"].as_str(), one["id"].as_str()),
+        (Some("model"), Some("test-model"))
+    );
     assert_eq!(
         gateway.get("/native/v1/models/none", &key).await.status,
         404

@@ -538,27 +538,3 @@ async fn losses_are_told_and_what_would_change_the_answer_is_refused() {
         (1, 1)
     );
 }
-
-#[tokio::test]
-async fn a_field_that_nobody_knows_is_taken_out_and_named_on_a_translated_slug_too() {
-    for caller in [Family::Responses, Family::Messages] {
-        let target = Family::Chat;
-        let upstream = ScriptedUpstream::start(answering(target)).await;
-        let gateway = before(&upstream, target, "").await;
-        let key = gateway.key("5.00").await;
-        for stream in [false, true] {
-            let mut body = ask(caller, "test-model", stream);
-            body["brand_new"] = json!({"a": 1});
-            let answer = gateway.post(path(caller), &key, &body).await;
-            assert_eq!(
-                (answer.status, answer.header("x-farebox-removed")),
-                (200, Some("brand_new")),
-                "{caller}: {}",
-                answer.text
-            );
-            let sent = upstream.requests().last().unwrap().json();
-            assert_eq!(sent.get("brand_new"), None, "{sent}");
-        }
-        gateway.stop().await;
-    }
-}

@@ -25,6 +25,5 @@ mod owed;
 mod passes;
 mod prices;
 mod races;
-mod scripts;
 mod stop;
 mod storage;

@@ -296,6 +296,12 @@ impl Load {
         }
     }
 
+    /// Whether a request with at least this number was answered.
+    pub(crate) fn has_sold_since(&self, number: u64) -> bool {
+        let told = self.told.lock().unwrap();
+        (told.iter().rev()).any(|told| told.number >= number && told.status == 200)
+    }
+
     /// Waits for the customers and returns what they know.
     pub(crate) async fn end(mut self) -> Vec<Told> {
         self.stop.store(true, Ordering::Relaxed);
