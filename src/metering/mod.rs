@@ -1,7 +1,6 @@
 //! Counting. Pure: no async, no I/O, no clock of its own.
 //!
 //! - [`estimate`]: the size of a request before a provider has counted it.
-//! - `factors`: how other vendors' tokenizers cut scripts.
 //! - [`local`]: our own counts, where the provider's are missing.
 //! - [`pace`]: how fast a target produces what its streams do not show.
 //! - [`pdf`]: what the pages of a document may cost.
@@ -22,7 +21,6 @@
 )]
 
 pub mod estimate;
-mod factors;
 pub mod local;
 pub mod meter;
 pub mod pace;
@@ -35,7 +33,6 @@ mod tokenizer;
 pub mod votes;
 
 pub use estimate::Estimate;
-pub use factors::Counter;
 pub use meter::{Counted, Ending, Local, Meter, Miscount};
 pub use terms::{Remedies, Shortfall, Terms};
 pub use votes::{Paid, Votes};

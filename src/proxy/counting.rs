@@ -15,7 +15,7 @@ use super::holder;
 use crate::clock;
 use crate::config::Model;
 use crate::metering::price::input_total;
-use crate::metering::{Counted, Counter, Ending, Local, local};
+use crate::metering::{Counted, Ending, Local, local};
 use crate::turns::{self, Work};
 
 /// Smaller prompts say little about a tokenizer: message framing and what a provider adds to them dominate their count.
@@ -77,8 +77,11 @@ impl Admitted {
 
     /// Starts counting the request for its checkpoints, in the background.
     pub(super) fn count_input(&self) {
-        let (content, limits, counter) =
-            (self.seen.content.clone(), self.model.limits, self.counter());
+        let (content, limits, tokenizer) = (
+            self.seen.content.clone(),
+            self.model.limits,
+            self.model.tokenizer,
+        );
         let (count, factor) = (
             Arc::clone(&self.input_count),
             self.proxy.calibrations.factor(&self.outcome.target),
@@ -86,7 +89,7 @@ impl Admitted {
         let holder = holder(self.request.key);
         self.proxy.tasks.spawn(async move {
             let counting = turns::run(holder, move || {
-                let tokens = local::input(&content, &limits, counter);
+                let tokens = local::input(&content, &limits, tokenizer);
                 let compares = is_text(&content) && tokens < limits.context;
                 InputRead {
                     charged: local::charged(tokens, factor),
@@ -101,31 +104,24 @@ impl Admitted {
 
     /// Has a tokenizer count the text delivered so far, for the hold, without waiting for it.
     pub(super) fn weigh_output(&self, sample: Sample) -> JoinHandle<Option<u64>> {
-        let (counter, factor) = (
-            self.counter(),
+        let (tokenizer, factor) = (
+            self.model.tokenizer,
             self.proxy.calibrations.factor(&self.outcome.target),
         );
         let holder = holder(self.request.key);
         self.proxy.tasks.spawn(async move {
             let counting = turns::run(holder, move || {
-                local::charged(local::output(&sample, counter), factor)
+                local::charged(local::output(&sample, tokenizer), factor)
             });
             counting.await.map(local::unrounded)
         })
     }
 
-    /// Counts text as the answering target's model does.
-    fn counter(&self) -> Counter {
-        let target = &self.outcome.target;
-        let model = target.split_once('/').map_or("", |(_, model)| model);
-        Counter::of(self.model.tokenizer, model)
-    }
-
     /// A tokenizer's counts, corrected by the target's calibration.
     async fn count_locally(&mut self) -> Option<Local> {
-        let (limits, counter, known) = (
+        let (limits, tokenizer, known) = (
             self.model.limits,
-            self.counter(),
+            self.model.tokenizer,
             self.input_count.get().map(|read| read.charged),
         );
         let (content, shown) = (
@@ -135,9 +131,12 @@ impl Admitted {
         let factor = self.proxy.calibrations.factor(&self.outcome.target);
         let counting = turns::run(holder(self.request.key), move || Local {
             input: known.unwrap_or_else(|| {
-                local::charged(local::input(&content, &limits, counter), factor)
+                local::charged(local::input(&content, &limits, tokenizer), factor)
             }),
-            output: local::charged(local::output(&shown.sample(clock::seed()), counter), factor),
+            output: local::charged(
+                local::output(&shown.sample(clock::seed()), tokenizer),
+                factor,
+            ),
         });
         counting.await
     }
@@ -173,10 +172,9 @@ impl Admitted {
         {
             return;
         }
-        let (content, limits, counter) = (
+        let (content, model) = (
             std::mem::take(&mut self.seen.content),
-            self.model.limits,
-            self.counter(),
+            Arc::clone(&self.model),
         );
         let vote = move |ours| {
             let calibrations = &proxy.calibrations;
@@ -186,7 +184,7 @@ impl Admitted {
             Some(ours) => vote(ours),
             None => {
                 let counting = turns::run(holder(self.request.key), move || {
-                    vote(local::known(&content, &limits, counter))
+                    vote(local::known(&content, &model.limits, model.tokenizer))
                 });
                 drop(self.proxy.tasks.spawn(counting));
             }

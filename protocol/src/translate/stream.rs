@@ -263,12 +263,10 @@ impl Translator {
         self.writer.stopped
     }
 
-    /// What the caller has not got of the answer so far.
+    /// What the answer contained so far that the caller's family has no words for.
     #[must_use]
-    pub fn losses(&self) -> Losses {
-        let mut losses = self.writer.losses.clone();
-        losses.merge(&self.writer.encoder.unsaid());
-        losses
+    pub fn losses(&self) -> &Losses {
+        &self.writer.losses
     }
 
     /// The end of a complete answer with settled counts, as frames.

@@ -2,7 +2,6 @@
 
 use super::event::{Answer, Event, Sink, Stop};
 use super::ids::{Declared, Memo};
-use super::losses::Losses;
 use super::neutral::ToolKind;
 use crate::{ErrorBody, Family, Usage, UsageWish};
 
@@ -29,11 +28,6 @@ pub(crate) trait Encoder: Send + std::fmt::Debug {
 
     /// The last frame of an answer that broke.
     fn fail(&mut self, error: &ErrorBody, out: &mut Vec<u8>);
-
-    /// What the caller does not get of what was written so far, or gets in another form. A stream shows all of it.
-    fn unsaid(&self) -> Losses {
-        Losses::default()
-    }
 }
 
 /// Collects a streamed answer for a caller who asked for a whole one.
@@ -88,10 +82,6 @@ impl Encoder for Fold {
 
     /// A caller of a whole answer gets the error instead of it.
     fn fail(&mut self, _: &ErrorBody, _: &mut Vec<u8>) {}
-
-    fn unsaid(&self) -> Losses {
-        super::answer_losses(self.caller, &self.answer)
-    }
 }
 
 /// What precedes and follows a text delta of the open block.

@@ -165,36 +165,6 @@ fn arguments_that_are_no_object_are_wrapped_and_a_cut_call_is_told() {
 }
 
 #[test]
-fn a_cut_call_is_told_of_a_whole_answer_that_was_a_stream() {
-    let item = json!({"type": "function_call", "call_id": "c1", "name": "f", "arguments": ""});
-    let cut = json!({"status": "incomplete", "incomplete_details": {"reason": "max_output_tokens"}, "output": []});
-    let begun = "{\"a\":";
-    let stream = [
-        json!({"type": "response.output_item.added", "output_index": 0, "item": item}),
-        json!({"type": "response.function_call_arguments.delta", "output_index": 0, "delta": begun}),
-        json!({"type": "response.incomplete", "response": cut}),
-    ];
-    for caller in [Chat, Messages] {
-        let mut folding = Translator::folding(Responses, caller, Memo::default(), &wish(b"{}"));
-        for event in &stream {
-            assert_eq!(folding.frame(&frame(&event.to_string())), b"");
-        }
-        assert_eq!(folding.losses().header(), "answer.tool_use=cut");
-        let whole = folding.finish(&USAGE, UsageWish::default());
-        let whole = String::from_utf8_lossy(&whole);
-        assert!(
-            !whole.contains("c1")
-                && whole.contains(if caller == Chat {
-                    "\"length\""
-                } else {
-                    "\"max_tokens\""
-                }),
-            "{whole}"
-        );
-    }
-}
-
-#[test]
 fn a_frame_that_is_not_json_is_told() {
     for upstream in [Chat, Messages, Responses] {
         let caller = if upstream == Chat { Messages } else { Chat };

@@ -23,8 +23,6 @@ pub enum Miscount {
     Missing,
     /// More input than the model's context.
     AboveContext,
-    /// More input than the request can be.
-    AboveRequest,
     /// More output than twice the limit sent.
     AboveLimit,
     /// Numbers that contradict each other or are not valid.
@@ -33,10 +31,9 @@ pub enum Miscount {
 
 impl Miscount {
     /// All of them.
-    pub const ALL: [Self; 5] = [
+    pub const ALL: [Self; 4] = [
         Self::Missing,
         Self::AboveContext,
-        Self::AboveRequest,
         Self::AboveLimit,
         Self::Malformed,
     ];
@@ -47,7 +44,6 @@ impl Miscount {
         match self {
             Self::Missing => "missing",
             Self::AboveContext => "above_context",
-            Self::AboveRequest => "above_request",
             Self::AboveLimit => "above_limit",
             Self::Malformed => "malformed",
         }

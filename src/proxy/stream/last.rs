@@ -65,7 +65,7 @@ impl LastFrames {
                 *end = End::BROKEN;
             }
         }
-        outcome.lost.merge(&translated.losses());
+        outcome.lost.merge(translated.losses());
     }
 
     /// Why there is no whole answer, for a customer who waits for one.
