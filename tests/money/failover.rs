@@ -218,7 +218,7 @@ impl Fleet {
         // One that was killed has another address since, so only its word is taken.
         let replaced = matches!(blow, Blow::KillBefore | Blow::KillAfter | Blow::Freeze);
         for (number, load) in loads.iter().enumerate() {
-            while !(replaced && number == victim) && !load.has_sold_since(first) {
+            while !(load.has_sold_since(first) || replaced && number == victim) {
                 assert!(
                     over.elapsed() < PATIENCE,
                     "{blow:?}: {:?}",
