@@ -3,8 +3,6 @@
 //! As a source, tables that every writer needs are locked against changes, so neither a gateway nor a command can write meanwhile.
 //! As a target, the schema, the identity and all rows appear with one commit.
 
-use std::time::Duration;
-
 use tokio_postgres::types::ToSql;
 
 use super::connector::Connector;
@@ -23,9 +21,6 @@ use crate::store::address::Database;
 use crate::store::copy::{Identity, MOVED, Part, ROWS, Rest, Side, Source, Target};
 use crate::store::rows::Columns as _;
 use crate::{LedgerError, OpenMode, VerifyReport};
-
-/// A gateway that renewed its lease this recently is still running; the others find a dead one after ten seconds.
-pub(super) const ALIVE: Duration = Duration::from_secs(15);
 
 const NO_TIMEOUT: &str = "SET idle_in_transaction_session_timeout = 0";
 /// Derives the counters of holds: each hold ever opened is either open or has ended in a charge.
@@ -129,7 +124,7 @@ impl Source for CopySource {
             migrations::END_ALL,
             migrations::VERSION.saturating_add(MOVED)
         );
-        match tokio::time::timeout(ALIVE, execute(&self.link, &mark)).await {
+        match tokio::time::timeout(migrations::ALIVE, execute(&self.link, &mark)).await {
             Ok(marked) => marked,
             Err(_) => Err(LedgerError::unavailable(
                 "the copy is whole, and its source could not be marked as moved: no standby confirms it; serve from the copy alone"

@@ -2,10 +2,11 @@
 //!
 //! A migration runs in one transaction under a lock that ends with it. A published file under `schema/` never changes again.
 
+use std::time::Duration;
+
 use tokio_postgres::Client;
 use tokio_postgres::error::SqlState;
 
-use super::copy::ALIVE;
 use super::rows::Columns;
 use super::trouble::words;
 use crate::store::copy::{Identity, MOVED, MOVED_AWAY};
@@ -27,6 +28,8 @@ const FOLDED_ANEW: i32 = 4;
 const LOCK: &str = "SELECT pg_advisory_xact_lock(7378697629483820646)";
 /// Ends the epochs of gateways: the next statement of one that was only frozen finds that out.
 pub(super) const END_ALL: &str = "UPDATE nodes SET ended = now() WHERE ended IS NULL";
+/// A gateway that renewed its lease this recently is still running; the others find a dead one after ten seconds.
+pub(super) const ALIVE: Duration = Duration::from_secs(15);
 const OLDEST_SERVER: i32 = 130_000;
 
 /// Ensures that the database has a ledger of this version, and returns its identity.
