@@ -1,5 +1,7 @@
 //! DeepSeek's `POST /chat/completions`: unknown fields are ignored, and known ones are deserialised strictly.
 
+use std::sync::OnceLock;
+
 use serde_json::Value;
 
 use crate::chat_order::calls_are_answered;
@@ -21,6 +23,7 @@ pub(crate) static WIRE: Wire = Wire {
         RULES,
     ],
     examples: include_str!("deepseek.json"),
+    plan: OnceLock::new(),
 };
 
 const PAGE: &str = "OpenAI's client, which sends a bearer, with another address: codersera.com/blog/deepseek-v32-api-guide-deepseek-chat-deepseek-reasoner-openai-sdk, 2026-04-27";

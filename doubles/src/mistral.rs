@@ -1,5 +1,7 @@
 //! Mistral's `POST /v1/chat/completions`: pydantic models that forbid every extra member, with a status of their own.
 
+use std::sync::OnceLock;
+
 use serde_json::Value;
 
 use crate::chat_order::calls_are_answered;
@@ -16,6 +18,7 @@ pub(crate) static WIRE: Wire = Wire {
     path: "/chat/completions",
     rules: &[&headers(SDK), &fields(SDK, 422), &shapes(SDK, 422), RULES],
     examples: include_str!("mistral.json"),
+    plan: OnceLock::new(),
 };
 
 const SDK: &str = "mistralai 3.7.0 (PyPI, 2026-11-23): client/models/chatcompletionrequest.py and the models it names";

@@ -1,5 +1,7 @@
 //! vLLM's `POST /v1/chat/completions`: pydantic models that allow extra members, and validators across fields.
 
+use std::sync::OnceLock;
+
 use serde_json::Value;
 
 use crate::chat_shapes::{fields, open_headers, shapes, unverified_at};
@@ -21,6 +23,7 @@ pub(crate) static WIRE: Wire = Wire {
         RULES,
     ],
     examples: include_str!("vllm.json"),
+    plan: OnceLock::new(),
 };
 
 const MODELS: &str =

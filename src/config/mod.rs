@@ -6,6 +6,7 @@
 pub mod abilities;
 pub mod catalog;
 mod environment;
+mod facts;
 mod findings;
 mod presets;
 mod price;

@@ -1,0 +1,40 @@
+//! What models ask for by their names, wherever they run: for providers whose settings do not say it. The strict doubles in
+//! `doubles/` have the sources.
+
+/// A reasoning model of OpenAI's, which refuses `max_tokens`. Routers put a vendor in front.
+pub(crate) fn reasons(model: &str) -> bool {
+    let name = model.rsplit('/').next().unwrap_or_default();
+    ["o1", "o3", "o4", "gpt-5"]
+        .iter()
+        .any(|series| name.starts_with(series))
+        && !name.contains("chat")
+}
+
+/// A model that refuses an effort beside function tools in chat. Routers send such a request on in another way.
+pub(crate) fn refuses_effort_with_tools(model: &str) -> bool {
+    model.starts_with("gpt-5.4")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_say_what_models_refuse() {
+        for model in ["gpt-5.4-mini", "openai/gpt-5.2", "o3-mini", "o4-mini"] {
+            assert!(reasons(model), "{model}");
+        }
+        for model in [
+            "gpt-4.1",
+            "gpt-5-chat-latest",
+            "gpt-oss-20b",
+            "grok-4.3",
+            "",
+        ] {
+            assert!(!reasons(model), "{model}");
+        }
+        assert!(refuses_effort_with_tools("gpt-5.4-mini"));
+        assert!(!refuses_effort_with_tools("openai/gpt-5.4-mini"));
+        assert!(!refuses_effort_with_tools("gpt-5.2"));
+    }
+}
