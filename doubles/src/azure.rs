@@ -1,7 +1,5 @@
 //! Azure's `POST /openai/v1/chat/completions`: OpenAI's wire, a key in a header of its own or as a bearer, and filters in the answer.
 
-use std::sync::OnceLock;
-
 use crate::openai::chat::{FIELDS, MODELS, ORDER};
 use crate::openai::messages::{MESSAGES, PARTS};
 use crate::openai::tools::{FORMATS, TOOLS};
@@ -18,7 +16,6 @@ pub(crate) static WIRE: Wire = Wire {
         HEADERS, FIELDS, MESSAGES, PARTS, TOOLS, FORMATS, ORDER, MODELS,
     ],
     examples: include_str!("openai/chat.json"),
-    plan: OnceLock::new(),
 };
 
 const PAGE: &str = "OpenAI's own client, which sends its key as a bearer, against Azure's v1 paths: github.com/strands-agents/harness-sdk/pull/3576, 2026; v1 takes that client: learn.microsoft.com/en-us/azure/foundry/openai/api-version-lifecycle, read 2026-11-23";

@@ -2,8 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::place::{Tree, Way};
-use crate::plan::Plan;
+use crate::place::find;
 use crate::{Must, Rule, Wire};
 
 /// A request that breaks a rule.
@@ -25,7 +24,7 @@ pub fn broken(wire: &Wire, rule: &'static Rule) -> Option<Broken> {
     let mut found = examples.into_iter().filter_map(|(headers, body)| {
         let (headers, body) = break_it(rule, headers, body)?;
         // An edit that makes the rule hold for no such request breaks nothing.
-        let breaks = !Plan::new([rule]).faults(&headers, &body).is_empty();
+        let breaks = !rule.faults(&headers, &body).is_empty();
         breaks.then(|| Broken {
             rule: rule.id(wire),
             headers,
@@ -60,12 +59,7 @@ fn break_it(rule: &Rule, mut headers: Vec<(String, String)>, mut body: Value) ->
         return Some((headers, body));
     }
     // Any occurrence will do, but some are judged by more than this rule's condition.
-    let (mut places, mut first) = (Tree::default(), None);
-    places.add(rule.place, 0);
-    places.walk(&body, Way::Root, &mut |_, way, value| {
-        first.get_or_insert_with(|| (way.pointer(), value));
-    });
-    let (pointer, value) = first?;
+    let (pointer, value) = find(&body, rule.place).into_iter().next()?;
     let value = wrong(rule.must, value)?;
     *body.pointer_mut(&pointer)? = value;
     Some((headers, body))

@@ -1,7 +1,5 @@
 //! DeepSeek's `POST /chat/completions`: unknown fields are ignored, and known ones are deserialised strictly.
 
-use std::sync::OnceLock;
-
 use serde_json::Value;
 
 use crate::chat_order::calls_are_answered;
@@ -23,7 +21,6 @@ pub(crate) static WIRE: Wire = Wire {
         RULES,
     ],
     examples: include_str!("deepseek.json"),
-    plan: OnceLock::new(),
 };
 
 const PAGE: &str = "OpenAI's client, which sends a bearer, with another address: codersera.com/blog/deepseek-v32-api-guide-deepseek-chat-deepseek-reasoner-openai-sdk, 2026-04-27";

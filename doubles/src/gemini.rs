@@ -1,12 +1,9 @@
 //! Gemini's OpenAI surface, `POST /v1beta/openai/chat/completions`: a protobuf of known names in front of the native service.
 
-use std::sync::OnceLock;
-
 use serde_json::Value;
 
 use crate::chat_shapes::{fields, headers, shapes, unverified};
 use crate::rule::{Kind, Must, Rule, word};
-use crate::seal::was_thought;
 use crate::{Vendor, Wire};
 
 use Kind::{Object, Text};
@@ -23,7 +20,6 @@ pub(crate) static WIRE: Wire = Wire {
         RULES,
     ],
     examples: include_str!("gemini.json"),
-    plan: OnceLock::new(),
 };
 
 const PAGE: &str =
@@ -34,10 +30,8 @@ const WARMTH: &str =
     "google-genai 3.4.0 (PyPI, 2026-11-23): types.py, GenerationConfig: (0.0, 2.0]";
 const EFFORT: &str = "400 \"Invalid reasoning_effort: minimal. Valid values are: high, low, medium, none\", 2026-01-26: github.com/ctrl-space-labs/gendox-core/issues/480; minimal is taken since, 2026-08-10: github.com/HKUDS/DeepTutor/pull/809";
 const UNKNOWN: &str = "400 \"Unknown name … Cannot find field\" for top_k, frequency_penalty, reasoning, 2025-08-04: github.com/MinLL/SkyrimNet-GamePlugin/issues/77; reasoning, 2026-01-10: github.com/SuzumiyaAkizuki/ComfyUI-NewBie-LLM-Formatter/issues/3";
-const STORED: &str = "400 \"Unknown name \"store\": Cannot find field.\", 2026-04-12: github.com/liliMozi/openhanako/issues/394; of metadata too, 2025-05-23: github.com/ed-donner/agents/issues/45";
 const CACHE_KEY: &str = "400 \"Unknown name \"prompt_cache_key\": Cannot find field\", measured 2026-08-21: github.com/liliMozi/openhanako/issues/2494";
 const SIGNATURE: &str = "400 \"Function call is missing a thought_signature in functionCall parts\" on this surface, 2026-09-10: github.com/securo-finance/securo/issues/884; extra_content comes back, 2026-06-09: github.com/tinyhumansai/openhuman/issues/3548";
-const CORRUPTED: &str = "400 \"Corrupted thought signature.\", 2025-11-20: github.com/google-gemini/gemini-cli/issues/13467; where models change within a conversation, 2026-01-22: github.com/lbjlaq/Antigravity-Manager/issues/970; \"Invalid thought signature.\" from 3.7 on, 2026-08-29: github.com/lbjlaq/Antigravity-Manager/pull/3342; a word that is always taken, 2026-03-24: github.com/musistudio/claude-code-router/pull/1291";
 const NAMING: &str = "google-genai 3.4.0 (PyPI, 2026-11-23): types.py, FunctionDeclaration";
 
 const RULES: &[Rule] = &[
@@ -46,8 +40,6 @@ const RULES: &[Rule] = &[
         .named("needs its model"),
     // The whole list of known names is published nowhere: these are known to be refused.
     Rule::new("/prompt_cache_key", Absent, CACHE_KEY).broken_by(&[("/prompt_cache_key", "\"k\"")]),
-    Rule::new("/store", Absent, STORED).broken_by(&[("/store", "false")]),
-    Rule::new("/metadata", Absent, STORED).broken_by(&[("/metadata", "{}")]),
     Rule::new("/frequency_penalty", Absent, UNKNOWN).broken_by(&[("/frequency_penalty", "0.5")]),
     Rule::new("/top_k", Absent, UNKNOWN).broken_by(&[("/top_k", "5")]),
     Rule::new("/reasoning", Absent, UNKNOWN).broken_by(&[("/reasoning", "{}")]),
@@ -105,17 +97,6 @@ const RULES: &[Rule] = &[
     Rule::new("/tool_choice", OneOf(&["none", "auto", "required"]), NONE).unverified(),
     Rule::new("/response_format/json_schema", Needs(&["schema"]), NONE).unverified(),
     Rule::new("/stream_options", Closed(&["include_usage"]), NONE).unverified(),
-    Rule::new(
-        "/messages/*/tool_calls/*/extra_content/google/thought_signature",
-        Hold(was_thought),
-        CORRUPTED,
-    )
-    .named("signed here")
-    .when(is_gemini_3)
-    .broken_by(&[(
-        "/messages/2/tool_calls/0/extra_content/google/thought_signature",
-        "\"c2lnbmVk\"",
-    )]),
     Rule::new("/messages", Hold(calls_are_signed), SIGNATURE)
         .named("calls are signed")
         .when(is_gemini_3)

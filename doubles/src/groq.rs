@@ -1,7 +1,5 @@
 //! Groq's `POST /openai/v1/chat/completions`: a closed schema, with its own words for what it does not know.
 
-use std::sync::OnceLock;
-
 use serde_json::Value;
 
 use crate::chat_order::calls_are_answered;
@@ -18,7 +16,6 @@ pub(crate) static WIRE: Wire = Wire {
     path: "/chat/completions",
     rules: &[&headers(SDK), &fields(SDK, 400), &shapes(SDK, 400), RULES],
     examples: include_str!("groq.json"),
-    plan: OnceLock::new(),
 };
 
 const SDK: &str =

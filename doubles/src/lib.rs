@@ -26,10 +26,8 @@ mod ollama;
 mod openai;
 mod openrouter;
 mod place;
-mod plan;
 mod refusal;
 mod rule;
-pub mod seal;
 mod vllm;
 mod xai;
 
@@ -38,11 +36,7 @@ pub use oddities::oddly;
 pub use refusal::Refusal;
 pub use rule::{Kind, Must, Rule, Standing};
 
-use std::sync::OnceLock;
-
 use serde_json::Value;
-
-use plan::Plan;
 
 /// A service.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -86,12 +80,10 @@ pub struct Wire {
     pub rules: &'static [&'static [Rule]],
     /// A list of requests that it accepts, as JSON: `{"headers": {…}, "body": {…}}`. Together they show every place of its rules.
     pub examples: &'static str,
-    /// Its verified rules, read on the first request.
-    plan: OnceLock<Plan>,
 }
 
 /// Every wire.
-pub static WIRES: &[&Wire] = &[
+pub const WIRES: &[&Wire] = &[
     &openai::chat::WIRE,
     &openai::responses::WIRE,
     &openai::responses::COUNT,
@@ -145,7 +137,7 @@ pub fn defined_by(path: &str) -> Vendor {
 /// # Errors
 /// The vendor's own refusal, by the first rule that is broken.
 pub fn judge(vendor: Vendor, request: &Request<'_>) -> Result<(), Refusal> {
-    first_fault(vendor, request.path, Some(request.headers), request.body)
+    first_fault(vendor, request, |_| true)
 }
 
 /// The same for a body, whatever its headers.
@@ -153,33 +145,38 @@ pub fn judge(vendor: Vendor, request: &Request<'_>) -> Result<(), Refusal> {
 /// # Errors
 /// The same.
 pub fn judge_body(vendor: Vendor, path: &str, body: &[u8]) -> Result<(), Refusal> {
-    first_fault(vendor, path, None, body)
+    let request = Request {
+        path,
+        headers: &[],
+        body,
+    };
+    first_fault(vendor, &request, |rule| !rule.place.starts_with('@'))
 }
 
 fn first_fault(
     vendor: Vendor,
-    path: &str,
-    headers: Option<&[(String, String)]>,
-    body: &[u8],
+    request: &Request<'_>,
+    applies: impl Fn(&Rule) -> bool,
 ) -> Result<(), Refusal> {
-    let Some(wire) = wire(vendor, path) else {
-        let why = format!("no such path: {path}");
+    let Some(wire) = wire(vendor, request.path) else {
+        let why = format!("no such path: {}", request.path);
         return Err(Refusal::new(vendor, 404, "path", "", why));
     };
-    let Ok(body) = serde_json::from_slice::<Value>(body) else {
+    let Ok(body) = serde_json::from_slice::<Value>(request.body) else {
         let why = "the body is not JSON".to_owned();
         return Err(Refusal::new(vendor, 400, "json", "", why));
     };
-    let mut faults = wire.plan().body_faults(&body);
-    if let Some(headers) = headers {
-        faults.extend(wire.plan().header_faults(headers, &body));
-    }
-    let first = faults.into_iter().min_by_key(|(number, _)| *number);
-    first.map_or(Ok(()), |(_, fault)| {
-        let Rule { status, code, .. } = *fault.rule;
-        let id = fault.rule.id(wire);
-        let refusal = Refusal::new(vendor, status, &id, &fault.place, fault.why);
-        Err(code.map_or_else(|| refusal.clone(), |code| refusal.clone().with_code(code)))
+    let rules = wire.verified().filter(|rule| applies(rule));
+    let mut faults = rules.flat_map(|rule| rule.faults(request.headers, &body));
+    faults.next().map_or(Ok(()), |fault| {
+        let status = fault.rule.status;
+        Err(Refusal::new(
+            vendor,
+            status,
+            &fault.rule.id(wire),
+            &fault.place,
+            fault.why,
+        ))
     })
 }
 
@@ -201,16 +198,17 @@ impl Wire {
     }
 
     /// The rules that refuse.
-    fn plan(&self) -> &Plan {
-        let verified = |rule: &&Rule| rule.standing == Standing::Verified;
-        self.plan
-            .get_or_init(|| Plan::new(self.all_rules().filter(verified)))
+    fn verified(&self) -> impl Iterator<Item = &'static Rule> {
+        self.all_rules()
+            .filter(|rule| rule.standing == Standing::Verified)
     }
 
     /// What is wrong with a request, in the order of the table.
     #[must_use]
     pub fn faults(&self, headers: &[(String, String)], body: &Value) -> Vec<Fault<'static>> {
-        self.plan().faults(headers, body)
+        self.verified()
+            .flat_map(|rule| rule.faults(headers, body))
+            .collect()
     }
 
     /// Requests that it accepts.

@@ -1,7 +1,5 @@
 //! `POST /v1/chat/completions` of llama.cpp's own server, for machines on which the real one cannot be built.
 
-use std::sync::OnceLock;
-
 use serde_json::Value;
 
 use crate::chat_shapes::open_headers;
@@ -17,7 +15,6 @@ pub(crate) static WIRE: Wire = Wire {
     path: "/chat/completions",
     rules: &[&open_headers(SERVER), RULES],
     examples: include_str!("llama_cpp.json"),
-    plan: OnceLock::new(),
 };
 
 const SERVER: &str = "llama.cpp in llama-cpp-python 0.3.36 (PyPI, 2026-11-23): tools/server/server-common.cpp, oaicompat_chat_params_parse";

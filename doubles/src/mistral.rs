@@ -1,7 +1,5 @@
 //! Mistral's `POST /v1/chat/completions`: pydantic models that forbid every extra member, with a status of their own.
 
-use std::sync::OnceLock;
-
 use serde_json::Value;
 
 use crate::chat_order::calls_are_answered;
@@ -18,7 +16,6 @@ pub(crate) static WIRE: Wire = Wire {
     path: "/chat/completions",
     rules: &[&headers(SDK), &fields(SDK, 422), &shapes(SDK, 422), RULES],
     examples: include_str!("mistral.json"),
-    plan: OnceLock::new(),
 };
 
 const SDK: &str = "mistralai 3.7.0 (PyPI, 2026-11-23): client/models/chatcompletionrequest.py and the models it names";

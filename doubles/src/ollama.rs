@@ -1,7 +1,5 @@
 //! Ollama's `POST /v1/chat/completions`: Go structs that ignore what they do not know.
 
-use std::sync::OnceLock;
-
 use crate::chat_shapes::{fields, open_headers, shapes, unverified_at};
 use crate::rule::{Kind, Must, Rule};
 use crate::{Vendor, Wire};
@@ -21,7 +19,6 @@ pub(crate) static WIRE: Wire = Wire {
         RULES,
     ],
     examples: include_str!("ollama.json"),
-    plan: OnceLock::new(),
 };
 
 const SOURCE: &str = "github.com/ollama/ollama at 00988753: openai/openai.go, ChatCompletionRequest and FromChatRequest";

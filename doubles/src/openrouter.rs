@@ -1,7 +1,5 @@
 //! OpenRouter's `POST /api/v1/chat/completions`: it passes on what it knows, ignores the rest, and validates types.
 
-use std::sync::OnceLock;
-
 use crate::chat_shapes::{fields, headers, shapes, unverified_at};
 use crate::rule::{Kind, Must, Rule};
 use crate::{Vendor, Wire};
@@ -21,7 +19,6 @@ pub(crate) static WIRE: Wire = Wire {
         RULES,
     ],
     examples: include_str!("openrouter.json"),
-    plan: OnceLock::new(),
 };
 
 const SDK: &str =

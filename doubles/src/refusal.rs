@@ -25,14 +25,6 @@ impl Refusal {
         Self::new(vendor, status, "said", "", why.to_owned())
     }
 
-    /// The same with a code, in the shapes that have one.
-    pub(crate) fn with_code(mut self, code: &str) -> Self {
-        self.body = self
-            .body
-            .replace("\"code\":null", &format!("\"code\":\"{code}\""));
-        self
-    }
-
     pub(crate) fn new(vendor: Vendor, status: u16, rule: &str, place: &str, why: String) -> Self {
         let body = shape(vendor, status, &spoken(place), &why).to_string();
         Self {

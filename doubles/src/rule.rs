@@ -2,7 +2,8 @@
 
 use serde_json::Value;
 
-use crate::Wire;
+use crate::place::find;
+use crate::{Fault, Wire};
 
 /// Whether a rule refuses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -74,8 +75,6 @@ pub struct Rule {
     pub name: &'static str,
     /// The status of its refusal.
     pub status: u16,
-    /// The code of its refusal, where the vendor has one that callers act on.
-    pub code: Option<&'static str>,
     /// It holds only for requests like this: usually for some models.
     pub when: Option<fn(&Value) -> bool>,
     /// Edits of an example that break it, pointer and JSON (empty: removed); made from `must` where there are none.
@@ -93,7 +92,6 @@ impl Rule {
             standing: Standing::Verified,
             name: "",
             status: 400,
-            code: None,
             when: None,
             broken: &[],
         }
@@ -117,13 +115,6 @@ impl Rule {
     #[must_use]
     pub const fn status(mut self, status: u16) -> Self {
         self.status = status;
-        self
-    }
-
-    /// The same rule with a code.
-    #[must_use]
-    pub const fn code(mut self, code: &'static str) -> Self {
-        self.code = Some(code);
         self
     }
 
@@ -161,33 +152,40 @@ impl Rule {
         format!("{}: {} {what}", wire.name, self.place)
     }
 
-    /// What is wrong with a value at its place, in a request like this.
-    pub(crate) fn wrong(&self, body: &Value, value: &Value) -> Option<String> {
-        if self.when.is_some_and(|when| !when(body)) {
-            return None;
-        }
-        self.must.wrong(value)
-    }
-
-    /// What is wrong with the headers, if that is what it is about.
-    pub(crate) fn wrong_header(
-        &self,
+    /// What a request has against it.
+    #[must_use]
+    pub fn faults(
+        &'static self,
         headers: &[(String, String)],
         body: &Value,
-    ) -> Option<String> {
-        let name = self.place.strip_prefix('@')?;
-        let is = |known: &&(String, String)| known.0.eq_ignore_ascii_case(name);
-        let given: Vec<_> = headers.iter().filter(is).collect();
-        if matches!(self.must, Must::Once) && given.len() != 1 {
-            return Some(format!(
-                "header {name} occurs {} times instead of once",
-                given.len()
-            ));
+    ) -> Vec<Fault<'static>> {
+        if self.when.is_some_and(|when| !when(body)) {
+            return Vec::new();
         }
-        let mut given = given
-            .into_iter()
-            .map(|(_, value)| Value::from(value.as_str()));
-        given.find_map(|value| self.wrong(body, &value))
+        let fault = |place: &str, why| Fault {
+            rule: self,
+            place: place.to_owned(),
+            why,
+        };
+        if let Some(name) = self.place.strip_prefix('@') {
+            let is = |known: &&(String, String)| known.0.eq_ignore_ascii_case(name);
+            let given: Vec<Value> = headers
+                .iter()
+                .filter(is)
+                .map(|(_, value)| Value::from(value.as_str()))
+                .collect();
+            if matches!(self.must, Must::Once) && given.len() != 1 {
+                let why = format!("header {name} occurs {} times instead of once", given.len());
+                return vec![fault(self.place, why)];
+            }
+            let wrong = given.iter().filter_map(|value| self.must.wrong(value));
+            return wrong.map(|why| fault(self.place, why)).collect();
+        }
+        let found = find(body, self.place);
+        let wrong = found
+            .iter()
+            .filter_map(|(at, value)| Some((at, self.must.wrong(value)?)));
+        wrong.map(|(at, why)| fault(at, why)).collect()
     }
 }
 

@@ -1,7 +1,5 @@
 //! vLLM's `POST /v1/chat/completions`: pydantic models that allow extra members, and validators across fields.
 
-use std::sync::OnceLock;
-
 use serde_json::Value;
 
 use crate::chat_shapes::{fields, open_headers, shapes, unverified_at};
@@ -23,7 +21,6 @@ pub(crate) static WIRE: Wire = Wire {
         RULES,
     ],
     examples: include_str!("vllm.json"),
-    plan: OnceLock::new(),
 };
 
 const MODELS: &str =

@@ -1,7 +1,5 @@
 //! xAI's `POST /v1/chat/completions`: what a model does not support is refused by name, in an error of its own shape.
 
-use std::sync::OnceLock;
-
 use serde_json::Value;
 
 use crate::chat_shapes::{fields, headers, shapes, unverified};
@@ -22,7 +20,6 @@ pub(crate) static WIRE: Wire = Wire {
         RULES,
     ],
     examples: include_str!("xai.json"),
-    plan: OnceLock::new(),
 };
 
 const PAGE: &str = "OpenAI's client, which sends a bearer, with base_url https://api.x.ai/v1: glama.ai/mcp/servers/@tetsuo-ai/grok-api-mcp, chat-completions.md at 34e8a2fd, read 2026-11-23";
@@ -32,7 +29,7 @@ const NONE: &str = "no source found (2026-11-23) for what this path asks of it";
 const FREQUENCY: &str = "grok-4 refuses frequency_penalty, 2025-08-29: github.com/BerriAI/litellm/pull/14078; both penalties, 2026-07-10: github.com/QuantumNous/new-api/pull/6081";
 const PENALTY: &str = "400 \"does not support parameter presencePenalty\" for grok-4.6, 4.5, 4.3 and 4.20, even of 0, 2026-09-15: github.com/miaoxworld/NativeTavern/issues/83";
 const EFFORT: &str = "400 \"does not support parameter reasoningEffort\", measured 2026-05-10 for each grok: github.com/NousResearch/hermes-agent/pull/23435; grok-4-latest, 2025-11-05: github.com/BerriAI/litellm/pull/16265";
-const STOP: &str = "400 \"Argument not supported on this model: stop\" with grok-4, 2025-09-11: github.com/huggingface/smolagents/pull/1766; reasoning models, 2026-06-20: github.com/langchain-ai/langchain/pull/38335; still with grok-4.6, 2026-08-31: github.com/mnfst/modelparams.dev/pull/330";
+const STOP: &str = "no vendor's page could be read (2026-11-23): \"not supported by reasoning models\" says a copy at glama.ai/mcp/servers/@tetsuo-ai/grok-api-mcp, chat-completions.md at 34e8a2fd";
 
 const RULES: &[Rule] = &[
     Rule::new("", Needs(&["model"]), TYPES)
@@ -80,6 +77,7 @@ const RULES: &[Rule] = &[
         .broken_by(&[("/model", "\"grok-4\""), ("/frequency_penalty", "0")]),
     Rule::new("/stop", Absent, STOP)
         .when(is_grok_4)
+        .unverified()
         .broken_by(&[("/model", "\"grok-4\""), ("/stop", "\"x\"")]),
 ];
 

@@ -8,6 +8,7 @@
 //! - [`sse`] cuts a byte stream into frames; a frame is raw bytes and is forwarded as such.
 //! - [`inspect`] has the facts the gateway needs about a request, [`usage`] the token classes and how they are made disjoint.
 //! - A [`Reader`] of the target's family interprets frames; a [`Writer`] of the customer's family ends a stream that is cut.
+//! - [`scripts`] has what vendors' public tokenizers make of scripts.
 //! - [`error`] has the error body and each family's words for it.
 
 pub mod address;
@@ -32,6 +33,7 @@ mod picture_size;
 pub mod prompt;
 pub mod responses;
 mod sample;
+pub mod scripts;
 mod shape;
 pub mod sse;
 pub mod synthetic;

@@ -10,7 +10,6 @@ use farebox_ledger::Amount;
 use farebox_protocol::Family;
 use farebox_protocol::translate::Abilities;
 
-use super::facts;
 use super::findings::suggest::nearest_models;
 use super::{Price, Route, Target};
 
@@ -158,10 +157,11 @@ impl Model {
     pub fn abilities_of(&self, target: &Target, family: Family) -> Abilities {
         let rates = &self.price.base;
         let careful = Abilities {
-            limit_field: family.protocol().limit_field(target.chat_limit(), None),
+            limit_field: family
+                .protocol()
+                .limit_field(target.provider.chat_limit, None),
             leave_out: target.provider.leave_out.clone(),
             signed_calls: target.provider.signed_calls,
-            effort_with_tools: !facts::refuses_effort_with_tools(&target.model),
             max_output: self.limits.max_output,
             top_k: target.provider.pass.iter().any(|field| field == "top_k"),
             vision: self.can(Capability::Vision),

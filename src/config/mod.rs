@@ -6,7 +6,6 @@
 pub mod abilities;
 pub mod catalog;
 mod environment;
-mod facts;
 mod findings;
 mod grouped;
 mod presets;

@@ -7,7 +7,6 @@ use std::time::Duration;
 use farebox_ledger::Amount;
 use farebox_protocol::{AuthStyle, ChatLimit, Family, address, translate};
 
-use super::facts;
 use super::{Price, TargetAbilities};
 
 /// The ordered targets of one slug, and how they are used.
@@ -129,15 +128,6 @@ impl Target {
     #[must_use]
     pub fn name(&self) -> String {
         format!("{}/{}", self.provider.name, self.model)
-    }
-
-    /// The chat field in which it reads an output limit: what its provider says, else what the model's name does.
-    #[must_use]
-    pub fn chat_limit(&self) -> ChatLimit {
-        match self.provider.chat_limit {
-            ChatLimit::AsDeclared if facts::reasons(&self.model) => ChatLimit::MaxCompletionTokens,
-            said => said,
-        }
     }
 }
 

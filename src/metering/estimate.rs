@@ -1,8 +1,8 @@
 //! The size of a request before a provider has counted it.
 //!
-//! Two numbers. The estimate, near a tokenizer's count and slightly above it, decides whether a request is affordable. The ceiling,
-//! which no tokenizer exceeds (a token is at least one byte), is for nearly empty keys. Media count by the rules that vendors
-//! publish.
+//! Three numbers. The estimate, near a tokenizer's count and slightly above it, decides whether a request is affordable. The ceiling,
+//! which no tokenizer exceeds (a token is at least one byte), is for nearly empty keys. What no provider can honestly count above is
+//! for claims of providers. Media count by the rules that vendors publish.
 
 use farebox_protocol::{Content, Detail, Document, Picture, TextSize};
 
@@ -18,6 +18,12 @@ const PER_PROMPT: u64 = 8;
 const LARGEST_PICTURE: u64 = 1_600;
 /// A picture with `detail: original`.
 const LARGEST_ORIGINAL: u64 = 10_000;
+/// The highest count for one picture that any vendor publishes for a model without `picture_tokens`: Claude since 4.7.
+const LARGEST_CLAIM: u64 = 4_784;
+/// A provider may count this many times what we expect of a document's pages.
+const DOCUMENT_CLAIM: u64 = 2;
+/// What a provider may add to any prompt: words of its own about tools, dates and formats.
+const ADDED: u64 = 4_096;
 /// A tokenizer's count is raised by one in so many: another vendor's may count that much more.
 const COUNTED_UP: u64 = 50;
 /// A picture with `detail: low`.
@@ -34,6 +40,8 @@ pub struct Estimate {
     pub least: u64,
     /// The likely count, not capped by the context and without unreadable documents.
     pub known: u64,
+    /// The most that a provider can count for it; at most the model's context.
+    pub most: u64,
 }
 
 impl Estimate {
@@ -46,6 +54,7 @@ impl Estimate {
             // If the input is smaller, more output fits, so that is held too.
             least: self.least.min(other.least),
             known: self.known.max(other.known),
+            most: self.most.max(other.most),
         }
     }
 }
@@ -61,6 +70,7 @@ impl Estimate {
             ceiling: self.ceiling.max(input),
             least: self.least.min(input),
             known,
+            most: self.most.max(input),
         }
     }
 
@@ -72,6 +82,7 @@ impl Estimate {
             input,
             ceiling: self.ceiling.max(input),
             known: self.known.max(tokens),
+            most: self.most.max(input),
             ..self
         }
     }
@@ -97,21 +108,53 @@ pub fn input(content: &Content, limits: &Limits) -> Estimate {
         },
         least: least(content.text, known).min(context),
         known,
+        most: if unread {
+            context
+        } else {
+            claimable(content, limits)
+                .saturating_add(bytes)
+                .min(context)
+        },
     }
+}
+
+/// The most that a provider can count for everything but text.
+fn claimable(content: &Content, limits: &Limits) -> u64 {
+    let pictures = content.pictures.iter().map(|one| {
+        let ours = picture(one, limits);
+        if limits.picture_tokens.is_some() {
+            ours
+        } else {
+            ours.max(LARGEST_CLAIM)
+        }
+    });
+    let documents = content
+        .documents
+        .iter()
+        .filter_map(|document| document.tokens);
+    let documents = documents.map(|tokens| tokens.saturating_mul(DOCUMENT_CLAIM));
+    framing(content)
+        .saturating_add(ADDED)
+        .saturating_add(pictures.chain(documents).fold(0, u64::saturating_add))
+}
+
+fn framing(content: &Content) -> u64 {
+    PER_PROMPT
+        .saturating_add(PER_MESSAGE.saturating_mul(u64::from(content.messages)))
+        .saturating_add(PER_TOOL.saturating_mul(u64::from(content.tools)))
 }
 
 /// Tokens of everything but text: framing, pictures, and readable documents.
 #[must_use]
 pub fn fixed(content: &Content, limits: &Limits) -> u64 {
-    let framing = PER_PROMPT
-        .saturating_add(PER_MESSAGE.saturating_mul(u64::from(content.messages)))
-        .saturating_add(PER_TOOL.saturating_mul(u64::from(content.tools)));
     let pictures = content.pictures.iter().map(|one| picture(one, limits));
     let documents = content
         .documents
         .iter()
         .filter_map(|document| document.tokens);
-    pictures.chain(documents).fold(framing, u64::saturating_add)
+    pictures
+        .chain(documents)
+        .fold(framing(content), u64::saturating_add)
 }
 
 /// A low estimate of input tokens, for local counts: a share of the estimate, as if the text took few tokens.
@@ -267,7 +310,8 @@ mod tests {
                 input: 200_000,
                 ceiling: 200_000,
                 least: 2,
-                known: 15
+                known: 15,
+                most: 200_000
             }
         );
         let content = Content {
@@ -278,7 +322,8 @@ mod tests {
             }],
             ..text(10)
         };
-        assert_eq!(input(&content, &limits(200_000)).input, 9_015);
+        let found = input(&content, &limits(200_000));
+        assert_eq!((found.input, found.most), (9_015, 18_000 + 4_096 + 22));
     }
 
     /// Each model's own rule, as its vendor documents it.

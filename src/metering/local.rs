@@ -1,15 +1,15 @@
 //! Local token counts, for answers without a usable count from the provider: accurate, and rounded slightly in the customer's
 //! favour.
 //!
-//! Three steps. A tokenizer's count of a sample is scaled to the whole text. The target's own counts for other requests correct the
+//! Three steps. A tokenizer's count of a sample, corrected by script and vendor, is scaled to the whole text. The target's own counts for other requests correct the
 //! tokenizer, which is not the model's own. The result is lowered by 2 %. Pure; tokenizing a sample is slow and must run on a
 //! blocking thread.
 
 use farebox_protocol::{Content, Sample};
 
-use super::estimate;
 use super::votes::Votes;
-use crate::config::{Limits, Tokenizer};
+use super::{Counter, estimate};
+use crate::config::Limits;
 
 /// The deduction in the customer's favour, to cover the uncertainty: 2 %.
 const ROUNDED: (u64, u64) = (98, 100);
@@ -20,9 +20,9 @@ const CLAMP: (u64, u64) = (800, 1_250);
 
 /// Output tokens of an answer, given a sample of its text.
 #[must_use]
-pub fn output(sample: &Sample, tokenizer: Tokenizer) -> u64 {
+pub fn output(sample: &Sample, counter: impl Into<Counter>) -> u64 {
     scaled(
-        tokenizer.count(&sample.text()),
+        counter.into().count(&sample.text()),
         sample.seen(),
         sample.kept(),
     )
@@ -30,7 +30,7 @@ pub fn output(sample: &Sample, tokenizer: Tokenizer) -> u64 {
 
 /// Input tokens of a request: its text by the tokenizer, everything else by the admission rules; at most the context.
 #[must_use]
-pub fn input(content: &Content, limits: &Limits, tokenizer: Tokenizer) -> u64 {
+pub fn input(content: &Content, limits: &Limits, counter: impl Into<Counter>) -> u64 {
     if content
         .documents
         .iter()
@@ -38,13 +38,16 @@ pub fn input(content: &Content, limits: &Limits, tokenizer: Tokenizer) -> u64 {
     {
         return limits.context;
     }
-    known(content, limits, tokenizer).min(limits.context)
+    known(content, limits, counter).min(limits.context)
 }
 
 /// The same without the cap, and without unreadable documents.
 #[must_use]
-pub fn known(content: &Content, limits: &Limits, tokenizer: Tokenizer) -> u64 {
-    let (sample, counted) = (&content.sample, tokenizer.count(&content.sample.text()));
+pub fn known(content: &Content, limits: &Limits, counter: impl Into<Counter>) -> u64 {
+    let (sample, counted) = (
+        &content.sample,
+        counter.into().count(&content.sample.text()),
+    );
     let text = match content.text.bytes() {
         // Sealed reasoning and inline text files are in the estimate but not in the sample.
         bytes if bytes == sample.kept() => counted,
@@ -101,6 +104,7 @@ mod tests {
     use tiktoken_rs::{cl100k_base_singleton, o200k_base_singleton};
 
     use super::*;
+    use crate::config::Tokenizer;
 
     /// In JSON form, in pieces of a stream.
     fn output_of(text: &str, seed: u64, tokenizer: Tokenizer) -> u64 {

@@ -6,6 +6,7 @@
 
 mod leaving;
 mod owed;
+mod start;
 mod steps;
 mod waiting;
 
@@ -19,6 +20,7 @@ use super::pace::Hiding;
 use super::{estimate, local, pace, price};
 use crate::config::{Model, Rates};
 pub use owed::Miscount;
+pub use start::Start;
 
 /// The density that size alone suggests.
 const USUAL: u64 = 1_000;
@@ -31,6 +33,8 @@ pub struct Meter {
     model: Arc<Model>,
     /// Input as estimated before the call.
     estimated_input: u64,
+    /// The most input that the provider can count, at most the context.
+    most_input: u64,
     /// A low estimate of the same, until a tokenizer has counted it.
     input_at_least: u64,
     /// A tokenizer's count of it, once available.
@@ -125,25 +129,6 @@ pub struct Counted {
     pub owed: Option<Usage>,
 }
 
-/// The initial values of a meter.
-#[derive(Debug, Clone, Copy)]
-pub struct Start {
-    /// Input as estimated.
-    pub estimated_input: u64,
-    /// Pictures in the request.
-    pub images: u64,
-    /// Most output the upstream may produce, all choices together.
-    pub output_limit: u64,
-    /// Number of answers requested.
-    pub choices: u32,
-    /// Tokens that the customer predicts, for all answers together.
-    pub predicted: u64,
-    /// The request asked for one-hour cache writes.
-    pub one_hour_cache: bool,
-    /// What compacting the conversation may cost.
-    pub compaction: Amount,
-}
-
 impl Meter {
     /// A meter for one answer of `model`.
     #[must_use]
@@ -156,6 +141,7 @@ impl Meter {
                 .any(|tier| tier.1.per_image != Amount::ZERO);
         let mut meter = Self {
             estimated_input: start.estimated_input,
+            most_input: start.most_input,
             // The estimate is high: its median is a quarter over a tokenizer's count.
             input_at_least: start.estimated_input.saturating_mul(7) / 10,
             input_known: None,
@@ -536,7 +522,7 @@ impl Meter {
     /// The provider's claim, bounded by what it can have read and produced, and at least what we have seen.
     fn bounded(&self, claimed: Usage, local: Local, took: Duration) -> Usage {
         let mut usage = claimed;
-        let mut room = self.model.limits.context;
+        let mut room = self.most_input;
         for class in [
             &mut usage.cache_read,
             &mut usage.input,

@@ -1,6 +1,7 @@
 //! Counting. Pure: no async, no I/O, no clock of its own.
 //!
 //! - [`estimate`]: the size of a request before a provider has counted it.
+//! - `factors`: how other vendors' tokenizers cut scripts.
 //! - [`local`]: our own counts, where the provider's are missing.
 //! - [`pace`]: how fast a target produces what its streams do not show.
 //! - [`pdf`]: what the pages of a document may cost.
@@ -12,6 +13,7 @@
 //! - [`meter`]: the running count of one answer, and the only place that decides what is charged at its end.
 
 pub mod estimate;
+mod factors;
 pub mod local;
 pub mod meter;
 pub mod pace;
@@ -24,6 +26,7 @@ mod tokenizer;
 pub mod votes;
 
 pub use estimate::Estimate;
+pub use factors::Counter;
 pub use meter::{Counted, Ending, Local, Meter, Miscount};
 pub use terms::{Remedies, Shortfall, Terms};
 pub use votes::{Paid, Votes};

@@ -59,6 +59,8 @@ pub struct Terms {
     pub output_limit: u64,
     /// The estimated input, used until a provider has counted.
     pub estimated_input: u64,
+    /// The most input that a provider can count.
+    pub most_input: u64,
     /// The predicted output, of all choices together.
     pub predicted: u64,
     /// The part of the hold for compacting the conversation.
@@ -148,6 +150,7 @@ pub fn decide(
             .saturating_add(ask.predicted)
             .saturating_mul(u64::from(ask.choices)),
         estimated_input: ask.estimate.input,
+        most_input: ask.estimate.most,
         predicted: ask.predicted.saturating_mul(u64::from(ask.choices)),
         compaction: to_amount(of_compaction(
             ask,

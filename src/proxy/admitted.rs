@@ -161,6 +161,7 @@ impl Admitted {
         let sent = raised.map_or(0, |limit| u64::from(limit).saturating_mul(choices));
         let start = Start {
             estimated_input: terms.estimated_input,
+            most_input: terms.most_input,
             images: seen.content.pictures.len() as u64,
             output_limit: terms.output_limit.max(sent),
             choices: seen.choices,

@@ -9,7 +9,7 @@ use farebox_protocol::{BadRequest, Content, Family, Inspection, translate};
 
 use super::Failure;
 use crate::config::{Capability, Model, Target};
-use crate::metering::{Estimate, estimate, local, terms};
+use crate::metering::{Counter, Estimate, estimate, local, terms};
 use crate::turns::Work;
 
 /// The header in which native clients switch on beta features.
@@ -241,7 +241,9 @@ pub(super) async fn fits(
     let (model, content) = (Arc::clone(model), std::mem::take(&mut seen.content));
     let limits = model.limits;
     let counting = work.aside(move || {
-        let tokens = local::known(&content, &model.limits, model.tokenizer);
+        let first = (model.route.targets.first()).map_or("", |target| target.model.as_str());
+        let counter = Counter::of(model.tokenizer, first);
+        let tokens = local::known(&content, &model.limits, counter);
         (content, tokens, model.slug.clone())
     });
     let (content, tokens, slug) = counting.await?;

@@ -15,7 +15,7 @@ use super::holder;
 use crate::clock;
 use crate::config::Model;
 use crate::metering::price::input_total;
-use crate::metering::{Counted, Ending, Local, local};
+use crate::metering::{Counted, Counter, Ending, Local, local};
 use crate::turns::{self, Work};
 
 /// Smaller prompts say little about a tokenizer: message framing and what a provider adds to them dominate their count.
@@ -77,11 +77,8 @@ impl Admitted {
 
     /// Starts counting the request for its checkpoints, in the background.
     pub(super) fn count_input(&self) {
-        let (content, limits, tokenizer) = (
-            self.seen.content.clone(),
-            self.model.limits,
-            self.model.tokenizer,
-        );
+        let (content, limits, counter) =
+            (self.seen.content.clone(), self.model.limits, self.counter());
         let (count, factor) = (
             Arc::clone(&self.input_count),
             self.proxy.calibrations.factor(&self.outcome.target),
@@ -89,7 +86,7 @@ impl Admitted {
         let holder = holder(self.request.key);
         self.proxy.tasks.spawn(async move {
             let counting = turns::run(holder, move || {
-                let tokens = local::input(&content, &limits, tokenizer);
+                let tokens = local::input(&content, &limits, counter);
                 let compares = is_text(&content) && tokens < limits.context;
                 InputRead {
                     charged: local::charged(tokens, factor),
@@ -104,24 +101,31 @@ impl Admitted {
 
     /// Has a tokenizer count the text delivered so far, for the hold, without waiting for it.
     pub(super) fn weigh_output(&self, sample: Sample) -> JoinHandle<Option<u64>> {
-        let (tokenizer, factor) = (
-            self.model.tokenizer,
+        let (counter, factor) = (
+            self.counter(),
             self.proxy.calibrations.factor(&self.outcome.target),
         );
         let holder = holder(self.request.key);
         self.proxy.tasks.spawn(async move {
             let counting = turns::run(holder, move || {
-                local::charged(local::output(&sample, tokenizer), factor)
+                local::charged(local::output(&sample, counter), factor)
             });
             counting.await.map(local::unrounded)
         })
     }
 
+    /// Counts text as the answering target's model does.
+    fn counter(&self) -> Counter {
+        let target = &self.outcome.target;
+        let model = target.split_once('/').map_or("", |(_, model)| model);
+        Counter::of(self.model.tokenizer, model)
+    }
+
     /// A tokenizer's counts, corrected by the target's calibration.
     async fn count_locally(&mut self) -> Option<Local> {
-        let (limits, tokenizer, known) = (
+        let (limits, counter, known) = (
             self.model.limits,
-            self.model.tokenizer,
+            self.counter(),
             self.input_count.get().map(|read| read.charged),
         );
         let (content, shown) = (
@@ -131,12 +135,9 @@ impl Admitted {
         let factor = self.proxy.calibrations.factor(&self.outcome.target);
         let counting = turns::run(holder(self.request.key), move || Local {
             input: known.unwrap_or_else(|| {
-                local::charged(local::input(&content, &limits, tokenizer), factor)
+                local::charged(local::input(&content, &limits, counter), factor)
             }),
-            output: local::charged(
-                local::output(&shown.sample(clock::seed()), tokenizer),
-                factor,
-            ),
+            output: local::charged(local::output(&shown.sample(clock::seed()), counter), factor),
         });
         counting.await
     }
@@ -172,9 +173,10 @@ impl Admitted {
         {
             return;
         }
-        let (content, model) = (
+        let (content, limits, counter) = (
             std::mem::take(&mut self.seen.content),
-            Arc::clone(&self.model),
+            self.model.limits,
+            self.counter(),
         );
         let vote = move |ours| {
             let calibrations = &proxy.calibrations;
@@ -183,7 +185,7 @@ impl Admitted {
         match read.and_then(|read| read.text) {
             Some(ours) => vote(ours),
             None => drop(tokio::task::spawn_blocking(move || {
-                vote(local::known(&content, &model.limits, model.tokenizer))
+                vote(local::known(&content, &limits, counter))
             })),
         }
     }

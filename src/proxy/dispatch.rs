@@ -233,7 +233,7 @@ fn direct(sent: Sent<'_>, body: &Bytes, seen: &Inspection, target: &Target) -> P
     let declared = seen.places.limit.as_ref().map(|(name, _)| *name);
     let edits = Edits {
         model: &target.model,
-        limit_field: protocol.limit_field(target.chat_limit(), declared),
+        limit_field: protocol.limit_field(target.provider.chat_limit, declared),
         limit: sent.limit,
         pass: &target.provider.pass,
         leave_out: &target.provider.leave_out,

@@ -242,7 +242,9 @@ impl Forms {
         model: &Model,
     ) -> Option<Prepared> {
         let form = self.find(family, &model.abilities_of(target, family))?;
-        let limit_field = family.protocol().limit_field(target.chat_limit(), None);
+        let limit_field = family
+            .protocol()
+            .limit_field(target.provider.chat_limit, None);
         // The encoder wrote every member itself, so a provider's `pass` list for another family does not apply.
         let edits = Edits {
             model: &target.model,

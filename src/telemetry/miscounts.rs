@@ -57,6 +57,9 @@ impl Miscounting {
         let what = match self.miscount {
             Miscount::Missing => "came without usage and were charged by our own count",
             Miscount::AboveContext => "count more input than the model's context and are disputed",
+            Miscount::AboveRequest => {
+                "count more input than their requests can be and are disputed"
+            }
             Miscount::AboveLimit => "count more than twice the output limit sent and are disputed",
             Miscount::Malformed => "have counts that contradict each other and are disputed",
         };
@@ -76,6 +79,10 @@ impl Miscounting {
                     .to_owned()
             }
             Miscount::AboveContext => format!("raise `limits.context` of {} in the catalog to the model's real size", self.slug),
+            Miscount::AboveRequest => format!(
+                "if {} bills pictures above the rule of the catalog, set `limits.picture_tokens`; else ask the provider what it adds to prompts",
+                self.slug
+            ),
             Miscount::AboveLimit => {
                 format!(
                     "if the provider bills reasoning beside the output, set `reasoning = \"outside\"` in [provider.{provider}]"

@@ -9,7 +9,6 @@ use farebox_doubles::Vendor::{OpenAi, OpenRouter, Vllm};
 use farebox_protocol::Family;
 use serde_json::{Value, json};
 
-use crate::support::answers::{folded, take};
 use crate::support::upstream::{Script, ScriptedUpstream};
 use crate::support::{Gateway, TestKey, path};
 
@@ -64,6 +63,45 @@ impl Client {
         body
     }
 
+    /// Takes an answer into the conversation as it came, and gives results for its calls. Returns whether it called.
+    fn take(&mut self, answer: &Value) -> bool {
+        let (said, results): (Vec<Value>, Vec<Value>) = match self.family {
+            Family::Chat => {
+                let message = answer["choices"][0]["message"].clone();
+                let calls = message["tool_calls"]
+                    .as_array()
+                    .cloned()
+                    .unwrap_or_default();
+                let results = calls.iter().map(
+                    |call| json!({"role": "tool", "tool_call_id": call["id"], "content": "a room"}),
+                );
+                (vec![message], results.collect())
+            }
+            Family::Responses => {
+                let output = answer["output"].as_array().unwrap().clone();
+                let calls = output.iter().filter(|item| item["type"] == "function_call");
+                let results = calls.map(|call| json!({"type": "function_call_output", "call_id": call["call_id"], "output": "a room"}));
+                let results = results.collect();
+                (output, results)
+            }
+            Family::Messages => {
+                let content = answer["content"].as_array().unwrap().clone();
+                let calls = content.iter().filter(|block| block["type"] == "tool_use");
+                let results: Vec<Value> = calls
+                    .map(|call| json!({"type": "tool_result", "tool_use_id": call["id"], "content": "a room"}))
+                    .collect();
+                let turn = json!({"role": "user", "content": results});
+                let called = !results.is_empty();
+                let said = json!({"role": "assistant", "content": content});
+                (vec![said], called.then_some(turn).into_iter().collect())
+            }
+        };
+        let called = !results.is_empty();
+        self.turns.extend(said);
+        self.turns.extend(results);
+        called
+    }
+
     async fn turn(&mut self, gateway: &Gateway, key: &TestKey, slug: &str, stream: bool) -> bool {
         let mut body = self.body(slug);
         body["stream"] = json!(stream);
@@ -73,13 +111,67 @@ impl Client {
             "{} to {slug}: {}\n{body}",
             self.family, answer.text
         );
-        let answer = if stream {
+        self.take(&if stream {
             folded(self.family, &answer.text)
         } else {
             answer.json()
-        };
-        // Whether it called.
-        take(self.family, &mut self.turns, &answer, "a room") > 0
+        })
+    }
+}
+
+/// A stream as the whole answer that a client's library makes of it.
+fn folded(family: Family, text: &str) -> Value {
+    let data = text.lines().filter_map(|line| line.strip_prefix("data: {"));
+    let events: Vec<Value> = data
+        .map(|data| serde_json::from_str(&format!("{{{data}")).unwrap())
+        .collect();
+    let add = |to: &mut Value, more: &Value| {
+        if let Some(more) = more.as_str() {
+            *to = json!(to.as_str().unwrap_or_default().to_owned() + more);
+        }
+    };
+    match family {
+        Family::Responses => events.last().unwrap()["response"].clone(),
+        Family::Chat => {
+            let mut message = json!({"role": "assistant", "content": null});
+            for event in events {
+                let delta = &event["choices"][0]["delta"];
+                for name in ["content", "reasoning_content"] {
+                    add(&mut message[name], &delta[name]);
+                }
+                if delta["reasoning_details"].is_array() {
+                    message["reasoning_details"] = delta["reasoning_details"].clone();
+                }
+                let call = &delta["tool_calls"][0];
+                if call["id"].is_string() {
+                    message["tool_calls"] = json!([call]);
+                } else if call.is_object() {
+                    add(
+                        &mut message["tool_calls"][0]["function"]["arguments"],
+                        &call["function"]["arguments"],
+                    );
+                }
+            }
+            json!({"choices": [{"message": message}]})
+        }
+        Family::Messages => {
+            let mut content: Vec<Value> = Vec::new();
+            for event in events {
+                let Some(last) = content.last_mut() else {
+                    content.extend(event.get("content_block").cloned());
+                    continue;
+                };
+                for name in ["text", "thinking", "signature"] {
+                    add(&mut last[name], &event["delta"][name]);
+                }
+                content.extend(event.get("content_block").cloned());
+            }
+            for block in &mut content {
+                let block = block.as_object_mut().unwrap();
+                block.retain(|_, value| !value.is_null());
+            }
+            json!({"content": content})
+        }
     }
 }
 

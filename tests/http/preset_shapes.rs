@@ -22,14 +22,11 @@ pub(super) const SHAPES: &[Shape] = &[
     },
     Shape {
         name: "tools and results",
-        add: tools,
+        add: |family, body| tools(family, body, 1),
     },
     Shape {
         name: "parallel tools",
-        add: |family, body| {
-            tools(family, body);
-            body["stream"] = json!(true);
-        },
+        add: |family, body| tools(family, body, 2),
     },
     Shape {
         name: "picture",
@@ -66,17 +63,7 @@ pub(super) const SHAPES: &[Shape] = &[
 ];
 
 impl Shape {
-    /// How many calls the model makes before it answers, in a shape of two turns; thinking is sent back without any.
-    pub(super) fn calls(&self) -> Option<usize> {
-        match self.name {
-            "tools and results" => Some(1),
-            "parallel tools" => Some(2),
-            "thinking" => Some(0),
-            _ => None,
-        }
-    }
-
-    pub(super) fn body(&self, family: Family, slug: &str) -> Value {
+    pub(super) fn body(&self, family: Family, slug: &str, vendor: Vendor) -> Value {
         let mut body = crate::support::ask(family, slug, false);
         let limit = match family {
             Family::Responses => "max_output_tokens",
@@ -91,11 +78,29 @@ impl Shape {
         };
         body[limit] = json!(4_096);
         (self.add)(family, &mut body);
+        if family == Family::Chat {
+            as_it_answered(vendor, &mut body);
+        }
         body
     }
 }
 
-pub(super) fn list(family: Family) -> &'static str {
+/// What a vendor's own answers bring, and its callers send back: its callers' chat histories have it.
+fn as_it_answered(vendor: Vendor, body: &mut Value) {
+    let turns = body["messages"].as_array_mut().into_iter().flatten();
+    for turn in turns.filter(|turn| turn.get("tool_calls").is_some()) {
+        match vendor {
+            Vendor::DeepSeek => turn["reasoning_content"] = json!("I look it up."),
+            Vendor::Gemini => {
+                turn["tool_calls"][0]["extra_content"] =
+                    json!({"google": {"thought_signature": "c2lnbmVk"}});
+            }
+            _ => {}
+        }
+    }
+}
+
+fn list(family: Family) -> &'static str {
     if family == Family::Responses {
         "input"
     } else {
@@ -107,21 +112,41 @@ fn schema() -> Value {
     json!({"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"], "additionalProperties": false})
 }
 
-/// A question that only a tool can answer.
-fn tools(family: Family, body: &mut Value) {
-    let tool = match family {
+/// So many calls of one turn, and their results.
+fn tools(family: Family, body: &mut Value, calls: usize) {
+    let ids: Vec<String> = (0..calls)
+        .map(|number| format!("callabcd{number}"))
+        .collect();
+    let question = json!({"role": "user", "content": "How warm is it?"});
+    let mut history = vec![question];
+    match family {
         Family::Chat => {
-            json!({"type": "function", "function": {"name": "weather", "description": "The weather", "parameters": schema()}})
+            let call = |id: &String| json!({"id": id, "type": "function", "function": {"name": "weather", "arguments": "{\"city\":\"Ulm\"}"}});
+            let made: Vec<Value> = ids.iter().map(call).collect();
+            history.push(json!({"role": "assistant", "content": null, "tool_calls": made}));
+            let result =
+                |id: &String| json!({"role": "tool", "tool_call_id": id, "content": "7 degrees"});
+            history.extend(ids.iter().map(result));
+            body["tools"] = json!([{"type": "function", "function": {"name": "weather", "description": "The weather", "parameters": schema()}}]);
         }
         Family::Responses => {
-            json!({"type": "function", "name": "weather", "description": "The weather", "parameters": schema(), "strict": true})
+            let call = |id: &String| json!({"type": "function_call", "call_id": id, "name": "weather", "arguments": "{\"city\":\"Ulm\"}"});
+            history.extend(ids.iter().map(call));
+            let result = |id: &String| json!({"type": "function_call_output", "call_id": id, "output": "7 degrees"});
+            history.extend(ids.iter().map(result));
+            body["tools"] = json!([{"type": "function", "name": "weather", "description": "The weather", "parameters": schema(), "strict": true}]);
         }
         Family::Messages => {
-            json!({"name": "weather", "description": "The weather", "input_schema": schema()})
+            let call = |id: &String| json!({"type": "tool_use", "id": id, "name": "weather", "input": {"city": "Ulm"}});
+            let made: Vec<Value> = ids.iter().map(call).collect();
+            history.push(json!({"role": "assistant", "content": made}));
+            let result = |id: &String| json!({"type": "tool_result", "tool_use_id": id, "content": "7 degrees"});
+            let results: Vec<Value> = ids.iter().map(result).collect();
+            history.push(json!({"role": "user", "content": results}));
+            body["tools"] = json!([{"name": "weather", "description": "The weather", "input_schema": schema()}]);
         }
-    };
-    body["tools"] = json!([tool]);
-    body[list(family)] = json!([{"role": "user", "content": "How warm is it?"}]);
+    }
+    body[list(family)] = json!(history);
 }
 
 fn says(family: Family, body: &mut Value, part: Value) {
@@ -158,14 +183,9 @@ fn document(family: Family, body: &mut Value) {
 }
 
 fn thinking(family: Family, body: &mut Value) {
-    body[list(family)] = json!([{"role": "user", "content": "How warm is it?"}]);
     match family {
         Family::Chat => body["reasoning_effort"] = json!("low"),
-        Family::Responses => {
-            body["reasoning"] = json!({"effort": "low", "summary": "auto"});
-            body["include"] = json!(["reasoning.encrypted_content"]);
-            body["store"] = json!(false);
-        }
+        Family::Responses => body["reasoning"] = json!({"effort": "low", "summary": "auto"}),
         Family::Messages => {
             body["thinking"] = json!({"type": "adaptive"});
             body["output_config"] = json!({"effort": "low"});

@@ -12,7 +12,6 @@ use farebox_protocol::{Family, Usage};
 use futures_util::StreamExt as _;
 use serde_json::Value;
 
-use crate::support::answers::{self, folded, take};
 use crate::support::pdf::pdf;
 use crate::support::upstream::{Reply, Script, ScriptedUpstream, Seen};
 use crate::support::{Gateway, TestKey, path, speech_for};
@@ -20,7 +19,7 @@ use crate::support::{Gateway, TestKey, path, speech_for};
 #[path = "preset_shapes.rs"]
 mod shapes;
 
-use shapes::{SHAPES, Shape, list};
+use shapes::{SHAPES, Shape};
 
 const WORDS: &str = "one two three";
 
@@ -155,17 +154,7 @@ async fn outcome(
     shape: &Shape,
 ) -> Result<String, String> {
     let key = gateway.key("5.00").await;
-    let body = shape.body(family, &service.slug);
-    if let Some(calls) = shape.calls() {
-        let asking = Asking {
-            gateway,
-            upstream,
-            service,
-            family,
-            key: &key,
-        };
-        return asking.two_turns(shape, body, calls).await;
-    }
+    let body = shape.body(family, &service.slug, service.vendor);
     let before = upstream.requests().len();
     upstream.follow(match shape.name {
         "left" => endless(service.vendor),
@@ -213,118 +202,6 @@ async fn outcome(
     Ok(charged(gateway, &key, "served").await)
 }
 
-/// A caller with a conversation of two turns.
-struct Asking<'a> {
-    gateway: &'a Gateway,
-    upstream: &'a ScriptedUpstream,
-    service: &'a Service,
-    family: Family,
-    key: &'a TestKey,
-}
-
-impl Asking<'_> {
-    /// The first answer calls, or thinks; it goes back as the caller's library keeps it, and the second turn is served.
-    async fn two_turns(
-        &self,
-        shape: &Shape,
-        mut body: Value,
-        calls: usize,
-    ) -> Result<String, String> {
-        let vendor = self.service.vendor;
-        self.upstream
-            .follow(Script::by(move |seen, _| talking(vendor, seen, calls)));
-        let before = self.upstream.requests().len();
-        let first = self.turn(shape, &body).await?;
-        let Some(first) = first else {
-            return Ok("refused here".to_owned());
-        };
-        let turns = body[list(self.family)].as_array_mut().expect("turns");
-        let made = take(self.family, turns, &first, "7 degrees");
-        if calls == 0 {
-            turns.push(serde_json::json!({"role": "user", "content": "And now?"}));
-        }
-        if made != calls {
-            return Err(self.place(shape, &format!("{made} calls in {first}")));
-        }
-        let second = self
-            .turn(shape, &body)
-            .await?
-            .unwrap_or_default()
-            .to_string();
-        // A stream's words stand in pieces.
-        if !WORDS.split(' ').all(|word| second.contains(word)) {
-            return Err(self.place(shape, &second));
-        }
-        self.gateway.settled().await;
-        let charges = self.gateway.charges(self.key).await;
-        assert_eq!(charges.len(), 2, "{}", self.place(shape, "charges"));
-        let sent = self.upstream.requests();
-        let returned = sealed_in(&sent[before + 1].json(), &first);
-        Ok(match (calls, returned) {
-            (0, true) => "served, thought returned".to_owned(),
-            (0, false) => "served".to_owned(),
-            _ => "called, result taken".to_owned(),
-        })
-    }
-
-    /// One answer; `None`: refused before anything was sent.
-    async fn turn(&self, shape: &Shape, body: &Value) -> Result<Option<Value>, String> {
-        let before = self.upstream.requests().len();
-        let answer = self.gateway.post(path(self.family), self.key, body).await;
-        if answer.status == 400 && self.upstream.requests().len() == before {
-            return Ok(None);
-        }
-        if answer.status != 200 {
-            return Err(self.place(shape, &answer.text));
-        }
-        Ok(Some(if body["stream"] == true {
-            folded(self.family, &answer.text)
-        } else {
-            answer.json()
-        }))
-    }
-
-    fn place(&self, shape: &Shape, what: &str) -> String {
-        format!(
-            "{} {} {}: {what}",
-            self.service.name, self.family, shape.name
-        )
-    }
-}
-
-/// Whether a request has the first answer's thought, as its vendor sealed or showed it.
-fn sealed_in(request: &Value, first: &Value) -> bool {
-    let seals = [
-        "/content/0/signature",
-        "/output/0/encrypted_content",
-        "/choices/0/message/reasoning_content",
-        "/choices/0/message/reasoning",
-    ];
-    let found = seals
-        .iter()
-        .find_map(|place| first.pointer(place)?.as_str());
-    found.is_some_and(|seal| request.to_string().contains(seal))
-}
-
-/// A vendor's answer with calls or thoughts, as a stream if one is asked for.
-fn talking(vendor: Vendor, seen: &Seen, calls: usize) -> Reply {
-    let path = seen.path.split('?').next().unwrap_or_default();
-    let mut families = Family::ALL.into_iter();
-    let family = families.find(|family| path.ends_with(family.protocol().path()));
-    let family = family.expect("a family's path");
-    let body = seen.json();
-    let whole = answers::answer(vendor, family, &body, calls, WORDS);
-    if body["stream"] != true {
-        return Reply::json(200, &whole);
-    }
-    let frames = answers::frames(family, &whole);
-    Reply::events(if family == Family::Chat {
-        oddly(vendor, frames)
-    } else {
-        frames
-    })
-}
-
 async fn is_free(gateway: &Gateway, key: &TestKey) -> bool {
     let charges = gateway.charges(key).await;
     charges.iter().all(|charge| charge.amount.picos() == 0)
@@ -368,9 +245,7 @@ fn page(rows: &[(String, Family, Vec<String>)]) -> String {
     let mut out = "# Every service, every family of callers, every shape of request\n\n\
         Each service is configured as `farebox init --provider …` writes it (Azure, DeepSeek and xAI by hand) and stands in front of\n\
         the strict double of its vendor (`doubles/`), which refuses what the real service refuses and streams as oddly. `served`: a\n\
-        complete answer, charged once. `called, result taken`: the model called (parallel tools: twice, in a stream), the caller got\n\
-        the calls, sent results, and was served. `thought returned`: the thought of the first turn came back in the second, as its\n\
-        vendor had sealed or shown it; without that word it was left out, or there is none to see. `refused here`: a 400 before anything is held, with the field at fault. Written and verified\n\
+        complete answer, charged once. `refused here`: a 400 before anything is held, with the field at fault. Written and verified\n\
         by `tests/http/presets.rs`. `refused there`: the service itself has no such thing, and says so for nothing.\n\n| service | calls |"
         .to_owned();
     SHAPES
@@ -381,36 +256,6 @@ fn page(rows: &[(String, Family, Vec<String>)]) -> String {
         out.push_str(&format!("| {name} | {family} | {} |\n", cells.join(" | ")));
     }
     out
-}
-
-/// Azure without `chat_limit`: a reasoning model refuses `max_tokens`, and an effort beside function tools.
-#[tokio::test]
-async fn a_service_by_hand_gets_what_its_model_takes() {
-    let all = services("http://127.0.0.1:9/v1");
-    let number = all
-        .iter()
-        .position(|one| one.name == "azure")
-        .expect("azure");
-    let upstream = ScriptedUpstream::refusing(Vendor::Azure, answering(Vendor::Azure)).await;
-    let service = services(&upstream.base_url()).swap_remove(number);
-    let gateway = Gateway::start(&service.catalog, &service.routes).await;
-    let key = gateway.key("5.00").await;
-    let mut old = crate::support::ask(Family::Chat, &service.slug, false);
-    old.as_object_mut()
-        .expect("an object")
-        .remove("max_completion_tokens");
-    old["max_tokens"] = serde_json::json!(100);
-    let answer = gateway.post(path(Family::Chat), &key, &old).await;
-    assert_eq!(answer.status, 200, "{}", answer.text);
-    assert_eq!(upstream.requests()[0].json()["max_completion_tokens"], 100);
-    for family in [Family::Messages, Family::Responses] {
-        let mut body = SHAPES[6].body(family, &service.slug);
-        body["tools"] = SHAPES[2].body(family, &service.slug)["tools"].clone();
-        let answer = gateway.post(path(family), &key, &body).await;
-        assert_eq!(answer.status, 200, "{family}: {}", answer.text);
-        assert!(answer.header("x-farebox-lost").is_some(), "{family}");
-    }
-    gateway.stop().await;
 }
 
 #[tokio::test]

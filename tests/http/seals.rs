@@ -1,6 +1,5 @@
 //! Seals that a vendor rejects: the request is repeated once, without any, before the customer has got a byte.
 
-use farebox_doubles::seal;
 use farebox_protocol::Family;
 use serde_json::{Value, json};
 
@@ -41,8 +40,7 @@ fn rejections() -> Vec<(Family, Reply)> {
     ]
 }
 
-/// A conversation whose model has thought before it called a tool. The double knows these seals; each script rejects them in its own
-/// words.
+/// A conversation in which another vendor has thought before it called a tool.
 fn sealed(family: Family, stream: bool) -> Value {
     let mut body = ask(family, "test-model", stream);
     if family == Family::Messages {
@@ -51,19 +49,14 @@ fn sealed(family: Family, stream: bool) -> Value {
         body["messages"] = json!([
             {"role": "user", "content": "q"},
             {"role": "assistant", "content": [
-                {"type": "thinking", "thinking": "hm", "signature": seal::signature(&json!({}), &[], "hm")},
+                {"type": "thinking", "thinking": "hm", "signature": "EqQBseal"},
                 {"type": "tool_use", "id": "t1", "name": "f", "input": {}}]},
             {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "t1", "content": "r"}]}]);
     } else {
-        let answer = seal::answer_name(&json!({}));
-        let (thought, call) = (
-            seal::item_id("rs", &answer, 0),
-            seal::item_id("fc", &answer, 1),
-        );
         body["input"] = json!([
             {"role": "user", "content": "q"},
-            {"type": "reasoning", "id": thought, "summary": [], "encrypted_content": seal::encrypted(&answer)},
-            {"type": "function_call", "id": call, "call_id": "c1", "name": "f", "arguments": "{}"},
+            {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "gAAAseal"},
+            {"type": "function_call", "id": "fc_1", "call_id": "c1", "name": "f", "arguments": "{}"},
             {"type": "function_call_output", "call_id": "c1", "output": "r"}]);
     }
     body
@@ -75,7 +68,7 @@ fn rejecting(family: Family, rejection: &Reply) -> Script {
     Script::by(move |seen: &Seen, _| {
         let speech = Speech::new(family, "one two three");
         match (
-            seen.json().to_string().contains("Double"),
+            seen.json().to_string().contains("seal"),
             seen.json()["stream"] == true,
         ) {
             (true, _) => rejection.clone(),

@@ -184,7 +184,7 @@ async fn an_answer_that_is_nested_as_deep_as_the_customer_wants_is_charged_like_
     let deep = [r#"{"a":["#.repeat(2_000), "]}".repeat(2_000)].concat();
     let body = format!(
         r#"{{"id":"msg_1","type":"message","role":"assistant","model":"m","content":[{{"type":"tool_use","id":"toolu_1","name":"t","input":{deep}}}],
-        "stop_reason":"tool_use","usage":{{"input_tokens":50000,"output_tokens":9}}}}"#
+        "stop_reason":"tool_use","usage":{{"input_tokens":4000,"output_tokens":9}}}}"#
     );
     let upstream = ScriptedUpstream::start(Reply::whole(200, "application/json", body)).await;
     let gateway = Gateway::start(
@@ -212,7 +212,7 @@ async fn an_answer_that_is_nested_as_deep_as_the_customer_wants_is_charged_like_
         let bill = gateway.charges(&key).await.remove(0).bill.unwrap();
         assert_eq!(
             (bill.evidence, bill.usage.input, bill.usage.output),
-            (Some(Evidence::Provider), 50_000, 9),
+            (Some(Evidence::Provider), 4_000, 9),
             "{family}"
         );
         assert_eq!(upstream.requests().len(), before + 1, "{family}");

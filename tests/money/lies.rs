@@ -109,7 +109,7 @@ async fn absurd_usage_is_disputed_in_every_family() {
                 );
                 let made = (u64::from(bill.total_ms) * 150 / 1_000).max(200);
                 assert!(
-                    bill.usage.input <= 200_000 && bill.usage.output <= made,
+                    bill.usage.input <= 4_400 && bill.usage.output <= made,
                     "{} {stream} {claimed}: {bill:?}",
                     family.name()
                 );
@@ -117,6 +117,67 @@ async fn absurd_usage_is_disputed_in_every_family() {
                     charge > 0,
                     "{} {stream} {claimed}: what was seen is never free",
                     family.name()
+                );
+            }
+        }
+    }
+}
+
+/// The catalog and routes of a target that speaks one family.
+fn speaking(base: &str, target: Family) -> (String, String) {
+    let catalog = CATALOG.replace(
+        "best_path         = \"chat\"",
+        &format!("best_path = \"{target}\""),
+    );
+    let every = "[\"chat\", \"responses\", \"messages\"]";
+    (
+        catalog,
+        routes(base).replacen(every, &format!("[\"{target}\"]"), 1),
+    )
+}
+
+/// What a provider says of a greeting is charged as a greeting, whatever it says.
+#[tokio::test]
+async fn a_greeting_costs_a_greeting_whatever_its_provider_claims() {
+    for (caller, target) in Family::ALL
+        .into_iter()
+        .flat_map(|caller| Family::ALL.map(|target| (caller, target)))
+    {
+        for input in [1_000_000_000_000_000_u64, 190_000, 4_000] {
+            for stream in [false, true] {
+                let claimed = claim(target, &json!(input), &json!(10));
+                let reply = said(&Speech::new(target, WORDS).claims(claimed), stream);
+                let upstream = ScriptedUpstream::start(reply).await;
+                let (catalog, routes) = speaking(&upstream.base_url(), target);
+                let gateway = Gateway::start(&catalog, &routes).await;
+                let key = gateway.key("5").await;
+                let answer = gateway
+                    .post(path(caller), &key, &ask(caller, "test-model", stream))
+                    .await;
+                gateway.settled().await;
+                let what = format!("{caller} at {target}, {stream}: {input}");
+                assert!(
+                    answer.status == 200 && answer.text.contains("ten"),
+                    "{what}: {}",
+                    answer.text
+                );
+                let charge = gateway.charges(&key).await.pop().unwrap();
+                let bill = charge.bill.unwrap();
+                let (evidence, most) = if input > 4_000 {
+                    (Evidence::Disputed, 4_096 + 300)
+                } else {
+                    (Evidence::Provider, 4_000)
+                };
+                assert_eq!(bill.evidence, Some(evidence), "{what}");
+                assert!(
+                    (4_000..=most).contains(&bill.usage.input),
+                    "{what}: {:?}",
+                    bill.usage
+                );
+                let charged = -charge.amount.picos();
+                assert!(
+                    charged <= (most * 3_000_000 + 150_000_000).cast_signed(),
+                    "{what}: {charged}"
                 );
             }
         }
@@ -166,7 +227,7 @@ async fn reasoning_that_only_the_total_has_is_charged_where_it_stands_beside_the
 /// What a server answers to a prompt that it blocks: nothing but what it counted.
 #[tokio::test]
 async fn an_answer_without_choices_is_charged_what_the_provider_counted_streamed_or_not() {
-    let usage = json!({"prompt_tokens": 50_000, "completion_tokens": 0, "total_tokens": 50_000});
+    let usage = json!({"prompt_tokens": 4_000, "completion_tokens": 0, "total_tokens": 4_000});
     let answer = |object: &str| json!({"id": "c", "object": object, "created": 1, "model": "m", "choices": [], "usage": usage});
     let frames = [
         format!("data: {}\n\n", answer("chat.completion.chunk")),
@@ -179,7 +240,7 @@ async fn an_answer_without_choices_is_charged_what_the_provider_counted_streamed
         let (charge, bill, ..) = charged(Family::Chat, stream, reply, "5").await;
         assert_eq!(
             (charge, bill.evidence),
-            (50_000 * 3_000_000, Some(Evidence::Provider)),
+            (4_000 * 3_000_000, Some(Evidence::Provider)),
             "{stream}"
         );
     }
@@ -306,7 +367,7 @@ async fn what_a_key_cannot_pay_is_the_operators_loss_and_never_debt() {
     for family in Family::ALL {
         for stream in [false, true] {
             let usage = Usage {
-                input: 20_000,
+                input: 4_000,
                 output: 10,
                 ..Usage::default()
             };
@@ -318,7 +379,7 @@ async fn what_a_key_cannot_pay_is_the_operators_loss_and_never_debt() {
             } else {
                 10
             };
-            let (cost, paid) = (20_000 * 3_000_000 + output * 15_000_000, 10_000_000_000);
+            let (cost, paid) = (4_000 * 3_000_000 + output * 15_000_000, 10_000_000_000);
             assert_eq!(
                 (charge, bill.loss.picos()),
                 (paid, cost - paid),

@@ -24,5 +24,6 @@ mod owed;
 mod passes;
 mod prices;
 mod races;
+mod scripts;
 mod stop;
 mod storage;

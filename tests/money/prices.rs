@@ -256,13 +256,9 @@ async fn each_step_of_a_compacted_answer_has_its_own_tier() {
             Gateway::start(&catalog, &routes(&upstream.base_url(), &["tiered"], "")).await;
         for stream in [false, true] {
             let key = gateway.key("100.00").await;
-            let answer = gateway
-                .post(
-                    path(Family::Messages),
-                    &key,
-                    &ask(Family::Messages, "tiered", stream),
-                )
-                .await;
+            let mut body = ask(Family::Messages, "tiered", stream);
+            body["messages"][0]["content"] = json!("a ".repeat(100_000));
+            let answer = gateway.post(path(Family::Messages), &key, &body).await;
             assert_eq!(answer.status, 200, "{}", answer.text);
             let entry = gateway.charges(&key).await.remove(0);
             let bill = entry.bill.unwrap();

@@ -2,7 +2,6 @@
 //!
 //! Tests talk to it over sockets like a customer. What a customer cannot see (the journal, reported records) is read here.
 
-pub(crate) mod answers;
 pub(crate) mod big_ledger;
 pub(crate) mod billing;
 pub(crate) mod browser;

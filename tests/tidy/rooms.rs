@@ -169,6 +169,7 @@ pub(crate) const ROOMS: &[Room] = &[
             "protocol::Sample",
             "protocol::TextSize",
             "protocol::inspect",
+            "protocol::scripts",
             "protocol::talk",
             "protocol::token_estimate",
             "protocol::usage",

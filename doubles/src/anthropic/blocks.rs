@@ -4,7 +4,6 @@ use serde_json::Value;
 
 use super::blocks;
 use crate::rule::{Kind, Must, Rule, word};
-use crate::seal::was_signed;
 
 use Kind::{Flag, List, Object, Text};
 use Must::{Be, Closed, Hold, Long, Needs, OneOf, Spelt};
@@ -18,8 +17,6 @@ const MARKED: &str = "400 \"cache_control cannot be set for empty text blocks\",
 const LONGEST: &str = "400 \"a ttl='1h' cache_control block must not come after a ttl='5m' cache_control block\", in the order tools, system, messages, 2026-04-19: github.com/cnighswonger/claude-code-cache-fix/issues/44";
 const PICTURE: &str = "10 MB for each picture, measured on its base64, 2026-09-03: github.com/can1357/oh-my-pi/pull/10633; until 2026-05-12 it was 5 MB: github.com/lobehub/lobehub/pull/14711";
 const SIGNED: &str = "400 \"messages.1.content.0.thinking.signature: Field required\", 2025-02-24: github.com/langchain-ai/langchain/pull/29971";
-
-const FOREIGN: &str = "400 \"messages.1.content.0: Invalid `signature` in `thinking` block\" where services change within a conversation, 2026-01-03: github.com/ding113/claude-code-hub/issues/518";
 
 /// Blocks of customers and models; those of tools that run on the service are not judged.
 #[rustfmt::skip]
@@ -57,9 +54,6 @@ pub(crate) const BLOCKS: &[Rule] = &[
     Rule::new("/messages/*/content/*[type=thinking]/signature", Be(&[Text]), BLOCK),
     Rule::new("/messages/*/content/*[type=redacted_thinking]", Closed(&["type", "data"]), BLOCK).named("redacted closed"),
     Rule::new("/messages/*/content/*[type=redacted_thinking]", Needs(&["data"]), BLOCK).named("needs its seal"),
-    Rule::new("/messages/*/content/*[type=thinking|redacted_thinking]", Hold(was_signed), FOREIGN)
-        .named("signed here")
-        .broken_by(&[("/messages", r#"[{"role":"user","content":"a"},{"role":"assistant","content":[{"type":"thinking","thinking":"","signature":"c2ln"}]},{"role":"user","content":"b"}]"#)]),
     Rule::new("/messages/*/content/*[type=tool_use]", Closed(&["type", "id", "name", "input", "cache_control", "caller", "toolset_name"]), BLOCK).named("call closed"),
     Rule::new("/messages/*/content/*[type=tool_use]", Needs(&["id", "name", "input"]), BLOCK).named("needs its call"),
     Rule::new("/messages/*/content/*[type=tool_use]/input", Be(&[Object]), BLOCK),

@@ -1,7 +1,5 @@
 //! `POST /v1/messages/count_tokens` of Anthropic: the same prompt, without what only an answer needs.
 
-use std::sync::OnceLock;
-
 use super::blocks::{BLOCKS, MARKS};
 use super::messages::{HEADERS, PROMPT};
 use super::order::ORDER;
@@ -17,7 +15,6 @@ pub(crate) static WIRE: Wire = Wire {
     path: "/messages/count_tokens",
     rules: &[HEADERS, NAMES, PROMPT, BLOCKS, MARKS, TOOLS, ORDER],
     examples: include_str!("count.json"),
-    plan: OnceLock::new(),
 };
 
 const COUNT: &str = "anthropic 2.12.0 (PyPI, 2026-11-23): types/message_count_tokens_params.py, types/beta/message_count_tokens_params.py";

@@ -1,7 +1,5 @@
 //! `POST /v1/messages` of Anthropic.
 
-use std::sync::OnceLock;
-
 use super::blocks::{BLOCKS, MARKS};
 use super::models::MODELS;
 use super::order::ORDER;
@@ -21,7 +19,6 @@ pub(crate) static WIRE: Wire = Wire {
         HEADERS, NAMES, LIMITS, PROMPT, BLOCKS, MARKS, TOOLS, FORMAT, ORDER, MODELS,
     ],
     examples: include_str!("messages.json"),
-    plan: OnceLock::new(),
 };
 
 const CREATE: &str = "anthropic 2.12.0 (PyPI, 2026-11-23): types/message_create_params.py, types/beta/message_create_params.py";
@@ -140,7 +137,7 @@ pub(crate) const PROMPT: &[Rule] = &[
     Rule::new("/thinking", Needs(&["type"]), CREATE),
     Rule::new("/thinking/type", OneOf(&["enabled", "adaptive", "disabled", "between_tools"]), CREATE),
     Rule::new("/thinking[type=enabled]", Needs(&["budget_tokens"]), BUDGET).named("needs its budget"),
-    Rule::new("/thinking[type=enabled]", Closed(&["type", "budget_tokens", "display", "block_binding"]), CREATE).named("enabled closed"),
+    Rule::new("/thinking[type=enabled]", Closed(&["type", "budget_tokens", "display"]), CREATE).named("enabled closed"),
     Rule::new("/thinking[type=adaptive]", Closed(&["type", "display", "block_binding"]), UNKNOWN).named("adaptive closed"),
     Rule::new("/thinking[type=disabled]", Closed(&["type"]), CREATE).named("disabled closed"),
     Rule::new("/thinking/display", OneOf(&["summarized", "omitted", "updates"]), CREATE),

@@ -4,7 +4,6 @@ use serde_json::Value;
 
 use super::{since, version};
 use crate::rule::{Must, Rule};
-use crate::seal::prefixes_fit;
 
 use Must::{Absent, Hold, OneOf};
 
@@ -15,8 +14,6 @@ const ONE_SAMPLING: &str = "400 \"temperature and top_p cannot both be specified
 const BUDGET: &str = "budget_tokens less than max_tokens: anthropic 2.12.0 (PyPI, 2026-11-23): types/thinking_config_enabled_param.py; 400 \"Thinking may not be enabled when tool_choice forces tool use\", 2025-09-05: github.com/mastra-ai/mastra/issues/7507, 2026-03-09: github.com/can1357/oh-my-pi/issues/341; 400 \"`temperature` may only be set to 1 when thinking is enabled\", 2025-03-05: github.com/MartialBE/one-hub/issues/529";
 const PREFILL: &str = "400 \"This model does not support assistant message prefill. The conversation must end with a user message.\" from 4.6 on, 2026-02-18: github.com/Skyvern-AI/skyvern/pull/4795, 2026-04-02: github.com/anomalyco/opencode/issues/13768; anthropic 2.12.0 (PyPI, 2026-11-23): types/message_create_params.py, messages";
 const THINKING_FIRST: &str = "400 \"messages.1.content.0.type: Expected `thinking` or `redacted_thinking`, but found `tool_use`. When `thinking` is enabled, a final `assistant` message must start with a thinking block\", 2025-08-04: github.com/deepset-ai/haystack-core-integrations/issues/2146; 2026-01-20: github.com/Kilo-Org/kilocode/issues/5219";
-
-const BOUND: &str = "400 \"The block is bound to a different conversation\" where system, tools, an earlier message or thinking differ, from fable-5-1 on, unless `drop_block` is asked for: platform.claude.com/docs/en/build-with-claude/preserved-thinking/prefix-checks.md, read 2026-11-23; github.com/anomalyco/opencode/issues/48637, 2026-09-12; cache marks are left out: docs.litellm.ai/docs/providers/anthropic_preserved_thinking.md, 2026-10-14";
 
 /// Rules about the model.
 #[rustfmt::skip]
@@ -51,20 +48,11 @@ pub(crate) const MODELS: &[Rule] = &[
     Rule::new("/messages", Hold(ends_with_the_user), PREFILL)
         .named("no prefill").when(has_no_prefill)
         .broken_by(&[("/model", "\"claude-sonnet-5-5\""), ("/messages/-", r#"{"role":"assistant","content":"The"}"#)]),
-    Rule::new("", Hold(prefixes_fit), BOUND)
-        .named("thinking after the same words").when(binds_thinking)
-        .broken_by(&[("/system", "\"Be long.\"")]),
     Rule::new("/messages", Hold(thinking_first), THINKING_FIRST)
         .named("thinking first").when(thinks_by_budget)
         .broken_by(&[("/model", "\"claude-sonnet-4-5-20250929\""), ("/thinking", r#"{"type":"enabled","budget_tokens":1024}"#), ("/max_tokens", "2048"),
             ("/messages", r#"[{"role":"user","content":"a"},{"role":"assistant","content":[{"type":"tool_use","id":"t","name":"f","input":{}}]},{"role":"user","content":[{"type":"tool_result","tool_use_id":"t"}]}]"#)]),
 ];
-
-/// Accounts since 2026-08-31; older ones are only told.
-fn binds_thinking(body: &Value) -> bool {
-    let behaviour = body.pointer("/thinking/block_binding/prefix_mismatch_behavior");
-    since(body, 5, 1) && behaviour.is_none_or(|behaviour| behaviour != "drop_block")
-}
 
 fn is_adaptive_only(body: &Value) -> bool {
     since(body, 4, 7)

@@ -1,7 +1,5 @@
 //! `POST /v1/chat/completions` of OpenAI.
 
-use std::sync::OnceLock;
-
 use serde_json::Value;
 
 use super::messages::{MESSAGES, PARTS};
@@ -23,7 +21,6 @@ pub(crate) static WIRE: Wire = Wire {
         HEADERS, FIELDS, MESSAGES, PARTS, TOOLS, FORMATS, ORDER, MODELS,
     ],
     examples: include_str!("chat.json"),
-    plan: OnceLock::new(),
 };
 
 const CREATE: &str = "openai 3.54.0 (PyPI, 2026-11-23): types/chat/completion_create_params.py";

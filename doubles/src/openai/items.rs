@@ -5,7 +5,6 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 
 use crate::rule::{Kind, Must, Rule, word};
-use crate::seal::{reasoning_and_its_items, was_encrypted};
 
 use Kind::{List, Null, Object, Text};
 use Must::{Be, Closed, Hold, Long, Needs, OneOf, Spelt, Start};
@@ -21,9 +20,6 @@ const ITEM_ID: &str = "400 invalid_value \"Invalid 'input[1].id': 'item_…'. Ex
 const ADDRESS: &str = "400 \"Expected a base64-encoded data URL with an image MIME type\", 2025-06-20: github.com/mkht/PSOpenAI/issues/43; png, jpeg, gif and webp are taken and bmp is not, 2026-09-12: github.com/yuji-hatakeyama/opencode-gpt-imagegen/pull/82";
 const FILES: &str = "200 for a data URL in file_data, 400 \"Invalid file_data\" for bare base64, measured in github.com/strands-agents/harness-sdk/pull/3576, 2026";
 const SEALED: &str = "404 \"Item with id 'rs_…' not found. Items are not persisted when `store` is set to false\", 2026-02-12: github.com/can1357/oh-my-pi/issues/41";
-
-const FOREIGN: &str = "400 invalid_encrypted_content \"The encrypted content gAAA... could not be verified.\", 2025-12-16: github.com/openai/codex/issues/8145; of another account, 2026-05-28: github.com/Wei-Shaw/sub2api/issues/2863; no source found (2026-11-23) that it is bound to what stands before it";
-const TOGETHER: &str = "400 \"Item 'rs_…' of type 'reasoning' was provided without its required following item.\", 2025-11-28: github.com/continuedev/continue/issues/8933; \"Item 'msg_…' was provided without its required 'reasoning' item: 'rs_…'.\", 2026-04-02: github.com/continuedev/continue/issues/11994";
 
 /// Items and parts.
 #[rustfmt::skip]
@@ -72,9 +68,6 @@ pub(crate) const ITEMS: &[Rule] = &[
     Rule::new("/input/*[type=reasoning]", Needs(&["summary"]), ITEM).named("needs its summary"),
     Rule::new("/input/*[type=reasoning]", Closed(&["type", "id", "summary", "content", "encrypted_content", "status"]), ITEM).named("reasoning closed"),
     Rule::new("/input/*[type=reasoning]/encrypted_content", Be(&[Text, Null]), ITEM),
-    Rule::new("/input/*[type=reasoning]/encrypted_content", Hold(was_encrypted), FOREIGN)
-        .named("encrypted here").code("invalid_encrypted_content")
-        .broken_by(&[("/input", r#"[{"type":"reasoning","summary":[],"encrypted_content":"gAAA"},{"role":"assistant","content":"a"}]"#)]),
     Rule::new("/input/*[type=reasoning]/summary/*", Needs(&["type", "text"]), ITEM),
     Rule::new("/input/*[type=reasoning]/summary/*/type", OneOf(&["summary_text"]), ITEM),
 ];
@@ -86,12 +79,6 @@ pub(crate) const ORDER: &[Rule] = &[
         .broken_by(&[(
             "/input",
             r#"[{"type":"function_call_output","call_id":"c","output":"x"}]"#,
-        )]),
-    Rule::new("/input", Hold(reasoning_and_its_items), TOGETHER)
-        .named("reasoning and its items")
-        .broken_by(&[(
-            "/input",
-            r#"[{"type":"reasoning","id":"rs_1","summary":[]},{"role":"user","content":"a"}]"#,
         )]),
     Rule::new("", Hold(reasoning_is_sealed), SEALED)
         .named("reasoning is sealed")

@@ -1,7 +1,5 @@
 //! `POST /v1/responses` of OpenAI.
 
-use std::sync::OnceLock;
-
 use serde_json::Value;
 
 use super::chat::HEADERS;
@@ -22,7 +20,6 @@ pub(crate) static WIRE: Wire = Wire {
         HEADERS, NAMES, FIELDS, PROMPT, ITEMS, TOOLS, FORMATS, ORDER, MODELS,
     ],
     examples: include_str!("responses.json"),
-    plan: OnceLock::new(),
 };
 
 pub(crate) static COUNT: Wire = Wire {
@@ -31,7 +28,6 @@ pub(crate) static COUNT: Wire = Wire {
     path: "/responses/input_tokens",
     rules: &[HEADERS, COUNTED, PROMPT, ITEMS, TOOLS, FORMATS, ORDER],
     examples: include_str!("input_tokens.json"),
-    plan: OnceLock::new(),
 };
 
 const CREATE: &str = "openai 3.54.0 (PyPI, 2026-11-23): types/responses/response_create_params.py";

@@ -182,9 +182,6 @@ fn thinking(out: &mut Writer, prompt: &Prompt<'_>, encoding: &mut Encoding<'_>) 
         }
         ThinkingWay::Switch => {}
         ThinkingWay::None => encoding.lost(!off && wanted, encoding.field(Field::Thinking)),
-        _ if !off && !prompt.tools.is_empty() && !encoding.abilities().effort_with_tools => {
-            encoding.lost(wanted, encoding.field(Field::Thinking));
-        }
         ThinkingWay::Effort | ThinkingWay::Budget | ThinkingWay::Adaptive => {
             encoding
                 .effort(prompt)

@@ -74,8 +74,6 @@ pub struct Abilities {
     pub leave_out: Vec<String>,
     /// A chat target wants the first call of each turn signed.
     pub signed_calls: bool,
-    /// A chat target takes an effort beside function tools.
-    pub effort_with_tools: bool,
     /// Sampling.
     pub sampling: Sampling,
     /// A chat target's `top_k`.
@@ -124,7 +122,6 @@ impl Abilities {
             limit_field: "max_tokens",
             leave_out: Vec::new(),
             signed_calls: false,
-            effort_with_tools: true,
             sampling: if family == Family::Messages {
                 Sampling::One
             } else {

@@ -23,6 +23,8 @@ pub enum Miscount {
     Missing,
     /// More input than the model's context.
     AboveContext,
+    /// More input than the request can be.
+    AboveRequest,
     /// More output than twice the limit sent.
     AboveLimit,
     /// Numbers that contradict each other or are not valid.
@@ -31,9 +33,10 @@ pub enum Miscount {
 
 impl Miscount {
     /// All of them.
-    pub const ALL: [Self; 4] = [
+    pub const ALL: [Self; 5] = [
         Self::Missing,
         Self::AboveContext,
+        Self::AboveRequest,
         Self::AboveLimit,
         Self::Malformed,
     ];
@@ -44,6 +47,7 @@ impl Miscount {
         match self {
             Self::Missing => "missing",
             Self::AboveContext => "above_context",
+            Self::AboveRequest => "above_request",
             Self::AboveLimit => "above_limit",
             Self::Malformed => "malformed",
         }

@@ -24,6 +24,19 @@ impl Meter {
         {
             return Some(Miscount::AboveContext);
         }
+        // Each step reads what the others wrote.
+        let written = if further.is_empty() {
+            0
+        } else {
+            output_total(usage)
+        };
+        let most = self.most_input.saturating_add(written);
+        if std::iter::once(&first)
+            .chain(further)
+            .any(|step| price::input_total(step) > most)
+        {
+            return Some(Miscount::AboveRequest);
+        }
         // The limit that was sent does not bound a compaction's summary; what the model can produce does.
         let summaries =
             u64::from(self.model.limits.max_output).saturating_mul(further.len() as u64);

@@ -31,6 +31,7 @@ targets = [ { provider = "sim", model = "sim" } ]
 
 const START: Start = Start {
     estimated_input: 1_000,
+    most_input: 200_000,
     images: 0,
     output_limit: 4_000,
     choices: 1,

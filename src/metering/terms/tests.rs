@@ -41,6 +41,7 @@ fn ask(stream: bool, declared: Option<u32>) -> Ask {
         ceiling: 31_500,
         least: 6_300,
         known: 9_000,
+        most: 35_596,
     };
     let in_flight = 1;
     Ask {

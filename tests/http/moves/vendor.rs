@@ -3,12 +3,10 @@
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-use farebox_doubles::seal;
 use farebox_protocol::Family;
 use serde_json::{Value, json};
 
 use super::CALLS;
-use crate::support::answers::frames;
 use crate::support::upstream::{Reply, Seen};
 
 /// A refusal: status, code and words.
@@ -294,10 +292,7 @@ impl Vendor {
             body["thinking"]["type"].as_str(),
             Some("enabled" | "adaptive")
         ) {
-            let thought = if self.sealed { "" } else { "hm" };
-            let seal = seal::signature(body, &[], thought);
-            let before = prefix(body, body["messages"].as_array().unwrap().len());
-            self.seals.insert(seal.clone(), before);
+            let seal = self.seal(prefix(body, body["messages"].as_array().unwrap().len()));
             content.push(if self.sealed {
                 json!({"type": "redacted_thinking", "data": seal})
             } else {
@@ -325,4 +320,67 @@ fn prefix(body: &Value, message: usize) -> u64 {
     let messages = &body["messages"].as_array().unwrap()[..message];
     format!("{}{}{messages:?}", body["system"], body["tools"]).hash(&mut hash);
     hash.finish()
+}
+
+/// A whole answer as the stream of its family.
+fn frames(family: Family, whole: &Value) -> Vec<String> {
+    let event = |kind: &str, mut data: Value| {
+        data["type"] = json!(kind);
+        format!("event: {kind}\ndata: {data}\n\n")
+    };
+    match family {
+        Family::Chat => {
+            let choice = &whole["choices"][0];
+            let mut delta = choice["message"].clone();
+            if let Some(call) = delta["tool_calls"].get_mut(0) {
+                call["index"] = json!(0);
+            }
+            let chunk = |choices: Value| json!({"id": "c", "object": "chat.completion.chunk", "created": 7, "model": "m", "choices": choices});
+            let mut last = chunk(json!([]));
+            last["usage"] = whole["usage"].clone();
+            let said = [
+                chunk(json!([{"index": 0, "delta": delta, "finish_reason": null}])),
+                chunk(json!([{"index": 0, "delta": {}, "finish_reason": choice["finish_reason"]}])),
+                last,
+            ];
+            let said = said.iter().map(|chunk| format!("data: {chunk}\n\n"));
+            said.chain(["data: [DONE]\n\n".to_owned()]).collect()
+        }
+        Family::Responses => {
+            let mut begun = whole.clone();
+            (begun["output"], begun["status"]) = (json!([]), json!("in_progress"));
+            let mut out = vec![event("response.created", json!({"response": begun}))];
+            for (index, item) in whole["output"].as_array().unwrap().iter().enumerate() {
+                out.push(event(
+                    "response.output_item.added",
+                    json!({"output_index": index, "item": item}),
+                ));
+                out.push(event(
+                    "response.output_item.done",
+                    json!({"output_index": index, "item": item}),
+                ));
+            }
+            out.push(event("response.completed", json!({"response": whole})));
+            out
+        }
+        Family::Messages => {
+            let mut begun = whole.clone();
+            begun["content"] = json!([]);
+            let mut out = vec![event("message_start", json!({"message": begun}))];
+            for (index, block) in whole["content"].as_array().unwrap().iter().enumerate() {
+                out.push(event(
+                    "content_block_start",
+                    json!({"index": index, "content_block": block}),
+                ));
+                out.push(event("content_block_stop", json!({"index": index})));
+            }
+            let delta = json!({"stop_reason": whole["stop_reason"], "stop_sequence": null});
+            out.push(event(
+                "message_delta",
+                json!({"delta": delta, "usage": {"output_tokens": 9}}),
+            ));
+            out.push(event("message_stop", json!({})));
+            out
+        }
+    }
 }

@@ -1,0 +1,24 @@
+//! What a meter knows of its request before the answer begins.
+
+use farebox_ledger::Amount;
+
+/// The initial values of a meter.
+#[derive(Debug, Clone, Copy)]
+pub struct Start {
+    /// Input as estimated.
+    pub estimated_input: u64,
+    /// The most input that a provider can count.
+    pub most_input: u64,
+    /// Pictures in the request.
+    pub images: u64,
+    /// Most output the upstream may produce, all choices together.
+    pub output_limit: u64,
+    /// Number of answers requested.
+    pub choices: u32,
+    /// Tokens that the customer predicts, for all answers together.
+    pub predicted: u64,
+    /// The request asked for one-hour cache writes.
+    pub one_hour_cache: bool,
+    /// What compacting the conversation may cost.
+    pub compaction: Amount,
+}
