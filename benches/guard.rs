@@ -56,9 +56,9 @@ const BUDGETS: [(&str, u64); 15] = [
     ("100 key reads", 133_000),
     ("hold and settlement", 168_000),
     ("64 of them at once", 6_900_000),
-    // Most of it is the simulated provider, which judges what it is sent as strictly as a vendor.
-    ("whole request", 2_540_000),
-    ("streamed request", 2_910_000),
+    // A sixth of it is the simulated provider, which judges what it is sent as strictly as a vendor.
+    ("whole request", 650_000),
+    ("streamed request", 1_010_000),
 ];
 /// What a translation may take, in hundredths of what passing the same bytes on takes. Callers and targets by their initials. A chunk's
 /// law is a promise of speed; a request's only keeps it from growing, and was 200 until passing on became a quarter cheaper.

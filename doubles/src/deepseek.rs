@@ -22,6 +22,7 @@ pub(crate) static WIRE: Wire = Wire {
         &shapes(TYPES, 400),
         RULES,
     ],
+    largest: None,
     examples: include_str!("deepseek.json"),
     plan: OnceLock::new(),
 };

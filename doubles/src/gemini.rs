@@ -22,6 +22,7 @@ pub(crate) static WIRE: Wire = Wire {
         &unverified(shapes(NONE, 400)),
         RULES,
     ],
+    largest: None,
     examples: include_str!("gemini.json"),
     plan: OnceLock::new(),
 };

@@ -17,6 +17,7 @@ pub(crate) static WIRE: Wire = Wire {
     vendor: Vendor::Groq,
     path: "/chat/completions",
     rules: &[&headers(SDK), &fields(SDK, 400), &shapes(SDK, 400), RULES],
+    largest: None,
     examples: include_str!("groq.json"),
     plan: OnceLock::new(),
 };

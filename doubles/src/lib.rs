@@ -34,7 +34,7 @@ mod vllm;
 mod xai;
 
 pub use broken::{Broken, broken};
-pub use oddities::oddly;
+pub use oddities::{breaking, oddly};
 pub use refusal::Refusal;
 pub use rule::{Kind, Must, Rule, Standing};
 
@@ -84,6 +84,8 @@ pub struct Wire {
     pub path: &'static str,
     /// Its rules. Vendors that copied a wire share a table.
     pub rules: &'static [&'static [Rule]],
+    /// The most bytes of a body, with the source, if one says it.
+    pub largest: Option<(usize, &'static str)>,
     /// A list of requests that it accepts, as JSON: `{"headers": {…}, "body": {…}}`. Together they show every place of its rules.
     pub examples: &'static str,
     /// Its verified rules, read on the first request.
@@ -166,6 +168,13 @@ fn first_fault(
         let why = format!("no such path: {path}");
         return Err(Refusal::new(vendor, 404, "path", "", why));
     };
+    if let Some((most, _)) = wire.largest.filter(|(most, _)| body.len() > *most) {
+        let why = format!(
+            "the request has {} bytes, at most {most} are taken",
+            body.len()
+        );
+        return Err(Refusal::new(vendor, 413, "size", "", why));
+    }
     let Ok(body) = serde_json::from_slice::<Value>(body) else {
         let why = "the body is not JSON".to_owned();
         return Err(Refusal::new(vendor, 400, "json", "", why));

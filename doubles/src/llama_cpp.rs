@@ -16,6 +16,7 @@ pub(crate) static WIRE: Wire = Wire {
     vendor: Vendor::LlamaCpp,
     path: "/chat/completions",
     rules: &[&open_headers(SERVER), RULES],
+    largest: None,
     examples: include_str!("llama_cpp.json"),
     plan: OnceLock::new(),
 };

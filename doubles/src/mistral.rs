@@ -17,6 +17,7 @@ pub(crate) static WIRE: Wire = Wire {
     vendor: Vendor::Mistral,
     path: "/chat/completions",
     rules: &[&headers(SDK), &fields(SDK, 422), &shapes(SDK, 422), RULES],
+    largest: None,
     examples: include_str!("mistral.json"),
     plan: OnceLock::new(),
 };

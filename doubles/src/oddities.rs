@@ -59,6 +59,38 @@ pub fn oddly(vendor: Vendor, frames: Vec<String>) -> Vec<String> {
     }
 }
 
+/// The frame in which a vendor says, in the middle of a stream, that it cannot go on.
+#[must_use]
+pub fn breaking(vendor: Vendor, path: &str) -> String {
+    let words = "Internal server error";
+    // anthropic 2.12.0 (PyPI, 2026-11-23): _streaming.py; github.com/BerriAI/litellm/issues/4562, 2024-07-05.
+    if path.ends_with("/messages") {
+        let error = json!({"type": "error", "error": {"details": null, "type": "api_error", "message": words}});
+        return format!("event: error\ndata: {error}\n\n");
+    }
+    // openai 3.54.0 (PyPI, 2026-11-23): types/responses/response_error_event.py.
+    if path.ends_with("/responses") {
+        let error = json!({"type": "error", "code": "server_error", "message": words, "param": null, "sequence_number": 9});
+        return format!("event: error\ndata: {error}\n\n");
+    }
+    match vendor {
+        // openrouter.ai/docs/api/reference/streaming, read 2026-11-23: a data event with an error field, the reason in its choice.
+        Vendor::OpenRouter => data(
+            &json!({"id": "gen-1", "object": "chat.completion.chunk", "created": 1, "model": "m", "provider": "p",
+            "error": {"code": 502, "message": words},
+            "choices": [{"index": 0, "delta": {"role": "assistant", "content": ""}, "finish_reason": "error"}]}),
+        ),
+        // github.com/block/goose/pull/8031, read 2026-11-23: vLLM's earlier shape.
+        Vendor::Vllm => data(
+            &json!({"object": "error", "message": words, "type": "InternalServerError", "param": null, "code": 500}),
+        ),
+        // The same pull request: OpenAI's own, which the others copy. Not verified for Gemini, Groq, Mistral, DeepSeek and xAI.
+        _ => data(
+            &json!({"error": {"message": words, "type": "server_error", "param": null, "code": null}}),
+        ),
+    }
+}
+
 /// The frame without choices is left out, and its usage stands in the one before it.
 fn usage_with_reason(frames: Vec<String>) -> Vec<String> {
     let usage = frames.iter().find_map(|frame| usage_in(frame));

@@ -20,6 +20,7 @@ pub(crate) static WIRE: Wire = Wire {
         &unverified_at(shapes(SOURCE, 400), UNASKED),
         RULES,
     ],
+    largest: None,
     examples: include_str!("ollama.json"),
     plan: OnceLock::new(),
 };

@@ -20,6 +20,7 @@ pub(crate) static WIRE: Wire = Wire {
         &unverified_at(shapes(SDK, 400), &["/response_format/type"]),
         RULES,
     ],
+    largest: None,
     examples: include_str!("openrouter.json"),
     plan: OnceLock::new(),
 };

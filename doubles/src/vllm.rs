@@ -22,6 +22,7 @@ pub(crate) static WIRE: Wire = Wire {
         &unverified_at(shapes(MODELS, 400), &["/response_format/type"]),
         RULES,
     ],
+    largest: None,
     examples: include_str!("vllm.json"),
     plan: OnceLock::new(),
 };

@@ -21,6 +21,7 @@ pub(crate) static WIRE: Wire = Wire {
         &unverified(shapes(NONE, 422)),
         RULES,
     ],
+    largest: None,
     examples: include_str!("xai.json"),
     plan: OnceLock::new(),
 };

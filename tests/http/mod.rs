@@ -16,6 +16,7 @@ mod models;
 mod moves;
 mod open_responses;
 mod presets;
+mod real_server;
 mod refusals;
 mod replay;
 mod responses;

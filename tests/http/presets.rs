@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use farebox::config;
-use farebox_doubles::{Refusal, Vendor, oddly};
+use farebox_doubles::{Refusal, Vendor, breaking, oddly};
 use farebox_protocol::{Family, Usage};
 use futures_util::StreamExt as _;
 use serde_json::Value;
@@ -381,6 +381,45 @@ fn page(rows: &[(String, Family, Vec<String>)]) -> String {
         out.push_str(&format!("| {name} | {family} | {} |\n", cells.join(" | ")));
     }
     out
+}
+
+/// What a vendor says in the middle of a stream reaches callers of every family as an error of theirs, and the stream does not end
+/// as if it were whole.
+#[tokio::test]
+async fn a_vendor_s_error_inside_a_stream_is_an_error_for_every_family() {
+    for number in 0..services("http://127.0.0.1:9/v1").len() {
+        let vendor = services("http://127.0.0.1:9/v1").swap_remove(number).vendor;
+        let script = Script::by(move |seen: &Seen, _| {
+            let frames = speech_for(seen, &"word ".repeat(20)).texts();
+            let kept = frames.len() / 2;
+            let mut sent = if seen.path.ends_with("/chat/completions") {
+                oddly(vendor, frames)
+            } else {
+                frames
+            };
+            sent.truncate(kept);
+            sent.push(breaking(vendor, &seen.path));
+            Reply::events(sent)
+        });
+        let upstream = ScriptedUpstream::refusing(vendor, script).await;
+        let service = services(&upstream.base_url()).swap_remove(number);
+        for family in Family::ALL {
+            // A target that breaks off for one caller after the other is given a rest.
+            let gateway = Gateway::start(&service.catalog, &service.routes).await;
+            let key = gateway.key("5.00").await;
+            let body = SHAPES[1].body(family, &service.slug);
+            let answer = gateway.post(path(family), &key, &body).await;
+            let place = format!("{} {family}: {}", service.name, answer.text);
+            assert!(answer.text.contains("word"), "{place}");
+            assert!(answer.text.contains("\"error\""), "{place}");
+            for whole in ["\"stop\"", "message_stop", "response.completed", "[DONE]"] {
+                assert!(!answer.text.contains(whole), "{whole} in {place}");
+            }
+            gateway.settled().await;
+            assert_eq!(gateway.charges(&key).await.len(), 1, "{place}");
+            gateway.stop().await;
+        }
+    }
 }
 
 /// Azure without `chat_limit`: a reasoning model refuses `max_tokens`, and an effort beside function tools.

@@ -3,7 +3,7 @@
 use std::sync::OnceLock;
 
 use super::blocks::{BLOCKS, MARKS};
-use super::messages::{HEADERS, PROMPT};
+use super::messages::{HEADERS, PROMPT, SIZE};
 use super::order::ORDER;
 use super::tools::TOOLS;
 use crate::rule::{Must, Rule};
@@ -16,6 +16,7 @@ pub(crate) static WIRE: Wire = Wire {
     vendor: Vendor::Anthropic,
     path: "/messages/count_tokens",
     rules: &[HEADERS, NAMES, PROMPT, BLOCKS, MARKS, TOOLS, ORDER],
+    largest: Some((32 << 20, SIZE)),
     examples: include_str!("count.json"),
     plan: OnceLock::new(),
 };

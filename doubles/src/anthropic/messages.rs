@@ -20,10 +20,13 @@ pub(crate) static WIRE: Wire = Wire {
     rules: &[
         HEADERS, NAMES, LIMITS, PROMPT, BLOCKS, MARKS, TOOLS, FORMAT, ORDER, MODELS,
     ],
+    largest: Some((32 << 20, SIZE)),
     examples: include_str!("messages.json"),
     plan: OnceLock::new(),
 };
 
+/// Others refuse large bodies too, but no source says from what size on.
+pub(crate) const SIZE: &str = "413 request_too_large over 32 MB, also of token counts: www.developersdigest.tech/errors/api/anthropic-api/413-request-too-large, from the service's page, read 2026-11-23";
 const CREATE: &str = "anthropic 2.12.0 (PyPI, 2026-11-23): types/message_create_params.py, types/beta/message_create_params.py";
 const CLIENT: &str = "anthropic 2.12.0 (PyPI, 2026-11-23): _base_client.py, default_headers";
 const VERSION: &str = "400 \"anthropic-version: header is required\", 2024-01-04: github.com/PipedreamHQ/pipedream/issues/9697; 400 \"\"2023-10-01\" is not a valid version\", of the two that are, 2026-01-11: github.com/directus-labs/extensions/issues/285; of two headers at once, 2026-05-17: github.com/decolua/9router/issues/1227";

@@ -22,6 +22,7 @@ pub(crate) static WIRE: Wire = Wire {
     rules: &[
         HEADERS, FIELDS, MESSAGES, PARTS, TOOLS, FORMATS, ORDER, MODELS,
     ],
+    largest: None,
     examples: include_str!("chat.json"),
     plan: OnceLock::new(),
 };

@@ -21,6 +21,7 @@ pub(crate) static WIRE: Wire = Wire {
     rules: &[
         HEADERS, NAMES, FIELDS, PROMPT, ITEMS, TOOLS, FORMATS, ORDER, MODELS,
     ],
+    largest: None,
     examples: include_str!("responses.json"),
     plan: OnceLock::new(),
 };
@@ -30,6 +31,7 @@ pub(crate) static COUNT: Wire = Wire {
     vendor: Vendor::OpenAi,
     path: "/responses/input_tokens",
     rules: &[HEADERS, COUNTED, PROMPT, ITEMS, TOOLS, FORMATS, ORDER],
+    largest: None,
     examples: include_str!("input_tokens.json"),
     plan: OnceLock::new(),
 };

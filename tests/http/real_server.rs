@@ -1,0 +1,175 @@
+//! A real inference server, llama.cpp's own, behind the gateway: with a tiny random model of our own making
+//! (`tests/fixtures/tiny.gguf`). Its double must be no stricter than it is.
+//!
+//! `FAREBOX_LLAMA_SERVER` names the program; it is built from the source in llama-cpp-python on PyPI in about ten minutes, which is
+//! more than `./test --install` takes for everything else, so there it is skipped.
+
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use farebox::config;
+use farebox_doubles::{Standing, Vendor, WIRES, broken, wire};
+use farebox_protocol::Family;
+use serde_json::Value;
+
+use crate::support::process::client;
+use crate::support::skip;
+use crate::support::{Gateway, ask, path};
+
+const MODEL: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/tiny.gguf");
+
+/// The server's process, ended with the test.
+struct Server {
+    child: Child,
+    port: u16,
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.child.kill().ok();
+        self.child.wait().ok();
+    }
+}
+
+/// `None`, and listed as not tested, where the program is missing.
+async fn server() -> Option<Server> {
+    let Some(program) = std::env::var_os("FAREBOX_LLAMA_SERVER") else {
+        skip::list(
+            "a real inference server: FAREBOX_LLAMA_SERVER does not name llama.cpp's llama-server",
+        );
+        return None;
+    };
+    let free = std::net::TcpListener::bind(("127.0.0.1", 0)).expect("a loopback port");
+    let port = free.local_addr().expect("an address").port();
+    drop(free);
+    let child = Command::new(program)
+        .args([
+            "-m",
+            MODEL,
+            "--host",
+            "127.0.0.1",
+            "--port",
+            &port.to_string(),
+        ])
+        .args([
+            "-c",
+            "16384",
+            "-np",
+            "2",
+            "-t",
+            "1",
+            "--jinja",
+            "--no-warmup",
+        ])
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("llama-server starts");
+    let server = Server { child, port };
+    let health = format!("http://127.0.0.1:{port}/health");
+    let client = client();
+    let ready = async {
+        loop {
+            let sent = client.get(&health).send().await;
+            if sent.is_ok_and(|answer| answer.status() == 200) {
+                return;
+            }
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    };
+    let waited = tokio::time::timeout(Duration::from_secs(60), ready).await;
+    waited.expect("llama-server is ready");
+    Some(server)
+}
+
+#[tokio::test]
+async fn the_preset_serves_all_families_from_the_real_server() {
+    let Some(server) = server().await else { return };
+    let preset = config::preset("llama.cpp").expect("a preset");
+    let base = format!("base_url = \"http://127.0.0.1:{}/v1\"", server.port);
+    let kept = preset.starter_routes();
+    let routes: String = kept
+        .lines()
+        .filter(|line| !line.starts_with("base_url"))
+        .map(|line| format!("{line}\n"))
+        .collect();
+    let routes = routes.replacen("kind     =", &format!("{base}\nkind     ="), 1);
+    assert!(routes.contains(&base), "{routes}");
+    let gateway = Gateway::start(&preset.starter_catalog(), &routes).await;
+    for family in Family::ALL {
+        for stream in [false, true] {
+            let key = gateway.key("5.00").await;
+            let body = ask(family, "local", stream);
+            let answer = gateway.post(path(family), &key, &body).await;
+            assert_eq!(answer.status, 200, "{family} {stream}: {}", answer.text);
+            gateway.settled().await;
+            let charges = gateway.charges(&key).await;
+            assert_eq!(charges.len(), 1, "{family} {stream}");
+            let amount = charges[0].amount.picos();
+            assert_ne!(amount, 0, "{family} {stream}: {}", answer.text);
+        }
+    }
+    gateway.stop().await;
+}
+
+/// What its double refuses, the server refuses; what the double's examples ask, it answers.
+#[tokio::test]
+async fn the_double_is_no_stricter_than_the_real_server() {
+    let Some(server) = server().await else { return };
+    let url = format!("http://127.0.0.1:{}/v1/chat/completions", server.port);
+    let client = client();
+    let post = async |body: &Value| {
+        let sent = client
+            .post(&url)
+            .json(body)
+            .send()
+            .await
+            .expect("an answer");
+        let status = sent.status().as_u16();
+        (status, sent.text().await.unwrap_or_default())
+    };
+    let double = wire(Vendor::LlamaCpp, "/chat/completions").expect("a double");
+    assert!(WIRES.iter().any(|known| std::ptr::eq(*known, double)));
+    let mut milder = Vec::new();
+    for rule in double
+        .all_rules()
+        .filter(|rule| rule.standing == Standing::Verified)
+    {
+        if rule.place.starts_with('@') {
+            continue;
+        }
+        let mut request = broken(double, rule).expect("a broken request");
+        if !request.body.is_object() {
+            continue;
+        }
+        without_pictures(&mut request.body);
+        // An example's words would take a random model long.
+        request.body["max_tokens"] = request
+            .body
+            .get("max_tokens")
+            .filter(|most| !most.is_u64())
+            .cloned()
+            .unwrap_or(8.into());
+        let (status, text) = post(&request.body).await;
+        if status < 400 {
+            milder.push((request.rule, text.chars().take(120).collect::<String>()));
+        }
+    }
+    assert!(milder.is_empty(), "the server takes {milder:#?}");
+    for (_, mut body) in double.examples() {
+        without_pictures(&mut body);
+        let (status, text) = post(&body).await;
+        assert_eq!(status, 200, "{body}: {text}");
+    }
+}
+
+/// This model has no eyes, and such a server refuses every picture.
+fn without_pictures(body: &mut Value) {
+    let turns = body.get_mut("messages").and_then(Value::as_array_mut);
+    for turn in turns.into_iter().flatten() {
+        let parts = turn.get_mut("content").and_then(Value::as_array_mut);
+        if let Some(parts) = parts {
+            parts.retain(|part| part["type"] != "image_url");
+        }
+    }
+}
