@@ -322,6 +322,12 @@ impl Fleet {
                     self.pair.kill(old);
                     self.wires[victim].release();
                     self.pair.promote();
+                    // A standby that still followed the old primary would confirm what that one takes.
+                    for standby in self.pair.standbys() {
+                        if standby != old {
+                            self.pair.follow(standby);
+                        }
+                    }
                     self.pair.run_server(old);
                 });
                 // Whoever used it would be heard of: it has neither standby nor what is confirmed from now on.
