@@ -1,7 +1,7 @@
 //! Operations: every change that a ledger can make, as data.
 //!
 //! An operation is created once, by a caller who keeps its id, and may be applied again: after a rollback, after an unknown commit,
-//! by another node. It declares what it reads ([`Operation::needs`]) and how durable it must be ([`Operation::class`]), so that a
+//! by another node. It declares what it reads (`Operation::needs`) and how durable it must be ([`Operation::class`]), so that a
 //! store can gather many into one batch before it decides any of them. `apply` has what an operation does.
 
 use std::sync::Arc;
