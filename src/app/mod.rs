@@ -358,6 +358,10 @@ impl Aside {
         tasks.push(tokio::spawn(async move {
             match proxy.upstreams.probe().await {}
         }));
+        let front = Arc::clone(&admin.front);
+        tasks.push(tokio::spawn(async move {
+            match front.proxy.excuse_outages(&front.rate_limits).await {}
+        }));
         if let Some(reloader) = &admin.reloader {
             let following = Arc::new(reload::Following::new(Arc::clone(admin)));
             tasks.push(tokio::spawn(config::watch(

@@ -6,6 +6,7 @@
 //! each request that adds to it, so the rule survives a restart and spans all gateways of a fleet. A request that runs adds nothing:
 //! its hold grows with what it may cost. What a target failed to do for several customers counts against none of them.
 
+use std::convert::Infallible;
 use std::sync::Arc;
 
 use farebox_ledger::{Amount, Bill, EndReason, KeyId, Owed, Timestamp, Usage};
@@ -134,11 +135,26 @@ impl Proxy {
                 .upstreams
                 .states()
                 .iter()
-                .any(|state| state.target == target && state.state == BreakerState::Open);
+                .any(|state| state.target == target && state.state != BreakerState::Closed);
             let now = (Instant::now(), paused);
             for excused in limits.outages.note(&target, kind, failed, now) {
                 limits.excuse(excused);
                 if excused.customer != customer {
+                    self.review(limits, excused.customer, excused.exposure);
+                }
+            }
+        }
+    }
+
+    /// Excuses what targets failed to do just before they were paused for all, as long as the gateway runs: who met an outage first
+    /// may have been stopped before our own request proved it.
+    pub async fn excuse_outages(self: &Arc<Self>, limits: &Arc<RateLimits>) -> Infallible {
+        loop {
+            self.upstreams.paused().await;
+            let paused = self.upstreams.states().into_iter();
+            for state in paused.filter(|state| state.state != BreakerState::Closed) {
+                for excused in limits.outages.paused(&state.target, Instant::now()) {
+                    limits.excuse(excused);
                     self.review(limits, excused.customer, excused.exposure);
                 }
             }

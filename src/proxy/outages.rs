@@ -66,14 +66,28 @@ impl Outages {
         if !paused && customers.len() < SEVERAL {
             return Vec::new();
         }
-        let fresh = seen.iter_mut().filter(|one| !one.excused);
-        fresh
-            .map(|one| {
-                one.excused = true;
-                one.failed
-            })
-            .collect()
+        excuse(seen).collect()
     }
+
+    /// A target was paused for all: what failed there within the last minute was the same outage, so this returns those failures.
+    pub(super) fn paused(&self, target: &str, now: Instant) -> Vec<Failed> {
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let here = known.iter_mut().filter(|((other, _), _)| other == target);
+        here.flat_map(|(_, seen)| {
+            seen.retain(|one| now.duration_since(one.at) <= TOGETHER);
+            excuse(seen)
+        })
+        .collect()
+    }
+}
+
+/// Excuses each failure once.
+fn excuse(seen: &mut VecDeque<Seen>) -> impl Iterator<Item = Failed> {
+    let fresh = seen.iter_mut().filter(|one| !one.excused);
+    fresh.map(|one| {
+        one.excused = true;
+        one.failed
+    })
 }
 
 #[cfg(test)]
@@ -100,5 +114,13 @@ mod tests {
         assert_eq!(note(1, 5, "timeout", false), 1, "each once");
         assert_eq!(note(1, 70, "timeout", false), 0, "a minute later");
         assert_eq!(note(1, 71, "timeout", true), 2, "paused for all");
+        assert_eq!(note(2, 72, "timeout", false), 0);
+        assert_eq!(note(2, 73, "broken", false), 0);
+        let at = |second| begun + Duration::from_secs(second);
+        assert_eq!(outages.paused("up/other", at(74)).len(), 0);
+        assert_eq!(outages.paused("up/m", at(74)).len(), 2, "of every kind");
+        assert_eq!(outages.paused("up/m", at(75)).len(), 0, "each once");
+        assert_eq!(note(2, 80, "timeout", false), 0);
+        assert_eq!(outages.paused("up/m", at(141)).len(), 0, "too long ago");
     }
 }

@@ -61,6 +61,8 @@ pub struct Upstreams {
     answers: Arc<ByteRoom>,
     /// Wakes whoever sends our own requests to targets in trouble.
     trouble: Arc<Notify>,
+    /// A request of our own has paused a target for all.
+    pausing: Arc<Notify>,
 }
 
 /// The state kept for one snapshot.
@@ -257,6 +259,7 @@ impl Upstreams {
             known: RwLock::new(state),
             answers: ByteRoom::new(ANSWER_BYTES_IN_FLIGHT),
             trouble,
+            pausing: Arc::default(),
         })
     }
 
@@ -281,6 +284,11 @@ impl Upstreams {
                 .get(at)
                 .is_some_and(|listed| listed.target.name() == target && listed.health.is_paused())
         })
+    }
+
+    /// Waits until a request of our own pauses a target for all. One task at a time may wait.
+    pub async fn paused(&self) {
+        self.pausing.notified().await;
     }
 
     /// Every target of the snapshot in force, in the order of the files.

@@ -9,6 +9,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use farebox_ledger::{Amount, clock};
 use farebox_protocol::WireUsage;
+use tokio::sync::Notify;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until, timeout};
 
@@ -42,6 +43,7 @@ struct Probe {
     health: Arc<Health>,
     simulated: Arc<Simulated>,
     answers: Arc<ByteRoom>,
+    pausing: Arc<Notify>,
     sent: Instant,
 }
 
@@ -108,6 +110,7 @@ impl Upstreams {
             health: Arc::clone(&listed.health),
             simulated: Arc::clone(&self.simulated),
             answers: Arc::clone(&self.answers),
+            pausing: Arc::clone(&self.pausing),
             sent: now,
         }
     }
@@ -131,7 +134,8 @@ impl Probe {
         let (slug, target) = (&self.route.slug, self.target.name());
         match (before, self.health.is_paused()) {
             (false, true) => {
-                tracing::warn!(slug, target, why, "paused for all: our own request failed")
+                tracing::warn!(slug, target, why, "paused for all: our own request failed");
+                self.pausing.notify_one();
             }
             (true, false) => tracing::info!(slug, target, "in use again"),
             _ => {}

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::bodies::said;
 use super::hidden;
 use crate::support::billing::{Bills, Manner, Thinks};
-use crate::support::upstream::{Reply, ScriptedUpstream, Speech};
+use crate::support::upstream::{Reply, Script, ScriptedUpstream, Speech};
 use crate::support::{CATALOG, Gateway, TestKey, chat, path, routes};
 
 /// A model with a context of $0.003.
@@ -26,6 +26,51 @@ fn failing() -> Value {
     body
 }
 
+/// Breaks every request of a customer off, and answers ours.
+fn failing_customers() -> Script {
+    Script::by(|seen, _| {
+        if String::from_utf8_lossy(&seen.body).contains("word word") {
+            Reply::error(500, "x", None, "x").reset()
+        } else {
+            Speech::new(Family::Chat, "PONG").whole()
+        }
+    })
+}
+
+/// The shipped breaker, but no key is paused by its own failures.
+fn patient(upstream: &ScriptedUpstream) -> String {
+    routes(&upstream.base_url()).replacen(
+        "slug    = \"test-model\"",
+        "slug    = \"test-model\"\nbreaker = { failures = 1000, open = \"1s\" }",
+        1,
+    )
+}
+
+/// Waits until no key is stopped.
+async fn calm(gateway: &Gateway, why: &str) {
+    let calm = async {
+        while !gateway.front.rate_limits.stopped(clock::now()).is_empty() {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(60), calm)
+        .await
+        .expect(why);
+}
+
+/// Asks until the target is in use again.
+async fn is_served(gateway: &Gateway, key: &TestKey) {
+    let back = tokio::time::Instant::now() + Duration::from_secs(60);
+    loop {
+        match ask(gateway, key).await {
+            200 => break,
+            status => assert_eq!(status, 503),
+        }
+        assert!(tokio::time::Instant::now() < back, "it is used again");
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+}
+
 async fn ask(gateway: &Gateway, key: &TestKey) -> u16 {
     let answer = gateway.post("/v1/chat/completions", key, &failing()).await;
     gateway.settled().await;
@@ -39,7 +84,7 @@ fn is_stopped(gateway: &Gateway, key: &TestKey) -> bool {
 
 #[tokio::test]
 async fn a_key_whose_exposure_is_above_its_limit_gets_nothing_more() {
-    let upstream = ScriptedUpstream::start(Reply::error(500, "x", None, "x").reset()).await;
+    let upstream = ScriptedUpstream::start(failing_customers()).await;
     let gateway = Gateway::start(&small_context(), &routes(&upstream.base_url())).await;
     let (key, other) = (gateway.key("50").await, gateway.key("50").await);
     let mut tries = 0;
@@ -80,13 +125,8 @@ async fn a_key_whose_exposure_is_above_its_limit_gets_nothing_more() {
 
 #[tokio::test]
 async fn an_outage_that_three_keys_meet_stops_none_of_them() {
-    let upstream = ScriptedUpstream::start(Reply::error(500, "x", None, "x").reset()).await;
-    let patient = routes(&upstream.base_url()).replacen(
-        "slug    = \"test-model\"",
-        "slug    = \"test-model\"\nbreaker = { failures = 1000, open = \"1s\" }",
-        1,
-    );
-    let gateway = Gateway::start(&small_context(), &patient).await;
+    let upstream = ScriptedUpstream::start(failing_customers()).await;
+    let gateway = Gateway::start(&small_context(), &patient(&upstream)).await;
     let keys = [
         gateway.key("50").await,
         gateway.key("50").await,
@@ -97,26 +137,28 @@ async fn an_outage_that_three_keys_meet_stops_none_of_them() {
             ask(&gateway, key).await;
         }
     }
-    let calm = async {
-        while !gateway.front.rate_limits.stopped(clock::now()).is_empty() {
-            tokio::time::sleep(Duration::from_millis(10)).await;
-        }
-    };
-    tokio::time::timeout(Duration::from_secs(20), calm)
-        .await
-        .expect("what all three met is excused");
+    calm(&gateway, "what all three met is excused").await;
     upstream.follow(Speech::new(Family::Chat, "PONG").whole());
-    // The target may be paused for a few seconds more: that is its outage, and no limit of theirs.
-    let back = tokio::time::Instant::now() + Duration::from_secs(20);
     for key in &keys {
-        loop {
-            match ask(&gateway, key).await {
-                200 => break,
-                status => assert_eq!(status, 503),
-            }
-            assert!(tokio::time::Instant::now() < back, "it is used again");
-            tokio::time::sleep(Duration::from_millis(50)).await;
+        is_served(&gateway, key).await;
+    }
+}
+
+/// Two keys may fail on purpose, but our own request meets it too.
+#[tokio::test]
+async fn an_outage_that_two_keys_and_we_meet_stops_none_of_them() {
+    let upstream = ScriptedUpstream::start(Reply::error(500, "x", None, "x").reset()).await;
+    let gateway = Gateway::start(&small_context(), &patient(&upstream)).await;
+    let keys = [gateway.key("50").await, gateway.key("50").await];
+    for key in &keys {
+        for _ in 0..4 {
+            ask(&gateway, key).await;
         }
+    }
+    calm(&gateway, "our own request failed as well").await;
+    upstream.follow(Speech::new(Family::Chat, "PONG").whole());
+    for key in &keys {
+        is_served(&gateway, key).await;
     }
 }
 
