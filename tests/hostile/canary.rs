@@ -2,6 +2,7 @@
 
 use std::sync::{Arc, Mutex};
 
+use farebox_ledger::KeySettings;
 use farebox_protocol::Family;
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -379,7 +380,12 @@ async fn a_good_answer_that_is_cut_anywhere_is_the_same() {
         let text = std::str::from_utf8(&body).unwrap();
         let upstream = ScriptedUpstream::start(Reply::events([text])).await;
         let gateway = Gateway::before(&upstream).await;
-        let key = gateway.key("50.00").await;
+        // One key asks hundreds of times, faster than its default rate on a quick machine.
+        let often = KeySettings {
+            rate: Some(1_000_000),
+            ..KeySettings::default()
+        };
+        let key = gateway.key_with("50.00", often).await;
         let whole = gateway
             .post(path(family), &key, &ask(family, "test-model", true))
             .await

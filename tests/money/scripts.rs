@@ -21,8 +21,8 @@ async fn left(text: &str, truth: u64, upstream_model: &str) -> u64 {
         .in_pieces_of(40)
         .stream();
     // All of the text, and nothing behind it.
-    let shown =
-        crate::support::load::before_pieces(Family::Messages) + text.chars().count().div_ceil(40);
+    let pieces = text.chars().count().div_ceil(40);
+    let shown = crate::support::load::before_pieces(Family::Messages) + pieces;
     let upstream = ScriptedUpstream::start(speech.stall_after(shown)).await;
     let routes = routes(&upstream.base_url()).replace("upstream-model-1", upstream_model);
     assert!(routes.contains(upstream_model), "{routes}");
@@ -36,10 +36,8 @@ async fn left(text: &str, truth: u64, upstream_model: &str) -> u64 {
         .bearer_auth(&key.secret)
         .json(&body);
     let mut answer = sent.send().await.unwrap().bytes_stream();
-    let pieces: Vec<char> = text.chars().collect();
-    let end: String = pieces.chunks(40).next_back().unwrap().iter().collect();
     let mut read = Vec::new();
-    while !String::from_utf8_lossy(&read).contains(&end) {
+    while String::from_utf8_lossy(&read).matches("text_delta").count() < pieces {
         read.extend(answer.next().await.unwrap().unwrap());
     }
     drop(answer);
