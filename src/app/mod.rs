@@ -4,6 +4,7 @@
 //! Wiring only. The ledger stops last: every running request gets time to settle before its file is closed, and the
 //! admin listener keeps answering until then.
 
+mod alerting;
 mod anchoring;
 mod notify;
 mod presence;
@@ -124,6 +125,7 @@ impl App {
             started_at: clock::now(),
             connections: Connections::of_operator(),
             last_changes: ArcSwap::default(),
+            differ: AtomicBool::new(false),
             draining: AtomicBool::new(false),
         });
         Ok(Self {
@@ -362,6 +364,7 @@ impl Aside {
         tasks.push(tokio::spawn(async move {
             match front.proxy.excuse_outages(&front.rate_limits).await {}
         }));
+        tasks.push(tokio::spawn(alerting::watch(Arc::clone(admin))));
         if let Some(reloader) = &admin.reloader {
             let following = Arc::new(reload::Following::new(Arc::clone(admin)));
             tasks.push(tokio::spawn(config::watch(

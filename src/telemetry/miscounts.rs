@@ -1,7 +1,7 @@
-//! Targets whose own counts repeatedly could not be charged as reported, and the operator's remedy for each kind.
+//! Targets that repeatedly do not serve what was asked: counts that could not be charged as reported, and endings that break.
 //!
 //! Covers this clock hour and the previous one. A single miscount is noise; five in an hour, and one in a hundred answers, point to
-//! a wrong setting.
+//! a wrong setting. So do five broken answers, and one in twenty.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
@@ -13,6 +13,8 @@ use crate::proxy::Record;
 const FEWEST: u64 = 5;
 /// … nor are fewer than one in this many answers.
 const ONE_IN: u64 = 100;
+/// Broken answers are reported from one in this many on.
+const ONE_BROKEN_IN: u64 = 20;
 /// Most targets that are watched.
 const MOST_TARGETS: usize = 20_000;
 
@@ -33,6 +35,20 @@ struct Hours {
 struct Counts {
     answers: u64,
     miscounts: [u64; Miscount::ALL.len()],
+    broken: u64,
+}
+
+/// A target that repeatedly breaks answers off.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Breaking {
+    /// `provider/model`.
+    pub target: String,
+    /// A slug that it serves.
+    pub slug: String,
+    /// How many answers in the last hour.
+    pub count: u64,
+    /// Out of how many answers.
+    pub answers: u64,
 }
 
 /// A target whose counts repeatedly cannot be charged.
@@ -93,12 +109,6 @@ impl Miscounting {
             }
         }
     }
-
-    /// Both on one line.
-    #[must_use]
-    pub fn words(&self) -> String {
-        format!("{}: {}", self.what(), self.remedy())
-    }
 }
 
 impl Hours {
@@ -109,6 +119,14 @@ impl Hours {
             _ => self.before = Counts::default(),
         }
         (self.hour, self.current) = (hour, Counts::default());
+    }
+
+    /// How many answers broke, and out of how many, if that is worth reporting.
+    fn breaking(&self) -> Option<(u64, u64)> {
+        let count = self.current.broken + self.before.broken;
+        let answers = self.current.answers + self.before.answers;
+        (count >= FEWEST && count.saturating_mul(ONE_BROKEN_IN) >= answers)
+            .then_some((count, answers))
     }
 
     /// How many answers were miscounted this way, and out of how many, if that is worth reporting.
@@ -123,9 +141,10 @@ impl Hours {
 }
 
 impl Miscounts {
-    /// Counts one ended request, and logs when a target begins to miscount.
+    /// Counts one ended request.
     pub fn note(&self, record: &Record) {
-        if record.target.is_empty() || !record.counted_at_its_end() {
+        let broken = record.end_reason == "upstream_broken";
+        if record.target.is_empty() || !(broken || record.counted_at_its_end()) {
             return;
         }
         let mut targets = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -138,31 +157,34 @@ impl Miscounts {
         };
         hours.turn(record.at.hour());
         hours.current.answers += 1;
-        let Some(miscount) = record.miscount else {
-            return;
-        };
-        let Some(at) = Miscount::ALL.iter().position(|known| *known == miscount) else {
-            return;
-        };
-        let before = hours.repeated(at);
-        if let Some(count) = hours.current.miscounts.get_mut(at) {
+        if broken || record.miscount.is_some() {
+            hours.slug.clone_from(&record.slug);
+        }
+        hours.current.broken += u64::from(broken);
+        let miscount = record.miscount;
+        let at = Miscount::ALL
+            .iter()
+            .position(|known| Some(*known) == miscount);
+        if let Some(count) = at.and_then(|at| hours.current.miscounts.get_mut(at)) {
             *count += 1;
         }
-        hours.slug.clone_from(&record.slug);
-        if let (None, Some((count, answers))) = (before, hours.repeated(at)) {
-            let (target, slug) = (record.target.clone(), record.slug.clone());
-            tracing::warn!(
-                "{}",
-                Miscounting {
-                    target,
-                    slug,
-                    miscount,
-                    count,
-                    answers
-                }
-                .words()
-            );
-        }
+    }
+
+    /// Every target that breaks answers off at this hour, by name.
+    #[must_use]
+    pub fn breaking(&self, hour: i64) -> Vec<Breaking> {
+        let mut targets = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let found = targets.iter_mut().filter_map(|(target, hours)| {
+            hours.turn(hour);
+            let (count, answers) = hours.breaking()?;
+            Some(Breaking {
+                target: target.clone(),
+                slug: hours.slug.clone(),
+                count,
+                answers,
+            })
+        });
+        found.collect()
     }
 
     /// Every target that miscounts at this hour, by name.
@@ -240,10 +262,10 @@ mod tests {
         assert_eq!((found.len(), found[0].count, found[0].answers), (1, 5, 5));
         assert!(
             found[0]
-                .words()
+                .remedy()
                 .ends_with("set `reasoning = \"outside\"` in [provider.acme]"),
             "{}",
-            found[0].words()
+            found[0].remedy()
         );
         for _ in 0..600 {
             known.note(&record(2, None));
@@ -255,8 +277,29 @@ mod tests {
         }
         assert!(
             known.repeated(4)[0]
-                .words()
+                .remedy()
                 .contains("`limits.context` of large")
         );
+    }
+
+    #[test]
+    fn endings_that_break_are_said_from_one_in_twenty_on() {
+        let known = Miscounts::default();
+        let broken = || Record {
+            end_reason: "upstream_broken".to_owned(),
+            evidence: Some(Evidence::Local),
+            ..record(1, None)
+        };
+        for _ in 0..4 {
+            known.note(&broken());
+        }
+        assert_eq!(known.breaking(1), [], "four are noise");
+        known.note(&broken());
+        let found = known.breaking(1);
+        assert_eq!((found.len(), found[0].count, found[0].answers), (1, 5, 5));
+        for _ in 0..96 {
+            known.note(&record(1, None));
+        }
+        assert_eq!(known.breaking(1), [], "five in a hundred and one are noise");
     }
 }

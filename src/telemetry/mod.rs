@@ -2,6 +2,7 @@
 //!
 //! It observes and decides nothing. Ids and counts only: no body, no secret, and no customer's text as a label.
 
+pub mod alerts;
 mod exposition;
 mod live;
 mod log;
@@ -17,7 +18,7 @@ pub use live::{Follower, LiveRing};
 pub use log::{LogFormat, RequestLog, start_logging};
 pub use log_writer::{LogGuard, last_words, lost_lines};
 pub use metrics::Metrics;
-pub use miscounts::{Miscounting, Miscounts};
+pub use miscounts::{Breaking, Miscounting, Miscounts};
 pub use strange::StrangeMembers;
 
 use crate::proxy::{Observer, Record};
@@ -27,6 +28,8 @@ use crate::proxy::{Observer, Record};
 pub struct Telemetry {
     /// Counters since the start.
     pub metrics: Metrics,
+    /// What the operator should know now.
+    pub alerts: alerts::Board,
     /// What targets count at the end of answers.
     pub miscounts: Miscounts,
     /// What customers do not see of answers.

@@ -326,10 +326,15 @@ impl Breaker {
 
     /// How many customers cannot use the target because of their own failures.
     pub(super) fn keys_closed(&self, now: Instant) -> usize {
-        self.keys
-            .values()
-            .filter(|own| own.pause.is_some_and(|pause| now < pause.until))
-            .count()
+        self.paused_for(now).count()
+    }
+
+    /// These customers.
+    pub(super) fn paused_for(&self, now: Instant) -> impl Iterator<Item = Holder> {
+        let paused = move |own: &KeyState| own.pause.is_some_and(|pause| now < pause.until);
+        let keys = self.keys.iter();
+        keys.filter(move |(_, own)| paused(own))
+            .map(|(key, _)| *key)
     }
 
     /// Failures in a row, over all customers.

@@ -74,8 +74,10 @@ pub(super) enum AttemptFailure {
         /// What the provider counted for it all the same.
         usage: Box<WireUsage>,
     },
-    /// The operator's account or configuration is.
+    /// The operator's account is: its key or its money.
     Operator(String),
+    /// The operator's configuration is: the provider knows no such path or model, or does not let this account use it.
+    NotServed(String),
     /// The provider has no capacity now.
     Busy {
         /// For the log.
@@ -118,7 +120,7 @@ impl AttemptFailure {
     pub(super) fn class(&self) -> Class {
         match self {
             Self::Client { .. } => Class::Client,
-            Self::Operator(_) => Class::Operator,
+            Self::Operator(_) | Self::NotServed(_) => Class::Operator,
             Self::Busy { .. } => Class::Busy,
             Self::Broken(_) | Self::GivenUp(_) | Self::Failed(_) => Class::Broken,
             Self::Unsent(_) => Class::Unsent,
@@ -132,6 +134,7 @@ impl AttemptFailure {
             Self::Client { status, error, .. } => format!("{status} {}", words(error)),
             Self::GivenUp(why) => format!("the whole answer was given up: {why}"),
             Self::Operator(why)
+            | Self::NotServed(why)
             | Self::Busy { why, .. }
             | Self::Broken(why)
             | Self::Failed(why)
@@ -185,6 +188,13 @@ const OPERATOR_CODES: [&str; 21] = [
     "quota_exceeded",
     "exceeded_current_quota_error",
     "payment_required",
+    "model_not_found",
+    "model_not_available",
+    "deployment_not_found",
+];
+
+/// Those of them that are about one model.
+const NOT_SERVED_CODES: [&str; 3] = [
     "model_not_found",
     "model_not_available",
     "deployment_not_found",
@@ -265,8 +275,8 @@ pub(super) fn of_status(status: u16, retry_after: Option<Duration>, body: &[u8])
             error,
             usage: Box::default(),
         },
-        401..=404 => AttemptFailure::Operator(why),
-        400 | 413 | 422 | 429 if is_operators(&error) => AttemptFailure::Operator(why),
+        401..=404 => operators(status, &error, why),
+        400 | 413 | 422 | 429 if is_operators(&error) => operators(status, &error, why),
         400 | 422 if json => AttemptFailure::Client {
             status: 400,
             error,
@@ -296,7 +306,7 @@ pub(super) fn of_status(status: u16, retry_after: Option<Duration>, body: &[u8])
 pub(super) fn of_error(error: UpstreamError, usage: &WireUsage) -> AttemptFailure {
     let why = format!("200 with an error: {}", words(&error));
     if is_operators(&error) {
-        AttemptFailure::Operator(why)
+        operators(200, &error, why)
     } else if has(&error, &BUSY_CODES) {
         AttemptFailure::Busy {
             why,
@@ -324,6 +334,16 @@ pub(super) fn retry_after(value: &str, date: &str) -> Option<Duration> {
             .map(|zoned| zoned.timestamp())
     };
     Some(Duration::try_from(time(value)?.duration_since(time(date)?)).unwrap_or_default())
+}
+
+/// The operator's problem with its account, or with what is asked of the provider.
+fn operators(status: u16, error: &UpstreamError, why: String) -> AttemptFailure {
+    let of_account = has(error, &OPERATOR_CODES) && !has(error, &["permission_error"]);
+    if has(error, &NOT_SERVED_CODES) || status == 404 || (status == 403 && !of_account) {
+        AttemptFailure::NotServed(why)
+    } else {
+        AttemptFailure::Operator(why)
+    }
 }
 
 fn is_operators(error: &UpstreamError) -> bool {

@@ -17,6 +17,7 @@ use super::redact::{self, Redacted};
 use super::retry::{self, Move};
 use super::route::{self, Entry, Skip};
 use super::stream::FrameStream;
+use super::trouble::Refusal;
 use super::{
     Answer, AnswerContent, Attempt, Call, DispatchError, Operation, Prepare, Prepared, Upstreams,
     as_told,
@@ -256,6 +257,9 @@ impl Upstreams {
         }
         if let (Entry::Answer(running, tokens), Some(said)) = (&mut entry, fault.fault()) {
             running.failed(fault.class(), &reason, said);
+            if let Some(refusal) = Refusal::of(&fault) {
+                running.refused(refusal, &reason);
+            }
             if !fault.may_be_billed() {
                 tokens.take().into_iter().for_each(|share| share.used(0));
             }

@@ -19,6 +19,7 @@ use super::classify::{Class, Fault};
 use super::places::Place;
 use super::probing::{TRY_EVERY, Verdict};
 use super::redact::Redacted;
+use super::trouble::{Looked, Refusal, Signs};
 use crate::byte_room::Holder;
 use crate::config::BreakerPolicy;
 
@@ -43,6 +44,7 @@ struct Inner {
     in_flight: u64,
     last_reason: Option<Redacted>,
     probes: Probes,
+    signs: Signs,
 }
 
 /// Our own requests to a target, since it was configured.
@@ -138,6 +140,7 @@ impl Health {
                     drop(inner);
                     return Ok(Try {
                         health: Arc::clone(self),
+                        key: wish.key,
                         family: wish.family,
                         account,
                         leave: Some(leave),
@@ -193,6 +196,35 @@ impl Health {
         match self.last_frame.load(Ordering::Relaxed) {
             0 => false,
             millis => now < self.origin + Duration::from_millis(millis) + BUSY,
+        }
+    }
+
+    /// An answer of this account refused us as its operator.
+    pub(super) fn refused(&self, account: usize, refusal: Refusal, reason: &Redacted) {
+        let reason = reason.clone();
+        self.lock()
+            .signs
+            .refused(account, refusal, reason, Instant::now());
+    }
+
+    /// An answer to our own request was good.
+    pub(super) fn served(&self, account: usize) {
+        self.lock().signs.served(account, Instant::now());
+    }
+
+    /// What the operator should know of it.
+    pub(super) fn look(&self, now: Instant) -> Looked {
+        let inner = self.lock();
+        let mut paused_for: Vec<Holder> = (inner.breakers.values())
+            .flat_map(|breaker| breaker.paused_for(now))
+            .collect();
+        paused_for.sort_unstable_by_key(|key| key.0);
+        paused_for.dedup();
+        Looked {
+            paused: inner.breakers.values().any(Breaker::is_paused),
+            paused_for,
+            signs: inner.signs.clone(),
+            last_reason: inner.last_reason.clone(),
         }
     }
 
@@ -313,6 +345,7 @@ impl Wish {
 #[derive(Debug)]
 pub(super) struct Try {
     health: Arc<Health>,
+    key: Holder,
     family: Family,
     /// Which of the provider's keys it is sent with.
     pub(super) account: usize,
@@ -353,6 +386,11 @@ impl Try {
         self.begun = true;
     }
 
+    /// The target refused us as its operator.
+    pub(super) fn refused(&self, refusal: Refusal, reason: &Redacted) {
+        self.health.refused(self.account, refusal, reason);
+    }
+
     /// The target failed.
     pub(super) fn failed(&mut self, class: Class, reason: &Redacted, fault: Fault) {
         let Some(leave) = self.leave.take() else {
@@ -363,6 +401,7 @@ impl Try {
             .breaker(self.family, self.account)
             .failed(leave, Instant::now(), self.policy, fault);
         inner.errors += 1;
+        inner.signs.failed(self.key);
         inner.last_reason = Some(reason.labelled(class));
         drop(inner);
         self.health.trouble.notify_one();
@@ -376,6 +415,9 @@ impl Drop for Try {
         let Some(leave) = self.leave.take() else {
             return;
         };
+        if self.begun {
+            inner.signs.served(self.account, Instant::now());
+        }
         let breaker = inner.breaker(self.family, self.account);
         if self.begun {
             breaker.succeeded(leave, Instant::now());

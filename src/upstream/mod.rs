@@ -24,6 +24,7 @@ mod simulated;
 mod stream;
 #[cfg(test)]
 mod tests;
+mod trouble;
 
 use std::collections::HashMap;
 use std::fmt;
@@ -51,6 +52,7 @@ pub use secret_forms::SecretForms;
 pub(crate) use simulated::Recorded;
 use simulated::Simulated;
 pub use stream::{FrameStream, StreamBroken};
+pub use trouble::{Trouble, Wrong};
 
 /// Connections and health of every target; survives reloads for targets that did not change.
 pub struct Upstreams {

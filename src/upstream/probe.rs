@@ -20,6 +20,7 @@ use super::health::{Due, Health};
 use super::probing::{TRY_EVERY, Verdict};
 use super::redact::{self, Redacted};
 use super::simulated::Simulated;
+use super::trouble::Refusal;
 use super::{Call, Listed, Operation, Prepared, Upstreams};
 use crate::byte_room::{ByteRoom, Holder};
 use crate::config::{BreakerPolicy, OnDisconnect, Prefer, Rates, Route, Target};
@@ -118,7 +119,6 @@ impl Upstreams {
 
 impl Probe {
     async fn run(self) {
-        let before = self.health.is_paused();
         let found = match self.reach().await {
             Some(verdict) => verdict,
             None => self.ask().await,
@@ -128,9 +128,9 @@ impl Probe {
             cost,
             reason,
         } = found;
-        let why = reason.as_ref().map(ToString::to_string).unwrap_or_default();
         self.health
             .probed(&self.due, self.sent, verdict, cost, reason);
+<<<<<<< HEAD
         let (slug, target) = (&self.route.slug, self.target.name());
         match (before, self.health.is_paused()) {
             (false, true) => {
@@ -140,6 +140,8 @@ impl Probe {
             (true, false) => tracing::info!(slug, target, "in use again"),
             _ => {}
         }
+=======
+>>>>>>> a395b79b (telemetry: alerts begin and end in one place)
     }
 
     /// Asks for the list of models. It decides only about the connection: some services have no list, or refuse it to keys that may
@@ -235,8 +237,14 @@ impl Probe {
             reason: None,
         };
         match answer {
-            Some(Ok(Begun::Whole(_, facts, _))) => passed(self.cost(&facts.usage).unwrap_or(most)),
-            Some(Ok(Begun::Stream(..))) => passed(most),
+            Some(Ok(begun)) => {
+                self.health.served(self.due.account);
+                let counted = match begun {
+                    Begun::Whole(_, facts, _) => self.cost(&facts.usage),
+                    Begun::Stream(..) => None,
+                };
+                passed(counted.unwrap_or(most))
+            }
             // It refuses a parameter, so it works.
             Some(Err(AttemptFailure::Client { usage, .. })) => {
                 passed(self.cost(&usage).unwrap_or(Amount::ZERO))
@@ -260,12 +268,14 @@ impl Probe {
 
     fn failed(&self, failure: &AttemptFailure, cost: Option<Amount>) -> Found {
         let fault = failure.fault().unwrap_or_default();
+        let reason = redact::for_operator(&failure.reason(), &self.route);
+        if let Some(refusal) = Refusal::of(failure) {
+            self.health.refused(self.due.account, refusal, &reason);
+        }
         Found {
             verdict: Verdict::Failed(fault),
             cost,
-            reason: Some(
-                redact::for_operator(&failure.reason(), &self.route).labelled(failure.class()),
-            ),
+            reason: Some(reason.labelled(failure.class())),
         }
     }
 

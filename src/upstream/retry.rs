@@ -35,6 +35,7 @@ pub(super) fn after(
         AttemptFailure::Unsent(_)
         | AttemptFailure::Own(_)
         | AttemptFailure::Operator(_)
+        | AttemptFailure::NotServed(_)
         | AttemptFailure::Busy { .. }
         | AttemptFailure::Broken(_)
         | AttemptFailure::Failed(_) => Move::NextTarget,

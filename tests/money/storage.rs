@@ -15,6 +15,7 @@ use farebox_ledger::Ledger;
 use farebox_protocol::Family;
 use futures_util::future::join_all;
 
+use crate::process::bad_days::{over, told};
 use crate::support::checker::{Outside, Payment, judge, reading};
 use crate::support::load::{
     self, Dice, Load, Mark, UPSTREAM_KEY, ends_properly, honest, marked, open, place, usd,
@@ -150,6 +151,7 @@ async fn a_full_disk_stops_selling_and_everything_settles_when_there_is_space_ag
         refused.text
     );
     assert!(refused.header("retry-after").is_some(), "{refused:?}");
+    told(&served, "disk_full", "").await;
     let dispatched = upstream.requests().len();
     assert_eq!(
         post(&served.base, &key, Family::Chat, false, 1)
@@ -195,6 +197,7 @@ async fn a_full_disk_stops_selling_and_everything_settles_when_there_is_space_ag
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
     asked_until(&served.base, &key, 200).await;
+    over(&served, "disk_full", "").await;
     served.signal("TERM");
     assert!(served.ended().success(), "{}", served.log());
     let totals = reading(&ledger).totals().await.unwrap();

@@ -3,6 +3,7 @@
 mod acts;
 mod admin;
 pub(crate) mod alerts;
+pub(crate) mod bad_days;
 pub(crate) mod cli;
 mod first_hour;
 mod fleet_guide;

@@ -247,12 +247,13 @@ pub(crate) const ROOMS: &[Room] = &[
         job: "log, counters and the live feed; observes and decides nothing",
         ours: &[
             "ledger::KeyId",
+            "ledger::Timestamp",
             "ledger::Usage",
             "ledger::amount",
             "metering::Miscount",
             "proxy::record",
         ],
-        crates: &["tokio", "tracing", "tracing_subscriber"],
+        crates: &["serde_json", "tokio", "tracing", "tracing_subscriber"],
         pure: false,
     },
     Room {
@@ -308,6 +309,8 @@ pub(crate) const ROOMS: &[Room] = &[
             "proxy",
             "telemetry",
             "turns",
+            "upstream::Trouble",
+            "upstream::Wrong",
         ],
         crates: &[
             "arc_swap",

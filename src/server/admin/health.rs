@@ -48,26 +48,9 @@ impl Ready {
 impl Admin {
     /// Why requests should go elsewhere. A snapshot is always loaded: without one the gateway does not start.
     pub(super) fn obstacle(&self) -> Option<String> {
-        let stats = self.ledger.stats();
         if self.draining.load(Ordering::Relaxed) {
-            Some("the gateway is stopping".to_owned())
-        } else if stats.stopped {
-            Some("the ledger's writer has stopped".to_owned())
-        } else if let Some(why) = stats.uncertain() {
-            Some(format!("nothing is sold: {why}"))
-        } else if self.ledger.lapsed() {
-            Some("this gateway cannot reach the ledger that it shares".to_owned())
-        } else if stats.is_clock_wrong() {
-            Some(format!(
-                "this machine's clock and the database's are {} s apart",
-                stats.clock_off_ms.abs() / 1_000
-            ))
-        } else if let Some(why) = stats.displaced {
-            Some(format!("the ledger cannot be written: {why}"))
-        } else if stats.disk_full {
-            Some("the ledger cannot be written: the disk is full".to_owned())
-        } else {
-            None
+            return Some("the gateway is stopping".to_owned());
         }
+        self.not_selling().map(|(_, why)| why)
     }
 }

@@ -10,6 +10,7 @@ use salvo::prelude::{Response, handler};
 
 use super::{Admin, text};
 use crate::clock;
+use crate::telemetry::alerts::Standing;
 use crate::telemetry::{Exposition, Kind, lost_lines, seconds};
 use crate::turns;
 
@@ -48,6 +49,7 @@ fn write(admin: &Admin, totals: Option<&Totals>, gateways: &[Gateway]) -> String
         books(&mut out, totals);
     }
     files(&mut out, admin);
+    standing(&mut out, &admin.alerts(gateways));
     if !gateways.is_empty() {
         let differ = u8::from(Gateway::differ(gateways));
         out.metric(
@@ -64,6 +66,26 @@ fn write(admin: &Admin, totals: Option<&Totals>, gateways: &[Gateway]) -> String
         .sample(&[], differ);
     }
     out.finish()
+}
+
+/// One series for each alert that stands, so that a rule needs no threshold of its own.
+fn standing(out: &mut Exposition, alerts: &[Standing]) {
+    out.metric(
+        "farebox_alert",
+        Kind::Gauge,
+        "1 for each alert that stands; /status has its reason.",
+    );
+    for Standing { alert, .. } in alerts {
+        let (kind, severity) = (alert.kind.id, alert.kind.severity.name());
+        out.sample(
+            &[
+                ("kind", kind),
+                ("severity", severity),
+                ("subject", &alert.subject),
+            ],
+            1,
+        );
+    }
 }
 
 fn process(out: &mut Exposition, admin: &Admin) {

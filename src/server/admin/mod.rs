@@ -3,6 +3,7 @@
 //! It only reads. `/healthz` and `/readyz` are open to everyone who can reach the listener; `/metrics`, which tells what is sold and
 //! earned, `/status` and `/live` are behind the [`Guard`].
 
+mod alerts;
 mod guard;
 mod health;
 mod host;
@@ -46,6 +47,8 @@ pub struct Admin {
     pub started_at: Timestamp,
     /// What the last swap changed.
     pub last_changes: ArcSwap<Vec<DiffRow>>,
+    /// The gateways that share the ledger run different files.
+    pub differ: AtomicBool,
     /// The gateway is stopping.
     pub draining: AtomicBool,
 }

@@ -4,7 +4,6 @@
 //! header values are only counted.
 
 use std::collections::HashMap;
-use std::num::NonZero;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -13,11 +12,11 @@ use salvo::prelude::{Response, handler};
 use serde_json::{Value, json};
 
 use super::Admin;
-use crate::clock;
 use crate::config::{
     Config, Diagnostic, DiffRow, Endpoint, LoadStatus, Model, OnDisconnect, Paint, Provider,
 };
 use crate::server::{failure, models};
+use crate::telemetry::alerts::Standing;
 
 /// The handler.
 pub(super) struct Status {
@@ -69,7 +68,7 @@ impl Admin {
                 "providers": config.providers.iter().map(|provider| of_provider(provider, &in_flight)).collect::<Vec<_>>(),
                 "routes": config.catalog.models.iter().map(|model| of_route(model)).collect::<Vec<_>>(),
                 "targets": targets,
-                "alerts": self.alerts(&books.gateways),
+                "alerts": self.alerts(&books.gateways).iter().map(Standing::document).collect::<Vec<_>>(),
                 "removed_members": self.removed_members(),
                 "nodes": books.gateways.iter().map(node).collect::<Vec<_>>(),
                 "servers": self.ledger.servers().iter().map(server).collect::<Vec<_>>(),
@@ -94,88 +93,6 @@ impl Admin {
             json!({ "provider": provider, "member": member, "answers": answers })
         })
         .collect()
-    }
-
-    /// Problems for the operator, each with its remedy: gateways with different files, keys that are stopped for their exposure, targets that
-    /// miscount.
-    fn alerts(&self, gateways: &[Gateway]) -> Vec<Value> {
-        let now = clock::now();
-        let stopped = self.front.rate_limits.stopped(now).into_iter().map(|(key, standing)| {
-            let (exposure, allowed) = (standing.exposure, standing.allowed);
-            json!({
-                "kind": "exposure_limit", "key": key, "exposure": exposure, "allowed": allowed,
-                "text": format!(
-                    "{key}: exposure and loss of {exposure} USD in the last hour are above {allowed} (one context, at most half of \
-                     what was paid, and half its charges), so it gets nothing more until they are not: look at its requests, and \
-                     block it if it is abused"
-                ),
-            })
-        });
-        let miscounts = self.telemetry.miscounts.repeated(now.hour()).into_iter().map(|found| {
-            json!({
-                "kind": "miscount", "target": found.target, "slug": found.slug, "counted": found.miscount.name(),
-                "count": found.count, "answers": found.answers, "what": found.what(), "remedy": found.remedy(), "text": found.words(),
-            })
-        });
-        let differ = Gateway::differ(gateways).then(|| {
-            json!({
-                "kind": "configuration_differs",
-                "text": "the gateways of this ledger run different files: give all of them the same catalog and routes",
-            })
-        });
-        self.ledger_alert()
-            .into_iter()
-            .chain(self.unresolved_alert())
-            .chain(self.server_alerts())
-            .chain(differ)
-            .chain(stopped)
-            .chain(miscounts)
-            .collect()
-    }
-
-    /// The problem with the ledger's database, if there is one.
-    fn ledger_alert(&self) -> Option<Value> {
-        let stats = self.ledger.stats();
-        let text = match (stats.uncertain(), &stats.standby) {
-            (Some(why), _) => format!("nothing is sold: {why}"),
-            (None, Standby::Single) => {
-                "--allow-single: no standby has what is confirmed; for trials only".to_owned()
-            }
-            _ => return None,
-        };
-        Some(json!({ "kind": "ledger", "text": text }))
-    }
-
-    /// Primaries beside the one that is used.
-    fn server_alerts(&self) -> Vec<Value> {
-        let servers = self.ledger.servers();
-        (servers.iter().filter(|server| server.stale))
-            .map(|server| {
-                let text = format!("{} {}: {}", server.name, server.place, server.state);
-                json!({ "kind": "server", "server": server.place, "text": text })
-            })
-            .collect()
-    }
-
-    /// Holds that cannot be ended now, if there are any.
-    fn unresolved_alert(&self) -> Option<Value> {
-        let stats = self.ledger.stats();
-        let holds = NonZero::new(stats.unresolved)?;
-        let rejected: Vec<&str> = (stats.unresolved_by.keys().map(String::as_str))
-            .filter(|sqlstate| !sqlstate.is_empty())
-            .collect();
-        let why = if rejected.is_empty() {
-            String::new()
-        } else {
-            format!(
-                ": the database rejects them (SQLSTATE {})",
-                rejected.join(", ")
-            )
-        };
-        let text = format!(
-            "{holds} settlements wait for the ledger{why}; they are tried until they are written, and the log says why they wait"
-        );
-        Some(json!({ "kind": "unresolved", "holds": holds, "sqlstates": rejected, "text": text }))
     }
 
     /// Every target, and the requests under way at each provider.

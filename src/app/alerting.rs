@@ -1,0 +1,30 @@
+//! Looks for alerts twice a second, whether or not anybody asks: the log tells of them.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::server::admin::Admin;
+
+const EVERY: Duration = Duration::from_millis(500);
+/// The gateways of a fleet are asked for in one look out of this many: that is a query.
+const GATEWAYS_EVERY: u32 = 10;
+
+/// Looks as long as the gateway runs.
+pub(super) async fn watch(admin: Arc<Admin>) {
+    for look in (0..GATEWAYS_EVERY).cycle() {
+        tokio::time::sleep(EVERY).await;
+        let gateways = match look {
+            0 => admin.ledger.gateways().await.ok(),
+            _ => None,
+        };
+        let admin = Arc::clone(&admin);
+        // Looking at thousands of targets takes too long for a thread that serves requests.
+        let looked = tokio::task::spawn_blocking(move || match gateways {
+            Some(gateways) => drop(admin.alerts(&gateways)),
+            None => admin.look(),
+        });
+        if looked.await.is_err() {
+            tracing::error!("looking for alerts failed");
+        }
+    }
+}

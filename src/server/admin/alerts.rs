@@ -1,0 +1,239 @@
+//! Looks at the whole gateway, and tells the board of alerts what stands.
+
+use std::sync::atomic::Ordering;
+
+use farebox_ledger::{Gateway, KeyId, Standby, WriterStats};
+
+use super::Admin;
+use crate::clock;
+use crate::telemetry::alerts::{self, Alert, AlertKind, Standing};
+use crate::upstream::{Trouble, Wrong};
+
+/// Keys that the reason of one alert names.
+const MOST_KEYS: usize = 5;
+
+impl Admin {
+    /// Looks now, and returns what stands, the most urgent first. `gateways`: those that share the ledger.
+    pub fn alerts(&self, gateways: &[Gateway]) -> Vec<Standing> {
+        self.differ
+            .store(Gateway::differ(gateways), Ordering::Relaxed);
+        self.look();
+        self.telemetry.alerts.standing()
+    }
+
+    /// Looks at everything that may be wrong.
+    pub fn look(&self) {
+        let mut found = Vec::new();
+        let selling = self.not_selling();
+        found.extend(selling.map(|(kind, why)| Alert::new(kind, "", why)));
+        found.extend(self.of_ledger());
+        found.extend(self.of_files());
+        let troubles = self.front.proxy.upstreams.troubles();
+        found.extend(troubles.iter().map(of_upstream));
+        found.extend(self.of_answers());
+        found.extend(self.of_keys());
+        self.telemetry.alerts.follow(clock::now(), found);
+    }
+
+    /// Why nothing is sold, if that is so while the gateway is not stopping.
+    pub(super) fn not_selling(&self) -> Option<(&'static AlertKind, String)> {
+        let stats = self.ledger.stats();
+        let found = if stats.stopped {
+            (
+                &alerts::LEDGER_STOPPED,
+                "the ledger's writer has stopped".to_owned(),
+            )
+        } else if let Some(why) = stats.uncertain() {
+            (&alerts::STANDBY_MISSING, format!("nothing is sold: {why}"))
+        } else if self.ledger.lapsed() {
+            (
+                &alerts::LEDGER_UNREACHABLE,
+                "this gateway cannot reach the ledger that it shares".to_owned(),
+            )
+        } else if stats.is_clock_wrong() {
+            let seconds = stats.clock_off_ms.abs() / 1_000;
+            (
+                &alerts::CLOCK_WRONG,
+                format!("this machine's clock and the database's are {seconds} s apart"),
+            )
+        } else if let Some(why) = stats.displaced {
+            (
+                &alerts::LEDGER_DISPLACED,
+                format!("the ledger cannot be written: {why}"),
+            )
+        } else if stats.disk_full {
+            (
+                &alerts::DISK_FULL,
+                "the ledger cannot be written: the disk is full".to_owned(),
+            )
+        } else {
+            return None;
+        };
+        Some(found)
+    }
+
+    /// What is wrong with the ledger while it may be written.
+    fn of_ledger(&self) -> Vec<Alert> {
+        let stats = self.ledger.stats();
+        let mut found = Vec::new();
+        if stats.standby == Standby::Single {
+            let why = "--allow-single: no standby has what is confirmed";
+            found.push(Alert::new(&alerts::SINGLE, "", why));
+        }
+        found.extend(unresolved(&stats));
+        for server in self.ledger.servers() {
+            if server.stale {
+                let why = format!("{} {}: {}", server.name, server.place, server.state);
+                let alert = Alert::new(&alerts::STALE_SERVER, server.place.clone(), why);
+                found.push(alert.with("server", server.place));
+            }
+        }
+        if self.differ.load(Ordering::Relaxed) {
+            let why = "the gateways of this ledger run different files";
+            found.push(Alert::new(&alerts::CONFIGURATION_DIFFERS, "", why));
+        }
+        found
+    }
+
+    /// An edit that is not in force.
+    fn of_files(&self) -> Option<Alert> {
+        let status = self.reloader.as_ref()?.status();
+        let first =
+            status.diagnostics.0.iter().find(|finding| {
+                finding.severity == crate::config::Severity::Error && !status.current
+            });
+        let why = match first {
+            Some(finding) => {
+                let place = (finding.place.as_ref())
+                    .map(|place| format!("{}:{}: ", place.file, place.line));
+                format!(
+                    "the files have {}; the first: {}{}",
+                    status.diagnostics.summary(),
+                    place.unwrap_or_default(),
+                    finding.message
+                )
+            }
+            None => return None,
+        };
+        Some(Alert::new(&alerts::EDIT_REJECTED, "", why))
+    }
+
+    /// Targets that do not serve what was asked.
+    fn of_answers(&self) -> Vec<Alert> {
+        let hour = clock::now().hour();
+        let miscounts = self.telemetry.miscounts.repeated(hour).into_iter();
+        let miscounts = miscounts.map(|found| {
+            let subject = format!("{} ({})", found.target, found.miscount.name());
+            Alert::new(&alerts::MISCOUNT, subject, found.what())
+                .with("counted", found.miscount.name())
+                .with("count", found.count)
+                .with("answers", found.answers)
+                .with("what", found.what())
+                .with_remedy(found.remedy())
+                .with("target", found.target)
+                .with("slug", found.slug)
+        });
+        let breaking = self.telemetry.miscounts.breaking(hour).into_iter();
+        let breaking = breaking.map(|found| {
+            let why = format!(
+                "{}: {} of {} answers in the last hour broke off",
+                found.target, found.count, found.answers
+            );
+            Alert::new(&alerts::ENDINGS_BREAK, found.target.clone(), why)
+                .with("target", found.target)
+                .with("slug", found.slug)
+        });
+        miscounts.chain(breaking).collect()
+    }
+
+    /// Keys that are stopped for their exposure.
+    fn of_keys(&self) -> Vec<Alert> {
+        let stopped = self.front.rate_limits.stopped(clock::now()).into_iter();
+        let alerts = stopped.map(|(key, standing)| {
+            let (exposure, allowed) = (standing.exposure, standing.allowed);
+            let why = format!(
+                "{key}: exposure and loss of {exposure} USD in the last hour are above {allowed} (one context, at most half of what \
+                 was paid, and half its charges), so it gets nothing more until they are not"
+            );
+            Alert::new(&alerts::EXPOSURE_LIMIT, key.to_string(), why)
+                .with("key", key.to_string())
+                .with("exposure", exposure.to_string())
+                .with("allowed", allowed.to_string())
+        });
+        alerts.collect()
+    }
+}
+
+/// Holds that cannot be ended now, if there are any.
+fn unresolved(stats: &WriterStats) -> Option<Alert> {
+    if stats.unresolved == 0 {
+        return None;
+    }
+    let rejected: Vec<&str> = (stats.unresolved_by.keys().map(String::as_str))
+        .filter(|sqlstate| !sqlstate.is_empty())
+        .collect();
+    let why = if rejected.is_empty() {
+        String::new()
+    } else {
+        let states = rejected.join(", ");
+        format!(": the database rejects them (SQLSTATE {states})")
+    };
+    let why = format!("{} settlements wait for the ledger{why}", stats.unresolved);
+    let alert = Alert::new(&alerts::UNRESOLVED, "", why);
+    let alert = alert.with("holds", stats.unresolved);
+    Some(alert.with("sqlstates", rejected))
+}
+
+fn of_upstream(trouble: &Trouble) -> Alert {
+    let Trouble {
+        what,
+        slug,
+        target,
+        reason,
+    } = trouble;
+    let at = |kind| Alert::new(kind, format!("{slug} at {target}"), reason.clone());
+    let alert = match what {
+        Wrong::Account(number, of) => {
+            let subject = if *of > 1 {
+                format!("{target}, key {} of {of}", number + 1)
+            } else {
+                target.clone()
+            };
+            let alert = Alert::new(&alerts::ACCOUNT_REFUSED, subject, reason.clone());
+            return alert.with("provider", target.clone());
+        }
+        Wrong::Dead => {
+            let alert = Alert::new(&alerts::SLUG_DEAD, slug.clone(), reason.clone());
+            return alert.with("slug", slug.clone());
+        }
+        Wrong::Refuses => at(&alerts::TARGET_REFUSES),
+        Wrong::Paused => at(&alerts::TARGET_PAUSED),
+        Wrong::Failing => at(&alerts::TARGET_FAILING),
+        Wrong::PausedFor(holders) => {
+            let known = holders
+                .iter()
+                .filter_map(|holder| KeyId::from_i64(holder.0.cast_signed()));
+            let keys: Vec<String> = known.map(|key| key.to_string()).collect();
+            let mut named = keys
+                .iter()
+                .take(MOST_KEYS)
+                .cloned()
+                .collect::<Vec<_>>()
+                .join(", ");
+            let more = keys.len().saturating_sub(MOST_KEYS);
+            if more > 0 {
+                named = format!("{named} and {more} more");
+            }
+            let subject = format!("{slug} at {target}");
+            let alert = Alert::new(
+                &alerts::TARGET_PAUSED_FOR,
+                subject,
+                format!("for {named}: {reason}"),
+            );
+            alert.with("keys", keys)
+        }
+    };
+    alert
+        .with("slug", slug.clone())
+        .with("target", target.clone())
+}

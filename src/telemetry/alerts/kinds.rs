@@ -1,0 +1,193 @@
+//! Every kind of alert: what it means, what customers see, and what ends it.
+//!
+//! The one list. The table in `docs/operations.md` and the rules in `deploy/alerts.yml` are written from it
+//! (`FAREBOX_BLESS=1 cargo test --test blackbox -- process::alerts`); `/status`, `/metrics`, the log and the console show its words.
+
+use std::fmt::Write as _;
+
+/// How much an alert matters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Severity {
+    /// Customers are refused now: somebody should get up.
+    Page,
+    /// Money or service is at risk.
+    Warn,
+    /// Worth knowing.
+    Info,
+}
+
+impl Severity {
+    /// One word for documents and labels.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Page => "page",
+            Self::Warn => "warn",
+            Self::Info => "info",
+        }
+    }
+}
+
+/// A kind of alert.
+#[derive(Debug, PartialEq, Eq)]
+pub struct AlertKind {
+    /// Its name in `/status`, log lines, metrics and rules.
+    pub id: &'static str,
+    /// How much it matters.
+    pub severity: Severity,
+    /// What has happened.
+    pub means: &'static str,
+    /// What customers see of it.
+    pub customers: &'static str,
+    /// What ends it.
+    pub remedy: &'static str,
+}
+
+macro_rules! kinds {
+    ($($name:ident $id:literal $severity:ident: $means:literal; $customers:literal; $remedy:literal)*) => {
+        $(
+            #[doc = $means]
+            pub static $name: AlertKind = AlertKind {
+                id: $id, severity: Severity::$severity, means: $means, customers: $customers, remedy: $remedy,
+            };
+        )*
+        /// All of them, the most urgent first.
+        pub static KINDS: &[&AlertKind] = &[$(&$name),*];
+    };
+}
+
+kinds! {
+    DISK_FULL "disk_full" Page:
+        "the ledger cannot be written because its disk is full; selling has stopped";
+        "503 `ledger_unavailable`";
+        "free space on the ledger's disk; selling goes on by itself within a second"
+    LEDGER_DISPLACED "ledger_displaced" Page:
+        "the ledger's path no longer leads to the file that was opened, or the file cannot be written; selling has stopped";
+        "503 `ledger_unavailable`";
+        "put the ledger back with its `-wal`, or restore a backup (*Back up and restore*); selling goes on by itself"
+    LEDGER_STOPPED "ledger_stopped" Page:
+        "the ledger's writer has stopped for good; the process exits";
+        "503 `ledger_unavailable`";
+        "read the last lines of the log, mend the disk, and start the gateway again"
+    LEDGER_UNREACHABLE "ledger_unreachable" Page:
+        "this gateway cannot reach the database that it shares; selling has stopped here";
+        "503 `ledger_unavailable`";
+        "the network to the database, and the database itself; `docs/FLEET.md`"
+    STANDBY_MISSING "standby_missing" Page:
+        "what is confirmed would be lost with the database's primary, or has been; selling has stopped";
+        "503 `ledger_unavailable`";
+        "start the standby, or build a new one with `pg_basebackup`; `docs/FLEET.md`"
+    CLOCK_WRONG "clock_wrong" Page:
+        "this machine's clock and the database's are 30 s or more apart; selling has stopped here";
+        "503 `ledger_unavailable`";
+        "set the clock (`timedatectl`, `chronyc tracking`); selling goes on by itself"
+    SLUG_DEAD "slug_dead" Page:
+        "no target of a published model works";
+        "503 (529 on `/native`) `upstream_unavailable` for each request of this model";
+        "mend one of its targets (the reason names each), or add another to its route"
+    ACCOUNT_REFUSED "account_refused" Warn:
+        "a provider refuses your account: a wrong key, no money, a quota that is used up";
+        "nothing where another target answers, else 503 `upstream_unavailable`";
+        "read the reason: replace the key's file, or pay the provider; the next answer from there ends the alert"
+    TARGET_REFUSES "target_refuses" Warn:
+        "a provider knows no such path or model, or does not let you use it";
+        "nothing where another target answers, else 503 `upstream_unavailable`";
+        "compare `base_url` and `model` in `routes.toml` with the provider's own names: `farebox check --online`"
+    TARGET_PAUSED "target_paused" Warn:
+        "a target is paused for all customers, because it cannot be reached or fails the gateway's own requests";
+        "nothing where another target answers, else 503 `upstream_unavailable`";
+        "the provider's status page; the target is used again within 5 s of its recovery"
+    TARGET_FAILING "target_failing" Warn:
+        "tries at a target fail one after the other: five, or three of more than one customer";
+        "nothing where another target answers, else 503 `upstream_unavailable`, or streams that break";
+        "read the reason; the next answer that ends well ends the alert"
+    ENDINGS_BREAK "endings_break" Warn:
+        "a target repeatedly breaks answers off in the middle";
+        "an error inside the stream; they pay for what was delivered";
+        "the provider, or the proxy in front of it (its timeouts); until then put another target first in the route"
+    MISCOUNT "miscount" Warn:
+        "a target repeatedly counts what cannot be, or nothing";
+        "charges by the gateway's own count, or bounded ones (`evidence` `local`, `disputed`)";
+        "the alert's own `remedy` names the setting"
+    EDIT_REJECTED "edit_rejected" Warn:
+        "the saved files have mistakes and are not in force; the last good ones are";
+        "nothing: models and prices as before the edit";
+        "`farebox check` shows each mistake with its line; save the files again"
+    UNRESOLVED "unresolved" Warn:
+        "settlements wait for the ledger";
+        "money stays held until they are written";
+        "the log says why; they are tried until they are written, at the next start at the latest"
+    SINGLE "single" Warn:
+        "`--allow-single`: no standby has what is confirmed";
+        "nothing, until the database is lost";
+        "for trials only: give the database a synchronous standby, and start without `--allow-single`"
+    STALE_SERVER "server" Warn:
+        "a server of the database takes writes although another one is used";
+        "nothing, as long as no gateway is led to it";
+        "stop it and rebuild it as a standby; `docs/FLEET.md`"
+    CONFIGURATION_DIFFERS "configuration_differs" Warn:
+        "the gateways of this ledger run different files";
+        "models and prices that depend on the gateway they reach";
+        "give all of them the same catalog and routes; Nodes in the console shows each gateway's digest"
+    EXPOSURE_LIMIT "exposure_limit" Info:
+        "too much of a key's last hour was not paid for; it gets nothing more until that has passed";
+        "429 `exposure_limit`, with the minutes until it is served again";
+        "look at its requests, and block it if it is abused"
+    TARGET_PAUSED_FOR "target_paused_for" Info:
+        "a target is paused for single customers, whose own requests failed there";
+        "these customers: the next target, else 503 `upstream_unavailable`";
+        "read the reason: one customer's requests may cause it; one of them in 5 s tries the target again"
+}
+
+/// The table of `docs/operations.md`.
+#[must_use]
+pub fn table() -> String {
+    let mut table =
+        "| alert | severity | what it means | what customers see | what to do |\n|---|---|---|---|---|\n"
+            .to_owned();
+    for kind in KINDS {
+        let (
+            severity,
+            AlertKind {
+                id,
+                means,
+                customers,
+                remedy,
+                ..
+            },
+        ) = (kind.severity.name(), kind);
+        let _ = writeln!(
+            table,
+            "| `{id}` | {severity} | {means} | {customers} | {remedy} |"
+        );
+    }
+    table
+}
+
+/// The rules for Prometheus.
+#[must_use]
+pub fn rules() -> String {
+    let mut rules = String::new();
+    for kind in KINDS {
+        let (name, severity, id) = (rule_name(kind.id), kind.severity.name(), kind.id);
+        let [means, remedy] = [kind.means, kind.remedy].map(|text| text.replace('"', "\\\""));
+        let _ = write!(
+            rules,
+            "      - alert: {name}\n        expr: farebox_alert{{kind=\"{id}\"}} == 1\n        labels: {{ severity: {severity} }}\n        \
+             annotations:\n          summary: \"{{{{ $labels.instance }}}} {{{{ $labels.subject }}}}: {means}\"\n          \
+             remedy: \"{remedy}\"\n\n"
+        );
+    }
+    rules.truncate(rules.trim_end().len());
+    rules.push('\n');
+    rules
+}
+
+/// `disk_full` as rules are named: `FareboxDiskFull`.
+fn rule_name(id: &str) -> String {
+    let words = id.split('_').map(|word| {
+        let (first, rest) = word.split_at(1);
+        first.to_ascii_uppercase() + rest
+    });
+    format!("Farebox{}", words.collect::<String>())
+}
