@@ -10,7 +10,7 @@ use farebox_protocol::Family;
 use tokio::time::{Instant, timeout, timeout_at};
 
 use super::attempt::{self, Begun};
-use super::classify::{AttemptFailure, Class};
+use super::classify::{AttemptFailure, Class, Fault};
 use super::client::Pool;
 use super::health::{Health, Try};
 use super::redact::{self, Redacted};
@@ -256,10 +256,7 @@ impl Upstreams {
             failures.worked(began.elapsed());
         }
         if let (Entry::Answer(running, tokens), Some(said)) = (&mut entry, fault.fault()) {
-            running.failed(fault.class(), &reason, said);
-            if let Some(refusal) = Refusal::of(&fault) {
-                running.refused(refusal, &reason);
-            }
+            blame(running, &fault, &reason, said);
             if !fault.may_be_billed() {
                 tokens.take().into_iter().for_each(|share| share.used(0));
             }
@@ -324,6 +321,14 @@ async fn enter(
     timeout(PATIENCE, route::wait(pool, health, call))
         .await
         .unwrap_or(Err(Skip::Full))
+}
+
+/// Counts a failure against the target, and what it says about our account.
+fn blame(running: &mut Try, failure: &AttemptFailure, reason: &Redacted, fault: Fault) {
+    running.failed(failure.class(), reason, fault);
+    if let Some(refusal) = Refusal::of(failure) {
+        running.refused(refusal, reason);
+    }
 }
 
 /// The customer's own mistake goes back to the customer; no other target is asked.

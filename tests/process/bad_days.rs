@@ -142,7 +142,7 @@ pub(crate) async fn told(served: &Served, kind: &str, subject: &str) -> Value {
         );
     }
     until(served, "a line", async || {
-        lines(served, "an alert begins", kind, subject) == 1
+        lines(served, "an alert begins", kind, subject) >= 1
     })
     .await;
     let severity = found["severity"].as_str().unwrap();
@@ -170,7 +170,7 @@ pub(crate) async fn over(served: &Served, kind: &str, subject: &str) {
     })
     .await;
     until(served, "a last line", async || {
-        lines(served, "an alert ends", kind, subject) == 1
+        lines(served, "an alert ends", kind, subject) >= 1
     })
     .await;
 }
