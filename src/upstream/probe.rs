@@ -119,6 +119,7 @@ impl Upstreams {
 
 impl Probe {
     async fn run(self) {
+        let before = self.health.is_paused();
         let found = match self.reach().await {
             Some(verdict) => verdict,
             None => self.ask().await,
@@ -130,18 +131,9 @@ impl Probe {
         } = found;
         self.health
             .probed(&self.due, self.sent, verdict, cost, reason);
-<<<<<<< HEAD
-        let (slug, target) = (&self.route.slug, self.target.name());
-        match (before, self.health.is_paused()) {
-            (false, true) => {
-                tracing::warn!(slug, target, why, "paused for all: our own request failed");
-                self.pausing.notify_one();
-            }
-            (true, false) => tracing::info!(slug, target, "in use again"),
-            _ => {}
+        if !before && self.health.is_paused() {
+            self.pausing.notify_one();
         }
-=======
->>>>>>> a395b79b (telemetry: alerts begin and end in one place)
     }
 
     /// Asks for the list of models. It decides only about the connection: some services have no list, or refuse it to keys that may
