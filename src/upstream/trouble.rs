@@ -208,10 +208,11 @@ fn of_target(listed: &Listed, looked: &Looked) -> Option<Trouble> {
 
 /// Every account that was asked: the reason and the number of the provider's accounts, if it is refused by the newest answer of any
 /// of the provider's targets.
-type Accounts<'a> = HashMap<(&'a str, usize), Option<(String, usize)>>;
+type Accounts<'a> = HashMap<(&'a str, usize), Refused>;
+type Refused = Option<(String, usize)>;
 
 fn accounts<'a>(looked: &'a [(&'a Listed, Looked)]) -> Accounts<'a> {
-    let mut newest: HashMap<(&str, usize), (Instant, Option<(String, usize)>)> = HashMap::new();
+    let mut newest: HashMap<(&str, usize), (Instant, Refused)> = HashMap::new();
     for (listed, looked) in looked {
         let provider = &listed.target.provider;
         for (number, account) in &looked.signs.accounts {
