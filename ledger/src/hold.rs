@@ -17,6 +17,7 @@ pub struct Hold {
     ledger: Arc<dyn Ledger>,
     request: OperationId,
     amount: Amount,
+    extensions: u32,
     noted: Option<Arc<Finish>>,
     state: State,
 }
@@ -55,6 +56,7 @@ impl Hold {
             ledger: Arc::clone(&ledger),
             request,
             amount,
+            extensions: 0,
             noted,
             state: State::Opening,
         };
@@ -71,6 +73,12 @@ impl Hold {
     #[must_use]
     pub const fn amount(&self) -> Amount {
         self.amount
+    }
+
+    /// How often it was raised.
+    #[must_use]
+    pub const fn extensions(&self) -> u32 {
+        self.extensions
     }
 
     /// Whether other gateways may be about to end this hold, because this one has lost contact with the ledger.
@@ -114,6 +122,7 @@ impl Hold {
             })
             .await?;
         self.amount = self.amount.max(total);
+        self.extensions = self.extensions.saturating_add(1);
         Ok(())
     }
 

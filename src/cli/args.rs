@@ -152,6 +152,8 @@ pub enum Command {
     Init(InitOptions),
     /// Print the canonical model table
     Models,
+    /// Show one request, payment or key, by any id that somebody names
+    Show(ShowOptions),
     /// Print settings for a client program, ready to paste
     Setup(SetupOptions),
     /// Sell, fund and manage keys
@@ -202,6 +204,14 @@ pub struct CheckOptions {
     /// Do not require secrets to be set
     #[arg(long)]
     pub no_secrets: bool,
+}
+
+/// Options of `show`.
+#[derive(Debug, ClapArgs)]
+pub struct ShowOptions {
+    /// A request's id, the id in its answer, a payment's reference, a key's id or label; - or nothing prompts for it, as for a secret
+    #[arg(default_value = "-")]
+    pub id: String,
 }
 
 /// Options of `init`.
@@ -460,7 +470,7 @@ pub struct EntriesOptions {
 }
 
 /// A key's id. Of a secret that was pasted instead, the id in it: a refusal would print the secret.
-fn key_id(text: &str) -> Result<KeyId, String> {
+pub(super) fn key_id(text: &str) -> Result<KeyId, String> {
     let inside = text
         .strip_prefix(SECRET_PREFIX)
         .and_then(|secret| secret.split('-').next());

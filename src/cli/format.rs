@@ -13,7 +13,7 @@ const LIST: &[Format] = &[Format::Table, Format::Json, Format::Csv];
 fn printed(command: &Command) -> &'static [Format] {
     match command {
         Command::Serve(_) | Command::Demo(_) | Command::Init(_) => TEXT,
-        Command::Check(_) | Command::Keys(KeysCommand::Link(_)) => DOCUMENT,
+        Command::Check(_) | Command::Show(_) | Command::Keys(KeysCommand::Link(_)) => DOCUMENT,
         Command::Setup(options) if options.client.is_some() => DOCUMENT,
         Command::Diff
         | Command::Setup(_)

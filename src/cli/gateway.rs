@@ -35,6 +35,17 @@ pub(super) async fn public_url(args: &Args) -> String {
 
 /// A part of the running gateway's `/status`, or why it cannot be read.
 pub(super) async fn status<T: DeserializeOwned>(args: &Args) -> Result<T, String> {
+    match read(args, "/status").await? {
+        Some(status) => Ok(status),
+        None => Err("it has no /status".to_owned()),
+    }
+}
+
+/// A document of the running gateway's admin listener; `None` if it has none there.
+pub(super) async fn read<T: DeserializeOwned>(
+    args: &Args,
+    path: &str,
+) -> Result<Option<T>, String> {
     let token = match &args.admin_token_file {
         Some(file) => Some(
             std::fs::read_to_string(file)
@@ -43,12 +54,15 @@ pub(super) async fn status<T: DeserializeOwned>(args: &Args) -> Result<T, String
         None => None,
     };
     let address = reachable(args.admin_listen);
-    let asked = http::get(address, "/status", token.as_deref().map(str::trim)).await;
+    let asked = http::get(address, path, token.as_deref().map(str::trim)).await;
     let answer = asked.map_err(|error| format!("no gateway answers at {address} ({error})"))?;
     match answer.status {
-        200 => serde_json::from_str(&answer.body).map_err(|error| {
-            format!("{address} is not this gateway, or is another version of it: {error}")
-        }),
+        200 => serde_json::from_str(&answer.body)
+            .map(Some)
+            .map_err(|error| {
+                format!("{address} is not this gateway, or is another version of it: {error}")
+            }),
+        404 => Ok(None),
         401 | 403 => Err(format!(
             "the gateway at {address} requires its token: set --admin-token-file"
         )),

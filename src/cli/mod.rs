@@ -6,6 +6,7 @@ mod check;
 mod dates;
 mod demo;
 mod diff;
+mod find;
 mod format;
 mod gateway;
 mod http;
@@ -65,6 +66,7 @@ async fn dispatch(args: &Args) -> Result<(), Failed> {
         Command::Diff => diff::run(args).await,
         Command::Init(options) => init::run(args, options),
         Command::Models => models::run(args),
+        Command::Show(options) => find::run(args, options).await,
         Command::Setup(options) => setup::run(args, options).await,
         Command::Keys(KeysCommand::Create(options)) => keys::create(args, options).await,
         Command::Keys(KeysCommand::List(options)) => keys::list(args, options).await,

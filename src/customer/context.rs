@@ -14,7 +14,7 @@ use super::{receipt, usage};
 use crate::clock;
 use crate::config::ConfigHandle;
 use crate::proxy::rate_limit::RateLimits;
-use crate::proxy::{Failure, Proxy};
+use crate::proxy::{Failure, Proxy, record};
 
 /// Everything the customer's side may reach.
 #[derive(Debug)]
@@ -152,7 +152,7 @@ impl Context {
     async fn receipt(&self, key: &Key, id: &str) -> Result<DecimalJson, Failure> {
         match receipt::find(self.ledger.as_ref(), key, id).await {
             Ok(entry) => Ok(receipt::document(&entry)),
-            Err(Failure::NoRequest(id)) => receipt::request_id(&id)
+            Err(Failure::NoRequest(id)) => record::operation(&id)
                 .and_then(|request| self.activity.refusal(key.id, request))
                 .map(|refused| receipt::refused_document(&refused))
                 .ok_or(Failure::NoRequest(id)),

@@ -2,7 +2,7 @@
 //!
 //! Never shows the target: which provider served a request is the operator's business.
 
-use farebox_ledger::{Amount, Bill, Entry, EntryKind, Key, Ledger, OperationId, Timestamp};
+use farebox_ledger::{Amount, Bill, Entry, EntryKind, Key, Ledger, Timestamp};
 
 use super::activity::Refused;
 use super::decimal_json::DecimalJson;
@@ -15,7 +15,7 @@ use farebox_ledger::csv;
 /// # Errors
 /// 404 for an id that is unknown or another key's.
 pub(super) async fn find(ledger: &dyn Ledger, key: &Key, id: &str) -> Result<Entry, Failure> {
-    let found = match request_id(id) {
+    let found = match record::operation(id) {
         Some(operation) => ledger.entry(operation).await?,
         None if id.is_empty() || id.len() > 200 => None,
         None => ledger.entry_by_answer(key.id, id).await?,
@@ -23,11 +23,6 @@ pub(super) async fn find(ledger: &dyn Ledger, key: &Key, id: &str) -> Result<Ent
     found
         .filter(|entry| entry.key == key.id && entry.kind == EntryKind::Charge)
         .ok_or_else(|| Failure::NoRequest(id.to_owned()))
-}
-
-/// Our own id in a text.
-pub(super) fn request_id(text: &str) -> Option<OperationId> {
-    text.strip_prefix("req_")?.parse().ok()
 }
 
 /// The document of one charge.

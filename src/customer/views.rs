@@ -239,7 +239,7 @@ pub(super) async fn receipt(context: &Context, key: &Key, id: &str) -> Result<Ma
 async fn place(ledger: &dyn Ledger, key: &Key, id: &str) -> Result<i64, Failure> {
     let missing = || Failure::NoRequest(id.to_owned());
     let entry = ledger
-        .entry(receipt::request_id(id).ok_or_else(missing)?)
+        .entry(record::operation(id).ok_or_else(missing)?)
         .await?;
     entry
         .filter(|entry| entry.key == key.id)

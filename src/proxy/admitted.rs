@@ -15,7 +15,7 @@ use tokio::time::Instant;
 
 use super::calibration::{InputCount, PromptRead, Shown};
 use super::end::End;
-use super::record::{self, Record};
+use super::record::{self, Record, Told};
 use super::translation::{Forms, Translation};
 use super::{Failure, Proxy, Reply, Request};
 use crate::clock;
@@ -94,6 +94,8 @@ pub(super) struct Outcome {
     /// From arrival to dispatch.
     pub(super) prepared: Duration,
     pub(super) attempts: Vec<Attempt>,
+    /// What the customer was told instead of an answer.
+    pub(super) told: Option<Told>,
     /// What was removed from the request for the answering target.
     pub(super) removed: String,
     /// What the translation for that target lost; once the answer has ended, also what was lost on the way back.
@@ -366,10 +368,13 @@ impl Admitted {
             status: end.status,
             end_reason: end.reason.to_string(),
             message: String::new(),
+            told: self.outcome.told.clone(),
+            answer_id: bill.answer_id.clone(),
             free: false,
             usage: bill.usage,
             charge: Amount::ZERO,
             hold: bill.hold,
+            extensions: self.hold.extensions(),
             loss: Amount::ZERO,
             exposure: bill.exposure,
             cost: bill.cost,
@@ -386,6 +391,7 @@ impl Admitted {
             total_ms: bill.total_ms,
             own_us: None,
             lost: self.outcome.lost.header(),
+            removed: self.outcome.removed.clone(),
             attempts: self.outcome.attempts.clone(),
         }
     }

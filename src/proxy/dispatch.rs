@@ -19,7 +19,7 @@ use super::credit::Verdict;
 use super::end::End;
 use super::translation::Forms;
 use super::waiting::{self, Asked, Sent, Watch};
-use super::{Failure, Request, capabilities, holder, stream, whole};
+use super::{Failure, Request, Told, capabilities, holder, stream, whole};
 use crate::clock;
 use crate::config::{OnDisconnect, Target};
 use crate::upstream::{Answer, AnswerContent, Call, DispatchError, GivenUp, Operation, Prepared};
@@ -160,6 +160,7 @@ async fn given_up(
     admitted.answered_by(target);
     admitted.meter.hide(worked);
     let failure = Failure::GivenUp(why);
+    admitted.outcome.told = Some(Told::of(&failure));
     let end = End {
         status: failure.status(admitted.request.family),
         ..End::cut(EndReason::MaxDuration)
@@ -209,6 +210,7 @@ async fn fail(mut admitted: Box<Admitted>, error: DispatchError, reply: ReplyTo,
         }
     };
     let status = failure.status(admitted.request.family);
+    admitted.outcome.told = Some(Told::of(&failure));
     // A refusal with a count is charged, as it is inside a stream.
     let end = match left {
         _ if admitted.meter.made_anything() => End {

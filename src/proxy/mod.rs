@@ -55,7 +55,7 @@ pub use calibration::{Calibrations, Learned};
 pub use failure::Failure;
 pub use last_hour::Standing;
 use rate_limit::Pass;
-pub use record::{Known, Observer, Origin, Record};
+pub use record::{Known, Observer, Origin, Record, Told};
 use translation::Forms;
 
 /// The parts of the gateway that the spine uses.

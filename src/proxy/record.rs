@@ -18,8 +18,40 @@ use crate::metering::Miscount;
 use crate::upstream::Attempt;
 use crate::upstream::redact::Redacted;
 
-/// Characters kept of a model's name.
+/// Characters kept of a model's name, and of a refused field's.
 const LONGEST_NAME: usize = 100;
+/// Characters kept of what a customer was told.
+const LONGEST_MESSAGE: usize = 1_000;
+
+/// What a customer was told instead of an answer.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Told {
+    /// The error's code, or the reason's word.
+    pub code: String,
+    /// The field that it names.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub field: String,
+    /// The text. It may repeat the customer's words, so neither the log nor `/live` has it.
+    #[serde(skip)]
+    pub message: String,
+}
+
+impl Told {
+    /// What a failure tells.
+    #[must_use]
+    pub fn of(failure: &Failure) -> Self {
+        let (code, field) = match failure {
+            Failure::BadRequest(bad) => (bad.code, bad.param.as_deref()),
+            Failure::Upstream(_, error) => (error.code.as_deref(), error.param.as_deref()),
+            _ => (None, None),
+        };
+        Self {
+            code: clean(code.unwrap_or(failure.reason()), LONGEST_NAME),
+            field: clean(field.unwrap_or_default(), LONGEST_NAME),
+            message: clean(&failure.message(), LONGEST_MESSAGE),
+        }
+    }
+}
 
 /// What was known about a request before it was refused, for its record.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -85,6 +117,12 @@ pub struct Record {
     /// The error text if no money was held, else empty. It may repeat the customer's words, so only the customer gets to see it.
     #[serde(skip)]
     pub message: String,
+    /// What the customer was told, if the request was refused or failed.
+    #[serde(flatten)]
+    pub told: Option<Told>,
+    /// The answer's own id.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub answer_id: Option<String>,
     /// Whether it was refused on a free path.
     #[serde(skip)]
     pub free: bool,
@@ -94,6 +132,9 @@ pub struct Record {
     pub charge: Amount,
     /// The hold's final size.
     pub hold: Amount,
+    /// How often the hold was extended.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub extensions: u32,
     /// The operator's loss.
     pub loss: Amount,
     /// What providers may bill beyond the charge, at the catalog's prices.
@@ -122,6 +163,9 @@ pub struct Record {
     /// Losses in translation: of the request as in `x-farebox-lost`, of the answer prefixed with `answer.`.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub lost: String,
+    /// What was taken out of the request, as in `x-farebox-removed`.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub removed: String,
     /// Failed attempts, for the operator only.
     #[serde(serialize_with = "in_words")]
     pub attempts: Vec<Attempt>,
@@ -150,10 +194,13 @@ impl Record {
             status: failure.status(family),
             end_reason: failure.reason().to_owned(),
             message: failure.message(),
+            told: Some(Told::of(failure)),
+            answer_id: None,
             free: known.free,
             usage: Usage::default(),
             charge: Amount::ZERO,
             hold: Amount::ZERO,
+            extensions: 0,
             loss: Amount::ZERO,
             exposure: Amount::ZERO,
             cost: None,
@@ -165,6 +212,7 @@ impl Record {
             total_ms: u32::try_from(arrived.elapsed().as_millis()).unwrap_or(u32::MAX),
             own_us: None,
             lost: String::new(),
+            removed: String::new(),
             attempts: Vec::new(),
         }
     }
@@ -213,12 +261,27 @@ impl Observer for FanOut {
 /// The customer's name for a model, made safe for a log: shortened, without characters that could forge a line. A client whose
 /// fields were mixed up sends its key there.
 pub(super) fn asked(name: &str) -> String {
-    let name: String = name.chars().filter(|c| !is_unseen(*c)).collect();
-    let lower = name.trim().to_ascii_lowercase();
+    clean(name, LONGEST_NAME)
+}
+
+fn clean(text: &str, most: usize) -> String {
+    let text: String = text.chars().filter(|c| !is_unseen(*c)).collect();
+    let lower = text.trim().to_ascii_lowercase();
     if lower.starts_with("sk-") || lower.contains(SECRET_PREFIX) {
         return "(a key)".to_owned();
     }
-    name.chars().take(LONGEST_NAME).collect()
+    text.chars().take(most).collect()
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "as serde calls it")]
+fn is_zero(number: &u32) -> bool {
+    *number == 0
+}
+
+/// The operation behind a request id.
+#[must_use]
+pub fn operation(id: &str) -> Option<OperationId> {
+    id.strip_prefix("req_")?.parse().ok()
 }
 
 /// A request id as customers see it.

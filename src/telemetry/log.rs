@@ -138,6 +138,9 @@ impl Observer for RequestLog {
             first_byte_ms = record.first_byte_ms,
             total_ms = record.total_ms,
             own_us = record.own_us,
+            code = record.told.as_ref().map(|told| told.code.as_str()),
+            field = record.told.as_ref().map(|told| told.field.as_str()).filter(|field| !field.is_empty()),
+            removed = (!record.removed.is_empty()).then_some(record.removed.as_str()),
             lost = (!record.lost.is_empty()).then_some(record.lost.as_str()),
             attempts = %record.attempts.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "),
             "request"

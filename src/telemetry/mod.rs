@@ -3,22 +3,26 @@
 //! It observes and decides nothing. Ids and counts only: no body, no secret, and no customer's text as a label.
 
 pub mod alerts;
+mod drift;
 mod exposition;
 mod live;
 mod log;
 mod log_writer;
 mod metrics;
 mod miscounts;
+mod recent;
 mod strange;
 
 use std::sync::Arc;
 
+pub use drift::{Drift, DriftingField};
 pub use exposition::{Exposition, Kind, seconds};
 pub use live::{Follower, LiveRing};
 pub use log::{LogFormat, RequestLog, start_logging};
 pub use log_writer::{LogGuard, last_words, lost_lines};
 pub use metrics::Metrics;
 pub use miscounts::{Breaking, Miscounting, Miscounts};
+pub use recent::{REMEMBERED, Recent};
 pub use strange::StrangeMembers;
 
 use crate::proxy::{Observer, Record};
@@ -34,6 +38,10 @@ pub struct Telemetry {
     pub miscounts: Miscounts,
     /// What customers do not see of answers.
     pub strange: StrangeMembers,
+    /// Which fields customers send that are not served.
+    pub drift: Drift,
+    /// The last requests, to be found by their ids.
+    pub recent: Recent,
     /// The last requests, and each new one.
     pub live: LiveRing,
 }
@@ -43,6 +51,8 @@ impl Observer for Telemetry {
         self.metrics.note(&record);
         self.miscounts.note(&record);
         self.strange.note(&record);
+        self.drift.note(&record);
+        self.recent.note(&record);
         self.live.push(record);
     }
 }

@@ -432,7 +432,7 @@ async fn metrics_status_and_live_want_the_token_that_is_set() {
         with_token(token.path().to_owned()),
     )
     .await;
-    for path in ["/metrics", "/status", "/live"] {
+    for path in ["/metrics", "/status", "/live", "/requests/req_1"] {
         assert_eq!(gateway.ask(path).await.status, 401, "{path}");
         let url = format!("{}{path}", gateway.admin);
         let wrong = gateway
@@ -467,6 +467,7 @@ async fn off_loopback_metrics_status_and_live_are_closed_without_a_token() {
     for (path, status) in [
         ("/status", 403),
         ("/live", 403),
+        ("/requests/req_1", 403),
         ("/metrics", 403),
         ("/healthz", 200),
         ("/readyz", 200),

@@ -20,14 +20,14 @@ use crate::support::{CATALOG, routes, talking};
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A gateway before an upstream, and the secrets of three keys with money.
-struct Place {
-    folder: TempDir,
-    served: Served,
-    keys: Vec<(String, String)>,
+pub(crate) struct Place {
+    pub(crate) folder: TempDir,
+    pub(crate) served: Served,
+    pub(crate) keys: Vec<(String, String)>,
 }
 
 impl Place {
-    fn start(base_url: &str) -> Self {
+    pub(crate) fn start(base_url: &str) -> Self {
         let folder = tempfile::tempdir().unwrap();
         fs::write(folder.path().join("catalog.toml"), CATALOG).unwrap();
         fs::write(folder.path().join("routes.toml"), routes(base_url)).unwrap();

@@ -16,3 +16,4 @@ mod operations;
 mod planted;
 mod proxies;
 mod serving;
+mod show;

@@ -50,6 +50,7 @@ fn write(admin: &Admin, totals: Option<&Totals>, gateways: &[Gateway]) -> String
     }
     files(&mut out, admin);
     standing(&mut out, &admin.alerts(gateways));
+    drift(&mut out, admin);
     if !gateways.is_empty() {
         let differ = u8::from(Gateway::differ(gateways));
         out.metric(
@@ -85,6 +86,22 @@ fn standing(out: &mut Exposition, alerts: &[Standing]) {
             ],
             1,
         );
+    }
+}
+
+fn drift(out: &mut Exposition, admin: &Admin) {
+    out.metric(
+        "farebox_client_fields_total",
+        Kind::Counter,
+        "Requests with a top-level field that was taken out or refused.",
+    );
+    for (drifting, requests) in admin.telemetry.drift.all() {
+        let labels = [
+            ("family", drifting.family),
+            ("field", drifting.field.as_str()),
+            ("fate", drifting.fate),
+        ];
+        out.sample(&labels, requests);
     }
 }
 

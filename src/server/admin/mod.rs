@@ -1,7 +1,7 @@
 //! The admin listener: GET only, plain HTTP, on loopback unless the operator says otherwise.
 //!
 //! It only reads. `/healthz` and `/readyz` are open to everyone who can reach the listener; `/metrics`, which tells what is sold and
-//! earned, `/status` and `/live` are behind the [`Guard`].
+//! earned, `/status`, `/live` and `/requests/{id}` are behind the [`Guard`].
 
 mod alerts;
 mod guard;
@@ -9,6 +9,7 @@ mod health;
 mod host;
 mod live;
 mod metrics;
+mod requests;
 mod status;
 
 use std::sync::Arc;
@@ -81,6 +82,11 @@ pub fn service(admin: &Arc<Admin>) -> Service {
             guarded()
                 .path("live")
                 .get(live::LiveStream::new(Arc::clone(admin))),
+        )
+        .push(
+            guarded()
+                .path("requests/{id}")
+                .get(requests::OneRequest::new(Arc::clone(admin))),
         );
     Service::new(router)
         .hoop(host::Arrive::new(Arc::clone(admin)))
@@ -99,7 +105,7 @@ impl NotFound {
         let words = if status == StatusCode::METHOD_NOT_ALLOWED {
             "only GET is served here\n"
         } else {
-            "served here: /healthz /readyz /metrics /status /live\n"
+            "served here: /healthz /readyz /metrics /status /live /requests/{id}\n"
         };
         text(res, status, words);
     }

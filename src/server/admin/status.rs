@@ -16,6 +16,7 @@ use crate::config::{
     Config, Diagnostic, DiffRow, Endpoint, LoadStatus, Model, OnDisconnect, Paint, Provider,
 };
 use crate::server::{failure, models};
+use crate::telemetry::DriftingField;
 use crate::telemetry::alerts::Standing;
 
 /// The handler.
@@ -70,6 +71,7 @@ impl Admin {
                 "targets": targets,
                 "alerts": self.alerts(&books.gateways).iter().map(Standing::document).collect::<Vec<_>>(),
                 "removed_members": self.removed_members(),
+                "client_fields": self.client_fields(),
                 "nodes": books.gateways.iter().map(node).collect::<Vec<_>>(),
                 "servers": self.ledger.servers().iter().map(server).collect::<Vec<_>>(),
                 "models": config.catalog.models.iter().map(|model| of_model(model)).collect::<Vec<_>>(),
@@ -92,6 +94,24 @@ impl Admin {
         all.map(|(provider, member, answers)| {
             json!({ "provider": provider, "member": member, "answers": answers })
         })
+        .collect()
+    }
+
+    /// Fields of requests that are not served; a provider's `pass` lets some through.
+    fn client_fields(&self) -> Vec<Value> {
+        let all = self.telemetry.drift.all().into_iter();
+        all.map(
+            |(
+                DriftingField {
+                    family,
+                    field,
+                    fate,
+                },
+                requests,
+            )| {
+                json!({ "family": family, "field": field, "fate": fate, "requests": requests })
+            },
+        )
         .collect()
     }
 

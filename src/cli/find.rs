@@ -1,0 +1,280 @@
+//! `farebox show ID`: one request, payment or key, found by whatever a customer or a provider names.
+//!
+//! The ledger knows what was charged and paid. What was refused, and which attempts failed, only the running gateway remembers.
+
+use farebox_ledger::store::SharedStore;
+use farebox_ledger::{Entry, EntryQuery, Key, KeyQuery, OpenMode, document};
+use serde_json::{Value, json};
+
+use super::args::{Args, Format, OneKey, ShowOptions, key_id};
+use super::output::{self, Failed};
+use super::{books, gateway, show};
+use crate::clock;
+use crate::proxy::record;
+
+/// Entries that one look at the journal reads.
+const PAGE: usize = 10_000;
+/// Keys with a label that are listed.
+const MOST_KEYS: usize = 100;
+
+pub(super) async fn run(args: &Args, options: &ShowOptions) -> Result<(), Failed> {
+    let id = match options.id.as_str() {
+        "-" => prompt()?,
+        id => id.trim().to_owned(),
+    };
+    let book = books::open(args, OpenMode::ReadOnly).await?;
+    if let Ok(id) = key_id(&id) {
+        return show::run(args, &OneKey { id }).await;
+    }
+    let remembered = remembered(args, &id).await;
+    if let Ok(Some(document)) = &remembered {
+        let owner = owner(&book, document).await;
+        print(args, document, owner.as_ref());
+        return Ok(());
+    }
+    let found = match record::operation(&id) {
+        Some(operation) => book.entry(operation).await?,
+        None => in_journal(&book, &id).await?,
+    };
+    if let Some(entry) = found {
+        let document = json!({
+            "request_id": entry.request().map(record::request_id),
+            "record": null, "running": null, "entry": document::json(&entry),
+        });
+        let owner = book.find_key(entry.key).await?;
+        print(args, &document, owner.as_ref());
+        return Ok(());
+    }
+    if record::operation(&id).is_none() && labelled(args, &book, &id).await? {
+        return Ok(());
+    }
+    let why = match remembered {
+        Ok(_) => "the gateway does not remember it either".to_owned(),
+        Err(why) => format!("refused requests are known only to the running gateway, and {why}"),
+    };
+    let shown = output::plain(&id);
+    Err(Failed::refused(format!(
+        "nothing in the ledger has the id, reference or label {shown}; {why}"
+    )))
+}
+
+/// What was asked for, from a prompt or standard input: other users of the machine can read command lines.
+fn prompt() -> Result<String, Failed> {
+    output::note("Paste an id or a key and press Enter:");
+    let mut line = String::new();
+    std::io::stdin()
+        .read_line(&mut line)
+        .map_err(|error| Failed::refused(format!("standard input: {error}")))?;
+    Ok(line.trim().to_owned())
+}
+
+/// What the running gateway knows of a request, or why it cannot be asked.
+async fn remembered(args: &Args, id: &str) -> Result<Option<Value>, String> {
+    // Anything else would be no path.
+    if id.is_empty()
+        || !id
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte))
+    {
+        return Ok(None);
+    }
+    gateway::read(args, &format!("/requests/{id}")).await
+}
+
+/// The key of a request.
+async fn owner(book: &SharedStore, document: &Value) -> Option<Key> {
+    let parts = ["record", "entry", "running"];
+    let id = parts
+        .iter()
+        .find_map(|part| document[*part]["key"].as_str())?;
+    book.find_key(id.parse().ok()?).await.ok()?
+}
+
+/// The newest entry with this reference, or of the answer with this id.
+async fn in_journal(book: &SharedStore, id: &str) -> Result<Option<Entry>, Failed> {
+    let mut query = EntryQuery {
+        limit: Some(PAGE),
+        ..EntryQuery::default()
+    };
+    loop {
+        let page = book.entries(query.clone()).await?;
+        let is_it = |entry: &&Entry| {
+            let answer = entry
+                .bill
+                .as_ref()
+                .and_then(|bill| bill.answer_id.as_deref());
+            answer == Some(id)
+                || entry
+                    .reference
+                    .as_deref()
+                    .is_some_and(|reference| reference.eq_ignore_ascii_case(id))
+        };
+        if let Some(entry) = page.iter().rev().find(is_it) {
+            return Ok(Some(entry.clone()));
+        }
+        match page.first() {
+            Some(oldest) if page.len() == PAGE => query.before = Some(oldest.position),
+            _ => return Ok(None),
+        }
+    }
+}
+
+/// Shows the key with this label, or lists those whose labels contain it; whether there is any.
+async fn labelled(args: &Args, book: &SharedStore, label: &str) -> Result<bool, Failed> {
+    let query = KeyQuery {
+        label: Some(label.to_owned()),
+        now: clock::now(),
+        limit: MOST_KEYS,
+        ..KeyQuery::default()
+    };
+    let keys = book.list_keys(query).await?;
+    let mut exact = keys.iter().filter(|key| key.settings.label == label);
+    let only = match (keys.as_slice(), exact.next(), exact.next()) {
+        ([], ..) => return Ok(false),
+        ([key], ..) | (_, Some(key), None) => Some(key),
+        _ => None,
+    };
+    match only {
+        Some(key) => show::run(args, &OneKey { id: key.id }).await?,
+        _ if args.format() == Format::Json => {
+            let keys: Vec<Value> = (keys.iter())
+                .map(|key| super::view::key(key, clock::now()))
+                .collect();
+            output::print_json(&json!({ "keys": keys }));
+        }
+        _ => output::print(&books::table(&keys)),
+    }
+    Ok(true)
+}
+
+fn print(args: &Args, document: &Value, owner: Option<&Key>) {
+    if args.format() == Format::Json {
+        return output::print_json(document);
+    }
+    let lines = page(document, owner);
+    let lines = lines
+        .iter()
+        .map(|(name, value)| format!("{name:<12} {}\n", output::plain(value)));
+    output::print(lines.collect::<String>().trim_end());
+}
+
+/// Names and values, for people.
+fn page(document: &Value, owner: Option<&Key>) -> Vec<(&'static str, String)> {
+    let (record, entry, running) = (
+        &document["record"],
+        &document["entry"],
+        &document["running"],
+    );
+    let first = |name: &str| {
+        let parts = [record, entry, running].into_iter();
+        parts
+            .map(|part| words(&part[name]))
+            .find(|text| !text.is_empty())
+            .unwrap_or_default()
+    };
+    let key = match owner {
+        Some(key) => format!("{} {}", key.id, key.settings.label),
+        None => first("key"),
+    };
+    let mut page = vec![
+        ("request", words(&document["request_id"])),
+        ("at", first("at")),
+        ("key", key),
+    ];
+    if entry["kind"].as_str().is_some_and(|kind| kind != "charge") {
+        for name in [
+            "kind",
+            "amount",
+            "balance_after",
+            "reference",
+            "reason",
+            "actor",
+        ] {
+            page.push((name, words(&entry[name])));
+        }
+    } else {
+        page.push(("asked for", words(&record["asked"])));
+        for (shown, name) in [
+            ("model", "slug"),
+            ("path", "family"),
+            ("client", "client"),
+            ("status", "status"),
+            ("ended", "end_reason"),
+            ("code", "code"),
+            ("field", "field"),
+            ("told", "message"),
+            ("target", "target"),
+            ("answer", "answer_id"),
+            ("removed", "removed"),
+            ("lost", "lost"),
+        ] {
+            page.push((shown, first(name)));
+        }
+        let attempts = record["attempts"].as_array().into_iter().flatten();
+        page.extend(attempts.map(|attempt| ("attempt", words(attempt))));
+        page.push(("held", held(record, entry, running)));
+        page.push((
+            "counts",
+            pairs(if entry["usage"].is_object() {
+                &entry["usage"]
+            } else {
+                &record["usage"]
+            }),
+        ));
+        let lines = entry["lines"].as_array().into_iter().flatten();
+        page.extend(lines.map(|line| ("line", pairs(line))));
+        for (shown, name) in [
+            ("charged", "charge"),
+            ("charged", "amount"),
+            ("loss", "loss"),
+            ("exposure", "exposure"),
+            ("counted by", "evidence"),
+            ("balance", "balance_after"),
+            ("first byte", "first_byte_ms"),
+            ("total ms", "total_ms"),
+        ] {
+            page.push((shown, first(name)));
+        }
+    }
+    page.retain(|(_, value)| !value.is_empty());
+    page.dedup_by(|later, earlier| later.0 == "charged" && earlier.0 == "charged");
+    page
+}
+
+fn held(record: &Value, entry: &Value, running: &Value) -> String {
+    if running.is_object() {
+        return format!(
+            "{} now, {} used at the last checkpoint",
+            words(&running["hold"]),
+            words(&running["used"])
+        );
+    }
+    let hold = [record, entry].map(|part| words(&part["hold"]));
+    let hold = hold
+        .into_iter()
+        .find(|hold| !hold.is_empty())
+        .unwrap_or_default();
+    match record["extensions"].as_u64() {
+        Some(times) => format!("{hold}, extended {}", output::count(times, "time")),
+        None => hold,
+    }
+}
+
+/// A value in one line.
+fn words(value: &Value) -> String {
+    match value {
+        Value::Null => String::new(),
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    }
+}
+
+/// Members that are not zero, in one line.
+fn pairs(object: &Value) -> String {
+    let members = object.as_object().into_iter().flatten();
+    let members = members.filter(|(_, value)| **value != json!(0) && !value.is_null());
+    members
+        .map(|(name, value)| format!("{name} {}", words(value)))
+        .collect::<Vec<_>>()
+        .join(", ")
+}

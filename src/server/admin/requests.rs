@@ -1,0 +1,77 @@
+//! `/requests/{id}`: what became of one request: what the gateway remembers of it, its open hold, and its entry in the journal.
+//!
+//! The id is ours, or that of the answer. Refused requests have no entry, so they are known only while they are remembered.
+
+use std::sync::Arc;
+
+use salvo::http::StatusCode;
+use salvo::prelude::{Request, Response, handler};
+use serde_json::{Value, json};
+
+use super::Admin;
+use crate::proxy::{Record, record};
+use crate::server::failure;
+use crate::telemetry::REMEMBERED;
+use farebox_ledger::{OpenHold, document};
+
+/// Most open holds that are searched for a running request.
+const MOST_HOLDS: usize = 20_000;
+
+/// The handler.
+pub(super) struct OneRequest {
+    admin: Arc<Admin>,
+}
+
+#[handler]
+impl OneRequest {
+    pub(super) fn new(admin: Arc<Admin>) -> Self {
+        Self { admin }
+    }
+
+    async fn handle(&self, req: &mut Request, res: &mut Response) {
+        let id = req.param::<String>("id").unwrap_or_default();
+        let ledger = &self.admin.ledger;
+        let known = self.admin.telemetry.recent.find(&id);
+        let ours = known.as_ref().map(|known| known.request_id);
+        let ours = ours.or_else(|| record::operation(&id));
+        let (mut entry, mut running) = (None, None);
+        if let Some(ours) = ours {
+            entry = ledger.entry(ours).await.unwrap_or_default();
+            if known.is_none() && entry.is_none() {
+                let holds = ledger.open_holds(None, MOST_HOLDS).await;
+                let mut holds = holds.unwrap_or_default().into_iter();
+                running = holds.find(|hold| hold.request == ours);
+            }
+        }
+        if known.is_none() && entry.is_none() && running.is_none() {
+            res.status_code(StatusCode::NOT_FOUND);
+            let words = format!(
+                "no such request is running, among the last {REMEMBERED} of this gateway, or charged in its ledger; \
+                 `farebox show ID` also finds payments, keys and labels"
+            );
+            return failure::json(res, json!({ "error": words }).to_string());
+        }
+        let document = json!({
+            "request_id": ours.map(record::request_id),
+            "record": known.as_deref().map(remembered),
+            "running": running.as_ref().map(hold),
+            "entry": entry.as_ref().map(document::json),
+        });
+        failure::json(res, document.to_string());
+    }
+}
+
+/// A remembered request, with what its customer was told.
+fn remembered(record: &Record) -> Value {
+    let mut shown = json!(record);
+    if let (Some(fields), Some(told)) = (shown.as_object_mut(), &record.told) {
+        fields.insert("message".to_owned(), told.message.clone().into());
+    }
+    shown
+}
+
+fn hold(hold: &OpenHold) -> Value {
+    json!({
+        "key": hold.key, "slug": hold.slug, "family": hold.family, "hold": hold.amount, "used": hold.used, "at": hold.at,
+    })
+}
