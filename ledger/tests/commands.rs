@@ -143,12 +143,66 @@ fn a_command_whose_clock_is_behind_the_newest_entry_of_a_file_is_refused() {
         )
         .unwrap_or_else(|error| unreachable!("{error}"));
         drop(conn);
+        let an_hour = std::time::SystemTime::now() + std::time::Duration::from_secs(3_600);
+        let written = |when| {
+            let file = std::fs::File::options().append(true).open(&path).unwrap();
+            file.set_modified(when).unwrap();
+        };
+        written(an_hour);
         for mode in [OpenMode::Write, OpenMode::Create] {
             let why = why(file(&path, mode));
-            assert!(why.contains("after this machine's clock"), "{why}");
+            assert!(
+                why.contains("after this machine's clock")
+                    && why.contains(&format!("touch {}", path.display())),
+                "{why}"
+            );
         }
         file(&path, OpenMode::ReadOnly).unwrap();
         file(&path, OpenMode::Serve).unwrap();
+        // The way out: the clock ran ahead then, and is right now, so what it dated counts no more.
+        written(std::time::SystemTime::now());
+        let command = file(&path, OpenMode::Write).unwrap();
+        let paid = Credit {
+            at: now(),
+            ..top_up(1, 20, "1", "paid-20")
+        };
+        let paid = command.credit(paid).await.unwrap().entry;
+        assert!(paid.at < later(60_000), "{paid:?}");
+    });
+}
+
+/// Nothing but the commands writes, because no key has money left; while a gateway has the file open, its log shows when.
+#[test]
+fn a_misdated_entry_in_a_log_that_was_written_since_keeps_no_command_out() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.db");
+    run(async {
+        let gateway = file(&path, OpenMode::Serve).unwrap();
+        gateway.create_key(new_key(1, 10, None)).await.unwrap();
+        let paid = Credit {
+            at: now(),
+            ..top_up(1, 11, "1", "paid")
+        };
+        gateway.credit(paid).await.unwrap();
+        let conn = rusqlite::Connection::open(&path).unwrap();
+        conn.execute_batch(
+            "DROP TRIGGER IF EXISTS entries_no_update; UPDATE entries SET at = at + 2592000000",
+        )
+        .unwrap_or_else(|error| unreachable!("{error}"));
+        drop(conn);
+        let log = folder.path().join("a.db-wal");
+        let ahead = std::time::SystemTime::now() + std::time::Duration::from_secs(2_592_000);
+        let written = |when| {
+            let file = std::fs::File::options().append(true).open(&log).unwrap();
+            file.set_modified(when).unwrap();
+        };
+        written(ahead);
+        let refused = why(file(&path, OpenMode::Write));
+        let remedy = format!("touch {}", log.canonicalize().unwrap().display());
+        assert!(refused.contains(&remedy), "{refused}");
+        written(std::time::SystemTime::now());
+        let command = file(&path, OpenMode::Write).unwrap();
+        command.credit(top_up(1, 20, "1", "more")).await.unwrap();
     });
 }
 

@@ -34,7 +34,7 @@ enum Gone {
     /// Its processes are frozen: they take connections and answer nothing.
     Frozen,
     /// Its disk hangs: it answers, and writes nothing.
-    Disk,
+    Disk(Disk),
 }
 
 /// How gateways reach the servers.
@@ -84,14 +84,19 @@ fn promoted(gone: Gone, standbys: usize, reached: Reached) {
     let Some(network) = Network::start() else {
         return skip("promotions: network namespaces are not permitted here");
     };
-    let disk = (gone == Gone::Disk).then_some(Disk::Freezing);
+    let disk = match gone {
+        Gone::Disk(disk) => Some(disk),
+        Gone::Power | Gone::Frozen => None,
+    };
     let direct = reached == Reached::Directly;
     let addresses: &[&'static str] = if direct { &MACHINES } else { &[] };
     let Some(mut pair) = network.at_the_server(|| Pair::start_at(standbys, disk, addresses)) else {
         return skip("promotions: PostgreSQL is not installed");
     };
-    if gone == Gone::Disk && !pair.has_disks() {
-        return skip("a disk that hangs: loop devices or ext4 are not available here");
+    if disk.is_some() && !pair.has_disks() {
+        return skip(
+            "a disk that hangs: loop devices and ext4, or FUSE and bindfs, are not available here",
+        );
     }
     let poolers: Option<Vec<Pooler>> = network.at_the_server(|| {
         let machines = (0..=standbys).filter(|_| !direct);
@@ -119,7 +124,7 @@ fn promoted(gone: Gone, standbys: usize, reached: Reached) {
                     pair.signal(old, "STOP");
                     poolers.get(old).into_iter().for_each(Pooler::freeze);
                 }
-                Gone::Disk => assert!(pair.hang_disk(old, "-f"), "its disk can hang"),
+                Gone::Disk(_) => assert!(pair.hang_disk(old), "its disk can hang"),
             }
             assert!(ledger.open_hold(new_hold(1, 21, "0.01")).await.is_err());
             // The operator takes his time.
@@ -153,7 +158,7 @@ fn promoted(gone: Gone, standbys: usize, reached: Reached) {
                 tokio::task::block_in_place(|| ledger.close());
                 in_time(&format!("{what}: a graceful stop"), begun.elapsed());
             }
-            let _ = pair.hang_disk(old, "-u");
+            pair.release_disk(old);
         });
     });
 }
@@ -175,7 +180,12 @@ fn a_frozen_process_and_two_standbys() {
 
 #[test]
 fn a_hanging_disk_and_two_standbys() {
-    promoted(Gone::Disk, 2, Reached::Directly);
+    promoted(Gone::Disk(Disk::Freezing), 2, Reached::Directly);
+}
+
+#[test]
+fn a_hanging_fuse_and_two_standbys() {
+    promoted(Gone::Disk(Disk::Fuse), 2, Reached::Directly);
 }
 
 #[test]

@@ -177,9 +177,10 @@ impl Fleet {
                 .unwrap();
             if answer.status() != 200 {
                 return Some(format!(
-                    "{}\n{}",
+                    "{}\n{}\n{}",
                     answer.text().await.unwrap(),
-                    gateway.log()
+                    gateway.log(),
+                    self.pair.last_words()
                 ));
             }
         }
@@ -312,8 +313,7 @@ impl Fleet {
                 self.pair.build_standbys();
             }),
             Blow::SilencePrimary => block_in_place(|| {
-                let standby = self.pair.standby();
-                self.pair.promote_beside(standby);
+                self.pair.promote_beside(self.pair.farthest());
                 self.wires[victim].release();
             }),
             Blow::StalePrimary => {

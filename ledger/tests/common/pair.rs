@@ -16,6 +16,11 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use super::cluster::{NOBODY, ordinary, programs, psql_at};
+pub(crate) use disk::Disk;
+use disk::Mounted;
+
+#[path = "disk.rs"]
+mod disk;
 
 /// How long a server may take for anything.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -29,6 +34,7 @@ const ANY: &str = "ANY 1 (a, b, c)";
 struct Server {
     folder: PathBuf,
     keeper: Option<Child>,
+    disk: Option<Mounted>,
 }
 
 /// A primary and one standby, or two.
@@ -68,28 +74,37 @@ impl Pair {
             .expect("a temporary folder")
             .keep();
         give_away(&base);
-        let servers: Vec<Server> = NAMES
+        let mut servers: Vec<Server> = NAMES
             .iter()
             .take(1 + standbys)
             .map(|name| Server {
                 folder: base.join(name),
                 keeper: None,
+                disk: None,
             })
             .collect();
         // Whoever mounted a disk unmounts it, so not as an ordinary user. Ctrl-C ends the test and not this.
-        let script = "trap '' INT TERM; cat >/dev/null; sleep 2; for disk in \"$1\"/*; do fsfreeze -u \"$disk\" 2>/dev/null; umount -l \"$disk\" 2>/dev/null; done; rm -rf \"$1\"";
+        let script = "trap '' INT TERM; cat >/dev/null; sleep 2; for disk in \"$1\"/* \"$1\"/*/data; do fsfreeze -u \"$disk\" 2>/dev/null; umount -l \"$disk\" 2>/dev/null; done; rm -rf \"$1\"";
         let mut cleaner = Command::new("/bin/sh");
         cleaner
             .args(["-c", script, "sh"])
             .arg(&base)
             .stdin(Stdio::piped());
         let cleaner = cleaner.spawn().expect("a shell runs");
-        let mut has_disks = disk.is_some();
-        for Server { folder, .. } in &servers {
+        for server in &mut servers {
+            let folder = &server.folder;
             std::fs::create_dir(folder).expect("a folder");
-            has_disks = has_disks && disk.is_some_and(|disk| mount(folder, disk));
+            // A socket needs a file system that knows sockets.
+            let mut at = folder.clone();
+            if disk == Some(Disk::Fuse) {
+                at.push("data");
+                std::fs::create_dir(&at).expect("a folder");
+            }
+            server.disk = disk.and_then(|disk| Mounted::new(&at, disk));
             give_away(folder);
+            give_away(&at);
         }
+        let has_disks = servers.iter().all(|server| server.disk.is_some());
         let mut pair = Self {
             bin,
             base,
@@ -233,8 +248,8 @@ impl Pair {
         self.until(self.primary, streaming, &self.standbys().len().to_string());
     }
 
-    /// Waits until a statement has this result.
-    fn until(&self, server: usize, sql: &str, result: &str) {
+    /// Waits until a statement has this result at a server.
+    pub(crate) fn until(&self, server: usize, sql: &str, result: &str) {
         let begun = Instant::now();
         while !self
             .ask(server, "postgres", sql)
@@ -268,23 +283,33 @@ impl Pair {
         self.sql("SELECT pg_reload_conf()");
     }
 
-    /// Lets nothing be written to a server's disk any more (`-f`), or again (`-u`). Whoever writes waits and cannot be killed, as with
-    /// a disk that hangs.
-    pub(crate) fn hang_disk(&self, server: usize, how: &str) -> bool {
-        let mut freeze = Command::new("fsfreeze");
-        freeze
-            .arg(how)
-            .arg(&self.servers[server].folder)
-            .stderr(Stdio::null());
-        freeze.status().is_ok_and(|status| status.success())
+    /// Lets nothing be written to a server's disk any more; whether that is possible.
+    pub(crate) fn hang_disk(&self, server: usize) -> bool {
+        (self.servers[server].disk.as_ref()).is_some_and(Mounted::hang)
     }
 
-    /// Kills every process of a server, as a machine that loses power does.
+    /// Lets its disk work again.
+    pub(crate) fn release_disk(&self, server: usize) {
+        self.servers[server].disk.iter().for_each(Mounted::release);
+    }
+
+    /// Kills every process of a server, as a machine that loses power does, and waits until the last is gone: one that was just
+    /// started, or takes its time to die, keeps the shared memory, and the server does not start beside it.
     pub(crate) fn kill(&mut self, server: usize) {
         self.signal(server, "KILL");
         if let Some(mut keeper) = self.servers[server].keeper.take() {
             drop(keeper.stdin.take());
             let _ = keeper.wait();
+        }
+        let begun = Instant::now();
+        // One that waits for a disk that hangs cannot die.
+        while begun.elapsed() < Duration::from_secs(10) {
+            let left = working_in(&self.data(server));
+            if left.is_empty() {
+                return;
+            }
+            send("KILL", &left);
+            std::thread::sleep(Duration::from_millis(20));
         }
     }
 
@@ -301,11 +326,7 @@ impl Pair {
             .expect("its number");
         let mut all = vec![postmaster];
         all.extend(children(postmaster));
-        let mut kill = Command::new("kill");
-        kill.arg(format!("-{signal}"))
-            .args(all.iter().map(u32::to_string));
-        // One of them may have ended by itself.
-        let _ = kill.stderr(Stdio::null()).status();
+        send(signal, &all);
     }
 
     /// Makes the standby that has most the primary. The old one must be dead.
@@ -319,21 +340,31 @@ impl Pair {
                 "0",
             );
         }
-        let received = |standby: &usize| {
-            let sql = "SELECT pg_wal_lsn_diff(greatest(pg_last_wal_receive_lsn(), pg_last_wal_replay_lsn()), '0/0')";
-            self.ask(*standby, "postgres", sql)
-                .ok()
-                .and_then(|position| position.parse::<u64>().ok())
-        };
-        self.primary = standbys
-            .into_iter()
-            .max_by_key(received)
-            .expect("there is a standby");
+        self.primary = self.farthest();
         self.until(
             self.primary,
             "SELECT pg_promote(true, 30) OR NOT pg_is_in_recovery()",
             "t",
         );
+    }
+
+    /// The standby that has received most. Any other may lack what was confirmed, and could not be followed by this one.
+    pub(crate) fn farthest(&self) -> usize {
+        let position = |standby: &usize| {
+            let sql = "SELECT pg_wal_lsn_diff(greatest(pg_last_wal_receive_lsn(), pg_last_wal_replay_lsn()), '0/0')";
+            let said = self.ask(*standby, "postgres", sql).ok();
+            said.and_then(|position| position.parse::<u64>().ok())
+        };
+        let standbys = self.standbys();
+        let all = || standbys.iter().map(position).collect::<Vec<_>>();
+        // What was sent to them before the primary fell silent arrives within moments.
+        let (mut before, mut now) = (Vec::new(), all());
+        while before != now {
+            std::thread::sleep(Duration::from_millis(300));
+            before = std::mem::replace(&mut now, all());
+        }
+        let farthest = standbys.into_iter().max_by_key(position);
+        farthest.expect("there is a standby")
     }
 
     /// Promotes a standby whatever the primary does, which may be silent and not dead. Another standby, if there is one, follows it.
@@ -442,55 +473,31 @@ impl Pair {
         std::fs::read_to_string(self.servers[server].folder.with_extension("log"))
             .unwrap_or_default()
     }
+
+    /// The ends of all servers' logs, for a test that fails.
+    pub(crate) fn last_words(&self) -> String {
+        let end = |server| {
+            let log = self.log(server);
+            let lines: Vec<&str> = log.lines().rev().take(40).collect();
+            let lines: Vec<&str> = lines.into_iter().rev().collect();
+            format!("server {}:\n{}", NAMES[server], lines.join("\n"))
+        };
+        let ends: Vec<String> = (0..self.servers.len()).map(end).collect();
+        ends.join("\n")
+    }
 }
 
 impl Drop for Pair {
     fn drop(&mut self) {
         for server in 0..self.servers.len() {
+            self.release_disk(server);
             if self.servers[server].keeper.is_some() {
                 self.kill(server);
             }
-            if self.has_disks {
-                let _ = Command::new("umount")
-                    .arg("-l")
-                    .arg(self.folder(server))
-                    .status();
-            }
+            self.servers[server].disk = None;
         }
         let _ = std::fs::remove_dir_all(&self.base);
     }
-}
-
-/// A disk of a server's own.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Disk {
-    /// That can be filled.
-    Small,
-    /// That can be frozen: a real file system in a file.
-    Freezing,
-}
-
-/// Mounts a disk of a server's own, if that is permitted.
-fn mount(folder: &Path, disk: Disk) -> bool {
-    let quiet = |command: &mut Command| {
-        let command = command.stdout(Stdio::null()).stderr(Stdio::null());
-        command.status().is_ok_and(|status| status.success())
-    };
-    if disk == Disk::Small {
-        let mut mount = Command::new("mount");
-        mount.args(["-t", "tmpfs", "-o", "size=400m", "tmpfs"]);
-        return quiet(mount.arg(folder));
-    }
-    let image = folder.with_extension("image");
-    let made = File::create(&image).and_then(|file| file.set_len(600 << 20));
-    made.is_ok()
-        && quiet(Command::new("mkfs.ext4").arg("-q").arg(&image))
-        && quiet(
-            Command::new("mount")
-                .args(["-o", "loop"])
-                .arg(&image)
-                .arg(folder),
-        )
 }
 
 /// Gives a folder to the user as whom the servers run.
@@ -511,10 +518,29 @@ fn run(command: &mut Command) {
     );
 }
 
+fn send(signal: &str, processes: &[u32]) {
+    let mut kill = Command::new("kill");
+    kill.arg(format!("-{signal}"))
+        .args(processes.iter().map(u32::to_string));
+    // One of them may have ended by itself.
+    let _ = kill.stderr(Stdio::null()).status();
+}
+
+fn processes() -> impl Iterator<Item = u32> {
+    let entries = std::fs::read_dir("/proc").expect("Linux");
+    entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse::<u32>().ok())
+}
+
+/// The processes whose folder this is: each of a server's has its data.
+fn working_in(folder: &Path) -> Vec<u32> {
+    let is_there = |pid: &u32| {
+        std::fs::read_link(format!("/proc/{pid}/cwd")).is_ok_and(|found| found == folder)
+    };
+    processes().filter(is_there).collect()
+}
+
 /// The processes that this one has started.
 fn children(parent: u32) -> Vec<u32> {
-    let entries = std::fs::read_dir("/proc").expect("Linux");
-    let numbers = entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse::<u32>().ok());
     let is_child = |pid: &u32| {
         let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
         // After the name, which is in parentheses: the state, then the parent.
@@ -525,5 +551,5 @@ fn children(parent: u32) -> Vec<u32> {
             .and_then(|text| text.parse::<u32>().ok())
             == Some(parent)
     };
-    numbers.filter(is_child).collect()
+    processes().filter(is_child).collect()
 }

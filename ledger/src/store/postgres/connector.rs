@@ -108,9 +108,9 @@ impl Connector {
         self.servers.list()
     }
 
-    /// Whether there is a choice.
+    /// Whether there is a choice: several addresses, or a name that leads to several.
     pub(super) fn has_several(&self) -> bool {
-        self.database.config.get_hosts().len() > 1
+        self.database.config.get_hosts().len() > 1 || self.list().len() > 1
     }
 
     /// Opens a connection for a writer of batches.
@@ -130,7 +130,7 @@ impl Connector {
             &asked,
             self.purpose,
             self.allow_single,
-            &self.servers.system(),
+            &self.servers.newest(),
         );
         self.servers.note(&asked, chosen.as_ref().ok().copied());
         let at = chosen?;
@@ -153,7 +153,7 @@ impl Connector {
             &asked,
             self.purpose,
             self.allow_single,
-            &self.servers.system(),
+            &self.servers.newest(),
         );
         self.servers.note(&asked, chosen.ok());
     }
@@ -174,9 +174,11 @@ impl Connector {
             })
             .collect();
         let (begun, mut links) = (Instant::now(), Vec::new());
+        let newest = self.servers.newest();
         loop {
             let answered = (asked.iter())
-                .filter_map(|asked| asked.facts().map(|facts| facts.suits(self.purpose)))
+                .filter_map(|asked| asked.facts())
+                .map(|facts| facts.suits(self.purpose) && !newest.outdates(facts))
                 .max();
             let wait = match answered {
                 Some(true) => SECOND,

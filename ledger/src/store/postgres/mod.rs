@@ -261,7 +261,8 @@ async fn start(connector: Connector, opening: Opening) -> Result<Started, Ledger
             .await
             .map_err(Trouble::unusable)?;
         if let Standby::Missing(why) = standby {
-            return Err(LedgerError::Unusable(why));
+            let others = connector.servers().to_fence();
+            return Err(LedgerError::Unusable(format!("{why}{others}")));
         }
         standby::note(&shared, standby);
     }

@@ -210,11 +210,16 @@ impl Node {
             return Ok(());
         }
         (self.link, self.swept) = (None, None);
-        let link = self
-            .connector
-            .connect()
-            .await
-            .map_err(|why| Trouble::Lost(why.into()))?;
+        let link = match self.connector.connect().await {
+            Ok(link) => link,
+            Err(why) => {
+                // Only stale primaries are left: nothing else would say so before the lease is over.
+                if !self.connector.servers().to_fence().is_empty() {
+                    standby::note(&self.shared, Standby::Missing(why.clone()));
+                }
+                return Err(Trouble::Lost(why.into()));
+            }
+        };
         let set = link
             .client
             .batch_execute(standby::session(self.shared.durability));

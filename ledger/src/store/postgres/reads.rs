@@ -107,30 +107,33 @@ pub(super) async fn entries(link: &Link, query: &EntryQuery) -> Answer<Vec<Entry
     let before = query.before.unwrap_or(i64::MAX);
     let since = query.since.map_or(i64::MIN, Timestamp::millis);
     let until = query.until.map_or(i64::MAX, Timestamp::millis);
-    // An entry that a clock ahead of the ledger's has dated later than an entry after it happened when that one did.
-    let dated = |of_key: &str| {
-        if query.since.is_none() && query.until.is_none() {
-            return "WHERE e.at >= $2 AND e.at < $3".to_owned();
+    let dated = query.since.is_some() || query.until.is_some();
+    let from = |of_key: &str| {
+        if !dated {
+            return format!("{SELECT_ENTRY} WHERE e.at >= $2 AND e.at < $3");
         }
+        // An entry that a clock ahead of the ledger's has dated later than an entry after it happened when that one did. Each key is
+        // gone through once, from its end: a frame that shrinks instead is summed up anew for every row.
         format!(
-            "JOIN (SELECT position, min(at) OVER (PARTITION BY key ORDER BY seq ROWS BETWEEN CURRENT ROW AND UNBOUNDED FOLLOWING) \
-             AS at FROM entries {of_key}) d ON d.position = e.position WHERE d.at >= $2 AND d.at < $3"
+            "{} (SELECT *, min(at) OVER (PARTITION BY key ORDER BY seq DESC ROWS UNBOUNDED PRECEDING) AS dated \
+             FROM entries {of_key}) e WHERE e.dated >= $2 AND e.dated < $3",
+            SELECT_ENTRY.trim_end_matches("entries e")
         )
     };
     let common = "e.position < $1";
     let rows = match query.key {
         Some(key) => {
             let sql = format!(
-                "{SELECT_ENTRY} {} AND e.key = $5 AND {common} ORDER BY e.seq DESC LIMIT $4",
-                dated("WHERE key = $5")
+                "{} AND e.key = $5 AND {common} ORDER BY e.seq DESC LIMIT $4",
+                from("WHERE key = $5")
             );
             link.query(&sql, &[&before, &since, &until, &limit, &key.to_i64()])
                 .await?
         }
         None => {
             let sql = format!(
-                "{SELECT_ENTRY} {} AND {common} ORDER BY e.position DESC LIMIT $4",
-                dated("")
+                "{} AND {common} ORDER BY e.position DESC LIMIT $4",
+                from("")
             );
             link.query(&sql, &[&before, &since, &until, &limit]).await?
         }

@@ -1,7 +1,8 @@
 //! Which server of the address is used: what each says about itself, the choice between them, and what operators are told of it.
 //!
-//! Only a server that takes writes is used, and of several the one that has its standby, and then the one on the highest timeline:
-//! a promotion begins a new timeline, so a primary that comes back after its standby was promoted is on a lower one. This file
+//! A promotion begins a new timeline, so a primary that comes back after its standby was promoted is on a lower one: it is stale,
+//! and never used once a server on a higher one has been seen, whatever follows it. Of the rest the one is taken that has its
+//! standby. One that lacks it is waited for rather than passed over: what it may have confirmed is on no lower timeline. This file
 //! decides from answers; `connector` asks.
 
 use std::sync::Mutex;
@@ -25,20 +26,54 @@ impl Asked {
     }
 }
 
+/// The highest timeline on which a server of the cluster in use was ever seen, and where.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Newest {
+    system: String,
+    timeline: u32,
+    place: String,
+}
+
+impl Newest {
+    /// Whether a server was left behind by a promotion.
+    pub(super) fn outdates(&self, facts: &Facts) -> bool {
+        self.system == facts.system && facts.timeline < self.timeline
+    }
+
+    /// The same for a cluster, with what its servers say now: standbys count, because they follow a primary of their timeline.
+    fn with(&self, asked: &[Asked], system: &str) -> Self {
+        let known = (self.system == system).then(|| self.clone());
+        let now = asked.iter().filter_map(|asked| {
+            let facts = asked.facts().filter(|facts| facts.system == system)?;
+            Some(Self {
+                system: system.to_owned(),
+                timeline: facts.timeline,
+                place: asked.place.clone(),
+            })
+        });
+        (now.rev().chain(known))
+            .max_by_key(|one| one.timeline)
+            .unwrap_or_default()
+    }
+}
+
 /// The server to use, by its place in the list; or why none.
 pub(super) fn choose(
     asked: &[Asked],
     purpose: Purpose,
     allow_single: bool,
-    used: &str,
+    newest: &Newest,
 ) -> Result<usize, String> {
     let mut suiting: Vec<(usize, &Facts)> = asked
         .iter()
         .enumerate()
         .filter_map(|(at, asked)| Some((at, asked.facts().filter(|facts| facts.suits(purpose))?)))
         .collect();
-    if suiting.iter().any(|(_, facts)| facts.system == used) {
-        suiting.retain(|(_, facts)| facts.system == used);
+    if suiting
+        .iter()
+        .any(|(_, facts)| facts.system == newest.system)
+    {
+        suiting.retain(|(_, facts)| facts.system == newest.system);
     }
     if let [(first, one), rest @ ..] = suiting.as_slice()
         && let Some((second, _)) = rest.iter().find(|(_, other)| other.system != one.system)
@@ -50,26 +85,41 @@ pub(super) fn choose(
             place(second)
         ));
     }
+    if purpose != Purpose::Standby {
+        suiting.retain(|(_, facts)| !newest.with(asked, &facts.system).outdates(facts));
+    }
     let best = suiting.into_iter().max_by_key(|(at, facts)| {
         // Of equals the first address wins; of standbys the one that is least behind.
         let order = std::cmp::Reverse(*at);
         let behind = std::cmp::Reverse(facts.behind);
         (
-            facts.has_standby(allow_single),
             facts.timeline,
+            facts.has_standby(allow_single),
             behind,
             order,
         )
     });
-    best.map(|(at, _)| at).ok_or_else(|| none(asked, purpose))
+    best.map(|(at, _)| at)
+        .ok_or_else(|| none(asked, purpose, newest))
 }
 
 /// Why no server suits: each with its state, and what to do.
-fn none(asked: &[Asked], purpose: Purpose) -> String {
-    let said: Vec<String> = (describe(asked, None).iter())
+fn none(asked: &[Asked], purpose: Purpose, newest: &Newest) -> String {
+    let list = describe(asked, None, newest);
+    let said: Vec<String> = (list.iter())
         .map(|server| format!("{}: {}", server.place, server.state))
         .collect();
     let said = said.join("; ");
+    if list.iter().any(|server| server.stale) {
+        let system = (asked.iter().find_map(Asked::facts)).map_or("", |facts| &facts.system);
+        let Newest {
+            timeline, place, ..
+        } = newest.with(asked, system);
+        return format!(
+            "{said}; {place} was seen on timeline {timeline}: bring the primary of that timeline back (if it was promoted by \
+             mistake and is gone for good, start this program again)"
+        );
+    }
     let a_standby = asked
         .iter()
         .any(|asked| asked.facts().is_some_and(|facts| facts.is_standby));
@@ -93,20 +143,23 @@ fn none(asked: &[Asked], purpose: Purpose) -> String {
 }
 
 /// Each server and its state in words; `used` is the chosen one.
-pub(super) fn describe(asked: &[Asked], used: Option<usize>) -> Vec<Server> {
+pub(super) fn describe(asked: &[Asked], used: Option<usize>, newest: &Newest) -> Vec<Server> {
     let chosen = used
         .and_then(|at| asked.get(at)?.facts())
         .filter(|facts| !facts.is_standby);
-    let words = |(at, asked): (usize, &Asked)| {
-        let facts = asked.facts();
-        let state = match (&asked.answer, facts) {
+    let words = |(at, one): (usize, &Asked)| {
+        let facts = one.facts();
+        let state = match (&one.answer, facts) {
             (None, _) => "does not answer".to_owned(),
             (Some(Err(why)), _) => why.clone(),
-            (_, Some(facts)) => state(facts, chosen, used == Some(at)),
+            (_, Some(facts)) => {
+                let newest = newest.with(asked, &facts.system);
+                state(facts, chosen, used == Some(at), newest.outdates(facts))
+            }
             (Some(Ok(_)), None) => String::new(),
         };
         Server {
-            place: asked.place.clone(),
+            place: one.place.clone(),
             name: facts.map(|facts| facts.name.clone()).unwrap_or_default(),
             system: facts.map(|facts| facts.system.clone()).unwrap_or_default(),
             timeline: facts.map(|facts| facts.timeline),
@@ -121,7 +174,7 @@ pub(super) fn describe(asked: &[Asked], used: Option<usize>) -> Vec<Server> {
     asked.iter().enumerate().map(words).collect()
 }
 
-fn state(facts: &Facts, chosen: Option<&Facts>, used: bool) -> String {
+fn state(facts: &Facts, chosen: Option<&Facts>, used: bool, outdated: bool) -> String {
     let (timeline, streaming) = (facts.timeline, facts.standbys.streaming);
     match chosen {
         Some(chosen) if chosen.system != facts.system => {
@@ -131,13 +184,8 @@ fn state(facts: &Facts, chosen: Option<&Facts>, used: bool) -> String {
             format!("standby on timeline {timeline}, {} s behind", facts.behind)
         }
         _ if used => format!("primary on timeline {timeline} with {streaming} standbys, in use"),
-        Some(chosen) if chosen.timeline > timeline => {
-            format!("stale primary on timeline {timeline}: fence it")
-        }
-        Some(chosen) => format!(
-            "second primary on timeline {timeline}, beside timeline {}: fence one of them",
-            chosen.timeline
-        ),
+        _ if outdated => format!("stale primary on timeline {timeline}: fence it"),
+        Some(_) => format!("second primary on timeline {timeline}: fence one of them"),
         None if facts.read_only => "takes no writes (default_transaction_read_only)".to_owned(),
         None => format!("primary on timeline {timeline} with {streaming} standbys"),
     }
@@ -157,6 +205,7 @@ pub(super) struct Servers {
     list: Mutex<Vec<Server>>,
     /// The server that was last used, also while none is.
     last: Mutex<Option<Used>>,
+    newest: Mutex<Newest>,
     /// Grows when another server is used, or the connections so far are in doubt: each connection remembers the number it was
     /// opened under, and one with a lower number is not used again.
     number: watch::Sender<u64>,
@@ -169,6 +218,7 @@ impl Default for Servers {
         Self {
             list: Mutex::default(),
             last: Mutex::default(),
+            newest: Mutex::default(),
             number: watch::Sender::new(0),
             sessions: Mutex::default(),
         }
@@ -200,16 +250,23 @@ impl Servers {
         lock(&self.list).clone()
     }
 
-    /// The cluster in use; empty before the first connection.
-    pub(super) fn system(&self) -> String {
-        let last = lock(&self.last);
-        (last.as_ref()).map_or_else(String::new, |last| last.system.clone())
+    /// The newest timeline seen; of no cluster before the first connection.
+    pub(super) fn newest(&self) -> Newest {
+        lock(&self.newest).clone()
+    }
+
+    /// The primaries that must be fenced, as an addition to a message.
+    pub(super) fn to_fence(&self) -> String {
+        let stale = self.list().into_iter().filter(|server| server.stale);
+        stale
+            .map(|server| format!("; {}: {}", server.place, server.state))
+            .collect()
     }
 
     /// Records the servers' states, logs those that have changed, and puts connections to another server in doubt. Nothing is
     /// known of a server that was not waited for, so it keeps its last state unless it has none.
     pub(super) fn note(&self, asked: &[Asked], used: Option<usize>) {
-        let fresh = describe(asked, used);
+        let fresh = describe(asked, used, &self.newest());
         let mut list = lock(&self.list);
         let before = std::mem::take(&mut *list);
         let old = |place: &str| before.iter().find(|server| server.place == place);
@@ -232,12 +289,25 @@ impl Servers {
         });
         *list = fresh;
         drop(list);
+        let mut last = lock(&self.last);
+        let before = last.clone();
         // Between two servers there may be none for a while.
         if used.is_some() {
-            let before = std::mem::replace(&mut *lock(&self.last), used.clone());
-            if before.is_some() && before != used {
-                self.doubt();
-            }
+            last.clone_from(&used);
+        }
+        let Some(system) = last.as_ref().map(|last| last.system.clone()) else {
+            return;
+        };
+        drop(last);
+        let mut newest = lock(&self.newest);
+        *newest = newest.with(asked, &system);
+        let seen = Some(newest.timeline);
+        drop(newest);
+        let left = used.is_some() && used != before;
+        let outrun =
+            used.is_none() && (before.as_ref()).is_some_and(|before| before.timeline < seen);
+        if before.is_some() && (left || outrun) {
+            self.doubt();
         }
     }
 }
@@ -279,24 +349,75 @@ mod tests {
     }
 
     fn taken(answers: Vec<Option<Facts>>, purpose: Purpose) -> Result<usize, String> {
-        choose(&asked(answers), purpose, false, "")
+        choose(&asked(answers), purpose, false, &Newest::default())
     }
 
     #[test]
-    fn the_primary_with_its_standby_on_the_highest_timeline_is_taken() {
+    fn the_primary_on_the_highest_timeline_is_taken_and_waited_for_if_it_lacks_its_standby() {
         let write = |answers| taken(answers, Purpose::Write);
         assert_eq!(write(vec![None, Some(primary(1, 1))]), Ok(1));
         assert_eq!(write(vec![Some(standby(0)), Some(primary(1, 1))]), Ok(1));
-        // A primary that boots again after its standby was promoted.
-        assert_eq!(write(vec![Some(primary(1, 0)), Some(primary(2, 1))]), Ok(1));
-        assert_eq!(write(vec![Some(primary(1, 0)), Some(primary(2, 0))]), Ok(1));
-        assert_eq!(write(vec![Some(primary(1, 1)), Some(primary(2, 1))]), Ok(1));
-        // A server promoted by mistake has confirmed nothing without a standby.
-        assert_eq!(write(vec![Some(primary(1, 1)), Some(primary(2, 0))]), Ok(0));
+        // A primary that boots again after its standby was promoted, whatever follows either.
+        for (old, promoted) in [(0, 1), (0, 0), (1, 1), (1, 0), (2, 0)] {
+            for purpose in [Purpose::Write, Purpose::Read] {
+                let both = vec![Some(primary(1, old)), Some(primary(2, promoted))];
+                assert_eq!(taken(both, purpose), Ok(1), "{old} {promoted}");
+            }
+        }
+        // On one timeline the one that has its standby.
+        assert_eq!(write(vec![Some(primary(2, 0)), Some(primary(2, 1))]), Ok(1));
         assert_eq!(
             taken(vec![Some(standby(9)), Some(standby(2))], Purpose::Standby),
             Ok(1)
         );
+    }
+
+    #[test]
+    fn a_lower_timeline_than_one_that_was_seen_is_never_taken() {
+        // A standby on it is enough.
+        let follower = Facts {
+            timeline: 2,
+            ..standby(0)
+        };
+        let why = taken(vec![Some(primary(1, 1)), Some(follower)], Purpose::Write).unwrap_err();
+        assert!(
+            why.contains("s0:5432: stale primary on timeline 1: fence it")
+                && why.contains("s1:5432 was seen on timeline 2"),
+            "{why}"
+        );
+        // So is having seen one earlier.
+        let servers = Servers::default();
+        servers.note(&asked([None, Some(primary(2, 1))]), Some(1));
+        let number = servers.number();
+        let stale = asked([Some(primary(1, 1)), None]);
+        for purpose in [Purpose::Write, Purpose::Read] {
+            let why = choose(&stale, purpose, false, &servers.newest()).unwrap_err();
+            assert!(why.contains("s1:5432 was seen on timeline 2"), "{why}");
+        }
+        servers.note(&stale, None);
+        assert!(servers.list()[0].stale);
+        assert_eq!(servers.number(), number, "what is in use stays in use");
+        assert_eq!(
+            servers.to_fence(),
+            "; s0:5432: stale primary on timeline 1: fence it"
+        );
+        // A restored server begins a higher one.
+        let restored = asked([Some(primary(1, 1)), Some(primary(3, 0))]);
+        let taken = choose(&restored, Purpose::Write, false, &servers.newest());
+        assert_eq!(taken, Ok(1));
+    }
+
+    #[tokio::test]
+    async fn connections_to_a_primary_that_turns_out_stale_are_left() {
+        let servers = Servers::default();
+        servers.note(&asked([Some(primary(1, 1)), None]), Some(0));
+        let number = servers.number();
+        let follower = Facts {
+            timeline: 2,
+            ..standby(0)
+        };
+        servers.note(&asked([Some(primary(1, 1)), Some(follower)]), None);
+        servers.outdated(number).await;
     }
 
     #[test]
@@ -326,9 +447,15 @@ mod tests {
         let mut other = primary(1, 1);
         other.system = "8".to_owned();
         let both = asked([Some(primary(1, 1)), Some(other)]);
-        let why = choose(&both, Purpose::Write, false, "").unwrap_err();
+        let nothing = Newest::default();
+        let why = choose(&both, Purpose::Write, false, &nothing).unwrap_err();
         assert!(why.contains("not servers of the same"), "{why}");
-        assert_eq!(choose(&both, Purpose::Write, false, "8"), Ok(1));
+        let servers = Servers::default();
+        servers.note(&both, Some(1));
+        assert_eq!(
+            choose(&both, Purpose::Write, false, &servers.newest()),
+            Ok(1)
+        );
     }
 
     #[test]
@@ -341,6 +468,7 @@ mod tests {
                 None,
             ]),
             Some(1),
+            &Newest::default(),
         );
         let states: Vec<&str> = list.iter().map(|server| server.state.as_str()).collect();
         assert_eq!(
@@ -365,9 +493,7 @@ mod tests {
         assert_eq!(servers.number(), number);
         // None is used for a while.
         servers.note(&both, None);
-        assert_eq!(servers.system(), "7");
         servers.note(&both, Some(1));
         servers.outdated(number).await;
-        assert_eq!(servers.system(), "7");
     }
 }

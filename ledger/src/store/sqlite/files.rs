@@ -74,9 +74,14 @@ pub(super) fn open_ledger(
     Ok((conn, location))
 }
 
-/// Refuses to write with a clock that is behind what the ledger has seen: a file has no clock of its own. The gateway is not asked:
-/// what it dates after an entry that itself is wrong is dated right again.
-pub(super) fn refuse_clock(path: &Path, conn: &Connection) -> Result<(), LedgerError> {
+/// Refuses to write with a clock that is behind what the ledger has seen: a file has no clock of its own. An entry that lies ahead
+/// of this machine's clock was misdated if the ledger was written since by a clock that agrees with it, and dates nothing then.
+/// The gateway is not asked: it may be all that writes.
+pub(super) fn refuse_clock(
+    path: &Path,
+    location: &Location,
+    conn: &Connection,
+) -> Result<(), LedgerError> {
     let newest: Option<i64> = conn
         .query_row(
             "SELECT at FROM entries ORDER BY position DESC LIMIT 1",
@@ -86,15 +91,21 @@ pub(super) fn refuse_clock(path: &Path, conn: &Connection) -> Result<(), LedgerE
         .optional()
         .map_err(|error| refuse(path, &error))?;
     let now = crate::clock::now().millis();
-    let ahead = newest.map_or(0, |newest| newest.saturating_sub(now));
-    if ahead <= CLOCK_OFF {
+    let ahead = |at: i64| at.saturating_sub(now);
+    let newest = newest.map_or(0, ahead);
+    let (written, at) = location
+        .last_write()
+        .map_err(|error| cannot_open(path, &error))?;
+    if newest <= CLOCK_OFF || ahead(at) <= CLOCK_OFF {
         return Ok(());
     }
     Err(unusable(format!(
-        "the newest entry of {} is dated {} s after this machine's clock; set the clock right, nothing was changed. If that entry is \
-         wrong, the next request that a gateway charges is dated right again",
+        "the newest entry of {} is dated {} s after this machine's clock, and the file was written {} s after it; set the clock \
+         right, nothing was changed. If the clock is right and ran ahead then, say so with: touch {}",
         path.display(),
-        ahead / 1_000
+        newest / 1_000,
+        ahead(at) / 1_000,
+        written.display()
     )))
 }
 

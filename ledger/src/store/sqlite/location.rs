@@ -5,6 +5,7 @@
 //! database file outside SQLite and closing it again would drop SQLite's locks.
 
 use std::fmt;
+use std::fs::Metadata;
 use std::io::ErrorKind;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -27,8 +28,8 @@ impl FileId {
     }
 }
 
-impl From<&std::fs::Metadata> for FileId {
-    fn from(found: &std::fs::Metadata) -> Self {
+impl From<&Metadata> for FileId {
+    fn from(found: &Metadata) -> Self {
         Self {
             device: found.dev(),
             inode: found.ino(),
@@ -139,6 +140,21 @@ impl Location {
             Ok(_) => Err(Displaced::LogReplaced(path)),
             Err(error) if error.kind() == ErrorKind::NotFound => Err(Displaced::LogGone(path)),
             Err(error) => Err(Displaced::Unreadable(path, error.kind())),
+        }
+    }
+
+    /// When the ledger was last written, in milliseconds since 1970, and the file that shows it: the log if there is anything in it.
+    pub(super) fn last_write(&self) -> std::io::Result<(PathBuf, i64)> {
+        let log = wal_path(&self.real);
+        let written = |found: &Metadata| {
+            let (seconds, nanos) = (found.mtime(), found.mtime_nsec());
+            seconds
+                .saturating_mul(1_000)
+                .saturating_add(nanos / 1_000_000)
+        };
+        match log.metadata() {
+            Ok(found) if found.len() > 0 => Ok((log, written(&found))),
+            _ => Ok((self.real.clone(), written(&self.real.metadata()?))),
         }
     }
 

@@ -105,7 +105,7 @@ impl SqliteLedger {
         let fatal = watch::Sender::new(None);
         let whole = files::open_ledger(&path, mode)?;
         if matches!(mode, OpenMode::Write | OpenMode::Create) {
-            files::refuse_clock(&path, &whole.0)?;
+            files::refuse_clock(&path, &whole.1, &whole.0)?;
         }
         let opened = Opened::start(whole, mode, durability, &fatal)?;
         let (other, log_missing, recovering) = (
