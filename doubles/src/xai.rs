@@ -33,7 +33,7 @@ const NONE: &str = "no source found (2026-11-23) for what this path asks of it";
 const FREQUENCY: &str = "grok-4 refuses frequency_penalty, 2025-08-29: github.com/BerriAI/litellm/pull/14078; both penalties, 2026-07-10: github.com/QuantumNous/new-api/pull/6081";
 const PENALTY: &str = "400 \"does not support parameter presencePenalty\" for grok-4.6, 4.5, 4.3 and 4.20, even of 0, 2026-09-15: github.com/miaoxworld/NativeTavern/issues/83";
 const EFFORT: &str = "400 \"does not support parameter reasoningEffort\", measured 2026-05-10 for each grok: github.com/NousResearch/hermes-agent/pull/23435; grok-4-latest, 2025-11-05: github.com/BerriAI/litellm/pull/16265";
-const STOP: &str = "400 \"Argument not supported on this model: stop\" with grok-4, 2025-09-11: github.com/huggingface/smolagents/pull/1766; reasoning models, 2026-06-20: github.com/langchain-ai/langchain/pull/38335; still with grok-4.6, 2026-08-31: github.com/mnfst/modelparams.dev/pull/330";
+const STOP: &str = "400 \"Argument not supported on this model: stop\" with grok-4, 2025-09-11: github.com/huggingface/smolagents/pull/1766; reasoning models, 2026-06-20: github.com/langchain-ai/langchain/pull/38335, and those not called non-reasoning, 2026-07-08: github.com/langgenius/dify-official-plugins/pull/3405; still with grok-4.6, 2026-08-31: github.com/mnfst/modelparams.dev/pull/330";
 
 const RULES: &[Rule] = &[
     Rule::new("", Needs(&["model"]), TYPES)
@@ -74,20 +74,21 @@ const RULES: &[Rule] = &[
         .when(is_without_effort)
         .broken_by(&[("/model", "\"grok-4\""), ("/reasoning_effort", "\"low\"")]),
     Rule::new("/presence_penalty", Absent, PENALTY)
-        .when(is_grok_4)
+        .when(reasons)
         .broken_by(&[("/model", "\"grok-4\""), ("/presence_penalty", "0")]),
     Rule::new("/frequency_penalty", Absent, FREQUENCY)
-        .when(is_grok_4)
+        .when(reasons)
         .broken_by(&[("/model", "\"grok-4\""), ("/frequency_penalty", "0")]),
     Rule::new("/stop", Absent, STOP)
-        .when(is_grok_4)
+        .when(reasons)
         .broken_by(&[("/model", "\"grok-4\""), ("/stop", "\"x\"")]),
 ];
 
-fn is_grok_4(body: &Value) -> bool {
-    body["model"]
-        .as_str()
-        .is_some_and(|model| model.starts_with("grok-4"))
+fn reasons(body: &Value) -> bool {
+    body["model"].as_str().is_some_and(|model| {
+        (model.starts_with("grok-4") || model.starts_with("grok-code"))
+            && !model.contains("non-reasoning")
+    })
 }
 
 fn is_without_effort(body: &Value) -> bool {

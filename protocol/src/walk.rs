@@ -193,6 +193,8 @@ fn is_counted(name: &str) -> bool {
 pub(crate) enum Verdict {
     /// It goes upstream.
     Stays,
+    /// It goes upstream where its name is not refused: nobody misses it in the answer.
+    Spare,
     /// It is removed.
     Goes,
     /// No table knows it.
@@ -203,6 +205,7 @@ impl Verdict {
     fn fate(self, name: &str, seen: &mut Inspection) -> Fate {
         match self {
             Self::Stays => hints::hint(name).map_or(Fate::Stays, Fate::Hint),
+            Self::Spare => hints::spare(name).map_or(Fate::Stays, Fate::Hint),
             Self::Goes => Fate::Goes,
             Self::Unknown => {
                 seen.unknown.push(name.to_owned());

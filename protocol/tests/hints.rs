@@ -42,6 +42,23 @@ fn the_bytes_of_the_targets_own_family_lose_only_what_is_refused() {
     assert_eq!(sent.get("stream_options"), None, "nor is it added");
 }
 
+#[test]
+fn a_penalty_of_nothing_is_a_hint_and_any_other_is_a_wish() {
+    let words = json!([{"role": "user", "content": "a"}]);
+    let refused = ["frequency_penalty", "presence_penalty", "metadata"].map(str::to_owned);
+    let asked = json!({"model": "m", "messages": words, "frequency_penalty": 0, "presence_penalty": 0.5, "metadata": {"a": "b"}});
+    let mut sent = json!({"model": "up", "messages": words, "presence_penalty": 0.5});
+    assert_eq!(patched(&asked, &refused), (sent, "metadata".to_owned()));
+    sent = asked.clone();
+    sent["model"] = "up".into();
+    assert_eq!(patched(&asked, &[]), (sent, String::new()));
+    for none in [json!(null), json!(-0.0), json!(0e5)] {
+        let asked = json!({"model": "m", "messages": words, "frequency_penalty": none});
+        let sent = json!({"model": "up", "messages": words});
+        assert_eq!(patched(&asked, &refused), (sent, String::new()), "{none}");
+    }
+}
+
 fn encoded(abilities: &Abilities, body: &Value) -> (Value, String) {
     let target = Target {
         model: "up",

@@ -159,7 +159,8 @@ impl Model {
         let rates = &self.price.base;
         let careful = Abilities {
             limit_field: family.protocol().limit_field(target.chat_limit(), None),
-            leave_out: target.provider.leave_out.clone(),
+            leave_out: target.leave_out().into_owned(),
+            stops: !facts::refuses_stops_and_penalties(&target.model),
             signed_calls: target.provider.signed_calls,
             effort_with_tools: !facts::refuses_effort_with_tools(&target.model),
             max_output: self.limits.max_output,

@@ -15,6 +15,15 @@ pub(crate) fn refuses_effort_with_tools(model: &str) -> bool {
     model.starts_with("gpt-5.4")
 }
 
+/// A reasoning model of xAI's, which refuses stop strings, and both penalties even if they are 0.
+pub(crate) fn refuses_stops_and_penalties(model: &str) -> bool {
+    let name = model.rsplit('/').next().unwrap_or_default();
+    ["grok-4", "grok-code"]
+        .iter()
+        .any(|series| name.starts_with(series))
+        && !name.contains("non-reasoning")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -36,5 +45,11 @@ mod tests {
         assert!(refuses_effort_with_tools("gpt-5.4-mini"));
         assert!(!refuses_effort_with_tools("openai/gpt-5.4-mini"));
         assert!(!refuses_effort_with_tools("gpt-5.2"));
+        for model in ["grok-4", "x-ai/grok-4.6", "grok-code-fast-1"] {
+            assert!(refuses_stops_and_penalties(model), "{model}");
+        }
+        for model in ["grok-4-fast-non-reasoning", "grok-3", ""] {
+            assert!(!refuses_stops_and_penalties(model), "{model}");
+        }
     }
 }

@@ -1,5 +1,6 @@
 //! Routes: providers and the ordered targets of each slug. Customers never see any of it.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -138,6 +139,17 @@ impl Target {
             ChatLimit::AsDeclared if facts::reasons(&self.model) => ChatLimit::MaxCompletionTokens,
             said => said,
         }
+    }
+
+    /// The hints that it refuses by their names: its provider's, and those of its model.
+    #[must_use]
+    pub fn leave_out(&self) -> Cow<'_, [String]> {
+        let said = &self.provider.leave_out;
+        if !facts::refuses_stops_and_penalties(&self.model) {
+            return Cow::Borrowed(said);
+        }
+        let penalties = ["frequency_penalty", "presence_penalty"].map(str::to_owned);
+        Cow::Owned(said.iter().cloned().chain(penalties).collect())
     }
 }
 

@@ -109,10 +109,9 @@ fn begun(admitted: &mut Admitted, answer: Answer, unsealed: Option<&Unsealed>) -
     admitted.outcome.attempts.extend(answer.attempts);
     if answer.family == admitted.request.family {
         admitted.forms = Forms::default();
-        admitted.outcome.removed = admitted.seen.removed(
-            &answer.target.provider.pass,
-            &answer.target.provider.leave_out,
-        );
+        admitted.outcome.removed = admitted
+            .seen
+            .removed(&answer.target.provider.pass, &answer.target.leave_out());
         if let Some(unsealed) = unsealed {
             admitted.outcome.lost.merge(&unsealed.losses);
         }
@@ -242,7 +241,7 @@ fn direct(sent: Sent<'_>, body: &Bytes, seen: &Inspection, target: &Target) -> P
         limit_field: protocol.limit_field(target.chat_limit(), declared),
         limit: sent.limit,
         pass: &target.provider.pass,
-        leave_out: &target.provider.leave_out,
+        leave_out: &target.leave_out(),
     };
     Prepared {
         body: protocol.pieces(body, seen, &edits),

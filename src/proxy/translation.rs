@@ -249,7 +249,7 @@ impl Forms {
             limit_field,
             limit: form.limit,
             pass: &form.seen.unknown,
-            leave_out: &target.provider.leave_out,
+            leave_out: &target.leave_out(),
         };
         let body = family.protocol().patch(&form.body, &form.seen, &edits);
         Some(Prepared {

@@ -22,9 +22,9 @@ def ask(*arguments):
 
 def cost(entry, price):
     usage = entry["usage"]
-    tokens = sum(Decimal(usage[count]) * Decimal(price[rate]) / 1_000_000 for count, rate in CLASSES.items())
+    tokens = sum(Decimal(usage[count]) * Decimal(price.get(rate, 0)) / 1_000_000 for count, rate in CLASSES.items())
     # A stream that the provider broke costs its delivered words: neither its input nor the price of a request.
-    return tokens if entry["end_reason"] == "upstream_broken" else tokens + Decimal(price["per_request"])
+    return tokens if entry["end_reason"] == "upstream_broken" else tokens + Decimal(price.get("per_request", 0))
 
 
 with open(catalog, "rb") as file:

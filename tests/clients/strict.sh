@@ -1,7 +1,7 @@
-# Six models for conversations to move between: vendors.py behind the gateway, as strict as the published rules.
+# vendors.py behind the gateway, as strict as the published rules: six models for conversations to move between, or every service.
 
-# strict_vendors: starts them and publishes chat-readable … messages-sealed.
-strict_vendors() {
+# start_vendors: starts them, and the doubles of all services with them.
+start_vendors() {
   local judge
   judge=$(dirname "$farebox")/examples/judge
   [ -x "$judge" ] || (cd "$root" && cargo build --quiet -p farebox-doubles --example judge)
@@ -9,6 +9,11 @@ strict_vendors() {
   recorder_pid=$!
   wait_for "the vendors" test -s "$work/vendors.port"
   touch "$work/refused"
+}
+
+# strict_vendors: starts them and publishes chat-readable … messages-sealed.
+strict_vendors() {
+  start_vendors
   local family kind thinking
   for family in chat responses messages; do
     printf '[provider.strict-%s]\nbase_url = "http://127.0.0.1:%s/v1"\nspeaks   = ["%s"]\nkey      = { env = "SIMULATED_KEY" }\n\n' \

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Six models for one session to move between: three families, with readable and with sealed thinking.
+"""Six models for one session to move between: three families, with readable and with sealed thinking. And every service with a double,
+below a path of its own (`/groq/v1/chat/completions`).
 
     vendors.py PORT_FILE REFUSALS_FILE
 
@@ -27,6 +28,8 @@ DOUBLES = {"chat-readable": "vllm", "chat-sealed": "openrouter", "responses-seal
            "messages-sealed": "anthropic"}
 JUDGE = subprocess.Popen([os.environ["JUDGE"]], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 ONE = threading.Lock()
+# Services whose thinking only they can read.
+SEALING = {"openai", "openrouter", "anthropic"}
 # What each model made: its seals with what stood before them, and the ids of its items with the reasoning item they need.
 SEALS, IDS, COUNT = {}, {}, [0]
 
@@ -40,10 +43,20 @@ def name(kind, model):
     return f"{kind}_{model}_{COUNT[0]}"
 
 
-def seal(model, before=""):
+def seal(model, before="", kind=None, body=None, thought=""):
+    """A seal that only this model can read; its vendor's double knows those that it made itself, of this kind."""
     made = name("seal", model)
+    if model in (f"{service}-sealed" for service in SEALING) and kind:
+        made = ask({"seal": kind, "body": body, "thought": thought})
     SEALS[made] = (model, before)
     return made
+
+
+def ask(what):
+    """A line of the judge's."""
+    with ONE:
+        print(json.dumps(what), file=JUDGE.stdin, flush=True)
+        return JUDGE.stdout.readline().strip()
 
 
 def own(value, model):
@@ -83,14 +96,11 @@ def tour(said):
     return []
 
 
-def judged(model, path, headers, body):
-    """The refusal of the double of the model's vendor."""
-    if model not in DOUBLES:
+def judged(vendor, path, headers, body):
+    """The refusal of a vendor's double."""
+    if vendor is None:
         return
-    asked = {"vendor": DOUBLES[model], "path": path, "headers": headers, "body": body}
-    with ONE:
-        print(json.dumps(asked), file=JUDGE.stdin, flush=True)
-        why = JUDGE.stdout.readline().strip()
+    why = ask({"vendor": vendor, "path": path, "headers": headers, "body": body})
     if why:
         raise Refused(400, None, why)
 
@@ -192,7 +202,7 @@ def responses(body, model):
     IDS[thought] = (model, None)
     reasoning = {"type": "reasoning", "id": thought, "summary": []}
     if "sealed" in model:
-        reasoning["encrypted_content"] = seal(model)
+        reasoning["encrypted_content"] = seal(model, kind="encrypted", body=body)
     else:
         reasoning["content"] = [{"type": "reasoning_text", "text": "hm"}]
     text = "I look." if wants else "I see: " + " ".join(results or [asked])[:300]
@@ -256,7 +266,7 @@ def messages(body, model):
         calls = tour((made[block["tool_use_id"]], "".join(texts(block["content"]))) for turn in turns for block in blocks(turn) if block["type"] == "tool_result")
     content = []
     if thinking in ("enabled", "adaptive"):
-        made = seal(model, prefix(body, turns))
+        made = seal(model, prefix(body, turns), "signature", body, "" if "sealed" in model else "hm")
         sealed = {"type": "redacted_thinking", "data": made}
         content.append(sealed if "sealed" in model else {"type": "thinking", "thinking": "hm", "signature": made})
     if calls:
@@ -295,6 +305,10 @@ class Vendors(BaseHTTPRequestHandler):
         raw = self.rfile.read(int(self.headers.get("content-length", 0))).decode()
         body = json.loads(raw)
         path = self.path.split("?")[0]
+        service = path.split("/")[1]
+        model, vendor = body["model"], DOUBLES.get(body["model"])
+        if service != "v1":
+            model, vendor = f"{service}-sealed" if service in SEALING else service, service
         family = {"completions": chat, "responses": responses, "messages": messages}.get(path.rsplit("/", 1)[-1])
         if family is None:
             return self.reply(404, "application/json", json.dumps({"error": {"message": "no such path", "type": "not_found_error"}}))
@@ -302,12 +316,12 @@ class Vendors(BaseHTTPRequestHandler):
             if '_fbx"' in raw or '"fbx1.' in raw:
                 raise Refused(400, None, "something made up arrived")
             # First what the model itself made: its refusals have the vendors' own words, the doubles' say which rule it is.
-            said = family(body, body["model"])
-            judged(body["model"], path, list(self.headers.items()), body)
+            said = family(body, model)
+            judged(vendor, path, list(self.headers.items()), body)
         except Refused as refused:
             status, code, words = refused.args
             with open(sys.argv[2], "a") as file:
-                file.write(f"{path} {body['model']}: {words}\n")
+                file.write(f"{path} {model}: {words}\n")
             error = {"type": "invalid_request_error", "code": code, "message": words}
             return self.reply(status, "application/json", json.dumps({"type": "error", "error": error}))
         if isinstance(said, dict):

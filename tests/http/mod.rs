@@ -26,4 +26,5 @@ mod stops;
 mod streaming;
 mod translation;
 mod turns;
+mod unsaid;
 mod versions;

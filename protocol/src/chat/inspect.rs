@@ -48,8 +48,8 @@ const REFUSED: &[Rule] = &[
 /// Fields that pass untouched.
 #[rustfmt::skip]
 const KNOWN: &[&str] = &[
-    "temperature", "top_p", "frequency_penalty", "presence_penalty", "logit_bias", "logprobs", "top_logprobs", "seed",
-    "functions", "function_call", "parallel_tool_calls", "response_format", "verbosity", "metadata", "user",
+    "temperature", "top_p", "logit_bias", "logprobs", "top_logprobs", "seed",
+    "functions", "function_call", "parallel_tool_calls", "response_format", "verbosity", "user",
     "safety_identifier", "prompt_cache_key", "prompt_cache_retention",
 ];
 
@@ -130,6 +130,11 @@ fn field(
         "cache_control" => cache::control(cursor.at(), cursor, seen)?,
         "usage" => return walk::cost_wish(cursor, seen),
         "stop" => return walk::stops(cursor, seen),
+        "frequency_penalty" | "presence_penalty" => return penalty(cursor, seen),
+        "metadata" => {
+            walk::text(cursor, seen)?;
+            return Ok(Verdict::Spare);
+        }
         _ => {
             return match fields::check(REFUSED, name, cursor)? {
                 Some(verdict) => Ok(verdict),
@@ -156,6 +161,18 @@ fn stream_options(cursor: &mut Cursor<'_>, seen: &mut Inspection) -> Result<(), 
     seen.asks_usage = asks;
     seen.places.stream_options = Some(start..cursor.at());
     Ok(())
+}
+
+/// A penalty of 0 is none, and need not be said where even its name is refused.
+fn penalty(cursor: &mut Cursor<'_>, seen: &mut Inspection) -> Result<Verdict, BadRequest> {
+    if !matches!(cursor.peek()?, Kind::Number | Kind::Null) {
+        walk::text(cursor, seen)?;
+        return Ok(Verdict::Stays);
+    }
+    let value = cursor.skip()?;
+    let number = cursor.slice(value.span);
+    let idle = value.kind == Kind::Null || number.parse() == Ok(0.0);
+    Ok(if idle { Verdict::Spare } else { Verdict::Stays })
 }
 
 fn choices(cursor: &mut Cursor<'_>, seen: &mut Inspection) -> Result<(), BadRequest> {

@@ -76,6 +76,8 @@ pub struct Abilities {
     pub signed_calls: bool,
     /// A chat target takes an effort beside function tools.
     pub effort_with_tools: bool,
+    /// It takes stop strings, if its family has them.
+    pub stops: bool,
     /// Sampling.
     pub sampling: Sampling,
     /// A chat target's `top_k`.
@@ -125,6 +127,7 @@ impl Abilities {
             leave_out: Vec::new(),
             signed_calls: false,
             effort_with_tools: true,
+            stops: true,
             sampling: if family == Family::Messages {
                 Sampling::One
             } else {

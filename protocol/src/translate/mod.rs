@@ -146,7 +146,9 @@ pub fn request(
     let mut prompt = decode_request(from, to, body, &mut losses)?;
     let mut memo = Memo::of(&prompt.tools)?;
     memo.old_functions = prompt.old_functions;
-    if !to.translates().knows_stops() && memo.stop_here(&prompt.stops) {
+    let takes_stops = to.translates().knows_stops() && target.abilities.stops;
+    if !takes_stops && memo.stop_here(&prompt.stops) {
+        prompt.stops.clear();
         // Only a stream can be cut before its end.
         prompt.stream = true;
         losses.add("stop", "cut_here");

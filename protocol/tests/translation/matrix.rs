@@ -69,6 +69,7 @@ Requests are sent with `store: false`, without item ids, and with an explicit `s
 summaries of the reasoning. `count_tokens` uses `/responses/input_tokens`. This family has no stop strings, so other targets of
 the route are asked first. Else the gateway cuts the answer before the first match in its text (`stop=cut_here`; thinking and
 arguments never match): it asks for a stream, even for a whole answer, leaves the target there, and charges as if you had left.
+The same is done on chat for xAI's reasoning models, which refuse stop strings.
 Other families have no `phase` for earlier messages, so it is not sent. Services of this
 family take no limit below 16 tokens: a smaller one is sent as 16 (`max_tokens=raised`), but no more output than declared is held,
 charged and reported. A responses request goes to responses targets with its limit as it is, and they refuse one below 16.
