@@ -490,7 +490,7 @@ fn a_database_of_the_fourth_schema_gets_a_place_for_own_requests() {
         let back = "DROP TABLE own_costs, turns; UPDATE identity SET version = 4";
         cluster.psql(&database, back).unwrap();
         assert!(
-            refused(&url, OpenMode::Write)
+            refused(&url, OpenMode::ReadOnly)
                 .await
                 .contains("older schema 4")
         );
