@@ -53,7 +53,7 @@ pub use rule::limit::Pace;
 pub use rule::link::{LINK_LIFETIME, LinkToken};
 pub use rule::{account, key};
 pub use store::address::{AddressError, Database, LedgerAddress};
-pub use store::fleet::{Gateway, Server};
+pub use store::fleet::{Finding, Gateway, Server, Turn};
 pub use store::opening::{Durability, OpenMode, Opening};
 pub use store::stats::{Standby, WriterStats};
 pub use store::{owner, postgres, sqlite};
@@ -62,6 +62,7 @@ pub use value::bill::{Bill, Evidence, Facts, Line, Usage};
 pub use value::end_reason::EndReason;
 pub use value::id::{IdError, KeyId, OperationId, Timestamp};
 pub use value::owed::Owed;
+pub use value::own_cost::OwnCost;
 pub use value::public_url::{gateway_root, parse_public_url};
 pub use value::text::grouped;
 pub use value::vote::{Question, VOTE_DAYS, Vote};
@@ -258,6 +259,27 @@ pub trait Ledger: Send + Sync + std::fmt::Debug {
     async fn forget_votes(&self, target: String) -> Result<(), LedgerError> {
         self.apply(Operation::ForgetVotes(target)).await.map(drop)
     }
+
+    // --- our own requests to targets ---
+
+    /// Whether this gateway may ask a target itself. Of the gateways that share a ledger one asks at a time; the others are told
+    /// what it found. A ledger that is not shared has nobody to ask instead. `place` names the target in the gateway's words.
+    async fn take_turn(&self, _place: &str) -> Result<Turn, LedgerError> {
+        Ok(Turn::Ours)
+    }
+
+    /// Tells the other gateways what was found, in the gateway's words.
+    async fn tell(&self, _place: &str, _found: &str) -> Result<(), LedgerError> {
+        Ok(())
+    }
+
+    /// Stores what our own requests to a target cost in an hour, in place of this gateway's earlier total of that hour.
+    async fn own_cost(&self, cost: OwnCost) -> Result<(), LedgerError> {
+        self.apply(Operation::OwnCost(cost)).await.map(drop)
+    }
+
+    /// What own requests of all gateways cost in the hours of `[from, to)`, by hour and target, in order.
+    async fn own_costs(&self, from: Timestamp, to: Timestamp) -> Result<Vec<OwnCost>, LedgerError>;
 
     // --- dashboard sessions and one-time links; both stored as SHA-256 ---
 

@@ -456,7 +456,7 @@ fn an_older_schema_is_brought_up_to_date_by_a_gateway_alone() {
             ledger.open_hold(new_hold(1, 20, "1")).await.unwrap();
             ledger.open_hold(new_hold(1, 21, "1")).await.unwrap();
         }
-        let back = "DROP TABLE votes; ALTER TABLE accounts DROP COLUMN running, DROP COLUMN paced_to; ALTER TABLE nodes DROP COLUMN configuration, \
+        let back = "DROP TABLE own_costs, turns; DROP TABLE votes; ALTER TABLE accounts DROP COLUMN running, DROP COLUMN paced_to; ALTER TABLE nodes DROP COLUMN configuration, \
              DROP COLUMN holds, DROP COLUMN per_second; UPDATE identity SET version = 2";
         cluster.psql(&database, back).unwrap();
         assert!(
@@ -473,6 +473,39 @@ fn an_older_schema_is_brought_up_to_date_by_a_gateway_alone() {
             "open holds count"
         );
         sound(&ledger).await;
+    });
+}
+
+#[test]
+fn a_database_of_the_fourth_schema_gets_a_place_for_own_requests() {
+    with_cluster("the fourth schema", async |cluster| {
+        let database = cluster.database();
+        let url = cluster.url(&database);
+        {
+            let ledger = gateway(&url).await;
+            ledger.create_key(new_key(1, 10, Some("5"))).await.unwrap();
+            ledger.open_hold(new_hold(1, 20, "1")).await.unwrap();
+            ledger.finish_hold(finish(20, 10)).await.unwrap();
+        }
+        let back = "DROP TABLE own_costs, turns; UPDATE identity SET version = 4";
+        cluster.psql(&database, back).unwrap();
+        assert!(
+            refused(&url, OpenMode::ReadOnly)
+                .await
+                .contains("older schema 4")
+        );
+        let ledger = gateway(&url).await;
+        let cost = OwnCost {
+            hour: 7,
+            target: "a/m".to_owned(),
+            cost: usd("0.01"),
+        };
+        ledger.own_cost(cost.clone()).await.unwrap();
+        let all = ledger.own_costs(at(0), at(i64::from(i32::MAX))).await;
+        assert_eq!(all.unwrap(), [cost]);
+        assert_eq!(ledger.take_turn("a/m").await.unwrap(), Turn::Ours);
+        assert_eq!(ledger.totals().await.unwrap().entries, 2);
+        sound(&*ledger).await;
     });
 }
 

@@ -260,6 +260,29 @@ fn a_ledger_of_the_fourth_schema_compares_references_in_any_form() {
     });
 }
 
+/// Votes and charges stay, and what own requests cost can be stored from now on.
+#[test]
+fn a_ledger_of_the_fifth_schema_gets_a_place_for_own_requests() {
+    let (_dir, path) = copy("schema-5.sqlite");
+    run(async {
+        let ledger = serve(&path);
+        sound(&ledger).await;
+        let totals = ledger.totals().await.unwrap();
+        assert_eq!((totals.entries, totals.spent), (3, 72_500_000));
+        assert_eq!(ledger.votes().await.unwrap().len(), 1);
+        let (from, to) = (Timestamp::default(), at(i64::from(i32::MAX)));
+        assert_eq!(ledger.own_costs(from, to).await.unwrap(), []);
+        let cost = OwnCost {
+            hour: 7,
+            target: "sim/sim".to_owned(),
+            cost: usd("0.01"),
+        };
+        ledger.own_cost(cost.clone()).await.unwrap();
+        assert_eq!(ledger.own_costs(from, to).await.unwrap(), [cost]);
+        sound(&ledger).await;
+    });
+}
+
 /// Entries of both formats in one chain, anchors of both kinds in one file.
 #[test]
 fn old_entries_and_old_anchors_are_still_checked() {

@@ -6,6 +6,7 @@
 
 mod alerting;
 mod anchoring;
+mod asking;
 mod notify;
 mod presence;
 pub mod process;
@@ -358,7 +359,8 @@ impl Aside {
         ))));
         let proxy = Arc::clone(&admin.front.proxy);
         tasks.push(tokio::spawn(async move {
-            match proxy.upstreams.probe().await {}
+            let asking = asking::Asking::new(Arc::clone(&proxy.ledger));
+            match proxy.upstreams.probe(asking).await {}
         }));
         let front = Arc::clone(&admin.front);
         tasks.push(tokio::spawn(async move {

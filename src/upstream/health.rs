@@ -18,7 +18,7 @@ use super::breaker::{Breaker, BreakerState, Leave};
 use super::classify::{Class, Fault};
 use super::places::Place;
 use super::probing::{TRY_EVERY, Verdict};
-use super::redact::Redacted;
+use super::redact::{self, Redacted};
 use super::trouble::{Looked, Refusal, Signs};
 use crate::byte_room::Holder;
 use crate::config::BreakerPolicy;
@@ -107,6 +107,8 @@ pub struct TargetState {
     pub probes: Probes,
 }
 
+/// How often to look for what another gateway has found.
+const HEAR_EVERY: Duration = Duration::from_secs(1);
 /// A frame this recent shows that the target is busy with answers, whatever became of a request of ours.
 const BUSY: Duration = Duration::from_secs(10);
 
@@ -282,6 +284,23 @@ impl Health {
         if matches!(verdict, Verdict::Failed(_)) {
             probes.failed += 1;
             inner.last_reason = reason;
+        }
+    }
+
+    /// Another gateway asks in our place; what it has found last, if that is recent. We look again soon, because a target that it finds
+    /// well again is used here, too.
+    pub(super) fn heard(&self, due: &Due, found: Option<(i64, Instant, Verdict)>) {
+        let (mut inner, now) = (self.lock(), Instant::now());
+        let breaker = inner.breaker(due.family, due.account);
+        let found = found.filter(|(number, ..)| breaker.probing.hear(*number));
+        if let Some((_, asked, verdict)) = found {
+            breaker.probed(verdict, asked, now);
+        }
+        if found.is_none() || breaker.is_paused() {
+            breaker.probing.look_again(now + HEAR_EVERY);
+        }
+        if let Some((.., Verdict::Failed(_))) = found {
+            inner.last_reason = Some(redact::plain("another gateway's own request failed"));
         }
     }
 

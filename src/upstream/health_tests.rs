@@ -172,3 +172,40 @@ async fn what_our_own_requests_cost_is_shown() {
         (2, 1, Amount::from_picos(14))
     );
 }
+
+/// Two customers fail at this gateway, while another one asks the target for all.
+#[tokio::test(start_paused = true)]
+async fn what_another_gateway_finds_counts_once_and_is_looked_for_every_second() {
+    let (health, chat) = (new(), Family::Chat);
+    for key in [1, 2] {
+        fail(&health, wish(chat, key), Fault::default());
+    }
+    let hear = |found| {
+        let now = Instant::now();
+        let due = health.probe_due(now).unwrap();
+        assert!(due.at <= now, "it is looked for again");
+        health.probing(&due, now);
+        health.heard(&due, found);
+    };
+    let soon = async || tokio::time::advance(HEAR_EVERY).await;
+    let failed = Verdict::Failed(Fault::default());
+    hear(None);
+    assert!(!health.is_paused(), "nothing is known yet");
+    soon().await;
+    hear(Some((7, Instant::now(), failed)));
+    assert!(health.is_paused());
+    soon().await;
+    hear(Some((7, Instant::now(), failed)));
+    soon().await;
+    hear(Some((8, Instant::now(), Verdict::Passed)));
+    assert!(!health.is_paused());
+    let probes = health.state("slug", "a/b").probes;
+    assert_eq!(probes, Probes::default(), "the cost is theirs");
+    // The same finding heard again changes nothing, whatever has failed since.
+    for key in [1, 2] {
+        fail(&health, wish(chat, key), Fault::default());
+    }
+    tokio::time::advance(2 * TRY_EVERY).await;
+    hear(Some((7, Instant::now(), failed)));
+    assert!(!health.is_paused());
+}

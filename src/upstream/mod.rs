@@ -16,6 +16,7 @@ mod probe;
 mod probing;
 mod purse;
 pub mod redact;
+mod referee;
 mod reply;
 mod retry;
 mod route;
@@ -47,6 +48,7 @@ use health::Health;
 pub use health::{Probes, TargetState};
 pub use places::TokenShare;
 use redact::{CustomerError, Redacted};
+pub use referee::{Heard, Referee, Turn};
 pub use secret_forms::SecretForms;
 #[cfg(test)]
 pub(crate) use simulated::Recorded;

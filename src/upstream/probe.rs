@@ -19,6 +19,7 @@ use super::client::Pool;
 use super::health::{Due, Health};
 use super::probing::{TRY_EVERY, Verdict};
 use super::redact::{self, Redacted};
+use super::referee::{self, Heard, Referee, Turn};
 use super::simulated::Simulated;
 use super::trouble::Refusal;
 use super::{Call, Listed, Operation, Prepared, Upstreams};
@@ -57,10 +58,10 @@ struct Found {
 
 impl Upstreams {
     /// Asks targets in trouble, as long as the gateway runs.
-    pub async fn probe(&self) -> Infallible {
-        let mut running = JoinSet::new();
+    pub async fn probe(&self, referee: impl Referee) -> Infallible {
+        let (mut running, referee) = (JoinSet::new(), Arc::new(referee));
         loop {
-            let next = self.send_due(&mut running);
+            let next = self.send_due(&mut running, &referee);
             tokio::select! {
                 () = self.trouble.notified() => {}
                 () = sleep_until(next) => {}
@@ -70,7 +71,7 @@ impl Upstreams {
     }
 
     /// Sends what is due; returns when to look again.
-    fn send_due(&self, running: &mut JoinSet<()>) -> Instant {
+    fn send_due<R: Referee>(&self, running: &mut JoinSet<()>, referee: &Arc<R>) -> Instant {
         let now = Instant::now();
         let mut next = now + LOOK_EVERY;
         let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
@@ -84,7 +85,8 @@ impl Upstreams {
             }
             if let Some(pool) = known.pools.get(&listed.target.provider.name) {
                 listed.health.probing(&due, now);
-                running.spawn(self.probe_of(listed, due, Arc::clone(pool), now).run());
+                let probe = self.probe_of(listed, due, Arc::clone(pool), now);
+                running.spawn(probe.run(Arc::clone(referee)));
             }
         }
         next
@@ -118,8 +120,29 @@ impl Upstreams {
 }
 
 impl Probe {
-    async fn run(self) {
+    async fn run<R: Referee>(self, referee: Arc<R>) {
         let before = self.health.is_paused();
+        self.find_out(&*referee).await;
+        if !before && self.health.is_paused() {
+            self.pausing.notify_one();
+        }
+    }
+
+    /// Asks, or hears what another gateway has found.
+    async fn find_out(&self, referee: &impl Referee) {
+        let target = self.target.name();
+        let place = format!("{target} {} {}", self.due.family, self.due.account);
+        let asks_alone = self.due.connection || self.has_own_price();
+        if !asks_alone {
+            match referee.turn(&target, &place).await {
+                Some(Turn::Ours { spent }) => {
+                    let purse = &self.pool.purse;
+                    purse.known(&self.target.model, spent, today());
+                }
+                Some(Turn::Theirs(heard)) => return self.hear(heard),
+                None => return self.hear(None),
+            }
+        }
         let found = match self.reach().await {
             Some(verdict) => verdict,
             None => self.ask().await,
@@ -131,9 +154,28 @@ impl Probe {
         } = found;
         self.health
             .probed(&self.due, self.sent, verdict, cost, reason);
-        if !before && self.health.is_paused() {
-            self.pausing.notify_one();
+        if let Some(words) = referee::words(verdict).filter(|_| !asks_alone) {
+            referee.tell(&place, &words).await;
         }
+        if let Some(cost) = cost.filter(|cost| cost.is_positive()) {
+            referee.paid(&target, cost).await;
+        }
+    }
+
+    /// Another gateway asks. What it found long ago says nothing about our customers' failures of now.
+    fn hear(&self, heard: Option<Heard>) {
+        let now = Instant::now();
+        let recent = heard.filter(|heard| heard.known <= TRY_EVERY);
+        let found = recent.and_then(|heard| {
+            let asked = now.checked_sub(heard.asked).unwrap_or(now);
+            Some((heard.number, asked, referee::verdict(&heard.found)?))
+        });
+        self.health.heard(&self.due, found);
+    }
+
+    /// Whether a request has a price of its own: then we never ask.
+    fn has_own_price(&self) -> bool {
+        self.rates.per_request.is_positive() || self.rates.per_image.is_positive()
     }
 
     /// Asks for the list of models. It decides only about the connection: some services have no list, or refuse it to keys that may
@@ -162,17 +204,15 @@ impl Probe {
             ..Found::nothing()
         };
         let limit = self.due.family.protocol().least_output();
-        let has_own_price =
-            self.rates.per_request.is_positive() || self.rates.per_image.is_positive();
         let most = price(&self.rates, INPUT, limit.into());
-        let Some(most) = most.filter(|_| !has_own_price) else {
+        let Some(most) = most.filter(|_| !self.has_own_price()) else {
             return unasked;
         };
         let Some(place) = self.pool.place(OURSELVES) else {
             // Every place serves somebody.
             return Found::nothing();
         };
-        let (today, model) = (clock::now().hour() / 24, &self.target.model);
+        let (today, model) = (today(), &self.target.model);
         let budget = self.pool.provider.probe_budget;
         if !self.pool.purse.take(model, most, today, budget) {
             return unasked;
@@ -285,6 +325,11 @@ impl Found {
             reason: None,
         }
     }
+}
+
+/// The day whose budget is used.
+fn today() -> i64 {
+    clock::now().hour() / 24
 }
 
 fn price(rates: &Rates, input: u64, output: u64) -> Option<Amount> {

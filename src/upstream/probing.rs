@@ -35,6 +35,8 @@ pub(super) struct Probing {
     unasked: bool,
     /// Until when our failures prove nothing: a customer was served while ours failed.
     misled: Option<Instant>,
+    /// The number of the latest finding of another gateway.
+    heard: i64,
 }
 
 /// A paused target is tried this often, so that one that has recovered is used within five seconds.
@@ -50,6 +52,7 @@ impl Default for Probing {
             every: TRY_EVERY,
             unasked: false,
             misled: None,
+            heard: 0,
         }
     }
 }
@@ -71,6 +74,18 @@ impl Probing {
             self.calm();
         }
         self.last = Some(now);
+    }
+
+    /// Another gateway asks: what it finds may be known at any time.
+    pub(super) fn look_again(&mut self, at: Instant) {
+        self.last = at.checked_sub(self.every);
+    }
+
+    /// Whether a finding of another gateway is new here.
+    pub(super) fn hear(&mut self, number: i64) -> bool {
+        let is_new = number > self.heard;
+        self.heard = self.heard.max(number);
+        is_new
     }
 
     /// Another breaker of the target has just asked.

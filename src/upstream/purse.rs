@@ -35,6 +35,20 @@ impl Purse {
         within.is_some()
     }
 
+    /// Notes what the requests of all gateways have cost: those before a restart, and those of others.
+    pub(super) fn known(&self, model: &str, spent: Amount, day: i64) {
+        let mut days = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let unknown = Day {
+            number: day,
+            spent: Amount::ZERO,
+        };
+        let today = days.entry(model.to_owned()).or_insert(unknown);
+        if today.number != day {
+            *today = unknown;
+        }
+        today.spent = today.spent.max(spent);
+    }
+
     /// Replaces what was taken for a request by what it cost.
     pub(super) fn correct(&self, model: &str, taken: Amount, cost: Amount, day: i64) {
         let mut days = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -70,5 +84,11 @@ mod tests {
         purse.correct("m", cent, budget, 1);
         purse.correct("m", cent, budget, 2);
         assert_eq!(granted(2), 0, "it was dearer than expected");
+        purse.known("m", cent, 2);
+        assert_eq!(granted(2), 0, "less than what is known here");
+        purse.known("m", cent, 3);
+        assert_eq!(granted(3), 2, "others have spent a cent");
+        purse.known("new", budget, 3);
+        assert!(!purse.take("new", cent, 3, budget));
     }
 }

@@ -9,5 +9,6 @@ mod kept;
 mod memory;
 mod recovery;
 mod strangers;
+mod turns;
 mod unknown;
 mod work;

@@ -62,7 +62,9 @@ fn measured(
     time: Duration,
     attacker: &Attacker,
 ) -> Result<Vec<String>, String> {
-    let folder = programs.folder.join("attackers");
+    // nginx takes relative paths for relative to its own folder.
+    let folder = std::path::absolute(programs.folder.join("attackers"))
+        .map_err(|error| error.to_string())?;
     let _ = fs::remove_dir_all(&folder);
     fs::create_dir_all(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
     let ledger = folder.join("farebox.db");

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::{Entry, KeyId, OperationId, Timestamp, UsageRow, Vote};
+use crate::{Amount, Entry, KeyId, OperationId, Timestamp, UsageRow, Vote};
 
 /// An hour of a key with a slug at a target.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -27,6 +27,8 @@ pub(crate) struct Changes {
     pub(crate) usage: BTreeMap<UsagePlace, UsageRow>,
     pub(crate) published: BTreeMap<String, Timestamp>,
     pub(crate) votes: Votes,
+    /// What our own requests cost, by hour, target and the epoch of the gateway that made them.
+    pub(crate) own_costs: BTreeMap<(i64, String, i64), Amount>,
     /// The epoch that began, and when.
     pub(crate) epoch: Option<(i64, Timestamp)>,
     /// Whether a session or link came or went by its token.
@@ -83,6 +85,7 @@ impl Changes {
             usage,
             published,
             votes: Votes { cast, forgotten },
+            own_costs,
             epoch,
             tokens,
             ended_sessions,
@@ -100,6 +103,7 @@ impl Changes {
             && published.is_empty()
             && cast.is_empty()
             && forgotten.is_empty()
+            && own_costs.is_empty()
             && epoch.is_none()
             && !tokens
             && ended_sessions.is_empty()

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use crate::{
     Act, Credit, Extension, Finish, Finished, Key, KeyChange, KeyId, LedgerError, NewHold, NewKey,
-    OperationId, Posted, Recovered, SecretHash, Session, Timestamp, Vote,
+    OperationId, OwnCost, Posted, Recovered, SecretHash, Session, Timestamp, Vote,
 };
 
 /// One change of a ledger. Small, because it is moved through futures and queues on its way to the writer: large parts are behind a
@@ -52,6 +52,8 @@ pub enum Operation {
     Vote(Vec<Vote>),
     /// Forgets every vote on a target.
     ForgetVotes(String),
+    /// Stores what our own requests to a target cost.
+    OwnCost(OwnCost),
     /// Stores a sign-in link.
     CreateLink {
         /// The key.
@@ -148,6 +150,7 @@ impl Operation {
             | Self::Recover { .. }
             | Self::Publish { .. }
             | Self::Vote(_)
+            | Self::OwnCost(_)
             | Self::OpenSession(_) => Class::Settle,
             Self::Resolve(_) => Class::Resolve,
         }
@@ -160,7 +163,8 @@ impl Operation {
             Self::BeginEpoch { .. }
             | Self::Publish { .. }
             | Self::Vote(_)
-            | Self::ForgetVotes(_) => none,
+            | Self::ForgetVotes(_)
+            | Self::OwnCost(_) => none,
             Self::Create(new) => Needs {
                 reference: new.first_credit.as_ref().map(|(_, name)| &**name),
                 ..Needs::administrative(new.id, one(new.act.operation))

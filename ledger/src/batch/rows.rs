@@ -14,8 +14,8 @@ use crate::rule::hold::StoredHold;
 use crate::rule::limit::Traffic;
 use crate::value::reference;
 use crate::{
-    Account, Amount, Bill, Entry, Key, KeyId, NewHold, OperationId, Refusal, SecretHash, Session,
-    Timestamp,
+    Account, Amount, Bill, Entry, Key, KeyId, NewHold, OperationId, OwnCost, Refusal, SecretHash,
+    Session, Timestamp,
 };
 
 /// Holds that one recovery ends. With more, other operations would wait behind one long transaction.
@@ -223,6 +223,12 @@ impl Rows {
             }
             change(row);
         }
+    }
+
+    /// Stores what our own requests to a target cost in an hour of the current epoch.
+    pub(crate) fn own_cost(&mut self, own: &OwnCost) {
+        let place = (own.hour, own.target.clone(), self.epoch);
+        self.changes.own_costs.insert(place, own.cost);
     }
 
     /// Stores a new key, without money or history.

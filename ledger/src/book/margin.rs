@@ -7,7 +7,7 @@ use std::collections::HashMap;
 
 use serde::Serialize;
 
-use crate::{Amount, KeyId, Timestamp, UsageRow};
+use crate::{Amount, KeyId, OwnCost, Timestamp, UsageRow};
 
 /// Milliseconds of a day.
 const DAY: i64 = 86_400_000;
@@ -64,11 +64,14 @@ pub struct MarginQuery {
 impl MarginQuery {
     /// The first and the last hour.
     pub(crate) fn hours(&self) -> (i64, i64) {
-        (
-            self.from.hour(),
-            Timestamp::from_millis(self.to.millis().saturating_sub(1)).hour(),
-        )
+        hours(self.from, self.to)
     }
+}
+
+/// The first and the last hour of `[from, to)`.
+pub(crate) fn hours(from: Timestamp, to: Timestamp) -> (i64, i64) {
+    let last = Timestamp::from_millis(to.millis().saturating_sub(1));
+    (from.hour(), last.hour())
 }
 
 /// The sums of one key, target or day.
@@ -88,14 +91,17 @@ pub struct MarginRow {
     pub exposure: Amount,
     /// Used but not paid.
     pub loss: Amount,
+    /// What our own requests to targets in trouble cost. They belong to no key, so that no key's row has any.
+    pub own: Amount,
 }
 
 impl MarginRow {
-    /// Charge less cost; `None` where no cost is known.
+    /// Charge less cost and what our own requests cost; `None` where no cost is known.
     #[must_use]
     pub fn margin(&self) -> Option<Amount> {
         let known = self.cost != Amount::ZERO || self.priced != Amount::ZERO;
-        known.then(|| Amount::from_picos(self.priced.picos().saturating_sub(self.cost.picos())))
+        let spent = self.cost.picos().saturating_add(self.own.picos());
+        known.then(|| Amount::from_picos(self.priced.picos().saturating_sub(spent)))
     }
 
     /// Adds one hour of one key with one slug at one target.
@@ -113,6 +119,7 @@ impl MarginRow {
             priced,
             exposure: row.exposure,
             loss: row.loss,
+            own: Amount::ZERO,
         });
     }
 
@@ -124,6 +131,7 @@ impl MarginRow {
             (&mut self.priced, more.priced),
             (&mut self.exposure, more.exposure),
             (&mut self.loss, more.loss),
+            (&mut self.own, more.own),
         ] {
             *sum = Amount::from_picos(sum.picos().saturating_add(more.picos()));
         }
@@ -171,7 +179,7 @@ impl Summing {
         sum.add(row);
     }
 
-    pub(crate) fn finish(self) -> Margins {
+    pub(crate) fn finish(self, own: Vec<OwnCost>) -> Margins {
         let Self {
             query,
             numbers,
@@ -185,7 +193,7 @@ impl Summing {
             name: target,
             ..row
         }));
-        page(query, rows.collect())
+        page(query, rows.collect(), own)
     }
 }
 
@@ -203,10 +211,31 @@ pub(crate) fn name(by: MarginBy, number: i64) -> String {
     }
 }
 
-/// Sorts, totals and truncates. Equal rows are ordered by name.
-pub(crate) fn page(query: MarginQuery, mut rows: Vec<MarginRow>) -> Margins {
+/// Adds what our own requests cost to the rows of their target or day, which may have no other. Only the total has what no key caused.
+fn add_own(by: MarginBy, rows: &mut Vec<MarginRow>, total: &mut MarginRow, own: Vec<OwnCost>) {
+    for OwnCost { hour, target, cost } in own {
+        let own = MarginRow {
+            own: cost,
+            ..MarginRow::default()
+        };
+        total.merge(&own);
+        let name = match by {
+            MarginBy::Key => continue,
+            MarginBy::Target => target,
+            MarginBy::Day => name(by, hour.div_euclid(HOURS)),
+        };
+        match rows.iter_mut().find(|row| row.name == name) {
+            Some(row) => row.merge(&own),
+            None => rows.push(MarginRow { name, ..own }),
+        }
+    }
+}
+
+/// Adds our own requests, sorts, totals and truncates. Equal rows are ordered by name.
+pub(crate) fn page(query: MarginQuery, mut rows: Vec<MarginRow>, own: Vec<OwnCost>) -> Margins {
     let mut total = MarginRow::default();
     rows.iter().for_each(|row| total.merge(row));
+    add_own(query.by, &mut rows, &mut total, own);
     let value = |row: &MarginRow| match query.order {
         MarginOrder::Name => None,
         MarginOrder::Charge => Some(row.charge),
@@ -300,7 +329,7 @@ mod tests {
             limit: 9,
         };
         let names = |query| {
-            page(query, rows())
+            page(query, rows(), Vec::new())
                 .rows
                 .into_iter()
                 .map(|row| row.name)
@@ -311,6 +340,41 @@ mod tests {
         assert_eq!(names(query), ["bad", "good", "other", "unknown"]);
         query.order = MarginOrder::Name;
         assert_eq!(names(query), ["unknown", "other", "good", "bad"]);
+    }
+
+    #[test]
+    fn own_requests_lower_the_margin_of_their_target_and_day_and_of_all() {
+        let picos = Amount::from_picos;
+        let own = |hour, target: &str, cost| OwnCost {
+            hour,
+            target: target.to_owned(),
+            cost: picos(cost),
+        };
+        let sums = |by| {
+            let query = MarginQuery {
+                by,
+                from: Timestamp::default(),
+                to: Timestamp::default(),
+                order: MarginOrder::Name,
+                reverse: false,
+                limit: 9,
+            };
+            let mut sums = Summing::new(query);
+            let row = UsageRow {
+                charge: picos(100),
+                cost: picos(60),
+                ..UsageRow::default()
+            };
+            sums.add(1, 24, "a/m", &row);
+            let own = vec![own(24, "a/m", 3), own(25, "a/m", 2), own(72, "b/m", 7)];
+            let page = sums.finish(own);
+            let shown = |row: &MarginRow| (row.own.picos(), row.margin().map(Amount::picos));
+            assert_eq!(shown(&page.total), (12, Some(28)));
+            page.rows.iter().map(shown).collect::<Vec<_>>()
+        };
+        assert_eq!(sums(MarginBy::Key), [(0, Some(40))]);
+        assert_eq!(sums(MarginBy::Target), [(5, Some(35)), (7, None)]);
+        assert_eq!(sums(MarginBy::Day), [(5, Some(35)), (7, None)]);
     }
 
     #[test]

@@ -15,8 +15,8 @@ use crate::book::head::{Hash, StoredKey};
 use crate::rule::hold::StoredHold;
 use crate::value::reference;
 use crate::{
-    Account, Entry, EntryKind, KeyId, LedgerError, OperationId, PublishedSlug, SecretHash, Session,
-    Timestamp, VerifyReport, Vote,
+    Account, Entry, EntryKind, KeyId, LedgerError, OperationId, OwnCost, PublishedSlug, SecretHash,
+    Session, Timestamp, VerifyReport, Vote,
 };
 
 /// Rows per part: enough to be quick, and few enough for memory.
@@ -44,6 +44,7 @@ pub(crate) struct Rest {
     pub(crate) links: Vec<(SecretHash, KeyId, Timestamp)>,
     pub(crate) slugs: Vec<PublishedSlug>,
     pub(crate) votes: Vec<Vote>,
+    pub(crate) own_costs: Vec<OwnCost>,
 }
 
 impl Rest {
@@ -62,6 +63,9 @@ impl Rest {
             .collect();
         for vote in &self.votes {
             rows.changes.votes.cast(vote);
+        }
+        for own in &self.own_costs {
+            rows.own_cost(own);
         }
         for slug in &self.slugs {
             rows.changes.publish(&slug.slug, slug.since);

@@ -12,8 +12,8 @@ use crate::book::head::{AuditHead, Hash, Head, StoredKey};
 use crate::rule::hold::StoredHold;
 use crate::{
     Account, Amount, AuditRecord, Bill, EndReason, Entry, Key, KeyId, KeySettings, OpenHold,
-    OperationId, PublishedSlug, Question, SecretHash, Session, Timestamp, Totals, Usage, UsageRow,
-    Vote,
+    OperationId, OwnCost, PublishedSlug, Question, SecretHash, Session, Timestamp, Totals, Usage,
+    UsageRow, Vote,
 };
 
 /// The cause of an error in another library.
@@ -404,6 +404,15 @@ pub(crate) fn vote(columns: &mut impl Columns) -> Read<Option<Vote>> {
         key: columns.key()?,
         value: u64::try_from(columns.number()?).unwrap_or_default(),
     }))
+}
+
+/// Hour, target and cost.
+pub(crate) fn own_cost(columns: &mut impl Columns) -> Read<OwnCost> {
+    Ok(OwnCost {
+        hour: columns.number()?,
+        target: columns.text()?,
+        cost: columns.amount()?,
+    })
 }
 
 /// Counts of keys, entries and holds, then the sums: credit, spent, held, loss, exposure, cost.

@@ -6,6 +6,7 @@ pub mod clock;
 pub(crate) mod end_reason;
 pub mod id;
 pub mod owed;
+pub mod own_cost;
 pub(crate) mod public_url;
 pub(crate) mod reference;
 pub mod text;

@@ -18,8 +18,8 @@ use crate::book::margin::Summing;
 use crate::value::owed::UNMETERED;
 use crate::{
     Amount, AuditRecord, Bill, Entry, EntryQuery, Finish, Key, KeyId, KeyQuery, Ledger,
-    LedgerError, MarginQuery, Margins, OpenHold, OperationId, PublishedSlug, SecretHash, Session,
-    SlugUse, Timestamp, Totals, UsageRow, VerifyReport, Vote,
+    LedgerError, MarginQuery, Margins, OpenHold, OperationId, OwnCost, PublishedSlug, SecretHash,
+    Session, SlugUse, Timestamp, Totals, UsageRow, VerifyReport, Vote,
 };
 
 /// A ledger in memory.
@@ -57,6 +57,8 @@ struct State {
     audit: Vec<AuditRecord>,
     published: BTreeMap<String, Timestamp>,
     votes: Vec<Vote>,
+    /// By hour, target and epoch.
+    own_costs: BTreeMap<(i64, String, i64), Amount>,
     sessions: HashMap<[u8; 32], Session>,
     links: HashMap<[u8; 32], (KeyId, Timestamp)>,
     epoch: i64,
@@ -197,7 +199,19 @@ impl State {
         let mut sums = Summing::new(query);
         rows.iter()
             .for_each(|((hour, key, _, target), row)| sums.add(*key, *hour, target, row));
-        sums.finish()
+        sums.finish(self.own_costs(first, last))
+    }
+
+    fn own_costs(&self, first: i64, last: i64) -> Vec<OwnCost> {
+        let mut found: BTreeMap<(i64, String), Amount> = BTreeMap::new();
+        for ((hour, target, _), cost) in &self.own_costs {
+            if (first..=last).contains(hour) {
+                let sum = found.entry((*hour, target.clone())).or_default();
+                *sum = Amount::from_picos(sum.picos().saturating_add(cost.picos()));
+            }
+        }
+        let own = |((hour, target), cost)| OwnCost { hour, target, cost };
+        found.into_iter().map(own).collect()
     }
 
     fn slug_use(&self, since: Timestamp) -> Vec<SlugUse> {
@@ -429,6 +443,11 @@ impl Ledger for MemoryLedger {
 
     async fn votes(&self) -> Result<Vec<Vote>, LedgerError> {
         Ok(self.state().votes.clone())
+    }
+
+    async fn own_costs(&self, from: Timestamp, to: Timestamp) -> Result<Vec<OwnCost>, LedgerError> {
+        let last = Timestamp::from_millis(to.millis().saturating_sub(1));
+        Ok(self.state().own_costs(from.hour(), last.hour()))
     }
 
     async fn has_link(&self, token: SecretHash, now: Timestamp) -> Result<bool, LedgerError> {

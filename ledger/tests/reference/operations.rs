@@ -82,6 +82,11 @@ impl State {
                 self.votes.retain(|vote| vote.target != *target);
                 Outcome::Done
             }
+            Operation::OwnCost(own) => {
+                let place = (own.hour, own.target.clone(), self.epoch);
+                self.own_costs.insert(place, own.cost);
+                Outcome::Done
+            }
             Operation::CreateLink {
                 key,
                 token,

@@ -259,7 +259,7 @@ const KEY_COLUMNS: &[&str] = &[
     "last_entry_at",
 ];
 const SUMS_COLUMNS: &[&str] = &[
-    "name", "label", "requests", "charge", "cost", "priced", "margin", "exposure", "loss",
+    "name", "label", "requests", "charge", "cost", "priced", "own", "margin", "exposure", "loss",
 ];
 const AUDIT_COLUMNS: &[&str] = &["at", "actor", "act", "key", "operation", "details"];
 fn key_row(key: &Key, now: Timestamp) -> Value {
@@ -280,7 +280,7 @@ fn audit_row(act: &AuditRecord) -> Value {
 fn sums_row(row: &MarginRow, label: Option<&String>) -> Value {
     json!({
         "name": row.name, "label": label, "requests": row.requests, "charge": row.charge, "cost": row.cost, "priced": row.priced,
-        "margin": row.margin(), "exposure": row.exposure, "loss": row.loss,
+        "own": row.own, "margin": row.margin(), "exposure": row.exposure, "loss": row.loss,
     })
 }
 

@@ -244,6 +244,7 @@ impl Bench {
                 },
                 exposure: usd(exposure),
                 loss: usd(loss),
+                own: Amount::ZERO,
             }
         };
         let id = |number: usize| {

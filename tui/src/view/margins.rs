@@ -160,8 +160,13 @@ fn warning(app: &App, sums: &Sums, pen: &mut Pen<'_>, area: Rect) -> u16 {
 fn about(sums: &Sums) -> String {
     match (sums.by, sums.page.rows.get(sums.selected), sums.view) {
         (MarginBy::Key | MarginBy::Target, Some(row), _) if !row.name.is_empty() => {
+            let own = if row.own == Amount::ZERO {
+                String::new()
+            } else {
+                format!(" · {} for our own requests", format::short(row.own, 10))
+            };
             format!(
-                "{} · {}",
+                "{} · {}{own}",
                 shown_name(sums, row),
                 format::many(row.requests, "request")
             )
@@ -233,6 +238,7 @@ fn cells(app: &App, sums: &Sums, pen: &Pen<'_>, row: &MarginRow, name: &str) -> 
         ];
     }
     let margin = row.margin();
+    let spent = row.cost.checked_add(row.own).unwrap_or(row.cost);
     let style = if margin.is_some_and(Amount::is_negative) {
         theme.bad()
     } else {
@@ -243,7 +249,10 @@ fn cells(app: &App, sums: &Sums, pen: &Pen<'_>, row: &MarginRow, name: &str) -> 
         name,
         requests,
         amount(row.charge, 9),
-        margin.map_or_else(|| (unknown(), theme.faint()), |_| amount(row.cost, 9)),
+        match spent {
+            Amount::ZERO if margin.is_none() => (unknown(), theme.faint()),
+            spent => amount(spent, 9),
+        },
         (
             margin.map_or_else(unknown, |margin| format::short(margin, 9)),
             style,

@@ -166,6 +166,9 @@ impl Source for CopySource {
         }
         rest.slugs = reads::published(&self.link).await.map_err(unavailable)?;
         rest.votes = reads::votes(&self.link).await.map_err(unavailable)?;
+        rest.own_costs = reads::own_costs(&self.link, i64::MIN, i64::MAX)
+            .await
+            .map_err(unavailable)?;
         Ok(rest)
     }
 }

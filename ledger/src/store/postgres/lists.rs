@@ -138,7 +138,9 @@ pub(super) async fn margins(link: &Link, query: MarginQuery) -> Result<Margins, 
             priced: columns.amount()?,
             exposure: columns.amount()?,
             loss: columns.amount()?,
+            own: Amount::ZERO,
         });
     }
-    Ok(margin::page(query, found))
+    let own = super::reads::own_costs(link, first, last).await?;
+    Ok(margin::page(query, found, own))
 }

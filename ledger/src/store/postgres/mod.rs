@@ -31,12 +31,14 @@ mod shared;
 mod standby;
 mod tables;
 mod trouble;
+mod turns;
 mod verify;
 mod wanted;
 mod writer;
 mod writes;
 
 use std::path::Path;
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -47,13 +49,14 @@ use tokio::time::Instant;
 
 use crate::batch::operation::{Operation, Outcome};
 use crate::book::anchor::Anchor;
+use crate::book::margin;
 use crate::store::Store;
 use crate::store::address::Database;
 use crate::{
     Amount, AuditRecord, Cause, Entry, EntryQuery, Finish, Gateway, Key, KeyId, KeyQuery, Ledger,
-    LedgerError, MarginQuery, Margins, OpenHold, OpenMode, Opening, OperationId, PublishedSlug,
-    SecretHash, Server, SlugUse, Standby, Timestamp, Totals, UsageRow, VerifyReport, Vote,
-    WriterStats,
+    LedgerError, MarginQuery, Margins, OpenHold, OpenMode, Opening, OperationId, OwnCost,
+    PublishedSlug, SecretHash, Server, SlugUse, Standby, Timestamp, Totals, Turn, UsageRow,
+    VerifyReport, Vote, WriterStats,
 };
 pub use confirmed::AcceptedLoss;
 use confirmed::{Confirmed, Found};
@@ -169,6 +172,17 @@ impl PostgresLedger {
             None => Err(LedgerError::unavailable(
                 "it was opened read-only".to_owned(),
             )),
+        }
+    }
+
+    /// The epoch of this gateway, for a write beside the batches. Without a standby its commit would wait for one.
+    fn epoch_to_write_with(&self) -> Result<i64, LedgerError> {
+        let no_gateway = || LedgerError::unavailable("this program is no gateway".to_owned());
+        let writer = self.writer.as_ref().ok_or_else(no_gateway)?;
+        match (writer.uncertain(), writer.epoch.load(Ordering::SeqCst)) {
+            (Some(why), _) => Err(LedgerError::unavailable(why)),
+            (None, 0) => Err(no_gateway()),
+            (None, epoch) => Ok(epoch),
         }
     }
 
@@ -572,6 +586,27 @@ impl Ledger for PostgresLedger {
     async fn votes(&self) -> Result<Vec<Vote>, LedgerError> {
         self.readers
             .with(|link| async move { reads::votes(&link).await })
+            .await
+    }
+
+    async fn take_turn(&self, place: &str) -> Result<Turn, LedgerError> {
+        let epoch = self.epoch_to_write_with()?;
+        self.readers
+            .with(|link| async move { turns::take(&link, place, epoch).await })
+            .await
+    }
+
+    async fn tell(&self, place: &str, found: &str) -> Result<(), LedgerError> {
+        let epoch = self.epoch_to_write_with()?;
+        self.readers
+            .with(|link| async move { turns::tell(&link, place, found, epoch).await })
+            .await
+    }
+
+    async fn own_costs(&self, from: Timestamp, to: Timestamp) -> Result<Vec<OwnCost>, LedgerError> {
+        let (first, last) = margin::hours(from, to);
+        self.readers
+            .with(|link| async move { reads::own_costs(&link, first, last).await })
             .await
     }
 

@@ -76,6 +76,7 @@ pub(super) fn printable(mut operation: Operation) -> Operation {
         Operation::Publish { slugs, .. } => slugs.iter_mut().for_each(clean),
         Operation::Vote(votes) => votes.iter_mut().for_each(|vote| clean(&mut vote.target)),
         Operation::ForgetVotes(target) => clean(target),
+        Operation::OwnCost(own) => clean(&mut own.target),
         Operation::CreateLink { act, .. } => clean(&mut act.actor),
         Operation::BeginEpoch { .. }
         | Operation::Recover { .. }

@@ -6,8 +6,8 @@ use super::trouble::Trouble;
 use crate::store::rows::{self as decode, Columns as _, rows_at_most};
 use crate::value::owed::UNMETERED;
 use crate::{
-    AuditRecord, Entry, EntryQuery, KeyId, OpenHold, OperationId, PublishedSlug, SecretHash,
-    SlugUse, Timestamp, Totals, UsageRow, Vote,
+    AuditRecord, Entry, EntryQuery, KeyId, OpenHold, OperationId, OwnCost, PublishedSlug,
+    SecretHash, SlugUse, Timestamp, Totals, UsageRow, Vote,
 };
 
 type Answer<T> = Result<T, Trouble>;
@@ -83,6 +83,16 @@ pub(super) async fn votes(link: &Link) -> Answer<Vec<Vote>> {
     rows.iter()
         .filter_map(|row| decode::vote(&mut Columns::of(row)).transpose())
         .map(|vote| Ok(vote?))
+        .collect()
+}
+
+/// What own requests cost in the hours of a range, by hour and target.
+pub(super) async fn own_costs(link: &Link, first: i64, last: i64) -> Answer<Vec<OwnCost>> {
+    let sql = "SELECT hour, target, sum(cost)::bigint FROM own_costs WHERE hour BETWEEN $1 AND $2 \
+         GROUP BY hour, target ORDER BY hour, target COLLATE \"C\"";
+    let rows = link.query(sql, &[&first, &last]).await?;
+    rows.iter()
+        .map(|row| Ok(decode::own_cost(&mut Columns::of(row))?))
         .collect()
 }
 

@@ -22,6 +22,7 @@ pub(super) fn writes(rows: &Rows) -> Result<Vec<Write>, Trouble> {
     access(rows, &mut writes);
     slugs(&rows.changes, &mut writes);
     votes(&rows.changes.votes, &mut writes);
+    own_costs(&rows.changes, &mut writes);
     Ok(writes)
 }
 
@@ -430,4 +431,17 @@ fn votes(Votes { cast, forgotten }: &Votes, writes: &mut Vec<Write>) {
     writes.push(
         old.delete_where("t.target = u.target AND t.question = u.question AND t.day <= u.day"),
     );
+}
+
+fn own_costs(changes: &Changes, writes: &mut Vec<Write>) {
+    let rows: Vec<_> = changes.own_costs.iter().collect();
+    if !rows.is_empty() {
+        let table = Table::of("own_costs", &rows)
+            .number("hour", |((hour, ..), _)| *hour)
+            .text("target", |((_, target, _), _)| target.clone())
+            .number("epoch", |((.., epoch), _)| *epoch)
+            .number("cost", |(_, cost)| cost.picos());
+        let total = " ON CONFLICT (hour, target, epoch) DO UPDATE SET cost = excluded.cost";
+        writes.push(table.insert(total));
+    }
 }

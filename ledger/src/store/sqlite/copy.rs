@@ -127,6 +127,7 @@ impl Source for CopySource {
             links: all_rows(conn, "SELECT token, key, expires FROM links", rows::link)?,
             slugs: super::reads::published(conn).map_err(failed)?,
             votes: super::reads::votes(conn).map_err(failed)?,
+            own_costs: super::reads::own_costs(conn, i64::MIN, i64::MAX).map_err(failed)?,
         })
     }
 }

@@ -58,7 +58,7 @@ impl Tables<'_> {
             self.mark(Changed::Anything);
         }
         self.access(rows)?;
-        self.slugs_and_votes(changes)
+        self.of_no_key(changes)
     }
 
     fn key(&mut self, row: &KeyRow) -> Result<()> {
@@ -341,7 +341,8 @@ impl Tables<'_> {
         Ok(())
     }
 
-    fn slugs_and_votes(&mut self, changes: &Changes) -> Result<()> {
+    /// What belongs to no key: slugs, votes, and what our own requests cost.
+    fn of_no_key(&mut self, changes: &Changes) -> Result<()> {
         for slug in &changes.published {
             self.statements.get(Sql::Publish)?.execute(slug)?;
         }
@@ -353,6 +354,10 @@ impl Tables<'_> {
             self.statements.get(Sql::OldVotes)?.execute(old)?;
             let values = params![target, question, day, key, number(*value)];
             self.statements.get(Sql::Vote)?.execute(values)?;
+        }
+        for ((hour, target, epoch), cost) in &changes.own_costs {
+            let values = params![hour, target, epoch, cost];
+            self.statements.get(Sql::OwnCost)?.execute(values)?;
         }
         Ok(())
     }

@@ -243,7 +243,7 @@ pub(super) fn margins(
             break;
         }
     }
-    Ok(sums.finish())
+    Ok(sums.finish(super::reads::own_costs(conn, first, last)?))
 }
 
 /// Ids as the stored numbers, in a form that fits one parameter.

@@ -11,7 +11,7 @@ use crate::{OperationId, Timestamp};
 /// `fare`, in the header of every ledger.
 const APPLICATION_ID: i64 = 0x6661_7265;
 /// The schema version of this program.
-pub(super) const VERSION: i64 = 5;
+pub(super) const VERSION: i64 = 6;
 
 /// What a new ledger is created with.
 #[derive(Debug, Clone, Copy)]
@@ -24,7 +24,7 @@ pub(super) struct Birth {
 
 type Migration = fn(&Connection, &Birth) -> Result<()>;
 
-const MIGRATIONS: [Migration; 5] = [
+const MIGRATIONS: [Migration; 6] = [
     |conn, _| conn.execute_batch(include_str!("schema/1.sql")),
     |conn, birth| {
         conn.execute_batch(include_str!("schema/2.sql"))?;
@@ -43,6 +43,7 @@ const MIGRATIONS: [Migration; 5] = [
         conn.execute_batch(include_str!("schema/5.sql"))?;
         register_references(conn)
     },
+    |conn, _| conn.execute_batch(include_str!("schema/6.sql")),
 ];
 
 /// The content of a database file.

@@ -52,11 +52,12 @@ pub use reopen::Look;
 
 use crate::batch::operation::{Class, Operation, Outcome};
 use crate::book::anchor::Anchor;
+use crate::book::margin;
 use crate::store::Store;
 use crate::{
     Amount, AuditRecord, Durability, Entry, EntryQuery, Finish, Key, KeyId, KeyQuery, Ledger,
-    LedgerError, MarginQuery, Margins, OpenHold, OpenMode, OperationId, PublishedSlug, SecretHash,
-    SlugUse, Timestamp, Totals, UsageRow, VerifyReport, Vote, WriterStats,
+    LedgerError, MarginQuery, Margins, OpenHold, OpenMode, OperationId, OwnCost, PublishedSlug,
+    SecretHash, SlugUse, Timestamp, Totals, UsageRow, VerifyReport, Vote, WriterStats,
 };
 use job::Work;
 use location::{FileId, Location};
@@ -423,6 +424,14 @@ impl Ledger for SqliteLedger {
     async fn votes(&self) -> Result<Vec<Vote>, LedgerError> {
         let readers = &self.current()?.readers;
         readers.scan(|conn, _| reads::votes(conn)).await
+    }
+
+    async fn own_costs(&self, from: Timestamp, to: Timestamp) -> Result<Vec<OwnCost>, LedgerError> {
+        let (first, last) = margin::hours(from, to);
+        let readers = &self.current()?.readers;
+        readers
+            .scan(move |conn, _| reads::own_costs(conn, first, last))
+            .await
     }
 
     async fn has_link(&self, token: SecretHash, now: Timestamp) -> Result<bool, LedgerError> {

@@ -14,8 +14,8 @@ use crate::book::chain::{ChainedAct, ChainedEntry};
 use crate::store::rows::{Columns as _, rows_at_most};
 use crate::value::owed::UNMETERED;
 use crate::{
-    AuditRecord, Entry, EntryQuery, Key, KeyId, OpenHold, OperationId, PublishedSlug, SecretHash,
-    SlugUse, Timestamp, Totals, UsageRow, Vote,
+    AuditRecord, Entry, EntryQuery, Key, KeyId, OpenHold, OperationId, OwnCost, PublishedSlug,
+    SecretHash, SlugUse, Timestamp, Totals, UsageRow, Vote,
 };
 
 /// Rows that one statement of a scan examines.
@@ -90,6 +90,16 @@ pub(super) fn votes(conn: &Connection) -> Result<Vec<Vote>> {
     let votes = statement.query_map([], rows::vote)?;
     // A later version may ask more.
     votes.filter_map(Result::transpose).collect()
+}
+
+/// What own requests cost in the hours of a range, by hour and target.
+pub(super) fn own_costs(conn: &Connection, first: i64, last: i64) -> Result<Vec<OwnCost>> {
+    let mut statement = conn.prepare_cached(
+        "SELECT hour, target, sum(cost) FROM own_costs WHERE hour BETWEEN ?1 AND ?2 GROUP BY hour, target ORDER BY hour, target",
+    )?;
+    statement
+        .query_map([first, last], rows::own_cost)?
+        .collect()
 }
 
 // --- history ---

@@ -74,6 +74,8 @@ statements! {
     OldVotes = "DELETE FROM votes WHERE target = ?1 AND question = ?2 AND day <= ?3";
     ForgetVotes = "DELETE FROM votes WHERE target = ?1";
 
+    OwnCost = "INSERT INTO own_costs VALUES (?1, ?2, ?3, ?4) ON CONFLICT DO UPDATE SET cost = excluded.cost";
+
     Act = concat!(select_act!(), " WHERE operation = ?1");
     InsertAct = "INSERT INTO audit VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)";
     MoveAudit = "UPDATE keys SET audit_last = ?2, audit_hash = ?3, audit_seq = ?4 WHERE id = ?1";

@@ -1,0 +1,104 @@
+//! Which gateway of a fleet asks a target itself, and who keeps what asking costs: the ledger, which this room does not know.
+//!
+//! One gateway asks at a time. The others use what it found as if they had asked, but for connections: each has its own network.
+
+use std::time::Duration;
+
+use farebox_ledger::Amount;
+
+use super::classify::Fault;
+use super::probing::Verdict;
+
+/// Decides whose turn it is to ask.
+pub trait Referee: Send + Sync + 'static {
+    /// Whether this gateway may ask a target (`provider/model`) at a place of it; `None` if that cannot be told now.
+    fn turn(&self, target: &str, place: &str) -> impl Future<Output = Option<Turn>> + Send;
+
+    /// Tells the other gateways what was found at a place.
+    fn tell(&self, place: &str, found: &str) -> impl Future<Output = ()> + Send;
+
+    /// Adds what a request to a target cost to the operator's books.
+    fn paid(&self, target: &str, cost: Amount) -> impl Future<Output = ()> + Send;
+}
+
+/// Whose turn it is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Turn {
+    /// Ours.
+    Ours {
+        /// What the requests of all gateways to this target have cost today.
+        spent: Amount,
+    },
+    /// Another gateway's; what it found last, if it has found anything.
+    Theirs(Option<Heard>),
+}
+
+/// What another gateway found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Heard {
+    /// Grows with each finding.
+    pub number: i64,
+    /// As it was told.
+    pub found: String,
+    /// How long ago it asked.
+    pub asked: Duration,
+    /// How long ago it knew.
+    pub known: Duration,
+}
+
+/// What a finding is called; `None` if it says nothing to others.
+pub(super) fn words(verdict: Verdict) -> Option<String> {
+    match verdict {
+        Verdict::Passed => Some("passed".to_owned()),
+        Verdict::Unasked => Some("unasked".to_owned()),
+        Verdict::Failed(Fault {
+            unreachable: false,
+            rest,
+        }) => {
+            let rest = rest.unwrap_or_default().as_millis();
+            Some(format!("failed {rest}"))
+        }
+        Verdict::Failed(_) | Verdict::Reached | Verdict::Nothing => None,
+    }
+}
+
+/// The finding of these words; `None` if a later version uses others.
+pub(super) fn verdict(words: &str) -> Option<Verdict> {
+    match words.split_once(' ') {
+        None if words == "passed" => Some(Verdict::Passed),
+        None if words == "unasked" => Some(Verdict::Unasked),
+        Some(("failed", rest)) => {
+            let rest = Duration::from_millis(rest.parse().ok()?);
+            Some(Verdict::Failed(Fault {
+                unreachable: false,
+                rest: Some(rest).filter(|rest| !rest.is_zero()),
+            }))
+        }
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn findings_are_understood_by_other_gateways() {
+        let failed = |unreachable, rest| Verdict::Failed(Fault { unreachable, rest });
+        let rest = Some(Duration::from_millis(1_500));
+        for told in [
+            Verdict::Passed,
+            Verdict::Unasked,
+            failed(false, None),
+            failed(false, rest),
+        ] {
+            assert_eq!(verdict(&words(told).unwrap()), Some(told));
+        }
+        for own in [Verdict::Nothing, Verdict::Reached, failed(true, rest)] {
+            assert_eq!(words(own), None);
+        }
+        for unknown in ["", "passed 1", "failed", "failed x", "rested"] {
+            assert_eq!(verdict(unknown), None, "{unknown:?}");
+        }
+    }
+}
