@@ -476,6 +476,51 @@ fn an_older_schema_is_brought_up_to_date_by_a_gateway_alone() {
     });
 }
 
+/// A reference that an older version stored under its own letters is found in every form that is equal today.
+#[test]
+fn a_ledger_of_the_third_schema_compares_references_in_any_form() {
+    with_cluster("references of an older schema", async |cluster| {
+        let database = cluster.database();
+        let url = cluster.url(&database);
+        let wide = "\u{ff29}nv\u{ff0d}8";
+        {
+            let ledger = gateway(&url).await;
+            ledger.create_key(new_key(1, 10, Some("5"))).await.unwrap();
+            ledger.credit(top_up(1, 11, "7", wide)).await.unwrap();
+            ledger.credit(top_up(1, 12, "3", "inv-9")).await.unwrap();
+        }
+        // As the third schema had it: lower case of what was written.
+        let back = "ALTER TABLE refs DISABLE TRIGGER refs_append_only; \
+             UPDATE refs SET folded = U&'\\FF49nv\\FF0D8' WHERE folded = 'inv-8'; \
+             ALTER TABLE refs ENABLE TRIGGER refs_append_only; \
+             DROP TABLE votes; UPDATE identity SET version = 3";
+        cluster.psql(&database, back).unwrap();
+        let ledger = postgres(&url, OpenMode::Serve).await.unwrap();
+        for (operation, spelling) in [(500, "inv-8"), (501, wide), (502, "INV-8")] {
+            let again = ledger.credit(top_up(1, operation, "7", spelling)).await;
+            assert!(again.unwrap().repeated, "{spelling}");
+        }
+        let another = ledger.credit(top_up(1, 510, "8", "inv-8")).await;
+        assert!(another.is_err(), "another amount");
+        assert!(
+            ledger
+                .credit(top_up(1, 511, "3", "inv-9"))
+                .await
+                .unwrap()
+                .repeated
+        );
+        assert!(
+            !ledger
+                .credit(top_up(1, 512, "3", "inv-10"))
+                .await
+                .unwrap()
+                .repeated
+        );
+        assert_eq!(ledger.votes().await.unwrap(), Vec::<Vote>::new());
+        sound(&ledger).await;
+    });
+}
+
 #[test]
 fn a_database_of_the_fourth_schema_gets_a_place_for_own_requests() {
     with_cluster("the fourth schema", async |cluster| {

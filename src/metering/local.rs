@@ -69,6 +69,12 @@ fn scaled(counted: u64, whole: u64, part: u64) -> u64 {
     u64::try_from(scaled).unwrap_or(u64::MAX)
 }
 
+/// A count as the target would have counted.
+#[must_use]
+pub fn corrected(count: u64, factor: u64) -> u64 {
+    scaled(count, factor.clamp(CLAMP.0, CLAMP.1), ONE)
+}
+
 /// The count that is charged: as the target would have counted, rounded in the customer's favour.
 #[must_use]
 pub fn charged(count: u64, factor: u64) -> u64 {

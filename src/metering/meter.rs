@@ -4,6 +4,7 @@
 //! rates decide whether the hold still suffices. At the end the provider's count is charged if it is present and plausible, else
 //! ours, rounded slightly in the customer's favour.
 
+mod due;
 mod leaving;
 mod owed;
 mod start;
@@ -52,6 +53,8 @@ pub struct Meter {
     reasoning_outside: bool,
     /// The request asked for one-hour cache writes.
     one_hour_cache: bool,
+    /// Its prompt may be written to a cache.
+    may_write: bool,
     /// Whether the customer may have asked for an answer without text.
     silence_asked: bool,
     shown: TextSize,
@@ -84,6 +87,8 @@ pub struct Meter {
     /// Its price in picodollars; before the first count, the price of the estimated input at the highest rates. Cached, because
     /// every frame asks for it.
     counted_cost: i128,
+    /// The same if nothing is written to a cache unasked.
+    counted_due: i128,
     /// Whether it came with the end of the answer, so that it is complete.
     complete: bool,
     /// What was shown at the provider's last count.
@@ -152,6 +157,7 @@ impl Meter {
             predicted: start.predicted,
             reasoning_outside: false,
             one_hour_cache: start.one_hour_cache,
+            may_write: start.cache_marked,
             silence_asked: false,
             shown: TextSize::default(),
             density: USUAL,
@@ -171,9 +177,10 @@ impl Meter {
             shown_at_report: TextSize::default(),
             claimed: None,
             counted_cost: 0,
+            counted_due: 0,
             model,
         };
-        meter.counted_cost = meter.price_counted();
+        meter.price_counted();
         meter
     }
 
@@ -236,7 +243,7 @@ impl Meter {
     pub fn know_input(&mut self, tokens: u64) {
         self.input_at_least = tokens;
         self.input_known = Some(tokens);
-        self.counted_cost = self.price_counted();
+        self.price_counted();
     }
 
     /// Sets the provider's count; `last` if it came at the end of the answer. An absurd count never replaces a plausible one.
@@ -270,7 +277,7 @@ impl Meter {
         self.shown_at_report = self.shown;
         self.reported = Some(usage);
         self.complete |= last;
-        self.counted_cost = self.price_counted();
+        self.price_counted();
     }
 
     /// Whether anything was shown.
@@ -286,69 +293,6 @@ impl Meter {
         self.shown_anything()
             || self.reported.as_ref().is_some_and(counted)
             || self.claimed.is_some()
-    }
-
-    /// An upper bound of the cost so far, which the hold must cover: what the provider has not counted yet is priced at the highest
-    /// rates, because it may turn out to be of the most expensive class. This is never charged; see [`Meter::charge_if_cut`].
-    #[must_use]
-    pub fn cost_at_most(&self) -> Amount {
-        self.cost_with(
-            self.uncounted_output()
-                .saturating_add(self.hidden_at_most()),
-        )
-    }
-
-    /// What a stream may never run beyond unpaid. Hidden output, which is only assumed, is no part of it where the whole limit is
-    /// held, unless the provider's limit does not include reasoning.
-    #[must_use]
-    pub fn cost_due(&self) -> Amount {
-        if self.reasoning_outside || self.hiding.ends {
-            self.cost_at_most()
-        } else {
-            self.cost_with(self.uncounted_output())
-        }
-    }
-
-    /// The same if every byte that nobody has counted yet is a token: no text is denser.
-    #[must_use]
-    pub fn cost_if_dense(&self) -> Amount {
-        let unweighed = price::to_amount(self.cost_of_output(self.unweighed()));
-        self.cost_due()
-            .checked_add(unweighed)
-            .unwrap_or(Amount::MAX_COST)
-    }
-
-    fn cost_with(&self, uncounted: u64) -> Amount {
-        let output = self.cost_of_output(uncounted);
-        price::to_amount(
-            self.counted_cost
-                .saturating_add(self.compaction)
-                .saturating_add(output),
-        )
-    }
-
-    /// Computes [`Self::counted_cost`], which is valid until the next report.
-    fn price_counted(&self) -> i128 {
-        let rates = self.rates();
-        match &self.reported {
-            Some(usage) if self.complete || price::input_total(usage) > 0 => {
-                let (first, further) = self.steps(usage);
-                price::picos(&self.model.price, &first, further)
-            }
-            // Some providers report zeros until the end.
-            _ => {
-                let images = price::times(i128::from(rates.per_image.picos()), self.images);
-                let counted = self.input_known.map(|tokens| {
-                    local::unrounded(tokens).saturating_mul(USUAL + COUNTED_UP) / USUAL
-                });
-                let input = counted.unwrap_or(self.estimated_input);
-                let output = self.predicted.max(self.counted_output());
-                price::times(price::dearest_input(rates, self.one_hour_cache), input)
-                    .saturating_add(images)
-                    .saturating_add(self.cost_of_output(output))
-                    .saturating_add(i128::from(rates.per_request.picos()))
-            }
-        }
     }
 
     /// Output tokens so far, estimated high.

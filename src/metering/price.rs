@@ -91,6 +91,16 @@ pub fn dearest_input(rates: &Rates, one_hour: bool) -> i128 {
     i128::from(dearest.picos())
 }
 
+/// The same, where input is written to a cache only if it is marked for one.
+#[must_use]
+pub fn likely_input(rates: &Rates, marked: bool, one_hour: bool) -> i128 {
+    if marked || one_hour {
+        dearest_input(rates, one_hour)
+    } else {
+        i128::from(rates.input.max(rates.cache_read).picos())
+    }
+}
+
 /// Output may turn out to be reasoning; the higher rate.
 #[must_use]
 pub fn dearest_output(rates: &Rates) -> i128 {

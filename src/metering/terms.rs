@@ -8,7 +8,7 @@ mod unseen;
 use farebox_ledger::Amount;
 
 use super::estimate::Estimate;
-use super::price::{dearest_input, dearest_output, times, to_amount};
+use super::price::{dearest_input, dearest_output, likely_input, times, to_amount};
 use crate::config::{Limits, Price, Rates};
 
 /// Output tokens that must be affordable for an answer to be worth starting.
@@ -36,6 +36,8 @@ pub struct Ask {
     pub images: u64,
     /// A cache write for one hour is asked for.
     pub one_hour_cache: bool,
+    /// Its prompt is marked for a cache.
+    pub cache_marked: bool,
     /// From how many input tokens on a provider compacts the conversation, if it is asked to.
     pub compacts_from: Option<u64>,
     /// The key's running requests, including this one.
@@ -67,6 +69,8 @@ pub struct Terms {
     pub compaction: Amount,
     /// Whether a stream's hold covers all that its limit allows.
     pub whole: bool,
+    /// Whether the prompt may be written to a cache.
+    pub cache_marked: bool,
 }
 
 /// The balance is too small.
@@ -158,6 +162,7 @@ pub fn decide(
             ask.estimate.input,
         )),
         whole,
+        cache_marked: ask.cache_marked || ask.one_hour_cache,
     })
 }
 
@@ -170,11 +175,12 @@ fn of_compaction(ask: &Ask, rates: &Rates, input: u64) -> i128 {
         .saturating_add(times(dearest_output(rates), SLICE))
 }
 
-/// The cost of a request with this much input at these rates, without its output, and of one output token of every choice.
-fn of_input(ask: &Ask, rates: &Rates, input: u64) -> (i128, i128) {
+/// The cost of a request with this much input at these rates, each token of which costs `rate`, without its output, and of one
+/// output token of every choice.
+fn of_input(ask: &Ask, rates: &Rates, rate: i128, input: u64) -> (i128, i128) {
     let per_output = times(dearest_output(rates), ask.choices);
     let parts = [
-        times(dearest_input(rates, ask.one_hour_cache), input),
+        times(rate, input),
         times(i128::from(rates.per_image.picos()), ask.images),
         i128::from(rates.per_request.picos()),
         times(per_output, ask.predicted),
@@ -220,6 +226,8 @@ struct Budget {
     available: i128,
     /// Input and everything else that does not depend on the output.
     fixed: i128,
+    /// The same if nothing is written to a cache unasked: what decides about the request and its limit. More is held.
+    likely: i128,
     /// The same with the input at its ceiling, and with what a whole answer may cost beyond its limit.
     fixed_ceiling: i128,
     /// One output token of every choice.
@@ -233,9 +241,16 @@ struct Budget {
 impl Budget {
     fn new(ask: &Ask, price: &Price, limits: &Limits, available: Amount) -> Self {
         let estimate = &ask.estimate;
-        let (fixed, per_output) = of_input(ask, price.for_input(estimate.input), estimate.input);
-        let (ceiling, per_output_ceiling) =
-            of_input(ask, price.for_input(estimate.ceiling), estimate.ceiling);
+        let of = |input: u64, rate: fn(&Ask, &Rates) -> i128| {
+            let rates = price.for_input(input);
+            of_input(ask, rates, rate(ask, rates), input)
+        };
+        let dearest = |ask: &Ask, rates: &Rates| dearest_input(rates, ask.one_hour_cache);
+        let (fixed, per_output) = of(estimate.input, dearest);
+        let (likely, _) = of(estimate.input, |ask, rates| {
+            likely_input(rates, ask.cache_marked, ask.one_hour_cache)
+        });
+        let (ceiling, per_output_ceiling) = of(estimate.ceiling, dearest);
         // Nothing extends the hold of a whole answer while it reasons beyond its limit.
         let beyond = if ask.reasons_outside && !ask.stream {
             times(per_output_ceiling, limits.max_output)
@@ -245,6 +260,7 @@ impl Budget {
         Self {
             available: i128::from(available.picos()),
             fixed,
+            likely,
             fixed_ceiling: ceiling.saturating_add(beyond),
             per_output,
             per_output_ceiling,
@@ -254,7 +270,7 @@ impl Budget {
 
     /// Output tokens of each choice that the available money buys.
     fn affordable(&self) -> u64 {
-        let left = self.available.saturating_sub(self.fixed);
+        let left = self.available.saturating_sub(self.likely);
         match left.checked_div(self.per_output) {
             Some(tokens) => u64::try_from(tokens.max(0)).unwrap_or(u64::MAX),
             None if left >= 0 => u64::MAX,
@@ -267,7 +283,7 @@ impl Budget {
         if self.available > 0 && self.affordable() >= tokens {
             return Ok(());
         }
-        let needed = self.fixed.saturating_add(times(self.per_output, tokens));
+        let needed = self.likely.saturating_add(times(self.per_output, tokens));
         let affordable_output = if self.available > 0 {
             self.affordable()
         } else {

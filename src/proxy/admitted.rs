@@ -61,6 +61,8 @@ pub(super) struct Admitted {
     /// A tokenizer's counts, if the end needed them.
     pub(super) local: Option<Local>,
     pub(super) output_limit: u64,
+    /// Nothing but text was sent, so that what it can count at most is certain.
+    pub(super) only_text: bool,
     /// The most output that is charged, if a target may produce more than was declared because its family has a smallest limit.
     sold: Option<u64>,
     /// Whether the hold covers all that the limit of a stream allows.
@@ -169,9 +171,11 @@ impl Admitted {
             choices: seen.choices,
             predicted: terms.predicted,
             one_hour_cache: seen.one_hour_cache,
+            cache_marked: terms.cache_marked,
             compaction: terms.compaction,
         };
         let seen_choices = seen.choices;
+        let only_text = seen.content.pictures.is_empty() && seen.content.documents.is_empty();
         let mut meter = Meter::new(Arc::clone(&model), start);
         if seen.has_stops {
             meter.ask_silence();
@@ -190,6 +194,7 @@ impl Admitted {
             prompt: PromptRead::default(),
             local: None,
             output_limit: terms.output_limit,
+            only_text,
             sold: raised.map(|_| terms.output_limit),
             whole: terms.whole,
             expected_tokens: expected(&terms, seen_choices),

@@ -7,9 +7,10 @@ use bytes::Bytes;
 use farebox_ledger::Amount;
 use farebox_protocol::{BadRequest, Content, Family, Inspection, translate};
 
-use super::Failure;
+use super::calibration::Calibrations;
+use super::{Failure, counting};
 use crate::config::{Capability, Model, Target};
-use crate::metering::{Counter, Estimate, estimate, local, terms};
+use crate::metering::{Estimate, estimate, terms};
 use crate::turns::Work;
 
 /// The header in which native clients switch on beta features.
@@ -206,7 +207,8 @@ fn shown(name: &str) -> String {
 }
 
 /// The size of the model's input in a key's request; refuses input well over its context. Where the money is short, a stream's limit
-/// is lowered to what is left beside the input, so that is counted: a stream should end where the money does.
+/// is lowered to what is left beside the input, so that is counted, and the last part of the answer is true: a stream should end
+/// where the money does.
 ///
 /// # Errors
 /// [`Failure::BadRequest`], or [`Failure::RateLimited`] when the customer's turn does not come.
@@ -215,7 +217,8 @@ pub(super) async fn fits(
     model: &Arc<Model>,
     seen: &mut Inspection,
     available: Amount,
-) -> Result<Estimate, Failure> {
+    calibrations: &Calibrations,
+) -> Result<(Estimate, bool), Failure> {
     let (estimate, most) = (
         estimate::input(&seen.content, &model.limits),
         model.limits.context,
@@ -236,28 +239,22 @@ pub(super) async fn fits(
         );
     let odd = seen.content.is_odd();
     if !too_long(estimate.known) && !odd && !short {
-        return Ok(estimate);
+        return Ok((estimate, false));
     }
-    let (model, content) = (Arc::clone(model), std::mem::take(&mut seen.content));
-    let limits = model.limits;
-    let counting = work.aside(move || {
-        let first = (model.route.targets.first()).map_or("", |target| target.model.as_str());
-        let counter = Counter::of(model.tokenizer, first);
-        let tokens = local::known(&content, &model.limits, counter);
-        (content, tokens, model.slug.clone())
-    });
-    let (content, tokens, slug) = counting.await?;
-    seen.content = content;
+    let tokens = counting::prompt(work, seen, model).await?;
     if !too_long(tokens) {
+        let corrected = calibrations.corrected(model, tokens);
         return Ok(if short && !odd {
-            estimate.counted(tokens, &limits)
+            (estimate.counted(corrected, &model.limits), true)
         } else {
-            estimate.at_least(tokens, &limits)
+            (estimate.at_least(tokens, &model.limits), short)
         });
     }
     // Clients that shorten their conversation automatically match on these words.
-    let message =
-        format!("prompt is too long: {tokens} tokens > {most} maximum for {slug}; send less");
+    let message = format!(
+        "prompt is too long: {tokens} tokens > {most} maximum for {}; send less",
+        model.slug
+    );
     Err(Failure::BadRequest(BadRequest {
         code: Some("context_length_exceeded"),
         ..BadRequest::new(message)

@@ -38,6 +38,24 @@ pub(super) async fn predicted(
         .await?)
 }
 
+/// Tokens of a prompt, counted by the tokenizer of the model's first target.
+pub(super) async fn prompt(
+    work: &mut Work,
+    seen: &mut Inspection,
+    model: &Model,
+) -> Result<u64, Failure> {
+    let (limits, content) = (model.limits, std::mem::take(&mut seen.content));
+    let first = (model.route.targets.first()).map_or("", |target| target.model.as_str());
+    let counter = Counter::of(model.tokenizer, first);
+    let counting = work.aside(move || {
+        let tokens = local::known(&content, &limits, counter);
+        (content, tokens)
+    });
+    let (content, tokens) = counting.await?;
+    seen.content = content;
+    Ok(tokens)
+}
+
 /// Whether a prompt says something about a tokenizer: text, of which tools, which providers rewrite, are less than a tenth.
 fn is_text(content: &Content) -> bool {
     let few_tools = content.tool_bytes.saturating_mul(10) < content.text.bytes();
@@ -161,7 +179,9 @@ impl Admitted {
             let reasoned = reasoning > 0 || !self.meter.shows_all(output);
             // A trivial answer needs no reasoning, so it does not show that the target complies.
             if reasoned || output >= SMALLEST_ANSWER {
-                proxy.calibrations.reasoned(&target, reasoned);
+                proxy
+                    .calibrations
+                    .reasoned(&target, self.request.key, clock::now(), reasoned);
             }
         }
         let (theirs, read) = (input_total(&counted.usage), self.input_count.get().copied());

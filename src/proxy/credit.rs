@@ -89,7 +89,7 @@ impl Credit {
             return Verdict::Covered;
         };
         let checkpoint = admitted.checkpoint();
-        let covered = admitted.meter.cost_if_dense() < held;
+        let covered = admitted.meter.cost_if_dense() <= held;
         let grown = self.grow(&mut admitted.hold, wanted, checkpoint, covered);
         match grown.await {
             Ok(()) => Verdict::Covered,
@@ -99,8 +99,7 @@ impl Credit {
                 } else {
                     WEIGHING
                 };
-                self.take_weight(&mut admitted.meter, patience).await;
-                if admitted.meter.cost_if_dense() < held {
+                if self.weighs_less(admitted, sample, held, patience).await {
                     Verdict::Covered
                 } else {
                     Verdict::Spent(reason)
@@ -108,6 +107,28 @@ impl Credit {
             }
             Err(Refused::Now(reason)) => Verdict::Spent(reason),
         }
+    }
+
+    /// Whether the hold covers the text once a tokenizer has read it. What came while one was reading is read, too.
+    async fn weighs_less(
+        &mut self,
+        admitted: &mut Admitted,
+        sample: &Sample,
+        held: Amount,
+        patience: Duration,
+    ) -> bool {
+        let until = Instant::now() + patience;
+        for _ in 0..2 {
+            if self.weighing.is_none() && admitted.meter.unweighed() > 0 {
+                self.begin_weighing(admitted, sample);
+            }
+            let left = until.saturating_duration_since(Instant::now());
+            self.take_weight(&mut admitted.meter, left).await;
+            if admitted.meter.cost_if_dense() <= held {
+                return true;
+            }
+        }
+        false
     }
 
     /// The same for a stream that has sent nothing yet: the target may have begun to produce what it does not show.
@@ -125,7 +146,7 @@ impl Credit {
         let Some(wanted) = self.plan(meter, held, due, now) else {
             return Verdict::Covered;
         };
-        match self.grow(hold, wanted, checkpoint, due < held).await {
+        match self.grow(hold, wanted, checkpoint, due <= held).await {
             Ok(()) => Verdict::Covered,
             Err(Refused::Later(reason) | Refused::Now(reason)) => Verdict::Spent(reason),
         }
@@ -162,13 +183,19 @@ impl Credit {
         let meter = &admitted.meter;
         let left = held.picos().saturating_sub(at_worst.picos());
         let low = slice_cost(meter.rates(), self.choices, SLICE).picos() / UNREAD_PART;
-        if left <= low
-            && self.weighing.is_none()
-            && meter.unweighed() > 0
-            && !self.covers_everything(meter, held)
-        {
-            self.weighing = Some((meter.shown(), admitted.weigh_output(sample.clone())));
+        let near = if covers_everything(meter, held) {
+            meter.may_exceed_limit()
+        } else {
+            left <= low && meter.unweighed() > 0
+        };
+        if near && self.weighing.is_none() {
+            self.begin_weighing(admitted, sample);
         }
+    }
+
+    fn begin_weighing(&mut self, admitted: &Admitted, sample: &Sample) {
+        let counting = admitted.weigh_output(sample.clone());
+        self.weighing = Some((admitted.meter.shown(), counting));
     }
 
     /// Applies the tokenizer's count, if it arrived in time.
@@ -196,14 +223,13 @@ impl Credit {
         let cost = meter.cost_at_most().picos();
         let left = held.picos().saturating_sub(cost);
         let at_worst = at_worst.picos();
-        let certainly_left = held.picos().saturating_sub(at_worst);
         let slice = slice_cost(meter.rates(), self.choices, SLICE).picos();
         let coming = self
             .output_rate
             .tokens_in(LOW_TIME, meter.running_output(), now);
         let low = (slice / LOW_PART).max(slice_cost(meter.rates(), 1, coming).picos());
-        let suffices = certainly_left > 0 && (left > low || now < self.next_try);
-        if suffices || self.covers_everything(meter, held) {
+        let suffices = at_worst <= held.picos() && (left > low || now < self.next_try);
+        if suffices || covers_everything(meter, held) {
             return None;
         }
         let to_come = slice_cost(meter.rates(), 1, self.to_come(meter)).picos();
@@ -219,12 +245,11 @@ impl Credit {
     fn to_come(&self, meter: &Meter) -> u64 {
         self.output_limit.saturating_sub(meter.running_output())
     }
+}
 
-    /// The upstream cannot produce more than its limit, so a hold that covers all of it is never extended.
-    fn covers_everything(&self, meter: &Meter, held: Amount) -> bool {
-        let to_come = slice_cost(meter.rates(), 1, self.to_come(meter)).picos();
-        meter.cost_at_most().picos().saturating_add(to_come) <= held.picos()
-    }
+/// The upstream produces no more than its limit, so a hold that covers all of it is never extended and ends nothing.
+fn covers_everything(meter: &Meter, held: Amount) -> bool {
+    meter.cost_at_limit().is_some_and(|all| all <= held)
 }
 
 /// A stream's rate: over its whole life or the last window, whichever is higher.

@@ -23,6 +23,17 @@ use crate::config::{Capability, Model, Price};
 use crate::metering::{Ending, Miscount, price};
 use crate::upstream::{Attempt, BreakerState};
 
+/// What a target failed to do for a customer.
+pub(super) struct Failure {
+    target: String,
+    /// A word for how.
+    kind: &'static str,
+    /// What it left uncharged.
+    exposure: Amount,
+    /// It is the target's own doing, whoever else meets it.
+    alone: bool,
+}
+
 impl Admitted {
     /// Notes on a bill what providers may bill: the one that answered, and each one tried before it.
     pub(super) fn owe(&self, bill: &mut Bill, usage: Option<Usage>) {
@@ -59,14 +70,13 @@ impl Admitted {
         }
     }
 
-    /// What targets failed to do, each with a word for how and with what it left uncharged. A customer who has left may have caused
-    /// it, so nothing of that is excused.
+    /// What targets failed to do. A customer who has left may have caused it, so nothing of that is excused.
     pub(super) fn failures(
         &self,
         bill: &Bill,
         end: &End,
         miscount: Option<Miscount>,
-    ) -> Vec<(String, &'static str, Amount)> {
+    ) -> Vec<Failure> {
         if end.reason == EndReason::ClientGone {
             return Vec::new();
         }
@@ -76,7 +86,12 @@ impl Admitted {
             let of_target = |attempt: &&Attempt| attempt.target == target;
             let class = self.outcome.attempts.iter().rfind(of_target);
             let kind = class.map_or("failed", |attempt| attempt.class.name());
-            (target.to_owned(), kind, at_cost(owed.exposure.picos()))
+            Failure {
+                target: target.to_owned(),
+                kind,
+                exposure: at_cost(owed.exposure.picos()),
+                alone: false,
+            }
         });
         let mut all: Vec<_> = failed.collect();
         let elsewhere = bill.failed().map(|(_, owed)| owed.exposure.picos());
@@ -87,9 +102,24 @@ impl Admitted {
             _ => return all,
         };
         if own > 0 {
-            all.push((bill.target.clone(), kind, at_cost(own)));
+            all.push(Failure {
+                target: bill.target.clone(),
+                kind,
+                exposure: at_cost(own),
+                alone: miscount.is_some_and(|miscount| self.cannot_cause(miscount)),
+            });
         }
         all
+    }
+
+    /// Whether no customer can make a provider count like this: then it counts against nobody. Only pictures and documents may be
+    /// more than we know; what text can be is certain.
+    fn cannot_cause(&self, miscount: Miscount) -> bool {
+        match miscount {
+            Miscount::Missing => false,
+            Miscount::AboveRequest => self.only_text,
+            Miscount::AboveContext | Miscount::AboveLimit | Miscount::Malformed => true,
+        }
     }
 
     /// Whether a failed try may be billed, and the request is therefore worth counting.
@@ -123,9 +153,15 @@ impl Proxy {
         self: &Arc<Self>,
         limits: &Arc<RateLimits>,
         customer: KeyId,
-        failures: Vec<(String, &'static str, Amount)>,
+        failures: Vec<Failure>,
     ) {
-        for (target, kind, exposure) in failures {
+        for failure in failures {
+            let Failure {
+                target,
+                kind,
+                exposure,
+                alone,
+            } = failure;
             let failed = Failed {
                 customer,
                 exposure,
@@ -136,7 +172,7 @@ impl Proxy {
                 .states()
                 .iter()
                 .any(|state| state.target == target && state.state != BreakerState::Closed);
-            let now = (Instant::now(), paused);
+            let now = (Instant::now(), paused || alone);
             for excused in limits.outages.note(&target, kind, failed, now) {
                 limits.excuse(excused);
                 if excused.customer != customer {

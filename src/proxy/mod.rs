@@ -146,10 +146,21 @@ impl Proxy {
         };
         documents::read(&mut request.work, &request.body, &mut seen).await?;
         let available = key.account.available();
-        let estimate = capabilities::fits(&mut request.work, &model, &mut seen, available).await?;
+        let (estimate, counted) = capabilities::fits(
+            &mut request.work,
+            &model,
+            &mut seen,
+            available,
+            &self.calibrations,
+        )
+        .await?;
         let last = last_family(&seen);
         let mut forms = Forms::of(&mut request, original, &model, last).await?;
         forms.take_room(&mut request)?;
+        if counted {
+            let work = &mut request.work;
+            forms.count(work, &model, &self.calibrations).await?;
+        }
         let predicted = counting::predicted(&mut request.work, &mut seen, &model).await?;
         let mut ask = forms.ask(&request, &seen, (estimate, predicted), &model);
         ask.unseen = seen.stream

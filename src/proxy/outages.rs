@@ -40,13 +40,14 @@ struct Seen {
 }
 
 impl Outages {
-    /// Notes a failure, and returns those that count against nobody now. `paused`: the target is paused for all.
+    /// Notes a failure, and returns those that count against nobody now. `excused`: the
+    /// target is paused for all, or the failure is its own doing.
     pub(super) fn note(
         &self,
         target: &str,
         kind: &'static str,
         failed: Failed,
-        (now, paused): (Instant, bool),
+        (now, excused): (Instant, bool),
     ) -> Vec<Failed> {
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         known.retain(|_, seen| {
@@ -63,7 +64,7 @@ impl Outages {
             excused: false,
         });
         let customers: HashSet<KeyId> = seen.iter().map(|one| one.failed.customer).collect();
-        if !paused && customers.len() < SEVERAL {
+        if !excused && customers.len() < SEVERAL {
             return Vec::new();
         }
         excuse(seen).collect()

@@ -8,7 +8,8 @@ use bytes::Bytes;
 use farebox_protocol::translate::{self, Abilities, Losses, Memo, Translator, Wish};
 use farebox_protocol::{BadRequest, Edits, ErrorBody, Family, Frame, Inspection, Usage, UsageWish};
 
-use super::{Failure, Request, documents};
+use super::calibration::Calibrations;
+use super::{Failure, Request, counting, documents};
 use crate::clock;
 use crate::config::{Model, Target};
 use crate::metering::terms::{Ask, SMALLEST_OUTPUT};
@@ -103,6 +104,24 @@ impl Forms {
         }
     }
 
+    /// Has a tokenizer count the encoded prompts, as it did the customer's own.
+    ///
+    /// # Errors
+    /// The customer's turn does not come.
+    pub(super) async fn count(
+        &mut self,
+        work: &mut Work,
+        model: &Model,
+        calibrations: &Calibrations,
+    ) -> Result<(), Failure> {
+        for form in &mut self.forms {
+            let tokens = counting::prompt(work, &mut form.seen, model).await?;
+            let corrected = calibrations.corrected(model, tokens);
+            form.estimate = form.estimate.counted(corrected, &model.limits);
+        }
+        Ok(())
+    }
+
     /// Counts the encoded bodies as bytes in flight, in addition to the original body.
     ///
     /// # Errors
@@ -164,6 +183,7 @@ impl Forms {
                 .max()
                 .unwrap_or(0),
             one_hour_cache: going().any(|(seen, _)| seen.one_hour_cache),
+            cache_marked: going().any(|(seen, _)| seen.cache_marked),
             compacts_from: going().filter_map(|(seen, _)| seen.compacts_from).min(),
             in_flight: request.pass.running,
             // A tokenizer may have counted the customer's own form.

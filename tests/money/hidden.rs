@@ -18,11 +18,11 @@ use crate::support::{CATALOG, Gateway, TestKey, path, routes};
 /// One context of the test model, in picodollars.
 const CONTEXT: i64 = 200_000 * 3_000_000;
 /// Streams of one key at once.
-const STREAMS: usize = 32;
+pub(super) const STREAMS: usize = 32;
 /// Tokens that each of them reasons.
 const HIDDEN: u64 = 40_000;
-const BALANCE: &str = "1";
-const EVERY: &str = "[\"chat\", \"responses\", \"messages\"]";
+pub(super) const BALANCE: &str = "1";
+pub(super) const EVERY: &str = "[\"chat\", \"responses\", \"messages\"]";
 
 /// The catalog with a model that reasons; `speeds` are further limits.
 pub(super) fn catalog(speeds: &str) -> String {
@@ -41,8 +41,8 @@ pub(super) fn catalog(speeds: &str) -> String {
 
 /// One attempt: who asks whom, how fast the target reasons, and when its first words come.
 #[derive(Debug, Clone, Copy)]
-struct Attempt {
-    caller: Family,
+pub(super) struct Attempt {
+    pub(super) caller: Family,
     target: Family,
     speed: u64,
     thinks: Thinks,
@@ -52,7 +52,7 @@ struct Attempt {
 }
 
 impl Attempt {
-    fn all() -> Vec<Self> {
+    pub(super) fn all() -> Vec<Self> {
         let mut all = Vec::new();
         for (number, caller) in Family::ALL.into_iter().enumerate() {
             for speed in [150, 1_500] {
@@ -100,7 +100,7 @@ impl Attempt {
         (speed, format!(", speed = {assumed}{known}"))
     }
 
-    fn body(&self) -> Value {
+    pub(super) fn body(&self) -> Value {
         let mut body = said(self.caller, json!("Think."), 64_000);
         if !self.declared {
             for name in ["max_tokens", "max_output_tokens"] {
@@ -111,8 +111,8 @@ impl Attempt {
         body
     }
 
-    /// All streams of a fresh key; what was billed and charged, in picodollars.
-    async fn run(&self) -> (i64, i64) {
+    /// What its target does, what it asks, and the two files that say so.
+    pub(super) async fn place(&self) -> Place {
         let (bills, (speed, speeds)) = (Bills::default(), self.speeds());
         let manner = Manner {
             hidden: HIDDEN,
@@ -128,14 +128,56 @@ impl Attempt {
             "best_path         = \"chat\"",
             &format!("best_path = \"{}\"", self.target),
         );
-        let gateway = Gateway::start(&catalog, &routes).await;
+        Place {
+            bills,
+            upstream,
+            catalog,
+            routes,
+        }
+    }
+
+    /// All streams of a fresh key; what was billed and charged, in picodollars.
+    async fn run(&self) -> (i64, i64) {
+        let place = self.place().await;
+        let gateway = Gateway::start(&place.catalog, &place.routes).await;
         let key = gateway.key(BALANCE).await;
         let body = self.body();
         let asking = (0..STREAMS).map(|_| gateway.post(path(self.caller), &key, &body));
         futures_util::future::join_all(asking).await;
         gateway.settled().await;
-        let billed = bills.ended(&upstream).iter().map(|one| one.cost()).sum();
-        (billed, charged(&gateway, &key).await)
+        (place.billed(), charged(&gateway, &key).await)
+    }
+
+    /// A row of the table, and what breaks P10 in it.
+    pub(super) fn judge(&self, where_: &str, (billed, charged): (i64, i64)) -> Option<String> {
+        let usd = |picos: i64| picos as f64 / 1e12;
+        let paid = farebox_ledger::Amount::from_usd_str(BALANCE)
+            .unwrap()
+            .picos();
+        let beyond = billed - charged - billed / 10 - CONTEXT.min(paid / 2);
+        println!(
+            "| {where_} {self:?} | {:.2} | {:.2} | {:+.2} |",
+            usd(billed),
+            usd(charged),
+            usd(beyond)
+        );
+        (beyond > 0 || charged < paid / 2)
+            .then(|| format!("{where_} {self:?}: billed {billed}, charged {charged}"))
+    }
+}
+
+/// An upstream with its bills, and the files of a gateway in front of it.
+pub(super) struct Place {
+    bills: Bills,
+    upstream: ScriptedUpstream,
+    pub(super) catalog: String,
+    pub(super) routes: String,
+}
+
+impl Place {
+    pub(super) fn billed(&self) -> i64 {
+        let bills = self.bills.ended(&self.upstream);
+        bills.iter().map(|one| one.cost()).sum()
     }
 }
 
@@ -156,22 +198,8 @@ async fn streams_that_reason_unseen_are_bounded_by_the_money_of_their_key() {
         .collect();
     for side_by_side in attempts.chunks(3) {
         let sums = futures_util::future::join_all(side_by_side.iter().map(Attempt::run)).await;
-        for (attempt, (billed, charged)) in side_by_side.iter().zip(sums) {
-            let usd = |picos: i64| picos as f64 / 1e12;
-            let paid = farebox_ledger::Amount::from_usd_str(BALANCE)
-                .unwrap()
-                .picos();
-            let beyond = billed - charged - billed / 10 - CONTEXT.min(paid / 2);
-            println!(
-                "| {attempt:?} | {:.2} | {:.2} | {:+.2} |",
-                usd(billed),
-                usd(charged),
-                usd(beyond)
-            );
-            if beyond > 0 || charged < paid / 2 {
-                faults.push(format!("{attempt:?}: billed {billed}, charged {charged}"));
-            }
-        }
+        let judged = side_by_side.iter().zip(sums);
+        faults.extend(judged.filter_map(|(attempt, sums)| attempt.judge("alone", sums)));
     }
     assert!(faults.is_empty(), "{faults:#?}");
 }

@@ -4,12 +4,13 @@ use std::time::Duration;
 
 use farebox::clock;
 use farebox_protocol::Family;
+use futures_util::FutureExt as _;
 use serde_json::{Value, json};
 
-use super::bodies::said;
+use super::bodies::{PROSE, said};
 use super::hidden;
 use crate::support::billing::{Bills, Manner, Thinks};
-use crate::support::upstream::{Reply, Script, ScriptedUpstream, Speech};
+use crate::support::upstream::{Gate, Reply, Script, ScriptedUpstream, Speech};
 use crate::support::{CATALOG, Gateway, TestKey, chat, path, routes};
 
 /// A model with a context of $0.003.
@@ -192,4 +193,168 @@ async fn whoever_leaves_waits_that_nobody_meters_pays_for_them_or_is_stopped() {
     println!("left {left} times: billed {billed}, charged {charged}");
     assert!(billed > 10_000_000_000, "half of what was paid: {billed}");
     assert!(billed - charged <= billed / 10 + 20_000_000_000);
+}
+
+/// A provider that claims too much for a greeting, in a different way each time, is no reason to refuse the key that met it.
+#[tokio::test]
+async fn a_lying_provider_stops_no_honest_key() {
+    let claims = [
+        json!({"prompt_tokens": 190_000, "completion_tokens": 4}),
+        json!({"prompt_tokens": 900_000, "completion_tokens": 4}),
+        json!({"prompt_tokens": 20, "completion_tokens": 400_000}),
+        json!({"prompt_tokens": 20, "completion_tokens": 4, "prompt_tokens_details": {"cached_tokens": 5_000}}),
+    ];
+    let upstream = ScriptedUpstream::start(Script::by(move |seen, number| {
+        let speech =
+            Speech::new(Family::Chat, "PONG").claims(claims[number % claims.len()].clone());
+        if seen.json()["stream"] == true {
+            speech.stream()
+        } else {
+            speech.whole()
+        }
+    }))
+    .await;
+    let gateway = Gateway::before(&upstream).await;
+    let key = gateway.key("1").await;
+    for number in 0..16 {
+        let mut body = chat("test-model", number % 8 > 3);
+        body["max_tokens"] = json!(100);
+        let answer = gateway.post("/v1/chat/completions", &key, &body).await;
+        assert_eq!(answer.status, 200, "{number}: {}", answer.text);
+        gateway.settled().await;
+        assert!(!is_stopped(&gateway, &key), "{number}");
+    }
+    let charges = gateway.charges(&key).await;
+    let exposed: i64 = charges
+        .iter()
+        .map(|charge| charge.bill.as_ref().unwrap().exposure.picos())
+        .sum();
+    assert!(
+        exposed > 500_000_000_000,
+        "more than half of what was paid is booked: {exposed}"
+    );
+}
+
+/// Whoever fails on purpose is stopped alone: a customer of the same model is served between any two of its tries.
+#[tokio::test]
+async fn no_attacker_stops_a_victim() {
+    let upstream = ScriptedUpstream::start(Script::by(|seen, _| {
+        if String::from_utf8_lossy(&seen.body).contains("word word") {
+            Reply::error(500, "x", None, "x").reset()
+        } else {
+            Speech::new(Family::Chat, "PONG").whole()
+        }
+    }))
+    .await;
+    let gateway = Gateway::start(&small_context(), &routes(&upstream.base_url())).await;
+    let attackers = [gateway.key("50").await, gateway.key("50").await];
+    let victim = gateway.key("1").await;
+    for _ in 0..12 {
+        for attacker in &attackers {
+            ask(&gateway, attacker).await;
+        }
+        let answer = gateway
+            .post("/v1/chat/completions", &victim, &chat("test-model", false))
+            .await;
+        assert_eq!(answer.status, 200, "{}", answer.text);
+        gateway.settled().await;
+        assert!(!is_stopped(&gateway, &victim));
+    }
+    for attacker in &attackers {
+        assert!(is_stopped(&gateway, attacker));
+    }
+}
+
+/// Requests that fail until their key is stopped.
+async fn failures_until_stopped(target: &str) -> usize {
+    let upstream = ScriptedUpstream::start(Reply::error(500, "x", None, "x").reset()).await;
+    let patient = routes(&upstream.base_url())
+        .replacen(
+            "slug    = \"test-model\"",
+            "slug    = \"test-model\"\nbreaker = { failures = 1000, open = \"1s\" }",
+            1,
+        )
+        .replacen(
+            "model = \"upstream-model-1\" }",
+            &format!("model = \"upstream-model-1\"{target} }}"),
+            1,
+        );
+    let gateway = Gateway::start(&small_context(), &patient).await;
+    let key = gateway.key("50").await;
+    let mut tries = 0;
+    while !is_stopped(&gateway, &key) && tries < 60 {
+        ask(&gateway, &key).await;
+        tries += 1;
+    }
+    tries
+}
+
+#[tokio::test]
+async fn exposure_counts_at_the_operators_own_cost() {
+    let at_price = failures_until_stopped("").await;
+    let at_cost = failures_until_stopped(", cost = { input = \"0.30\", output = \"1.50\" }").await;
+    assert!(
+        at_cost >= at_price * 5 && at_cost < 60,
+        "{at_price} at the price, {at_cost} at a tenth of it"
+    );
+}
+
+/// Ten agents of one key begin with 60,000 tokens each and have been charged nothing yet. Two of them leave while they wait.
+#[tokio::test]
+async fn agents_with_long_prompts_and_no_charge_yet_are_not_stopped() {
+    for speeds in [", hidden_speed = 130", ""] {
+        let (bills, gate) = (Bills::default(), Gate::new());
+        let upstream = {
+            let gate = gate.clone();
+            ScriptedUpstream::start(Script::by(move |seen, number| {
+                let manner = Manner {
+                    hidden: 100,
+                    limited: true,
+                    piece: 200,
+                    ..Manner::default()
+                };
+                bills.reply(seen, number, PROSE, manner).gated(&gate)
+            }))
+            .await
+        };
+        let catalog = hidden::catalog(speeds);
+        let gateway = Gateway::start(&catalog, &routes(&upstream.base_url())).await;
+        let key = gateway.key("5").await;
+        let bodies: Vec<(Family, Value)> = (0..10)
+            .map(|number| {
+                let family = Family::ALL[number % 3];
+                let mut body = said(family, json!(PROSE.repeat(60_000 / 21)), 4_000);
+                body["stream"] = json!(true);
+                (family, body)
+            })
+            .collect();
+        let (leaving, staying) = bodies.split_at(2);
+        let mut left = futures_util::future::join_all(
+            (leaving.iter()).map(|(family, body)| gateway.post(path(*family), &key, body).boxed()),
+        );
+        let answers = futures_util::future::join_all(
+            (staying.iter()).map(|(family, body)| gateway.post(path(*family), &key, body)),
+        );
+        let opening = async {
+            let all = async {
+                while upstream.requests().len() < 10 {
+                    tokio::select! {
+                        _ = &mut left => unreachable!("nobody is answered yet"),
+                        () = tokio::time::sleep(Duration::from_millis(10)) => {}
+                    }
+                }
+            };
+            let asked = tokio::time::timeout(Duration::from_secs(60), all).await;
+            asked.expect("all ten run at once");
+            drop(left);
+            gate.open();
+        };
+        let (answers, ()) = tokio::join!(answers, opening);
+        for answer in answers {
+            assert_eq!(answer.status, 200, "{speeds}: {}", answer.text);
+            assert!(answer.text.contains("station"), "{speeds}: {}", answer.text);
+        }
+        gateway.settled().await;
+        assert!(!is_stopped(&gateway, &key));
+    }
 }

@@ -5,6 +5,7 @@
 //! pieces that were sent and the reasoning that the time allowed.
 #![cfg(test)]
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io::Read as _;
@@ -167,7 +168,8 @@ impl Bills {
             ..manner
         };
         let reasoned = if manner.outside { 0 } else { manner.hidden };
-        let pieces = within(text, manner.piece, limit - reasoned.min(limit));
+        let whole = text;
+        let pieces = within(whole, manner.piece, limit - reasoned.min(limit));
         let text = pieces.concat();
         let counts = manner.counts_silence && text.is_empty();
         let manner = Manner {
@@ -212,6 +214,15 @@ impl Bills {
             .choices(if family == Family::Chat { choices } else { 1 });
         let speech = if manner.piece > 0 {
             speech.in_pieces_of(manner.piece)
+        } else {
+            speech
+        };
+        let speech = if text.len() < whole.len() {
+            speech.stop(match family {
+                Family::Chat => "length",
+                Family::Responses => "incomplete",
+                Family::Messages => "max_tokens",
+            })
         } else {
             speech
         };
@@ -347,7 +358,8 @@ impl Speech {
 
 /// The pieces of a text that fit into a limit of tokens.
 fn within(text: &str, piece: usize, limit: u64) -> Vec<String> {
-    let pieces: Vec<String> = if piece > 0 {
+    let text = &*beginning(text, limit);
+    if piece > 0 {
         text.chars()
             .collect::<Vec<_>>()
             .chunks(piece)
@@ -355,19 +367,24 @@ fn within(text: &str, piece: usize, limit: u64) -> Vec<String> {
             .collect()
     } else {
         text.split_inclusive(' ').map(str::to_owned).collect()
-    };
-    // Counted piece by piece only where the whole does not fit.
-    if words(text) <= limit {
-        return pieces;
     }
-    let mut left = limit;
-    let fits = |piece: &&String| {
-        let tokens = words(piece);
-        let fits = tokens <= left;
-        left -= tokens.min(left);
-        fits
-    };
-    pieces.iter().take_while(fits).cloned().collect()
+}
+
+/// The text, or its first `limit` tokens.
+fn beginning(text: &str, limit: u64) -> Cow<'_, str> {
+    if words(text) <= limit {
+        return Cow::Borrowed(text);
+    }
+    let tokenizer = tiktoken_rs::o200k_base_singleton();
+    let mut tokens = tokenizer.encode_ordinary(text);
+    tokens.truncate(limit as usize);
+    // A character may be cut by the end.
+    loop {
+        match tokenizer.decode(&tokens) {
+            Ok(beginning) => return Cow::Owned(beginning),
+            Err(_) => tokens.pop(),
+        };
+    }
 }
 
 /// Tokens of a text. Long ones are remembered: the same text is sent many times.

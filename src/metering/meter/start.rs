@@ -19,6 +19,8 @@ pub struct Start {
     pub predicted: u64,
     /// The request asked for one-hour cache writes.
     pub one_hour_cache: bool,
+    /// The prompt may be written to a cache.
+    pub cache_marked: bool,
     /// What compacting the conversation may cost.
     pub compaction: Amount,
 }

@@ -52,6 +52,7 @@ fn ask(stream: bool, declared: Option<u32>) -> Ask {
         predicted: 0,
         images: 0,
         one_hour_cache: false,
+        cache_marked: true,
         compacts_from: None,
         in_flight,
         estimate,
@@ -390,4 +391,30 @@ fn a_nearly_empty_key_holds_the_ceiling_and_never_more_than_it_has() {
     );
     let rich = terms(&ask(true, Some(2_000)), 100 * USD).unwrap().hold;
     assert_eq!(rich, Amount::from_picos(little));
+}
+
+/// Without a mark nothing is written to a cache, so the price of a write neither lowers the limit nor refuses the request; what is held
+/// is the dearest price as far as there is money.
+#[test]
+fn a_prompt_without_a_cache_mark_is_judged_at_the_input_price() {
+    let unmarked = Ask {
+        cache_marked: false,
+        ..ask(true, Some(64_000))
+    };
+    // 9,000 tokens at $3 are $0.027, and $0.03375 at the price of a write.
+    let money = Amount::from_picos(27_000_000_000 + 256 * 15_000_000);
+    let terms = decide(&unmarked, &price(), &limits(), money).unwrap();
+    assert_eq!((terms.output_limit, terms.hold), (256, money));
+    assert!(!terms.cache_marked);
+    let marked = Ask {
+        cache_marked: true,
+        ..unmarked
+    };
+    assert!(decide(&marked, &price(), &limits(), money).is_err());
+    let rich = Amount::from_picos(50 * USD);
+    let (one, other) = (
+        decide(&unmarked, &price(), &limits(), rich).unwrap(),
+        decide(&marked, &price(), &limits(), rich).unwrap(),
+    );
+    assert_eq!(one.hold, other.hold, "what is held is the same");
 }

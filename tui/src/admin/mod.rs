@@ -17,7 +17,7 @@ use serde_json::Value;
 use tokio::net::TcpStream;
 
 pub(crate) use shapes::{
-    Alert, Change, Diagnostic, LiveEvent, Model, Node, Server, Status, Target,
+    Alert, Change, Diagnostic, Learned, LiveEvent, Model, Node, Server, Status, Target,
 };
 
 const CONNECT: Duration = Duration::from_secs(2);

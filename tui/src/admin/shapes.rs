@@ -144,6 +144,30 @@ pub(crate) struct Target {
     pub(crate) errors: u64,
     pub(crate) reason: Option<String>,
     pub(crate) in_flight: u64,
+    pub(crate) learned: Learned,
+}
+
+/// What customers' requests have shown about a target.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct Learned {
+    pub(crate) pace: Option<Pace>,
+    /// Customer-days that the pace is from.
+    pub(crate) pace_votes: u64,
+    /// What it counts for a prompt, in thousandths of what we count.
+    pub(crate) count: u64,
+    /// Customer-days that this is from.
+    pub(crate) count_votes: u64,
+    /// Whether it left out the reasoning that customers turned off.
+    pub(crate) obeys: Option<bool>,
+}
+
+/// How fast a target reasons unseen, in thousandths of a token a second.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct Pace {
+    pub(crate) median: u64,
+    pub(crate) p95: u64,
 }
 
 /// One published model: the canonical columns, prices as exact decimal text in USD per million tokens.

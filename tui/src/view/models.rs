@@ -4,7 +4,7 @@ use ratatui::layout::Rect;
 use ratatui::style::Style;
 
 use super::pen::{Cell, Column, Pen, left, right};
-use crate::admin::{Model, Status, Target};
+use crate::admin::{Learned, Model, Status, Target};
 use crate::app::App;
 use crate::app::keys::window;
 use crate::app::live::Link;
@@ -285,10 +285,17 @@ pub(super) fn routes(app: &App, pen: &mut Pen<'_>, area: Rect) {
         height: 1,
         ..inner
     };
-    let hint = match lines
+    let selected = lines
         .get(app.routes.selected)
-        .and_then(|(_, target)| *target)
-    {
+        .and_then(|(_, target)| *target);
+    if let Some((_, target)) = selected {
+        let above = Rect {
+            y: bottom.y.saturating_sub(1),
+            ..bottom
+        };
+        pen.text(above, 0, 0, &taught(&target.learned), pen.theme.faint());
+    }
+    let hint = match selected {
         _ if app.gateway.link != Link::Live => {
             "no gateway now; this is what it last said".to_owned()
         }
@@ -296,6 +303,31 @@ pub(super) fn routes(app: &App, pen: &mut Pen<'_>, area: Rect) {
         None => "targets are tried in this order; edit routes.toml to change it".to_owned(),
     };
     pen.text(bottom, 0, 0, &hint, pen.theme.faint());
+}
+
+/// What a target has taught, and from how many customer-days.
+fn taught(learned: &Learned) -> String {
+    let pace = learned.pace.as_ref().map_or_else(
+        || "pace unknown".to_owned(),
+        |pace| {
+            format!(
+                "reasons {}-{} tokens/s",
+                pace.median / 1_000,
+                pace.p95 / 1_000
+            )
+        },
+    );
+    let counts = match learned.count {
+        0 | 1_000 => "counts as we do".to_owned(),
+        count => format!("counts {}.{:03} of ours", count / 1_000, count % 1_000),
+    };
+    let obeys = match learned.obeys {
+        None => "",
+        Some(true) => " · obeys",
+        Some(false) => " · reasons when told not to",
+    };
+    let (paces, compared) = (learned.pace_votes, learned.count_votes);
+    format!("learned: {pace} ({paces}) · {counts} ({compared}){obeys}")
 }
 
 fn explain(app: &App, target: &Target) -> String {
