@@ -16,7 +16,7 @@ use crate::clock;
 use crate::config::Model;
 use crate::metering::price::input_total;
 use crate::metering::{Counted, Counter, Ending, Local, local};
-use crate::turns::{self, Work};
+use crate::turns::Work;
 
 /// Smaller prompts say little about a tokenizer: message framing and what a provider adds to them dominate their count.
 const SMALLEST_VOTE: u64 = 3_000;
@@ -83,9 +83,9 @@ impl Admitted {
             Arc::clone(&self.input_count),
             self.proxy.calibrations.factor(&self.outcome.target),
         );
-        let holder = holder(self.request.key);
+        let (turns, holder) = (Arc::clone(&self.proxy.turns), holder(self.request.key));
         self.proxy.tasks.spawn(async move {
-            let counting = turns::run(holder, move || {
+            let counting = turns.run(holder, move || {
                 let tokens = local::input(&content, &limits, counter);
                 let compares = is_text(&content) && tokens < limits.context;
                 InputRead {
@@ -105,9 +105,9 @@ impl Admitted {
             self.counter(),
             self.proxy.calibrations.factor(&self.outcome.target),
         );
-        let holder = holder(self.request.key);
+        let (turns, holder) = (Arc::clone(&self.proxy.turns), holder(self.request.key));
         self.proxy.tasks.spawn(async move {
-            let counting = turns::run(holder, move || {
+            let counting = turns.run(holder, move || {
                 local::charged(local::output(&sample, counter), factor)
             });
             counting.await.map(local::unrounded)
@@ -133,7 +133,8 @@ impl Admitted {
             std::mem::take(&mut self.shown),
         );
         let factor = self.proxy.calibrations.factor(&self.outcome.target);
-        let counting = turns::run(holder(self.request.key), move || Local {
+        let turns = Arc::clone(&self.proxy.turns);
+        let counting = turns.run(holder(self.request.key), move || Local {
             input: known.unwrap_or_else(|| {
                 local::charged(local::input(&content, &limits, counter), factor)
             }),
@@ -185,7 +186,8 @@ impl Admitted {
         match read.and_then(|read| read.text) {
             Some(ours) => vote(ours),
             None => {
-                let counting = turns::run(holder(self.request.key), move || {
+                let turns = Arc::clone(&self.proxy.turns);
+                let counting = turns.run(holder(self.request.key), move || {
                     vote(local::known(&content, &limits, counter))
                 });
                 drop(self.proxy.tasks.spawn(counting));

@@ -344,6 +344,7 @@ pub(crate) const ROOMS: &[Room] = &[
             "proxy",
             "server",
             "telemetry",
+            "turns",
             "upstream",
         ],
         crates: &[

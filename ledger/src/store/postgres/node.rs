@@ -210,11 +210,7 @@ impl Node {
             return Ok(());
         }
         (self.link, self.swept) = (None, None);
-        let link = self
-            .connector
-            .connect()
-            .await
-            .map_err(|why| Trouble::Lost(why.into()))?;
+        let link = self.connector.connect().await.map_err(Trouble::Lost)?;
         let set = link
             .client
             .batch_execute(standby::session(self.shared.durability));

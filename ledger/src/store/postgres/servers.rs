@@ -10,13 +10,13 @@ use tokio::sync::watch;
 
 use super::facts::{Facts, Purpose};
 use super::lock::lock;
-use crate::Server;
+use crate::{Cause, Server};
 
 /// One address, and what it answered: nothing yet, an error, or its facts.
 #[derive(Debug, Clone)]
 pub(super) struct Asked {
     pub(super) place: String,
-    pub(super) answer: Option<Result<Facts, String>>,
+    pub(super) answer: Option<Result<Facts, Cause>>,
 }
 
 impl Asked {
@@ -31,7 +31,7 @@ pub(super) fn choose(
     purpose: Purpose,
     allow_single: bool,
     used: &str,
-) -> Result<usize, String> {
+) -> Result<usize, Cause> {
     let mut suiting: Vec<(usize, &Facts)> = asked
         .iter()
         .enumerate()
@@ -48,7 +48,8 @@ pub(super) fn choose(
             "{} and {} are not servers of the same database cluster; give the addresses of one cluster",
             place(first),
             place(second)
-        ));
+        )
+        .into());
     }
     let best = suiting.into_iter().max_by_key(|(at, facts)| {
         // Of equals the first address wins; of standbys the one that is least behind.
@@ -65,7 +66,7 @@ pub(super) fn choose(
 }
 
 /// Why no server suits: each with its state, and what to do.
-fn none(asked: &[Asked], purpose: Purpose) -> String {
+fn none(asked: &[Asked], purpose: Purpose) -> Cause {
     let said: Vec<String> = (describe(asked, None).iter())
         .map(|server| format!("{}: {}", server.place, server.state))
         .collect();
@@ -89,7 +90,14 @@ fn none(asked: &[Asked], purpose: Purpose) -> String {
         }
         _ => "",
     };
-    format!("{said}{hint}")
+    let words = format!("{said}{hint}");
+    let first = asked
+        .iter()
+        .find_map(|asked| asked.answer.as_ref()?.as_ref().err());
+    match first {
+        Some(first) => first.clone().reworded(words),
+        None => words.into(),
+    }
 }
 
 /// Each server and its state in words; `used` is the chosen one.
@@ -101,7 +109,7 @@ pub(super) fn describe(asked: &[Asked], used: Option<usize>) -> Vec<Server> {
         let facts = asked.facts();
         let state = match (&asked.answer, facts) {
             (None, _) => "does not answer".to_owned(),
-            (Some(Err(why)), _) => why.clone(),
+            (Some(Err(why)), _) => why.to_string(),
             (_, Some(facts)) => state(facts, chosen, used == Some(at)),
             (Some(Ok(_)), None) => String::new(),
         };
@@ -278,7 +286,7 @@ mod tests {
         answers.into_iter().enumerate().map(place).collect()
     }
 
-    fn taken(answers: Vec<Option<Facts>>, purpose: Purpose) -> Result<usize, String> {
+    fn taken(answers: Vec<Option<Facts>>, purpose: Purpose) -> Result<usize, Cause> {
         choose(&asked(answers), purpose, false, "")
     }
 
@@ -321,13 +329,13 @@ mod tests {
             ),
         ] {
             let why = taken(answers, purpose).unwrap_err();
-            assert!(why.contains(said), "{why}");
+            assert!(why.words().contains(said), "{why}");
         }
         let mut other = primary(1, 1);
         other.system = "8".to_owned();
         let both = asked([Some(primary(1, 1)), Some(other)]);
         let why = choose(&both, Purpose::Write, false, "").unwrap_err();
-        assert!(why.contains("not servers of the same"), "{why}");
+        assert!(why.words().contains("not servers of the same"), "{why}");
         assert_eq!(choose(&both, Purpose::Write, false, "8"), Ok(1));
     }
 
