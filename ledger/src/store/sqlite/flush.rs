@@ -120,7 +120,7 @@ impl Tables<'_> {
         statement.raw_bind_parameter(11, key.created_at)?;
         statement.raw_bind_parameter(12, &key.created_by)?;
         statement.raw_bind_parameter(13, audit.last)?;
-        statement.raw_bind_parameter(14, &audit.hash)?;
+        statement.raw_bind_parameter(14, audit.hash)?;
         statement.raw_bind_parameter(15, audit.seq)?;
         statement.raw_execute()?;
         let account = key.account;
