@@ -118,7 +118,7 @@ impl Admitted {
     fn counter(&self) -> Counter {
         let target = &self.outcome.target;
         let model = target.split_once('/').map_or("", |(_, model)| model);
-        Counter::of(self.model.tokenizer, model)
+        Counter::of(model)
     }
 
     /// A tokenizer's counts, corrected by the target's calibration.
