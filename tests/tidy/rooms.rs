@@ -197,6 +197,7 @@ pub(crate) const ROOMS: &[Room] = &[
             "protocol",
         ],
         crates: &[
+            "aho_corasick",
             "base64",
             "bytes",
             "hex",
