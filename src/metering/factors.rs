@@ -30,9 +30,9 @@ impl Counter {
         let Some(vendor) = self.vendor.filter(|_| !text.is_ascii()) else {
             return tokens(text);
         };
-        let counts = vendor.cut(text).map(|(factor, run)| {
-            tokens(run).saturating_mul(factor).div_ceil(100)
-        });
+        let counts = vendor
+            .cut(text)
+            .map(|(factor, run)| tokens(run).saturating_mul(factor).div_ceil(100));
         counts.fold(0, u64::saturating_add)
     }
 }
@@ -84,10 +84,7 @@ mod tests {
     #[test]
     fn latin_text_counts_as_ever() {
         let text = "Ordinary words, some code: let x = 5; naïve façade.";
-        let (plain, claude) = (
-            Counter::PLAIN,
-            Counter::of("claude-sonnet-4-5"),
-        );
+        let (plain, claude) = (Counter::PLAIN, Counter::of("claude-sonnet-4-5"));
         assert_eq!(plain.count(text), claude.count(text));
     }
 }

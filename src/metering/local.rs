@@ -21,11 +21,7 @@ const CLAMP: (u64, u64) = (800, 1_250);
 /// Output tokens of an answer, given a sample of its text.
 #[must_use]
 pub fn output(sample: &Sample, counter: Counter) -> u64 {
-    scaled(
-        counter.count(&sample.text()),
-        sample.seen(),
-        sample.kept(),
-    )
+    scaled(counter.count(&sample.text()), sample.seen(), sample.kept())
 }
 
 /// Input tokens of a request: its text by the tokenizer, everything else by the admission rules; at most the context.
@@ -44,10 +40,7 @@ pub fn input(content: &Content, limits: &Limits, counter: Counter) -> u64 {
 /// The same without the cap, and without unreadable documents.
 #[must_use]
 pub fn known(content: &Content, limits: &Limits, counter: Counter) -> u64 {
-    let (sample, counted) = (
-        &content.sample,
-        counter.count(&content.sample.text()),
-    );
+    let (sample, counted) = (&content.sample, counter.count(&content.sample.text()));
     let text = match content.text.bytes() {
         // Sealed reasoning and inline text files are in the estimate but not in the sample.
         bytes if bytes == sample.kept() => counted,
