@@ -14,8 +14,7 @@ pub struct Counter {
 
 impl Counter {
     /// As our tokenizer counts.
-    #[cfg(test)]
-    pub(super) const PLAIN: Self = Self { vendor: None };
+    pub const PLAIN: Self = Self { vendor: None };
 
     /// For a model of this upstream name.
     #[must_use]

@@ -5,6 +5,6 @@
 
 /// Tokens of a text.
 #[must_use]
-pub fn tokens(text: &str) -> u64 {
+pub(super) fn tokens(text: &str) -> u64 {
     bpe_vocabularies::o200k_base().count(text) as u64
 }

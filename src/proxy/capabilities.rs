@@ -242,7 +242,7 @@ pub(super) async fn fits(
     let limits = model.limits;
     let counting = work.aside(move || {
         let first = (model.route.targets.first()).map_or("", |target| target.model.as_str());
-        let counter = Counter::of(model.tokenizer, first);
+        let counter = Counter::of(first);
         let tokens = local::known(&content, &model.limits, counter);
         (content, tokens, model.slug.clone())
     });

@@ -13,7 +13,6 @@ use super::admitted::Admitted;
 use super::calibration::InputRead;
 use super::holder;
 use crate::clock;
-use crate::config::Model;
 use crate::metering::price::input_total;
 use crate::metering::{Counted, Counter, Ending, Local, local};
 use crate::turns::Work;
@@ -24,17 +23,13 @@ const SMALLEST_VOTE: u64 = 3_000;
 const SMALLEST_ANSWER: u64 = 300;
 
 /// Tokens of the customer's predicted output, counted by a tokenizer; they are held for at the output price.
-pub(super) async fn predicted(
-    work: &mut Work,
-    seen: &mut Inspection,
-    model: &Model,
-) -> Result<u64, Failure> {
+pub(super) async fn predicted(work: &mut Work, seen: &mut Inspection) -> Result<u64, Failure> {
     if seen.prediction.seen() == 0 {
         return Ok(0);
     }
-    let (sample, tokenizer) = (std::mem::take(&mut seen.prediction), model.tokenizer);
+    let sample = std::mem::take(&mut seen.prediction);
     Ok(work
-        .aside(move || local::output(&sample, tokenizer))
+        .aside(move || local::output(&sample, Counter::PLAIN))
         .await?)
 }
 

@@ -152,7 +152,7 @@ impl Proxy {
         let last = last_family(&seen);
         let mut forms = Forms::of(&mut request, original, &model, last).await?;
         forms.take_room(&mut request)?;
-        let predicted = counting::predicted(&mut request.work, &mut seen, &model).await?;
+        let predicted = counting::predicted(&mut request.work, &mut seen).await?;
         let mut ask = forms.ask(&request, &seen, (estimate, predicted), &model);
         ask.unseen = seen.stream
             && forms

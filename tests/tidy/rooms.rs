@@ -163,7 +163,6 @@ pub(crate) const ROOMS: &[Room] = &[
             "config::Model",
             "config::Price",
             "config::Rates",
-            "config::Tokenizer",
             "ledger::Amount",
             "ledger::Evidence",
             "ledger::Line",
