@@ -28,7 +28,7 @@ use farebox::config::{self, ConfigHandle, ProcessSecrets, Source};
 use farebox::proxy::rate_limit::RateLimits;
 use farebox::proxy::{Calibrations, Known, Origin, Proxy, ReplyBody, Request, holder};
 use farebox::telemetry::Telemetry;
-use farebox::turns::Work;
+use farebox::turns::{Turns, Work};
 use farebox::upstream::Upstreams;
 use farebox_ledger::sqlite::SqliteLedger;
 use farebox_ledger::{
@@ -391,6 +391,7 @@ fn with_gateway(work: impl AsyncFnOnce(Gateway)) {
             tasks: tokio_util::task::TaskTracker::new(),
             observer: Arc::new(Telemetry::default()),
             calibrations: Calibrations::default(),
+            turns: Turns::start(),
         });
         work(Gateway {
             proxy,
@@ -447,7 +448,7 @@ impl Gateway {
                 id: clock::operation_id(),
                 pass: self.rate_limits.enter(&key, Instant::now()).unwrap(),
                 key: key.id,
-                work: Work::of(holder(key.id)),
+                work: Work::of(&self.proxy.turns, holder(key.id)),
                 room: None,
                 family: Family::Chat,
                 body: body.clone(),

@@ -10,7 +10,7 @@ mod work;
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tokio::runtime::Runtime;
@@ -25,22 +25,12 @@ pub use work::{Busy, Work};
 /// The threads give way to those that serve requests: a tenth of a contested CPU is theirs.
 const NICE: i32 = 10;
 
-/// The turns of all heavy work.
-static ALL: LazyLock<Turns> = LazyLock::new(|| Turns::new(places()));
-
-/// Half of the CPUs, and at least two: one for customers beyond their budget, one for the others. Unit tests share the turns, and
-/// their paused clocks would run on while a job waits for the jobs of other tests.
-fn places() -> usize {
-    if cfg!(test) {
-        return usize::MAX;
-    }
-    std::thread::available_parallelism().map_or(2, |cpus| cpus.get().div_ceil(2).max(2))
-}
-
 /// The places for heavy work, and the customers who wait for one.
 #[derive(Debug)]
-struct Turns {
+pub struct Turns {
     state: Mutex<State>,
+    /// The threads, which start as they are needed. Without them, those of the caller's runtime do the work.
+    threads: Option<Runtime>,
     /// Jobs that did not get their turn in time.
     refused: AtomicU64,
     /// Microseconds of CPU time, on these threads and on those that serve requests.
@@ -61,7 +51,7 @@ struct State {
 /// A place; handed on when dropped.
 #[derive(Debug)]
 struct Turn {
-    turns: &'static Turns,
+    turns: Arc<Turns>,
     holder: Holder,
 }
 
@@ -80,35 +70,31 @@ pub struct WorkCounts {
     pub inline: Duration,
 }
 
-/// Does a customer's work as soon as it is the customer's turn, however long that takes; `None` if the work panics.
-pub async fn run<T, F>(holder: Holder, work: F) -> Option<T>
-where
-    T: Send + 'static,
-    F: FnOnce() -> T + Send + 'static,
-{
-    let turn = ALL.turn(holder).await?;
-    turn.run(work, true).await.map(|(done, _)| done)
-}
-
-/// The counters, for an observer.
-#[must_use]
-pub fn counts() -> WorkCounts {
-    let mut state = ALL.lock();
-    let waiting = state.lines.iter().map(|(_, line)| line.len()).sum();
-    WorkCounts {
-        waiting,
-        over_budget: state.budgets.over(Instant::now()),
-        refused: ALL.refused.load(Ordering::Relaxed),
-        aside: Duration::from_micros(ALL.aside.load(Ordering::Relaxed)),
-        inline: Duration::from_micros(ALL.inline.load(Ordering::Relaxed)),
-    }
-}
-
 impl Turns {
-    /// As many places as jobs may run at the same time; at least two.
-    fn new(places: usize) -> Self {
+    /// Turns on threads of their own: half as many as CPUs, and at least two, one for customers beyond their budget and one for the
+    /// others. Should the system refuse the threads, those of the caller's runtime do the work.
+    #[must_use]
+    pub fn start() -> Arc<Self> {
+        let cpus = std::thread::available_parallelism().map_or(2, usize::from);
+        let places = cpus.div_ceil(2).max(2);
+        let threads = tokio::runtime::Builder::new_current_thread()
+            .max_blocking_threads(places)
+            .thread_name("heavy-work")
+            .on_thread_start(|| {
+                // Where that is not allowed, they compete as equals.
+                let _ = rustix::process::nice(NICE);
+            })
+            .build();
+        let mut turns = Self::here(places);
+        turns.threads = threads.ok();
+        Arc::new(turns)
+    }
+
+    /// Turns on the threads of the caller's runtime, whose paused clock then waits for them; at least two places.
+    fn here(places: usize) -> Self {
         let (refused, aside, inline) = Default::default();
         Self {
+            threads: None,
             state: Mutex::new(State {
                 free: places.max(2),
                 lines: VecDeque::new(),
@@ -121,13 +107,43 @@ impl Turns {
         }
     }
 
-    async fn turn(&'static self, holder: Holder) -> Option<Turn> {
+    /// For tests with a paused clock.
+    #[cfg(test)]
+    pub(crate) fn of_test() -> Arc<Self> {
+        Arc::new(Self::here(usize::MAX))
+    }
+
+    /// Does a customer's work as soon as it is the customer's turn, however long that takes; `None` if the work panics.
+    pub async fn run<T, F>(self: Arc<Self>, holder: Holder, work: F) -> Option<T>
+    where
+        T: Send + 'static,
+        F: FnOnce() -> T + Send + 'static,
+    {
+        let turn = self.turn(holder).await?;
+        turn.run(work, true).await.map(|(done, _)| done)
+    }
+
+    /// The counters, for an observer.
+    #[must_use]
+    pub fn counts(&self) -> WorkCounts {
+        let mut state = self.lock();
+        let waiting = state.lines.iter().map(|(_, line)| line.len()).sum();
+        WorkCounts {
+            waiting,
+            over_budget: state.budgets.over(Instant::now()),
+            refused: self.refused.load(Ordering::Relaxed),
+            aside: Duration::from_micros(self.aside.load(Ordering::Relaxed)),
+            inline: Duration::from_micros(self.inline.load(Ordering::Relaxed)),
+        }
+    }
+
+    async fn turn(self: &Arc<Self>, holder: Holder) -> Option<Turn> {
         let coming = {
             let mut state = self.lock();
             if state.may_start(holder, Instant::now()) {
                 state.start(holder);
                 return Some(Turn {
-                    turns: self,
+                    turns: Arc::clone(self),
                     holder,
                 });
             }
@@ -203,18 +219,17 @@ impl Turn {
         T: Send + 'static,
         F: FnOnce() -> T + Send + 'static,
     {
-        let (turns, holder) = (self.turns, self.holder);
+        let (turns, holder) = (Arc::clone(&self.turns), self.holder);
+        let booking = Arc::clone(&turns);
         let job = move || {
             let _turn = self;
             let (done, took) = budget::measured(work);
-            turns.aside.fetch_add(micros(took), Ordering::Relaxed);
-            let mut state = turns.lock();
+            booking.aside.fetch_add(micros(took), Ordering::Relaxed);
+            let mut state = booking.lock();
             state.budgets.book(holder, took, paid, Instant::now());
             (done, took)
         };
-        // A paused clock waits for jobs of its own runtime only.
-        let threads = THREADS.as_ref().filter(|_| !cfg!(test));
-        let working = match threads {
+        let working = match &turns.threads {
             Some(threads) => threads.spawn_blocking(job),
             None => tokio::task::spawn_blocking(job),
         };
@@ -234,25 +249,21 @@ impl Drop for Turn {
         for (holder, job) in started {
             // If the job was given up at this moment, its turn is dropped here, and goes to the job after it.
             let _ = job.send(Turn {
-                turns: self.turns,
+                turns: Arc::clone(&self.turns),
                 holder,
             });
         }
     }
 }
 
-/// The threads, which start as they are needed. Should the system refuse them, those of the runtime do the work.
-static THREADS: LazyLock<Option<Runtime>> = LazyLock::new(|| {
-    tokio::runtime::Builder::new_current_thread()
-        .max_blocking_threads(places())
-        .thread_name("heavy-work")
-        .on_thread_start(|| {
-            // Where that is not allowed, they compete as equals.
-            let _ = rustix::process::nice(NICE);
-        })
-        .build()
-        .ok()
-});
+impl Drop for Turns {
+    /// A task may hold them last, and a runtime that ends in a task must not wait for its threads.
+    fn drop(&mut self) {
+        if let Some(threads) = self.threads.take() {
+            threads.shutdown_background();
+        }
+    }
+}
 
 fn micros(time: Duration) -> u64 {
     u64::try_from(time.as_micros()).unwrap_or(u64::MAX)

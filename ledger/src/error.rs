@@ -15,16 +15,22 @@ pub struct Cause {
 
 impl Cause {
     /// What could not be done, and why.
-    pub(crate) fn of(what: &str, error: impl Error + Send + Sync + 'static) -> Self {
+    pub fn of(what: &str, error: impl Error + Send + Sync + 'static) -> Self {
         Self::in_words(format!("{what}: {error}"), error)
     }
 
     /// An error in words that say more, or less, than its own.
-    pub(crate) fn in_words(words: String, error: impl Error + Send + Sync + 'static) -> Self {
+    pub fn in_words(words: String, error: impl Error + Send + Sync + 'static) -> Self {
         Self {
             words,
             source: Some(Arc::new(error)),
         }
+    }
+
+    /// The same error in other words.
+    #[must_use]
+    pub(crate) fn reworded(self, words: String) -> Self {
+        Self { words, ..self }
     }
 
     /// In words.
@@ -84,15 +90,25 @@ pub enum LedgerError {
     /// The store cannot write now (disk full, busy, stopped). Nothing changed.
     Unavailable(Cause),
     /// The commit failed half-way: it may or may not have happened. Repeat with the same id, or read that id.
-    Unknown(String),
+    Unknown(Cause),
     /// The file is not a ledger we can use; nothing was created or changed.
-    Unusable(String),
+    Unusable(Cause),
 }
 
 impl LedgerError {
     /// The store cannot do it now.
     pub fn unavailable(cause: impl Into<Cause>) -> Self {
         Self::Unavailable(cause.into())
+    }
+
+    /// Nobody can tell whether it happened.
+    pub fn unknown(cause: impl Into<Cause>) -> Self {
+        Self::Unknown(cause.into())
+    }
+
+    /// What was opened cannot be used.
+    pub fn unusable(cause: impl Into<Cause>) -> Self {
+        Self::Unusable(cause.into())
     }
 }
 
@@ -116,8 +132,10 @@ impl fmt::Display for LedgerError {
 impl Error for LedgerError {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         match self {
-            Self::Unavailable(cause) => cause.source(),
-            Self::Refused(_) | Self::Unknown(_) | Self::Unusable(_) => None,
+            Self::Unavailable(cause) | Self::Unknown(cause) | Self::Unusable(cause) => {
+                cause.source()
+            }
+            Self::Refused(_) => None,
         }
     }
 }

@@ -37,7 +37,7 @@ async fn gateway(url: &str) -> Arc<PostgresLedger> {
 
 async fn refused(url: &str, mode: OpenMode) -> String {
     match postgres(url, mode).await {
-        Err(LedgerError::Unusable(why)) => why,
+        Err(LedgerError::Unusable(why)) => why.to_string(),
         other => unreachable!("{other:?}"),
     }
 }

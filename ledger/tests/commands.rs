@@ -28,7 +28,7 @@ fn file(path: &Path, mode: OpenMode) -> Result<SqliteLedger, LedgerError> {
 
 fn why<T>(opened: Result<T, LedgerError>) -> String {
     match opened.map(drop) {
-        Err(LedgerError::Unusable(why)) => why,
+        Err(LedgerError::Unusable(why)) => why.to_string(),
         Err(LedgerError::Unavailable(why)) => why.to_string(),
         other => unreachable!("{other:?}"),
     }

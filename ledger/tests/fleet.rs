@@ -228,7 +228,7 @@ fn cut_connections_lose_nothing_and_charge_nothing_twice() {
 fn wrong_databases_are_refused_in_words() {
     with_cluster("wrong databases", async |cluster| {
         let refused = async |url: &str, mode| match postgres(url, mode).await {
-            Err(LedgerError::Unusable(why)) => why,
+            Err(LedgerError::Unusable(why)) => why.to_string(),
             other => unreachable!("{other:?}"),
         };
         let missing = refused(&cluster.url("no_such_database"), OpenMode::Serve).await;

@@ -236,7 +236,7 @@ fn a_pooler_that_shares_sessions_is_refused() {
         for mode in [OpenMode::Serve, OpenMode::Create, OpenMode::ReadOnly] {
             let opened = postgres(&url, mode).await.map(drop);
             assert!(
-                matches!(&opened, Err(LedgerError::Unusable(why)) if why.contains("pool_mode = session")),
+                matches!(&opened, Err(LedgerError::Unusable(why)) if why.words().contains("pool_mode = session")),
                 "{mode:?}: {opened:?}"
             );
         }

@@ -50,7 +50,7 @@ async fn open(
 
 async fn refused(url: &str, mode: OpenMode, state: Option<&Path>) -> String {
     match open(url, mode, state).await {
-        Err(LedgerError::Unusable(why)) => why,
+        Err(LedgerError::Unusable(why)) => why.to_string(),
         other => unreachable!("{other:?}"),
     }
 }

@@ -178,7 +178,7 @@ async fn faults(file: &[u8], edit: impl FnOnce(&Path)) -> Vec<String> {
     match SqliteLedger::open(&path, OpenMode::ReadOnly, Durability::Prompt) {
         Ok(ledger) => ledger.verify().await.unwrap().faults,
         // A ledger without its identity is not even opened; one after an edit of nothing is.
-        Err(LedgerError::Unusable(why)) => vec![why],
+        Err(LedgerError::Unusable(why)) => vec![why.to_string()],
         Err(error) => unreachable!("{error}"),
     }
 }

@@ -46,7 +46,7 @@ fn only_the_gateway_brings_a_ledger_up_to_date() {
         else {
             unreachable!()
         };
-        assert!(text.contains("start the gateway once"), "{text}");
+        assert!(text.words().contains("start the gateway once"), "{text}");
     }
     assert_eq!(
         SqliteLedger::published_in(&path).unwrap(),

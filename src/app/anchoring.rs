@@ -37,7 +37,7 @@ impl Anchoring {
         its_file: Option<&Path>,
     ) -> Result<Self, LedgerError> {
         let unusable =
-            |why: String| LedgerError::Unusable(format!("the anchors {}: {why}", path.display()));
+            |why: String| LedgerError::unusable(format!("the anchors {}: {why}", path.display()));
         if its_file.is_some_and(|its_file| belongs_to_ledger(its_file, path)) {
             return Err(unusable(
                 "this file is the ledger's own; anchors need one of their own, best on another machine".to_owned(),

@@ -36,6 +36,7 @@ use crate::proxy::{Calibrations, Observer, Proxy};
 use crate::server::admin::{self, Admin, Guard};
 use crate::server::{self, Connections, Front, Listening, Stop, Tls};
 use crate::telemetry::Telemetry;
+use crate::turns::Turns;
 use crate::upstream::Upstreams;
 use anchoring::Anchoring;
 pub use settings::{Files, Settings, StartError};
@@ -275,6 +276,7 @@ fn spine(
         tasks: TaskTracker::new(),
         observer: Arc::new(FanOut(observers)),
         calibrations: Calibrations::default(),
+        turns: Turns::start(),
     }))
 }
 

@@ -46,22 +46,10 @@ pub struct Model {
     pub capabilities: Vec<Capability>,
     /// Its limits.
     pub limits: Limits,
-    /// The tokenizer for local counts.
-    pub tokenizer: Tokenizer,
     /// Accepted names that are never listed.
     pub aliases: Vec<String>,
     /// Its route.
     pub route: Arc<Route>,
-}
-
-/// A public tokenizer similar to the model's own.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
-pub enum Tokenizer {
-    /// `o200k`
-    #[default]
-    O200k,
-    /// `cl100k`
-    Cl100k,
 }
 
 /// A model's capabilities besides text.

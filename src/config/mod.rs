@@ -26,7 +26,7 @@ use std::sync::Arc;
 use arc_swap::ArcSwap;
 
 pub use abilities::TargetAbilities;
-pub use catalog::{Capability, Catalog, Limits, Lookup, Model, Retired, Tokenizer};
+pub use catalog::{Capability, Catalog, Limits, Lookup, Model, Retired};
 pub use environment::{log_as_json, log_filter, no_color, notify_socket, sudo_user};
 pub use findings::diagnostic::{Counts, Diagnostic, Diagnostics, Place, Severity};
 pub use findings::redact::words as hide_secrets;

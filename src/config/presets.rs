@@ -63,8 +63,6 @@ pub struct Starter {
     /// `picture_tokens`, if the rules by size count less than the model does.
     pictures: Option<u32>,
     capabilities: Vec<String>,
-    /// `tokenizer`, if the usual one is far off.
-    tokenizer: Option<String>,
     /// `abilities` of the target, without their braces.
     abilities: String,
 }
@@ -140,11 +138,6 @@ impl Preset {
     pub fn starter_catalog(&self) -> String {
         let model = &self.model;
         let capabilities = format!("[\"{}\"]", model.capabilities.join("\", \""));
-        let tokenizer = model
-            .tokenizer
-            .as_ref()
-            .map(|name| format!("tokenizer         = \"{name}\"\n"))
-            .unwrap_or_default();
         let (prices, limits) = (self.prices_note(), model.limits());
         format!(
             "{CATALOG_HEAD}\
@@ -159,7 +152,6 @@ impl Preset {
              price             = {{ {price} }}\n\
              capabilities      = {capabilities}\n\
              limits            = {limits}\n\
-             {tokenizer}\
              \n\
              # For the next model: uncomment this, fill it in, and add its [[route]] to routes.toml (save that file first).\n\
              #\n\

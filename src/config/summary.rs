@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use super::findings::redact;
-use super::{Config, Endpoint, Model, OnDisconnect, Prefer, Provider, TargetAbilities, Tokenizer};
+use super::{Config, Endpoint, Model, OnDisconnect, Prefer, Provider, TargetAbilities};
 
 /// A snapshot without its secrets.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -113,7 +113,6 @@ fn sizes(model: &Model) -> String {
         "context {}, output {}, unset output {}, {} tokens/s",
         limits.context, limits.max_output, limits.default_output, limits.speed
     );
-    let tokenizer = (model.tokenizer != Tokenizer::default()).then_some(model.tokenizer);
     let optional = [
         limits
             .hidden_speed
@@ -124,7 +123,6 @@ fn sizes(model: &Model) -> String {
         limits
             .picture_tokens
             .map(|tokens| format!(", pictures of {tokens} tokens")),
-        tokenizer.map(|tokenizer| format!(", {tokenizer:?}")),
         limits.tools.map(|tools| format!(", {tools} tools")),
     ];
     sizes.extend(optional.into_iter().flatten());

@@ -4,44 +4,34 @@
 
 use farebox_protocol::scripts::Vendor;
 
-use crate::config::Tokenizer;
+use super::tokenizer::tokens;
 
-/// Counts text as a model does: by the tokenizer of its catalog entry, corrected by what is known of its vendor's.
+/// Counts text as a model does: by our tokenizer, corrected by what is known of its vendor's.
 #[derive(Debug, Clone, Copy)]
 pub struct Counter {
-    tokenizer: Tokenizer,
     vendor: Option<Vendor>,
 }
 
-impl From<Tokenizer> for Counter {
-    fn from(tokenizer: Tokenizer) -> Self {
-        Self {
-            tokenizer,
-            vendor: None,
-        }
-    }
-}
-
 impl Counter {
-    /// For a model of this upstream name. An operator who names another tokenizer than the usual one knows better than its name.
+    /// As our tokenizer counts.
+    pub const PLAIN: Self = Self { vendor: None };
+
+    /// For a model of this upstream name.
     #[must_use]
-    pub fn of(tokenizer: Tokenizer, upstream_model: &str) -> Self {
-        let vendor = (tokenizer == Tokenizer::O200k)
-            .then(|| Vendor::of(upstream_model))
-            .flatten();
-        Self { tokenizer, vendor }
+    pub fn of(upstream_model: &str) -> Self {
+        let vendor = Vendor::of(upstream_model);
+        Self { vendor }
     }
 
     /// Tokens of a text.
     #[must_use]
     pub fn count(self, text: &str) -> u64 {
         let Some(vendor) = self.vendor.filter(|_| !text.is_ascii()) else {
-            return self.tokenizer.count(text);
+            return tokens(text);
         };
-        let counts = vendor.cut(text).map(|(factor, run)| {
-            let tokens = self.tokenizer.count(run);
-            tokens.saturating_mul(factor).div_ceil(100)
-        });
+        let counts = vendor
+            .cut(text)
+            .map(|(factor, run)| tokens(run).saturating_mul(factor).div_ceil(100));
         counts.fold(0, u64::saturating_add)
     }
 }
@@ -53,14 +43,13 @@ mod tests {
     #[test]
     fn a_model_is_known_by_its_upstream_name() {
         let source = |name| {
-            let counter = Counter::of(Tokenizer::O200k, name);
+            let counter = Counter::of(name);
             counter.vendor.map_or("", Vendor::source)
         };
         assert!(source("anthropic/Claude-sonnet-4-5").contains("anthropic"));
         assert!(source("deepseek-r1-distill-llama-3.3-70b").contains("llama3"));
         assert!(source("deepseek-r1-distill-qwen-32b").contains("qwen"));
         assert_eq!((source("gpt-5.4"), source("mixtral-8x7b")), ("", ""));
-        assert!(Counter::of(Tokenizer::Cl100k, "claude").vendor.is_none());
     }
 
     /// Texts that were not measured for the factors, and what the vendors' tokenizers make of them (`bench/token_factors.py --fixture`).
@@ -70,7 +59,7 @@ mod tests {
             std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/tokenizers");
         let counts = std::fs::read_to_string(folder.join("counts.json")).unwrap();
         let counts: serde_json::Value = serde_json::from_str(&counts).unwrap();
-        let plain = Counter::from(Tokenizer::O200k);
+        let plain = Counter::PLAIN;
         for (language, by) in counts.as_object().unwrap() {
             let text = std::fs::read_to_string(folder.join(format!("{language}.txt"))).unwrap();
             let text = text.trim();
@@ -84,7 +73,7 @@ mod tests {
                 "deepseek",
             ] {
                 let truth = by[name.trim_end_matches("-small")].as_u64().unwrap();
-                let share = Counter::of(Tokenizer::O200k, name).count(text) * 1_000 / truth;
+                let share = Counter::of(name).count(text) * 1_000 / truth;
                 println!("| {language} | {name} | {share} ‰ |");
                 assert!((880..=1_100).contains(&share), "{language} {name}: {share}");
             }
@@ -94,10 +83,7 @@ mod tests {
     #[test]
     fn latin_text_counts_as_ever() {
         let text = "Ordinary words, some code: let x = 5; naïve façade.";
-        let (plain, claude) = (
-            Counter::from(Tokenizer::O200k),
-            Counter::of(Tokenizer::O200k, "claude-sonnet-4-5"),
-        );
+        let (plain, claude) = (Counter::PLAIN, Counter::of("claude-sonnet-4-5"));
         assert_eq!(plain.count(text), claude.count(text));
     }
 }

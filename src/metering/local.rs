@@ -20,17 +20,13 @@ const CLAMP: (u64, u64) = (800, 1_250);
 
 /// Output tokens of an answer, given a sample of its text.
 #[must_use]
-pub fn output(sample: &Sample, counter: impl Into<Counter>) -> u64 {
-    scaled(
-        counter.into().count(&sample.text()),
-        sample.seen(),
-        sample.kept(),
-    )
+pub fn output(sample: &Sample, counter: Counter) -> u64 {
+    scaled(counter.count(&sample.text()), sample.seen(), sample.kept())
 }
 
 /// Input tokens of a request: its text by the tokenizer, everything else by the admission rules; at most the context.
 #[must_use]
-pub fn input(content: &Content, limits: &Limits, counter: impl Into<Counter>) -> u64 {
+pub fn input(content: &Content, limits: &Limits, counter: Counter) -> u64 {
     if content
         .documents
         .iter()
@@ -43,11 +39,8 @@ pub fn input(content: &Content, limits: &Limits, counter: impl Into<Counter>) ->
 
 /// The same without the cap, and without unreadable documents.
 #[must_use]
-pub fn known(content: &Content, limits: &Limits, counter: impl Into<Counter>) -> u64 {
-    let (sample, counted) = (
-        &content.sample,
-        counter.into().count(&content.sample.text()),
-    );
+pub fn known(content: &Content, limits: &Limits, counter: Counter) -> u64 {
+    let (sample, counted) = (&content.sample, counter.count(&content.sample.text()));
     let text = match content.text.bytes() {
         // Sealed reasoning and inline text files are in the estimate but not in the sample.
         bytes if bytes == sample.kept() => counted,
@@ -116,13 +109,12 @@ pub fn factor(votes: &Votes) -> u64 {
 #[cfg(test)]
 mod tests {
     use farebox_protocol::Family;
-    use tiktoken_rs::{cl100k_base_singleton, o200k_base_singleton};
+    use tiktoken_rs::o200k_base_singleton;
 
     use super::*;
-    use crate::config::Tokenizer;
 
     /// In JSON form, in pieces of a stream.
-    fn output_of(text: &str, seed: u64, tokenizer: Tokenizer) -> u64 {
+    fn output_of(text: &str, seed: u64) -> u64 {
         let mut sample = Sample::seeded(seed);
         let quoted = serde_json::to_string(text).unwrap();
         let inner: Vec<char> = quoted[1..quoted.len() - 1].chars().collect();
@@ -130,10 +122,10 @@ mod tests {
             let piece: String = piece.iter().collect();
             sample.add(&piece);
         }
-        charged(output(&sample, tokenizer), ONE)
+        charged(output(&sample, Counter::PLAIN), ONE)
     }
 
-    fn input_of(text: &str, seed: u64, tokenizer: Tokenizer) -> u64 {
+    fn input_of(text: &str, seed: u64) -> u64 {
         let body =
             serde_json::json!({"model": "m", "messages": [{"role": "user", "content": text}]})
                 .to_string();
@@ -141,7 +133,7 @@ mod tests {
             .protocol()
             .inspect(body.as_bytes(), seed)
             .unwrap();
-        charged(known(&seen.content, &LIMITS, tokenizer), ONE)
+        charged(known(&seen.content, &LIMITS, Counter::PLAIN), ONE)
     }
 
     const LIMITS: Limits = Limits {
@@ -217,42 +209,35 @@ mod tests {
         let mut middles = Vec::new();
         for (name, text) in texts() {
             let mut row = format!("| {} ", name.trim_end_matches(".txt"));
-            for (tokenizer, other) in [
-                (Tokenizer::O200k, o200k_base_singleton()),
-                (Tokenizer::Cl100k, cl100k_base_singleton()),
-            ] {
-                for times in [1, 1 + 60_000 / text.len()] {
-                    let text = text.repeat(times);
-                    let truth = other.encode_ordinary(&text).len() as u64;
-                    // The framing is a large part of a short prompt.
-                    let input = shares(&text, truth + 12, |text, seed| {
-                        input_of(text, seed, tokenizer)
-                    });
-                    let output =
-                        shares(&text, truth, |text, seed| output_of(text, seed, tokenizer));
-                    for (found, what) in [(input, "input"), (output, "output")] {
-                        let room = if text.len() > Sample::MOST {
-                            870..=1_100
-                        } else {
-                            950..=1_010
-                        };
-                        let least_and_most = room.contains(&found[0]) && room.contains(&found[2]);
-                        assert!(
-                            least_and_most,
-                            "{what} of {name}, {} bytes, {tokenizer:?}: {found:?}",
-                            text.len()
+            let other = o200k_base_singleton();
+            for times in [1, 1 + 60_000 / text.len()] {
+                let text = text.repeat(times);
+                let truth = other.encode_ordinary(&text).len() as u64;
+                // The framing is a large part of a short prompt.
+                let input = shares(&text, truth + 12, input_of);
+                let output = shares(&text, truth, output_of);
+                for (found, what) in [(input, "input"), (output, "output")] {
+                    let room = if text.len() > Sample::MOST {
+                        870..=1_100
+                    } else {
+                        950..=1_010
+                    };
+                    let least_and_most = room.contains(&found[0]) && room.contains(&found[2]);
+                    assert!(
+                        least_and_most,
+                        "{what} of {name}, {} bytes: {found:?}",
+                        text.len()
+                    );
+                }
+                if times > 1 {
+                    middles.extend([input[1], output[1]]);
+                    for [least, middle, most] in [input, output] {
+                        row += &format!(
+                            "| {} ({}–{}) ",
+                            percent(middle),
+                            percent(least),
+                            percent(most)
                         );
-                    }
-                    if times > 1 {
-                        middles.extend([input[1], output[1]]);
-                        for [least, middle, most] in [input, output] {
-                            row += &format!(
-                                "| {} ({}–{}) ",
-                                percent(middle),
-                                percent(least),
-                                percent(most)
-                            );
-                        }
                     }
                 }
             }
@@ -280,7 +265,7 @@ mod tests {
             .unwrap();
         let limits = LIMITS;
         let mut content = seen.content;
-        let found = input(&content, &limits, Tokenizer::O200k);
+        let found = input(&content, &limits, Counter::PLAIN);
         assert!(
             (90 * 1_600 + 980..90 * 1_600 + 1_080).contains(&found),
             "{found}"
@@ -290,14 +275,14 @@ mod tests {
             place: 0..0,
             tokens: Some(30_000),
         }];
-        assert_eq!(input(&content, &limits, Tokenizer::O200k), found + 30_000);
+        assert_eq!(input(&content, &limits, Counter::PLAIN), found + 30_000);
         content.documents = vec![farebox_protocol::Document {
             bytes: 1,
             place: 0..0,
             tokens: None,
         }];
         assert_eq!(
-            input(&content, &limits, Tokenizer::O200k),
+            input(&content, &limits, Counter::PLAIN),
             200_000,
             "nobody can know"
         );
@@ -332,7 +317,7 @@ mod tests {
     fn the_slowest_text_takes_no_longer_than_others() {
         let mut sample = Sample::seeded(1);
         sample.add(&"a".repeat(100_000));
-        let found = output(&sample, Tokenizer::O200k);
+        let found = output(&sample, Counter::PLAIN);
         assert!((10_000..15_000).contains(&found) && sample.text().len() <= Sample::MOST);
     }
 }

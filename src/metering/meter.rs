@@ -6,6 +6,7 @@
 
 mod due;
 mod leaving;
+mod ours;
 mod owed;
 mod start;
 mod steps;
@@ -423,44 +424,6 @@ impl Meter {
                 self.evidence_of_left(),
             ),
         }
-    }
-
-    /// Our count by the fast estimate, until a tokenizer has counted.
-    fn estimated(&self) -> Local {
-        Local {
-            input: self.input_at_least,
-            output: estimate::lower(self.shown),
-        }
-    }
-
-    /// The provider's input, else ours; the larger of the two outputs; plus `hidden` tokens.
-    fn running(&self, local: Local, hidden: u64) -> Usage {
-        let ours = Usage {
-            input: local.input,
-            images: self.images,
-            ..Usage::default()
-        };
-        let mut usage = self
-            .reported
-            .filter(|usage| price::input_total(usage) > 0)
-            .unwrap_or(Usage {
-                output: self.reported.map_or(0, |usage| usage.output),
-                reasoning: self.reported.map_or(0, |usage| usage.reasoning),
-                ..ours
-            });
-        let missing = local.output.saturating_sub(output_total(&usage));
-        // The unused part of a prediction is at least what the answer lacks.
-        let rejected = if self.reported.is_none() {
-            self.predicted.saturating_sub(local.output)
-        } else {
-            0
-        };
-        usage.output = usage
-            .output
-            .saturating_add(missing)
-            .saturating_add(rejected)
-            .saturating_add(hidden);
-        usage
     }
 
     /// The provider's claim, bounded by what it can have read and produced, and at least what we have seen.

@@ -33,7 +33,7 @@ pub(super) async fn admit(
     ask: &terms::Ask,
     limit_field: &'static str,
 ) -> Result<(Hold, Terms), Failure> {
-    let mut refusal = Failure::Ledger;
+    let mut refusal = None;
     let mut fresh = request.arrived.elapsed() > FRESH;
     if fresh {
         account = read(ledger, request).await?;
@@ -76,13 +76,21 @@ pub(super) async fn admit(
                     affordable_output: 0,
                     remedies: Remedies::default(),
                 });
-                refusal = Failure::balance(&model.slug, &short, available, held, limit_field);
+                refusal = Some(Failure::balance(
+                    &model.slug,
+                    &short,
+                    available,
+                    held,
+                    limit_field,
+                ));
                 (account, fresh) = (read(ledger, request).await?, true);
             }
             Err(error) => return Err(error.into()),
         }
     }
-    Err(refusal)
+    Err(refusal.unwrap_or_else(|| {
+        LedgerError::unavailable("the account changed before every attempt to hold money").into()
+    }))
 }
 
 /// The account as it is now.

@@ -3,6 +3,8 @@
 //! [`Admitted::settle`] is the only place where a hold ends. If something goes wrong before it (a panic, a cancelled runtime), the
 //! hold's own guard settles what was noted last.
 
+mod owing;
+
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;

@@ -40,7 +40,7 @@ pub async fn tokens(
     known: &mut Known,
 ) -> Result<Count, Failure> {
     let config = proxy.config.current();
-    let (original, mut work) = (body, Work::of(holder(key.id)));
+    let (original, mut work) = (body, Work::of(&proxy.turns, holder(key.id)));
     let (seen, body) = read(body, &mut work).await?;
     let mut seen = seen.map_err(|bad| unreadable(bad, &body, &config, known))?;
     let model = resolve(&config, &seen.model, key, Family::Messages, known)?;

@@ -16,7 +16,7 @@ use crate::clock;
 use crate::config::Model;
 use crate::metering::price::input_total;
 use crate::metering::{Counted, Counter, Ending, Local, local};
-use crate::turns::{self, Work};
+use crate::turns::Work;
 
 /// Smaller prompts say little about a tokenizer: message framing and what a provider adds to them dominate their count.
 const SMALLEST_VOTE: u64 = 3_000;
@@ -24,17 +24,13 @@ const SMALLEST_VOTE: u64 = 3_000;
 const SMALLEST_ANSWER: u64 = 300;
 
 /// Tokens of the customer's predicted output, counted by a tokenizer; they are held for at the output price.
-pub(super) async fn predicted(
-    work: &mut Work,
-    seen: &mut Inspection,
-    model: &Model,
-) -> Result<u64, Failure> {
+pub(super) async fn predicted(work: &mut Work, seen: &mut Inspection) -> Result<u64, Failure> {
     if seen.prediction.seen() == 0 {
         return Ok(0);
     }
-    let (sample, tokenizer) = (std::mem::take(&mut seen.prediction), model.tokenizer);
+    let sample = std::mem::take(&mut seen.prediction);
     Ok(work
-        .aside(move || local::output(&sample, tokenizer))
+        .aside(move || local::output(&sample, Counter::PLAIN))
         .await?)
 }
 
@@ -46,7 +42,7 @@ pub(super) async fn prompt(
 ) -> Result<u64, Failure> {
     let (limits, content) = (model.limits, std::mem::take(&mut seen.content));
     let first = (model.route.targets.first()).map_or("", |target| target.model.as_str());
-    let counter = Counter::of(model.tokenizer, first);
+    let counter = Counter::of(first);
     let counting = work.aside(move || {
         let tokens = local::known(&content, &limits, counter);
         (content, tokens)
@@ -101,9 +97,9 @@ impl Admitted {
             Arc::clone(&self.input_count),
             self.proxy.calibrations.factor(&self.outcome.target),
         );
-        let holder = holder(self.request.key);
+        let (turns, holder) = (Arc::clone(&self.proxy.turns), holder(self.request.key));
         self.proxy.tasks.spawn(async move {
-            let counting = turns::run(holder, move || {
+            let counting = turns.run(holder, move || {
                 let tokens = local::input(&content, &limits, counter);
                 let compares = is_text(&content) && tokens < limits.context;
                 InputRead {
@@ -123,9 +119,9 @@ impl Admitted {
             self.counter(),
             self.proxy.calibrations.factor(&self.outcome.target),
         );
-        let holder = holder(self.request.key);
+        let (turns, holder) = (Arc::clone(&self.proxy.turns), holder(self.request.key));
         self.proxy.tasks.spawn(async move {
-            let counting = turns::run(holder, move || {
+            let counting = turns.run(holder, move || {
                 local::charged(local::output(&sample, counter), factor)
             });
             counting.await.map(local::unrounded)
@@ -136,7 +132,7 @@ impl Admitted {
     fn counter(&self) -> Counter {
         let target = &self.outcome.target;
         let model = target.split_once('/').map_or("", |(_, model)| model);
-        Counter::of(self.model.tokenizer, model)
+        Counter::of(model)
     }
 
     /// A tokenizer's counts, corrected by the target's calibration.
@@ -151,7 +147,8 @@ impl Admitted {
             std::mem::take(&mut self.shown),
         );
         let factor = self.proxy.calibrations.factor(&self.outcome.target);
-        let counting = turns::run(holder(self.request.key), move || Local {
+        let turns = Arc::clone(&self.proxy.turns);
+        let counting = turns.run(holder(self.request.key), move || Local {
             input: known.unwrap_or_else(|| {
                 local::charged(local::input(&content, &limits, counter), factor)
             }),
@@ -205,7 +202,8 @@ impl Admitted {
         match read.and_then(|read| read.text) {
             Some(ours) => vote(ours),
             None => {
-                let counting = turns::run(holder(self.request.key), move || {
+                let turns = Arc::clone(&self.proxy.turns);
+                let counting = turns.run(holder(self.request.key), move || {
                     vote(local::known(&content, &limits, counter))
                 });
                 drop(self.proxy.tasks.spawn(counting));

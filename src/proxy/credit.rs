@@ -364,7 +364,7 @@ mod tests {
             Refused::Later(EndReason::Balance)
         );
         assert_eq!(
-            refused(LedgerError::Unknown(String::new())),
+            refused(LedgerError::unknown(String::new())),
             Refused::Later(EndReason::LedgerUnavailable)
         );
         assert_eq!(

@@ -3,6 +3,8 @@
 //! A failure is created where it is found and becomes an answer once, at the edge. Its text names the remedy and never identifies a
 //! provider's account.
 
+use std::error::Error;
+use std::fmt;
 use std::time::Duration;
 
 use farebox_ledger::{Amount, LedgerError, Status};
@@ -64,8 +66,8 @@ pub enum Failure {
     NoTarget(Option<Duration>),
     /// A whole answer took too long or is too large; it is charged.
     GivenUp(GivenUp),
-    /// The ledger cannot be written.
-    Ledger,
+    /// The ledger cannot be written, and why; customers are not told.
+    Ledger(LedgerError),
     /// Too many bytes in flight.
     Overloaded,
     /// Our own fault.
@@ -181,7 +183,7 @@ impl Failure {
             Self::OutOfBalance(_) => Case::OutOfBalance,
             Self::BalanceInUse(_) => Case::BalanceInUse,
             Self::NoTarget(_) | Self::GivenUp(_) => Case::NoTarget,
-            Self::Ledger | Self::Overloaded => Case::Unavailable,
+            Self::Ledger(_) | Self::Overloaded => Case::Unavailable,
             Self::Internal => Case::Internal,
         }
     }
@@ -211,7 +213,7 @@ impl Failure {
             Self::Upstream(..) => "upstream_refused",
             Self::NoTarget(_) => "upstream_unavailable",
             Self::GivenUp(_) => "given_up",
-            Self::Ledger => "ledger_unavailable",
+            Self::Ledger(_) => "ledger_unavailable",
             Self::Overloaded => "overloaded",
             Self::Internal => "internal",
         }
@@ -289,7 +291,7 @@ impl Failure {
             Self::NoTarget(wait) => {
                 vec![("retry-after", wait.map_or_else(|| "5".to_owned(), seconds))]
             }
-            Self::Ledger | Self::Overloaded => vec![("retry-after", "5".to_owned())],
+            Self::Ledger(_) | Self::Overloaded => vec![("retry-after", "5".to_owned())],
             _ => Vec::new(),
         }
     }
@@ -334,7 +336,7 @@ impl Failure {
             Self::GivenUp(why) => format!(
                 "the answer was given up: {why}; what was made until then is charged; ask with \"stream\": true, or for less output"
             ),
-            Self::Ledger => "billing is unavailable at the moment, so no request is served; try again later".to_owned(),
+            Self::Ledger(_) => "billing is unavailable at the moment, so no request is served; try again later".to_owned(),
             Self::Overloaded => "the gateway is overloaded at the moment; try again later".to_owned(),
             Self::Internal => "something went wrong on our side; nothing was charged".to_owned(),
         }
@@ -410,6 +412,22 @@ impl Balance {
     }
 }
 
+impl fmt::Display for Failure {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(&self.message())
+    }
+}
+
+impl Error for Failure {
+    /// For the operator: the message of a fault says nothing of what is behind it.
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        match self {
+            Self::Ledger(error) => Some(error),
+            _ => None,
+        }
+    }
+}
+
 impl From<BadRequest> for Failure {
     fn from(bad: BadRequest) -> Self {
         Self::BadRequest(bad)
@@ -443,7 +461,7 @@ impl From<LedgerError> for Failure {
             }
             LedgerError::Refused(_) => Self::Internal,
             LedgerError::Unavailable(_) | LedgerError::Unknown(_) | LedgerError::Unusable(_) => {
-                Self::Ledger
+                Self::Ledger(error)
             }
         }
     }

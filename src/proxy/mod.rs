@@ -47,7 +47,7 @@ use tokio_util::task::TaskTracker;
 use crate::byte_room::{Holder, Share};
 use crate::clock;
 use crate::config::{Config, ConfigHandle, Lookup, Model};
-use crate::turns::Work;
+use crate::turns::{Turns, Work};
 use crate::upstream::Upstreams;
 use admitted::Admitted;
 pub use admitted::{LOST, REMOVED};
@@ -73,6 +73,8 @@ pub struct Proxy {
     pub observer: Arc<dyn Observer>,
     /// Compares targets' counts with ours, for local counts.
     pub calibrations: Calibrations,
+    /// Who waits for whom when bodies are read and tokens counted.
+    pub turns: Arc<Turns>,
 }
 
 /// An authenticated request with its body.
@@ -161,7 +163,7 @@ impl Proxy {
             let work = &mut request.work;
             forms.count(work, &model, &self.calibrations).await?;
         }
-        let predicted = counting::predicted(&mut request.work, &mut seen, &model).await?;
+        let predicted = counting::predicted(&mut request.work, &mut seen).await?;
         let mut ask = forms.ask(&request, &seen, (estimate, predicted), &model);
         ask.unseen = seen.stream
             && forms

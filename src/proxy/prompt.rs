@@ -14,7 +14,6 @@ use super::holder;
 use crate::metering::Counted;
 use crate::metering::prefixes::{Finished, Places};
 use crate::metering::price::input_total;
-use crate::turns;
 
 /// Larger bodies are hashed off the request's thread.
 const LARGE: usize = 64 * 1024;
@@ -50,7 +49,8 @@ impl Admitted {
             let _ = prompt.set(Prompt { places, cached });
         };
         if large {
-            let job = turns::run(holder(customer), read);
+            let turns = Arc::clone(&self.proxy.turns);
+            let job = turns.run(holder(customer), read);
             self.proxy.tasks.spawn(job);
         } else {
             read();

@@ -1,5 +1,6 @@
 //! The record of an ended or refused request: for the log line, the metrics and the live views. Never a body.
 
+use std::error::Error as _;
 use std::fmt::Debug;
 use std::net::IpAddr;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -182,6 +183,9 @@ impl Record {
         arrived: Instant,
         origin: Origin,
     ) -> Self {
+        if let Some(cause) = failure.source() {
+            tracing::debug!(%request_id, cause, "refused");
+        }
         Self {
             request_id,
             at: clock::now(),

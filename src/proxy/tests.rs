@@ -71,6 +71,7 @@ impl House {
             tasks: TaskTracker::new(),
             observer: Arc::<Ended>::clone(&ended),
             calibrations: Calibrations::default(),
+            turns: Turns::of_test(),
         };
         Self {
             proxy: Arc::new(proxy),
@@ -111,7 +112,7 @@ impl House {
             id: clock::operation_id(),
             key: key.id,
             pass: self.rate_limits.enter(key, Instant::now()).unwrap(),
-            work: Work::of(holder(key.id)),
+            work: Work::of(&self.proxy.turns, holder(key.id)),
             room,
             family,
             body: Bytes::from(body),

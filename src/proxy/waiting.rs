@@ -7,7 +7,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
-use farebox_ledger::{Bill, EndReason, Hold};
+use farebox_ledger::{Bill, EndReason, Hold, LedgerError};
 use farebox_protocol::{Family, Inspection, PublicAnswer, UsageWish};
 use tokio::time::Instant;
 
@@ -140,7 +140,7 @@ pub(super) async fn spent(
         admitted.meter.wait(since.elapsed());
     }
     if reason == EndReason::LedgerUnavailable {
-        let failure = Failure::Ledger;
+        let failure = Failure::Ledger(LedgerError::unavailable("a hold could not grow"));
         admitted
             .settle(&End::lost(reason, failure.status(family)))
             .await;

@@ -96,7 +96,7 @@ impl CountTokens {
     ) -> Result<count::Count, Failure> {
         let key = auth::authenticate(&self.front, req, depot, Family::Messages, known).await?;
         let _pass = self.front.rate_limits.enter_free(&key, Instant::now())?;
-        let mut work = Work::of(holder(key.id));
+        let mut work = Work::of(&self.front.proxy.turns, holder(key.id));
         let room = &self.front.body_room;
         let body = decompress::read(req, room, &key, None, &mut work).await?;
         let headers = generate::forwarded(req.headers(), Family::Messages);

@@ -90,7 +90,7 @@ mod tests {
             u128::from(number),
         );
         let mut record = Record::refused(
-            &Failure::Ledger,
+            &Failure::Internal,
             Family::Chat,
             crate::proxy::Known::default(),
             id,

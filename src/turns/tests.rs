@@ -4,17 +4,17 @@ use std::sync::{Arc, mpsc};
 
 use super::*;
 
-fn turns(places: usize) -> &'static Turns {
-    Box::leak(Box::new(Turns::new(places)))
+fn turns(places: usize) -> &'static Arc<Turns> {
+    Box::leak(Box::new(Arc::new(Turns::here(places))))
 }
 
-fn work(turns: &'static Turns, holder: u64) -> Work {
-    Work::on(turns, Holder(holder))
+fn work(turns: &'static Arc<Turns>, holder: u64) -> Work {
+    Work::of(turns, Holder(holder))
 }
 
 /// A job that is running and ends when told to.
 async fn blocked(
-    turns: &'static Turns,
+    turns: &'static Arc<Turns>,
     holder: u64,
 ) -> (tokio::task::JoinHandle<Result<(), Busy>>, mpsc::Sender<()>) {
     let (end, ended) = mpsc::channel::<()>();
@@ -31,7 +31,7 @@ async fn blocked(
     (job, end)
 }
 
-fn spend(turns: &'static Turns, holder: u64, time: Duration) {
+fn spend(turns: &'static Arc<Turns>, holder: u64, time: Duration) {
     let mut state = turns.lock();
     state
         .budgets

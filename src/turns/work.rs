@@ -1,11 +1,12 @@
 //! The work that one request makes before it is paid for.
 
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use std::sync::atomic::Ordering;
 use tokio::time::{Instant, timeout};
 
-use super::{ALL, Turn, Turns, budget, micros};
+use super::{Turn, Turns, budget, micros};
 use crate::byte_room::Holder;
 
 /// Larger bodies are never read on a thread that serves requests: this much JSON takes about a millisecond.
@@ -16,7 +17,7 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// What a request has made a customer's budget pay so far.
 #[derive(Debug)]
 pub struct Work {
-    turns: &'static Turns,
+    turns: Arc<Turns>,
     holder: Holder,
     spent: Duration,
 }
@@ -33,13 +34,9 @@ pub enum Busy {
 impl Work {
     /// The work of a customer's request.
     #[must_use]
-    pub fn of(holder: Holder) -> Self {
-        Self::on(&ALL, holder)
-    }
-
-    pub(super) fn on(turns: &'static Turns, holder: Holder) -> Self {
+    pub fn of(turns: &Arc<Turns>, holder: Holder) -> Self {
         Self {
-            turns,
+            turns: Arc::clone(turns),
             holder,
             spent: Duration::ZERO,
         }

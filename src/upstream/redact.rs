@@ -95,7 +95,7 @@ pub fn answer_id(id: &str, secrets: &SecretForms) -> Redacted {
         return Redacted(printable(&shorten(id, LONGEST_WORD)));
     }
     let known = Known {
-        secrets: secrets.iter().map(str::to_owned).collect(),
+        secrets: vec![secrets.clone()],
         ..Known::default()
     };
     Redacted(exit(id, &known, LONGEST_WORD, |text, _| text))

@@ -6,11 +6,8 @@ use base64::engine::general_purpose::{STANDARD_NO_PAD, URL_SAFE_NO_PAD};
 use super::spelling::Spelling;
 use super::*;
 
-fn forms(secret: &str) -> Vec<String> {
-    SecretForms::of_secrets([secret])
-        .iter()
-        .map(str::to_owned)
-        .collect()
+fn forms(secret: &str) -> Vec<SecretForms> {
+    vec![SecretForms::of_secrets([secret])]
 }
 
 fn known() -> Known<'static> {
@@ -278,6 +275,18 @@ fn a_secret_is_found_at_every_edge_of_what_is_kept() {
             "{shift}"
         );
     }
+}
+
+#[test]
+fn of_secrets_that_overlap_nothing_stays() {
+    let known = Known {
+        secrets: vec![SecretForms::of_secrets(["abcdefgh", "fghijklmnop", "hijk"])],
+        ..Known::default()
+    };
+    let clean = |text| without_secrets(text, &known);
+    assert_eq!(clean("x ABCDEFGHIJKLMNOP y"), "x [key] y");
+    assert_eq!(clean("abcdefghfghijklmnop"), "[key][key]");
+    assert_eq!(clean("abcdefg hij"), "abcdefg hij");
 }
 
 #[test]

@@ -1,12 +1,14 @@
 //! A provider's secrets in every form in which a program writes them: plain, percent-encoded, in hexadecimal, and inside base64 of
 //! any surrounding text.
 //!
-//! Built once per provider, because building them costs more than reading an answer. Lower case, because matching ignores case;
-//! longest first, because a long secret may contain a short one.
+//! Built once per provider, because building them costs more than reading an answer. All are looked for in one pass, whatever the
+//! case, and where two overlap both go: a short secret that begins in front of a long one must not save the rest of it.
 
 use std::fmt;
+use std::ops::Range;
 use std::sync::Arc;
 
+use aho_corasick::AhoCorasick;
 use base64::Engine;
 use base64::engine::general_purpose::{STANDARD_NO_PAD, URL_SAFE_NO_PAD};
 
@@ -18,11 +20,19 @@ const SHORTEST_CODED: usize = 8;
 
 /// All forms of all secrets of a provider. Never shown.
 #[derive(Clone, Default)]
-pub struct SecretForms(Arc<[String]>);
+pub struct SecretForms(Arc<Forms>);
+
+#[derive(Default)]
+struct Forms {
+    count: usize,
+    longest: usize,
+    /// `None` if there are more than an automaton can hold: then every text is taken for a secret.
+    finder: Option<AhoCorasick>,
+}
 
 impl fmt::Debug for SecretForms {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(out, "SecretForms({})", self.0.len())
+        write!(out, "SecretForms({})", self.0.count)
     }
 }
 
@@ -34,23 +44,48 @@ impl SecretForms {
     }
 
     pub(super) fn of_secrets<'a>(secrets: impl IntoIterator<Item = &'a str>) -> Self {
-        let mut all: Vec<String> = secrets
-            .into_iter()
-            .flat_map(forms)
-            .map(|form| form.to_ascii_lowercase())
+        let all: Vec<String> = secrets.into_iter().flat_map(forms).collect();
+        let finder = AhoCorasick::builder()
+            .ascii_case_insensitive(true)
+            .build(&all);
+        Self(Arc::new(Forms {
+            count: all.len(),
+            longest: all.iter().map(String::len).max().unwrap_or(0),
+            finder: finder.ok(),
+        }))
+    }
+
+    /// Bytes of the longest one.
+    pub(super) fn longest(&self) -> usize {
+        self.0.longest
+    }
+
+    /// Whether a text contains one of them.
+    pub(super) fn stand_in(&self, text: &str) -> bool {
+        match &self.0.finder {
+            Some(finder) => finder.is_match(text),
+            None => self.0.count > 0,
+        }
+    }
+
+    /// Where they stand in a text, as far as they overlap in one piece, in order.
+    pub(super) fn places(&self, text: &str) -> Vec<Range<usize>> {
+        let Some(finder) = &self.0.finder else {
+            let all = 0..text.len();
+            return (self.0.count > 0).then_some(all).into_iter().collect();
+        };
+        let mut found: Vec<Range<usize>> = (finder.find_overlapping_iter(text))
+            .map(|found| found.range())
             .collect();
-        all.sort_unstable_by(|one, other| other.len().cmp(&one.len()).then_with(|| one.cmp(other)));
-        all.dedup();
-        Self(all.into())
-    }
-
-    pub(super) fn iter(&self) -> impl Iterator<Item = &str> {
-        self.0.iter().map(String::as_str)
-    }
-
-    /// Whether a text, in lower case, contains one of them.
-    pub(super) fn stand_in(&self, lower: &str) -> bool {
-        self.iter().any(|form| lower.contains(form))
+        found.sort_unstable_by_key(|found| (found.start, found.end));
+        found.dedup_by(|next, before| {
+            let overlap = next.start < before.end;
+            if overlap {
+                before.end = before.end.max(next.end);
+            }
+            overlap
+        });
+        found
     }
 }
 

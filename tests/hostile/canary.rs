@@ -434,20 +434,7 @@ async fn at_no_log_level_and_in_no_live_view_stands_a_secret() {
             routes(&upstream.base_url()),
         )
         .unwrap();
-        let made = process::json(
-            folder.path(),
-            &[
-                "keys",
-                "create",
-                "--new-ledger",
-                "--label",
-                "t",
-                "--balance",
-                "5",
-                "--reference",
-                "r",
-            ],
-        );
+        let made = process::funded_key(folder.path(), "5");
         let key = made["secret"].as_str().unwrap().to_owned();
         let mut served =
             Served::start_with(folder.path(), &[], &[UPSTREAM_KEY, ("FAREBOX_LOG", level)]);

@@ -11,7 +11,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpSocket, TcpStream};
 
 use crate::support::load::UPSTREAM_KEY;
-use crate::support::process::{Served, ask, client, json};
+use crate::support::process::{Served, ask, client, funded_key};
 use crate::support::upstream::ScriptedUpstream;
 use crate::support::{CATALOG, routes, talking};
 
@@ -28,20 +28,7 @@ fn place(first: &ScriptedUpstream, second: &ScriptedUpstream) -> (tempfile::Temp
     );
     fs::write(folder.path().join("catalog.toml"), CATALOG).unwrap();
     fs::write(folder.path().join("routes.toml"), routes + &other).unwrap();
-    let made = json(
-        folder.path(),
-        &[
-            "keys",
-            "create",
-            "--new-ledger",
-            "--label",
-            "t",
-            "--balance",
-            "5",
-            "--reference",
-            "r",
-        ],
-    );
+    let made = funded_key(folder.path(), "5");
     let secret = made["secret"].as_str().unwrap().to_owned();
     (folder, secret)
 }
@@ -207,20 +194,7 @@ async fn whatever_the_ledger_needs_is_open_before_the_first_charge() {
         [provider, &routes[0], &routes[1]].concat(),
     )
     .unwrap();
-    let made = json(
-        folder.path(),
-        &[
-            "keys",
-            "create",
-            "--new-ledger",
-            "--label",
-            "t",
-            "--balance",
-            "5",
-            "--reference",
-            "r",
-        ],
-    );
+    let made = funded_key(folder.path(), "5");
     let secret = made["secret"].as_str().unwrap();
     let served = Served::start(folder.path(), &[]);
     let customer = client();

@@ -9,7 +9,7 @@ use std::process::{Command, Stdio};
 use serde_json::Value;
 
 use crate::process::cli::Cli;
-use crate::support::process::{Served, ask, client, farebox, json as document};
+use crate::support::process::{Served, ask, client, farebox, funded_key, json as document};
 
 /// Exit code and all output.
 fn run(folder: &Path, arguments: &[&str]) -> (i32, String) {
@@ -24,20 +24,7 @@ fn run(folder: &Path, arguments: &[&str]) -> (i32, String) {
 fn place() -> (tempfile::TempDir, String) {
     let folder = tempfile::tempdir().unwrap();
     assert_eq!(run(folder.path(), &["init"]).0, 0);
-    let made = document(
-        folder.path(),
-        &[
-            "keys",
-            "create",
-            "--new-ledger",
-            "--label",
-            "t",
-            "--balance",
-            "5",
-            "--reference",
-            "r",
-        ],
-    );
+    let made = funded_key(folder.path(), "5");
     (folder, made["secret"].as_str().unwrap().to_owned())
 }
 

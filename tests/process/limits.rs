@@ -1,7 +1,7 @@
 //! The table of limits in `docs/operations.md`: each number, flag and metric in it matches the code.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use clap::CommandFactory;
 use farebox::cli::Args;
@@ -94,6 +94,18 @@ const NUMBERS: &[(&str, &str, &str, &str)] = &[
         "within 5 s",
         "src/turns/work.rs",
         "PATIENCE: Duration = Duration::from_secs(5);",
+    ),
+    (
+        "threads for that work",
+        "half of the CPUs, at least 2",
+        "src/turns.rs",
+        "let places = cpus.div_ceil(2).max(2);",
+    ),
+    (
+        "readers of `/live`",
+        "| 32 |",
+        "src/server/admin/live.rs",
+        "MOST_READERS: usize = 32;",
     ),
     (
         "one body",
@@ -306,6 +318,123 @@ const NUMBERS: &[(&str, &str, &str, &str)] = &[
         "REFUSED_LINES: u64 = 10;",
     ),
 ];
+
+/// Constants of the same files and rooms that limit nobody.
+const NO_LIMITS: &[(&str, &str, &str)] = &[
+    ("src/byte_room.rs", "STEP", "how finely room is taken"),
+    ("src/byte_room.rs", "MIB", "a unit"),
+    ("src/customer/live.rs", "LOOK", "how often a page looks"),
+    ("src/customer/live.rs", "PAUSE", "how often a page is told"),
+    ("src/customer/live.rs", "SILENCE", "a sign of life"),
+    ("src/proxy/last_hour.rs", "HOUR", "a unit"),
+    ("src/proxy/last_hour.rs", "MINUTE", "a unit"),
+    ("src/proxy/rate_limit.rs", "PAID_RATE", "the ledger's own"),
+    (
+        "src/proxy/rate_limit.rs",
+        "KEYS_REMEMBERED",
+        "idle keys are forgotten without a loss",
+    ),
+    (
+        "src/server/admin/guard.rs",
+        "LEAST_CHARACTERS",
+        "of the operator's token",
+    ),
+    (
+        "src/server/admin/guard.rs",
+        "LARGEST_FILE",
+        "of the operator's token",
+    ),
+    ("src/server/admin/live.rs", "KEEP_ALIVE", "a sign of life"),
+    ("src/server/body.rs", "TRUSTED", "how a body's room grows"),
+    (
+        "src/server/request_id.rs",
+        "LONGEST_OWN_ID",
+        "a longer one is ignored",
+    ),
+    (
+        "src/server/tls.rs",
+        "LARGEST_FILE",
+        "of the operator's certificate",
+    ),
+    (
+        "src/turns/budget.rs",
+        "REMEMBERED",
+        "idle customers are forgotten without a loss",
+    ),
+];
+
+/// Files and folders in which a number with a unit of its own is a limit, unless [`NO_LIMITS`] has it.
+const ROOMS: &[&str] = &[
+    "src/byte_room.rs",
+    "src/customer/live.rs",
+    "src/proxy/last_hour.rs",
+    "src/proxy/rate_limit.rs",
+    "src/server",
+    "src/turns",
+];
+
+/// Numbers, times and rates that a file declares.
+fn constants(code: &str) -> Vec<String> {
+    let kinds = ["usize", "u32", "u64", "i64", "Duration", "Budget", "Pace"];
+    let declared = |line: &str| {
+        let (_, rest) = line.trim().split_once("const ")?;
+        let (name, rest) = rest.split_once(": ")?;
+        let kind = rest.split_once(" =")?.0;
+        let is_name = name
+            .chars()
+            .all(|c| c.is_ascii_uppercase() || c == '_' || c.is_ascii_digit());
+        (is_name && kinds.contains(&kind)).then(|| name.to_owned())
+    };
+    let outside_tests = code.split("#[cfg(test)]\nmod ").next().unwrap_or(code);
+    outside_tests.lines().filter_map(declared).collect()
+}
+
+fn sources(path: &Path, found: &mut Vec<PathBuf>) {
+    if path.is_dir() {
+        for entry in fs::read_dir(path).unwrap() {
+            sources(&entry.unwrap().path(), found);
+        }
+    } else if path.extension().is_some_and(|end| end == "rs")
+        && !path
+            .file_stem()
+            .is_some_and(|name| name.to_string_lossy().ends_with("tests"))
+    {
+        found.push(path.to_owned());
+    }
+}
+
+#[test]
+fn every_limit_in_the_code_has_a_row() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let mut files = Vec::new();
+    for room in ROOMS {
+        sources(&root.join(room), &mut files);
+    }
+    let mut absent = Vec::new();
+    for file in files {
+        let shown = file
+            .strip_prefix(root)
+            .unwrap()
+            .to_string_lossy()
+            .into_owned();
+        for name in constants(&read(&shown)) {
+            let declares = format!("{name}:");
+            let has_row = NUMBERS
+                .iter()
+                .any(|(_, _, at, says)| *at == shown && says.starts_with(&declares));
+            let none = NO_LIMITS
+                .iter()
+                .any(|(at, of, _)| *at == shown && *of == name);
+            if has_row == none {
+                absent.push(format!("{shown}: {name}"));
+            }
+        }
+    }
+    assert!(
+        absent.is_empty(),
+        "give each a row in docs/operations.md and here, or say in NO_LIMITS why it limits nobody: {absent:#?}"
+    );
+}
 
 fn read(path: &str) -> String {
     fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(path)).unwrap()

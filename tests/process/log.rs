@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use crate::support::process::{ask, client, farebox, json};
+use crate::support::process::{ask, client, farebox, funded_key, json};
 use crate::support::skip;
 
 /// Requests in each case: their lines are more than a pipe of 64 KiB takes.
@@ -36,20 +36,7 @@ impl Unread {
             )
             .unwrap();
         }
-        let key = json(
-            folder.path(),
-            &[
-                "keys",
-                "create",
-                "--new-ledger",
-                "--label",
-                "t",
-                "--balance",
-                "5",
-                "--reference",
-                "r",
-            ],
-        );
+        let key = funded_key(folder.path(), "5");
         let [base, admin] = [free_address(), free_address()];
         let arguments = ["serve", "--listen", &base, "--admin-listen", &admin];
         let child = farebox(folder.path(), &arguments)

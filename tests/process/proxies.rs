@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use futures_util::StreamExt;
 use serde_json::json;
 
-use crate::support::process::{Served, farebox, json as document};
+use crate::support::process::{Served, farebox, funded_key};
 use crate::support::proxies::{Proxy, Scheme, shipped};
 use crate::support::skip::installed;
 
@@ -26,20 +26,7 @@ fn gateway(folder: &Path) -> (Served, String) {
         routes.replacen("model = \"sim\"", "model = \"sim-slow\"", 1),
     )
     .unwrap();
-    let made = document(
-        folder,
-        &[
-            "keys",
-            "create",
-            "--new-ledger",
-            "--label",
-            "t",
-            "--balance",
-            "10",
-            "--reference",
-            "r",
-        ],
-    );
+    let made = funded_key(folder, "10");
     let served = Served::start(folder, &[]);
     (served, made["secret"].as_str().unwrap().to_owned())
 }

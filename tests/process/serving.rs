@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use crate::support::process::{Served, ask, client, farebox, json as document};
+use crate::support::process::{Served, ask, client, farebox, funded_key, json as document};
 use crate::support::sized;
 
 /// The shipped files in a new folder, and a funded key's secret.
@@ -21,20 +21,7 @@ fn place() -> (tempfile::TempDir, String) {
         )
         .unwrap();
     }
-    let made = document(
-        folder.path(),
-        &[
-            "keys",
-            "create",
-            "--new-ledger",
-            "--label",
-            "t",
-            "--balance",
-            "1000",
-            "--reference",
-            "r",
-        ],
-    );
+    let made = funded_key(folder.path(), "1000");
     let secret = made["secret"].as_str().unwrap().to_owned();
     (folder, secret)
 }

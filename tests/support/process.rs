@@ -46,6 +46,13 @@ pub(crate) fn json(folder: &Path, arguments: &[&str]) -> Value {
     serde_json::from_slice(&output.stdout).unwrap()
 }
 
+/// A new ledger in this folder with one key, which has this many dollars: the document with its `id` and `secret`.
+pub(crate) fn funded_key(folder: &Path, usd: &str) -> Value {
+    let create = ["keys", "create", "--new-ledger", "--label", "t"];
+    let paid = ["--balance", usd, "--reference", "r"];
+    json(folder, &[&create[..], &paid].concat())
+}
+
 /// A client that trusts nobody's certificate: plain HTTP only.
 pub(crate) fn client() -> reqwest::Client {
     let _ = rustls::crypto::ring::default_provider().install_default();

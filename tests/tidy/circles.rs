@@ -1,6 +1,11 @@
 //! The rule about cycles: modules of one folder may depend on each other only in one direction.
 //!
-//! A module includes everything below it; an item that a file takes from its parent counts as taken from where the parent has it.
+//! A module includes everything below it; an item that a file takes from its parent counts as taken from where the parent has it. A
+//! call of a method leads to the file with that method, also where its type is another file's: otherwise two files could call each
+//! other through one type without naming each other.
+//!
+//! The front of a folder (`stream.rs` of `stream/`) is above its files. They may take its types, and give one more methods in a file
+//! of their own: that is how a type with several jobs is kept in files with one job each. Among themselves they are judged.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -39,7 +44,45 @@ fn edges(house: &House) -> BTreeMap<Module, BTreeSet<Module>> {
             }
         }
     }
+    for (from, to) in calls(house) {
+        let shared = (from.iter().zip(&to)).take_while(|(a, b)| a == b).count();
+        if shared > 0 && shared < from.len() && shared < to.len() {
+            (edges.entry(from[..=shared].to_vec()).or_default()).insert(to[..=shared].to_vec());
+        }
+    }
     edges
+}
+
+/// Files that call a method which another file of their folder gives to a type that is not its own. Methods of the same name cannot
+/// be told apart without types, and are left out.
+fn calls(house: &House) -> Vec<(Module, Module)> {
+    let of_traits: BTreeSet<&String> =
+        (house.sources.values().flat_map(|facts| &facts.of_traits)).collect();
+    // For each method its file, and the folder of its type if that is another file's.
+    let mut homes: BTreeMap<&str, Vec<(&Module, Option<Module>)>> = BTreeMap::new();
+    for facts in house.sources.values() {
+        for (of, method) in &facts.methods {
+            let lent = house
+                .resolve(facts, of)
+                .filter(|home| !home.starts_with(&facts.module));
+            let folder = lent.map(|home| home[..home.len().saturating_sub(2)].to_vec());
+            homes
+                .entry(method)
+                .or_default()
+                .push((&facts.module, folder));
+        }
+    }
+    let mut found = Vec::new();
+    for facts in house.sources.values() {
+        for call in facts.calls.iter().filter(|call| !of_traits.contains(call)) {
+            if let Some([(home, Some(folder))]) = homes.get(call.as_str()).map(Vec::as_slice)
+                && facts.module.starts_with(folder)
+            {
+                found.push((facts.module.clone(), (*home).clone()));
+            }
+        }
+    }
+    found
 }
 
 /// Every module that one leads to.

@@ -50,6 +50,12 @@ pub(crate) struct Facts {
     pub(crate) asyncs: Vec<usize>,
     /// Local name to the path it was imported from.
     pub(crate) aliases: BTreeMap<String, Vec<String>>,
+    /// Methods that other files may call and that are no trait's: the type as it is written, and the method.
+    pub(crate) methods: Vec<(Name, String)>,
+    /// Names of methods that are called.
+    pub(crate) calls: BTreeSet<String>,
+    /// Methods of traits: a call of one does not say whose it is.
+    pub(crate) of_traits: BTreeSet<String>,
     /// Child modules with code outside tests, and those that only tests compile.
     pub(crate) children: BTreeSet<String>,
     pub(crate) test_children: BTreeSet<String>,
@@ -175,6 +181,11 @@ impl Reader {
                         at += 3;
                     }
                     self.words(line, &segments);
+                    let called = matches!(tokens.get(at), Some(TokenTree::Group(group))
+                        if group.delimiter() == proc_macro2::Delimiter::Parenthesis);
+                    if called && begin > 0 && is(begin - 1, '.') {
+                        self.facts.calls.insert(ident.to_string());
+                    }
                     let equals = |at: usize| (is(at, '=') || is(at, '!')) && is(at + 1, '=');
                     let arm = is(at, '=') && is(at + 1, '>') || is(at, '|') && !is(at + 1, '|');
                     let compared = arm || equals(at) || begin > 1 && equals(begin - 2);
@@ -399,6 +410,34 @@ impl<'ast> Visit<'ast> for Reader {
         visit::visit_expr(self, expression);
     }
 
+    fn visit_expr_method_call(&mut self, call: &'ast syn::ExprMethodCall) {
+        self.facts.calls.insert(call.method.to_string());
+        visit::visit_expr_method_call(self, call);
+    }
+
+    fn visit_item_impl(&mut self, block: &'ast syn::ItemImpl) {
+        if let (None, syn::Type::Path(path)) = (&block.trait_, &*block.self_ty) {
+            let segments = path.path.segments.iter();
+            let of = Name {
+                line: block.span().start().line,
+                module: self.scope.clone(),
+                segments: segments.map(|part| part.ident.to_string()).collect(),
+                imported: false,
+                compared: false,
+            };
+            for item in &block.items {
+                if let ImplItem::Fn(method) = item
+                    && !only_for_tests(&method.attrs)
+                    && !matches!(method.vis, syn::Visibility::Inherited)
+                {
+                    let name = method.sig.ident.to_string();
+                    self.facts.methods.push((of.clone(), name));
+                }
+            }
+        }
+        visit::visit_item_impl(self, block);
+    }
+
     fn visit_item_fn(&mut self, function: &'ast syn::ItemFn) {
         self.function(&function.sig, function.block.span());
         visit::visit_item_fn(self, function);
@@ -414,6 +453,8 @@ impl<'ast> Visit<'ast> for Reader {
     fn visit_trait_item(&mut self, item: &'ast TraitItem) {
         if let TraitItem::Fn(function) = item {
             self.function(&function.sig, function.span());
+            let name = function.sig.ident.to_string();
+            self.facts.of_traits.insert(name);
         }
         visit::visit_trait_item(self, item);
     }

@@ -163,7 +163,6 @@ pub(crate) const ROOMS: &[Room] = &[
             "config::Model",
             "config::Price",
             "config::Rates",
-            "config::Tokenizer",
             "ledger::Amount",
             "ledger::Evidence",
             "ledger::Line",
@@ -197,6 +196,7 @@ pub(crate) const ROOMS: &[Room] = &[
             "protocol",
         ],
         crates: &[
+            "aho_corasick",
             "base64",
             "bytes",
             "hex",
@@ -344,6 +344,7 @@ pub(crate) const ROOMS: &[Room] = &[
             "proxy",
             "server",
             "telemetry",
+            "turns",
             "upstream",
         ],
         crates: &[

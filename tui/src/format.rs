@@ -170,29 +170,6 @@ pub(crate) fn percent(part: u64, whole: u64) -> String {
     }
 }
 
-/// One bar per value, the largest is full; zero is a blank.
-pub(crate) fn bars(values: &[u64]) -> String {
-    const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
-    let most = values.iter().copied().max().unwrap_or(0);
-    let bar = |value: &u64| match u128::from(*value)
-        .saturating_mul(8)
-        .checked_div(u128::from(most))
-    {
-        None | Some(_) if *value == 0 => '·',
-        Some(eighth) => BARS
-            .get(
-                usize::try_from(eighth)
-                    .unwrap_or(8)
-                    .saturating_sub(1)
-                    .min(7),
-            )
-            .copied()
-            .unwrap_or('█'),
-        None => '·',
-    };
-    values.iter().map(bar).collect()
-}
-
 /// The word for a kind of entry.
 pub(crate) const fn kind(kind: EntryKind) -> &'static str {
     match kind {
@@ -325,8 +302,6 @@ mod tests {
 
     #[test]
     fn small_words() {
-        assert_eq!(bars(&[0, 1, 4, 8]), "·▁▄█");
-        assert_eq!(bars(&[0, 0]), "··");
         assert_eq!(
             (percent(2, 1000), percent(1, 0)),
             ("0.2%".into(), "—".into())

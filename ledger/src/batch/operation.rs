@@ -262,7 +262,7 @@ impl Outcome {
 
     /// The store applied something other than the requested operation.
     fn unexpected(&self) -> LedgerError {
-        LedgerError::Unknown(format!(
+        LedgerError::unknown(format!(
             "the store answered with {self:?}, which does not belong to the operation"
         ))
     }

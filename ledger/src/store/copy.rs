@@ -117,7 +117,7 @@ pub(crate) async fn copy<S: Source, T: Target>(
 ) -> Result<VerifyReport, LedgerError> {
     let before = source.verify().await?;
     if let Some(fault) = before.faults.first() {
-        return Err(LedgerError::Unusable(format!(
+        return Err(LedgerError::unusable(format!(
             "the ledger is not sound and was not copied; `ledger verify` says: {fault}"
         )));
     }

@@ -36,7 +36,7 @@ impl LedgerAddress {
             Self::Postgres(config) => PostgresLedger::accept_lost(config, opening, actor, at).await,
             Self::File(_) => {
                 let why = "a ledger in a SQLite file is compared with its anchors: `farebox ledger verify --anchors FILE`";
-                Err(LedgerError::Unusable(why.to_owned()))
+                Err(LedgerError::unusable(why.to_owned()))
             }
         }
     }
@@ -94,10 +94,10 @@ impl LedgerAddress {
                 )
                 .await
             }
-            (Self::File(_), Self::File(_)) => Err(LedgerError::Unusable(
+            (Self::File(_), Self::File(_)) => Err(LedgerError::unusable(
                 "both are SQLite files; `farebox ledger backup` makes a copy of one".to_owned(),
             )),
-            (Self::Postgres(_), Self::Postgres(_)) => Err(LedgerError::Unusable(
+            (Self::Postgres(_), Self::Postgres(_)) => Err(LedgerError::unusable(
                 "both are on PostgreSQL, whose own pg_dump and pg_restore copy a database"
                     .to_owned(),
             )),

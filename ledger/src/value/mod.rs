@@ -2,6 +2,7 @@
 
 pub mod amount;
 pub mod bill;
+mod bounds;
 pub mod clock;
 pub(crate) mod end_reason;
 pub mod id;

@@ -98,6 +98,7 @@ codes! {
     UnusedProvider     "W410" Warning File  "a provider that no route uses";
     Miscounting        "W411" Warning Both  "a target's counts are repeatedly not charged as they stand";
     CheapCacheWrite    "W412" Warning Place "a cache write cheaper than input";
+    RetiredTokenizer   "W413" Warning Place "a tokenizer that is no longer there";
 
     SecretNotChecked   "N501" Note Place "a secret was not checked";
     MoreFindings       "N502" Note File  "more findings than are shown";

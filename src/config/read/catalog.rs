@@ -16,7 +16,7 @@ use super::routes::{RouteTable, Routed};
 use crate::config::findings::code::Code;
 use crate::config::findings::report::{File, Placed, Report, Span};
 use crate::config::schema::{CATALOG_FIELDS, LIMIT_FIELDS, MODEL_FIELDS, RETIRED_FIELDS};
-use crate::config::{Capability, Catalog, Limits, Model, Retired, Route, Tokenizer};
+use crate::config::{Capability, Catalog, Limits, Model, Retired, Route};
 
 const DEFAULT_OUTPUT: u32 = 8_192;
 const DEFAULT_SPEED: u32 = 150;
@@ -128,7 +128,7 @@ fn read_model(
         "limits = { context = 200_000, max_output = 64_000 }",
         |value, report| read_limits(value, report, &fields.what),
     );
-    let tokenizer = or_default(&fields, "tokenizer", |value| read_tokenizer(value, report));
+    let tokenizer = or_default(&fields, "tokenizer", |value| check_tokenizer(value, report));
     let context = limits.map(|limits| limits.context);
     let price = fields.required(
         report,
@@ -137,6 +137,7 @@ fn read_model(
         |value, report| read_price(value, report, &fields.what, context),
     );
     let route = slug.and_then(|slug| find_route(report, routes, slug, best_path));
+    tokenizer?;
     Some(Model {
         name: name?.value.to_owned(),
         slug: slug?.value.to_owned(),
@@ -146,7 +147,6 @@ fn read_model(
         price: price?,
         capabilities: capabilities?,
         limits: limits?,
-        tokenizer: tokenizer?,
         aliases: aliases?,
         route: route?,
     })
@@ -169,9 +169,19 @@ fn or_default<'r, 'i, T: Default>(
     fields.get(name).map_or_else(|| Some(T::default()), read)
 }
 
-fn read_tokenizer(value: Value<'_, '_>, report: &mut Report<'_>) -> Option<Tokenizer> {
-    let tokenizers = [("o200k", Tokenizer::O200k), ("cl100k", Tokenizer::Cl100k)];
-    value.word(report, &tokenizers).map(|word| word.value)
+/// Catalogs of earlier versions could name `cl100k`. It took 15 MB and was nobody's but OpenAI's older models'.
+fn check_tokenizer(value: Value<'_, '_>, report: &mut Report<'_>) -> Option<()> {
+    let word = value.word(report, &[("o200k", false), ("cl100k", true)])?;
+    if word.value {
+        report
+            .add(
+                Code::RetiredTokenizer,
+                word.span,
+                "there is no tokenizer `cl100k` any more; `o200k` counts instead".to_owned(),
+            )
+            .help("leave `tokenizer` out");
+    }
+    Some(())
 }
 
 fn find_route(

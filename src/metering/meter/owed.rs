@@ -8,8 +8,7 @@ use std::time::Duration;
 
 use farebox_ledger::{Evidence, Usage};
 
-use super::{Counted, Ending, Local, Meter, estimate, output_total, price};
-use crate::metering::local;
+use super::{Counted, Ending, Local, Meter, output_total, price};
 
 /// A provider notices a closed stream this much later than we do.
 const STOP_LAG: Duration = Duration::from_millis(250);
@@ -116,23 +115,6 @@ impl Meter {
             (Ending::Complete, Some(Evidence::Disputed)) => self.claimed.map(|(_, why)| why),
             (Ending::Complete, Some(Evidence::Local)) => Some(Miscount::Missing),
             _ => None,
-        }
-    }
-
-    /// Our counts without the rounding in the customer's favour.
-    pub(super) fn near(&self, local: Option<Local>) -> Local {
-        match local {
-            Some(Local { input, output }) => Local {
-                input: local::unrounded(input),
-                output: local::unrounded(output),
-            },
-            None => Local {
-                // The estimate is high: its median is a quarter over a tokenizer's count.
-                input: self
-                    .input_known
-                    .map_or(self.estimated_input.saturating_mul(4) / 5, local::unrounded),
-                output: estimate::lower(self.shown).midpoint(estimate::upper(self.shown)),
-            },
         }
     }
 

@@ -84,14 +84,7 @@ impl<'a> Counter<'a> {
     /// Tokens of a string that is a separate object.
     fn said(&mut self, number: u32) -> Option<u64> {
         let mut most = 0;
-        for index in self
-            .file
-            .by_number
-            .get(&number)
-            .cloned()
-            .unwrap_or_default()
-        {
-            let place = *self.file.objects.get(index)?;
+        for place in self.file.revisions(number) {
             let Some((span, kind)) = self.file.value(place)? else {
                 continue;
             };
@@ -116,8 +109,7 @@ impl<'a> Counter<'a> {
         }
         known.insert(node, 1);
         let mut most = 1;
-        for index in self.file.by_number.get(&node).cloned().unwrap_or_default() {
-            let place = *self.file.objects.get(index)?;
+        for place in self.file.revisions(node) {
             let Some(span) = self.file.dict(place)? else {
                 continue;
             };
@@ -136,14 +128,7 @@ impl<'a> Counter<'a> {
     /// Text tokens of a page, in the revision with the most.
     fn page(&mut self, number: u32) -> Option<u64> {
         let mut most = 0;
-        for index in self
-            .file
-            .by_number
-            .get(&number)
-            .cloned()
-            .unwrap_or_default()
-        {
-            let place = *self.file.objects.get(index)?;
+        for place in self.file.revisions(number) {
             let Some(span) = self.file.dict(place)? else {
                 continue;
             };
@@ -168,14 +153,7 @@ impl<'a> Counter<'a> {
         }
         self.texts.insert(number, 0);
         let mut most = 0_u64;
-        for index in self
-            .file
-            .by_number
-            .get(&number)
-            .cloned()
-            .unwrap_or_default()
-        {
-            let place = *self.file.objects.get(index)?;
+        for place in self.file.revisions(number) {
             let Some((span, kind)) = self.file.value(place)? else {
                 continue;
             };
@@ -221,14 +199,7 @@ impl<'a> Counter<'a> {
 
     /// Whether an object is a form, and not a picture.
     fn is_form(&mut self, number: u32) -> Option<bool> {
-        for index in self
-            .file
-            .by_number
-            .get(&number)
-            .cloned()
-            .unwrap_or_default()
-        {
-            let place = *self.file.objects.get(index)?;
+        for place in self.file.revisions(number) {
             let Some(span) = self.file.dict(place)? else {
                 continue;
             };

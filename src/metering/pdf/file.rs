@@ -29,7 +29,7 @@ pub(super) struct File<'a> {
     buffers: Vec<Cow<'a, [u8]>>,
     pub(super) objects: Vec<Place>,
     /// Definitions by number.
-    pub(super) by_number: HashMap<u32, Vec<usize>>,
+    by_number: HashMap<u32, Vec<usize>>,
     inflate_left: usize,
     read_left: usize,
 }
@@ -82,6 +82,15 @@ impl<'a> File<'a> {
             .push(self.objects.len());
         self.objects.push(place);
         Some(())
+    }
+
+    /// Every definition of an object: a file that was saved again has several, and any of them may be the one that is shown. They
+    /// are copied, because reading one spends what may still be read.
+    pub(super) fn revisions(&self, number: u32) -> Vec<Place> {
+        let indices = self.by_number.get(&number).into_iter().flatten();
+        indices
+            .filter_map(|index| self.objects.get(*index).copied())
+            .collect()
     }
 
     pub(super) fn spend(&mut self, bytes: usize) -> Option<()> {

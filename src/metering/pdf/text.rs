@@ -6,7 +6,7 @@
 use farebox_protocol::{Sample, token_estimate};
 
 use super::syntax::{Item, Kind, elements, hex, name, string, token};
-use crate::config::Tokenizer;
+use crate::metering::tokenizer;
 
 /// Longest result of one code that is still only a ligature.
 const LIGATURE: usize = 4;
@@ -192,7 +192,7 @@ pub(super) fn written(text: &str, seed: u64) -> u64 {
     let weight = token_estimate::exactly(text);
     let mut sample = Sample::seeded(seed);
     sample.add(text);
-    let counted = u128::from(Tokenizer::O200k.count(&sample.text()));
+    let counted = u128::from(tokenizer::tokens(&sample.text()));
     let scaled = counted
         .saturating_mul(u128::from(weight))
         .checked_div(u128::from(sample.weight().max(1)))

@@ -148,8 +148,8 @@ fn process(out: &mut Exposition, admin: &Admin) {
 }
 
 /// What customers' bodies cost in CPU time before they are paid for, and how it is shared.
-fn work(out: &mut Exposition) {
-    let counts = turns::counts();
+fn work(out: &mut Exposition, admin: &Admin) {
+    let counts = admin.front.proxy.turns.counts();
     out.metric(
         "farebox_work_seconds_total",
         Kind::Counter,
@@ -228,7 +228,7 @@ fn bounds(out: &mut Exposition, admin: &Admin) {
     .sample(&[("which", "new")], counts.refused)
     .sample(&[("which", "idle")], counts.evicted)
     .sample(&[("which", "stranger")], counts.crowded);
-    work(out);
+    work(out, admin);
     let (answers, most_answers) = admin.front.proxy.upstreams.answer_bytes();
     let bodies = &admin.front.body_room;
     out.metric(

@@ -41,7 +41,7 @@ pub(super) fn find(lower: &str, from: usize, needle: &str, edge: Edge) -> Option
 /// match begins and ends, and what stands there now: `None` leaves it.
 pub(super) fn replaced<'w>(
     text: &str,
-    next: impl Fn(&str, &str, usize) -> Option<(usize, usize, Option<&'w str>)>,
+    mut next: impl FnMut(&str, &str, usize) -> Option<(usize, usize, Option<&'w str>)>,
 ) -> String {
     let lower = text.to_ascii_lowercase();
     let (mut out, mut done) = (String::with_capacity(text.len()), 0);

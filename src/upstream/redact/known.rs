@@ -27,7 +27,7 @@ pub(super) struct Known<'a> {
     /// Hosts of base URLs, without port.
     pub(super) hosts: Vec<&'a str>,
     /// Keys and header values, in every form in which a program writes them.
-    pub(super) secrets: Vec<String>,
+    pub(super) secrets: Vec<SecretForms>,
 }
 
 impl<'a> Known<'a> {
@@ -44,18 +44,14 @@ impl<'a> Known<'a> {
             if let Endpoint::Http(base) = &provider.endpoint {
                 known.hosts.push(host_of(base));
             }
-            known
-                .secrets
-                .extend(SecretForms::of(provider).iter().map(str::to_owned));
+            known.secrets.push(SecretForms::of(provider));
         }
-        known
-            .secrets
-            .sort_by_key(|secret| std::cmp::Reverse(secret.len()));
         known
     }
 
     pub(super) fn longest_secret(&self) -> usize {
-        self.secrets.first().map_or(0, String::len)
+        let longest = self.secrets.iter().map(SecretForms::longest);
+        longest.max().unwrap_or(0)
     }
 }
 
@@ -93,8 +89,12 @@ fn plain_names_out(mut text: String, known: &Known<'_>) -> String {
 
 /// The text without keys and header values, in any form.
 pub(super) fn without_secrets(text: &str, known: &Known<'_>) -> String {
-    let text = known.secrets.iter().fold(text.to_owned(), |text, secret| {
-        replace(&text, secret, "[key]", Edge::Any)
+    let text = known.secrets.iter().fold(text.to_owned(), |text, secrets| {
+        let mut places = secrets.places(&text).into_iter();
+        replaced(&text, |_, _, _| {
+            let found = places.next()?;
+            Some((found.start, found.end, Some("[key]")))
+        })
     });
     replaced(&text, |text, lower, from| {
         let at = find(lower, from, ECHOED, Edge::Front)?;

@@ -15,6 +15,7 @@ pub(crate) mod live;
 pub(crate) mod margins;
 pub(crate) mod message;
 pub(crate) mod modal;
+mod palette;
 pub(crate) mod perform;
 pub(crate) mod receive;
 mod shown;

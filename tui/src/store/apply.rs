@@ -48,7 +48,7 @@ impl Shared {
         let kept = kept.unwrap_or_else(|error| Err(std::io::Error::other(error)));
         kept.map_err(|error| ApplyError::No(format!("the operation cannot be saved: {error}")))?;
         self.commit(pending).await.map_err(|error| match error {
-            LedgerError::Unknown(problem) => ApplyError::Unknown(problem),
+            LedgerError::Unknown(cause) => ApplyError::Unknown(cause.to_string()),
             definite => ApplyError::No(definite.to_string()),
         })
     }

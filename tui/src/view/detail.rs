@@ -213,7 +213,7 @@ fn chart(app: &App, detail: &Detail, pen: &mut Pen<'_>, area: Rect) -> u16 {
         format::within(most, 12)
     );
     pen.text(area, 0, 0, &title, pen.theme.faint());
-    pen.text(area, 0, 1, &format::bars(&bars), pen.theme.good());
+    pen.bars(area, 0, 1, &bars, pen.theme.good());
     3
 }
 

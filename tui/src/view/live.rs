@@ -99,17 +99,12 @@ fn charts(app: &App, pen: &mut Pen<'_>, area: Rect) {
         .map(|second| second.charge.max(0).unsigned_abs())
         .collect();
     let spent: i128 = seconds.iter().map(|second| i128::from(second.charge)).sum();
-    pen.pieces(
-        area,
-        0,
-        &[
-            ("req/s ", theme.faint()),
-            (&format::bars(&requests), theme.good()),
-            ("  $ ", theme.faint()),
-            (&format::bars(&charges), theme.good()),
-            (&format!("  {} in 60 s", format::total(spent)), Style::new()),
-        ],
-    );
+    let mut x = pen.text(area, 0, 0, "req/s ", theme.faint());
+    x += pen.bars(area, x, 0, &requests, theme.good());
+    x += pen.text(area, x, 0, "  $ ", theme.faint());
+    x += pen.bars(area, x, 0, &charges, theme.good());
+    let spent = format!("  {} in 60 s", format::total(spent));
+    pen.text(area, x, 0, &spent, Style::new());
 }
 
 fn cells(pen: &Pen<'_>, event: &LiveEvent) -> Vec<Cell> {

@@ -1,9 +1,10 @@
 //! Writes into the screen's cells: every text passes the filter for untrusted text here, and nothing leaves its area.
 
 use ratatui::buffer::Buffer;
-use ratatui::layout::{Position, Rect};
+use ratatui::layout::{Alignment, Constraint, Position, Rect};
 use ratatui::style::{Modifier, Style};
-use ratatui::widgets::{Block, Widget};
+use ratatui::text::Line;
+use ratatui::widgets::{Block, Paragraph, Row, Sparkline, Table, Widget};
 
 use super::theme::Theme;
 use crate::sanitize::{clean, cut, width, wrap};
@@ -43,6 +44,8 @@ pub(crate) const fn right(title: &'static str, width: u16, drop: u8) -> Column {
 /// A cell's text and style.
 pub(crate) type Cell = (String, Style);
 
+/// Cells for the mark of the selected line.
+const BEFORE: u16 = 2;
 /// Other columns are dropped until the column that takes the rest has this width.
 const LEAST_REST: u16 = 18;
 
@@ -114,30 +117,44 @@ impl Pen<'_> {
         inner_of(inner)
     }
 
-    /// The column headings; returns index, place and width of those that fit.
-    pub(crate) fn heads(
+    /// The column headings; returns index and width of those that fit.
+    pub(crate) fn heads(&mut self, area: Rect, y: u16, columns: &[Column]) -> Vec<(usize, u16)> {
+        let placed = place(columns, area.width);
+        let faint = self.theme.faint();
+        let titles: Vec<Cell> = (columns.iter())
+            .map(|column| (column.title.to_owned(), faint))
+            .collect();
+        self.row(area, y, columns, &placed, &titles);
+        placed
+    }
+
+    /// One row of a table whose columns are placed.
+    fn row(
         &mut self,
         area: Rect,
         y: u16,
         columns: &[Column],
-    ) -> Vec<(usize, u16, u16)> {
-        let placed = place(columns, area.width);
-        for (index, x, wide) in &placed {
-            let Some(column) = columns.get(*index) else {
-                continue;
+        placed: &[(usize, u16)],
+        cells: &[Cell],
+    ) {
+        let line = Rect {
+            x: area.x + BEFORE,
+            y: area.y + y,
+            width: area.width.saturating_sub(BEFORE),
+            height: 1,
+        };
+        let shown = placed.iter().filter_map(|(index, wide)| {
+            let (column, (text, style)) = (columns.get(*index)?, cells.get(*index)?);
+            let alignment = match column.right {
+                true => Alignment::Right,
+                false => Alignment::Left,
             };
-            let cell = Rect {
-                x: area.x + x,
-                width: *wide,
-                ..area
-            };
-            if column.right {
-                self.end(cell, y, column.title, self.theme.faint())
-            } else {
-                self.text(cell, 0, y, column.title, self.theme.faint());
-            }
-        }
-        placed
+            let text = cut(text, usize::from(*wide));
+            Some(Line::styled(text, *style).alignment(alignment))
+        });
+        let widths = placed.iter().map(|(_, wide)| Constraint::Length(*wide));
+        let table = Table::new([Row::new(shown)], widths).column_spacing(1);
+        table.render(line.intersection(area), self.buf);
     }
 
     /// One line of a list.
@@ -146,29 +163,14 @@ impl Pen<'_> {
         area: Rect,
         y: u16,
         columns: &[Column],
-        placed: &[(usize, u16, u16)],
+        placed: &[(usize, u16)],
         cells: &[Cell],
         selected: bool,
     ) {
         if y >= area.height {
             return;
         }
-        for (index, x, wide) in placed {
-            let (Some(column), Some((text, style))) = (columns.get(*index), cells.get(*index))
-            else {
-                continue;
-            };
-            let cell = Rect {
-                x: area.x + x,
-                width: *wide,
-                ..area
-            };
-            if column.right {
-                self.end(cell, y, &cut(text, usize::from(*wide)), *style)
-            } else {
-                self.text(cell, 0, y, text, *style);
-            }
-        }
+        self.row(area, y, columns, placed, cells);
         if selected {
             self.text(area, 0, y, ">", self.theme.strong());
             self.buf.set_style(
@@ -184,12 +186,36 @@ impl Pen<'_> {
 
     /// A text of several lines, wrapped at blanks; returns the number of lines used.
     pub(crate) fn paragraph(&mut self, area: Rect, y: u16, text: &str, style: Style) -> u16 {
-        let mut lines = 0;
-        for line in wrap(&clean(text), usize::from(area.width)) {
-            self.text(area, 0, y + lines, &line, style);
-            lines += 1;
-        }
-        lines
+        let lines = wrap(&clean(text), usize::from(area.width));
+        let count = u16::try_from(lines.len()).unwrap_or(u16::MAX);
+        let below = Rect {
+            y: area.y.saturating_add(y),
+            height: area.height.saturating_sub(y),
+            ..area
+        };
+        let lines: Vec<Line<'_>> = (lines.iter())
+            .map(|line| Line::styled(line.as_str(), style))
+            .collect();
+        Paragraph::new(lines).render(below, self.buf);
+        count
+    }
+
+    /// One bar for each value, the largest is full; a dot for zero. Returns the cells used.
+    pub(crate) fn bars(&mut self, area: Rect, x: u16, y: u16, values: &[u64], style: Style) -> u16 {
+        let wide = u16::try_from(values.len()).unwrap_or(u16::MAX);
+        let place = Rect {
+            x: area.x.saturating_add(x),
+            y: area.y.saturating_add(y),
+            width: wide,
+            height: 1,
+        };
+        // Of a bar an eighth is the least that shows.
+        let least = values.iter().max().map_or(0, |most| most.div_ceil(8));
+        let shown = (values.iter()).map(|value| (*value > 0).then_some((*value).max(least)));
+        let bars = Sparkline::default().data(shown).style(style);
+        let bars = bars.absent_value_symbol("·").absent_value_style(style);
+        bars.render(place.intersection(area), self.buf);
+        wide
     }
 }
 
@@ -203,7 +229,7 @@ fn inner_of(inner: Rect) -> Rect {
 }
 
 /// Places columns from the left, after two cells for the cursor; drops optional ones until the rest fits.
-fn place(columns: &[Column], total: u16) -> Vec<(usize, u16, u16)> {
+fn place(columns: &[Column], total: u16) -> Vec<(usize, u16)> {
     let mut kept: Vec<(usize, &Column)> = columns.iter().enumerate().collect();
     let need = |kept: &[(usize, &Column)]| {
         kept.iter()
@@ -230,7 +256,7 @@ fn place(columns: &[Column], total: u16) -> Vec<(usize, u16, u16)> {
     }
     let fixed: u16 = kept.iter().map(|(_, column)| column.width + 1).sum::<u16>() + 1;
     let rest = total.saturating_sub(fixed);
-    let mut x = 2;
+    let mut x = BEFORE;
     let mut placed = Vec::with_capacity(kept.len());
     for (index, column) in kept {
         let wide = if column.width == 0 {
@@ -239,7 +265,7 @@ fn place(columns: &[Column], total: u16) -> Vec<(usize, u16, u16)> {
             column.width
         };
         let wide = wide.min(total.saturating_sub(x));
-        placed.push((index, x, wide));
+        placed.push((index, wide));
         x += wide + 1;
     }
     placed

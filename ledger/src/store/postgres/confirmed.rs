@@ -327,10 +327,10 @@ fn if_there<T>(what: &str, path: &Path, read: Result<T, Error>) -> Result<Option
     match read {
         Ok(found) => Ok(Some(found)),
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(LedgerError::Unusable(format!(
-            "{what} {}: {error}",
-            path.display()
-        ))),
+        Err(error) => {
+            let what = format!("{what} {}", path.display());
+            Err(LedgerError::unusable(Cause::of(&what, error)))
+        }
     }
 }
 
@@ -457,7 +457,7 @@ mod tests {
         );
         std::fs::write(&path, "{").unwrap();
         assert!(
-            matches!(Confirmed::load(Some(path), None), Err(LedgerError::Unusable(why)) if why.contains("state file"))
+            matches!(Confirmed::load(Some(path), None), Err(LedgerError::Unusable(why)) if why.words().contains("state file"))
         );
     }
 }

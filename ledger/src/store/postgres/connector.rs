@@ -21,9 +21,9 @@ use super::facts::Purpose;
 use super::link::Link;
 use super::lock::lock;
 use super::servers::{Asked, Servers, choose};
-use super::trouble::words;
+use super::trouble::cause;
 use crate::store::address::Database;
-use crate::{LedgerError, Server};
+use crate::{Cause, LedgerError, Server};
 
 /// A server that has not answered by then is left out, if another one has.
 const SECOND: Duration = Duration::from_secs(1);
@@ -80,13 +80,15 @@ impl Connector {
         let roots = if config.get_ssl_mode() == SslMode::Disable {
             RootCertStore::empty()
         } else {
-            trusted(database.roots.as_deref())
-                .map_err(|why| LedgerError::Unusable(format!("{database}: {why}")))?
+            trusted(database.roots.as_deref()).map_err(|why| {
+                let words = format!("{database}: {why}");
+                LedgerError::Unusable(why.reworded(words))
+            })?
         };
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let versions = ClientConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()
-            .map_err(|error| LedgerError::Unusable(error.to_string()))?;
+            .map_err(|error| LedgerError::unusable(Cause::in_words(error.to_string(), error)))?;
         Ok(Self {
             tls: MakeRustlsConnect::new(
                 versions.with_root_certificates(roots).with_no_client_auth(),
@@ -114,17 +116,15 @@ impl Connector {
     }
 
     /// Opens a connection for a writer of batches.
-    pub(super) async fn connect_for_batches(&self) -> Result<Link, String> {
+    pub(super) async fn connect_for_batches(&self) -> Result<Link, Cause> {
         let link = self.connect().await?;
         let set = tokio::time::timeout(SETTINGS, link.client.batch_execute(BY_INDEX));
-        set.await
-            .map_err(|_| "no answer".to_owned())?
-            .map_err(|error| words(&error))?;
+        set.await.map_err(|_| "no answer")?.map_err(cause)?;
         Ok(link)
     }
 
     /// Opens a connection to the server that suits.
-    pub(super) async fn connect(&self) -> Result<Link, String> {
+    pub(super) async fn connect(&self) -> Result<Link, Cause> {
         let (asked, links) = self.ask().await;
         let chosen = choose(
             &asked,
@@ -138,7 +138,7 @@ impl Connector {
         let mut link = links
             .into_iter()
             .find_map(|(number, link)| (number == at).then_some(link))
-            .ok_or_else(|| "no answer".to_owned())?;
+            .ok_or("no answer")?;
         link.number = self.servers.number();
         if let Some(place) = place {
             self.refuse_shared_sessions(&link, place).await?;
@@ -219,7 +219,7 @@ impl Connector {
         let addresses: Vec<IpAddr> = match resolved {
             Ok(addresses) => addresses.map(|address| address.ip()).collect(),
             Err(error) => {
-                let why = format!("the name cannot be resolved: {error}");
+                let why = Cause::of("the name cannot be resolved", error);
                 let _ = found.send((at, place, Err(why)));
                 return;
             }
@@ -240,17 +240,17 @@ impl Connector {
         }
     }
 
-    async fn ask_server(&self, config: Config) -> Result<Link, String> {
+    async fn ask_server(&self, config: Config) -> Result<Link, Cause> {
         let asking = async {
             let (client, connection) = config
                 .connect(self.tls.clone())
                 .await
-                .map_err(|error| self.explained(&words(&error)))?;
+                .map_err(|error| self.explained(cause(error)))?;
             Link::begin(client, connection, config).await
         };
         tokio::time::timeout(PATIENCE, asking)
             .await
-            .map_err(|_| "does not answer".to_owned())?
+            .map_err(|_| "does not answer")?
     }
 
     /// The settings of a connection to one server.
@@ -302,7 +302,8 @@ impl Connector {
     }
 
     /// A failure to connect, with the option or file of the address that it is about.
-    fn explained(&self, why: &str) -> String {
+    fn explained(&self, error: Cause) -> Cause {
+        let why = error.words();
         let about = if why.contains("UnknownIssuer") {
             match &self.database.roots {
                 Some(file) => format!(" (sslrootcert={})", file.display()),
@@ -318,12 +319,13 @@ impl Connector {
         } else {
             String::new()
         };
-        format!("{why}{about}")
+        let words = format!("{why}{about}");
+        error.reworded(words)
     }
 
     /// Refuses a pooler that gives one server session to several clients in turn: settings and locks of a session would be
     /// anybody's. Two connections that both exist have two sessions anywhere else.
-    async fn refuse_shared_sessions(&self, link: &Link, place: String) -> Result<(), String> {
+    async fn refuse_shared_sessions(&self, link: &Link, place: String) -> Result<(), Cause> {
         if lock(&self.servers.sessions).contains(&place) {
             return Ok(());
         }
@@ -342,7 +344,8 @@ impl Connector {
             return Err(format!(
                 "{place}: this pooler shares sessions between clients; let it pool sessions (pool_mode = session), or connect to \
                  PostgreSQL directly"
-            ));
+            )
+            .into());
         }
         lock(&self.servers.sessions).push(place);
         Ok(())
@@ -350,7 +353,7 @@ impl Connector {
 }
 
 /// A host's number, the place, and what it said.
-type Answer = (usize, String, Result<Link, String>);
+type Answer = (usize, String, Result<Link, Cause>);
 
 fn is_local(host: &Host) -> bool {
     match host {
@@ -365,21 +368,23 @@ fn is_local(host: &Host) -> bool {
 }
 
 /// The certificates that a server's is checked against: those of `sslrootcert`, else the system's.
-fn trusted(file: Option<&Path>) -> Result<RootCertStore, String> {
+fn trusted(file: Option<&Path>) -> Result<RootCertStore, Cause> {
     let mut roots = RootCertStore::empty();
     let Some(file) = file else {
         roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
         return Ok(roots);
     };
-    let wrong = |why: &dyn std::fmt::Display| format!("sslrootcert={}: {why}", file.display());
+    let what = format!("sslrootcert={}", file.display());
     let certificates = CertificateDer::pem_file_iter(file)
         .and_then(Iterator::collect::<Result<Vec<_>, _>>)
-        .map_err(|error| wrong(&error))?;
+        .map_err(|error| Cause::of(&what, error))?;
     if certificates.is_empty() {
-        return Err(wrong(&"there is no certificate in it"));
+        return Err(format!("{what}: there is no certificate in it").into());
     }
     for certificate in certificates {
-        roots.add(certificate).map_err(|error| wrong(&error))?;
+        roots
+            .add(certificate)
+            .map_err(|error| Cause::of(&what, error))?;
     }
     Ok(roots)
 }

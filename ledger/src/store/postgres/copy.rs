@@ -20,7 +20,7 @@ use crate::rule::limit::Traffic;
 use crate::store::address::Database;
 use crate::store::copy::{Identity, MOVED, Part, ROWS, Rest, Side, Source, Target};
 use crate::store::rows::Columns as _;
-use crate::{LedgerError, OpenMode, VerifyReport};
+use crate::{Cause, LedgerError, OpenMode, VerifyReport};
 
 const NO_TIMEOUT: &str = "SET idle_in_transaction_session_timeout = 0";
 /// Derives the counters of holds: each hold ever opened is either open or has ended in a charge.
@@ -32,7 +32,7 @@ const PLACE_NEXT: &str = "SELECT setval('positions', greatest((SELECT coalesce(m
 
 fn unavailable(trouble: Trouble) -> LedgerError {
     match trouble {
-        Trouble::Unknown(why) => LedgerError::Unknown(why.to_string()),
+        Trouble::Unknown(why) => LedgerError::Unknown(why),
         undone => LedgerError::unavailable(undone.cause()),
     }
 }
@@ -83,9 +83,8 @@ impl CopySource {
         execute(&link, "LOCK TABLE nodes, keys, accounts IN SHARE MODE")
             .await
             .map_err(|error| {
-                LedgerError::Unusable(format!(
-                    "the ledger is in use: {error}; stop every gateway first"
-                ))
+                let words = format!("the ledger is in use: {error}; stop every gateway first");
+                LedgerError::Unusable(Cause::in_words(words, error))
             })?;
         migrations::refuse_gateways(&link.client).await?;
         Ok(Self { link, verifier })
@@ -108,7 +107,7 @@ impl Source for CopySource {
         .await?;
         let row = rows
             .first()
-            .ok_or_else(|| LedgerError::Unusable("the ledger has no identity".to_owned()))?;
+            .ok_or_else(|| LedgerError::unusable("the ledger has no identity".to_owned()))?;
         let mut columns = Columns::of(row);
         Ok(Identity {
             ledger: columns.operation()?.to_bytes(),

@@ -168,7 +168,7 @@ pub(super) fn refuse_clock(ahead: i64) -> Result<(), LedgerError> {
     if ahead <= CLOCK_AHEAD {
         return Ok(());
     }
-    Err(LedgerError::Unusable(format!(
+    Err(LedgerError::unusable(format!(
         "this machine's clock is {} s ahead of the database's; set it right, nothing was changed",
         ahead / 1_000
     )))

@@ -18,7 +18,8 @@ use tokio_postgres::{
 
 use super::facts::{Facts, INTRODUCE, LOOK};
 use super::lock::lock;
-use super::trouble::words;
+use super::trouble::cause;
+use crate::Cause;
 
 /// How long a session's settings may take.
 const SETTINGS: Duration = Duration::from_secs(5);
@@ -51,7 +52,7 @@ impl Link {
         client: Client,
         mut connection: Connection<S, T>,
         config: Config,
-    ) -> Result<Self, String>
+    ) -> Result<Self, Cause>
     where
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
         T: AsyncRead + AsyncWrite + Unpin + Send + 'static,
@@ -79,11 +80,7 @@ impl Link {
         };
         let introduce = format!("{SESSION}{INTRODUCE}({LOOK}) s WHERE a.pid = pg_backend_pid()");
         let session = tokio::time::timeout(SETTINGS, link.client.simple_query(&introduce));
-        for message in session
-            .await
-            .map_err(|_| "no answer".to_owned())?
-            .map_err(|error| words(&error))?
-        {
+        for message in session.await.map_err(|_| "no answer")?.map_err(cause)? {
             if let SimpleQueryMessage::Row(row) = message {
                 link.facts = Facts::of(&row);
             }
@@ -93,7 +90,8 @@ impl Link {
                 "the server did not take tcp_keepalives_* and tcp_user_timeout ({} instead of {KEEPALIVES}): it would keep the \
                  sessions of a gateway that is gone",
                 link.facts.keepalives
-            ));
+            )
+            .into());
         }
         Ok(link)
     }

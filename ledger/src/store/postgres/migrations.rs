@@ -8,7 +8,7 @@ use tokio_postgres::Client;
 use tokio_postgres::error::SqlState;
 
 use super::rows::Columns;
-use super::trouble::words;
+use super::trouble::{cause, words};
 use crate::store::copy::{Identity, MOVED, MOVED_AWAY};
 use crate::store::rows::Columns as _;
 use crate::value::reference;
@@ -52,7 +52,7 @@ pub(super) async fn prepare(
     match found {
         Found::Ledger(VERSION) => return identity(client).await,
         Found::Ledger(newer) if newer > VERSION => return Err(other_version(newer)),
-        Found::Moved(_) => return Err(unusable(&format!("this ledger {MOVED_AWAY}"))),
+        Found::Moved(_) => return Err(unusable(format!("this ledger {MOVED_AWAY}"))),
         Found::Empty if !mode.creates() => return Err(missing()),
         Found::Foreign => return Err(foreign()),
         _ => {}
@@ -69,7 +69,7 @@ pub(super) async fn check_server(client: &Client) -> Result<(), LedgerError> {
             &[],
         )
         .await
-        .map_err(|error| unusable(&words(&error)))?;
+        .map_err(|error| LedgerError::Unusable(cause(error)))?;
     let mut columns = Columns::of(&row);
     let (server, encoding, safe): (i32, String, bool) =
         (columns.take()?, columns.take()?, columns.take()?);
@@ -77,7 +77,7 @@ pub(super) async fn check_server(client: &Client) -> Result<(), LedgerError> {
         return Err(unusable("the server is older than PostgreSQL 13"));
     }
     if encoding != "UTF8" {
-        return Err(unusable(&format!(
+        return Err(unusable(format!(
             "the database's encoding is {encoding}; create one with ENCODING 'UTF8'"
         )));
     }
@@ -108,7 +108,7 @@ async fn version(client: &impl tokio_postgres::GenericClient) -> Result<Found, L
             &[],
         )
         .await
-        .map_err(|error| unusable(&words(&error)))?;
+        .map_err(|error| LedgerError::Unusable(cause(error)))?;
     let mut columns = Columns::of(&found);
     let (ledger, tables): (bool, i64) = (columns.take()?, columns.take()?);
     if !ledger {
@@ -121,7 +121,7 @@ async fn version(client: &impl tokio_postgres::GenericClient) -> Result<Found, L
     let row = client
         .query_opt("SELECT version FROM identity WHERE id = 1", &[])
         .await
-        .map_err(|error| unusable(&format!("the ledger cannot be read: {}", words(&error))))?;
+        .map_err(|error| unusable(worded("the ledger cannot be read", error)))?;
     row.map_or(Ok(Found::Foreign), |row| {
         let version = Columns::of(&row).take()?;
         Ok(match i32::checked_sub(version, MOVED) {
@@ -139,10 +139,8 @@ async fn migrate(client: &mut Client, now: Timestamp) -> Result<(), LedgerError>
         } else {
             ""
         };
-        unusable(&format!(
-            "cannot create the schema: {}{remedy}",
-            words(&error)
-        ))
+        let words = format!("cannot create the schema: {}{remedy}", words(&error));
+        unusable(Cause::in_words(words, error))
     };
     let mut ledger = [0; 16];
     getrandom::fill(&mut ledger)
@@ -153,7 +151,7 @@ async fn migrate(client: &mut Client, now: Timestamp) -> Result<(), LedgerError>
         Found::Ledger(version) => version,
         Found::Empty => 0,
         Found::Foreign => return Err(foreign()),
-        Found::Moved(_) => return Err(unusable(&format!("this ledger {MOVED_AWAY}"))),
+        Found::Moved(_) => return Err(unusable(format!("this ledger {MOVED_AWAY}"))),
     };
     if done > 0 {
         // Gateways of the older version neither start nor renew meanwhile; the epochs of frozen ones end with the change.
@@ -222,12 +220,12 @@ pub(super) async fn refuse_gateways(
     let sql = "SELECT coalesce(string_agg(name || ' (version ' || version || ')', ', '), '') FROM nodes \
          WHERE ended IS NULL AND renewed_at > now() - make_interval(secs => $1)";
     let row = client.query_one(sql, &[&ALIVE.as_secs_f64()]).await;
-    let row = row.map_err(|error| unusable(&words(&error)))?;
+    let row = row.map_err(|error| LedgerError::Unusable(cause(error)))?;
     let names: String = Columns::of(&row).take()?;
     if names.is_empty() {
         return Ok(());
     }
-    Err(unusable(&format!(
+    Err(unusable(format!(
         "the ledger is served by {names}; stop every gateway first, or wait 15 s after one that died"
     )))
 }
@@ -254,9 +252,8 @@ pub(super) async fn refuse_content(client: &Client) -> Result<(), LedgerError> {
 
 /// Creates the schema in an empty database, inside the caller's transaction, for a ledger copied from elsewhere.
 pub(super) async fn make(client: &Client, identity: &Identity) -> Result<(), LedgerError> {
-    let failed = |error: tokio_postgres::Error| {
-        unusable(&format!("the schema cannot be made: {}", words(&error)))
-    };
+    let failed =
+        |error: tokio_postgres::Error| unusable(worded("the schema cannot be made", error));
     client.batch_execute(LOCK).await.map_err(failed)?;
     refuse_content(client).await?;
     for migration in MIGRATIONS {
@@ -282,12 +279,16 @@ async fn identity(client: &Client) -> Result<[u8; 16], LedgerError> {
     let row = client
         .query_one("SELECT ledger FROM identity WHERE id = 1", &[])
         .await;
-    let row = row.map_err(|error| unusable(&words(&error)))?;
+    let row = row.map_err(|error| LedgerError::Unusable(cause(error)))?;
     Ok(Columns::of(&row).operation()?.to_bytes())
 }
 
-fn unusable(why: &str) -> LedgerError {
-    LedgerError::Unusable(why.to_owned())
+fn unusable(why: impl Into<Cause>) -> LedgerError {
+    LedgerError::unusable(why)
+}
+
+fn worded(what: &str, error: tokio_postgres::Error) -> Cause {
+    Cause::in_words(format!("{what}: {}", words(&error)), error)
 }
 
 fn missing() -> LedgerError {
@@ -302,11 +303,11 @@ fn foreign() -> LedgerError {
 
 fn other_version(version: i32) -> LedgerError {
     if version > VERSION {
-        unusable(&format!(
+        unusable(format!(
             "the ledger has schema {version}, written by a newer version of this program"
         ))
     } else {
-        unusable(&format!(
+        unusable(format!(
             "the ledger has the older schema {version}; start a gateway of this version first"
         ))
     }

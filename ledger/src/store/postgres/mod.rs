@@ -150,7 +150,10 @@ impl PostgresLedger {
             })?;
         let stopped = |_| LedgerError::unavailable("the ledger's thread stopped".to_owned());
         let named = |error| match error {
-            LedgerError::Unusable(why) => LedgerError::Unusable(format!("{place}: {why}")),
+            LedgerError::Unusable(why) => {
+                let words = format!("{place}: {why}");
+                LedgerError::Unusable(why.reworded(words))
+            }
             other => other,
         };
         let Started { readers, writer } = starting.await.map_err(stopped)?.map_err(named)?;
@@ -206,13 +209,13 @@ impl PostgresLedger {
             .await
             .map_err(Trouble::unusable)?
         {
-            return Err(LedgerError::Unusable(why));
+            return Err(LedgerError::unusable(why));
         }
         let known = Confirmed::load(opening.state.clone(), opening.anchors.as_deref())?;
         confirmed::accept(&link, &known, actor, at)
             .await
             .map_err(|trouble| match trouble {
-                Trouble::Unknown(why) => LedgerError::Unknown(why.to_string()),
+                Trouble::Unknown(why) => LedgerError::Unknown(why),
                 other => other.unusable(),
             })
     }
@@ -276,7 +279,7 @@ async fn start(connector: Connector, opening: Opening) -> Result<Started, Ledger
             .map_err(Trouble::unusable)?;
         if let Standby::Missing(why) = standby {
             let others = connector.servers().to_fence();
-            return Err(LedgerError::Unusable(format!("{why}{others}")));
+            return Err(LedgerError::unusable(format!("{why}{others}")));
         }
         standby::note(&shared, standby);
     }
@@ -284,7 +287,7 @@ async fn start(connector: Connector, opening: Opening) -> Result<Started, Ledger
     let found = shared.confirmed.look(&link).await;
     if let Found::Lost { lost, stale } = found.map_err(Trouble::unusable)? {
         shared.lost(&lost, stale);
-        return Err(LedgerError::Unusable(
+        return Err(LedgerError::unusable(
             shared.uncertain().unwrap_or_default(),
         ));
     }

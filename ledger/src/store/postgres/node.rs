@@ -215,9 +215,9 @@ impl Node {
             Err(why) => {
                 // Only stale primaries are left: nothing else would say so before the lease is over.
                 if !self.connector.servers().to_fence().is_empty() {
-                    standby::note(&self.shared, Standby::Missing(why.clone()));
+                    standby::note(&self.shared, Standby::Missing(why.words().to_owned()));
                 }
-                return Err(Trouble::Lost(why.into()));
+                return Err(Trouble::Lost(why));
             }
         };
         let set = link

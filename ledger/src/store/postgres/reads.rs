@@ -1,5 +1,7 @@
 //! Every read outside the writer, except lists of keys. Each is a single statement, and so sees one instant.
 
+use tokio_postgres::Row;
+
 use super::link::Link;
 use super::rows::{self, Columns, SELECT_ACT, SELECT_ENTRY, SELECT_HOLD};
 use super::trouble::Trouble;
@@ -11,6 +13,11 @@ use crate::{
 };
 
 type Answer<T> = Result<T, Trouble>;
+
+/// The first row, decoded; of a statement that finds one row or none.
+fn first<T>(rows: &[Row], decode: impl FnOnce(&Row) -> Answer<T>) -> Answer<Option<T>> {
+    rows.first().map(decode).transpose()
+}
 
 /// How many entries back to look for an answer's id.
 const ANSWER_DEPTH: i64 = 100_000;
@@ -24,7 +31,7 @@ pub(super) async fn find_session(
     let rows = link
         .query(sql, &[&token.0.as_slice(), &now.millis()])
         .await?;
-    Ok(rows.first().map(|row| Columns::of(row).key()).transpose()?)
+    first(&rows, |row| Ok(Columns::of(row).key()?))
 }
 
 pub(super) async fn has_link(link: &Link, token: SecretHash, now: Timestamp) -> Answer<bool> {
@@ -42,11 +49,7 @@ pub(super) async fn entry(link: &Link, operation: OperationId) -> Answer<Option<
             &[&operation.to_bytes().as_slice()],
         )
         .await?;
-    Ok(rows
-        .first()
-        .map(rows::stored_entry)
-        .transpose()?
-        .map(|stored| stored.entry))
+    first(&rows, |row| Ok(rows::stored_entry(row)?.entry))
 }
 
 pub(super) async fn open_holds(
@@ -169,11 +172,7 @@ pub(super) async fn entry_by_answer(
     let rows = link
         .query(&sql, &[&key.to_i64(), &answer, &ANSWER_DEPTH])
         .await?;
-    Ok(rows
-        .first()
-        .map(rows::stored_entry)
-        .transpose()?
-        .map(|stored| stored.entry))
+    first(&rows, |row| Ok(rows::stored_entry(row)?.entry))
 }
 
 // --- usage ---
@@ -236,11 +235,7 @@ pub(super) async fn act(link: &Link, operation: OperationId) -> Answer<Option<Au
             &[&operation.to_bytes().as_slice()],
         )
         .await?;
-    Ok(rows
-        .first()
-        .map(rows::stored_act)
-        .transpose()?
-        .map(|stored| stored.record.record))
+    first(&rows, |row| Ok(rows::stored_act(row)?.record.record))
 }
 
 pub(super) async fn audit(

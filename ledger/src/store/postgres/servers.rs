@@ -11,13 +11,13 @@ use tokio::sync::watch;
 
 use super::facts::{Facts, Purpose};
 use super::lock::lock;
-use crate::Server;
+use crate::{Cause, Server};
 
 /// One address, and what it answered: nothing yet, an error, or its facts.
 #[derive(Debug, Clone)]
 pub(super) struct Asked {
     pub(super) place: String,
-    pub(super) answer: Option<Result<Facts, String>>,
+    pub(super) answer: Option<Result<Facts, Cause>>,
 }
 
 impl Asked {
@@ -63,7 +63,7 @@ pub(super) fn choose(
     purpose: Purpose,
     allow_single: bool,
     newest: &Newest,
-) -> Result<usize, String> {
+) -> Result<usize, Cause> {
     let mut suiting: Vec<(usize, &Facts)> = asked
         .iter()
         .enumerate()
@@ -83,7 +83,8 @@ pub(super) fn choose(
             "{} and {} are not servers of the same database cluster; give the addresses of one cluster",
             place(first),
             place(second)
-        ));
+        )
+        .into());
     }
     if purpose != Purpose::Standby {
         suiting.retain(|(_, facts)| !newest.with(asked, &facts.system).outdates(facts));
@@ -104,7 +105,7 @@ pub(super) fn choose(
 }
 
 /// Why no server suits: each with its state, and what to do.
-fn none(asked: &[Asked], purpose: Purpose, newest: &Newest) -> String {
+fn none(asked: &[Asked], purpose: Purpose, newest: &Newest) -> Cause {
     let list = describe(asked, None, newest);
     let said: Vec<String> = (list.iter())
         .map(|server| format!("{}: {}", server.place, server.state))
@@ -118,7 +119,8 @@ fn none(asked: &[Asked], purpose: Purpose, newest: &Newest) -> String {
         return format!(
             "{said}; {place} was seen on timeline {timeline}: bring the primary of that timeline back (if it was promoted by \
              mistake and is gone for good, start this program again)"
-        );
+        )
+        .into();
     }
     let a_standby = asked
         .iter()
@@ -139,7 +141,14 @@ fn none(asked: &[Asked], purpose: Purpose, newest: &Newest) -> String {
         }
         _ => "",
     };
-    format!("{said}{hint}")
+    let words = format!("{said}{hint}");
+    let first = asked
+        .iter()
+        .find_map(|asked| asked.answer.as_ref()?.as_ref().err());
+    match first {
+        Some(first) => first.clone().reworded(words),
+        None => words.into(),
+    }
 }
 
 /// Each server and its state in words; `used` is the chosen one.
@@ -151,7 +160,7 @@ pub(super) fn describe(asked: &[Asked], used: Option<usize>, newest: &Newest) ->
         let facts = one.facts();
         let state = match (&one.answer, facts) {
             (None, _) => "does not answer".to_owned(),
-            (Some(Err(why)), _) => why.clone(),
+            (Some(Err(why)), _) => why.to_string(),
             (_, Some(facts)) => {
                 let newest = newest.with(asked, &facts.system);
                 state(facts, chosen, used == Some(at), newest.outdates(facts))
@@ -348,7 +357,7 @@ mod tests {
         answers.into_iter().enumerate().map(place).collect()
     }
 
-    fn taken(answers: Vec<Option<Facts>>, purpose: Purpose) -> Result<usize, String> {
+    fn taken(answers: Vec<Option<Facts>>, purpose: Purpose) -> Result<usize, Cause> {
         choose(&asked(answers), purpose, false, &Newest::default())
     }
 
@@ -381,8 +390,9 @@ mod tests {
         };
         let why = taken(vec![Some(primary(1, 1)), Some(follower)], Purpose::Write).unwrap_err();
         assert!(
-            why.contains("s0:5432: stale primary on timeline 1: fence it")
-                && why.contains("s1:5432 was seen on timeline 2"),
+            why.words()
+                .contains("s0:5432: stale primary on timeline 1: fence it")
+                && why.words().contains("s1:5432 was seen on timeline 2"),
             "{why}"
         );
         // So is having seen one earlier.
@@ -392,7 +402,10 @@ mod tests {
         let stale = asked([Some(primary(1, 1)), None]);
         for purpose in [Purpose::Write, Purpose::Read] {
             let why = choose(&stale, purpose, false, &servers.newest()).unwrap_err();
-            assert!(why.contains("s1:5432 was seen on timeline 2"), "{why}");
+            assert!(
+                why.words().contains("s1:5432 was seen on timeline 2"),
+                "{why}"
+            );
         }
         servers.note(&stale, None);
         assert!(servers.list()[0].stale);
@@ -442,19 +455,19 @@ mod tests {
             ),
         ] {
             let why = taken(answers, purpose).unwrap_err();
-            assert!(why.contains(said), "{why}");
+            assert!(why.words().contains(said), "{why}");
         }
         let mut other = primary(1, 1);
         other.system = "8".to_owned();
         let both = asked([Some(primary(1, 1)), Some(other)]);
         let nothing = Newest::default();
         let why = choose(&both, Purpose::Write, false, &nothing).unwrap_err();
-        assert!(why.contains("not servers of the same"), "{why}");
+        assert!(why.words().contains("not servers of the same"), "{why}");
         let servers = Servers::default();
         servers.note(&both, Some(1));
         assert_eq!(
-            choose(&both, Purpose::Write, false, &servers.newest()),
-            Ok(1)
+            choose(&both, Purpose::Write, false, &servers.newest()).ok(),
+            Some(1)
         );
     }
 

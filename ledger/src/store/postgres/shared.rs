@@ -100,7 +100,7 @@ impl Shared {
         let (reply, answer) = oneshot::channel();
         self.enqueue(printable(operation), Some(reply));
         answer.await.unwrap_or_else(|_| {
-            Err(LedgerError::Unknown(
+            Err(LedgerError::unknown(
                 "the ledger's writer stopped".to_owned(),
             ))
         })

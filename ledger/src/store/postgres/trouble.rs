@@ -56,7 +56,7 @@ impl Trouble {
 
     /// The error for a program that cannot start.
     pub(super) fn unusable(self) -> LedgerError {
-        LedgerError::Unusable(self.words())
+        LedgerError::Unusable(self.cause())
     }
 
     /// Classifies a failure after COMMIT was sent: only an error reported by the server itself means that nothing happened.

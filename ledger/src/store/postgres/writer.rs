@@ -114,7 +114,7 @@ impl Lanes {
                         link = Some(fresh);
                         continue;
                     }
-                    Err(why) => why,
+                    Err(why) => why.to_string(),
                 },
             };
             if begun.elapsed() >= PATIENCE {
@@ -226,7 +226,7 @@ impl Writer {
                     groups.extend(jobs.into_iter().map(|job| vec![job]));
                 }
                 Err(Trouble::Unknown(why)) => self.give_up(GivenUp {
-                    error: LedgerError::Unknown(why.to_string()),
+                    error: LedgerError::Unknown(why),
                     sqlstate: None,
                     jobs,
                 }),
@@ -381,7 +381,7 @@ impl Writer {
             Some(link) if !link.client.is_closed() && link.number == number => link,
             place => {
                 let connecting = self.connector.connect_for_batches();
-                let link = connecting.await.map_err(|why| Trouble::Lost(why.into()))?;
+                let link = connecting.await.map_err(Trouble::Lost)?;
                 let confirmed = tokio::time::timeout(TRIP, node::confirm(&link, &self.shared));
                 if !confirmed.await.map_err(too_late)?? {
                     return Err(Trouble::Lost(

@@ -13,7 +13,7 @@ use super::rows::Columns;
 use super::verify;
 use crate::book::anchor::{Anchor, Heads, KeyHeads};
 use crate::store::rows::Columns as _;
-use crate::{LedgerError, OpenMode, Timestamp, VerifyReport};
+use crate::{Cause, LedgerError, OpenMode, Timestamp, VerifyReport};
 
 /// What the chains came to since an anchor.
 pub(super) fn anchor(conn: &Connection, since: &Anchor, now: Timestamp) -> Result<Anchor> {
@@ -61,21 +61,20 @@ pub(super) fn backup(
     conn: &Connection,
     to: &Path,
 ) -> std::result::Result<VerifyReport, LedgerError> {
-    let failed = |why: &dyn std::fmt::Display| {
-        LedgerError::Unusable(format!("no copy was made at {}: {why}", to.display()))
-    };
+    let what = format!("no copy was made at {}", to.display());
+    let failed = |why: &str| LedgerError::unusable(format!("{what}: {why}"));
     if to.symlink_metadata().is_ok() {
-        return Err(failed(&"the file already exists"));
+        return Err(failed("the file already exists"));
     }
     if conn
         .path()
         .is_some_and(|ledger| belongs_to_ledger(Path::new(ledger), to))
     {
         return Err(failed(
-            &"the ledger itself uses this name; choose another one",
+            "the ledger itself uses this name; choose another one",
         ));
     }
-    named_copy(conn, to).map_err(|error| failed(&error))
+    named_copy(conn, to).map_err(|error| LedgerError::unusable(Cause::of(&what, error)))
 }
 
 fn named_copy(conn: &Connection, to: &Path) -> std::io::Result<VerifyReport> {

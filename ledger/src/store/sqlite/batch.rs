@@ -15,11 +15,9 @@ use super::migrations::VERSION;
 use super::remembered::{Moved, Remembered};
 use super::rows;
 use super::statements::{Sql, Statements};
-use crate::batch::apply::apply;
-use crate::batch::operation::{Operation, Outcome};
 use crate::batch::rows::{Positions, Rows};
 use crate::store::rows::number;
-use crate::{Account, Amount, KeyId, OperationId, Refusal, Totals, clock};
+use crate::{Account, Amount, KeyId, OperationId, Totals, clock};
 
 /// Most rows kept of each kind: some 8 MB of each.
 const MOST: usize = 16_384;
@@ -136,15 +134,6 @@ impl<'c> Batch<'c> {
     /// another store, or brought up to date by a newer program.
     pub(super) fn other_schema(&self) -> Option<i64> {
         (self.schema != VERSION).then_some(self.schema)
-    }
-
-    /// Fetches what an operation needs, and applies it. What it changes is written by the next flush.
-    pub(super) fn run(
-        &mut self,
-        operation: &Operation,
-    ) -> Result<std::result::Result<Outcome, Refusal>> {
-        self.fetch(operation)?;
-        Ok(apply(&mut self.rows, operation))
     }
 
     /// Undoes everything since the beginning, unless SQLite has already done so.

@@ -157,7 +157,7 @@ impl CopyTarget {
         let to = resolve(&given)?;
         if to.symlink_metadata().is_ok() || wal_path(&to).symlink_metadata().is_ok() {
             let advice = "a copy never writes over a file, so name a new one";
-            return Err(LedgerError::Unusable(format!(
+            return Err(LedgerError::unusable(format!(
                 "{} is already there: {advice}",
                 to.display()
             )));

@@ -8,15 +8,25 @@ use rusqlite::{OptionalExtension, Result, params};
 use super::batch::Batch;
 use super::rows;
 use super::statements::Sql;
-use crate::batch::operation::{Few, Operation};
+use crate::batch::apply::apply;
+use crate::batch::operation::{Few, Operation, Outcome};
 use crate::batch::rows::{KeyRow, RECOVERED_AT_ONCE, Row};
 use crate::book::chain::ChainedEntry;
 use crate::value::reference;
-use crate::{KeyId, OperationId, SecretHash};
+use crate::{KeyId, OperationId, Refusal, SecretHash};
 
 impl Batch<'_> {
+    /// Fetches what an operation needs, and applies it. What it changes is written by the next flush.
+    pub(super) fn run(
+        &mut self,
+        operation: &Operation,
+    ) -> Result<std::result::Result<Outcome, Refusal>> {
+        self.fetch(operation)?;
+        Ok(apply(&mut self.rows, operation))
+    }
+
     /// Fetches what an operation needs, and the keys that own it.
-    pub(super) fn fetch(&mut self, operation: &Operation) -> Result<()> {
+    fn fetch(&mut self, operation: &Operation) -> Result<()> {
         let needs = operation.needs();
         let is_of_running_holds = needs.acts == Few::default()
             && needs.reference.is_none()

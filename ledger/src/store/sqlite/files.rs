@@ -18,7 +18,7 @@ use super::location::{FileId, Location, beside, cannot_open, resolve, wal_path};
 use super::migrations::{Birth, Found, VERSION, identify, migrate};
 use super::mounts::is_mounted_alone;
 use crate::store::copy::{MOVED, MOVED_AWAY};
-use crate::{LedgerError, OpenMode};
+use crate::{Cause, LedgerError, OpenMode};
 
 /// Older versions can lose a commit when two processes share a log.
 const OLDEST_SQLITE: i32 = 3_051_003;
@@ -27,8 +27,8 @@ const CLOCK_OFF: i64 = 10_000;
 /// How often a busy file is retried, a millisecond apart.
 const BUSY_TRIES: i32 = 5_000;
 
-fn unusable(text: String) -> LedgerError {
-    LedgerError::Unusable(text)
+fn unusable(why: impl Into<Cause>) -> LedgerError {
+    LedgerError::unusable(why)
 }
 
 /// Opens a ledger: its first connection and its location. Only this function may create a file.
@@ -36,16 +36,16 @@ pub(super) fn open_ledger(
     path: &Path,
     mode: OpenMode,
 ) -> Result<(Connection, Location), LedgerError> {
-    let given = std::path::absolute(path).map_err(|error| cannot_open(path, &error))?;
+    let given = std::path::absolute(path).map_err(|error| cannot_open(path, error))?;
     let real = resolve(&given)?;
     if matches!(mode, OpenMode::Create | OpenMode::Write) {
         check_log_is_there(&real)?;
     }
     check_file(&real, mode)?;
-    let file = FileId::of(&given).map_err(|error| cannot_open(&given, &error))?;
-    let header = Header::of(&real).map_err(|error| cannot_open(&real, &error))?;
+    let file = FileId::of(&given).map_err(|error| cannot_open(&given, error))?;
+    let header = Header::of(&real).map_err(|error| cannot_open(&real, error))?;
     let foreign = header.has_foreign_log(&wal_path(&real));
-    if foreign.map_err(|error| cannot_open(&real, &error))? {
+    if foreign.map_err(|error| cannot_open(&real, error))? {
         return Err(unusable(format!(
             "the log {0}-wal belongs to another file than {0}, and would be written over it; if {0} is a restored backup, move \
              {0}-wal and {0}-shm away",
@@ -55,10 +55,10 @@ pub(super) fn open_ledger(
     let conn = open(&real, mode)?;
     let ledger = conn
         .query_row("SELECT ledger FROM identity", [], |row| row.get(0))
-        .map_err(|error| refuse(&real, &error))?;
+        .map_err(|error| refuse(&real, error))?;
     let log = match mode {
         OpenMode::ReadOnly => None,
-        _ => Some(FileId::of(&wal_path(&real)).map_err(|error| cannot_open(&real, &error))?),
+        _ => Some(FileId::of(&wal_path(&real)).map_err(|error| cannot_open(&real, error))?),
     };
     let location = Location {
         given,
@@ -89,13 +89,13 @@ pub(super) fn refuse_clock(
             |row| row.get(0),
         )
         .optional()
-        .map_err(|error| refuse(path, &error))?;
+        .map_err(|error| refuse(path, error))?;
     let now = crate::clock::now().millis();
     let ahead = |at: i64| at.saturating_sub(now);
     let newest = newest.map_or(0, ahead);
     let (written, at) = location
         .last_write()
-        .map_err(|error| cannot_open(path, &error))?;
+        .map_err(|error| cannot_open(path, error))?;
     if newest <= CLOCK_OFF || ahead(at) <= CLOCK_OFF {
         return Ok(());
     }
@@ -162,7 +162,7 @@ pub(super) fn open(path: &Path, mode: OpenMode) -> Result<Connection, LedgerErro
             )));
         }
         Found::Ledger(_) | Found::Empty => {
-            migrate(&conn, &birth()).map_err(|error| refuse(path, &error))?
+            migrate(&conn, &birth()).map_err(|error| refuse(path, error))?
         }
         Found::Foreign => {
             return Err(unusable(format!(
@@ -173,21 +173,21 @@ pub(super) fn open(path: &Path, mode: OpenMode) -> Result<Connection, LedgerErro
     }
     if mode != OpenMode::ReadOnly {
         conn.pragma_update(None, "journal_mode", "wal")
-            .map_err(|error| refuse(path, &error))?;
+            .map_err(|error| refuse(path, error))?;
     }
     Ok(conn)
 }
 
 /// Creates a ledger that exists elsewhere in an empty file.
 pub(super) fn make(path: &Path, birth: &Birth) -> Result<Connection, LedgerError> {
-    let conn = connect(path, OpenMode::Write).map_err(|error| refuse(path, &error))?;
-    migrate(&conn, birth).map_err(|error| refuse(path, &error))?;
+    let conn = connect(path, OpenMode::Write).map_err(|error| refuse(path, error))?;
+    migrate(&conn, birth).map_err(|error| refuse(path, error))?;
     Ok(conn)
 }
 
 /// Opens an existing ledger for reading what every schema version has.
 pub(super) fn open_any_version(path: &Path) -> Result<Connection, LedgerError> {
-    let given = std::path::absolute(path).map_err(|error| cannot_open(path, &error))?;
+    let given = std::path::absolute(path).map_err(|error| cannot_open(path, error))?;
     match open_and_identify(&resolve(&given)?, OpenMode::ReadOnly)? {
         (conn, Found::Ledger(_)) => Ok(conn),
         _ => Err(unusable(format!("{} is not a ledger", path.display()))),
@@ -203,8 +203,8 @@ fn open_and_identify(path: &Path, mode: OpenMode) -> Result<(Connection, Found),
         )));
     }
     check_file(path, mode)?;
-    let conn = connect(path, mode).map_err(|error| refuse(path, &error))?;
-    match identify(&conn).map_err(|error| refuse(path, &error))? {
+    let conn = connect(path, mode).map_err(|error| refuse(path, error))?;
+    match identify(&conn).map_err(|error| refuse(path, error))? {
         Found::Ledger(version) if version > VERSION && version <= i64::from(MOVED) => {
             Err(unusable(format!(
                 "{} was written by a newer version (schema {version}; this program knows {VERSION})",
@@ -264,7 +264,7 @@ fn check_file(path: &Path, mode: OpenMode) -> Result<(), LedgerError> {
                 path.display()
             )));
         }
-        Err(error) => return Err(cannot_open(path, &error)),
+        Err(error) => return Err(cannot_open(path, error)),
     }
     for file in [path.to_owned(), wal_path(path), beside(path, "-shm")] {
         let Ok(found) = file.symlink_metadata() else {
@@ -288,13 +288,13 @@ fn check_file(path: &Path, mode: OpenMode) -> Result<(), LedgerError> {
         } else {
             AccessFlags::R_OK | AccessFlags::W_OK
         };
-        access(&file, wanted).map_err(|error| cannot_open(&file, &error.into()))?;
+        access(&file, wanted).map_err(|error| cannot_open(&file, error.into()))?;
     }
     if mode != OpenMode::ReadOnly
         && !wal_path(path).exists()
         && let Some(folder) = path.parent()
     {
-        access(folder, AccessFlags::W_OK).map_err(|error| cannot_open(folder, &error.into()))?;
+        access(folder, AccessFlags::W_OK).map_err(|error| cannot_open(folder, error.into()))?;
     }
     Ok(())
 }
@@ -312,11 +312,11 @@ fn create(path: &Path) -> Result<(), LedgerError> {
     {
         Ok(_) => Ok(()),
         Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(()),
-        Err(error) if error.kind() == ErrorKind::PermissionDenied => Err(cannot_open(path, &error)),
-        Err(error) => Err(unusable(format!(
-            "{} cannot be created: {error}",
-            path.display()
-        ))),
+        Err(error) if error.kind() == ErrorKind::PermissionDenied => Err(cannot_open(path, error)),
+        Err(error) => {
+            let what = format!("{} cannot be created", path.display());
+            Err(unusable(Cause::of(&what, error)))
+        }
     }
 }
 
@@ -351,21 +351,22 @@ fn birth() -> Birth {
     }
 }
 
-fn refuse(real: &Path, error: &rusqlite::Error) -> LedgerError {
-    if let Some(damage) = damage(real, error) {
-        return unusable(damage);
+fn refuse(real: &Path, error: rusqlite::Error) -> LedgerError {
+    if let Some(damage) = damage(real, &error) {
+        return unusable(Cause::in_words(damage, error));
     }
     let path = real.display();
     match error.sqlite_error_code() {
         // Even a reader makes the ledger's log and its shared memory when nobody else has them open.
         Some(ErrorCode::ReadOnly) => cannot_open(
             real.parent().unwrap_or(real),
-            &std::io::Error::from(ErrorKind::PermissionDenied),
+            ErrorKind::PermissionDenied.into(),
         ),
         Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => {
-            unusable(format!("{path} is locked by another program"))
+            let words = format!("{path} is locked by another program");
+            unusable(Cause::in_words(words, error))
         }
-        _ => unusable(format!("{path} cannot be opened: {error}")),
+        _ => unusable(Cause::of(&format!("{path} cannot be opened"), error)),
     }
 }
 
@@ -397,9 +398,9 @@ impl WalSync {
     /// Opens the log that `location` names, and no other one.
     pub(super) fn open(location: &Location) -> Result<Self, LedgerError> {
         let path = wal_path(&location.real);
-        let open = |path: &Path| File::open(path).map_err(|error| cannot_open(path, &error));
+        let open = |path: &Path| File::open(path).map_err(|error| cannot_open(path, error));
         let log = open(&path)?;
-        let found = log.metadata().map_err(|error| cannot_open(&path, &error))?;
+        let found = log.metadata().map_err(|error| cannot_open(&path, error))?;
         if location.log != Some(FileId::from(&found)) {
             return Err(unusable(format!(
                 "{} was replaced while the ledger was opened; try again",

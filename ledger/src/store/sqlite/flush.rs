@@ -3,7 +3,7 @@
 //! An UPDATE or DELETE names the values that it replaces, so a row that differs from what was fetched fails the batch instead of
 //! being overwritten.
 
-use rusqlite::{Result, params};
+use rusqlite::{Result, Statement, params};
 
 use super::batch::{Batch, Changed, Tables};
 use super::remembered::Moved;
@@ -15,7 +15,7 @@ use crate::book::head::StoredKey;
 use crate::rule::hold::StoredHold;
 use crate::store::rows::number;
 use crate::store::stored;
-use crate::{Account, Amount, Bill, OperationId, Session, UsageRow, VOTE_DAYS};
+use crate::{Account, Amount, Bill, Key, OperationId, Session, UsageRow, VOTE_DAYS};
 
 impl Batch<'_> {
     /// Writes all changes since the last flush.
@@ -72,19 +72,9 @@ impl Tables<'_> {
             return Ok(());
         };
         if row.settings_changed {
-            let settings = &key.settings;
-            self.statements.get(Sql::UpdateKey)?.execute(params![
-                key.id,
-                settings.label,
-                settings.models.as_ref().map(json).transpose()?,
-                settings.expires_at,
-                settings.rate,
-                settings.concurrency,
-                key.stored_status,
-                key.secret,
-                key.old_secret.map(|(hash, _)| hash),
-                key.old_secret.map(|(_, until)| until)
-            ])?;
+            let statement = self.statements.get(Sql::UpdateKey)?;
+            bind_key(statement, key)?;
+            statement.raw_execute()?;
             self.note(key.id, Moved::Changed);
         }
         if row.audit_changed {
@@ -125,24 +115,14 @@ impl Tables<'_> {
     }
 
     fn new_key(&mut self, StoredKey { key, head, audit }: &StoredKey) -> Result<()> {
-        let settings = &key.settings;
-        self.statements.get(Sql::InsertKey)?.execute(params![
-            key.id,
-            settings.label,
-            settings.models.as_ref().map(json).transpose()?,
-            settings.expires_at,
-            settings.rate,
-            settings.concurrency,
-            key.stored_status,
-            key.secret,
-            key.old_secret.map(|(hash, _)| hash),
-            key.old_secret.map(|(_, until)| until),
-            key.created_at,
-            key.created_by,
-            audit.last,
-            audit.hash,
-            audit.seq
-        ])?;
+        let statement = self.statements.get(Sql::InsertKey)?;
+        bind_key(statement, key)?;
+        statement.raw_bind_parameter(11, key.created_at)?;
+        statement.raw_bind_parameter(12, &key.created_by)?;
+        statement.raw_bind_parameter(13, audit.last)?;
+        statement.raw_bind_parameter(14, audit.hash)?;
+        statement.raw_bind_parameter(15, audit.seq)?;
+        statement.raw_execute()?;
         let account = key.account;
         self.statements.get(Sql::InsertAccount)?.execute(params![
             key.id,
@@ -361,6 +341,22 @@ impl Tables<'_> {
         }
         Ok(())
     }
+}
+
+/// What an operator may change of a key, as the first ten parameters of both statements that write it.
+fn bind_key(statement: &mut Statement<'_>, key: &Key) -> Result<()> {
+    let settings = &key.settings;
+    statement.raw_bind_parameter(1, key.id)?;
+    statement.raw_bind_parameter(2, &settings.label)?;
+    let models = settings.models.as_ref().map(json).transpose()?;
+    statement.raw_bind_parameter(3, models)?;
+    statement.raw_bind_parameter(4, settings.expires_at)?;
+    statement.raw_bind_parameter(5, settings.rate)?;
+    statement.raw_bind_parameter(6, settings.concurrency)?;
+    statement.raw_bind_parameter(7, key.stored_status)?;
+    statement.raw_bind_parameter(8, key.secret)?;
+    statement.raw_bind_parameter(9, key.old_secret.map(|(hash, _)| hash))?;
+    statement.raw_bind_parameter(10, key.old_secret.map(|(_, until)| until))
 }
 
 /// A write that must find its row with the values that were read.

@@ -71,7 +71,7 @@ fn a_backup_copied_over_the_live_file_is_noticed_and_not_taken_with_its_log() {
         // Another process that comes now is told as well.
         let second = SqliteLedger::open(&path, OpenMode::Write, Durability::Prompt).map(drop);
         assert!(
-            matches!(&second, Err(LedgerError::Unusable(why)) if why.contains("belongs to another file")),
+            matches!(&second, Err(LedgerError::Unusable(why)) if why.words().contains("belongs to another file")),
             "{second:?}"
         );
     });

@@ -58,7 +58,7 @@ impl Job {
     pub(super) fn reply(self, committed: Result<(), LedgerError>) {
         let outcome = match (committed, self.outcome) {
             (Ok(()), Some(outcome)) => outcome.map_err(LedgerError::Refused),
-            (Ok(()), None) => Err(LedgerError::Unknown(
+            (Ok(()), None) => Err(LedgerError::unknown(
                 "the writer lost this operation".to_owned(),
             )),
             (Err(error), _) => Err(error),

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 
 use super::header::Header;
 use crate::store::copy::{MOVED, MOVED_AWAY};
-use crate::{LedgerError, owner};
+use crate::{Cause, LedgerError, owner};
 
 /// A file's identity in the file system.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -109,9 +109,17 @@ impl fmt::Display for Displaced {
     }
 }
 
+impl std::error::Error for Displaced {}
+
+impl From<Displaced> for Cause {
+    fn from(displaced: Displaced) -> Self {
+        Self::in_words(displaced.to_string(), displaced)
+    }
+}
+
 impl From<Displaced> for LedgerError {
     fn from(displaced: Displaced) -> Self {
-        Self::unavailable(displaced.to_string())
+        Self::unavailable(displaced)
     }
 }
 
@@ -188,23 +196,23 @@ impl Location {
 /// The path with links resolved. The file itself need not exist yet, but its folder must.
 pub(super) fn resolve(path: &Path) -> Result<PathBuf, LedgerError> {
     let failed = |error: std::io::Error| match error.kind() {
-        ErrorKind::NotFound => LedgerError::Unusable(format!(
+        ErrorKind::NotFound => LedgerError::unusable(format!(
             "the folder of {} does not exist; choose the ledger with --ledger",
             path.display()
         )),
-        _ => cannot_open(path, &error),
+        _ => cannot_open(path, error),
     };
     match path.canonicalize() {
         Ok(real) => Ok(real),
         Err(error) if error.kind() == ErrorKind::NotFound => {
             if path.symlink_metadata().is_ok() {
-                return Err(LedgerError::Unusable(format!(
+                return Err(LedgerError::unusable(format!(
                     "{} is a broken symbolic link",
                     path.display()
                 )));
             }
             let name = path.file_name().ok_or_else(|| {
-                LedgerError::Unusable(format!("{} is not a file", path.display()))
+                LedgerError::unusable(format!("{} is not a file", path.display()))
             })?;
             let folder = path
                 .parent()
@@ -229,10 +237,10 @@ pub(super) fn beside(path: &Path, suffix: &str) -> PathBuf {
 }
 
 /// Why a file cannot be opened; if permissions are missing, who has them and how to act as that user.
-pub(super) fn cannot_open(path: &Path, error: &std::io::Error) -> LedgerError {
+pub(super) fn cannot_open(path: &Path, error: std::io::Error) -> LedgerError {
     let shown = path.display();
     if error.kind() != ErrorKind::PermissionDenied {
-        return LedgerError::Unusable(format!("{shown} cannot be opened: {error}"));
+        return LedgerError::unusable(Cause::of(&format!("{shown} cannot be opened"), error));
     }
     let (owner, user) = (owner::of(path), owner::user_name());
     let remedy = if owner == user {
@@ -240,9 +248,8 @@ pub(super) fn cannot_open(path: &Path, error: &std::io::Error) -> LedgerError {
     } else {
         format!("run the command as sudo -u {owner}")
     };
-    LedgerError::Unusable(format!(
-        "{shown} belongs to {owner}, and {user} has no access to it; {remedy}"
-    ))
+    let words = format!("{shown} belongs to {owner}, and {user} has no access to it; {remedy}");
+    LedgerError::unusable(Cause::in_words(words, error))
 }
 
 /// Whether a path is that of a ledger's file, or of one that SQLite or the lock keeps beside it.

@@ -33,14 +33,14 @@ impl ServeLock {
     /// [`LedgerError::Unusable`], naming the holder, or what is in the lock's place.
     pub fn acquire(ledger: impl AsRef<Path>, wait: Duration) -> Result<Self, LedgerError> {
         let ledger = std::path::absolute(ledger.as_ref())
-            .map_err(|error| cannot_open(ledger.as_ref(), &error))?;
+            .map_err(|error| cannot_open(ledger.as_ref(), error))?;
         let path = beside(&resolve(&ledger)?, ".lock");
         let mut left = wait;
         loop {
             match take(&path)? {
                 Ok(locked) => return Ok(Self { path, locked }),
                 Err(holder) if left.is_zero() => {
-                    return Err(LedgerError::Unusable(format!(
+                    return Err(LedgerError::unusable(format!(
                         "{} is in use by {holder}",
                         ledger.display()
                     )));
@@ -72,7 +72,7 @@ impl ServeLock {
                 self.locked = locked;
                 Ok(true)
             }
-            Ok(Err(holder)) => Err(LedgerError::Unusable(format!(
+            Ok(Err(holder)) => Err(LedgerError::unusable(format!(
                 "{} was moved or deleted, and {holder} holds the new one",
                 self.path.display()
             ))),
@@ -100,10 +100,10 @@ fn take(path: &Path) -> Result<Result<File, String>, LedgerError> {
                 holder
             }));
         }
-        Err(TryLockError::Error(error)) => return Err(cannot_open(path, &error)),
+        Err(TryLockError::Error(error)) => return Err(cannot_open(path, error)),
     }
     if !holder.is_empty() && !holder.starts_with("process ") {
-        return Err(LedgerError::Unusable(format!(
+        return Err(LedgerError::unusable(format!(
             "{} is not a lock file of Farebox; move it away",
             path.display()
         )));
@@ -116,14 +116,14 @@ fn take(path: &Path) -> Result<Result<File, String>, LedgerError> {
     let written = file
         .rewind()
         .and_then(|()| writeln!(file, "{holder:<LINE$}"));
-    written.map_err(|error| cannot_open(path, &error))?;
+    written.map_err(|error| cannot_open(path, error))?;
     Ok(Ok(file))
 }
 
 /// Opens or creates the lock's file, and nothing else.
 fn open(path: &Path) -> Result<File, LedgerError> {
     let planted = || {
-        LedgerError::Unusable(format!(
+        LedgerError::unusable(format!(
             "{} is not a regular file, or has more than one name; remove it",
             path.display()
         ))
@@ -139,11 +139,11 @@ fn open(path: &Path) -> Result<File, LedgerError> {
         .open(path)
         .map_err(|error| match path.symlink_metadata() {
             Ok(found) if !found.is_file() => planted(),
-            _ => cannot_open(path, &error),
+            _ => cannot_open(path, error),
         })?;
     let found = opened
         .metadata()
-        .map_err(|error| cannot_open(path, &error))?;
+        .map_err(|error| cannot_open(path, error))?;
     if found.is_file() && found.nlink() == 1 {
         Ok(opened)
     } else {

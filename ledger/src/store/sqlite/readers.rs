@@ -135,7 +135,7 @@ fn scan(location: &Location, waiting: &Mutex<Receiver<Scan>>) {
 
 pub(super) fn unreadable(path: &Path, error: rusqlite::Error) -> LedgerError {
     match files::damage(path, &error) {
-        Some(damage) => LedgerError::Unusable(damage),
+        Some(damage) => LedgerError::unusable(Cause::in_words(damage, error)),
         None => LedgerError::unavailable(Cause::of("it cannot be read", error)),
     }
 }

@@ -123,7 +123,7 @@ impl Commits {
 
     fn open(location: &Location) -> Result<Self, LedgerError> {
         let path = beside(&location.real, "-shm");
-        let index = File::open(&path).map_err(|error| cannot_open(&path, &error))?;
+        let index = File::open(&path).map_err(|error| cannot_open(&path, error))?;
         // Never closed: closing any descriptor of this file would drop SQLite's locks on it in this process.
         Ok(Self(Box::leak(Box::new(index))))
     }

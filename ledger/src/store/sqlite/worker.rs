@@ -17,7 +17,7 @@ use super::shared::{Shared, lock};
 use super::upkeep::Chore;
 use crate::batch::batching::{Batching, MAX_BATCH};
 use crate::batch::operation::Class;
-use crate::{Durability, LedgerError};
+use crate::{Cause, Durability, LedgerError};
 
 /// When the log is synced after a commit without a sync. A charge must be on disk within 50 ms of its commit; the other 20 ms
 /// are for a batch that may be running.
@@ -117,7 +117,7 @@ fn soon(delay: Duration) -> Option<Instant> {
 impl Drop for Worker<'_> {
     fn drop(&mut self) {
         if std::thread::panicking() {
-            self.stop(&"its thread panicked", Vec::new());
+            self.stop("its thread panicked".into(), Vec::new());
         }
     }
 }
@@ -164,7 +164,7 @@ impl<'c> Worker<'c> {
                 if matches!(self.location.check(), Err(Displaced::LogGone(_))) {
                     self.save_log();
                 }
-                self.stop(&reason, Vec::new());
+                self.stop(reason.clone().into(), Vec::new());
                 return jobs
                     .into_iter()
                     .for_each(|job| job.reply(Err(LedgerError::unavailable(reason.clone()))));
@@ -302,53 +302,40 @@ impl<'c> Worker<'c> {
             Err(Failure::Database(error)) => error,
             Err(Failure::Displaced(why)) => {
                 self.shared.note_displaced(Some(why.to_string()));
-                self.park(
-                    jobs,
-                    RETRY_AFTER,
-                    LedgerError::unavailable,
-                    &why.to_string(),
-                );
+                self.park(jobs, RETRY_AFTER, LedgerError::unavailable(why));
                 return Continue(());
             }
             Err(Failure::Misplaced(why)) => {
                 self.shared.note_displaced(Some(why.to_string()));
-                self.park(jobs, RETRY_AFTER, LedgerError::Unknown, &why.to_string());
+                self.park(jobs, RETRY_AFTER, LedgerError::unknown(why));
                 return Continue(());
             }
         };
-        self.failed(jobs, &error)
+        self.failed(jobs, error)
     }
 
     /// Does what a failure of the database asks for.
-    fn failed(&mut self, jobs: Vec<Job>, error: &rusqlite::Error) -> std::ops::ControlFlow<()> {
+    fn failed(&mut self, jobs: Vec<Job>, error: rusqlite::Error) -> std::ops::ControlFlow<()> {
         use std::ops::ControlFlow::{Break, Continue};
-        match trouble(error) {
+        match trouble(&error) {
             Trouble::Fatal => {
-                match files::damage(&self.location.given, error) {
-                    Some(damage) => self.stop(&damage, jobs),
-                    None => self.stop(error, jobs),
-                }
+                let damage = files::damage(&self.location.given, &error);
+                let words = damage.unwrap_or_else(|| error.to_string());
+                self.stop(Cause::in_words(words, error), jobs);
                 Break(())
             }
             Trouble::Busy => {
-                self.park(
-                    jobs,
-                    RETRY_AFTER,
-                    LedgerError::unavailable,
-                    "another program is writing to it",
-                );
+                let why = "another program is writing to it".to_owned();
+                let why = Cause::in_words(why, error);
+                self.park(jobs, RETRY_AFTER, LedgerError::Unavailable(why));
                 Continue(())
             }
             Trouble::Full => {
                 tracing::error!("the disk is full: new holds are refused until there is space");
                 self.full_until = soon(RETRY_AFTER);
                 lock(&self.shared.stats).disk_full = true;
-                self.park(
-                    jobs,
-                    RETRY_AFTER,
-                    LedgerError::unavailable,
-                    "the disk is full",
-                );
+                let why = Cause::in_words("the disk is full".to_owned(), error);
+                self.park(jobs, RETRY_AFTER, LedgerError::Unavailable(why));
                 Continue(())
             }
             Trouble::Failed if jobs.len() > 1 => {
@@ -358,12 +345,8 @@ impl<'c> Worker<'c> {
             }
             Trouble::Failed => {
                 tracing::error!(%error, "an operation of the ledger failed");
-                self.park(
-                    jobs,
-                    FAILED_AFTER,
-                    LedgerError::unavailable,
-                    &error.to_string(),
-                );
+                let why = Cause::in_words(error.to_string(), error);
+                self.park(jobs, FAILED_AFTER, LedgerError::Unavailable(why));
                 Continue(())
             }
         }
@@ -442,18 +425,12 @@ impl<'c> Worker<'c> {
     }
 
     /// After a rollback: holds that must be ended wait for the next attempt, all other callers get this error.
-    fn park(
-        &mut self,
-        jobs: Vec<Job>,
-        delay: Duration,
-        error: fn(String) -> LedgerError,
-        reason: &str,
-    ) {
+    fn park(&mut self, jobs: Vec<Job>, delay: Duration, error: LedgerError) {
         for job in jobs {
             if job.work.class() == Class::Resolve {
                 self.unresolved.push(job);
             } else {
-                job.reply(Err(error(reason.to_owned())));
+                job.reply(Err(error.clone()));
             }
         }
         if !self.unresolved.is_empty() {
@@ -480,8 +457,9 @@ impl<'c> Worker<'c> {
     }
 
     /// Ends all writing. The outcome of the current batch is unknown; what was still queued certainly did not happen.
-    fn stop(&mut self, error: &dyn std::fmt::Display, batch: Vec<Job>) {
+    fn stop(&mut self, error: Cause, batch: Vec<Job>) {
         let reason = format!("the ledger's writer stopped: {error}");
+        let cause = error.reworded(reason.clone());
         tracing::error!(reason, "no more writes are safe");
         let waiting = {
             let mut queue = lock(&self.shared.queue);
@@ -491,10 +469,10 @@ impl<'c> Worker<'c> {
         lock(&self.shared.stats).stopped = true;
         batch
             .into_iter()
-            .for_each(|job| job.reply(Err(LedgerError::Unknown(reason.clone()))));
+            .for_each(|job| job.reply(Err(LedgerError::Unknown(cause.clone()))));
         waiting
             .into_iter()
-            .for_each(|job| job.reply(Err(LedgerError::unavailable(reason.clone()))));
+            .for_each(|job| job.reply(Err(LedgerError::Unavailable(cause.clone()))));
         self.shared.fatal.send_replace(Some(reason));
     }
 }

@@ -95,7 +95,7 @@ impl Writer {
             runtime,
         });
         answer.await.unwrap_or_else(|_| {
-            Err(LedgerError::Unknown(
+            Err(LedgerError::unknown(
                 "the ledger's writer stopped".to_owned(),
             ))
         })

@@ -1,0 +1,64 @@
+//! What the meter takes an answer to have used where the provider has not counted all of it: our own counts, and how they join with
+//! the provider's. Must not decide what is charged.
+
+use farebox_ledger::Usage;
+
+use super::{Local, Meter, estimate, output_total, price};
+use crate::metering::local;
+
+impl Meter {
+    /// Our count by the fast estimate, until a tokenizer has counted.
+    pub(super) fn estimated(&self) -> Local {
+        Local {
+            input: self.input_at_least,
+            output: estimate::lower(self.shown),
+        }
+    }
+
+    /// The provider's input, else ours; the larger of the two outputs; plus `hidden` tokens.
+    pub(super) fn running(&self, local: Local, hidden: u64) -> Usage {
+        let ours = Usage {
+            input: local.input,
+            images: self.images,
+            ..Usage::default()
+        };
+        let mut usage = self
+            .reported
+            .filter(|usage| price::input_total(usage) > 0)
+            .unwrap_or(Usage {
+                output: self.reported.map_or(0, |usage| usage.output),
+                reasoning: self.reported.map_or(0, |usage| usage.reasoning),
+                ..ours
+            });
+        let missing = local.output.saturating_sub(output_total(&usage));
+        // The unused part of a prediction is at least what the answer lacks.
+        let rejected = if self.reported.is_none() {
+            self.predicted.saturating_sub(local.output)
+        } else {
+            0
+        };
+        usage.output = usage
+            .output
+            .saturating_add(missing)
+            .saturating_add(rejected)
+            .saturating_add(hidden);
+        usage
+    }
+
+    /// Our counts without the rounding in the customer's favour.
+    pub(super) fn near(&self, local: Option<Local>) -> Local {
+        match local {
+            Some(Local { input, output }) => Local {
+                input: local::unrounded(input),
+                output: local::unrounded(output),
+            },
+            None => Local {
+                // The estimate is high: its median is a quarter over a tokenizer's count.
+                input: self
+                    .input_known
+                    .map_or(self.estimated_input.saturating_mul(4) / 5, local::unrounded),
+                output: estimate::lower(self.shown).midpoint(estimate::upper(self.shown)),
+            },
+        }
+    }
+}

@@ -1,0 +1,124 @@
+//! What providers may bill for a request, noted on its bill: the one that answered, and each one tried before it.
+
+use farebox_ledger::{Amount, Bill, EndReason, Owed, Usage};
+
+use super::super::end::End;
+use super::super::exposure::Failure;
+use super::super::last_hour;
+use super::Admitted;
+use crate::config::{Capability, Model, Price};
+use crate::metering::{Ending, Miscount, price};
+use crate::upstream::Attempt;
+
+impl Admitted {
+    /// Notes on a bill what providers may bill: the one that answered, and each one tried before it.
+    pub(super) fn owe(&self, bill: &mut Bill, usage: Option<Usage>) {
+        if let Some(usage) = &usage {
+            let charged = farebox_ledger::bill::cost(&bill.lines).unwrap_or(Amount::ZERO);
+            let owed = owed(
+                &self.model,
+                self.outcome.cost.as_deref(),
+                self.meter.steps(usage),
+                charged,
+            );
+            (bill.exposure, bill.cost) = (owed.exposure, owed.cost);
+        }
+        for attempt in &self.outcome.attempts {
+            let Some(worked) = attempt.worked else {
+                continue;
+            };
+            // Without a frame, a stream has produced no output that we know of, unless the model reasons first.
+            let makes = !self.seen.stream
+                || self.seen.hidden_reasoning
+                || self.model.can(Capability::Reasoning);
+            let usage = self.meter.tried(makes.then_some(worked), self.local);
+            let target = self
+                .model
+                .route
+                .targets
+                .iter()
+                .find(|target| target.name() == attempt.target);
+            let cost = target.and_then(|target| target.cost.as_deref());
+            bill.owe(
+                &attempt.target,
+                owed(&self.model, cost, (usage, &[]), Amount::ZERO),
+            );
+        }
+    }
+
+    /// What targets failed to do. A customer who has left may have caused it, so nothing of that is excused.
+    pub(in crate::proxy) fn failures(
+        &self,
+        bill: &Bill,
+        end: &End,
+        miscount: Option<Miscount>,
+    ) -> Vec<Failure> {
+        if end.reason == EndReason::ClientGone {
+            return Vec::new();
+        }
+        let at_cost =
+            |exposure: i64| price::to_amount(last_hour::at_cost(i128::from(exposure), &self.model));
+        let failed = bill.failed().map(|(target, owed)| {
+            let of_target = |attempt: &&Attempt| attempt.target == target;
+            let class = self.outcome.attempts.iter().rfind(of_target);
+            let kind = class.map_or("failed", |attempt| attempt.class.name());
+            Failure {
+                target: target.to_owned(),
+                kind,
+                exposure: at_cost(owed.exposure.picos()),
+                alone: false,
+            }
+        });
+        let mut all: Vec<_> = failed.collect();
+        let elsewhere = bill.failed().map(|(_, owed)| owed.exposure.picos());
+        let own = bill.exposure.picos().saturating_sub(elsewhere.sum());
+        let kind = match (end.ending, miscount) {
+            (Ending::Broken, _) => "broken",
+            (Ending::Complete, Some(miscount)) => miscount.name(),
+            _ => return all,
+        };
+        if own > 0 {
+            all.push(Failure {
+                target: bill.target.clone(),
+                kind,
+                exposure: at_cost(own),
+                alone: miscount.is_some_and(|miscount| self.cannot_cause(miscount)),
+            });
+        }
+        all
+    }
+
+    /// Whether no customer can make a provider count like this: then it counts against nobody. Only pictures and documents may be
+    /// more than we know; what text can be is certain.
+    fn cannot_cause(&self, miscount: Miscount) -> bool {
+        match miscount {
+            Miscount::Missing => false,
+            Miscount::AboveRequest => self.only_text,
+            Miscount::AboveContext | Miscount::AboveLimit | Miscount::Malformed => true,
+        }
+    }
+
+    /// Whether a failed try may be billed, and the request is therefore worth counting.
+    pub(in crate::proxy) fn has_billable_failures(&self) -> bool {
+        self.outcome
+            .attempts
+            .iter()
+            .any(|attempt| attempt.worked.is_some())
+    }
+}
+
+/// What a provider may bill for a usage, beyond what was charged for it.
+fn owed(
+    model: &Model,
+    own: Option<&Price>,
+    (first, further): (Usage, &[Usage]),
+    charged: Amount,
+) -> Owed {
+    let cost = |price: &Price| price::to_amount(price::picos(price, &first, further));
+    let billed = i128::from(cost(&model.price).picos());
+    let exposure = price::to_amount((billed - i128::from(charged.picos())).max(0));
+    Owed {
+        exposure,
+        cost: own.map(cost),
+    }
+}
