@@ -209,6 +209,9 @@ impl App {
             never = watched(&mut file, &front.proxy.config) => match never {},
         };
         drained(&front.proxy.tasks, patience(&outcome)).await;
+        if outcome.is_ok() {
+            votes::last(&front.proxy).await;
+        }
         ledger.close();
         if let Some(anchoring) = anchoring {
             anchoring.finish().await;

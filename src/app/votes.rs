@@ -8,6 +8,17 @@ use crate::proxy::Proxy;
 /// Between two exchanges: a reset is noticed within this time, and a crash loses votes no older than this.
 const EVERY: Duration = Duration::from_secs(30);
 
+/// How long a gateway that stops waits for its votes to be written.
+const LAST: Duration = Duration::from_secs(2);
+
+/// Writes what is new when the gateway stops.
+pub(super) async fn last(proxy: &Proxy) {
+    let written = tokio::time::timeout(LAST, proxy.calibrations.exchange(&proxy.ledger)).await;
+    if !matches!(written, Ok(Ok(()))) {
+        tracing::warn!("the newest of what targets have shown was not written to the ledger");
+    }
+}
+
 /// Exchanges votes at once and then again and again; never ends.
 pub(super) async fn exchange(proxy: Arc<Proxy>) {
     loop {

@@ -38,4 +38,4 @@ pub use estimate::Estimate;
 pub use factors::Counter;
 pub use meter::{Counted, Ending, Local, Meter, Miscount};
 pub use terms::{Remedies, Shortfall, Terms};
-pub use votes::{Paid, Votes};
+pub use votes::{Obedience, Paid, Votes};

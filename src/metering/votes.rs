@@ -115,6 +115,40 @@ impl Paid {
     }
 }
 
+/// Whether a target leaves out the reasoning that customers turn off, judging by its counts.
+#[derive(Debug, Clone, Default)]
+pub struct Obedience {
+    /// By day and customer: whether it reasoned all the same.
+    shown: BTreeMap<(i64, u64), bool>,
+}
+
+impl Obedience {
+    /// Adds what one answer has shown. Returns whether that is news of this day, which is to be kept: at most two answers a day are.
+    pub fn observe(&mut self, customer: u64, day: i64, reasoned: bool) -> bool {
+        let today =
+            (self.shown.range((day, 0)..=(day, u64::MAX))).any(|(_, known)| *known >= reasoned);
+        if !today {
+            self.shown.insert((day, customer), reasoned);
+            self.shown
+                .retain(|(other, _), _| *other > day.saturating_sub(VOTE_DAYS));
+        }
+        !today
+    }
+
+    /// Takes what is stored in place of what was known so far.
+    pub fn restore(&mut self, stored: impl IntoIterator<Item = (i64, u64, u64)>) {
+        self.shown = (stored.into_iter())
+            .map(|(day, customer, reasoned)| ((day, customer), reasoned > 0))
+            .collect();
+    }
+
+    /// Whether it has always obeyed in thirty days; `None` before anybody has seen it.
+    #[must_use]
+    pub fn obeys(&self) -> Option<bool> {
+        (!self.shown.is_empty()).then(|| !self.shown.values().any(|reasoned| *reasoned))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -148,6 +182,25 @@ mod tests {
         assert_eq!((votes.len(), votes.cast(1, 7)), (1, None));
         votes.observe(1, 7, 20);
         assert_eq!(votes.cast(1, 7), Some(20));
+    }
+
+    #[test]
+    fn a_target_that_once_reasoned_although_told_not_to_does_not_obey_for_thirty_days() {
+        let mut told = Obedience::default();
+        assert_eq!(told.obeys(), None);
+        assert!(told.observe(1, 7, false));
+        assert!(!told.observe(2, 7, false), "no news");
+        assert_eq!(told.obeys(), Some(true));
+        assert!(told.observe(2, 7, true));
+        assert!(!told.observe(2, 7, false), "what it did stays");
+        assert_eq!(told.obeys(), Some(false));
+        assert!(told.observe(1, 7 + VOTE_DAYS, false));
+        assert_eq!(told.obeys(), Some(true));
+        let mut other = Obedience::default();
+        other.restore([(7, 1, 0), (8, 2, 1)]);
+        assert_eq!(other.obeys(), Some(false));
+        other.restore([]);
+        assert_eq!(other.obeys(), None, "reset");
     }
 
     #[test]

@@ -15,7 +15,7 @@ use tokio::time::Instant;
 
 use crate::metering::pace::Pace;
 use crate::metering::prefixes::{Finished, Places, Prefixes};
-use crate::metering::{Paid, Votes, local};
+use crate::metering::{Obedience, Paid, Votes, local};
 
 /// The shortest time between two comparisons of one customer at one target: tokenizing a sample costs more than relaying a small
 /// answer.
@@ -40,15 +40,16 @@ struct Target {
     /// How fast it produces what its streams do not show, in thousandths of a token a second.
     paces: Votes,
     paid: Paid,
-    /// Whether it reasons even when told not to, judging by its counts.
-    reasons_unasked: Option<bool>,
+    told: Obedience,
 }
 
 impl Target {
-    fn votes(&mut self, question: Question) -> &mut Votes {
+    /// Takes what the ledger knows: by day and customer, the answer to a question.
+    fn restore(&mut self, question: Question, stored: impl Iterator<Item = (i64, u64, u64)>) {
         match question {
-            Question::Pace => &mut self.paces,
-            Question::Count => &mut self.counts,
+            Question::Pace => self.paces.restore(stored),
+            Question::Count => self.counts.restore(stored),
+            Question::Obeys => self.told.restore(stored),
         }
     }
 
@@ -69,6 +70,8 @@ pub struct Learned {
     pub count: u64,
     /// How many customer-days that is from.
     pub count_votes: usize,
+    /// Whether it left out the reasoning that customers turned off; `None` before an answer has shown it.
+    pub obeys: Option<bool>,
 }
 
 impl Calibrations {
@@ -124,7 +127,9 @@ impl Calibrations {
         (theirs, ours): (u64, u64),
     ) {
         if let Some(compared) = local::compared(theirs, ours) {
-            self.observe(target, Question::Count, customer, at, compared);
+            let mut targets = self.lock();
+            let known = targets.entry(target.to_owned()).or_default();
+            known.counts.observe(customer, day(at), compared);
         }
     }
 
@@ -135,16 +140,9 @@ impl Calibrations {
 
     /// Notes the pace of one finished stream of a customer.
     pub(super) fn observe_pace(&self, target: &str, customer: u64, at: Timestamp, pace: u64) {
-        self.observe(target, Question::Pace, customer, at, pace);
-    }
-
-    fn observe(&self, target: &str, question: Question, customer: u64, at: Timestamp, value: u64) {
         let mut targets = self.lock();
-        let votes = targets
-            .entry(target.to_owned())
-            .or_default()
-            .votes(question);
-        votes.observe(customer, day(at), value);
+        let known = targets.entry(target.to_owned()).or_default();
+        known.paces.observe(customer, day(at), pace);
     }
 
     /// Notes what a customer was charged at a target: from a certain sum on, its votes of that day count.
@@ -155,8 +153,9 @@ impl Calibrations {
         if !known.paid.add(customer, day, charge) {
             return;
         }
-        for question in [Question::Pace, Question::Count] {
-            if let Some(vote) = known.votes(question).cast(customer, day) {
+        let Target { paces, counts, .. } = known;
+        for (question, votes) in [(Question::Pace, paces), (Question::Count, counts)] {
+            if let Some(vote) = votes.cast(customer, day) {
                 let place = (target.to_owned(), question, day, key);
                 self.unwritten().insert(place, vote);
             }
@@ -207,7 +206,7 @@ impl Calibrations {
         // What was cast since is not in the ledger yet.
         let late = self.unwritten().clone();
         for (name, target) in targets.iter_mut() {
-            for question in [Question::Pace, Question::Count] {
+            for question in Question::ALL {
                 let stored = stored
                     .iter()
                     .filter(|vote| (&vote.target, vote.question) == (name, question))
@@ -216,7 +215,7 @@ impl Calibrations {
                     .iter()
                     .filter(|((other, asked, ..), _)| (other, *asked) == (name, question))
                     .map(|((_, _, day, key), value)| (*day, key.to_i64().unsigned_abs(), *value));
-                target.votes(question).restore(stored.chain(late));
+                target.restore(question, stored.chain(late));
             }
         }
         Ok(())
@@ -233,6 +232,7 @@ impl Calibrations {
             pace_votes: known.paces.len(),
             count: local::factor(&known.counts),
             count_votes: known.counts.len(),
+            obeys: known.told.obeys(),
         }
     }
 
@@ -240,14 +240,18 @@ impl Calibrations {
     pub(super) fn obeys(&self, target: &str) -> bool {
         self.lock()
             .get(target)
-            .is_some_and(|known| known.reasons_unasked == Some(false))
+            .is_some_and(|known| known.told.obeys() == Some(true))
     }
 
-    /// Notes whether a target reasoned although it was told not to.
-    pub(super) fn reasoned(&self, target: &str, reasoned: bool) {
+    /// Notes whether a target reasoned although a customer had turned that off.
+    pub(super) fn reasoned(&self, target: &str, key: KeyId, at: Timestamp, reasoned: bool) {
+        let (customer, day) = (key.to_i64().unsigned_abs(), day(at));
         let mut targets = self.lock();
         let known = targets.entry(target.to_owned()).or_default();
-        known.reasons_unasked = Some(reasoned || known.reasons_unasked == Some(true));
+        if known.told.observe(customer, day, reasoned) {
+            let place = (target.to_owned(), Question::Obeys, day, key);
+            self.unwritten().insert(place, u64::from(reasoned));
+        }
     }
 }
 

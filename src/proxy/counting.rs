@@ -161,7 +161,9 @@ impl Admitted {
             let reasoned = reasoning > 0 || !self.meter.shows_all(output);
             // A trivial answer needs no reasoning, so it does not show that the target complies.
             if reasoned || output >= SMALLEST_ANSWER {
-                proxy.calibrations.reasoned(&target, reasoned);
+                proxy
+                    .calibrations
+                    .reasoned(&target, self.request.key, clock::now(), reasoned);
             }
         }
         let (theirs, read) = (input_total(&counted.usage), self.input_count.get().copied());

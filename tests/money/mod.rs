@@ -16,6 +16,7 @@ mod failover;
 mod fields;
 mod fleet;
 mod hidden;
+mod learned;
 mod leaving;
 mod lies;
 mod limits;

@@ -193,3 +193,67 @@ async fn whoever_leaves_waits_that_nobody_meters_pays_for_them_or_is_stopped() {
     assert!(billed > 10_000_000_000, "half of what was paid: {billed}");
     assert!(billed - charged <= billed / 10 + 20_000_000_000);
 }
+
+/// Whoever fails on purpose is stopped alone: a customer of the same model is served between any two of its tries.
+#[tokio::test]
+async fn no_attacker_stops_a_victim() {
+    let upstream = ScriptedUpstream::start(Script::by(|seen, _| {
+        if String::from_utf8_lossy(&seen.body).contains("word word") {
+            Reply::error(500, "x", None, "x").reset()
+        } else {
+            Speech::new(Family::Chat, "PONG").whole()
+        }
+    }))
+    .await;
+    let gateway = Gateway::start(&small_context(), &routes(&upstream.base_url())).await;
+    let attackers = [gateway.key("50").await, gateway.key("50").await];
+    let victim = gateway.key("1").await;
+    for _ in 0..12 {
+        for attacker in &attackers {
+            ask(&gateway, attacker).await;
+        }
+        let answer = gateway
+            .post("/v1/chat/completions", &victim, &chat("test-model", false))
+            .await;
+        assert_eq!(answer.status, 200, "{}", answer.text);
+        gateway.settled().await;
+        assert!(!is_stopped(&gateway, &victim));
+    }
+    for attacker in &attackers {
+        assert!(is_stopped(&gateway, attacker));
+    }
+}
+
+/// Requests that fail until their key is stopped.
+async fn failures_until_stopped(target: &str) -> usize {
+    let upstream = ScriptedUpstream::start(Reply::error(500, "x", None, "x").reset()).await;
+    let patient = routes(&upstream.base_url())
+        .replacen(
+            "slug    = \"test-model\"",
+            "slug    = \"test-model\"\nbreaker = { failures = 1000, open = \"1s\" }",
+            1,
+        )
+        .replacen(
+            "model = \"upstream-model-1\" }",
+            &format!("model = \"upstream-model-1\"{target} }}"),
+            1,
+        );
+    let gateway = Gateway::start(&small_context(), &patient).await;
+    let key = gateway.key("50").await;
+    let mut tries = 0;
+    while !is_stopped(&gateway, &key) && tries < 60 {
+        ask(&gateway, &key).await;
+        tries += 1;
+    }
+    tries
+}
+
+#[tokio::test]
+async fn exposure_counts_at_the_operators_own_cost() {
+    let at_price = failures_until_stopped("").await;
+    let at_cost = failures_until_stopped(", cost = { input = \"0.30\", output = \"1.50\" }").await;
+    assert!(
+        at_cost >= at_price * 5 && at_cost < 60,
+        "{at_price} at the price, {at_cost} at a tenth of it"
+    );
+}

@@ -18,19 +18,25 @@ pub enum Question {
     Pace,
     /// What it counts for a prompt, in thousandths of what we count.
     Count,
+    /// Whether it reasoned although a request turned that off: 0 or 1.
+    Obeys,
 }
 
 impl Question {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Pace, Self::Count, Self::Obeys];
+
     /// The number under which it is stored; a published one never changes.
     pub(crate) const fn code(self) -> i64 {
         match self {
             Self::Pace => 1,
             Self::Count => 2,
+            Self::Obeys => 3,
         }
     }
 
     pub(crate) fn of(code: i64) -> Option<Self> {
-        [Self::Pace, Self::Count]
+        Self::ALL
             .into_iter()
             .find(|question| question.code() == code)
     }

@@ -104,7 +104,10 @@ async fn what_targets_have_shown_outlives_a_restart_until_it_is_reset() {
         let key = farebox_ledger::KeyId::from_random(customer);
         calibrations.note_charge("a/m", key, now, paid);
     }
+    let obeying = farebox_ledger::KeyId::from_random(1);
+    calibrations.reasoned("a/m", obeying, now, false);
     let known = calibrations.learned("a/m");
+    assert_eq!(known.obeys, Some(true));
     assert_eq!((known.pace_votes, known.count_votes), (10, 10), "{known:?}");
     assert_eq!((known.pace, known.count), (Some((90_005, 90_009)), 1_100));
     calibrations.exchange(&house.proxy.ledger).await.unwrap();
@@ -120,7 +123,10 @@ async fn what_targets_have_shown_outlives_a_restart_until_it_is_reset() {
     for running in [calibrations, &again] {
         running.exchange(&house.proxy.ledger).await.unwrap();
         let nothing = running.learned("a/m");
-        assert_eq!((nothing.pace, nothing.count_votes), (None, 0));
+        assert_eq!(
+            (nothing.pace, nothing.count_votes, nothing.obeys),
+            (None, 0, None)
+        );
         // What was seen before the reset does not come back with the next charge.
         let key = farebox_ledger::KeyId::from_random(1);
         running.note_charge("a/m", key, now, usd("0.50"));

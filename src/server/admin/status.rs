@@ -109,6 +109,7 @@ impl Admin {
                     "pace_votes": learned.pace_votes,
                     "count": learned.count,
                     "count_votes": learned.count_votes,
+                    "obeys": learned.obeys,
                 },
                 "slug": state.slug,
                 "target": model,
