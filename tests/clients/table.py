@@ -25,4 +25,14 @@ for one in kinds:
     print(f"| {one} | {' | '.join(cells)} |")
 print(f"""
 The vendors (`tests/clients/vendors.py` with the rules of `doubles/`) refused {len(refused)} of these requests, all because of another
-vendor's sealed thinking; the gateway repeated each without it, so no client saw a refusal.""")
+vendor's sealed thinking; the gateway repeated each without it, so no client saw a refusal.
+
+What a library adds to an answer is not always what its vendor takes back:
+
+| library, call | adds | sent back by `input += output` |
+|---|---|---|
+| openai (Python) `responses.stream`, `responses.parse` | `parsed` to texts, `parsed_arguments` to calls | left out by the library while its own objects are kept (`__api_exclude__`), sent after `model_dump()` |
+| openai (Node) `responses.stream`, `responses.parse` | the same, and `output_parsed` to the answer | sent; OpenAI refuses `parsed`, with or without a gateway |
+| both, `responses.create` with `stream` | nothing | what was answered |
+
+So the loops above read their streams with `responses.create`.""")

@@ -308,7 +308,7 @@ class Vendors(BaseHTTPRequestHandler):
         service = path.split("/")[1]
         model, vendor = body["model"], DOUBLES.get(body["model"])
         if service != "v1":
-            model, vendor = f"{service}-sealed" if service in SEALING else service, service
+            model, vendor = service.replace(".", "-") + ("-sealed" if service in SEALING else ""), service
         family = {"completions": chat, "responses": responses, "messages": messages}.get(path.rsplit("/", 1)[-1])
         if family is None:
             return self.reply(404, "application/json", json.dumps({"error": {"message": "no such path", "type": "not_found_error"}}))
