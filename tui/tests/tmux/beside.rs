@@ -13,13 +13,13 @@ use std::time::Instant;
 use super::console::*;
 
 /// `farebox serve` with the shipped files, whose models are simulated.
-struct Served {
+pub(crate) struct Served {
     child: Child,
     base: String,
-    admin: String,
+    pub(crate) admin: String,
 }
 
-fn farebox() -> Option<PathBuf> {
+pub(crate) fn farebox() -> Option<PathBuf> {
     let path = Path::new(env!("CARGO_BIN_EXE_farebox-console")).with_file_name("farebox");
     if !path.exists() {
         crate::skip::skip("the console beside a gateway: cargo build makes the gateway");
@@ -28,7 +28,7 @@ fn farebox() -> Option<PathBuf> {
 }
 
 impl Served {
-    fn start(farebox: &Path, console: &Console) -> Self {
+    pub(crate) fn start(farebox: &Path, console: &Console) -> Self {
         let folder = console.path("");
         for (name, text) in [
             ("catalog.toml", include_str!("../../../catalog.toml")),
@@ -40,6 +40,8 @@ impl Served {
             .current_dir(&folder)
             .args([
                 "serve",
+                "--ledger",
+                console.address(),
                 "--listen",
                 "127.0.0.1:0",
                 "--admin-listen",
@@ -82,7 +84,7 @@ impl Served {
         (answer.split(' ').nth(1).unwrap().parse().unwrap(), answer)
     }
 
-    fn chat(&self, secret: &str) -> u16 {
+    pub(crate) fn chat(&self, secret: &str) -> u16 {
         self.ask(secret).0
     }
 
@@ -163,7 +165,7 @@ impl Load {
 }
 
 /// The secret of the key with this number, as `seed` made it.
-fn secret(number: u64) -> String {
+pub(crate) fn secret(number: u64) -> String {
     farebox_ledger::Secret::generate(farebox_ledger::KeyId::from_random(number), [7; 32])
         .reveal()
         .to_owned()

@@ -16,6 +16,8 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 pub(crate) struct Console {
     directory: tempfile::TempDir,
     socket: PathBuf,
+    /// As `--ledger` takes it.
+    address: String,
 }
 
 pub(crate) fn has_tmux() -> bool {
@@ -31,33 +33,31 @@ pub(crate) fn at(number: u64) -> (OperationId, Timestamp) {
     (OperationId::new(now, number.into()), now)
 }
 
-/// Keys 1 to `keys`; the first one has no money, the others have 5 USD.
-pub(crate) async fn seed(path: &Path, keys: u64) {
-    let ledger = SqliteLedger::open(path, OpenMode::Create, Durability::Prompt).unwrap();
-    for number in 1..=keys {
-        let (operation, now) = at(number);
-        let id = KeyId::from_random(number);
-        let settings = KeySettings {
+/// The first key has no money, the others have 5 USD.
+pub(crate) fn new_key(number: u64) -> NewKey {
+    let (operation, now) = at(number);
+    let id = KeyId::from_random(number);
+    NewKey {
+        id,
+        secret: Secret::generate(id, [7; 32]).hash(),
+        settings: KeySettings {
             label: format!("customer-{number}"),
             ..KeySettings::default()
-        };
-        let first_credit = (number > 1).then(|| (usd("5"), format!("seed-{number}")));
-        let act = Act {
+        },
+        first_credit: (number > 1).then(|| (usd("5"), format!("seed-{number}"))),
+        act: Act {
             operation,
             actor: "seed".to_owned(),
             at: now,
-        };
-        let secret = Secret::generate(id, [7; 32]).hash();
-        ledger
-            .create_key(NewKey {
-                id,
-                secret,
-                settings,
-                first_credit,
-                act,
-            })
-            .await
-            .unwrap();
+        },
+    }
+}
+
+/// Keys 1 to `keys`.
+pub(crate) async fn seed(path: &Path, keys: u64) {
+    let ledger = SqliteLedger::open(path, OpenMode::Create, Durability::Prompt).unwrap();
+    for number in 1..=keys {
+        ledger.create_key(new_key(number)).await.unwrap();
     }
     ledger.close();
 }
@@ -82,10 +82,27 @@ impl Console {
     /// A folder with a ledger, and no console yet.
     pub(crate) fn not_started(keys: u64) -> Self {
         let directory = tempfile::tempdir().unwrap();
-        let socket = directory.path().join("tmux");
-        let console = Self { directory, socket };
+        let address = directory.path().join("farebox.db").display().to_string();
+        let console = Self::in_folder(directory, address);
         run(seed(&console.ledger(), keys));
         console
+    }
+
+    /// On a ledger elsewhere, and not started yet.
+    pub(crate) fn of(address: String) -> Self {
+        Self::in_folder(tempfile::tempdir().unwrap(), address)
+    }
+
+    fn in_folder(directory: tempfile::TempDir, address: String) -> Self {
+        Self {
+            socket: directory.path().join("tmux"),
+            directory,
+            address,
+        }
+    }
+
+    pub(crate) fn address(&self) -> &str {
+        &self.address
     }
 
     pub(crate) fn path(&self, name: &str) -> PathBuf {
@@ -113,7 +130,8 @@ impl Console {
     /// Starts it with these flags besides the usual ones.
     pub(crate) fn start_with(&self, flags: &str) {
         let command = format!(
-            "cd {home} && exec env XDG_STATE_HOME={home}/state {binary} --ledger {home}/farebox.db {flags} --operator ada 2>{home}/errors",
+            "cd {home} && exec env XDG_STATE_HOME={home}/state {binary} --ledger '{ledger}' {flags} --operator ada 2>{home}/errors",
+            ledger = self.address,
             home = self.directory.path().display(),
             binary = env!("CARGO_BIN_EXE_farebox-console"),
         );

@@ -9,8 +9,15 @@
 )]
 
 mod beside;
+#[path = "../../../ledger/tests/common/cluster.rs"]
+#[expect(dead_code, reason = "each suite uses its own part")]
+mod cluster;
 mod console;
+mod fleet;
 mod moved;
+#[path = "../../../ledger/tests/common/pair.rs"]
+#[expect(dead_code, reason = "each suite uses its own part")]
+mod pair;
 #[path = "../../../tests/support/skip.rs"]
 mod skip;
 mod unusable;
