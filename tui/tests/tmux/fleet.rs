@@ -34,17 +34,18 @@ fn nodes_shows_the_gateways_and_every_server_through_a_failover() {
     console.press(&["0"]);
     console.wait_for("Nodes · 2 gateways");
     console.wait_for("standby on timeline 1");
-    let page = console.wait_for("primary on timeline 1 with 1 standbys, in use");
-    assert!(page.contains("SERVER") && page.contains("EPOCH"), "{page}");
+    // The states are longer than 80 columns have room for.
+    let page = console.wait_for("primary on timeline 1 with 1 st");
+    assert!(page.contains("SERVER") && page.contains("SILENT"), "{page}");
     // The primary loses its power. Its standby is promoted, and the old one boots again as it was.
     let old = pair.primary();
     pair.kill(old);
     pair.promote();
     pair.run_server(old);
-    console.wait_for("stale primary on timeline 1: fence it");
+    console.wait_for("stale primary on timeline 1");
     // It is built anew, as the promoted server's standby.
     pair.build_standbys();
-    console.wait_for("primary on timeline 2 with 1 standbys, in use");
+    console.wait_for("primary on timeline 2 with 1 st");
     console.wait_for("standby on timeline 2");
     // The console itself has followed: what it books is there, once.
     console.press(&["1", "G"]);
