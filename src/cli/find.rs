@@ -193,52 +193,62 @@ fn page(document: &Value, owner: Option<&Key>) -> Vec<(&'static str, String)> {
             page.push((name, words(&entry[name])));
         }
     } else {
-        page.push(("asked for", words(&record["asked"])));
-        for (shown, name) in [
-            ("model", "slug"),
-            ("path", "family"),
-            ("client", "client"),
-            ("status", "status"),
-            ("ended", "end_reason"),
-            ("code", "code"),
-            ("field", "field"),
-            ("told", "message"),
-            ("target", "target"),
-            ("answer", "answer_id"),
-            ("removed", "removed"),
-            ("lost", "lost"),
-        ] {
-            page.push((shown, first(name)));
-        }
-        let attempts = record["attempts"].as_array().into_iter().flatten();
-        page.extend(attempts.map(|attempt| ("attempt", words(attempt))));
-        page.push(("held", held(record, entry, running)));
-        page.push((
-            "counts",
-            pairs(if entry["usage"].is_object() {
-                &entry["usage"]
-            } else {
-                &record["usage"]
-            }),
-        ));
-        let lines = entry["lines"].as_array().into_iter().flatten();
-        page.extend(lines.map(|line| ("line", pairs(line))));
-        for (shown, name) in [
-            ("charged", "charge"),
-            ("charged", "amount"),
-            ("loss", "loss"),
-            ("exposure", "exposure"),
-            ("counted by", "evidence"),
-            ("balance", "balance_after"),
-            ("first byte", "first_byte_ms"),
-            ("total ms", "total_ms"),
-        ] {
-            page.push((shown, first(name)));
-        }
+        of_request(&mut page, document, first);
     }
     page.retain(|(_, value)| !value.is_empty());
     page.dedup_by(|later, earlier| later.0 == "charged" && earlier.0 == "charged");
     page
+}
+
+/// What a request asked for, got and cost. `first` reads a member from the first document that has it.
+fn of_request(
+    page: &mut Vec<(&'static str, String)>,
+    document: &Value,
+    first: impl Fn(&str) -> String,
+) {
+    let [record, entry, running] = ["record", "entry", "running"].map(|part| &document[part]);
+    page.push(("asked for", words(&record["asked"])));
+    for (shown, name) in [
+        ("model", "slug"),
+        ("path", "family"),
+        ("client", "client"),
+        ("status", "status"),
+        ("ended", "end_reason"),
+        ("code", "code"),
+        ("field", "field"),
+        ("told", "message"),
+        ("target", "target"),
+        ("answer", "answer_id"),
+        ("removed", "removed"),
+        ("lost", "lost"),
+    ] {
+        page.push((shown, first(name)));
+    }
+    let attempts = record["attempts"].as_array().into_iter().flatten();
+    page.extend(attempts.map(|attempt| ("attempt", words(attempt))));
+    page.push(("held", held(record, entry, running)));
+    page.push((
+        "counts",
+        pairs(if entry["usage"].is_object() {
+            &entry["usage"]
+        } else {
+            &record["usage"]
+        }),
+    ));
+    let lines = entry["lines"].as_array().into_iter().flatten();
+    page.extend(lines.map(|line| ("line", pairs(line))));
+    for (shown, name) in [
+        ("charged", "charge"),
+        ("charged", "amount"),
+        ("loss", "loss"),
+        ("exposure", "exposure"),
+        ("counted by", "evidence"),
+        ("balance", "balance_after"),
+        ("first byte", "first_byte_ms"),
+        ("total ms", "total_ms"),
+    ] {
+        page.push((shown, first(name)));
+    }
 }
 
 fn held(record: &Value, entry: &Value, running: &Value) -> String {

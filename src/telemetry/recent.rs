@@ -5,8 +5,6 @@
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use farebox_ledger::OperationId;
-
 use crate::proxy::{Record, record};
 
 /// Requests of customers that are remembered.
@@ -37,7 +35,7 @@ impl Recent {
     /// The request with this id: ours, or that of its answer.
     #[must_use]
     pub fn find(&self, id: &str) -> Option<Arc<Record>> {
-        let ours: Option<OperationId> = record::operation(id);
+        let ours = record::operation(id);
         let is_it = |record: &Record| match ours {
             Some(ours) => record.request_id == ours,
             None => record.answer_id.as_deref() == Some(id),

@@ -1,7 +1,7 @@
 //! Bad days, each caused for real on the real program, and read as an operator would: in the log, in `/status`, in the metrics and in
-//! the table of `docs/operations.md`. The console shows what `/status` says (`tui/`).
+//! the table of `docs/operations.md`.
 //!
-//! Further bad days: a full disk (`money::storage`), a standby that is gone (`money::failover`), a key's exposure (`money::stop`).
+//! Further bad days: a full disk (`money::storage`), a key's exposure (`money::stop`), a request that was refused (`show.rs`).
 
 use std::fs;
 use std::path::Path;
