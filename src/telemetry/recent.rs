@@ -51,7 +51,7 @@ impl Recent {
 
 #[cfg(test)]
 mod tests {
-    use farebox_ledger::{KeyId, Timestamp};
+    use farebox_ledger::{KeyId, OperationId, Timestamp};
     use farebox_protocol::Family;
     use tokio::time::Instant;
 
