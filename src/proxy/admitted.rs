@@ -60,6 +60,8 @@ pub(super) struct Admitted {
     pub(super) shown: Shown,
     pub(super) input_count: InputCount,
     pub(super) prompt: PromptRead,
+    /// The job that reads it, if it is a large one.
+    pub(super) hashing: Option<tokio::task::JoinHandle<Option<()>>>,
     /// A tokenizer's counts, if the end needed them.
     pub(super) local: Option<Local>,
     pub(super) output_limit: u64,
@@ -194,6 +196,7 @@ impl Admitted {
             shown: Shown::Nothing,
             input_count: InputCount::default(),
             prompt: PromptRead::default(),
+            hashing: None,
             local: None,
             output_limit: terms.output_limit,
             only_text,

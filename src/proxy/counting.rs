@@ -70,6 +70,7 @@ impl Admitted {
             None
         };
         self.local = local;
+        self.hashed().await;
         self.recall();
         let took = self
             .request

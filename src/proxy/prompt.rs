@@ -4,6 +4,7 @@
 
 use std::hash::RandomState;
 use std::sync::{Arc, LazyLock};
+use std::time::Duration;
 
 use bytes::Bytes;
 use farebox_protocol::Family;
@@ -17,6 +18,8 @@ use crate::metering::price::input_total;
 
 /// Larger bodies are hashed off the request's thread.
 const LARGE: usize = 64 * 1024;
+/// How long the end of a request waits for the hashes of its prompt.
+const HASHING: Duration = Duration::from_secs(2);
 /// No provider caches a smaller prompt.
 const SMALLEST: u64 = 1_024;
 
@@ -51,10 +54,18 @@ impl Admitted {
         if large {
             let turns = Arc::clone(&self.proxy.turns);
             let job = turns.run(holder(customer), read);
-            self.proxy.tasks.spawn(job);
+            self.hashing = Some(self.proxy.tasks.spawn(job));
         } else {
             read();
             self.recall();
+        }
+    }
+
+    /// Waits a moment for the hashes of a large prompt: a short answer may have ended before their turn came.
+    pub(super) async fn hashed(&mut self) {
+        if let Some(hashing) = self.hashing.take() {
+            // Without them the prompt counts as fresh, and nothing is remembered of it.
+            let _ = tokio::time::timeout(HASHING, hashing).await;
         }
     }
 

@@ -43,11 +43,6 @@ async fn a_filter_that_ends_a_stream_is_the_customers() {
                 let charge = gateway.charges(&key).await.pop().unwrap();
                 let counted = family == Family::Messages || shown > 0;
                 assert_eq!(charge.amount.picos() < 0, counted, "{case}");
-                assert_eq!(
-                    charge.bill.unwrap().exposure.picos().min(1),
-                    i64::from(false),
-                    "{case}"
-                );
                 let status = gateway.ask("/status").await.json();
                 let target = &status["targets"][0];
                 assert_eq!(

@@ -4,13 +4,12 @@ use std::time::Duration;
 
 use farebox::clock;
 use farebox_protocol::Family;
-use futures_util::FutureExt as _;
 use serde_json::{Value, json};
 
-use super::bodies::{PROSE, said};
+use super::bodies::said;
 use super::hidden;
 use crate::support::billing::{Bills, Manner, Thinks};
-use crate::support::upstream::{Gate, Reply, Script, ScriptedUpstream, Speech};
+use crate::support::upstream::{Reply, Script, ScriptedUpstream, Speech};
 use crate::support::{CATALOG, Gateway, TestKey, chat, path, routes};
 
 /// A model with a context of $0.003.
@@ -297,64 +296,4 @@ async fn exposure_counts_at_the_operators_own_cost() {
         at_cost >= at_price * 5 && at_cost < 60,
         "{at_price} at the price, {at_cost} at a tenth of it"
     );
-}
-
-/// Ten agents of one key begin with 60,000 tokens each and have been charged nothing yet. Two of them leave while they wait.
-#[tokio::test]
-async fn agents_with_long_prompts_and_no_charge_yet_are_not_stopped() {
-    for speeds in [", hidden_speed = 130", ""] {
-        let (bills, gate) = (Bills::default(), Gate::new());
-        let upstream = {
-            let gate = gate.clone();
-            ScriptedUpstream::start(Script::by(move |seen, number| {
-                let manner = Manner {
-                    hidden: 100,
-                    limited: true,
-                    piece: 200,
-                    ..Manner::default()
-                };
-                bills.reply(seen, number, PROSE, manner).gated(&gate)
-            }))
-            .await
-        };
-        let catalog = hidden::catalog(speeds);
-        let gateway = Gateway::start(&catalog, &routes(&upstream.base_url())).await;
-        let key = gateway.key("5").await;
-        let bodies: Vec<(Family, Value)> = (0..10)
-            .map(|number| {
-                let family = Family::ALL[number % 3];
-                let mut body = said(family, json!(PROSE.repeat(60_000 / 21)), 4_000);
-                body["stream"] = json!(true);
-                (family, body)
-            })
-            .collect();
-        let (leaving, staying) = bodies.split_at(2);
-        let mut left = futures_util::future::join_all(
-            (leaving.iter()).map(|(family, body)| gateway.post(path(*family), &key, body).boxed()),
-        );
-        let answers = futures_util::future::join_all(
-            (staying.iter()).map(|(family, body)| gateway.post(path(*family), &key, body)),
-        );
-        let opening = async {
-            let all = async {
-                while upstream.requests().len() < 10 {
-                    tokio::select! {
-                        _ = &mut left => unreachable!("nobody is answered yet"),
-                        () = tokio::time::sleep(Duration::from_millis(10)) => {}
-                    }
-                }
-            };
-            let asked = tokio::time::timeout(Duration::from_secs(60), all).await;
-            asked.expect("all ten run at once");
-            drop(left);
-            gate.open();
-        };
-        let (answers, ()) = tokio::join!(answers, opening);
-        for answer in answers {
-            assert_eq!(answer.status, 200, "{speeds}: {}", answer.text);
-            assert!(answer.text.contains("station"), "{speeds}: {}", answer.text);
-        }
-        gateway.settled().await;
-        assert!(!is_stopped(&gateway, &key));
-    }
 }

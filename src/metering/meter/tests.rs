@@ -612,7 +612,7 @@ fn a_stream_is_due_no_more_than_its_limit_and_at_the_price_that_it_can_have() {
     assert!(meter.may_exceed_limit());
     assert_eq!(meter.cost_if_dense().picos(), input + all);
     meter.weigh(meter.shown(), 390);
-    assert_eq!(meter.cost_due().picos(), input + 398 * 15_000_000);
+    assert_eq!(meter.cost_due().picos(), input + 397 * 15_000_000);
     assert!(!meter.may_exceed_limit());
     // A target that a tokenizer finds an eighth beyond its limit ignores it.
     meter.weigh(meter.shown(), 500);
