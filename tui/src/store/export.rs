@@ -406,8 +406,8 @@ mod tests {
         );
         let keys = [2, 1].map(|number| KeyId::from_random(number).to_string());
         let expected = format!(
-            "name,label,requests,charge,cost,priced,margin,exposure,loss\r\n\
-             {},\"'=acme, 2\",1,0.00,0.003,0.00,-0.003,0.002,0.00\r\n{},\"'=acme, 1\",1,0.00,0.00,0.00,,0.001,0.00\r\n",
+            "name,label,requests,charge,cost,priced,own,margin,exposure,loss\r\n\
+             {},\"'=acme, 2\",1,0.00,0.003,0.00,0.00,-0.003,0.002,0.00\r\n{},\"'=acme, 1\",1,0.00,0.00,0.00,0.00,,0.001,0.00\r\n",
             keys[0], keys[1]
         );
         assert_eq!(csv, expected);

@@ -194,7 +194,7 @@ impl Pen<'_> {
             ..area
         };
         let lines: Vec<Line<'_>> = (lines.iter())
-            .map(|line| Line::styled(line.as_str(), style))
+            .map(|line| Line::styled(cut(line, usize::from(area.width)), style))
             .collect();
         Paragraph::new(lines).render(below, self.buf);
         count
@@ -265,7 +265,10 @@ fn place(columns: &[Column], total: u16) -> Vec<(usize, u16)> {
             column.width
         };
         let wide = wide.min(total.saturating_sub(x));
-        placed.push((index, wide));
+        // Without a cell it would still take the gap before it.
+        if wide > 0 {
+            placed.push((index, wide));
+        }
         x += wide + 1;
     }
     placed
