@@ -8,7 +8,7 @@ use farebox_ledger::Amount;
 use farebox_protocol::{BadRequest, Content, Family, Inspection, translate};
 
 use super::calibration::Calibrations;
-use super::{Failure, counting};
+use super::{Failure, asked};
 use crate::config::{Capability, Model, Target};
 use crate::metering::{Estimate, estimate, terms};
 use crate::turns::Work;
@@ -241,7 +241,7 @@ pub(super) async fn fits(
     if !too_long(estimate.known) && !odd && !short {
         return Ok((estimate, false));
     }
-    let tokens = counting::prompt(work, seen, model).await?;
+    let tokens = asked::prompt(work, seen, model).await?;
     if !too_long(tokens) {
         let corrected = calibrations.corrected(model, tokens);
         return Ok(if short && !odd {

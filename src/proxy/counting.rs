@@ -4,53 +4,21 @@
 
 use std::sync::Arc;
 
-use farebox_protocol::{Content, Inspection, Sample};
+use farebox_protocol::{Content, Sample};
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
-use super::Failure;
 use super::admitted::Admitted;
 use super::calibration::InputRead;
 use super::holder;
 use crate::clock;
-use crate::config::Model;
 use crate::metering::price::input_total;
 use crate::metering::{Counted, Counter, Ending, Local, local};
-use crate::turns::Work;
 
 /// Smaller prompts say little about a tokenizer: message framing and what a provider adds to them dominate their count.
 const SMALLEST_VOTE: u64 = 3_000;
 /// Smaller answers do not show whether a model would have reasoned.
 const SMALLEST_ANSWER: u64 = 300;
-
-/// Tokens of the customer's predicted output, counted by a tokenizer; they are held for at the output price.
-pub(super) async fn predicted(work: &mut Work, seen: &mut Inspection) -> Result<u64, Failure> {
-    if seen.prediction.seen() == 0 {
-        return Ok(0);
-    }
-    let sample = std::mem::take(&mut seen.prediction);
-    Ok(work
-        .aside(move || local::output(&sample, Counter::PLAIN))
-        .await?)
-}
-
-/// Tokens of a prompt, counted by the tokenizer of the model's first target.
-pub(super) async fn prompt(
-    work: &mut Work,
-    seen: &mut Inspection,
-    model: &Model,
-) -> Result<u64, Failure> {
-    let (limits, content) = (model.limits, std::mem::take(&mut seen.content));
-    let first = (model.route.targets.first()).map_or("", |target| target.model.as_str());
-    let counter = Counter::of(first);
-    let counting = work.aside(move || {
-        let tokens = local::known(&content, &limits, counter);
-        (content, tokens)
-    });
-    let (content, tokens) = counting.await?;
-    seen.content = content;
-    Ok(tokens)
-}
 
 /// Whether a prompt says something about a tokenizer: text, of which tools, which providers rewrite, are less than a tenth.
 fn is_text(content: &Content) -> bool {

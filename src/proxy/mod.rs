@@ -6,6 +6,7 @@
 
 mod admit;
 mod admitted;
+mod asked;
 mod broken;
 mod calibration;
 mod capabilities;
@@ -163,7 +164,7 @@ impl Proxy {
             let work = &mut request.work;
             forms.count(work, &model, &self.calibrations).await?;
         }
-        let predicted = counting::predicted(&mut request.work, &mut seen).await?;
+        let predicted = asked::predicted(&mut request.work, &mut seen).await?;
         let mut ask = forms.ask(&request, &seen, (estimate, predicted), &model);
         ask.unseen = seen.stream
             && forms

@@ -9,7 +9,7 @@ use farebox_protocol::translate::{self, Abilities, Losses, Memo, Translator, Wis
 use farebox_protocol::{BadRequest, Edits, ErrorBody, Family, Frame, Inspection, Usage, UsageWish};
 
 use super::calibration::Calibrations;
-use super::{Failure, Request, counting, documents};
+use super::{Failure, Request, asked, documents};
 use crate::clock;
 use crate::config::{Model, Target};
 use crate::metering::terms::{Ask, SMALLEST_OUTPUT};
@@ -115,7 +115,7 @@ impl Forms {
         calibrations: &Calibrations,
     ) -> Result<(), Failure> {
         for form in &mut self.forms {
-            let tokens = counting::prompt(work, &mut form.seen, model).await?;
+            let tokens = asked::prompt(work, &mut form.seen, model).await?;
             let corrected = calibrations.corrected(model, tokens);
             form.estimate = form.estimate.counted(corrected, &model.limits);
         }

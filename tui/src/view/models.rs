@@ -280,14 +280,19 @@ pub(super) fn routes(app: &App, pen: &mut Pen<'_>, area: Rect) {
             index == app.routes.selected,
         );
     }
+    let selected = lines
+        .get(app.routes.selected)
+        .and_then(|(_, target)| *target);
+    below(app, pen, inner, selected);
+}
+
+/// Below the list: what the selected target has taught, and its state in full.
+fn below(app: &App, pen: &mut Pen<'_>, inner: Rect, selected: Option<(usize, &Target)>) {
     let bottom = Rect {
         y: inner.bottom().saturating_sub(1),
         height: 1,
         ..inner
     };
-    let selected = lines
-        .get(app.routes.selected)
-        .and_then(|(_, target)| *target);
     if let Some((_, target)) = selected {
         let above = Rect {
             y: bottom.y.saturating_sub(1),

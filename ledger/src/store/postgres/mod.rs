@@ -29,6 +29,7 @@ mod rows;
 mod servers;
 mod shared;
 mod standby;
+mod start;
 mod tables;
 mod trouble;
 mod turns;
@@ -59,16 +60,15 @@ use crate::{
     VerifyReport, Vote, WriterStats,
 };
 pub use confirmed::AcceptedLoss;
-use confirmed::{Confirmed, Found};
+use confirmed::Confirmed;
 use connector::Connector;
 pub(crate) use copy::{CopySource, CopyTarget};
 use facts::Purpose;
 use key_reads::KeyReads;
-use node::Node;
 use readers::Readers;
 use shared::Shared;
+use start::Started;
 use trouble::Trouble;
-use writer::Lanes;
 
 /// Requests for more entries than this run without a time limit, on their own connection.
 const LONG: usize = 10_000;
@@ -101,12 +101,6 @@ struct Thread {
     handle: JoinHandle<()>,
 }
 
-/// The purpose for which the thread was started.
-struct Started {
-    readers: Arc<Readers>,
-    writer: Option<Arc<Shared>>,
-}
-
 impl PostgresLedger {
     /// Connects to a database, and creates the ledger in it if `mode` allows that.
     ///
@@ -134,7 +128,7 @@ impl PostgresLedger {
         let opening = opening.clone();
         let run = move || {
             runtime.block_on(async move {
-                let made = start(starting_with, opening).await;
+                let made = start::start(starting_with, opening).await;
                 let stop_now = made.is_err();
                 if started.send(made).is_ok() && !stop_now {
                     // Ends with the ledger, which closes its writer first.
@@ -253,72 +247,6 @@ impl PostgresLedger {
             .map(|published| published.slug)
             .collect())
     }
-}
-
-/// On the thread: connects, prepares the schema, and starts the writer and the node.
-async fn start(connector: Connector, opening: Opening) -> Result<Started, LedgerError> {
-    let mode = opening.mode;
-    let mut link = connector
-        .connect_for_batches()
-        .await
-        .map_err(LedgerError::Unusable)?;
-    let confirmed = match mode {
-        OpenMode::Serve => Confirmed::load(opening.state.clone(), opening.anchors.as_deref())?,
-        _ => Confirmed::default(),
-    };
-    if matches!(mode, OpenMode::Write | OpenMode::Create) {
-        // Read after the database's, so a slow answer makes no difference.
-        facts::refuse_clock(now().millis().saturating_sub(link.facts.clock))?;
-    }
-    let shared = Arc::new(Shared::new(&opening, confirmed));
-    if mode != OpenMode::ReadOnly {
-        migrations::check_server(&link.client).await?;
-        // Checked before the first write: without a standby its commit would never return.
-        let standby = standby::look(&link, opening.allow_single)
-            .await
-            .map_err(Trouble::unusable)?;
-        if let Standby::Missing(why) = standby {
-            let others = connector.servers().to_fence();
-            return Err(LedgerError::unusable(format!("{why}{others}")));
-        }
-        standby::note(&shared, standby);
-    }
-    let ledger = migrations::prepare(&mut link.client, mode, now()).await?;
-    let found = shared.confirmed.look(&link).await;
-    if let Found::Lost { lost, stale } = found.map_err(Trouble::unusable)? {
-        shared.lost(&lost, stale);
-        return Err(LedgerError::unusable(
-            shared.uncertain().unwrap_or_default(),
-        ));
-    }
-    let readers = Arc::new(Readers::new(
-        connector.clone(),
-        tokio::runtime::Handle::current(),
-    ));
-    if mode == OpenMode::ReadOnly {
-        return Ok(Started {
-            readers,
-            writer: None,
-        });
-    }
-    tokio::spawn(
-        Lanes {
-            shared: Arc::clone(&shared),
-            connector: connector.clone(),
-            ledger,
-        }
-        .run(link),
-    );
-    if mode == OpenMode::Serve {
-        if connector.has_several() {
-            tokio::spawn(node::watch_servers(Arc::clone(&shared), connector.clone()));
-        }
-        tokio::spawn(Node::new(Arc::clone(&shared), connector).run());
-    }
-    Ok(Started {
-        readers,
-        writer: Some(shared),
-    })
 }
 
 /// The machine's clock, for what the store itself records: when the ledger was created, when recovery ended a hold.

@@ -1,0 +1,85 @@
+//! Opens the store on its thread: connects, prepares the schema, and starts the writer and the node.
+
+use std::sync::Arc;
+
+use super::confirmed::{Confirmed, Found};
+use super::connector::Connector;
+use super::node::{self, Node};
+use super::readers::Readers;
+use super::shared::Shared;
+use super::trouble::Trouble;
+use super::writer::Lanes;
+use super::{facts, migrations, standby};
+use crate::{LedgerError, OpenMode, Opening, Standby};
+
+/// The purpose for which the thread was started.
+pub(super) struct Started {
+    pub(super) readers: Arc<Readers>,
+    pub(super) writer: Option<Arc<Shared>>,
+}
+
+/// On the thread: connects, prepares the schema, and starts the writer and the node.
+pub(super) async fn start(connector: Connector, opening: Opening) -> Result<Started, LedgerError> {
+    let mode = opening.mode;
+    let mut link = connector
+        .connect_for_batches()
+        .await
+        .map_err(LedgerError::Unusable)?;
+    let confirmed = match mode {
+        OpenMode::Serve => Confirmed::load(opening.state.clone(), opening.anchors.as_deref())?,
+        _ => Confirmed::default(),
+    };
+    if matches!(mode, OpenMode::Write | OpenMode::Create) {
+        // Read after the database's, so a slow answer makes no difference.
+        facts::refuse_clock(super::now().millis().saturating_sub(link.facts.clock))?;
+    }
+    let shared = Arc::new(Shared::new(&opening, confirmed));
+    if mode != OpenMode::ReadOnly {
+        migrations::check_server(&link.client).await?;
+        // Checked before the first write: without a standby its commit would never return.
+        let standby = standby::look(&link, opening.allow_single)
+            .await
+            .map_err(Trouble::unusable)?;
+        if let Standby::Missing(why) = standby {
+            let others = connector.servers().to_fence();
+            return Err(LedgerError::unusable(format!("{why}{others}")));
+        }
+        standby::note(&shared, standby);
+    }
+    let ledger = migrations::prepare(&mut link.client, mode, super::now()).await?;
+    let found = shared.confirmed.look(&link).await;
+    if let Found::Lost { lost, stale } = found.map_err(Trouble::unusable)? {
+        shared.lost(&lost, stale);
+        return Err(LedgerError::unusable(
+            shared.uncertain().unwrap_or_default(),
+        ));
+    }
+    let readers = Arc::new(Readers::new(
+        connector.clone(),
+        tokio::runtime::Handle::current(),
+    ));
+    if mode == OpenMode::ReadOnly {
+        return Ok(Started {
+            readers,
+            writer: None,
+        });
+    }
+    tokio::spawn(
+        Lanes {
+            shared: Arc::clone(&shared),
+            connector: connector.clone(),
+            ledger,
+        }
+        .run(link),
+    );
+    if mode == OpenMode::Serve {
+        if connector.has_several() {
+            tokio::spawn(node::watch_servers(Arc::clone(&shared), connector.clone()));
+        }
+        tokio::spawn(Node::new(Arc::clone(&shared), connector).run());
+    }
+    Ok(Started {
+        readers,
+        writer: Some(shared),
+    })
+}

@@ -1,0 +1,141 @@
+//! Databases of earlier schemas on PostgreSQL: a gateway that is alone brings them up to date, and nothing in them is lost.
+#![expect(clippy::unwrap_used, reason = "a test ends at the first surprise")]
+
+#[expect(dead_code, reason = "each suite uses its own part")]
+mod common;
+
+use std::sync::Arc;
+
+use common::cluster::Cluster;
+use common::*;
+use farebox_ledger::postgres::PostgresLedger;
+use farebox_ledger::*;
+
+fn with_cluster(what: &str, test: impl AsyncFnOnce(&'static Cluster)) {
+    match Cluster::shared() {
+        Some(cluster) => run(test(cluster)),
+        None => skip(what),
+    }
+}
+
+async fn gateway(url: &str) -> Arc<PostgresLedger> {
+    let ledger = postgres(url, OpenMode::Serve).await.unwrap();
+    ledger.recover(at(1)).await.unwrap();
+    Arc::new(ledger)
+}
+
+async fn refused(url: &str, mode: OpenMode) -> String {
+    match postgres(url, mode).await {
+        Err(LedgerError::Unusable(why)) => why.to_string(),
+        other => unreachable!("{other:?}"),
+    }
+}
+
+#[test]
+fn an_older_schema_is_brought_up_to_date_by_a_gateway_alone() {
+    with_cluster("an older schema", async |cluster| {
+        let database = cluster.database();
+        let url = cluster.url(&database);
+        {
+            let ledger = gateway(&url).await;
+            ledger.create_key(new_key(1, 10, Some("5"))).await.unwrap();
+            ledger.open_hold(new_hold(1, 20, "1")).await.unwrap();
+            ledger.open_hold(new_hold(1, 21, "1")).await.unwrap();
+        }
+        let back = "DROP TABLE own_costs, turns; DROP TABLE votes; ALTER TABLE accounts DROP COLUMN running, DROP COLUMN paced_to; ALTER TABLE nodes DROP COLUMN configuration, \
+             DROP COLUMN holds, DROP COLUMN per_second; UPDATE identity SET version = 2";
+        cluster.psql(&database, back).unwrap();
+        assert!(
+            refused(&url, OpenMode::ReadOnly)
+                .await
+                .contains("older schema 2")
+        );
+        let ledger = postgres(&url, OpenMode::Serve).await.unwrap();
+        assert_eq!(
+            cluster
+                .psql(&database, "SELECT running FROM accounts")
+                .unwrap(),
+            "2",
+            "open holds count"
+        );
+        sound(&ledger).await;
+    });
+}
+
+/// A reference that an older version stored under its own letters is found in every form that is equal today.
+#[test]
+fn a_ledger_of_the_third_schema_compares_references_in_any_form() {
+    with_cluster("references of an older schema", async |cluster| {
+        let database = cluster.database();
+        let url = cluster.url(&database);
+        let wide = "\u{ff29}nv\u{ff0d}8";
+        {
+            let ledger = gateway(&url).await;
+            ledger.create_key(new_key(1, 10, Some("5"))).await.unwrap();
+            ledger.credit(top_up(1, 11, "7", wide)).await.unwrap();
+            ledger.credit(top_up(1, 12, "3", "inv-9")).await.unwrap();
+        }
+        // As the third schema had it: lower case of what was written.
+        let back = "ALTER TABLE refs DISABLE TRIGGER refs_append_only; \
+             UPDATE refs SET folded = U&'\\FF49nv\\FF0D8' WHERE folded = 'inv-8'; \
+             ALTER TABLE refs ENABLE TRIGGER refs_append_only; \
+             DROP TABLE votes; UPDATE identity SET version = 3";
+        cluster.psql(&database, back).unwrap();
+        let ledger = postgres(&url, OpenMode::Serve).await.unwrap();
+        for (operation, spelling) in [(500, "inv-8"), (501, wide), (502, "INV-8")] {
+            let again = ledger.credit(top_up(1, operation, "7", spelling)).await;
+            assert!(again.unwrap().repeated, "{spelling}");
+        }
+        let another = ledger.credit(top_up(1, 510, "8", "inv-8")).await;
+        assert!(another.is_err(), "another amount");
+        assert!(
+            ledger
+                .credit(top_up(1, 511, "3", "inv-9"))
+                .await
+                .unwrap()
+                .repeated
+        );
+        assert!(
+            !ledger
+                .credit(top_up(1, 512, "3", "inv-10"))
+                .await
+                .unwrap()
+                .repeated
+        );
+        assert_eq!(ledger.votes().await.unwrap(), Vec::<Vote>::new());
+        sound(&ledger).await;
+    });
+}
+
+#[test]
+fn a_database_of_the_fourth_schema_gets_a_place_for_own_requests() {
+    with_cluster("the fourth schema", async |cluster| {
+        let database = cluster.database();
+        let url = cluster.url(&database);
+        {
+            let ledger = gateway(&url).await;
+            ledger.create_key(new_key(1, 10, Some("5"))).await.unwrap();
+            ledger.open_hold(new_hold(1, 20, "1")).await.unwrap();
+            ledger.finish_hold(finish(20, 10)).await.unwrap();
+        }
+        let back = "DROP TABLE own_costs, turns; UPDATE identity SET version = 4";
+        cluster.psql(&database, back).unwrap();
+        assert!(
+            refused(&url, OpenMode::ReadOnly)
+                .await
+                .contains("older schema 4")
+        );
+        let ledger = gateway(&url).await;
+        let cost = OwnCost {
+            hour: 7,
+            target: "a/m".to_owned(),
+            cost: usd("0.01"),
+        };
+        ledger.own_cost(cost.clone()).await.unwrap();
+        let all = ledger.own_costs(at(0), at(i64::from(i32::MAX))).await;
+        assert_eq!(all.unwrap(), [cost]);
+        assert_eq!(ledger.take_turn("a/m").await.unwrap(), Turn::Ours);
+        assert_eq!(ledger.totals().await.unwrap().entries, 2);
+        sound(&*ledger).await;
+    });
+}
