@@ -67,7 +67,11 @@ impl Meter {
     /// top of the limit, or where the target has shown clearly more: our count is near once a tokenizer has read the text, and may
     /// be twice the truth before.
     fn room(&self) -> Option<u64> {
-        let doubt = self.output_limit / if self.is_read() { 8 } else { 1 };
+        let doubt = if self.is_read() {
+            self.output_limit / 8
+        } else {
+            self.output_limit
+        };
         let ignored = self.shown_at_most() > self.output_limit.saturating_add(doubt);
         let left = self.output_limit.saturating_sub(self.priced_output());
         (!self.reasoning_outside && !ignored).then_some(left)
