@@ -62,6 +62,7 @@ fn main() {
     };
     measure("estimate and terms", 1, || {
         let ask = terms::Ask {
+            cache_marked: false,
             stream: true,
             declared: Some(32_000),
             choices: 1,
