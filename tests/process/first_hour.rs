@@ -273,7 +273,7 @@ fn setup_prefers_a_real_model_to_a_simulated_one() {
     };
     append(
         "catalog.toml",
-        "\n[[model]]\nmodel = \"Real\"\nslug = \"real\"\nprovider = \"R\"\nbest_path = \"responses\"\nbest_environments = [\"x\"]\n\
+        "\n[[model]]\nmodel = \"Real\"\nslug = \"real\"\nprovider = \"R\"\nbest_path = \"chat\"\nbest_environments = [\"x\"]\n\
          price = { input = \"1\", output = \"2\" }\ncapabilities = []\nlimits = { context = 1000, max_output = 1000 }\n",
     );
     append(
