@@ -335,6 +335,16 @@ const NO_LIMITS: &[(&str, &str, &str)] = &[
         "idle keys are forgotten without a loss",
     ),
     (
+        "src/server/admin/alerts.rs",
+        "MOST_KEYS",
+        "how many keys the reason of an alert names to the operator",
+    ),
+    (
+        "src/server/admin/requests.rs",
+        "MOST_HOLDS",
+        "how far the operator's search for a running request goes",
+    ),
+    (
         "src/server/admin/guard.rs",
         "LEAST_CHARACTERS",
         "of the operator's token",
