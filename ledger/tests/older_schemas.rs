@@ -42,7 +42,7 @@ fn an_older_schema_is_brought_up_to_date_by_a_gateway_alone() {
             ledger.open_hold(new_hold(1, 20, "1")).await.unwrap();
             ledger.open_hold(new_hold(1, 21, "1")).await.unwrap();
         }
-        let back = "DROP TABLE own_costs, turns; DROP TABLE votes; ALTER TABLE accounts DROP COLUMN running, DROP COLUMN paced_to; ALTER TABLE nodes DROP COLUMN configuration, \
+        let back = "DROP TABLE own_costs, turns, votes; ALTER TABLE accounts DROP COLUMN running, DROP COLUMN paced_to; ALTER TABLE nodes DROP COLUMN configuration, \
              DROP COLUMN holds, DROP COLUMN per_second; UPDATE identity SET version = 2";
         cluster.psql(&database, back).unwrap();
         assert!(
@@ -79,7 +79,7 @@ fn a_ledger_of_the_third_schema_compares_references_in_any_form() {
         let back = "ALTER TABLE refs DISABLE TRIGGER refs_append_only; \
              UPDATE refs SET folded = U&'\\FF49nv\\FF0D8' WHERE folded = 'inv-8'; \
              ALTER TABLE refs ENABLE TRIGGER refs_append_only; \
-             DROP TABLE votes; UPDATE identity SET version = 3";
+             DROP TABLE own_costs, turns, votes; UPDATE identity SET version = 3";
         cluster.psql(&database, back).unwrap();
         let ledger = postgres(&url, OpenMode::Serve).await.unwrap();
         for (operation, spelling) in [(500, "inv-8"), (501, wide), (502, "INV-8")] {
