@@ -188,7 +188,10 @@ fn first_fault(
         let Rule { status, code, .. } = *fault.rule;
         let id = fault.rule.id(wire);
         let refusal = Refusal::new(vendor, status, &id, &fault.place, fault.why);
-        Err(code.map_or_else(|| refusal.clone(), |code| refusal.clone().with_code(code)))
+        Err(match code {
+            Some(code) => refusal.with_code(code),
+            None => refusal,
+        })
     })
 }
 

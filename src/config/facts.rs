@@ -1,13 +1,9 @@
 //! What models ask for by their names, wherever they run: for providers whose settings do not say it. The strict doubles in
 //! `doubles/` have the sources.
 
-/// A reasoning model of OpenAI's, which refuses `max_tokens`. Routers put a vendor in front.
+/// A reasoning model of OpenAI's, which refuses `max_tokens`.
 pub(crate) fn reasons(model: &str) -> bool {
-    let name = model.rsplit('/').next().unwrap_or_default();
-    ["o1", "o3", "o4", "gpt-5"]
-        .iter()
-        .any(|series| name.starts_with(series))
-        && !name.contains("chat")
+    is_of(model, &["o1", "o3", "o4", "gpt-5"], "chat")
 }
 
 /// A model that refuses an effort beside function tools in chat. Routers send such a request on in another way.
@@ -17,11 +13,13 @@ pub(crate) fn refuses_effort_with_tools(model: &str) -> bool {
 
 /// A reasoning model of xAI's, which refuses stop strings, and both penalties even if they are 0.
 pub(crate) fn refuses_stops_and_penalties(model: &str) -> bool {
+    is_of(model, &["grok-4", "grok-code"], "non-reasoning")
+}
+
+/// Whether a model is of one of these series, and not one of those with this word in their names. Routers put a vendor in front.
+fn is_of(model: &str, series: &[&str], except: &str) -> bool {
     let name = model.rsplit('/').next().unwrap_or_default();
-    ["grok-4", "grok-code"]
-        .iter()
-        .any(|series| name.starts_with(series))
-        && !name.contains("non-reasoning")
+    series.iter().any(|series| name.starts_with(series)) && !name.contains(except)
 }
 
 #[cfg(test)]

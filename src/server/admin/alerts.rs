@@ -6,6 +6,7 @@ use farebox_ledger::{Gateway, KeyId, Standby, WriterStats};
 
 use super::Admin;
 use crate::clock;
+use crate::config::Severity;
 use crate::telemetry::alerts::{self, Alert, AlertKind, Standing};
 use crate::upstream::{Trouble, Wrong};
 
@@ -98,23 +99,18 @@ impl Admin {
     /// An edit that is not in force.
     fn of_files(&self) -> Option<Alert> {
         let status = self.reloader.as_ref()?.status();
-        let first =
-            status.diagnostics.0.iter().find(|finding| {
-                finding.severity == crate::config::Severity::Error && !status.current
-            });
-        let why = match first {
-            Some(finding) => {
-                let place = (finding.place.as_ref())
-                    .map(|place| format!("{}:{}: ", place.file, place.line));
-                format!(
-                    "the files have {}; the first: {}{}",
-                    status.diagnostics.summary(),
-                    place.unwrap_or_default(),
-                    finding.message
-                )
-            }
-            None => return None,
-        };
+        if status.current {
+            return None;
+        }
+        let mut errors = status.diagnostics.0.iter();
+        let first = errors.find(|finding| finding.severity == Severity::Error)?;
+        let place = (first.place.as_ref()).map(|place| format!("{}:{}: ", place.file, place.line));
+        let why = format!(
+            "the files have {}; the first: {}{}",
+            status.diagnostics.summary(),
+            place.unwrap_or_default(),
+            first.message
+        );
         Some(Alert::new(&alerts::EDIT_REJECTED, "", why))
     }
 

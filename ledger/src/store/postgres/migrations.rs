@@ -52,7 +52,7 @@ pub(super) async fn prepare(
     match found {
         Found::Ledger(VERSION) => return identity(client).await,
         Found::Ledger(newer) if newer > VERSION => return Err(other_version(newer)),
-        Found::Moved(_) => return Err(unusable(format!("this ledger {MOVED_AWAY}"))),
+        Found::Moved(_) => return Err(LedgerError::unusable(format!("this ledger {MOVED_AWAY}"))),
         Found::Empty if !mode.creates() => return Err(missing()),
         Found::Foreign => return Err(foreign()),
         _ => {}
@@ -74,10 +74,12 @@ pub(super) async fn check_server(client: &Client) -> Result<(), LedgerError> {
     let (server, encoding, safe): (i32, String, bool) =
         (columns.take()?, columns.take()?, columns.take()?);
     if server < OLDEST_SERVER {
-        return Err(unusable("the server is older than PostgreSQL 13"));
+        return Err(LedgerError::unusable(
+            "the server is older than PostgreSQL 13",
+        ));
     }
     if encoding != "UTF8" {
-        return Err(unusable(format!(
+        return Err(LedgerError::unusable(format!(
             "the database's encoding is {encoding}; create one with ENCODING 'UTF8'"
         )));
     }
@@ -121,7 +123,7 @@ async fn version(client: &impl tokio_postgres::GenericClient) -> Result<Found, L
     let row = client
         .query_opt("SELECT version FROM identity WHERE id = 1", &[])
         .await
-        .map_err(|error| unusable(worded("the ledger cannot be read", error)))?;
+        .map_err(|error| LedgerError::unusable(worded("the ledger cannot be read", error)))?;
     row.map_or(Ok(Found::Foreign), |row| {
         let version = Columns::of(&row).take()?;
         Ok(match i32::checked_sub(version, MOVED) {
@@ -140,7 +142,7 @@ async fn migrate(client: &mut Client, now: Timestamp) -> Result<(), LedgerError>
             ""
         };
         let words = format!("cannot create the schema: {}{remedy}", words(&error));
-        unusable(Cause::in_words(words, error))
+        LedgerError::unusable(Cause::in_words(words, error))
     };
     let mut ledger = [0; 16];
     getrandom::fill(&mut ledger)
@@ -151,7 +153,7 @@ async fn migrate(client: &mut Client, now: Timestamp) -> Result<(), LedgerError>
         Found::Ledger(version) => version,
         Found::Empty => 0,
         Found::Foreign => return Err(foreign()),
-        Found::Moved(_) => return Err(unusable(format!("this ledger {MOVED_AWAY}"))),
+        Found::Moved(_) => return Err(LedgerError::unusable(format!("this ledger {MOVED_AWAY}"))),
     };
     if done > 0 {
         // Gateways of the older version neither start nor renew meanwhile; the epochs of frozen ones end with the change.
@@ -225,7 +227,7 @@ pub(super) async fn refuse_gateways(
     if names.is_empty() {
         return Ok(());
     }
-    Err(unusable(format!(
+    Err(LedgerError::unusable(format!(
         "the ledger is served by {names}; stop every gateway first, or wait 15 s after one that died"
     )))
 }
@@ -245,15 +247,16 @@ pub(super) async fn refuse_content(client: &Client) -> Result<(), LedgerError> {
     if is_empty(client).await? {
         return Ok(());
     }
-    Err(unusable(
+    Err(LedgerError::unusable(
         "the database is not empty; a copy is made only where nothing is",
     ))
 }
 
 /// Creates the schema in an empty database, inside the caller's transaction, for a ledger copied from elsewhere.
 pub(super) async fn make(client: &Client, identity: &Identity) -> Result<(), LedgerError> {
-    let failed =
-        |error: tokio_postgres::Error| unusable(worded("the schema cannot be made", error));
+    let failed = |error: tokio_postgres::Error| {
+        LedgerError::unusable(worded("the schema cannot be made", error))
+    };
     client.batch_execute(LOCK).await.map_err(failed)?;
     refuse_content(client).await?;
     for migration in MIGRATIONS {
@@ -283,31 +286,29 @@ async fn identity(client: &Client) -> Result<[u8; 16], LedgerError> {
     Ok(Columns::of(&row).operation()?.to_bytes())
 }
 
-fn unusable(why: impl Into<Cause>) -> LedgerError {
-    LedgerError::unusable(why)
-}
-
 fn worded(what: &str, error: tokio_postgres::Error) -> Cause {
     Cause::in_words(format!("{what}: {}", words(&error)), error)
 }
 
 fn missing() -> LedgerError {
-    unusable(
+    LedgerError::unusable(
         "there is no ledger in this database; `farebox serve` or `farebox keys create --new-ledger` makes one",
     )
 }
 
 fn foreign() -> LedgerError {
-    unusable("the database contains tables of another program; give the ledger its own database")
+    LedgerError::unusable(
+        "the database contains tables of another program; give the ledger its own database",
+    )
 }
 
 fn other_version(version: i32) -> LedgerError {
     if version > VERSION {
-        unusable(format!(
+        LedgerError::unusable(format!(
             "the ledger has schema {version}, written by a newer version of this program"
         ))
     } else {
-        unusable(format!(
+        LedgerError::unusable(format!(
             "the ledger has the older schema {version}; start a gateway of this version first"
         ))
     }

@@ -3,7 +3,7 @@
 use tokio_postgres::Row;
 
 use super::link::Link;
-use super::rows::{self, Columns, SELECT_ACT, SELECT_ENTRY, SELECT_HOLD};
+use super::rows::{self, Columns, SELECT_ACT, SELECT_ENTRY, SELECT_ENTRY_FROM, SELECT_HOLD};
 use super::trouble::Trouble;
 use crate::store::rows::{self as decode, Columns as _, rows_at_most};
 use crate::value::owed::UNMETERED;
@@ -128,9 +128,8 @@ pub(super) async fn entries(link: &Link, query: &EntryQuery) -> Answer<Vec<Entry
         // An entry that a clock ahead of the ledger's has dated later than an entry after it happened when that one did. Each key is
         // gone through once, from its end: a frame that shrinks instead is summed up anew for every row.
         format!(
-            "{} (SELECT *, min(at) OVER (PARTITION BY key ORDER BY seq DESC ROWS UNBOUNDED PRECEDING) AS dated \
-             FROM entries {of_key}) e WHERE e.dated >= $2 AND e.dated < $3",
-            SELECT_ENTRY.trim_end_matches("entries e")
+            "{SELECT_ENTRY_FROM} (SELECT *, min(at) OVER (PARTITION BY key ORDER BY seq DESC ROWS UNBOUNDED PRECEDING) AS dated \
+             FROM entries {of_key}) e WHERE e.dated >= $2 AND e.dated < $3"
         )
     };
     let common = "e.position < $1";

@@ -82,18 +82,26 @@ pub(super) fn stored_key(row: &Row) -> Read<(StoredKey, Traffic)> {
     Ok((stored, traffic))
 }
 
+macro_rules! select_entry_from {
+    () => {
+        concat!(
+            "SELECT ",
+            entry_columns!(
+                "0::bigint",
+                "e.slug",
+                "(coalesce(e.family, e.target, e.end_reason, e.answer_id, e.lines, e.facts, coalesce(e.status, e.first_byte_ms, \
+                 e.total_ms, e.hold, e.loss, e.evidence, e.input, e.cache_read, e.cache_write, e.cache_write_1h, e.output, \
+                 e.reasoning, e.images)::text) IS NOT NULL)::int::bigint"
+            ),
+            " FROM "
+        )
+    };
+}
+
 /// Selects what [`stored_entry`] takes; a condition may follow. Positions have gaps, and no row names its predecessor's.
-pub(super) const SELECT_ENTRY: &str = concat!(
-    "SELECT ",
-    entry_columns!(
-        "0::bigint",
-        "e.slug",
-        "(coalesce(e.family, e.target, e.end_reason, e.answer_id, e.lines, e.facts, coalesce(e.status, e.first_byte_ms, \
-         e.total_ms, e.hold, e.loss, e.evidence, e.input, e.cache_read, e.cache_write, e.cache_write_1h, e.output, e.reasoning, \
-         e.images)::text) IS NOT NULL)::int::bigint"
-    ),
-    " FROM entries e"
-);
+pub(super) const SELECT_ENTRY: &str = concat!(select_entry_from!(), "entries e");
+/// The same from entries that follow, as a query named `e`.
+pub(super) const SELECT_ENTRY_FROM: &str = select_entry_from!();
 
 /// Selects what [`stored_hold`] takes; a condition may follow.
 pub(super) const SELECT_HOLD: &str = concat!("SELECT ", hold_columns!(), " FROM holds");

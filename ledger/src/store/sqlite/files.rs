@@ -27,10 +27,6 @@ const CLOCK_OFF: i64 = 10_000;
 /// How often a busy file is retried, a millisecond apart.
 const BUSY_TRIES: i32 = 5_000;
 
-fn unusable(why: impl Into<Cause>) -> LedgerError {
-    LedgerError::unusable(why)
-}
-
 /// Opens a ledger: its first connection and its location. Only this function may create a file.
 pub(super) fn open_ledger(
     path: &Path,
@@ -46,7 +42,7 @@ pub(super) fn open_ledger(
     let header = Header::of(&real).map_err(|error| cannot_open(&real, error))?;
     let foreign = header.has_foreign_log(&wal_path(&real));
     if foreign.map_err(|error| cannot_open(&real, error))? {
-        return Err(unusable(format!(
+        return Err(LedgerError::unusable(format!(
             "the log {0}-wal belongs to another file than {0}, and would be written over it; if {0} is a restored backup, move \
              {0}-wal and {0}-shm away",
             real.display()
@@ -70,7 +66,7 @@ pub(super) fn open_ledger(
     };
     location
         .check()
-        .map_err(|displaced| unusable(format!("{displaced}; try again")))?;
+        .map_err(|displaced| LedgerError::unusable(format!("{displaced}; try again")))?;
     Ok((conn, location))
 }
 
@@ -99,7 +95,7 @@ pub(super) fn refuse_clock(
     if newest <= CLOCK_OFF || ahead(at) <= CLOCK_OFF {
         return Ok(());
     }
-    Err(unusable(format!(
+    Err(LedgerError::unusable(format!(
         "the newest entry of {} is dated {} s after this machine's clock, and the file was written {} s after it; set the clock \
          right, nothing was changed. If the clock is right and ran ahead then, say so with: touch {}",
         path.display(),
@@ -121,7 +117,7 @@ fn check_log_is_there(real: &Path) -> Result<(), LedgerError> {
         // The last process to close removes both; that may be happening now.
         std::thread::sleep(std::time::Duration::from_millis(5));
     }
-    Err(unusable(format!(
+    Err(LedgerError::unusable(format!(
         "{0}-wal was moved or deleted while {0} was in use; stop the gateway and the consoles, then start the gateway",
         real.display()
     )))
@@ -145,18 +141,21 @@ pub(super) fn open(path: &Path, mode: OpenMode) -> Result<Connection, LedgerErro
         Found::Ledger(VERSION) => {}
         Found::Ledger(moved) if moved > i64::from(MOVED) => {
             if mode != OpenMode::ReadOnly || moved != VERSION.saturating_add(MOVED.into()) {
-                return Err(unusable(format!("{} {MOVED_AWAY}", path.display())));
+                return Err(LedgerError::unusable(format!(
+                    "{} {MOVED_AWAY}",
+                    path.display()
+                )));
             }
         }
         // Only the gateway migrates a schema: it has the lock, so no older gateway is using the file.
         Found::Ledger(version) if mode != OpenMode::Serve => {
-            return Err(unusable(format!(
+            return Err(LedgerError::unusable(format!(
                 "{} was written by an older version (schema {version}, now {VERSION}); start the gateway once to upgrade it",
                 path.display()
             )));
         }
         Found::Empty if !mode.creates() => {
-            return Err(unusable(format!(
+            return Err(LedgerError::unusable(format!(
                 "{} is empty, not a ledger",
                 path.display()
             )));
@@ -165,7 +164,7 @@ pub(super) fn open(path: &Path, mode: OpenMode) -> Result<Connection, LedgerErro
             migrate(&conn, &birth()).map_err(|error| refuse(path, error))?
         }
         Found::Foreign => {
-            return Err(unusable(format!(
+            return Err(LedgerError::unusable(format!(
                 "{} is another program's database, not a ledger",
                 path.display()
             )));
@@ -190,14 +189,17 @@ pub(super) fn open_any_version(path: &Path) -> Result<Connection, LedgerError> {
     let given = std::path::absolute(path).map_err(|error| cannot_open(path, error))?;
     match open_and_identify(&resolve(&given)?, OpenMode::ReadOnly)? {
         (conn, Found::Ledger(_)) => Ok(conn),
-        _ => Err(unusable(format!("{} is not a ledger", path.display()))),
+        _ => Err(LedgerError::unusable(format!(
+            "{} is not a ledger",
+            path.display()
+        ))),
     }
 }
 
 /// Opens a connection and checks the file's content; refuses a schema from the future.
 fn open_and_identify(path: &Path, mode: OpenMode) -> Result<(Connection, Found), LedgerError> {
     if rusqlite::version_number() < OLDEST_SQLITE {
-        return Err(unusable(format!(
+        return Err(LedgerError::unusable(format!(
             "SQLite {} is too old; 3.51.3 is needed",
             rusqlite::version()
         )));
@@ -206,7 +208,7 @@ fn open_and_identify(path: &Path, mode: OpenMode) -> Result<(Connection, Found),
     let conn = connect(path, mode).map_err(|error| refuse(path, error))?;
     match identify(&conn).map_err(|error| refuse(path, error))? {
         Found::Ledger(version) if version > VERSION && version <= i64::from(MOVED) => {
-            Err(unusable(format!(
+            Err(LedgerError::unusable(format!(
                 "{} was written by a newer version (schema {version}; this program knows {VERSION})",
                 path.display()
             )))
@@ -241,17 +243,20 @@ pub(super) fn fold_log(location: &Location) {
 fn check_file(path: &Path, mode: OpenMode) -> Result<(), LedgerError> {
     match path.metadata() {
         Ok(found) if !found.is_file() => {
-            return Err(unusable(format!("{} is not a file", path.display())));
+            return Err(LedgerError::unusable(format!(
+                "{} is not a file",
+                path.display()
+            )));
         }
         Ok(found) if found.nlink() > 1 => {
-            return Err(unusable(format!(
+            return Err(LedgerError::unusable(format!(
                 "{} has {} names (hard links), and each would get its own log; remove the others",
                 path.display(),
                 found.nlink()
             )));
         }
         Ok(_) if mode != OpenMode::ReadOnly && is_mounted_alone(path) => {
-            return Err(unusable(format!(
+            return Err(LedgerError::unusable(format!(
                 "{0} is mounted by itself, so that its log and its lock are beside another name of it, too; mount its folder",
                 path.display()
             )));
@@ -259,7 +264,7 @@ fn check_file(path: &Path, mode: OpenMode) -> Result<(), LedgerError> {
         Ok(_) => {}
         Err(error) if error.kind() == ErrorKind::NotFound && mode.creates() => create(path)?,
         Err(error) if error.kind() == ErrorKind::NotFound => {
-            return Err(unusable(format!(
+            return Err(LedgerError::unusable(format!(
                 "there is no ledger at {}; name it with --ledger, or make one: start farebox serve, or farebox keys create --new-ledger",
                 path.display()
             )));
@@ -272,13 +277,13 @@ fn check_file(path: &Path, mode: OpenMode) -> Result<(), LedgerError> {
         };
         let shared = found.nlink() > 1;
         if !found.is_file() || shared {
-            return Err(unusable(format!(
+            return Err(LedgerError::unusable(format!(
                 "{} is not a regular file, or has more than one name; remove it",
                 file.display()
             )));
         }
         if is_open_to_everyone(&found) {
-            return Err(unusable(format!(
+            return Err(LedgerError::unusable(format!(
                 "{0} is accessible to every user of this machine; if it is the ledger, run chmod o-rwx {0}",
                 file.display()
             )));
@@ -315,7 +320,7 @@ fn create(path: &Path) -> Result<(), LedgerError> {
         Err(error) if error.kind() == ErrorKind::PermissionDenied => Err(cannot_open(path, error)),
         Err(error) => {
             let what = format!("{} cannot be created", path.display());
-            Err(unusable(Cause::of(&what, error)))
+            Err(LedgerError::unusable(Cause::of(&what, error)))
         }
     }
 }
@@ -353,7 +358,7 @@ fn birth() -> Birth {
 
 fn refuse(real: &Path, error: rusqlite::Error) -> LedgerError {
     if let Some(damage) = damage(real, &error) {
-        return unusable(Cause::in_words(damage, error));
+        return LedgerError::unusable(Cause::in_words(damage, error));
     }
     let path = real.display();
     match error.sqlite_error_code() {
@@ -364,9 +369,9 @@ fn refuse(real: &Path, error: rusqlite::Error) -> LedgerError {
         ),
         Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => {
             let words = format!("{path} is locked by another program");
-            unusable(Cause::in_words(words, error))
+            LedgerError::unusable(Cause::in_words(words, error))
         }
-        _ => unusable(Cause::of(&format!("{path} cannot be opened"), error)),
+        _ => LedgerError::unusable(Cause::of(&format!("{path} cannot be opened"), error)),
     }
 }
 
@@ -402,7 +407,7 @@ impl WalSync {
         let log = open(&path)?;
         let found = log.metadata().map_err(|error| cannot_open(&path, error))?;
         if location.log != Some(FileId::from(&found)) {
-            return Err(unusable(format!(
+            return Err(LedgerError::unusable(format!(
                 "{} was replaced while the ledger was opened; try again",
                 path.display()
             )));
