@@ -15,32 +15,11 @@ use common::cluster::Cluster;
 use common::proxy::{AtCommit, Proxy};
 use common::*;
 use farebox_ledger::OpenMode;
-use farebox_ledger::postgres::PostgresLedger;
 use farebox_ledger::store::Store;
 use farebox_ledger::*;
 
 /// How long to wait for what happens by itself, on a machine that may be busy.
 const PATIENCE: Duration = Duration::from_secs(60);
-
-fn with_cluster(what: &str, test: impl AsyncFnOnce(&'static Cluster)) {
-    match Cluster::shared() {
-        Some(cluster) => run(test(cluster)),
-        None => skip(what),
-    }
-}
-
-async fn gateway(url: &str) -> Arc<PostgresLedger> {
-    let ledger = postgres(url, OpenMode::Serve).await.unwrap();
-    ledger.recover(at(1)).await.unwrap();
-    Arc::new(ledger)
-}
-
-async fn refused(url: &str, mode: OpenMode) -> String {
-    match postgres(url, mode).await {
-        Err(LedgerError::Unusable(why)) => why.to_string(),
-        other => unreachable!("{other:?}"),
-    }
-}
 
 /// What an operation returns when the database answers in time. On a busy machine a caller asks again, as here.
 async fn available<T: std::fmt::Debug>(ask: impl AsyncFn() -> Result<T, LedgerError>) -> T {

@@ -17,13 +17,6 @@ use farebox_ledger::sqlite::{ServeLock, SqliteLedger};
 use farebox_ledger::store::Store;
 use farebox_ledger::*;
 
-fn with_cluster(test: impl AsyncFnOnce(&'static Cluster)) {
-    match Cluster::shared() {
-        Some(cluster) => run(test(cluster)),
-        None => skip("ledger copy"),
-    }
-}
-
 /// A ledger that began with the first schema and its twins of references, went on with today's, and has something of everything.
 async fn grown(folder: &Path) -> PathBuf {
     let path = folder.join("farebox.db");
@@ -125,7 +118,7 @@ fn hashes_of_database(cluster: &Cluster, database: &str) -> Vec<String> {
 
 #[test]
 fn there_and_back_every_hash_is_the_same() {
-    with_cluster(async |cluster| {
+    with_cluster("ledger copy", async |cluster| {
         let folder = tempfile::tempdir().unwrap();
         let path = grown(folder.path()).await;
         let (file, database) = (LedgerAddress::from(path.clone()), cluster.database());
@@ -192,7 +185,7 @@ fn there_and_back_every_hash_is_the_same() {
 
 #[test]
 fn a_copy_is_refused_in_words_and_leaves_nothing() {
-    with_cluster(async |cluster| {
+    with_cluster("ledger copy", async |cluster| {
         let folder = tempfile::tempdir().unwrap();
         let path = grown(folder.path()).await;
         let (file, database) = (LedgerAddress::from(path.clone()), cluster.database());
@@ -269,7 +262,7 @@ fn a_copy_is_refused_in_words_and_leaves_nothing() {
 /// A gateway that is cut off while its ledger is moved, and comes back: the copy alone sells.
 #[test]
 fn a_moved_ledger_is_read_and_never_written_again() {
-    with_cluster(async |cluster| {
+    with_cluster("ledger copy", async |cluster| {
         let folder = tempfile::tempdir().unwrap();
         let (path, database) = (folder.path().join("b.db"), cluster.database());
         let proxy = Proxy::start(cluster.folder());

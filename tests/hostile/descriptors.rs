@@ -11,7 +11,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpSocket, TcpStream};
 
 use crate::support::load::UPSTREAM_KEY;
-use crate::support::process::{Served, ask, client, funded_key};
+use crate::support::process::{Served, ask, client, document_at, funded_key};
 use crate::support::upstream::ScriptedUpstream;
 use crate::support::{CATALOG, routes, talking};
 
@@ -93,14 +93,7 @@ fn allow(process: u32, descriptors: Option<u64>) {
 }
 
 async fn target(client: &reqwest::Client, admin: &str) -> Value {
-    let status: Value = client
-        .get(format!("{admin}/status"))
-        .send()
-        .await
-        .unwrap()
-        .json()
-        .await
-        .unwrap();
+    let status: Value = document_at(client, format!("{admin}/status")).await;
     let targets = status["targets"].as_array().unwrap();
     targets
         .iter()

@@ -17,7 +17,7 @@ use crate::process::alerts::OF_DATABASES;
 use crate::support::checker::{Outside, judge_ledger};
 use crate::support::load::{self, Dice, Load, UPSTREAM_KEY, honest, place};
 use crate::support::pair::Pair;
-use crate::support::process::{Served, client};
+use crate::support::process::{Served, client, text_at};
 use crate::support::skip::skip;
 use crate::support::upstream::ScriptedUpstream;
 use crate::support::wires::{Fault, Wires};
@@ -443,14 +443,7 @@ async fn a_fleet_keeps_its_promises_through_every_fault() {
         println!("| {blow} | {rounds} | {away:.1} s | {holds:.1} s |");
     }
     fleet.all_ready().await;
-    let metrics = client()
-        .get(format!("{}/metrics", fleet.gateways[0].admin))
-        .send()
-        .await
-        .unwrap()
-        .text()
-        .await
-        .unwrap();
+    let metrics = text_at(&client(), format!("{}/metrics", fleet.gateways[0].admin)).await;
     for series in OF_DATABASES {
         assert!(metrics.contains(series), "{series}: {metrics}");
     }

@@ -7,6 +7,7 @@ use farebox_protocol::Family;
 use futures_util::StreamExt;
 use serde_json::Value;
 
+use crate::support::process::text_at;
 use crate::support::upstream::{Gate, Reply, ScriptedUpstream, Speech};
 use crate::support::{Answer, CATALOG, Gateway, chat, routes, talking};
 
@@ -89,14 +90,7 @@ async fn a_stopping_gateway_is_not_ready_and_still_shows_itself() {
     tokio::time::timeout(Duration::from_secs(60), not_ready)
         .await
         .expect("it says that it stops, and takes no more connections");
-    let metrics = ask
-        .get(format!("{base}/metrics"))
-        .send()
-        .await
-        .unwrap()
-        .text()
-        .await
-        .unwrap();
+    let metrics = text_at(&ask, format!("{base}/metrics")).await;
     assert_eq!(
         (
             sample(&metrics, "farebox_draining"),

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use super::identity::{move_all, put_back};
-use crate::support::process::{Served, client, json as document};
+use crate::support::process::{Served, client, json as document, text_at};
 use crate::support::upstream::{Reply, Script, ScriptedUpstream, Speech};
 use crate::support::{CATALOG, routes, talking};
 
@@ -79,8 +79,7 @@ fn key(folder: &Path, number: usize) -> (String, String) {
 }
 
 async fn read(served: &Served, path: &str) -> String {
-    let asked = client().get(format!("{}{path}", served.admin)).send().await;
-    asked.unwrap().text().await.unwrap()
+    text_at(&client(), format!("{}{path}", served.admin)).await
 }
 
 /// The alert of this kind about this subject, if it stands.

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use crate::support::process::{Served, client, farebox, json};
+use crate::support::process::{Served, client, document_at, farebox, json};
 
 /// How long to wait until the gateway notices. It looks every half second, and the machine may be busy.
 pub(super) const NOTICED: Duration = Duration::from_secs(60);
@@ -123,14 +123,7 @@ pub(super) async fn until(served: &Served, status: u16) -> String {
 }
 
 pub(super) async fn status(served: &Served) -> Value {
-    client()
-        .get(format!("{}/status", served.admin))
-        .send()
-        .await
-        .unwrap()
-        .json()
-        .await
-        .unwrap()
+    document_at(&client(), format!("{}/status", served.admin)).await
 }
 
 #[tokio::test]

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use crate::support::process::{ask, client, farebox, funded_key, json};
+use crate::support::process::{ask, client, farebox, funded_key, json, text_at};
 use crate::support::skip;
 
 /// Requests in each case: their lines are more than a pipe of 64 KiB takes.
@@ -71,14 +71,7 @@ impl Unread {
             assert!(answer.is_ok(), "{what}, request {number}: {answer:?}");
         }
         let lost = async || {
-            let metrics = client
-                .get(format!("{}/metrics", self.admin))
-                .send()
-                .await
-                .unwrap()
-                .text()
-                .await
-                .unwrap();
+            let metrics = text_at(&client, format!("{}/metrics", self.admin)).await;
             let lost = metrics
                 .lines()
                 .find_map(|line| line.strip_prefix("farebox_log_lines_lost_total "))

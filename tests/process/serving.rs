@@ -8,7 +8,9 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use crate::support::process::{Served, ask, client, farebox, funded_key, json as document};
+use crate::support::process::{
+    Served, ask, client, farebox, funded_key, json as document, text_at,
+};
 use crate::support::sized;
 
 /// The shipped files in a new folder, and a funded key's secret.
@@ -27,14 +29,7 @@ fn place() -> (tempfile::TempDir, String) {
 }
 
 async fn metric(client: &reqwest::Client, admin: &str, name: &str) -> u64 {
-    let text = client
-        .get(format!("{admin}/metrics"))
-        .send()
-        .await
-        .unwrap()
-        .text()
-        .await
-        .unwrap();
+    let text = text_at(client, format!("{admin}/metrics")).await;
     text.lines()
         .find_map(|line| line.strip_prefix(name)?.strip_prefix(' ')?.parse().ok())
         .unwrap_or_default()

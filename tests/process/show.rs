@@ -8,7 +8,7 @@ use std::process::Stdio;
 use serde_json::{Value, json};
 
 use super::bad_days::Place;
-use crate::support::process::{client, farebox};
+use crate::support::process::{client, document_at, farebox, text_at};
 use crate::support::talking;
 use crate::support::upstream::{Reply, ScriptedUpstream};
 
@@ -111,14 +111,7 @@ async fn a_request_is_found_by_its_id_its_answers_id_and_in_both_endings() {
         );
     }
     let served = format!("{}/requests/{answered}", place.served.admin);
-    let document: Value = client()
-        .get(served)
-        .send()
-        .await
-        .unwrap()
-        .json()
-        .await
-        .unwrap();
+    let document = document_at(&client(), served).await;
     assert_eq!(document["record"]["slug"], "test-model", "{document}");
     assert_eq!(document["entry"]["kind"], "charge", "{document}");
     let unknown = format!("{}/requests/req_nothing", place.served.admin);
@@ -199,14 +192,7 @@ async fn fields_that_are_refused_or_taken_out_are_counted_by_name() {
     assert_eq!(answer.headers()["x-farebox-removed"], "context_hint");
     answer.text().await.unwrap();
     let admin = &place.served.admin;
-    let status: Value = client()
-        .get(format!("{admin}/status"))
-        .send()
-        .await
-        .unwrap()
-        .json()
-        .await
-        .unwrap();
+    let status = document_at(&client(), format!("{admin}/status")).await;
     assert_eq!(
         status["client_fields"],
         json!([
@@ -215,14 +201,7 @@ async fn fields_that_are_refused_or_taken_out_are_counted_by_name() {
         ]),
         "{status}"
     );
-    let metrics = client()
-        .get(format!("{admin}/metrics"))
-        .send()
-        .await
-        .unwrap()
-        .text()
-        .await
-        .unwrap();
+    let metrics = text_at(&client(), format!("{admin}/metrics")).await;
     assert!(
         metrics.contains("farebox_client_fields_total{family=\"chat\",field=\"brand_new_field\",fate=\"refused\"} 2"),
         "{metrics}"

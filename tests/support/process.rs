@@ -63,6 +63,17 @@ pub(crate) fn client() -> reqwest::Client {
         .unwrap()
 }
 
+/// What stands at an address.
+pub(crate) async fn text_at(client: &reqwest::Client, url: String) -> String {
+    let answer = client.get(url).send().await.unwrap();
+    answer.text().await.unwrap()
+}
+
+/// The document at an address.
+pub(crate) async fn document_at(client: &reqwest::Client, url: String) -> Value {
+    serde_json::from_str(&text_at(client, url).await).unwrap()
+}
+
 /// One small chat request; what went wrong, in words, unless it is a 200.
 pub(crate) async fn ask(
     client: &reqwest::Client,

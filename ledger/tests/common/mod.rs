@@ -257,11 +257,7 @@ pub(crate) async fn fleet(
     let database = cluster.database();
     let mut fleet = Vec::new();
     for _ in 0..gateways {
-        let ledger = postgres(&cluster.url(&database), OpenMode::Serve)
-            .await
-            .unwrap();
-        ledger.recover(at(1)).await.unwrap();
-        fleet.push(Arc::new(ledger));
+        fleet.push(gateway(&cluster.url(&database)).await);
     }
     (database, fleet)
 }
@@ -270,5 +266,20 @@ pub(crate) fn with_cluster(what: &str, test: impl AsyncFnOnce(&'static cluster::
     match cluster::Cluster::shared() {
         Some(cluster) => run(test(cluster)),
         None => skip(what),
+    }
+}
+
+/// A gateway on PostgreSQL that has recovered.
+pub(crate) async fn gateway(url: &str) -> Arc<PostgresLedger> {
+    let ledger = postgres(url, OpenMode::Serve).await.unwrap();
+    ledger.recover(at(1)).await.unwrap();
+    Arc::new(ledger)
+}
+
+/// Why a ledger on PostgreSQL cannot be used.
+pub(crate) async fn refused(url: &str, mode: OpenMode) -> String {
+    match postgres(url, mode).await {
+        Err(LedgerError::Unusable(why)) => why.to_string(),
+        other => unreachable!("{other:?}"),
     }
 }
