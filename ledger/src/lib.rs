@@ -53,7 +53,7 @@ pub use rule::limit::Pace;
 pub use rule::link::{LINK_LIFETIME, LinkToken};
 pub use rule::{account, key};
 pub use store::address::{AddressError, Database, LedgerAddress};
-pub use store::fleet::{Finding, Gateway, Server, Turn};
+pub use store::fleet::{Finding, Gateway, ProbeLease, Server};
 pub use store::opening::{Durability, OpenMode, Opening};
 pub use store::stats::{Standby, WriterStats};
 pub use store::{owner, postgres, sqlite};
@@ -64,6 +64,7 @@ pub use value::id::{IdError, KeyId, OperationId, Timestamp};
 pub use value::owed::Owed;
 pub use value::own_cost::OwnCost;
 pub use value::public_url::{gateway_root, parse_public_url};
+pub use value::reference::is_same_reference;
 pub use value::text::grouped;
 pub use value::vote::{Question, VOTE_DAYS, Vote};
 pub use value::{amount, bill, clock, text};
@@ -264,8 +265,8 @@ pub trait Ledger: Send + Sync + std::fmt::Debug {
 
     /// Whether this gateway may ask a target itself. Of the gateways that share a ledger one asks at a time; the others are told
     /// what it found. A ledger that is not shared has nobody to ask instead. `place` names the target in the gateway's words.
-    async fn take_turn(&self, _place: &str) -> Result<Turn, LedgerError> {
-        Ok(Turn::Ours)
+    async fn lease_probe(&self, _place: &str) -> Result<ProbeLease, LedgerError> {
+        Ok(ProbeLease::Ours)
     }
 
     /// Tells the other gateways what was found, in the gateway's words.

@@ -15,13 +15,6 @@ use farebox_ledger::*;
 
 const DAY: i64 = 86_400_000;
 
-fn with_cluster(what: &str, test: impl AsyncFnOnce(&'static Cluster)) {
-    match Cluster::shared() {
-        Some(cluster) => run(test(cluster)),
-        None => skip(what),
-    }
-}
-
 fn file(path: &Path, mode: OpenMode) -> Result<SqliteLedger, LedgerError> {
     SqliteLedger::open(path, mode, Durability::Prompt)
 }
@@ -268,7 +261,7 @@ fn a_newer_schema_is_made_when_no_older_gateway_runs_and_ends_open_consoles() {
             .unwrap()
             .parse()
             .unwrap();
-        let back = "DROP TABLE own_costs, turns, votes; ALTER TABLE accounts DROP COLUMN running, DROP COLUMN paced_to; ALTER TABLE nodes DROP COLUMN configuration, \
+        let back = "DROP TABLE own_costs, probe_leases, votes; ALTER TABLE accounts DROP COLUMN running, DROP COLUMN paced_to; ALTER TABLE nodes DROP COLUMN configuration, \
              DROP COLUMN holds, DROP COLUMN per_second; UPDATE identity SET version = 2";
         let old = cluster.copy_of_running(&database);
         cluster.psql(&old, back).unwrap();

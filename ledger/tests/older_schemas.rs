@@ -1,35 +1,10 @@
 //! Databases of earlier schemas on PostgreSQL: a gateway that is alone brings them up to date, and nothing in them is lost.
-#![expect(clippy::unwrap_used, reason = "a test ends at the first surprise")]
 
 #[expect(dead_code, reason = "each suite uses its own part")]
 mod common;
 
-use std::sync::Arc;
-
-use common::cluster::Cluster;
 use common::*;
-use farebox_ledger::postgres::PostgresLedger;
 use farebox_ledger::*;
-
-fn with_cluster(what: &str, test: impl AsyncFnOnce(&'static Cluster)) {
-    match Cluster::shared() {
-        Some(cluster) => run(test(cluster)),
-        None => skip(what),
-    }
-}
-
-async fn gateway(url: &str) -> Arc<PostgresLedger> {
-    let ledger = postgres(url, OpenMode::Serve).await.unwrap();
-    ledger.recover(at(1)).await.unwrap();
-    Arc::new(ledger)
-}
-
-async fn refused(url: &str, mode: OpenMode) -> String {
-    match postgres(url, mode).await {
-        Err(LedgerError::Unusable(why)) => why.to_string(),
-        other => unreachable!("{other:?}"),
-    }
-}
 
 #[test]
 fn an_older_schema_is_brought_up_to_date_by_a_gateway_alone() {
@@ -42,7 +17,7 @@ fn an_older_schema_is_brought_up_to_date_by_a_gateway_alone() {
             ledger.open_hold(new_hold(1, 20, "1")).await.unwrap();
             ledger.open_hold(new_hold(1, 21, "1")).await.unwrap();
         }
-        let back = "DROP TABLE own_costs, turns, votes; ALTER TABLE accounts DROP COLUMN running, DROP COLUMN paced_to; ALTER TABLE nodes DROP COLUMN configuration, \
+        let back = "DROP TABLE own_costs, probe_leases, votes; ALTER TABLE accounts DROP COLUMN running, DROP COLUMN paced_to; ALTER TABLE nodes DROP COLUMN configuration, \
              DROP COLUMN holds, DROP COLUMN per_second; UPDATE identity SET version = 2";
         cluster.psql(&database, back).unwrap();
         assert!(
@@ -79,7 +54,7 @@ fn a_ledger_of_the_third_schema_compares_references_in_any_form() {
         let back = "ALTER TABLE refs DISABLE TRIGGER refs_append_only; \
              UPDATE refs SET folded = U&'\\FF49nv\\FF0D8' WHERE folded = 'inv-8'; \
              ALTER TABLE refs ENABLE TRIGGER refs_append_only; \
-             DROP TABLE own_costs, turns, votes; UPDATE identity SET version = 3";
+             DROP TABLE own_costs, probe_leases, votes; UPDATE identity SET version = 3";
         cluster.psql(&database, back).unwrap();
         let ledger = postgres(&url, OpenMode::Serve).await.unwrap();
         for (operation, spelling) in [(500, "inv-8"), (501, wide), (502, "INV-8")] {
@@ -118,7 +93,7 @@ fn a_database_of_the_fourth_schema_gets_a_place_for_own_requests() {
             ledger.open_hold(new_hold(1, 20, "1")).await.unwrap();
             ledger.finish_hold(finish(20, 10)).await.unwrap();
         }
-        let back = "DROP TABLE own_costs, turns; UPDATE identity SET version = 4";
+        let back = "DROP TABLE own_costs, probe_leases; UPDATE identity SET version = 4";
         cluster.psql(&database, back).unwrap();
         assert!(
             refused(&url, OpenMode::ReadOnly)
@@ -134,7 +109,7 @@ fn a_database_of_the_fourth_schema_gets_a_place_for_own_requests() {
         ledger.own_cost(cost.clone()).await.unwrap();
         let all = ledger.own_costs(at(0), at(i64::from(i32::MAX))).await;
         assert_eq!(all.unwrap(), [cost]);
-        assert_eq!(ledger.take_turn("a/m").await.unwrap(), Turn::Ours);
+        assert_eq!(ledger.lease_probe("a/m").await.unwrap(), ProbeLease::Ours);
         assert_eq!(ledger.totals().await.unwrap().entries, 2);
         sound(&*ledger).await;
     });

@@ -88,8 +88,8 @@ fn own_requests_lower_the_margin_in_a_file_and_each_start_adds_its_own() {
         ledger.recover(at(1)).await.unwrap();
         totals_that_lower_the_margin(&ledger).await;
         assert_eq!(
-            ledger.take_turn("a/m").await.unwrap(),
-            Turn::Ours,
+            ledger.lease_probe("a/m").await.unwrap(),
+            ProbeLease::Ours,
             "there is nobody else"
         );
         ledger.close();
@@ -113,77 +113,83 @@ fn own_requests_lower_the_margin_in_a_database_and_each_gateway_adds_its_own() {
     });
 }
 
-/// The finding of a turn that another gateway has.
-fn told(turn: Turn) -> Finding {
-    match turn {
-        Turn::Theirs(Some(finding)) => finding,
+/// The finding of a lease that another gateway has.
+fn told(lease: ProbeLease) -> Finding {
+    match lease {
+        ProbeLease::Theirs(Some(finding)) => finding,
         other => unreachable!("{other:?}"),
     }
 }
 
 #[test]
 fn of_three_gateways_one_asks_and_the_others_are_told() {
-    with_cluster("turns of a fleet", async |cluster| {
+    with_cluster("probe leases of a fleet", async |cluster| {
         let (database, fleet) = fleet(cluster, 3).await;
         // All at once, again and again: the same one asks all the time.
         let mut asked = [0, 0, 0];
         for _ in 0..5 {
-            let turns = tokio::join!(
-                fleet[0].take_turn("a/m"),
-                fleet[1].take_turn("a/m"),
-                fleet[2].take_turn("a/m")
+            let leases = tokio::join!(
+                fleet[0].lease_probe("a/m"),
+                fleet[1].lease_probe("a/m"),
+                fleet[2].lease_probe("a/m")
             );
-            for (asked, turn) in asked.iter_mut().zip([turns.0, turns.1, turns.2]) {
-                *asked += u32::from(turn.unwrap() == Turn::Ours);
+            for (asked, lease) in asked.iter_mut().zip([leases.0, leases.1, leases.2]) {
+                *asked += u32::from(lease.unwrap() == ProbeLease::Ours);
             }
         }
         let first = asked
             .iter()
             .position(|asked| *asked == 5)
-            .expect("one has every turn");
+            .expect("one has every lease");
         assert_eq!(asked.iter().sum::<u32>(), 5, "{asked:?}");
         let others: Vec<_> = (0..3).filter(|other| *other != first).collect();
         let (asker, second, third) = (&fleet[first], &fleet[others[0]], &fleet[others[1]]);
-        assert_eq!(second.take_turn("a/m").await.unwrap(), Turn::Theirs(None));
         assert_eq!(
-            third.take_turn("b/m").await.unwrap(),
-            Turn::Ours,
+            second.lease_probe("a/m").await.unwrap(),
+            ProbeLease::Theirs(None)
+        );
+        assert_eq!(
+            third.lease_probe("b/m").await.unwrap(),
+            ProbeLease::Ours,
             "each place by itself"
         );
 
         asker.tell("a/m", "passed").await.unwrap();
-        let finding = told(second.take_turn("a/m").await.unwrap());
+        let finding = told(second.lease_probe("a/m").await.unwrap());
         assert_eq!(finding.found, "passed");
         assert!(
             finding.asked_ms >= finding.found_ms && finding.found_ms >= 0,
             "{finding:?}"
         );
         assert_eq!(
-            told(third.take_turn("a/m").await.unwrap()).number,
+            told(third.lease_probe("a/m").await.unwrap()).number,
             finding.number
         );
-        assert_eq!(asker.take_turn("a/m").await.unwrap(), Turn::Ours);
+        assert_eq!(asker.lease_probe("a/m").await.unwrap(), ProbeLease::Ours);
         asker.tell("a/m", "failed").await.unwrap();
-        let next = told(third.take_turn("a/m").await.unwrap());
+        let next = told(third.lease_probe("a/m").await.unwrap());
         assert!(
             next.number > finding.number && next.found == "failed",
             "{next:?}"
         );
 
         // Seven seconds without a request of the asker, and another one takes over. What the first one says then counts no more.
-        let later = "UPDATE turns SET asked_at = asked_at - interval '8 seconds'";
+        let later = "UPDATE probe_leases SET asked_at = asked_at - interval '8 seconds'";
         cluster.psql(&database, later).unwrap();
-        assert_eq!(second.take_turn("a/m").await.unwrap(), Turn::Ours);
+        assert_eq!(second.lease_probe("a/m").await.unwrap(), ProbeLease::Ours);
         assert!(matches!(
-            asker.take_turn("a/m").await.unwrap(),
-            Turn::Theirs(_)
+            asker.lease_probe("a/m").await.unwrap(),
+            ProbeLease::Theirs(_)
         ));
         asker.tell("a/m", "too late").await.unwrap();
-        assert_eq!(told(third.take_turn("a/m").await.unwrap()).found, "failed");
+        assert_eq!(
+            told(third.lease_probe("a/m").await.unwrap()).found,
+            "failed"
+        );
 
-        // A gateway whose epoch has ended has no turn.
-        let ended = "UPDATE nodes SET ended = now() WHERE epoch = (SELECT epoch FROM turns WHERE place = 'a/m')";
+        // A gateway whose epoch has ended has no lease.
+        let ended = "UPDATE nodes SET ended = now() WHERE epoch = (SELECT epoch FROM probe_leases WHERE place = 'a/m')";
         cluster.psql(&database, ended).unwrap();
-        assert_eq!(third.take_turn("a/m").await.unwrap(), Turn::Ours);
+        assert_eq!(third.lease_probe("a/m").await.unwrap(), ProbeLease::Ours);
     });
 }

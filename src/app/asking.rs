@@ -7,7 +7,7 @@ use farebox_ledger::{Amount, OwnCost, SharedLedger, Timestamp};
 use tokio::sync::Mutex;
 
 use crate::clock;
-use crate::upstream::{Heard, Referee, Turn};
+use crate::upstream::{Heard, Lease, Referee};
 
 const HOUR: i64 = 3_600_000;
 const DAY: i64 = 24 * HOUR;
@@ -47,14 +47,14 @@ impl Asking {
 }
 
 impl Referee for Asking {
-    async fn turn(&self, target: &str, place: &str) -> Option<Turn> {
+    async fn lease(&self, target: &str, place: &str) -> Option<Lease> {
         let millis = |millis: i64| Duration::from_millis(u64::try_from(millis).unwrap_or_default());
-        match self.ledger.take_turn(place).await {
-            Ok(farebox_ledger::Turn::Ours) => Some(Turn::Ours {
+        match self.ledger.lease_probe(place).await {
+            Ok(farebox_ledger::ProbeLease::Ours) => Some(Lease::Ours {
                 spent: self.spent_today(target).await?,
             }),
-            Ok(farebox_ledger::Turn::Theirs(finding)) => {
-                Some(Turn::Theirs(finding.map(|finding| Heard {
+            Ok(farebox_ledger::ProbeLease::Theirs(finding)) => {
+                Some(Lease::Theirs(finding.map(|finding| Heard {
                     number: finding.number,
                     found: finding.found,
                     asked: millis(finding.asked_ms),

@@ -17,7 +17,6 @@ use super::last_hour::{HOUR, LastHour};
 use super::outages::Failed;
 use super::rate_limit::RateLimits;
 use crate::clock;
-use crate::upstream::BreakerState;
 
 /// What a target failed to do for a customer.
 pub(super) struct Failure {
@@ -38,6 +37,10 @@ impl Proxy {
         customer: KeyId,
         failures: Vec<Failure>,
     ) {
+        if failures.is_empty() {
+            return;
+        }
+        let paused = self.upstreams.paused_targets();
         for failure in failures {
             let Failure {
                 target,
@@ -50,12 +53,7 @@ impl Proxy {
                 exposure,
                 booked: clock::now(),
             };
-            let paused = self
-                .upstreams
-                .states()
-                .iter()
-                .any(|state| state.target == target && state.state != BreakerState::Closed);
-            let now = (Instant::now(), paused || alone);
+            let now = (Instant::now(), alone || paused.contains(&target));
             for excused in limits.outages.note(&target, kind, failed, now) {
                 limits.excuse(excused);
                 if excused.customer != customer {
@@ -66,13 +64,12 @@ impl Proxy {
     }
 
     /// Excuses what targets failed to do just before they were paused for all, as long as the gateway runs: who met an outage first
-    /// may have been stopped before our own request proved it.
+    /// may have been stopped before it was proved.
     pub async fn excuse_outages(self: &Arc<Self>, limits: &Arc<RateLimits>) -> Infallible {
         loop {
             self.upstreams.paused().await;
-            let paused = self.upstreams.states().into_iter();
-            for state in paused.filter(|state| state.state != BreakerState::Closed) {
-                for excused in limits.outages.paused(&state.target, Instant::now()) {
+            for target in self.upstreams.paused_targets() {
+                for excused in limits.outages.paused(&target, Instant::now()) {
                     limits.excuse(excused);
                     self.review(limits, excused.customer, excused.exposure);
                 }
@@ -94,17 +91,12 @@ impl Proxy {
                 let from = Timestamp::from_millis(now.millis().saturating_sub(HOUR));
                 let to = Timestamp::from_millis(now.millis().saturating_add(1));
                 match proxy.ledger.usage(key, from, to).await {
-                    Ok(rows) => note(
-                        &limits,
-                        key,
-                        LastHour::of(
-                            &rows,
-                            &proxy.config.current().catalog,
-                            |hour| limits.excused(key, hour),
-                            now,
-                        ),
-                        now,
-                    ),
+                    Ok(rows) => {
+                        let (config, excused) =
+                            (proxy.config.current(), |hour| limits.excused(key, hour));
+                        let last_hour = LastHour::of(&rows, &config.catalog, excused, now);
+                        limits.note_last_hour(key, last_hour);
+                    }
                     Err(error) => {
                         tracing::warn!(key = %key, %error, "a key's exposure could not be read")
                     }
@@ -114,19 +106,5 @@ impl Proxy {
                 }
             }
         });
-    }
-}
-
-fn note(limits: &RateLimits, key: KeyId, last_hour: LastHour, now: Timestamp) {
-    let (was, standing) = limits.note_last_hour(key, last_hour, now);
-    let (exposure, allowed) = (standing.exposure, standing.allowed);
-    match (was, standing.is_stopped()) {
-        (false, true) => {
-            tracing::warn!(key = %key, %exposure, %allowed, "uncharged exposure is above its limit: the key is stopped")
-        }
-        (true, false) => {
-            tracing::info!(key = %key, %exposure, %allowed, "uncharged exposure is back within its bound")
-        }
-        _ => {}
     }
 }

@@ -200,18 +200,9 @@ impl RateLimits {
         })
     }
 
-    /// Notes a key's last hour; its standing, and whether it was stopped before.
-    pub(super) fn note_last_hour(
-        &self,
-        key: KeyId,
-        last_hour: LastHour,
-        now: Timestamp,
-    ) -> (bool, Standing) {
-        self.traffic(key, |traffic| {
-            let was = traffic.is_stopped(now);
-            traffic.last_hour = Some(last_hour);
-            (was, last_hour.standing(now, traffic.credit))
-        })
+    /// Notes a key's last hour.
+    pub(super) fn note_last_hour(&self, key: KeyId, last_hour: LastHour) {
+        self.traffic(key, |traffic| traffic.last_hour = Some(last_hour));
     }
 
     /// Keys that are stopped, and why; the largest exposure first.

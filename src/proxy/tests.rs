@@ -469,7 +469,7 @@ async fn a_key_with_too_much_exposure_is_stopped_and_told_for_how_long() {
     let note = |row: &UsageRow| {
         let rows = std::slice::from_ref(row);
         let last = LastHour::of(rows, catalog, |hour| limits.excused(key.id, hour), now);
-        limits.note_last_hour(key.id, last, now);
+        limits.note_last_hour(key.id, last);
     };
     drop(limits.enter(&key, Instant::now()).unwrap());
     let mut crashed = hour.clone();

@@ -31,8 +31,16 @@ pub(super) struct Health {
     /// frame sets it.
     last_frame: AtomicU64,
     origin: Instant,
-    /// Wakes whoever sends our own requests.
-    trouble: Arc<Notify>,
+    signals: Arc<Signals>,
+}
+
+/// What becomes of any target, for one task each that waits for it.
+#[derive(Debug, Default)]
+pub(super) struct Signals {
+    /// A customer's request failed: a request of our own may be due.
+    pub(super) trouble: Notify,
+    /// A target was paused for all.
+    pub(super) paused: Notify,
 }
 
 #[derive(Debug, Default)]
@@ -113,12 +121,12 @@ const HEAR_EVERY: Duration = Duration::from_secs(1);
 const BUSY: Duration = Duration::from_secs(10);
 
 impl Health {
-    pub(super) fn new(trouble: Arc<Notify>) -> Self {
+    pub(super) fn new(signals: Arc<Signals>) -> Self {
         Self {
             inner: Mutex::default(),
             last_frame: AtomicU64::new(0),
             origin: Instant::now(),
-            trouble,
+            signals,
         }
     }
 
@@ -184,6 +192,11 @@ impl Health {
             let mut breakers = inner.of_family(family).peekable();
             breakers.peek().is_some() && breakers.all(Breaker::is_paused)
         })
+    }
+
+    /// Whether no customer can use it in some family with some account.
+    pub(super) fn is_paused_anywhere(&self) -> bool {
+        self.lock().breakers.values().any(Breaker::is_paused)
     }
 
     /// Notes that an answer had got a frame by then.
@@ -269,9 +282,8 @@ impl Health {
         reason: Option<Redacted>,
     ) {
         let (mut inner, now) = (self.lock(), Instant::now());
-        inner
-            .breaker(due.family, due.account)
-            .probed(verdict, sent, now);
+        let breaker = inner.breaker(due.family, due.account);
+        self.change(breaker, |breaker| breaker.probed(verdict, sent, now));
         if verdict == Verdict::Passed || verdict == Verdict::Reached {
             // Whoever could not connect in another family can now.
             inner.breakers.values_mut().for_each(Breaker::reached);
@@ -294,7 +306,7 @@ impl Health {
         let breaker = inner.breaker(due.family, due.account);
         let found = found.filter(|(number, ..)| breaker.probing.hear(*number));
         if let Some((_, asked, verdict)) = found {
-            breaker.probed(verdict, asked, now);
+            self.change(breaker, |breaker| breaker.probed(verdict, asked, now));
         }
         if found.is_none() || breaker.is_paused() {
             breaker.probing.look_again(now + HEAR_EVERY);
@@ -326,6 +338,15 @@ impl Health {
             in_flight: inner.in_flight,
             last_reason: inner.last_reason.clone(),
             probes: inner.probes,
+        }
+    }
+
+    /// Changes a breaker, and says so if that pauses its target for all.
+    fn change(&self, breaker: &mut Breaker, change: impl FnOnce(&mut Breaker)) {
+        let before = breaker.is_paused();
+        change(breaker);
+        if !before && breaker.is_paused() {
+            self.signals.paused.notify_one();
         }
     }
 
@@ -415,15 +436,16 @@ impl Try {
         let Some(leave) = self.leave.take() else {
             return;
         };
-        let mut inner = self.health.lock();
-        inner
-            .breaker(self.family, self.account)
-            .failed(leave, Instant::now(), self.policy, fault);
+        let (mut inner, now) = (self.health.lock(), Instant::now());
+        let breaker = inner.breaker(self.family, self.account);
+        self.health.change(breaker, |breaker| {
+            breaker.failed(leave, now, self.policy, fault);
+        });
         inner.errors += 1;
         inner.signs.failed(self.key);
         inner.last_reason = Some(reason.labelled(class));
         drop(inner);
-        self.health.trouble.notify_one();
+        self.health.signals.trouble.notify_one();
     }
 }
 

@@ -69,6 +69,42 @@ async fn a_failing_family_leaves_the_others_alone() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_pause_for_all_is_told_whoever_has_caused_it() {
+    let signals = Arc::<Signals>::default();
+    let health = Arc::new(Health::new(Arc::clone(&signals)));
+    let told = async || {
+        let told = tokio::time::timeout(Duration::from_secs(1), signals.paused.notified());
+        told.await.is_ok()
+    };
+    fail(&health, wish(Family::Chat, 1), Fault::default());
+    assert!(!told().await, "a pause for one customer");
+    fail(&health, wish(Family::Messages, 2), UNREACHABLE);
+    assert!(told().await, "a customer could not connect");
+    fail(&health, wish(Family::Responses, 3), Fault::default());
+    fail(&health, wish(Family::Responses, 4), Fault::default());
+    let due = Due {
+        family: Family::Responses,
+        ..health.probe_due(Instant::now()).unwrap()
+    };
+    health.probed(
+        &due,
+        Instant::now(),
+        Verdict::Failed(Fault::default()),
+        None,
+        None,
+    );
+    assert!(told().await, "our own request failed");
+    health.probed(
+        &due,
+        Instant::now(),
+        Verdict::Failed(Fault::default()),
+        None,
+        None,
+    );
+    assert!(!told().await, "once");
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_failing_account_leaves_the_others_alone() {
     let health = new();
     let of = |turn| Wish {

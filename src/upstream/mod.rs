@@ -27,7 +27,7 @@ mod stream;
 mod tests;
 mod trouble;
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
@@ -35,7 +35,6 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use farebox_protocol::{AnswerFacts, Family, Frame, UpstreamError, WireUsage, translate};
-use tokio::sync::Notify;
 use tokio::time::Instant;
 
 use crate::byte_room::{ByteRoom, Holder, Share};
@@ -44,11 +43,11 @@ pub use breaker::BreakerState;
 use classify::AttemptFailure;
 pub use classify::{Class, GivenUp};
 use client::{Pool, Trust};
-use health::Health;
+use health::{Health, Signals};
 pub use health::{Probes, TargetState};
 pub use places::TokenShare;
 use redact::{CustomerError, Redacted};
-pub use referee::{Heard, Referee, Turn};
+pub use referee::{Heard, Lease, Referee};
 pub use secret_forms::SecretForms;
 #[cfg(test)]
 pub(crate) use simulated::Recorded;
@@ -63,10 +62,7 @@ pub struct Upstreams {
     known: RwLock<Pools>,
     /// Bytes of answers in flight over all requests.
     answers: Arc<ByteRoom>,
-    /// Wakes whoever sends our own requests to targets in trouble.
-    trouble: Arc<Notify>,
-    /// A request of our own has paused a target for all.
-    pausing: Arc<Notify>,
+    signals: Arc<Signals>,
 }
 
 /// The state kept for one snapshot.
@@ -255,22 +251,21 @@ impl Upstreams {
     /// # Errors
     /// When a client cannot be built.
     pub fn new(config: &Config) -> Result<Self, String> {
-        let (trust, trouble) = (Trust::load()?, Arc::default());
-        let state = Pools::following(&Pools::default(), config, &trust, &trouble)?;
+        let (trust, signals) = (Trust::load()?, Arc::default());
+        let state = Pools::following(&Pools::default(), config, &trust, &signals)?;
         Ok(Self {
             trust,
             simulated: Arc::default(),
             known: RwLock::new(state),
             answers: ByteRoom::new(ANSWER_BYTES_IN_FLIGHT),
-            trouble,
-            pausing: Arc::default(),
+            signals,
         })
     }
 
     /// Follows a new snapshot: unchanged targets keep connections and health.
     pub fn reconcile(&self, config: &Config) {
         let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
-        match Pools::following(&known, config, &self.trust, &self.trouble) {
+        match Pools::following(&known, config, &self.trust, &self.signals) {
             Ok(state) => *known = state,
             Err(error) => tracing::error!(error, "providers keep their old connections"),
         }
@@ -290,9 +285,20 @@ impl Upstreams {
         })
     }
 
-    /// Waits until a request of our own pauses a target for all. One task at a time may wait.
+    /// Waits until a target is paused for all. One task at a time may wait.
     pub async fn paused(&self) {
-        self.pausing.notified().await;
+        self.signals.paused.notified().await;
+    }
+
+    /// The targets (`provider/model`) that are paused for all in some family, with some account.
+    #[must_use]
+    pub fn paused_targets(&self) -> BTreeSet<String> {
+        let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
+        let paused = known
+            .targets
+            .iter()
+            .filter(|listed| listed.health.is_paused_anywhere());
+        paused.map(|listed| listed.target.name()).collect()
     }
 
     /// Every target of the snapshot in force, in the order of the files.
@@ -338,7 +344,7 @@ impl Upstreams {
         };
         let health = known
             .health(&route.slug, target)
-            .unwrap_or_else(|| Arc::new(Health::new(Arc::clone(&self.trouble))));
+            .unwrap_or_else(|| Arc::new(Health::new(Arc::clone(&self.signals))));
         Ok((pool, health))
     }
 }
@@ -357,7 +363,7 @@ impl Pools {
         before: &Self,
         config: &Config,
         trust: &Trust,
-        trouble: &Arc<Notify>,
+        signals: &Arc<Signals>,
     ) -> Result<Self, String> {
         let mut state = Self::default();
         for provider in &config.providers {
@@ -377,7 +383,7 @@ impl Pools {
             for target in &route.targets {
                 let health = before
                     .health(&route.slug, target)
-                    .unwrap_or_else(|| Arc::new(Health::new(Arc::clone(trouble))));
+                    .unwrap_or_else(|| Arc::new(Health::new(Arc::clone(signals))));
                 let price = target.cost.as_deref().unwrap_or(&model.price);
                 state
                     .by_slug

@@ -9,7 +9,6 @@ use std::time::Duration;
 use bytes::Bytes;
 use farebox_ledger::{Amount, clock};
 use farebox_protocol::WireUsage;
-use tokio::sync::Notify;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until, timeout};
 
@@ -19,7 +18,7 @@ use super::client::Pool;
 use super::health::{Due, Health};
 use super::probing::{TRY_EVERY, Verdict};
 use super::redact::{self, Redacted};
-use super::referee::{self, Heard, Referee, Turn};
+use super::referee::{self, Heard, Lease, Referee};
 use super::simulated::Simulated;
 use super::trouble::Refusal;
 use super::{Call, Listed, Operation, Prepared, Upstreams};
@@ -45,7 +44,6 @@ struct Probe {
     health: Arc<Health>,
     simulated: Arc<Simulated>,
     answers: Arc<ByteRoom>,
-    pausing: Arc<Notify>,
     sent: Instant,
 }
 
@@ -63,7 +61,7 @@ impl Upstreams {
         loop {
             let next = self.send_due(&mut running, &referee);
             tokio::select! {
-                () = self.trouble.notified() => {}
+                () = self.signals.trouble.notified() => {}
                 () = sleep_until(next) => {}
                 Some(_) = running.join_next() => {}
             }
@@ -113,33 +111,24 @@ impl Upstreams {
             health: Arc::clone(&listed.health),
             simulated: Arc::clone(&self.simulated),
             answers: Arc::clone(&self.answers),
-            pausing: Arc::clone(&self.pausing),
             sent: now,
         }
     }
 }
 
 impl Probe {
-    async fn run<R: Referee>(self, referee: Arc<R>) {
-        let before = self.health.is_paused();
-        self.find_out(&*referee).await;
-        if !before && self.health.is_paused() {
-            self.pausing.notify_one();
-        }
-    }
-
     /// Asks, or hears what another gateway has found.
-    async fn find_out(&self, referee: &impl Referee) {
+    async fn run<R: Referee>(self, referee: Arc<R>) {
         let target = self.target.name();
         let place = format!("{target} {} {}", self.due.family, self.due.account);
         let asks_alone = self.due.connection || self.has_own_price();
         if !asks_alone {
-            match referee.turn(&target, &place).await {
-                Some(Turn::Ours { spent }) => {
+            match referee.lease(&target, &place).await {
+                Some(Lease::Ours { spent }) => {
                     let purse = &self.pool.purse;
                     purse.known(&self.target.model, spent, today());
                 }
-                Some(Turn::Theirs(heard)) => return self.hear(heard),
+                Some(Lease::Theirs(heard)) => return self.hear(heard),
                 None => return self.hear(None),
             }
         }

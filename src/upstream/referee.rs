@@ -9,10 +9,10 @@ use farebox_ledger::Amount;
 use super::classify::Fault;
 use super::probing::Verdict;
 
-/// Decides whose turn it is to ask.
+/// Decides which gateway may ask.
 pub trait Referee: Send + Sync + 'static {
     /// Whether this gateway may ask a target (`provider/model`) at a place of it; `None` if that cannot be told now.
-    fn turn(&self, target: &str, place: &str) -> impl Future<Output = Option<Turn>> + Send;
+    fn lease(&self, target: &str, place: &str) -> impl Future<Output = Option<Lease>> + Send;
 
     /// Tells the other gateways what was found at a place.
     fn tell(&self, place: &str, found: &str) -> impl Future<Output = ()> + Send;
@@ -21,9 +21,9 @@ pub trait Referee: Send + Sync + 'static {
     fn paid(&self, target: &str, cost: Amount) -> impl Future<Output = ()> + Send;
 }
 
-/// Whose turn it is.
+/// Who may ask now.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Turn {
+pub enum Lease {
     /// Ours.
     Ours {
         /// What the requests of all gateways to this target have cost today.

@@ -40,7 +40,7 @@ impl Gateway {
 
 /// Who asks a target itself now, among the gateways that share a ledger.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Turn {
+pub enum ProbeLease {
     /// This gateway.
     Ours,
     /// Another one; what it found last, if it has found anything.

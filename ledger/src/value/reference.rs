@@ -31,6 +31,12 @@ pub(crate) fn folded(text: &str) -> String {
         .collect()
 }
 
+/// Whether two references are of one payment.
+#[must_use]
+pub fn is_same_reference(one: &str, other: &str) -> bool {
+    folded(one) == folded(other)
+}
+
 /// Refuses what cannot be a reference.
 pub(crate) fn check(text: &str) -> Result<(), Refusal> {
     let normal = normal(text);

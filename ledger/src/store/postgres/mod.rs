@@ -23,6 +23,7 @@ mod lock;
 mod migrations;
 mod node;
 mod printable;
+mod probe_leases;
 mod readers;
 mod reads;
 mod rows;
@@ -32,7 +33,6 @@ mod standby;
 mod start;
 mod tables;
 mod trouble;
-mod turns;
 mod verify;
 mod wanted;
 mod writer;
@@ -56,7 +56,7 @@ use crate::store::address::Database;
 use crate::{
     Amount, AuditRecord, Cause, Entry, EntryQuery, Finish, Gateway, Key, KeyId, KeyQuery, Ledger,
     LedgerError, MarginQuery, Margins, OpenHold, OpenMode, Opening, OperationId, OwnCost,
-    PublishedSlug, SecretHash, Server, SlugUse, Standby, Timestamp, Totals, Turn, UsageRow,
+    ProbeLease, PublishedSlug, SecretHash, Server, SlugUse, Standby, Timestamp, Totals, UsageRow,
     VerifyReport, Vote, WriterStats,
 };
 pub use confirmed::AcceptedLoss;
@@ -520,17 +520,17 @@ impl Ledger for PostgresLedger {
             .await
     }
 
-    async fn take_turn(&self, place: &str) -> Result<Turn, LedgerError> {
+    async fn lease_probe(&self, place: &str) -> Result<ProbeLease, LedgerError> {
         let epoch = self.epoch_to_write_with()?;
         self.readers
-            .with(|link| async move { turns::take(&link, place, epoch).await })
+            .with(|link| async move { probe_leases::take(&link, place, epoch).await })
             .await
     }
 
     async fn tell(&self, place: &str, found: &str) -> Result<(), LedgerError> {
         let epoch = self.epoch_to_write_with()?;
         self.readers
-            .with(|link| async move { turns::tell(&link, place, found, epoch).await })
+            .with(|link| async move { probe_leases::tell(&link, place, found, epoch).await })
             .await
     }
 

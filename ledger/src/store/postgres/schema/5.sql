@@ -8,7 +8,7 @@ CREATE TABLE own_costs (
     PRIMARY KEY (hour, target, epoch)
 );
 
-CREATE TABLE turns (
+CREATE TABLE probe_leases (
     place    text        PRIMARY KEY,                                  -- a target, in the gateways' words
     epoch    bigint      NOT NULL,                                     -- of the gateway that asks
     asked_at timestamptz NOT NULL,                                     -- its latest request

@@ -166,7 +166,7 @@ async fn of_a_fleet_of_three_one_asks_and_all_know() {
     fleet.become_all("open").await;
     let asks = fleet
         .cluster
-        .psql(&fleet.database, "SELECT epoch FROM turns");
+        .psql(&fleet.database, "SELECT epoch FROM probe_leases");
     let asks: usize = asks.unwrap().trim().parse().unwrap();
     let gone = fleet.gateways.remove(asks - 1);
     gone.signal("KILL");

@@ -6,32 +6,32 @@ use super::link::Link;
 use super::rows::Columns;
 use super::trouble::Trouble;
 use crate::store::rows::Columns as _;
-use crate::{Finding, Turn};
+use crate::{Finding, ProbeLease};
 
 /// How long the gateway that asks keeps its lease after it has asked. It asks every five seconds while there is a reason to, and
 /// another one takes over soon after it has stopped.
 const LEASE: &str = "7 seconds";
 
 /// Takes or renews the lease on a place; otherwise what its owner found last.
-pub(super) async fn take(link: &Link, place: &str, epoch: i64) -> Result<Turn, Trouble> {
+pub(super) async fn take(link: &Link, place: &str, epoch: i64) -> Result<ProbeLease, Trouble> {
     let sql = format!(
-        "INSERT INTO turns (place, epoch, asked_at) VALUES ($1, $2, now()) ON CONFLICT (place) DO UPDATE \
-         SET epoch = excluded.epoch, asked_at = excluded.asked_at WHERE turns.epoch = excluded.epoch \
-         OR turns.asked_at < now() - interval '{LEASE}' OR NOT EXISTS \
-         (SELECT 1 FROM nodes n WHERE n.epoch = turns.epoch AND n.ended IS NULL) RETURNING epoch"
+        "INSERT INTO probe_leases (place, epoch, asked_at) VALUES ($1, $2, now()) ON CONFLICT (place) DO UPDATE \
+         SET epoch = excluded.epoch, asked_at = excluded.asked_at WHERE probe_leases.epoch = excluded.epoch \
+         OR probe_leases.asked_at < now() - interval '{LEASE}' OR NOT EXISTS \
+         (SELECT 1 FROM nodes n WHERE n.epoch = probe_leases.epoch AND n.ended IS NULL) RETURNING epoch"
     );
     if !link.query(&sql, &[&place, &epoch]).await?.is_empty() {
-        return Ok(Turn::Ours);
+        return Ok(ProbeLease::Ours);
     }
     let sql = "SELECT (extract(epoch FROM told_at) * 1000000)::bigint, found, \
          (extract(epoch FROM now() - told_of) * 1000)::bigint, (extract(epoch FROM now() - told_at) * 1000)::bigint \
-         FROM turns WHERE place = $1 AND told_at IS NOT NULL";
+         FROM probe_leases WHERE place = $1 AND told_at IS NOT NULL";
     let rows = link.query(sql, &[&place]).await?;
     let Some(row) = rows.first() else {
-        return Ok(Turn::Theirs(None));
+        return Ok(ProbeLease::Theirs(None));
     };
     let mut columns = Columns::of(row);
-    Ok(Turn::Theirs(Some(Finding {
+    Ok(ProbeLease::Theirs(Some(Finding {
         number: columns.number()?,
         found: columns.text()?,
         asked_ms: columns.number()?,
@@ -41,7 +41,7 @@ pub(super) async fn take(link: &Link, place: &str, epoch: i64) -> Result<Turn, T
 
 /// Tells what the latest request found, unless another gateway has taken the lease meanwhile.
 pub(super) async fn tell(link: &Link, place: &str, found: &str, epoch: i64) -> Result<(), Trouble> {
-    let sql = "UPDATE turns SET found = $3, told_at = clock_timestamp(), told_of = asked_at WHERE place = $1 AND epoch = $2";
+    let sql = "UPDATE probe_leases SET found = $3, told_at = clock_timestamp(), told_of = asked_at WHERE place = $1 AND epoch = $2";
     link.query(sql, &[&place, &epoch, &found]).await?;
     Ok(())
 }
