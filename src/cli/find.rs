@@ -3,7 +3,7 @@
 //! The ledger knows what was charged and paid. What was refused, and which attempts failed, only the running gateway remembers.
 
 use farebox_ledger::store::SharedStore;
-use farebox_ledger::{Entry, EntryQuery, Key, KeyQuery, OpenMode, document};
+use farebox_ledger::{Entry, EntryQuery, Key, KeyQuery, OpenMode, document, is_same_reference};
 use serde_json::{Value, json};
 
 use super::args::{Args, Format, OneKey, ShowOptions, key_id};
@@ -99,15 +99,9 @@ async fn in_journal(book: &SharedStore, id: &str) -> Result<Option<Entry>, Faile
     loop {
         let page = book.entries(query.clone()).await?;
         let is_it = |entry: &&Entry| {
-            let answer = entry
-                .bill
-                .as_ref()
-                .and_then(|bill| bill.answer_id.as_deref());
-            answer == Some(id)
-                || entry
-                    .reference
-                    .as_deref()
-                    .is_some_and(|reference| reference.eq_ignore_ascii_case(id))
+            let answer = (entry.bill.as_ref()).and_then(|bill| bill.answer_id.as_deref());
+            let reference = entry.reference.as_deref();
+            answer == Some(id) || reference.is_some_and(|other| is_same_reference(other, id))
         };
         if let Some(entry) = page.iter().rev().find(is_it) {
             return Ok(Some(entry.clone()));
@@ -154,7 +148,7 @@ fn print(args: &Args, document: &Value, owner: Option<&Key>) {
     let lines = page(document, owner);
     let lines = lines
         .iter()
-        .map(|(name, value)| format!("{name:<12} {}\n", output::plain(value)));
+        .map(|(name, value)| format!("{name:<13} {}\n", output::plain(value)));
     output::print(lines.collect::<String>().trim_end());
 }
 
