@@ -92,7 +92,7 @@ kinds! {
     TARGET_REFUSES "target_refuses" Warn:
         "a provider knows no such path or model, or does not let you use it";
         "nothing where another target answers, else 503 `upstream_unavailable`";
-        "compare `base_url` and `model` in `routes.toml` with the provider's own names: `farebox check --online`"
+        "compare `base_url` and `model` in `routes.toml` with the provider's own names"
     TARGET_PAUSED "target_paused" Warn:
         "a target is paused for all customers, because it cannot be reached or fails the gateway's own requests";
         "nothing where another target answers, else 503 `upstream_unavailable`";
