@@ -21,7 +21,7 @@ const NODES: &[Column] = &[
 ];
 
 const SERVERS: &[Column] = &[
-    left("SERVER", 30, 0),
+    left("SERVER", 24, 0),
     left("NAME", 10, 1),
     left("STATE", 0, 0),
 ];

@@ -42,7 +42,7 @@ fn nodes_shows_the_gateways_and_every_server_through_a_failover() {
     pair.kill(old);
     pair.promote();
     pair.run_server(old);
-    console.wait_for("stale primary on timeline 1");
+    console.wait_for("stale primary on timeline 1: fence it");
     // It is built anew, as the promoted server's standby.
     pair.build_standbys();
     console.wait_for("primary on timeline 2 with 1 st");
