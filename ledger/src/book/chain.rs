@@ -210,16 +210,7 @@ impl Encoder {
         self.number(bill.hold.picos())
             .number(bill.loss.picos())
             .number(bill.evidence.map_or(0, evidence_code));
-        let usage = &bill.usage;
-        for count in [
-            usage.input,
-            usage.cache_read,
-            usage.cache_write,
-            usage.cache_write_1h,
-            usage.output,
-            usage.reasoning,
-            usage.images,
-        ] {
+        for count in bill.usage.counts() {
             self.count(count);
         }
         self.count(bill.lines.len().try_into().unwrap_or(u64::MAX));

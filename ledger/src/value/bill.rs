@@ -145,6 +145,21 @@ pub struct Usage {
     pub images: u64,
 }
 
+impl Usage {
+    /// All of them, in the order in which they are hashed.
+    pub(crate) const fn counts(&self) -> [u64; 7] {
+        [
+            self.input,
+            self.cache_read,
+            self.cache_write,
+            self.cache_write_1h,
+            self.output,
+            self.reasoning,
+            self.images,
+        ]
+    }
+}
+
 /// One line of a bill: `count` × `rate` picodollars.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Line {

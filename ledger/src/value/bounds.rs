@@ -14,17 +14,12 @@ impl Bill {
     /// [`Refusal::Limit`] when lines or counts are absurd; the caller then treats them as disputed.
     pub fn total(&self) -> Result<Amount, Refusal> {
         self.check_facts()?;
-        let usage = &self.usage;
-        let counts = [
-            usage.input,
-            usage.cache_read,
-            usage.cache_write,
-            usage.cache_write_1h,
-            usage.output,
-            usage.reasoning,
-            usage.images,
-        ];
-        if counts.iter().any(|count| *count > Self::MAX_COUNT) {
+        if self
+            .usage
+            .counts()
+            .iter()
+            .any(|count| *count > Self::MAX_COUNT)
+        {
             return Err(Refusal::Limit(
                 "the usage of this bill is implausible".to_owned(),
             ));
