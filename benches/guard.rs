@@ -290,7 +290,7 @@ fn patch(body: &Bytes, times: u64) {
             limit_field: "max_tokens",
             limit: None,
             pass: &[],
-            leave_out: &[],
+            ..Edits::default()
         };
         black_box(protocol.pieces(body, &seen, &edits));
     }

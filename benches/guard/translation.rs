@@ -182,7 +182,7 @@ fn requests(from: Family, to: Option<Family>, times: u64) {
                 limit_field: "max_tokens",
                 limit: None,
                 pass: &[],
-                leave_out: &[],
+                ..Edits::default()
             };
             black_box(from.protocol().patch(&body, &seen, &edits));
         }

@@ -39,7 +39,7 @@ fn requests(name: &str, family: Family, body: &[u8]) {
         limit_field: "max_tokens",
         limit: Some(1_000),
         pass: &[],
-        leave_out: &[],
+        ..Edits::default()
     };
     measure(&format!("inspect {name}"), body.len(), || {
         let _ = black_box(protocol.inspect(black_box(body), 0));

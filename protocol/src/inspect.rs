@@ -7,6 +7,7 @@ use std::borrow::Cow;
 use std::ops::Range;
 
 use crate::TextSize;
+use crate::chat::History;
 use crate::hints;
 use crate::json::Cursor;
 use crate::sample::Sample;
@@ -115,7 +116,7 @@ impl Fate {
 }
 
 /// Changes to make to a request on its way to one target.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Edits<'a> {
     /// The upstream's name of the model.
     pub model: &'a str,
@@ -127,6 +128,8 @@ pub struct Edits<'a> {
     pub pass: &'a [String],
     /// Hints that this provider refuses by their names.
     pub leave_out: &'a [String],
+    /// What it takes of earlier turns, in the chat family.
+    pub history: History<'a>,
 }
 
 /// What the model will read, measured without keeping it.

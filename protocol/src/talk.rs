@@ -15,6 +15,10 @@ pub struct Talk {
     pub(crate) place: Range<usize>,
     /// Its messages, in order.
     pub(crate) turns: Vec<Turn>,
+    /// One of them has a member that not every service knows.
+    pub(crate) extended: bool,
+    /// One of them calls a tool, or answers a call.
+    pub(crate) calls: bool,
     /// Members that are no part of what is cached: marks, limits and the like, without their commas.
     pub(crate) aside: Vec<Range<usize>>,
 }
@@ -56,6 +60,14 @@ pub(crate) fn is_aside(name: &str) -> bool {
 }
 
 impl Talk {
+    /// Notes a member of a message besides its role and content.
+    pub(crate) fn has(&mut self, name: &str) {
+        match name {
+            "tool_calls" | "tool_call_id" => self.calls = true,
+            _ => self.extended = true,
+        }
+    }
+
     /// The beginnings of a request, the shortest first: without any message, with one, with two. `hasher` must be secret, so that
     /// nobody can write two conversations whose hashes are equal.
     #[must_use]

@@ -54,7 +54,7 @@ fn patched_requests() {
                 limit_field: field,
                 limit: Some(777),
                 pass: &[],
-                leave_out: &[],
+                ..Edits::default()
             };
             let patched = family.protocol().patch(&body, &seen, &edits);
             let again = family

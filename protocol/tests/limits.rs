@@ -17,7 +17,7 @@ fn sent(fields: &str, chat: ChatLimit, limit: Option<u32>) -> Value {
         limit_field: protocol.limit_field(chat, declared),
         limit,
         pass: &[],
-        leave_out: &[],
+        ..Edits::default()
     };
     let patched = protocol.patch(body.as_bytes(), &seen, &edits);
     let mut sent: Value = serde_json::from_slice(&patched).expect("JSON");

@@ -35,6 +35,9 @@ pub struct Preset {
     /// Hints that it refuses by their names, and that are left out.
     #[serde(default)]
     pub leave_out: Vec<String>,
+    /// The members of an assistant's turn that its chat API knows; empty if it takes any.
+    #[serde(default)]
+    pub turn_members: Vec<String>,
     /// It wants the first call of each turn signed.
     #[serde(default)]
     pub signed_calls: bool,

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use farebox_ledger::Amount;
+use farebox_protocol::chat::History;
 use farebox_protocol::{AuthStyle, ChatLimit, Family, address, translate};
 
 use super::facts;
@@ -141,6 +142,18 @@ impl Target {
         }
     }
 
+    /// What it takes of earlier turns of its own family's conversations.
+    #[must_use]
+    pub fn history(&self) -> History<'_> {
+        let any = History::default();
+        History {
+            turn_members: &self.provider.turn_members,
+            signed_calls: self.provider.signed_calls,
+            tool_ids: self.abilities.tool_id.unwrap_or(any.tool_ids),
+            echo: self.abilities.reasoning_echo.unwrap_or(any.echo),
+        }
+    }
+
     /// The hints that it refuses by their names: its provider's, and those of its model.
     #[must_use]
     pub fn leave_out(&self) -> Cow<'_, [String]> {
@@ -206,6 +219,8 @@ pub struct Provider {
     pub pass_answer: Arc<[String]>,
     /// Hints that it refuses by their names, and that are left out: a fact of the preset.
     pub leave_out: Vec<String>,
+    /// The members of an assistant's turn that its chat API knows; empty if it takes any: a fact of the preset.
+    pub turn_members: Vec<String>,
     /// It wants the first call of each turn signed: a fact of the preset.
     pub signed_calls: bool,
     /// `anthropic-beta` flags that are refused; one that ends in `*` matches every flag with that prefix.

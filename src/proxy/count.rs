@@ -72,7 +72,7 @@ pub async fn tokens(
                 limit_field: "max_tokens",
                 limit: None,
                 pass: &target.provider.pass,
-                leave_out: &[],
+                ..Edits::default()
             };
             let body = Family::Messages.protocol().pieces(&body, &seen, &edits);
             Some(Prepared {

@@ -112,6 +112,9 @@ fn begun(admitted: &mut Admitted, answer: Answer, unsealed: Option<&Unsealed>) -
         admitted.outcome.removed = admitted
             .seen
             .removed(&answer.target.provider.pass, &answer.target.leave_out());
+        let (body, seen) = unsealed.map_or((&body, &admitted.seen), |cut| (&cut.body, &cut.seen));
+        let lost = answer.target.history().losses(body, seen);
+        admitted.outcome.lost.merge(&lost);
         if let Some(unsealed) = unsealed {
             admitted.outcome.lost.merge(&unsealed.losses);
         }
@@ -242,6 +245,7 @@ fn direct(sent: Sent<'_>, body: &Bytes, seen: &Inspection, target: &Target) -> P
         limit: sent.limit,
         pass: &target.provider.pass,
         leave_out: &target.leave_out(),
+        history: target.history(),
     };
     Prepared {
         body: protocol.pieces(body, seen, &edits),

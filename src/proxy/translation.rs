@@ -270,6 +270,7 @@ impl Forms {
             limit: form.limit,
             pass: &form.seen.unknown,
             leave_out: &target.leave_out(),
+            ..Edits::default()
         };
         let body = family.protocol().patch(&form.body, &form.seen, &edits);
         Some(Prepared {

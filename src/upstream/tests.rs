@@ -55,6 +55,7 @@ fn provider(name: &str, base: &str) -> Provider {
         pass: Vec::new(),
         pass_answer: Arc::default(),
         leave_out: Vec::new(),
+        turn_members: Vec::new(),
         signed_calls: false,
         refuse_beta: Vec::new(),
     }

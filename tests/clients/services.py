@@ -44,7 +44,9 @@ def by_hand(service):
     model, able = BY_HAND[service]
     table = OPENAI.replace('"responses"', '"chat"')
     target = f'{{ provider = "{service}", model = "{model}", abilities = {{ {able} }} }}'
-    route = f'[provider.{service}]\n{home(service)}speaks = ["chat"]\n\n[[route]]\nslug = "?"\ntargets = [ {target} ]\n'
+    # Azure is OpenAI's own wire.
+    kind = 'kind = "openai"\n' if service == "azure" else ""
+    route = f'[provider.{service}]\n{kind}{home(service)}speaks = ["chat"]\n\n[[route]]\nslug = "?"\ntargets = [ {target} ]\n'
     return table.replace('"vision", ', "") if "vision = false" in able else table, route
 
 

@@ -56,6 +56,10 @@ pub(super) const SHAPES: &[Shape] = &[
         add: midway,
     },
     Shape {
+        name: "moved here",
+        add: moved,
+    },
+    Shape {
         name: "left",
         add: |_, body| body["stream"] = json!(true),
     },
@@ -105,6 +109,29 @@ pub(super) fn list(family: Family) -> &'static str {
 
 fn schema() -> Value {
     json!({"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"], "additionalProperties": false})
+}
+
+/// A conversation that went on elsewhere, in the middle of a tool loop: with what other services of the family add to their answers.
+fn moved(family: Family, body: &mut Value) {
+    tools(family, body);
+    let history = match family {
+        Family::Chat => json!([
+            {"role": "assistant", "content": "One moment.", "refusal": null, "annotations": [], "reasoning_content": "Warm?",
+                "reasoning": "Warm?", "reasoning_details": [{"type": "reasoning.text", "text": "Warm?", "index": 0}], "tool_calls": [
+                {"id": "call_zKq0hX2Vd1Yb7Qm3RtUw", "type": "function", "function": {"name": "weather", "arguments": "{\"city\":\"Oslo\"}"}},
+                {"id": "call_2", "type": "function", "function": {"name": "weather", "arguments": "{\"city\":\"Rome\"}"},
+                    "extra_content": {"google": {"thought_signature": "skip_thought_signature_validator"}}}]},
+            {"role": "tool", "tool_call_id": "call_zKq0hX2Vd1Yb7Qm3RtUw", "content": "4 degrees"},
+            {"role": "tool", "tool_call_id": "call_2", "content": "19 degrees"}]),
+        Family::Responses => json!([
+            {"type": "function_call", "call_id": "call_1", "name": "weather", "arguments": "{\"city\":\"Oslo\"}"},
+            {"type": "function_call_output", "call_id": "call_1", "output": "4 degrees"}]),
+        Family::Messages => json!([
+            {"role": "assistant", "content": [{"type": "tool_use", "id": "call_1", "name": "weather", "input": {"city": "Oslo"}}]},
+            {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "call_1", "content": "4 degrees"}]}]),
+    };
+    let turns = body[list(family)].as_array_mut().expect("a list");
+    turns.extend(history.as_array().expect("a list").iter().cloned());
 }
 
 /// A question that only a tool can answer.

@@ -104,8 +104,10 @@ fn services(base_url: &str) -> Vec<Service> {
                     if *name == "deepseek" { "" } else { "\"vision\", " },
                 ),
             routes: format!(
-                "[provider.{name}]\nbase_url = \"{base_url}\"\nspeaks = [\"chat\"]\nkey = {{ env = \"KEY\" }}\n\
+                "[provider.{name}]\n{}base_url = \"{base_url}\"\nspeaks = [\"chat\"]\nkey = {{ env = \"KEY\" }}\n\
                  [[route]]\nslug = \"{}\"\ntargets = [ {{ provider = \"{name}\", model = \"{model}\", abilities = {{ {abilities} }} }} ]\n",
+                // Azure is OpenAI's own wire.
+                if *name == "azure" { "kind = \"openai\"\n" } else { "" },
                 openai.model.slug
             ),
         });

@@ -1,5 +1,6 @@
 //! Encodes the conversation of a prompt as chat messages.
 
+use super::history::MADE_ELSEWHERE;
 use crate::BadRequest;
 use crate::translate::abilities::{ReasoningEcho, SystemRole};
 use crate::translate::encode::{Encoding, Field, data_url, joined, only_text};
@@ -237,11 +238,6 @@ fn reasoning(out: &mut Writer, blocks: &[Block<'_>], calls: bool, encoding: &mut
             .for_each(|_| encoding.lost(true, encoding.field(Field::OldThinking))),
     }
 }
-
-/// Gemini refuses a turn whose first call has no signature of its thinking. No other family carries one, so the call says that it was
-/// made elsewhere (ai.google.dev/gemini-api/docs/thought-signatures).
-const MADE_ELSEWHERE: &str =
-    r#"{"google":{"thought_signature":"skip_thought_signature_validator"}}"#;
 
 fn tool_call(out: &mut Writer, call: &Call<'_>, signed: bool, encoding: &mut Encoding<'_>) {
     let custom = call.kind == ToolKind::Custom && encoding.abilities().custom_tools;

@@ -10,6 +10,7 @@ mod encode;
 mod encode_answer;
 mod encode_turns;
 mod error;
+mod history;
 mod inspect;
 mod logprobs;
 mod patch;
@@ -19,6 +20,7 @@ mod writer;
 
 use serde_json::{Value, json};
 
+pub use self::history::History;
 use crate::json::Edit;
 use crate::prompt::{Names, Prompt};
 use crate::translate::decode::Decoding;

@@ -32,7 +32,7 @@ fn edits<'a>(model: &'a str, pass: &'a [String]) -> Edits<'a> {
         limit_field: "max_tokens",
         limit: None,
         pass,
-        leave_out: &[],
+        ..Edits::default()
     }
 }
 

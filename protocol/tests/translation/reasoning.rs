@@ -242,7 +242,7 @@ fn b36_b40_a_vendors_own_reasoning_item_is_never_reshaped() {
             limit_field: "max_tokens",
             limit: None,
             pass: &[],
-            leave_out: &[],
+            ..Edits::default()
         },
     );
     assert!(String::from_utf8(sent).expect("UTF-8").contains(item));

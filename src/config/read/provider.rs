@@ -96,6 +96,7 @@ pub(crate) fn read_provider(
         pass: lists.pass,
         pass_answer: lists.pass_answer.into(),
         leave_out: Preset::left_out(preset),
+        turn_members: preset.map_or_else(Vec::new, |preset| preset.turn_members.clone()),
         signed_calls: preset.is_some_and(|preset| preset.signed_calls),
         refuse_beta: lists.refuse_beta,
     })
