@@ -236,12 +236,11 @@ fn member<'a>(
         }
         "image_url" => take(name, &mut part.url, cursor)?,
         "detail" => detail(&mut part.detail, cursor, out)?,
-        _ => {
-            if part.level == Level::Turn {
-                out.seen.places.talk.has(name);
-            }
+        _ if part.level == Level::Turn => {
+            out.seen.places.talk.has(name);
             named(name, cursor, out, part)?;
         }
+        _ => named(name, cursor, out, part)?,
     }
     Ok(())
 }

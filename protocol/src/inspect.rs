@@ -7,12 +7,12 @@ use std::borrow::Cow;
 use std::ops::Range;
 
 use crate::TextSize;
-use crate::chat::History;
 use crate::hints;
 use crate::json::Cursor;
 use crate::sample::Sample;
 use crate::talk::Talk;
 use crate::token_estimate::Weight;
+use crate::translate::abilities::History;
 
 /// Names and words of the dialects are shorter; longer ones count as text.
 pub(crate) const LONGEST_NAME: usize = 32;

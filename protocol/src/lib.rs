@@ -57,6 +57,8 @@ pub use error::{Case, ErrorBody, UpstreamError, Words};
 pub use facts::{AnswerFacts, Brings, FrameFacts, ItemEvent, Marks, Step, Stop};
 use json::Edit;
 use prompt::Prompt;
+use translate::Losses;
+use translate::abilities::History;
 
 pub use bad_request::{BadRequest, Remedy};
 pub use inspect::{Content, Detail, Document, Edits, Fate, Inspection, Picture};
@@ -220,6 +222,11 @@ pub trait Protocol: Send + Sync + fmt::Debug {
     /// The same in pieces, without copying long stretches.
     fn pieces(&self, body: &Bytes, seen: &Inspection, edits: &Edits<'_>) -> Vec<Bytes> {
         json::pieces(body, &mut self.changes(body, seen, edits))
+    }
+
+    /// What the model does not get of earlier turns, because its target refuses it.
+    fn losses(&self, _body: &[u8], _seen: &Inspection, _takes: &History<'_>) -> Losses {
+        Losses::default()
     }
 
     /// The facts of a whole answer. `None` when it is not a JSON object.

@@ -1,8 +1,7 @@
 //! What chat services add to their answers, and clients send back, on the way to a service that refuses it.
 #![expect(clippy::expect_used, reason = "a failed step is a failed test")]
 
-use farebox_protocol::chat::History;
-use farebox_protocol::translate::abilities::{ReasoningEcho, ToolIds};
+use farebox_protocol::translate::abilities::{History, ReasoningEcho, ToolIds};
 use farebox_protocol::{Edits, Family};
 use serde_json::{Value, json};
 
@@ -17,7 +16,7 @@ fn sent(body: &str, history: History<'_>) -> (String, String) {
         ..Edits::default()
     };
     let sent = protocol.patch(body.as_bytes(), &seen, &edits);
-    let lost = history.losses(body.as_bytes(), &seen).header();
+    let lost = (protocol.losses(body.as_bytes(), &seen, &history)).header();
     (String::from_utf8(sent).expect("UTF-8"), lost)
 }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use farebox_ledger::Amount;
-use farebox_protocol::chat::History;
+use farebox_protocol::translate::abilities::History;
 use farebox_protocol::{AuthStyle, ChatLimit, Family, address, translate};
 
 use super::facts;

@@ -113,7 +113,8 @@ fn begun(admitted: &mut Admitted, answer: Answer, unsealed: Option<&Unsealed>) -
             .seen
             .removed(&answer.target.provider.pass, &answer.target.leave_out());
         let (body, seen) = unsealed.map_or((&body, &admitted.seen), |cut| (&cut.body, &cut.seen));
-        let lost = answer.target.history().losses(body, seen);
+        let protocol = answer.family.protocol();
+        let lost = protocol.losses(body, seen, &answer.target.history());
         admitted.outcome.lost.merge(&lost);
         if let Some(unsealed) = unsealed {
             admitted.outcome.lost.merge(&unsealed.losses);

@@ -12,7 +12,7 @@ use memchr::memmem;
 
 use crate::Inspection;
 use crate::json::{Cursor, Cuts, Edit, JsonError, Key, Kind, Walk, quoted};
-use crate::translate::abilities::{ReasoningEcho, ToolIds};
+use crate::translate::abilities::{History, ReasoningEcho, ToolIds};
 use crate::translate::ids::call_id;
 use crate::translate::losses::Losses;
 
@@ -27,61 +27,32 @@ const CALL: &[&str] = &["id", "type", "function", "custom"];
 /// The only member of a call that a service is known to add (Gemini's signature).
 const ADDED_TO_CALLS: &[u8] = b"extra_content";
 
-/// What a chat target takes of earlier turns.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct History<'a> {
-    /// The members of an assistant's turn that it knows; empty if it takes any.
-    pub turn_members: &'a [String],
-    /// It wants the first call of each turn signed.
-    pub signed_calls: bool,
-    /// The call ids that it takes.
-    pub tool_ids: ToolIds,
-    /// Which turns it wants back with their thinking.
-    pub echo: ReasoningEcho,
+/// The edits that make a conversation fit its target.
+pub(super) fn changes(takes: &History<'_>, body: &[u8], seen: &Inspection) -> Vec<Edit<'static>> {
+    fit(takes, body, seen).edits
 }
 
-/// What a target takes that takes everything.
-impl Default for History<'_> {
-    fn default() -> Self {
-        Self {
-            turn_members: &[],
-            signed_calls: false,
-            tool_ids: ToolIds::Any,
-            echo: ReasoningEcho::None,
-        }
-    }
+/// What the model does not get.
+pub(super) fn losses(takes: &History<'_>, body: &[u8], seen: &Inspection) -> Losses {
+    fit(takes, body, seen).losses
 }
 
-impl History<'_> {
-    /// Whether there may be something to change.
-    fn concerns(&self, body: &[u8], seen: &Inspection) -> bool {
-        let talk = &seen.places.talk;
-        let has_more =
-            || talk.extended || talk.calls && memmem::find(body, ADDED_TO_CALLS).is_some();
-        !self.turn_members.is_empty() && has_more()
-            || talk.calls && (self.signed_calls || self.tool_ids != ToolIds::Any)
-            || self.echo == ReasoningEcho::All
+fn fit<'h>(takes: &History<'h>, body: &[u8], seen: &Inspection) -> Fitting<'h> {
+    let mut fitting = Fitting::new(*takes);
+    if concerns(takes, body, seen) {
+        // The body was read before: it is JSON.
+        let _ = Cursor::new(body).and_then(|mut cursor| fitting.body(&mut cursor));
     }
+    fitting
+}
 
-    /// The edits that make the conversation fit.
-    pub(super) fn changes(&self, body: &[u8], seen: &Inspection) -> Vec<Edit<'static>> {
-        self.fit(body, seen).edits
-    }
-
-    /// What the model does not get.
-    #[must_use]
-    pub fn losses(&self, body: &[u8], seen: &Inspection) -> Losses {
-        self.fit(body, seen).losses
-    }
-
-    fn fit(&self, body: &[u8], seen: &Inspection) -> Fitting<'_> {
-        let mut fitting = Fitting::new(*self);
-        if self.concerns(body, seen) {
-            // The body was read before: it is JSON.
-            let _ = Cursor::new(body).and_then(|mut cursor| fitting.body(&mut cursor));
-        }
-        fitting
-    }
+/// Whether there may be something to change.
+fn concerns(takes: &History<'_>, body: &[u8], seen: &Inspection) -> bool {
+    let talk = &seen.places.talk;
+    let has_more = || talk.extended || talk.calls && memmem::find(body, ADDED_TO_CALLS).is_some();
+    !takes.turn_members.is_empty() && has_more()
+        || talk.calls && (takes.signed_calls || takes.tool_ids != ToolIds::Any)
+        || takes.echo == ReasoningEcho::All
 }
 
 struct Fitting<'h> {

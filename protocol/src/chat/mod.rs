@@ -20,15 +20,15 @@ mod writer;
 
 use serde_json::{Value, json};
 
-pub use self::history::History;
 use crate::json::Edit;
 use crate::prompt::{Names, Prompt};
+use crate::translate::abilities::History;
 use crate::translate::decode::Decoding;
 use crate::translate::encode::Encoding;
 use crate::translate::fates::Row;
 use crate::translate::flow::Decoder;
 use crate::translate::writing::Encoder;
-use crate::translate::{self, Answer, Memo, Sink, Translates, Wish};
+use crate::translate::{self, Answer, Losses, Memo, Sink, Translates, Wish};
 use crate::{
     AnswerFacts, AuthStyle, BadRequest, Case, ChatLimit, Edits, Family, Inspection, Protocol,
     Reader, Sample, SyntheticAnswer, Usage, UsageWish, Words, Writer,
@@ -101,6 +101,10 @@ impl Protocol for Chat {
 
     fn changes(&self, body: &[u8], seen: &Inspection, edits: &Edits<'_>) -> Vec<Edit<'static>> {
         patch::changes(body, seen, edits)
+    }
+
+    fn losses(&self, body: &[u8], seen: &Inspection, takes: &History<'_>) -> Losses {
+        history::losses(takes, body, seen)
     }
 
     fn read_answer_with(&self, body: &[u8], extra: &[String]) -> Option<AnswerFacts> {

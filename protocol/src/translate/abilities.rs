@@ -65,6 +65,31 @@ pub enum SystemRole {
     User,
 }
 
+/// What a chat target takes of earlier turns of its own family's conversations.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct History<'a> {
+    /// The members of an assistant's turn that it knows; empty if it takes any.
+    pub turn_members: &'a [String],
+    /// It wants the first call of each turn signed.
+    pub signed_calls: bool,
+    /// The call ids that it takes.
+    pub tool_ids: ToolIds,
+    /// Which turns it wants back with their thinking.
+    pub echo: ReasoningEcho,
+}
+
+/// What a target takes that takes everything.
+impl Default for History<'_> {
+    fn default() -> Self {
+        Self {
+            turn_members: &[],
+            signed_calls: false,
+            tool_ids: ToolIds::Any,
+            echo: ReasoningEcho::None,
+        }
+    }
+}
+
 /// A target's abilities.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Abilities {
