@@ -67,15 +67,15 @@ impl Talk {
 }
 
 /// Reads so many bytes of the answer, and leaves.
-async fn leave_after(gateway: &Gateway, key: &TestKey, talk: &Talk, bytes: usize) {
-    let url = format!("{}{}", gateway.base, path(talk.family));
+pub(super) async fn leave_after(
+    gateway: &Gateway,
+    key: &TestKey,
+    (family, body): (Family, Value),
+    bytes: usize,
+) {
+    let url = format!("{}{}", gateway.base, path(family));
     let asking = gateway.client.post(url).bearer_auth(&key.secret);
-    let mut answer = asking
-        .json(&talk.body())
-        .send()
-        .await
-        .unwrap()
-        .bytes_stream();
+    let mut answer = asking.json(&body).send().await.unwrap().bytes_stream();
     let mut read = 0;
     while read < bytes {
         read += answer.next().await.unwrap().unwrap().len();
@@ -126,7 +126,7 @@ async fn esc(family: Family, marked: bool, words: usize) -> (i64, Evidence) {
         assert_eq!(answer.status, 200, "{}", answer.text);
         talk.goes_on();
     }
-    leave_after(&gateway, &key, &talk, 4_000).await;
+    leave_after(&gateway, &key, (talk.family, talk.body()), 4_000).await;
     gateway.settled().await;
     let charge = gateway.charges(&key).await.pop().unwrap();
     let bill = charge.bill.unwrap();
@@ -172,7 +172,7 @@ async fn who_leaves_with_a_fresh_prompt_after_a_cached_one_pays_for_it() {
             "user",
             &"What is fresh is billed at ten times the price.\n".repeat(12_000),
         );
-        leave_after(&gateway, &key, &talk, 4_000).await;
+        leave_after(&gateway, &key, (talk.family, talk.body()), 4_000).await;
         gateway.settled().await;
         let charge = gateway.charges(&key).await.pop().unwrap();
         let billed = bills.ended(&upstream)[2].cost();

@@ -6,7 +6,8 @@ use farebox::clock;
 use farebox_protocol::Family;
 use serde_json::{Value, json};
 
-use super::bodies::said;
+use super::bodies::{PROSE, said};
+use super::esc::leave_after;
 use super::hidden;
 use crate::support::billing::{Bills, Manner, Thinks};
 use crate::support::upstream::{Reply, Script, ScriptedUpstream, Speech};
@@ -296,4 +297,43 @@ async fn exposure_counts_at_the_operators_own_cost() {
         at_cost >= at_price * 5 && at_cost < 60,
         "{at_price} at the price, {at_cost} at a tenth of it"
     );
+}
+
+/// An agent's request with a prompt of 60,000 tokens.
+fn long_prompt(family: Family) -> Value {
+    let mut body = said(family, json!(PROSE.repeat(60_000 / 23)), 4_000);
+    body["stream"] = json!(true);
+    body
+}
+
+/// Ten agents of a key that was never charged, each with a prompt of 60,000 tokens; every second one is stopped in the middle of its
+/// answer and asks again. Nobody is told to wait.
+#[tokio::test]
+async fn ten_agents_with_long_prompts_and_no_charge_yet_are_not_stopped() {
+    let bills = Bills::default();
+    let manner = Manner {
+        pace: 5,
+        piece: 100,
+        limited: true,
+        ..Manner::default()
+    };
+    let answering = bills.answering(&PROSE.repeat(40), manner);
+    let upstream = ScriptedUpstream::start(answering).await;
+    let gateway = Gateway::start(CATALOG, &routes(&upstream.base_url())).await;
+    let key = gateway.key("10").await;
+    let agents = (0..10).map(|number: usize| {
+        let (family, gateway, key) = (Family::ALL[number % 3], &gateway, &key);
+        async move {
+            let body = long_prompt(family);
+            if number.is_multiple_of(2) {
+                leave_after(gateway, key, (family, body.clone()), 2_000).await;
+            }
+            gateway.post(path(family), key, &body).await
+        }
+    });
+    for answer in futures_util::future::join_all(agents).await {
+        assert_eq!(answer.status, 200, "{}", answer.text);
+    }
+    gateway.settled().await;
+    assert!(!is_stopped(&gateway, &key));
 }
