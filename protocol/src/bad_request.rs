@@ -26,6 +26,14 @@ pub enum Remedy {
     Unthreaded,
     /// Send the items themselves, with `store: false`.
     StoreNothing,
+    /// Send the whole conversation instead of this field, with `store: false`.
+    Whole(&'static str),
+    /// Leave this field out; `null` means the same.
+    Without(&'static str),
+    /// Send this word in this field.
+    Word(&'static str, &'static str),
+    /// Send a list of this word in this field.
+    List(&'static str, &'static str),
 }
 
 impl Remedy {
@@ -37,6 +45,10 @@ impl Remedy {
                 json!({"error_code": "thread_unsupported_request", "unsupported": ["thread"]})
             }
             Self::StoreNothing => json!({"remedies": [{"store": false}]}),
+            Self::Whole(field) => json!({"remedies": [{field: null, "store": false}]}),
+            Self::Without(field) => json!({"remedies": [{field: null}]}),
+            Self::Word(field, word) => json!({"remedies": [{field: word}]}),
+            Self::List(field, word) => json!({"remedies": [{field: [word]}]}),
         }
     }
 }

@@ -29,6 +29,9 @@ pub(crate) enum Free {
 /// The field that continues a conversation stored by the provider (messages); the only one whose refusal libraries act on.
 pub(crate) const THREAD: &str = "thread";
 
+/// The field that continues an answer stored by the provider (responses).
+const STORED: &str = "previous_response_id";
+
 /// Reasons that several fields share.
 pub(crate) const MODEL: &str = "the model is chosen by `model` alone";
 pub(crate) const HOST: &str = "the gateway alone chooses where a request goes";
@@ -54,13 +57,23 @@ pub(crate) fn check(
         return Ok(Some(if asks { Verdict::Stays } else { Verdict::Goes }));
     }
     let instead = match free {
+        Free::Absent | Free::Off | Free::Nothing if *field == STORED => {
+            "Leave it out, and set `store` to false: most libraries then send the conversation themselves".to_owned()
+        }
         Free::Absent | Free::Off | Free::Nothing => "Leave it out".to_owned(),
         Free::Words(words) => format!("Leave it out or send \"{}\"", words.join("\" or \"")),
         Free::Lists(words) => format!("Leave it out or send [\"{}\"]", words.join("\", \"")),
     };
+    let remedy = match free {
+        _ if *field == THREAD => Remedy::Unthreaded,
+        _ if *field == STORED => Remedy::Whole(field),
+        Free::Words([word, ..]) => Remedy::Word(field, word),
+        Free::Lists([word, ..]) => Remedy::List(field, word),
+        _ => Remedy::Without(field),
+    };
     Err(BadRequest {
         code: Some("unsupported_parameter"),
-        remedy: (*field == THREAD).then_some(Remedy::Unthreaded),
+        remedy: Some(remedy),
         ..BadRequest::at(*field, format!("`{field}` is refused: {why}. {instead}."))
     })
 }

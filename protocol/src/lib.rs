@@ -224,6 +224,22 @@ pub trait Protocol: Send + Sync + fmt::Debug {
         json::pieces(body, &mut self.changes(body, seen, edits))
     }
 
+    /// The facts of a request whose input is only counted: it needs nothing that only an answer needs.
+    ///
+    /// # Errors
+    /// As [`Protocol::inspect`].
+    fn inspect_count(&self, body: &[u8], seed: u64) -> Result<Inspection, BadRequest> {
+        self.inspect(body, seed)
+    }
+
+    /// What a target of this family is sent to count a request's input; `None` if the body is no JSON object.
+    fn count_body(&self, body: &Bytes, seen: &Inspection, edits: &Edits<'_>) -> Option<Vec<Bytes>>;
+
+    /// The document of such a count.
+    fn write_count(&self, tokens: u64) -> Value {
+        serde_json::json!({ "input_tokens": tokens })
+    }
+
     /// What the model does not get of earlier turns, because its target refuses it.
     fn losses(&self, _body: &[u8], _seen: &Inspection, _takes: &History<'_>) -> Losses {
         Losses::default()

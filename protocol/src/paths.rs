@@ -18,6 +18,9 @@ pub fn family_of(path: &str) -> Family {
 #[must_use]
 pub fn explain(path: &str, base: &str) -> String {
     let shown = shortened(path);
+    if let Some((_, home, instead)) = INSTEAD.iter().find(|(other, ..)| *other == path) {
+        return format!("{shown} is not offered here; use {instead} below {base}{home}");
+    }
     if is_not_offered(path) {
         return format!(
             "{shown} is not offered here; chat completions and responses are, at {base}/v1, and messages, at {base}/native"
@@ -51,6 +54,11 @@ pub fn explain(path: &str, base: &str) -> String {
         .strip_prefix("/v1/")
         .unwrap_or(path.trim_start_matches('/'));
     if rest.starts_with("v1/") {
+        if native(rest.trim_start_matches("v1/")) {
+            return format!(
+                "{shown}: this client speaks the native dialect; its base URL is {native_url}, without /v1 at its end"
+            );
+        }
         return format!("{shown}: /v1 is there twice; the base URL is {chat_url} exactly");
     }
     if native(rest) {
@@ -65,6 +73,18 @@ pub fn explain(path: &str, base: &str) -> String {
         "{shown} does not exist; OpenAI-style clients use the base URL {chat_url}, native clients {native_url}"
     )
 }
+
+/// Paths of other dialects: the base path here, and what does the same below it.
+const INSTEAD: [(&str, &str, &str); 8] = [
+    ("/api/tags", "/v1", "GET /models"),
+    ("/api/ps", "/v1", "GET /models"),
+    ("/api/show", "/v1", "GET /models/{slug}"),
+    ("/api/chat", "/v1", "POST /chat/completions"),
+    ("/api/generate", "/v1", "POST /chat/completions"),
+    ("/v1/completions", "/v1", "POST /chat/completions"),
+    ("/v1/complete", "/native", "POST /v1/messages"),
+    ("/native/v1/complete", "/native", "POST /v1/messages"),
+];
 
 /// Paths that the original services of these dialects have below the same base URLs, by the first segment.
 const NOT_OFFERED: [&str; 24] = [
@@ -109,6 +129,12 @@ fn is_not_offered(path: &str) -> bool {
             && (rest.starts_with("responses/") || rest.starts_with("chat/completions/")))
 }
 
+/// Whether clients of this path open a WebSocket first, because the original service takes one there.
+#[must_use]
+pub fn has_websocket(path: &str) -> bool {
+    path == "/v1/responses"
+}
+
 /// A path in a form that is safe to repeat to the caller.
 #[must_use]
 pub fn shortened(path: &str) -> String {
@@ -124,6 +150,14 @@ mod tests {
         let base = "https://api.example.com";
         for (path, needle) in [
             ("/v1/v1/chat/completions", "/v1 is there twice"),
+            (
+                "/v1/v1/messages",
+                "its base URL is https://api.example.com/native, without /v1",
+            ),
+            (
+                "/api/tags",
+                "use GET /models below https://api.example.com/v1",
+            ),
             (
                 "/v1/messages",
                 "native dialect; its base URL is https://api.example.com/native",

@@ -401,7 +401,7 @@ fn exercise(family: Family, bytes: &[u8]) {
         );
         assert!(accepts(&patched));
     }
-    let _ = farebox_protocol::messages::inspect_count(bytes, 0);
+    let _ = Family::Messages.protocol().inspect_count(bytes, 0);
     let _ = protocol.read_answer(bytes);
     let _ = UpstreamError::parse(bytes);
     let (mut reader, mut writer) = (protocol.reader(), protocol.writer());

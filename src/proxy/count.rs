@@ -1,11 +1,11 @@
-//! Counts the tokens of a native request without running it. Free: nothing is held, and the answer is one number. Targets that
-//! speak `responses` count a translation of it; targets that speak only `chat` cannot count.
+//! Counts the tokens of a native or a responses request without running it. Free: nothing is held, and the answer is one number.
+//! Targets of the other of these two families count a translation of it; targets that speak only `chat` cannot count.
 
 use std::time::Duration;
 
 use bytes::Bytes;
 use farebox_ledger::Key;
-use farebox_protocol::{BadRequest, Edits, Family, Inspection, messages, translate};
+use farebox_protocol::{BadRequest, Edits, Family, Inspection, translate};
 use tokio::time::timeout;
 
 use super::{Failure, Known, Proxy, capabilities, documents, holder, resolve, unreadable};
@@ -34,24 +34,24 @@ pub struct Count {
 pub async fn tokens(
     proxy: &Proxy,
     key: &Key,
-    body: &Bytes,
+    (family, body): (Family, &Bytes),
     headers: Vec<(String, Bytes)>,
     ask_upstream: bool,
     known: &mut Known,
 ) -> Result<Count, Failure> {
     let config = proxy.config.current();
     let (original, mut work) = (body, Work::of(&proxy.turns, holder(key.id)));
-    let (seen, body) = read(body, &mut work).await?;
+    let (seen, body) = read(family, body, &mut work).await?;
     let mut seen = seen.map_err(|bad| unreadable(bad, &body, &config, known))?;
-    let model = resolve(&config, &seen.model, key, Family::Messages, known)?;
-    capabilities::check_flags(&model, Family::Messages, &headers)?;
+    let model = resolve(&config, &seen.model, key, family, known)?;
+    capabilities::check_flags(&model, family, &headers)?;
     if ask_upstream {
-        let (family, operation) = (Family::Messages, Operation::CountTokens);
+        let (caller, operation) = (family, Operation::CountTokens);
         let call = Call {
             route: &model.route,
             holder: holder(key.id),
-            caller: family,
-            family,
+            caller,
+            family: caller,
             operation,
             stream: false,
             last: None,
@@ -65,18 +65,17 @@ pub async fn tokens(
                 return None;
             }
             if family != call.family {
-                return foreign(original, target, family, &model);
+                return foreign((caller, original), target, family, &model);
             }
             let edits = Edits {
                 model: &target.model,
-                limit_field: "max_tokens",
+                limit_field: "",
                 limit: None,
                 pass: &target.provider.pass,
                 ..Edits::default()
             };
-            let body = Family::Messages.protocol().pieces(&body, &seen, &edits);
             Some(Prepared {
-                body,
+                body: family.protocol().count_body(&body, &seen, &edits)?,
                 headers: headers.clone(),
                 streams: false,
             })
@@ -100,28 +99,33 @@ pub async fn tokens(
 
 /// The facts of a body, and the body without what other families made up: a vendor would refuse their thinking blocks.
 async fn read(
+    family: Family,
     received: &Bytes,
     work: &mut Work,
 ) -> Result<(Result<Inspection, BadRequest>, Bytes), Failure> {
     let received = received.clone();
     let reading = work.read(received.len(), move || {
-        let cut = translate::cut_marks(Family::Messages, &received, false)
-            .map(|cut| Bytes::from(cut.body));
+        let cut = translate::cut_marks(family, &received, false).map(|cut| Bytes::from(cut.body));
         let body = cut.unwrap_or(received);
-        let seen = messages::inspect_count(&body, clock::seed());
+        let seen = family.protocol().inspect_count(&body, clock::seed());
         (seen, body)
     });
     Ok(reading.await?)
 }
 
 /// The request in another family for counting; `None` when that family cannot count it.
-fn foreign(body: &[u8], target: &Target, family: Family, model: &Model) -> Option<Prepared> {
+fn foreign(
+    (caller, body): (Family, &[u8]),
+    target: &Target,
+    family: Family,
+    model: &Model,
+) -> Option<Prepared> {
     let abilities = model.abilities_of(target, family);
     let named = translate::Target {
         model: &target.model,
         abilities: &abilities,
     };
-    let body = translate::count_request(Family::Messages, family, body, &named)
+    let body = translate::count_request(caller, family, body, &named)
         .ok()
         .flatten()?;
     Some(Prepared {

@@ -4,10 +4,9 @@ use std::sync::Arc;
 
 use farebox_ledger::Amount;
 use farebox_protocol::Family;
-use salvo::http::header::{ACCEPT, LOCATION};
+use salvo::http::header::{ACCEPT, LOCATION, USER_AGENT};
 use salvo::http::{HeaderValue, StatusCode};
 use salvo::prelude::{Depot, Request, Response, handler};
-use serde_json::json;
 use tokio::time::Instant;
 
 use super::request_id::Arrival;
@@ -56,15 +55,16 @@ impl Home {
     }
 }
 
-/// Counts the input tokens of a native request: asks the upstream if the key has money, else estimates.
+/// Counts the input tokens of a native or a responses request: asks the upstream if the key has money, else estimates.
 pub(super) struct CountTokens {
     front: Arc<Front>,
+    family: Family,
 }
 
 #[handler]
 impl CountTokens {
-    pub(super) fn new(front: Arc<Front>) -> Self {
-        Self { front }
+    pub(super) fn new(front: Arc<Front>, family: Family) -> Self {
+        Self { front, family }
     }
 
     async fn handle(&self, req: &mut Request, depot: &mut Depot, res: &mut Response) {
@@ -76,14 +76,19 @@ impl CountTokens {
                     res.headers_mut()
                         .insert(ESTIMATE_HEADER, HeaderValue::from_static("1"));
                 }
-                failure::json(res, json!({ "input_tokens": count.tokens }).to_string());
+                let counted = self.family.protocol().write_count(count.tokens);
+                failure::json(res, counted.to_string());
             }
             Err(failure) => {
                 body::discard(req, depot, &self.front.proxy.tasks);
-                let failure = self
-                    .front
-                    .refused(failure, Family::Messages, &arrival, known);
-                failure::answer(res, &failure, Family::Messages, &arrival);
+                let failure = self.front.refused(
+                    failure,
+                    self.family,
+                    &arrival,
+                    known,
+                    req.headers().get(USER_AGENT),
+                );
+                failure::answer(res, &failure, self.family, &arrival);
             }
         }
     }
@@ -94,17 +99,17 @@ impl CountTokens {
         depot: &Depot,
         known: &mut Known,
     ) -> Result<count::Count, Failure> {
-        let key = auth::authenticate(&self.front, req, depot, Family::Messages, known).await?;
+        let key = auth::authenticate(&self.front, req, depot, self.family, known).await?;
         let _pass = self.front.rate_limits.enter_free(&key, Instant::now())?;
         let mut work = Work::of(&self.front.proxy.turns, holder(key.id));
         let room = &self.front.body_room;
         let body = decompress::read(req, room, &key, None, &mut work).await?;
-        let headers = generate::forwarded(req.headers(), Family::Messages);
+        let headers = generate::forwarded(req.headers(), self.family);
         let ask_upstream = key.account.available() > Amount::ZERO;
         count::tokens(
             &self.front.proxy,
             &key,
-            &body.bytes,
+            (self.family, &body.bytes),
             headers,
             ask_upstream,
             known,

@@ -1,9 +1,11 @@
-//! Paths that do not exist: a 404 whose text names the base URL that the caller should have used.
+//! Paths that do not exist: a 404 whose text names the base URL that the caller should have used. A client that opens a WebSocket for
+//! responses gets the status on which current ones go on over HTTP at once.
 
 use std::sync::Arc;
 
 use farebox_protocol::paths;
 use salvo::http::StatusCode;
+use salvo::http::header::UPGRADE;
 use salvo::prelude::{Depot, FlowCtrl, Request, Response, handler};
 
 use super::request_id::Arrival;
@@ -35,6 +37,7 @@ impl NotFound {
         body::discard(req, depot, &self.front.proxy.tasks);
         let base = &self.front.public_url;
         let failure = match res.status_code {
+            _ if paths::has_websocket(&path) && wants_websocket(req) => Failure::NoWebSocket,
             Some(StatusCode::NOT_FOUND) | None => Failure::NoPath(paths::explain(&path, base)),
             Some(StatusCode::METHOD_NOT_ALLOWED) => {
                 let (path, method) = (paths::shortened(&path), req.method());
@@ -46,4 +49,10 @@ impl NotFound {
         };
         failure::answer(res, &failure, family, &arrival);
     }
+}
+
+/// Whether the client opens a WebSocket.
+fn wants_websocket(req: &Request) -> bool {
+    let wanted = req.headers().get(UPGRADE);
+    wanted.is_some_and(|wanted| wanted.as_bytes().eq_ignore_ascii_case(b"websocket"))
 }

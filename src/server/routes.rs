@@ -1,7 +1,7 @@
 //! Every path of the customers' listener, as data: the service is built from it, and a test calls every path in it.
 //!
 //! An unknown path is answered with a 404 that names the right base URL. A path that reaches an upstream goes through `generate`,
-//! and so through a hold and a settlement; counting tokens is the one that is free.
+//! and so through a hold and a settlement; counting tokens is what is free.
 
 use std::sync::Arc;
 
@@ -38,7 +38,7 @@ pub enum Method {
 #[derive(Debug, Clone, Copy)]
 enum Serves {
     Generate(Family),
-    CountTokens,
+    CountTokens(Family),
     Models(List),
     Account(Read),
     Dashboard(Room),
@@ -74,7 +74,16 @@ pub fn endpoints() -> Vec<Endpoint> {
         // native clients, at {base}/native
         at(Get, "/native/v1/models", Models(List::Native)),
         at(Get, "/native/v1/models/{*+slug}", Models(List::NativeOne)),
-        at(Post, "/native/v1/messages/count_tokens", CountTokens),
+        at(
+            Post,
+            "/native/v1/messages/count_tokens",
+            CountTokens(Family::Messages),
+        ),
+        at(
+            Post,
+            "/v1/responses/input_tokens",
+            CountTokens(Family::Responses),
+        ),
         // a browser's start page
         at(Get, "/", Home),
     ]);
@@ -169,7 +178,7 @@ impl Endpoint {
         let front = Arc::clone(front);
         place.push(match self.serves {
             Generate(family) => router.goal(generate::Generate::new(front, family)),
-            CountTokens => router.goal(free::CountTokens::new(front)),
+            CountTokens(family) => router.goal(free::CountTokens::new(front, family)),
             Models(list) => router.goal(models::Models::new(front, list)),
             Account(read) => router.goal(account::Account::new(front, read)),
             Serves::Dashboard(room) => {

@@ -206,6 +206,46 @@ async fn a_responses_target_counts_the_tokens_of_native_clients() {
 }
 
 #[tokio::test]
+async fn the_input_of_responses_clients_is_counted_by_every_kind_of_target() {
+    let ask = json!({"model": "test-model", "instructions": "s", "input": "Say PONG", "stream": true,
+        "max_output_tokens": 100, "store": true});
+    let counts = [
+        (
+            Family::Responses,
+            Some("/responses/input_tokens"),
+            json!({"model": "upstream-model-1", "instructions": "s", "input": "Say PONG"}),
+        ),
+        (
+            Family::Messages,
+            Some("/messages/count_tokens"),
+            json!({"model": "upstream-model-1", "system": [{"type": "text", "text": "s"}],
+                "messages": [{"role": "user", "content": [{"type": "text", "text": "Say PONG"}]}]}),
+        ),
+        (Family::Chat, None, json!(null)),
+    ];
+    for (target, path, sent) in counts {
+        let counted = json!({"object": "response.input_tokens", "input_tokens": 321});
+        let upstream = ScriptedUpstream::start(Reply::json(200, &counted)).await;
+        let gateway = before(&upstream, target, "").await;
+        let key = gateway.key("5.00").await;
+        let answer = gateway.post("/v1/responses/input_tokens", &key, &ask).await;
+        assert_eq!(answer.status, 200, "{target}: {}", answer.text);
+        assert_eq!(answer.json()["object"], "response.input_tokens");
+        let Some(path) = path else {
+            assert_eq!(answer.header("x-farebox-estimate"), Some("1"));
+            assert!(upstream.requests().is_empty(), "{target} cannot count");
+            continue;
+        };
+        assert_eq!(answer.json(), counted, "{target}");
+        let seen = &upstream.requests()[0];
+        assert!(seen.path.ends_with(path), "{}", seen.path);
+        assert_eq!(seen.json(), sent, "{target}");
+        gateway.settled().await;
+        assert!(gateway.charges(&key).await.is_empty(), "counting is free");
+    }
+}
+
+#[tokio::test]
 async fn a_target_of_two_families_is_asked_once_and_in_the_one_that_carries_the_request() {
     let upstream = ScriptedUpstream::start(Reply::error(500, "server_error", None, "no")).await;
     let routes = routes(&upstream.base_url()).replace(

@@ -6,7 +6,7 @@ use farebox_protocol::Family;
 use serde_json::json;
 
 use crate::support::upstream::ScriptedUpstream;
-use crate::support::{Gateway, ask, path, talking};
+use crate::support::{Answer, Gateway, ask, path, talking};
 
 fn gzipped(text: &[u8]) -> Vec<u8> {
     let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
@@ -234,6 +234,10 @@ async fn what_is_not_sold_is_named_and_a_401_says_how_to_ask() {
     let key = gateway.key("5").await;
     for path in [
         "/v1/embeddings",
+        "/v1/completions",
+        "/native/v1/complete",
+        "/api/tags",
+        "/api/show",
         "/v1/batches",
         "/v1/files",
         "/native/v1/messages/batches",
@@ -276,4 +280,25 @@ async fn usage_refuses_parameters_that_it_does_not_know() {
         .get("/v1/usage?from=2026-11-01&to=2026-11-02", &key)
         .await;
     assert!(usage.text.contains("\"refunds\""), "{}", usage.text);
+}
+
+#[tokio::test]
+async fn a_client_that_opens_a_websocket_is_told_to_use_http() {
+    let upstream = ScriptedUpstream::start(talking("PONG")).await;
+    let gateway = Gateway::before(&upstream).await;
+    let key = gateway.key("5").await;
+    let opening = |path: &str| {
+        let opening = gateway.client.get(format!("{}{path}", gateway.base));
+        opening
+            .bearer_auth(&key.secret)
+            .header("connection", "Upgrade")
+            .header("upgrade", "websocket")
+            .header("sec-websocket-version", "13")
+            .header("sec-websocket-key", "dGhlIHNhbXBsZSBub25jZQ==")
+    };
+    let answer = Answer::read(opening("/v1/responses").send().await.unwrap()).await;
+    assert_eq!(answer.status, 426, "{}", answer.text);
+    assert!(answer.text.contains("send the request with POST"));
+    let elsewhere = opening("/v1/chat/completions").send().await.unwrap();
+    assert_eq!(elsewhere.status(), 405);
 }

@@ -279,9 +279,9 @@ async fn recorded_probes_and_lists_are_answered_for_free() {
         .filter(|recording| recording.method != "POST")
     {
         let answer = send(&gateway, &recording, &key.secret).await;
-        // A web socket that some clients try first is politely not there, and they go on with POST.
+        // A web socket that some clients try first is not there, and they go on with POST.
         let status = if recording.name.contains("websocket") {
-            405
+            426
         } else {
             200
         };

@@ -18,6 +18,7 @@ mod reader;
 mod synthetic;
 mod writer;
 
+use bytes::Bytes;
 use serde_json::{Value, json};
 
 use crate::json::Edit;
@@ -97,6 +98,10 @@ impl Protocol for Chat {
 
     fn inspect(&self, body: &[u8], seed: u64) -> Result<Inspection, BadRequest> {
         inspect::inspect(body, seed)
+    }
+
+    fn count_body(&self, _: &Bytes, _: &Inspection, _: &Edits<'_>) -> Option<Vec<Bytes>> {
+        None
     }
 
     fn changes(&self, body: &[u8], seen: &Inspection, edits: &Edits<'_>) -> Vec<Edit<'static>> {

@@ -13,6 +13,17 @@ use crate::translate::neutral::{Block, Choice, Effort, Format, Mode, Prompt, Rol
 use crate::translate::schema::{for_messages, one_object};
 use crate::translate::text::{Escaped, Writer};
 
+/// Members allowed in a request that only counts its input, as far as they change the count.
+pub(super) const COUNTED: &[&str] = &[
+    "model",
+    "system",
+    "messages",
+    "tools",
+    "tool_choice",
+    "thinking",
+    "output_config",
+];
+
 const ONE_OBJECT: &str = "Answer with one JSON object and nothing else.";
 
 pub(crate) fn encode(

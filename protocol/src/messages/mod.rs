@@ -16,6 +16,7 @@ mod reader;
 mod synthetic;
 mod writer;
 
+use bytes::Bytes;
 use serde_json::{Value, json};
 
 use crate::json::Edit;
@@ -30,14 +31,6 @@ use crate::{
     AnswerFacts, AuthStyle, BadRequest, Case, ChatLimit, Edits, Family, Inspection, Protocol,
     Reader, Sample, SyntheticAnswer, Usage, UsageWish, Words, Writer,
 };
-
-/// Inspects a request whose input is only to be counted: like [`Protocol::inspect`], but `max_tokens` is not required.
-///
-/// # Errors
-/// As [`Protocol::inspect`].
-pub fn inspect_count(body: &[u8], seed: u64) -> Result<Inspection, BadRequest> {
-    inspect::inspect_count(body, seed)
-}
 
 /// Where the simulated provider finds the parts of a request.
 const NAMES: Names = Names {
@@ -111,6 +104,15 @@ impl Protocol for Messages {
         inspect::inspect(body, seed)
     }
 
+    fn inspect_count(&self, body: &[u8], seed: u64) -> Result<Inspection, BadRequest> {
+        inspect::inspect_count(body, seed)
+    }
+
+    /// A count takes what an answer takes, and the betas that change it.
+    fn count_body(&self, body: &Bytes, seen: &Inspection, edits: &Edits<'_>) -> Option<Vec<Bytes>> {
+        Some(self.pieces(body, seen, edits))
+    }
+
     fn changes(&self, body: &[u8], seen: &Inspection, edits: &Edits<'_>) -> Vec<Edit<'static>> {
         patch::changes(body, seen, edits)
     }
@@ -180,6 +182,10 @@ impl Translates for Messages {
         encoding: &mut Encoding<'_>,
     ) -> Result<Vec<u8>, BadRequest> {
         encode::encode(prompt, size, encoding)
+    }
+
+    fn counted_fields(&self) -> &'static [&'static str] {
+        encode::COUNTED
     }
 
     fn fit_budget(&self, body: &[u8], limit: u32) -> Option<(Vec<u8>, bool)> {

@@ -6,7 +6,6 @@
 use super::encode_turns::{input, instructions};
 use crate::BadRequest;
 use crate::Family;
-use crate::json::{Cursor, JsonError};
 use crate::translate::abilities::ThinkingWay;
 use crate::translate::encode::{Encoding, Field, description, key, no_schema, schema, user};
 use crate::translate::ids::tool_name;
@@ -18,7 +17,7 @@ use crate::translate::text::Writer;
 pub(super) const MIN_LIMIT: u32 = 16;
 
 /// Members allowed in a request that only counts its input.
-const COUNTED: &[&str] = &[
+pub(super) const COUNTED: &[&str] = &[
     "model",
     "instructions",
     "input",
@@ -94,22 +93,6 @@ pub(crate) fn encode(
     out.name("store").flag(false);
     if prompt.stream {
         out.name("stream").flag(true);
-    }
-    out.close('}');
-    Ok(out.finish().into_bytes())
-}
-
-/// The part of an encoded request that a count of its input accepts.
-pub(crate) fn for_counting(body: &[u8]) -> Result<Vec<u8>, JsonError> {
-    let mut cursor = Cursor::new(body)?;
-    let mut walk = cursor.enter_object()?;
-    let mut out = Writer::with_capacity(body.len());
-    out.open('{');
-    while let Some(key) = cursor.member(&mut walk)? {
-        let value = cursor.skip()?;
-        if let Some(name) = COUNTED.iter().find(|name| **name == key.name) {
-            out.name(name).raw(cursor.slice(value.span));
-        }
     }
     out.close('}');
     Ok(out.finish().into_bytes())

@@ -20,6 +20,7 @@ mod reader;
 mod synthetic;
 mod writer;
 
+use bytes::Bytes;
 use serde_json::{Value, json};
 
 use crate::json::Edit;
@@ -94,6 +95,18 @@ impl Protocol for Responses {
 
     fn inspect(&self, body: &[u8], seed: u64) -> Result<Inspection, BadRequest> {
         inspect::inspect(body, seed)
+    }
+
+    fn count_body(&self, body: &Bytes, seen: &Inspection, edits: &Edits<'_>) -> Option<Vec<Bytes>> {
+        let body = self.patch(body, seen, edits);
+        Some(vec![Bytes::from(translate::for_counting(
+            Family::Responses,
+            &body,
+        )?)])
+    }
+
+    fn write_count(&self, tokens: u64) -> Value {
+        json!({ "object": "response.input_tokens", "input_tokens": tokens })
     }
 
     fn changes(&self, body: &[u8], seen: &Inspection, edits: &Edits<'_>) -> Vec<Edit<'static>> {
@@ -175,8 +188,8 @@ impl Translates for Responses {
         false
     }
 
-    fn for_counting(&self, body: &[u8]) -> Option<Vec<u8>> {
-        encode::for_counting(body).ok()
+    fn counted_fields(&self) -> &'static [&'static str] {
+        encode::COUNTED
     }
 
     fn decode_answer(&self, body: &[u8], sink: &mut dyn Sink) {

@@ -36,11 +36,13 @@ pub use seals::{Unsealed, cut_marks, cut_thinking};
 pub use stream::Translator;
 pub use writing::Wish;
 
+use crate::json::Cursor;
 use crate::{BadRequest, Family, Usage, UsageWish};
 use decode::Decoding;
 use encode::Encoding;
 use fates::Row;
 use flow::Decoder;
+use text::Writer;
 use writing::Encoder;
 
 /// A family's part in translation. Each family implements it in its own folder; this folder names no family's files.
@@ -71,10 +73,9 @@ pub(crate) trait Translates: Sync {
         true
     }
 
-    /// The fields of an encoded request that a count of its input accepts; `None` if targets of this family never count a
-    /// translated request.
-    fn for_counting(&self, _body: &[u8]) -> Option<Vec<u8>> {
-        None
+    /// The fields of a request that a count of its input accepts; none if targets of this family do not count.
+    fn counted_fields(&self) -> &'static [&'static str] {
+        &[]
     }
 
     /// See [`fit_budget`]. Only a family with thinking budgets implements it.
@@ -173,12 +174,28 @@ pub fn count_request(
     body: &[u8],
     target: &Target<'_>,
 ) -> Result<Option<Vec<u8>>, BadRequest> {
-    if to.protocol().count_path().is_none() {
+    if to.translates().counted_fields().is_empty() {
         return Ok(None);
     }
-    Ok(to
-        .translates()
-        .for_counting(&request(from, to, body, target)?.body))
+    Ok(for_counting(to, &request(from, to, body, target)?.body))
+}
+
+/// What a count of a request's input accepts of it; `None` for a body that is no JSON object.
+#[must_use]
+pub fn for_counting(family: Family, body: &[u8]) -> Option<Vec<u8>> {
+    let counted = family.translates().counted_fields();
+    let mut cursor = Cursor::new(body).ok()?;
+    let mut walk = cursor.enter_object().ok()?;
+    let mut out = Writer::with_capacity(body.len());
+    out.open('{');
+    while let Some(key) = cursor.member(&mut walk).ok()? {
+        let value = cursor.skip().ok()?;
+        if let Some(name) = counted.iter().find(|name| **name == key.name) {
+            out.name(name).raw(cursor.slice(value.span));
+        }
+    }
+    out.close('}');
+    Some(out.finish().into_bytes())
 }
 
 /// A request before any family gives it a shape.

@@ -1,6 +1,6 @@
 //! Fields of the wrong kind, written twice, unknown or unsold; and the wishes that are read from good ones.
 
-use farebox_protocol::{Family, messages};
+use farebox_protocol::Family;
 use serde_json::{Value, json};
 
 use super::{edits, good, refused, with};
@@ -127,7 +127,9 @@ fn required_fields_have_their_types() {
     }
     let count = json!({"model": "m", "messages": [{"role": "user", "content": "hi"}]}).to_string();
     assert_eq!(
-        messages::inspect_count(count.as_bytes(), 0)
+        Family::Messages
+            .protocol()
+            .inspect_count(count.as_bytes(), 0)
             .expect("no limit is needed")
             .limit,
         None
@@ -398,5 +400,38 @@ fn wishes_are_seen() {
         !with(Family::Responses, "reasoning", json!({"effort": "none"}))
             .expect("good")
             .hidden_reasoning
+    );
+}
+
+#[test]
+fn a_refusal_carries_what_would_be_taken() {
+    let refusals = [
+        (Family::Chat, "models", json!(["a"])),
+        (Family::Chat, "web_search_options", json!({})),
+        (Family::Chat, "modalities", json!(["audio"])),
+        (Family::Chat, "audio", json!({"voice": "a"})),
+        (Family::Responses, "previous_response_id", json!("resp_1")),
+        (Family::Responses, "conversation", json!("conv_1")),
+        (Family::Responses, "background", json!(true)),
+        (Family::Responses, "prompt", json!({"id": "p"})),
+        (Family::Messages, "mcp_servers", json!([{"url": "u"}])),
+        (Family::Messages, "container", json!("c")),
+    ];
+    for (family, name, value) in refusals {
+        let bad = refused(family, name, value);
+        let details = bad.remedy.expect("a remedy").details();
+        let remedy = details["remedies"][0].as_object().expect("members");
+        let mut body = good(family);
+        for (name, value) in remedy {
+            body[name] = value.clone();
+        }
+        let taken = family.protocol().inspect(body.to_string().as_bytes(), 0);
+        assert!(taken.is_ok(), "{family} {name}: {details}");
+    }
+    let stored = refused(Family::Responses, "previous_response_id", json!("resp_1"));
+    assert!(
+        stored.message.contains("set `store` to false"),
+        "{}",
+        stored.message
     );
 }

@@ -20,7 +20,7 @@ async fn a_target_that_does_not_answer_is_waited_for_ten_seconds_and_then_we_est
     let counted = count::tokens(
         &house.proxy,
         &key,
-        &body,
+        (Family::Messages, &body),
         Vec::new(),
         true,
         &mut Known::default(),
