@@ -173,6 +173,7 @@ fn summary(rows: &[DiffRow]) -> String {
                 Subject::Model => "model",
                 Subject::Retired => "retired slug",
                 Subject::Provider => "provider",
+                Subject::Shop => "shop",
             };
             match names.as_slice() {
                 [] => {}

@@ -43,7 +43,7 @@ pub(super) async fn run(args: &Args) -> Result<(), Failed> {
     };
     let keys_of = |row: &DiffRow| match row.subject {
         Subject::Model | Subject::Retired => week.iter().find(|used| used.slug == row.name),
-        Subject::Provider => None,
+        Subject::Provider | Subject::Shop => None,
     };
     match args.format() {
         Format::Json => output::print_json(&document(&against, &rows, keys_of)),
@@ -159,6 +159,7 @@ fn cells<'a>(
                 Subject::Model => "model",
                 Subject::Retired => "retired",
                 Subject::Provider => "provider",
+                Subject::Shop => "shop",
             };
             let values = match (&row.old, &row.new) {
                 (Some(old), Some(new)) => format!("{old} → {new}"),

@@ -12,7 +12,7 @@ use farebox_protocol::translate::Abilities;
 
 use super::facts;
 use super::findings::suggest::nearest_models;
-use super::{Price, Route, Target};
+use super::{Price, Route, Shop, Target};
 
 /// Everything on sale, by slug and alias.
 #[derive(Debug, Default)]
@@ -23,6 +23,8 @@ pub struct Catalog {
     pub(super) by_name: HashMap<String, Arc<Model>>,
     /// Slugs no longer sold.
     pub retired: Vec<Retired>,
+    /// The seller.
+    pub shop: Arc<Shop>,
     /// The cheapest input token of all that cost something; zero if none does.
     pub cheapest_input: Amount,
 }

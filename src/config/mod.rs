@@ -14,6 +14,7 @@ mod read;
 mod reload;
 pub mod routes;
 mod schema;
+mod shop;
 pub(crate) mod source;
 mod summary;
 mod table;
@@ -44,6 +45,7 @@ pub use routes::{
     Timeouts, lost_between,
 };
 pub use schema::RESERVED_HEADERS;
+pub use shop::Shop;
 pub use source::{Source, Unreadable};
 pub use summary::{ModelSummary, ProviderSummary, RetiredSummary, Summary};
 pub use table::{TABLE_HEADINGS, TableRow, table_markdown};

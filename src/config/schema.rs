@@ -4,7 +4,7 @@
 //! each one.
 
 /// `catalog.toml`
-pub(crate) const CATALOG_FIELDS: &[&str] = &["model", "retired"];
+pub(crate) const CATALOG_FIELDS: &[&str] = &["model", "retired", "shop"];
 /// `[[model]]`
 pub(crate) const MODEL_FIELDS: &[&str] = &[
     "model",
@@ -31,6 +31,14 @@ pub(crate) const LIMIT_FIELDS: &[&str] = &[
 ];
 /// `[[retired]]`
 pub(crate) const RETIRED_FIELDS: &[&str] = &["slug", "since", "use"];
+/// `[shop]`
+pub(crate) const SHOP_FIELDS: &[&str] = &[
+    "name",
+    "contact",
+    "pay_url",
+    "note",
+    "out_of_balance_status",
+];
 /// `routes.toml`
 pub(crate) const ROUTES_FIELDS: &[&str] = &["provider", "route"];
 /// `[[route]]`

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use super::findings::redact;
-use super::{Config, Endpoint, Model, OnDisconnect, Prefer, Provider, TargetAbilities};
+use super::{Config, Endpoint, Model, OnDisconnect, Prefer, Provider, Shop, TargetAbilities};
 
 /// A snapshot without its secrets.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -19,6 +19,24 @@ pub struct Summary {
     pub retired: Vec<RetiredSummary>,
     /// Providers in the order of the file.
     pub providers: Vec<ProviderSummary>,
+    /// The seller; one that says nothing has none.
+    #[serde(default)]
+    pub shop: Option<ShopSummary>,
+}
+
+/// The seller.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ShopSummary {
+    /// Its name.
+    pub name: String,
+    /// Whom to ask.
+    pub contact: String,
+    /// Where to pay.
+    pub pay_url: String,
+    /// A sentence of its own.
+    pub note: String,
+    /// The status of a refusal for lack of money.
+    pub out_of_balance_status: u16,
 }
 
 /// One published model.
@@ -102,8 +120,19 @@ impl Config {
                 .iter()
                 .map(|provider| provider_outline(provider))
                 .collect(),
+            shop: shop_outline(&self.catalog.shop),
         }
     }
+}
+
+fn shop_outline(shop: &Shop) -> Option<ShopSummary> {
+    (*shop != Shop::default()).then(|| ShopSummary {
+        name: shop.name.clone().unwrap_or_default(),
+        contact: shop.contact.clone().unwrap_or_default(),
+        pay_url: shop.pay_url.clone().unwrap_or_default(),
+        note: shop.note.clone().unwrap_or_default(),
+        out_of_balance_status: shop.out_of_balance_status,
+    })
 }
 
 /// The sizes of a model, the optional ones only where they are set.

@@ -3,16 +3,17 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use farebox_ledger::{Key, SharedLedger};
+use farebox_ledger::{Key, SharedLedger, Timestamp};
 use tokio_util::sync::CancellationToken;
 
 use super::activity::Activity;
 use super::decimal_json::DecimalJson;
 use super::dialects::{Dialect, Statement};
+use super::recent::RecentSpending;
 use super::usage::Days;
 use super::{receipt, usage};
 use crate::clock;
-use crate::config::ConfigHandle;
+use crate::config::{ConfigHandle, Shop};
 use crate::proxy::rate_limit::RateLimits;
 use crate::proxy::{Failure, Proxy, record};
 
@@ -109,6 +110,11 @@ impl Context {
         self.public_url.starts_with("https://")
     }
 
+    /// The seller, as the catalog in force describes it.
+    pub(super) fn shop(&self) -> Arc<Shop> {
+        Arc::clone(&self.config.current().catalog.shop)
+    }
+
     /// Answers a program that has authenticated with this key; `query` gives the URL's query parameters.
     ///
     /// # Errors
@@ -120,8 +126,17 @@ impl Context {
         query: &(dyn Fn(&str) -> Option<String> + Sync),
     ) -> Result<Document, Failure> {
         let now = clock::now();
-        let statement = Statement::of(key, now);
+        let mut statement = Statement::of(key, &self.shop(), now);
         match what {
+            Read::Account(dialect) if dialect.has_spent => {
+                let until = Timestamp::from_millis(now.millis().saturating_add(1));
+                let rows = self
+                    .ledger
+                    .usage(key.id, RecentSpending::begins(now), until)
+                    .await?;
+                statement.spent = RecentSpending::of(&rows, now);
+                Ok(Document::json((dialect.document)(&statement).document()))
+            }
             Read::Account(dialect) => Ok(Document::json((dialect.document)(&statement).document())),
             Read::Usage => {
                 let days = Days::asked(query("from").as_deref(), query("to").as_deref(), now)?;

@@ -2,9 +2,13 @@
 //!
 //! "Remaining" is what is available: balance minus what running requests hold. Numbers are exact decimal literals.
 
+use std::sync::Arc;
+
 use farebox_ledger::{Account, Amount, Key, Status, Timestamp};
 
 use super::decimal_json::{DecimalJson, in_units};
+use super::recent::RecentSpending;
+use crate::config::Shop;
 
 /// Picodollars per unit of resale gateways, 1/500,000 USD.
 const RESALE_UNIT: u64 = 2_000_000;
@@ -18,16 +22,20 @@ pub(super) struct Statement {
     pub(super) status: Status,
     pub(super) expires_at: Option<Timestamp>,
     pub(super) account: Account,
+    pub(super) shop: Arc<Shop>,
+    pub(super) spent: RecentSpending,
 }
 
 impl Statement {
     /// The statement of a key at an instant.
-    pub(super) fn of(key: &Key, now: Timestamp) -> Self {
+    pub(super) fn of(key: &Key, shop: &Arc<Shop>, now: Timestamp) -> Self {
         Self {
             label: key.settings.label.clone(),
             status: key.status(now),
             expires_at: key.settings.expires_at,
             account: key.account,
+            shop: Arc::clone(shop),
+            spent: RecentSpending::default(),
         }
     }
 
@@ -42,25 +50,31 @@ pub struct Dialect {
     /// Below the base URL.
     pub paths: &'static [&'static str],
     pub(super) document: fn(&Statement) -> DecimalJson,
+    /// Whether it says what was spent lately.
+    pub(super) has_spent: bool,
 }
 
-/// Every dialect whose document follows from the account alone.
+/// Every dialect whose document follows from the account, and what was spent lately.
 pub const DIALECTS: &[Dialect] = &[
     Dialect {
         paths: &["/v1/key", "/api/v1/key"],
         document: key,
+        has_spent: true,
     },
     Dialect {
         paths: &["/v1/credits", "/api/v1/credits"],
         document: credits,
+        has_spent: false,
     },
     Dialect {
         paths: &["/user/balance", "/v1/user/balance"],
         document: balance,
+        has_spent: false,
     },
     Dialect {
         paths: &["/api/usage/token"],
         document: token,
+        has_spent: false,
     },
     Dialect {
         paths: &[
@@ -68,22 +82,52 @@ pub const DIALECTS: &[Dialect] = &[
             "/dashboard/billing/subscription",
         ],
         document: subscription,
+        has_spent: false,
     },
     Dialect {
         paths: &["/v1/dashboard/billing/usage", "/dashboard/billing/usage"],
         document: billed,
+        has_spent: false,
     },
 ];
 
-/// OpenRouter's key document, plus our three key figures as text.
+/// OpenRouter's key document, every member that its libraries require, plus our three key figures as text.
 fn key(statement: &Statement) -> DecimalJson {
-    let account = statement.account;
+    let (account, spent) = (statement.account, statement.spent);
+    let nothing = || DecimalJson::Count(0);
+    let no_rate = [
+        ("requests", DecimalJson::Number("-1".to_owned())),
+        ("interval", "10s".into()),
+        ("note", "see the limits of this key".into()),
+    ];
     let data = DecimalJson::object([
         ("label", statement.label.as_str().into()),
         ("limit", account.credit.into()),
         ("limit_remaining", account.available().into()),
+        ("limit_reset", DecimalJson::Null),
         ("usage", account.spent.into()),
+        ("usage_daily", spent.day.into()),
+        ("usage_weekly", spent.week.into()),
+        ("usage_monthly", spent.month.into()),
         ("is_free_tier", false.into()),
+        ("is_management_key", false.into()),
+        ("is_provisioning_key", false.into()),
+        ("byok_usage", nothing()),
+        ("byok_usage_daily", nothing()),
+        ("byok_usage_weekly", nothing()),
+        ("byok_usage_monthly", nothing()),
+        ("include_byok_in_limit", false.into()),
+        ("rate_limit", DecimalJson::object(no_rate)),
+        ("budgets", DecimalJson::List(Vec::new())),
+        ("effective_budget", DecimalJson::Null),
+        (
+            "free_model_daily_requests",
+            DecimalJson::object(["limit", "used", "remaining"].map(|name| (name, nothing()))),
+        ),
+        ("allowed_data_regions", DecimalJson::List(Vec::new())),
+        ("creator_user_id", DecimalJson::Null),
+        ("organization_id", DecimalJson::Null),
+        ("workspace_id", DecimalJson::Null),
         ("status", statement.status.to_string().into()),
         (
             "expires_at",
@@ -92,8 +136,23 @@ fn key(statement: &Statement) -> DecimalJson {
         ("balance", account.balance().to_string().into()),
         ("held", account.held.to_string().into()),
         ("available", account.available().to_string().into()),
+        ("shop", shop(&statement.shop)),
     ]);
     DecimalJson::object([("data", data)])
+}
+
+/// Whom to ask, and where to pay; `null` where the seller says nothing.
+fn shop(shop: &Shop) -> DecimalJson {
+    let words = [
+        ("name", &shop.name),
+        ("contact", &shop.contact),
+        ("pay_url", &shop.pay_url),
+        ("note", &shop.note),
+    ];
+    if words.iter().all(|(_, said)| said.is_none()) {
+        return DecimalJson::Null;
+    }
+    DecimalJson::object(words.map(|(name, said)| (name, said.clone().into())))
 }
 
 /// OpenRouter's credits.

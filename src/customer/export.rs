@@ -77,7 +77,7 @@ pub(super) async fn answer(
             let rows = days.read(context.ledger.as_ref(), &key).await?;
             res.body(match form {
                 Form::Csv => usage::spreadsheet(&rows),
-                Form::Json => usage::document(&Statement::of(&key, now), &rows),
+                Form::Json => usage::document(&Statement::of(&key, &context.shop(), now), &rows),
             });
         }
         Export::Requests(form) => {

@@ -151,7 +151,7 @@ impl PageStream {
         let title = format!("{} USD · Farebox", key.account.available());
         let parts: Map<String, Value> = match self.wanted {
             Wanted::Overview(range) => {
-                let overview = views::overview(ledger, key, range).await?;
+                let overview = views::overview(&self.context, key, range).await?;
                 overview
                     .parts()
                     .into_iter()

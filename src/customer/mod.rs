@@ -14,6 +14,7 @@ mod guest;
 mod live;
 mod page;
 mod receipt;
+mod recent;
 mod session;
 mod usage;
 mod views;

@@ -9,11 +9,12 @@ use maud::Markup;
 
 use super::context::Context;
 use super::page::chart::Range;
-use super::page::overview::{Overview, month_of};
+use super::page::overview::Overview;
 use super::page::requests::{Filter, Page};
 use super::page::setup::Checked;
 use super::page::{self, View};
 use super::receipt;
+use super::recent::month_of;
 use crate::clock;
 use crate::config::Model;
 use crate::proxy::{Failure, record};
@@ -45,7 +46,7 @@ pub(super) async fn view(
     match view {
         View::Overview => {
             let range = Range::asked(query("range").as_deref());
-            let overview = overview(ledger, key.clone(), range).await?;
+            let overview = overview(context, key.clone(), range).await?;
             let live = format!("/dashboard/live?range={}", range.name());
             Ok(page::signed_in(view, key, Some(&live), &overview.page()))
         }
@@ -71,11 +72,11 @@ pub(super) async fn view(
 /// # Errors
 /// When the ledger cannot be read.
 pub(super) async fn overview(
-    ledger: &dyn Ledger,
+    context: &Context,
     key: Key,
     range: Range,
 ) -> Result<Overview, LedgerError> {
-    let now = clock::now();
+    let (ledger, now) = (context.ledger.as_ref(), clock::now());
     let first = Range::Month.first_hour(now).min(month_of(now));
     let since = Timestamp::from_millis(first.saturating_mul(3_600_000));
     let rows = ledger
@@ -92,6 +93,7 @@ pub(super) async fn overview(
         rows,
         newest,
         now,
+        shop: context.shop(),
     })
 }
 

@@ -5,13 +5,14 @@
 
 use std::error::Error;
 use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
 use farebox_ledger::{Amount, LedgerError, Status};
 use farebox_protocol::{BadRequest, Case, ErrorBody, Family, Remedy};
 use serde_json::{Map, Value, json};
 
-use crate::config::Lookup;
+use crate::config::{Lookup, Shop};
 use crate::metering::{Remedies, Shortfall};
 use crate::turns::Busy;
 use crate::upstream::GivenUp;
@@ -36,6 +37,8 @@ pub enum Failure {
     NoPath(String),
     /// The path is not called with this method; the text says which.
     WrongMethod(String),
+    /// The client opened a WebSocket.
+    NoWebSocket,
     /// The key has no ended request with this id.
     NoRequest(String),
     /// The name is not published; the nearest slugs.
@@ -91,6 +94,17 @@ pub struct Balance {
     pub remedies: Remedies,
     /// The field with the request's output limit.
     pub limit_field: &'static str,
+    /// The seller's words, once it is known to whom they are said.
+    pub seller: Option<Seller>,
+}
+
+/// What the seller says to whoever is out of money.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Seller {
+    /// Whom to ask, and where to pay.
+    pub shop: Arc<Shop>,
+    /// The status that the customer's program understands.
+    pub status: u16,
 }
 
 impl Failure {
@@ -116,6 +130,7 @@ impl Failure {
             affordable_output: Some(affordable_output),
             remedies,
             limit_field,
+            seller: None,
         })
     }
 
@@ -131,6 +146,7 @@ impl Failure {
             affordable_output: (available <= Amount::ZERO).then_some(0),
             remedies: Remedies::default(),
             limit_field: "",
+            seller: None,
         })
     }
 
@@ -145,6 +161,18 @@ impl Failure {
         } else {
             Self::OutOfBalance(balance)
         }
+    }
+
+    /// The same for a customer whose program sends this `User-Agent`.
+    #[must_use]
+    pub fn told_by(mut self, shop: &Arc<Shop>, program: Option<&str>) -> Self {
+        if let Self::OutOfBalance(balance) | Self::BalanceInUse(balance) = &mut self {
+            balance.seller = Some(Seller {
+                shop: Arc::clone(shop),
+                status: shop.status_for(program),
+            });
+        }
+        self
     }
 
     /// The refusal of a name that is not served.
@@ -175,7 +203,7 @@ impl Failure {
             Self::Unauthenticated(_) => Case::Unauthenticated,
             Self::KeyState(_) | Self::ModelNotAllowed(_) => Case::Forbidden,
             Self::NoPath(_) | Self::NoRequest(_) => Case::NoPath,
-            Self::WrongMethod(_) => Case::WrongMethod,
+            Self::WrongMethod(_) | Self::NoWebSocket => Case::WrongMethod,
             Self::UnknownModel(..) | Self::RetiredModel(..) | Self::OtherPath(..) => Case::NoModel,
             Self::TooLarge(_) | Self::Upstream(413, _) => Case::TooLarge,
             Self::BadRequest(_) | Self::Upstream(..) | Self::UnknownCoding => Case::BadRequest,
@@ -199,6 +227,7 @@ impl Failure {
             Self::ModelNotAllowed(_) => "model_not_allowed",
             Self::NoPath(_) => "not_found",
             Self::WrongMethod(_) => "method_not_allowed",
+            Self::NoWebSocket => "websocket_not_offered",
             Self::NoRequest(_) => "request_not_found",
             Self::UnknownModel(..) | Self::OtherPath(..) => "model_not_found",
             Self::RetiredModel(..) => "model_retired",
@@ -225,6 +254,11 @@ impl Failure {
         match self {
             Self::Upstream(status, _) => *status,
             Self::UnknownCoding => 415,
+            Self::NoWebSocket => 426,
+            Self::OutOfBalance(Balance {
+                seller: Some(seller),
+                ..
+            }) => seller.status,
             _ => family.protocol().words(self.case()).status,
         }
     }
@@ -275,6 +309,8 @@ impl Failure {
                     ("www-authenticate", "Bearer realm=\"farebox\"".to_owned()),
                 ]
             }
+            // HTTP wants the name of what to use instead.
+            Self::NoWebSocket => vec![("upgrade", "HTTP/1.1".to_owned())],
             // A retry would cost the same again.
             Self::GivenUp(_) => vec![("x-should-retry", "false".to_owned())],
             // The limit is lifted in minutes, and no client should wait for that.
@@ -306,6 +342,9 @@ impl Failure {
                 format!("this key may not use the model {slug:?}; GET /v1/models lists the ones it may use")
             }
             Self::NoPath(text) | Self::WrongMethod(text) => text.clone(),
+            Self::NoWebSocket => {
+                "WebSockets are not offered here: send the request with POST, over HTTP".to_owned()
+            }
             Self::NoRequest(id) => {
                 let shown: String = id.chars().take(100).collect();
                 format!("no generation of this key has the id {shown:?}; a running request appears here once it has finished")
@@ -363,6 +402,13 @@ impl Balance {
             details.insert("held".to_owned(), json!(self.held));
             if let Some(tokens) = self.affordable_output {
                 details.insert("affordable_output_tokens".to_owned(), json!(tokens));
+            }
+            let shop = self.seller.as_ref().map(|seller| &*seller.shop);
+            for (name, said) in [
+                ("contact", shop.and_then(|shop| shop.contact.as_ref())),
+                ("pay_url", shop.and_then(|shop| shop.pay_url.as_ref())),
+            ] {
+                details.extend(said.map(|said| (name.to_owned(), json!(said))));
             }
         }
         let Remedies { limit, stream } = self.remedies;
@@ -478,16 +524,31 @@ fn unknown_model(asked: &str, nearest: &[String]) -> String {
     }
 }
 
-/// The last words end Qwen Code's retries: it gives up at once on a message about an exceeded quota that will reset, and waits up
-/// to 40 minutes otherwise.
+/// Clients match `You exceeded your current quota`, and the last words of the advice end Qwen Code's retries: it gives up at once on
+/// a message about an exceeded quota that will reset, and waits up to 40 minutes otherwise.
 fn out_of_balance(balance: &Balance) -> String {
+    let shop = balance.seller.as_ref().map(|seller| &*seller.shop);
+    let ways = shop.map(Shop::ways_to_pay).unwrap_or_default();
+    let note = shop
+        .and_then(|shop| shop.note.as_deref())
+        .unwrap_or_default();
+    let said = [sentence(&ways), sentence(note)].concat();
     format!(
-        "out of balance: {}{}. {}",
+        "out of balance: {}{}. You exceeded your current quota. {}{said}",
         balance.numbers(),
         balance.affordable("at this price the key can still pay for"),
         balance
             .advice("Top up the same key, then retry; nothing else will reset the exceeded quota")
     )
+}
+
+/// The text as one more sentence: with a capital, and without a full stop, which could be taken for the end of a link.
+fn sentence(text: &str) -> String {
+    let text = text.trim().trim_end_matches('.');
+    let mut letters = text.chars();
+    letters.next().map_or_else(String::new, |first| {
+        format!(". {}{}", first.to_uppercase(), letters.as_str())
+    })
 }
 
 fn balance_in_use(balance: &Balance) -> String {

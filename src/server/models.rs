@@ -4,12 +4,13 @@ use std::sync::Arc;
 
 use farebox_ledger::{Amount, Key};
 use farebox_protocol::Family;
+use salvo::http::header::USER_AGENT;
 use salvo::prelude::{Depot, Request, Response, handler};
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use super::request_id::Arrival;
-use super::{Front, auth, failure};
+use super::{Front, auth, failure, router_list};
 use crate::config::{Catalog, Lookup, Model, Rates, Served};
 use crate::proxy::{Failure, Known};
 
@@ -54,7 +55,13 @@ impl Models {
                 let arrival = Arrival::of(depot);
                 failure::answer(
                     res,
-                    &self.front.refused(failure, family, &arrival, known),
+                    &self.front.refused(
+                        failure,
+                        family,
+                        &arrival,
+                        known,
+                        req.headers().get(USER_AGENT),
+                    ),
                     family,
                     &arrival,
                 );
@@ -110,7 +117,12 @@ fn openai(catalog: &Catalog, key: &Key, with_slugs: bool) -> Value {
     let data: Vec<Value> = served(catalog, key, &LISTED)
         .map(|model| entry(model))
         .collect();
-    let mut list = json!({ "object": "list", "data": data });
+    let mut list = json!({
+        "object": "list",
+        "total_count": data.len(),
+        "links": { "next": null },
+        "data": data,
+    });
     if with_slugs {
         let models: Vec<Value> = served(catalog, key, &[Family::Responses])
             .map(|model| json!({ "slug": model.slug, "display_name": model.name }))
@@ -169,7 +181,7 @@ fn native_entry(model: &Model) -> Value {
     json!({ "type": "model", "id": model.slug, "display_name": model.name, "created_at": "2026-01-01T00:00:00Z" })
 }
 
-/// One entry of the OpenAI list: the fields its readers expect, plus the canonical columns and the capabilities.
+/// One entry of the OpenAI list: the fields its readers and those of routers expect, plus the canonical columns and the capabilities.
 fn entry(model: &Model) -> Value {
     let mut entry = json!({ "id": model.slug, "object": "model", "created": 1_767_225_600, "owned_by": model.provider });
     let details = json!({
@@ -178,7 +190,7 @@ fn entry(model: &Model) -> Value {
         "price": price(&model.price.base),
         "paths": paths(model),
     });
-    for columns in [json!(model.row()), details] {
+    for columns in [json!(model.row()), router_list::members(model), details] {
         if let (Some(entry), Value::Object(columns)) = (entry.as_object_mut(), columns) {
             entry.extend(columns);
         }

@@ -46,7 +46,7 @@ def name(kind, model):
 def seal(model, before="", kind=None, body=None, thought=""):
     """A seal that only this model can read; its vendor's double knows those that it made itself, of this kind."""
     made = name("seal", model)
-    if model in (f"{service}-sealed" for service in SEALING) and kind:
+    if kind and (model in DOUBLES or model in (f"{service}-sealed" for service in SEALING)):
         made = ask({"seal": kind, "body": body, "thought": thought})
     SEALS[made] = (model, before)
     return made

@@ -22,6 +22,7 @@ mod replay;
 mod responses;
 mod routes;
 mod seals;
+mod shop;
 mod stops;
 mod streaming;
 mod translation;

@@ -2,6 +2,7 @@
 
 use farebox_ledger::KeySettings;
 use farebox_protocol::Family;
+use serde_json::json;
 
 use crate::support::upstream::ScriptedUpstream;
 use crate::support::{Answer, Gateway, ask, path, talking};
@@ -34,6 +35,22 @@ async fn the_list_works_at_zero_balance_and_shows_the_canonical_columns() {
     assert!(
         !answer.text.contains("upstream-model"),
         "upstream names are never listed"
+    );
+    assert_eq!(
+        entry["pricing"],
+        json!({"prompt": "0.000003", "completion": "0.000015", "request": "0.00", "image": "0.00",
+            "input_cache_read": "0.0000003", "input_cache_write": "0.00000375", "internal_reasoning": "0.000015"})
+    );
+    let more = json!([
+        entry["context_length"],
+        entry["top_provider"]["max_completion_tokens"],
+        entry["canonical_slug"],
+        entry["architecture"]["input_modalities"],
+        list["total_count"]
+    ]);
+    assert_eq!(
+        more,
+        json!([200_000, 64_000, "test-model", ["text", "image", "file"], 2])
     );
     assert!(list.get("models").is_none());
     let with_version = gateway

@@ -70,6 +70,7 @@ codes! {
     BadTier            "E208" Error Place "contradicting price tiers";
     BadLimits          "E209" Error Place "contradicting limits";
     BadDate            "E210" Error Place "not a date";
+    BadLink            "E212" Error Place "a link that customers cannot open";
 
     ModelWithoutRoute  "E301" Error Both  "a model without a route";
     DuplicateRoute     "E302" Error Place "two routes for one slug";

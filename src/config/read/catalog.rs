@@ -13,6 +13,7 @@ use super::fields::{Fields, Value, shorten};
 use super::names::{read_family, read_slug, read_tables};
 use super::price::read_price;
 use super::routes::{RouteTable, Routed};
+use super::shop::read_shop;
 use crate::config::findings::code::Code;
 use crate::config::findings::report::{File, Placed, Report, Span};
 use crate::config::schema::{CATALOG_FIELDS, LIMIT_FIELDS, MODEL_FIELDS, RETIRED_FIELDS};
@@ -81,6 +82,7 @@ pub(crate) fn read_catalog(
         models,
         by_name,
         retired,
+        shop: Arc::new(read_shop(&fields, report)),
         cheapest_input,
     }
 }

@@ -439,7 +439,7 @@ fn synonym(name: &str, known: &[&'static str]) -> Option<&'static str> {
 fn other_file(what: &str, table: &str) -> Option<&'static str> {
     match (what, table) {
         ("the catalog", "provider" | "route") => Some("routes"),
-        ("the routes file", "model" | "retired") => Some("catalog"),
+        ("the routes file", "model" | "retired" | "shop") => Some("catalog"),
         _ => None,
     }
 }

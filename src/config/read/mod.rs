@@ -11,4 +11,5 @@ pub(crate) mod price;
 mod provider;
 pub(crate) mod routes;
 pub(crate) mod secrets;
+mod shop;
 pub(crate) mod syntax;

@@ -259,7 +259,9 @@ struct BaseUrl {
 }
 
 /// What is wrong with a base URL, and what to write instead. Never repeats the URL: it may contain a secret.
-fn split_base_url(text: &str) -> Result<(bool, &str, &str), (&'static str, &'static str)> {
+pub(super) fn split_base_url(
+    text: &str,
+) -> Result<(bool, &str, &str), (&'static str, &'static str)> {
     let (encrypted, rest) = match text.split_once("://") {
         Some(("https", rest)) => (true, rest),
         Some(("http", rest)) => (false, rest),

@@ -16,7 +16,7 @@ use crate::config::findings::suggest::did_you_mean;
 /// How many independent syntax errors are reported in one file.
 const MOST_ERRORS: usize = 20;
 /// The first words of table headers in the two files.
-const ROOTS: &[&str] = &["model", "retired", "route", "provider"];
+const ROOTS: &[&str] = &["model", "retired", "shop", "route", "provider"];
 /// The subset written in double brackets.
 const LISTS: &[&str] = &["model", "retired", "route"];
 

@@ -1,8 +1,10 @@
 //! The differences between two snapshots, row by row, for `farebox diff`. Pure; the caller formats the rows.
 
+use std::sync::LazyLock;
+
 use serde::Serialize;
 
-use crate::config::summary::{ModelSummary, ProviderSummary, Summary};
+use crate::config::summary::{ModelSummary, ProviderSummary, ShopSummary, Summary};
 
 /// The kind of a difference.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -38,6 +40,8 @@ pub enum Subject {
     Retired,
     /// A provider.
     Provider,
+    /// The seller.
+    Shop,
 }
 
 /// One difference.
@@ -57,7 +61,7 @@ pub struct DiffRow {
     pub new: Option<String>,
 }
 
-/// The differences from one snapshot to another: models, then retired slugs, then providers.
+/// The differences from one snapshot to another: models, then retired slugs, then providers, then the shop.
 #[must_use]
 pub fn diff(old: &Summary, new: &Summary) -> Vec<DiffRow> {
     let mut rows = Vec::new();
@@ -90,7 +94,27 @@ pub fn diff(old: &Summary, new: &Summary) -> Vec<DiffRow> {
         &new.providers,
         provider_fields,
     );
+    let shops = [&old.shop, &new.shop].map(|shop| shop.clone().into_iter().collect::<Vec<_>>());
+    compare(&mut rows, Subject::Shop, &shops[0], &shops[1], shop_fields);
     rows
+}
+
+/// There is one shop at most: its name is a field like the others.
+fn shop_fields(shop: &ShopSummary) -> Named<'_> {
+    static SHOP: LazyLock<String> = LazyLock::new(|| "[shop]".to_owned());
+    (
+        &SHOP,
+        vec![
+            ("pay_url", shop.pay_url.clone()),
+            ("name", shop.name.clone()),
+            ("contact", shop.contact.clone()),
+            ("note", shop.note.clone()),
+            (
+                "out_of_balance_status",
+                shop.out_of_balance_status.to_string(),
+            ),
+        ],
+    )
 }
 
 /// The name of a thing and its fields; the first one stands for the whole.

@@ -14,7 +14,6 @@ use farebox_ledger::{Key, Status};
 use maud::{DOCTYPE, Markup, html};
 
 use super::assets;
-use super::dialects::Statement;
 use crate::clock;
 
 /// The views for a signed-in customer.
@@ -44,7 +43,7 @@ impl View {
 
 /// A page for a signed-in customer. `live` is the source of its updates.
 pub(super) fn signed_in(view: View, key: &Key, live: Option<&str>, content: &Markup) -> Markup {
-    let statement = Statement::of(key, clock::now());
+    let state = key.status(clock::now());
     let title = View::ALL
         .iter()
         .find(|(other, _, _)| *other == view)
@@ -53,7 +52,7 @@ pub(super) fn signed_in(view: View, key: &Key, live: Option<&str>, content: &Mar
         header.top {
             div.wide {
                 a.brand href="/dashboard" { "Farebox" }
-                p.who { span.label { (statement.label) } " " code { (key.id) } " " (status(&statement)) }
+                p.who { span.label { (key.settings.label) } " " code { (key.id) } " " (status(state)) }
                 form method="post" action="/dashboard/logout" { button.quiet { "Sign out" } }
                 form method="post" action="/dashboard/logout-everywhere" { button.quiet { "Sign out everywhere" } }
             }
@@ -65,19 +64,16 @@ pub(super) fn signed_in(view: View, key: &Key, live: Option<&str>, content: &Mar
         }
         main.wide #content data-live=[live] { (content) }
     };
-    document(
-        &format!("{title} · {} USD", statement.account.available()),
-        &body,
-    )
+    document(&format!("{title} · {} USD", key.account.available()), &body)
 }
 
-fn status(statement: &Statement) -> Markup {
-    let class = if statement.status == Status::Active {
+fn status(state: Status) -> Markup {
+    let class = if state == Status::Active {
         "pill good"
     } else {
         "pill bad"
     };
-    html! { span class=(class) { (statement.status) } }
+    html! { span class=(class) { (state) } }
 }
 
 /// The sign-in page, with the last error.

@@ -1,10 +1,15 @@
 //! The first view: what is left, what was spent, and the newest requests. An open page gets its parts as updates.
 
+use std::sync::Arc;
+
 use farebox_ledger::{Amount, Entry, Key, Status, Timestamp, UsageRow};
 use maud::{Markup, html};
 
+use crate::config::Shop;
+
 use super::chart::{Range, Spending};
 use super::{requests, shown};
+use crate::customer::recent::month_of;
 
 /// Less available than this counts as low, as in the console.
 const LOW: Amount = Amount::from_picos(1_000_000_000_000);
@@ -21,6 +26,7 @@ pub(in crate::customer) struct Overview {
     /// Newest first.
     pub(in crate::customer) newest: Vec<Entry>,
     pub(in crate::customer) now: Timestamp,
+    pub(in crate::customer) shop: Arc<Shop>,
 }
 
 impl Overview {
@@ -104,9 +110,32 @@ impl Overview {
             @if self.key.status(self.now) != Status::Active {
                 p.problem { "This key is " (self.key.status(self.now)) ": requests with it are refused." }
             } @else if account.available() == Amount::ZERO {
-                p.problem { "Out of balance: requests are refused with 429 until this key is topped up." }
+                p.problem { "Out of balance: requests are refused with " (self.shop.out_of_balance_status) " until this key is topped up." }
             }
+            (self.ways_to_pay())
             @if let Some(at) = expires { p.hint { "This key works until " (shown::time(at)) " UTC." } }
+        }
+    }
+
+    /// Where to pay and whom to ask, if the seller says so.
+    fn ways_to_pay(&self) -> Markup {
+        let Shop {
+            name,
+            contact,
+            pay_url,
+            note,
+            ..
+        } = &*self.shop;
+        html! {
+            @if pay_url.is_some() || contact.is_some() || note.is_some() {
+                p.hint {
+                    @if let Some(url) = pay_url { a href=(url) rel="noreferrer" { "Top up" } " " }
+                    @if let Some(contact) = contact {
+                        "Questions: " (name.as_deref().unwrap_or("the seller")) ", " (contact) " "
+                    }
+                    @if let Some(note) = note { (note) }
+                }
+            }
         }
     }
 
@@ -118,12 +147,6 @@ impl Overview {
             } }
         } } }
     }
-}
-
-/// The first hour of an instant's month, in UTC.
-pub(in crate::customer) fn month_of(now: Timestamp) -> i64 {
-    let day: i64 = shown::format(now, "%d").parse().unwrap_or(1);
-    (now.hour().div_euclid(24) - (day - 1)) * 24
 }
 
 fn lasts(days: i64) -> String {
@@ -204,6 +227,7 @@ mod tests {
             rows,
             newest: Vec::new(),
             now,
+            shop: Arc::default(),
         }
     }
 

@@ -1,0 +1,61 @@
+//! The seller as customers see it: whom to ask, and where to pay. `[shop]` in `catalog.toml`.
+
+/// What customers are told about the seller.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Shop {
+    /// The seller's name.
+    pub name: Option<String>,
+    /// Whom to ask.
+    pub contact: Option<String>,
+    /// Where to pay.
+    pub pay_url: Option<String>,
+    /// A sentence of the seller's.
+    pub note: Option<String>,
+    /// The status of a refusal for lack of money: 429, or 402.
+    pub out_of_balance_status: u16,
+}
+
+/// Of a catalog that says nothing about its seller.
+impl Default for Shop {
+    fn default() -> Self {
+        Self {
+            name: None,
+            contact: None,
+            pay_url: None,
+            note: None,
+            out_of_balance_status: Self::STATUSES[0],
+        }
+    }
+}
+
+impl Shop {
+    /// What `out_of_balance_status` may be; the first is the default.
+    pub const STATUSES: [u16; 2] = [429, 402];
+    /// Programs that go on asking after a 429 with the code of an empty account and stop after the same body with a 402: how their
+    /// `User-Agent` begins. Measured with `tests/clients/run empty`; `docs/customers.md` has the table.
+    const STOP_AT_402: &[&str] = &[];
+
+    /// The status of a refusal for lack of money that this program understands.
+    #[must_use]
+    pub fn status_for(&self, program: Option<&str>) -> u16 {
+        let stops_at_402 =
+            |program: &str| (Self::STOP_AT_402.iter()).any(|begins| program.starts_with(begins));
+        if program.is_some_and(stops_at_402) {
+            402
+        } else {
+            self.out_of_balance_status
+        }
+    }
+
+    /// How to pay, as a sentence; empty if the seller says nothing.
+    #[must_use]
+    pub fn ways_to_pay(&self) -> String {
+        let pay = (self.pay_url.as_ref()).map(|url| format!("top up at {url}"));
+        let ask = self.contact.as_ref().map(|contact| {
+            let seller = self.name.as_deref().unwrap_or("the seller");
+            format!("ask {seller}: {contact}")
+        });
+        let ways: Vec<String> = pay.into_iter().chain(ask).collect();
+        ways.join(", or ")
+    }
+}

@@ -1,0 +1,88 @@
+//! What the libraries of model routers read of a list of models: every member that they require, in its type. They refuse a whole
+//! list for one absent member.
+//!
+//! Taken from `openrouter` (PyPI) and `@openrouter/sdk` (npm); `tests/clients/run routers` reads ours with both.
+
+use farebox_ledger::Amount;
+use serde_json::{Map, Value, json};
+
+use crate::config::{Capability, Model, Rates};
+
+/// Request fields that every model takes.
+const OF_ALL: &[&str] = &[
+    "max_tokens",
+    "max_completion_tokens",
+    "temperature",
+    "top_p",
+    "stop",
+    "response_format",
+    "structured_outputs",
+];
+/// Those of a model that calls tools.
+const OF_TOOLS: &[&str] = &["tools", "tool_choice", "parallel_tool_calls"];
+/// Those of a model that reasons.
+const OF_REASONING: &[&str] = &["reasoning_effort", "reasoning"];
+
+/// The members of one entry.
+pub(super) fn members(model: &Model) -> Value {
+    let sees = model.can(Capability::Vision);
+    let (inputs, modality) = if sees {
+        (json!(["text", "image", "file"]), "text+image+file->text")
+    } else {
+        (json!(["text"]), "text->text")
+    };
+    let limits = &model.limits;
+    json!({
+        "name": model.name,
+        "canonical_slug": model.slug,
+        "context_length": limits.context,
+        "architecture": {
+            "input_modalities": inputs,
+            "output_modalities": ["text"],
+            "modality": modality,
+            "tokenizer": "Other",
+            "instruct_type": null,
+        },
+        "pricing": pricing(&model.price.base),
+        "top_provider": {
+            "context_length": limits.context,
+            "max_completion_tokens": limits.max_output,
+            "is_moderated": false,
+        },
+        "supported_parameters": parameters(model),
+        "default_parameters": null,
+        "per_request_limits": null,
+        "supported_voices": null,
+        "links": { "details": format!("/v1/models/{}", model.slug) },
+    })
+}
+
+fn parameters(model: &Model) -> Vec<&'static str> {
+    let able = |capability, fields: &'static [&'static str]| {
+        model.can(capability).then_some(fields).unwrap_or_default()
+    };
+    [
+        OF_ALL,
+        able(Capability::Tools, OF_TOOLS),
+        able(Capability::Reasoning, OF_REASONING),
+    ]
+    .concat()
+}
+
+/// USD per token, picture and request, as decimal text.
+fn pricing(rates: &Rates) -> Map<String, Value> {
+    let each = |rate: Amount| json!(rate.to_string());
+    let mut pricing = Map::new();
+    for (name, rate) in [
+        ("prompt", rates.input),
+        ("completion", rates.output),
+        ("request", rates.per_request),
+        ("image", rates.per_image),
+        ("input_cache_read", rates.cache_read),
+        ("input_cache_write", rates.cache_write),
+        ("internal_reasoning", rates.reasoning),
+    ] {
+        pricing.insert(name.to_owned(), each(rate));
+    }
+    pricing
+}

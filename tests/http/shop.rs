@@ -1,0 +1,98 @@
+//! The seller's words, wherever money is out.
+
+use farebox_protocol::Family;
+use serde_json::{Value, json};
+
+use crate::support::upstream::{Reply, ScriptedUpstream};
+use crate::support::{CATALOG, Gateway, ask, path, routes, talking};
+
+const SHOP: &str = r#"
+[shop]
+name    = "Key Corner"
+contact = "help@shop.example"
+pay_url = "https://shop.example/top-up?from=error"
+note    = "Top-ups are booked within a minute."
+"#;
+
+async fn selling(more: &str) -> (ScriptedUpstream, Gateway) {
+    let upstream = ScriptedUpstream::start(talking("PONG")).await;
+    let catalog = format!("{SHOP}{more}{CATALOG}");
+    let gateway = Gateway::start(&catalog, &routes(&upstream.base_url())).await;
+    (upstream, gateway)
+}
+
+#[tokio::test]
+async fn who_is_out_of_money_reads_where_to_pay() {
+    let (_upstream, gateway) = selling("").await;
+    let key = gateway.key("0").await;
+    for family in Family::ALL {
+        let answer = gateway
+            .post(path(family), &key, &ask(family, "test-model", false))
+            .await;
+        assert_eq!(answer.status, 429, "{family}: {}", answer.text);
+        let error = &answer.json()["error"];
+        let message = error["message"].as_str().unwrap();
+        assert!(message.starts_with("out of balance"), "{message}");
+        for words in [
+            "You exceeded your current quota",
+            "Top up at https://shop.example/top-up?from=error, or ask Key Corner: help@shop.example. Top-ups are booked",
+            "exceeded quota. Top up",
+        ] {
+            assert!(message.contains(words), "{family}: {message}");
+        }
+        let told = if family == Family::Messages {
+            json!(null)
+        } else {
+            json!("https://shop.example/top-up?from=error")
+        };
+        assert_eq!(error["details"]["pay_url"], told, "{family}");
+    }
+    let own = gateway.get("/v1/key", &key).await.json();
+    let shop = json!({"name": "Key Corner", "contact": "help@shop.example",
+        "pay_url": "https://shop.example/top-up?from=error", "note": "Top-ups are booked within a minute."});
+    assert_eq!(own["data"]["shop"], shop);
+}
+
+#[tokio::test]
+async fn a_seller_may_answer_402() {
+    let (_upstream, gateway) = selling("out_of_balance_status = 402\n").await;
+    let key = gateway.key("0").await;
+    let answer = gateway
+        .post(
+            path(Family::Chat),
+            &key,
+            &ask(Family::Chat, "test-model", false),
+        )
+        .await;
+    let code: &Value = &answer.json()["error"]["code"];
+    assert_eq!((answer.status, code), (402, &json!("insufficient_quota")));
+    assert_eq!(answer.header("x-should-retry"), Some("false"));
+    assert_eq!(answer.header("retry-after"), None);
+}
+
+/// Money that is only held comes back by itself, so nobody is told to pay, and the status stays.
+#[tokio::test]
+async fn who_waits_for_held_money_is_not_told_to_pay() {
+    let silent = Reply::events(Vec::<String>::new()).stall_after(0);
+    let upstream = ScriptedUpstream::start(silent).await;
+    let catalog = format!("{SHOP}out_of_balance_status = 402\n{CATALOG}");
+    let gateway = Gateway::start(&catalog, &routes(&upstream.base_url())).await;
+    let key = gateway.key("0.01").await;
+    let body = ask(Family::Chat, "test-model", false);
+    let running = gateway
+        .client
+        .post(format!("{}{}", gateway.base, path(Family::Chat)));
+    let running = tokio::spawn(running.bearer_auth(&key.secret).json(&body).send());
+    upstream.request(0).await;
+    let mut large = body.clone();
+    large["max_tokens"] = json!(600);
+    let answer = gateway.post(path(Family::Chat), &key, &large).await;
+    let error = answer.json()["error"].clone();
+    assert_eq!(
+        (answer.status, &error["code"]),
+        (429, &json!("balance_in_use")),
+        "{error}"
+    );
+    assert!(!error["message"].as_str().unwrap().contains("quota"));
+    running.abort();
+}
