@@ -1,12 +1,12 @@
 //! Receipts: what one request used, what it cost and how it ended, as a document and as a row of a spreadsheet.
 //!
-//! Never shows the target: which provider served a request is the operator's business.
+//! Never shows the target, the provider's account or what the provider says of its own price: they are the operator's business.
 
 use farebox_ledger::{Amount, Bill, Entry, EntryKind, Key, Ledger, Timestamp};
 
 use super::activity::Refused;
 use super::decimal_json::DecimalJson;
-use super::usage::{COUNTS, counts};
+use super::usage::{COUNTS, LATER_COUNTS, counts};
 use crate::proxy::{Failure, LOST, REMOVED, record};
 use farebox_ledger::csv;
 
@@ -53,6 +53,8 @@ pub(super) fn document(entry: &Entry) -> DecimalJson {
             "lines",
             DecimalJson::List(bill.lines.iter().map(line).collect()),
         ),
+        // The class that served it; the lines say which of them were charged at its rates.
+        ("class", bill.served.class().into()),
         ("evidence", evidence(bill).into()),
         ("end_reason", bill.end_reason.as_str().into()),
         ("removed", fact(bill, REMOVED).into()),
@@ -106,12 +108,16 @@ pub(super) fn charged(entry: &Entry) -> Amount {
 }
 
 fn line(line: &farebox_ledger::Line) -> DecimalJson {
-    DecimalJson::object([
+    let mut fields = vec![
         ("what", line.what.as_ref().into()),
         ("count", line.count.into()),
         ("rate", line.rate.into()),
         ("amount", Amount::times(line.rate, line.count).into()),
-    ])
+    ];
+    if let Some(class) = line.class.as_deref() {
+        fields.insert(1, ("class", class.into()));
+    }
+    DecimalJson::Object(fields)
 }
 
 /// A fact of the bill, in the form of its header.
@@ -140,12 +146,14 @@ pub(super) fn spreadsheet_header() -> String {
         "total_ms",
         "evidence",
         "answer_id",
+        "class",
     ];
     csv::line(
         before
             .into_iter()
             .chain(COUNTS.map(|(name, _)| name))
-            .chain(after),
+            .chain(after)
+            .chain(LATER_COUNTS.map(|(name, _)| name)),
     )
 }
 
@@ -171,6 +179,8 @@ pub(super) fn spreadsheet_row(entry: &Entry) -> String {
         bill.total_ms.to_string(),
         evidence(bill).unwrap_or_default().to_owned(),
         bill.answer_id.clone().unwrap_or_default(),
+        bill.served.class().unwrap_or_default().to_owned(),
     ]);
+    cells.extend(LATER_COUNTS.map(|(_, count)| count(&bill.usage).to_string()));
     csv::line(cells.iter().map(String::as_str))
 }
