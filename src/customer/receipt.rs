@@ -184,3 +184,95 @@ pub(super) fn spreadsheet_row(entry: &Entry) -> String {
     cells.extend(LATER_COUNTS.map(|(_, count)| count(&bill.usage).to_string()));
     csv::line(cells.iter().map(String::as_str))
 }
+
+#[cfg(test)]
+mod tests {
+    use farebox_ledger::{KeyId, Line, OperationId, Place, Served, Tier, Usage};
+
+    use super::*;
+    use crate::customer::page::receipt::page;
+
+    fn charge() -> Entry {
+        let bill = Bill {
+            slug: "small".to_owned(),
+            target: "secret-provider/secret-model".to_owned(),
+            provider_cost: Some(Amount::from_picos(123_456_789)),
+            served: Served {
+                tier: Tier::Fast,
+                place: Place::Us,
+                context_band: 1,
+                account: "secret-account".to_owned(),
+            },
+            usage: Usage {
+                cache_write_12h: 7,
+                ..Usage::default()
+            },
+            lines: vec![
+                Line {
+                    what: "cache_write_12h".into(),
+                    count: 7,
+                    rate: Amount::from_picos(2_000_000),
+                    class: Some("fast,us".into()),
+                },
+                Line {
+                    what: "request".into(),
+                    count: 1,
+                    rate: Amount::from_picos(1_000_000),
+                    class: None,
+                },
+            ],
+            ..Bill::default()
+        };
+        Entry {
+            position: 1,
+            seq: 1,
+            key: KeyId::from_random(1),
+            operation: OperationId::from_bytes([1; 16]),
+            kind: EntryKind::Charge,
+            amount: Amount::from_picos(-15_000_000),
+            balance_after: Amount::ZERO,
+            at: Timestamp::default(),
+            actor: "gateway".to_owned(),
+            reference: None,
+            reason: None,
+            refunds: None,
+            bill: Some(bill),
+        }
+    }
+
+    #[test]
+    fn a_receipt_names_the_class_and_nothing_of_the_provider() {
+        let entry = charge();
+        let text = document(&entry).document();
+        let json: serde_json::Value = serde_json::from_str(&text).unwrap();
+        let lines = &json["lines"];
+        assert_eq!(
+            (&json["class"], &lines[0]["class"], lines[1].get("class")),
+            (&"fast,us".into(), &"fast,us".into(), None)
+        );
+        assert_eq!(
+            (&json["usage"]["cache_write_12h"], &json["tokens_prompt"]),
+            (&7.into(), &7.into())
+        );
+        let row = spreadsheet_row(&entry);
+        assert!(row.ends_with(",\"fast,us\",7\r\n"), "{row}");
+        assert_eq!(
+            spreadsheet_header().split(',').count() + 1,
+            row.split(',').count(),
+            "one comma is the class's own"
+        );
+        let page = page(&entry).into_string();
+        assert!(page.contains("cache write 12h, fast, us"), "{page}");
+        for shown in [text, row, page] {
+            assert!(
+                !shown.contains("secret") && !shown.contains("123456789"),
+                "{shown}"
+            );
+        }
+        let plain = document(&Entry {
+            bill: None,
+            ..entry
+        });
+        assert!(plain.document().contains("\"class\":null"));
+    }
+}
