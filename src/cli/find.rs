@@ -231,11 +231,14 @@ fn of_request(
     ));
     let lines = entry["lines"].as_array().into_iter().flatten();
     page.extend(lines.map(|line| ("line", pairs(line))));
+    page.push(("served", pairs(&entry["served"])));
     for (shown, name) in [
         ("charged", "charge"),
         ("charged", "amount"),
         ("loss", "loss"),
         ("exposure", "exposure"),
+        ("cost", "cost"),
+        ("provider says", "provider_cost"),
         ("counted by", "evidence"),
         ("balance", "balance_after"),
         ("first byte", "first_byte_ms"),
@@ -273,12 +276,44 @@ fn words(value: &Value) -> String {
     }
 }
 
-/// Members that are not zero, in one line.
+/// Members that say something, in one line.
 fn pairs(object: &Value) -> String {
     let members = object.as_object().into_iter().flatten();
-    let members = members.filter(|(_, value)| **value != json!(0) && !value.is_null());
+    let members = members.filter(|(_, value)| **value != json!(0) && !words(value).is_empty());
     members
         .map(|(name, value)| format!("{name} {}", words(value)))
         .collect::<Vec<_>>()
         .join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_operator_sees_what_was_served_and_what_its_provider_says() {
+        let entry = json!({
+            "kind": "charge",
+            "usage": {"output": 5, "input": 0, "cache_write_12h": 7},
+            "served": {"tier": "fast", "place": "us", "context_band": 0, "account": ""},
+            "lines": [{"what": "output", "count": 5, "rate": "0.000002", "class": "fast,us"}],
+            "provider_cost": "0.000009",
+        });
+        let document =
+            json!({"request_id": "req_1", "record": null, "running": null, "entry": entry});
+        let shown = page(&document, None);
+        let of = |name: &str| -> Vec<&str> {
+            let found = shown.iter().filter(|(other, _)| *other == name);
+            found.map(|(_, value)| value.as_str()).collect()
+        };
+        let words = |text: &str| {
+            let mut words: Vec<String> = text.split(", ").map(str::to_owned).collect();
+            words.sort();
+            words
+        };
+        assert_eq!(words(of("served")[0]), ["place us", "tier fast"]);
+        assert_eq!(of("provider says"), ["0.000009"]);
+        assert!(of("line")[0].contains("class fast,us"), "{shown:?}");
+        assert_eq!(words(of("counts")[0]), ["cache_write_12h 7", "output 5"]);
+    }
 }

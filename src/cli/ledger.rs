@@ -261,9 +261,11 @@ fn row(entry: &Entry) -> Vec<String> {
     let (what, tokens) = match &entry.bill {
         Some(bill) => {
             let usage = bill.usage;
-            let input = usage.input + usage.cache_read + usage.cache_write + usage.cache_write_1h;
+            let input = usage.prompt();
+            let class = bill.served.class().map(|class| format!(" {class}"));
+            let class = class.unwrap_or_default();
             (
-                format!("{} {}", bill.slug, bill.end_reason),
+                format!("{}{class} {}", bill.slug, bill.end_reason),
                 format!(
                     "{input} ({} cached) → {}",
                     usage.cache_read,

@@ -129,7 +129,7 @@ impl Observer for RequestLog {
             end = %record.end_reason,
             input = usage.input,
             cache_read = usage.cache_read,
-            cache_write = usage.cache_write + usage.cache_write_1h,
+            cache_write = usage.cache_write + usage.cache_write_1h + usage.cache_write_12h,
             output = usage.output + usage.reasoning,
             charge = %record.charge,
             loss = %record.loss,

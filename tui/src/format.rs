@@ -194,18 +194,15 @@ pub(crate) fn what(entry: &Entry) -> String {
             entry.actor
         );
     };
-    let input = bill
-        .usage
-        .input
-        .saturating_add(bill.usage.cache_read)
-        .saturating_add(bill.usage.cache_write)
-        .saturating_add(bill.usage.cache_write_1h);
+    let input = bill.usage.prompt();
     let output = bill.usage.output.saturating_add(bill.usage.reasoning);
     let ended = match bill.end_reason.as_str() {
         "stop" | "" => String::new(),
         reason => format!(" {reason}"),
     };
-    format!("{} {}→{}{ended}", bill.slug, count(input), count(output))
+    let class = bill.served.class().map(|class| format!(" {class}"));
+    let (slug, class) = (&bill.slug, class.unwrap_or_default());
+    format!("{slug}{class} {}→{}{ended}", count(input), count(output))
 }
 
 /// The details of an act in one line.

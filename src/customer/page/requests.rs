@@ -35,13 +35,15 @@ fn row(entry: &Entry, places: usize) -> Markup {
     let blank = Bill::default();
     let bill = entry.bill.as_ref().unwrap_or(&blank);
     let usage = bill.usage;
-    let input = usage.input + usage.cache_read + usage.cache_write + usage.cache_write_1h;
+    let input = usage.prompt();
     let good = shown::is_good(bill);
     let id = record::request_id(entry.operation);
     html! {
         tr role="row" {
             td.time role="cell" data-label="Time" { (shown::time(entry.at)) }
-            td.name role="cell" data-label="Model" { (bill.slug) }
+            td.name role="cell" data-label="Model" {
+                (bill.slug) @if let Some(class) = bill.served.class() { " " span.hint { (class) } }
+            }
             td role="cell" data-label="Status" {
                 span class=(if good { "pill good" } else { "pill bad" }) title=(shown::explain(bill.end_reason.as_str())) {
                     (bill.status) " " (bill.end_reason.as_str().replace('_', " "))
