@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use farebox_ledger::{Amount, Key};
 use farebox_protocol::Family;
-use salvo::http::header::USER_AGENT;
 use salvo::prelude::{Depot, Request, Response, handler};
 use serde_json::{Value, json};
 use tokio::time::Instant;
@@ -55,13 +54,7 @@ impl Models {
                 let arrival = Arrival::of(depot);
                 failure::answer(
                     res,
-                    &self.front.refused(
-                        failure,
-                        family,
-                        &arrival,
-                        known,
-                        req.headers().get(USER_AGENT),
-                    ),
+                    &self.front.refused(failure, family, &arrival, known),
                     family,
                     &arrival,
                 );
