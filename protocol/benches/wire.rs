@@ -40,6 +40,7 @@ fn requests(name: &str, family: Family, body: &[u8]) {
         limit: Some(1_000),
         pass: &[],
         leave_out: &[],
+        pin: &[],
     };
     measure(&format!("inspect {name}"), body.len(), || {
         let _ = black_box(protocol.inspect(black_box(body), 0));

@@ -15,6 +15,7 @@ fn patched(body: &Value, leave_out: &[String]) -> (Value, String) {
         limit: None,
         pass: &[],
         leave_out,
+        pin: &[],
     };
     let sent = protocol.patch(text.as_bytes(), &seen, &edits);
     (

@@ -198,7 +198,7 @@ proptest! {
         let text = if pretty { serde_json::to_string_pretty(&body) } else { serde_json::to_string(&body) }.expect("JSON");
         let seen = family.protocol().inspect(text.as_bytes(), 0).expect("a good request");
         let field = limit_field(family);
-        let patched = family.protocol().patch(text.as_bytes(), &seen, &Edits { model: "up\"1", limit_field: field, limit: Some(5), pass, leave_out: &[] });
+        let patched = family.protocol().patch(text.as_bytes(), &seen, &Edits { model: "up\"1", limit_field: field, limit: Some(5), pass, leave_out: &[], pin: &[] });
         let removed = names.iter().filter(|name| !pass.contains(name));
         removed.for_each(|name| drop(expected.as_object_mut().expect("an object").remove(name)));
         expected["model"] = json!("up\"1");
@@ -237,7 +237,7 @@ proptest! {
     ) {
         let usage = Usage {
             input: counts[0], cache_read: counts[1], cache_write: counts[2],
-            cache_write_1h: if family == Family::Messages { counts[3] } else { 0 }, output: counts[4], reasoning: counts[5],
+            cache_write_1h: if family == Family::Messages { counts[3] } else { 0 }, cache_write_12h: 0, output: counts[4], reasoning: counts[5],
         };
         let tool = tool.then(|| ToolCall { id: "1".into(), name: "f".into(), arguments: r#"{"path":"ä"}"#.into() });
         let stop = if tool.is_some() { SyntheticStop::Tool } else { SyntheticStop::Stop };
@@ -397,6 +397,7 @@ fn exercise(family: Family, bytes: &[u8]) {
                 limit: Some(3),
                 pass: &[],
                 leave_out: &[],
+                pin: &[],
             },
         );
         assert!(accepts(&patched));

@@ -18,6 +18,7 @@ fn sent(fields: &str, chat: ChatLimit, limit: Option<u32>) -> Value {
         limit,
         pass: &[],
         leave_out: &[],
+        pin: &[],
     };
     let patched = protocol.patch(body.as_bytes(), &seen, &edits);
     let mut sent: Value = serde_json::from_slice(&patched).expect("JSON");

@@ -1,5 +1,6 @@
 //! Edits to a chat request on its way upstream: streams always report usage, and nothing is stored.
 
+use crate::class;
 use crate::json::Edit;
 use crate::patch::{common, member, option, store};
 use crate::{Edits, Inspection};
@@ -15,5 +16,6 @@ pub(super) fn changes(body: &[u8], seen: &Inspection, edits: &Edits<'_>) -> Vec<
     }
     let stored = seen.places.store.as_ref().filter(|_| !left("store"));
     changes.extend(stored.map(store));
+    changes.extend(class::pins(class::CHAT, seen, edits));
     changes
 }

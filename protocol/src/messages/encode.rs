@@ -72,6 +72,9 @@ pub(crate) fn encode(
             "\"auto\""
         });
     }
+    if let Some((name, word)) = encoding.tier(prompt.tier)? {
+        out.name(name).plain(word);
+    }
     if prompt.stream {
         out.name("stream").flag(true);
     }

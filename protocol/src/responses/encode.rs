@@ -91,6 +91,9 @@ pub(crate) fn encode(
         out.name("service_tier")
             .raw(if standard { "\"default\"" } else { "\"auto\"" });
     }
+    if let Some((name, word)) = encoding.tier(prompt.tier)? {
+        out.name(name).plain(word);
+    }
     out.name("store").flag(false);
     if prompt.stream {
         out.name("stream").flag(true);

@@ -22,6 +22,7 @@ mod writer;
 
 use serde_json::{Value, json};
 
+use crate::class;
 use crate::json::Edit;
 use crate::prompt::{Names, Prompt};
 use crate::translate::decode::Decoding;
@@ -31,8 +32,8 @@ use crate::translate::flow::Decoder;
 use crate::translate::writing::Encoder;
 use crate::translate::{self, Answer, Memo, Sink, Translates, Wish};
 use crate::{
-    AnswerFacts, AuthStyle, BadRequest, Case, ChatLimit, Edits, Family, Inspection, Protocol,
-    Reader, Sample, SyntheticAnswer, Usage, UsageWish, Words, Writer,
+    AnswerFacts, AuthStyle, BadRequest, Case, ChatLimit, Classes, Edits, Family, Inspection,
+    Protocol, Reader, Sample, SyntheticAnswer, Usage, UsageWish, Words, Writer,
 };
 
 /// Where the simulated provider finds the parts of a request.
@@ -82,6 +83,14 @@ impl Protocol for Responses {
 
     fn forwarded_headers(&self) -> &'static [&'static str] {
         &[]
+    }
+
+    fn class_field(&self, classes: Classes) -> Option<&'static str> {
+        class::field_for(class::RESPONSES, classes)
+    }
+
+    fn pinnable(&self) -> Vec<&'static str> {
+        class::pinnable(class::RESPONSES)
     }
 
     fn refuses_unknown_fields(&self) -> bool {

@@ -1,5 +1,6 @@
 //! Edits to a responses request on its way upstream: nothing is stored.
 
+use crate::class;
 use crate::json::Edit;
 use crate::patch::{common, member, store};
 use crate::{Edits, Inspection};
@@ -10,5 +11,6 @@ pub(super) fn changes(body: &[u8], seen: &Inspection, edits: &Edits<'_>) -> Vec<
         Some(at) => store(at),
         None => member(seen, "store", "false"),
     });
+    changes.extend(class::pins(class::RESPONSES, seen, edits));
     changes
 }

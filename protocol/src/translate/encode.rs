@@ -11,8 +11,9 @@ use super::losses::Losses;
 use super::neutral::{Block, Call, Choice, Effort, Mode, Prompt, Source, Tool, ToolKind};
 use super::schema::is_strict;
 use super::text::{Escaped, Writer};
+use crate::class;
 use crate::json::{Cursor, Kind, quoted};
-use crate::{BadRequest, Family};
+use crate::{BadRequest, Family, Tier};
 
 /// The target of a request.
 #[derive(Debug, Clone, Copy)]
@@ -69,6 +70,24 @@ impl Encoding<'_> {
             Family::Responses => responses,
             Family::Messages => messages,
         }
+    }
+
+    /// The target's words for a tier: field and value; `None` for the standard one.
+    pub(crate) fn tier(
+        &self,
+        tier: Tier,
+    ) -> Result<Option<(&'static str, &'static str)>, BadRequest> {
+        if tier == Tier::Standard {
+            return Ok(None);
+        }
+        let words = class::tier_words(class::fields(self.family), tier)
+            .filter(|(field, _)| self.abilities().takes(field));
+        let asked = class::tier_words(class::fields(self.caller), tier);
+        words.map(Some).ok_or_else(|| {
+            let field = asked.map_or("service_tier", |(field, _)| field);
+            let message = format!("`{field}`: this model is served through the {} family, which does not sell that. Leave it out.", self.family);
+            unsupported(field, message)
+        })
     }
 
     pub(crate) fn abilities(&self) -> &Abilities {

@@ -33,6 +33,7 @@ fn edits<'a>(model: &'a str, pass: &'a [String]) -> Edits<'a> {
         limit: None,
         pass,
         leave_out: &[],
+        pin: &[],
     }
 }
 

@@ -243,6 +243,7 @@ fn b36_b40_a_vendors_own_reasoning_item_is_never_reshaped() {
             limit: None,
             pass: &[],
             leave_out: &[],
+            pin: &[],
         },
     );
     assert!(String::from_utf8(sent).expect("UTF-8").contains(item));
