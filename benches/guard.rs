@@ -291,6 +291,7 @@ fn patch(body: &Bytes, times: u64) {
             limit: None,
             pass: &[],
             leave_out: &[],
+            pin: &[],
         };
         black_box(protocol.pieces(body, &seen, &edits));
     }

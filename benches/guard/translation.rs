@@ -183,6 +183,7 @@ fn requests(from: Family, to: Option<Family>, times: u64) {
                 limit: None,
                 pass: &[],
                 leave_out: &[],
+                pin: &[],
             };
             black_box(from.protocol().patch(&body, &seen, &edits));
         }

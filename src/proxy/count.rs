@@ -73,6 +73,7 @@ pub async fn tokens(
                 limit: None,
                 pass: &target.provider.pass,
                 leave_out: &[],
+                pin: &[],
             };
             let body = Family::Messages.protocol().pieces(&body, &seen, &edits);
             Some(Prepared {

@@ -22,6 +22,7 @@ const RATES: Rates = Rates {
     cache_read: Amount::ZERO,
     cache_write: Amount::ZERO,
     cache_write_1h: None,
+    cache_write_12h: None,
     reasoning: Amount::ZERO,
     per_image: Amount::ZERO,
     per_request: Amount::ZERO,

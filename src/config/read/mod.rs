@@ -5,6 +5,7 @@
 mod abilities;
 mod bounds;
 pub(crate) mod catalog;
+pub(crate) mod classes;
 pub(crate) mod fields;
 mod names;
 pub(crate) mod price;

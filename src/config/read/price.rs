@@ -8,6 +8,7 @@ use std::collections::HashMap;
 use farebox_ledger::{Amount, grouped};
 use toml::de::DeValue;
 
+use super::classes::{self, ClassList};
 use super::fields::{Fields, Value};
 use crate::config::findings::code::Code;
 use crate::config::findings::report::{Report, Span};
@@ -119,6 +120,11 @@ impl Rates {
                 self.cache_write_1h,
                 Amount::from_picos(-1),
             ),
+            (
+                "cache write 12h",
+                self.cache_write_12h,
+                Amount::from_picos(-1),
+            ),
             ("reasoning", Some(self.reasoning), self.output),
         ] {
             if let Some(rate) = rate.filter(|rate| *rate != usual) {
@@ -163,7 +169,7 @@ impl Price {
                 rates.shown()
             ));
         }
-        text
+        text + &classes::shown(self)
     }
 }
 
@@ -180,16 +186,24 @@ pub(crate) fn read_price(
         Some(tiers) => read_tiers(tiers, report, what, base.as_ref(), context),
         None => Some(Vec::new()),
     };
-    Some(Price {
+    let listed = classes::list_of(&fields, report, what);
+    let (tiers, of_tiers): (Vec<_>, Vec<_>) = tiers?
+        .into_iter()
+        .map(|(above, rates, classes)| ((above, rates), classes))
+        .unzip();
+    let mut price = Price {
         base: base?.0,
-        tiers: tiers?,
-    })
+        tiers,
+        classes: Vec::new(),
+    };
+    price.classes = classes::class_prices(report, &price, &listed?.unwrap_or_default(), &of_tiers)?;
+    Some(price)
 }
 
 /// Reads rates, and records which of them the file sets.
-type Named = (Rates, HashMap<&'static str, Span>);
+pub(super) type Named = (Rates, HashMap<&'static str, Span>);
 
-fn read_rates(
+pub(super) fn read_rates(
     fields: &Fields<'_, '_>,
     report: &mut Report<'_>,
     base: Option<&Named>,
@@ -208,6 +222,7 @@ fn read_rates(
     let cache_read = rate("cache_read", tokens, report);
     let cache_write = rate("cache_write", tokens, report);
     let cache_write_1h = rate("cache_write_1h", tokens, report);
+    let cache_write_12h = rate("cache_write_12h", tokens, report);
     let reasoning = rate("reasoning", tokens, report);
     let per_image = rate("per_image", PriceUnit::One, report);
     let per_request = rate("per_request", PriceUnit::One, report);
@@ -231,6 +246,7 @@ fn read_rates(
         cache_read: cache_read.unwrap_or(input),
         cache_write: cache_write.unwrap_or(input),
         cache_write_1h,
+        cache_write_12h,
         reasoning: reasoning.unwrap_or(output),
         per_image: per_image
             .or(base.map(|(base, _)| base.per_image))
@@ -253,26 +269,29 @@ fn warn_of_cheap_write(report: &mut Report<'_>, span: Span) {
         .help("providers that charge for cache writes charge more than for input; leave it out if writes cost the same");
 }
 
+/// A tier: its bound, its rates, and the classes that it lists itself.
+type TierRates = (u64, Rates, Option<ClassList>);
+
 fn read_tiers(
     value: Value<'_, '_>,
     report: &mut Report<'_>,
     what: &str,
     base: Option<&Named>,
     context: Option<u64>,
-) -> Option<Vec<(u64, Rates)>> {
+) -> Option<Vec<TierRates>> {
     let members = value.list(
         report,
         "tiers, each { above_input = 200_000, price = { … } }",
     )?;
-    let mut tiers: Vec<(u64, Rates)> = Vec::new();
+    let mut tiers: Vec<TierRates> = Vec::new();
     let mut last: Option<u64> = None;
     let mut good = true;
     for member in members {
         let tier = read_tier(member, report, what, base, context, last);
         good &= tier.is_some();
-        if let Some((above, rates)) = tier {
-            last = Some(above);
-            tiers.push((above, rates));
+        if let Some(tier) = tier {
+            last = Some(tier.0);
+            tiers.push(tier);
         }
     }
     good.then_some(tiers)
@@ -285,7 +304,7 @@ fn read_tier(
     base: Option<&Named>,
     context: Option<u64>,
     last: Option<u64>,
-) -> Option<(u64, Rates)> {
+) -> Option<TierRates> {
     let fields = value.fields(report, &format!("a price tier of {what}"), TIER_FIELDS)?;
     let above = fields.required(
         report,
@@ -323,7 +342,8 @@ fn read_tier(
                     ));
                 return None;
             }
-            Some(rates)
+            let listed = classes::list_of(&fields, report, &format!("a tier of {what}"))?;
+            Some((rates, listed))
         },
     );
     let above = above?;
@@ -344,7 +364,8 @@ fn read_tier(
         );
         report.add(Code::DeadTier, above.span, message);
     }
-    Some((above.value, price?))
+    let (rates, classes) = price?;
+    Some((above.value, rates, classes))
 }
 
 pub(super) fn read_amount(

@@ -12,6 +12,7 @@ fn price() -> Price {
         cache_read: rate(300_000),
         cache_write: rate(3_750_000),
         cache_write_1h: None,
+        cache_write_12h: None,
         reasoning: rate(15_000_000),
         per_image: Amount::ZERO,
         per_request: Amount::ZERO,
