@@ -65,6 +65,7 @@ pub use value::owed::Owed;
 pub use value::own_cost::OwnCost;
 pub use value::public_url::{gateway_root, parse_public_url};
 pub use value::reference::is_same_reference;
+pub use value::served::{Place, Served, Tier};
 pub use value::text::grouped;
 pub use value::vote::{Question, VOTE_DAYS, Vote};
 pub use value::{amount, bill, clock, text};

@@ -127,6 +127,7 @@ fn cost(count: u64) -> Bill {
             what: "output".into(),
             count,
             rate,
+            class: None,
         }],
         ..bill(count)
     }

@@ -261,7 +261,7 @@ fn row(entry: &Entry) -> Vec<String> {
     let (what, tokens) = match &entry.bill {
         Some(bill) => {
             let usage = bill.usage;
-            let input = usage.input + usage.cache_read + usage.cache_write + usage.cache_write_1h;
+            let input = usage.prompt();
             (
                 format!("{} {}", bill.slug, bill.end_reason),
                 format!(

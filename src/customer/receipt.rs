@@ -31,7 +31,7 @@ pub(super) fn document(entry: &Entry) -> DecimalJson {
     let bill = entry.bill.as_ref().unwrap_or(&blank);
     let (usage, charge) = (bill.usage, charged(entry));
     let first_byte = bill.first_byte_ms;
-    let prompt = usage.input + usage.cache_read + usage.cache_write + usage.cache_write_1h;
+    let prompt = usage.prompt();
     let began = Timestamp::from_millis(entry.at.millis().saturating_sub(i64::from(bill.total_ms)));
     DecimalJson::object([
         ("id", record::request_id(entry.operation).into()),

@@ -142,23 +142,10 @@ fn by_day(rows: &[UsageRow]) -> Vec<DayRow> {
             charge: Amount::ZERO,
         });
         sum.requests += row.requests;
-        sum.usage = add(sum.usage, row.usage);
+        sum.usage = sum.usage.and(row.usage);
         sum.charge = sum.charge.checked_add(row.charge).unwrap_or(sum.charge);
     }
     days.into_values().collect()
-}
-
-/// Two usages together.
-pub(super) fn add(a: Usage, b: Usage) -> Usage {
-    Usage {
-        input: a.input.saturating_add(b.input),
-        cache_read: a.cache_read.saturating_add(b.cache_read),
-        cache_write: a.cache_write.saturating_add(b.cache_write),
-        cache_write_1h: a.cache_write_1h.saturating_add(b.cache_write_1h),
-        output: a.output.saturating_add(b.output),
-        reasoning: a.reasoning.saturating_add(b.reasoning),
-        images: a.images.saturating_add(b.images),
-    }
 }
 
 /// The document of `/v1/usage`: the fields that wallet tools read, plus the days.

@@ -37,6 +37,7 @@ pub fn lines(price: &Price, first: &Usage, further: &[Usage]) -> Vec<Line> {
                 what: Cow::Borrowed(what),
                 count,
                 rate,
+                class: None,
             }),
         }
     }

@@ -36,6 +36,7 @@ mod tests {
             what: what.into(),
             count,
             rate: Amount::from_picos(rate),
+            class: None,
         };
         let counted = |output, reasoning| Counted {
             usage: Usage {

@@ -328,6 +328,7 @@ async fn dead_hold(ledger: &SqliteLedger, key: KeyId, checkpoint: bool) {
                 what: "output".into(),
                 count: 700,
                 rate: Amount::from_picos(15_000_000),
+                class: None,
             }],
             ..Bill::default()
         };

@@ -148,6 +148,7 @@ async fn charge(ledger: &dyn Ledger, number: u64, keys: u64, at: Timestamp) {
         what: what.into(),
         count,
         rate: Amount::from_picos(picos),
+        class: None,
     };
     let bill = Bill {
         target: format!("sim/{slug}"),

@@ -8,6 +8,7 @@ pub(crate) fn bill() -> Bill {
         what: what.into(),
         count,
         rate: Amount::from_picos(picos),
+        class: None,
     };
     Bill {
         slug: "claude-sonnet-4.5".into(),

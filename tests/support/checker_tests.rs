@@ -28,6 +28,7 @@ async fn books(charge: i64) -> (tempfile::TempDir, PathBuf, TestKey, Outside, Se
         what: "output".into(),
         count: 1,
         rate: Amount::from_picos(charge),
+        class: None,
     }];
     ledger
         .finish_hold(Finish {

@@ -194,12 +194,7 @@ pub(crate) fn what(entry: &Entry) -> String {
             entry.actor
         );
     };
-    let input = bill
-        .usage
-        .input
-        .saturating_add(bill.usage.cache_read)
-        .saturating_add(bill.usage.cache_write)
-        .saturating_add(bill.usage.cache_write_1h);
+    let input = bill.usage.prompt();
     let output = bill.usage.output.saturating_add(bill.usage.reasoning);
     let ended = match bill.end_reason.as_str() {
         "stop" | "" => String::new(),

@@ -270,6 +270,7 @@ mod tests {
                     what: Cow::Borrowed("input"),
                     count: 100,
                     rate: Amount::from_picos(4),
+                    class: None,
                 }],
                 ..Bill::default()
             }),

@@ -174,19 +174,8 @@ impl UsageRow {
 
     /// Adds another row of the same hour. Saturates, as the stores do: an hour comes nowhere near.
     pub(crate) fn merge(&mut self, more: &Self) {
-        let (sum, usage) = (&mut self.usage, &more.usage);
-        for (sum, count) in [
-            (&mut self.requests, more.requests),
-            (&mut sum.input, usage.input),
-            (&mut sum.cache_read, usage.cache_read),
-            (&mut sum.cache_write, usage.cache_write),
-            (&mut sum.cache_write_1h, usage.cache_write_1h),
-            (&mut sum.output, usage.output),
-            (&mut sum.reasoning, usage.reasoning),
-            (&mut sum.images, usage.images),
-        ] {
-            *sum = sum.saturating_add(count);
-        }
+        self.requests = self.requests.saturating_add(more.requests);
+        self.usage = self.usage.and(more.usage);
         for (sum, more) in [
             (&mut self.charge, more.charge),
             (&mut self.loss, more.loss),

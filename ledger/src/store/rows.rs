@@ -141,6 +141,7 @@ pub(crate) trait Columns {
             output: self.small()?,
             reasoning: self.small()?,
             images: self.small()?,
+            ..Usage::default()
         })
     }
 

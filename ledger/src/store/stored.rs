@@ -44,7 +44,7 @@ pub(crate) fn kind_of(code: i64) -> Option<EntryKind> {
     all.into_iter().find(|kind| kind_code(*kind) == code)
 }
 
-/// `[["input",100,3000000]]`: what, count, picodollars for one.
+/// `[["input",100,3000000]]`: what, count, picodollars for one. Classes are among the bill's facts (`pairs.rs`).
 pub(crate) fn lines_text(lines: &[Line]) -> serde_json::Result<String> {
     let rows: Vec<(&str, u64, i64)> = lines
         .iter()
@@ -59,6 +59,7 @@ pub(crate) fn lines_of(text: &str) -> serde_json::Result<Vec<Line>> {
         what: Cow::Owned(what),
         count,
         rate: Amount::from_picos(rate),
+        class: None,
     };
     Ok(rows.into_iter().map(line).collect())
 }

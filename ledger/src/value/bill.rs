@@ -7,7 +7,7 @@ use std::borrow::Cow;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Amount, EndReason, Refusal};
+use crate::{Amount, EndReason, Refusal, Served};
 
 /// Everything about how one request ended. `lines` sum to charge + loss.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -46,7 +46,13 @@ pub struct Bill {
     /// What the request cost at the operator's own prices, if they are known.
     #[serde(default)]
     pub cost: Option<Amount>,
-    /// Further facts by name, sorted; later versions can add some without a new format. Never `exposure` or `cost`.
+    /// What the answer said that it costs. Compared with what was counted, and part of no charge.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub provider_cost: Option<Amount>,
+    /// What the answer was billed as.
+    #[serde(default, skip_serializing_if = "Served::is_ordinary")]
+    pub served: Served,
+    /// Further facts by name, sorted; later versions can add some without a new format. Never named like what has a field (`pairs.rs`).
     #[serde(default)]
     pub facts: Facts,
 }
@@ -69,36 +75,6 @@ impl Bill {
 
 impl Bill {
     pub(crate) const MAX_FACT_BYTES: usize = 4096;
-    /// Exposure, cost and all other facts as they are stored and hashed: sorted pairs. Zero values are left out.
-    pub(crate) fn pairs(&self) -> Cow<'_, Facts> {
-        if self.exposure == Amount::ZERO && self.cost.is_none() {
-            return Cow::Borrowed(&self.facts);
-        }
-        let mut pairs = self.facts.clone();
-        if self.exposure != Amount::ZERO {
-            pairs.insert("exposure".to_owned(), self.exposure.picos().to_string());
-        }
-        if let Some(cost) = self.cost {
-            pairs.insert("cost".to_owned(), cost.picos().to_string());
-        }
-        Cow::Owned(pairs)
-    }
-
-    /// Parses stored pairs; `None` if a number among them is not in this program's canonical form.
-    pub(crate) fn with_pairs(mut self, mut pairs: Facts) -> Option<Self> {
-        let number = |text: String| {
-            let picos: i64 = text.parse().ok()?;
-            (picos.to_string() == text).then(|| Amount::from_picos(picos))
-        };
-        if let Some(exposure) = pairs.remove("exposure") {
-            self.exposure = number(exposure).filter(|exposure| *exposure != Amount::ZERO)?;
-        }
-        if let Some(cost) = pairs.remove("cost") {
-            self.cost = Some(number(cost)?);
-        }
-        self.facts = pairs;
-        Some(self)
-    }
 
     /// Bytes of all facts, with their names.
     pub(crate) fn facts_bytes(&self) -> usize {
@@ -137,16 +113,27 @@ pub struct Usage {
     pub cache_write: u64,
     /// Input tokens written to a cache for one hour.
     pub cache_write_1h: u64,
+    /// Input tokens written to a cache for twelve hours.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub cache_write_12h: u64,
     /// Output tokens, except reasoning that is priced separately.
     pub output: u64,
     /// Reasoning tokens that are not in `output`.
     pub reasoning: u64,
     /// Pictures, if they are priced each.
     pub images: u64,
+    /// Calls of tools that the provider runs.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub calls: u64,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "as serde passes it")]
+const fn is_zero(count: &u64) -> bool {
+    *count == 0
 }
 
 impl Usage {
-    /// All of them, in the order in which they are hashed.
+    /// Those that every bill hashes, in their order; later ones are hashed as facts.
     pub(crate) const fn counts(&self) -> [u64; 7] {
         [
             self.input,
@@ -157,6 +144,32 @@ impl Usage {
             self.reasoning,
             self.images,
         ]
+    }
+
+    /// All input tokens, from and to a cache as well.
+    #[must_use]
+    pub const fn prompt(&self) -> u64 {
+        self.input
+            .saturating_add(self.cache_read)
+            .saturating_add(self.cache_write)
+            .saturating_add(self.cache_write_1h)
+            .saturating_add(self.cache_write_12h)
+    }
+
+    /// Both together.
+    #[must_use]
+    pub const fn and(self, more: Self) -> Self {
+        Self {
+            input: self.input.saturating_add(more.input),
+            cache_read: self.cache_read.saturating_add(more.cache_read),
+            cache_write: self.cache_write.saturating_add(more.cache_write),
+            cache_write_1h: self.cache_write_1h.saturating_add(more.cache_write_1h),
+            cache_write_12h: self.cache_write_12h.saturating_add(more.cache_write_12h),
+            output: self.output.saturating_add(more.output),
+            reasoning: self.reasoning.saturating_add(more.reasoning),
+            images: self.images.saturating_add(more.images),
+            calls: self.calls.saturating_add(more.calls),
+        }
     }
 }
 
@@ -169,6 +182,9 @@ pub struct Line {
     pub count: u64,
     /// Picodollars for one.
     pub rate: Amount,
+    /// The class at whose rate it is charged: `fast`, `flex`, `us`, `fast,us`; `None` is standard.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub class: Option<Cow<'static, str>>,
 }
 
 /// Σ count × rate, exactly.
@@ -205,6 +221,7 @@ mod tests {
             what: Cow::Borrowed("input"),
             count,
             rate: Amount::from_picos(rate),
+            class: None,
         };
         assert_eq!(
             cost(&[line(100, 3_000_000), line(7, 15_000_000)]).unwrap(),

@@ -1,12 +1,10 @@
 //! What a bill may be: the bounds of its counts and facts, within which it is charged.
 
 use super::bill::cost;
-use crate::{Amount, Bill, Refusal};
+use crate::{Amount, Bill, Refusal, Usage};
 
 impl Bill {
     const MAX_FACTS: usize = 32;
-    /// Facts with a field of their own.
-    const FIELDS: [&str; 2] = ["exposure", "cost"];
 
     /// What the request cost.
     ///
@@ -14,11 +12,14 @@ impl Bill {
     /// [`Refusal::Limit`] when lines or counts are absurd; the caller then treats them as disputed.
     pub fn total(&self) -> Result<Amount, Refusal> {
         self.check_facts()?;
-        if self
-            .usage
-            .counts()
-            .iter()
-            .any(|count| *count > Self::MAX_COUNT)
+        let Usage {
+            cache_write_12h,
+            calls,
+            ..
+        } = self.usage;
+        let mut counts = self.usage.counts().into_iter();
+        if counts.any(|count| count > Self::MAX_COUNT)
+            || cache_write_12h.max(calls) > Self::MAX_COUNT
         {
             return Err(Refusal::Limit(
                 "the usage of this bill is implausible".to_owned(),
@@ -29,21 +30,24 @@ impl Bill {
 
     /// Facts are few, short and not named like a field; money is not negative.
     pub(crate) fn check_facts(&self) -> Result<(), Refusal> {
-        let too_many =
-            self.facts.len() > Self::MAX_FACTS || self.facts_bytes() > Self::MAX_FACT_BYTES;
+        let too_many = !self.pairs_are_sound()
+            || self.facts.len() > Self::MAX_FACTS
+            || self.facts_bytes() > Self::MAX_FACT_BYTES;
         if too_many
-            || Self::FIELDS
-                .iter()
-                .any(|field| self.facts.contains_key(*field))
+            || self
+                .facts
+                .keys()
+                .any(|name| Self::FIELDS.contains(&name.as_str()))
         {
             return Err(Refusal::Limit(
                 "this bill has too many facts, or one that is too long or named like a field"
                     .to_owned(),
             ));
         }
-        if self.exposure.is_negative() || self.cost.is_some_and(Amount::is_negative) {
+        let costs = [self.cost, self.provider_cost];
+        if self.exposure.is_negative() || costs.into_iter().flatten().any(Amount::is_negative) {
             return Err(Refusal::Limit(
-                "exposure and cost must not be negative".to_owned(),
+                "exposure and costs must not be negative".to_owned(),
             ));
         }
         self.check_failed()

@@ -128,6 +128,7 @@ pub(crate) fn bill(count: u64) -> Bill {
             what: "output".into(),
             count,
             rate: usd("0.000001"),
+            class: None,
         }],
         ..Bill::default()
     }

@@ -6,7 +6,6 @@ use farebox_ledger::{Amount, Timestamp, Usage, UsageRow};
 use maud::{Markup, html};
 
 use super::shown;
-use crate::customer::usage::add;
 
 const HOUR_MS: i64 = 3_600_000;
 /// The number of models with their own colour; the others share one.
@@ -115,7 +114,7 @@ impl Spending {
         for row in rows() {
             let share = shares.entry(&row.slug).or_default();
             share.requests += row.requests;
-            share.usage = add(share.usage, row.usage);
+            share.usage = share.usage.and(row.usage);
             share.charge = plus(share.charge, row.charge);
         }
         let mut shares: Vec<Share> = shares

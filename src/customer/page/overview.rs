@@ -151,7 +151,7 @@ fn by_model(spending: &Spending) -> Markup {
                 tr role="row" {
                     th.name scope="row" role="rowheader" { (share.slug) }
                     td.number role="cell" data-label="Requests" { (shown::count(share.requests)) }
-                    td.number role="cell" data-label="Input" { (shown::count(usage.input + usage.cache_write + usage.cache_write_1h + usage.cache_read)) }
+                    td.number role="cell" data-label="Input" { (shown::count(usage.prompt())) }
                     td.number role="cell" data-label="Cached" { (shown::count(usage.cache_read)) }
                     td.number role="cell" data-label="Output" { (shown::count(usage.output + usage.reasoning)) }
                     td.number.cost role="cell" data-label="USD" { (shown::aligned(share.charge, places)) }

@@ -35,7 +35,7 @@ fn row(entry: &Entry, places: usize) -> Markup {
     let blank = Bill::default();
     let bill = entry.bill.as_ref().unwrap_or(&blank);
     let usage = bill.usage;
-    let input = usage.input + usage.cache_read + usage.cache_write + usage.cache_write_1h;
+    let input = usage.prompt();
     let good = shown::is_good(bill);
     let id = record::request_id(entry.operation);
     html! {

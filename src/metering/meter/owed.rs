@@ -134,9 +134,11 @@ impl Meter {
             cache_read: claimed.cache_read.max(charged.cache_read),
             cache_write: claimed.cache_write.max(charged.cache_write),
             cache_write_1h: claimed.cache_write_1h.max(charged.cache_write_1h),
+            cache_write_12h: claimed.cache_write_12h.max(charged.cache_write_12h),
             output: claimed.output.max(charged.output),
             reasoning: claimed.reasoning.max(charged.reasoning),
             images: charged.images,
+            calls: charged.calls,
         }
     }
 }

@@ -71,7 +71,7 @@ pub(super) fn of_tokens(counted: farebox_protocol::Usage) -> Usage {
         cache_write_1h: counted.cache_write_1h,
         output: counted.output,
         reasoning: counted.reasoning,
-        images: 0,
+        ..Usage::default()
     }
 }
 
@@ -88,8 +88,10 @@ fn minus(usage: &Usage, step: &Usage) -> Option<Usage> {
         cache_read: usage.cache_read.checked_sub(step.cache_read)?,
         cache_write: usage.cache_write.checked_sub(step.cache_write)?,
         cache_write_1h: usage.cache_write_1h.checked_sub(step.cache_write_1h)?,
+        cache_write_12h: usage.cache_write_12h.checked_sub(step.cache_write_12h)?,
         output: usage.output.checked_sub(step.output)?,
         reasoning: usage.reasoning.checked_sub(step.reasoning)?,
         images: usage.images,
+        calls: usage.calls,
     })
 }

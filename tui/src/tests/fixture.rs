@@ -108,11 +108,13 @@ pub(super) fn charge(position: i64) -> Entry {
             what: "input".into(),
             count: 8120,
             rate: usd("0.0000003"),
+            class: None,
         },
         Line {
             what: "output".into(),
             count: 412,
             rate: usd("0.0000015"),
+            class: None,
         },
     ];
     let bill = Bill {

@@ -199,6 +199,7 @@ fn balances_move_by_themselves_beside_a_writer() {
                 what: "input".into(),
                 count: 1000,
                 rate: usd("0.00001"),
+                class: None,
             }];
             let bill = Bill {
                 slug,

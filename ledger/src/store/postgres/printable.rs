@@ -17,6 +17,7 @@ fn is_printable(bill: &Bill) -> bool {
         bill.slug.as_str(),
         &bill.family,
         &bill.target,
+        &bill.served.account,
         bill.end_reason.as_str(),
     ];
     !texts
@@ -26,9 +27,14 @@ fn is_printable(bill: &Bill) -> bool {
 }
 
 fn bill(bill: &mut Bill) {
-    [&mut bill.slug, &mut bill.family, &mut bill.target]
-        .into_iter()
-        .for_each(clean);
+    [
+        &mut bill.slug,
+        &mut bill.family,
+        &mut bill.target,
+        &mut bill.served.account,
+    ]
+    .into_iter()
+    .for_each(clean);
     bill.answer_id.iter_mut().for_each(clean);
     if bill.end_reason.as_str().contains('\0') {
         bill.end_reason = bill

@@ -111,6 +111,7 @@ impl Two {
             what: "input".into(),
             count: 1,
             rate: Amount::from_picos(3),
+            class: None,
         }];
         hold.settle(
             Bill {
