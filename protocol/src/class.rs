@@ -79,8 +79,8 @@ impl Classes {
             (Tier::Flex, Place::Global) => "flex",
             (Tier::Fast, Place::Global) => "fast",
             (Tier::Standard, Place::Us) => "us",
-            (Tier::Flex, Place::Us) => "flex+us",
-            (Tier::Fast, Place::Us) => "fast+us",
+            (Tier::Flex, Place::Us) => "flex,us",
+            (Tier::Fast, Place::Us) => "fast,us",
         }
     }
 }

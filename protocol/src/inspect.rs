@@ -198,6 +198,16 @@ pub struct Document {
 }
 
 impl Inspection {
+    /// Which of these fields are pinned: those that ask for nothing.
+    #[must_use]
+    pub fn pinned(&self, pin: &[&'static str]) -> Vec<&'static str> {
+        let asks = |name: &str| {
+            let mut places = self.places.classes.iter();
+            places.any(|place| place.name == name && !place.idle)
+        };
+        pin.iter().copied().filter(|name| !asks(name)).collect()
+    }
+
     /// What is removed from the request for a provider that passes these fields, for `x-farebox-removed`: tools, then fields, each
     /// once, in at most 1 KB.
     #[must_use]

@@ -58,6 +58,7 @@ pub async fn tokens(
             tokens: 0,
             until: None,
             abandoned: None,
+            unpinned: None,
             unsealed: None,
         };
         let prepare = |target: &Target, family: Family| {
@@ -80,6 +81,7 @@ pub async fn tokens(
                 body,
                 headers: headers.clone(),
                 streams: false,
+                pinned: Vec::new(),
             })
         };
         if let Ok(Ok(answer)) = timeout(PATIENCE, proxy.upstreams.dispatch(call, &prepare)).await
@@ -129,6 +131,7 @@ fn foreign(body: &[u8], target: &Target, family: Family, model: &Model) -> Optio
         body: vec![Bytes::from(body)],
         headers: Vec::new(),
         streams: false,
+        pinned: Vec::new(),
     })
 }
 

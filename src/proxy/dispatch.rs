@@ -19,7 +19,7 @@ use super::credit::Verdict;
 use super::end::End;
 use super::translation::Forms;
 use super::waiting::{self, Asked, Sent, Watch};
-use super::{Failure, Request, Told, capabilities, holder, stream, whole};
+use super::{Failure, Proxy, Request, Told, capabilities, classes, holder, stream, whole};
 use crate::clock;
 use crate::config::{OnDisconnect, Target};
 use crate::upstream::{Answer, AnswerContent, Call, DispatchError, GivenUp, Operation, Prepared};
@@ -33,6 +33,7 @@ pub(super) async fn dispatch(mut admitted: Box<Admitted>, mut reply: ReplyTo) {
     let cancels = stream && model.route.on_disconnect == OnDisconnect::Cancel;
     let [left, rejected] = [const { AtomicBool::new(false) }; 2];
     let unsealed = OnceLock::new();
+    let unpinned = OnceLock::new();
     let call = Call {
         route: &model.route,
         holder: holder(admitted.request.key),
@@ -45,19 +46,25 @@ pub(super) async fn dispatch(mut admitted: Box<Admitted>, mut reply: ReplyTo) {
         until: Some(admitted.deadline()),
         abandoned: Some(&left),
         unsealed: Some(&rejected),
+        unpinned: Some(&unpinned),
     };
     let watches = stream && !admitted.whole;
     let (mut watch, asked) = (Watch::new(&admitted), Asked::default());
+    let generation = admitted.generation;
     let (sent, hold, meter) = Sent::split(&mut admitted, &proxy, &model);
     let prepare = |target: &Target, family: Family| {
         capabilities::carries(target, &sent.seen.content).then_some(())?;
+        let pin = pins(&proxy, target, generation, unpinned.get().is_some());
+        if family == call.caller && !classes::takes(target, family, sent.seen.classes) {
+            return None;
+        }
         asked.note(&model, target, family);
         if family != call.caller || !rejected.load(Ordering::Relaxed) {
-            return prepare(sent, target, family);
+            return prepare(sent, target, family, pin);
         }
         let unsealed: &Option<Unsealed> = unsealed.get_or_init(|| Unsealed::of(sent.request));
         let Unsealed { body, seen, .. } = unsealed.as_ref()?;
-        Some(direct(sent, body, seen, target))
+        Some(direct(sent, body, seen, (target, pin)))
     };
     // Everything but a stream's relay is boxed: a task keeps room for its largest part for as long as it runs.
     let mut dispatching = Box::pin(proxy.upstreams.dispatch(call, &prepare));
@@ -80,6 +87,10 @@ pub(super) async fn dispatch(mut admitted: Box<Admitted>, mut reply: ReplyTo) {
         Err(reason) => return Box::pin(waiting::spent(admitted, &asked, reason, reply)).await,
     };
     let unsealed = unsealed.into_inner().flatten();
+    if let Some((target, field)) = unpinned.into_inner() {
+        proxy.pins.refuse(&target, generation);
+        admitted.outcome.pin_refused = Some((target, field));
+    }
     let dispatched = dispatched.map_err(Box::new).map(|answer| {
         let family = answer.family;
         (family, begun(&mut admitted, answer, unsealed.as_ref()))
@@ -105,6 +116,9 @@ fn begun(admitted: &mut Admitted, answer: Answer, unsealed: Option<&Unsealed>) -
     admitted.answered_by(&answer.target);
     admitted.outcome.secrets = answer.secrets;
     admitted.tokens = answer.tokens;
+    if answer.target.provider.keys.len() > 1 {
+        admitted.outcome.account = (answer.account + 1).to_string();
+    }
     (admitted.outcome.pass_answer).clone_from(&answer.target.provider.pass_answer);
     admitted.outcome.attempts.extend(answer.attempts);
     if answer.family == admitted.request.family {
@@ -225,15 +239,39 @@ async fn fail(mut admitted: Box<Admitted>, error: DispatchError, reply: ReplyTo,
 }
 
 /// The request as this target wants it; `None` when the target cannot carry it.
-fn prepare(sent: Sent<'_>, target: &Target, family: Family) -> Option<Prepared> {
+fn prepare(
+    sent: Sent<'_>,
+    target: &Target,
+    family: Family,
+    pin: &[&'static str],
+) -> Option<Prepared> {
     if family != sent.request.family {
-        return sent.forms.prepare(target, family, sent.model);
+        return sent.forms.prepare(target, family, sent.model, pin);
     }
-    Some(direct(sent, &sent.request.body, sent.seen, target))
+    Some(direct(sent, &sent.request.body, sent.seen, (target, pin)))
+}
+
+/// The fields that are pinned for a target, unless one of its pins was refused in this request, or too often before.
+fn pins<'t>(
+    proxy: &Proxy,
+    target: &'t Target,
+    generation: u64,
+    refused: bool,
+) -> &'t [&'static str] {
+    let pin = target.pin();
+    if pin.is_empty() || refused || proxy.pins.rest(&target.name(), generation) {
+        return &[];
+    }
+    pin
 }
 
 /// A body of the customer's family, with this target's model and limit.
-fn direct(sent: Sent<'_>, body: &Bytes, seen: &Inspection, target: &Target) -> Prepared {
+fn direct(
+    sent: Sent<'_>,
+    body: &Bytes,
+    seen: &Inspection,
+    (target, pin): (&Target, &[&'static str]),
+) -> Prepared {
     let protocol = sent.request.family.protocol();
     let declared = seen.places.limit.as_ref().map(|(name, _)| *name);
     let edits = Edits {
@@ -242,11 +280,15 @@ fn direct(sent: Sent<'_>, body: &Bytes, seen: &Inspection, target: &Target) -> P
         limit: sent.limit,
         pass: &target.provider.pass,
         leave_out: &target.leave_out(),
+        pin,
     };
+    let mut headers = sent.request.headers.clone();
+    classes::add_headers(&mut headers, sent.request.family, seen.classes);
     Prepared {
         body: protocol.pieces(body, seen, &edits),
-        headers: sent.request.headers.clone(),
+        headers,
         streams: false,
+        pinned: seen.pinned(pin),
     }
 }
 

@@ -164,6 +164,7 @@ impl Desk {
             until: None,
             abandoned: None,
             unsealed: None,
+            unpinned: None,
         };
         self.upstreams
             .dispatch(call, &move |_, _| {
@@ -171,6 +172,7 @@ impl Desk {
                     body: vec![body.clone()],
                     headers: headers.clone(),
                     streams: false,
+                    pinned: Vec::new(),
                 })
             })
             .await
@@ -210,6 +212,7 @@ fn counting(route: &Route) -> Call<'_> {
         until: None,
         abandoned: None,
         unsealed: None,
+        unpinned: None,
     }
 }
 

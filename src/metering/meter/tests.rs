@@ -37,7 +37,11 @@ const START: Start = Start {
     output_limit: 4_000,
     choices: 1,
     predicted: 0,
-    one_hour_cache: false,
+    lifetimes: Lifetimes {
+        hour: false,
+        half_day: false,
+    },
+    classes: Classes::STANDARD,
     cache_marked: true,
     compaction: Amount::ZERO,
 };
