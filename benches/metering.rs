@@ -41,6 +41,7 @@ fn main() {
             black_box(&model.price),
             black_box(&usage),
             &[],
+            None,
         )))
     });
     measure("cost", 1, || {
@@ -48,6 +49,7 @@ fn main() {
             black_box(&model.price),
             black_box(&usage),
             &[],
+            None,
         ));
     });
 

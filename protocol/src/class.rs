@@ -5,6 +5,8 @@
 
 use std::ops::Range;
 
+use serde_json::Value;
+
 use crate::fields::TIER;
 use crate::inspect::Inspection;
 use crate::json::{Cursor, Edit, JsonError, Kind, quoted};
@@ -358,4 +360,27 @@ pub(crate) fn field_for(fields: &[ClassField], classes: Classes) -> Option<&'sta
 /// The fields in which a word means the standard.
 pub(crate) fn pinnable(fields: &[ClassField]) -> Vec<&'static str> {
     fields.iter().map(|field| field.name).collect()
+}
+
+/// The classes that a parsed request asks for; words that are not known ask for nothing.
+pub(crate) fn read(fields: &[ClassField], request: &Value) -> Classes {
+    let mut classes = Classes::STANDARD;
+    for field in fields {
+        let word = request[field.name].as_str();
+        match word.and_then(|word| meaning(field.asks, word)) {
+            Some(Means::Tier(tier)) => classes.tier = tier,
+            Some(Means::Place(place)) => classes.place = place,
+            Some(Means::Nothing | Means::Standard) | None => {}
+        }
+    }
+    classes
+}
+
+/// The word with which an answer of chat or responses names a tier.
+pub(crate) const fn tier_said(tier: Tier) -> &'static str {
+    match tier {
+        Tier::Standard => "default",
+        Tier::Flex => "flex",
+        Tier::Fast => "priority",
+    }
 }

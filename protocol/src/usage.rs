@@ -242,6 +242,14 @@ impl Usage {
             .saturating_add(self.cache_write_12h)
     }
 
+    /// All input written to a cache, for whatever time.
+    #[must_use]
+    pub fn all_writes(&self) -> u64 {
+        self.cache_write
+            .saturating_add(self.cache_write_1h)
+            .saturating_add(self.cache_write_12h)
+    }
+
     /// Both together; `None` when a count overflows.
     #[must_use]
     pub fn plus(&self, more: &Self) -> Option<Self> {

@@ -242,7 +242,7 @@ proptest! {
         let tool = tool.then(|| ToolCall { id: "1".into(), name: "f".into(), arguments: r#"{"path":"ä"}"#.into() });
         let stop = if tool.is_some() { SyntheticStop::Tool } else { SyntheticStop::Stop };
         let draft = SyntheticAnswer {
-            id: "1".into(), model: "m".into(), created: 7, pieces, tool, usage: Some(usage), stop, stream_usage: true,
+            id: "1".into(), model: "m".into(), created: 7, pieces, tool, usage: Some(usage), stop, stream_usage: true, classes: farebox_protocol::Classes::STANDARD,
         };
         let answer = family.protocol().read_answer(&family.protocol().write_answer(&draft)).expect("JSON");
         prop_assert_eq!(answer.usage.reading(false), Reading::Counted(usage));

@@ -308,13 +308,13 @@ impl Admitted {
             share.used(tokens(usage));
         }
         let miscount = self.meter.miscount(end.ending, &counted);
-        let troubles = self.class_troubles(&counted);
+        let oddities = self.oddities(&counted);
         let bill = self.bill(counted, end);
         let cost = farebox_ledger::bill::cost(&bill.lines).unwrap_or(Amount::ZERO);
         let failures = self.failures(&bill, end, miscount);
         let mut record = self.record(&bill, end);
         record.miscount = miscount;
-        record.class_troubles = troubles;
+        record.oddities = oddities;
         let (spine, limits) = (
             Arc::clone(&self.proxy),
             Arc::clone(&self.request.pass.rate_limits),
@@ -409,7 +409,7 @@ impl Admitted {
             free: false,
             usage: bill.usage,
             class: bill.lines.iter().find_map(|line| line.class.clone()),
-            class_troubles: Vec::new(),
+            oddities: Vec::new(),
             charge: Amount::ZERO,
             hold: bill.hold,
             extensions: self.hold.extensions(),

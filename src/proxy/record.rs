@@ -97,7 +97,7 @@ pub enum Oddity {
     /// A dearer class than was asked for.
     Dearer(&'static str),
     /// A word for a class that nobody knows.
-    Unknown(Box<str>),
+    Unknown(Redacted),
     /// No word for its class, although the target has named one before.
     Missing,
     /// A target refused a pinned field.
@@ -150,7 +150,7 @@ pub struct Record {
     pub class: Option<Cow<'static, str>>,
     /// What is odd about how it was served.
     #[serde(skip)]
-    pub class_troubles: Vec<Oddity>,
+    pub oddities: Vec<Oddity>,
     /// Taken from the key.
     pub charge: Amount,
     /// The hold's final size.
@@ -225,7 +225,7 @@ impl Record {
             free: known.free,
             usage: Usage::default(),
             class: None,
-            class_troubles: Vec::new(),
+            oddities: Vec::new(),
             charge: Amount::ZERO,
             hold: Amount::ZERO,
             extensions: 0,

@@ -10,7 +10,7 @@ use tokio::time::Instant;
 
 use super::request_id::Arrival;
 use super::{Front, auth, failure};
-use crate::config::{Catalog, Lookup, Model, Rates, Served};
+use crate::config::{Catalog, Lookup, Model, Price, Rates, Served};
 use crate::proxy::{Failure, Known};
 
 /// Which list.
@@ -176,6 +176,7 @@ fn entry(model: &Model) -> Value {
         "capabilities": model.capabilities.iter().map(|capability| capability.name()).collect::<Vec<_>>(),
         "limits": { "context": model.limits.context, "max_output": model.limits.max_output },
         "price": price(&model.price.base),
+        "pricing": pricing(&model.price),
         "paths": paths(model),
     });
     for columns in [json!(model.row()), details] {
@@ -197,6 +198,32 @@ fn paths(model: &Model) -> Value {
     Value::Object(Family::ALL.map(served).into_iter().collect())
 }
 
+/// All prices: below every tier, above each, and in each class.
+fn pricing(all: &Price) -> Value {
+    let mut pricing = json!({ "standard": tiers(all) });
+    for class in &all.classes {
+        let mut of_class = tiers(&class.price);
+        if let Some(most) = class.context {
+            of_class["context"] = json!(most);
+        }
+        pricing[class.classes.name()] = of_class;
+    }
+    pricing
+}
+
+fn tiers(all: &Price) -> Value {
+    let mut rates = price(&all.base);
+    let tiers: Vec<Value> = all
+        .tiers
+        .iter()
+        .map(|(above, rates)| json!({ "above_input": above, "price": price(rates) }))
+        .collect();
+    if !tiers.is_empty() {
+        rates["tiers"] = json!(tiers);
+    }
+    rates
+}
+
 /// Exact USD per 1,000,000 tokens, per picture and per request.
 pub(super) fn price(rates: &Rates) -> Value {
     let per_million = |rate: Amount| Amount::from_picos(rate.picos().saturating_mul(1_000_000));
@@ -209,8 +236,14 @@ pub(super) fn price(rates: &Rates) -> Value {
         "per_image": rates.per_image,
         "per_request": rates.per_request,
     });
-    if let Some(rate) = rates.cache_write_1h {
-        price["cache_write_1h"] = json!(per_million(rate));
+    let long = [
+        ("cache_write_1h", rates.cache_write_1h),
+        ("cache_write_12h", rates.cache_write_12h),
+    ];
+    for (name, rate) in long {
+        if let Some(rate) = rate {
+            price[name] = json!(per_million(rate));
+        }
     }
     price
 }

@@ -57,6 +57,8 @@ fn provider(name: &str, base: &str) -> Provider {
         pass_answer: Arc::default(),
         leave_out: Vec::new(),
         signed_calls: false,
+        pin: Vec::new(),
+        bills_writes: false,
         refuse_beta: Vec::new(),
     }
 }
@@ -67,6 +69,7 @@ fn route(providers: impl IntoIterator<Item = Provider>) -> Route {
         provider: Arc::new(provider),
         abilities: TargetAbilities::default(),
         cost: None,
+        pin: None,
     };
     Route {
         slug: "slug".to_owned(),

@@ -126,6 +126,7 @@ async fn served_usage_is_that_of_finished_answers() {
         cache_read: 2,
         cache_write: 1,
         cache_write_1h: 1,
+        cache_write_12h: 0,
         output: 3,
         reasoning: 4,
     };
@@ -245,6 +246,7 @@ fn speeches_are_well_formed_in_every_family() {
         cache_read: 4,
         cache_write: 0,
         cache_write_1h: 0,
+        cache_write_12h: 0,
         output: 3,
         reasoning: 0,
     };

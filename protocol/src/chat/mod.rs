@@ -39,6 +39,7 @@ const NAMES: Names = Names {
     instructions: "",
     conversation: "messages",
     schemas: &["/response_format/json_schema/schema"],
+    classes: class::CHAT,
 };
 
 /// The chat dialect.

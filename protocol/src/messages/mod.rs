@@ -46,6 +46,7 @@ const NAMES: Names = Names {
     instructions: "system",
     conversation: "messages",
     schemas: &["/output_config/format/schema", "/output_format/schema"],
+    classes: class::MESSAGES,
 };
 
 /// The header that names the version of the API, without which the service refuses every request; and the version that this crate

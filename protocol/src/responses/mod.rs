@@ -42,6 +42,7 @@ const NAMES: Names = Names {
     instructions: "instructions",
     conversation: "input",
     schemas: &["/text/format/schema"],
+    classes: class::RESPONSES,
 };
 
 /// The responses dialect.

@@ -20,6 +20,7 @@ fn price() -> Price {
     Price {
         base,
         tiers: Vec::new(),
+        classes: Vec::new(),
     }
 }
 
@@ -272,6 +273,7 @@ fn an_empty_key_is_refused_even_where_the_model_is_free() {
     let free = Price {
         base: free,
         tiers: Vec::new(),
+        classes: Vec::new(),
     };
     assert!(decide(&ask(true, None), &free, &limits(), Amount::ZERO).is_err());
     assert_eq!(

@@ -6,6 +6,7 @@ use farebox_protocol::{self as protocol, Classes};
 use super::Admitted;
 use crate::metering::{ClassTrouble, Counted};
 use crate::proxy::record::Oddity;
+use crate::upstream::redact;
 
 impl Admitted {
     /// What the provider bills: its classes, the size tier, and which of its accounts.
@@ -35,14 +36,16 @@ impl Admitted {
     }
 
     /// What the operator should know about how the answer was served.
-    pub(super) fn class_troubles(&self, counted: &Counted) -> Vec<Oddity> {
+    pub(super) fn oddities(&self, counted: &Counted) -> Vec<Oddity> {
         let mut found = Vec::new();
         if counted.evidence.is_some() && !self.outcome.target.is_empty() {
             let names = self.names_classes(counted);
             let trouble = self.meter.class_trouble(&counted.usage, names);
             found.extend(trouble.map(|trouble| match trouble {
                 ClassTrouble::Dearer(served) => Oddity::Dearer(served.name()),
-                ClassTrouble::Unknown(word) => Oddity::Unknown(word),
+                ClassTrouble::Unknown(word) => {
+                    Oddity::Unknown(redact::for_operator(&word, &self.model.route))
+                }
                 ClassTrouble::Missing => Oddity::Missing,
             }));
             found.extend(self.meter.has_other_models().then_some(Oddity::OtherModel));

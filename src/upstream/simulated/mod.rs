@@ -152,6 +152,7 @@ impl Simulated {
             pieces: speak::pieces(&text),
             usage: (manner != Manner::NoUsage).then_some(usage),
             stop,
+            classes: prompt.classes,
             stream_usage: prompt.stream_usage,
         }
     }
