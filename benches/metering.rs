@@ -49,7 +49,6 @@ fn main() {
             black_box(&model.price),
             black_box(&usage),
             &[],
-            None,
         ));
     });
 

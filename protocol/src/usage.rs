@@ -354,10 +354,12 @@ pub(crate) fn read(
     members.finish(&mut seen.places);
     let wire = &mut seen.wire;
     let parts = [write_5m, wire.cache_write_1h, wire.cache_write_12h];
-    wire.writes_divided |= parts.iter().any(Option::is_some);
-    if wire.cache_write.is_none() && wire.writes_divided {
-        let sum = |sum: u64, part: &Option<u64>| sum.checked_add(part.unwrap_or(0));
-        wire.cache_write = parts.iter().try_fold(0, sum);
+    if parts.iter().any(Option::is_some) {
+        let add = |sum: u64, part: &Option<u64>| sum.checked_add(part.unwrap_or(0));
+        let sum = parts.iter().try_fold(0, add);
+        wire.cache_write = wire.cache_write.or(sum);
+        // Without the usual lifetime among the parts, the rest is that.
+        wire.writes_divided = write_5m.is_none() || sum >= wire.cache_write;
     }
     place_foreign(wire);
     Ok(Some(seen))

@@ -6,6 +6,7 @@ mod balance;
 mod billing;
 mod bodies;
 mod bypasses;
+mod classes;
 mod copies;
 mod counting;
 mod crash;

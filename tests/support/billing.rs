@@ -19,6 +19,7 @@ use farebox_protocol::{Family, Usage};
 use serde_json::{Value, json};
 
 use super::load::before_pieces;
+use super::upstream::classes::{self, Serves};
 use super::upstream::{Reply, Script, ScriptedUpstream, Seen, Speech};
 
 /// Tokens of hidden reasoning that this upstream makes in a second: less than the 150 that the gateway assumes.
@@ -40,13 +41,29 @@ pub(crate) struct Billed {
     pub(crate) output: u64,
     /// Services without a price here, in picodollars.
     pub(crate) extras: i64,
+    /// The class that its answer says it served, and the one that it was asked for, in thousandths of the standard price; 0 is 1,000.
+    pub(crate) times: (i64, i64),
 }
 
 impl Billed {
     /// In picodollars, at $3 and $15 a million.
     pub(crate) fn cost(self) -> i64 {
+        self.standard() * times(self.times.0) / 1_000
+    }
+
+    fn standard(self) -> i64 {
         i64::try_from(self.input * 3_000_000 + self.output * 15_000_000).unwrap() + self.extras
     }
+
+    /// The same, without what a dearer class than the dearest of the standard and the one asked for costs beyond that.
+    pub(crate) fn fair(self) -> i64 {
+        let most = times(self.times.1).max(1_000);
+        self.standard() * times(self.times.0).min(most) / 1_000
+    }
+}
+
+fn times(thousandths: i64) -> i64 {
+    if thousandths == 0 { 1_000 } else { thousandths }
 }
 
 /// When an upstream reasons without showing it.
@@ -90,6 +107,8 @@ pub(crate) struct Manner {
     pub(crate) limited: bool,
     /// It reports its count for an answer without text, whatever it does otherwise.
     pub(crate) counts_silence: bool,
+    /// Which class it serves, and what it says of that.
+    pub(crate) serves: Serves,
 }
 
 impl Manner {
@@ -196,10 +215,13 @@ impl Bills {
             - i64::try_from(read).unwrap() * 2_700_000;
         // Nothing is taken from a prediction, so all of it is billed.
         let shown = (words(&text) + tokens(&body["prediction"]["content"])) * choices;
+        let asked = classes::asked(&body);
+        let saying = manner.serves.saying(asked);
         let billed = Billed {
             input,
             output: shown + manner.hidden * choices,
             extras,
+            times: (saying.times, asked.times()),
         };
         let usage = Usage {
             input: input - written - read,
@@ -211,7 +233,8 @@ impl Bills {
         };
         let speech = Speech::new(family, &text)
             .usage(usage)
-            .choices(if family == Family::Chat { choices } else { 1 });
+            .choices(if family == Family::Chat { choices } else { 1 })
+            .saying(saying);
         let speech = if manner.piece > 0 {
             speech.in_pieces_of(manner.piece)
         } else {
