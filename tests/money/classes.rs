@@ -10,7 +10,7 @@ use farebox_protocol::Family;
 use futures_util::StreamExt;
 use serde_json::{Value, json};
 
-use crate::support::billing::{Billed, Bills, Manner};
+use crate::support::billing::{Bills, Manner};
 use crate::support::upstream::classes::{Class, Serves};
 use crate::support::upstream::{Reply, Script, ScriptedUpstream, Speech};
 use crate::support::{
@@ -86,7 +86,6 @@ async fn charge_of(gateway: &Gateway, key: &TestKey) -> farebox_ledger::Bill {
     let bill = charges[0].bill.clone().unwrap();
     let charged = -charges[0].amount.picos();
     assert_eq!(bill.total().unwrap().picos(), charged, "lines sum up");
-    assert!(charged <= bill.hold.picos(), "{bill:?}");
     bill
 }
 
@@ -498,7 +497,10 @@ async fn steps_of_another_model_are_charged_at_this_models_price() {
         bill.total().unwrap().picos(),
         50 * 3_000_000 + 10 * 15_000_000
     );
-    assert_eq!(bill.provider_cost, Some(Amount::from_picos(250_000_000_000)));
+    assert_eq!(
+        bill.provider_cost,
+        Some(Amount::from_picos(250_000_000_000))
+    );
     assert_eq!(
         answer.json()["usage"].get("cost"),
         None,
@@ -540,7 +542,6 @@ async fn an_honest_bill_for_what_was_served_is_covered() {
         "| provider | family | served | requests | billed, USD | charged, USD | charged / billed |\n|---|---|---|---|---|---|---|\n",
     );
     let text = "some words of an answer that takes a while ".repeat(6);
-    let context = 200_000 * 3_000_000 * 22 / 10;
     for (name, serves) in behaviours() {
         let bills = Bills::default();
         let script = bills.answering(
@@ -569,25 +570,27 @@ async fn an_honest_bill_for_what_was_served_is_covered() {
                 }
                 direct.settled().await;
                 tokio::time::sleep(Duration::from_millis(20)).await;
-                let billed: i64 = bills.ended(&upstream)[before..]
-                    .iter()
-                    .map(|one: &Billed| one.fair())
-                    .sum();
+                let ended = bills.ended(&upstream).split_off(before);
+                let billed: i64 = ended.iter().map(|one| one.fair()).sum();
                 let charges = direct.charges(&key).await;
                 let charged: i64 = charges.iter().map(|entry| -entry.amount.picos()).sum();
-                assert!(
-                    billed <= charged + billed / 10 + context.min(50_000_000_000_000),
-                    "{name} {family} {how}: billed {billed}, charged {charged}"
-                );
-                // Nobody pays for more than was made, but for our own counts of what was left.
-                let most = if how == "left" {
-                    billed * 3 / 2
+                // A stream that is left may not have named its class yet, and is counted here: with the words that frame a prompt.
+                let (least, most) = if how == "left" {
+                    let bounds = |pick: fn(i64, i64) -> i64| -> i64 {
+                        let each = ended.iter().map(|one| pick(one.fair(), one.as_asked()));
+                        each.sum()
+                    };
+                    let frames = 100_000_000 * rounds as i64;
+                    (
+                        bounds(i64::min) * 9 / 10,
+                        bounds(i64::max) * 11 / 10 + frames,
+                    )
                 } else {
-                    billed
+                    (billed, billed)
                 };
                 assert!(
-                    charged <= most,
-                    "{name} {family} {how}: billed {billed}, charged {charged}"
+                    (least..=most).contains(&charged),
+                    "{name} {family} {how}: billed {billed}, charged {charged}, not in {least} to {most}"
                 );
                 let usd = |picos: i64| Amount::from_picos(picos).to_string();
                 let _ = writeln!(

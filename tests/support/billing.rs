@@ -55,6 +55,11 @@ impl Billed {
         i64::try_from(self.input * 3_000_000 + self.output * 15_000_000).unwrap() + self.extras
     }
 
+    /// What it would have been in the class that was asked for.
+    pub(crate) fn as_asked(self) -> i64 {
+        self.standard() * times(self.times.1) / 1_000
+    }
+
     /// The same, without what a dearer class than the dearest of the standard and the one asked for costs beyond that.
     pub(crate) fn fair(self) -> i64 {
         let most = times(self.times.1).max(1_000);
@@ -216,7 +221,7 @@ impl Bills {
         // Nothing is taken from a prediction, so all of it is billed.
         let shown = (words(&text) + tokens(&body["prediction"]["content"])) * choices;
         let asked = classes::asked(&body);
-        let saying = manner.serves.saying(asked);
+        let saying = manner.serves.saying(asked, family == Family::Messages);
         let billed = Billed {
             input,
             output: shown + manner.hidden * choices,

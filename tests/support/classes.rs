@@ -26,6 +26,15 @@ impl Class {
         }
     }
 
+    /// What a family can say: messages has no flex, the others no place.
+    fn of(self, messages: bool) -> Self {
+        match (self, messages) {
+            (Self::Flex, true) | (Self::Us, false) => Self::Standard,
+            (Self::FastUs, false) => Self::Fast,
+            (class, _) => class,
+        }
+    }
+
     fn tier(self) -> &'static str {
         match self {
             Self::Standard | Self::Us => "default",
@@ -88,11 +97,15 @@ enum Names {
 }
 
 impl Serves {
-    pub(crate) fn saying(self, asked: Class) -> Saying {
+    /// What it bills and says; `messages`: in that family.
+    pub(crate) fn saying(self, asked: Class, messages: bool) -> Saying {
         let (served, names) = match self {
             Self::Silent => (asked, Names::Nothing),
             Self::AsAsked => (asked, Names::Class(asked)),
-            Self::Always(class) => (class, Names::Class(class)),
+            Self::Always(class) => {
+                let class = class.of(messages);
+                (class, Names::Class(class))
+            }
             Self::Echoes => (Class::Standard, Names::Changes(asked, Class::Standard)),
             Self::Unknown => (asked, Names::Unknown),
             Self::Object => (asked, Names::Object),
