@@ -248,7 +248,7 @@ fn raw_settle(conn: &Connection, key: KeyId, request: OperationId) {
             hash
         ])
         .unwrap();
-    let sql = "INSERT INTO usage VALUES (?1, ?2, 1, 1, 1, 900, 8000, 0, 0, 300, 0, 0, ?3, 0, 0, 0)
+    let sql = "INSERT INTO usage VALUES (?1, ?2, 1, 1, 1, 900, 8000, 0, 0, 300, 0, 0, ?3, 0, 0, 0, 0, 0)
                ON CONFLICT (hour, key, slug, target) DO UPDATE SET requests = requests + 1, input = input + excluded.input,
                  cache_read = cache_read + excluded.cache_read, cache_write = cache_write + excluded.cache_write,
                  cache_write_1h = cache_write_1h + excluded.cache_write_1h, output = output + excluded.output,
@@ -286,7 +286,7 @@ fn raw_connection(path: &Path) -> Connection {
     conn.execute_batch(
         "PRAGMA foreign_keys = ON; PRAGMA trusted_schema = OFF; PRAGMA mmap_size = 0; PRAGMA synchronous = NORMAL;
          PRAGMA cache_size = -32768; PRAGMA wal_autocheckpoint = 10000; INSERT OR IGNORE INTO slugs VALUES (1, 'claude-sonnet-4.5', NULL);
-         INSERT OR IGNORE INTO targets VALUES (1, 'anthropic/claude-sonnet-4-5')",
+         INSERT OR IGNORE INTO targets VALUES (1, 'anthropic/claude-sonnet-4-5', 'standard', 'global', 0, '')",
     )
     .unwrap();
     conn

@@ -264,7 +264,7 @@ fn a_newer_schema_is_made_when_no_older_gateway_runs_and_ends_open_consoles() {
         let back = "DROP TABLE own_costs, probe_leases, votes; ALTER TABLE accounts DROP COLUMN running, DROP COLUMN paced_to; ALTER TABLE nodes DROP COLUMN configuration, \
              DROP COLUMN holds, DROP COLUMN per_second; UPDATE identity SET version = 2";
         let old = cluster.copy_of_running(&database);
-        cluster.psql(&old, back).unwrap();
+        cluster.psql(&old, &format!("{BACK_TO_5}{back}")).unwrap();
         cluster
             .psql(&old, "UPDATE nodes SET renewed_at = now()")
             .unwrap();

@@ -42,6 +42,12 @@ async fn grown(folder: &Path) -> PathBuf {
         finish.bill.facts.insert("node".to_owned(), "a".to_owned());
         ledger.finish_hold(finish).await.unwrap();
     }
+    ledger.open_hold(new_hold(9, 513, "1")).await.unwrap();
+    let served = Finish {
+        bill: fast(7),
+        ..finish(513, 7)
+    };
+    ledger.finish_hold(served).await.unwrap();
     let refund = CreditKind::Refund {
         request: op(511),
         reason: "bad answer".into(),

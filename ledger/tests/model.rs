@@ -121,14 +121,23 @@ fn cost(count: u64) -> Bill {
     } else {
         cents(1)
     };
+    let tier = match count % 5 {
+        0 => Tier::Fast,
+        1 => Tier::Flex,
+        _ => Tier::Standard,
+    };
     Bill {
         slug: slug.to_owned(),
         lines: vec![Line {
             what: "output".into(),
             count,
             rate,
-            class: None,
+            class: (tier != Tier::Standard).then(|| tier.as_str().into()),
         }],
+        served: Served {
+            tier,
+            ..Served::default()
+        },
         ..bill(count)
     }
 }

@@ -19,7 +19,8 @@ fn an_older_schema_is_brought_up_to_date_by_a_gateway_alone() {
         }
         let back = "DROP TABLE own_costs, probe_leases, votes; ALTER TABLE accounts DROP COLUMN running, DROP COLUMN paced_to; ALTER TABLE nodes DROP COLUMN configuration, \
              DROP COLUMN holds, DROP COLUMN per_second; UPDATE identity SET version = 2";
-        cluster.psql(&database, back).unwrap();
+        let back = format!("{BACK_TO_5}{back}");
+        cluster.psql(&database, &back).unwrap();
         assert!(
             refused(&url, OpenMode::ReadOnly)
                 .await
@@ -55,7 +56,8 @@ fn a_ledger_of_the_third_schema_compares_references_in_any_form() {
              UPDATE refs SET folded = U&'\\FF49nv\\FF0D8' WHERE folded = 'inv-8'; \
              ALTER TABLE refs ENABLE TRIGGER refs_append_only; \
              DROP TABLE own_costs, probe_leases, votes; UPDATE identity SET version = 3";
-        cluster.psql(&database, back).unwrap();
+        let back = format!("{BACK_TO_5}{back}");
+        cluster.psql(&database, &back).unwrap();
         let ledger = postgres(&url, OpenMode::Serve).await.unwrap();
         for (operation, spelling) in [(500, "inv-8"), (501, wide), (502, "INV-8")] {
             let again = ledger.credit(top_up(1, operation, "7", spelling)).await;
@@ -94,7 +96,8 @@ fn a_database_of_the_fourth_schema_gets_a_place_for_own_requests() {
             ledger.finish_hold(finish(20, 10)).await.unwrap();
         }
         let back = "DROP TABLE own_costs, probe_leases; UPDATE identity SET version = 4";
-        cluster.psql(&database, back).unwrap();
+        let back = format!("{BACK_TO_5}{back}");
+        cluster.psql(&database, &back).unwrap();
         assert!(
             refused(&url, OpenMode::ReadOnly)
                 .await
@@ -111,6 +114,45 @@ fn a_database_of_the_fourth_schema_gets_a_place_for_own_requests() {
         assert_eq!(all.unwrap(), [cost]);
         assert_eq!(ledger.lease_probe("a/m").await.unwrap(), ProbeLease::Ours);
         assert_eq!(ledger.totals().await.unwrap().entries, 2);
+        sound(&*ledger).await;
+    });
+}
+
+/// The hours of before are ordinary, and old and new entries verify together.
+#[test]
+fn a_database_of_the_fifth_schema_learns_what_was_served() {
+    with_cluster("the fifth schema", async |cluster| {
+        let database = cluster.database();
+        let url = cluster.url(&database);
+        {
+            let ledger = gateway(&url).await;
+            ledger.create_key(new_key(1, 10, Some("5"))).await.unwrap();
+            for request in [20, 21] {
+                ledger.open_hold(new_hold(1, request, "1")).await.unwrap();
+                ledger.finish_hold(finish(request, 10)).await.unwrap();
+            }
+        }
+        cluster.psql(&database, BACK_TO_5).unwrap();
+        assert!(
+            refused(&url, OpenMode::ReadOnly)
+                .await
+                .contains("older schema 5")
+        );
+        let ledger = gateway(&url).await;
+        sound(&*ledger).await;
+        for request in [30, 31] {
+            ledger.open_hold(new_hold(1, request, "1")).await.unwrap();
+            let served = Finish {
+                bill: fast(10),
+                ..finish(request, 10)
+            };
+            ledger.finish_hold(served).await.unwrap();
+        }
+        let rows = "SELECT requests, output, cache_write_12h, calls, tier, place, context_band, account FROM usage ORDER BY calls";
+        assert_eq!(
+            cluster.psql(&database, rows).unwrap(),
+            "2|20|0|0|standard|global|0|\n2|20|20|6|fast|us|1|second"
+        );
         sound(&*ledger).await;
     });
 }

@@ -41,6 +41,12 @@ async fn fill(path: &Path) {
         finish.bill.facts.insert("node".to_owned(), "a1".to_owned());
         ledger.finish_hold(finish).await.unwrap();
     }
+    ledger.open_hold(new_hold(2, 24, "1")).await.unwrap();
+    let served = Finish {
+        bill: fast(70),
+        ..finish(24, 70)
+    };
+    ledger.finish_hold(served).await.unwrap();
     let refund = CreditKind::Refund {
         request: op(21),
         reason: "bad answer".into(),
@@ -223,6 +229,8 @@ fn every_column_of_every_book_is_guarded() {
             ("identity", "1"),
             ("slugs", "1"),
             ("targets", "1"),
+            ("targets", "tier = 'fast'"),
+            ("usage", "calls > 0"),
             ("epochs", "1"),
             ("sessions", "1"),
             ("links", "1"),
@@ -264,7 +272,7 @@ const BOOKS: [(&str, &str); 10] = [
     ("audit", "position"),
     ("keys", "id"),
     ("accounts", "id"),
-    ("usage", "hour, key, slug"),
+    ("usage", "hour, key, slug, target"),
     ("totals", "id"),
     ("targets", "id"),
     ("links", "token"),
@@ -517,7 +525,7 @@ fn an_anchor_finds_what_was_made_to_fit() {
         assert!(
             faults
                 .iter()
-                .any(|fault| fault.contains("entry 3 of key") && fault.contains("missing")),
+                .any(|fault| fault.contains("entry 4 of key") && fault.contains("missing")),
             "{faults:?}"
         );
     });

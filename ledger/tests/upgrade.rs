@@ -283,6 +283,58 @@ fn a_ledger_of_the_fifth_schema_gets_a_place_for_own_requests() {
     });
 }
 
+/// Its hours are ordinary ones; what is served from now on has rows of its own, and all of it verifies.
+#[test]
+fn a_ledger_of_the_sixth_schema_learns_what_was_served() {
+    let (_dir, path) = copy("schema-6.sqlite");
+    let rows = || -> Vec<String> {
+        let conn = rusqlite::Connection::open(&path).unwrap();
+        let sql = "SELECT s.slug || ' ' || t.target || ' ' || tier || ' ' || place || ' ' || context_band || ' ' || account || ' '
+            || sum(requests) || ' ' || sum(output) || ' ' || sum(exposure) || ' ' || sum(cache_write_12h) || ' ' || sum(calls)
+            FROM usage u JOIN slugs s ON s.id = u.slug JOIN targets t ON t.id = u.target WHERE hour < 4 GROUP BY t.id, s.id ORDER BY 1";
+        let mut statement = conn.prepare(sql).unwrap();
+        let rows = statement.query_map([], |row| row.get(0)).unwrap();
+        rows.collect::<Result<_, _>>().unwrap()
+    };
+    let before = [
+        "large  standard global 0  1 0 10000000000 0 0",
+        "large a/one standard global 0  1 3000 10000000000 0 0",
+        "large c/three standard global 0  0 0 4000000000 0 0",
+        "small a/one standard global 0  2 5000 10000000000 0 0",
+        "small b/two standard global 0  1 2000 10000000000 0 0",
+        "small c/three standard global 0  0 0 4000000000 0 0",
+    ];
+    run(async {
+        let ledger = serve(&path);
+        sound(&ledger).await;
+        assert_eq!(rows(), before);
+        let old = ledger.entry(op(22)).await.unwrap().unwrap().bill.unwrap();
+        assert_eq!(
+            (old.served, old.provider_cost, old.lines[0].class.as_ref()),
+            (Served::default(), None, None)
+        );
+        for request in [40, 41] {
+            ledger.open_hold(new_hold(2, request, "1")).await.unwrap();
+            let bill = Bill {
+                target: "a/one".to_owned(),
+                ..fast(10)
+            };
+            let served = Finish {
+                bill,
+                at: at(7_500),
+                ..finish(request, 10)
+            };
+            ledger.finish_hold(served).await.unwrap();
+        }
+        let mut after = before.map(str::to_owned).to_vec();
+        after.insert(3, "small a/one fast us 1 second 2 20 0 20 6".to_owned());
+        assert_eq!(rows(), after);
+        let recovered = ledger.recover(at(8_000)).await.unwrap();
+        assert_eq!((recovered.settled, recovered.released), (1, 0));
+        sound(&ledger).await;
+    });
+}
+
 /// Entries of both formats in one chain, anchors of both kinds in one file.
 #[test]
 fn old_entries_and_old_anchors_are_still_checked() {
@@ -369,5 +421,5 @@ fn old_entries_and_old_anchors_are_still_checked() {
         .unwrap()
         .query_row("PRAGMA user_version", [], |row| row.get(0))
         .unwrap();
-    assert_eq!(version, 6, "what makes older programs refuse it in words");
+    assert_eq!(version, 7, "what makes older programs refuse it in words");
 }

@@ -231,11 +231,14 @@ fn of_request(
     ));
     let lines = entry["lines"].as_array().into_iter().flatten();
     page.extend(lines.map(|line| ("line", pairs(line))));
+    page.push(("served", pairs(&entry["served"])));
     for (shown, name) in [
         ("charged", "charge"),
         ("charged", "amount"),
         ("loss", "loss"),
         ("exposure", "exposure"),
+        ("cost", "cost"),
+        ("provider says", "provider_cost"),
         ("counted by", "evidence"),
         ("balance", "balance_after"),
         ("first byte", "first_byte_ms"),
@@ -273,10 +276,10 @@ fn words(value: &Value) -> String {
     }
 }
 
-/// Members that are not zero, in one line.
+/// Members that say something, in one line.
 fn pairs(object: &Value) -> String {
     let members = object.as_object().into_iter().flatten();
-    let members = members.filter(|(_, value)| **value != json!(0) && !value.is_null());
+    let members = members.filter(|(_, value)| **value != json!(0) && !words(value).is_empty());
     members
         .map(|(name, value)| format!("{name} {}", words(value)))
         .collect::<Vec<_>>()

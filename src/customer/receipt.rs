@@ -1,12 +1,12 @@
 //! Receipts: what one request used, what it cost and how it ended, as a document and as a row of a spreadsheet.
 //!
-//! Never shows the target: which provider served a request is the operator's business.
+//! Never shows the target, the provider's account or what the provider says of its own price: they are the operator's business.
 
 use farebox_ledger::{Amount, Bill, Entry, EntryKind, Key, Ledger, Timestamp};
 
 use super::activity::Refused;
 use super::decimal_json::DecimalJson;
-use super::usage::{COUNTS, counts};
+use super::usage::{COUNTS, LATER_COUNTS, counts};
 use crate::proxy::{Failure, LOST, REMOVED, record};
 use farebox_ledger::csv;
 
@@ -53,6 +53,8 @@ pub(super) fn document(entry: &Entry) -> DecimalJson {
             "lines",
             DecimalJson::List(bill.lines.iter().map(line).collect()),
         ),
+        // The class that served it; the lines say which of them were charged at its rates.
+        ("class", bill.served.class().into()),
         ("evidence", evidence(bill).into()),
         ("end_reason", bill.end_reason.as_str().into()),
         ("removed", fact(bill, REMOVED).into()),
@@ -106,12 +108,16 @@ pub(super) fn charged(entry: &Entry) -> Amount {
 }
 
 fn line(line: &farebox_ledger::Line) -> DecimalJson {
-    DecimalJson::object([
+    let mut fields = vec![
         ("what", line.what.as_ref().into()),
         ("count", line.count.into()),
         ("rate", line.rate.into()),
         ("amount", Amount::times(line.rate, line.count).into()),
-    ])
+    ];
+    if let Some(class) = line.class.as_deref() {
+        fields.insert(1, ("class", class.into()));
+    }
+    DecimalJson::Object(fields)
 }
 
 /// A fact of the bill, in the form of its header.
@@ -140,12 +146,14 @@ pub(super) fn spreadsheet_header() -> String {
         "total_ms",
         "evidence",
         "answer_id",
+        "class",
     ];
     csv::line(
         before
             .into_iter()
             .chain(COUNTS.map(|(name, _)| name))
-            .chain(after),
+            .chain(after)
+            .chain(LATER_COUNTS.map(|(name, _)| name)),
     )
 }
 
@@ -171,6 +179,100 @@ pub(super) fn spreadsheet_row(entry: &Entry) -> String {
         bill.total_ms.to_string(),
         evidence(bill).unwrap_or_default().to_owned(),
         bill.answer_id.clone().unwrap_or_default(),
+        bill.served.class().unwrap_or_default().to_owned(),
     ]);
+    cells.extend(LATER_COUNTS.map(|(_, count)| count(&bill.usage).to_string()));
     csv::line(cells.iter().map(String::as_str))
+}
+
+#[cfg(test)]
+mod tests {
+    use farebox_ledger::{KeyId, Line, OperationId, Place, Served, Tier, Usage};
+
+    use super::*;
+    use crate::customer::page::receipt::page;
+
+    fn charge() -> Entry {
+        let bill = Bill {
+            slug: "small".to_owned(),
+            target: "secret-provider/secret-model".to_owned(),
+            provider_cost: Some(Amount::from_picos(123_456_789)),
+            served: Served {
+                tier: Tier::Fast,
+                place: Place::Us,
+                context_band: 1,
+                account: "secret-account".to_owned(),
+            },
+            usage: Usage {
+                cache_write_12h: 7,
+                ..Usage::default()
+            },
+            lines: vec![
+                Line {
+                    what: "cache_write_12h".into(),
+                    count: 7,
+                    rate: Amount::from_picos(2_000_000),
+                    class: Some("fast,us".into()),
+                },
+                Line {
+                    what: "request".into(),
+                    count: 1,
+                    rate: Amount::from_picos(1_000_000),
+                    class: None,
+                },
+            ],
+            ..Bill::default()
+        };
+        Entry {
+            position: 1,
+            seq: 1,
+            key: KeyId::from_random(1),
+            operation: OperationId::from_bytes([1; 16]),
+            kind: EntryKind::Charge,
+            amount: Amount::from_picos(-15_000_000),
+            balance_after: Amount::ZERO,
+            at: Timestamp::default(),
+            actor: "gateway".to_owned(),
+            reference: None,
+            reason: None,
+            refunds: None,
+            bill: Some(bill),
+        }
+    }
+
+    #[test]
+    fn a_receipt_names_the_class_and_nothing_of_the_provider() {
+        let entry = charge();
+        let text = document(&entry).document();
+        let json: serde_json::Value = serde_json::from_str(&text).unwrap();
+        let lines = &json["lines"];
+        assert_eq!(
+            (&json["class"], &lines[0]["class"], lines[1].get("class")),
+            (&"fast,us".into(), &"fast,us".into(), None)
+        );
+        assert_eq!(
+            (&json["usage"]["cache_write_12h"], &json["tokens_prompt"]),
+            (&7.into(), &7.into())
+        );
+        let row = spreadsheet_row(&entry);
+        assert!(row.ends_with(",\"fast,us\",7\r\n"), "{row}");
+        assert_eq!(
+            spreadsheet_header().split(',').count() + 1,
+            row.split(',').count(),
+            "one comma is the class's own"
+        );
+        let page = page(&entry).into_string();
+        assert!(page.contains("cache write 12h, fast, us"), "{page}");
+        for shown in [text, row, page] {
+            assert!(
+                !shown.contains("secret") && !shown.contains("123456789"),
+                "{shown}"
+            );
+        }
+        let plain = document(&Entry {
+            bill: None,
+            ..entry
+        });
+        assert!(plain.document().contains("\"class\":null"));
+    }
 }

@@ -183,7 +183,12 @@ fn day_document(row: &DayRow) -> DecimalJson {
 
 /// Disjoint token counts.
 pub(super) fn counts(usage: &Usage) -> DecimalJson {
-    DecimalJson::object(COUNTS.map(|(name, count)| (name, count(usage).into())))
+    let counts = COUNTS.iter().chain(&LATER_COUNTS);
+    DecimalJson::Object(
+        counts
+            .map(|(name, count)| (*name, count(usage).into()))
+            .collect(),
+    )
 }
 
 /// The columns of token counts, by name.
@@ -197,6 +202,8 @@ pub(super) const COUNTS: [Count; 7] = [
     ("reasoning", |usage| usage.reasoning),
     ("images", |usage| usage.images),
 ];
+/// Those that came later, and are the last columns of a spreadsheet because scripts count them.
+pub(super) const LATER_COUNTS: [Count; 1] = [("cache_write_12h", |usage| usage.cache_write_12h)];
 
 /// The days for a spreadsheet.
 pub(super) fn spreadsheet(days: &[DayRow]) -> String {
@@ -204,6 +211,7 @@ pub(super) fn spreadsheet(days: &[DayRow]) -> String {
         .into_iter()
         .chain(COUNTS.map(|(name, _)| name))
         .chain(["cost"])
+        .chain(LATER_COUNTS.map(|(name, _)| name))
         .collect();
     let rows: Vec<Vec<String>> = days
         .iter()
@@ -211,6 +219,7 @@ pub(super) fn spreadsheet(days: &[DayRow]) -> String {
             let mut cells = vec![row.day.clone(), row.slug.clone(), row.requests.to_string()];
             cells.extend(COUNTS.map(|(_, count)| count(&row.usage).to_string()));
             cells.push(row.charge.to_string());
+            cells.extend(LATER_COUNTS.map(|(_, count)| count(&row.usage).to_string()));
             cells
         })
         .collect();

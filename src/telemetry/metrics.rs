@@ -154,7 +154,7 @@ impl Metrics {
 
 impl OfSlug {
     fn note(&mut self, record: &Record) {
-        add(&mut self.usage, &record.usage);
+        self.usage = self.usage.and(record.usage);
         self.charge = self.charge.saturating_add(record.charge.picos().into());
         self.loss = self.loss.saturating_add(record.loss.picos().into());
         self.exposure = self.exposure.saturating_add(record.exposure.picos().into());
@@ -323,6 +323,7 @@ impl Tables {
                 ("cache_read", usage.cache_read),
                 ("cache_write", usage.cache_write),
                 ("cache_write_1h", usage.cache_write_1h),
+                ("cache_write_12h", usage.cache_write_12h),
                 ("output", usage.output),
                 ("reasoning", usage.reasoning),
             ] {
@@ -369,19 +370,5 @@ fn update<T: Default>(map: &mut BTreeMap<String, T>, name: &str, change: impl Fn
     match map.get_mut(name) {
         Some(value) => change(value),
         None => change(map.entry(name.to_owned()).or_default()),
-    }
-}
-
-fn add(sum: &mut Usage, more: &Usage) {
-    for (sum, more) in [
-        (&mut sum.input, more.input),
-        (&mut sum.cache_read, more.cache_read),
-        (&mut sum.cache_write, more.cache_write),
-        (&mut sum.cache_write_1h, more.cache_write_1h),
-        (&mut sum.output, more.output),
-        (&mut sum.reasoning, more.reasoning),
-        (&mut sum.images, more.images),
-    ] {
-        *sum = sum.saturating_add(more);
     }
 }

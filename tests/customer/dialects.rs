@@ -256,10 +256,10 @@ async fn usage_has_ranges_and_a_spreadsheet() {
     let lines: Vec<&str> = csv.text.lines().collect();
     assert_eq!(
         lines[0],
-        "day,model,requests,input,cache_read,cache_write,cache_write_1h,output,reasoning,images,cost"
+        "day,model,requests,input,cache_read,cache_write,cache_write_1h,output,reasoning,images,cost,cache_write_12h"
     );
     assert!(
-        lines[1].ends_with(",test-model,1,90,10,0,0,5,0,0,0.000348"),
+        lines[1].ends_with(",test-model,1,90,10,0,0,5,0,0,0.000348,0"),
         "{}",
         lines[1]
     );

@@ -38,7 +38,7 @@ const INSERT_ENTRIES: &str = "INSERT INTO entries SELECT u.key, u.seq, u.positio
      FROM unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::bytea[], $5::bigint[]) AS u (key, seq, position, operation, balance)";
 const USAGE: &str = "INSERT INTO usage AS t SELECT u.key, 497222, 'claude-sonnet-4.5', 'anthropic/claude-sonnet-4-5', u.count, \
      900 * u.count, 8000 * u.count, 0, 0, 300 * u.count, 0, 0, 960000000 * u.count, 0, 0, 0 \
-     FROM unnest($1::bigint[], $2::bigint[]) AS u (key, count) ON CONFLICT (key, hour, slug, target) DO UPDATE SET \
+     FROM unnest($1::bigint[], $2::bigint[]) AS u (key, count) ON CONFLICT (key, hour, slug, target, tier, place, context_band, account) DO UPDATE SET \
      requests = least(t.requests::numeric + excluded.requests, 9223372036854775807)::bigint, \
      input = least(t.input::numeric + excluded.input, 9223372036854775807)::bigint, \
      cache_read = least(t.cache_read::numeric + excluded.cache_read, 9223372036854775807)::bigint, \

@@ -2,15 +2,16 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::{Amount, Entry, KeyId, OperationId, Timestamp, UsageRow, Vote};
+use crate::{Amount, Entry, KeyId, OperationId, Served, Timestamp, UsageRow, Vote};
 
-/// An hour of a key with a slug at a target.
+/// An hour of a key with a slug at a target that served it as this.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct UsagePlace {
     pub(crate) key: KeyId,
     pub(crate) hour: i64,
     pub(crate) slug: String,
     pub(crate) target: String,
+    pub(crate) served: Served,
 }
 
 /// Everything to write. Rows that are also read stand in [`Rows`](super::rows::Rows), and here only their names.
@@ -129,12 +130,13 @@ impl Changes {
     /// Adds an ended request to its hour.
     pub(crate) fn roll_up(&mut self, entry: &Entry) {
         let Some(bill) = &entry.bill else { return };
-        for (target, row) in UsageRow::of(entry, bill) {
+        for (target, served, row) in UsageRow::of(entry, bill) {
             let place = UsagePlace {
                 key: entry.key,
                 hour: entry.at.hour(),
                 slug: bill.slug.clone(),
                 target: target.to_owned(),
+                served: served.clone(),
             };
             self.usage.entry(place).or_default().merge(&row);
         }

@@ -233,7 +233,7 @@ mod tests {
 
     use super::*;
     use crate::book::head::NOTHING;
-    use crate::{Amount, KeyId, Line, OperationId, Timestamp, Usage};
+    use crate::{Amount, KeyId, Line, OperationId, Place, Served, Tier, Timestamp, Usage};
 
     fn charge() -> Entry {
         Entry {
@@ -336,10 +336,22 @@ mod tests {
         let bill = cut.bill.as_mut().unwrap();
         (bill.exposure, bill.cost) = (Amount::from_picos(7), Some(Amount::ZERO));
         bill.facts.insert("node".to_owned(), "a".to_owned());
+        let mut fast = charge();
+        let bill = fast.bill.as_mut().unwrap();
+        bill.served = Served {
+            tier: Tier::Fast,
+            place: Place::Us,
+            context_band: 1,
+            account: "second".to_owned(),
+        };
+        (bill.usage.cache_write_12h, bill.usage.calls) = (5, 2);
+        bill.provider_cost = Some(Amount::from_picos(9));
+        bill.lines[0].class = Some(Cow::Borrowed("fast,us"));
         let hashes = [
             before,
             entry_hash(&before, &charge()),
             entry_hash(&before, &cut),
+            entry_hash(&before, &fast),
             entry_hash(&before, &top_up()),
             act_hash(&before, &act()),
         ];
@@ -347,6 +359,7 @@ mod tests {
             "f394a85d75916d33c30c491a982d9dea49a7a33a96a3ca712f91466e5b4921af",
             "5074d15d7fbc44273bd7d11d0af2bf6d556c00b02ed1431c32e271a1dc8e8887",
             "8517781c9685576b5ade1f54e9487faef61a9743854dfa55fa68d709ddce3ce8",
+            "3b15b2dc7d459f3a35dbd25dfe88647e30b17ac7448709c4d50fc9fee28133b2",
             "c3dcb5ed072b33d0f5daff102a3161714d2977d25a77735128f744ba87a15cbc",
             "86176d3dc3ef660d5d21686c62f2c4e4358d9cf60597fd722657757753087a9c",
         ];
@@ -356,7 +369,7 @@ mod tests {
     #[test]
     fn every_field_matters() {
         let base = entry_hash(&NOTHING, &charge());
-        let edits: [fn(&mut Entry); 16] = [
+        let of_entry: [fn(&mut Entry); 8] = [
             |entry| entry.key = KeyId::from_random(78),
             |entry| entry.seq = 4,
             |entry| entry.amount = Amount::from_picos(-404),
@@ -365,25 +378,31 @@ mod tests {
             |entry| entry.reason = Some(String::new()),
             |entry| entry.refunds = Some(entry.operation),
             |entry| entry.bill = None,
-            |entry| entry.bill.as_mut().unwrap().slug.push('b'),
-            |entry| entry.bill.as_mut().unwrap().first_byte_ms = None,
-            |entry| entry.bill.as_mut().unwrap().evidence = None,
-            |entry| entry.bill.as_mut().unwrap().usage.images = 1,
-            |entry| entry.bill.as_mut().unwrap().lines.clear(),
-            |entry| entry.bill.as_mut().unwrap().exposure = Amount::from_picos(1),
-            |entry| entry.bill.as_mut().unwrap().cost = Some(Amount::ZERO),
-            |entry| {
-                drop(
-                    entry
-                        .bill
-                        .as_mut()
-                        .unwrap()
-                        .facts
-                        .insert("a".to_owned(), "b".to_owned()),
-                )
-            },
         ];
-        for edit in edits {
+        let of_bill: [fn(&mut Bill); 16] = [
+            |bill| bill.slug.push('b'),
+            |bill| bill.first_byte_ms = None,
+            |bill| bill.evidence = None,
+            |bill| bill.usage.images = 1,
+            |bill| bill.usage.cache_write_12h = 1,
+            |bill| bill.usage.calls = 1,
+            |bill| bill.lines.clear(),
+            |bill| bill.lines[0].class = Some(Cow::Borrowed("us")),
+            |bill| bill.exposure = Amount::from_picos(1),
+            |bill| bill.cost = Some(Amount::ZERO),
+            |bill| bill.provider_cost = Some(Amount::ZERO),
+            |bill| bill.served.tier = Tier::Flex,
+            |bill| bill.served.place = Place::Us,
+            |bill| bill.served.context_band = 1,
+            |bill| bill.served.account.push('x'),
+            |bill| drop(bill.facts.insert("a".to_owned(), "b".to_owned())),
+        ];
+        for edit in of_bill {
+            let mut entry = charge();
+            edit(entry.bill.as_mut().unwrap());
+            assert_ne!(entry_hash(&NOTHING, &entry), base);
+        }
+        for edit in of_entry {
             let mut entry = charge();
             edit(&mut entry);
             assert_ne!(entry_hash(&NOTHING, &entry), base);

@@ -10,7 +10,7 @@ fn request_id(id: OperationId) -> String {
     format!("req_{id}")
 }
 
-/// One journal entry as JSON. `exposure`, `cost` and `facts` are left out when empty.
+/// One journal entry as JSON, for operators. `served`, `exposure`, `cost`, `provider_cost` and `facts` are left out when empty.
 #[must_use]
 pub fn json(entry: &Entry) -> Value {
     let mut fields = json!({
@@ -47,11 +47,16 @@ pub fn json(entry: &Entry) -> Value {
     if let Value::Object(of_bill) = of_bill {
         fields.extend(of_bill);
     }
+    if !bill.served.is_ordinary() {
+        fields.insert("served".to_owned(), json!(bill.served));
+    }
     if bill.exposure != Amount::ZERO {
         fields.insert("exposure".to_owned(), json!(bill.exposure));
     }
-    if let Some(cost) = bill.cost {
-        fields.insert("cost".to_owned(), json!(cost));
+    for (name, cost) in [("cost", bill.cost), ("provider_cost", bill.provider_cost)] {
+        if let Some(cost) = cost {
+            fields.insert(name.to_owned(), json!(cost));
+        }
     }
     if !bill.facts.is_empty() {
         fields.insert("facts".to_owned(), json!(bill.facts));
@@ -60,7 +65,7 @@ pub fn json(entry: &Entry) -> Value {
 }
 
 /// The header of a spreadsheet of entries.
-pub const COLUMNS: [&str; 32] = [
+pub const COLUMNS: [&str; 39] = [
     "at",
     "key",
     "seq",
@@ -93,6 +98,13 @@ pub const COLUMNS: [&str; 32] = [
     "cost",
     "facts",
     "answer_id",
+    "tier",
+    "place",
+    "context_band",
+    "account",
+    "cache_write_12h",
+    "calls",
+    "provider_cost",
 ];
 
 /// One journal entry as a row under [`COLUMNS`].
@@ -120,8 +132,11 @@ pub fn row(entry: &Entry) -> Vec<String> {
         .map(Option::unwrap_or_default),
     );
     match &entry.bill {
-        None => row.extend([const { String::new() }; 8]),
-        Some(bill) => row.extend(details(bill)),
+        None => row.extend([const { String::new() }; 15]),
+        Some(bill) => {
+            row.extend(details(bill));
+            row.extend(served(bill));
+        }
     }
     row
 }
@@ -168,9 +183,28 @@ fn details(bill: &Bill) -> [String; 8] {
     ]
 }
 
-/// Count × rate of everything that was bought, from which the charge can be recomputed.
+/// What it was served as, and what came with that.
+fn served(bill: &Bill) -> [String; 7] {
+    let Bill { served, usage, .. } = bill;
+    let said = bill.provider_cost.map(|cost| cost.to_string());
+    [
+        served.tier.as_str().to_owned(),
+        served.place.as_str().to_owned(),
+        served.context_band.to_string(),
+        served.account.clone(),
+        usage.cache_write_12h.to_string(),
+        usage.calls.to_string(),
+        said.unwrap_or_default(),
+    ]
+}
+
+/// Count × rate of everything that was bought, from which the charge can be recomputed, and at which class's rate.
 fn lines(lines: &[Line]) -> String {
-    let line = |line: &Line| format!("{} {} x {}", line.what, line.count, line.rate);
+    let line = |line: &Line| {
+        let class = line.class.as_ref().map(|class| format!(" ({class})"));
+        let class = class.unwrap_or_default();
+        format!("{} {} x {}{class}", line.what, line.count, line.rate)
+    };
     lines.iter().map(line).collect::<Vec<_>>().join("; ")
 }
 
@@ -200,15 +234,14 @@ pub const fn evidence(evidence: Evidence) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{KeyId, Timestamp};
+    use crate::{KeyId, Place, Served, Tier, Timestamp, Usage};
 
-    #[test]
-    fn later_facts_are_shown_only_where_they_are() {
+    fn charge() -> Entry {
         let bill = Bill {
             slug: "small".to_owned(),
             ..Bill::default()
         };
-        let mut entry = Entry {
+        Entry {
             position: 1,
             seq: 1,
             key: KeyId::from_random(1),
@@ -222,15 +255,23 @@ mod tests {
             reason: None,
             refunds: None,
             bill: Some(bill),
-        };
+        }
+    }
+
+    #[test]
+    fn later_facts_are_shown_only_where_they_are() {
+        let mut entry = charge();
         let plain = json(&entry);
         assert!(
-            ["exposure", "cost", "facts"]
+            ["served", "exposure", "cost", "provider_cost", "facts"]
                 .iter()
                 .all(|name| plain.get(*name).is_none()),
             "{plain}"
         );
-        assert_eq!(row(&entry)[28..], ["", "", "", ""]);
+        assert_eq!(
+            row(&entry)[28..],
+            ["", "", "", "", "standard", "global", "0", "", "0", "0", ""]
+        );
         let bill = entry.bill.as_mut().unwrap();
         (bill.exposure, bill.cost) = (Amount::from_picos(1_000_000), Some(Amount::ZERO));
         bill.facts.insert("node".to_owned(), "a".to_owned());
@@ -239,7 +280,7 @@ mod tests {
             (&full["exposure"], &full["cost"], &full["facts"]["node"]),
             (&"0.000001".into(), &"0.00".into(), &"a".into())
         );
-        assert_eq!(row(&entry)[28..], ["0.000001", "0.00", "node a", ""]);
+        assert_eq!(row(&entry)[28..32], ["0.000001", "0.00", "node a", ""]);
         // Earlier versions named the provider when nothing had been counted. The hash covers that word, but it is not shown.
         entry.bill.as_mut().unwrap().evidence = Some(Evidence::Provider);
         assert!(json(&entry)["evidence"].is_null() && row(&entry)[20].is_empty());
@@ -249,6 +290,56 @@ mod tests {
             (&"provider".into(), "provider")
         );
         entry.bill = None;
-        assert_eq!((row(&entry).len(), COLUMNS.len()), (32, 32));
+        assert_eq!((row(&entry).len(), COLUMNS.len()), (39, 39));
+    }
+
+    #[test]
+    fn a_class_is_named_with_its_lines() {
+        let line = |class: Option<&'static str>| Line {
+            what: "output".into(),
+            count: 5,
+            rate: Amount::from_picos(2_000_000),
+            class: class.map(Into::into),
+        };
+        let served = Served {
+            tier: Tier::Fast,
+            place: Place::Us,
+            context_band: 1,
+            account: "eu".to_owned(),
+        };
+        let bill = Bill {
+            served,
+            provider_cost: Some(Amount::from_picos(9_000_000)),
+            usage: Usage {
+                cache_write_12h: 4,
+                calls: 3,
+                ..Usage::default()
+            },
+            lines: vec![line(Some("fast,us")), line(None)],
+            ..Bill::default()
+        };
+        let entry = Entry {
+            bill: Some(bill),
+            ..charge()
+        };
+        let document = json(&entry);
+        assert_eq!(
+            document["served"],
+            json!({"tier": "fast", "place": "us", "context_band": 1, "account": "eu"})
+        );
+        assert_eq!(document["provider_cost"], "0.000009");
+        let lines = &document["lines"];
+        assert_eq!(
+            (&lines[0]["class"], lines[1].get("class")),
+            (&"fast,us".into(), None)
+        );
+        assert_eq!(
+            row(&entry)[32..],
+            ["fast", "us", "1", "eu", "4", "3", "0.000009"]
+        );
+        assert_eq!(
+            row(&entry)[25],
+            "output 5 x 0.000002 (fast,us); output 5 x 0.000002"
+        );
     }
 }

@@ -1,4 +1,4 @@
-//! Charges, costs and possible debts: sums over the hourly rollup by key, target or UTC day.
+//! Charges, costs and possible debts: sums over the hourly rollup by key, target, class or UTC day.
 //!
 //! A margin is known only if the operator has given a target's prices, so each sum records separately which charges have a known
 //! cost. Pure: the stores supply the rows; order and totals are decided here for all of them. Sums saturate, as the rollup does.
@@ -22,6 +22,8 @@ pub enum MarginBy {
     Key,
     /// Each `provider/model`; the empty one stands for requests that no target answered.
     Target,
+    /// Each class that answers were served as: `fast`, `us`, `fast,us`, and `standard` for all others.
+    Class,
     /// Each UTC day.
     Day,
 }
@@ -29,7 +31,7 @@ pub enum MarginBy {
 /// The sort order of a page of sums: the largest first, names in ascending order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum MarginOrder {
-    /// Key id, target or day.
+    /// Key id, target, class or day.
     Name,
     /// Charged.
     Charge,
@@ -74,10 +76,10 @@ pub(crate) fn hours(from: Timestamp, to: Timestamp) -> (i64, i64) {
     (from.hour(), last.hour())
 }
 
-/// The sums of one key, target or day.
+/// The sums of one key, target, class or day.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 pub struct MarginRow {
-    /// The key's id, the target, or the day as `2026-11-22`.
+    /// The key's id, the target, the class, or the day as `2026-11-22`.
     pub name: String,
     /// Ended requests.
     pub requests: u64,
@@ -149,12 +151,15 @@ pub struct Margins {
     pub total: MarginRow,
 }
 
-/// Sums by number (a key, a day) or by text (a target).
+/// The class of a row of the rollup, for both databases: what `Served::class` says, or `standard`.
+pub(crate) const CLASS: &str = "CASE WHEN place = 'global' THEN tier WHEN tier = 'standard' THEN place ELSE tier || ',' || place END";
+
+/// Sums by number (a key, a day) or by text (a target, a class).
 #[derive(Debug)]
 pub(crate) struct Summing {
     query: MarginQuery,
     numbers: HashMap<i64, MarginRow>,
-    targets: HashMap<String, MarginRow>,
+    names: HashMap<String, MarginRow>,
 }
 
 impl Summing {
@@ -162,18 +167,18 @@ impl Summing {
         Self {
             query,
             numbers: HashMap::new(),
-            targets: HashMap::new(),
+            names: HashMap::new(),
         }
     }
 
-    /// Adds one row of the rollup.
-    pub(crate) fn add(&mut self, key: i64, hour: i64, target: &str, row: &UsageRow) {
+    /// Adds one row of the rollup, with the target or class that it is summed by.
+    pub(crate) fn add(&mut self, key: i64, hour: i64, name: &str, row: &UsageRow) {
         let sum = match self.query.by {
             MarginBy::Key => self.numbers.entry(key).or_default(),
             MarginBy::Day => self.numbers.entry(hour.div_euclid(HOURS)).or_default(),
-            MarginBy::Target => match self.targets.get_mut(target) {
+            MarginBy::Target | MarginBy::Class => match self.names.get_mut(name) {
                 Some(sum) => sum,
-                None => self.targets.entry(target.to_owned()).or_default(),
+                None => self.names.entry(name.to_owned()).or_default(),
             },
         };
         sum.add(row);
@@ -183,16 +188,17 @@ impl Summing {
         let Self {
             query,
             numbers,
-            targets,
+            names,
         } = self;
         let numbers = numbers.into_iter().map(|(number, row)| MarginRow {
             name: name(query.by, number),
             ..row
         });
-        let rows = numbers.chain(targets.into_iter().map(|(target, row)| MarginRow {
-            name: target,
-            ..row
-        }));
+        let rows = numbers.chain(
+            names
+                .into_iter()
+                .map(|(name, row)| MarginRow { name, ..row }),
+        );
         page(query, rows.collect(), own)
     }
 }
@@ -205,13 +211,14 @@ pub(crate) fn name(by: MarginBy, number: i64) -> String {
             .chars()
             .take(10)
             .collect(),
-        MarginBy::Key | MarginBy::Target => {
+        MarginBy::Key | MarginBy::Target | MarginBy::Class => {
             KeyId::from_i64(number).map_or_else(|| number.to_string(), |key| key.to_string())
         }
     }
 }
 
-/// Adds what our own requests cost to the rows of their target or day, which may have no other. Only the total has what no key caused.
+/// Adds what our own requests cost to the rows of their target or day, which may have no other. They belong to no key and have no
+/// class, so that only the total has them there.
 fn add_own(by: MarginBy, rows: &mut Vec<MarginRow>, total: &mut MarginRow, own: Vec<OwnCost>) {
     for OwnCost { hour, target, cost } in own {
         let own = MarginRow {
@@ -220,7 +227,7 @@ fn add_own(by: MarginBy, rows: &mut Vec<MarginRow>, total: &mut MarginRow, own: 
         };
         total.merge(&own);
         let name = match by {
-            MarginBy::Key => continue,
+            MarginBy::Key | MarginBy::Class => continue,
             MarginBy::Target => target,
             MarginBy::Day => name(by, hour.div_euclid(HOURS)),
         };

@@ -2,7 +2,8 @@
 
 use serde::Serialize;
 
-use crate::{Amount, Bill, Entry, Key, KeyId, SecretHash, Status, Timestamp, Usage};
+use crate::value::served::ORDINARY;
+use crate::{Amount, Bill, Entry, Key, KeyId, SecretHash, Served, Status, Timestamp, Usage};
 
 /// How a list of keys is ordered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -135,11 +136,11 @@ pub struct UsageRow {
 }
 
 impl UsageRow {
-    /// What one ended request adds to the hours of its targets: the answering one first, then those that failed.
+    /// What one ended request adds to the hours of its targets, by what they served: the answering one first, then those that failed.
     pub(crate) fn of<'bill>(
         entry: &Entry,
         bill: &'bill Bill,
-    ) -> impl Iterator<Item = (&'bill str, Self)> + use<'bill> {
+    ) -> impl Iterator<Item = (&'bill str, &'bill Served, Self)> + use<'bill> {
         let owed = bill.owed();
         let answered = Self {
             requests: 1,
@@ -156,9 +157,9 @@ impl UsageRow {
                 cost: owed.cost.unwrap_or_default(),
                 ..Self::default()
             };
-            (target, failed)
+            (target, &ORDINARY, failed)
         });
-        std::iter::once((bill.target.as_str(), answered)).chain(failed)
+        std::iter::once((bill.target.as_str(), &bill.served, answered)).chain(failed)
     }
 
     /// Appends rows that arrive in the order of hour and slug, merging those of several targets into one.

@@ -14,15 +14,15 @@ use crate::rule::hold::StoredHold;
 use crate::rule::limit::Traffic;
 use crate::value::reference;
 use crate::{
-    Amount, Bill, Entry, EntryKind, KeyId, OperationId, SecretHash, Session, Timestamp, UsageRow,
-    VerifyReport,
+    Amount, Bill, Entry, EntryKind, KeyId, OperationId, SecretHash, Served, Session, Timestamp,
+    UsageRow, VerifyReport,
 };
 
 /// A row, or why it cannot be read.
 pub(crate) type Found<T> = Result<T, String>;
 
-/// A key's usage by hour, slug and target.
-pub(crate) type Hours = BTreeMap<(i64, String, String), UsageRow>;
+/// A key's usage by hour, slug, target and what it served.
+pub(crate) type Hours = BTreeMap<(i64, String, String, Served), UsageRow>;
 
 /// What a ledger is.
 #[derive(Debug, Clone, Copy)]
@@ -321,8 +321,14 @@ impl Check {
         if let Some(bill) = &entry.bill {
             history.charges = history.charges.saturating_add(1);
             // Only compared where the store keeps it by key.
-            for (target, row) in UsageRow::of(entry, bill).filter(|_| rows.usage.is_some()) {
-                let place = (entry.at.hour(), bill.slug.clone(), target.to_owned());
+            for (target, served, row) in UsageRow::of(entry, bill).filter(|_| rows.usage.is_some())
+            {
+                let place = (
+                    entry.at.hour(),
+                    bill.slug.clone(),
+                    target.to_owned(),
+                    served.clone(),
+                );
                 history.hours.entry(place).or_default().merge(&row);
             }
         }

@@ -12,8 +12,8 @@ use crate::book::head::{AuditHead, Hash, Head, StoredKey};
 use crate::rule::hold::StoredHold;
 use crate::{
     Account, Amount, AuditRecord, Bill, EndReason, Entry, Key, KeyId, KeySettings, OpenHold,
-    OperationId, OwnCost, PublishedSlug, Question, SecretHash, Session, Timestamp, Totals, Usage,
-    UsageRow, Vote,
+    OperationId, OwnCost, Place, PublishedSlug, Question, SecretHash, Served, Session, Tier,
+    Timestamp, Totals, Usage, UsageRow, Vote,
 };
 
 /// The cause of an error in another library.
@@ -131,7 +131,7 @@ pub(crate) trait Columns {
         of(self.number()?).ok_or(Malformed::Value(what))
     }
 
-    /// The seven counts, of an entry or a rollup.
+    /// The counts that every bill hashes, of an entry or a rollup.
     fn usage(&mut self) -> Read<Usage> {
         Ok(Usage {
             input: self.small()?,
@@ -145,9 +145,9 @@ pub(crate) trait Columns {
         })
     }
 
-    /// The counts and amounts of a rollup's row: requests, the seven counts, charge, loss, exposure, cost.
+    /// The [`rollup_columns`].
     fn rollup(&mut self) -> Read<UsageRow> {
-        Ok(UsageRow {
+        let mut row = UsageRow {
             requests: self.small()?,
             usage: self.usage()?,
             charge: self.amount()?,
@@ -155,9 +155,39 @@ pub(crate) trait Columns {
             exposure: self.amount()?,
             cost: self.amount()?,
             ..UsageRow::default()
+        };
+        row.usage.cache_write_12h = self.small()?;
+        row.usage.calls = self.small()?;
+        Ok(row)
+    }
+
+    /// The [`served_columns`].
+    fn served(&mut self) -> Read<Served> {
+        Ok(Served {
+            tier: present(Tier::of(self.str()?), "tier")?,
+            place: present(Place::of(self.str()?), "place")?,
+            context_band: self.small()?,
+            account: self.text()?,
         })
     }
 }
+
+/// The counts and amounts of a rollup's row.
+macro_rules! rollup_columns {
+    () => {
+        "requests, input, cache_read, cache_write, cache_write_1h, output, reasoning, images, charge, loss, exposure, cost, \
+         cache_write_12h, calls"
+    };
+}
+pub(crate) use rollup_columns;
+
+/// What a row of a rollup was served as.
+macro_rules! served_columns {
+    () => {
+        "tier, place, context_band, account"
+    };
+}
+pub(crate) use served_columns;
 
 fn present<T>(value: Option<T>, what: &'static str) -> Read<T> {
     value.ok_or(Malformed::Value(what))

@@ -149,3 +149,93 @@ fn count(text: &str) -> Option<u64> {
     let count: u64 = text.parse().ok()?;
     (count > 0 && count.to_string() == text).then_some(count)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Line, Usage};
+
+    fn line(class: Option<&'static str>) -> Line {
+        Line {
+            what: Cow::Borrowed("output"),
+            count: 1,
+            rate: Amount::from_picos(1),
+            class: class.map(Cow::Borrowed),
+        }
+    }
+
+    /// A bill as it is stored, without what has a column of its own.
+    fn read(pairs: &[(&str, &str)], lines: usize) -> Option<Bill> {
+        let bill = Bill {
+            lines: vec![line(None); lines],
+            ..Bill::default()
+        };
+        let pair = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
+        bill.with_pairs(pairs.iter().map(pair).collect())
+    }
+
+    #[test]
+    fn every_field_is_read_back() {
+        let mut bill = Bill {
+            exposure: Amount::from_picos(1),
+            cost: Some(Amount::ZERO),
+            provider_cost: Some(Amount::from_picos(3)),
+            usage: Usage {
+                cache_write_12h: 4,
+                calls: 5,
+                ..Usage::default()
+            },
+            served: Served {
+                tier: Tier::Flex,
+                place: Place::Us,
+                context_band: 6,
+                account: "eu".to_owned(),
+            },
+            lines: vec![line(Some("flex,us")), line(None), line(Some("us"))],
+            ..Bill::default()
+        };
+        bill.facts.insert("node".to_owned(), "a".to_owned());
+        let pairs = bill.pairs().into_owned();
+        assert_eq!(pairs.len(), Bill::FIELDS.len() + 1, "{pairs:?}");
+        assert_eq!(pairs["classes"], "flex,us;;us");
+        let mut bare = bill.clone();
+        bare.lines.iter_mut().for_each(|line| line.class = None);
+        (bare.served, bare.usage) = (Served::default(), Usage::default());
+        (bare.exposure, bare.cost, bare.provider_cost) = (Amount::ZERO, None, None);
+        bare.facts.clear();
+        assert_eq!(bare.with_pairs(pairs), Some(bill));
+    }
+
+    #[test]
+    fn what_says_nothing_is_not_stored() {
+        let bill = Bill {
+            lines: vec![line(None)],
+            ..Bill::default()
+        };
+        assert!(matches!(bill.pairs(), Cow::Borrowed(facts) if facts.is_empty()));
+    }
+
+    #[test]
+    fn nothing_is_read_that_would_be_written_in_another_way() {
+        for (name, value) in [
+            ("exposure", "0"),
+            ("exposure", "+1"),
+            ("cost", "01"),
+            ("provider_cost", ""),
+            ("tier", "standard"),
+            ("tier", "Fast"),
+            ("place", "global"),
+            ("context_band", "0"),
+            ("context_band", "4294967296"),
+            ("account", ""),
+            ("cache_write_12h", "-1"),
+            ("calls", "01"),
+            ("classes", ";"),
+            ("classes", "fast"),
+            ("classes", "fast;fast;fast"),
+        ] {
+            assert_eq!(read(&[(name, value)], 2), None, "{name} {value}");
+        }
+        assert!(read(&[("classes", "fast;"), ("other", "0")], 2).is_some());
+    }
+}

@@ -79,6 +79,14 @@ pub struct Served {
     pub account: String,
 }
 
+/// The default, for what served nothing.
+pub(crate) static ORDINARY: Served = Served {
+    tier: Tier::Standard,
+    place: Place::Global,
+    context_band: 0,
+    account: String::new(),
+};
+
 impl Served {
     /// The most bytes of an account's name.
     pub(crate) const MOST_OF_ACCOUNT: usize = 256;

@@ -134,6 +134,27 @@ pub(crate) fn bill(count: u64) -> Bill {
     }
 }
 
+/// The same served fast and in the United States, with everything that a class brings.
+pub(crate) fn fast(count: u64) -> Bill {
+    let mut bill = bill(count);
+    bill.lines.push(Line {
+        what: "request".into(),
+        count: 1,
+        rate: usd("0.000002"),
+        class: None,
+    });
+    bill.lines[0].class = Some("fast,us".into());
+    (bill.usage.cache_write_12h, bill.usage.calls) = (count, 3);
+    bill.provider_cost = Some(usd("0.0000015"));
+    bill.served = Served {
+        tier: Tier::Fast,
+        place: Place::Us,
+        context_band: 1,
+        account: "second".to_owned(),
+    };
+    bill
+}
+
 pub(crate) fn finish(operation: u64, count: u64) -> Finish {
     Finish {
         request: op(operation),
@@ -150,6 +171,11 @@ pub(crate) fn extension(operation: u64, total: &str, count: u64) -> Extension {
         at: at(450),
     }
 }
+
+/// Brings a database on PostgreSQL back to the fifth schema: what was served is no part of the rollup.
+pub(crate) const BACK_TO_5: &str = "ALTER TABLE usage DROP COLUMN tier, DROP COLUMN place, DROP COLUMN context_band, DROP COLUMN account, \
+     DROP COLUMN cache_write_12h, DROP COLUMN calls, ADD PRIMARY KEY (key, hour, slug, target); \
+     UPDATE identity SET version = 5; ";
 
 /// A fresh SQLite ledger in a directory that goes away with it.
 pub(crate) fn sqlite() -> (tempfile::TempDir, Arc<SqliteLedger>) {

@@ -203,3 +203,178 @@ pub(crate) async fn usage_is_rolled_up_by_hour_and_slug(ledger: SharedLedger) {
     );
     sound(&*ledger).await;
 }
+
+/// Every word of it is in the entry again, and each kind of answer has its own row in the rollup, which `verify` recomputes.
+pub(crate) async fn what_was_served_stays_with_the_entry(ledger: SharedLedger) {
+    ledger.create_key(new_key(1, 10, Some("5"))).await.unwrap();
+    let band = |context_band| Served {
+        context_band,
+        ..Served::default()
+    };
+    let flex = Served {
+        tier: Tier::Flex,
+        ..Served::default()
+    };
+    let account = Served {
+        account: "a\"; '".to_owned(),
+        ..Served::default()
+    };
+    let served = |served| Bill { served, ..bill(7) };
+    let bills = [
+        bill(7),
+        fast(7),
+        fast(7),
+        served(band(1)),
+        served(band(u32::MAX)),
+        served(flex),
+        served(account),
+    ];
+    for (bill, operation) in bills.iter().zip(20..) {
+        ledger
+            .open_hold(new_hold(1, operation, "0.1"))
+            .await
+            .unwrap();
+        let request = op(operation);
+        ledger
+            .extend_hold(Extension {
+                checkpoint: bill.clone(),
+                ..extension(operation, "0.2", 7)
+            })
+            .await
+            .unwrap();
+        let finish = Finish {
+            request,
+            bill: bill.clone(),
+            at: at(3_600),
+        };
+        ledger.finish_hold(finish).await.unwrap();
+        let entry = ledger.entry(request).await.unwrap().unwrap();
+        let stored = entry.bill.unwrap();
+        assert_eq!(
+            (
+                &stored.served,
+                &stored.lines,
+                stored.usage,
+                stored.provider_cost,
+                &stored.facts
+            ),
+            (
+                &bill.served,
+                &bill.lines,
+                bill.usage,
+                bill.provider_cost,
+                &bill.facts
+            )
+        );
+        sound(&*ledger).await;
+    }
+    let [hour] = &ledger.usage(key(1), at(0), at(9_000)).await.unwrap()[..] else {
+        panic!("one hour of one slug")
+    };
+    assert_eq!(
+        (
+            hour.requests,
+            hour.usage.output,
+            hour.usage.cache_write_12h,
+            hour.usage.calls
+        ),
+        (7, 49, 14, 6)
+    );
+    assert_eq!(
+        (
+            hour.charge,
+            ledger
+                .find_key(key(1))
+                .await
+                .unwrap()
+                .unwrap()
+                .account
+                .spent
+        ),
+        (usd("0.000053"), usd("0.000053")),
+        "what the provider said of its price is charged to nobody"
+    );
+    let by_class = MarginQuery {
+        by: MarginBy::Class,
+        from: at(0),
+        to: at(9_000),
+        order: MarginOrder::Name,
+        reverse: false,
+        limit: 9,
+    };
+    let classes = ledger.margins(by_class).await.unwrap();
+    let short = |row: &MarginRow| format!("{} {} {}", row.name, row.requests, row.charge);
+    assert_eq!(
+        classes.rows.iter().map(short).collect::<Vec<_>>(),
+        [
+            "fast,us 2 0.000018",
+            "flex 1 0.000007",
+            "standard 4 0.000028"
+        ]
+    );
+}
+
+/// A hold that ends in recovery is charged by its checkpoint, class and all.
+pub(crate) async fn a_checkpoint_keeps_what_was_served(ledger: SharedLedger) {
+    ledger.create_key(new_key(1, 10, Some("5"))).await.unwrap();
+    ledger.open_hold(new_hold(1, 20, "0.1")).await.unwrap();
+    let checkpoint = fast(7);
+    ledger
+        .extend_hold(Extension {
+            checkpoint: checkpoint.clone(),
+            ..extension(20, "0.2", 7)
+        })
+        .await
+        .unwrap();
+    ledger.recover(at(900)).await.unwrap();
+    let recovered = ledger.entry(op(20)).await.unwrap().unwrap().bill.unwrap();
+    assert_eq!(
+        (recovered.served, recovered.lines, recovered.usage),
+        (checkpoint.served, checkpoint.lines, checkpoint.usage)
+    );
+    sound(&*ledger).await;
+}
+
+/// A class or an account that could not be read back as it was written is refused before anything is.
+pub(crate) async fn classes_are_short_words(ledger: SharedLedger) {
+    ledger.create_key(new_key(1, 10, Some("5"))).await.unwrap();
+    ledger.open_hold(new_hold(1, 20, "0.1")).await.unwrap();
+    let class = |class: &str| {
+        let mut bill = fast(7);
+        bill.lines[0].class = Some(class.to_owned().into());
+        bill
+    };
+    let mut long = fast(7);
+    long.served.account = "a".repeat(257);
+    let below = Bill {
+        provider_cost: Some(Amount::from_picos(-1)),
+        ..fast(7)
+    };
+    let mut many = fast(7);
+    many.usage.calls = u64::MAX;
+    let mut twice = fast(7);
+    twice.facts.insert("tier".to_owned(), "flex".to_owned());
+    for bill in [
+        class(""),
+        class("a;b"),
+        class(&"a".repeat(65)),
+        long,
+        below,
+        many,
+        twice,
+    ] {
+        let refused = ledger
+            .finish_hold(Finish {
+                request: op(20),
+                bill,
+                at: at(500),
+            })
+            .await;
+        assert!(
+            matches!(refused, Err(LedgerError::Refused(Refusal::Limit(_)))),
+            "{refused:?}"
+        );
+    }
+    ledger.finish_hold(finish(20, 7)).await.unwrap();
+    sound(&*ledger).await;
+}

@@ -29,8 +29,9 @@ use credits::{
 use farebox_ledger::memory::MemoryLedger;
 use farebox_ledger::*;
 use history::{
-    answers_are_found_by_their_own_id, history_is_filtered_and_paged,
-    usage_is_rolled_up_by_hour_and_slug,
+    a_checkpoint_keeps_what_was_served, answers_are_found_by_their_own_id, classes_are_short_words,
+    history_is_filtered_and_paged, usage_is_rolled_up_by_hour_and_slug,
+    what_was_served_stays_with_the_entry,
 };
 use holds::{
     a_charge_beyond_the_balance_is_the_operators_loss, a_dropped_hold_is_settled_with_its_note,
@@ -67,6 +68,9 @@ stories!(
     keys_are_paged_by_what_moves,
     several_keys_are_one_read,
     an_act_is_found_by_its_operation,
+    a_checkpoint_keeps_what_was_served,
+    classes_are_short_words,
+    what_was_served_stays_with_the_entry,
     key_changes_are_applied_once_and_audited,
     revoked_is_for_ever,
     credits_post_once_per_reference,

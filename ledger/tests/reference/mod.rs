@@ -18,8 +18,8 @@ use crate::book::margin::Summing;
 use crate::value::owed::UNMETERED;
 use crate::{
     Amount, AuditRecord, Bill, Entry, EntryQuery, Finish, Key, KeyId, KeyQuery, Ledger,
-    LedgerError, MarginQuery, Margins, OpenHold, OperationId, OwnCost, PublishedSlug, SecretHash,
-    Session, SlugUse, Timestamp, Totals, UsageRow, VerifyReport, Vote,
+    LedgerError, MarginBy, MarginQuery, Margins, OpenHold, OperationId, OwnCost, PublishedSlug,
+    SecretHash, Served, Session, SlugUse, Timestamp, Totals, UsageRow, VerifyReport, Vote,
 };
 
 /// A ledger in memory.
@@ -163,7 +163,7 @@ impl State {
                     slug: bill.slug.clone(),
                     ..UsageRow::default()
                 });
-            for (target, more) in UsageRow::of(entry, bill) {
+            for (target, _, more) in UsageRow::of(entry, bill) {
                 let unmetered = if target == UNMETERED {
                     more.exposure
                 } else {
@@ -177,7 +177,7 @@ impl State {
 
     fn margins(&self, query: MarginQuery) -> Margins {
         let (first, last) = query.hours();
-        let mut rows: BTreeMap<(i64, i64, String, String), UsageRow> = BTreeMap::new();
+        let mut rows: BTreeMap<(i64, i64, String, String, Served), UsageRow> = BTreeMap::new();
         for (entry, bill) in self
             .entries
             .iter()
@@ -185,20 +185,26 @@ impl State {
         {
             let hour = entry.at.hour();
             if (first..=last).contains(&hour) {
-                for (target, more) in UsageRow::of(entry, bill) {
+                for (target, served, more) in UsageRow::of(entry, bill) {
                     let place = (
                         hour,
                         entry.key.to_i64(),
                         bill.slug.clone(),
                         target.to_owned(),
+                        served.clone(),
                     );
                     rows.entry(place).or_default().merge(&more);
                 }
             }
         }
         let mut sums = Summing::new(query);
-        rows.iter()
-            .for_each(|((hour, key, _, target), row)| sums.add(*key, *hour, target, row));
+        for ((hour, key, _, target, served), row) in &rows {
+            let name = match query.by {
+                MarginBy::Class => served.class().unwrap_or("standard"),
+                _ => target,
+            };
+            sums.add(*key, *hour, name, row);
+        }
         sums.finish(self.own_costs(first, last))
     }
 

@@ -1,6 +1,6 @@
 //! One request as a receipt that can be printed: tokens times price, the hold, timings, and why it ended.
 //!
-//! Never shows the target: which provider served a request is the operator's business.
+//! Never shows the target, the provider's account or what the provider says of its own price: they are the operator's business.
 
 use farebox_ledger::{Amount, Bill, Entry, Evidence, Line, Timestamp};
 use maud::{Markup, html};
@@ -37,6 +37,7 @@ pub(in crate::customer) fn page(entry: &Entry) -> Markup {
                 dt { "Request id" } dd { code { (record::request_id(entry.operation)) } }
                 @if let Some(answer) = &bill.answer_id { dt { "Id in the answer" } dd { code { (answer) } } }
                 dt { "Model" } dd { (bill.slug) " (" (bill.family) ")" }
+                @if let Some(class) = bill.served.class() { dt { "Served as" } dd { (words(class)) } }
                 dt { "Began" } dd { (instant(began)) }
                 dt { "Ended" } dd { (instant(entry.at)) ", after " (shown::duration(bill.total_ms)) }
                 dt { "First byte" } dd { @match bill.first_byte_ms {
@@ -78,7 +79,10 @@ fn lines(lines: &[Line], charge: Amount) -> Markup {
             tbody {
                 @for line in lines {
                     tr {
-                        th scope="row" { (line.what.replace('_', " ")) }
+                        th scope="row" {
+                            (line.what.replace('_', " "))
+                            @if let Some(class) = line.class.as_deref() { ", " (words(class)) }
+                        }
                         td.number { (shown::count(line.count)) }
                         td.number { (price(line)) }
                         td.number { (shown::aligned(Amount::times(line.rate, line.count).unwrap_or_default(), places)) }
@@ -91,6 +95,11 @@ fn lines(lines: &[Line], charge: Amount) -> Markup {
             }
         }
     }
+}
+
+/// A class with room between its words: `fast, us`.
+fn words(class: &str) -> String {
+    class.replace(',', ", ")
 }
 
 /// A rate as the catalog writes it: per million tokens, per picture or per request.

@@ -41,7 +41,9 @@ fn row(entry: &Entry, places: usize) -> Markup {
     html! {
         tr role="row" {
             td.time role="cell" data-label="Time" { (shown::time(entry.at)) }
-            td.name role="cell" data-label="Model" { (bill.slug) }
+            td.name role="cell" data-label="Model" {
+                (bill.slug) @if let Some(class) = bill.served.class() { " " span.hint { (class) } }
+            }
             td role="cell" data-label="Status" {
                 span class=(if good { "pill good" } else { "pill bad" }) title=(shown::explain(bill.end_reason.as_str())) {
                     (bill.status) " " (bill.end_reason.as_str().replace('_', " "))

@@ -87,7 +87,7 @@ const LISTS: &[Place] = &[
     Place::Audit,
 ];
 const KEYED: &[Place] = &[Place::Keys, Place::Detail];
-/// Sums by key, target or day.
+/// Sums by key, target, class or day.
 const SUMS: &[Place] = &[Place::Exposure, Place::Margin];
 
 const fn bind(

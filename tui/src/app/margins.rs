@@ -1,4 +1,4 @@
-//! State of the Exposure and Margin screens: sums of the ledger by key, target or UTC day.
+//! State of the Exposure and Margin screens: sums of the ledger by key, target, class or UTC day.
 //!
 //! The ledger sorts and adds up; this state only has the query and its answer. An answer to an older query is dropped.
 
@@ -34,6 +34,7 @@ pub(crate) const fn by_name(by: MarginBy) -> &'static str {
     match by {
         MarginBy::Key => "key",
         MarginBy::Target => "target",
+        MarginBy::Class => "class",
         MarginBy::Day => "day",
     }
 }
@@ -160,8 +161,9 @@ impl Sums {
     /// Sets what each sum is for.
     pub(crate) fn step(&mut self, forward: bool) {
         self.by = match (self.by, forward) {
-            (MarginBy::Key, true) | (MarginBy::Day, false) => MarginBy::Target,
-            (MarginBy::Target, true) | (MarginBy::Key, false) => MarginBy::Day,
+            (MarginBy::Key, true) | (MarginBy::Class, false) => MarginBy::Target,
+            (MarginBy::Target, true) | (MarginBy::Day, false) => MarginBy::Class,
+            (MarginBy::Class, true) | (MarginBy::Key, false) => MarginBy::Day,
             (MarginBy::Day, true) | (MarginBy::Target, false) => MarginBy::Key,
         };
         self.usual_order();

@@ -280,7 +280,7 @@ impl Shared {
                 .iter()
                 .filter_map(|row| row.name.parse().ok())
                 .collect(),
-            MarginBy::Target | MarginBy::Day => Vec::new(),
+            MarginBy::Target | MarginBy::Class | MarginBy::Day => Vec::new(),
         };
         let keys = if ids.is_empty() {
             Vec::new()

@@ -277,6 +277,10 @@ impl Bench {
                 ),
                 row("", 4, "0", "0", "0.1", "0"),
             ],
+            MarginBy::Class => vec![
+                row("standard", 40_025, "1190.9204", "796.1", "15.4713", "0.5"),
+                row("fast,us", 1_000, "15", "10", "0", "0"),
+            ],
             MarginBy::Day => (0..9)
                 .map(|day| {
                     let name: String = ago(day * 24 * HOUR).to_string().chars().take(10).collect();

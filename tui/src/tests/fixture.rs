@@ -5,7 +5,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use crate::admin;
 use farebox_ledger::{
     Account, Amount, AuditRecord, Bill, EndReason, Entry, EntryKind, Key, KeyId, KeySettings, Line,
-    OpenHold, OperationId, SecretHash, Status, Timestamp, Totals, Usage, UsageRow,
+    OpenHold, OperationId, Place, SecretHash, Served, Status, Tier, Timestamp, Totals, Usage,
+    UsageRow,
 };
 
 pub(super) const HOUR: i64 = 3_600_000;
@@ -139,6 +140,27 @@ pub(super) fn charge(position: i64) -> Entry {
         bill: Some(bill),
         ..entry(position, EntryKind::Charge, "-0.003054", "0.4121")
     }
+}
+
+/// The same, served fast by one of two accounts.
+pub(super) fn fast_charge(position: i64) -> Entry {
+    let mut entry = charge(position);
+    if let Some(bill) = &mut entry.bill {
+        bill.served = Served {
+            tier: Tier::Fast,
+            place: Place::Us,
+            context_band: 1,
+            account: "second".to_owned(),
+        };
+        bill.provider_cost = Some(usd("0.0027"));
+        for line in &mut bill.lines {
+            line.class = Some("fast,us".into());
+        }
+        if let Some(line) = bill.lines.first_mut() {
+            line.what = "cache_write_12h".into();
+        }
+    }
+    entry
 }
 
 pub(super) fn entries() -> Vec<Entry> {

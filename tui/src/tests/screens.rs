@@ -1,7 +1,7 @@
 //! The screens at four sizes, and without colours.
 
 use super::bench::Bench;
-use super::fixture::{acts, now};
+use super::fixture::{acts, fast_charge, now};
 use crate::app::margins::View;
 use crate::app::message::Message;
 use crate::app::modal::{Found, Listed};
@@ -67,14 +67,15 @@ fn other_screens() {
 }
 
 #[test]
-fn sums_by_key_target_and_day() {
+fn sums_by_key_target_class_and_day() {
     for (name, keys) in [
         ("exposure", "8"),
         ("exposure_target", "8]"),
         ("exposure_day", "8[jj"),
         ("margin", "9"),
         ("margin_target", "9]s"),
-        ("margin_day", "9]]pS"),
+        ("margin_class", "9]]"),
+        ("margin_day", "9]]]pS"),
     ] {
         at_all_sizes(name, |bench| {
             bench.press(keys);
@@ -128,6 +129,14 @@ fn pages_over_a_screen() {
     });
     at_all_sizes("request", |bench| {
         bench.press("jjj<enter><enter>");
+    });
+    at_all_sizes("request_fast", |bench| {
+        bench.press("jjj<enter><enter>");
+        let entry = fast_charge(8);
+        bench.tell(Message::Request {
+            request: entry.operation,
+            entry: Ok(Some(Box::new(entry))),
+        });
     });
     at_all_sizes("act", |bench| {
         bench.press("6<enter>");

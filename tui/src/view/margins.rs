@@ -1,4 +1,4 @@
-//! The Exposure and Margin screens: one line per key, target or UTC day, and the total at the end.
+//! The Exposure and Margin screens: one line per key, target, class or UTC day, and the total at the end.
 
 use farebox_ledger::{Amount, MarginBy, MarginOrder, MarginRow};
 use ratatui::layout::Rect;
@@ -159,7 +159,9 @@ fn warning(app: &App, sums: &Sums, pen: &mut Pen<'_>, area: Rect) -> u16 {
 /// The full name of the selected row, which its column may have cut; for days, the range of the screen.
 fn about(sums: &Sums) -> String {
     match (sums.by, sums.page.rows.get(sums.selected), sums.view) {
-        (MarginBy::Key | MarginBy::Target, Some(row), _) if !row.name.is_empty() => {
+        (MarginBy::Key | MarginBy::Target | MarginBy::Class, Some(row), _)
+            if !row.name.is_empty() =>
+        {
             let own = if row.own == Amount::ZERO {
                 String::new()
             } else {

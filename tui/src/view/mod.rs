@@ -5,6 +5,7 @@
 
 mod config;
 mod detail;
+mod entry;
 mod fields;
 mod help;
 mod keys;

@@ -1,9 +1,10 @@
 //! Pages over a screen: forms, reviews with before and after, receipts, requests and open operations.
 
-use farebox_ledger::{Account, Bill, Entry};
+use farebox_ledger::Account;
 use ratatui::layout::Rect;
 use ratatui::style::Style;
 
+use super::entry::entry_facts;
 use super::fields::{FactList, NAME, fact, fields};
 use super::pen::{Column, Pen, left};
 use crate::app::App;
@@ -336,76 +337,6 @@ fn request(app: &App, pen: &mut Pen<'_>, area: Rect, page: &RequestPage) {
         (None, true, None, None) => "this request is not in the journal".to_owned(),
     };
     pen.paragraph(inner, 1, &text, theme.warn());
-}
-
-fn entry_facts(pen: &mut Pen<'_>, area: Rect, entry: &Entry) {
-    let mut list = FactList::new(pen, area, 0);
-    list.plain("Key", &format!("{} · its entry {}", entry.key, entry.seq));
-    list.plain("Ended", &format!("{} UTC", format::stamp(entry.at)));
-    let (amount, after) = (entry.amount, entry.balance_after);
-    list.plain("Amount", &format!("{amount} USD, balance after it {after}"));
-    match &entry.bill {
-        Some(bill) => bill_facts(&mut list, bill),
-        None => payment_facts(&mut list, entry),
-    }
-}
-
-/// An entry that no request made.
-fn payment_facts(list: &mut FactList<'_, '_>, entry: &Entry) {
-    let kind = format::kind(entry.kind);
-    list.plain("Kind", &format!("{kind} by {}", entry.actor));
-    list.plain("Reference", entry.reference.as_deref().unwrap_or("—"));
-    list.plain("Reason", entry.reason.as_deref().unwrap_or("—"));
-    if let Some(request) = entry.refunds {
-        list.plain("Gives back", &format!("req_{request}"));
-    }
-}
-
-/// A request's end and each line of its bill.
-fn bill_facts(list: &mut FactList<'_, '_>, bill: &Bill) {
-    list.plain("Model", &format!("{} · path {}", bill.slug, bill.family));
-    let target = match bill.target.as_str() {
-        "" => "none was reached",
-        target => target,
-    };
-    list.plain("Target", target);
-    let first = bill
-        .first_byte_ms
-        .map_or_else(|| "no".to_owned(), |ms| format::span(ms.into()));
-    let whole = format::span(bill.total_ms.into());
-    let (status, reason) = (bill.status, &bill.end_reason);
-    let ending = format!("{status} {reason} · first byte {first}, whole {whole}");
-    list.plain("Ending", &ending);
-    let counted = bill.counted_by().map_or(
-        "not counted: nothing was produced",
-        farebox_ledger::document::evidence,
-    );
-    list.plain("Counted by", counted);
-    list.plain("Held", &format!("{} USD", bill.hold));
-    if bill.exposure.is_positive() {
-        let exposure = bill.exposure;
-        let text = format!("{exposure} USD more may be billed to the operator");
-        list.plain("Exposure", &text);
-    }
-    if let Some(cost) = bill.cost {
-        list.plain("Cost", &format!("{cost} USD at the operator's own prices"));
-    }
-    if bill.loss.is_positive() {
-        let loss = bill.loss;
-        let text = format!("{loss} USD: the operator's loss, because the key had no more");
-        list.plain("Loss", &text);
-    }
-    for (index, line) in bill.lines.iter().enumerate() {
-        let cost = farebox_ledger::Amount::times(line.rate, line.count)
-            .map_or_else(|| "?".to_owned(), |cost| cost.to_string());
-        let count = format::count(line.count);
-        let text = format!("{:<14} {count:>11} × {} = {cost}", line.what, line.rate);
-        list.plain(if index == 0 { "Bill" } else { "" }, &text);
-    }
-    if bill.lines.is_empty() {
-        let good = list.pen.theme.good();
-        list.styled("Bill", "free", good);
-    }
 }
 
 fn operations(app: &App, pen: &mut Pen<'_>, area: Rect, selected: usize) {

@@ -10,7 +10,7 @@ use tokio_postgres::types::ToSql;
 use super::link::Link;
 use super::rows::{self, Columns, SELECT_KEY};
 use super::trouble::Trouble;
-use crate::book::margin::{self, MarginRow};
+use crate::book::margin::{self, CLASS, MarginRow};
 use crate::store::rows::{Columns as _, rows_at_most};
 use crate::{
     Amount, Key, KeyId, KeyOrder, KeyQuery, MarginBy, MarginQuery, Margins, Status, Timestamp,
@@ -103,9 +103,10 @@ pub(super) async fn spent_since(
 /// The database adds up, so that a month of a large fleet is only a few rows here.
 pub(super) async fn margins(link: &Link, query: MarginQuery) -> Result<Margins, Trouble> {
     let what = match query.by {
-        MarginBy::Key => "key, ''",
-        MarginBy::Target => "0::bigint, target",
-        MarginBy::Day => "floor(hour / 24.0)::bigint, ''",
+        MarginBy::Key => "key, ''".to_owned(),
+        MarginBy::Target => "0::bigint, target".to_owned(),
+        MarginBy::Class => format!("0::bigint, {CLASS}"),
+        MarginBy::Day => "floor(hour / 24.0)::bigint, ''".to_owned(),
     };
     let sum = |value: &str| format!("least(sum({value}), 9223372036854775807)::bigint");
     let sums = [
@@ -124,11 +125,10 @@ pub(super) async fn margins(link: &Link, query: MarginQuery) -> Result<Margins, 
     let mut found = Vec::new();
     for row in link.query(&sql, &[&first, &last]).await? {
         let mut columns = Columns::of(&row);
-        let (number, target): (i64, String) = (columns.take()?, columns.take()?);
-        let name = if query.by == MarginBy::Target {
-            target
-        } else {
-            margin::name(query.by, number)
+        let (number, text): (i64, String) = (columns.take()?, columns.take()?);
+        let name = match query.by {
+            MarginBy::Target | MarginBy::Class => text,
+            MarginBy::Key | MarginBy::Day => margin::name(query.by, number),
         };
         found.push(MarginRow {
             name,

@@ -5,7 +5,7 @@ use tokio_postgres::Row;
 use super::link::Link;
 use super::rows::{self, Columns, SELECT_ACT, SELECT_ENTRY, SELECT_ENTRY_FROM, SELECT_HOLD};
 use super::trouble::Trouble;
-use crate::store::rows::{self as decode, Columns as _, rows_at_most};
+use crate::store::rows::{self as decode, Columns as _, rollup_columns, rows_at_most};
 use crate::value::owed::UNMETERED;
 use crate::{
     AuditRecord, Entry, EntryQuery, KeyId, OpenHold, OperationId, OwnCost, PublishedSlug,
@@ -183,9 +183,12 @@ pub(super) async fn usage(
     to: Timestamp,
 ) -> Answer<Vec<UsageRow>> {
     let last = Timestamp::from_millis(to.millis().saturating_sub(1)).hour();
-    let sql = "SELECT hour, slug, requests, input, cache_read, cache_write, cache_write_1h, output, reasoning, images, charge, \
-         loss, exposure, cost, CASE WHEN target = $4 THEN exposure ELSE 0 END \
-         FROM usage WHERE key = $1 AND hour BETWEEN $2 AND $3 ORDER BY hour, slug COLLATE \"C\"";
+    let sql = concat!(
+        "SELECT hour, slug, ",
+        rollup_columns!(),
+        ", CASE WHEN target = $4 THEN exposure ELSE 0 END \
+         FROM usage WHERE key = $1 AND hour BETWEEN $2 AND $3 ORDER BY hour, slug COLLATE \"C\""
+    );
     let mut found: Vec<UsageRow> = Vec::new();
     for row in link
         .query(sql, &[&key.to_i64(), &from.hour(), &last, &UNMETERED])

@@ -2,13 +2,13 @@
 
 use super::trouble::Trouble;
 use super::writes::{Table, Write};
-use crate::batch::changes::{Changes, Votes};
+use crate::batch::changes::{Changes, UsagePlace, Votes};
 use crate::batch::rows::{KeyRow, Row, Rows, Tokens};
 use crate::book::chain::{ChainedEntry, evidence_code, kind_code};
 use crate::rule::hold::StoredHold;
-use crate::store::rows::number;
+use crate::store::rows::{number, served_columns};
 use crate::store::stored;
-use crate::{Bill, KeyId, OperationId, SecretHash, Timestamp, VOTE_DAYS};
+use crate::{Bill, KeyId, OperationId, SecretHash, Timestamp, UsageRow, VOTE_DAYS};
 
 /// The statements that write a batch, in their order.
 pub(super) fn writes(rows: &Rows) -> Result<Vec<Write>, Trouble> {
@@ -294,6 +294,19 @@ fn usage(changes: &Changes, writes: &mut Vec<Write>) {
         .number("loss", |(_, row)| row.loss.picos())
         .number("exposure", |(_, row)| row.exposure.picos())
         .number("cost", |(_, row)| row.cost.picos());
+    // Most batches need none of the later columns, whose defaults say so.
+    let ordinary = |(place, row): &(&UsagePlace, &UsageRow)| {
+        place.served.is_ordinary() && row.usage.cache_write_12h == 0 && row.usage.calls == 0
+    };
+    let ordinary = rows.iter().all(ordinary);
+    let sums = if ordinary {
+        sums
+    } else {
+        sums.number("cache_write_12h", |(_, row)| {
+            number(row.usage.cache_write_12h)
+        })
+        .number("calls", |(_, row)| number(row.usage.calls))
+    };
     // Sums saturate, as they do on SQLite; an hour comes nowhere near the limit.
     let most = i64::MAX;
     let added: Vec<String> = sums
@@ -306,7 +319,22 @@ fn usage(changes: &Changes, writes: &mut Vec<Write>) {
         .number("hour", |(place, _)| place.hour)
         .text("slug", |(place, _)| place.slug.clone())
         .text("target", |(place, _)| place.target.clone());
-    let conflict = " ON CONFLICT (key, hour, slug, target) DO UPDATE SET ";
+    let placed = if ordinary {
+        placed
+    } else {
+        placed
+            .text("tier", |(place, _)| place.served.tier.as_str())
+            .text("place", |(place, _)| place.served.place.as_str())
+            .number("context_band", |(place, _)| {
+                i64::from(place.served.context_band)
+            })
+            .text("account", |(place, _)| place.served.account.clone())
+    };
+    let conflict = concat!(
+        " ON CONFLICT (key, hour, slug, target, ",
+        served_columns!(),
+        ") DO UPDATE SET "
+    );
     writes.push(placed.insert(&format!("{conflict}{}", added.join(", "))));
 }
 

@@ -13,7 +13,7 @@ use crate::book::anchor::Anchor;
 use crate::book::chain::{self, ChainedAct, ChainedEntry};
 use crate::book::head::StoredKey;
 use crate::book::verify::{self, Found, Hours, Identity, KeyRows, Reader};
-use crate::store::rows::{Columns as _, Malformed, Read};
+use crate::store::rows::{Columns as _, Malformed, Read, rollup_columns, served_columns};
 use crate::value::reference;
 use crate::{KeyId, VerifyReport};
 
@@ -75,12 +75,18 @@ impl DatabaseReader<'_> {
     }
 
     async fn usage(&self, number: i64) -> Result<Read<Hours>, Trouble> {
-        let sql = "SELECT hour, slug, target, requests, input, cache_read, cache_write, cache_write_1h, output, reasoning, \
-             images, charge, loss, exposure, cost FROM usage WHERE key = $1";
+        let sql = concat!(
+            "SELECT hour, slug, target, ",
+            served_columns!(),
+            ", ",
+            rollup_columns!(),
+            " FROM usage WHERE key = $1"
+        );
         let rows = self.link.query(sql, &[&number]).await?;
         let hour = |row| {
             let mut columns = Columns::of(row);
-            let place = (columns.number()?, columns.text()?, columns.text()?);
+            let (hour, slug, target) = (columns.number()?, columns.text()?, columns.text()?);
+            let place = (hour, slug, target, columns.served()?);
             Ok((place, columns.rollup()?))
         };
         Ok(rows.iter().map(hour).collect())

@@ -17,7 +17,7 @@ use super::rows;
 use super::statements::{Sql, Statements};
 use crate::batch::rows::{Positions, Rows};
 use crate::store::rows::number;
-use crate::{Account, Amount, KeyId, OperationId, Totals, clock};
+use crate::{Account, Amount, KeyId, OperationId, Served, Totals, clock};
 
 /// Most rows kept of each kind: some 8 MB of each.
 const MOST: usize = 16_384;
@@ -54,7 +54,7 @@ pub(super) struct Tables<'c> {
     pub(super) statements: Statements<'c>,
     /// Rows of `slugs` and `targets` never change, so they may be cached until a transaction is rolled back.
     slugs: HashMap<String, i64>,
-    targets: HashMap<String, i64>,
+    targets: HashMap<String, Vec<(Served, i64)>>,
     /// No entry has a greater operation id.
     pub(super) newest_entry: Option<OperationId>,
     pub(super) totals: Totals,
@@ -274,15 +274,20 @@ impl Tables<'_> {
         )
     }
 
-    /// The number of a target; a new target gets one.
-    pub(super) fn target(&mut self, target: &str) -> Result<i64> {
-        numbered(
-            &mut self.statements,
-            &mut self.targets,
-            target,
-            Sql::InsertTarget,
-            Sql::Target,
-        )
+    /// The number of a target that served this; a new one gets one.
+    pub(super) fn target(&mut self, target: &str, served: &Served) -> Result<i64> {
+        let mut known = self.targets.get(target).into_iter().flatten();
+        if let Some((_, id)) = known.find(|(other, _)| other == served) {
+            return Ok(*id);
+        }
+        let (tier, place) = (served.tier.as_str(), served.place.as_str());
+        let values = params![target, tier, place, served.context_band, served.account];
+        self.statements.get(Sql::InsertTarget)?.execute(values)?;
+        let select = self.statements.get(Sql::Target)?;
+        let id = select.query_row(values, |row| row.get(0))?;
+        let known = self.targets.entry(target.to_owned()).or_default();
+        known.push((served.clone(), id));
+        Ok(id)
     }
 }
 

@@ -248,7 +248,8 @@ impl Tables<'_> {
 
     /// Adds ended requests to their hour, and what a target may bill for them.
     fn usage(&mut self, place: &UsagePlace, row: &UsageRow) -> Result<()> {
-        let (slug, target) = (self.slug(&place.slug)?, self.target(&place.target)?);
+        let slug = self.slug(&place.slug)?;
+        let target = self.target(&place.target, &place.served)?;
         if row.requests > 0 {
             let usage = &row.usage;
             let values = params![
@@ -271,12 +272,22 @@ impl Tables<'_> {
                 self.statements.get(Sql::InsertUsage)?.execute(values)?;
             }
         }
-        if (row.exposure, row.cost) == (Amount::ZERO, Amount::ZERO) {
+        let (cached, calls) = (row.usage.cache_write_12h, row.usage.calls);
+        if (row.exposure, row.cost, cached, calls) == (Amount::ZERO, Amount::ZERO, 0, 0) {
             return Ok(());
         }
-        let values = params![place.hour, place.key, slug, target, row.exposure, row.cost];
-        if self.statements.get(Sql::UpdateOwed)?.execute(values)? == 0 {
-            self.statements.get(Sql::InsertOwed)?.execute(values)?;
+        let values = params![
+            place.hour,
+            place.key,
+            slug,
+            target,
+            row.exposure,
+            row.cost,
+            number(cached),
+            number(calls),
+        ];
+        if self.statements.get(Sql::UpdateRare)?.execute(values)? == 0 {
+            self.statements.get(Sql::InsertRare)?.execute(values)?;
         }
         Ok(())
     }

@@ -9,11 +9,11 @@ use rusqlite::{Connection, OptionalExtension, Result, ToSql, params};
 
 use super::reads::hours;
 use super::rows::{self, Columns, SELECT_KEY};
-use crate::book::margin::Summing;
+use crate::book::margin::{CLASS, Summing};
 use crate::store::rows::{Columns as _, rows_at_most};
 use crate::{
-    Amount, Key, KeyId, KeyOrder, KeyPlace, KeyQuery, MarginQuery, Margins, Status, Timestamp,
-    UsageRow,
+    Amount, Key, KeyId, KeyOrder, KeyPlace, KeyQuery, MarginBy, MarginQuery, Margins, Status,
+    Timestamp, UsageRow,
 };
 
 /// Rows that one statement of a filtered scan examines.
@@ -218,17 +218,21 @@ pub(super) fn margins(
     query: MarginQuery,
     wanted: &dyn Fn() -> bool,
 ) -> Result<Margins> {
-    let mut hour_of = conn.prepare_cached(
-        "SELECT u.key, t.target, u.requests, u.charge, u.loss, u.exposure, u.cost
-         FROM usage u JOIN targets t ON t.id = u.target WHERE u.hour = ?1",
-    )?;
+    let name = match query.by {
+        MarginBy::Class => CLASS,
+        _ => "t.target",
+    };
+    let mut hour_of = conn.prepare_cached(&format!(
+        "SELECT u.key, {name}, u.requests, u.charge, u.loss, u.exposure, u.cost
+         FROM usage u JOIN targets t ON t.id = u.target WHERE u.hour = ?1"
+    ))?;
     let (first, last) = query.hours();
     let mut sums = Summing::new(query);
     for hour in hours(conn, first, last)? {
         let mut rows = hour_of.query([hour])?;
         while let Some(row) = rows.next()? {
             let mut columns = Columns::of(row);
-            let (key, target) = (columns.number()?, columns.text()?);
+            let (key, name) = (columns.number()?, columns.text()?);
             let of_hour = UsageRow {
                 requests: columns.small()?,
                 charge: columns.amount()?,
@@ -237,7 +241,7 @@ pub(super) fn margins(
                 cost: columns.amount()?,
                 ..UsageRow::default()
             };
-            sums.add(key, hour, &target, &of_hour);
+            sums.add(key, hour, &name, &of_hour);
         }
         if !wanted() {
             break;

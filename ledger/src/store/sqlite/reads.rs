@@ -11,7 +11,7 @@ use rusqlite::{Connection, OptionalExtension, Result, params};
 
 use super::rows::{self, Columns, ENTRY_AT, ENTRY_BY_OPERATION, KEY_BY_ID, SELECT_ENTRY};
 use crate::book::chain::{ChainedAct, ChainedEntry};
-use crate::store::rows::{Columns as _, rows_at_most};
+use crate::store::rows::{Columns as _, rollup_columns, rows_at_most};
 use crate::value::owed::UNMETERED;
 use crate::{
     AuditRecord, Entry, EntryQuery, Key, KeyId, OpenHold, OperationId, OwnCost, PublishedSlug,
@@ -261,12 +261,13 @@ pub(super) fn usage(
     to: Timestamp,
 ) -> Result<Vec<UsageRow>> {
     let last = Timestamp::from_millis(to.millis().saturating_sub(1)).hour();
-    let mut statement = conn.prepare_cached(
-        "SELECT s.slug, u.requests, u.input, u.cache_read, u.cache_write, u.cache_write_1h, u.output, u.reasoning, u.images,
-         u.charge, u.loss, u.exposure, u.cost, iif(t.target = ?3, u.exposure, 0)
+    let mut statement = conn.prepare_cached(concat!(
+        "SELECT s.slug, ",
+        rollup_columns!(),
+        ", iif(t.target = ?3, u.exposure, 0)
          FROM usage u JOIN slugs s ON s.id = u.slug JOIN targets t ON t.id = u.target
-         WHERE u.hour = ?1 AND u.key = ?2 ORDER BY s.slug",
-    )?;
+         WHERE u.hour = ?1 AND u.key = ?2 ORDER BY s.slug"
+    ))?;
     let mut found: Vec<UsageRow> = Vec::new();
     for hour in hours(conn, from.hour(), last)? {
         let start = Timestamp::from_millis(hour.saturating_mul(3_600_000));

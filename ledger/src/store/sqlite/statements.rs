@@ -56,16 +56,17 @@ statements! {
              reasoning = reasoning + ?11, images = images + ?12, charge = min(charge + ?13, 9223372036854775807),
              loss = min(loss + ?14, 9223372036854775807)
          WHERE hour = ?1 AND key = ?2 AND slug = ?3 AND target = ?4";
-    // Most requests have neither exposure nor cost, and so need no second update of their hour.
-    UpdateOwed = "UPDATE usage SET exposure = min(exposure + ?5, 9223372036854775807), cost = min(cost + ?6, 9223372036854775807)
+    // Most requests have none of these, and so need no second update of their hour.
+    UpdateRare = "UPDATE usage SET exposure = min(exposure + ?5, 9223372036854775807), cost = min(cost + ?6, 9223372036854775807),
+             cache_write_12h = cache_write_12h + ?7, calls = calls + ?8
          WHERE hour = ?1 AND key = ?2 AND slug = ?3 AND target = ?4";
-    InsertUsage = "INSERT INTO usage VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, 0, 0)";
+    InsertUsage = "INSERT INTO usage VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, 0, 0, 0, 0)";
     // For a target that failed before another one answered.
-    InsertOwed = "INSERT INTO usage VALUES (?1, ?2, ?3, ?4, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, ?5, ?6)";
+    InsertRare = "INSERT INTO usage VALUES (?1, ?2, ?3, ?4, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, ?5, ?6, ?7, ?8)";
     InsertSlug = "INSERT OR IGNORE INTO slugs (slug) VALUES (?1)";
     Slug = "SELECT id FROM slugs WHERE slug = ?1";
-    InsertTarget = "INSERT OR IGNORE INTO targets (target) VALUES (?1)";
-    Target = "SELECT id FROM targets WHERE target = ?1";
+    InsertTarget = "INSERT OR IGNORE INTO targets (target, tier, place, context_band, account) VALUES (?1, ?2, ?3, ?4, ?5)";
+    Target = "SELECT id FROM targets WHERE target = ?1 AND tier = ?2 AND place = ?3 AND context_band = ?4 AND account = ?5";
     Identity = "SELECT ledger FROM identity";
     Publish = "INSERT INTO slugs (slug, published_at) VALUES (?1, ?2)
          ON CONFLICT (slug) DO UPDATE SET published_at = coalesce(published_at, excluded.published_at)";

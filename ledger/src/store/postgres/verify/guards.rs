@@ -7,7 +7,7 @@ use crate::store::rows::Columns as _;
 
 /// What the files under schema/ create.
 const TRIGGERS: i64 = 8;
-const CHECKS: i64 = 53;
+const CHECKS: i64 = 54;
 
 /// What is missing of them.
 pub(super) async fn faults(link: &Link) -> Result<Vec<String>, Trouble> {

@@ -6,10 +6,10 @@ use rusqlite::{Connection, Result, params};
 
 use super::FileReader;
 use crate::book::anchor::Anchor;
-use crate::store::rows::Columns as _;
+use crate::store::rows::{Columns as _, rollup_columns, served_columns};
 use crate::store::sqlite::reads;
 use crate::store::sqlite::rows::{self, Columns, SELECT_ENTRY};
-use crate::{Entry, EntryKind, Timestamp, Totals, UsageRow};
+use crate::{Entry, EntryKind, Served, Timestamp, Totals, UsageRow};
 
 /// The sums of the entries up to a position.
 #[derive(Default)]
@@ -20,8 +20,8 @@ pub(super) struct Journal {
     hours: BTreeMap<i64, Hour>,
 }
 
-/// One hour by slug and target, over all keys.
-type Hour = BTreeMap<(String, String), HourSum>;
+/// One hour by slug, target and what it served, over all keys.
+type Hour = BTreeMap<(String, String, Served), HourSum>;
 
 #[derive(Default, PartialEq)]
 struct HourSum {
@@ -73,8 +73,8 @@ impl Journal {
                 *sum = sum.saturating_add(i128::from(more.picos()));
             }
             let hour = self.hours.entry(entry.at.hour()).or_default();
-            for (target, row) in UsageRow::of(entry, bill) {
-                hour.entry((bill.slug.clone(), target.to_owned()))
+            for (target, served, row) in UsageRow::of(entry, bill) {
+                hour.entry((bill.slug.clone(), target.to_owned(), served.clone()))
                     .or_default()
                     .add(entry.key.to_i64(), &row);
             }
@@ -223,22 +223,19 @@ impl Counters {
     }
 }
 
-/// One hour by slug and target, over all keys.
+/// One hour as it is stored.
 fn rollup_of(conn: &Connection, hour: i64) -> Result<Hour> {
     let mut statement = conn.prepare_cached(
-        "SELECT s.slug, t.target, u.key, u.requests, u.input, u.cache_read, u.cache_write, u.cache_write_1h, u.output, u.reasoning,
-         u.images, u.charge, u.loss, u.exposure, u.cost
-         FROM usage u LEFT JOIN slugs s ON s.id = u.slug LEFT JOIN targets t ON t.id = u.target WHERE u.hour = ?1",
+        concat!("SELECT s.slug, t.target, ", served_columns!(), ", u.key, ", rollup_columns!(),
+         " FROM usage u LEFT JOIN slugs s ON s.id = u.slug LEFT JOIN targets t ON t.id = u.target WHERE u.hour = ?1"),
     )?;
     let mut found = Hour::new();
     let mut rows = statement.query(params![hour])?;
     while let Some(row) = rows.next()? {
         let mut columns = Columns::of(row);
-        let (slug, target, key) = (columns.text()?, columns.text()?, columns.number()?);
-        found
-            .entry((slug, target))
-            .or_default()
-            .add(key, &columns.rollup()?);
+        let place = (columns.text()?, columns.text()?, columns.served()?);
+        let key = columns.number()?;
+        found.entry(place).or_default().add(key, &columns.rollup()?);
     }
     Ok(found)
 }
