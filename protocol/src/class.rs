@@ -7,12 +7,8 @@ use std::ops::Range;
 
 use serde_json::Value;
 
-use crate::fields::TIER;
-use crate::inspect::Inspection;
-use crate::json::{Cursor, Edit, JsonError, Kind, quoted};
-use crate::patch::member;
-use crate::walk::Verdict;
-use crate::{BadRequest, Edits, Family};
+use crate::Family;
+use crate::json::{Cursor, JsonError, Kind};
 
 /// How a request is queued and how fast it runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
@@ -140,7 +136,7 @@ pub(crate) enum Means {
 pub(crate) struct ClassField {
     pub(crate) name: &'static str,
     /// The first one that means the standard is what pins write.
-    asks: &'static [(&'static str, Means)],
+    pub(crate) asks: &'static [(&'static str, Means)],
     says: &'static [(&'static str, Means)],
 }
 
@@ -206,72 +202,13 @@ pub struct ClassPlace {
     pub idle: bool,
 }
 
-fn find(fields: &[ClassField], name: &str) -> Option<ClassField> {
+pub(crate) fn find(fields: &[ClassField], name: &str) -> Option<ClassField> {
     fields.iter().find(|field| field.name == name).copied()
 }
 
-fn meaning(words: &[(&str, Means)], word: &str) -> Option<Means> {
+pub(crate) fn meaning(words: &[(&str, Means)], word: &str) -> Option<Means> {
     let known = words.iter().find(|(known, _)| *known == word);
     known.map(|(_, means)| *means)
-}
-
-/// Reads a field of a request if the family has it as a class; `None` if it has not, and the value is still to be read.
-pub(crate) fn ask(
-    fields: &[ClassField],
-    name: &str,
-    cursor: &mut Cursor<'_>,
-    seen: &mut Inspection,
-) -> Result<Option<Verdict>, BadRequest> {
-    let Some(field) = find(fields, name) else {
-        return Ok(None);
-    };
-    let value = cursor.skip()?;
-    if value.kind == Kind::Null {
-        return Ok(Some(Verdict::Goes));
-    }
-    let word = cursor.text_of(&value);
-    let Some(means) = word.and_then(|word| meaning(field.asks, &word)) else {
-        return Err(field.refusal());
-    };
-    match means {
-        Means::Nothing | Means::Standard => {}
-        Means::Tier(tier) => seen.classes.tier = tier,
-        Means::Place(place) => seen.classes.place = place,
-    }
-    seen.places.classes.push(ClassPlace {
-        name: field.name,
-        at: value.span,
-        idle: means == Means::Nothing,
-    });
-    Ok(Some(Verdict::Stays))
-}
-
-impl ClassField {
-    fn refusal(&self) -> BadRequest {
-        let name = self.name;
-        let words: Vec<String> = self
-            .asks
-            .iter()
-            .map(|(word, _)| format!("\"{word}\""))
-            .collect();
-        let message = format!(
-            "`{name}` is refused: {TIER}. Leave it out or send {}.",
-            words.join(" or ")
-        );
-        BadRequest {
-            code: Some("unsupported_parameter"),
-            ..BadRequest::at(name, message)
-        }
-    }
-
-    /// The word that asks for the standard.
-    fn standard(&self) -> &'static str {
-        let standard = self
-            .asks
-            .iter()
-            .find(|(_, means)| *means == Means::Standard);
-        standard.map_or("default", |(word, _)| *word)
-    }
 }
 
 /// Longest unknown word that is kept.
@@ -304,33 +241,6 @@ pub(crate) fn say(
     }
     said.named = true;
     Ok(true)
-}
-
-/// The edits that pin a request to the standard: a field that is absent, or that leaves the choice to the provider's account.
-pub(crate) fn pins(
-    fields: &'static [ClassField],
-    seen: &Inspection,
-    edits: &Edits<'_>,
-) -> Vec<Edit<'static>> {
-    let pinned = edits.pin.iter().filter_map(|name| find(fields, name));
-    pinned
-        .filter(|field| !edits.leave_out.iter().any(|left| left == field.name))
-        .filter_map(|field| {
-            let place = seen
-                .places
-                .classes
-                .iter()
-                .find(|one| one.name == field.name);
-            match place {
-                Some(place) if place.idle => Some(Edit::replace(
-                    place.at.clone(),
-                    quoted(field.standard()).into_bytes(),
-                )),
-                Some(_) => None,
-                None => Some(member(seen, field.name, &quoted(field.standard()))),
-            }
-        })
-        .collect()
 }
 
 /// The words with which a family asks for a tier: the field and the value. `None` if it has none.

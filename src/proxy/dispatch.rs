@@ -19,7 +19,7 @@ use super::credit::Verdict;
 use super::end::End;
 use super::translation::Forms;
 use super::waiting::{self, Asked, Sent, Watch};
-use super::{Failure, Proxy, Request, Told, capabilities, classes, holder, stream, whole};
+use super::{Failure, Request, Told, capabilities, classes, holder, stream, whole};
 use crate::clock;
 use crate::config::{OnDisconnect, Target};
 use crate::upstream::{Answer, AnswerContent, Call, DispatchError, GivenUp, Operation, Prepared};
@@ -32,8 +32,7 @@ pub(super) async fn dispatch(mut admitted: Box<Admitted>, mut reply: ReplyTo) {
     // A whole answer, and a stream under the policy `drain`, is read to its usage even if the customer has left.
     let cancels = stream && model.route.on_disconnect == OnDisconnect::Cancel;
     let [left, rejected] = [const { AtomicBool::new(false) }; 2];
-    let unsealed = OnceLock::new();
-    let unpinned = OnceLock::new();
+    let (unsealed, unpinned) = (OnceLock::new(), OnceLock::new());
     let call = Call {
         route: &model.route,
         holder: holder(admitted.request.key),
@@ -50,21 +49,15 @@ pub(super) async fn dispatch(mut admitted: Box<Admitted>, mut reply: ReplyTo) {
     };
     let watches = stream && !admitted.whole;
     let (mut watch, asked) = (Watch::new(&admitted), Asked::default());
-    let generation = admitted.generation;
     let (sent, hold, meter) = Sent::split(&mut admitted, &proxy, &model);
     let prepare = |target: &Target, family: Family| {
-        capabilities::carries(target, &sent.seen.content).then_some(())?;
-        let pin = pins(&proxy, target, generation, unpinned.get().is_some());
-        if family == call.caller && !classes::takes(target, family, sent.seen.classes) {
-            return None;
-        }
+        carries(sent, target, family).then_some(())?;
         asked.note(&model, target, family);
-        if family != call.caller || !rejected.load(Ordering::Relaxed) {
-            return prepare(sent, target, family, pin);
+        let pin = pins(sent, target, unpinned.get().is_some());
+        if family == call.caller && rejected.load(Ordering::Relaxed) {
+            return without_seals(sent, &unsealed, (target, pin));
         }
-        let unsealed: &Option<Unsealed> = unsealed.get_or_init(|| Unsealed::of(sent.request));
-        let Unsealed { body, seen, .. } = unsealed.as_ref()?;
-        Some(direct(sent, body, seen, (target, pin)))
+        prepare(sent, target, family, pin)
     };
     // Everything but a stream's relay is boxed: a task keeps room for its largest part for as long as it runs.
     let mut dispatching = Box::pin(proxy.upstreams.dispatch(call, &prepare));
@@ -86,14 +79,10 @@ pub(super) async fn dispatch(mut admitted: Box<Admitted>, mut reply: ReplyTo) {
         Ok(dispatched) => dispatched,
         Err(reason) => return Box::pin(waiting::spent(admitted, &asked, reason, reply)).await,
     };
-    let unsealed = unsealed.into_inner().flatten();
-    if let Some((target, field)) = unpinned.into_inner() {
-        proxy.pins.refuse(&target, generation);
-        admitted.outcome.pin_refused = Some((target, field));
-    }
+    admitted.note_refused_pin(unpinned.into_inner());
     let dispatched = dispatched.map_err(Box::new).map(|answer| {
         let family = answer.family;
-        (family, begun(&mut admitted, answer, unsealed.as_ref()))
+        (family, begun(&mut admitted, answer, unsealed.get()))
     });
     match dispatched {
         Ok((family, AnswerContent::Whole(body, facts, room))) => {
@@ -108,7 +97,11 @@ pub(super) async fn dispatch(mut admitted: Box<Admitted>, mut reply: ReplyTo) {
 }
 
 /// Notes which target answered, and returns its answer.
-fn begun(admitted: &mut Admitted, answer: Answer, unsealed: Option<&Unsealed>) -> AnswerContent {
+fn begun(
+    admitted: &mut Admitted,
+    answer: Answer,
+    unsealed: Option<&Option<Unsealed>>,
+) -> AnswerContent {
     // The upstream has the request, so its memory is freed here: an answer may run for an hour.
     let body = std::mem::take(&mut admitted.request.body);
     admitted.request.headers = Vec::new();
@@ -126,7 +119,7 @@ fn begun(admitted: &mut Admitted, answer: Answer, unsealed: Option<&Unsealed>) -
         admitted.outcome.removed = admitted
             .seen
             .removed(&answer.target.provider.pass, &answer.target.leave_out());
-        if let Some(unsealed) = unsealed {
+        if let Some(Some(unsealed)) = unsealed {
             admitted.outcome.lost.merge(&unsealed.losses);
         }
     } else if let Some((translation, lost, sent)) = admitted.forms.take(
@@ -238,6 +231,12 @@ async fn fail(mut admitted: Box<Admitted>, error: DispatchError, reply: ReplyTo,
     let _ = reply.send(Err(failure));
 }
 
+/// Whether a target can be sent the request, in this family.
+fn carries(sent: Sent<'_>, target: &Target, family: Family) -> bool {
+    capabilities::carries(target, &sent.seen.content)
+        && (family != sent.request.family || classes::takes(target, family, sent.seen.classes))
+}
+
 /// The request as this target wants it; `None` when the target cannot carry it.
 fn prepare(
     sent: Sent<'_>,
@@ -251,15 +250,21 @@ fn prepare(
     Some(direct(sent, &sent.request.body, sent.seen, (target, pin)))
 }
 
+/// The same without sealed thinking, after a target has rejected a seal.
+fn without_seals(
+    sent: Sent<'_>,
+    unsealed: &OnceLock<Option<Unsealed>>,
+    target: (&Target, &[&'static str]),
+) -> Option<Prepared> {
+    let unsealed = unsealed.get_or_init(|| Unsealed::of(sent.request));
+    let Unsealed { body, seen, .. } = unsealed.as_ref()?;
+    Some(direct(sent, body, seen, target))
+}
+
 /// The fields that are pinned for a target, unless one of its pins was refused in this request, or too often before.
-fn pins<'t>(
-    proxy: &Proxy,
-    target: &'t Target,
-    generation: u64,
-    refused: bool,
-) -> &'t [&'static str] {
-    let pin = target.pin();
-    if pin.is_empty() || refused || proxy.pins.rest(&target.name(), generation) {
+fn pins<'t>(sent: Sent<'_>, target: &'t Target, refused: bool) -> &'t [&'static str] {
+    let (pin, pins) = (target.pin(), &sent.proxy.pins);
+    if pin.is_empty() || refused || pins.rest(&target.name(), sent.generation) {
         return &[];
     }
     pin

@@ -32,3 +32,4 @@ mod races;
 mod scripts;
 mod stop;
 mod storage;
+mod unsplit;

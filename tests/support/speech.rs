@@ -186,6 +186,7 @@ impl Speech {
         );
         frames.push(delta(json!({}), true));
         let mut last = self.chat("chat.completion.chunk", json!({"delta": {}}), false);
+        self.saying.chat(&mut last, true);
         last["choices"] = json!([]);
         last["usage"] = self.counts();
         if !last["usage"].is_null() {

@@ -332,3 +332,28 @@ async fn a_refusal_that_no_test_expects_fails_it() {
     let upstream = ScriptedUpstream::start(Speech::new(Family::Chat, "PONG").whole()).await;
     ask_without_model(&upstream).await;
 }
+
+#[test]
+fn an_upstream_bills_the_class_that_it_names() {
+    use super::classes::{Class, Serves, asked};
+    let fast = json!({"service_tier": "fast"});
+    assert_eq!(asked(&fast), Class::Fast);
+    assert_eq!(
+        asked(&json!({"speed": "fast", "inference_geo": "us"})).times(),
+        2_200
+    );
+    assert_eq!(asked(&json!({"service_tier": "flex"})), Class::Flex);
+    assert_eq!(asked(&json!({"inference_geo": "us"})), Class::Us);
+    let tier = |serves: Serves| {
+        let saying = serves.saying(asked(&fast), false);
+        let whole = Speech::new(Family::Chat, "one").saying(saying).whole();
+        let answer: Value = serde_json::from_str(&whole.texts()[0]).unwrap();
+        (saying.times, answer["service_tier"].clone())
+    };
+    assert_eq!(tier(Serves::AsAsked), (2_000, json!("priority")));
+    assert_eq!(tier(Serves::Always(Class::Flex)), (500, json!("flex")));
+    assert_eq!(tier(Serves::Echoes), (1_000, json!("default")));
+    assert_eq!(tier(Serves::Unknown), (2_000, json!("turbo")));
+    assert_eq!(tier(Serves::Silent), (2_000, Value::Null));
+    assert!(tier(Serves::Object).1.is_object());
+}

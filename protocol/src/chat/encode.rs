@@ -248,9 +248,7 @@ fn rest(
         out.name("service_tier")
             .raw(if standard { "\"default\"" } else { "\"auto\"" });
     }
-    if let Some((name, word)) = encoding.tier(prompt.tier)? {
-        out.name(name).plain(word);
-    }
+    encoding.tier(out, prompt.tier)?;
     if prompt.stream {
         out.name("stream").flag(true);
         if encoding.abilities().takes("stream_options") {

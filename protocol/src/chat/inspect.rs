@@ -5,6 +5,7 @@
 
 use crate::cache;
 use crate::class;
+use crate::class_fields;
 use crate::content::{self, Out};
 use crate::fields::{self, Free, HOST, MEDIA, MODEL, Rule, SERVER_TOOL, STATE, TIER};
 use crate::json::{Cursor, Kind};
@@ -136,7 +137,7 @@ fn field(
             return Ok(Verdict::Spare);
         }
         _ => {
-            if let Some(verdict) = class::ask(class::CHAT, name, cursor, seen)? {
+            if let Some(verdict) = class_fields::ask(class::CHAT, name, cursor, seen)? {
                 return Ok(verdict);
             }
             return match fields::check(REFUSED, name, cursor)? {

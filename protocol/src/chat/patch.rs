@@ -1,6 +1,7 @@
 //! Edits to a chat request on its way upstream: streams always report usage, and nothing is stored.
 
 use crate::class;
+use crate::class_fields;
 use crate::json::Edit;
 use crate::patch::{common, member, option, store};
 use crate::{Edits, Inspection};
@@ -16,6 +17,6 @@ pub(super) fn changes(body: &[u8], seen: &Inspection, edits: &Edits<'_>) -> Vec<
     }
     let stored = seen.places.store.as_ref().filter(|_| !left("store"));
     changes.extend(stored.map(store));
-    changes.extend(class::pins(class::CHAT, seen, edits));
+    changes.extend(class_fields::pins(class::CHAT, seen, edits));
     changes
 }

@@ -72,9 +72,7 @@ pub(crate) fn encode(
             "\"auto\""
         });
     }
-    if let Some((name, word)) = encoding.tier(prompt.tier)? {
-        out.name(name).plain(word);
-    }
+    encoding.tier(&mut out, prompt.tier)?;
     if prompt.stream {
         out.name("stream").flag(true);
     }

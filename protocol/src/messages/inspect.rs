@@ -7,6 +7,7 @@ use std::borrow::Cow;
 
 use crate::cache;
 use crate::class;
+use crate::class_fields;
 use crate::content::{self, Out};
 use crate::fields::{self, Free, HOST, MODEL, Rule, SERVER_TOOL, STATE, THREAD, TIER};
 use crate::json::{Cursor, Kind};
@@ -157,7 +158,7 @@ fn field(
         "cache_control" => cache::control(cursor.at(), cursor, seen)?,
         "stop_sequences" => return walk::stops(cursor, seen),
         _ => {
-            if let Some(verdict) = class::ask(class::MESSAGES, name, cursor, seen)? {
+            if let Some(verdict) = class_fields::ask(class::MESSAGES, name, cursor, seen)? {
                 return Ok(verdict);
             }
             return match fields::check(REFUSED, name, cursor)? {

@@ -91,9 +91,7 @@ pub(crate) fn encode(
         out.name("service_tier")
             .raw(if standard { "\"default\"" } else { "\"auto\"" });
     }
-    if let Some((name, word)) = encoding.tier(prompt.tier)? {
-        out.name(name).plain(word);
-    }
+    encoding.tier(&mut out, prompt.tier)?;
     out.name("store").flag(false);
     if prompt.stream {
         out.name("stream").flag(true);

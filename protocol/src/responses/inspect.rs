@@ -5,6 +5,7 @@
 
 use crate::cache;
 use crate::class;
+use crate::class_fields;
 use crate::content::{self, Out};
 use crate::fields::{self, Free, HOST, LATER, MEDIA, MODEL, Rule, SERVER_TOOL, STATE, TIER};
 use crate::json::Cursor;
@@ -133,7 +134,7 @@ fn field(
         "store" => seen.places.store = Some(cursor.skip()?.span),
         "usage" => return walk::cost_wish(cursor, seen),
         _ => {
-            if let Some(verdict) = class::ask(class::RESPONSES, name, cursor, seen)? {
+            if let Some(verdict) = class_fields::ask(class::RESPONSES, name, cursor, seen)? {
                 return Ok(verdict);
             }
             return match fields::check(REFUSED, name, cursor)? {

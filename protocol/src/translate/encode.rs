@@ -72,22 +72,23 @@ impl Encoding<'_> {
         }
     }
 
-    /// The target's words for a tier: field and value; `None` for the standard one.
-    pub(crate) fn tier(
-        &self,
-        tier: Tier,
-    ) -> Result<Option<(&'static str, &'static str)>, BadRequest> {
+    /// Writes the target's word for a tier, if it needs one.
+    pub(crate) fn tier(&self, out: &mut Writer, tier: Tier) -> Result<(), BadRequest> {
         if tier == Tier::Standard {
-            return Ok(None);
+            return Ok(());
         }
-        let words = class::tier_words(class::fields(self.family), tier)
-            .filter(|(field, _)| self.abilities().takes(field));
+        let words = class::tier_words(class::fields(self.family), tier);
+        if let Some((field, word)) = words.filter(|(field, _)| self.abilities().takes(field)) {
+            out.name(field).plain(word);
+            return Ok(());
+        }
         let asked = class::tier_words(class::fields(self.caller), tier);
-        words.map(Some).ok_or_else(|| {
-            let field = asked.map_or("service_tier", |(field, _)| field);
-            let message = format!("`{field}`: this model is served through the {} family, which does not sell that. Leave it out.", self.family);
-            unsupported(field, message)
-        })
+        let field = asked.map_or("service_tier", |(field, _)| field);
+        let message = format!(
+            "`{field}`: this model is served through the {} family, which does not sell that. Leave it out.",
+            self.family
+        );
+        Err(unsupported(field, message))
     }
 
     pub(crate) fn abilities(&self) -> &Abilities {

@@ -7,7 +7,7 @@ use farebox_protocol::{Classes, Place, Tier};
 use toml::de::DeValue;
 
 use super::fields::{Fields, Value, shorten};
-use super::price::{PriceUnit, read_rates, show_price};
+use super::rates::{PriceUnit, read_rates, show_price};
 use crate::config::findings::code::Code;
 use crate::config::findings::report::{Placed, Report, Span};
 use crate::config::price::ClassPrice;

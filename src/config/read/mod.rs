@@ -10,6 +10,7 @@ pub(crate) mod fields;
 mod names;
 pub(crate) mod price;
 mod provider;
+pub(crate) mod rates;
 pub(crate) mod routes;
 pub(crate) mod secrets;
 pub(crate) mod syntax;

@@ -35,6 +35,14 @@ impl Admitted {
         }
     }
 
+    /// Notes that a target has refused a pinned field.
+    pub(in crate::proxy) fn note_refused_pin(&mut self, refused: Option<(String, &'static str)>) {
+        if let Some((target, _)) = &refused {
+            self.proxy.pins.refuse(target, self.generation);
+        }
+        self.outcome.pin_refused = refused;
+    }
+
     /// What the operator should know about how the answer was served.
     pub(super) fn oddities(&self, counted: &Counted) -> Vec<Oddity> {
         let mut found = Vec::new();
