@@ -1,12 +1,14 @@
 //! Fields of classes in a request: what they ask for, and how they are pinned on the way to a provider. The words are in `class.rs`.
 
 use crate::class::{ClassField, ClassPlace, Means, find, meaning};
-use crate::fields::TIER;
 use crate::inspect::Inspection;
 use crate::json::{Cursor, Edit, Kind, quoted};
 use crate::patch::member;
 use crate::walk::Verdict;
 use crate::{BadRequest, Edits};
+
+/// Why a word is refused.
+const UNKNOWN: &str = "no class is called that here";
 
 /// Reads a field of a request if the family has it as a class; `None` if it has not, and the value is still to be read.
 pub(crate) fn ask(
@@ -48,7 +50,7 @@ impl ClassField {
             .map(|(word, _)| format!("\"{word}\""))
             .collect();
         let message = format!(
-            "`{name}` is refused: {TIER}. Leave it out or send {}.",
+            "`{name}` is refused: {UNKNOWN}. Leave it out or send {}.",
             words.join(" or ")
         );
         BadRequest {

@@ -14,6 +14,12 @@ pub struct Lifetimes {
 }
 
 impl Lifetimes {
+    /// None but the usual one.
+    pub const NONE: Self = Self {
+        hour: false,
+        half_day: false,
+    };
+
     /// Whether it asks for any.
     #[must_use]
     pub const fn any(self) -> bool {

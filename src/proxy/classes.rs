@@ -69,6 +69,9 @@ pub(super) async fn check_size(
     seen: &mut Inspection,
     estimate: &Estimate,
 ) -> Result<(), Failure> {
+    if seen.classes.is_standard() {
+        return Ok(());
+    }
     let class = model.price.class(seen.classes);
     let Some(most) = class.and_then(|class| class.context) else {
         return Ok(());
