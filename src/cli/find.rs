@@ -285,3 +285,35 @@ fn pairs(object: &Value) -> String {
         .collect::<Vec<_>>()
         .join(", ")
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_operator_sees_what_was_served_and_what_its_provider_says() {
+        let entry = json!({
+            "kind": "charge",
+            "usage": {"output": 5, "input": 0, "cache_write_12h": 7},
+            "served": {"tier": "fast", "place": "us", "context_band": 0, "account": ""},
+            "lines": [{"what": "output", "count": 5, "rate": "0.000002", "class": "fast,us"}],
+            "provider_cost": "0.000009",
+        });
+        let document =
+            json!({"request_id": "req_1", "record": null, "running": null, "entry": entry});
+        let shown = page(&document, None);
+        let of = |name: &str| -> Vec<&str> {
+            let found = shown.iter().filter(|(other, _)| *other == name);
+            found.map(|(_, value)| value.as_str()).collect()
+        };
+        let words = |text: &str| {
+            let mut words: Vec<String> = text.split(", ").map(str::to_owned).collect();
+            words.sort();
+            words
+        };
+        assert_eq!(words(of("served")[0]), ["place us", "tier fast"]);
+        assert_eq!(of("provider says"), ["0.000009"]);
+        assert!(of("line")[0].contains("class fast,us"), "{shown:?}");
+        assert_eq!(words(of("counts")[0]), ["cache_write_12h 7", "output 5"]);
+    }
+}

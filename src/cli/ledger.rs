@@ -262,8 +262,10 @@ fn row(entry: &Entry) -> Vec<String> {
         Some(bill) => {
             let usage = bill.usage;
             let input = usage.prompt();
+            let class = bill.served.class().map(|class| format!(" {class}"));
+            let class = class.unwrap_or_default();
             (
-                format!("{} {}", bill.slug, bill.end_reason),
+                format!("{}{class} {}", bill.slug, bill.end_reason),
                 format!(
                     "{input} ({} cached) → {}",
                     usage.cache_read,

@@ -200,7 +200,9 @@ pub(crate) fn what(entry: &Entry) -> String {
         "stop" | "" => String::new(),
         reason => format!(" {reason}"),
     };
-    format!("{} {}→{}{ended}", bill.slug, count(input), count(output))
+    let class = bill.served.class().map(|class| format!(" {class}"));
+    let (slug, class) = (&bill.slug, class.unwrap_or_default());
+    format!("{slug}{class} {}→{}{ended}", count(input), count(output))
 }
 
 /// The details of an act in one line.

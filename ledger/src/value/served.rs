@@ -75,7 +75,7 @@ pub struct Served {
     pub place: Place,
     /// Which of the price's tiers of input size applied; 0 is the base price.
     pub context_band: u32,
-    /// Which of the provider's accounts answered, by its name in the configuration; empty if the provider has only one.
+    /// Which of the provider's accounts (its keys) answered, in the operator's words; empty if it has only one.
     pub account: String,
 }
 
