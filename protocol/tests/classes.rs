@@ -116,6 +116,25 @@ fn other_words_and_values_are_refused_with_the_field_and_what_may_be_sent() {
     assert!(Family::Chat.protocol().inspect(twice, 0).is_err());
 }
 
+#[test]
+fn a_request_may_only_warm_a_cache() {
+    let seen = asked(Family::Messages, &json!({"max_tokens": 0})).expect("good");
+    assert_eq!((seen.prewarms, seen.limit), (true, Some(0)));
+    for family in [Family::Chat, Family::Responses] {
+        let warm = |prewarm: Value| json!({"prompt_cache_options": {"prewarm": prewarm}});
+        assert!(asked(family, &warm(json!(true))).expect("good").prewarms);
+        assert!(!asked(family, &warm(json!(false))).expect("good").prewarms);
+        assert!(asked(family, &warm(json!(1))).is_err());
+        let ttl = |ttl: &str| json!({"prompt_cache_options": {"ttl": ttl}});
+        let seen = asked(family, &ttl("12h")).expect("good");
+        assert_eq!((seen.one_hour_cache, seen.half_day_cache), (false, true));
+        assert!(asked(family, &ttl("1h")).expect("good").one_hour_cache);
+        for other in ["2h", "24h", "5"] {
+            assert!(asked(family, &ttl(other)).is_err(), "{other}");
+        }
+    }
+}
+
 /// What a whole answer of a family says with these members, which are in its usage on messages.
 fn said(family: Family, members: &Value) -> SaidClasses {
     let mut answer = match family {

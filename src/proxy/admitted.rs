@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use farebox_ledger::{Amount, Bill, EndReason, Facts, Finished, Hold, SharedLedger, Usage};
 use farebox_protocol::translate::Losses;
-use farebox_protocol::{Content, Inspection, Marks};
+use farebox_protocol::{Classes, Content, Inspection, Marks};
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
@@ -161,7 +161,7 @@ pub(super) struct Settled {
     pub(super) finished: Option<Finished>,
     /// The counts that are charged.
     pub(super) usage: Usage,
-    /// The class at whose price.
+    /// The class at whose price, if it is not the standard, or if another one was asked for.
     pub(super) class: Option<Cow<'static, str>>,
 }
 
@@ -304,6 +304,8 @@ impl Admitted {
         let counted = self.sold(counted);
         let usage = counted.usage;
         let class = counted.lines.iter().find_map(|line| line.class.clone());
+        let asks = !self.seen.classes.is_standard();
+        let class = class.or_else(|| asks.then_some(Cow::Borrowed(Classes::STANDARD.name())));
         if let Some(share) = self.tokens.take() {
             share.used(tokens(usage));
         }

@@ -38,7 +38,7 @@ pub(super) fn check(model: &Model, family: Family, seen: &Inspection) -> Result<
         model.slug,
         unsold.name()
     );
-    refuse(field, "class_unsold", message)
+    refuse(field, "unsupported_parameter", message)
 }
 
 /// The part of a combination that is not sold by itself, else all of it.

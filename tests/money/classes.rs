@@ -121,7 +121,8 @@ async fn what_was_served_is_charged_in_every_family() {
                         "{bill:?}"
                     );
                     let shown = answer.header("x-farebox-class");
-                    assert_eq!(shown, class.filter(|_| !stream), "{what}");
+                    let told = class.or((members != json!({})).then_some("standard"));
+                    assert_eq!(shown, told.filter(|_| !stream), "{what}");
                 }
             }
         }

@@ -54,11 +54,19 @@ impl Admitted {
         end: &End,
         miscount: Option<Miscount>,
     ) -> Vec<Failure> {
-        if end.reason == EndReason::ClientGone {
-            return Vec::new();
-        }
         let at_cost =
             |exposure: i64| price::to_amount(last_hour::at_cost(i128::from(exposure), &self.model));
+        let dearer = self.meter.dearer(&bill.usage).unwrap_or(Amount::ZERO);
+        // The customer asked for less, so it counts against nobody.
+        let class = (dearer > Amount::ZERO).then(|| Failure {
+            target: bill.target.clone(),
+            kind: "dearer_class",
+            exposure: at_cost(dearer.picos()),
+            alone: true,
+        });
+        if end.reason == EndReason::ClientGone {
+            return class.into_iter().collect();
+        }
         let failed = bill.failed().map(|(target, owed)| {
             let of_target = |attempt: &&Attempt| attempt.target == target;
             let class = self.outcome.attempts.iter().rfind(of_target);
@@ -70,19 +78,9 @@ impl Admitted {
                 alone: false,
             }
         });
-        let mut all: Vec<_> = failed.collect();
+        let mut all: Vec<_> = failed.chain(class).collect();
         let elsewhere = bill.failed().map(|(_, owed)| owed.exposure.picos());
         let own = bill.exposure.picos().saturating_sub(elsewhere.sum());
-        let dearer = self.meter.dearer(&bill.usage).unwrap_or(Amount::ZERO);
-        if dearer > Amount::ZERO {
-            // The customer asked for less, so it counts against nobody.
-            all.push(Failure {
-                target: bill.target.clone(),
-                kind: "dearer_class",
-                exposure: at_cost(dearer.picos()),
-                alone: true,
-            });
-        }
         let own = own.saturating_sub(dearer.picos());
         let kind = match (end.ending, miscount) {
             (Ending::Broken, _) => "broken",

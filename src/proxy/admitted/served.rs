@@ -11,6 +11,10 @@ use crate::upstream::redact;
 impl Admitted {
     /// What the provider bills: its classes, the size tier, and which of its accounts.
     pub(super) fn billed_as(&self, usage: &Usage) -> Served {
+        if *usage == Usage::default() {
+            // Nothing was served.
+            return Served::default();
+        }
         let Classes { tier, place } = self.meter.served();
         let tiers = &self.model.price.tiers;
         let context_band = if tiers.is_empty() {
