@@ -32,7 +32,7 @@ use crate::clock;
 use crate::config::{self, ConfigHandle, Reloader};
 use crate::customer::Activity;
 use crate::proxy::record::FanOut;
-use crate::proxy::{Calibrations, Observer, Proxy};
+use crate::proxy::{Calibrations, Observer, Pins, Proxy};
 use crate::server::admin::{self, Admin, Guard};
 use crate::server::{self, Connections, Front, Listening, Stop, Tls};
 use crate::telemetry::Telemetry;
@@ -277,6 +277,7 @@ fn spine(
         observer: Arc::new(FanOut(observers)),
         calibrations: Calibrations::default(),
         turns: Turns::start(),
+        pins: Pins::default(),
     }))
 }
 

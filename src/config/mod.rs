@@ -33,8 +33,8 @@ pub use findings::diagnostic::{Counts, Diagnostic, Diagnostics, Place, Severity}
 pub use findings::redact::words as hide_secrets;
 pub use findings::render::Paint;
 pub use presets::{Preset, preset, presets};
-pub use price::{Price, Rates};
-pub use read::price::{PriceError, PriceUnit, parse_price, show_price};
+pub use price::{ClassPrice, Price, Rates};
+pub use read::rates::{PriceError, PriceUnit, parse_price, show_price};
 pub use read::secrets::{ProcessSecrets, Secrets};
 pub use reload::compare::compare;
 pub use reload::diff::{Change, DiffRow, Subject, diff};

@@ -124,6 +124,8 @@ pub struct Target {
     pub abilities: TargetAbilities,
     /// The operator's cost, if known.
     pub cost: Option<Arc<Price>>,
+    /// The fields of classes that it pins; its provider's if `None`.
+    pub pin: Option<Vec<&'static str>>,
 }
 
 impl Target {
@@ -152,6 +154,12 @@ impl Target {
             tool_ids: self.abilities.tool_id.unwrap_or(any.tool_ids),
             echo: self.abilities.reasoning_echo.unwrap_or(any.echo),
         }
+    }
+
+    /// The fields of classes in which its provider's account must not decide.
+    #[must_use]
+    pub fn pin(&self) -> &[&'static str] {
+        self.pin.as_deref().unwrap_or(&self.provider.pin)
     }
 
     /// The hints that it refuses by their names: its provider's, and those of its model.
@@ -223,6 +231,10 @@ pub struct Provider {
     pub turn_members: Vec<String>,
     /// It wants the first call of each turn signed: a fact of the preset.
     pub signed_calls: bool,
+    /// Fields of classes that are pinned to the standard.
+    pub pin: Vec<&'static str>,
+    /// It bills cache writes above input: a fact of the preset.
+    pub bills_writes: bool,
     /// `anthropic-beta` flags that are refused; one that ends in `*` matches every flag with that prefix.
     pub refuse_beta: Vec<String>,
 }

@@ -6,7 +6,9 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use super::findings::redact;
-use super::{Config, Endpoint, Model, OnDisconnect, Prefer, Provider, Shop, TargetAbilities};
+use super::{
+    Config, Endpoint, Model, OnDisconnect, Prefer, Provider, Route, Shop, Target, TargetAbilities,
+};
 
 /// A snapshot without its secrets.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -194,6 +196,7 @@ fn model_outline(model: &Model) -> ModelSummary {
             ));
         }
     }
+    extra.push_str(&pinned(route));
     ModelSummary {
         slug: model.slug.clone(),
         model: model.name.clone(),
@@ -218,6 +221,21 @@ fn model_outline(model: &Model) -> ModelSummary {
             route.retry, route.breaker.failures, route.breaker.open
         ),
     }
+}
+
+/// What the targets of a route pin themselves.
+fn pinned(route: &Route) -> String {
+    let of = |target: &Target| {
+        let fields = match target.pin.as_deref()? {
+            [] => "nothing".to_owned(),
+            fields => fields.join(" and "),
+        };
+        Some(format!(
+            ", {}/{} pins {fields}",
+            target.provider.name, target.model
+        ))
+    };
+    route.targets.iter().filter_map(of).collect()
 }
 
 fn provider_outline(provider: &Provider) -> ProviderSummary {
@@ -254,6 +272,9 @@ fn provider_outline(provider: &Provider) -> ProviderSummary {
     }
     for flag in &provider.refuse_beta {
         settings.push_str(&format!(", refuses {flag}"));
+    }
+    for field in &provider.pin {
+        settings.push_str(&format!(", pins {field}"));
     }
     ProviderSummary {
         name: provider.name.clone(),

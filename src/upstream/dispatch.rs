@@ -32,8 +32,8 @@ enum Outcome {
     Answered(Box<Answer>),
     /// No other target may be asked.
     Over(Box<DispatchError>),
-    /// The same, unless the request can be repeated without the seals that this target rejects.
-    Sealed(Box<DispatchError>),
+    /// The same, unless the request can be repeated without what this target rejects: seals, or pinned fields.
+    Rejected(Box<DispatchError>, &'static str),
     /// Its provider is full.
     Full,
     /// The next one may be asked.
@@ -106,7 +106,7 @@ impl Upstreams {
             };
             match self.ask(&mut candidate, prepare, false, failures).await {
                 Outcome::Answered(answer) => return Ok(*answer),
-                Outcome::Over(error) | Outcome::Sealed(error) => return Err(*error),
+                Outcome::Over(error) | Outcome::Rejected(error, _) => return Err(*error),
                 Outcome::Full => full.push(candidate),
                 Outcome::Next => {}
             }
@@ -116,7 +116,7 @@ impl Upstreams {
         for candidate in full.iter_mut().filter(|_| waits).take(1) {
             match self.ask(candidate, prepare, true, failures).await {
                 Outcome::Answered(answer) => return Ok(*answer),
-                Outcome::Over(error) | Outcome::Sealed(error) => return Err(*error),
+                Outcome::Over(error) | Outcome::Rejected(error, _) => return Err(*error),
                 Outcome::Full | Outcome::Next => {}
             }
         }
@@ -138,7 +138,7 @@ impl Upstreams {
         candidates
     }
 
-    /// Tries one target, and once more without any seal if it rejects one. `waits`: for a place, if its provider is full.
+    /// Tries one target, and once more without any seal, and without any pin, if it rejects one. `waits`: for a place, if its provider is full.
     async fn ask<'a>(
         &self,
         candidate: &mut Candidate<'a>,
@@ -146,17 +146,17 @@ impl Upstreams {
         waits: bool,
         failures: &mut Failures<'a>,
     ) -> Outcome {
-        let asked = self.tries(candidate, waits, failures).await;
-        let Outcome::Sealed(error) = asked else {
-            return asked;
-        };
-        let Some(unsealed) = prepare(candidate.target, candidate.call.family) else {
-            return Outcome::Over(error);
-        };
-        candidate.prepared = unsealed;
-        let target = candidate.target;
-        failures.add(target, Class::Client, "a seal was rejected", None);
-        self.tries(candidate, waits, failures).await
+        loop {
+            let asked = self.tries(candidate, waits, failures).await;
+            let Outcome::Rejected(error, what) = asked else {
+                return asked;
+            };
+            let Some(without) = prepare(candidate.target, candidate.call.family) else {
+                return Outcome::Over(error);
+            };
+            candidate.prepared = without;
+            failures.add(candidate.target, Class::Client, what, None);
+        }
     }
 
     /// Tries one target, with its retries.
@@ -234,6 +234,7 @@ impl Upstreams {
                     return Some(Outcome::Answered(Box::new(Answer {
                         target: (*target).clone(),
                         family: call.family,
+                        account,
                         attempts: std::mem::take(&mut failures.attempts),
                         content,
                         secrets: pool.secrets.clone(),
@@ -337,8 +338,18 @@ fn client_fault(
     candidate: &Candidate<'_>,
     failures: &mut Failures<'_>,
 ) -> Result<Outcome, AttemptFailure> {
-    let Candidate { target, call, .. } = candidate;
-    let sealed = call.unseals(Some(&fault));
+    let Candidate {
+        target,
+        call,
+        prepared,
+    } = candidate;
+    let rejected = if call.unpins(&fault, target, &prepared.pinned) {
+        Some("a pinned field was rejected")
+    } else if call.unseals(Some(&fault)) {
+        Some("a seal was rejected")
+    } else {
+        None
+    };
     let AttemptFailure::Client {
         status,
         error,
@@ -354,10 +365,9 @@ fn client_fault(
         target: (*target).clone(),
         attempts: failures.attempts.clone(),
     });
-    Ok(if sealed {
-        Outcome::Sealed(error)
-    } else {
-        Outcome::Over(error)
+    Ok(match rejected {
+        Some(what) => Outcome::Rejected(error, what),
+        None => Outcome::Over(error),
     })
 }
 

@@ -30,7 +30,7 @@ mod trouble;
 use std::collections::{BTreeSet, HashMap};
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -118,6 +118,8 @@ pub struct Call<'a> {
     pub until: Option<Instant>,
     /// Set when the caller has gone: the current attempt continues, and no other starts.
     pub abandoned: Option<&'a AtomicBool>,
+    /// Set when a target has refused a field that is pinned, with the field: from then on `prepare` pins nothing.
+    pub unpinned: Option<&'a OnceLock<(String, &'static str)>>,
     /// Set when a target has rejected a seal in the request: from then on `prepare` leaves all sealed thinking out.
     pub unsealed: Option<&'a AtomicBool>,
 }
@@ -134,6 +136,20 @@ impl Call<'_> {
             && self
                 .unsealed
                 .is_some_and(|unsealed| !unsealed.swap(true, Ordering::Relaxed))
+    }
+
+    /// Whether this failure is the first refusal of a pinned field, and the request may be repeated without any.
+    fn unpins(&self, failed: &AttemptFailure, target: &Target, pinned: &[&'static str]) -> bool {
+        let AttemptFailure::Client { error, .. } = failed else {
+            return false;
+        };
+        let names = |field: &&&'static str| {
+            error.param.as_deref() == Some(**field) || error.message.contains(**field)
+        };
+        let (Some(unpinned), Some(field)) = (self.unpinned, pinned.iter().find(names)) else {
+            return false;
+        };
+        unpinned.set((target.name(), field)).is_ok()
     }
 
     fn is_abandoned(&self) -> bool {
@@ -154,6 +170,8 @@ pub struct Prepared {
     pub headers: Vec<(String, Bytes)>,
     /// It asks for a stream, whatever the customer asked for.
     pub streams: bool,
+    /// Fields that are in it because they are pinned.
+    pub pinned: Vec<&'static str>,
 }
 
 /// A good answer that has begun.
@@ -163,6 +181,8 @@ pub struct Answer {
     pub target: Target,
     /// The family it answered in.
     pub family: Family,
+    /// Which of the provider's accounts.
+    pub account: usize,
     /// Tries that failed before it.
     pub attempts: Vec<Attempt>,
     /// The answer itself.

@@ -224,6 +224,7 @@ impl Probe {
             body: vec![Bytes::from(question)],
             headers: Vec::new(),
             streams: false,
+            pinned: Vec::new(),
         };
         let call = Call {
             route: &self.route,
@@ -237,6 +238,7 @@ impl Probe {
             until: None,
             abandoned: None,
             unsealed: None,
+            unpinned: None,
         };
         let room = self.answers.share(OURSELVES, usize::MAX);
         let asked = (&call, self.due.account);

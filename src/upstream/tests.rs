@@ -22,6 +22,7 @@ const RATES: Rates = Rates {
     cache_read: Amount::ZERO,
     cache_write: Amount::ZERO,
     cache_write_1h: None,
+    cache_write_12h: None,
     reasoning: Amount::ZERO,
     per_image: Amount::ZERO,
     per_request: Amount::ZERO,
@@ -57,6 +58,8 @@ fn provider(name: &str, base: &str) -> Provider {
         leave_out: Vec::new(),
         turn_members: Vec::new(),
         signed_calls: false,
+        pin: Vec::new(),
+        bills_writes: false,
         refuse_beta: Vec::new(),
     }
 }
@@ -67,6 +70,7 @@ fn route(providers: impl IntoIterator<Item = Provider>) -> Route {
         provider: Arc::new(provider),
         abilities: TargetAbilities::default(),
         cost: None,
+        pin: None,
     };
     Route {
         slug: "slug".to_owned(),
@@ -164,6 +168,7 @@ impl Desk {
             until: None,
             abandoned: None,
             unsealed: None,
+            unpinned: None,
         };
         self.upstreams
             .dispatch(call, &move |_, _| {
@@ -171,6 +176,7 @@ impl Desk {
                     body: vec![body.clone()],
                     headers: headers.clone(),
                     streams: false,
+                    pinned: Vec::new(),
                 })
             })
             .await
@@ -210,6 +216,7 @@ fn counting(route: &Route) -> Call<'_> {
         until: None,
         abandoned: None,
         unsealed: None,
+        unpinned: None,
     }
 }
 

@@ -29,6 +29,8 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
+#[path = "classes.rs"]
+pub(crate) mod classes;
 #[path = "reply.rs"]
 mod reply;
 #[path = "speech.rs"]

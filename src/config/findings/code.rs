@@ -70,6 +70,7 @@ codes! {
     BadTier            "E208" Error Place "contradicting price tiers";
     BadLimits          "E209" Error Place "contradicting limits";
     BadDate            "E210" Error Place "not a date";
+    BadClass           "E211" Error Place "a class that cannot be priced";
     BadLink            "E212" Error Place "a link that customers cannot open";
 
     ModelWithoutRoute  "E301" Error Both  "a model without a route";
@@ -100,6 +101,7 @@ codes! {
     Miscounting        "W411" Warning Both  "a target's counts are repeatedly not charged as they stand";
     CheapCacheWrite    "W412" Warning Place "a cache write cheaper than input";
     RetiredTokenizer   "W413" Warning Place "a tokenizer that is no longer there";
+    CacheWriteUnpriced "W414" Warning Both  "cache writes that cost more than they are sold for";
 
     SecretNotChecked   "N501" Note Place "a secret was not checked";
     MoreFindings       "N502" Note File  "more findings than are shown";

@@ -17,7 +17,7 @@ use super::shop::read_shop;
 use crate::config::findings::code::Code;
 use crate::config::findings::report::{File, Placed, Report, Span};
 use crate::config::schema::{CATALOG_FIELDS, LIMIT_FIELDS, MODEL_FIELDS, RETIRED_FIELDS};
-use crate::config::{Capability, Catalog, Limits, Model, Retired, Route};
+use crate::config::{Capability, Catalog, Limits, Model, Price, Retired, Route};
 
 const DEFAULT_OUTPUT: u32 = 8_192;
 const DEFAULT_SPEED: u32 = 150;
@@ -140,6 +140,7 @@ fn read_model(
     );
     let route = slug.and_then(|slug| find_route(report, routes, slug, best_path));
     tokenizer?;
+    warn_of_unpriced_writes(&fields, report, price.as_ref(), route.as_deref());
     Some(Model {
         name: name?.value.to_owned(),
         slug: slug?.value.to_owned(),
@@ -152,6 +153,34 @@ fn read_model(
         aliases: aliases?,
         route: route?,
     })
+}
+
+/// A service that bills cache writes above input, at a model that sells them for no more.
+fn warn_of_unpriced_writes(
+    fields: &Fields<'_, '_>,
+    report: &mut Report<'_>,
+    price: Option<&Price>,
+    route: Option<&Route>,
+) {
+    let (Some(price), Some(route), Some(value)) = (price, route, fields.get("price")) else {
+        return;
+    };
+    let rates = &price.base;
+    let billed = route
+        .targets
+        .iter()
+        .find(|target| target.provider.bills_writes);
+    if let Some(target) = billed.filter(|_| rates.cache_write <= rates.input) {
+        let message = format!(
+            "{} has no price for cache writes, and `{}` bills them at 1.25 times the input",
+            fields.what, target.provider.name
+        );
+        report
+            .add(Code::CacheWriteUnpriced, value.key, message)
+            .help(
+                "add cache_write = \"…\", and cache_write_1h where customers may ask for an hour",
+            );
+    }
 }
 
 /// What a model is called in a finding.

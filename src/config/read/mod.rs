@@ -5,10 +5,12 @@
 mod abilities;
 mod bounds;
 pub(crate) mod catalog;
+pub(crate) mod classes;
 pub(crate) mod fields;
 mod names;
 pub(crate) mod price;
 mod provider;
+pub(crate) mod rates;
 pub(crate) mod routes;
 pub(crate) mod secrets;
 mod shop;

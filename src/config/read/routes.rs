@@ -10,10 +10,10 @@ use std::time::Duration;
 use toml::de::{DeTable, DeValue};
 
 use super::abilities::read_abilities;
-use super::fields::{Fields, Value, listed, shorten};
+use super::fields::{Fields, Value, given, listed, shorten};
 use super::names::{read_slug, read_tables};
 use super::price::read_price;
-use super::provider::read_provider;
+use super::provider::{read_pin, read_provider};
 use super::secrets::SecretReader;
 use crate::config::findings::code::Code;
 use crate::config::findings::report::{File, Report, Span};
@@ -361,6 +361,7 @@ fn read_target(
             .map(|cost| Some(Arc::new(cost))),
         None => Some(None),
     };
+    let pin = given(&fields, report, "pin", read_pin);
     let name = fields.required(report, "provider", "provider = \"…\"", |value, report| {
         value.text(report)
     })?;
@@ -396,6 +397,7 @@ fn read_target(
         model: model?.value.to_owned(),
         abilities: abilities?,
         cost: cost?,
+        pin: pin?,
     })
 }
 

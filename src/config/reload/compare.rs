@@ -19,6 +19,22 @@ pub fn compare(old: Option<&Config>, new: &Config, ever_published: &[String]) ->
             .filter(|now| now.slug == model.slug)
         {
             warnings.extend(jump(&model.slug, &model.price.base, &now.price.base));
+            for class in &model.price.classes {
+                let Some(of_now) = now.price.of(class.classes) else {
+                    continue;
+                };
+                let name = format!("{} ({})", model.slug, class.classes.name());
+                let same = of_now.base == class.price.base;
+                // A factor follows the standard price, which is told of already.
+                let follows = class.times.is_some()
+                    && now
+                        .price
+                        .class(class.classes)
+                        .is_some_and(|now| now.times == class.times);
+                if !same && !follows {
+                    warnings.extend(jump(&name, &class.price.base, &of_now.base));
+                }
+            }
         }
     }
     let before = old

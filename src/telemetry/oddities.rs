@@ -1,0 +1,100 @@
+//! Targets that serve something else than was asked for: a dearer class, a word that nobody knows, a pin that they refuse, steps of
+//! another model.
+//!
+//! One is enough to be told, because each costs money. Covers this clock hour and the previous one.
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, PoisonError};
+
+use super::alerts::{self, Alert};
+use crate::proxy::record::{Oddity, Record};
+
+/// Most targets and kinds that are watched.
+const MOST: usize = 20_000;
+
+/// What was odd, by target and kind.
+#[derive(Debug, Default)]
+pub struct Oddities(Mutex<BTreeMap<(String, &'static str), Noted>>);
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Noted {
+    hour: i64,
+    /// In the hours that it was noted in, without a gap.
+    count: u64,
+    /// The slug of the last request.
+    slug: String,
+    oddity: Oddity,
+}
+
+impl Oddities {
+    pub(super) fn note(&self, record: &Record) {
+        for oddity in &record.oddities {
+            let target = match oddity {
+                Oddity::PinRefused(target, _) => target,
+                _ => &record.target,
+            };
+            let mut noted = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            let place = (target.clone(), kind(oddity).id);
+            if noted.len() >= MOST && !noted.contains_key(&place) {
+                continue;
+            }
+            let hour = record.at.hour();
+            let before = noted.get(&place).filter(|before| before.hour + 1 >= hour);
+            let count = before.map_or(0, |before| before.count) + 1;
+            let (slug, oddity) = (record.slug.clone(), oddity.clone());
+            noted.insert(
+                place,
+                Noted {
+                    hour,
+                    count,
+                    slug,
+                    oddity,
+                },
+            );
+        }
+    }
+
+    /// What stands at this hour.
+    #[must_use]
+    pub fn alerts(&self, hour: i64) -> Vec<Alert> {
+        let mut noted = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        noted.retain(|_, noted| noted.hour + 1 >= hour);
+        let alerts = noted.iter().map(|((target, _), noted)| noted.alert(target));
+        alerts.collect()
+    }
+}
+
+fn kind(oddity: &Oddity) -> &'static alerts::AlertKind {
+    match oddity {
+        Oddity::Dearer(_) => &alerts::CLASS_DEARER,
+        Oddity::Unknown(_) | Oddity::Missing => &alerts::CLASS_UNKNOWN,
+        Oddity::PinRefused(..) => &alerts::PIN_REFUSED,
+        Oddity::OtherModel => &alerts::OTHER_MODEL,
+    }
+}
+
+impl Noted {
+    fn alert(&self, target: &str) -> Alert {
+        let times = self.count;
+        let why = match &self.oddity {
+            Oddity::Dearer(class) => format!(
+                "{target}: {times} answers of {} were served as `{class}`, which was not asked for",
+                self.slug
+            ),
+            Oddity::Unknown(word) => {
+                format!("{target}: {times} answers name a class that is not known: {word}")
+            }
+            Oddity::Missing => format!("{target}: {times} answers no longer name their class"),
+            Oddity::PinRefused(_, field) => {
+                format!("{target}: {times} requests were refused for the pinned field `{field}`")
+            }
+            Oddity::OtherModel => {
+                format!("{target}: {times} answers have steps of another model")
+            }
+        };
+        Alert::new(kind(&self.oddity), target, why)
+            .with("target", target)
+            .with("slug", self.slug.clone())
+            .with("count", times)
+    }
+}
