@@ -25,6 +25,7 @@ pub mod hold;
 #[path = "../tests/reference/mod.rs"]
 pub mod memory;
 pub mod rule;
+pub mod search;
 pub mod store;
 pub mod value;
 

@@ -5,8 +5,7 @@ use std::path::PathBuf;
 
 use clap::builder::PossibleValuesParser;
 use clap::{ArgGroup, Args as ClapArgs, Parser, Subcommand, ValueEnum};
-use farebox_ledger::text::SECRET_PREFIX;
-use farebox_ledger::{Amount, KeyId, LedgerAddress, OperationId, parse_public_url};
+use farebox_ledger::{Amount, KeyId, LedgerAddress, OperationId, parse_public_url, search};
 
 use super::dates::{expiry, instant};
 
@@ -204,6 +203,9 @@ pub struct CheckOptions {
     /// Do not require secrets to be set
     #[arg(long)]
     pub no_secrets: bool,
+    /// Then send every target one smallest request; says first what that may cost at most
+    #[arg(long, conflicts_with = "no_secrets")]
+    pub online: bool,
 }
 
 /// Options of `show`.
@@ -470,14 +472,8 @@ pub struct EntriesOptions {
 }
 
 /// A key's id. Of a secret that was pasted instead, the id in it: a refusal would print the secret.
-pub(super) fn key_id(text: &str) -> Result<KeyId, String> {
-    let inside = text
-        .strip_prefix(SECRET_PREFIX)
-        .and_then(|secret| secret.split('-').next());
-    inside
-        .unwrap_or(text)
-        .parse::<KeyId>()
-        .map_err(|error| error.to_string())
+fn key_id(text: &str) -> Result<KeyId, String> {
+    search::key_id(text).map_err(|error| error.to_string())
 }
 
 /// A slug that is not empty.

@@ -226,25 +226,6 @@ pub(crate) fn act_details(act: &AuditRecord) -> String {
         .join(", ")
 }
 
-/// An act, line by line.
-pub(crate) fn act_lines(act: &AuditRecord) -> Vec<String> {
-    let mut lines = vec![
-        format!("Act        {}", act.act),
-        format!("Key        {}", act.key),
-        format!("Actor      {}", act.actor),
-        format!("At         {} UTC", stamp(act.at)),
-        format!("Operation  op_{}", act.operation),
-        String::new(),
-    ];
-    if let Ok(Value::Object(details)) = serde_json::from_str::<Value>(&act.details) {
-        lines.extend(details.iter().map(|(name, value)| match value {
-            Value::String(text) => format!("{name:<12} {text}"),
-            other => format!("{name:<12} {other}"),
-        }));
-    }
-    lines
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

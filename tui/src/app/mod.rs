@@ -9,6 +9,7 @@ pub(crate) mod command;
 pub(crate) mod config_page;
 pub(crate) mod detail;
 pub(crate) mod filter;
+pub(crate) mod find;
 pub(crate) mod form;
 pub(crate) mod keys;
 pub(crate) mod live;
@@ -17,6 +18,7 @@ pub(crate) mod message;
 pub(crate) mod modal;
 mod palette;
 pub(crate) mod perform;
+pub(crate) mod reading;
 pub(crate) mod receive;
 mod shown;
 
@@ -40,7 +42,7 @@ pub(crate) const WIDE: u16 = 140;
 /// On a smaller terminal the console asks for more room.
 pub(crate) const SMALLEST: (u16, u16) = (40, 10);
 
-/// The ten screens.
+/// The screens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub(crate) enum Screen {
     #[default]
@@ -54,6 +56,7 @@ pub(crate) enum Screen {
     Exposure,
     Margin,
     Nodes,
+    Alerts,
 }
 
 /// The program's settings.
@@ -169,6 +172,7 @@ pub(crate) struct App {
     pub(crate) exposure: Sums,
     pub(crate) margin: Sums,
     pub(crate) selected_node: usize,
+    pub(crate) selected_alert: usize,
     pub(crate) books: Books,
     pub(crate) totals: Option<Totals>,
     pub(crate) ledger_error: Option<String>,
@@ -206,6 +210,7 @@ impl App {
             exposure: Sums::new(margins::View::Exposure),
             margin: Sums::new(margins::View::Margin),
             selected_node: 0,
+            selected_alert: 0,
             books: Books::NotChecked,
             totals: None,
             ledger_error: None,
@@ -263,6 +268,7 @@ impl App {
             Screen::Exposure => Place::Exposure,
             Screen::Margin => Place::Margin,
             Screen::Nodes => Place::Nodes,
+            Screen::Alerts => Place::Alerts,
         }
     }
 
@@ -338,7 +344,7 @@ impl App {
             Place::Exposure | Place::Margin => self
                 .sums()
                 .and_then(|sums| sums.selected_name().map(str::to_owned)),
-            Place::Models | Place::Routes | Place::Config | Place::Nodes => None,
+            Place::Models | Place::Routes | Place::Config | Place::Nodes | Place::Alerts => None,
         }
     }
 

@@ -56,6 +56,7 @@ enum Slot {
     Slugs,
     Margins,
     Request,
+    Find,
 }
 
 /// The store, as the main loop holds it.
@@ -140,6 +141,10 @@ impl Store {
             Effect::LoadRequest(request) => {
                 self.newest(Slot::Request, async move { shared.request(request).await })
             }
+            Effect::Find(text) => {
+                self.newest(Slot::Find, async move { shared.find(&text.0).await })
+            }
+            Effect::LoadLabels(ids) => drop(tokio::spawn(async move { shared.labels(ids).await })),
             Effect::Apply(pending) => {
                 drop(tokio::spawn(async move { shared.send(*pending).await }))
             }
