@@ -3,6 +3,8 @@
 use farebox_ledger::{Amount, AuditRecord, Entry, EntryKind, Timestamp, amount, grouped};
 use serde_json::Value;
 
+use crate::admin::Change;
+
 /// `$1,234.56`, rounded down.
 pub(crate) fn money(amount: Amount) -> String {
     dollars(&amount.show(2))
@@ -224,6 +226,22 @@ pub(crate) fn act_details(act: &AuditRecord) -> String {
         .filter_map(shown)
         .collect::<Vec<_>>()
         .join(", ")
+}
+
+/// One difference between two configurations: `~ SLUG output 15.00 → 1.50`.
+pub(crate) fn change(change: &Change) -> String {
+    let values = match (&change.old, &change.new) {
+        (Some(old), Some(new)) => format!(" {old} → {new}"),
+        (Some(old), None) => format!(" {old} → nothing"),
+        (None, Some(new)) => format!(" nothing → {new}"),
+        (None, None) => String::new(),
+    };
+    let sign = match change.kind.as_str() {
+        "added" => "+",
+        "removed" => "−",
+        _ => "~",
+    };
+    format!("{sign} {} {}{values}", change.slug, change.what)
 }
 
 #[cfg(test)]

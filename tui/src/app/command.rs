@@ -504,14 +504,9 @@ impl Command {
         }
         match self {
             Self::NewKey => None,
-            Self::Open if matches!(app.place(), Place::Routes | Place::Alerts) => app
-                .reading()
-                .is_none()
-                .then(|| "nothing is selected".to_owned()),
-            Self::OpenKey if app.place() == Place::Alerts => app
-                .selected_key_id()
-                .is_none()
-                .then(|| "this alert is about no key".to_owned()),
+            Self::OpenKey if app.alert().is_some_and(|alert| alert.key.is_empty()) => {
+                Some("this alert is about no key".to_owned())
+            }
             Self::Open | Self::OpenKey | Self::CopyId => app
                 .selected_is_empty()
                 .then(|| "nothing is selected".to_owned()),

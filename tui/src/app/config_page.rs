@@ -142,21 +142,12 @@ fn drift(fields: &[ClientField], lines: &mut Vec<Line>) {
 }
 
 fn difference(change: &Change) -> Line {
-    let values = match (&change.old, &change.new) {
-        (Some(old), Some(new)) => format!(" {old} → {new}"),
-        (Some(old), None) => format!(" {old} → nothing"),
-        (None, Some(new)) => format!(" nothing → {new}"),
-        (None, None) => String::new(),
+    let tone = match change.kind.as_str() {
+        "added" => Tone::Good,
+        "removed" => Tone::Bad,
+        _ => Tone::Warn,
     };
-    let (sign, tone) = match change.kind.as_str() {
-        "added" => ("+", Tone::Good),
-        "removed" => ("−", Tone::Bad),
-        _ => ("~", Tone::Warn),
-    };
-    (
-        format!("  {sign} {} {}{values}", change.slug, change.what),
-        tone,
-    )
+    (format!("  {}", format::change(change)), tone)
 }
 
 fn report(diagnostic: &Diagnostic, lines: &mut Vec<Line>) {

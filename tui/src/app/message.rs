@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 
 use farebox_ledger::{
-    Amount, AuditRecord, Entry, Key, KeyId, MarginQuery, OpenHold, OperationId, PublishedSlug,
-    SlugUse, Timestamp, Totals, VerifyReport,
+    Amount, AuditRecord, Entry, FilesAct, Key, KeyId, MarginQuery, OpenHold, OperationId,
+    PublishedSlug, SlugUse, Timestamp, Totals, VerifyReport,
 };
 
 use super::detail::{Check, DetailData};
@@ -123,6 +123,7 @@ pub(crate) enum Message {
         known: Option<Box<OneRequest>>,
     },
     Found(Result<Hit, String>),
+    FilesActs(Vec<FilesAct>),
     Labels(Vec<(KeyId, String)>),
     Applied {
         operation: OperationId,

@@ -5,6 +5,7 @@
 //! only then is it drawn.
 
 pub(crate) mod act;
+pub(crate) mod audited;
 pub(crate) mod command;
 pub(crate) mod config_page;
 pub(crate) mod detail;
@@ -23,8 +24,8 @@ pub(crate) mod receive;
 mod shown;
 
 use farebox_ledger::{
-    AuditRecord, Key, KeyId, OpenHold, OperationId, PublishedSlug, SlugUse, Timestamp, Totals,
-    VerifyReport,
+    AuditRecord, FilesAct, Key, KeyId, OpenHold, OperationId, PublishedSlug, SlugUse, Timestamp,
+    Totals, VerifyReport,
 };
 
 use crate::admin::{Alert, Node, Server};
@@ -168,6 +169,7 @@ pub(crate) struct App {
     pub(crate) routes: List<()>,
     pub(crate) holds: List<OpenHold>,
     pub(crate) audit: List<AuditRecord>,
+    pub(crate) files_acts: Vec<FilesAct>,
     pub(crate) config: List<()>,
     pub(crate) exposure: Sums,
     pub(crate) margin: Sums,
@@ -206,6 +208,7 @@ impl App {
             routes: List::default(),
             holds: List::default(),
             audit: List::default(),
+            files_acts: Vec::new(),
             config: List::default(),
             exposure: Sums::new(margins::View::Exposure),
             margin: Sums::new(margins::View::Margin),
@@ -340,11 +343,17 @@ impl App {
             Place::Audit => self
                 .shown_audit()
                 .get(self.audit.selected)
-                .map(|act| format!("op_{}", act.operation)),
+                .map(|act| format!("op_{}", act.operation())),
             Place::Exposure | Place::Margin => self
                 .sums()
                 .and_then(|sums| sums.selected_name().map(str::to_owned)),
-            Place::Models | Place::Routes | Place::Config | Place::Nodes | Place::Alerts => None,
+            Place::Routes => {
+                let lines = self.shown_routes();
+                let (_, target) = lines.get(self.routes.selected)?;
+                target.map(|(_, target)| target.target.clone())
+            }
+            Place::Alerts => self.alert().map(|alert| alert.kind.clone()),
+            Place::Models | Place::Config | Place::Nodes => None,
         }
     }
 
@@ -375,6 +384,12 @@ impl App {
         status.map_or(&[], |status| &status.alerts)
     }
 
+    /// The selected alert, on the screen of alerts.
+    pub(crate) fn alert(&self) -> Option<&Alert> {
+        let selected = self.alerts().get(self.selected_alert);
+        selected.filter(|_| self.place() == Place::Alerts)
+    }
+
     /// The gateways that share the ledger.
     pub(crate) fn nodes(&self) -> &[Node] {
         self.gateway
@@ -401,26 +416,6 @@ impl App {
             })
         };
         self.holds.rows.iter().filter(passes).collect()
-    }
-
-    /// Acts that pass the filter.
-    pub(crate) fn shown_audit(&self) -> Vec<&AuditRecord> {
-        let filter = self.audit.filter.to_ascii_lowercase();
-        let passes = |act: &&AuditRecord| {
-            filter.split_whitespace().all(|word| {
-                let word = word.split_once(':').map_or(word, |(_, rest)| rest);
-                [
-                    act.act.clone(),
-                    act.actor.to_ascii_lowercase(),
-                    act.key.to_string(),
-                    act.operation.to_string(),
-                ]
-                .iter()
-                .any(|text| text.contains(word))
-                    || act.details.to_ascii_lowercase().contains(word)
-            })
-        };
-        self.audit.rows.iter().filter(passes).collect()
     }
 
     /// What the palette offers now, with the reason if it is not available.

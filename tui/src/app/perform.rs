@@ -317,7 +317,7 @@ impl App {
             Place::Audit => {
                 let shown = self.shown_audit();
                 let act = shown.get(self.audit.selected);
-                self.modal = act.map(|act| Modal::Reading(reading::of_act(act)));
+                self.modal = act.map(|act| Modal::Reading(reading::of_audited(act)));
                 Vec::new()
             }
             Place::Routes | Place::Alerts => {
@@ -378,12 +378,9 @@ impl App {
                 .shown_holds()
                 .get(self.holds.selected)
                 .map(|hold| hold.key),
-            Place::Audit => self
-                .shown_audit()
-                .get(self.audit.selected)
-                .map(|act| act.key),
+            Place::Audit => self.shown_audit().get(self.audit.selected)?.key(),
             Place::Exposure | Place::Margin => self.sums()?.selected_name()?.parse().ok(),
-            Place::Alerts => self.alerts().get(self.selected_alert)?.key.parse().ok(),
+            Place::Alerts => self.alert()?.key.parse().ok(),
             _ => None,
         }
     }

@@ -4,6 +4,7 @@ use farebox_ledger::AuditRecord;
 use serde_json::Value;
 
 use super::App;
+use super::audited::{Audited, changes};
 use super::command::Place;
 use super::modal::Reading;
 use crate::admin::{Alert, Target};
@@ -43,12 +44,33 @@ pub(super) fn of_act(act: &AuditRecord) -> Reading {
     page("Act", facts)
 }
 
+/// One line of the Audit screen.
+pub(super) fn of_audited(act: &Audited<'_>) -> Reading {
+    let files = match act {
+        Audited::Key(act) => return of_act(act),
+        Audited::Files(files) => files,
+    };
+    let mut facts = vec![
+        fact("Act", act.act()),
+        fact("Actor", act.actor()),
+        fact("At", format!("{} UTC", format::stamp(act.at()))),
+        fact("Operation", format!("op_{}", act.operation())),
+        fact("", ""),
+    ];
+    facts.extend(
+        changes(files)
+            .into_iter()
+            .map(|change| fact("Changed", change)),
+    );
+    page("Files", facts)
+}
+
 impl App {
     /// The page of the selected alert, or of the selected target.
     pub(crate) fn reading(&self) -> Option<Reading> {
         match self.place() {
             Place::Alerts => {
-                let alert = self.alerts().get(self.selected_alert)?;
+                let alert = self.alert()?;
                 Some(page(
                     format!("Alert {} {}", alert.kind, alert.subject),
                     self.of_alert(alert),

@@ -1,6 +1,6 @@
 //! Applies the store's messages to the state. Outdated answers are dropped; nothing is drawn unless something changed.
 
-use farebox_ledger::{Key, KeyId, Timestamp, Totals};
+use farebox_ledger::{Key, KeyId, OpenHold, Timestamp, Totals};
 
 use super::detail::{Check, Detail, Tab};
 use super::live::Link;
@@ -54,22 +54,9 @@ impl App {
                 self.gateway.link = Link::Live;
                 self.live.take(events);
                 self.dirty = true;
-                if self.screen == Screen::Live {
-                    return self.load_labels().into_iter().collect();
-                }
+                return self.labels_of_live();
             }
-            Message::Holds(Ok(rows)) => {
-                self.dirty = true;
-                // Without a gateway they are left over, and not running.
-                let running = self.gateway.link == Link::Live;
-                self.live.run(if running { &rows } else { &[] });
-                (self.holds.rows, self.holds.error, self.holds.loaded) = (rows, None, true);
-                let last = self.holds.rows.len().saturating_sub(1);
-                self.holds.selected = self.holds.selected.min(last);
-                if self.screen == Screen::Live {
-                    return self.load_labels().into_iter().collect();
-                }
-            }
+            Message::Holds(Ok(rows)) => return self.take_holds(rows),
             Message::Found(hit) => return self.found(hit),
             Message::Margins {
                 view,
@@ -92,6 +79,23 @@ impl App {
         Vec::new()
     }
 
+    fn take_holds(&mut self, rows: Vec<OpenHold>) -> Vec<Effect> {
+        self.dirty = true;
+        // Without a gateway they are left over, and not running.
+        let running = self.gateway.link == Link::Live;
+        self.live.run(if running { &rows } else { &[] });
+        (self.holds.rows, self.holds.error, self.holds.loaded) = (rows, None, true);
+        let last = self.holds.rows.len().saturating_sub(1);
+        self.holds.selected = self.holds.selected.min(last);
+        self.labels_of_live()
+    }
+
+    /// On the Live screen, requests the labels that it lacks.
+    fn labels_of_live(&mut self) -> Vec<Effect> {
+        let unknown = (self.screen == Screen::Live).then(|| self.load_labels());
+        unknown.flatten().into_iter().collect()
+    }
+
     fn receive_plain(&mut self, message: Message) {
         match message {
             Message::KeysFailed { generation, error } if generation == self.keys.generation => {
@@ -101,6 +105,7 @@ impl App {
                 self.keys.count = Some(count)
             }
             Message::Labels(labels) => self.live.name(labels),
+            Message::FilesActs(acts) => self.files_acts = acts,
             Message::Holds(Err(error)) => {
                 (self.holds.error, self.holds.loaded) = (Some(error), true)
             }

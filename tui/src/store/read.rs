@@ -242,6 +242,11 @@ impl Shared {
     }
 
     pub(super) async fn audit(&self, before: Option<i64>) {
+        if before.is_none() {
+            // The acts on keys tell of a ledger that cannot be read.
+            let files = self.ledger.files_acts(None, LIST).await;
+            self.tell(Message::FilesActs(files.unwrap_or_default()));
+        }
         let records = self.ledger.audit(None, before, LIST).await;
         let end = records.as_ref().is_ok_and(|records| records.len() < LIST);
         self.tell(Message::Audit {

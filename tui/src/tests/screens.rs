@@ -7,6 +7,7 @@ use crate::app::message::{Effect, Message};
 use crate::app::modal::{Found, Hit, Listed};
 use crate::state_file::OpenOperation;
 use crate::view::Theme;
+use farebox_ledger::FilesAct;
 use ratatui::style::{Color, Modifier};
 
 const SIZES: [(u16, u16); 4] = [(40, 10), (80, 24), (120, 40), (200, 50)];
@@ -104,6 +105,33 @@ fn a_request_shows_its_attempts() {
         totals: Ok(super::fixture::totals()),
     });
     assert!(bench.screen().contains("Bill"), "it ended meanwhile");
+}
+
+#[test]
+fn a_reload_stands_in_the_audit_with_its_changes() {
+    let act = FilesAct {
+        operation: super::fixture::operation(77),
+        at: super::fixture::ago(900_000),
+        actor: "farebox; catalog of ada, routes of root".to_owned(),
+        details: r#"{"act": "reload", "files": "3f9c 81aa", "generation": 4, "changes": [
+            {"kind": "changed", "subject": "model", "slug": "large-model", "what": "price", "old": "$3.00 in", "new": "$1.50 in"},
+            {"kind": "removed", "subject": "model", "slug": "old-model", "what": "price", "old": "$1.00 in", "new": null}]}"#
+            .to_owned(),
+    };
+    at_all_sizes("audit_files", |bench| {
+        bench.press("6");
+        bench.tell(Message::FilesActs(vec![act.clone()]));
+        bench.press("/large-model<enter>");
+    });
+    let mut bench = Bench::new(120, 40).live();
+    bench.press("6");
+    bench.tell(Message::FilesActs(vec![act]));
+    let screen = bench.press("/reload<enter><enter>").screen();
+    assert!(
+        screen.contains("~ large-model price $3.00 in → $1.50 in")
+            && screen.contains("− old-model"),
+        "{screen}"
+    );
 }
 
 #[test]

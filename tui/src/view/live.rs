@@ -117,21 +117,6 @@ fn cells(app: &App, pen: &Pen<'_>, event: &LiveEvent) -> Vec<Cell> {
         400..500 => Style::new(),
         _ => theme.bad(),
     };
-    let usage = &event.usage;
-    let input = usage
-        .input
-        .saturating_add(usage.cache_read)
-        .saturating_add(usage.cache_write);
-    let output = usage.output.saturating_add(usage.reasoning);
-    let counts = if input + output == 0 {
-        String::new()
-    } else {
-        format!("{}→{}", format::tokens(input), format::tokens(output))
-    };
-    let charge = amount(event.charge.as_deref()).filter(|charge| charge.is_positive());
-    let charge = charge.map(|charge| format::within(charge, 10));
-    let held = amount(event.hold.as_deref()).filter(|_| runs);
-    let held = held.map(|held| format!("{}h", format::within(held, 9)));
     let key = event.key.clone().unwrap_or_default();
     let label = match app.live.label(event) {
         "" => key.clone(),
@@ -165,9 +150,9 @@ fn cells(app: &App, pen: &Pen<'_>, event: &LiveEvent) -> Vec<Cell> {
             },
             status,
         ),
-        (counts, Style::new()),
+        (counts(event), Style::new()),
         (
-            charge.or(held).unwrap_or_default(),
+            charge(event).unwrap_or_default(),
             if lost { theme.warn() } else { Style::new() },
         ),
         (
@@ -185,4 +170,28 @@ fn cells(app: &App, pen: &Pen<'_>, event: &LiveEvent) -> Vec<Cell> {
         ),
         (event.target.clone(), theme.faint()),
     ]
+}
+
+/// Tokens in and out, if any were counted.
+fn counts(event: &LiveEvent) -> String {
+    let usage = &event.usage;
+    let input = usage
+        .input
+        .saturating_add(usage.cache_read)
+        .saturating_add(usage.cache_write);
+    let output = usage.output.saturating_add(usage.reasoning);
+    if input.saturating_add(output) == 0 {
+        return String::new();
+    }
+    format!("{}→{}", format::tokens(input), format::tokens(output))
+}
+
+/// What was charged; while it runs, what is held, with an `h`.
+fn charge(event: &LiveEvent) -> Option<String> {
+    if event.status == 0 {
+        let held = amount(event.hold.as_deref())?;
+        return Some(format!("{}h", format::within(held, 9)));
+    }
+    let charge = amount(event.charge.as_deref()).filter(|charge| charge.is_positive())?;
+    Some(format::within(charge, 10))
 }

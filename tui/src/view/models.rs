@@ -297,6 +297,17 @@ pub(super) fn routes(app: &App, pen: &mut Pen<'_>, area: Rect) {
             index == app.routes.selected,
         );
     }
+    below(pen, inner, needs, selected, &about);
+}
+
+/// Below the list: what the selected target has taught, and its state and last failure in full.
+fn below(
+    pen: &mut Pen<'_>,
+    inner: Rect,
+    needs: u16,
+    selected: Option<(usize, &Target)>,
+    about: &str,
+) {
     let bottom = Rect {
         y: inner.bottom().saturating_sub(needs),
         height: needs,
@@ -310,7 +321,7 @@ pub(super) fn routes(app: &App, pen: &mut Pen<'_>, area: Rect) {
         };
         pen.text(above, 0, 0, &taught(&target.learned), pen.theme.faint());
     }
-    pen.paragraph(bottom, 0, &about, pen.theme.faint());
+    pen.paragraph(bottom, 0, about, pen.theme.faint());
 }
 
 /// The selected target's state and last failure, in full.
