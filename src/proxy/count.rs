@@ -59,6 +59,7 @@ pub async fn tokens(
             until: None,
             abandoned: None,
             unsealed: None,
+            progress: None,
         };
         let prepare = |target: &Target, family: Family| {
             if !capabilities::carries(target, &seen.content) {

@@ -31,6 +31,7 @@ mod rewrite;
 mod silence;
 mod stream;
 mod translation;
+mod under_way;
 mod waiting;
 mod whole;
 
@@ -58,6 +59,7 @@ pub use last_hour::Standing;
 use rate_limit::Pass;
 pub use record::{Known, Observer, Origin, Record, Told};
 use translation::Forms;
+pub use under_way::UnderWay;
 
 /// The parts of the gateway that the spine uses.
 #[derive(Debug)]
@@ -76,6 +78,8 @@ pub struct Proxy {
     pub calibrations: Calibrations,
     /// Who waits for whom when bodies are read and tokens counted.
     pub turns: Arc<Turns>,
+    /// Where running requests are.
+    pub under_way: UnderWay,
 }
 
 /// An authenticated request with its body.

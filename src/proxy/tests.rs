@@ -72,6 +72,7 @@ impl House {
             observer: Arc::<Ended>::clone(&ended),
             calibrations: Calibrations::default(),
             turns: Turns::of_test(),
+            under_way: UnderWay::default(),
         };
         Self {
             proxy: Arc::new(proxy),

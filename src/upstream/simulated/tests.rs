@@ -67,6 +67,7 @@ fn send(
         until: None,
         abandoned: None,
         unsealed: None,
+        progress: None,
     };
     // These requests say no more than what they are about.
     simulated.accepted(&call, model, body)

@@ -75,6 +75,7 @@ async fn ask(
         until: None,
         abandoned: None,
         unsealed: None,
+        progress: None,
     };
     upstreams
         .dispatch(call, &|_, _| Some(Prepared::default()))
