@@ -261,7 +261,7 @@ fn a_newer_schema_is_made_when_no_older_gateway_runs_and_ends_open_consoles() {
             .unwrap()
             .parse()
             .unwrap();
-        let back = "DROP TABLE own_costs, probe_leases, votes; ALTER TABLE accounts DROP COLUMN running, DROP COLUMN paced_to; ALTER TABLE nodes DROP COLUMN configuration, \
+        let back = "DROP TABLE files_acts, own_costs, probe_leases, votes; ALTER TABLE accounts DROP COLUMN running, DROP COLUMN paced_to; ALTER TABLE nodes DROP COLUMN configuration, \
              DROP COLUMN holds, DROP COLUMN per_second; UPDATE identity SET version = 2";
         let old = cluster.copy_of_running(&database);
         cluster.psql(&old, back).unwrap();

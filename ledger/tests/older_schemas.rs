@@ -17,7 +17,7 @@ fn an_older_schema_is_brought_up_to_date_by_a_gateway_alone() {
             ledger.open_hold(new_hold(1, 20, "1")).await.unwrap();
             ledger.open_hold(new_hold(1, 21, "1")).await.unwrap();
         }
-        let back = "DROP TABLE own_costs, probe_leases, votes; ALTER TABLE accounts DROP COLUMN running, DROP COLUMN paced_to; ALTER TABLE nodes DROP COLUMN configuration, \
+        let back = "DROP TABLE files_acts, own_costs, probe_leases, votes; ALTER TABLE accounts DROP COLUMN running, DROP COLUMN paced_to; ALTER TABLE nodes DROP COLUMN configuration, \
              DROP COLUMN holds, DROP COLUMN per_second; UPDATE identity SET version = 2";
         cluster.psql(&database, back).unwrap();
         assert!(
@@ -54,7 +54,7 @@ fn a_ledger_of_the_third_schema_compares_references_in_any_form() {
         let back = "ALTER TABLE refs DISABLE TRIGGER refs_append_only; \
              UPDATE refs SET folded = U&'\\FF49nv\\FF0D8' WHERE folded = 'inv-8'; \
              ALTER TABLE refs ENABLE TRIGGER refs_append_only; \
-             DROP TABLE own_costs, probe_leases, votes; UPDATE identity SET version = 3";
+             DROP TABLE files_acts, own_costs, probe_leases, votes; UPDATE identity SET version = 3";
         cluster.psql(&database, back).unwrap();
         let ledger = postgres(&url, OpenMode::Serve).await.unwrap();
         for (operation, spelling) in [(500, "inv-8"), (501, wide), (502, "INV-8")] {
@@ -83,6 +83,31 @@ fn a_ledger_of_the_third_schema_compares_references_in_any_form() {
 }
 
 #[test]
+fn a_database_of_the_fifth_schema_gets_a_place_for_acts_on_files() {
+    with_cluster("the fifth schema", async |cluster| {
+        let database = cluster.database();
+        let url = cluster.url(&database);
+        {
+            let ledger = gateway(&url).await;
+            ledger.create_key(new_key(1, 10, Some("5"))).await.unwrap();
+        }
+        let back = "DROP TABLE files_acts; UPDATE identity SET version = 5";
+        cluster.psql(&database, back).unwrap();
+        let ledger = gateway(&url).await;
+        assert_eq!(ledger.files_acts(None, 9).await.unwrap(), []);
+        let act = FilesAct {
+            operation: op(700),
+            at: at(7),
+            actor: "ada".to_owned(),
+            details: "{}".to_owned(),
+        };
+        ledger.note_files(act.clone()).await.unwrap();
+        assert_eq!(ledger.files_acts(None, 9).await.unwrap(), [act]);
+        sound(&*ledger).await;
+    });
+}
+
+#[test]
 fn a_database_of_the_fourth_schema_gets_a_place_for_own_requests() {
     with_cluster("the fourth schema", async |cluster| {
         let database = cluster.database();
@@ -93,7 +118,8 @@ fn a_database_of_the_fourth_schema_gets_a_place_for_own_requests() {
             ledger.open_hold(new_hold(1, 20, "1")).await.unwrap();
             ledger.finish_hold(finish(20, 10)).await.unwrap();
         }
-        let back = "DROP TABLE own_costs, probe_leases; UPDATE identity SET version = 4";
+        let back =
+            "DROP TABLE files_acts, own_costs, probe_leases; UPDATE identity SET version = 4";
         cluster.psql(&database, back).unwrap();
         assert!(
             refused(&url, OpenMode::ReadOnly)

@@ -283,6 +283,30 @@ fn a_ledger_of_the_fifth_schema_gets_a_place_for_own_requests() {
     });
 }
 
+/// Money and acts stay, and configurations are audited from now on.
+#[test]
+fn a_ledger_of_the_sixth_schema_gets_a_place_for_acts_on_files() {
+    let (_dir, path) = copy("schema-6.sqlite");
+    run(async {
+        let ledger = serve(&path);
+        sound(&ledger).await;
+        let totals = ledger.totals().await.unwrap();
+        assert_eq!((totals.keys, totals.entries), (2, 2));
+        assert_eq!(totals.credit, 12_500_000_000_000);
+        assert_eq!(ledger.audit(None, None, 9).await.unwrap().len(), 3);
+        assert_eq!(ledger.files_acts(None, 9).await.unwrap(), []);
+        let act = FilesAct {
+            operation: op(700),
+            at: at(7),
+            actor: "ada".to_owned(),
+            details: "{}".to_owned(),
+        };
+        ledger.note_files(act.clone()).await.unwrap();
+        assert_eq!(ledger.files_acts(None, 9).await.unwrap(), [act]);
+        sound(&ledger).await;
+    });
+}
+
 /// Entries of both formats in one chain, anchors of both kinds in one file.
 #[test]
 fn old_entries_and_old_anchors_are_still_checked() {
@@ -369,5 +393,5 @@ fn old_entries_and_old_anchors_are_still_checked() {
         .unwrap()
         .query_row("PRAGMA user_version", [], |row| row.get(0))
         .unwrap();
-    assert_eq!(version, 6, "what makes older programs refuse it in words");
+    assert_eq!(version, 7, "what makes older programs refuse it in words");
 }

@@ -77,7 +77,7 @@ pub struct Args {
     /// A file for anchors of the journal, written every minute; `ledger verify` compares the ledger with them
     #[arg(long, global = true, help_heading = GLOBAL, env = "FAREBOX_ANCHORS", value_name = "FILE")]
     pub anchors: Option<PathBuf>,
-    /// Your name for the audit [default: the user who called sudo, else the system user]
+    /// Your name for the audit, which adds the system user [default: the user who called sudo]
     #[arg(long, global = true, help_heading = GLOBAL, env = "FAREBOX_OPERATOR", value_name = "NAME", value_parser = one_line)]
     pub operator: Option<String>,
     /// The format of results
@@ -99,9 +99,7 @@ impl Args {
     #[must_use]
     pub fn actor(&self) -> String {
         let typed = self.operator.clone().filter(|name| !name.trim().is_empty());
-        typed
-            .or_else(crate::config::sudo_user)
-            .unwrap_or_else(farebox_ledger::owner::user_name)
+        farebox_ledger::owner::actor(typed.or_else(crate::config::sudo_user))
     }
 }
 
