@@ -163,6 +163,7 @@ impl Desk {
             until: None,
             abandoned: None,
             unsealed: None,
+            progress: None,
         };
         self.upstreams
             .dispatch(call, &move |_, _| {
@@ -209,6 +210,7 @@ fn counting(route: &Route) -> Call<'_> {
         until: None,
         abandoned: None,
         unsealed: None,
+        progress: None,
     }
 }
 
@@ -235,4 +237,5 @@ async fn class(stream: bool, reply: Reply) -> String {
 mod answers;
 mod failures;
 mod keys;
+mod online;
 mod streams;

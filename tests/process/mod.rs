@@ -12,6 +12,7 @@ mod limits;
 mod log;
 mod long_history;
 mod mistakes;
+mod online;
 mod operations;
 mod planted;
 mod proxies;
