@@ -197,7 +197,11 @@ impl App {
             let outcome = tokio::select! {
                 () = stop => Ok(()),
                 () = over.notified() => Ok(()),
-                why = ledger.fatal() => Err(format!("the ledger stopped: {why}")),
+                why = ledger.fatal() => {
+                    // Its last words have the alert, however soon it ends.
+                    admin.look();
+                    Err(format!("the ledger stopped: {why}"))
+                }
             };
             notify::send(config::notify_socket(), notify::STOPPING);
             admin.drain();

@@ -4,6 +4,8 @@ mod acts;
 mod admin;
 pub(crate) mod alerts;
 pub(crate) mod bad_days;
+mod bad_fleets;
+mod bad_machines;
 pub(crate) mod cli;
 mod first_hour;
 mod fleet_guide;
