@@ -26,7 +26,9 @@ use bytes::Bytes;
 use farebox::clock;
 use farebox::config::{self, ConfigHandle, ProcessSecrets, Source};
 use farebox::proxy::rate_limit::RateLimits;
-use farebox::proxy::{Calibrations, Known, Origin, Pins, Proxy, ReplyBody, Request, holder};
+use farebox::proxy::{
+    Calibrations, Known, Origin, Pins, Proxy, ReplyBody, Request, UnderWay, holder,
+};
 use farebox::telemetry::Telemetry;
 use farebox::turns::{Turns, Work};
 use farebox::upstream::Upstreams;
@@ -394,6 +396,7 @@ fn with_gateway(work: impl AsyncFnOnce(Gateway)) {
             calibrations: Calibrations::default(),
             turns: Turns::start(),
             pins: Pins::default(),
+            under_way: UnderWay::default(),
         });
         work(Gateway {
             proxy,

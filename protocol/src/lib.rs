@@ -33,6 +33,7 @@ mod patch;
 pub mod paths;
 mod picture_size;
 pub mod prompt;
+pub mod question;
 pub mod responses;
 mod sample;
 pub mod scripts;

@@ -15,6 +15,7 @@ mod keys;
 mod ledger;
 mod manage;
 mod models;
+mod online;
 mod output;
 mod parse;
 mod serve;

@@ -32,6 +32,7 @@ pub use environment::{log_as_json, log_filter, no_color, notify_socket, sudo_use
 pub use findings::diagnostic::{Counts, Diagnostic, Diagnostics, Place, Severity};
 pub use findings::redact::words as hide_secrets;
 pub use findings::render::Paint;
+pub(crate) use findings::suggest::nearest_models;
 pub use presets::{Preset, preset, presets};
 pub use price::{ClassPrice, Price, Rates};
 pub use read::rates::{PriceError, PriceUnit, parse_price, show_price};
@@ -50,7 +51,7 @@ pub use source::{Source, Unreadable};
 pub use summary::{ModelSummary, ProviderSummary, RetiredSummary, Summary};
 pub use table::{TABLE_HEADINGS, TableRow, table_markdown};
 
-use findings::code::Code;
+pub(crate) use findings::code::Code;
 use findings::report::{File, Report, Span};
 use read::secrets::{SecretFile, SecretReader};
 

@@ -83,6 +83,7 @@ fn secrets(lenient: bool) -> TableSecrets {
         ("EMPTY", ""),
         ("SHORT", "1234567"),
         ("SPACED", "two words here"),
+        ("QUOTED", "\"sk-0123456789\""),
         ("secrets/good", " file-secret-0123\n"),
         ("secrets/short", "  1234567  \n"),
     ]);
@@ -163,6 +164,14 @@ fn every_mistake_has_its_report() {
         Code::SecretNotChecked,
         Code::MoreFindings,
         Code::Miscounting,
+        Code::Unreachable,
+        Code::WrongPath,
+        Code::WrongModel,
+        Code::KeyRefused,
+        Code::AccountDrained,
+        Code::AbilityMissing,
+        Code::TargetFails,
+        Code::NoCapacity,
     ];
     for code in Code::ALL.iter().filter(|code| !elsewhere.contains(code)) {
         assert!(seen.contains(code.id()), "no file shows {}", code.id());

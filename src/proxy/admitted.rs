@@ -21,6 +21,7 @@ use super::calibration::{InputCount, PromptRead, Shown};
 use super::end::End;
 use super::record::{self, Record, Told};
 use super::translation::{Forms, Translation};
+use super::under_way::Entered;
 use super::{Failure, Proxy, Reply, Request};
 use crate::clock;
 use crate::config::{Model, Price, Target};
@@ -230,9 +231,10 @@ impl Admitted {
         })
     }
 
-    /// Notes that the request is about to go to its upstream.
-    pub(super) fn begin(&mut self) {
+    /// Notes that the request is about to go to its upstream. It is under way until what is returned here is dropped.
+    pub(super) fn begin(&mut self) -> Entered {
         self.outcome.prepared = self.request.arrived.elapsed();
+        self.proxy.under_way.enter(self.request.id)
     }
 
     /// Notes the target that answered, or worked on an answer. A wait for another one counts no longer.

@@ -60,6 +60,7 @@ pub async fn tokens(
             abandoned: None,
             unpinned: None,
             unsealed: None,
+            progress: None,
         };
         let prepare = |target: &Target, family: Family| {
             if !capabilities::carries(target, &seen.content) {

@@ -26,13 +26,14 @@ use crate::upstream::{Answer, AnswerContent, Call, DispatchError, GivenUp, Opera
 
 /// Sends the request and relays its answer until it is settled.
 pub(super) async fn dispatch(mut admitted: Box<Admitted>, mut reply: ReplyTo) {
-    admitted.begin();
+    let under_way = admitted.begin();
     let (proxy, model) = (admitted.proxy.clone(), admitted.model.clone());
     let (family, stream) = (admitted.request.family, admitted.seen.stream);
     // A whole answer, and a stream under the policy `drain`, is read to its usage even if the customer has left.
     let cancels = stream && model.route.on_disconnect == OnDisconnect::Cancel;
     let [left, rejected] = [const { AtomicBool::new(false) }; 2];
     let (unsealed, unpinned) = (OnceLock::new(), OnceLock::new());
+    let watches = stream && !admitted.whole;
     let call = Call {
         route: &model.route,
         holder: holder(admitted.request.key),
@@ -46,8 +47,8 @@ pub(super) async fn dispatch(mut admitted: Box<Admitted>, mut reply: ReplyTo) {
         abandoned: Some(&left),
         unsealed: Some(&rejected),
         unpinned: Some(&unpinned),
+        progress: Some(&under_way.progress),
     };
-    let watches = stream && !admitted.whole;
     let (mut watch, asked) = (Watch::new(&admitted), Asked::default());
     let (sent, hold, meter) = Sent::split(&mut admitted, &proxy, &model);
     let prepare = |target: &Target, family: Family| {

@@ -33,6 +33,7 @@ mod rewrite;
 mod silence;
 mod stream;
 mod translation;
+mod under_way;
 mod waiting;
 mod whole;
 
@@ -61,6 +62,7 @@ pub use pins::Pins;
 use rate_limit::Pass;
 pub use record::{Known, Observer, Origin, Record, Told};
 use translation::Forms;
+pub use under_way::UnderWay;
 
 /// The parts of the gateway that the spine uses.
 #[derive(Debug)]
@@ -81,6 +83,8 @@ pub struct Proxy {
     pub turns: Arc<Turns>,
     /// Pinned fields that targets have refused.
     pub pins: Pins,
+    /// Where running requests are.
+    pub under_way: UnderWay,
 }
 
 /// An authenticated request with its body.

@@ -73,6 +73,7 @@ impl House {
             calibrations: Calibrations::default(),
             turns: Turns::of_test(),
             pins: Pins::default(),
+            under_way: UnderWay::default(),
         };
         Self {
             proxy: Arc::new(proxy),

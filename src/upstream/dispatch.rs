@@ -19,8 +19,8 @@ use super::route::{self, Entry, Skip};
 use super::stream::FrameStream;
 use super::trouble::Refusal;
 use super::{
-    Answer, AnswerContent, Attempt, Call, DispatchError, Operation, Prepare, Prepared, Upstreams,
-    as_told,
+    Answer, AnswerContent, Attempt, Call, DispatchError, Operation, Prepare, Prepared, Progress,
+    Upstreams, as_told,
 };
 use crate::config::{Provider, Route, Target};
 
@@ -59,6 +59,7 @@ impl Upstreams {
     ) -> Result<Answer, DispatchError> {
         let mut failures = Failures {
             route: call.route,
+            progress: call.progress,
             attempts: Vec::new(),
             retry_after: None,
             asking: None,
@@ -219,7 +220,7 @@ impl Upstreams {
             prepared,
         } = candidate;
         let began = Instant::now();
-        failures.asking = Some((target, began));
+        failures.asks(target, began);
         let room = self.answers.share(call.holder, usize::MAX);
         let account = entry.account();
         let asked = (call, account);
@@ -231,6 +232,7 @@ impl Upstreams {
                         Entry::Side(..) => (None, None),
                     };
                     let content = self.content(begun, call, &pool.provider, running);
+                    call.progress.inspect(|progress| progress.answers());
                     return Some(Outcome::Answered(Box::new(Answer {
                         target: (*target).clone(),
                         family: call.family,
@@ -374,13 +376,20 @@ fn client_fault(
 /// The failures so far.
 struct Failures<'a> {
     route: &'a Route,
+    progress: Option<&'a Progress>,
     attempts: Vec<Attempt>,
     retry_after: Option<Duration>,
     /// The target that has the request now, and since when.
     asking: Option<(&'a Target, Instant)>,
 }
 
-impl Failures<'_> {
+impl<'a> Failures<'a> {
+    /// Notes which target has the request from now on.
+    fn asks(&mut self, target: &'a Target, began: Instant) {
+        self.asking = Some((target, began));
+        self.progress.inspect(|progress| progress.asked(target));
+    }
+
     /// Records that the request's time ran out while a target had it, which may bill what it did until then.
     fn too_late(&mut self) {
         let asking = self.asking.take();
@@ -408,12 +417,14 @@ impl Failures<'_> {
         retry_after: Option<Duration>,
     ) -> Redacted {
         let reason = redact::for_operator(reason, self.route);
-        self.attempts.push(Attempt {
+        let attempt = Attempt {
             target: target.name(),
             class,
             reason: reason.clone(),
             worked: None,
-        });
+        };
+        self.progress.inspect(|progress| progress.failed(&attempt));
+        self.attempts.push(attempt);
         self.retry_after = [self.retry_after, retry_after].into_iter().flatten().min();
         reason
     }

@@ -10,10 +10,12 @@ mod classify;
 mod client;
 mod dispatch;
 mod health;
+pub mod online;
 mod pieces;
 mod places;
 mod probe;
 mod probing;
+mod progress;
 mod purse;
 pub mod redact;
 mod referee;
@@ -46,6 +48,7 @@ use client::{Pool, Trust};
 use health::{Health, Signals};
 pub use health::{Probes, TargetState};
 pub use places::TokenShare;
+pub use progress::{Progress, Stage};
 use redact::{CustomerError, Redacted};
 pub use referee::{Heard, Lease, Referee};
 pub use secret_forms::SecretForms;
@@ -122,6 +125,29 @@ pub struct Call<'a> {
     pub unpinned: Option<&'a OnceLock<(String, &'static str)>>,
     /// Set when a target has rejected a seal in the request: from then on `prepare` leaves all sealed thinking out.
     pub unsealed: Option<&'a AtomicBool>,
+    /// Notes where it is, for the operator.
+    pub progress: Option<&'a Progress>,
+}
+
+impl<'a> Call<'a> {
+    /// A small whole request of our own.
+    fn of_ourselves(route: &'a Route, family: Family) -> Self {
+        Self {
+            route,
+            holder: probe::OURSELVES,
+            caller: family,
+            family,
+            operation: Operation::Generate,
+            stream: false,
+            last: None,
+            tokens: 0,
+            until: None,
+            abandoned: None,
+            unsealed: None,
+            unpinned: None,
+            progress: None,
+        }
+    }
 }
 
 impl Call<'_> {
@@ -303,6 +329,12 @@ impl Upstreams {
                 .get(at)
                 .is_some_and(|listed| listed.target.name() == target && listed.health.is_paused())
         })
+    }
+
+    /// The connections of a target's provider.
+    fn pool_of(&self, target: &Target) -> Option<Arc<Pool>> {
+        let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
+        known.pools.get(&target.provider.name).cloned()
     }
 
     /// Waits until a target is paused for all. One task at a time may wait.

@@ -169,6 +169,7 @@ impl Desk {
             abandoned: None,
             unsealed: None,
             unpinned: None,
+            progress: None,
         };
         self.upstreams
             .dispatch(call, &move |_, _| {
@@ -217,6 +218,7 @@ fn counting(route: &Route) -> Call<'_> {
         abandoned: None,
         unsealed: None,
         unpinned: None,
+        progress: None,
     }
 }
 
@@ -243,4 +245,5 @@ async fn class(stream: bool, reply: Reply) -> String {
 mod answers;
 mod failures;
 mod keys;
+mod online;
 mod streams;

@@ -18,6 +18,7 @@ pub(crate) mod pair;
 pub(crate) mod pdf;
 pub(crate) mod process;
 pub(crate) mod proxies;
+pub(crate) mod screen;
 pub(crate) mod skip;
 pub(crate) mod upstream;
 pub(crate) mod wires;

@@ -40,10 +40,10 @@ text; it may have to repeat conclusions that it drew silently between two calls,
 different result. Clients of the target's own family lose nothing, because their bytes pass unchanged, except what the next paragraph names.
 
 Chat services add members of their own to an assistant's turn, and clients send them back to every model they use later. Where a
-service is known to refuse other names (`turn_members` in `src/config/presets.toml`; `kind = "openai"`, also in front of Azure,
+service is known to refuse other names (`turn_members` in `src/config/presets.toml`; `kind = \"openai\"`, also in front of Azure,
 `mistral` and `groq`), thinking (`reasoning_content`), signatures and other members from elsewhere are left out and named:
 `messages.reasoning_content=dropped`. Gemini refuses a call that it did not sign: the first call of each turn that has no signature
-says that it was made elsewhere. Call ids become what `tool_id` says, and with `reasoning_echo = "all"` a turn without thinking has a
+says that it was made elsewhere. Call ids become what `tool_id` says, and with `reasoning_echo = \"all\"` a turn without thinking has a
 space for it.
 
 What the gateway makes up is marked, because clients send it back to every model they use later. Ids of output items end in `_fbx`;

@@ -88,6 +88,14 @@ codes! {
     BadHeader          "E313" Error Place "a header that cannot be sent";
     BadProviderName    "E314" Error Place "malformed provider name";
 
+    Unreachable        "E601" Error Both  "a provider cannot be reached";
+    WrongPath          "E602" Error Both  "a provider knows no such path";
+    WrongModel         "E603" Error Both  "a provider knows no such model";
+    KeyRefused         "E604" Error Both  "a provider refuses the key";
+    AccountDrained     "E605" Error Both  "an account at a provider has no money or quota left";
+    AbilityMissing     "E606" Error Both  "a target cannot do what its model is sold for";
+    TargetFails        "E607" Error Both  "a target does not answer properly";
+
     RouteWithoutModel  "W401" Warning Both  "a route without a model";
     SimulatedInLineup  "W402" Warning Both  "a published slug is simulated beside real ones";
     PriceJump          "W403" Warning Both  "a price changed by more than half";
@@ -103,6 +111,8 @@ codes! {
     RetiredTokenizer   "W413" Warning Place "a tokenizer that is no longer there";
     CacheWriteUnpriced "W414" Warning Both  "cache writes that cost more than they are sold for";
 
+    NoCapacity         "W415" Warning Both  "a target could not be checked: it has no capacity now";
+
     SecretNotChecked   "N501" Note Place "a secret was not checked";
     MoreFindings       "N502" Note File  "more findings than are shown";
     SkippedChecks      "N503" Note File  "checks that had to be skipped";
@@ -112,7 +122,11 @@ impl Diagnostic {
     /// A finding of the running gateway about a target whose counts it cannot charge: a setting is wrong, and no line shows which.
     #[must_use]
     pub fn miscounting(what: String, remedy: String) -> Self {
-        let code = Code::Miscounting;
+        Self::of_target(Code::Miscounting, what, remedy)
+    }
+
+    /// A finding about a target that was seen at work; no line shows it.
+    pub(crate) fn of_target(code: Code, what: String, remedy: String) -> Self {
         Self {
             severity: code.severity(),
             code: code.id(),

@@ -68,6 +68,7 @@ fn send(
         abandoned: None,
         unsealed: None,
         unpinned: None,
+        progress: None,
     };
     // These requests say no more than what they are about.
     simulated.accepted(&call, model, body)

@@ -76,6 +76,7 @@ async fn ask(
         abandoned: None,
         unsealed: None,
         unpinned: None,
+        progress: None,
     };
     upstreams
         .dispatch(call, &|_, _| Some(Prepared::default()))
