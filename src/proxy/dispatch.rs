@@ -270,7 +270,7 @@ fn without_seals(
 /// The fields that are pinned for a target, unless one of its pins was refused in this request, or too often before.
 fn pins<'t>(sent: Sent<'_>, target: &'t Target, refused: bool) -> &'t [&'static str] {
     let (pin, pins) = (target.pin(), &sent.proxy.pins);
-    if pin.is_empty() || refused || pins.rest(&target.name(), sent.generation) {
+    if pin.is_empty() || refused || pins.rest(|| target.name(), sent.generation) {
         return &[];
     }
     pin

@@ -98,3 +98,56 @@ impl Noted {
             .with("count", times)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use farebox_ledger::{OperationId, Timestamp};
+    use farebox_protocol::Family;
+    use tokio::time::Instant;
+
+    use super::*;
+    use crate::proxy::{Failure, Known, Origin};
+
+    fn record(hour: i64, oddity: Oddity) -> Record {
+        let record = Record::refused(
+            &Failure::Internal,
+            Family::Chat,
+            Known::default(),
+            OperationId::from_bytes([0; 16]),
+            Instant::now(),
+            Origin::default(),
+        );
+        Record {
+            at: Timestamp::from_millis(hour * 3_600_000),
+            target: "acme/large".to_owned(),
+            slug: "large".to_owned(),
+            oddities: vec![oddity],
+            ..record
+        }
+    }
+
+    #[test]
+    fn one_is_told_and_forgotten_after_two_hours() {
+        let known = Oddities::default();
+        known.note(&record(1, Oddity::Dearer("fast")));
+        known.note(&record(2, Oddity::Dearer("fast")));
+        known.note(&record(2, Oddity::Missing));
+        let other = "acme/small".to_owned();
+        known.note(&record(2, Oddity::PinRefused(other, "service_tier")));
+        let found = known.alerts(3);
+        let about: Vec<_> = found
+            .iter()
+            .map(|alert| (alert.kind.id, &*alert.subject))
+            .collect();
+        assert_eq!(
+            about,
+            [
+                ("class_dearer", "acme/large"),
+                ("class_unknown", "acme/large"),
+                ("pin_refused", "acme/small")
+            ]
+        );
+        assert!(found[0].reason.contains("2 answers of large"), "{found:?}");
+        assert!(known.alerts(4).is_empty());
+    }
+}

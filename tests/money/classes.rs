@@ -5,6 +5,7 @@
 use farebox_ledger::{Amount, Evidence};
 use farebox_protocol::Family;
 use futures_util::StreamExt;
+use futures_util::future::join_all;
 use serde_json::{Value, json};
 
 use crate::support::billing::{Bills, Manner};
@@ -309,8 +310,10 @@ impl Row<'_> {
                 each.sum()
             };
             let frames = 100_000_000 * rounds as i64;
+            // A provider notices a closed stream a few words later.
+            let lag = 8 * 33_000_000 * rounds as i64;
             (
-                bounds(i64::min) * 8 / 10,
+                bounds(i64::min) * 8 / 10 - lag,
                 bounds(i64::max) * 11 / 10 + frames,
             )
         } else {
@@ -335,31 +338,28 @@ impl Row<'_> {
     }
 }
 
-/// P10: what an honest provider bills for what it says it served is charged, whatever that is, in every family, whole, streamed,
-/// translated, left at any moment.
-#[tokio::test]
-async fn an_honest_bill_for_what_was_served_is_covered() {
-    let full = std::env::var_os("FAREBOX_FULL").is_some();
-    let rounds: usize = if full { 100 } else { 4 };
-    let mut table = String::from(
-        "| provider | family | served | requests | billed, USD | charged, USD | charged / billed |\n|---|---|---|---|---|---|---|\n",
-    );
+/// The lines of the table for one behaviour of the upstream.
+async fn lines(name: &'static str, serves: Serves, rounds: usize) -> String {
     let text = "some words of an answer that takes a while ".repeat(6);
-    for (name, serves) in behaviours() {
-        let bills = Bills::default();
-        let slow = Manner {
-            pace: 1,
-            limited: true,
-            ..manner(serves)
+    let bills = Bills::default();
+    let slow = Manner {
+        pace: 3,
+        limited: true,
+        ..manner(serves)
+    };
+    let upstream = ScriptedUpstream::tolerant(bills.answering(&text, slow)).await;
+    let mut lines = String::new();
+    let pairs = Family::ALL.map(|family| (family, family));
+    for families in pairs.into_iter().chain(DIRECTIONS) {
+        let (from, to) = families;
+        let gateway = if from == to {
+            Gateway::start(&selling(ALL), &routes(&upstream.base_url())).await
+        } else {
+            let catalog = selling(ALL).replace("\"chat\"", &format!("\"{to}\""));
+            Gateway::start(&catalog, &routes_speaking(&upstream.base_url(), to)).await
         };
-        let upstream = ScriptedUpstream::tolerant(bills.answering(&text, slow)).await;
-        let direct = Gateway::start(&selling(ALL), &routes(&upstream.base_url())).await;
-        let hows = ["whole", "streamed", "left"];
-        for (families, how) in Family::ALL
-            .iter()
-            .flat_map(|family| hows.map(|how| ((*family, *family), how)))
-        {
-            let (gateway, upstream, bills) = (&direct, &upstream, &bills);
+        for how in ["whole", "streamed", "left"] {
+            let (gateway, upstream, bills) = (&gateway, &upstream, &bills);
             let row = Row {
                 name,
                 gateway,
@@ -369,26 +369,27 @@ async fn an_honest_bill_for_what_was_served_is_covered() {
                 how,
                 rounds,
             };
-            table.push_str(&row.line().await);
+            lines.push_str(&row.line().await);
         }
-        for (from, to) in DIRECTIONS {
-            let catalog = selling(ALL).replace("\"chat\"", &format!("\"{to}\""));
-            let speaking = routes_speaking(&upstream.base_url(), to);
-            let gateway = Gateway::start(&catalog, &speaking).await;
-            for how in hows {
-                let (gateway, upstream, bills) = (&gateway, &upstream, &bills);
-                let row = Row {
-                    name,
-                    gateway,
-                    upstream,
-                    bills,
-                    families: (from, to),
-                    how,
-                    rounds,
-                };
-                table.push_str(&row.line().await);
-            }
-        }
+    }
+    lines
+}
+
+/// P10: what an honest provider bills for what it says it served is charged, whatever that is, in every family, whole, streamed,
+/// translated, left at any moment.
+#[tokio::test]
+async fn an_honest_bill_for_what_was_served_is_covered() {
+    let full = std::env::var_os("FAREBOX_FULL").is_some();
+    let rounds: usize = if full { 100 } else { 4 };
+    let mut table = String::from(
+        "| provider | family | served | requests | billed, USD | charged, USD | charged / billed |\n|---|---|---|---|---|---|---|\n",
+    );
+    let all = behaviours();
+    let all = all
+        .into_iter()
+        .map(|(name, serves)| lines(name, serves, rounds));
+    for lines in join_all(all).await {
+        table.push_str(&lines);
     }
     if full {
         let page = format!(

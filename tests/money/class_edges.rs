@@ -284,3 +284,25 @@ async fn steps_of_another_model_are_charged_at_this_models_price() {
             .contains("\"other_model\"")
     );
 }
+
+#[tokio::test]
+async fn the_list_of_models_names_the_prices_of_classes() {
+    let upstream = ScriptedUpstream::start(crate::support::talking("PONG")).await;
+    let catalog =
+        selling(r#"{ flex = "0.5", fast = { times = "2", context = 1_000 }, us = "1.1" }"#);
+    let gateway = Gateway::start(&catalog, &routes(&upstream.base_url())).await;
+    let key = gateway.key("5").await;
+    let list = gateway.get("/v1/models", &key).await.json();
+    let model = &list["data"][0];
+    assert_eq!(model["price"], model["pricing"]["standard"], "{model}");
+    let input = |class: &str| model["pricing"][class]["input"].to_string();
+    let prices = ["standard", "flex", "fast", "us", "flex,us", "fast,us"].map(input);
+    let usd = ["3.00", "1.50", "6.00", "3.30", "1.65", "6.60"].map(|usd| format!("\"{usd}\""));
+    assert_eq!(prices, usd, "{model}");
+    assert_eq!(model["pricing"]["fast"]["context"], 1_000);
+    let column = model["service_price"].as_str().unwrap();
+    assert!(
+        column.ends_with("flex ×0.5 · fast ×2 to 1,000 tokens · us ×1.1"),
+        "{column}"
+    );
+}
