@@ -31,9 +31,9 @@ pub(super) async fn dispatch(mut admitted: Box<Admitted>, mut reply: ReplyTo) {
     let (family, stream) = (admitted.request.family, admitted.seen.stream);
     // A whole answer, and a stream under the policy `drain`, is read to its usage even if the customer has left.
     let cancels = stream && model.route.on_disconnect == OnDisconnect::Cancel;
+    let watches = stream && !admitted.whole;
     let [left, rejected] = [const { AtomicBool::new(false) }; 2];
     let (unsealed, unpinned) = (OnceLock::new(), OnceLock::new());
-    let watches = stream && !admitted.whole;
     let call = Call {
         route: &model.route,
         holder: holder(admitted.request.key),
@@ -81,19 +81,18 @@ pub(super) async fn dispatch(mut admitted: Box<Admitted>, mut reply: ReplyTo) {
         Err(reason) => return Box::pin(waiting::spent(admitted, &asked, reason, reply)).await,
     };
     admitted.note_refused_pin(unpinned.into_inner());
-    let dispatched = dispatched.map_err(Box::new).map(|answer| {
-        let family = answer.family;
-        (family, begun(&mut admitted, answer, unsealed.get()))
-    });
-    match dispatched {
-        Ok((family, AnswerContent::Whole(body, facts, room))) => {
+    let answer = match dispatched {
+        Ok(answer) => answer,
+        Err(error) => return Box::pin(fail(admitted, error, reply, left.into_inner())).await,
+    };
+    match (answer.family, begun(&mut admitted, answer, unsealed.get())) {
+        (family, AnswerContent::Whole(body, facts, room)) => {
             admitted.outcome.removed_members(&facts.marks, &body);
             Box::pin(whole::relay(admitted, family, (body, room), &facts, reply)).await;
         }
-        Ok((family, AnswerContent::Stream(first, frames))) => {
+        (family, AnswerContent::Stream(first, frames)) => {
             stream::relay(admitted, family, first, frames, reply).await
         }
-        Err(error) => Box::pin(fail(admitted, *error, reply, left.into_inner())).await,
     }
 }
 

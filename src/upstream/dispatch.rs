@@ -221,8 +221,7 @@ impl Upstreams {
         } = candidate;
         let began = Instant::now();
         failures.asks(target, began);
-        let room = self.answers.share(call.holder, usize::MAX);
-        let account = entry.account();
+        let (room, account) = (self.answers.share(call.holder, usize::MAX), entry.account());
         let asked = (call, account);
         let fault =
             match attempt::attempt(pool, &self.simulated, asked, target, prepared, room).await {
