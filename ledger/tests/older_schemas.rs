@@ -93,8 +93,7 @@ fn a_database_of_the_fifth_schema_gets_a_place_for_acts_on_files() {
             let ledger = gateway(&url).await;
             ledger.create_key(new_key(1, 10, Some("5"))).await.unwrap();
         }
-        let back = "DROP TABLE files_acts; UPDATE identity SET version = 5";
-        cluster.psql(&database, back).unwrap();
+        cluster.psql(&database, BACK_TO_5).unwrap();
         let ledger = gateway(&url).await;
         assert_eq!(ledger.files_acts(None, 9).await.unwrap(), []);
         let act = FilesAct {

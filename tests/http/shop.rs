@@ -78,15 +78,15 @@ async fn who_waits_for_held_money_is_not_told_to_pay() {
     let catalog = format!("{SHOP}out_of_balance_status = 402\n{CATALOG}");
     let gateway = Gateway::start(&catalog, &routes(&upstream.base_url())).await;
     let key = gateway.key("0.01").await;
-    let body = ask(Family::Chat, "test-model", false);
+    // Each needs 0.006 USD and some.
+    let mut body = ask(Family::Chat, "test-model", false);
+    body["max_tokens"] = json!(400);
     let running = gateway
         .client
         .post(format!("{}{}", gateway.base, path(Family::Chat)));
     let running = tokio::spawn(running.bearer_auth(&key.secret).json(&body).send());
     upstream.request(0).await;
-    let mut large = body.clone();
-    large["max_tokens"] = json!(600);
-    let answer = gateway.post(path(Family::Chat), &key, &large).await;
+    let answer = gateway.post(path(Family::Chat), &key, &body).await;
     let error = answer.json()["error"].clone();
     assert_eq!(
         (answer.status, &error["code"]),

@@ -289,5 +289,6 @@ async fn refusals_that_libraries_act_on_carry_what_they_look_for() {
         )
         .await
         .json();
-    assert!(plain["error"].get("details").is_none(), "{plain}");
+    let details = json!({"remedies": [{"models": null}]});
+    assert_eq!(plain["error"]["details"], details, "{plain}");
 }
