@@ -204,6 +204,9 @@ pub struct CheckOptions {
     /// Do not require secrets to be set
     #[arg(long)]
     pub no_secrets: bool,
+    /// Also say which callers are served by translation, and what that leaves out and refuses
+    #[arg(long)]
+    pub verbose: bool,
 }
 
 /// Options of `show`.

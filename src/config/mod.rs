@@ -36,7 +36,7 @@ pub use presets::{Preset, preset, presets};
 pub use price::{Price, Rates};
 pub use read::price::{PriceError, PriceUnit, parse_price, show_price};
 pub use read::secrets::{ProcessSecrets, Secrets};
-pub use reload::compare::compare;
+pub use reload::compare::{PriceFall, compare};
 pub use reload::diff::{Change, DiffRow, Subject, diff};
 pub use reload::watch::{ReloadObserver, watch};
 pub use reload::{LoadStatus, Reload, Reloader, Trigger};

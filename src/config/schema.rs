@@ -17,6 +17,7 @@ pub(crate) const MODEL_FIELDS: &[&str] = &[
     "limits",
     "tokenizer",
     "aliases",
+    "below_cost",
 ];
 /// `limits` of a model
 pub(crate) const LIMIT_FIELDS: &[&str] = &[

@@ -71,6 +71,7 @@ codes! {
     BadLimits          "E209" Error Place "contradicting limits";
     BadDate            "E210" Error Place "not a date";
     BadLink            "E212" Error Place "a link that customers cannot open";
+    FarBelowCost       "E213" Error Both  "a price below half of a target's cost";
 
     ModelWithoutRoute  "E301" Error Both  "a model without a route";
     DuplicateRoute     "E302" Error Place "two routes for one slug";
@@ -100,6 +101,9 @@ codes! {
     Miscounting        "W411" Warning Both  "a target's counts are repeatedly not charged as they stand";
     CheapCacheWrite    "W412" Warning Place "a cache write cheaper than input";
     RetiredTokenizer   "W413" Warning Place "a tokenizer that is no longer there";
+    SwappedPrices      "W415" Warning Place "output cheaper than input";
+    DearCacheRead      "W416" Warning Place "a cache read dearer than input";
+    BelowCost          "W417" Warning Both  "a price below a target's cost";
 
     SecretNotChecked   "N501" Note Place "a secret was not checked";
     MoreFindings       "N502" Note File  "more findings than are shown";

@@ -9,6 +9,7 @@ use farebox_ledger::{Amount, grouped};
 use farebox_protocol::Family;
 use toml::de::{DeTable, DeValue};
 
+use super::below_cost;
 use super::fields::{Fields, Value, shorten};
 use super::names::{read_family, read_slug, read_tables};
 use super::price::read_price;
@@ -17,7 +18,7 @@ use super::shop::read_shop;
 use crate::config::findings::code::Code;
 use crate::config::findings::report::{File, Placed, Report, Span};
 use crate::config::schema::{CATALOG_FIELDS, LIMIT_FIELDS, MODEL_FIELDS, RETIRED_FIELDS};
-use crate::config::{Capability, Catalog, Limits, Model, Retired, Route};
+use crate::config::{Capability, Catalog, Limits, Model, Price, Retired, Route};
 
 const DEFAULT_OUTPUT: u32 = 8_192;
 const DEFAULT_SPEED: u32 = 150;
@@ -139,7 +140,11 @@ fn read_model(
         |value, report| read_price(value, report, &fields.what, context),
     );
     let route = slug.and_then(|slug| find_route(report, routes, slug, best_path));
-    tokenizer?;
+    let below_cost = or_default(&fields, "below_cost", |value| value.boolean(report));
+    if let (Some(price), Some(route), Some(false)) = (&price, &route, below_cost) {
+        compare_with_cost(report, &fields, price, route, routes);
+    }
+    (tokenizer?, below_cost?);
     Some(Model {
         name: name?.value.to_owned(),
         slug: slug?.value.to_owned(),
@@ -152,6 +157,20 @@ fn read_model(
         aliases: aliases?,
         route: route?,
     })
+}
+
+/// Records a price below what a target costs.
+fn compare_with_cost(
+    report: &mut Report<'_>,
+    fields: &Fields<'_, '_>,
+    price: &Price,
+    route: &Route,
+    routes: &RouteTable,
+) {
+    let place = fields.get("price").map_or(fields.span, |value| value.key);
+    let targets = routes.get(&route.slug).map(|routed| routed.targets);
+    let targets = (route.targets.as_slice(), targets.unwrap_or(fields.span));
+    below_cost::check(report, (price, place), &fields.what, targets);
 }
 
 /// What a model is called in a finding.

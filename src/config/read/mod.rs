@@ -3,6 +3,7 @@
 //! Every reader records what is wrong and continues, so that one pass shows every mistake.
 
 mod abilities;
+mod below_cost;
 mod bounds;
 pub(crate) mod catalog;
 pub(crate) mod fields;
@@ -12,4 +13,5 @@ mod provider;
 pub(crate) mod routes;
 pub(crate) mod secrets;
 mod shop;
+mod slips;
 pub(crate) mod syntax;

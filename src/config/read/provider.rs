@@ -4,7 +4,7 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use farebox_protocol::{AuthStyle, ChatLimit, Family};
-use toml::de::DeTable;
+use toml::de::{DeTable, DeValue};
 
 use super::bounds::read_bounds;
 use super::fields::{Fields, Value, given, shorten};
@@ -206,13 +206,14 @@ fn read_remote(
     secrets: &mut SecretReader<'_>,
     preset: Option<&Preset>,
 ) -> Option<Remote> {
+    let path = first_path(fields, preset);
     let base = match preset.filter(|_| !fields.has("base_url")) {
         Some(preset) => Some(BaseUrl { url: preset.base_url.clone(), loopback: preset.key.is_none() }),
         None => fields.required(
             report,
             "base_url",
-            "base_url = \"https://…/v1\", the part before /chat/completions, or kind = \"…\", a known service",
-            |value, report| read_base_url(value, report, &fields.what),
+            &format!("base_url = \"https://…/v1\", the part before {path}, or kind = \"…\", a known service"),
+            |value, report| read_base_url(value, report, &fields.what, path),
         ),
     };
     let keys = read_keys(fields, report, secrets);
@@ -253,6 +254,19 @@ fn read_remote(
     })
 }
 
+/// What is put behind the base URL, for the first family that the provider speaks.
+fn first_path(fields: &Fields<'_, '_>, preset: Option<&Preset>) -> &'static str {
+    let said = fields.get("speaks").and_then(|value| match value.node() {
+        DeValue::Array(families) => families.iter().find_map(|family| match family.get_ref() {
+            DeValue::String(name) => Family::ALL.into_iter().find(|family| family.name() == name),
+            _ => None,
+        }),
+        _ => None,
+    });
+    let first = said.or_else(|| preset.and_then(|preset| preset.speaks().first().copied()));
+    first.unwrap_or(Family::Chat).protocol().path()
+}
+
 struct BaseUrl {
     url: String,
     loopback: bool,
@@ -275,7 +289,7 @@ pub(super) fn split_base_url(
     if rest.contains(['?', '#']) {
         return Err((
             "has a query or fragment",
-            "write only the part before /chat/completions; keys go into `key` or `headers`",
+            "write only the part before /chat/completions, /responses or /messages; keys go into `key` or `headers`",
         ));
     }
     let (authority, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
@@ -316,7 +330,12 @@ pub(super) fn split_base_url(
     Ok((encrypted, host, path))
 }
 
-fn read_base_url(value: Value<'_, '_>, report: &mut Report<'_>, what: &str) -> Option<BaseUrl> {
+fn read_base_url(
+    value: Value<'_, '_>,
+    report: &mut Report<'_>,
+    what: &str,
+    added: &str,
+) -> Option<BaseUrl> {
     let Placed { value: text, span } = value.text(report)?;
     let url = text.trim_end_matches('/');
     let (encrypted, host, path) = match split_base_url(url) {
@@ -372,7 +391,7 @@ fn read_base_url(value: Value<'_, '_>, report: &mut Report<'_>, what: &str) -> O
             .add(
                 Code::NoPath,
                 span,
-                format!("`base_url` of {what} has no path: requests go to {url}/chat/completions"),
+                format!("`base_url` of {what} has no path: requests go to {url}{added}"),
             )
             .help(format!("most providers want \"{url}/v1\""));
     }
