@@ -84,6 +84,8 @@ pub(crate) const PROVIDER_FIELDS: &[&str] = &[
     "timeouts",
     "simulated",
     "auth",
+    "query",
+    "proxy",
     "headers",
     "max_concurrent",
     "max_tokens_per_minute",

@@ -58,6 +58,8 @@ fn provider(name: &str, base: &str) -> Provider {
         turn_members: Vec::new(),
         signed_calls: false,
         refuse_beta: Vec::new(),
+        query: Vec::new(),
+        proxy: crate::config::ProxyChoice::Direct,
     }
 }
 
@@ -67,6 +69,7 @@ fn route(providers: impl IntoIterator<Item = Provider>) -> Route {
         provider: Arc::new(provider),
         abilities: TargetAbilities::default(),
         cost: None,
+        list: None,
     };
     Route {
         slug: "slug".to_owned(),

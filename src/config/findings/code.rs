@@ -72,6 +72,7 @@ codes! {
     BadDate            "E210" Error Place "not a date";
     BadLink            "E212" Error Place "a link that customers cannot open";
     FarBelowCost       "E213" Error Both  "a price below half of a target's cost";
+    UnlistedCost       "E214" Error Place "a cost that the library does not have";
 
     ModelWithoutRoute  "E301" Error Both  "a model without a route";
     DuplicateRoute     "E302" Error Place "two routes for one slug";
@@ -104,6 +105,8 @@ codes! {
     SwappedPrices      "W415" Warning Place "output cheaper than input";
     DearCacheRead      "W416" Warning Place "a cache read dearer than input";
     BelowCost          "W417" Warning Both  "a price below a target's cost";
+    FarFromList        "W418" Warning Both  "a price far from the list price";
+    NoCost             "W419" Warning Both  "a target without a cost that the library has";
 
     SecretNotChecked   "N501" Note Place "a secret was not checked";
     MoreFindings       "N502" Note File  "more findings than are shown";

@@ -10,12 +10,15 @@ use crate::config::findings::code::Code;
 use crate::config::findings::report::{Report, Span};
 use crate::config::{Price, PriceUnit, Rates, Target, show_price};
 
+/// A model's targets, and the place where they stand.
+pub(super) type Targets<'a> = (&'a [Target], Span);
+
 /// Prices below what the model's targets cost: a warning, and an error below half of it.
 pub(super) fn check(
     report: &mut Report<'_>,
     price: (&Price, Span),
     what: &str,
-    targets: (&[Target], Span),
+    targets: Targets<'_>,
 ) {
     let lows = targets.0.iter().filter_map(|target| {
         let low = lowest(price.0, target.cost.as_deref()?)?;

@@ -11,6 +11,7 @@ use toml::de::{DeTable, DeValue};
 
 use super::below_cost;
 use super::fields::{Fields, Value, shorten};
+use super::listed;
 use super::names::{read_family, read_slug, read_tables};
 use super::price::read_price;
 use super::routes::{RouteTable, Routed};
@@ -141,8 +142,8 @@ fn read_model(
     );
     let route = slug.and_then(|slug| find_route(report, routes, slug, best_path));
     let below_cost = or_default(&fields, "below_cost", |value| value.boolean(report));
-    if let (Some(price), Some(route), Some(false)) = (&price, &route, below_cost) {
-        compare_with_cost(report, &fields, price, route, routes);
+    if let (Some(price), Some(route), Some(below_cost)) = (&price, &route, below_cost) {
+        compare_with_cost(report, &fields, (price, below_cost), route, routes);
     }
     (tokenizer?, below_cost?);
     Some(Model {
@@ -159,18 +160,21 @@ fn read_model(
     })
 }
 
-/// Records a price below what a target costs.
+/// Records a price below what a target costs, or far from its list price.
 fn compare_with_cost(
     report: &mut Report<'_>,
     fields: &Fields<'_, '_>,
-    price: &Price,
+    (price, below_cost): (&Price, bool),
     route: &Route,
     routes: &RouteTable,
 ) {
     let place = fields.get("price").map_or(fields.span, |value| value.key);
     let targets = routes.get(&route.slug).map(|routed| routed.targets);
     let targets = (route.targets.as_slice(), targets.unwrap_or(fields.span));
-    below_cost::check(report, (price, place), &fields.what, targets);
+    listed::check(report, (price, place), &fields.what, targets);
+    if !below_cost {
+        below_cost::check(report, (price, place), &fields.what, targets);
+    }
 }
 
 /// What a model is called in a finding.

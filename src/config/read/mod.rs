@@ -7,6 +7,7 @@ mod below_cost;
 mod bounds;
 pub(crate) mod catalog;
 pub(crate) mod fields;
+pub(crate) mod listed;
 mod names;
 pub(crate) mod price;
 mod provider;

@@ -14,18 +14,22 @@ use crate::config::findings::code::Code;
 use crate::config::findings::redact;
 use crate::config::findings::report::{Placed, Report, Span};
 use crate::config::schema::{PROVIDER_FIELDS, RESERVED_HEADERS, TIMEOUT_FIELDS};
-use crate::config::{Endpoint, Preset, Provider, ProviderSecret, Timeouts, presets};
+use crate::config::{Endpoint, Preset, Provider, ProviderSecret, ProxyChoice, Timeouts, presets};
 
 /// Fields that are meaningless without network requests.
-const REMOTE_FIELDS: [&str; 7] = [
+const REMOTE_FIELDS: [&str; 9] = [
     "kind",
     "base_url",
     "key",
     "keys",
     "auth",
+    "query",
+    "proxy",
     "headers",
     "private_urls",
 ];
+
+const LONGEST_QUERY: usize = 100;
 
 const DEFAULT_TIMEOUTS: Timeouts = Timeouts {
     connect: Duration::from_secs(5),
@@ -82,6 +86,8 @@ pub(crate) fn read_provider(
         speaks: speaks?,
         keys: remote.keys,
         auth: remote.auth,
+        query: remote.query,
+        proxy: remote.proxy,
         headers: remote.headers,
         timeouts: timeouts?,
         max_concurrent: bounds.max_concurrent,
@@ -163,6 +169,8 @@ struct Remote {
     takes_urls: bool,
     keys: Vec<ProviderSecret>,
     auth: Option<AuthStyle>,
+    query: Vec<(String, String)>,
+    proxy: ProxyChoice,
     headers: Vec<(String, ProviderSecret)>,
 }
 
@@ -187,6 +195,8 @@ fn no_remote(fields: &Fields<'_, '_>, report: &mut Report<'_>) -> Option<Remote>
         takes_urls: true,
         keys: Vec::new(),
         auth: None,
+        query: Vec::new(),
+        proxy: ProxyChoice::Environment,
         headers: Vec::new(),
     })
 }
@@ -223,11 +233,16 @@ fn read_remote(
             &[
                 ("bearer", AuthStyle::Bearer),
                 ("x-api-key", AuthStyle::ApiKey),
+                ("api-key", AuthStyle::PlainApiKey),
             ],
         )
     });
     let headers = given(fields, report, "headers", |value, report| {
         read_headers(value, report, &fields.what, secrets)
+    });
+    let query = given(fields, report, "query", read_query);
+    let proxy = given(fields, report, "proxy", |value, report| {
+        read_proxy(value, report, &fields.what, secrets)
     });
     let private_urls = given(fields, report, "private_urls", |value, report| {
         value.boolean(report)
@@ -250,6 +265,8 @@ fn read_remote(
         auth: auth?
             .map(|style| style.value)
             .or_else(|| preset.and_then(Preset::auth)),
+        query: query?.unwrap_or_default(),
+        proxy: proxy?.unwrap_or(ProxyChoice::Environment),
         headers: headers?.unwrap_or_default(),
     })
 }
@@ -448,6 +465,64 @@ fn read_timeouts(value: Value<'_, '_>, report: &mut Report<'_>, what: &str) -> O
         idle: idle?,
         whole: whole?,
     })
+}
+
+/// Reads `proxy = "http://proxy.internal:3128"`, `"none"`, or a secret, for an address with a password in it.
+fn read_proxy(
+    value: Value<'_, '_>,
+    report: &mut Report<'_>,
+    what: &str,
+    secrets: &mut SecretReader<'_>,
+) -> Option<ProxyChoice> {
+    let DeValue::String(text) = value.node() else {
+        let address = secrets.read(value, report, what)?;
+        return Some(ProxyChoice::Through(address));
+    };
+    if text == "none" {
+        return Some(ProxyChoice::Direct);
+    }
+    let (problem, help) = match split_base_url(text.trim_end_matches('/')) {
+        Ok((_, _, "")) => return Some(ProxyChoice::Through(ProviderSecret::new(text))),
+        Ok(_) => ("has a path", "write the address of the proxy alone"),
+        Err(("has a user name or password in it", _)) => (
+            "has a user name or password in it",
+            "write proxy = { env = \"NAME_OF_A_VARIABLE\" } or { file = \"…\" }, and the whole address there",
+        ),
+        Err((problem, _)) => (
+            problem,
+            "write \"http://proxy.internal:3128\", or \"none\" to go directly",
+        ),
+    };
+    report
+        .add(
+            Code::BadBaseUrl,
+            value.span(),
+            format!("`proxy` of {what} {problem}"),
+        )
+        .help(help);
+    None
+}
+
+/// Reads `query = { api-version = "2024-10-21" }`. It is shown wherever the address is, so it is no place for a secret.
+fn read_query(value: Value<'_, '_>, report: &mut Report<'_>) -> Option<Vec<(String, String)>> {
+    let (table, _) = value.table(report, "a table of strings")?;
+    let pairs = table.iter().map(|(name, node)| {
+        let text = value.member(node).printable(report, LONGEST_QUERY)?;
+        if redact::words(text.value) == text.value {
+            return Some((name.get_ref().to_string(), text.value.to_owned()));
+        }
+        report
+            .add(
+                Code::LiteralSecret,
+                text.span,
+                "a part of `query` looks like a secret",
+            )
+            .label("hidden here; treat it as leaked")
+            .help("keys go into `key` or `headers`");
+        None
+    });
+    let pairs: Vec<_> = pairs.collect();
+    pairs.into_iter().collect()
 }
 
 fn read_headers(
