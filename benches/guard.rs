@@ -26,7 +26,9 @@ use bytes::Bytes;
 use farebox::clock;
 use farebox::config::{self, ConfigHandle, ProcessSecrets, Source};
 use farebox::proxy::rate_limit::RateLimits;
-use farebox::proxy::{Calibrations, Known, Origin, Proxy, ReplyBody, Request, holder};
+use farebox::proxy::{
+    Calibrations, Known, Origin, Pins, Proxy, ReplyBody, Request, UnderWay, holder,
+};
 use farebox::telemetry::Telemetry;
 use farebox::turns::{Turns, Work};
 use farebox::upstream::Upstreams;
@@ -393,6 +395,8 @@ fn with_gateway(work: impl AsyncFnOnce(Gateway)) {
             observer: Arc::new(Telemetry::default()),
             calibrations: Calibrations::default(),
             turns: Turns::start(),
+            pins: Pins::default(),
+            under_way: UnderWay::default(),
         });
         work(Gateway {
             proxy,

@@ -12,10 +12,10 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use farebox::config::{self, ProcessSecrets, Source};
-use farebox::metering::{estimate, price, terms};
+use farebox::metering::{Lifetimes, estimate, price, terms};
 use farebox_ledger::{Amount, Usage};
 use farebox_protocol::translate::{Memo, Translator, Wish};
-use farebox_protocol::{Content, Family, FrameReader, TextSize};
+use farebox_protocol::{Classes, Content, Family, FrameReader, TextSize};
 
 const ROUND: Duration = Duration::from_millis(40);
 const ROUNDS: u32 = 12;
@@ -41,6 +41,7 @@ fn main() {
             black_box(&model.price),
             black_box(&usage),
             &[],
+            None,
         )))
     });
     measure("cost", 1, || {
@@ -69,7 +70,8 @@ fn main() {
             thinking_budget: None,
             predicted: 0,
             images: 0,
-            one_hour_cache: false,
+            lifetimes: Lifetimes::default(),
+            classes: Classes::STANDARD,
             compacts_from: None,
             in_flight: 1,
             estimate: estimate::input(black_box(&content), &model.limits),

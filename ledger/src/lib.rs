@@ -25,6 +25,7 @@ pub mod hold;
 #[path = "../tests/reference/mod.rs"]
 pub mod memory;
 pub mod rule;
+pub mod search;
 pub mod store;
 pub mod value;
 
@@ -60,6 +61,7 @@ pub use store::{owner, postgres, sqlite};
 pub use value::amount::{Amount, AmountError};
 pub use value::bill::{Bill, Evidence, Facts, Line, Usage};
 pub use value::end_reason::EndReason;
+pub use value::files_act::FilesAct;
 pub use value::id::{IdError, KeyId, OperationId, Timestamp};
 pub use value::owed::Owed;
 pub use value::own_cost::OwnCost;
@@ -274,6 +276,18 @@ pub trait Ledger: Send + Sync + std::fmt::Debug {
     async fn tell(&self, _place: &str, _found: &str) -> Result<(), LedgerError> {
         Ok(())
     }
+
+    /// Notes that a configuration came into force. Repeating it has no second effect.
+    async fn note_files(&self, act: FilesAct) -> Result<(), LedgerError> {
+        self.apply(Operation::Files(act)).await.map(drop)
+    }
+
+    /// Configurations that came into force, newest first, older than `before` when given.
+    async fn files_acts(
+        &self,
+        before: Option<OperationId>,
+        limit: usize,
+    ) -> Result<Vec<FilesAct>, LedgerError>;
 
     /// Stores what our own requests to a target cost in an hour, in place of this gateway's earlier total of that hour.
     async fn own_cost(&self, cost: OwnCost) -> Result<(), LedgerError> {

@@ -85,6 +85,31 @@ fn a_ledger_of_the_third_schema_compares_references_in_any_form() {
 }
 
 #[test]
+fn a_database_of_the_fifth_schema_gets_a_place_for_acts_on_files() {
+    with_cluster("the fifth schema", async |cluster| {
+        let database = cluster.database();
+        let url = cluster.url(&database);
+        {
+            let ledger = gateway(&url).await;
+            ledger.create_key(new_key(1, 10, Some("5"))).await.unwrap();
+        }
+        let back = "DROP TABLE files_acts; UPDATE identity SET version = 5";
+        cluster.psql(&database, back).unwrap();
+        let ledger = gateway(&url).await;
+        assert_eq!(ledger.files_acts(None, 9).await.unwrap(), []);
+        let act = FilesAct {
+            operation: op(700),
+            at: at(7),
+            actor: "ada".to_owned(),
+            details: "{}".to_owned(),
+        };
+        ledger.note_files(act.clone()).await.unwrap();
+        assert_eq!(ledger.files_acts(None, 9).await.unwrap(), [act]);
+        sound(&*ledger).await;
+    });
+}
+
+#[test]
 fn a_database_of_the_fourth_schema_gets_a_place_for_own_requests() {
     with_cluster("the fourth schema", async |cluster| {
         let database = cluster.database();

@@ -331,6 +331,15 @@ fn a_ledger_of_the_sixth_schema_learns_what_was_served() {
         assert_eq!(rows(), after);
         let recovered = ledger.recover(at(8_000)).await.unwrap();
         assert_eq!((recovered.settled, recovered.released), (1, 0));
+        assert_eq!(ledger.files_acts(None, 9).await.unwrap(), []);
+        let act = FilesAct {
+            operation: op(700),
+            at: at(9_000),
+            actor: "ada".to_owned(),
+            details: "{}".to_owned(),
+        };
+        ledger.note_files(act.clone()).await.unwrap();
+        assert_eq!(ledger.files_acts(None, 9).await.unwrap(), [act]);
         sound(&ledger).await;
     });
 }

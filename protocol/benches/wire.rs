@@ -66,6 +66,7 @@ fn streams(family: Family) {
         usage: Some(usage),
         stop: SyntheticStop::Stop,
         stream_usage: true,
+        classes: farebox_protocol::Classes::STANDARD,
     };
     let stream = Bytes::from(protocol.write_frames(&draft).concat());
     let chunks: Vec<Bytes> = (0..stream.len())

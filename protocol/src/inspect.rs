@@ -7,6 +7,7 @@ use std::borrow::Cow;
 use std::ops::Range;
 
 use crate::TextSize;
+use crate::class::{ClassPlace, Classes};
 use crate::hints;
 use crate::json::Cursor;
 use crate::sample::Sample;
@@ -44,8 +45,14 @@ pub struct Inspection {
     pub content: Content,
     /// Some of the prompt is marked to be written to a cache.
     pub cache_marked: bool,
-    /// A cache write for one hour or longer is asked for somewhere.
+    /// A cache write for one hour is asked for somewhere.
     pub one_hour_cache: bool,
+    /// A cache write for twelve hours is asked for somewhere.
+    pub half_day_cache: bool,
+    /// The prompt is only written to a cache: nothing is to be answered.
+    pub prewarms: bool,
+    /// The classes that it asks for.
+    pub classes: Classes,
     /// From how many input tokens on the upstream compacts the conversation, if it is asked to.
     pub compacts_from: Option<u64>,
     /// The customer asked for the usage chunk of a chat stream.
@@ -79,6 +86,8 @@ pub struct Places {
     pub stream_options: Option<Range<usize>>,
     /// The value of `store` when present.
     pub store: Option<Range<usize>>,
+    /// The fields that ask for a class, or for none.
+    pub classes: Vec<ClassPlace>,
     /// What repeats in the next request of a conversation.
     pub talk: Talk,
     /// What is removed for every target: whole members or array elements, each with one neighbouring comma so that the rest stays
@@ -130,6 +139,8 @@ pub struct Edits<'a> {
     pub leave_out: &'a [String],
     /// What it takes of earlier turns, in the chat family.
     pub history: History<'a>,
+    /// Fields of classes that are written where the request leaves the choice to the provider's account.
+    pub pin: &'a [&'static str],
 }
 
 /// What the model will read, measured without keeping it.
@@ -190,6 +201,16 @@ pub struct Document {
 }
 
 impl Inspection {
+    /// Which of these fields are pinned: those that ask for nothing.
+    #[must_use]
+    pub fn pinned(&self, pin: &[&'static str]) -> Vec<&'static str> {
+        let asks = |name: &str| {
+            let mut places = self.places.classes.iter();
+            places.any(|place| place.name == name && !place.idle)
+        };
+        pin.iter().copied().filter(|name| !asks(name)).collect()
+    }
+
     /// What is removed from the request for a provider that passes these fields, for `x-farebox-removed`: tools, then fields, each
     /// once, in at most 1 KB.
     #[must_use]

@@ -15,6 +15,8 @@ pub mod address;
 mod bad_request;
 mod cache;
 pub mod chat;
+pub mod class;
+mod class_fields;
 mod content;
 pub mod error;
 mod facts;
@@ -31,6 +33,7 @@ mod patch;
 pub mod paths;
 mod picture_size;
 pub mod prompt;
+pub mod question;
 pub mod responses;
 mod sample;
 pub mod scripts;
@@ -61,6 +64,7 @@ use translate::Losses;
 use translate::abilities::History;
 
 pub use bad_request::{BadRequest, Remedy};
+pub use class::{ClassPlace, Classes, Place, SaidClasses, Tier};
 pub use inspect::{Content, Detail, Document, Edits, Fate, Inspection, Picture};
 pub use media::document_bytes;
 pub use sample::Sample;
@@ -197,6 +201,17 @@ pub trait Protocol: Send + Sync + fmt::Debug {
     fn required_headers(&self) -> &'static [(&'static str, &'static str)] {
         &[]
     }
+
+    /// Headers that a request for these classes needs, beside those of every request.
+    fn class_headers(&self, _classes: Classes) -> &'static [(&'static str, &'static str)] {
+        &[]
+    }
+
+    /// The field with which this family asks for a tier or a place; `None` if it cannot.
+    fn class_field(&self, classes: Classes) -> Option<&'static str>;
+
+    /// The fields that can be pinned to the standard, so that a provider's account does not decide.
+    fn pinnable(&self) -> Vec<&'static str>;
 
     /// Whether a request with a field that no table knows is refused, rather than sent without it.
     fn refuses_unknown_fields(&self) -> bool;

@@ -2,6 +2,8 @@
 //!
 //! Chat has two fields for the limit, and services disagree: some ignore the newer one, some refuse one of them or both together.
 
+use std::ops::Range;
+
 use crate::BadRequest;
 use crate::inspect::Inspection;
 use crate::json::{Cursor, Kind, Value};
@@ -19,15 +21,39 @@ pub(crate) fn limit(
         return Ok(());
     }
     let tokens = positive(name, cursor, &value)?;
+    note(name, (tokens, value.span), seen)
+}
+
+/// The same, where `0` asks for no answer: the prompt is only written to a cache.
+pub(crate) fn limit_or_none(
+    name: &'static str,
+    cursor: &mut Cursor<'_>,
+    seen: &mut Inspection,
+) -> Result<(), BadRequest> {
+    let mut ahead = cursor.clone();
+    let value = ahead.skip()?;
+    if value.kind == Kind::Number && count(&ahead, &value) == Some(0) {
+        *cursor = ahead;
+        seen.prewarms = true;
+        return note(name, (0, value.span), seen);
+    }
+    limit(name, cursor, seen)
+}
+
+fn note(
+    name: &'static str,
+    (tokens, span): (u32, Range<usize>),
+    seen: &mut Inspection,
+) -> Result<(), BadRequest> {
     match (seen.limit, &seen.places.limit) {
         (Some(first), Some((other, _))) if first != tokens => {
             let message = format!("`{other}` and `{name}` differ. Send one of them.");
             return Err(BadRequest::at(name, message));
         }
-        (Some(_), _) => seen.places.limit_twin = Some((name, value.span)),
+        (Some(_), _) => seen.places.limit_twin = Some((name, span)),
         (None, _) => {
             seen.limit = Some(tokens);
-            seen.places.limit = Some((name, value.span));
+            seen.places.limit = Some((name, span));
         }
     }
     Ok(())

@@ -10,6 +10,9 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::Value;
 
+use crate::Classes;
+use crate::class::{self, ClassField};
+
 /// Characters per token.
 pub const CHARS_PER_TOKEN: u64 = 4;
 /// Characters per cached block: 64 tokens.
@@ -49,6 +52,8 @@ pub(crate) struct Names {
     pub(crate) conversation: &'static str,
     /// Pointers to the schema that an answer must satisfy.
     pub(crate) schemas: &'static [&'static str],
+    /// The fields of classes.
+    pub(crate) classes: &'static [ClassField],
 }
 
 /// A request, understood.
@@ -70,6 +75,8 @@ pub struct Prompt {
     pub limit: Option<u64>,
     /// The schema an answer must satisfy.
     pub schema: Option<Value>,
+    /// The classes that are asked for.
+    pub classes: Classes,
     /// Chat: the usage chunk is asked for.
     pub stream_usage: bool,
     messages: u64,
@@ -162,6 +169,7 @@ impl Prompt {
             stream_usage: request["stream_options"]["include_usage"]
                 .as_bool()
                 .unwrap_or(false),
+            classes: class::read(names.classes, &request),
             choice: Choice::read(&request["tool_choice"]),
             schema: names
                 .schemas

@@ -2,7 +2,7 @@
 //!
 //! The simulated provider writes drafts; each family's `synthetic.rs` turns one into a whole answer or into frames.
 
-use crate::Usage;
+use crate::{Classes, Usage};
 
 /// An answer to be encoded in some family.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -21,6 +21,8 @@ pub struct SyntheticAnswer {
     pub usage: Option<Usage>,
     /// Why the answer ends.
     pub stop: SyntheticStop,
+    /// The classes that it was served in.
+    pub classes: Classes,
     /// Chat streams: whether to write the usage chunk.
     pub stream_usage: bool,
 }

@@ -3,8 +3,11 @@
 //! A [`WireUsage`] is what an upstream wrote, field by field; [`WireUsage::reading`] turns it into disjoint counts. One reader per
 //! family fills it, from the upstream's own frames, by that family's table of names. Counts are never guessed here.
 
+mod cost;
+
 use std::ops::Range;
 
+use crate::class::{self, ClassField, SaidClasses};
 use crate::json::{Cursor, JsonError, Kind, Value, string_span};
 use crate::members::{Members, Own, Places};
 
@@ -17,8 +20,10 @@ pub struct Usage {
     pub cache_read: u64,
     /// Input written to a cache for the default time.
     pub cache_write: u64,
-    /// Input written to a cache for one hour or longer.
+    /// Input written to a cache for one hour.
     pub cache_write_1h: u64,
+    /// Input written to a cache for twelve hours.
+    pub cache_write_12h: u64,
     /// Output that is not reasoning.
     pub output: u64,
     /// Reasoning.
@@ -34,8 +39,12 @@ pub struct WireUsage {
     pub cache_read: Option<u64>,
     /// Written to a cache, all durations.
     pub cache_write: Option<u64>,
-    /// The part of it for one hour or longer.
+    /// The part of it for one hour.
     pub cache_write_1h: Option<u64>,
+    /// The part of it for twelve hours.
+    pub cache_write_12h: Option<u64>,
+    /// The writes are divided by their lifetimes, here and in every step; else they may have had any.
+    pub writes_divided: bool,
     /// Output as the family counts it.
     pub output: Option<u64>,
     /// Reasoning.
@@ -46,6 +55,14 @@ pub struct WireUsage {
     pub compactions: Vec<Usage>,
     /// The answer's own steps, which the other counts contain.
     pub steps: Vec<Usage>,
+    /// Steps of other models, which the other counts leave out.
+    pub foreign: Vec<Usage>,
+    /// Some step was another model's.
+    pub other_models: bool,
+    /// The classes that were served, as far as the answer says.
+    pub said: SaidClasses,
+    /// What the provider says that the answer costs, in picodollars.
+    pub provider_cost: Option<i64>,
     /// Whether `input` contains the cached classes (chat and responses) or is reported beside them (messages).
     pub input_is_total: bool,
     /// Some count was not a non-negative integer.
@@ -77,12 +94,14 @@ impl WireUsage {
         fill(&mut self.cache_read, later.cache_read);
         fill(&mut self.cache_write, later.cache_write);
         fill(&mut self.cache_write_1h, later.cache_write_1h);
+        fill(&mut self.cache_write_12h, later.cache_write_12h);
         fill(&mut self.output, later.output);
         fill(&mut self.reasoning, later.reasoning);
         fill(&mut self.total, later.total);
         for (list, later) in [
             (&mut self.compactions, &later.compactions),
             (&mut self.steps, &later.steps),
+            (&mut self.foreign, &later.foreign),
         ] {
             if !later.is_empty() {
                 list.clone_from(later);
@@ -90,6 +109,10 @@ impl WireUsage {
         }
         self.input_is_total |= later.input_is_total;
         self.malformed |= later.malformed;
+        self.writes_divided |= later.writes_divided;
+        self.other_models |= later.other_models;
+        self.said.fill(&later.said);
+        self.provider_cost = later.provider_cost.or(self.provider_cost);
     }
 
     /// Disjoint counts, or why there are none. `reasoning_outside`: the provider counts reasoning in addition to its output. Gemini
@@ -107,7 +130,9 @@ impl WireUsage {
             output,
             reasoning_outside || self.total_has_reasoning_outside(),
         );
-        let all = answer.and_then(|answer| sum(&self.compactions, answer));
+        let all = answer
+            .and_then(|answer| sum(&self.compactions, answer))
+            .and_then(|answer| sum(&self.foreign, answer));
         all.map_or(Reading::Absurd, Reading::Counted)
     }
 
@@ -116,10 +141,16 @@ impl WireUsage {
     #[must_use]
     pub fn further_steps(&self, counted: &Usage) -> Vec<Usage> {
         let complete = sum(&self.compactions, Usage::default())
+            .and_then(|all| sum(&self.foreign, all))
             .and_then(|all| sum(&self.steps, all))
             == Some(*counted);
         let further = if complete { self.steps.get(1..) } else { None };
-        [&self.compactions, further.unwrap_or_default()].concat()
+        [
+            &self.compactions,
+            further.unwrap_or_default(),
+            &self.foreign,
+        ]
+        .concat()
     }
 
     /// Whether the total shows that reasoning is counted in addition to the output.
@@ -140,21 +171,26 @@ impl WireUsage {
     pub fn claimed(&self) -> Usage {
         let [input, output, reasoning] =
             [self.input, self.output, self.reasoning].map(|count| count.unwrap_or(0));
-        let [cache_read, written, one_hour] =
-            [self.cache_read, self.cache_write, self.cache_write_1h]
-                .map(|count| count.unwrap_or(0));
+        let [cache_read, written, one_hour, half_day] = [
+            self.cache_read,
+            self.cache_write,
+            self.cache_write_1h,
+            self.cache_write_12h,
+        ]
+        .map(|count| count.unwrap_or(0));
         let cached = if self.input_is_total {
             cache_read.saturating_add(written)
         } else {
             0
         };
-        let cache_write = written.saturating_sub(one_hour);
+        let cache_write = written.saturating_sub(one_hour).saturating_sub(half_day);
         let output = output.saturating_sub(reasoning);
         Usage {
             input: input.saturating_sub(cached),
             cache_read,
             cache_write,
             cache_write_1h: one_hour,
+            cache_write_12h: half_day,
             output,
             reasoning,
         }
@@ -164,6 +200,7 @@ impl WireUsage {
         let cache_read = self.cache_read.unwrap_or(0);
         let written = self.cache_write.unwrap_or(0);
         let cache_write_1h = self.cache_write_1h.unwrap_or(0);
+        let cache_write_12h = self.cache_write_12h.unwrap_or(0);
         let reasoning = match self.reasoning {
             None | Some(0) if reasoning_outside => self
                 .total
@@ -179,8 +216,11 @@ impl WireUsage {
                 input
             },
             cache_read,
-            cache_write: written.checked_sub(cache_write_1h)?,
+            cache_write: written
+                .checked_sub(cache_write_1h)?
+                .checked_sub(cache_write_12h)?,
             cache_write_1h,
+            cache_write_12h,
             output: if reasoning_outside {
                 output
             } else {
@@ -199,6 +239,15 @@ impl Usage {
             .saturating_add(self.cache_read)
             .saturating_add(self.cache_write)
             .saturating_add(self.cache_write_1h)
+            .saturating_add(self.cache_write_12h)
+    }
+
+    /// All input written to a cache, for whatever time.
+    #[must_use]
+    pub fn all_writes(&self) -> u64 {
+        self.cache_write
+            .saturating_add(self.cache_write_1h)
+            .saturating_add(self.cache_write_12h)
     }
 
     /// Both together; `None` when a count overflows.
@@ -209,6 +258,7 @@ impl Usage {
             cache_read: self.cache_read.checked_add(more.cache_read)?,
             cache_write: self.cache_write.checked_add(more.cache_write)?,
             cache_write_1h: self.cache_write_1h.checked_add(more.cache_write_1h)?,
+            cache_write_12h: self.cache_write_12h.checked_add(more.cache_write_12h)?,
             output: self.output.checked_add(more.output)?,
             reasoning: self.reasoning.checked_add(more.reasoning)?,
         })
@@ -240,6 +290,10 @@ pub(crate) enum Slot {
     CacheWrite,
     CacheWrite5m,
     CacheWrite1h,
+    CacheWrite12h,
+    /// What the provider says that the answer costs: in USD, and in ticks of 1e-10 USD.
+    Cost,
+    CostTicks,
     Output,
     Reasoning,
     Total,
@@ -265,10 +319,16 @@ pub(crate) struct UsageObject {
 /// Most steps in one usage. Server-side tools stop after ten rounds, each of which may begin with a compaction.
 const MOST_STEPS: usize = 32;
 
+/// Steps of other models than the one that was asked for.
+const OF_OTHERS: [&str; 2] = ["advisor_message", "fallback_message"];
+
+/// A family's names, the members that customers see, and those that name a class.
+pub(crate) type Table<'t> = (&'t Names, Own, &'t [ClassField]);
+
 /// Reads a usage object; `None` if the value is something else, such as `null`.
 pub(crate) fn read(
     cursor: &mut Cursor<'_>,
-    (names, own): (&Names, Own),
+    (names, own, classes): Table<'_>,
 ) -> Result<Option<UsageObject>, JsonError> {
     if cursor.peek()? != Kind::Object {
         cursor.skip()?;
@@ -281,7 +341,10 @@ pub(crate) fn read(
     while let Some(key) = cursor.member(&mut walk)? {
         match (key.name.as_ref(), cursor.peek()?) {
             ("type", _) => seen.kind = string_span(cursor)?,
-            ("iterations", Kind::Array) => iterations(cursor, (names, own), &mut seen)?,
+            ("iterations", Kind::Array) => {
+                iterations(cursor, (names, own, classes), &mut seen)?;
+            }
+            (name, _) if class::say(classes, name, cursor, &mut seen.wire.said)? => {}
             (name, _) => take(cursor, names, ("", name), &mut seen, &mut write_5m)?,
         }
         members.take(cursor, &key);
@@ -289,41 +352,63 @@ pub(crate) fn read(
     seen.end = cursor.at().saturating_sub(1);
     seen.empty = members.nothing_stays();
     members.finish(&mut seen.places);
-    if seen.wire.cache_write.is_none() && (write_5m.is_some() || seen.wire.cache_write_1h.is_some())
-    {
-        seen.wire.cache_write = write_5m
-            .unwrap_or(0)
-            .checked_add(seen.wire.cache_write_1h.unwrap_or(0));
+    let wire = &mut seen.wire;
+    let parts = [write_5m, wire.cache_write_1h, wire.cache_write_12h];
+    if parts.iter().any(Option::is_some) {
+        let add = |sum: u64, part: &Option<u64>| sum.checked_add(part.unwrap_or(0));
+        let sum = parts.iter().try_fold(0, add);
+        wire.cache_write = wire.cache_write.or(sum);
+        // Without the usual lifetime among the parts, the rest is that.
+        wire.writes_divided = write_5m.is_none() || sum >= wire.cache_write;
     }
+    place_foreign(wire);
     Ok(Some(seen))
 }
 
 /// Counts of single steps. The answer's counts already contain those of its own steps, but not those of a compaction.
 fn iterations(
     cursor: &mut Cursor<'_>,
-    names: (&Names, Own),
+    table: Table<'_>,
     seen: &mut UsageObject,
 ) -> Result<(), JsonError> {
     let wire = &mut seen.wire;
     let mut walk = cursor.enter_array()?;
     while cursor.element(&mut walk)? {
-        let Some(step) = read(cursor, names)? else {
+        let Some(step) = read(cursor, table)? else {
             continue;
         };
         seen.places.add(step.places);
-        let compaction = step
-            .kind
-            .is_some_and(|kind| cursor.string_at(kind) == "compaction");
+        let kind = step.kind.map(|kind| cursor.string_at(kind));
+        let compaction = kind.as_deref() == Some("compaction");
+        let foreign = kind.is_some_and(|kind| OF_OTHERS.contains(&&*kind));
+        let lists = [&wire.compactions, &wire.steps, &wire.foreign];
+        let many = lists.iter().map(|list| list.len()).sum::<usize>() >= MOST_STEPS;
         match step.wire.reading(false) {
-            _ if wire.compactions.len().saturating_add(wire.steps.len()) == MOST_STEPS => {
-                wire.malformed = true
-            }
+            _ if many => wire.malformed = true,
+            Reading::Counted(usage) if foreign => wire.foreign.push(usage),
             Reading::Counted(usage) if compaction => wire.compactions.push(usage),
             Reading::Counted(usage) => wire.steps.push(usage),
             _ => wire.malformed |= compaction,
         }
     }
     Ok(())
+}
+
+/// Counts steps of other models beside the answer's own, unless its counts contain them.
+fn place_foreign(wire: &mut WireUsage) {
+    if wire.foreign.is_empty() {
+        return;
+    }
+    wire.other_models = true;
+    let (Some(input), Some(output)) = (wire.input, wire.output) else {
+        return;
+    };
+    let top = wire.disjoint(input, output, false);
+    let foreign = sum(&wire.foreign, Usage::default());
+    let all = foreign.and_then(|foreign| sum(&wire.steps, foreign));
+    if top.is_some() && (top == foreign || top == all) {
+        wire.steps.append(&mut wire.foreign);
+    }
 }
 
 /// Takes one member: a count, or an object with counts inside.
@@ -356,6 +441,11 @@ fn take(
     if value.kind == Kind::Null {
         return Ok(());
     }
+    if let Slot::Cost | Slot::CostTicks = slot {
+        let said = cost::picos(cursor.slice(value.span), *slot == Slot::CostTicks);
+        seen.wire.provider_cost = said.or(seen.wire.provider_cost);
+        return Ok(());
+    }
     let (count, wire) = (count(cursor, &value), &mut seen.wire);
     wire.malformed |= count.is_none() && *slot != Slot::Total;
     let place = match slot {
@@ -364,6 +454,8 @@ fn take(
         Slot::CacheWrite => &mut wire.cache_write,
         Slot::CacheWrite5m => write_5m,
         Slot::CacheWrite1h => &mut wire.cache_write_1h,
+        Slot::CacheWrite12h => &mut wire.cache_write_12h,
+        Slot::Cost | Slot::CostTicks => return Ok(()),
         Slot::Output => &mut wire.output,
         Slot::Reasoning => &mut wire.reasoning,
         Slot::Total => &mut wire.total,

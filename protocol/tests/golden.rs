@@ -21,6 +21,7 @@ const USAGE: Usage = Usage {
     cache_read: 20,
     cache_write: 3,
     cache_write_1h: 4,
+    cache_write_12h: 0,
     output: 50,
     reasoning: 6,
 };

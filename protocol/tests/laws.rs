@@ -237,12 +237,12 @@ proptest! {
     ) {
         let usage = Usage {
             input: counts[0], cache_read: counts[1], cache_write: counts[2],
-            cache_write_1h: if family == Family::Messages { counts[3] } else { 0 }, output: counts[4], reasoning: counts[5],
+            cache_write_1h: if family == Family::Messages { counts[3] } else { 0 }, cache_write_12h: 0, output: counts[4], reasoning: counts[5],
         };
         let tool = tool.then(|| ToolCall { id: "1".into(), name: "f".into(), arguments: r#"{"path":"ä"}"#.into() });
         let stop = if tool.is_some() { SyntheticStop::Tool } else { SyntheticStop::Stop };
         let draft = SyntheticAnswer {
-            id: "1".into(), model: "m".into(), created: 7, pieces, tool, usage: Some(usage), stop, stream_usage: true,
+            id: "1".into(), model: "m".into(), created: 7, pieces, tool, usage: Some(usage), stop, stream_usage: true, classes: farebox_protocol::Classes::STANDARD,
         };
         let answer = family.protocol().read_answer(&family.protocol().write_answer(&draft)).expect("JSON");
         prop_assert_eq!(answer.usage.reading(false), Reading::Counted(usage));

@@ -144,6 +144,7 @@ fn durations_of_cache_writes_are_told_apart() {
         input: 1,
         cache_write: 3,
         cache_write_1h: 4,
+        cache_write_12h: 0,
         output: 2,
         ..Usage::default()
     };
@@ -212,6 +213,7 @@ fn every_services_chat_usage_is_read() {
             cache_read,
             cache_write,
             cache_write_1h,
+            cache_write_12h: 0,
             output,
             reasoning,
         })
@@ -316,6 +318,7 @@ fn every_services_native_and_responses_usage_is_read() {
             cache_read,
             cache_write,
             cache_write_1h,
+            cache_write_12h: 0,
             output,
             reasoning,
         })
@@ -529,7 +532,7 @@ fn long_cache_writes_are_told_apart() {
         input: 40,
         cache_read: 10,
         cache_write: 20,
-        cache_write_1h: 30,
+        cache_write_12h: 30,
         output: 1,
         ..Usage::default()
     };

@@ -7,7 +7,7 @@ use crate::server::admin::Admin;
 
 const EVERY: Duration = Duration::from_millis(500);
 /// The gateways of a fleet are asked for in one look out of this many: that is a query.
-const GATEWAYS_EVERY: u32 = 10;
+const GATEWAYS_EVERY: u32 = 3;
 
 /// Looks as long as the gateway runs.
 pub(super) async fn watch(admin: Arc<Admin>) {

@@ -7,6 +7,7 @@
 mod alerting;
 mod anchoring;
 mod asking;
+mod files_audit;
 mod notify;
 mod presence;
 pub mod process;
@@ -32,7 +33,7 @@ use crate::clock;
 use crate::config::{self, ConfigHandle, Reloader};
 use crate::customer::Activity;
 use crate::proxy::record::FanOut;
-use crate::proxy::{Calibrations, Observer, Proxy};
+use crate::proxy::{Calibrations, Observer, Pins, Proxy, UnderWay};
 use crate::server::admin::{self, Admin, Guard};
 use crate::server::{self, Connections, Front, Listening, Stop, Tls};
 use crate::telemetry::Telemetry;
@@ -124,6 +125,7 @@ impl App {
             reloader,
             guard,
             hosts: settings.admin_hosts.clone(),
+            operator: settings.operator.clone(),
             started_at: clock::now(),
             connections: Connections::of_operator(),
             last_changes: ArcSwap::default(),
@@ -195,7 +197,11 @@ impl App {
             let outcome = tokio::select! {
                 () = stop => Ok(()),
                 () = over.notified() => Ok(()),
-                why = ledger.fatal() => Err(format!("the ledger stopped: {why}")),
+                why = ledger.fatal() => {
+                    // Its last words have the alert, however soon it ends.
+                    admin.look();
+                    Err(format!("the ledger stopped: {why}"))
+                }
             };
             notify::send(config::notify_socket(), notify::STOPPING);
             admin.drain();
@@ -277,6 +283,8 @@ fn spine(
         observer: Arc::new(FanOut(observers)),
         calibrations: Calibrations::default(),
         turns: Turns::start(),
+        pins: Pins::default(),
+        under_way: UnderWay::default(),
     }))
 }
 
@@ -373,6 +381,12 @@ impl Aside {
         }));
         tasks.push(tokio::spawn(alerting::watch(Arc::clone(admin))));
         if let Some(reloader) = &admin.reloader {
+            let (noted, files) = (Arc::clone(admin), Arc::clone(reloader));
+            tasks.push(tokio::spawn(async move {
+                if let Err(error) = files_audit::started(&noted, &files).await {
+                    tracing::error!(%error, "the audit does not have the files of this start");
+                }
+            }));
             let following = Arc::new(reload::Following::new(Arc::clone(admin)));
             tasks.push(tokio::spawn(config::watch(
                 Arc::clone(reloader),

@@ -5,6 +5,7 @@
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use super::files_audit;
 use crate::clock;
 use crate::config::{
     self, Change, Config, Diagnostic, Diagnostics, DiffRow, Paint, Reload, ReloadObserver,
@@ -52,17 +53,23 @@ impl Follower {
         let proxy = &self.admin.front.proxy;
         proxy.upstreams.reconcile(config);
         let (ledger, slugs) = (Arc::clone(&proxy.ledger), slugs(config));
-        if let Some(reloader) = &self.admin.reloader {
+        let now = config.summary();
+        let rows = diff(&before, &now);
+        *before = now;
+        let noted = self.admin.reloader.as_ref().map(|reloader| {
             self.admin.ledger.announce(reloader.status().files());
-        }
+            files_audit::of_reload(&self.admin, reloader, config.generation, &rows)
+        });
         proxy.tasks.spawn(async move {
             if let Err(error) = ledger.publish(slugs, clock::now()).await {
                 tracing::error!(%error, "cannot store the published slugs; if one disappears from the catalog, no warning will follow");
             }
+            if let Some(act) = noted
+                && let Err(error) = ledger.note_files(act).await
+            {
+                tracing::error!(%error, "the audit does not have this reload");
+            }
         });
-        let now = config.summary();
-        let rows = diff(&before, &now);
-        *before = now;
         tracing::info!(generation = config.generation, changes = %summary(&rows), "new configuration in force");
         self.admin.last_changes.store(Arc::new(rows));
         self.log_new(findings);

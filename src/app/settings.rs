@@ -43,6 +43,8 @@ pub struct Settings {
     pub wait_lock: Duration,
     /// The anchor file, if any.
     pub anchors: Option<PathBuf>,
+    /// Who runs it, for the audit of the files.
+    pub operator: String,
 }
 
 impl Settings {
@@ -64,6 +66,7 @@ impl Settings {
             cors_origins: Vec::new(),
             wait_lock: Duration::ZERO,
             anchors: None,
+            operator: farebox_ledger::owner::user_name(),
         }
     }
 }

@@ -5,8 +5,7 @@ use std::path::PathBuf;
 
 use clap::builder::PossibleValuesParser;
 use clap::{ArgGroup, Args as ClapArgs, Parser, Subcommand, ValueEnum};
-use farebox_ledger::text::SECRET_PREFIX;
-use farebox_ledger::{Amount, KeyId, LedgerAddress, OperationId, parse_public_url};
+use farebox_ledger::{Amount, KeyId, LedgerAddress, OperationId, parse_public_url, search};
 
 use super::dates::{expiry, instant};
 use super::library_args::{AddOptions, LibraryOptions};
@@ -82,7 +81,7 @@ pub struct Args {
     /// A file for anchors of the journal, written every minute; `ledger verify` compares the ledger with them
     #[arg(long, global = true, help_heading = GLOBAL, env = "FAREBOX_ANCHORS", value_name = "FILE")]
     pub anchors: Option<PathBuf>,
-    /// Your name for the audit [default: the user who called sudo, else the system user]
+    /// Your name for the audit, which adds the system user [default: the user who called sudo]
     #[arg(long, global = true, help_heading = GLOBAL, env = "FAREBOX_OPERATOR", value_name = "NAME", value_parser = one_line)]
     pub operator: Option<String>,
     /// The format of results
@@ -104,9 +103,7 @@ impl Args {
     #[must_use]
     pub fn actor(&self) -> String {
         let typed = self.operator.clone().filter(|name| !name.trim().is_empty());
-        typed
-            .or_else(crate::config::sudo_user)
-            .unwrap_or_else(farebox_ledger::owner::user_name)
+        farebox_ledger::owner::actor(typed.or_else(crate::config::sudo_user))
     }
 }
 
@@ -215,6 +212,9 @@ pub struct CheckOptions {
     /// Also say which callers are served by translation, and what that leaves out and refuses
     #[arg(long)]
     pub verbose: bool,
+    /// Then send every target one smallest request; says first what that may cost at most
+    #[arg(long, conflicts_with = "no_secrets")]
+    pub online: bool,
 }
 
 /// Options of `show`.
@@ -481,14 +481,8 @@ pub struct EntriesOptions {
 }
 
 /// A key's id. Of a secret that was pasted instead, the id in it: a refusal would print the secret.
-pub(super) fn key_id(text: &str) -> Result<KeyId, String> {
-    let inside = text
-        .strip_prefix(SECRET_PREFIX)
-        .and_then(|secret| secret.split('-').next());
-    inside
-        .unwrap_or(text)
-        .parse::<KeyId>()
-        .map_err(|error| error.to_string())
+fn key_id(text: &str) -> Result<KeyId, String> {
+    search::key_id(text).map_err(|error| error.to_string())
 }
 
 /// A slug that is not empty.

@@ -8,9 +8,11 @@ use farebox_protocol::Family;
 use serde::Deserialize;
 
 use super::args::{Args, CheckOptions, Format};
-use super::gateway;
 use super::output::{self, Failed};
-use crate::config::{self, Config, Diagnostic, Diagnostics, Model, Paint, ProcessSecrets, Served};
+use super::{gateway, online};
+use crate::config::{
+    self, Config, Diagnostic, Diagnostics, Model, Paint, ProcessSecrets, Served, Severity,
+};
 
 /// The relevant part of `/status`: targets whose counts repeatedly cannot be charged as reported.
 #[derive(Deserialize)]
@@ -43,6 +45,9 @@ pub(super) async fn run(args: &Args, options: &CheckOptions) -> Result<(), Faile
                 Alert::Other => None,
             }));
     }
+    if let Some(config) = config.as_ref().filter(|_| options.online) {
+        diagnostics.0.extend(online::findings(config).await?);
+    }
     if args.format() == Format::Json {
         output::print_json(&serde_json::json!(diagnostics));
     } else if !diagnostics.is_empty() {
@@ -51,6 +56,9 @@ pub(super) async fn run(args: &Args, options: &CheckOptions) -> Result<(), Faile
     match config {
         // The report already ends with a summary.
         None => Err(Failed::configuration("")),
+        Some(_) if (diagnostics.0.iter()).any(|found| found.severity == Severity::Error) => {
+            Err(Failed::configuration(""))
+        }
         Some(config) => {
             if args.format() != Format::Json {
                 let models = output::count(config.catalog.models.len(), "model");

@@ -5,7 +5,7 @@ use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
 
 use farebox_ledger::{Amount, Key, KeySettings, Ledger, NewKey, Secret};
-use farebox_protocol::Family;
+use farebox_protocol::{Classes, Family, Place, Tier};
 use serde_json::Value;
 
 use super::args::{Args, DemoOptions};
@@ -20,6 +20,7 @@ pub(super) async fn run(args: &Args, options: &DemoOptions) -> Result<(), Failed
     let _log = serve::start_logging("warn");
     let config = shipped()?;
     let samples = samples(&config);
+    let classed = in_a_class(&config);
     let folder = tempfile::tempdir()
         .map_err(|error| Failed::refused(format!("cannot make a temporary folder: {error}")))?;
     let settings = Settings {
@@ -39,7 +40,7 @@ pub(super) async fn run(args: &Args, options: &DemoOptions) -> Result<(), Failed
     let mut balance = key.account.balance();
     let slugs: Vec<String> = samples.iter().map(|(_, slug)| slug.clone()).collect();
     for (family, slug) in samples {
-        let answer = ask(address, family, &slug, &secret).await?;
+        let answer = ask(address, family, &slug, &secret, None).await?;
         let after = ledger
             .find_key(key.id)
             .await?
@@ -49,6 +50,17 @@ pub(super) async fn run(args: &Args, options: &DemoOptions) -> Result<(), Failed
             "POST {path}  {slug}\n  answer   {answer}\n  balance  {balance} → {after} USD"
         ));
         balance = after;
+    }
+    if let Some((family, slug)) = classed {
+        let answer = ask(address, family, &slug, &secret, Some(CLASS)).await?;
+        let after = ledger
+            .find_key(key.id)
+            .await?
+            .map_or(balance, |key| key.account.balance());
+        let path = family.protocol().public_path();
+        output::print(&format!(
+            "POST {path}  {slug}  service_tier {CLASS}\n  answer   {answer}\n  balance  {balance} → {after} USD"
+        ));
     }
     output::print(&ready_to_paste(&base, secret.reveal(), &slugs));
     serving
@@ -88,6 +100,17 @@ fn samples(config: &Config) -> Vec<(Family, String)> {
     Family::ALL.into_iter().filter_map(best).collect()
 }
 
+/// The class that the demo asks for.
+const CLASS: &str = "flex";
+
+/// A model that sells this class, and its best path.
+fn in_a_class(config: &Config) -> Option<(Family, String)> {
+    let flex = Classes::of(Tier::Flex, Place::Global);
+    let mut models = config.catalog.models.iter();
+    let model = models.find(|model| model.price.class(flex).is_some())?;
+    Some((model.best_path, model.slug.clone()))
+}
+
 async fn funded_key(
     args: &Args,
     ledger: &dyn Ledger,
@@ -118,9 +141,13 @@ async fn ask(
     family: Family,
     slug: &str,
     secret: &Secret,
+    class: Option<&str>,
 ) -> Result<String, Failed> {
     let protocol = family.protocol();
-    let body = protocol.write_question(slug, "Say hello to Farebox", 64);
+    let mut body = protocol.write_question(slug, "Say hello to Farebox", 64);
+    if let Some(class) = class {
+        body = body.replacen('{', &format!("{{\"service_tier\":\"{class}\","), 1);
+    }
     let answer = http::post(
         address,
         protocol.public_path(),

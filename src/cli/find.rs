@@ -2,20 +2,17 @@
 //!
 //! The ledger knows what was charged and paid. What was refused, and which attempts failed, only the running gateway remembers.
 
+use farebox_ledger::search::{self, Named};
 use farebox_ledger::store::SharedStore;
-use farebox_ledger::{Entry, EntryQuery, Key, KeyQuery, OpenMode, document, is_same_reference};
+use farebox_ledger::text::SECRET_PREFIX;
+use farebox_ledger::{Key, OpenMode, document};
 use serde_json::{Value, json};
 
-use super::args::{Args, Format, OneKey, ShowOptions, key_id};
+use super::args::{Args, Format, OneKey, ShowOptions};
 use super::output::{self, Failed};
 use super::{books, gateway, show};
 use crate::clock;
 use crate::proxy::record;
-
-/// Entries that one look at the journal reads.
-const PAGE: usize = 10_000;
-/// Keys with a label that are listed.
-const MOST_KEYS: usize = 100;
 
 pub(super) async fn run(args: &Args, options: &ShowOptions) -> Result<(), Failed> {
     let id = match options.id.as_str() {
@@ -23,8 +20,10 @@ pub(super) async fn run(args: &Args, options: &ShowOptions) -> Result<(), Failed
         id => id.trim().to_owned(),
     };
     let book = books::open(args, OpenMode::ReadOnly).await?;
-    if let Ok(id) = key_id(&id) {
-        return show::run(args, &OneKey { id }).await;
+    if let Ok(key) = search::key_id(&id)
+        && (book.find_key(key).await?.is_some() || id.starts_with(SECRET_PREFIX))
+    {
+        return show::run(args, &OneKey { id: key }).await;
     }
     let remembered = remembered(args, &id).await;
     if let Ok(Some(document)) = &remembered {
@@ -32,30 +31,35 @@ pub(super) async fn run(args: &Args, options: &ShowOptions) -> Result<(), Failed
         print(args, document, owner.as_ref());
         return Ok(());
     }
-    let found = match record::operation(&id) {
-        Some(operation) => book.entry(operation).await?,
-        None => in_journal(&book, &id).await?,
-    };
-    if let Some(entry) = found {
-        let document = json!({
-            "request_id": entry.request().map(record::request_id),
-            "record": null, "running": null, "entry": document::json(&entry),
-        });
-        let owner = book.find_key(entry.key).await?;
-        print(args, &document, owner.as_ref());
-        return Ok(());
+    match search::find(&*book, &id, clock::now()).await? {
+        Some(Named::Key(key)) => show::run(args, &OneKey { id: key.id }).await,
+        Some(Named::Labelled(keys)) => {
+            list(args, &keys);
+            Ok(())
+        }
+        Some(Named::Entry(entry)) => {
+            let document = json!({
+                "request_id": entry.request().map(record::request_id),
+                "record": null, "running": null, "entry": document::json(&entry),
+            });
+            let owner = book.find_key(entry.key).await?;
+            print(args, &document, owner.as_ref());
+            Ok(())
+        }
+        None => Err(unknown(&id, remembered.err())),
     }
-    if record::operation(&id).is_none() && labelled(args, &book, &id).await? {
-        return Ok(());
-    }
-    let why = match remembered {
-        Ok(_) => "the gateway does not remember it either".to_owned(),
-        Err(why) => format!("refused requests are known only to the running gateway, and {why}"),
+}
+
+/// Nothing has this name; `unasked` is why the gateway could not be asked.
+fn unknown(id: &str, unasked: Option<String>) -> Failed {
+    let why = match unasked {
+        None => "the gateway does not remember it either".to_owned(),
+        Some(why) => format!("refused requests are known only to the running gateway, and {why}"),
     };
-    let shown = output::plain(&id);
-    Err(Failed::refused(format!(
+    let shown = output::plain(id);
+    Failed::refused(format!(
         "nothing in the ledger has the id, reference or label {shown}; {why}"
-    )))
+    ))
 }
 
 /// What was asked for, from a prompt or standard input: other users of the machine can read command lines.
@@ -90,55 +94,15 @@ async fn owner(book: &SharedStore, document: &Value) -> Option<Key> {
     book.find_key(id.parse().ok()?).await.ok()?
 }
 
-/// The newest entry with this reference, or of the answer with this id.
-async fn in_journal(book: &SharedStore, id: &str) -> Result<Option<Entry>, Failed> {
-    let mut query = EntryQuery {
-        limit: Some(PAGE),
-        ..EntryQuery::default()
-    };
-    loop {
-        let page = book.entries(query.clone()).await?;
-        let is_it = |entry: &&Entry| {
-            let answer = (entry.bill.as_ref()).and_then(|bill| bill.answer_id.as_deref());
-            let reference = entry.reference.as_deref();
-            answer == Some(id) || reference.is_some_and(|other| is_same_reference(other, id))
-        };
-        if let Some(entry) = page.iter().rev().find(is_it) {
-            return Ok(Some(entry.clone()));
-        }
-        match page.first() {
-            Some(oldest) if page.len() == PAGE => query.before = Some(oldest.position),
-            _ => return Ok(None),
-        }
+/// Several keys whose labels contain the text.
+fn list(args: &Args, keys: &[Key]) {
+    if args.format() == Format::Json {
+        let keys: Vec<Value> = (keys.iter())
+            .map(|key| super::view::key(key, clock::now()))
+            .collect();
+        return output::print_json(&json!({ "keys": keys }));
     }
-}
-
-/// Shows the key with this label, or lists those whose labels contain it; whether there is any.
-async fn labelled(args: &Args, book: &SharedStore, label: &str) -> Result<bool, Failed> {
-    let query = KeyQuery {
-        label: Some(label.to_owned()),
-        now: clock::now(),
-        limit: MOST_KEYS,
-        ..KeyQuery::default()
-    };
-    let keys = book.list_keys(query).await?;
-    let mut exact = keys.iter().filter(|key| key.settings.label == label);
-    let only = match (keys.as_slice(), exact.next(), exact.next()) {
-        ([], ..) => return Ok(false),
-        ([key], ..) | (_, Some(key), None) => Some(key),
-        _ => None,
-    };
-    match only {
-        Some(key) => show::run(args, &OneKey { id: key.id }).await?,
-        _ if args.format() == Format::Json => {
-            let keys: Vec<Value> = (keys.iter())
-                .map(|key| super::view::key(key, clock::now()))
-                .collect();
-            output::print_json(&json!({ "keys": keys }));
-        }
-        _ => output::print(&books::table(&keys)),
-    }
-    Ok(true)
+    output::print(&books::table(keys));
 }
 
 fn print(args: &Args, document: &Value, owner: Option<&Key>) {

@@ -18,6 +18,7 @@ mod library;
 mod library_args;
 mod manage;
 mod models;
+mod online;
 mod output;
 mod parse;
 mod serve;

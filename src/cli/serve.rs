@@ -50,6 +50,7 @@ fn settings(args: &Args) -> Settings {
         public_url: args.public_url.clone(),
         tls,
         anchors: args.anchors.clone(),
+        operator: args.actor(),
         trusted_proxies: args.trusted_proxy.clone(),
         cors_origins: args.cors_origin.clone(),
         ..Settings::new(args.ledger.clone(), args.listen)

@@ -37,12 +37,13 @@ pub use environment::{
 pub use findings::diagnostic::{Counts, Diagnostic, Diagnostics, Place, Severity};
 pub use findings::redact::words as hide_secrets;
 pub use findings::render::Paint;
+pub(crate) use findings::suggest::nearest_models;
 pub use library::{Library, Offer};
 pub use names_in::NamesIn;
 pub use presets::{Preset, preset, presets};
-pub use price::{Price, Rates};
+pub use price::{ClassPrice, Price, Rates};
 pub use read::listed::list_price;
-pub use read::price::{PriceError, PriceUnit, parse_price, show_price};
+pub use read::rates::{PriceError, PriceUnit, parse_price, show_price};
 pub use read::secrets::{ProcessSecrets, Secrets};
 pub use reload::compare::{PriceFall, compare};
 pub use reload::diff::{Change, DiffRow, Subject, diff};
@@ -59,7 +60,7 @@ pub use starter::Starter;
 pub use summary::{ModelSummary, ProviderSummary, RetiredSummary, Summary};
 pub use table::{TABLE_HEADINGS, TableRow, table_markdown};
 
-use findings::code::Code;
+pub(crate) use findings::code::Code;
 use findings::report::{File, Report, Span};
 use read::secrets::{SecretFile, SecretReader};
 

@@ -9,6 +9,7 @@ use farebox_protocol::{AuthStyle, ChatLimit, Family};
 use serde::Deserialize;
 
 use super::library::Library;
+use super::schema::PIN_FIELDS;
 use super::starter::Starter;
 
 /// One known service.
@@ -43,6 +44,12 @@ pub struct Preset {
     /// It wants the first call of each turn signed.
     #[serde(default)]
     pub signed_calls: bool,
+    /// Fields of classes that are pinned to the standard, because its accounts can be set to something else.
+    #[serde(default)]
+    pin: Vec<String>,
+    /// It bills cache writes above input.
+    #[serde(default)]
+    pub bills_writes: bool,
     /// The variable that usually contains its key; `None` if it needs no key.
     pub key: Option<String>,
     price_list: Option<String>,
@@ -84,6 +91,16 @@ pub fn preset(name: &str) -> Option<&'static Preset> {
 }
 
 impl Preset {
+    /// Fields of classes that are pinned to the standard.
+    #[must_use]
+    pub fn pin(&self) -> Vec<&'static str> {
+        PIN_FIELDS
+            .iter()
+            .copied()
+            .filter(|field| self.pin.iter().any(|name| name == field))
+            .collect()
+    }
+
     /// The hints that a provider of this kind refuses.
     pub(crate) fn left_out(preset: Option<&Self>) -> Vec<String> {
         preset.map_or_else(Vec::new, |preset| preset.leave_out.clone())

@@ -1,14 +1,33 @@
-//! Prices of models and targets: exact rates for each class of tokens. `read/price.rs` parses and prints them.
+//! Prices of models and targets: exact rates for each kind of tokens, and for each class. `read/price.rs` and `read/classes.rs` parse
+//! them, `read/price.rs` prints them.
 
 use farebox_ledger::Amount;
+use farebox_protocol::Classes;
 
-/// Prices of a model: picodollars per token, and size tiers that reprice the whole request.
+/// Prices of a model: picodollars per token, size tiers that reprice the whole request, and classes that reprice all of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Price {
     /// Rates below every tier.
     pub base: Rates,
     /// Tiers by rising `above_input`: the last one whose bound the request's input exceeds applies.
     pub tiers: Vec<(u64, Rates)>,
+    /// The prices of classes, each combination that is sold.
+    pub classes: Vec<ClassPrice>,
+}
+
+/// The price of a class.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ClassPrice {
+    /// The class.
+    pub classes: Classes,
+    /// The factor in thousandths, if it is one.
+    pub times: Option<u32>,
+    /// Its rates and tiers; without further classes.
+    pub price: Price,
+    /// The dearer of each rate and the standard one, for holds.
+    pub held: Price,
+    /// The most input that it is sold for.
+    pub context: Option<u64>,
 }
 
 /// Picodollars per unit.
@@ -24,10 +43,98 @@ pub struct Rates {
     pub cache_write: Amount,
     /// Input token written for one hour; requests that ask for it are refused when unset.
     pub cache_write_1h: Option<Amount>,
+    /// The same for twelve hours.
+    pub cache_write_12h: Option<Amount>,
     /// Reasoning token; the output rate when unset.
     pub reasoning: Amount,
     /// One picture; zero when unset.
     pub per_image: Amount,
     /// One request; zero when unset.
     pub per_request: Amount,
+}
+
+impl Price {
+    /// The price of a class; `None` if it is not sold. Nearly every request is standard, which costs one comparison.
+    #[must_use]
+    pub fn of(&self, classes: Classes) -> Option<&Self> {
+        if classes.is_standard() {
+            return Some(self);
+        }
+        self.class(classes).map(|class| &class.price)
+    }
+
+    /// What a class is sold for; `None` for the standard and for what is not sold.
+    #[must_use]
+    pub fn class(&self, classes: Classes) -> Option<&ClassPrice> {
+        self.classes.iter().find(|class| class.classes == classes)
+    }
+
+    /// The dearest of the standard and a class, by which money is held.
+    #[must_use]
+    pub fn held(&self, classes: Classes) -> &Self {
+        if classes.is_standard() {
+            return self;
+        }
+        self.class(classes).map_or(self, |class| &class.held)
+    }
+
+    /// The dearer of each rate; both have the same tiers.
+    pub(super) fn dearer(&self, other: &Self) -> Self {
+        let tiers = self.tiers.iter().zip(&other.tiers);
+        Self {
+            base: self.base.dearer(&other.base),
+            tiers: tiers
+                .map(|((above, one), (_, other))| (*above, one.dearer(other)))
+                .collect(),
+            classes: Vec::new(),
+        }
+    }
+}
+
+impl Rates {
+    /// The rates of tokens with their names.
+    #[must_use]
+    pub fn of_tokens(&self) -> [(&'static str, Option<Amount>); 7] {
+        [
+            ("input", Some(self.input)),
+            ("output", Some(self.output)),
+            ("cache_read", Some(self.cache_read)),
+            ("cache_write", Some(self.cache_write)),
+            ("cache_write_1h", self.cache_write_1h),
+            ("cache_write_12h", self.cache_write_12h),
+            ("reasoning", Some(self.reasoning)),
+        ]
+    }
+
+    /// The same with each rate of a token changed; `None` if one cannot be.
+    pub(super) fn each_token(&self, change: impl Fn(Amount) -> Option<Amount>) -> Option<Self> {
+        let perhaps = |rate: Option<Amount>| match rate {
+            Some(rate) => change(rate).map(Some),
+            None => Some(None),
+        };
+        Some(Self {
+            input: change(self.input)?,
+            output: change(self.output)?,
+            cache_read: change(self.cache_read)?,
+            cache_write: change(self.cache_write)?,
+            cache_write_1h: perhaps(self.cache_write_1h)?,
+            cache_write_12h: perhaps(self.cache_write_12h)?,
+            reasoning: change(self.reasoning)?,
+            ..*self
+        })
+    }
+
+    fn dearer(&self, other: &Self) -> Self {
+        Self {
+            input: self.input.max(other.input),
+            output: self.output.max(other.output),
+            cache_read: self.cache_read.max(other.cache_read),
+            cache_write: self.cache_write.max(other.cache_write),
+            cache_write_1h: self.cache_write_1h.max(other.cache_write_1h),
+            cache_write_12h: self.cache_write_12h.max(other.cache_write_12h),
+            reasoning: self.reasoning.max(other.reasoning),
+            per_image: self.per_image.max(other.per_image),
+            per_request: self.per_request.max(other.per_request),
+        }
+    }
 }

@@ -126,6 +126,8 @@ pub struct Target {
     pub cost: Option<Arc<Price>>,
     /// Its provider's list price, if the library knows it.
     pub list: Option<Arc<Price>>,
+    /// The fields of classes that it pins; its provider's if `None`.
+    pub pin: Option<Vec<&'static str>>,
 }
 
 impl Target {
@@ -154,6 +156,12 @@ impl Target {
             tool_ids: self.abilities.tool_id.unwrap_or(any.tool_ids),
             echo: self.abilities.reasoning_echo.unwrap_or(any.echo),
         }
+    }
+
+    /// The fields of classes in which its provider's account must not decide.
+    #[must_use]
+    pub fn pin(&self) -> &[&'static str] {
+        self.pin.as_deref().unwrap_or(&self.provider.pin)
     }
 
     /// The hints that it refuses by their names: its provider's, and those of its model.
@@ -229,6 +237,10 @@ pub struct Provider {
     pub turn_members: Vec<String>,
     /// It wants the first call of each turn signed: a fact of the preset.
     pub signed_calls: bool,
+    /// Fields of classes that are pinned to the standard.
+    pub pin: Vec<&'static str>,
+    /// It bills cache writes above input: a fact of the preset.
+    pub bills_writes: bool,
     /// `anthropic-beta` flags that are refused; one that ends in `*` matches every flag with that prefix.
     pub refuse_beta: Vec<String>,
 }

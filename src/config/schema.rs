@@ -53,7 +53,7 @@ pub(crate) const ROUTE_FIELDS: &[&str] = &[
     "prefer",
 ];
 /// one of `targets`
-pub(crate) const TARGET_FIELDS: &[&str] = &["provider", "model", "abilities", "cost"];
+pub(crate) const TARGET_FIELDS: &[&str] = &["provider", "model", "abilities", "cost", "pin"];
 /// `abilities` of a target
 pub(crate) const ABILITY_FIELDS: &[&str] = &[
     "sampling",
@@ -96,6 +96,7 @@ pub(crate) const PROVIDER_FIELDS: &[&str] = &[
     "pass_answer",
     "refuse_beta",
     "private_urls",
+    "pin",
 ];
 /// `timeouts` of a provider
 pub(crate) const TIMEOUT_FIELDS: &[&str] = &["connect", "first_byte", "idle", "whole"];
@@ -106,15 +107,36 @@ pub(crate) const PRICE_FIELDS: &[&str] = &[
     "cache_read",
     "cache_write",
     "cache_write_1h",
+    "cache_write_12h",
     "reasoning",
     "per_image",
     "per_request",
+    "classes",
     "tiers",
 ];
 /// The rates of a price: USD per million tokens.
-pub(crate) const RATE_FIELDS: &[&str] = PRICE_FIELDS.split_at(6).0;
+pub(crate) const RATE_FIELDS: &[&str] = PRICE_FIELDS.split_at(7).0;
 /// `price` of a tier: everything except further tiers.
-pub(crate) const TIER_PRICE_FIELDS: &[&str] = PRICE_FIELDS.split_at(8).0;
+pub(crate) const TIER_PRICE_FIELDS: &[&str] = PRICE_FIELDS.split_at(10).0;
+/// `classes` of a price
+pub(crate) const CLASS_FIELDS: &[&str] = &["flex", "fast", "us"];
+/// a class with a factor and a bound
+pub(crate) const TIMES_FIELDS: &[&str] = &["times", "context"];
+/// a class with rates of its own
+pub(crate) const CLASS_TABLE_FIELDS: &[&str] = &[
+    "input",
+    "output",
+    "cache_read",
+    "cache_write",
+    "cache_write_1h",
+    "cache_write_12h",
+    "reasoning",
+    "per_image",
+    "per_request",
+    "context",
+];
+/// `pin` of a provider or a target
+pub(crate) const PIN_FIELDS: &[&str] = &["service_tier", "speed", "inference_geo"];
 /// one of `tiers` of a price
 pub(crate) const TIER_FIELDS: &[&str] = &["above_input", "price"];
 /// a secret

@@ -31,21 +31,6 @@ impl Default for Shop {
 impl Shop {
     /// What `out_of_balance_status` may be; the first is the default.
     pub const STATUSES: [u16; 2] = [429, 402];
-    /// Programs that go on asking after a 429 with the code of an empty account and stop after the same body with a 402: how their
-    /// `User-Agent` begins. Measured with `tests/clients/run empty`; `docs/customers.md` has the table.
-    const STOP_AT_402: &[&str] = &[];
-
-    /// The status of a refusal for lack of money that this program understands.
-    #[must_use]
-    pub fn status_for(&self, program: Option<&str>) -> u16 {
-        let stops_at_402 =
-            |program: &str| (Self::STOP_AT_402.iter()).any(|begins| program.starts_with(begins));
-        if program.is_some_and(stops_at_402) {
-            402
-        } else {
-            self.out_of_balance_status
-        }
-    }
 
     /// How to pay, as a sentence; empty if the seller says nothing.
     #[must_use]

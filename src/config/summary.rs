@@ -7,7 +7,8 @@ use sha2::{Digest, Sha256};
 
 use super::findings::redact;
 use super::{
-    Config, Endpoint, Model, OnDisconnect, Prefer, Provider, ProxyChoice, Shop, TargetAbilities,
+    Config, Endpoint, Model, OnDisconnect, Prefer, Provider, ProxyChoice, Route, Shop, Target,
+    TargetAbilities,
 };
 
 /// A snapshot without its secrets.
@@ -196,6 +197,7 @@ fn model_outline(model: &Model) -> ModelSummary {
             ));
         }
     }
+    extra.push_str(&pinned(route));
     ModelSummary {
         slug: model.slug.clone(),
         model: model.name.clone(),
@@ -220,6 +222,21 @@ fn model_outline(model: &Model) -> ModelSummary {
             route.retry, route.breaker.failures, route.breaker.open
         ),
     }
+}
+
+/// What the targets of a route pin themselves.
+fn pinned(route: &Route) -> String {
+    let of = |target: &Target| {
+        let fields = match target.pin.as_deref()? {
+            [] => "nothing".to_owned(),
+            fields => fields.join(" and "),
+        };
+        Some(format!(
+            ", {}/{} pins {fields}",
+            target.provider.name, target.model
+        ))
+    };
+    route.targets.iter().filter_map(of).collect()
 }
 
 fn provider_outline(provider: &Provider) -> ProviderSummary {
@@ -265,6 +282,9 @@ fn provider_outline(provider: &Provider) -> ProviderSummary {
     }
     for flag in &provider.refuse_beta {
         settings.push_str(&format!(", refuses {flag}"));
+    }
+    for field in &provider.pin {
+        settings.push_str(&format!(", pins {field}"));
     }
     ProviderSummary {
         name: provider.name.clone(),

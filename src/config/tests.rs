@@ -83,6 +83,7 @@ fn secrets(lenient: bool) -> TableSecrets {
         ("EMPTY", ""),
         ("SHORT", "1234567"),
         ("SPACED", "two words here"),
+        ("QUOTED", "\"sk-0123456789\""),
         ("secrets/good", " file-secret-0123\n"),
         ("secrets/short", "  1234567  \n"),
     ]);
@@ -163,6 +164,14 @@ fn every_mistake_has_its_report() {
         Code::SecretNotChecked,
         Code::MoreFindings,
         Code::Miscounting,
+        Code::Unreachable,
+        Code::WrongPath,
+        Code::WrongModel,
+        Code::KeyRefused,
+        Code::AccountDrained,
+        Code::AbilityMissing,
+        Code::TargetFails,
+        Code::NoCapacity,
     ];
     for code in Code::ALL.iter().filter(|code| !elsewhere.contains(code)) {
         assert!(seen.contains(code.id()), "no file shows {}", code.id());
@@ -412,6 +421,35 @@ fn price_jumps_and_vanished_slugs_are_warned_about() {
 }
 
 #[test]
+fn a_class_whose_price_jumps_is_warned_about_and_a_factor_follows_the_standard() {
+    let (catalog, routes) = base();
+    let selling = |input: &str, classes: &str| {
+        let priced = catalog
+            .text
+            .replacen("\"3.00\"", &format!("\"{input}\""), 1);
+        let text = priced.replacen(
+            "price = {",
+            &format!("price = {{ classes = {{ {classes} }},"),
+            1,
+        );
+        let (config, found) = load(&Source::new("catalog.toml", text), &routes, &secrets(false));
+        config.unwrap_or_else(|| panic!("{}", found.render(Paint::Plain)))
+    };
+    let jumps = |old: &Config, new: &Config| {
+        let found = compare(Some(old), new, &[]).into_iter();
+        found.map(|finding| finding.message).collect::<Vec<_>>()
+    };
+    let old = selling("3.00", "flex = \"0.5\"");
+    let all = jumps(&old, &selling("6.00", "flex = \"0.5\""));
+    assert_eq!(all.len(), 1, "{all:?}");
+    let all = jumps(&old, &selling("3.00", "flex = \"0.1\""));
+    assert!(
+        all.len() == 1 && all[0].contains("`alpha-1 (flex)` jumps: input from $1.50 to $0.30"),
+        "{all:?}"
+    );
+}
+
+#[test]
 fn differences_are_rows() {
     let load_one = |name: &str| {
         let (catalog, routes) = pairs("valid").remove(name).unwrap();
@@ -490,6 +528,9 @@ fn every_field_and_code_is_documented() {
         schema::RETIRED_FIELDS,
         schema::PRICE_FIELDS,
         schema::TIER_FIELDS,
+        schema::CLASS_FIELDS,
+        schema::TIMES_FIELDS,
+        schema::PIN_FIELDS,
         schema::PROVIDER_FIELDS,
         schema::TIMEOUT_FIELDS,
         schema::ROUTE_FIELDS,

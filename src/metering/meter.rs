@@ -4,6 +4,7 @@
 //! rates decide whether the hold still suffices. At the end the provider's count is charged if it is present and plausible, else
 //! ours, rounded slightly in the customer's favour.
 
+mod classes;
 mod due;
 mod leaving;
 mod ours;
@@ -16,11 +17,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use farebox_ledger::{Amount, Evidence, Line, Usage};
-use farebox_protocol::{FrameFacts, Reading, TextSize, WireUsage};
+use farebox_protocol::{Classes, FrameFacts, Reading, SaidClasses, TextSize, WireUsage};
 
 use super::pace::Hiding;
-use super::{estimate, local, pace, price};
+use super::{Lifetimes, estimate, local, pace, price};
 use crate::config::{Model, Rates};
+pub use classes::ClassTrouble;
 pub use owed::Miscount;
 pub use start::Start;
 
@@ -52,8 +54,16 @@ pub struct Meter {
     predicted: u64,
     /// Whether the provider counts reasoning in addition to its output, and does not include it in its output limit.
     reasoning_outside: bool,
-    /// The request asked for one-hour cache writes.
-    one_hour_cache: bool,
+    /// The lifetimes of cache writes that the request asked for.
+    lifetimes: Lifetimes,
+    /// The classes that it asked for.
+    asked: Classes,
+    /// What the answer has said about its class.
+    said: SaidClasses,
+    /// What the answer says that it costs, in picodollars.
+    provider_cost: Option<i64>,
+    /// Some step of the answer was another model's.
+    other_models: bool,
     /// Its prompt may be written to a cache.
     may_write: bool,
     /// Whether the customer may have asked for an answer without text.
@@ -157,7 +167,11 @@ impl Meter {
             choices: u64::from(start.choices),
             predicted: start.predicted,
             reasoning_outside: false,
-            one_hour_cache: start.one_hour_cache,
+            lifetimes: start.lifetimes,
+            asked: start.classes,
+            said: SaidClasses::default(),
+            provider_cost: None,
+            other_models: false,
             may_write: start.cache_marked,
             silence_asked: false,
             shown: TextSize::default(),
@@ -194,6 +208,18 @@ impl Meter {
     /// reasoning. Then the prompt is charged whether or not the provider reports a count.
     pub fn ask_silence(&mut self) {
         self.silence_asked = true;
+    }
+
+    /// What the answer says that it costs, in picodollars.
+    #[must_use]
+    pub fn provider_cost(&self) -> Option<i64> {
+        self.provider_cost
+    }
+
+    /// Whether another model made some of the answer.
+    #[must_use]
+    pub fn has_other_models(&self) -> bool {
+        self.other_models
     }
 
     /// Adds one frame of a stream.
@@ -250,6 +276,9 @@ impl Meter {
     /// Sets the provider's count; `last` if it came at the end of the answer. An absurd count never replaces a plausible one.
     pub fn report(&mut self, wire: &WireUsage, last: bool) {
         self.reasoning_outside |= wire.total_has_reasoning_outside();
+        self.hear(&wire.said);
+        self.provider_cost = wire.provider_cost.or(self.provider_cost);
+        self.other_models |= wire.other_models;
         let (counted, further) = match wire.reading(self.reasoning_outside) {
             Reading::Missing => return,
             Reading::Absurd => (
@@ -257,7 +286,14 @@ impl Meter {
                 Vec::new(),
             ),
             Reading::Counted(counted) => {
-                let (usage, further) = (self.with_images(counted), steps::of(wire, &counted));
+                let (mut usage, mut further) =
+                    (self.with_images(counted), steps::of(wire, &counted));
+                if !wire.writes_divided && self.lifetimes.any() {
+                    let rates = *self.rates();
+                    for step in std::iter::once(&mut usage).chain(&mut further) {
+                        self.lifetimes.undivided(step, &rates);
+                    }
+                }
                 (
                     self.doubt(&usage, &further)
                         .map_or(Ok(usage), |why| Err((usage, why))),
@@ -327,7 +363,7 @@ impl Meter {
             .reported
             .as_ref()
             .map_or(0, |usage| price::input_total(&self.steps(usage).0));
-        self.model.price.for_input(if counted > 0 {
+        self.held().for_input(if counted > 0 {
             counted
         } else {
             self.estimated_input
@@ -435,6 +471,7 @@ impl Meter {
             &mut usage.input,
             &mut usage.cache_write,
             &mut usage.cache_write_1h,
+            &mut usage.cache_write_12h,
         ] {
             *class = (*class).min(room);
             room = room.saturating_sub(*class);
@@ -460,9 +497,11 @@ impl Meter {
 
     fn counted(&self, usage: Usage, evidence: Evidence) -> Counted {
         let (first, further) = self.steps(&usage);
+        let (price, class) = self.sold_at(&first, further);
+        let class = (!class.is_standard()).then(|| class.name());
         Counted {
             usage,
-            lines: price::lines(&self.model.price, &first, further),
+            lines: price::lines(price, &first, further, class),
             evidence: Some(evidence),
             owed: None,
         }

@@ -2,6 +2,7 @@
 //!
 //! - [`estimate`]: the size of a request before a provider has counted it.
 //! - `factors`: how other vendors' tokenizers cut scripts.
+//! - [`lifetime`]: how long cache writes live.
 //! - [`local`]: our own counts, where the provider's are missing.
 //! - [`pace`]: how fast a target produces what its streams do not show.
 //! - [`pdf`]: what the pages of a document may cost.
@@ -23,6 +24,7 @@
 
 pub mod estimate;
 mod factors;
+pub mod lifetime;
 pub mod local;
 pub mod meter;
 pub mod pace;
@@ -36,6 +38,7 @@ pub mod votes;
 
 pub use estimate::Estimate;
 pub use factors::Counter;
-pub use meter::{Counted, Ending, Local, Meter, Miscount};
+pub use lifetime::Lifetimes;
+pub use meter::{ClassTrouble, Counted, Ending, Local, Meter, Miscount};
 pub use terms::{Remedies, Shortfall, Terms};
 pub use votes::{Obedience, Paid, Votes};

@@ -4,6 +4,8 @@ use std::borrow::Cow;
 
 use farebox_ledger::{Amount, Line, Usage};
 
+use super::Lifetimes;
+use super::lifetime;
 use crate::config::{Price, Rates};
 
 /// The line for the request itself, if requests are priced.
@@ -12,20 +14,18 @@ pub const REQUEST: &str = "request";
 /// All input tokens, whatever their class: tiers are selected by this.
 #[must_use]
 pub fn input_total(usage: &Usage) -> u64 {
-    [
-        usage.input,
-        usage.cache_read,
-        usage.cache_write,
-        usage.cache_write_1h,
-    ]
-    .into_iter()
-    .fold(0, u64::saturating_add)
+    usage.prompt()
 }
 
 /// One line for each class that was used, and one for the request if requests are priced. The further steps of an answer have their
-/// own tiers; a class has several lines if its rates differ.
+/// own tiers; a kind has several lines if its rates differ. `class` is what all of it is charged as.
 #[must_use]
-pub fn lines(price: &Price, first: &Usage, further: &[Usage]) -> Vec<Line> {
+pub fn lines(
+    price: &Price,
+    first: &Usage,
+    further: &[Usage],
+    class: Option<&'static str>,
+) -> Vec<Line> {
     let mut lines: Vec<Line> = Vec::new();
     for (what, count, rate) in priced(price, first, further).filter(|(_, count, _)| *count > 0) {
         match lines
@@ -37,7 +37,7 @@ pub fn lines(price: &Price, first: &Usage, further: &[Usage]) -> Vec<Line> {
                 what: Cow::Borrowed(what),
                 count,
                 rate,
-                class: None,
+                class: class.map(Cow::Borrowed),
             }),
         }
     }
@@ -82,21 +82,17 @@ fn priced(
 
 /// Input may turn out to be any of its classes; the highest rate.
 #[must_use]
-pub fn dearest_input(rates: &Rates, one_hour: bool) -> i128 {
+pub fn dearest_input(rates: &Rates, lifetimes: Lifetimes) -> i128 {
     let default = rates.input.max(rates.cache_read).max(rates.cache_write);
-    let dearest = if one_hour {
-        default.max(rates.cache_write_1h.unwrap_or(default))
-    } else {
-        default
-    };
-    i128::from(dearest.picos())
+    let asked = lifetimes.dearest(rates).map_or(default, |(rate, _)| rate);
+    i128::from(default.max(asked).picos())
 }
 
 /// The same, where input is written to a cache only if it is marked for one.
 #[must_use]
-pub fn likely_input(rates: &Rates, marked: bool, one_hour: bool) -> i128 {
-    if marked || one_hour {
-        dearest_input(rates, one_hour)
+pub fn likely_input(rates: &Rates, marked: bool, lifetimes: Lifetimes) -> i128 {
+    if marked || lifetimes.any() {
+        dearest_input(rates, lifetimes)
     } else {
         i128::from(rates.input.max(rates.cache_read).picos())
     }
@@ -114,17 +110,23 @@ pub fn to_amount(picos: i128) -> Amount {
     Amount::from_picos(i64::try_from(picos).unwrap_or(i64::MAX))
 }
 
-fn classes(price: &Price, usage: &Usage) -> [(&'static str, u64, Amount); 8] {
+fn classes(price: &Price, usage: &Usage) -> [(&'static str, u64, Amount); 9] {
     let rates = price.for_input(input_total(usage));
-    // Requests for one-hour writes without a price are refused in advance; if an upstream reports one anyway, it is priced as an
-    // ordinary write.
-    let one_hour = rates.cache_write_1h.unwrap_or(rates.cache_write);
     let request = u64::from(rates.per_request != Amount::ZERO);
     [
         ("input", usage.input, rates.input),
         ("cache_read", usage.cache_read, rates.cache_read),
         ("cache_write", usage.cache_write, rates.cache_write),
-        ("cache_write_1h", usage.cache_write_1h, one_hour),
+        (
+            "cache_write_1h",
+            usage.cache_write_1h,
+            lifetime::hour(rates),
+        ),
+        (
+            "cache_write_12h",
+            usage.cache_write_12h,
+            lifetime::half_day(rates),
+        ),
         ("output", usage.output, rates.output),
         ("reasoning", usage.reasoning, rates.reasoning),
         ("image", usage.images, rates.per_image),

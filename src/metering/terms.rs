@@ -6,7 +6,9 @@
 mod unseen;
 
 use farebox_ledger::Amount;
+use farebox_protocol::Classes;
 
+use super::Lifetimes;
 use super::estimate::Estimate;
 use super::price::{dearest_input, dearest_output, likely_input, times, to_amount};
 use crate::config::{Limits, Price, Rates};
@@ -34,8 +36,10 @@ pub struct Ask {
     pub predicted: u64,
     /// Pictures in the request.
     pub images: u64,
-    /// A cache write for one hour is asked for.
-    pub one_hour_cache: bool,
+    /// The lifetimes of cache writes that are asked for.
+    pub lifetimes: Lifetimes,
+    /// The classes that are asked for.
+    pub classes: Classes,
     /// Its prompt is marked for a cache.
     pub cache_marked: bool,
     /// From how many input tokens on a provider compacts the conversation, if it is asked to.
@@ -93,7 +97,7 @@ pub struct Remedies {
     pub stream: bool,
 }
 
-/// Decides the terms for a key with this much available.
+/// Decides the terms for a key with this much available. `price` is what is held for the classes that are asked for.
 ///
 /// # Errors
 /// [`Shortfall`] if the balance is too small.
@@ -162,7 +166,7 @@ pub fn decide(
             ask.estimate.input,
         )),
         whole,
-        cache_marked: ask.cache_marked || ask.one_hour_cache,
+        cache_marked: ask.cache_marked || ask.lifetimes.any(),
     })
 }
 
@@ -171,7 +175,7 @@ fn of_compaction(ask: &Ask, rates: &Rates, input: u64) -> i128 {
     if ask.compacts_from.is_none_or(|from| input < from) {
         return 0;
     }
-    times(dearest_input(rates, ask.one_hour_cache), input)
+    times(dearest_input(rates, ask.lifetimes), input)
         .saturating_add(times(dearest_output(rates), SLICE))
 }
 
@@ -201,7 +205,7 @@ pub fn is_short(
     let rates = price.for_input(input);
     let most = declared.unwrap_or(limits.max_output).min(limits.max_output);
     let output = times(times(dearest_output(rates), choices), most);
-    let cost = times(dearest_input(rates, false), input).saturating_add(output);
+    let cost = times(dearest_input(rates, Lifetimes::default()), input).saturating_add(output);
     cost > i128::from(available.picos())
 }
 
@@ -245,10 +249,10 @@ impl Budget {
             let rates = price.for_input(input);
             of_input(ask, rates, rate(ask, rates), input)
         };
-        let dearest = |ask: &Ask, rates: &Rates| dearest_input(rates, ask.one_hour_cache);
+        let dearest = |ask: &Ask, rates: &Rates| dearest_input(rates, ask.lifetimes);
         let (fixed, per_output) = of(estimate.input, dearest);
         let (likely, _) = of(estimate.input, |ask, rates| {
-            likely_input(rates, ask.cache_marked, ask.one_hour_cache)
+            likely_input(rates, ask.cache_marked, ask.lifetimes)
         });
         let (ceiling, per_output_ceiling) = of(estimate.ceiling, dearest);
         // Nothing extends the hold of a whole answer while it reasons beyond its limit.

@@ -38,8 +38,9 @@ pub(super) async fn admit(
     if fresh {
         account = read(ledger, request).await?;
     }
+    let price = model.price.held(ask.classes);
     for _ in 0..TRIES {
-        let terms = match terms::decide(ask, &model.price, &model.limits, account.available()) {
+        let terms = match terms::decide(ask, price, &model.limits, account.available()) {
             Ok(terms) => terms,
             // If nothing is held, only a payment can help, and the first read already saw every confirmed payment.
             Err(short) if fresh || account.held == Amount::ZERO => {
@@ -70,7 +71,7 @@ pub(super) async fn admit(
             Err(LedgerError::Refused(Refusal::Insufficient {
                 available, held, ..
             })) => {
-                let short = terms::decide(ask, &model.price, &model.limits, available).err();
+                let short = terms::decide(ask, price, &model.limits, available).err();
                 let short = short.unwrap_or(Shortfall {
                     needed: terms.hold,
                     affordable_output: 0,

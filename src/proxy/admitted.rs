@@ -4,14 +4,16 @@
 //! hold's own guard settles what was noted last.
 
 mod owing;
+mod served;
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
 use farebox_ledger::{Amount, Bill, EndReason, Facts, Finished, Hold, SharedLedger, Usage};
 use farebox_protocol::translate::Losses;
-use farebox_protocol::{Content, Inspection, Marks};
+use farebox_protocol::{Classes, Content, Inspection, Marks};
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
@@ -19,11 +21,12 @@ use super::calibration::{InputCount, PromptRead, Shown};
 use super::end::End;
 use super::record::{self, Record, Told};
 use super::translation::{Forms, Translation};
+use super::under_way::Entered;
 use super::{Failure, Proxy, Reply, Request};
 use crate::clock;
 use crate::config::{Model, Price, Target};
 use crate::metering::meter::Start;
-use crate::metering::{Counted, Local, Meter, Terms};
+use crate::metering::{Counted, Lifetimes, Local, Meter, Terms};
 use crate::upstream::redact::{self, Redacted};
 use crate::upstream::{Attempt, Class, SecretForms, TokenShare};
 
@@ -81,6 +84,16 @@ pub(super) struct Admitted {
     pub(super) forms: Forms,
     /// Translates the answer into the customer's family, if it is in another.
     pub(super) translation: Option<Box<Translation>>,
+    /// The snapshot that it was admitted under.
+    pub(super) generation: u64,
+}
+
+/// The lifetimes of cache writes that a request asks for.
+pub(super) fn lifetimes(seen: &Inspection) -> Lifetimes {
+    Lifetimes {
+        hour: seen.one_hour_cache,
+        half_day: seen.half_day_cache,
+    }
 }
 
 /// What is known about the answer so far, for the journal and the log.
@@ -90,6 +103,10 @@ pub(super) struct Outcome {
     /// The operator's cost for it.
     pub(super) cost: Option<Arc<Price>>,
     pub(super) answer_id: Option<Redacted>,
+    /// Which of its provider's accounts answered, if it has several.
+    pub(super) account: String,
+    /// A pinned field that a target refused.
+    pub(super) pin_refused: Option<(String, &'static str)>,
     /// The provider's secrets, which are redacted from the answer's id.
     pub(super) secrets: SecretForms,
     /// Members that the provider may add to the answer's envelope.
@@ -145,6 +162,8 @@ pub(super) struct Settled {
     pub(super) finished: Option<Finished>,
     /// The counts that are charged.
     pub(super) usage: Usage,
+    /// The class at whose price, if it is not the standard, or if another one was asked for.
+    pub(super) class: Option<Cow<'static, str>>,
 }
 
 impl Settled {
@@ -174,7 +193,8 @@ impl Admitted {
             output_limit: terms.output_limit.max(sent),
             choices: seen.choices,
             predicted: terms.predicted,
-            one_hour_cache: seen.one_hour_cache,
+            lifetimes: lifetimes(&seen),
+            classes: seen.classes,
             cache_marked: terms.cache_marked,
             compaction: terms.compaction,
         };
@@ -207,12 +227,14 @@ impl Admitted {
             limit: terms.limit,
             forms,
             translation: None,
+            generation: 0,
         })
     }
 
-    /// Notes that the request is about to go to its upstream.
-    pub(super) fn begin(&mut self) {
+    /// Notes that the request is about to go to its upstream. It is under way until what is returned here is dropped.
+    pub(super) fn begin(&mut self) -> Entered {
         self.outcome.prepared = self.request.arrived.elapsed();
+        self.proxy.under_way.enter(self.request.id)
     }
 
     /// Notes the target that answered, or worked on an answer. A wait for another one counts no longer.
@@ -283,15 +305,20 @@ impl Admitted {
         let counted = Box::pin(self.counted(end.ending)).await;
         let counted = self.sold(counted);
         let usage = counted.usage;
+        let class = counted.lines.iter().find_map(|line| line.class.clone());
+        let asks = !self.seen.classes.is_standard();
+        let class = class.or_else(|| asks.then_some(Cow::Borrowed(Classes::STANDARD.name())));
         if let Some(share) = self.tokens.take() {
             share.used(tokens(usage));
         }
         let miscount = self.meter.miscount(end.ending, &counted);
+        let oddities = self.oddities(&counted);
         let bill = self.bill(counted, end);
         let cost = farebox_ledger::bill::cost(&bill.lines).unwrap_or(Amount::ZERO);
         let failures = self.failures(&bill, end, miscount);
         let mut record = self.record(&bill, end);
         record.miscount = miscount;
+        record.oddities = oddities;
         let (spine, limits) = (
             Arc::clone(&self.proxy),
             Arc::clone(&self.request.pass.rate_limits),
@@ -326,6 +353,7 @@ impl Admitted {
             cost,
             finished,
             usage,
+            class,
         }
     }
 
@@ -359,6 +387,8 @@ impl Admitted {
             usage: counted.usage,
             lines: counted.lines,
             facts: self.outcome.facts().into_iter().chain(node).collect(),
+            served: self.billed_as(&counted.usage),
+            provider_cost: self.meter.provider_cost().map(Amount::from_picos),
             ..Bill::default()
         };
         self.owe(&mut bill, owed);
@@ -382,6 +412,8 @@ impl Admitted {
             answer_id: bill.answer_id.clone(),
             free: false,
             usage: bill.usage,
+            class: bill.lines.iter().find_map(|line| line.class.clone()),
+            oddities: Vec::new(),
             charge: Amount::ZERO,
             hold: bill.hold,
             extensions: self.hold.extensions(),
@@ -444,6 +476,7 @@ fn tokens(usage: Usage) -> u64 {
         usage.cache_read,
         usage.cache_write,
         usage.cache_write_1h,
+        usage.cache_write_12h,
         usage.output,
         usage.reasoning,
     ]

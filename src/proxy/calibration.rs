@@ -42,6 +42,8 @@ struct Target {
     paces: Votes,
     paid: Paid,
     told: Obedience,
+    /// Its answers have named the class that was served.
+    names_classes: bool,
 }
 
 impl Target {
@@ -143,6 +145,15 @@ impl Calibrations {
     /// How fast a target produces what its streams do not show; `None` before enough customers have voted on enough days.
     pub(super) fn pace(&self, target: &str) -> Option<Pace> {
         self.lock().get(target)?.pace()
+    }
+
+    /// Whether a target has named the class that was served in an answer before this one, which did so or not.
+    pub(super) fn names_classes(&self, target: &str, named: bool) -> bool {
+        let mut targets = self.lock();
+        let known = targets.entry(target.to_owned()).or_default();
+        let before = known.names_classes;
+        known.names_classes |= named;
+        before
     }
 
     /// Notes the pace of one finished stream of a customer.

@@ -106,11 +106,17 @@ fn check_sizes(model: &Model, family: Family, seen: &Inspection) -> Result<(), F
 /// Refuses a cache write without a price, and a thinking budget that would leave nothing to answer with.
 fn check_prices(model: &Model, seen: &Inspection) -> Result<(), Failure> {
     let (slug, most) = (&model.slug, model.limits.max_output);
-    if seen.one_hour_cache && model.price.base.cache_write_1h.is_none() {
+    let rates = model.price.of(seen.classes).unwrap_or(&model.price).base;
+    if seen.one_hour_cache && rates.cache_write_1h.is_none() {
         let message = format!(
             "{slug} has no price for one-hour cache writes; leave out \"ttl\": \"1h\" in cache_control"
         );
         return refuse("cache_control", "unpriced", message);
+    }
+    if seen.half_day_cache && rates.cache_write_12h.is_none() {
+        let message =
+            format!("{slug} has no price for twelve-hour cache writes; leave out \"ttl\": \"12h\"");
+        return refuse("ttl", "unpriced", message);
     }
     let budget = seen.thinking_budget.unwrap_or(0);
     if budget >= most {
@@ -231,7 +237,7 @@ pub(super) async fn fits(
     let short = seen.stream
         && estimate.known < most
         && terms::is_short(
-            &model.price,
+            model.price.held(seen.classes),
             &model.limits,
             estimate.input,
             wanted,
@@ -261,7 +267,7 @@ pub(super) async fn fits(
     }))
 }
 
-fn refuse(param: &str, code: &'static str, message: String) -> Result<(), Failure> {
+pub(super) fn refuse(param: &str, code: &'static str, message: String) -> Result<(), Failure> {
     Err(Failure::BadRequest(BadRequest {
         code: Some(code),
         ..BadRequest::at(param, message)

@@ -58,7 +58,9 @@ pub async fn tokens(
             tokens: 0,
             until: None,
             abandoned: None,
+            unpinned: None,
             unsealed: None,
+            progress: None,
         };
         let prepare = |target: &Target, family: Family| {
             if !capabilities::carries(target, &seen.content) {
@@ -78,6 +80,7 @@ pub async fn tokens(
                 body: family.protocol().count_body(&body, &seen, &edits)?,
                 headers: headers.clone(),
                 streams: false,
+                pinned: Vec::new(),
             })
         };
         if let Ok(Ok(answer)) = timeout(PATIENCE, proxy.upstreams.dispatch(call, &prepare)).await
@@ -132,6 +135,7 @@ fn foreign(
         body: vec![Bytes::from(body)],
         headers: Vec::new(),
         streams: false,
+        pinned: Vec::new(),
     })
 }
 

@@ -19,20 +19,21 @@ use super::credit::Verdict;
 use super::end::End;
 use super::translation::Forms;
 use super::waiting::{self, Asked, Sent, Watch};
-use super::{Failure, Request, Told, capabilities, holder, stream, whole};
+use super::{Failure, Request, Told, capabilities, classes, holder, stream, whole};
 use crate::clock;
 use crate::config::{OnDisconnect, Target};
 use crate::upstream::{Answer, AnswerContent, Call, DispatchError, GivenUp, Operation, Prepared};
 
 /// Sends the request and relays its answer until it is settled.
 pub(super) async fn dispatch(mut admitted: Box<Admitted>, mut reply: ReplyTo) {
-    admitted.begin();
+    let under_way = admitted.begin();
     let (proxy, model) = (admitted.proxy.clone(), admitted.model.clone());
     let (family, stream) = (admitted.request.family, admitted.seen.stream);
     // A whole answer, and a stream under the policy `drain`, is read to its usage even if the customer has left.
     let cancels = stream && model.route.on_disconnect == OnDisconnect::Cancel;
+    let watches = stream && !admitted.whole;
     let [left, rejected] = [const { AtomicBool::new(false) }; 2];
-    let unsealed = OnceLock::new();
+    let (unsealed, unpinned) = (OnceLock::new(), OnceLock::new());
     let call = Call {
         route: &model.route,
         holder: holder(admitted.request.key),
@@ -45,19 +46,19 @@ pub(super) async fn dispatch(mut admitted: Box<Admitted>, mut reply: ReplyTo) {
         until: Some(admitted.deadline()),
         abandoned: Some(&left),
         unsealed: Some(&rejected),
+        unpinned: Some(&unpinned),
+        progress: Some(&under_way.progress),
     };
-    let watches = stream && !admitted.whole;
     let (mut watch, asked) = (Watch::new(&admitted), Asked::default());
     let (sent, hold, meter) = Sent::split(&mut admitted, &proxy, &model);
     let prepare = |target: &Target, family: Family| {
-        capabilities::carries(target, &sent.seen.content).then_some(())?;
+        carries(sent, target, family).then_some(())?;
         asked.note(&model, target, family);
-        if family != call.caller || !rejected.load(Ordering::Relaxed) {
-            return prepare(sent, target, family);
+        let pin = pins(sent, target, unpinned.get().is_some());
+        if family == call.caller && rejected.load(Ordering::Relaxed) {
+            return without_seals(sent, &unsealed, (target, pin));
         }
-        let unsealed: &Option<Unsealed> = unsealed.get_or_init(|| Unsealed::of(sent.request));
-        let Unsealed { body, seen, .. } = unsealed.as_ref()?;
-        Some(direct(sent, body, seen, target))
+        prepare(sent, target, family, pin)
     };
     // Everything but a stream's relay is boxed: a task keeps room for its largest part for as long as it runs.
     let mut dispatching = Box::pin(proxy.upstreams.dispatch(call, &prepare));
@@ -79,25 +80,28 @@ pub(super) async fn dispatch(mut admitted: Box<Admitted>, mut reply: ReplyTo) {
         Ok(dispatched) => dispatched,
         Err(reason) => return Box::pin(waiting::spent(admitted, &asked, reason, reply)).await,
     };
-    let unsealed = unsealed.into_inner().flatten();
-    let dispatched = dispatched.map_err(Box::new).map(|answer| {
-        let family = answer.family;
-        (family, begun(&mut admitted, answer, unsealed.as_ref()))
-    });
-    match dispatched {
-        Ok((family, AnswerContent::Whole(body, facts, room))) => {
+    admitted.note_refused_pin(unpinned.into_inner());
+    let answer = match dispatched {
+        Ok(answer) => answer,
+        Err(error) => return Box::pin(fail(admitted, error, reply, left.into_inner())).await,
+    };
+    match (answer.family, begun(&mut admitted, answer, unsealed.get())) {
+        (family, AnswerContent::Whole(body, facts, room)) => {
             admitted.outcome.removed_members(&facts.marks, &body);
             Box::pin(whole::relay(admitted, family, (body, room), &facts, reply)).await;
         }
-        Ok((family, AnswerContent::Stream(first, frames))) => {
+        (family, AnswerContent::Stream(first, frames)) => {
             stream::relay(admitted, family, first, frames, reply).await
         }
-        Err(error) => Box::pin(fail(admitted, *error, reply, left.into_inner())).await,
     }
 }
 
 /// Notes which target answered, and returns its answer.
-fn begun(admitted: &mut Admitted, answer: Answer, unsealed: Option<&Unsealed>) -> AnswerContent {
+fn begun(
+    admitted: &mut Admitted,
+    answer: Answer,
+    unsealed: Option<&Option<Unsealed>>,
+) -> AnswerContent {
     // The upstream has the request, so its memory is freed here: an answer may run for an hour.
     let body = std::mem::take(&mut admitted.request.body);
     admitted.request.headers = Vec::new();
@@ -105,6 +109,9 @@ fn begun(admitted: &mut Admitted, answer: Answer, unsealed: Option<&Unsealed>) -
     admitted.answered_by(&answer.target);
     admitted.outcome.secrets = answer.secrets;
     admitted.tokens = answer.tokens;
+    if answer.target.provider.keys.len() > 1 {
+        admitted.outcome.account = (answer.account + 1).to_string();
+    }
     (admitted.outcome.pass_answer).clone_from(&answer.target.provider.pass_answer);
     admitted.outcome.attempts.extend(answer.attempts);
     if answer.family == admitted.request.family {
@@ -112,11 +119,12 @@ fn begun(admitted: &mut Admitted, answer: Answer, unsealed: Option<&Unsealed>) -
         admitted.outcome.removed = admitted
             .seen
             .removed(&answer.target.provider.pass, &answer.target.leave_out());
-        let (body, seen) = unsealed.map_or((&body, &admitted.seen), |cut| (&cut.body, &cut.seen));
+        let cut = unsealed.and_then(Option::as_ref);
+        let (body, seen) = cut.map_or((&body, &admitted.seen), |cut| (&cut.body, &cut.seen));
         let protocol = answer.family.protocol();
         let lost = protocol.losses(body, seen, &answer.target.history());
         admitted.outcome.lost.merge(&lost);
-        if let Some(unsealed) = unsealed {
+        if let Some(unsealed) = cut {
             admitted.outcome.lost.merge(&unsealed.losses);
         }
     } else if let Some((translation, lost, sent)) = admitted.forms.take(
@@ -228,16 +236,52 @@ async fn fail(mut admitted: Box<Admitted>, error: DispatchError, reply: ReplyTo,
     let _ = reply.send(Err(failure));
 }
 
+/// Whether a target can be sent the request, in this family.
+fn carries(sent: Sent<'_>, target: &Target, family: Family) -> bool {
+    capabilities::carries(target, &sent.seen.content)
+        && (family != sent.request.family || classes::takes(target, family, sent.seen.classes))
+}
+
 /// The request as this target wants it; `None` when the target cannot carry it.
-fn prepare(sent: Sent<'_>, target: &Target, family: Family) -> Option<Prepared> {
+fn prepare(
+    sent: Sent<'_>,
+    target: &Target,
+    family: Family,
+    pin: &[&'static str],
+) -> Option<Prepared> {
     if family != sent.request.family {
-        return sent.forms.prepare(target, family, sent.model);
+        return sent.forms.prepare(target, family, sent.model, pin);
     }
-    Some(direct(sent, &sent.request.body, sent.seen, target))
+    Some(direct(sent, &sent.request.body, sent.seen, (target, pin)))
+}
+
+/// The same without sealed thinking, after a target has rejected a seal.
+fn without_seals(
+    sent: Sent<'_>,
+    unsealed: &OnceLock<Option<Unsealed>>,
+    target: (&Target, &[&'static str]),
+) -> Option<Prepared> {
+    let unsealed = unsealed.get_or_init(|| Unsealed::of(sent.request));
+    let Unsealed { body, seen, .. } = unsealed.as_ref()?;
+    Some(direct(sent, body, seen, target))
+}
+
+/// The fields that are pinned for a target, unless one of its pins was refused in this request, or too often before.
+fn pins<'t>(sent: Sent<'_>, target: &'t Target, refused: bool) -> &'t [&'static str] {
+    let (pin, pins) = (target.pin(), &sent.proxy.pins);
+    if pin.is_empty() || refused || pins.rest(|| target.name(), sent.generation) {
+        return &[];
+    }
+    pin
 }
 
 /// A body of the customer's family, with this target's model and limit.
-fn direct(sent: Sent<'_>, body: &Bytes, seen: &Inspection, target: &Target) -> Prepared {
+fn direct(
+    sent: Sent<'_>,
+    body: &Bytes,
+    seen: &Inspection,
+    (target, pin): (&Target, &[&'static str]),
+) -> Prepared {
     let protocol = sent.request.family.protocol();
     let declared = seen.places.limit.as_ref().map(|(name, _)| *name);
     let edits = Edits {
@@ -247,11 +291,15 @@ fn direct(sent: Sent<'_>, body: &Bytes, seen: &Inspection, target: &Target) -> P
         pass: &target.provider.pass,
         leave_out: &target.leave_out(),
         history: target.history(),
+        pin,
     };
+    let mut headers = sent.request.headers.clone();
+    classes::add_headers(&mut headers, sent.request.family, seen.classes);
     Prepared {
         body: protocol.pieces(body, seen, &edits),
-        headers: sent.request.headers.clone(),
+        headers,
         streams: false,
+        pinned: seen.pinned(pin),
     }
 }
 

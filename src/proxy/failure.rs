@@ -94,17 +94,8 @@ pub struct Balance {
     pub remedies: Remedies,
     /// The field with the request's output limit.
     pub limit_field: &'static str,
-    /// The seller's words, once it is known to whom they are said.
-    pub seller: Option<Seller>,
-}
-
-/// What the seller says to whoever is out of money.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Seller {
-    /// Whom to ask, and where to pay.
-    pub shop: Arc<Shop>,
-    /// The status that the customer's program understands.
-    pub status: u16,
+    /// The seller's words; failures that are not answered yet have none.
+    pub seller: Option<Arc<Shop>>,
 }
 
 impl Failure {
@@ -163,14 +154,11 @@ impl Failure {
         }
     }
 
-    /// The same for a customer whose program sends this `User-Agent`.
+    /// The same with the seller's words, if it is for lack of money.
     #[must_use]
-    pub fn told_by(mut self, shop: &Arc<Shop>, program: Option<&str>) -> Self {
-        if let Self::OutOfBalance(balance) | Self::BalanceInUse(balance) = &mut self {
-            balance.seller = Some(Seller {
-                shop: Arc::clone(shop),
-                status: shop.status_for(program),
-            });
+    pub fn told_by(mut self, shop: &Arc<Shop>) -> Self {
+        if let Self::OutOfBalance(balance) = &mut self {
+            balance.seller = Some(Arc::clone(shop));
         }
         self
     }
@@ -258,7 +246,7 @@ impl Failure {
             Self::OutOfBalance(Balance {
                 seller: Some(seller),
                 ..
-            }) => seller.status,
+            }) => seller.out_of_balance_status,
             _ => family.protocol().words(self.case()).status,
         }
     }
@@ -403,7 +391,7 @@ impl Balance {
             if let Some(tokens) = self.affordable_output {
                 details.insert("affordable_output_tokens".to_owned(), json!(tokens));
             }
-            let shop = self.seller.as_ref().map(|seller| &*seller.shop);
+            let shop = self.seller.as_deref();
             for (name, said) in [
                 ("contact", shop.and_then(|shop| shop.contact.as_ref())),
                 ("pay_url", shop.and_then(|shop| shop.pay_url.as_ref())),
@@ -527,7 +515,7 @@ fn unknown_model(asked: &str, nearest: &[String]) -> String {
 /// Clients match `You exceeded your current quota`, and the last words of the advice end Qwen Code's retries: it gives up at once on
 /// a message about an exceeded quota that will reset, and waits up to 40 minutes otherwise.
 fn out_of_balance(balance: &Balance) -> String {
-    let shop = balance.seller.as_ref().map(|seller| &*seller.shop);
+    let shop = balance.seller.as_deref();
     let ways = shop.map(Shop::ways_to_pay).unwrap_or_default();
     let note = shop
         .and_then(|shop| shop.note.as_deref())

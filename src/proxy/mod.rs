@@ -10,6 +10,7 @@ mod asked;
 mod broken;
 mod calibration;
 mod capabilities;
+mod classes;
 pub mod count;
 mod counting;
 mod credit;
@@ -23,6 +24,7 @@ mod hidden;
 mod last_hour;
 mod outages;
 mod phase;
+mod pins;
 pub mod pipe;
 mod prompt;
 pub mod rate_limit;
@@ -31,6 +33,7 @@ mod rewrite;
 mod silence;
 mod stream;
 mod translation;
+mod under_way;
 mod waiting;
 mod whole;
 
@@ -55,9 +58,11 @@ pub use admitted::{LOST, REMOVED};
 pub use calibration::{Calibrations, Learned};
 pub use failure::Failure;
 pub use last_hour::Standing;
+pub use pins::Pins;
 use rate_limit::Pass;
 pub use record::{Known, Observer, Origin, Record, Told};
 use translation::Forms;
+pub use under_way::UnderWay;
 
 /// The parts of the gateway that the spine uses.
 #[derive(Debug)]
@@ -76,6 +81,10 @@ pub struct Proxy {
     pub calibrations: Calibrations,
     /// Who waits for whom when bodies are read and tokens counted.
     pub turns: Arc<Turns>,
+    /// Pinned fields that targets have refused.
+    pub pins: Pins,
+    /// Where running requests are.
+    pub under_way: UnderWay,
 }
 
 /// An authenticated request with its body.
@@ -140,6 +149,7 @@ impl Proxy {
             .map_err(|bad| unreadable(bad, &request.body, &config, known))?;
         let model = resolve(&config, &seen.model, key, request.family, known)?;
         capabilities::check(&model, request.family, &seen)?;
+        classes::check(&model, request.family, &seen)?;
         capabilities::check_addresses(&model, request.family, &seen)?;
         capabilities::check_flags(&model, request.family, &request.headers)?;
         let original = request.body.clone();
@@ -157,8 +167,10 @@ impl Proxy {
             &self.calibrations,
         )
         .await?;
+        let (work, family) = (&mut request.work, request.family);
+        classes::check_size(work, &model, family, &mut seen, &estimate).await?;
         let last = last_family(&seen);
-        let mut forms = Forms::of(&mut request, original, &model, last).await?;
+        let mut forms = Forms::of(&mut request, (original, &seen), &model, last).await?;
         forms.take_room(&mut request)?;
         if counted {
             let work = &mut request.work;
@@ -188,6 +200,7 @@ impl Proxy {
         let (answer, answered) = oneshot::channel();
         let mut admitted =
             Admitted::new(Arc::clone(self), request, seen, model, terms, hold, forms);
+        admitted.generation = config.generation;
         admitted.outcome.lost = seals;
         self.tasks.spawn(dispatch::dispatch(admitted, answer));
         answered.await.unwrap_or(Err(Failure::Internal))

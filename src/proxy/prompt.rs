@@ -82,13 +82,14 @@ impl Admitted {
         let Some(prompt) = self.prompt.get().filter(|_| input_total(usage) >= SMALLEST) else {
             return;
         };
-        let written = usage.cache_write.saturating_add(usage.cache_write_1h);
+        let long = usage.cache_write_1h.saturating_add(usage.cache_write_12h);
+        let written = usage.cache_write.saturating_add(long);
         let finished = Finished {
             places: prompt.places.clone(),
             input: input_total(usage),
             cached: usage.cache_read.saturating_add(written),
             marked: self.seen.cache_marked,
-            long: usage.cache_write_1h > 0,
+            long: long > 0,
         };
         self.proxy.calibrations.remember(
             &self.outcome.target,

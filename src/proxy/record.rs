@@ -1,5 +1,6 @@
 //! The record of an ended or refused request: for the log line, the metrics and the live views. Never a body.
 
+use std::borrow::Cow;
 use std::error::Error as _;
 use std::fmt::Debug;
 use std::net::IpAddr;
@@ -90,6 +91,21 @@ impl Known {
     }
 }
 
+/// Something odd about how a request was served, which the operator should know.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Oddity {
+    /// A dearer class than was asked for.
+    Dearer(&'static str),
+    /// A word for a class that nobody knows.
+    Unknown(Redacted),
+    /// No word for its class, although the target has named one before.
+    Missing,
+    /// A target refused a pinned field.
+    PinRefused(String, &'static str),
+    /// Another model made a part of the answer.
+    OtherModel,
+}
+
 /// One ended or refused request.
 #[derive(Debug, Clone, Serialize)]
 pub struct Record {
@@ -129,6 +145,12 @@ pub struct Record {
     pub free: bool,
     /// Disjoint token counts.
     pub usage: Usage,
+    /// The class at whose price it is charged; `None` is the standard.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub class: Option<Cow<'static, str>>,
+    /// What is odd about how it was served.
+    #[serde(skip)]
+    pub oddities: Vec<Oddity>,
     /// Taken from the key.
     pub charge: Amount,
     /// The hold's final size.
@@ -202,6 +224,8 @@ impl Record {
             answer_id: None,
             free: known.free,
             usage: Usage::default(),
+            class: None,
+            oddities: Vec::new(),
             charge: Amount::ZERO,
             hold: Amount::ZERO,
             extensions: 0,

@@ -449,6 +449,7 @@ impl Relay {
         // The upstream is stopped first, so that it produces nothing that nobody pays for.
         drop(frames);
         admitted.shown = Shown::Sample(reader.sample().clone());
+        admitted.meter.hear(&reader.usage().said);
         let mut last = LastFrames {
             wanted: Wanted::by(&admitted),
             name,

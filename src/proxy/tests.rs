@@ -72,6 +72,8 @@ impl House {
             observer: Arc::<Ended>::clone(&ended),
             calibrations: Calibrations::default(),
             turns: Turns::of_test(),
+            pins: Pins::default(),
+            under_way: UnderWay::default(),
         };
         Self {
             proxy: Arc::new(proxy),

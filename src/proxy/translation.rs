@@ -9,11 +9,11 @@ use farebox_protocol::translate::{self, Abilities, Losses, Memo, Translator, Wis
 use farebox_protocol::{BadRequest, Edits, ErrorBody, Family, Frame, Inspection, Usage, UsageWish};
 
 use super::calibration::Calibrations;
-use super::{Failure, Request, asked, documents};
+use super::{Failure, Request, asked, classes, documents};
 use crate::clock;
 use crate::config::{Model, Target};
 use crate::metering::terms::{Ask, SMALLEST_OUTPUT};
-use crate::metering::{Estimate, Terms, estimate};
+use crate::metering::{Estimate, Lifetimes, Terms, estimate};
 use crate::turns::Work;
 use crate::upstream::Prepared;
 use crate::upstream::redact::{self, Redacted};
@@ -62,14 +62,16 @@ impl Forms {
     /// The first refusal, if no target is left.
     pub(super) async fn of(
         request: &mut Request,
-        original: Bytes,
+        (original, seen): (Bytes, &Inspection),
         model: &Model,
         last: Option<Family>,
     ) -> Result<Self, Failure> {
-        let candidates = model.route.candidates_with_last(request.family, last);
-        let direct = candidates
-            .iter()
-            .any(|(_, family)| *family == request.family);
+        let mut candidates = model.route.candidates_with_last(request.family, last);
+        // No other family can be asked to write a cache and nothing else.
+        candidates.retain(|(_, family)| !seen.prewarms || *family == request.family);
+        let direct = candidates.iter().any(|(target, family)| {
+            *family == request.family && classes::takes(target, *family, seen.classes)
+        });
         let mut all = Self {
             forms: Vec::new(),
             direct,
@@ -100,6 +102,11 @@ impl Forms {
         }
         match refused {
             Some(bad) if !direct && all.forms.is_empty() => Err(Failure::BadRequest(bad)),
+            None if !direct && all.forms.is_empty() => Err(Failure::BadRequest(if seen.prewarms {
+                no_prewarm(model)
+            } else {
+                classes::no_target(model, request.family, seen.classes)
+            })),
             _ => Ok(all),
         }
     }
@@ -182,8 +189,12 @@ impl Forms {
                 .map(|(seen, _)| seen.content.pictures.len() as u64)
                 .max()
                 .unwrap_or(0),
-            one_hour_cache: going().any(|(seen, _)| seen.one_hour_cache),
-            cache_marked: going().any(|(seen, _)| seen.cache_marked),
+            lifetimes: Lifetimes {
+                hour: going().any(|(seen, _)| seen.one_hour_cache),
+                half_day: going().any(|(seen, _)| seen.half_day_cache),
+            },
+            classes: seen.classes,
+            cache_marked: going().any(|(seen, _)| seen.cache_marked || seen.prewarms),
             compacts_from: going().filter_map(|(seen, _)| seen.compacts_from).min(),
             in_flight: request.pass.running,
             // A tokenizer may have counted the customer's own form.
@@ -260,6 +271,7 @@ impl Forms {
         target: &Target,
         family: Family,
         model: &Model,
+        pin: &[&'static str],
     ) -> Option<Prepared> {
         let form = self.find(family, &model.abilities_of(target, family))?;
         let limit_field = family.protocol().limit_field(target.chat_limit(), None);
@@ -270,13 +282,17 @@ impl Forms {
             limit: form.limit,
             pass: &form.seen.unknown,
             leave_out: &target.leave_out(),
+            pin,
             ..Edits::default()
         };
         let body = family.protocol().patch(&form.body, &form.seen, &edits);
+        let mut headers = Vec::new();
+        classes::add_headers(&mut headers, family, form.seen.classes);
         Some(Prepared {
             body: vec![Bytes::from(body)],
-            headers: Vec::new(),
+            headers,
             streams: form.seen.stream,
+            pinned: form.seen.pinned(pin),
         })
     }
 
@@ -354,6 +370,17 @@ impl Form {
             .saturating_sub(estimate.input)
             .min(u64::from(model.limits.default_output));
         u32::try_from(surely.max(likely).max(SMALLEST_OUTPUT)).unwrap_or(u32::MAX)
+    }
+}
+
+/// Refuses to warm a cache where no target speaks the customer's family.
+fn no_prewarm(model: &Model) -> BadRequest {
+    BadRequest {
+        code: Some("unsupported_by_model"),
+        ..BadRequest::new(format!(
+            "{} is served through another family, in which a cache cannot be warmed without an answer; ask for one",
+            model.slug
+        ))
     }
 }
 

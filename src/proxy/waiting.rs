@@ -52,6 +52,8 @@ pub(super) struct Sent<'a> {
     pub(super) forms: &'a Forms,
     /// The output limit to write.
     pub(super) limit: Option<u32>,
+    /// The snapshot that it was admitted under.
+    pub(super) generation: u64,
 }
 
 impl<'a> Sent<'a> {
@@ -67,6 +69,7 @@ impl<'a> Sent<'a> {
             seen: &admitted.seen,
             forms: &admitted.forms,
             limit: admitted.limit,
+            generation: admitted.generation,
         };
         (sent, &mut admitted.hold, &mut admitted.meter)
     }

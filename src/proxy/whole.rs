@@ -77,12 +77,15 @@ async fn unreadable(mut admitted: Box<Admitted>, facts: &AnswerFacts, reply: Rep
 }
 
 pub(super) fn paid_headers(settled: &Settled) -> Vec<(&'static str, String)> {
-    settled.finished.map_or_else(Vec::new, |finished| {
-        vec![
+    let class = settled.class.as_ref();
+    let class = class.map(|class| ("x-farebox-class", class.to_string()));
+    let paid = settled.finished.map(|finished| {
+        [
             ("x-farebox-cost", finished.charge.to_string()),
             ("x-farebox-balance", finished.available.to_string()),
         ]
-    })
+    });
+    paid.into_iter().flatten().chain(class).collect()
 }
 
 /// Adds headers that list what did not reach the model: removed tools and fields, and losses in translation.
@@ -100,6 +103,7 @@ pub(super) fn wire(usage: farebox_ledger::Usage) -> farebox_protocol::Usage {
         cache_read: usage.cache_read,
         cache_write: usage.cache_write,
         cache_write_1h: usage.cache_write_1h,
+        cache_write_12h: usage.cache_write_12h,
         output: usage.output,
         reasoning: usage.reasoning,
     }

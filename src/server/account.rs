@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use farebox_protocol::Family;
 use salvo::http::HeaderValue;
-use salvo::http::header::{CACHE_CONTROL, CONTENT_TYPE, USER_AGENT};
+use salvo::http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use salvo::prelude::{Depot, Request, Response, handler};
 use tokio::time::Instant;
 
@@ -41,13 +41,7 @@ impl Account {
                 let arrival = Arrival::of(depot);
                 failure::answer(
                     res,
-                    &self.front.refused(
-                        failure,
-                        Family::Chat,
-                        &arrival,
-                        known,
-                        req.headers().get(USER_AGENT),
-                    ),
+                    &self.front.refused(failure, Family::Chat, &arrival, known),
                     Family::Chat,
                     &arrival,
                 );

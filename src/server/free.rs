@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use farebox_ledger::Amount;
 use farebox_protocol::Family;
-use salvo::http::header::{ACCEPT, LOCATION, USER_AGENT};
+use salvo::http::header::{ACCEPT, LOCATION};
 use salvo::http::{HeaderValue, StatusCode};
 use salvo::prelude::{Depot, Request, Response, handler};
 use tokio::time::Instant;
@@ -81,13 +81,7 @@ impl CountTokens {
             }
             Err(failure) => {
                 body::discard(req, depot, &self.front.proxy.tasks);
-                let failure = self.front.refused(
-                    failure,
-                    self.family,
-                    &arrival,
-                    known,
-                    req.headers().get(USER_AGENT),
-                );
+                let failure = self.front.refused(failure, self.family, &arrival, known);
                 failure::answer(res, &failure, self.family, &arrival);
             }
         }

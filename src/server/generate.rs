@@ -6,7 +6,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use farebox_protocol::Family;
 use futures_util::stream;
-use salvo::http::header::{CACHE_CONTROL, CONTENT_TYPE, USER_AGENT};
+use salvo::http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use salvo::http::{HeaderMap, HeaderValue, ResBody};
 use salvo::prelude::{Depot, Request, Response, handler};
 use tokio::time::Instant;
@@ -36,13 +36,7 @@ impl Generate {
             Ok(reply) => answer(res, reply),
             Err(failure) => {
                 body::discard(req, depot, &self.front.proxy.tasks);
-                let failure = self.front.refused(
-                    failure,
-                    self.family,
-                    &arrival,
-                    known,
-                    req.headers().get(USER_AGENT),
-                );
+                let failure = self.front.refused(failure, self.family, &arrival, known);
                 failure::answer(res, &failure, self.family, &arrival);
             }
         }

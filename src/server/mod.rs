@@ -33,7 +33,6 @@ use farebox_protocol::Family;
 use farebox_protocol::paths::family_of;
 use ipnet::IpNet;
 use salvo::catcher::Catcher;
-use salvo::http::HeaderValue;
 use salvo::prelude::{CatchPanic, Request, Response, Service};
 
 use crate::byte_room::ByteRoom;
@@ -102,22 +101,15 @@ impl Front {
         })
     }
 
-    /// Reports a refused request, unless its settlement did. The seller's words depend on the customer's program.
+    /// Reports a refused request, unless its settlement did, and adds the seller's words.
     fn refused(
         &self,
         failure: Failure,
         family: Family,
         arrival: &Arrival,
         known: Known,
-        program: Option<&HeaderValue>,
     ) -> Failure {
-        let failure = match failure {
-            Failure::OutOfBalance(_) | Failure::BalanceInUse(_) => {
-                let program = program.and_then(|value| value.to_str().ok());
-                failure.told_by(&self.proxy.config.current().catalog.shop, program)
-            }
-            other => other,
-        };
+        let failure = failure.told_by(&self.proxy.config.current().catalog.shop);
         if !known.held {
             let record = Record::refused(
                 &failure,
@@ -135,7 +127,7 @@ impl Front {
     /// Answers a request of a peer that has as many under way as it may have.
     fn turn_away(&self, req: &Request, res: &mut Response, arrival: &Arrival) {
         let family = family_of(req.uri().path());
-        let failure = self.refused(Failure::Crowded, family, arrival, Known::default(), None);
+        let failure = self.refused(Failure::Crowded, family, arrival, Known::default());
         failure::answer(res, &failure, family, arrival);
     }
 

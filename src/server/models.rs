@@ -4,14 +4,13 @@ use std::sync::Arc;
 
 use farebox_ledger::{Amount, Key};
 use farebox_protocol::Family;
-use salvo::http::header::USER_AGENT;
 use salvo::prelude::{Depot, Request, Response, handler};
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use super::request_id::Arrival;
 use super::{Front, auth, failure, router_list};
-use crate::config::{Catalog, Lookup, Model, Rates, Served};
+use crate::config::{Catalog, Lookup, Model, Price, Rates, Served};
 use crate::proxy::{Failure, Known};
 
 /// Which list.
@@ -55,13 +54,7 @@ impl Models {
                 let arrival = Arrival::of(depot);
                 failure::answer(
                     res,
-                    &self.front.refused(
-                        failure,
-                        family,
-                        &arrival,
-                        known,
-                        req.headers().get(USER_AGENT),
-                    ),
+                    &self.front.refused(failure, family, &arrival, known),
                     family,
                     &arrival,
                 );
@@ -190,7 +183,14 @@ fn entry(model: &Model) -> Value {
         "price": price(&model.price.base),
         "paths": paths(model),
     });
-    for columns in [json!(model.row()), router_list::members(model), details] {
+    let mut for_routers = router_list::members(model);
+    if let (Some(theirs), Value::Object(ours)) = (
+        for_routers["pricing"].as_object_mut(),
+        pricing(&model.price),
+    ) {
+        theirs.extend(ours);
+    }
+    for columns in [json!(model.row()), for_routers, details] {
         if let (Some(entry), Value::Object(columns)) = (entry.as_object_mut(), columns) {
             entry.extend(columns);
         }
@@ -209,6 +209,32 @@ fn paths(model: &Model) -> Value {
     Value::Object(Family::ALL.map(served).into_iter().collect())
 }
 
+/// All prices, beside those that routers know: below every tier, above each, and in each class.
+fn pricing(all: &Price) -> Value {
+    let mut pricing = json!({ "standard": tiers(all) });
+    for class in &all.classes {
+        let mut of_class = tiers(&class.price);
+        if let Some(most) = class.context {
+            of_class["context"] = json!(most);
+        }
+        pricing[class.classes.name()] = of_class;
+    }
+    pricing
+}
+
+fn tiers(all: &Price) -> Value {
+    let mut rates = price(&all.base);
+    let tiers: Vec<Value> = all
+        .tiers
+        .iter()
+        .map(|(above, rates)| json!({ "above_input": above, "price": price(rates) }))
+        .collect();
+    if !tiers.is_empty() {
+        rates["tiers"] = json!(tiers);
+    }
+    rates
+}
+
 /// Exact USD per 1,000,000 tokens, per picture and per request.
 pub(super) fn price(rates: &Rates) -> Value {
     let per_million = |rate: Amount| Amount::from_picos(rate.picos().saturating_mul(1_000_000));
@@ -221,8 +247,14 @@ pub(super) fn price(rates: &Rates) -> Value {
         "per_image": rates.per_image,
         "per_request": rates.per_request,
     });
-    if let Some(rate) = rates.cache_write_1h {
-        price["cache_write_1h"] = json!(per_million(rate));
+    let long = [
+        ("cache_write_1h", rates.cache_write_1h),
+        ("cache_write_12h", rates.cache_write_12h),
+    ];
+    for (name, rate) in long {
+        if let Some(rate) = rate {
+            price[name] = json!(per_million(rate));
+        }
     }
     price
 }

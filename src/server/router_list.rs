@@ -58,15 +58,16 @@ pub(super) fn members(model: &Model) -> Value {
 }
 
 fn parameters(model: &Model) -> Vec<&'static str> {
-    let able = |capability, fields: &'static [&'static str]| {
-        model.can(capability).then_some(fields).unwrap_or_default()
-    };
-    [
-        OF_ALL,
-        able(Capability::Tools, OF_TOOLS),
-        able(Capability::Reasoning, OF_REASONING),
-    ]
-    .concat()
+    let mut fields = OF_ALL.to_vec();
+    for (capability, more) in [
+        (Capability::Tools, OF_TOOLS),
+        (Capability::Reasoning, OF_REASONING),
+    ] {
+        if model.can(capability) {
+            fields.extend(more);
+        }
+    }
+    fields
 }
 
 /// USD per token, picture and request, as decimal text.

@@ -131,6 +131,7 @@ impl Observer for RequestLog {
             cache_read = usage.cache_read,
             cache_write = usage.cache_write + usage.cache_write_1h + usage.cache_write_12h,
             output = usage.output + usage.reasoning,
+            class = record.class.as_deref(),
             charge = %record.charge,
             loss = %record.loss,
             exposure = record.exposure.is_positive().then(|| record.exposure.to_string()),

@@ -10,6 +10,7 @@ mod log;
 mod log_writer;
 mod metrics;
 mod miscounts;
+mod oddities;
 mod recent;
 mod strange;
 
@@ -22,6 +23,7 @@ pub use log::{LogFormat, RequestLog, start_logging};
 pub use log_writer::{LogGuard, last_words, lost_lines};
 pub use metrics::Metrics;
 pub use miscounts::{Breaking, Miscounting, Miscounts};
+pub use oddities::Oddities;
 pub use recent::{REMEMBERED, Recent};
 pub use strange::StrangeMembers;
 
@@ -36,6 +38,8 @@ pub struct Telemetry {
     pub alerts: alerts::Board,
     /// What targets count at the end of answers.
     pub miscounts: Miscounts,
+    /// What targets serve otherwise than they were asked.
+    pub oddities: Oddities,
     /// What customers do not see of answers.
     pub strange: StrangeMembers,
     /// Which fields customers send that are not served.
@@ -50,6 +54,7 @@ impl Observer for Telemetry {
     fn ended(&self, record: Arc<Record>) {
         self.metrics.note(&record);
         self.miscounts.note(&record);
+        self.oddities.note(&record);
         self.strange.note(&record);
         self.drift.note(&record);
         self.recent.note(&record);

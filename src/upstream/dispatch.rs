@@ -19,8 +19,8 @@ use super::route::{self, Entry, Skip};
 use super::stream::FrameStream;
 use super::trouble::Refusal;
 use super::{
-    Answer, AnswerContent, Attempt, Call, DispatchError, Operation, Prepare, Prepared, Upstreams,
-    as_told,
+    Answer, AnswerContent, Attempt, Call, DispatchError, Operation, Prepare, Prepared, Progress,
+    Upstreams, as_told,
 };
 use crate::config::{Provider, Route, Target};
 
@@ -32,8 +32,8 @@ enum Outcome {
     Answered(Box<Answer>),
     /// No other target may be asked.
     Over(Box<DispatchError>),
-    /// The same, unless the request can be repeated without the seals that this target rejects.
-    Sealed(Box<DispatchError>),
+    /// The same, unless the request can be repeated without what this target rejects: seals, or pinned fields.
+    Rejected(Box<DispatchError>, &'static str),
     /// Its provider is full.
     Full,
     /// The next one may be asked.
@@ -59,6 +59,7 @@ impl Upstreams {
     ) -> Result<Answer, DispatchError> {
         let mut failures = Failures {
             route: call.route,
+            progress: call.progress,
             attempts: Vec::new(),
             retry_after: None,
             asking: None,
@@ -106,7 +107,7 @@ impl Upstreams {
             };
             match self.ask(&mut candidate, prepare, false, failures).await {
                 Outcome::Answered(answer) => return Ok(*answer),
-                Outcome::Over(error) | Outcome::Sealed(error) => return Err(*error),
+                Outcome::Over(error) | Outcome::Rejected(error, _) => return Err(*error),
                 Outcome::Full => full.push(candidate),
                 Outcome::Next => {}
             }
@@ -116,7 +117,7 @@ impl Upstreams {
         for candidate in full.iter_mut().filter(|_| waits).take(1) {
             match self.ask(candidate, prepare, true, failures).await {
                 Outcome::Answered(answer) => return Ok(*answer),
-                Outcome::Over(error) | Outcome::Sealed(error) => return Err(*error),
+                Outcome::Over(error) | Outcome::Rejected(error, _) => return Err(*error),
                 Outcome::Full | Outcome::Next => {}
             }
         }
@@ -138,7 +139,7 @@ impl Upstreams {
         candidates
     }
 
-    /// Tries one target, and once more without any seal if it rejects one. `waits`: for a place, if its provider is full.
+    /// Tries one target, and once more without any seal, and without any pin, if it rejects one. `waits`: for a place, if its provider is full.
     async fn ask<'a>(
         &self,
         candidate: &mut Candidate<'a>,
@@ -146,17 +147,17 @@ impl Upstreams {
         waits: bool,
         failures: &mut Failures<'a>,
     ) -> Outcome {
-        let asked = self.tries(candidate, waits, failures).await;
-        let Outcome::Sealed(error) = asked else {
-            return asked;
-        };
-        let Some(unsealed) = prepare(candidate.target, candidate.call.family) else {
-            return Outcome::Over(error);
-        };
-        candidate.prepared = unsealed;
-        let target = candidate.target;
-        failures.add(target, Class::Client, "a seal was rejected", None);
-        self.tries(candidate, waits, failures).await
+        loop {
+            let asked = self.tries(candidate, waits, failures).await;
+            let Outcome::Rejected(error, what) = asked else {
+                return asked;
+            };
+            let Some(without) = prepare(candidate.target, candidate.call.family) else {
+                return Outcome::Over(error);
+            };
+            candidate.prepared = without;
+            failures.add(candidate.target, Class::Client, what, None);
+        }
     }
 
     /// Tries one target, with its retries.
@@ -219,9 +220,8 @@ impl Upstreams {
             prepared,
         } = candidate;
         let began = Instant::now();
-        failures.asking = Some((target, began));
-        let room = self.answers.share(call.holder, usize::MAX);
-        let account = entry.account();
+        failures.asks(target, began);
+        let (room, account) = (self.answers.share(call.holder, usize::MAX), entry.account());
         let asked = (call, account);
         let fault =
             match attempt::attempt(pool, &self.simulated, asked, target, prepared, room).await {
@@ -231,9 +231,11 @@ impl Upstreams {
                         Entry::Side(..) => (None, None),
                     };
                     let content = self.content(begun, call, &pool.provider, running);
+                    call.progress.inspect(|progress| progress.answers());
                     return Some(Outcome::Answered(Box::new(Answer {
                         target: (*target).clone(),
                         family: call.family,
+                        account,
                         attempts: std::mem::take(&mut failures.attempts),
                         content,
                         secrets: pool.secrets.clone(),
@@ -337,8 +339,18 @@ fn client_fault(
     candidate: &Candidate<'_>,
     failures: &mut Failures<'_>,
 ) -> Result<Outcome, AttemptFailure> {
-    let Candidate { target, call, .. } = candidate;
-    let sealed = call.unseals(Some(&fault));
+    let Candidate {
+        target,
+        call,
+        prepared,
+    } = candidate;
+    let rejected = if call.unpins(&fault, target, &prepared.pinned) {
+        Some("a pinned field was rejected")
+    } else if call.unseals(Some(&fault)) {
+        Some("a seal was rejected")
+    } else {
+        None
+    };
     let AttemptFailure::Client {
         status,
         error,
@@ -354,23 +366,29 @@ fn client_fault(
         target: (*target).clone(),
         attempts: failures.attempts.clone(),
     });
-    Ok(if sealed {
-        Outcome::Sealed(error)
-    } else {
-        Outcome::Over(error)
+    Ok(match rejected {
+        Some(what) => Outcome::Rejected(error, what),
+        None => Outcome::Over(error),
     })
 }
 
 /// The failures so far.
 struct Failures<'a> {
     route: &'a Route,
+    progress: Option<&'a Progress>,
     attempts: Vec<Attempt>,
     retry_after: Option<Duration>,
     /// The target that has the request now, and since when.
     asking: Option<(&'a Target, Instant)>,
 }
 
-impl Failures<'_> {
+impl<'a> Failures<'a> {
+    /// Notes which target has the request from now on.
+    fn asks(&mut self, target: &'a Target, began: Instant) {
+        self.asking = Some((target, began));
+        self.progress.inspect(|progress| progress.asked(target));
+    }
+
     /// Records that the request's time ran out while a target had it, which may bill what it did until then.
     fn too_late(&mut self) {
         let asking = self.asking.take();
@@ -398,12 +416,14 @@ impl Failures<'_> {
         retry_after: Option<Duration>,
     ) -> Redacted {
         let reason = redact::for_operator(reason, self.route);
-        self.attempts.push(Attempt {
+        let attempt = Attempt {
             target: target.name(),
             class,
             reason: reason.clone(),
             worked: None,
-        });
+        };
+        self.progress.inspect(|progress| progress.failed(&attempt));
+        self.attempts.push(attempt);
         self.retry_after = [self.retry_after, retry_after].into_iter().flatten().min();
         reason
     }

@@ -10,10 +10,12 @@ mod classify;
 mod client;
 mod dispatch;
 mod health;
+pub mod online;
 mod pieces;
 mod places;
 mod probe;
 mod probing;
+mod progress;
 mod purse;
 pub mod redact;
 mod referee;
@@ -30,7 +32,7 @@ mod trouble;
 use std::collections::{BTreeSet, HashMap};
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -46,6 +48,7 @@ use client::{Pool, Trust};
 use health::{Health, Signals};
 pub use health::{Probes, TargetState};
 pub use places::TokenShare;
+pub use progress::{Progress, Stage};
 use redact::{CustomerError, Redacted};
 pub use referee::{Heard, Lease, Referee};
 pub use secret_forms::SecretForms;
@@ -118,8 +121,33 @@ pub struct Call<'a> {
     pub until: Option<Instant>,
     /// Set when the caller has gone: the current attempt continues, and no other starts.
     pub abandoned: Option<&'a AtomicBool>,
+    /// Set when a target has refused a field that is pinned, with the field: from then on `prepare` pins nothing.
+    pub unpinned: Option<&'a OnceLock<(String, &'static str)>>,
     /// Set when a target has rejected a seal in the request: from then on `prepare` leaves all sealed thinking out.
     pub unsealed: Option<&'a AtomicBool>,
+    /// Notes where it is, for the operator.
+    pub progress: Option<&'a Progress>,
+}
+
+impl<'a> Call<'a> {
+    /// A small whole request of our own.
+    fn of_ourselves(route: &'a Route, family: Family) -> Self {
+        Self {
+            route,
+            holder: probe::OURSELVES,
+            caller: family,
+            family,
+            operation: Operation::Generate,
+            stream: false,
+            last: None,
+            tokens: 0,
+            until: None,
+            abandoned: None,
+            unsealed: None,
+            unpinned: None,
+            progress: None,
+        }
+    }
 }
 
 impl Call<'_> {
@@ -134,6 +162,20 @@ impl Call<'_> {
             && self
                 .unsealed
                 .is_some_and(|unsealed| !unsealed.swap(true, Ordering::Relaxed))
+    }
+
+    /// Whether this failure is the first refusal of a pinned field, and the request may be repeated without any.
+    fn unpins(&self, failed: &AttemptFailure, target: &Target, pinned: &[&'static str]) -> bool {
+        let AttemptFailure::Client { error, .. } = failed else {
+            return false;
+        };
+        let names = |field: &&&'static str| {
+            error.param.as_deref() == Some(**field) || error.message.contains(**field)
+        };
+        let (Some(unpinned), Some(field)) = (self.unpinned, pinned.iter().find(names)) else {
+            return false;
+        };
+        unpinned.set((target.name(), field)).is_ok()
     }
 
     fn is_abandoned(&self) -> bool {
@@ -154,6 +196,8 @@ pub struct Prepared {
     pub headers: Vec<(String, Bytes)>,
     /// It asks for a stream, whatever the customer asked for.
     pub streams: bool,
+    /// Fields that are in it because they are pinned.
+    pub pinned: Vec<&'static str>,
 }
 
 /// A good answer that has begun.
@@ -163,6 +207,8 @@ pub struct Answer {
     pub target: Target,
     /// The family it answered in.
     pub family: Family,
+    /// Which of the provider's accounts.
+    pub account: usize,
     /// Tries that failed before it.
     pub attempts: Vec<Attempt>,
     /// The answer itself.
@@ -283,6 +329,12 @@ impl Upstreams {
                 .get(at)
                 .is_some_and(|listed| listed.target.name() == target && listed.health.is_paused())
         })
+    }
+
+    /// The connections of a target's provider.
+    fn pool_of(&self, target: &Target) -> Option<Arc<Pool>> {
+        let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
+        known.pools.get(&target.provider.name).cloned()
     }
 
     /// Waits until a target is paused for all. One task at a time may wait.

@@ -21,16 +21,16 @@ use super::redact::{self, Redacted};
 use super::referee::{self, Heard, Lease, Referee};
 use super::simulated::Simulated;
 use super::trouble::Refusal;
-use super::{Call, Listed, Operation, Prepared, Upstreams};
+use super::{Call, Listed, Prepared, Upstreams};
 use crate::byte_room::{ByteRoom, Holder};
 use crate::config::{BreakerPolicy, OnDisconnect, Prefer, Rates, Route, Target};
 
 /// We ask as a customer that no key can be: keys' numbers are positive.
-const OURSELVES: Holder = Holder(u64::MAX);
+pub(super) const OURSELVES: Holder = Holder(u64::MAX);
 /// How often to look for customers who wait too long; failures and pauses wake us at once.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 /// The question. Any model answers it, and nobody minds it in a provider's log.
-const WORDS: &str = "ping";
+pub(super) const WORDS: &str = "ping";
 /// Most tokens that its input can have, templates included: what a request is assumed to cost before it is counted.
 const INPUT: u64 = 64;
 
@@ -95,24 +95,29 @@ impl Upstreams {
             due,
             target: listed.target.clone(),
             rates: listed.rates,
-            route: Route {
-                slug: listed.slug.clone(),
-                on_disconnect: OnDisconnect::Cancel,
-                targets: vec![listed.target.clone()],
-                retry: 0,
-                breaker: BreakerPolicy {
-                    failures: 1,
-                    open: TRY_EVERY,
-                },
-                translate: false,
-                prefer: Prefer::Order,
-            },
+            route: alone(&listed.slug, &listed.target),
             pool,
             health: Arc::clone(&listed.health),
             simulated: Arc::clone(&self.simulated),
             answers: Arc::clone(&self.answers),
             sent: now,
         }
+    }
+}
+
+/// A route that leads to one target only.
+pub(super) fn alone(slug: &str, target: &Target) -> Route {
+    Route {
+        slug: slug.to_owned(),
+        on_disconnect: OnDisconnect::Cancel,
+        targets: vec![target.clone()],
+        retry: 0,
+        breaker: BreakerPolicy {
+            failures: 1,
+            open: TRY_EVERY,
+        },
+        translate: false,
+        prefer: Prefer::Order,
     }
 }
 
@@ -224,20 +229,9 @@ impl Probe {
             body: vec![Bytes::from(question)],
             headers: Vec::new(),
             streams: false,
+            pinned: Vec::new(),
         };
-        let call = Call {
-            route: &self.route,
-            holder: OURSELVES,
-            caller: family,
-            family,
-            operation: Operation::Generate,
-            stream: false,
-            last: None,
-            tokens: 0,
-            until: None,
-            abandoned: None,
-            unsealed: None,
-        };
+        let call = Call::of_ourselves(&self.route, family);
         let room = self.answers.share(OURSELVES, usize::MAX);
         let asked = (&call, self.due.account);
         let asking = attempt::attempt(

@@ -22,6 +22,7 @@ const RATES: Rates = Rates {
     cache_read: Amount::ZERO,
     cache_write: Amount::ZERO,
     cache_write_1h: None,
+    cache_write_12h: None,
     reasoning: Amount::ZERO,
     per_image: Amount::ZERO,
     per_request: Amount::ZERO,
@@ -57,6 +58,8 @@ fn provider(name: &str, base: &str) -> Provider {
         leave_out: Vec::new(),
         turn_members: Vec::new(),
         signed_calls: false,
+        pin: Vec::new(),
+        bills_writes: false,
         refuse_beta: Vec::new(),
         query: Vec::new(),
         proxy: crate::config::ProxyChoice::Direct,
@@ -70,6 +73,7 @@ fn route(providers: impl IntoIterator<Item = Provider>) -> Route {
         abilities: TargetAbilities::default(),
         cost: None,
         list: None,
+        pin: None,
     };
     Route {
         slug: "slug".to_owned(),
@@ -167,6 +171,8 @@ impl Desk {
             until: None,
             abandoned: None,
             unsealed: None,
+            unpinned: None,
+            progress: None,
         };
         self.upstreams
             .dispatch(call, &move |_, _| {
@@ -174,6 +180,7 @@ impl Desk {
                     body: vec![body.clone()],
                     headers: headers.clone(),
                     streams: false,
+                    pinned: Vec::new(),
                 })
             })
             .await
@@ -213,6 +220,8 @@ fn counting(route: &Route) -> Call<'_> {
         until: None,
         abandoned: None,
         unsealed: None,
+        unpinned: None,
+        progress: None,
     }
 }
 
@@ -239,4 +248,5 @@ async fn class(stream: bool, reply: Reply) -> String {
 mod answers;
 mod failures;
 mod keys;
+mod online;
 mod streams;

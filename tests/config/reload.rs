@@ -298,6 +298,43 @@ async fn files_that_vanish_keep_what_runs_and_are_seen_when_they_return() {
 }
 
 #[tokio::test]
+async fn a_reload_is_in_the_audit_with_its_prices_and_the_owner_of_the_files() {
+    let place = Place::start().await;
+    fs::write(place.path("catalog.toml"), priced("40.00")).unwrap();
+    place.generation(2).await;
+    let ledger = &place.gateway.ledger;
+    let begun = Instant::now();
+    let acts = loop {
+        let acts = ledger.files_acts(None, 9).await.unwrap();
+        if acts.len() == 2 {
+            break acts;
+        }
+        assert!(begun.elapsed() < SOON, "{acts:?}");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    };
+    let user = farebox_ledger::owner::user_name();
+    let actor = format!("{user}; catalog of {user}, routes of {user}");
+    for act in &acts {
+        assert_eq!(act.actor, actor);
+    }
+    let [reload, start] =
+        [&acts[0], &acts[1]].map(|act| serde_json::from_str::<Value>(&act.details).unwrap());
+    assert_eq!(
+        (&start["act"], &start["changes"]),
+        (&"start".into(), &Value::Null)
+    );
+    assert_eq!(reload["act"], "reload", "{reload}");
+    let change = &reload["changes"][0];
+    assert_eq!(
+        (&change["slug"], &change["what"]),
+        (&"test-model".into(), &"price".into())
+    );
+    let [old, new] = ["old", "new"].map(|name| change[name].as_str().unwrap().to_owned());
+    assert!(old.contains("15") && new.contains("40"), "{change}");
+    assert_ne!(reload["files"], start["files"]);
+}
+
+#[tokio::test]
 async fn a_slug_is_published_and_later_missed_when_it_vanishes_without_a_word() {
     let place = Place::start().await;
     let new = CATALOG.replacen("\"test-blind\"", "\"test-new\"", 1);

@@ -110,7 +110,9 @@ async fn absurd_limits_and_numbers_of_answers_are_refused_by_name() {
     let table = Table::set().await;
     for family in Family::ALL {
         for name in limits(family) {
-            for value in ABSURD {
+            // On messages, 0 asks for no answer.
+            let absurd = ABSURD.into_iter();
+            for value in absurd.filter(|value| family != Family::Messages || *value != "0") {
                 let (param, message) = table.refused(family, with_text(family, name, value)).await;
                 assert_eq!(param, *name, "{value}");
                 assert!(

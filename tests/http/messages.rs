@@ -12,6 +12,7 @@ const USAGE: Usage = Usage {
     cache_read: 10,
     cache_write: 20,
     cache_write_1h: 0,
+    cache_write_12h: 0,
     output: 5,
     reasoning: 0,
 };

@@ -36,11 +36,18 @@ async fn the_list_works_at_zero_balance_and_shows_the_canonical_columns() {
         !answer.text.contains("upstream-model"),
         "upstream names are never listed"
     );
-    assert_eq!(
-        entry["pricing"],
-        json!({"prompt": "0.000003", "completion": "0.000015", "request": "0.00", "image": "0.00",
-            "input_cache_read": "0.0000003", "input_cache_write": "0.00000375", "internal_reasoning": "0.000015"})
-    );
+    for (name, rate) in [
+        ("prompt", "0.000003"),
+        ("completion", "0.000015"),
+        ("request", "0.00"),
+        ("image", "0.00"),
+        ("input_cache_read", "0.0000003"),
+        ("input_cache_write", "0.00000375"),
+        ("internal_reasoning", "0.000015"),
+    ] {
+        assert_eq!(entry["pricing"][name], rate, "{name}");
+    }
+    assert_eq!(entry["pricing"]["standard"], entry["price"]);
     let more = json!([
         entry["context_length"],
         entry["top_provider"]["max_completion_tokens"],

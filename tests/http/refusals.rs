@@ -19,7 +19,7 @@ use crate::support::{
 
 const HUGE: usize = 33 * 1024 * 1024;
 /// Unknown model, no messages, and a field that is refused.
-const WRONG_IN_EVERY_WAY: &str = r#"{"model":"nope","service_tier":"priority"}"#;
+const WRONG_IN_EVERY_WAY: &str = r#"{"model":"nope","service_tier":"batch"}"#;
 
 /// What a client sees, without what differs from run to run.
 struct Rows {
@@ -449,7 +449,7 @@ async fn a_refusal_is_reported_with_its_key_and_its_model() {
         (
             &key,
             "/v1/chat/completions",
-            r#"{"service_tier":"priority","messages":[],"model":"test-model"}"#,
+            r#"{"service_tier":"batch","messages":[],"model":"test-model"}"#,
             "test-model",
             "test-model",
         ),

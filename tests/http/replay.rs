@@ -17,6 +17,7 @@ const USAGE: Usage = Usage {
     cache_read: 200,
     cache_write: 30,
     cache_write_1h: 0,
+    cache_write_12h: 0,
     output: 5,
     reasoning: 0,
 };

@@ -12,6 +12,7 @@ pub(super) const USAGE: Usage = Usage {
     cache_read: 20,
     cache_write: 30,
     cache_write_1h: 0,
+    cache_write_12h: 0,
     output: 50,
     reasoning: 0,
 };

@@ -6,6 +6,8 @@ mod balance;
 mod billing;
 mod bodies;
 mod bypasses;
+mod class_edges;
+mod classes;
 mod copies;
 mod counting;
 mod crash;

@@ -160,7 +160,7 @@ pub(super) fn billed(seen: &Seen, first: bool) -> i64 {
     Billed {
         input,
         output,
-        extras: 0,
+        ..Billed::default()
     }
     .cost()
 }

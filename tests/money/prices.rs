@@ -13,6 +13,7 @@ const USAGE: Usage = Usage {
     cache_read: 20,
     cache_write: 30,
     cache_write_1h: 40,
+    cache_write_12h: 0,
     output: 50,
     reasoning: 7,
 };

@@ -128,7 +128,8 @@ async fn a_full_disk_stops_selling_and_everything_settles_when_there_is_space_ag
     let key = load::key(&first, "100").await;
     first.close();
     drop(first);
-    let mut served = Served::start_with(folder.path(), &["--ledger", "disk/farebox.db"], &PROVIDED);
+    let served = Served::start_with(folder.path(), &["--ledger", "disk/farebox.db"], &PROVIDED);
+    let mut served = served.watched(&ledger.display().to_string());
     let streams = join_all((0..6).map(|number| {
         post(
             &served.base,
@@ -151,7 +152,6 @@ async fn a_full_disk_stops_selling_and_everything_settles_when_there_is_space_ag
         refused.text
     );
     assert!(refused.header("retry-after").is_some(), "{refused:?}");
-    told(&served, "disk_full", "").await;
     let dispatched = upstream.requests().len();
     assert_eq!(
         post(&served.base, &key, Family::Chat, false, 1)
@@ -164,6 +164,7 @@ async fn a_full_disk_stops_selling_and_everything_settles_when_there_is_space_ag
         dispatched,
         "nothing is bought that cannot be booked"
     );
+    told(&served, "disk_full", "").await;
     gate.open();
     for (number, answer) in streams.into_iter().enumerate() {
         let text = answer.text().await.unwrap();

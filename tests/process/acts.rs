@@ -93,10 +93,14 @@ fn who_acts_is_never_unknown() {
         user,
         "a variable is not a user"
     );
-    assert_eq!(pay("3", &[("SUDO_USER", "ada")], &[]), "ada");
+    assert_eq!(
+        pay("3", &[("SUDO_USER", "ada")], &[]),
+        format!("ada ({user})"),
+        "the name, and who is behind it"
+    );
     assert_eq!(
         pay("4", &[("SUDO_USER", "ada")], &["--operator", "bob"]),
-        "bob"
+        format!("bob ({user})")
     );
 }
 

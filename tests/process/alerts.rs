@@ -4,9 +4,12 @@ use std::collections::BTreeSet;
 use std::process::Command;
 
 use farebox::telemetry::alerts;
+use serde_json::Value;
 
+use super::bad_days::{Place, logged, told};
+use crate::support::process::{client, document_at};
 use crate::support::skip::installed;
-use crate::support::upstream::ScriptedUpstream;
+use crate::support::upstream::{Reply, ScriptedUpstream};
 use crate::support::{Gateway, chat, talking};
 
 /// Series of a ledger on PostgreSQL, which this gateway does not have; `money::failover` looks for them.
@@ -93,4 +96,41 @@ async fn the_alerts_look_at_series_that_there_are() {
         .filter(|name| !elsewhere(name))
         .collect();
     assert!(missing.is_empty(), "{missing:?}");
+}
+
+/// One refused request is enough: the alert is told before anybody asks a second time. How soon is in the test's output.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_alert_is_told_before_a_second_customer_asks() {
+    let refusals = [
+        (401, "invalid_api_key", "account_refused", "up"),
+        (402, "payment_required", "account_refused", "up"),
+        (429, "insufficient_quota", "account_refused", "up"),
+        (
+            404,
+            "model_not_found",
+            "target_refuses",
+            "test-model at up/upstream-model-1",
+        ),
+        (404, "model_not_found", "slug_dead", "test-model"),
+    ];
+    for (status, code, kind, subject) in refusals {
+        let refusal = Reply::error(status, "invalid_request_error", Some(code), "no");
+        let upstream = ScriptedUpstream::start(refusal).await;
+        let place = Place::start(&upstream.base_url());
+        let id = place.refused().await;
+        let request = format!("{}/requests/{id}", place.served.admin);
+        let cause = instant(&document_at(&client(), request).await["record"]["at"]);
+        // Whoever reads `/status` makes the gateway look; the log is told without being asked.
+        logged(&place.served, kind, subject).await;
+        let alert = told(&place.served, kind, subject).await;
+        assert_eq!(upstream.requests().len(), 1, "one request, and no other");
+        let since = instant(&alert["since"]);
+        assert!(cause <= since, "the cause comes first");
+        println!("{kind} after {status}: {} ms later", since - cause);
+    }
+}
+
+fn instant(at: &Value) -> i64 {
+    let at: jiff::Timestamp = at.as_str().unwrap().parse().unwrap();
+    at.as_millisecond()
 }

@@ -1,7 +1,8 @@
-//! Bad days, each caused for real on the real program, and read as an operator would: in the log, in `/status`, in the metrics and in
-//! the table of `docs/operations.md`.
+//! Bad days, each caused for real on the real program, and read as an operator would: in the log, in `/status`, in the metrics, in an
+//! open console, and in the table of `docs/operations.md`.
 //!
-//! Further bad days: a full disk (`money::storage`), a key's exposure (`money::stop`), a request that was refused (`show.rs`).
+//! Further bad days: of the machine (`bad_machines.rs`), of a fleet (`bad_fleets.rs`), a full disk (`money::storage`), a key's exposure
+//! (`money::stop`), a request that was refused (`show.rs`).
 
 use std::fs;
 use std::path::Path;
@@ -10,6 +11,7 @@ use std::time::{Duration, Instant};
 use farebox_protocol::Family;
 use serde_json::{Value, json};
 use tempfile::TempDir;
+use tokio::task::block_in_place;
 
 use super::identity::{move_all, put_back};
 use crate::support::process::{Served, client, json as document, text_at};
@@ -33,6 +35,8 @@ impl Place {
         fs::write(folder.path().join("routes.toml"), routes(base_url)).unwrap();
         let keys = (0..3).map(|number| key(folder.path(), number)).collect();
         let served = Served::start_with(folder.path(), &[], &[("UPSTREAM_KEY", "a-secret-word")]);
+        let ledger = folder.path().join("farebox.db").display().to_string();
+        let served = served.watched(&ledger);
         Self {
             folder,
             served,
@@ -51,6 +55,19 @@ impl Place {
         let status = answer.status().as_u16();
         let _ = answer.text().await;
         status
+    }
+
+    /// One request that is not answered: its id.
+    pub(crate) async fn refused(&self) -> String {
+        let body = json!({ "model": "test-model", "messages": [{ "role": "user", "content": "Say PONG" }] });
+        let request = client()
+            .post(format!("{}/v1/chat/completions", self.served.base))
+            .bearer_auth(&self.keys[0].1)
+            .json(&body);
+        let answer = request.send().await.unwrap();
+        assert_eq!(answer.status(), 503);
+        let id = &answer.headers()["x-request-id"];
+        id.to_str().unwrap().to_owned()
     }
 
     /// A request of every key, until the gateway tells of this alert.
@@ -140,10 +157,7 @@ pub(crate) async fn told(served: &Served, kind: &str, subject: &str) -> Value {
             "{field}: {found}"
         );
     }
-    until(served, "a line", async || {
-        lines(served, "an alert begins", kind, subject) >= 1
-    })
-    .await;
+    logged(served, kind, subject).await;
     let severity = found["severity"].as_str().unwrap();
     let series =
         format!("farebox_alert{{kind=\"{kind}\",severity=\"{severity}\",subject=\"{subject}\"}} 1");
@@ -159,7 +173,23 @@ pub(crate) async fn told(served: &Served, kind: &str, subject: &str) -> Value {
         rules.contains(&format!("kind=\"{kind}\"")),
         "{kind} has no rule"
     );
+    if let Some(screen) = &served.screen {
+        block_in_place(|| {
+            screen.until(&format!("{kind} {subject}"));
+            for field in ["reason", "customers", "remedy"] {
+                screen.until(found[field].as_str().unwrap());
+            }
+        });
+    }
     found
+}
+
+/// Waits for the line at its beginning.
+pub(crate) async fn logged(served: &Served, kind: &str, subject: &str) {
+    until(served, "a line", async || {
+        lines(served, "an alert begins", kind, subject) >= 1
+    })
+    .await;
 }
 
 /// Waits until it is over, and finds its last line.
@@ -168,6 +198,9 @@ pub(crate) async fn over(served: &Served, kind: &str, subject: &str) {
         alert(served, kind, subject).await.is_none()
     })
     .await;
+    if let Some(screen) = &served.screen {
+        block_in_place(|| screen.until_gone(&format!("{kind} {subject}")));
+    }
     until(served, "a last line", async || {
         lines(served, "an alert ends", kind, subject) >= 1
     })

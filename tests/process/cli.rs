@@ -13,6 +13,11 @@ pub(crate) struct Cli {
     ledger: PathBuf,
 }
 
+/// Who these commands act as.
+pub(crate) fn actor() -> String {
+    farebox_ledger::owner::actor(Some("tests".to_owned()))
+}
+
 impl Cli {
     pub(crate) fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
@@ -153,7 +158,7 @@ fn a_key_is_created_funded_and_shown_with_stable_names() {
     assert_eq!(members(first), stable);
     assert_eq!(
         (first["amount"].as_str(), first["actor"].as_str()),
-        (Some("5.00"), Some("tests"))
+        (Some("5.00"), Some(&*actor()))
     );
     assert_eq!(
         cli.json(&["ledger", "verify", "--json"])["faults"]

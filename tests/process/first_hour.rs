@@ -95,7 +95,10 @@ async fn the_demo_pays_on_each_path_and_prints_settings_for_both_kinds_of_client
         }
     }
     let moves: Vec<&String> = said.iter().filter(|line| line.contains(" → ")).collect();
-    assert_eq!(moves.len(), 3, "{said:?}");
+    // One on each path, and one in a class.
+    assert_eq!(moves.len(), 4, "{said:?}");
+    let classed = |line: &String| line.ends_with("sim-codex  service_tier flex");
+    assert!(said.iter().any(classed), "{said:?}");
     let exported: HashMap<&str, &str> = said
         .iter()
         .filter_map(|line| line.trim().strip_prefix("export ")?.split_once('='))

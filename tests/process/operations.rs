@@ -6,7 +6,7 @@ use farebox_ledger::sqlite::SqliteLedger;
 use farebox_ledger::{Durability, Ledger, OpenMode, anchor};
 use serde_json::{Value, json};
 
-use crate::process::cli::Cli;
+use crate::process::cli::{Cli, actor};
 use crate::support::upstream::ScriptedUpstream;
 use crate::support::{Gateway, TestKey, chat, talking};
 
@@ -73,7 +73,7 @@ async fn a_correction_goes_both_ways_once_and_never_below_what_is_available() {
     );
     assert_eq!(
         (entry["reason"].as_str(), entry["actor"].as_str()),
-        (Some("test credit"), Some("tests"))
+        (Some("test credit"), Some(&*actor()))
     );
     assert_eq!(
         cli.json(&less)["entry"],
@@ -137,14 +137,10 @@ async fn a_correction_goes_both_ways_once_and_never_below_what_is_available() {
         1
     );
     let ledger = opened(&cli.folder.path().join("farebox.db"));
-    let expected = [
-        ("create", "tests"),
-        ("adjust", "tests"),
-        ("adjust", "tests"),
-    ];
+    let expected = ["create", "adjust", "adjust"];
     assert_eq!(
         acts(&ledger).await,
-        expected.map(|(act, actor)| (act.to_owned(), actor.to_owned()))
+        expected.map(|act| (act.to_owned(), actor()))
     );
 }
 
@@ -342,7 +338,7 @@ async fn settings_are_set_one_by_one_and_hold_at_once() {
     assert_eq!(
         written
             .iter()
-            .filter(|(act, actor)| act == "set" && actor == "tests")
+            .filter(|(act, by)| act == "set" && *by == actor())
             .count(),
         3
     );

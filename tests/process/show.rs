@@ -5,12 +5,13 @@ use std::io::Write;
 use std::path::Path;
 use std::process::Stdio;
 
+use farebox_protocol::Family;
 use serde_json::{Value, json};
 
 use super::bad_days::Place;
 use crate::support::process::{client, document_at, farebox, text_at};
 use crate::support::talking;
-use crate::support::upstream::{Reply, ScriptedUpstream};
+use crate::support::upstream::{Gate, Reply, ScriptedUpstream, Speech};
 
 /// Sends a body: the request's id, the status, and the answer.
 async fn send(place: &Place, body: &Value) -> (String, u16, Value) {
@@ -148,6 +149,44 @@ async fn a_request_is_found_by_its_id_its_answers_id_and_in_both_endings() {
             "up/upstream-model-1: broken: 500 server_error worn out",
         ],
     );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_running_request_tells_where_it_is() {
+    let gate = Gate::new();
+    let speech = Speech::new(Family::Chat, "one two three four").stream();
+    let upstream = ScriptedUpstream::start(speech.gate_after(3, &gate)).await;
+    let place = Place::start(&upstream.base_url());
+    let request = client()
+        .post(format!("{}/v1/chat/completions", place.served.base))
+        .bearer_auth(&place.keys[0].1)
+        .json(&ask(&json!({ "stream": true })));
+    let answer = request.send().await.unwrap();
+    let id = answer.headers()["x-request-id"]
+        .to_str()
+        .unwrap()
+        .to_owned();
+    let served = format!("{}/requests/{id}", place.served.admin);
+    let document = document_at(&client(), served.clone()).await;
+    let now = &document["under_way"];
+    assert_eq!(now["target"], "up/upstream-model-1", "{document}");
+    assert_eq!(
+        (&now["answers"], &now["attempts"]),
+        (&json!(true), &json!([])),
+        "{document}"
+    );
+    assert_eq!(document["running"]["slug"], "test-model", "{document}");
+    gate.open();
+    answer.text().await.unwrap();
+    let begun = std::time::Instant::now();
+    loop {
+        let document = document_at(&client(), served.clone()).await;
+        if document["under_way"].is_null() && document["entry"].is_object() {
+            break;
+        }
+        assert!(begun.elapsed().as_secs() < 60, "{document}");
+        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

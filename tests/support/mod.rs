@@ -10,6 +10,7 @@ pub(crate) mod checker;
 #[path = "../../ledger/tests/common/cluster.rs"]
 #[expect(dead_code, reason = "each suite uses its own part")]
 pub(crate) mod cluster;
+pub(crate) mod files;
 pub(crate) mod load;
 #[path = "../../ledger/tests/common/pair.rs"]
 #[expect(dead_code, reason = "each suite uses its own part")]
@@ -17,6 +18,7 @@ pub(crate) mod pair;
 pub(crate) mod pdf;
 pub(crate) mod process;
 pub(crate) mod proxies;
+pub(crate) mod screen;
 pub(crate) mod skip;
 pub(crate) mod upstream;
 pub(crate) mod wires;

@@ -9,6 +9,8 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
+use super::screen::Screen;
+
 /// How long a process may take to do what is waited for.
 const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -22,6 +24,8 @@ pub(crate) struct Served {
     pub(crate) base: String,
     /// Where the operator reaches it.
     pub(crate) admin: String,
+    /// The operator's console, if one is open.
+    pub(crate) screen: Option<Screen>,
 }
 
 /// A command in a folder with `catalog.toml`, `routes.toml` and the ledger; nothing of the test's environment reaches it.
@@ -123,6 +127,12 @@ impl Served {
         served
     }
 
+    /// With the operator's console open on this ledger.
+    pub(crate) fn watched(mut self, ledger: &str) -> Self {
+        self.screen = Screen::open(ledger, &self.admin);
+        self
+    }
+
     /// Starts this command, which may end before it serves: its exit code then.
     pub(crate) fn start_or_end(command: &mut Command) -> Result<Self, ExitStatus> {
         let mut served = Self::spawn(on_free_ports(command));
@@ -165,6 +175,7 @@ impl Served {
             reader: Some(reader),
             base: String::new(),
             admin: String::new(),
+            screen: None,
         }
     }
 

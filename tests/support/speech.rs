@@ -7,6 +7,7 @@ use farebox_protocol::{Family, Usage};
 use serde_json::{Value, json};
 
 use super::Reply;
+use super::classes::Saying;
 
 /// What an upstream says, before it is a whole answer or a stream.
 #[derive(Debug, Clone)]
@@ -19,6 +20,7 @@ pub(crate) struct Speech {
     shown_usage: Option<Value>,
     stop: Option<String>,
     choices: u64,
+    saying: Saying,
 }
 
 impl Speech {
@@ -40,6 +42,7 @@ impl Speech {
             shown_usage: None,
             stop: None,
             choices: 1,
+            saying: Saying::default(),
         }
     }
 
@@ -86,6 +89,12 @@ impl Speech {
     /// The same answer so many times, side by side. Only chat can.
     pub(crate) fn choices(mut self, choices: u64) -> Self {
         self.choices = choices;
+        self
+    }
+
+    /// What it says of the class that it served.
+    pub(crate) fn saying(mut self, saying: Saying) -> Self {
+        self.saying = saying;
         self
     }
 
@@ -160,6 +169,8 @@ impl Speech {
         if object == "chat.completion" {
             answer["usage"] = self.counts();
         }
+        self.saying
+            .chat(&mut answer, ends || object == "chat.completion");
         answer
     }
 
@@ -175,6 +186,7 @@ impl Speech {
         );
         frames.push(delta(json!({}), true));
         let mut last = self.chat("chat.completion.chunk", json!({"delta": {}}), false);
+        self.saying.chat(&mut last, true);
         last["choices"] = json!([]);
         last["usage"] = self.counts();
         if !last["usage"].is_null() {
@@ -187,13 +199,15 @@ impl Speech {
     fn response(&self, ends: bool) -> Value {
         let item = json!({"id": "msg_up1", "type": "message", "role": "assistant", "status": "completed",
             "content": [{"type": "output_text", "text": self.text(), "annotations": []}]});
-        json!({
+        let mut response = json!({
             "id": self.id, "object": "response", "created_at": 1_700_000_000, "model": self.model,
             "status": if ends { self.stop_word("completed") } else { "in_progress".to_owned() },
             "incomplete_details": self.stop.as_ref().filter(|_| ends).map(|_| json!({"reason": "max_output_tokens"})),
             "error": null,
             "output": if ends { json!([item]) } else { json!([]) },
-            "usage": if ends { self.counts() } else { Value::Null }})
+            "usage": if ends { self.counts() } else { Value::Null }});
+        self.saying.response(&mut response, ends);
+        response
     }
 
     fn response_frames(&self) -> Vec<String> {
@@ -259,6 +273,7 @@ impl Speech {
         if !ends && usage.is_object() {
             usage["output_tokens"] = json!(1);
         }
+        self.saying.message(&mut usage);
         json!({
             "id": self.id, "type": "message", "role": "assistant", "model": self.model, "stop_sequence": null,
             "content": if ends { json!([{"type": "text", "text": self.text()}]) } else { json!([]) },

@@ -29,6 +29,8 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
+#[path = "classes.rs"]
+pub(crate) mod classes;
 #[path = "reply.rs"]
 mod reply;
 #[path = "speech.rs"]
@@ -143,6 +145,8 @@ struct Inner {
     served: Usage,
     strict: Strict,
     refused: Vec<Refusal>,
+    /// What its list of models names.
+    models: Vec<String>,
 }
 
 /// Whose rules an upstream follows, and what it does with a request that breaks one.
@@ -224,6 +228,7 @@ impl ScriptedUpstream {
             served: Usage::default(),
             strict,
             refused: Vec::new(),
+            models: Vec::new(),
         };
         let shared = Arc::new(Shared {
             inner: Mutex::new(inner),
@@ -241,6 +246,11 @@ impl ScriptedUpstream {
     /// Follows another script from the next request on.
     pub(crate) fn follow(&self, script: impl Into<Script>) {
         self.shared.lock().script = script.into();
+    }
+
+    /// Names these models on its list.
+    pub(crate) fn list(&self, models: &[&str]) {
+        self.shared.lock().models = models.iter().map(|id| (*id).to_owned()).collect();
     }
 
     /// All requests so far.
@@ -354,7 +364,10 @@ async fn serve(mut stream: TcpStream, connection: usize, shared: Arc<Shared>) {
         };
         if seen.method == "GET" && seen.path.ends_with("/models") {
             // The gateway asks for it when a target is in trouble; no script is about it.
-            let list = Reply::json(200, &json!({ "object": "list", "data": [] }));
+            let models: Vec<Value> = (shared.lock().models.iter())
+                .map(|id| json!({ "id": id }))
+                .collect();
+            let list = Reply::json(200, &json!({ "object": "list", "data": models }));
             let played = play(&list, &seen.sent, &mut read, &mut write).await;
             if played.is_ok_and(|after| after == After::KeepAlive) {
                 continue;

@@ -126,6 +126,7 @@ async fn served_usage_is_that_of_finished_answers() {
         cache_read: 2,
         cache_write: 1,
         cache_write_1h: 1,
+        cache_write_12h: 0,
         output: 3,
         reasoning: 4,
     };
@@ -245,6 +246,7 @@ fn speeches_are_well_formed_in_every_family() {
         cache_read: 4,
         cache_write: 0,
         cache_write_1h: 0,
+        cache_write_12h: 0,
         output: 3,
         reasoning: 0,
     };
@@ -329,4 +331,29 @@ async fn a_request_that_the_vendor_refuses_is_refused() {
 async fn a_refusal_that_no_test_expects_fails_it() {
     let upstream = ScriptedUpstream::start(Speech::new(Family::Chat, "PONG").whole()).await;
     ask_without_model(&upstream).await;
+}
+
+#[test]
+fn an_upstream_bills_the_class_that_it_names() {
+    use super::classes::{Class, Serves, asked};
+    let fast = json!({"service_tier": "fast"});
+    assert_eq!(asked(&fast), Class::Fast);
+    assert_eq!(
+        asked(&json!({"speed": "fast", "inference_geo": "us"})).times(),
+        2_200
+    );
+    assert_eq!(asked(&json!({"service_tier": "flex"})), Class::Flex);
+    assert_eq!(asked(&json!({"inference_geo": "us"})), Class::Us);
+    let tier = |serves: Serves| {
+        let saying = serves.saying(asked(&fast), false);
+        let whole = Speech::new(Family::Chat, "one").saying(saying).whole();
+        let answer: Value = serde_json::from_str(&whole.texts()[0]).unwrap();
+        (saying.times, answer["service_tier"].clone())
+    };
+    assert_eq!(tier(Serves::AsAsked), (2_000, json!("priority")));
+    assert_eq!(tier(Serves::Always(Class::Flex)), (500, json!("flex")));
+    assert_eq!(tier(Serves::Echoes), (1_000, json!("default")));
+    assert_eq!(tier(Serves::Unknown), (2_000, json!("turbo")));
+    assert_eq!(tier(Serves::Silent), (2_000, Value::Null));
+    assert!(tier(Serves::Object).1.is_object());
 }

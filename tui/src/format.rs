@@ -3,6 +3,8 @@
 use farebox_ledger::{Amount, AuditRecord, Entry, EntryKind, Timestamp, amount, grouped};
 use serde_json::Value;
 
+use crate::admin::Change;
+
 /// `$1,234.56`, rounded down.
 pub(crate) fn money(amount: Amount) -> String {
     dollars(&amount.show(2))
@@ -223,23 +225,20 @@ pub(crate) fn act_details(act: &AuditRecord) -> String {
         .join(", ")
 }
 
-/// An act, line by line.
-pub(crate) fn act_lines(act: &AuditRecord) -> Vec<String> {
-    let mut lines = vec![
-        format!("Act        {}", act.act),
-        format!("Key        {}", act.key),
-        format!("Actor      {}", act.actor),
-        format!("At         {} UTC", stamp(act.at)),
-        format!("Operation  op_{}", act.operation),
-        String::new(),
-    ];
-    if let Ok(Value::Object(details)) = serde_json::from_str::<Value>(&act.details) {
-        lines.extend(details.iter().map(|(name, value)| match value {
-            Value::String(text) => format!("{name:<12} {text}"),
-            other => format!("{name:<12} {other}"),
-        }));
-    }
-    lines
+/// One difference between two configurations: `~ SLUG output 15.00 → 1.50`.
+pub(crate) fn change(change: &Change) -> String {
+    let values = match (&change.old, &change.new) {
+        (Some(old), Some(new)) => format!(" {old} → {new}"),
+        (Some(old), None) => format!(" {old} → nothing"),
+        (None, Some(new)) => format!(" nothing → {new}"),
+        (None, None) => String::new(),
+    };
+    let sign = match change.kind.as_str() {
+        "added" => "+",
+        "removed" => "−",
+        _ => "~",
+    };
+    format!("{sign} {} {}{values}", change.slug, change.what)
 }
 
 #[cfg(test)]

@@ -38,6 +38,7 @@ pub(crate) fn action(app: &App, event: &Event) -> Option<Action> {
 pub(crate) fn types(app: &App) -> bool {
     let field = match &app.modal {
         Some(Modal::Form(_)) => true,
+        Some(Modal::Find(page)) => !page.looking,
         Some(Modal::Secret(page)) => page.file.is_some() || page.leaving.is_some(),
         _ => false,
     };
@@ -118,6 +119,8 @@ const fn page(code: KeyCode, ctrl: bool) -> Option<Action> {
         KeyCode::Char('y') => Some(Action::Yes),
         KeyCode::Char('j') | KeyCode::Down => Some(Action::Scroll(1)),
         KeyCode::Char('k') | KeyCode::Up => Some(Action::Scroll(-1)),
+        KeyCode::PageDown => Some(Action::Scroll(10)),
+        KeyCode::PageUp => Some(Action::Scroll(-10)),
         KeyCode::Char('q') => Some(Action::Escape),
         KeyCode::Char('?') => Some(Action::Command(Command::Help)),
         KeyCode::Char(letter) => Some(Action::Letter(letter)),

@@ -67,7 +67,7 @@ struct Args {
     /// The base of the settings and links that are shown; by default the running gateway's, else http://127.0.0.1:8080.
     #[arg(long, env = "FAREBOX_PUBLIC_URL", value_name = "URL", value_parser = parse_public_url)]
     public_url: Option<String>,
-    /// Your name for the audit; by default the user who called sudo, else the system user.
+    /// Your name for the audit, which adds the system user; by default the user who called sudo.
     #[arg(long, env = "FAREBOX_OPERATOR", value_name = "NAME")]
     operator: Option<String>,
     /// Use a database that confirms what no standby has: to try things out.
@@ -176,9 +176,7 @@ fn options(args: &Args) -> Options {
         admin: args.admin.clone(),
         read_only: args.read_only,
         public_url: args.public_url.clone(),
-        operator: typed
-            .or_else(sudo_user)
-            .unwrap_or_else(farebox_ledger::owner::user_name),
+        operator: farebox_ledger::owner::actor(typed.or_else(sudo_user)),
         random: clock::random_bits,
     }
 }

@@ -66,7 +66,7 @@ pub(crate) fn lines(text: &str) -> Vec<String> {
         .collect()
 }
 
-/// Breaks a text at blanks into lines of at most `cells`.
+/// Breaks a text at blanks into lines of at most `cells`; a word that is longer than a line goes on in the next one.
 pub(crate) fn wrap(text: &str, cells: usize) -> Vec<String> {
     let mut lines = vec![String::new()];
     for word in text.split(' ') {
@@ -79,8 +79,25 @@ pub(crate) fn wrap(text: &str, cells: usize) -> Vec<String> {
         } else {
             lines.push(word.to_owned());
         }
+        while let Some(rest) = lines.last_mut().and_then(|line| beyond(line, cells)) {
+            lines.push(rest);
+        }
     }
     lines
+}
+
+/// Takes off what does not fit; `None` if all of it does, or nothing would.
+fn beyond(line: &mut String, cells: usize) -> Option<String> {
+    if width(line) <= cells {
+        return None;
+    }
+    let mut used = 0;
+    let fits = |(_, letter): &(usize, char)| {
+        used += width(letter.encode_utf8(&mut [0; 4]));
+        used > cells
+    };
+    let (at, _) = line.char_indices().find(fits)?;
+    (at > 0).then(|| line.split_off(at))
 }
 
 /// Masks anything that could be a key's secret, in text that the user is still typing.
@@ -121,6 +138,18 @@ mod tests {
         for cells in 0..9 {
             assert!(width(&cut("漢a字b漢c", cells)) <= cells, "{cells}");
         }
+    }
+
+    #[test]
+    fn wrapping_loses_nothing() {
+        assert_eq!(wrap("one two three", 7), ["one two", "three"]);
+        assert_eq!(
+            wrap("a-word-of-16-char x", 8),
+            ["a-word-o", "f-16-cha", "r x"]
+        );
+        assert_eq!(wrap("漢字漢字", 5), ["漢字", "漢字"]);
+        assert_eq!(wrap("漢", 1), ["漢"]);
+        assert_eq!(wrap("", 5), [""]);
     }
 
     #[test]

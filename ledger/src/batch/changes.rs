@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::{Amount, Entry, KeyId, OperationId, Served, Timestamp, UsageRow, Vote};
+use crate::{Amount, Entry, FilesAct, KeyId, OperationId, Served, Timestamp, UsageRow, Vote};
 
 /// An hour of a key with a slug at a target that served it as this.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -30,6 +30,8 @@ pub(crate) struct Changes {
     pub(crate) votes: Votes,
     /// What our own requests cost, by hour, target and the epoch of the gateway that made them.
     pub(crate) own_costs: BTreeMap<(i64, String, i64), Amount>,
+    /// Configurations that came into force.
+    pub(crate) files: BTreeMap<OperationId, FilesAct>,
     /// The epoch that began, and when.
     pub(crate) epoch: Option<(i64, Timestamp)>,
     /// Whether a session or link came or went by its token.
@@ -75,6 +77,11 @@ pub(crate) fn clear<K: Ord, V>(rows: &mut BTreeMap<K, V>) {
 }
 
 impl Changes {
+    /// Notes a configuration that came into force.
+    pub(crate) fn files(&mut self, act: &FilesAct) {
+        self.files.insert(act.operation, act.clone());
+    }
+
     pub(crate) fn is_empty(&self) -> bool {
         let Self {
             keys,
@@ -87,6 +94,7 @@ impl Changes {
             published,
             votes: Votes { cast, forgotten },
             own_costs,
+            files,
             epoch,
             tokens,
             ended_sessions,
@@ -105,6 +113,7 @@ impl Changes {
             && cast.is_empty()
             && forgotten.is_empty()
             && own_costs.is_empty()
+            && files.is_empty()
             && epoch.is_none()
             && !tokens
             && ended_sessions.is_empty()

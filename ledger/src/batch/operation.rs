@@ -7,8 +7,8 @@
 use std::sync::Arc;
 
 use crate::{
-    Act, Credit, Extension, Finish, Finished, Key, KeyChange, KeyId, LedgerError, NewHold, NewKey,
-    OperationId, OwnCost, Posted, Recovered, SecretHash, Session, Timestamp, Vote,
+    Act, Credit, Extension, FilesAct, Finish, Finished, Key, KeyChange, KeyId, LedgerError,
+    NewHold, NewKey, OperationId, OwnCost, Posted, Recovered, SecretHash, Session, Timestamp, Vote,
 };
 
 /// One change of a ledger. Small, because it is moved through futures and queues on its way to the writer: large parts are behind a
@@ -54,6 +54,8 @@ pub enum Operation {
     ForgetVotes(String),
     /// Stores what our own requests to a target cost.
     OwnCost(OwnCost),
+    /// Notes that a configuration came into force.
+    Files(FilesAct),
     /// Stores a sign-in link.
     CreateLink {
         /// The key.
@@ -151,6 +153,7 @@ impl Operation {
             | Self::Publish { .. }
             | Self::Vote(_)
             | Self::OwnCost(_)
+            | Self::Files(_)
             | Self::OpenSession(_) => Class::Settle,
             Self::Resolve(_) => Class::Resolve,
         }
@@ -164,7 +167,8 @@ impl Operation {
             | Self::Publish { .. }
             | Self::Vote(_)
             | Self::ForgetVotes(_)
-            | Self::OwnCost(_) => none,
+            | Self::OwnCost(_)
+            | Self::Files(_) => none,
             Self::Create(new) => Needs {
                 reference: new.first_credit.as_ref().map(|(_, name)| &**name),
                 ..Needs::administrative(new.id, one(new.act.operation))

@@ -15,8 +15,8 @@ use crate::book::head::{Hash, StoredKey};
 use crate::rule::hold::StoredHold;
 use crate::value::reference;
 use crate::{
-    Account, Entry, EntryKind, KeyId, LedgerError, OperationId, OwnCost, PublishedSlug, SecretHash,
-    Session, Timestamp, VerifyReport, Vote,
+    Account, Entry, EntryKind, FilesAct, KeyId, LedgerError, OperationId, OwnCost, PublishedSlug,
+    SecretHash, Session, Timestamp, VerifyReport, Vote,
 };
 
 /// Rows per part: enough to be quick, and few enough for memory.
@@ -45,6 +45,7 @@ pub(crate) struct Rest {
     pub(crate) slugs: Vec<PublishedSlug>,
     pub(crate) votes: Vec<Vote>,
     pub(crate) own_costs: Vec<OwnCost>,
+    pub(crate) files: Vec<FilesAct>,
 }
 
 impl Rest {
@@ -66,6 +67,9 @@ impl Rest {
         }
         for own in &self.own_costs {
             rows.own_cost(own);
+        }
+        for act in &self.files {
+            rows.changes.files(act);
         }
         for slug in &self.slugs {
             rows.changes.publish(&slug.slug, slug.since);

@@ -11,9 +11,9 @@ use crate::book::chain::{ChainedAct, ChainedEntry};
 use crate::book::head::{AuditHead, Hash, Head, StoredKey};
 use crate::rule::hold::StoredHold;
 use crate::{
-    Account, Amount, AuditRecord, Bill, EndReason, Entry, Key, KeyId, KeySettings, OpenHold,
-    OperationId, OwnCost, Place, PublishedSlug, Question, SecretHash, Served, Session, Tier,
-    Timestamp, Totals, Usage, UsageRow, Vote,
+    Account, Amount, AuditRecord, Bill, EndReason, Entry, FilesAct, Key, KeyId, KeySettings,
+    OpenHold, OperationId, OwnCost, Place, PublishedSlug, Question, SecretHash, Served, Session,
+    Tier, Timestamp, Totals, Usage, UsageRow, Vote,
 };
 
 /// The cause of an error in another library.
@@ -443,6 +443,16 @@ pub(crate) fn own_cost(columns: &mut impl Columns) -> Read<OwnCost> {
         hour: columns.number()?,
         target: columns.text()?,
         cost: columns.amount()?,
+    })
+}
+
+/// Operation, instant, actor and details.
+pub(crate) fn files_act(columns: &mut impl Columns) -> Read<FilesAct> {
+    Ok(FilesAct {
+        operation: columns.operation()?,
+        at: columns.at()?,
+        actor: columns.text()?,
+        details: columns.text()?,
     })
 }
 

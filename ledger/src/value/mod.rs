@@ -5,6 +5,7 @@ pub mod bill;
 mod bounds;
 pub mod clock;
 pub(crate) mod end_reason;
+pub mod files_act;
 pub mod id;
 pub mod owed;
 pub mod own_cost;

@@ -17,7 +17,7 @@ use crate::batch::operation::{Operation, Outcome};
 use crate::book::margin::Summing;
 use crate::value::owed::UNMETERED;
 use crate::{
-    Amount, AuditRecord, Bill, Entry, EntryQuery, Finish, Key, KeyId, KeyQuery, Ledger,
+    Amount, AuditRecord, Bill, Entry, EntryQuery, FilesAct, Finish, Key, KeyId, KeyQuery, Ledger,
     LedgerError, MarginBy, MarginQuery, Margins, OpenHold, OperationId, OwnCost, PublishedSlug,
     SecretHash, Served, Session, SlugUse, Timestamp, Totals, UsageRow, VerifyReport, Vote,
 };
@@ -59,6 +59,7 @@ struct State {
     votes: Vec<Vote>,
     /// By hour, target and epoch.
     own_costs: BTreeMap<(i64, String, i64), Amount>,
+    files: BTreeMap<OperationId, FilesAct>,
     sessions: HashMap<[u8; 32], Session>,
     links: HashMap<[u8; 32], (KeyId, Timestamp)>,
     epoch: i64,
@@ -449,6 +450,17 @@ impl Ledger for MemoryLedger {
 
     async fn votes(&self) -> Result<Vec<Vote>, LedgerError> {
         Ok(self.state().votes.clone())
+    }
+
+    async fn files_acts(
+        &self,
+        before: Option<OperationId>,
+        limit: usize,
+    ) -> Result<Vec<FilesAct>, LedgerError> {
+        let state = self.state();
+        let acts = state.files.values().rev();
+        let older = acts.filter(|act| before.is_none_or(|before| act.operation < before));
+        Ok(older.take(limit).cloned().collect())
     }
 
     async fn own_costs(&self, from: Timestamp, to: Timestamp) -> Result<Vec<OwnCost>, LedgerError> {

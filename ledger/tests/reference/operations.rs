@@ -82,6 +82,12 @@ impl State {
                 self.votes.retain(|vote| vote.target != *target);
                 Outcome::Done
             }
+            Operation::Files(act) => {
+                self.files
+                    .entry(act.operation)
+                    .or_insert_with(|| act.clone());
+                Outcome::Done
+            }
             Operation::OwnCost(own) => {
                 let place = (own.hour, own.target.clone(), self.epoch);
                 self.own_costs.insert(place, own.cost);

@@ -3,8 +3,6 @@
 use std::borrow::Cow;
 
 use super::decode_tools::{choice, functions, tool_choice, tools};
-use crate::BadRequest;
-use crate::Family;
 use crate::json::Kind;
 use crate::translate::decode::{Decoding, cache, file, no_equal, picture, wrong};
 use crate::translate::fates::{Fate, Row, only, refused_by, row, silent_for_messages, unless};
@@ -12,6 +10,7 @@ use crate::translate::neutral::{
     Block, Call, CallResult, Effort, Format, Prompt, Role, ToolKind, Turn,
 };
 use crate::translate::tree::Node;
+use crate::{BadRequest, Family, Tier};
 
 const ONE_ANSWER: &str = "Use `n` = 1.";
 const NO_LOGPROBS: &str = "Leave it out.";
@@ -105,6 +104,8 @@ fn field<'a>(
         "service_tier" => match value.word() {
             "auto" => prompt.standard_tier = Some(false),
             "default" => prompt.standard_tier = Some(true),
+            "flex" => prompt.tier = Tier::Flex,
+            "priority" | "fast" => prompt.tier = Tier::Fast,
             "" => {}
             _ => decoding.drop(name),
         },

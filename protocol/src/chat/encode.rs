@@ -65,7 +65,7 @@ pub(crate) fn encode(
     stops(&mut out, &prompt, encoding)?;
     thinking(&mut out, &prompt, encoding);
     format(&mut out, &prompt, encoding)?;
-    rest(&mut out, &prompt, encoding);
+    rest(&mut out, &prompt, encoding)?;
     out.close('}');
     Ok(out.finish().into_bytes())
 }
@@ -222,7 +222,11 @@ fn format(
     Ok(())
 }
 
-fn rest(out: &mut Writer, prompt: &Prompt<'_>, encoding: &mut Encoding<'_>) {
+fn rest(
+    out: &mut Writer,
+    prompt: &Prompt<'_>,
+    encoding: &mut Encoding<'_>,
+) -> Result<(), BadRequest> {
     encoding.lost(prompt.verbosity.is_some(), "verbosity");
     if let Some(text) = &prompt.cache_key {
         match encoding.abilities().takes("prompt_cache_key") {
@@ -244,10 +248,12 @@ fn rest(out: &mut Writer, prompt: &Prompt<'_>, encoding: &mut Encoding<'_>) {
         out.name("service_tier")
             .raw(if standard { "\"default\"" } else { "\"auto\"" });
     }
+    encoding.tier(out, prompt.tier)?;
     if prompt.stream {
         out.name("stream").flag(true);
         if encoding.abilities().takes("stream_options") {
             out.name("stream_options").raw(r#"{"include_usage":true}"#);
         }
     }
+    Ok(())
 }

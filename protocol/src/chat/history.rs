@@ -85,7 +85,9 @@ impl<'h> Fitting<'h> {
                 while cursor.element(&mut turns)? {
                     match cursor.peek()? {
                         Kind::Object => self.turn(cursor)?,
-                        _ => drop(cursor.skip()?),
+                        _ => {
+                            cursor.skip()?;
+                        }
                     }
                 }
             } else {

@@ -4,6 +4,8 @@
 //! field in no table is unknown.
 
 use crate::cache;
+use crate::class;
+use crate::class_fields;
 use crate::content::{self, Out};
 use crate::fields::{self, Free, HOST, MEDIA, MODEL, Rule, SERVER_TOOL, STATE, TIER};
 use crate::json::{Cursor, Kind};
@@ -28,7 +30,6 @@ const REFUSED: &[Rule] = &[
     ("base_url",            Free::Nothing,                      HOST),
     ("api_key",             Free::Nothing,                      HOST),
     ("custom_llm_provider", Free::Nothing,                      HOST),
-    ("service_tier",        Free::Words(&["auto", "default"]),  TIER),
     ("speed",               Free::Words(&["standard"]),         TIER),
     ("moderation",          Free::Absent,                       MODEL),
     ("best_of",             Free::Nothing,                      "answers that are not shown have no price here; use `n`"),
@@ -136,6 +137,9 @@ fn field(
             return Ok(Verdict::Spare);
         }
         _ => {
+            if let Some(verdict) = class_fields::ask(class::CHAT, name, cursor, seen)? {
+                return Ok(verdict);
+            }
             return match fields::check(REFUSED, name, cursor)? {
                 Some(verdict) => Ok(verdict),
                 None => walk::known(name, KNOWN, cursor, seen),

@@ -21,6 +21,7 @@ mod writer;
 use bytes::Bytes;
 use serde_json::{Value, json};
 
+use crate::class;
 use crate::json::Edit;
 use crate::prompt::{Names, Prompt};
 use crate::translate::abilities::History;
@@ -31,8 +32,8 @@ use crate::translate::flow::Decoder;
 use crate::translate::writing::Encoder;
 use crate::translate::{self, Answer, Losses, Memo, Sink, Translates, Wish};
 use crate::{
-    AnswerFacts, AuthStyle, BadRequest, Case, ChatLimit, Edits, Family, Inspection, Protocol,
-    Reader, Sample, SyntheticAnswer, Usage, UsageWish, Words, Writer,
+    AnswerFacts, AuthStyle, BadRequest, Case, ChatLimit, Classes, Edits, Family, Inspection,
+    Protocol, Reader, Sample, SyntheticAnswer, Usage, UsageWish, Words, Writer,
 };
 
 /// Where the simulated provider finds the parts of a request; instructions are messages.
@@ -41,6 +42,7 @@ const NAMES: Names = Names {
     instructions: "",
     conversation: "messages",
     schemas: &["/response_format/json_schema/schema"],
+    classes: class::CHAT,
 };
 
 /// The chat dialect.
@@ -86,6 +88,14 @@ impl Protocol for Chat {
 
     fn forwarded_headers(&self) -> &'static [&'static str] {
         &[]
+    }
+
+    fn class_field(&self, classes: Classes) -> Option<&'static str> {
+        class::field_for(class::CHAT, classes)
+    }
+
+    fn pinnable(&self) -> Vec<&'static str> {
+        class::pinnable(class::CHAT)
     }
 
     fn refuses_unknown_fields(&self) -> bool {

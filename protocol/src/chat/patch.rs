@@ -2,6 +2,8 @@
 //! earlier turns fit the target.
 
 use super::history;
+use crate::class;
+use crate::class_fields;
 use crate::json::Edit;
 use crate::patch::{common, member, option, store};
 use crate::{Edits, Inspection};
@@ -18,5 +20,6 @@ pub(super) fn changes(body: &[u8], seen: &Inspection, edits: &Edits<'_>) -> Vec<
     }
     let stored = seen.places.store.as_ref().filter(|_| !left("store"));
     changes.extend(stored.map(store));
+    changes.extend(class_fields::pins(class::CHAT, seen, edits));
     changes
 }

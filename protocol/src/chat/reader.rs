@@ -6,6 +6,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
+use crate::class::{self, SaidClasses};
 use crate::json::{Cursor, JsonError, Kind, Value, string_span};
 use crate::members::{self, Members, Own, Places};
 use crate::shape::Known;
@@ -25,11 +26,20 @@ const NAMES: &Names = &[
     ("prompt_tokens_details",        "cache_creation_tokens",       Slot::CacheWrite),
     ("cache_creation",               "ephemeral_5m_input_tokens",   Slot::CacheWrite5m),
     ("cache_creation",               "ephemeral_1h_input_tokens",   Slot::CacheWrite1h),
+    ("cache_creation",               "ephemeral_12h_input_tokens",  Slot::CacheWrite12h),
+    ("cache_creation_token_details", "ephemeral_5m_input_tokens",   Slot::CacheWrite5m),
     ("cache_creation_token_details", "ephemeral_1h_input_tokens",   Slot::CacheWrite1h),
+    ("cache_creation_token_details", "ephemeral_12h_input_tokens",  Slot::CacheWrite12h),
     ("",                             "completion_tokens",           Slot::Output),
     ("completion_tokens_details",    "reasoning_tokens",            Slot::Reasoning),
     ("",                             "total_tokens",                Slot::Total),
-    ("cache_write_tokens_details",   "ttl_12h_tokens",              Slot::CacheWrite1h),
+    ("cache_write_tokens_details",   "ttl_5m_tokens",               Slot::CacheWrite5m),
+    ("cache_write_tokens_details",   "ttl_30m_tokens",              Slot::CacheWrite5m),
+    ("cache_write_tokens_details",   "ttl_1h_tokens",               Slot::CacheWrite1h),
+    ("cache_write_tokens_details",   "ttl_12h_tokens",              Slot::CacheWrite12h),
+    ("",                             "cost",                        Slot::Cost),
+    ("cost",                         "total_cost",                  Slot::Cost),
+    ("",                             "cost_in_usd_ticks",           Slot::CostTicks),
 ];
 
 /// Members of a chunk and of a whole answer.
@@ -77,6 +87,8 @@ struct Said {
     choices: Vec<Choice>,
     usage: Option<UsageObject>,
     places: Places,
+    /// The class that was served, if it says so.
+    classes: SaidClasses,
     /// It has a list of choices, perhaps an empty one, or a usage: without either it is no part of an answer.
     complete: bool,
     error: bool,
@@ -121,6 +133,7 @@ pub(super) fn read_answer(body: &[u8], extra: &[String]) -> Option<AnswerFacts> 
         id: said.id.map(text),
         usage: WireUsage {
             input_is_total: true,
+            said: said.classes,
             ..usage.wire
         },
         shown,
@@ -225,6 +238,10 @@ impl Reader {
         }
         facts.stop = self.stop.filter(|_| stopped && self.all_stopped());
         self.counted &= facts.shown == TextSize::default() && !facts.hidden;
+        if said.classes.named {
+            // The last one stands: the first may only repeat the request.
+            self.usage.said = said.classes;
+        }
         if let Some(usage) = said.usage {
             self.usage.merge(&usage.wire);
             facts.usage = true;
@@ -335,7 +352,7 @@ fn say(cursor: &mut Cursor<'_>, sample: &mut Sample) -> Result<Said, JsonError> 
                 let value = cursor.skip()?;
                 said.created = count(cursor, &value);
             }
-            "usage" => said.usage = read(cursor, (NAMES, USAGE))?,
+            "usage" => said.usage = read(cursor, (NAMES, USAGE, &[]))?,
             "choices" if cursor.peek()? == Kind::Array => {
                 said.complete = true;
                 let mut choices = cursor.enter_array()?;
@@ -348,6 +365,7 @@ fn say(cursor: &mut Cursor<'_>, sample: &mut Sample) -> Result<Said, JsonError> 
                 members.take(cursor, &key);
                 continue;
             }
+            name if class::say(class::CHAT, name, cursor, &mut said.classes)? => {}
             _ => {
                 cursor.skip()?;
                 members.take(cursor, &key);

@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use crate::class::tier_said;
 use crate::synthetic::halves;
 use crate::{SyntheticAnswer, SyntheticStop, ToolCall, Usage, sse};
 
@@ -27,7 +28,7 @@ pub(super) fn write_answer(draft: &SyntheticAnswer) -> Vec<u8> {
     if let Some(usage) = &draft.usage {
         answer["usage"] = usage_value(usage);
     }
-    answer["service_tier"] = json!("default");
+    answer["service_tier"] = json!(tier_said(draft.classes.tier));
     answer["system_fingerprint"] = Value::Null;
     answer.to_string().into_bytes()
 }
@@ -79,7 +80,7 @@ fn usage_value(usage: &Usage) -> Value {
         "total_tokens": usage.all_input().saturating_add(usage.all_output()),
         "prompt_tokens_details": {
             "cached_tokens": usage.cache_read,
-            "cache_write_tokens": usage.cache_write.saturating_add(usage.cache_write_1h),
+            "cache_write_tokens": usage.all_writes(),
             "audio_tokens": 0,
         },
         "completion_tokens_details": {
@@ -122,7 +123,7 @@ fn chunk(draft: &SyntheticAnswer, choices: &Value) -> Value {
         "object": "chat.completion.chunk",
         "created": draft.created,
         "model": draft.model,
-        "service_tier": "default",
+        "service_tier": tier_said(draft.classes.tier),
         "choices": choices,
     });
     if draft.stream_usage {

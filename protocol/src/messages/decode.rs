@@ -6,8 +6,6 @@
 use std::borrow::Cow;
 
 use super::decode_tools::{choice, tools};
-use crate::BadRequest;
-use crate::Family;
 use crate::json::{Kind, unescape};
 use crate::translate::decode::{Decoding, cache, no_equal, wrong};
 use crate::translate::fates::{Fate, Row, only, row, unless, unsupported};
@@ -16,6 +14,7 @@ use crate::translate::neutral::{
 };
 use crate::translate::text::{Escaped, compact};
 use crate::translate::tree::Node;
+use crate::{BadRequest, Family, Tier};
 
 const ONE_REGION: &str = "Leave it out: no region can be promised.";
 
@@ -44,7 +43,7 @@ pub(crate) const FIELDS: &[Row] = &[
     row("safeguards",         Fate::Silent),
     row("diagnostics",        Fate::Silent),
     row("betas",              Fate::Silent),
-    unless("speed",           Fate::Dropped, &["\"standard\""]),
+    row("speed",              Fate::Converted),
     row("fallbacks",          Fate::Refused("Leave it out: the model is chosen by `model` alone.")),
     row("mcp_servers",        Fate::Refused("Leave it out, or use tools of your own.")),
     row("container",          Fate::Refused("Leave it out, or use tools of your own.")),
@@ -92,6 +91,7 @@ fn field<'a>(
         "service_tier" => {
             prompt.standard_tier = value.text().map(|tier| tier.as_str() == "standard_only")
         }
+        "speed" if value.word() == "fast" => prompt.tier = Tier::Fast,
         "stream" => prompt.stream = value.is_true(),
         _ => {}
     }

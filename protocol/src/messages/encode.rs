@@ -83,6 +83,7 @@ pub(crate) fn encode(
             "\"auto\""
         });
     }
+    encoding.tier(&mut out, prompt.tier)?;
     if prompt.stream {
         out.name("stream").flag(true);
     }

@@ -6,10 +6,12 @@
 use std::borrow::Cow;
 
 use crate::cache;
+use crate::class;
+use crate::class_fields;
 use crate::content::{self, Out};
 use crate::fields::{self, Free, HOST, MODEL, Rule, SERVER_TOOL, STATE, THREAD, TIER};
 use crate::json::{Cursor, Kind};
-use crate::limits::{limit, positive};
+use crate::limits::{limit_or_none, positive};
 use crate::tools::{Row, Tool, Tools};
 use crate::translate::tree::Node;
 use crate::turns::{self, Level, Turns};
@@ -26,9 +28,6 @@ const REFUSED: &[Rule] = &[
     ("api_base",            Free::Nothing,                                      HOST),
     ("base_url",            Free::Nothing,                                      HOST),
     ("api_key",             Free::Nothing,                                      HOST),
-    ("inference_geo",       Free::Words(&["global"]),                           HOST),
-    ("service_tier",        Free::Words(&["auto", "default", "standard_only"]), TIER),
-    ("speed",               Free::Words(&["standard"]),                         TIER),
     ("billing_policy",      Free::Nothing,                                      TIER),
     (THREAD,                Free::Absent,                                       STATE),
     ("plugins",             Free::Nothing,                                      SERVER_TOOL),
@@ -146,7 +145,7 @@ fn field(
             .map_err(|bad| bad.within(name))?;
         }
         "stream" => seen.stream = flag(name, cursor)?,
-        "max_tokens" => limit("max_tokens", cursor, seen)?,
+        "max_tokens" => limit_or_none("max_tokens", cursor, seen)?,
         "thinking" => thinking(cursor, seen)?,
         "tools" => tools.walk(TOOLS, cursor, seen)?,
         "tool_choice" => tools.choice(cursor)?,
@@ -159,6 +158,9 @@ fn field(
         "cache_control" => cache::control(cursor.at(), cursor, seen)?,
         "stop_sequences" => return walk::stops(cursor, seen),
         _ => {
+            if let Some(verdict) = class_fields::ask(class::MESSAGES, name, cursor, seen)? {
+                return Ok(verdict);
+            }
             return match fields::check(REFUSED, name, cursor)? {
                 Some(verdict) => Ok(verdict),
                 None => walk::known(name, KNOWN, cursor, seen),

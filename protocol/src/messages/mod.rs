@@ -19,6 +19,7 @@ mod writer;
 use bytes::Bytes;
 use serde_json::{Value, json};
 
+use crate::class;
 use crate::json::Edit;
 use crate::prompt::{Names, Prompt};
 use crate::translate::decode::Decoding;
@@ -28,8 +29,8 @@ use crate::translate::flow::Decoder;
 use crate::translate::writing::Encoder;
 use crate::translate::{self, Answer, Memo, Sink, Translates, Wish};
 use crate::{
-    AnswerFacts, AuthStyle, BadRequest, Case, ChatLimit, Edits, Family, Inspection, Protocol,
-    Reader, Sample, SyntheticAnswer, Usage, UsageWish, Words, Writer,
+    AnswerFacts, AuthStyle, BadRequest, Case, ChatLimit, Classes, Edits, Family, Inspection,
+    Protocol, Reader, Sample, SyntheticAnswer, Tier, Usage, UsageWish, Words, Writer,
 };
 
 /// Where the simulated provider finds the parts of a request.
@@ -38,6 +39,7 @@ const NAMES: Names = Names {
     instructions: "system",
     conversation: "messages",
     schemas: &["/output_config/format/schema", "/output_format/schema"],
+    classes: class::MESSAGES,
 };
 
 /// The header that names the version of the API, without which the service refuses every request; and the version that this crate
@@ -46,6 +48,9 @@ const VERSION_HEADER: (&str, &str) = ("anthropic-version", "2023-06-01");
 
 /// The header in which native clients switch on beta features.
 pub const FLAGS_HEADER: &str = "anthropic-beta";
+
+/// The flag that `speed` needs.
+const FAST_FLAG: &str = "fast-mode-2026-02-01";
 
 /// The messages dialect.
 #[derive(Debug, Clone, Copy)]
@@ -90,6 +95,21 @@ impl Protocol for Messages {
 
     fn required_headers(&self) -> &'static [(&'static str, &'static str)] {
         &[VERSION_HEADER]
+    }
+
+    fn class_headers(&self, classes: Classes) -> &'static [(&'static str, &'static str)] {
+        match classes.tier {
+            Tier::Fast => &[(FLAGS_HEADER, FAST_FLAG)],
+            Tier::Standard | Tier::Flex => &[],
+        }
+    }
+
+    fn class_field(&self, classes: Classes) -> Option<&'static str> {
+        class::field_for(class::MESSAGES, classes)
+    }
+
+    fn pinnable(&self) -> Vec<&'static str> {
+        class::pinnable(class::MESSAGES)
     }
 
     fn refuses_unknown_fields(&self) -> bool {

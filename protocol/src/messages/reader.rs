@@ -6,6 +6,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
+use crate::class;
 use crate::json::{Cursor, JsonError, Kind, string_span};
 use crate::members::{self, Members, Own, Places};
 use crate::usage::{Names, Slot, UsageObject, count, read};
@@ -20,6 +21,10 @@ const NAMES: &Names = &[
     ("",                      "cache_creation_input_tokens", Slot::CacheWrite),
     ("cache_creation",        "ephemeral_5m_input_tokens",   Slot::CacheWrite5m),
     ("cache_creation",        "ephemeral_1h_input_tokens",   Slot::CacheWrite1h),
+    ("cache_creation",        "ephemeral_12h_input_tokens",  Slot::CacheWrite12h),
+    ("",                      "cost",                        Slot::Cost),
+    ("cost",                  "total_cost",                  Slot::Cost),
+    ("",                      "cost_in_usd_ticks",           Slot::CostTicks),
     ("",                      "output_tokens",               Slot::Output),
     ("output_tokens_details", "reasoning_tokens",            Slot::Reasoning),
     ("output_tokens_details", "thinking_tokens",             Slot::Reasoning),
@@ -324,7 +329,7 @@ fn named(
         "stop_reason" => {
             said.stop = string_span(cursor)?.and_then(|span| meaning(&cursor.string_at(span)))
         }
-        "usage" => said.usage = read(cursor, (NAMES, USAGE))?,
+        "usage" => said.usage = read(cursor, (NAMES, USAGE, class::MESSAGES))?,
         "error" => said.error = cursor.skip()?.kind != Kind::Null,
         "content" if kind == Kind::Array => {
             said.complete = true;

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::synthetic::halves;
-use crate::{SyntheticAnswer, SyntheticStop, ToolCall, Usage, sse};
+use crate::{Place, SyntheticAnswer, SyntheticStop, Tier, ToolCall, Usage, sse};
 
 pub(super) fn write_answer(draft: &SyntheticAnswer) -> Vec<u8> {
     let text = draft.pieces.concat();
@@ -83,11 +83,11 @@ pub(super) fn event(name: &str, members: &Value) -> Vec<u8> {
 pub(super) fn usage_value(usage: &Usage) -> Value {
     json!({
         "input_tokens": usage.input,
-        "cache_creation_input_tokens": usage.cache_write.saturating_add(usage.cache_write_1h),
+        "cache_creation_input_tokens": usage.all_writes(),
         "cache_read_input_tokens": usage.cache_read,
         "cache_creation": {
             "ephemeral_5m_input_tokens": usage.cache_write,
-            "ephemeral_1h_input_tokens": usage.cache_write_1h,
+            "ephemeral_1h_input_tokens": usage.cache_write_1h.saturating_add(usage.cache_write_12h),
         },
         "output_tokens": usage.all_output(),
         "output_tokens_details": {"thinking_tokens": usage.reasoning},
@@ -112,6 +112,12 @@ fn message(
     });
     if let Some(usage) = usage {
         message["usage"] = usage_value(usage);
+        if draft.classes.tier == Tier::Fast {
+            message["usage"]["speed"] = json!("fast");
+        }
+        if draft.classes.place == Place::Us {
+            message["usage"]["inference_geo"] = json!("us");
+        }
     }
     message
 }

@@ -2,12 +2,12 @@
 
 use super::decode_items::input;
 use super::decode_tools::{choice, tools};
-use crate::BadRequest;
 use crate::json::Kind;
 use crate::translate::decode::{Decoding, wrong};
 use crate::translate::fates::{Fate, Row, row, silent_for_messages, unless};
 use crate::translate::neutral::{Block, Effort, Format, Prompt};
 use crate::translate::tree::Node;
+use crate::{BadRequest, Tier};
 
 const WHOLE: &str = "Send the whole conversation as `input`.";
 const NO_LOGPROBS: &str = "Leave it out.";
@@ -95,6 +95,8 @@ fn field<'a>(
         "service_tier" => match value.word() {
             "auto" => prompt.standard_tier = Some(false),
             "default" => prompt.standard_tier = Some(true),
+            "flex" => prompt.tier = Tier::Flex,
+            "priority" | "fast" => prompt.tier = Tier::Fast,
             "" => {}
             _ => decoding.drop(name),
         },

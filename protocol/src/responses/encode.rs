@@ -90,6 +90,7 @@ pub(crate) fn encode(
         out.name("service_tier")
             .raw(if standard { "\"default\"" } else { "\"auto\"" });
     }
+    encoding.tier(&mut out, prompt.tier)?;
     out.name("store").flag(false);
     if prompt.stream {
         out.name("stream").flag(true);

@@ -4,6 +4,8 @@
 //! field in no table is unknown.
 
 use crate::cache;
+use crate::class;
+use crate::class_fields;
 use crate::content::{self, Out};
 use crate::fields::{self, Free, HOST, LATER, MEDIA, MODEL, Rule, SERVER_TOOL, STATE, TIER};
 use crate::json::Cursor;
@@ -25,7 +27,6 @@ const REFUSED: &[Rule] = &[
     ("base_url",             Free::Nothing,                     HOST),
     ("api_key",              Free::Nothing,                     HOST),
     ("custom_llm_provider",  Free::Nothing,                     HOST),
-    ("service_tier",         Free::Words(&["auto", "default"]), TIER),
     ("speed",                Free::Words(&["standard"]),        TIER),
     ("access_programs",      Free::Nothing,                     TIER),
     ("moderation",           Free::Absent,                      MODEL),
@@ -133,6 +134,9 @@ fn field(
         "store" => seen.places.store = Some(cursor.skip()?.span),
         "usage" => return walk::cost_wish(cursor, seen),
         _ => {
+            if let Some(verdict) = class_fields::ask(class::RESPONSES, name, cursor, seen)? {
+                return Ok(verdict);
+            }
             return match fields::check(REFUSED, name, cursor)? {
                 Some(verdict) => Ok(verdict),
                 None => walk::known(name, KNOWN, cursor, seen),

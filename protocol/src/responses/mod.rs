@@ -23,6 +23,7 @@ mod writer;
 use bytes::Bytes;
 use serde_json::{Value, json};
 
+use crate::class;
 use crate::json::Edit;
 use crate::prompt::{Names, Prompt};
 use crate::translate::decode::Decoding;
@@ -32,8 +33,8 @@ use crate::translate::flow::Decoder;
 use crate::translate::writing::Encoder;
 use crate::translate::{self, Answer, Memo, Sink, Translates, Wish};
 use crate::{
-    AnswerFacts, AuthStyle, BadRequest, Case, ChatLimit, Edits, Family, Inspection, Protocol,
-    Reader, Sample, SyntheticAnswer, Usage, UsageWish, Words, Writer,
+    AnswerFacts, AuthStyle, BadRequest, Case, ChatLimit, Classes, Edits, Family, Inspection,
+    Protocol, Reader, Sample, SyntheticAnswer, Usage, UsageWish, Words, Writer,
 };
 
 /// Where the simulated provider finds the parts of a request.
@@ -42,6 +43,7 @@ const NAMES: Names = Names {
     instructions: "instructions",
     conversation: "input",
     schemas: &["/text/format/schema"],
+    classes: class::RESPONSES,
 };
 
 /// The responses dialect.
@@ -83,6 +85,14 @@ impl Protocol for Responses {
 
     fn forwarded_headers(&self) -> &'static [&'static str] {
         &[]
+    }
+
+    fn class_field(&self, classes: Classes) -> Option<&'static str> {
+        class::field_for(class::RESPONSES, classes)
+    }
+
+    fn pinnable(&self) -> Vec<&'static str> {
+        class::pinnable(class::RESPONSES)
     }
 
     fn refuses_unknown_fields(&self) -> bool {

@@ -1,5 +1,7 @@
 //! Edits to a responses request on its way upstream: nothing is stored.
 
+use crate::class;
+use crate::class_fields;
 use crate::json::Edit;
 use crate::patch::{common, member, store};
 use crate::{Edits, Inspection};
@@ -10,5 +12,6 @@ pub(super) fn changes(body: &[u8], seen: &Inspection, edits: &Edits<'_>) -> Vec<
         Some(at) => store(at),
         None => member(seen, "store", "false"),
     });
+    changes.extend(class_fields::pins(class::RESPONSES, seen, edits));
     changes
 }

@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use super::items::member;
 use super::own;
+use crate::class::{self, SaidClasses};
 use crate::json::{Cursor, Edit, JsonError, Kind, Value, quoted, splice, string_span};
 use crate::members::{self, Members, Own, Places};
 use crate::usage::{Names, Slot, UsageObject, count, read};
@@ -24,7 +25,16 @@ const NAMES: &Names = &[
     ("",                           "output_tokens",      Slot::Output),
     ("output_tokens_details",      "reasoning_tokens",   Slot::Reasoning),
     ("",                           "total_tokens",       Slot::Total),
-    ("cache_write_tokens_details", "ttl_12h_tokens",     Slot::CacheWrite1h),
+    ("cache_creation",             "ephemeral_5m_input_tokens",  Slot::CacheWrite5m),
+    ("cache_creation",             "ephemeral_1h_input_tokens",  Slot::CacheWrite1h),
+    ("cache_creation",             "ephemeral_12h_input_tokens", Slot::CacheWrite12h),
+    ("cache_write_tokens_details", "ttl_5m_tokens",      Slot::CacheWrite5m),
+    ("cache_write_tokens_details", "ttl_30m_tokens",     Slot::CacheWrite5m),
+    ("cache_write_tokens_details", "ttl_1h_tokens",      Slot::CacheWrite1h),
+    ("cache_write_tokens_details", "ttl_12h_tokens",     Slot::CacheWrite12h),
+    ("",                           "cost",               Slot::Cost),
+    ("cost",                       "total_cost",         Slot::Cost),
+    ("",                           "cost_in_usd_ticks",  Slot::CostTicks),
 ];
 
 /// Members of a usage object.
@@ -50,6 +60,8 @@ struct Response {
     calls: bool,
     usage: Option<UsageObject>,
     places: Places,
+    /// The class that was served, if it says so.
+    classes: SaidClasses,
     /// It has a list of items, or says how far it is.
     complete: bool,
     error: bool,
@@ -92,6 +104,7 @@ pub(super) fn read_answer(body: &[u8], extra: &[String]) -> Option<AnswerFacts> 
         id: said.id.map(text),
         usage: WireUsage {
             input_is_total: true,
+            said: said.classes,
             ..usage.wire
         },
         shown: said.shown,
@@ -269,6 +282,10 @@ impl Reader {
         if self.id.is_none() {
             self.id = said.id.map(|span| cursor.string_at(span).into_owned());
         }
+        if facts.end {
+            // Earlier events only repeat the request.
+            self.usage.said = said.classes;
+        }
         if let Some(usage) = said.usage {
             self.usage.merge(&usage.wire);
             facts.usage = true;
@@ -439,12 +456,13 @@ fn response(cursor: &mut Cursor<'_>, sample: &mut Sample) -> Result<Response, Js
                 said.complete |= said.status.is_some();
             }
             "incomplete_details" if kind == Kind::Object => said.reason = reason(cursor)?,
-            "usage" => said.usage = read(cursor, (NAMES, USAGE))?,
+            "usage" => said.usage = read(cursor, (NAMES, USAGE, &[]))?,
             "error" => said.error = cursor.skip()?.kind != Kind::Null,
             "output" if kind == Kind::Array => {
                 said.complete = true;
                 said.calls |= shown(cursor, &mut said.shown, sample, &mut said.places)?;
             }
+            name if class::say(class::RESPONSES, name, cursor, &mut said.classes)? => {}
             _ => {
                 cursor.skip()?;
                 members.take(cursor, &key);

@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use crate::class::tier_said;
 use crate::synthetic::halves;
 use crate::translate::seals::OURS;
 use crate::{SyntheticAnswer, SyntheticStop, ToolCall, Usage, sse};
@@ -93,7 +94,7 @@ fn usage_value(usage: &Usage) -> Value {
         "input_tokens": usage.all_input(),
         "input_tokens_details": {
             "cached_tokens": usage.cache_read,
-            "cache_write_tokens": usage.cache_write.saturating_add(usage.cache_write_1h),
+            "cache_write_tokens": usage.all_writes(),
         },
         "output_tokens": usage.all_output(),
         "output_tokens_details": {"reasoning_tokens": usage.reasoning},
@@ -189,6 +190,7 @@ fn finished(draft: &SyntheticAnswer, output: &[Value]) -> Value {
     if draft.stop == SyntheticStop::Length {
         response["incomplete_details"] = json!({"reason": "max_output_tokens"});
     }
+    response["service_tier"] = json!(tier_said(draft.classes.tier));
     response["usage"] = draft.usage.as_ref().map_or(Value::Null, usage_value);
     response
 }

@@ -11,8 +11,9 @@ use super::losses::Losses;
 use super::neutral::{Block, Call, Choice, Effort, Mode, Prompt, Source, Tool, ToolKind};
 use super::schema::is_strict;
 use super::text::{Escaped, Writer};
+use crate::class;
 use crate::json::{Cursor, Kind, quoted};
-use crate::{BadRequest, Family};
+use crate::{BadRequest, Family, Tier};
 
 /// The target of a request.
 #[derive(Debug, Clone, Copy)]
@@ -69,6 +70,25 @@ impl Encoding<'_> {
             Family::Responses => responses,
             Family::Messages => messages,
         }
+    }
+
+    /// Writes the target's word for a tier, if it needs one.
+    pub(crate) fn tier(&self, out: &mut Writer, tier: Tier) -> Result<(), BadRequest> {
+        if tier == Tier::Standard {
+            return Ok(());
+        }
+        let words = class::tier_words(class::fields(self.family), tier);
+        if let Some((field, word)) = words.filter(|(field, _)| self.abilities().takes(field)) {
+            out.name(field).plain(word);
+            return Ok(());
+        }
+        let asked = class::tier_words(class::fields(self.caller), tier);
+        let field = asked.map_or("service_tier", |(field, _)| field);
+        let message = format!(
+            "`{field}`: this model is served through the {} family, which does not sell that. Leave it out.",
+            self.family
+        );
+        Err(unsupported(field, message))
     }
 
     pub(crate) fn abilities(&self) -> &Abilities {

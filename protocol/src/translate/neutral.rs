@@ -6,6 +6,7 @@
 use std::borrow::Cow;
 
 use super::text::Escaped;
+use crate::Tier;
 
 /// A request.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -46,6 +47,8 @@ pub struct Prompt<'a> {
     pub cache_key: Option<Escaped<'a>>,
     /// The customer's end user.
     pub user: Option<Cow<'a, str>>,
+    /// The tier that is asked for, if it has a price of its own.
+    pub tier: Tier,
     /// Whether only standard capacity will do.
     pub standard_tier: Option<bool>,
     /// Whether the answer is streamed.

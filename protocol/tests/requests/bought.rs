@@ -13,9 +13,8 @@ fn only_tokens_of_the_slug_are_bought() {
         ("api_base", json!("http://x")),
         ("base_url", json!("http://x")),
         ("fallbacks", json!(["a"])),
-        ("service_tier", json!("priority")),
-        ("service_tier", json!("flex")),
-        ("speed", json!("fast")),
+        ("service_tier", json!("batch")),
+        ("speed", json!("ultra")),
         ("route", json!("fallback")),
         ("plugins", json!([{"id": "web"}])),
         ("mcp_servers", json!([{"url": "x"}])),
@@ -65,7 +64,7 @@ fn only_tokens_of_the_slug_are_bought() {
             json!({"ttl": "12h"})
         )
         .expect("good")
-        .one_hour_cache
+        .half_day_cache
     );
     refused(Family::Messages, "thread", json!({"type": "create"}));
     assert!(with(Family::Messages, "service_tier", json!("standard_only")).is_ok());

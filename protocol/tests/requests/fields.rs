@@ -28,7 +28,9 @@ fn limits_are_integers_in_range_or_absent() {
                 json!([]),
                 json!({}),
             ];
-            for value in bad {
+            // On messages, 0 asks for no answer.
+            let skipped = usize::from(family == Family::Messages);
+            for value in bad.into_iter().skip(skipped) {
                 assert_eq!(refused(family, name, value).param.as_deref(), Some(*name));
             }
             for literal in ["1e308", "1e3", "-0", "1.0", "99999999999999999999999"] {

@@ -126,6 +126,7 @@ fn the_fingerprint_is_null_in_whole_answers_and_absent_in_chunks() {
         stop: SyntheticStop::Stop,
         usage: Some(USAGE),
         stream_usage: true,
+        classes: farebox_protocol::Classes::STANDARD,
     };
     let simulated: Value =
         serde_json::from_slice(&Chat.protocol().write_answer(&draft)).expect("JSON");

@@ -388,6 +388,12 @@ fn from_messages() -> Vec<Cell> {
             ("/service_tier", json!("default")),
             ("/service_tier", json!("default")),
         ),
+        cell(
+            "speed",
+            json!("fast"),
+            ("/service_tier", json!("priority")),
+            ("/service_tier", json!("priority")),
+        ),
     ]
 }
 

@@ -138,6 +138,7 @@ pub(crate) const USAGE: Usage = Usage {
     cache_read: 75,
     cache_write: 3,
     cache_write_1h: 2,
+    cache_write_12h: 0,
     output: 7,
     reasoning: 4,
 };

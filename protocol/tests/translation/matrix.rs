@@ -37,7 +37,14 @@ schema or a tool's input counts as one value: its tree would take a hundred time
 Thinking of another family is shown but never sent back to a vendor: its seals are cut from every request, and the loss is named.
 So a reasoning model begins each turn of a tool loop without its own earlier reasoning. It sees its calls, their results and all
 text; it may have to repeat conclusions that it drew silently between two calls, which costs tokens and occasionally leads to a
-different result. Clients of the target's own family lose nothing, because their bytes pass unchanged.
+different result. Clients of the target's own family lose nothing, because their bytes pass unchanged, except what the next paragraph names.
+
+Chat services add members of their own to an assistant's turn, and clients send them back to every model they use later. Where a
+service is known to refuse other names (`turn_members` in `src/config/presets.toml`; `kind = \"openai\"`, also in front of Azure,
+`mistral` and `groq`), thinking (`reasoning_content`), signatures and other members from elsewhere are left out and named:
+`messages.reasoning_content=dropped`. Gemini refuses a call that it did not sign: the first call of each turn that has no signature
+says that it was made elsewhere. Call ids become what `tool_id` says, and with `reasoning_echo = \"all\"` a turn without thinking has a
+space for it.
 
 What the gateway makes up is marked, because clients send it back to every model they use later. Ids of output items end in `_fbx`;
 such an `id` is removed from the request, and its item stays. Call ids are never marked. Seals (`signature`, `data`,

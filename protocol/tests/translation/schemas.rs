@@ -159,6 +159,7 @@ fn every_simulated_answer_is_what_its_family_publishes() {
                 usage: Some(USAGE),
                 stop,
                 stream_usage: true,
+                classes: farebox_protocol::Classes::STANDARD,
             };
             let protocol = family.protocol();
             faults.judge(

@@ -70,6 +70,7 @@ codes! {
     BadTier            "E208" Error Place "contradicting price tiers";
     BadLimits          "E209" Error Place "contradicting limits";
     BadDate            "E210" Error Place "not a date";
+    BadClass           "E211" Error Place "a class that cannot be priced";
     BadLink            "E212" Error Place "a link that customers cannot open";
     FarBelowCost       "E213" Error Both  "a price below half of a target's cost";
     UnlistedCost       "E214" Error Place "a cost that the library does not have";
@@ -89,6 +90,14 @@ codes! {
     BadHeader          "E313" Error Place "a header that cannot be sent";
     BadProviderName    "E314" Error Place "malformed provider name";
 
+    Unreachable        "E601" Error Both  "a provider cannot be reached";
+    WrongPath          "E602" Error Both  "a provider knows no such path";
+    WrongModel         "E603" Error Both  "a provider knows no such model";
+    KeyRefused         "E604" Error Both  "a provider refuses the key";
+    AccountDrained     "E605" Error Both  "an account at a provider has no money or quota left";
+    AbilityMissing     "E606" Error Both  "a target cannot do what its model is sold for";
+    TargetFails        "E607" Error Both  "a target does not answer properly";
+
     RouteWithoutModel  "W401" Warning Both  "a route without a model";
     SimulatedInLineup  "W402" Warning Both  "a published slug is simulated beside real ones";
     PriceJump          "W403" Warning Both  "a price changed by more than half";
@@ -102,11 +111,14 @@ codes! {
     Miscounting        "W411" Warning Both  "a target's counts are repeatedly not charged as they stand";
     CheapCacheWrite    "W412" Warning Place "a cache write cheaper than input";
     RetiredTokenizer   "W413" Warning Place "a tokenizer that is no longer there";
-    SwappedPrices      "W415" Warning Place "output cheaper than input";
-    DearCacheRead      "W416" Warning Place "a cache read dearer than input";
-    BelowCost          "W417" Warning Both  "a price below a target's cost";
-    FarFromList        "W418" Warning Both  "a price far from the list price";
-    NoCost             "W419" Warning Both  "a target without a cost that the library has";
+    CacheWriteUnpriced "W414" Warning Both  "cache writes that cost more than they are sold for";
+
+    NoCapacity         "W415" Warning Both  "a target could not be checked: it has no capacity now";
+    SwappedPrices      "W416" Warning Place "output cheaper than input";
+    DearCacheRead      "W417" Warning Place "a cache read dearer than input";
+    BelowCost          "W418" Warning Both  "a price below a target's cost";
+    FarFromList        "W419" Warning Both  "a price far from the list price";
+    NoCost             "W420" Warning Both  "a target without a cost that the library has";
 
     SecretNotChecked   "N501" Note Place "a secret was not checked";
     MoreFindings       "N502" Note File  "more findings than are shown";
@@ -117,7 +129,11 @@ impl Diagnostic {
     /// A finding of the running gateway about a target whose counts it cannot charge: a setting is wrong, and no line shows which.
     #[must_use]
     pub fn miscounting(what: String, remedy: String) -> Self {
-        let code = Code::Miscounting;
+        Self::of_target(Code::Miscounting, what, remedy)
+    }
+
+    /// A finding about a target that was seen at work; no line shows it.
+    pub(crate) fn of_target(code: Code, what: String, remedy: String) -> Self {
         Self {
             severity: code.severity(),
             code: code.id(),

@@ -92,6 +92,7 @@ fn lows(price: &Rates, cost: &Rates) -> Vec<Low> {
     let said = |rate: Amount, unset: Amount| (rate != unset).then_some(rate);
     let tokens = PriceUnit::MillionTokens;
     let hour = price.cache_write_1h.zip(cost.cache_write_1h);
+    let half_day = price.cache_write_12h.zip(cost.cache_write_12h);
     let rates = [
         ("input", tokens, price.input, Some(cost.input)),
         ("output", tokens, price.output, Some(cost.output)),
@@ -112,6 +113,12 @@ fn lows(price: &Rates, cost: &Rates) -> Vec<Low> {
             tokens,
             hour.map_or(Amount::ZERO, |(price, _)| price),
             hour.map(|(_, cost)| cost),
+        ),
+        (
+            "cache write 12h",
+            tokens,
+            half_day.map_or(Amount::ZERO, |(price, _)| price),
+            half_day.map(|(_, cost)| cost),
         ),
         (
             "reasoning",

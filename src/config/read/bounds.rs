@@ -3,7 +3,7 @@
 use farebox_ledger::Amount;
 
 use super::fields::{Fields, given};
-use super::price::{PriceUnit, read_amount};
+use super::rates::{PriceUnit, read_amount};
 use crate::config::findings::report::Report;
 
 /// A tenth of a dollar: a small model answers thousands of our questions for it, and an attack costs no more than that.

@@ -141,11 +141,9 @@ fn read_model(
         |value, report| read_price(value, report, &fields.what, context),
     );
     let route = slug.and_then(|slug| find_route(report, routes, slug, best_path));
-    let below_cost = or_default(&fields, "below_cost", |value| value.boolean(report));
-    if let (Some(price), Some(route), Some(below_cost)) = (&price, &route, below_cost) {
-        compare_with_cost(report, &fields, (price, below_cost), route, routes);
-    }
-    (tokenizer?, below_cost?);
+    let compared = compare_with_cost(report, &fields, price.as_ref(), route.as_deref(), routes);
+    (tokenizer?, compared?);
+    warn_of_unpriced_writes(&fields, report, price.as_ref(), route.as_deref());
     Some(Model {
         name: name?.value.to_owned(),
         slug: slug?.value.to_owned(),
@@ -164,16 +162,49 @@ fn read_model(
 fn compare_with_cost(
     report: &mut Report<'_>,
     fields: &Fields<'_, '_>,
-    (price, below_cost): (&Price, bool),
-    route: &Route,
+    price: Option<&Price>,
+    route: Option<&Route>,
     routes: &RouteTable,
-) {
+) -> Option<()> {
+    let below_cost = or_default(fields, "below_cost", |value| value.boolean(report))?;
+    let Some((price, route)) = price.zip(route) else {
+        return Some(());
+    };
     let place = fields.get("price").map_or(fields.span, |value| value.key);
     let targets = routes.get(&route.slug).map(|routed| routed.targets);
     let targets = (route.targets.as_slice(), targets.unwrap_or(fields.span));
     listed::check(report, (price, place), &fields.what, targets);
     if !below_cost {
         below_cost::check(report, (price, place), &fields.what, targets);
+    }
+    Some(())
+}
+
+/// A service that bills cache writes above input, at a model that sells them for no more.
+fn warn_of_unpriced_writes(
+    fields: &Fields<'_, '_>,
+    report: &mut Report<'_>,
+    price: Option<&Price>,
+    route: Option<&Route>,
+) {
+    let (Some(price), Some(route), Some(value)) = (price, route, fields.get("price")) else {
+        return;
+    };
+    let rates = &price.base;
+    let billed = route
+        .targets
+        .iter()
+        .find(|target| target.provider.bills_writes);
+    if let Some(target) = billed.filter(|_| rates.cache_write <= rates.input) {
+        let message = format!(
+            "{} has no price for cache writes, and `{}` bills them at 1.25 times the input",
+            fields.what, target.provider.name
+        );
+        report
+            .add(Code::CacheWriteUnpriced, value.key, message)
+            .help(
+                "add cache_write = \"…\", and cache_write_1h where customers may ask for an hour",
+            );
     }
 }
 

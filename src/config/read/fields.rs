@@ -480,8 +480,8 @@ fn other_file(what: &str, table: &str) -> Option<&'static str> {
 /// The right table for a known field that was written one level too high.
 fn home_of(name: &str) -> Option<&'static str> {
     match name {
-        "input" | "output" | "cache_read" | "cache_write" | "cache_write_1h" | "per_image"
-        | "per_request" | "tiers" => Some("price"),
+        "input" | "output" | "cache_read" | "cache_write" | "cache_write_1h"
+        | "cache_write_12h" | "per_image" | "per_request" | "classes" | "tiers" => Some("price"),
         "context" | "max_output" | "default_output" | "speed" | "hidden_speed" | "image_bytes"
         | "picture_tokens" | "tools" => Some("limits"),
         "connect" | "first_byte" | "idle" | "whole" => Some("timeouts"),

@@ -1,144 +1,14 @@
-//! Prices: from the decimal strings of the catalog to whole picodollars, and back to text.
-//!
-//! USD per 1,000,000 tokens with at most six decimals is a whole number of picodollars per token, so everything is exact integer
-//! arithmetic, without floats or rounding.
-
-use std::collections::HashMap;
+//! Prices: rates, tiers of size, and classes; and how customers read them.
 
 use farebox_ledger::{Amount, grouped};
-use toml::de::DeValue;
 
-use super::fields::{Fields, Value};
-use super::slips;
+use super::classes::{self, ClassList};
+use super::fields::Value;
+use super::rates::{Named, read_rates};
 use crate::config::findings::code::Code;
-use crate::config::findings::report::{Report, Span};
+use crate::config::findings::report::Report;
 use crate::config::schema::{PRICE_FIELDS, RATE_FIELDS, TIER_FIELDS, TIER_PRICE_FIELDS};
 use crate::config::{Price, Rates};
-
-/// The unit of a price.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum PriceUnit {
-    /// USD per 1,000,000 tokens, at most six decimals.
-    MillionTokens,
-    /// USD for one (a picture, a request), at most twelve decimals.
-    One,
-}
-
-impl PriceUnit {
-    const fn decimals(self) -> usize {
-        match self {
-            Self::MillionTokens => 6,
-            Self::One => 12,
-        }
-    }
-
-    /// A higher price is a typing mistake.
-    const fn most_usd(self) -> i64 {
-        match self {
-            Self::MillionTokens => 100_000,
-            Self::One => 1_000,
-        }
-    }
-}
-
-/// Why a text is not a price.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum PriceError {
-    /// Not digits with at most one decimal point.
-    NotDecimal,
-    /// Below zero.
-    Negative,
-    /// More decimals than whole picodollars allow.
-    TooManyDecimals,
-    /// Absurdly large.
-    TooLarge,
-}
-
-/// Reads a price: digits, and decimals after a point.
-///
-/// # Errors
-/// When the text is not a plain decimal number, has more decimals than the unit allows, or is too large.
-pub fn parse_price(text: &str, unit: PriceUnit) -> Result<Amount, PriceError> {
-    let digits_only = |part: &str| part.bytes().all(|byte| byte.is_ascii_digit());
-    if let Some(rest) = text.strip_prefix('-') {
-        return Err(if parse_price(rest, unit).is_ok() {
-            PriceError::Negative
-        } else {
-            PriceError::NotDecimal
-        });
-    }
-    let (whole, fraction) = match text.split_once('.') {
-        Some((_, "")) => return Err(PriceError::NotDecimal),
-        Some(parts) => parts,
-        None => (text, ""),
-    };
-    if whole.is_empty() || !digits_only(whole) || !digits_only(fraction) {
-        return Err(PriceError::NotDecimal);
-    }
-    if fraction.len() > unit.decimals() {
-        return Err(PriceError::TooManyDecimals);
-    }
-    let scale = 10_i64.pow(u32::try_from(unit.decimals()).unwrap_or_default());
-    let padded = format!("{fraction:0<width$}", width = unit.decimals());
-    let whole: i64 = whole.parse().map_err(|_| PriceError::TooLarge)?;
-    let fraction: i64 = padded.parse().map_err(|_| PriceError::TooLarge)?;
-    if whole > unit.most_usd() || (whole == unit.most_usd() && fraction > 0) {
-        return Err(PriceError::TooLarge);
-    }
-    whole
-        .checked_mul(scale)
-        .and_then(|picos| picos.checked_add(fraction))
-        .map(Amount::from_picos)
-        .ok_or(PriceError::TooLarge)
-}
-
-/// A price as text: `$3.00`. At least two decimals, and as many as exactness requires.
-#[must_use]
-pub fn show_price(amount: Amount, unit: PriceUnit) -> String {
-    let scale = 10_u64.pow(u32::try_from(unit.decimals()).unwrap_or_default());
-    let picos = amount.picos().unsigned_abs();
-    let sign = if amount.picos() < 0 { "-" } else { "" };
-    let fraction = format!("{:0width$}", picos % scale, width = unit.decimals());
-    let exact = fraction.trim_end_matches('0');
-    format!("{sign}${}.{exact:0<2}", grouped(picos / scale))
-}
-
-impl Rates {
-    /// The token rates, with cache and reasoning only if they differ: `in $3.00 · out $15.00 per 1M tokens`.
-    #[must_use]
-    pub fn shown(&self) -> String {
-        let show = |amount| show_price(amount, PriceUnit::MillionTokens);
-        let mut parts = vec![
-            format!("in {}", show(self.input)),
-            format!("out {}", show(self.output)),
-        ];
-        for (label, rate, usual) in [
-            ("cache read", Some(self.cache_read), self.input),
-            ("cache write", Some(self.cache_write), self.input),
-            (
-                "cache write 1h",
-                self.cache_write_1h,
-                Amount::from_picos(-1),
-            ),
-            ("reasoning", Some(self.reasoning), self.output),
-        ] {
-            if let Some(rate) = rate.filter(|rate| *rate != usual) {
-                parts.push(format!("{label} {}", show(rate)));
-            }
-        }
-        format!("{} per 1M tokens", parts.join(" · "))
-    }
-
-    /// The rates that are not per token, if they differ from `usual`: ` · $0.01 per image`.
-    fn extras_shown(&self, usual: (Amount, Amount)) -> String {
-        let show = |amount| show_price(amount, PriceUnit::One);
-        let image =
-            (self.per_image != usual.0).then(|| format!(" · {} per image", show(self.per_image)));
-        let request = (self.per_request != usual.1)
-            .then(|| format!(" · {} per request", show(self.per_request)));
-        image.into_iter().chain(request).collect()
-    }
-}
 
 impl Price {
     /// The rates that apply to a request with this much input, all classes together.
@@ -164,7 +34,7 @@ impl Price {
                 rates.shown()
             ));
         }
-        text
+        text + &classes::shown(self)
     }
 }
 
@@ -181,66 +51,22 @@ pub(crate) fn read_price(
         Some(tiers) => read_tiers(tiers, report, what, base.as_ref(), context),
         None => Some(Vec::new()),
     };
-    Some(Price {
+    let listed = classes::list_of(&fields, report, what);
+    let (tiers, of_tiers): (Vec<_>, Vec<_>) = tiers?
+        .into_iter()
+        .map(|(above, rates, classes)| ((above, rates), classes))
+        .unzip();
+    let mut price = Price {
         base: base?.0,
-        tiers: tiers?,
-    })
+        tiers,
+        classes: Vec::new(),
+    };
+    price.classes = classes::class_prices(report, &price, &listed?.unwrap_or_default(), &of_tiers)?;
+    Some(price)
 }
 
-/// Reads rates, and records which of them the file sets.
-type Named = (Rates, HashMap<&'static str, Span>);
-
-fn read_rates(
-    fields: &Fields<'_, '_>,
-    report: &mut Report<'_>,
-    base: Option<&Named>,
-) -> Option<Named> {
-    let tokens = PriceUnit::MillionTokens;
-    let mut named = HashMap::new();
-    let mut good = true;
-    let mut rate =
-        |name: &'static str, unit: PriceUnit, report: &mut Report<'_>| -> Option<Amount> {
-            let value = fields.get(name)?;
-            named.insert(name, value.key);
-            let amount = read_amount(value, report, unit);
-            good &= amount.is_some();
-            amount
-        };
-    let cache_read = rate("cache_read", tokens, report);
-    let cache_write = rate("cache_write", tokens, report);
-    let cache_write_1h = rate("cache_write_1h", tokens, report);
-    let reasoning = rate("reasoning", tokens, report);
-    let per_image = rate("per_image", PriceUnit::One, report);
-    let per_request = rate("per_request", PriceUnit::One, report);
-    let mut required = |name: &'static str, example, report: &mut Report<'_>| {
-        fields.required(report, name, example, |value, report| {
-            named.insert(name, value.key);
-            read_amount(value, report, tokens)
-        })
-    };
-    let input = required("input", "input = \"3.00\"", report);
-    let output = required("output", "output = \"15.00\"", report);
-    let (input, output) = (input?, output?);
-    let zero = Amount::ZERO;
-    let rates = Rates {
-        input,
-        output,
-        cache_read: cache_read.unwrap_or(input),
-        cache_write: cache_write.unwrap_or(input),
-        cache_write_1h,
-        reasoning: reasoning.unwrap_or(output),
-        per_image: per_image
-            .or(base.map(|(base, _)| base.per_image))
-            .unwrap_or(zero),
-        per_request: per_request
-            .or(base.map(|(base, _)| base.per_request))
-            .unwrap_or(zero),
-    };
-    if good {
-        slips::within(report, &named, &rates);
-    }
-    good.then_some((rates, named))
-}
+/// A tier: its bound, its rates, and the classes that it lists itself.
+type TierRates = (u64, Rates, Option<ClassList>);
 
 fn read_tiers(
     value: Value<'_, '_>,
@@ -248,20 +74,20 @@ fn read_tiers(
     what: &str,
     base: Option<&Named>,
     context: Option<u64>,
-) -> Option<Vec<(u64, Rates)>> {
+) -> Option<Vec<TierRates>> {
     let members = value.list(
         report,
         "tiers, each { above_input = 200_000, price = { … } }",
     )?;
-    let mut tiers: Vec<(u64, Rates)> = Vec::new();
+    let mut tiers: Vec<TierRates> = Vec::new();
     let mut last: Option<u64> = None;
     let mut good = true;
     for member in members {
         let tier = read_tier(member, report, what, base, context, last);
         good &= tier.is_some();
-        if let Some((above, rates)) = tier {
-            last = Some(above);
-            tiers.push((above, rates));
+        if let Some(tier) = tier {
+            last = Some(tier.0);
+            tiers.push(tier);
         }
     }
     good.then_some(tiers)
@@ -274,7 +100,7 @@ fn read_tier(
     base: Option<&Named>,
     context: Option<u64>,
     last: Option<u64>,
-) -> Option<(u64, Rates)> {
+) -> Option<TierRates> {
     let fields = value.fields(report, &format!("a price tier of {what}"), TIER_FIELDS)?;
     let above = fields.required(
         report,
@@ -312,7 +138,8 @@ fn read_tier(
                     ));
                 return None;
             }
-            Some(rates)
+            let listed = classes::list_of(&fields, report, &format!("a tier of {what}"))?;
+            Some((rates, listed))
         },
     );
     let above = above?;
@@ -333,76 +160,6 @@ fn read_tier(
         );
         report.add(Code::DeadTier, above.span, message);
     }
-    Some((above.value, price?))
-}
-
-pub(super) fn read_amount(
-    value: Value<'_, '_>,
-    report: &mut Report<'_>,
-    unit: PriceUnit,
-) -> Option<Amount> {
-    if matches!(value.node(), DeValue::Float(_) | DeValue::Integer(_)) {
-        let kind = if matches!(value.node(), DeValue::Float(_)) {
-            "a float"
-        } else {
-            "an integer"
-        };
-        report
-            .add(
-                Code::BadPrice,
-                value.span(),
-                format!("the price `{}` is {kind}; prices are strings", value.name),
-            )
-            .label("put it in quotes")
-            .help(format!(
-                "write {} = \"3.00\"; binary fractions are not exact enough for money",
-                value.name
-            ));
-        return None;
-    }
-    let text = value.text(report)?;
-    let error = match parse_price(text.value, unit) {
-        Ok(amount) => return Some(amount),
-        Err(error) => error,
-    };
-    let name = value.name;
-    let (problem, help) = match error {
-        PriceError::NotDecimal => (
-            format!("`{name}` is not a price"),
-            "write digits and a decimal point only: \"3.00\"; write \"0\" for what is free"
-                .to_owned(),
-        ),
-        PriceError::Negative => (
-            format!("the price `{name}` is negative"),
-            "write \"0\" for what is free".to_owned(),
-        ),
-        PriceError::TooManyDecimals => {
-            let per = if unit == PriceUnit::MillionTokens {
-                "USD per 1,000,000 tokens"
-            } else {
-                "USD each"
-            };
-            (
-                format!(
-                    "the price `{name}` has more than {} decimals",
-                    unit.decimals()
-                ),
-                format!("prices are {per}, exact to a picodollar"),
-            )
-        }
-        PriceError::TooLarge => {
-            let per = if unit == PriceUnit::MillionTokens {
-                "per 1,000,000 tokens"
-            } else {
-                "each"
-            };
-            let most = grouped(unit.most_usd().unsigned_abs());
-            (
-                format!("the price `{name}` is too large"),
-                format!("the most is {most} USD {per}"),
-            )
-        }
-    };
-    report.add(Code::BadPrice, text.span, problem).help(help);
-    None
+    let (rates, classes) = price?;
+    Some((above.value, rates, classes))
 }

@@ -13,7 +13,7 @@ use super::secrets::{SecretReader, read_keys};
 use crate::config::findings::code::Code;
 use crate::config::findings::redact;
 use crate::config::findings::report::{Placed, Report, Span};
-use crate::config::schema::{PROVIDER_FIELDS, RESERVED_HEADERS, TIMEOUT_FIELDS};
+use crate::config::schema::{PIN_FIELDS, PROVIDER_FIELDS, RESERVED_HEADERS, TIMEOUT_FIELDS};
 use crate::config::{Endpoint, Preset, Provider, ProviderSecret, ProxyChoice, Timeouts, presets};
 
 /// Fields that are meaningless without network requests.
@@ -49,10 +49,9 @@ pub(crate) fn read_provider(
     let name = read_name(report, name, span);
     let what = format!("provider `{}`", name.unwrap_or("…"));
     let fields = Fields::open(report, table, span, what, PROVIDER_FIELDS);
-    let simulated = match fields.get("simulated") {
-        Some(value) => value.boolean(report),
-        None => Some(false),
-    };
+    let simulated = fields
+        .get("simulated")
+        .map_or(Some(false), |value| value.boolean(report));
     let kind = given(&fields, report, "kind", read_kind);
     let preset = kind.flatten();
     // Fields that are unknown because `kind` is wrong are not also reported as missing.
@@ -77,6 +76,7 @@ pub(crate) fn read_provider(
     let reasoning = given(&fields, report, "reasoning", |value, report| {
         value.word(report, &[("inside", false), ("outside", true)])
     });
+    let pin = given(&fields, report, "pin", read_pin);
     let lists = read_lists(&fields, report, preset);
     let (remote, bounds, lists) = (remote?, bounds?, lists?);
     Some(Provider {
@@ -104,6 +104,8 @@ pub(crate) fn read_provider(
         leave_out: Preset::left_out(preset),
         turn_members: preset.map_or_else(Vec::new, |preset| preset.turn_members.clone()),
         signed_calls: preset.is_some_and(|preset| preset.signed_calls),
+        pin: pin?.unwrap_or_else(|| preset.map(Preset::pin).unwrap_or_default()),
+        bills_writes: preset.is_some_and(|preset| preset.bills_writes),
         refuse_beta: lists.refuse_beta,
     })
 }
@@ -114,6 +116,25 @@ fn read_chat_limit(value: Value<'_, '_>, report: &mut Report<'_>) -> Option<Chat
         ("max_tokens", ChatLimit::MaxTokens),
     ];
     value.word(report, &limits).map(|limit| limit.value)
+}
+
+/// Reads `pin = { service_tier = "default" }`: the fields of classes in which a provider's account must not decide. Each family writes
+/// its own word for the standard, so either one will do here.
+pub(super) fn read_pin(value: Value<'_, '_>, report: &mut Report<'_>) -> Option<Vec<&'static str>> {
+    let fields = value.fields(report, "`pin`", PIN_FIELDS)?;
+    let mut pinned = Vec::new();
+    for name in PIN_FIELDS {
+        let words: &[(&str, ())] = match *name {
+            "service_tier" => &[("default", ()), ("standard_only", ())],
+            "speed" => &[("standard", ())],
+            _ => &[("global", ())],
+        };
+        if let Some(value) = fields.get(name) {
+            value.word(report, words)?;
+            pinned.push(*name);
+        }
+    }
+    Some(pinned)
 }
 
 /// What passes in requests and answers, and what is refused; the preset's where the file has nothing.

@@ -10,11 +10,11 @@ use std::time::Duration;
 use toml::de::{DeTable, DeValue};
 
 use super::abilities::read_abilities;
-use super::fields::{Fields, Value, listed, shorten};
+use super::fields::{Fields, Value, given, listed, shorten};
 use super::listed::list_price;
 use super::names::{read_slug, read_tables};
 use super::price::read_price;
-use super::provider::read_provider;
+use super::provider::{read_pin, read_provider};
 use super::secrets::SecretReader;
 use crate::config::findings::code::Code;
 use crate::config::findings::report::{File, Report, Span};
@@ -365,6 +365,7 @@ fn read_target(
         None => Some(TargetAbilities::default()),
     };
     let cost = fields.get("cost");
+    let pin = given(&fields, report, "pin", read_pin);
     let name = fields.required(report, "provider", "provider = \"…\"", |value, report| {
         value.text(report)
     })?;
@@ -405,6 +406,7 @@ fn read_target(
         abilities: abilities?,
         cost: cost?,
         list,
+        pin: pin?,
     })
 }
 

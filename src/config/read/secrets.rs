@@ -277,6 +277,10 @@ impl SecretReader<'_> {
             "is empty".to_owned()
         } else if length < LEAST_CHARACTERS && !self.of_header {
             format!("has {length} characters; a secret has at least {LEAST_CHARACTERS}")
+        } else if let Some(quote) = quoted(secret).filter(|_| !self.of_header) {
+            format!(
+                "stands in quotes ({quote}), which would be sent as a part of it: take them out"
+            )
         } else if !secret
             .bytes()
             .all(|byte| byte.is_ascii_graphic() || (self.of_header && byte == b' '))
@@ -289,6 +293,13 @@ impl SecretReader<'_> {
         report.add(Code::BadSecret, span, format!("{what} {problem}"));
         None
     }
+}
+
+/// The quote in which a whole secret stands, as shells and `.env` files write them.
+fn quoted(secret: &str) -> Option<char> {
+    let first = secret.chars().next()?;
+    (matches!(first, '"' | '\'' | '`') && secret.len() > 1 && secret.ends_with(first))
+        .then_some(first)
 }
 
 /// Reads the keys of a provider: `key = …`, or `keys = [ … ]`.

@@ -16,6 +16,21 @@ pub fn compare(old: Option<&Config>, new: &Config, ever_published: &[String]) ->
     let mut warnings = Vec::new();
     for (slug, before, now) in old.iter().flat_map(|old| prices(old, new)) {
         warnings.extend(jump(slug, before, now));
+        for class in &before.classes {
+            let Some(of_now) = now.of(class.classes) else {
+                continue;
+            };
+            let name = format!("{slug} ({})", class.classes.name());
+            let same = of_now.base == class.price.base;
+            // A factor follows the standard price, which is told of already.
+            let follows = class.times.is_some()
+                && now
+                    .class(class.classes)
+                    .is_some_and(|now| now.times == class.times);
+            if !same && !follows {
+                warnings.extend(jump(&name, &class.price, of_now));
+            }
+        }
     }
     let before = old
         .iter()

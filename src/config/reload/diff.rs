@@ -3,6 +3,7 @@
 use std::sync::LazyLock;
 
 use serde::Serialize;
+use serde_json::{Value, json};
 
 use crate::config::summary::{ModelSummary, ProviderSummary, ShopSummary, Summary};
 
@@ -59,6 +60,16 @@ pub struct DiffRow {
     pub old: Option<String>,
     /// The value in the files.
     pub new: Option<String>,
+}
+
+impl DiffRow {
+    /// As `/status` and the audit show it.
+    #[must_use]
+    pub fn document(&self) -> Value {
+        json!({
+            "kind": self.change, "subject": self.subject, "slug": self.name, "what": self.field, "old": self.old, "new": self.new,
+        })
+    }
 }
 
 /// The differences from one snapshot to another: models, then retired slugs, then providers, then the shop.

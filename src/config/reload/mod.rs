@@ -125,6 +125,12 @@ impl LoadStatus {
 }
 
 impl Reloader {
+    /// Catalog and routes.
+    #[must_use]
+    pub fn places(&self) -> [&Path; 2] {
+        [&self.catalog, &self.routes]
+    }
+
     /// Loads both files for the first time.
     ///
     /// # Errors

@@ -115,16 +115,16 @@ impl Meter {
 
     /// Computes [`Self::counted_cost`] and [`Self::counted_due`], which are valid until the next report.
     pub(super) fn price_counted(&mut self) {
-        let (rates, hour) = (self.rates(), self.one_hour_cache);
+        let (rates, lifetimes) = (self.rates(), self.lifetimes);
         (self.counted_cost, self.counted_due) = match self.counted_prompt() {
             Some(usage) => {
                 let (first, further) = self.steps(usage);
-                let counted = price::picos(&self.model.price, &first, further);
+                let counted = price::picos(self.held(), &first, further);
                 (counted, counted)
             }
             None => (
-                self.price_estimated(price::dearest_input(rates, hour)),
-                self.price_estimated(price::likely_input(rates, self.may_write, hour)),
+                self.price_estimated(price::dearest_input(rates, lifetimes)),
+                self.price_estimated(price::likely_input(rates, self.may_write, lifetimes)),
             ),
         };
     }

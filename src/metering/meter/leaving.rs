@@ -37,14 +37,11 @@ impl Meter {
         usage.cache_read = self.cached.min(usage.input);
         usage.input = usage.input.saturating_sub(usage.cache_read);
         let rates = self.rates();
-        let (written, rate) = if self.one_hour_cache {
-            let rate = rates.cache_write_1h.unwrap_or(rates.cache_write);
-            (&mut usage.cache_write_1h, rate)
-        } else {
-            (&mut usage.cache_write, rates.cache_write)
-        };
+        let dearest = self.lifetimes.dearest(rates);
+        let rate = dearest.map_or(rates.cache_write, |(rate, _)| rate);
         if self.cache_marked && rate >= rates.input {
-            *written = std::mem::take(&mut usage.input);
+            let written = std::mem::take(&mut usage.input);
+            *self.lifetimes.slot(&mut usage, rates) = written;
         }
         usage
     }
@@ -67,7 +64,7 @@ impl Meter {
         }
         let rates = self.rates();
         let written = if self.cache_marked {
-            price::dearest_input(rates, self.one_hour_cache)
+            price::dearest_input(rates, self.lifetimes)
         } else {
             i128::from(rates.input.picos())
         };

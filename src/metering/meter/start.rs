@@ -1,6 +1,9 @@
 //! What a meter knows of its request before the answer begins.
 
 use farebox_ledger::Amount;
+use farebox_protocol::Classes;
+
+use crate::metering::Lifetimes;
 
 /// The initial values of a meter.
 #[derive(Debug, Clone, Copy)]
@@ -17,8 +20,10 @@ pub struct Start {
     pub choices: u32,
     /// Tokens that the customer predicts, for all answers together.
     pub predicted: u64,
-    /// The request asked for one-hour cache writes.
-    pub one_hour_cache: bool,
+    /// The lifetimes of cache writes that the request asked for.
+    pub lifetimes: Lifetimes,
+    /// The classes that it asked for.
+    pub classes: Classes,
     /// The prompt may be written to a cache.
     pub cache_marked: bool,
     /// What compacting the conversation may cost.

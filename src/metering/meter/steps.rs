@@ -48,7 +48,7 @@ impl Meter {
         {
             return Some(Miscount::AboveLimit);
         }
-        i64::try_from(price::picos(&self.model.price, &first, further))
+        i64::try_from(price::picos(self.held(), &first, further))
             .is_err()
             .then_some(Miscount::Malformed)
     }
@@ -69,6 +69,7 @@ pub(super) fn of_tokens(counted: farebox_protocol::Usage) -> Usage {
         cache_read: counted.cache_read,
         cache_write: counted.cache_write,
         cache_write_1h: counted.cache_write_1h,
+        cache_write_12h: counted.cache_write_12h,
         output: counted.output,
         reasoning: counted.reasoning,
         ..Usage::default()

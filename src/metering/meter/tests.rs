@@ -7,6 +7,7 @@ use farebox_protocol::{FrameFacts, TextSize, WireUsage};
 use super::*;
 use crate::config::{self, ProcessSecrets, Source};
 
+mod classes;
 mod due;
 mod waiting;
 
@@ -37,7 +38,8 @@ const START: Start = Start {
     output_limit: 4_000,
     choices: 1,
     predicted: 0,
-    one_hour_cache: false,
+    lifetimes: Lifetimes::NONE,
+    classes: Classes::STANDARD,
     cache_marked: true,
     compaction: Amount::ZERO,
 };
@@ -48,17 +50,19 @@ fn meter() -> Meter {
 
 /// A meter for a request that predicts this many tokens of its answer.
 fn predicting(predicted: u64) -> Meter {
+    let start = Start { predicted, ..START };
+    Meter::new(model(CATALOG), start)
+}
+
+fn model(catalog: &str) -> Arc<Model> {
     let secrets = ProcessSecrets { lenient: true };
     let (config, faults) = config::load(
-        &Source::new("catalog.toml", CATALOG),
+        &Source::new("catalog.toml", catalog),
         &Source::new("routes.toml", ROUTES),
         &secrets,
     );
     let config = config.unwrap_or_else(|| panic!("{}", faults.render(config::Paint::Plain)));
-    Meter::new(
-        Arc::clone(&config.catalog.models[0]),
-        Start { predicted, ..START },
-    )
+    Arc::clone(&config.catalog.models[0])
 }
 
 fn says(input: u64, output: u64) -> WireUsage {

@@ -12,6 +12,7 @@ fn price() -> Price {
         cache_read: rate(300_000),
         cache_write: rate(3_750_000),
         cache_write_1h: None,
+        cache_write_12h: None,
         reasoning: rate(15_000_000),
         per_image: Amount::ZERO,
         per_request: Amount::ZERO,
@@ -19,6 +20,7 @@ fn price() -> Price {
     Price {
         base,
         tiers: Vec::new(),
+        classes: Vec::new(),
     }
 }
 
@@ -51,7 +53,8 @@ fn ask(stream: bool, declared: Option<u32>) -> Ask {
         thinking_budget: None,
         predicted: 0,
         images: 0,
-        one_hour_cache: false,
+        lifetimes: Lifetimes::default(),
+        classes: Classes::STANDARD,
         cache_marked: true,
         compacts_from: None,
         in_flight,
@@ -270,6 +273,7 @@ fn an_empty_key_is_refused_even_where_the_model_is_free() {
     let free = Price {
         base: free,
         tiers: Vec::new(),
+        classes: Vec::new(),
     };
     assert!(decide(&ask(true, None), &free, &limits(), Amount::ZERO).is_err());
     assert_eq!(

@@ -6,7 +6,7 @@ use super::super::end::End;
 use super::super::exposure::Failure;
 use super::super::last_hour;
 use super::Admitted;
-use crate::config::{Capability, Model, Price};
+use crate::config::{Capability, Price};
 use crate::metering::{Ending, Miscount, price};
 use crate::upstream::Attempt;
 
@@ -15,13 +15,14 @@ impl Admitted {
     pub(super) fn owe(&self, bill: &mut Bill, usage: Option<Usage>) {
         if let Some(usage) = &usage {
             let charged = farebox_ledger::bill::cost(&bill.lines).unwrap_or(Amount::ZERO);
-            let owed = owed(
-                &self.model,
-                self.outcome.cost.as_deref(),
-                self.meter.steps(usage),
-                charged,
-            );
-            (bill.exposure, bill.cost) = (owed.exposure, owed.cost);
+            let served = self.meter.served();
+            let steps = self.meter.steps(usage);
+            let own = self.outcome.cost.as_deref();
+            let own = own.map(|own| own.of(served).unwrap_or(own));
+            let owed = owed(self.meter.price_of(usage), own, steps, charged);
+            let dearer = self.meter.dearer(usage).unwrap_or(Amount::ZERO);
+            bill.exposure = owed.exposure.checked_add(dearer).unwrap_or(owed.exposure);
+            bill.cost = owed.cost;
         }
         for attempt in &self.outcome.attempts {
             let Some(worked) = attempt.worked else {
@@ -41,7 +42,7 @@ impl Admitted {
             let cost = target.and_then(|target| target.cost.as_deref());
             bill.owe(
                 &attempt.target,
-                owed(&self.model, cost, (usage, &[]), Amount::ZERO),
+                owed(&self.model.price, cost, (usage, &[]), Amount::ZERO),
             );
         }
     }
@@ -53,11 +54,19 @@ impl Admitted {
         end: &End,
         miscount: Option<Miscount>,
     ) -> Vec<Failure> {
-        if end.reason == EndReason::ClientGone {
-            return Vec::new();
-        }
         let at_cost =
             |exposure: i64| price::to_amount(last_hour::at_cost(i128::from(exposure), &self.model));
+        let dearer = self.meter.dearer(&bill.usage).unwrap_or(Amount::ZERO);
+        // The customer asked for less, so it counts against nobody.
+        let class = (dearer > Amount::ZERO).then(|| Failure {
+            target: bill.target.clone(),
+            kind: "dearer_class",
+            exposure: at_cost(dearer.picos()),
+            alone: true,
+        });
+        if end.reason == EndReason::ClientGone {
+            return class.into_iter().collect();
+        }
         let failed = bill.failed().map(|(target, owed)| {
             let of_target = |attempt: &&Attempt| attempt.target == target;
             let class = self.outcome.attempts.iter().rfind(of_target);
@@ -69,9 +78,10 @@ impl Admitted {
                 alone: false,
             }
         });
-        let mut all: Vec<_> = failed.collect();
+        let mut all: Vec<_> = failed.chain(class).collect();
         let elsewhere = bill.failed().map(|(_, owed)| owed.exposure.picos());
         let own = bill.exposure.picos().saturating_sub(elsewhere.sum());
+        let own = own.saturating_sub(dearer.picos());
         let kind = match (end.ending, miscount) {
             (Ending::Broken, _) => "broken",
             (Ending::Complete, Some(miscount)) => miscount.name(),
@@ -109,13 +119,13 @@ impl Admitted {
 
 /// What a provider may bill for a usage, beyond what was charged for it.
 fn owed(
-    model: &Model,
+    price: &Price,
     own: Option<&Price>,
     (first, further): (Usage, &[Usage]),
     charged: Amount,
 ) -> Owed {
     let cost = |price: &Price| price::to_amount(price::picos(price, &first, further));
-    let billed = i128::from(cost(&model.price).picos());
+    let billed = i128::from(cost(price).picos());
     let exposure = price::to_amount((billed - i128::from(charged.picos())).max(0));
     Owed {
         exposure,

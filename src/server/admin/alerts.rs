@@ -154,7 +154,8 @@ impl Admin {
                 .with("target", found.target)
                 .with("slug", found.slug)
         });
-        miscounts.chain(breaking).collect()
+        let odd = self.telemetry.oddities.alerts(hour);
+        miscounts.chain(breaking).chain(odd).collect()
     }
 
     /// Keys that are stopped for their exposure.

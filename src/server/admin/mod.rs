@@ -44,6 +44,8 @@ pub struct Admin {
     pub hosts: Vec<String>,
     /// This listener's connections.
     pub connections: Arc<Connections>,
+    /// Who runs it, for the audit of the files.
+    pub operator: String,
     /// When this process began to serve.
     pub started_at: Timestamp,
     /// What the last swap changed.

@@ -12,6 +12,7 @@ use super::Admin;
 use crate::proxy::{Record, record};
 use crate::server::failure;
 use crate::telemetry::REMEMBERED;
+use crate::upstream::Stage;
 use farebox_ledger::{OpenHold, document};
 
 /// Most open holds that are searched for a running request.
@@ -55,10 +56,22 @@ impl OneRequest {
             "request_id": ours.map(record::request_id),
             "record": known.as_deref().map(remembered),
             "running": running.as_ref().map(hold),
+            "under_way": ours.and_then(|ours| self.admin.front.proxy.under_way.find(ours)).as_ref().map(under_way),
             "entry": entry.as_ref().map(document::json),
         });
         failure::json(res, document.to_string());
     }
+}
+
+/// Where a running request is, after which failures.
+fn under_way(stage: &Stage) -> Value {
+    let asked = stage.asked.as_ref();
+    json!({
+        "attempts": stage.attempts.iter().map(ToString::to_string).collect::<Vec<_>>(),
+        "target": asked.map(|(target, _)| target),
+        "since": asked.map(|(_, since)| since),
+        "answers": stage.answers,
+    })
 }
 
 /// A remembered request, with what its customer was told.

@@ -65,7 +65,7 @@ impl Admin {
             files(loaded.as_deref(), self.started_at),
             json!({
                 "changes": [],
-                "last_changes": self.last_changes.load().iter().map(change).collect::<Vec<_>>(),
+                "last_changes": self.last_changes.load().iter().map(DiffRow::document).collect::<Vec<_>>(),
                 "providers": config.providers.iter().map(|provider| of_provider(provider, &in_flight)).collect::<Vec<_>>(),
                 "routes": config.catalog.models.iter().map(|model| of_route(model)).collect::<Vec<_>>(),
                 "targets": targets,
@@ -174,10 +174,6 @@ fn finding(finding: &Diagnostic) -> Value {
         fields.insert("rendered".to_owned(), finding.render(Paint::Plain).into());
     }
     shown
-}
-
-fn change(row: &DiffRow) -> Value {
-    json!({ "kind": row.change, "subject": row.subject, "slug": row.name, "what": row.field, "old": row.old, "new": row.new })
 }
 
 fn of_provider(provider: &Provider, in_flight: &HashMap<String, u64>) -> Value {

@@ -109,6 +109,22 @@ kinds! {
         "a target repeatedly counts what cannot be, or nothing";
         "charges by the gateway's own count, or bounded ones (`evidence` `local`, `disputed`)";
         "the alert's own `remedy` names the setting"
+    CLASS_DEARER "class_dearer" Warn:
+        "a target serves a dearer class than it is asked for, and you pay the difference";
+        "the price of what they asked for";
+        "set the tier of the provider's account or project to its standard, or pin it: `pin = { service_tier = \"default\" }`"
+    CLASS_UNKNOWN "class_unknown" Warn:
+        "a target names the class that it served in a word that is not known, or no longer at all";
+        "the price of what they asked for";
+        "compare the provider's bill with the charges of this target; look for a new tier in its price list"
+    PIN_REFUSED "pin_refused" Warn:
+        "a target refuses a field that is pinned; after three refusals its pins rest until the files are loaded again";
+        "nothing: the request is repeated without the field";
+        "take the field out of `pin` (write `pin = {}` in the target), and set the provider's account to its standard tier"
+    OTHER_MODEL "other_model" Warn:
+        "a target lets another model make a part of an answer, which is charged at this model's price";
+        "the price of the model that they asked for";
+        "turn advisors and fallbacks off at the provider, and compare its bill with the charges of this target"
     EDIT_REJECTED "edit_rejected" Warn:
         "the saved files have mistakes and are not in force; the last good ones are";
         "nothing: models and prices as before the edit";

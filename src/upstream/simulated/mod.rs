@@ -152,6 +152,7 @@ impl Simulated {
             pieces: speak::pieces(&text),
             usage: (manner != Manner::NoUsage).then_some(usage),
             stop,
+            classes: prompt.classes,
             stream_usage: prompt.stream_usage,
         }
     }
@@ -178,6 +179,7 @@ impl Simulated {
             cache_read,
             cache_write,
             cache_write_1h,
+            cache_write_12h: 0,
             output,
             reasoning: 0,
         }

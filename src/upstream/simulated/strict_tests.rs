@@ -44,6 +44,8 @@ async fn answered(path: &str, body: &[u8]) -> (u16, String) {
         until: None,
         abandoned: None,
         unsealed: None,
+        unpinned: None,
+        progress: None,
     };
     let mut reply = Simulated::default().answer(&call, "sim", body);
     let text = reply.body.whole(1 << 24, &mut share()).await.unwrap();

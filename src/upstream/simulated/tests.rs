@@ -67,6 +67,8 @@ fn send(
         until: None,
         abandoned: None,
         unsealed: None,
+        unpinned: None,
+        progress: None,
     };
     // These requests say no more than what they are about.
     simulated.accepted(&call, model, body)

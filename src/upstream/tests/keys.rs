@@ -75,6 +75,8 @@ async fn ask(
         until: None,
         abandoned: None,
         unsealed: None,
+        unpinned: None,
+        progress: None,
     };
     upstreams
         .dispatch(call, &|_, _| Some(Prepared::default()))

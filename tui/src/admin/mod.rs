@@ -1,4 +1,5 @@
-//! Read-only client of the gateway's admin listener: `GET /status` and the event stream `GET /live`, over plain HTTP/1.1.
+//! Read-only client of the gateway's admin listener: `GET /status`, `GET /requests/{id}` and the event stream `GET /live`, over plain
+//! HTTP/1.1.
 //!
 //! Text read here is not trusted on screen; views clean it.
 
@@ -17,7 +18,8 @@ use serde_json::Value;
 use tokio::net::TcpStream;
 
 pub(crate) use shapes::{
-    Alert, Change, Diagnostic, Learned, LiveEvent, Model, Node, Server, Status, Target,
+    Alert, Change, ClientField, Diagnostic, Learned, LiveEvent, Model, Node, OneRequest, Server,
+    Status, Target, UnderWay,
 };
 
 const CONNECT: Duration = Duration::from_secs(2);
@@ -58,8 +60,24 @@ impl Client {
 
     /// Asks for the status once.
     pub(crate) async fn status(&self) -> io::Result<Status> {
+        self.document("/status").await
+    }
+
+    /// What the gateway knows of the request with this id, ours or its answer's; `None` if nothing.
+    pub(crate) async fn request(&self, id: &str) -> io::Result<Option<OneRequest>> {
+        let letter = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
+        if id.is_empty() || !id.bytes().all(letter) {
+            return Ok(None);
+        }
+        match self.document(&format!("/requests/{id}")).await {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            found => found.map(Some),
+        }
+    }
+
+    async fn document<T: DeserializeOwned>(&self, path: &str) -> io::Result<T> {
         let whole = async {
-            let body = Limited::new(self.get("/status").await?, MAX_STATUS)
+            let body = Limited::new(self.get(path).await?, MAX_STATUS)
                 .collect()
                 .await
                 .map_err(io::Error::other)?;
@@ -104,6 +122,10 @@ impl Client {
             StatusCode::OK => Ok(answer.into_body()),
             StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => Err(io::Error::other(
                 "the admin listener requires its token: pass --admin-token-file",
+            )),
+            StatusCode::NOT_FOUND => Err(io::Error::new(
+                io::ErrorKind::NotFound,
+                "the admin listener answered 404",
             )),
             other => Err(io::Error::other(format!(
                 "the admin listener answered {}",

@@ -33,7 +33,20 @@ pub(crate) struct Status {
     pub(crate) servers: Vec<Server>,
     pub(crate) models: Vec<Model>,
     pub(crate) retired: Vec<Retired>,
+    /// Fields of requests that are not served.
+    pub(crate) client_fields: Vec<ClientField>,
     pub(crate) ledger: LedgerState,
+}
+
+/// A field that clients send and that is taken out or refused.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct ClientField {
+    pub(crate) family: String,
+    pub(crate) field: String,
+    /// `refused` or `taken_out`.
+    pub(crate) fate: String,
+    pub(crate) requests: u64,
 }
 
 /// A gateway that shares the ledger.
@@ -68,10 +81,26 @@ pub(crate) struct Server {
 #[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
 #[serde(default)]
 pub(crate) struct Alert {
+    pub(crate) kind: String,
+    /// `page`, `warn` or `info`.
+    pub(crate) severity: String,
+    /// What it is about; empty for the gateway itself.
+    pub(crate) subject: String,
+    pub(crate) since: String,
+    /// What such an alert means.
+    pub(crate) means: String,
+    /// Why, in full.
+    pub(crate) reason: String,
+    /// What customers see of it.
+    pub(crate) customers: String,
+    pub(crate) remedy: String,
     /// The key concerned, if any.
     pub(crate) key: String,
     /// The target concerned: `provider/model`.
     pub(crate) target: String,
+    /// The slug concerned.
+    pub(crate) slug: String,
+    /// Subject, reason and remedy on one line.
     pub(crate) text: String,
 }
 
@@ -218,6 +247,31 @@ pub(crate) struct LedgerState {
     pub(crate) commit_p99_us: Option<u64>,
 }
 
+/// What the gateway knows of one request: the content of `/requests/{id}` without the journal's entry.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct OneRequest {
+    pub(crate) request_id: String,
+    /// As it ended, if it is remembered.
+    pub(crate) record: Option<LiveEvent>,
+    /// Where it is now, if it runs.
+    pub(crate) under_way: Option<UnderWay>,
+}
+
+/// A request that runs.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct UnderWay {
+    /// Failed attempts so far.
+    pub(crate) attempts: Vec<String>,
+    /// The target that has it now: `provider/model`.
+    pub(crate) target: String,
+    /// When it was sent there.
+    pub(crate) since: String,
+    /// Whether the answer has begun.
+    pub(crate) answers: bool,
+}
+
 /// One finished request on `/live`.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
 #[serde(default)]
@@ -240,6 +294,20 @@ pub(crate) struct LiveEvent {
     pub(crate) loss: Option<String>,
     pub(crate) first_byte_ms: Option<u64>,
     pub(crate) total_ms: u64,
+    /// What the customer was told instead of an answer.
+    pub(crate) code: String,
+    /// The field that it names.
+    pub(crate) field: String,
+    /// Its text; only on a request's own page.
+    pub(crate) message: String,
+    /// Failed attempts, in words.
+    pub(crate) attempts: Vec<String>,
+    /// The answer's own id.
+    pub(crate) answer_id: String,
+    /// What was taken out of the request.
+    pub(crate) removed: String,
+    /// What its translation lost.
+    pub(crate) lost: String,
 }
 
 /// Token counts of one request.

@@ -10,11 +10,20 @@ use farebox_ledger::OperationId;
 use super::form::{Finished, Form, Purpose};
 use super::message::Effect;
 use super::modal::{
-    ApplyError, Found, Hidden, Modal, Outcome, Receipt, Review, SecretPage, Shown, Unknown,
+    ApplyError, Found, Hidden, Modal, Outcome, Receipt, RequestPage, Review, SecretPage, Shown,
+    Unknown,
 };
 use super::{Action, App};
 use crate::field::Field;
 use crate::plan::{Pending, Plan};
+
+/// No page has more lines to scroll past.
+const LONGEST: u16 = 500;
+
+/// The first visible line after a step.
+fn scrolled(from: u16, step: i16) -> u16 {
+    from.saturating_add_signed(step).min(LONGEST)
+}
 
 /// The word that closes a secret's page.
 pub(crate) const SAVED: &str = "saved";
@@ -35,19 +44,17 @@ impl App {
             Some(Modal::Secret(page)) => self.in_secret(page, &action),
             Some(Modal::Unknown(unknown)) => self.in_unknown(unknown, &action),
             Some(Modal::Operations(selected)) => self.in_operations(selected, &action),
-            Some(Modal::Request(page)) => match (action, page.key) {
-                (Action::Escape | Action::Enter, _) => Vec::new(),
-                (Action::Letter('K'), Some(key)) => self.open_key(key),
-                (Action::Letter('c'), _) => {
-                    let id = format!("req_{}", page.request);
-                    self.modal = Some(Modal::Request(page));
-                    vec![Effect::Copy(Hidden(id))]
+            Some(Modal::Request(page)) => self.in_request(page, &action),
+            Some(Modal::Find(page)) => self.in_find(page, &action),
+            Some(Modal::Reading(mut page)) => {
+                match action {
+                    Action::Escape | Action::Enter => return Vec::new(),
+                    Action::Scroll(step) => page.scroll = scrolled(page.scroll, step),
+                    _ => {}
                 }
-                _ => {
-                    self.modal = Some(Modal::Request(page));
-                    Vec::new()
-                }
-            },
+                self.modal = Some(Modal::Reading(page));
+                Vec::new()
+            }
             Some(Modal::Receipt(receipt)) => {
                 match action {
                     Action::Escape | Action::Enter => {}
@@ -60,13 +67,27 @@ impl App {
                 }
                 Vec::new()
             }
-            Some(Modal::Text(..)) if matches!(action, Action::Escape | Action::Enter) => Vec::new(),
             // While it is being sent nothing can be changed, least of all sent a second time.
             other => {
                 self.modal = other;
                 Vec::new()
             }
         }
+    }
+
+    fn in_request(&mut self, mut page: RequestPage, action: &Action) -> Vec<Effect> {
+        let mut effects = Vec::new();
+        match (action, page.key) {
+            (Action::Escape | Action::Enter, _) => return effects,
+            (Action::Letter('K'), Some(key)) => return self.open_key(key),
+            (Action::Letter('c'), _) => {
+                effects.push(Effect::Copy(Hidden(format!("req_{}", page.request))));
+            }
+            (Action::Scroll(step), _) => page.scroll = scrolled(page.scroll, *step),
+            _ => {}
+        }
+        self.modal = Some(Modal::Request(page));
+        effects
     }
 
     fn in_form(&mut self, mut form: Form, action: &Action) -> Vec<Effect> {

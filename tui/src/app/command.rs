@@ -21,6 +21,7 @@ pub(crate) enum Place {
     Exposure,
     Margin,
     Nodes,
+    Alerts,
 }
 
 /// The commands.
@@ -62,6 +63,7 @@ pub(crate) enum Command {
     Verify,
     CopyId,
     Operations,
+    Find,
 }
 
 /// One row of the table.
@@ -138,8 +140,10 @@ pub(crate) const BINDINGS: &[Binding] = &[
             Place::Live,
             Place::Holds,
             Place::Audit,
+            Place::Routes,
             Place::Exposure,
             Place::Margin,
+            Place::Alerts,
         ],
     ),
     bind(
@@ -164,7 +168,7 @@ pub(crate) const BINDINGS: &[Binding] = &[
         "K",
         "its key",
         "open the key of this line",
-        &[Place::Live, Place::Holds, Place::Audit],
+        &[Place::Live, Place::Holds, Place::Audit, Place::Alerts],
     ),
     bind(
         Command::Block,
@@ -320,6 +324,14 @@ pub(crate) const BINDINGS: &[Binding] = &[
         "operations whose outcome is not known yet",
         &[Place::Keys, Place::Audit],
     ),
+    bind(
+        Command::Find,
+        'F',
+        "F",
+        "find",
+        "a request, an answer's id, a payment, a key, a secret or a label",
+        &[],
+    ),
     bind(Command::Refresh, 'r', "r", "refresh", "refresh now", &[]),
     bind(
         Command::Palette,
@@ -434,6 +446,14 @@ pub(crate) const BINDINGS: &[Binding] = &[
         "the gateways that share the ledger",
         &[],
     ),
+    bind(
+        Command::Show(Screen::Alerts),
+        'A',
+        "A",
+        "Alerts",
+        "what is wrong now, what customers see of it, and what to do",
+        &[],
+    ),
 ];
 
 impl Binding {
@@ -484,6 +504,9 @@ impl Command {
         }
         match self {
             Self::NewKey => None,
+            Self::OpenKey if app.alert().is_some_and(|alert| alert.key.is_empty()) => {
+                Some("this alert is about no key".to_owned())
+            }
             Self::Open | Self::OpenKey | Self::CopyId => app
                 .selected_is_empty()
                 .then(|| "nothing is selected".to_owned()),

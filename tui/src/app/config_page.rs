@@ -4,7 +4,7 @@
 
 use super::live::Link;
 use super::{App, Books};
-use crate::admin::{Change, Diagnostic, Status};
+use crate::admin::{Change, ClientField, Diagnostic, Status};
 use crate::format;
 use crate::sanitize::{self, wrap};
 
@@ -49,6 +49,7 @@ pub(crate) fn lines(app: &App) -> Vec<Line> {
         ));
     }
     configuration(status, &mut lines);
+    drift(&status.client_fields, &mut lines);
     for diagnostic in &status.diagnostics {
         lines.push((String::new(), Tone::Plain));
         report(diagnostic, &mut lines);
@@ -119,22 +120,34 @@ fn configuration(status: &Status, lines: &mut Vec<Line>) {
     }
 }
 
+/// What clients send that is not served, the most frequent first.
+fn drift(fields: &[ClientField], lines: &mut Vec<Line>) {
+    if fields.is_empty() {
+        return;
+    }
+    lines.push((String::new(), Tone::Plain));
+    let title = "Fields of clients that are not served (pass of a provider lets some through)";
+    lines.push((title.to_owned(), Tone::Head));
+    let mut fields: Vec<&ClientField> = fields.iter().collect();
+    fields.sort_by_key(|field| std::cmp::Reverse(field.requests));
+    for field in fields {
+        let (sign, tone) = match field.fate.as_str() {
+            "refused" => ("refused  ", Tone::Warn),
+            _ => ("taken out", Tone::Plain),
+        };
+        let requests = format::many(field.requests, "request");
+        let text = format!("  {sign} {} {} · {requests}", field.family, field.field);
+        lines.push((text, tone));
+    }
+}
+
 fn difference(change: &Change) -> Line {
-    let values = match (&change.old, &change.new) {
-        (Some(old), Some(new)) => format!(" {old} → {new}"),
-        (Some(old), None) => format!(" {old} → nothing"),
-        (None, Some(new)) => format!(" nothing → {new}"),
-        (None, None) => String::new(),
+    let tone = match change.kind.as_str() {
+        "added" => Tone::Good,
+        "removed" => Tone::Bad,
+        _ => Tone::Warn,
     };
-    let (sign, tone) = match change.kind.as_str() {
-        "added" => ("+", Tone::Good),
-        "removed" => ("−", Tone::Bad),
-        _ => ("~", Tone::Warn),
-    };
-    (
-        format!("  {sign} {} {}{values}", change.slug, change.what),
-        tone,
-    )
+    (format!("  {}", format::change(change)), tone)
 }
 
 fn report(diagnostic: &Diagnostic, lines: &mut Vec<Line>) {

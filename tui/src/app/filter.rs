@@ -16,8 +16,8 @@ impl App {
             Screen::Holds => self.holds.filter.clone(),
             Screen::Audit => self.audit.filter.clone(),
             Screen::Config => self.config.filter.clone(),
-            // Sums and nodes have no filter.
-            Screen::Exposure | Screen::Margin | Screen::Nodes => String::new(),
+            // Sums, nodes and alerts have no filter.
+            Screen::Exposure | Screen::Margin | Screen::Nodes | Screen::Alerts => String::new(),
         }
     }
 
@@ -31,7 +31,7 @@ impl App {
             Screen::Holds => (self.holds.filter, self.holds.selected) = (text, 0),
             Screen::Audit => (self.audit.filter, self.audit.selected) = (text, 0),
             Screen::Config => (self.config.filter, self.config.selected) = (text, 0),
-            Screen::Exposure | Screen::Margin | Screen::Nodes => {}
+            Screen::Exposure | Screen::Margin | Screen::Nodes | Screen::Alerts => {}
         }
         Vec::new()
     }

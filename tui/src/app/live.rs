@@ -1,15 +1,20 @@
-//! State received from the gateway: the connection, its status and the requests that ended.
+//! State received from the gateway: the connection, its status and the requests that ended. Those that run come from the ledger's
+//! holds, and stand before them.
 //!
 //! At most [`KEPT`] requests are kept. While the list is paused, new ones are still counted, and shown when it resumes.
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 
-use farebox_ledger::{Amount, Timestamp};
+use farebox_ledger::{Amount, KeyId, OpenHold, Timestamp};
 
 use crate::admin::{LiveEvent, Status};
 use crate::clock;
 
 const KEPT: usize = 500;
+/// Running requests that are listed, the newest; Holds has all of them.
+const RUNNING: usize = 8;
+/// Labels that are remembered.
+const LABELS: usize = 5_000;
 /// Seconds of the small charts.
 pub(crate) const SECONDS: usize = 60;
 
@@ -44,6 +49,10 @@ pub(crate) struct Gateway {
 pub(crate) struct Live {
     /// Newest first.
     pub(crate) events: VecDeque<LiveEvent>,
+    /// Requests that run, newest first. Their status is 0.
+    running: Vec<LiveEvent>,
+    /// What keys are called, by their ids; empty while it is being read.
+    labels: HashMap<String, String>,
     held_back: VecDeque<LiveEvent>,
     pub(crate) paused: bool,
     pub(crate) selected: usize,
@@ -56,10 +65,11 @@ impl Live {
     pub(crate) fn take(&mut self, events: Vec<LiveEvent>) {
         for event in events {
             self.count(&event);
-            let list = if self.paused {
-                &mut self.held_back
-            } else {
-                &mut self.events
+            let below = self.selected > self.shown_running().count();
+            let shown = !self.paused && below && self.passes(&event);
+            let list = match self.paused {
+                true => &mut self.held_back,
+                false => &mut self.events,
             };
             if list
                 .iter()
@@ -68,7 +78,8 @@ impl Live {
             {
                 continue;
             }
-            let shown = !self.paused && self.selected > 0 && matches(&event, &self.filter);
+            let id = plain(&event.request_id);
+            (self.running).retain(|running| plain(&running.request_id) != id);
             list.push_front(event);
             list.truncate(KEPT);
             self.selected = (self.selected + usize::from(shown)).min(KEPT - 1);
@@ -91,12 +102,66 @@ impl Live {
         self.held_back.len()
     }
 
-    /// What the filter lets through.
+    /// What the filter lets through, running requests first.
     pub(crate) fn shown(&self) -> Vec<&LiveEvent> {
-        self.events
-            .iter()
-            .filter(|event| matches(event, &self.filter))
+        self.shown_running()
+            .chain(self.events.iter().filter(|event| self.passes(event)))
             .collect()
+    }
+
+    fn shown_running(&self) -> impl Iterator<Item = &LiveEvent> {
+        let passing = self.running.iter().filter(|event| self.passes(event));
+        passing.take(RUNNING)
+    }
+
+    fn passes(&self, event: &LiveEvent) -> bool {
+        matches(event, self.label(event), &self.filter)
+    }
+
+    /// What the key of a request is called; empty if that is not known.
+    pub(crate) fn label(&self, event: &LiveEvent) -> &str {
+        let key = event.key.as_deref().unwrap_or_default();
+        self.labels.get(key).map_or("", String::as_str)
+    }
+
+    /// Takes the open holds. A selected line below them stays selected.
+    pub(crate) fn run(&mut self, holds: &[OpenHold]) {
+        if self.paused {
+            return;
+        }
+        let before = self.shown_running().count();
+        self.running = holds.iter().rev().map(of_hold).collect();
+        let after = self.shown_running().count();
+        if self.selected >= before && self.selected > 0 {
+            self.selected = self.selected - before + after;
+        }
+    }
+
+    /// Keys on the list whose labels are not known yet; they are asked for once.
+    pub(crate) fn unknown(&mut self) -> Vec<KeyId> {
+        if self.labels.len() > LABELS {
+            self.labels.clear();
+        }
+        let all = self.running.iter().chain(&self.events);
+        let keys: Vec<String> = all
+            .filter_map(|event| event.key.clone())
+            .filter(|key| !self.labels.contains_key(key))
+            .collect();
+        let mut unknown = Vec::new();
+        for key in keys {
+            if let Ok(id) = key.parse()
+                && self.labels.insert(key, String::new()).is_none()
+            {
+                unknown.push(id);
+            }
+        }
+        unknown
+    }
+
+    /// Notes what keys are called.
+    pub(crate) fn name(&mut self, labels: Vec<(KeyId, String)>) {
+        let labels = labels.into_iter();
+        (self.labels).extend(labels.map(|(id, label)| (id.to_string(), label)));
     }
 
     /// The seconds up to `now`, oldest first, gaps filled.
@@ -151,6 +216,25 @@ impl Live {
     }
 }
 
+/// A request's id without its prefix.
+pub(crate) fn plain(id: &str) -> &str {
+    id.strip_prefix("req_").unwrap_or(id)
+}
+
+/// A running request, as if it had just begun to end.
+fn of_hold(hold: &OpenHold) -> LiveEvent {
+    LiveEvent {
+        request_id: format!("req_{}", hold.request),
+        at: hold.at.to_string(),
+        key: Some(hold.key.to_string()),
+        slug: hold.slug.clone(),
+        family: hold.family.clone(),
+        hold: Some(hold.amount.to_string()),
+        end_reason: "running".to_owned(),
+        ..LiveEvent::default()
+    }
+}
+
 /// An amount as the gateway writes it.
 pub(crate) fn amount(text: Option<&str>) -> Option<Amount> {
     Amount::from_usd_str(text?).ok()
@@ -165,8 +249,8 @@ pub(crate) fn unknown_field(filter: &str) -> Option<&str> {
         .find(|field| !known.contains(field))
 }
 
-/// `status>=400`, `status:429`, `key:k_…`, `model:…`, or any part of key, model, target or end reason.
-pub(crate) fn matches(event: &LiveEvent, filter: &str) -> bool {
+/// `status>=400`, `status:429`, `key:k_…`, `model:…`, or any part of key, label, model, target or end reason.
+pub(crate) fn matches(event: &LiveEvent, label: &str, filter: &str) -> bool {
     let has = |text: &str, part: &str| {
         text.to_ascii_lowercase()
             .contains(&part.to_ascii_lowercase())
@@ -192,6 +276,7 @@ pub(crate) fn matches(event: &LiveEvent, filter: &str) -> bool {
         }
         [
             key,
+            label,
             &event.slug,
             &event.asked,
             &event.target,
@@ -220,6 +305,9 @@ mod tests {
             status: 404,
             ..LiveEvent::default()
         };
-        assert!(matches(&event, "model:gpt-9 status:404") && !matches(&event, "model:gpt-5"));
+        assert!(
+            matches(&event, "", "model:gpt-9 status:404") && !matches(&event, "", "model:gpt-5")
+        );
+        assert!(matches(&event, "acme-ci", "acme") && !matches(&event, "other", "acme"));
     }
 }

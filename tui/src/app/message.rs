@@ -3,16 +3,16 @@
 use std::path::PathBuf;
 
 use farebox_ledger::{
-    Amount, AuditRecord, Entry, Key, KeyId, MarginQuery, OpenHold, OperationId, PublishedSlug,
-    SlugUse, Timestamp, Totals, VerifyReport,
+    Amount, AuditRecord, Entry, FilesAct, Key, KeyId, MarginQuery, OpenHold, OperationId,
+    PublishedSlug, SlugUse, Timestamp, Totals, VerifyReport,
 };
 
 use super::detail::{Check, DetailData};
 use super::form::Export;
 use super::keys::{Count, KeyFilter, KeysPage, KeysRequest};
 use super::margins::{Answer, View};
-use super::modal::{ApplyError, Found, Hidden, Listed, Outcome};
-use crate::admin::{LiveEvent, Status};
+use super::modal::{ApplyError, Found, Hidden, Hit, Listed, Outcome};
+use crate::admin::{LiveEvent, OneRequest, Status};
 use crate::plan::Pending;
 
 /// Work to be done outside the state.
@@ -46,6 +46,10 @@ pub(crate) enum Effect {
     },
     Verify,
     LoadRequest(OperationId),
+    /// Look for something by any of its names. It may be a secret.
+    Find(Hidden),
+    /// What these keys are called.
+    LoadLabels(Vec<KeyId>),
     Apply(Box<Pending>),
     /// Query now whether an unknown operation happened.
     Resolve(Box<Pending>),
@@ -116,7 +120,11 @@ pub(crate) enum Message {
     Request {
         request: OperationId,
         entry: Result<Option<Box<Entry>>, String>,
+        known: Option<Box<OneRequest>>,
     },
+    Found(Result<Hit, String>),
+    FilesActs(Vec<FilesAct>),
+    Labels(Vec<(KeyId, String)>),
     Applied {
         operation: OperationId,
         result: Result<Outcome, ApplyError>,

@@ -5,10 +5,12 @@
 //! only then is it drawn.
 
 pub(crate) mod act;
+pub(crate) mod audited;
 pub(crate) mod command;
 pub(crate) mod config_page;
 pub(crate) mod detail;
 pub(crate) mod filter;
+pub(crate) mod find;
 pub(crate) mod form;
 pub(crate) mod keys;
 pub(crate) mod live;
@@ -17,12 +19,13 @@ pub(crate) mod message;
 pub(crate) mod modal;
 mod palette;
 pub(crate) mod perform;
+pub(crate) mod reading;
 pub(crate) mod receive;
 mod shown;
 
 use farebox_ledger::{
-    AuditRecord, Key, KeyId, OpenHold, OperationId, PublishedSlug, SlugUse, Timestamp, Totals,
-    VerifyReport,
+    AuditRecord, FilesAct, Key, KeyId, OpenHold, OperationId, PublishedSlug, SlugUse, Timestamp,
+    Totals, VerifyReport,
 };
 
 use crate::admin::{Alert, Node, Server};
@@ -40,7 +43,7 @@ pub(crate) const WIDE: u16 = 140;
 /// On a smaller terminal the console asks for more room.
 pub(crate) const SMALLEST: (u16, u16) = (40, 10);
 
-/// The ten screens.
+/// The screens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub(crate) enum Screen {
     #[default]
@@ -54,6 +57,7 @@ pub(crate) enum Screen {
     Exposure,
     Margin,
     Nodes,
+    Alerts,
 }
 
 /// The program's settings.
@@ -165,10 +169,12 @@ pub(crate) struct App {
     pub(crate) routes: List<()>,
     pub(crate) holds: List<OpenHold>,
     pub(crate) audit: List<AuditRecord>,
+    pub(crate) files_acts: Vec<FilesAct>,
     pub(crate) config: List<()>,
     pub(crate) exposure: Sums,
     pub(crate) margin: Sums,
     pub(crate) selected_node: usize,
+    pub(crate) selected_alert: usize,
     pub(crate) books: Books,
     pub(crate) totals: Option<Totals>,
     pub(crate) ledger_error: Option<String>,
@@ -202,10 +208,12 @@ impl App {
             routes: List::default(),
             holds: List::default(),
             audit: List::default(),
+            files_acts: Vec::new(),
             config: List::default(),
             exposure: Sums::new(margins::View::Exposure),
             margin: Sums::new(margins::View::Margin),
             selected_node: 0,
+            selected_alert: 0,
             books: Books::NotChecked,
             totals: None,
             ledger_error: None,
@@ -263,6 +271,7 @@ impl App {
             Screen::Exposure => Place::Exposure,
             Screen::Margin => Place::Margin,
             Screen::Nodes => Place::Nodes,
+            Screen::Alerts => Place::Alerts,
         }
     }
 
@@ -334,11 +343,17 @@ impl App {
             Place::Audit => self
                 .shown_audit()
                 .get(self.audit.selected)
-                .map(|act| format!("op_{}", act.operation)),
+                .map(|act| format!("op_{}", act.operation())),
             Place::Exposure | Place::Margin => self
                 .sums()
                 .and_then(|sums| sums.selected_name().map(str::to_owned)),
-            Place::Models | Place::Routes | Place::Config | Place::Nodes => None,
+            Place::Routes => {
+                let lines = self.shown_routes();
+                let (_, target) = lines.get(self.routes.selected)?;
+                target.map(|(_, target)| target.target.clone())
+            }
+            Place::Alerts => self.alert().map(|alert| alert.kind.clone()),
+            Place::Models | Place::Config | Place::Nodes => None,
         }
     }
 
@@ -369,6 +384,12 @@ impl App {
         status.map_or(&[], |status| &status.alerts)
     }
 
+    /// The selected alert, on the screen of alerts.
+    pub(crate) fn alert(&self) -> Option<&Alert> {
+        let selected = self.alerts().get(self.selected_alert);
+        selected.filter(|_| self.place() == Place::Alerts)
+    }
+
     /// The gateways that share the ledger.
     pub(crate) fn nodes(&self) -> &[Node] {
         self.gateway
@@ -395,26 +416,6 @@ impl App {
             })
         };
         self.holds.rows.iter().filter(passes).collect()
-    }
-
-    /// Acts that pass the filter.
-    pub(crate) fn shown_audit(&self) -> Vec<&AuditRecord> {
-        let filter = self.audit.filter.to_ascii_lowercase();
-        let passes = |act: &&AuditRecord| {
-            filter.split_whitespace().all(|word| {
-                let word = word.split_once(':').map_or(word, |(_, rest)| rest);
-                [
-                    act.act.clone(),
-                    act.actor.to_ascii_lowercase(),
-                    act.key.to_string(),
-                    act.operation.to_string(),
-                ]
-                .iter()
-                .any(|text| text.contains(word))
-                    || act.details.to_ascii_lowercase().contains(word)
-            })
-        };
-        self.audit.rows.iter().filter(passes).collect()
     }
 
     /// What the palette offers now, with the reason if it is not available.

@@ -5,6 +5,7 @@
 use farebox_ledger::{Entry, Key, KeyId, LinkToken, OperationId, Secret, Timestamp};
 
 use super::form::Form;
+use crate::admin::OneRequest;
 use crate::field::Field;
 use crate::plan::Pending;
 use crate::state_file::OpenOperation;
@@ -22,8 +23,37 @@ pub(crate) enum Modal {
     Request(RequestPage),
     /// Operations with an unknown outcome, and the selected one.
     Operations(usize),
-    /// Lines to read: title and text.
-    Text(String, Vec<String>),
+    Reading(Reading),
+    Find(Find),
+}
+
+/// Facts to read in full, from the line `scroll` on.
+#[derive(Debug)]
+pub(crate) struct Reading {
+    pub(crate) title: String,
+    /// Names and values.
+    pub(crate) facts: Vec<(String, String)>,
+    pub(crate) scroll: u16,
+}
+
+/// A search under way.
+#[derive(Debug, Default)]
+pub(crate) struct Find {
+    pub(crate) field: Field,
+    /// It was sent, and no answer has come.
+    pub(crate) looking: bool,
+    /// Why nothing was found.
+    pub(crate) problem: Option<String>,
+}
+
+/// What a search found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Hit {
+    Key(KeyId),
+    /// Several keys have this text in their labels.
+    Label(String),
+    /// A request, payment or correction.
+    Request(OperationId, Option<KeyId>),
 }
 
 /// An act before it is applied.
@@ -118,14 +148,17 @@ impl SecretPage {
     }
 }
 
-/// One request: the journal's entry, once it was read.
+/// One request: the journal's entry, once it was read, and what the gateway knows.
 #[derive(Debug)]
 pub(crate) struct RequestPage {
     pub(crate) request: OperationId,
     pub(crate) key: Option<KeyId>,
     pub(crate) entry: Option<Box<Entry>>,
+    pub(crate) known: Option<Box<OneRequest>>,
     pub(crate) read: bool,
     pub(crate) problem: Option<String>,
+    /// The first visible line.
+    pub(crate) scroll: u16,
 }
 
 /// The result of an act.

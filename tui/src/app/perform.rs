@@ -9,10 +9,9 @@ use super::form::{Export, Form, Purpose};
 use super::keys::{From, PAGE};
 use super::margins::Sums;
 use super::message::Effect;
-use super::modal::{Hidden, Modal, RequestPage, Review};
-use super::{App, Books, Palette, Screen};
+use super::modal::{Find, Hidden, Modal, RequestPage, Review};
+use super::{App, Books, Palette, Screen, reading};
 use crate::field::Field;
-use crate::format;
 use crate::plan::{Pending, Plan};
 
 impl App {
@@ -80,6 +79,7 @@ impl App {
                 self.say("every operation has a known outcome", false)
             }
             Command::Operations => self.modal = Some(Modal::Operations(0)),
+            Command::Find => self.modal = Some(Modal::Find(Find::default())),
             Command::NextTab | Command::PreviousTab => {
                 if let Some(detail) = self.detail.as_mut() {
                     detail.tab = detail.tab.step(command == Command::NextTab);
@@ -118,6 +118,7 @@ impl App {
             Place::Exposure => self.exposure.move_by(lines),
             Place::Margin => self.margin.move_by(lines),
             Place::Nodes => self.selected_node = step(self.selected_node, self.nodes().len()),
+            Place::Alerts => self.selected_alert = step(self.selected_alert, self.alerts().len()),
             Place::Audit => {
                 let shown = self.shown_audit().len();
                 self.audit.selected = step(self.audit.selected, shown);
@@ -216,11 +217,22 @@ impl App {
             Screen::Holds => vec![Effect::LoadHolds],
             Screen::Audit => vec![Effect::LoadAudit { before: None }],
             Screen::Models => vec![Effect::LoadSlugs, Effect::ReadStatus],
-            Screen::Live | Screen::Routes | Screen::Config | Screen::Nodes => {
+            Screen::Live => {
+                let mut effects = vec![Effect::ReadStatus, Effect::LoadHolds];
+                effects.extend(self.load_labels());
+                effects
+            }
+            Screen::Routes | Screen::Config | Screen::Nodes | Screen::Alerts => {
                 vec![Effect::ReadStatus]
             }
             Screen::Exposure | Screen::Margin => self.load_sums(),
         }
+    }
+
+    /// Requests what the keys on the Live screen are called.
+    pub(crate) fn load_labels(&mut self) -> Option<Effect> {
+        let unknown = self.live.unknown();
+        (!unknown.is_empty()).then_some(Effect::LoadLabels(unknown))
     }
 
     /// Requests the sums of this screen.
@@ -272,8 +284,8 @@ impl App {
                         .nth(detail.selected)
                         .map(|act| act.operation),
                     Tab::Acts => {
-                        let lines = detail.acts.get(detail.selected).map(format::act_lines);
-                        self.modal = lines.map(|lines| Modal::Text("Act".to_owned(), lines));
+                        let act = detail.acts.get(detail.selected).map(reading::of_act);
+                        self.modal = act.map(Modal::Reading);
                         None
                     }
                     Tab::Models => None,
@@ -303,28 +315,32 @@ impl App {
                     .unwrap_or_default()
             }
             Place::Audit => {
-                let lines = self
-                    .shown_audit()
-                    .get(self.audit.selected)
-                    .map(|act| format::act_lines(act));
-                self.modal = lines.map(|lines| Modal::Text("Act".to_owned(), lines));
+                let shown = self.shown_audit();
+                let act = shown.get(self.audit.selected);
+                self.modal = act.map(|act| Modal::Reading(reading::of_audited(act)));
+                Vec::new()
+            }
+            Place::Routes | Place::Alerts => {
+                self.modal = self.reading().map(Modal::Reading);
                 Vec::new()
             }
             Place::Exposure | Place::Margin => self
                 .selected_key_id()
                 .map(|id| self.open_key(id))
                 .unwrap_or_default(),
-            Place::Models | Place::Routes | Place::Config | Place::Nodes => Vec::new(),
+            Place::Models | Place::Config | Place::Nodes => Vec::new(),
         }
     }
 
-    fn open_request(&mut self, request: OperationId, key: Option<KeyId>) -> Vec<Effect> {
+    pub(super) fn open_request(&mut self, request: OperationId, key: Option<KeyId>) -> Vec<Effect> {
         self.modal = Some(Modal::Request(RequestPage {
             request,
             key,
             entry: None,
+            known: None,
             read: false,
             problem: None,
+            scroll: 0,
         }));
         vec![Effect::LoadRequest(request)]
     }
@@ -348,7 +364,7 @@ impl App {
         }]
     }
 
-    fn selected_key_id(&self) -> Option<KeyId> {
+    pub(super) fn selected_key_id(&self) -> Option<KeyId> {
         match self.place() {
             Place::Live => self
                 .live
@@ -362,11 +378,9 @@ impl App {
                 .shown_holds()
                 .get(self.holds.selected)
                 .map(|hold| hold.key),
-            Place::Audit => self
-                .shown_audit()
-                .get(self.audit.selected)
-                .map(|act| act.key),
+            Place::Audit => self.shown_audit().get(self.audit.selected)?.key(),
             Place::Exposure | Place::Margin => self.sums()?.selected_name()?.parse().ok(),
+            Place::Alerts => self.alert()?.key.parse().ok(),
             _ => None,
         }
     }

@@ -1,6 +1,6 @@
 //! Applies the store's messages to the state. Outdated answers are dropped; nothing is drawn unless something changed.
 
-use farebox_ledger::{Key, KeyId, Timestamp, Totals};
+use farebox_ledger::{Key, KeyId, OpenHold, Timestamp, Totals};
 
 use super::detail::{Check, Detail, Tab};
 use super::live::Link;
@@ -54,7 +54,10 @@ impl App {
                 self.gateway.link = Link::Live;
                 self.live.take(events);
                 self.dirty = true;
+                return self.labels_of_live();
             }
+            Message::Holds(Ok(rows)) => return self.take_holds(rows),
+            Message::Found(hit) => return self.found(hit),
             Message::Margins {
                 view,
                 query,
@@ -76,6 +79,23 @@ impl App {
         Vec::new()
     }
 
+    fn take_holds(&mut self, rows: Vec<OpenHold>) -> Vec<Effect> {
+        self.dirty = true;
+        // Without a gateway they are left over, and not running.
+        let running = self.gateway.link == Link::Live;
+        self.live.run(if running { &rows } else { &[] });
+        (self.holds.rows, self.holds.error, self.holds.loaded) = (rows, None, true);
+        let last = self.holds.rows.len().saturating_sub(1);
+        self.holds.selected = self.holds.selected.min(last);
+        self.labels_of_live()
+    }
+
+    /// On the Live screen, requests the labels that it lacks.
+    fn labels_of_live(&mut self) -> Vec<Effect> {
+        let unknown = (self.screen == Screen::Live).then(|| self.load_labels());
+        unknown.flatten().into_iter().collect()
+    }
+
     fn receive_plain(&mut self, message: Message) {
         match message {
             Message::KeysFailed { generation, error } if generation == self.keys.generation => {
@@ -84,13 +104,8 @@ impl App {
             Message::Count { generation, count } if generation == self.keys.generation => {
                 self.keys.count = Some(count)
             }
-            Message::Holds(Ok(rows)) => {
-                (self.holds.rows, self.holds.error, self.holds.loaded) = (rows, None, true);
-                self.holds.selected = self
-                    .holds
-                    .selected
-                    .min(self.holds.rows.len().saturating_sub(1));
-            }
+            Message::Labels(labels) => self.live.name(labels),
+            Message::FilesActs(acts) => self.files_acts = acts,
             Message::Holds(Err(error)) => {
                 (self.holds.error, self.holds.loaded) = (Some(error), true)
             }
@@ -157,13 +172,22 @@ impl App {
                     (detail.error, detail.loaded) = (Some(error), true);
                 }
             }
-            Message::Request { request, entry } => {
+            Message::Request {
+                request,
+                entry,
+                known,
+            } => {
                 if let Some(Modal::Request(page)) = self
                     .modal
                     .as_mut()
                     .filter(|modal| is_request(modal, request))
                 {
                     page.read = true;
+                    let key = known
+                        .as_ref()
+                        .and_then(|known| known.record.as_ref()?.key.as_ref());
+                    page.key = page.key.or(key.and_then(|key| key.parse().ok()));
+                    page.known = known.or(page.known.take());
                     match entry {
                         Ok(entry) => page.entry = entry,
                         Err(error) => page.problem = Some(error),
@@ -212,6 +236,7 @@ impl App {
             if sums_due && !self.detail_open {
                 effects.extend(self.load_sums());
             }
+            effects.extend(self.reread_request().filter(|_| second));
             return effects;
         }
         let first = self.totals.is_none();
@@ -225,7 +250,18 @@ impl App {
         if sums_due && !self.detail_open {
             effects.extend(self.load_sums());
         }
+        effects.extend(self.reread_request());
         effects
+    }
+
+    /// Reads an open request again that has not ended.
+    fn reread_request(&self) -> Option<Effect> {
+        match &self.modal {
+            Some(Modal::Request(page)) if page.read && page.entry.is_none() => {
+                Some(Effect::LoadRequest(page.request))
+            }
+            _ => None,
+        }
     }
 
     /// Reads the visible keys again; nothing is drawn unless one of them changed.
@@ -259,7 +295,7 @@ impl App {
         match self.screen {
             _ if self.detail_open => {}
             Screen::Keys if !list_grew => effects.push(Effect::Visible(self.visible_ids())),
-            Screen::Holds => effects.push(Effect::LoadHolds),
+            Screen::Holds | Screen::Live => effects.push(Effect::LoadHolds),
             Screen::Audit if self.audit.selected == 0 => {
                 effects.push(Effect::LoadAudit { before: None })
             }
@@ -281,9 +317,11 @@ impl App {
                 .seconds(self.now)
                 .iter()
                 .any(|second| second.requests > 0);
-        running
-            || (!self.detail_open
-                && (live || (self.screen == Screen::Holds && !self.holds.rows.is_empty())))
+        let holds = matches!(self.screen, Screen::Holds | Screen::Live);
+        let waits = matches!(&self.modal, Some(Modal::Request(page)) if page.entry.is_none());
+        let alerts = self.screen == Screen::Alerts && !self.alerts().is_empty();
+        let lists = live || alerts || (holds && !self.holds.rows.is_empty());
+        running || waits || (!self.detail_open && lists)
     }
 
     /// Updates a key wherever it is shown.
@@ -359,6 +397,8 @@ impl App {
                 self.dirty |= self.gateway.link != Link::Live
                     || self.gateway.status.as_ref() != Some(&status);
                 (self.gateway.link, self.gateway.status) = (Link::Live, Some(status));
+                let last = self.alerts().len().saturating_sub(1);
+                self.selected_alert = self.selected_alert.min(last);
             }
             Err(error) => {
                 let link = Link::Down(error);

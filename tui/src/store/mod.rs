@@ -56,6 +56,7 @@ enum Slot {
     Slugs,
     Margins,
     Request,
+    Find,
 }
 
 /// The store, as the main loop holds it.
@@ -137,9 +138,6 @@ impl Store {
                 )
             }
             Effect::Verify => drop(tokio::spawn(async move { shared.verify().await })),
-            Effect::LoadRequest(request) => {
-                self.newest(Slot::Request, async move { shared.request(request).await })
-            }
             Effect::Apply(pending) => {
                 drop(tokio::spawn(async move { shared.send(*pending).await }))
             }
@@ -168,7 +166,22 @@ impl Store {
                 shared.tell(Message::SecretWritten(result));
             }
             Effect::ReadStatus => drop(tokio::spawn(async move { shared.read_status().await })),
-            Effect::Copy(_) => {}
+            other => self.look_up(other),
+        }
+    }
+
+    /// Looks for single things.
+    fn look_up(&mut self, effect: Effect) {
+        let shared = self.shared.clone();
+        match effect {
+            Effect::LoadRequest(request) => {
+                self.newest(Slot::Request, async move { shared.request(request).await })
+            }
+            Effect::Find(text) => {
+                self.newest(Slot::Find, async move { shared.find(&text.0).await })
+            }
+            Effect::LoadLabels(ids) => drop(tokio::spawn(async move { shared.labels(ids).await })),
+            _ => {}
         }
     }
 

@@ -2,6 +2,7 @@
 
 use std::time::Instant;
 
+use farebox_ledger::search::{self, Named};
 use farebox_ledger::{
     Amount, EntryQuery, KeyId, KeyOrder, KeyQuery, MarginBy, MarginQuery, OperationId, Timestamp,
 };
@@ -11,6 +12,7 @@ use crate::app::detail::{self, Check, DetailData};
 use crate::app::keys::{Count, From, KeyFilter, KeysPage, KeysRequest, PAGE};
 use crate::app::margins::{Answer, View};
 use crate::app::message::Message;
+use crate::app::modal::Hit;
 use crate::clock;
 
 /// Counting stops here.
@@ -240,6 +242,11 @@ impl Shared {
     }
 
     pub(super) async fn audit(&self, before: Option<i64>) {
+        if before.is_none() {
+            // The acts on keys tell of a ledger that cannot be read.
+            let files = self.ledger.files_acts(None, LIST).await;
+            self.tell(Message::FilesActs(files.unwrap_or_default()));
+        }
         let records = self.ledger.audit(None, before, LIST).await;
         let end = records.as_ref().is_ok_and(|records| records.len() < LIST);
         self.tell(Message::Audit {
@@ -310,13 +317,54 @@ impl Shared {
     }
 
     pub(super) async fn request(&self, request: OperationId) {
-        let entry = self.ledger.entry(request).await;
+        let id = format!("req_{request}");
+        let (entry, known) = tokio::join!(self.ledger.entry(request), self.client.request(&id));
         self.tell(Message::Request {
             request,
             entry: entry
                 .map(|entry| entry.map(Box::new))
                 .map_err(|error| error.to_string()),
+            // The journal is enough when no gateway runs.
+            known: known.ok().flatten().map(Box::new),
         });
+    }
+
+    /// Looks in the ledger and in the gateway's memory for whatever has this name.
+    pub(super) async fn find(&self, text: &str) {
+        self.tell(Message::Found(self.hit(text).await));
+    }
+
+    async fn hit(&self, text: &str) -> Result<Hit, String> {
+        let known = self.client.request(text).await;
+        if let Ok(Some(known)) = &known
+            && let Ok(request) = known.request_id.parse()
+        {
+            let key = known.record.as_ref().and_then(|record| record.key.as_ref());
+            return Ok(Hit::Request(request, key.and_then(|key| key.parse().ok())));
+        }
+        let found = search::find(&*self.ledger, text, clock::now()).await;
+        match found.map_err(|error| error.to_string())? {
+            Some(Named::Key(key)) => Ok(Hit::Key(key.id)),
+            Some(Named::Entry(entry)) => Ok(Hit::Request(entry.operation, Some(entry.key))),
+            Some(Named::Labelled(_)) => Ok(Hit::Label(text.to_owned())),
+            None => {
+                let memory = match known {
+                    Ok(_) => "the gateway does not remember it either".to_owned(),
+                    Err(why) => {
+                        format!("what was refused only the running gateway remembers ({why})")
+                    }
+                };
+                Err(format!(
+                    "nothing in the ledger has this id, reference or label; {memory}"
+                ))
+            }
+        }
+    }
+
+    pub(super) async fn labels(&self, ids: Vec<KeyId>) {
+        let keys = self.ledger.find_keys(&ids).await.unwrap_or_default();
+        let labels = keys.into_iter().map(|key| (key.id, key.settings.label));
+        self.tell(Message::Labels(labels.collect()));
     }
 }
 

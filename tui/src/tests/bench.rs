@@ -9,11 +9,12 @@ use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 
 use super::fixture::*;
+use crate::admin::OneRequest;
 use crate::app::detail::{Check, DetailData};
 use crate::app::keys::{Count, KeysPage};
 use crate::app::margins::Answer;
 use crate::app::message::{Effect, Message};
-use crate::app::modal::{Found, Outcome};
+use crate::app::modal::{Found, Hit, Outcome};
 use crate::app::{Action, App, Options};
 use crate::plan::{Pending, Plan};
 use crate::view::Theme;
@@ -34,6 +35,11 @@ pub(super) struct Bench {
     pub(super) answer: Option<fn(&Pending) -> Message>,
     pub(super) keys: Vec<Key>,
     pub(super) answers: bool,
+    /// What the gateway knows of every request, and whether the journal has it.
+    pub(super) known: Option<OneRequest>,
+    pub(super) settled: bool,
+    /// What every search finds.
+    pub(super) hit: Result<Hit, String>,
 }
 
 impl Bench {
@@ -58,6 +64,9 @@ impl Bench {
             answer: None,
             keys,
             answers: true,
+            known: None,
+            settled: true,
+            hit: Ok(Hit::Request(operation(8), None)),
         };
         bench.run(first);
         bench.tell(Message::Pulse {
@@ -209,8 +218,16 @@ impl Bench {
             }
             Effect::LoadRequest(request) => Message::Request {
                 request,
-                entry: Ok(Some(Box::new(charge(8)))),
+                entry: Ok(self.settled.then(|| Box::new(charge(8)))),
+                known: self.known.clone().map(Box::new),
             },
+            Effect::Find(_) => Message::Found(self.hit.clone()),
+            Effect::LoadLabels(ids) => Message::Labels(
+                ids.into_iter()
+                    .enumerate()
+                    .map(|(number, id)| (id, format!("customer {number}")))
+                    .collect(),
+            ),
             Effect::Apply(pending) => self
                 .answer
                 .map_or_else(|| self.applied(&pending), |answer| answer(&pending)),

@@ -26,7 +26,7 @@ fn code() -> impl Strategy<Value = KeyCode> {
         KeyCode::PageUp,
     ];
     prop_oneof![
-        4 => prop::sample::select("tnxbeRafLvoscOKrgGjkyqhw/:?[]1234567 .-漢".chars().collect::<Vec<_>>()).prop_map(KeyCode::Char),
+        4 => prop::sample::select("tnxbeRafFALvoscOKrgGjkyqhw/:?[]1234567 .-漢".chars().collect::<Vec<_>>()).prop_map(KeyCode::Char),
         3 => prop::sample::select(special),
         1 => any::<char>().prop_map(KeyCode::Char),
     ]

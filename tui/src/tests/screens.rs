@@ -3,10 +3,11 @@
 use super::bench::Bench;
 use super::fixture::{acts, fast_charge, now};
 use crate::app::margins::View;
-use crate::app::message::Message;
-use crate::app::modal::{Found, Listed};
+use crate::app::message::{Effect, Message};
+use crate::app::modal::{Found, Hit, Listed};
 use crate::state_file::OpenOperation;
 use crate::view::Theme;
+use farebox_ledger::FilesAct;
 use ratatui::style::{Color, Modifier};
 
 const SIZES: [(u16, u16); 4] = [(40, 10), (80, 24), (120, 40), (200, 50)];
@@ -59,11 +60,133 @@ fn other_screens() {
         ("audit", "6"),
         ("config", "7v"),
         ("nodes", "0j"),
+        ("alerts", "Aj"),
+        ("alert", "A<enter>"),
+        ("target", "4j<enter>"),
+        ("find", "Finv-88"),
     ] {
         at_all_sizes(name, |bench| {
             bench.press(key);
         });
     }
+}
+
+/// What the gateway tells of a request that runs, and of one that was refused.
+const RUNNING: &str = r#"{"under_way": {"attempts": ["north/large-1: busy: 529 overloaded_error Overloaded"],
+    "target": "south/large-1", "since": "2026-11-21T12:04:02Z", "answers": true}}"#;
+const REFUSED: &str = r#"{"record": {"key": "k_m5rt02w9kd", "asked": "large", "slug": "large-model", "family": "chat", "status": 503,
+    "end_reason": "upstream_unavailable", "code": "upstream_unavailable", "message": "no provider answers for large-model now",
+    "attempts": ["north/large-1: operator: 401 invalid x-api-key", "south/large-1: broken: 500 server_error worn out"]}}"#;
+
+#[test]
+fn a_request_shows_its_attempts() {
+    for (name, known, keys) in [
+        ("request_running", RUNNING, "5j<enter>"),
+        ("request_refused", REFUSED, "2jjj<enter>"),
+    ] {
+        at_all_sizes(name, |bench| {
+            (bench.settled, bench.known) = (false, serde_json::from_str(known).unwrap());
+            bench.press(keys);
+        });
+    }
+    let mut bench = Bench::new(120, 40).live();
+    bench.known = serde_json::from_str(REFUSED).unwrap();
+    let screen = bench.press("2jjj<enter>").screen();
+    assert!(
+        screen.contains("Bill") && screen.contains("worn out"),
+        "a settled one has both: {screen}"
+    );
+    let mut bench = Bench::new(120, 40).live();
+    (bench.settled, bench.known) = (false, serde_json::from_str(RUNNING).unwrap());
+    bench.press("5j<enter>");
+    bench.settled = true;
+    bench.tell(Message::Pulse {
+        now: super::fixture::ago(-1_000),
+        totals: Ok(super::fixture::totals()),
+    });
+    assert!(bench.screen().contains("Bill"), "it ended meanwhile");
+}
+
+#[test]
+fn a_reload_stands_in_the_audit_with_its_changes() {
+    let act = FilesAct {
+        operation: super::fixture::operation(77),
+        at: super::fixture::ago(900_000),
+        actor: "farebox; catalog of ada, routes of root".to_owned(),
+        details: r#"{"act": "reload", "files": "3f9c 81aa", "generation": 4, "changes": [
+            {"kind": "changed", "subject": "model", "slug": "large-model", "what": "price", "old": "$3.00 in", "new": "$1.50 in"},
+            {"kind": "removed", "subject": "model", "slug": "old-model", "what": "price", "old": "$1.00 in", "new": null}]}"#
+            .to_owned(),
+    };
+    at_all_sizes("audit_files", |bench| {
+        bench.press("6");
+        bench.tell(Message::FilesActs(vec![act.clone()]));
+        bench.press("/large-model<enter>");
+    });
+    let mut bench = Bench::new(120, 40).live();
+    bench.press("6");
+    bench.tell(Message::FilesActs(vec![act]));
+    let screen = bench.press("/reload<enter><enter>").screen();
+    assert!(
+        screen.contains("~ large-model price $3.00 in → $1.50 in")
+            && screen.contains("− old-model"),
+        "{screen}"
+    );
+}
+
+#[test]
+fn a_search_goes_to_what_it_finds() {
+    let mut bench = Bench::new(120, 40).live();
+    let key = bench.keys[3].id;
+    bench.press("Finv-8841<enter>");
+    assert!(
+        bench.screen().contains("Request req_"),
+        "{}",
+        bench.screen()
+    );
+    bench.hit = Ok(Hit::Key(key));
+    bench.press("<esc>Fsk-fb-hidden");
+    let screen = bench.screen();
+    assert!(
+        screen.contains("sk-••") && !screen.contains("hidden"),
+        "{screen}"
+    );
+    bench.press("<enter>");
+    assert!(bench.app.detail_open && bench.screen().contains("ops@acme.example"));
+    bench.hit = Ok(Hit::Label("customer-1".to_owned()));
+    bench.press("Fcustomer-1<enter>");
+    assert!(
+        bench.screen().contains("Keys · label~customer-1"),
+        "{}",
+        bench.screen()
+    );
+    bench.hit = Err("nothing in the ledger has this id, reference or label".to_owned());
+    bench.press("Fnobody<enter>");
+    assert!(bench.screen().contains("nothing in the ledger has this id"));
+    let asked = |effect: &Effect| matches!(effect, Effect::Find(text) if text.0 == "nobody");
+    assert!(bench.asked.iter().any(asked));
+    bench.press("<esc>");
+    assert!(bench.app.modal.is_none());
+}
+
+#[test]
+fn a_selected_line_of_live_stays_selected_when_requests_begin_and_end() {
+    let mut bench = Bench::new(160, 40).live();
+    bench.press("2jjjj");
+    let selected = |bench: &Bench| {
+        let shown = bench.app.live.shown();
+        shown[bench.app.live.selected].request_id.clone()
+    };
+    let before = selected(&bench);
+    bench.tell(Message::Holds(Ok(Vec::new())));
+    assert_eq!(selected(&bench), before);
+    bench.tell(Message::Holds(Ok(super::fixture::holds())));
+    assert_eq!(selected(&bench), before);
+    let screen = bench.screen();
+    assert!(
+        screen.contains("···") && screen.contains("customer 1"),
+        "{screen}"
+    );
 }
 
 #[test]
@@ -136,6 +259,7 @@ fn pages_over_a_screen() {
         bench.tell(Message::Request {
             request: entry.operation,
             entry: Ok(Some(Box::new(entry))),
+            known: None,
         });
     });
     at_all_sizes("act", |bench| {
@@ -299,7 +423,7 @@ fn too_small_asks_for_room() {
 fn without_colours_there_are_words() {
     let mut bench = Bench::new(80, 24).live();
     for keys in [
-        "1", "2", "3", "4", "5", "6", "7", "8", "9", "0", "1<enter>", "t",
+        "1", "2", "3", "4", "5", "6", "7", "8", "9", "0", "A", "1<enter>", "t",
     ] {
         bench.press(keys);
         let plain = bench.terminal(Theme { color: false });

@@ -32,25 +32,7 @@ pub(super) fn draw(app: &App, pen: &mut Pen<'_>, area: Rect) {
             pen.theme.tone(*tone),
         );
     }
-    if lines.len() > height {
-        let place = format!(
-            " {}–{} of {} ",
-            first + 1,
-            (first + height).min(lines.len()),
-            lines.len()
-        );
-        pen.end(
-            Rect {
-                y: area.bottom().saturating_sub(1),
-                height: 1,
-                width: area.width - 2,
-                ..area
-            },
-            0,
-            &place,
-            pen.theme.faint(),
-        );
-    }
+    pen.extent(area, (first, height, lines.len()), "");
 }
 
 fn hash(text: &str) -> String {

@@ -1,27 +1,25 @@
-//! The page of one entry: a payment, or a request with its end, what served it and each line of its bill.
+//! The facts of one entry on its page: a payment, or a request with its end, what served it and each line of its bill.
 
 use farebox_ledger::{Amount, Bill, Entry, Line, Served};
-use ratatui::layout::Rect;
 
-use super::fields::FactList;
-use super::pen::Pen;
+use super::fields::Facts;
+use super::theme::Theme;
 use crate::format;
 
-/// Draws it.
-pub(super) fn entry_facts(pen: &mut Pen<'_>, area: Rect, entry: &Entry) {
-    let mut list = FactList::new(pen, area, 0);
+/// What it says.
+pub(super) fn entry_facts(list: &mut Facts, theme: Theme, entry: &Entry) {
     list.plain("Key", &format!("{} · its entry {}", entry.key, entry.seq));
     list.plain("Ended", &format!("{} UTC", format::stamp(entry.at)));
     let (amount, after) = (entry.amount, entry.balance_after);
     list.plain("Amount", &format!("{amount} USD, balance after it {after}"));
     match &entry.bill {
-        Some(bill) => bill_facts(&mut list, bill),
-        None => payment_facts(&mut list, entry),
+        Some(bill) => bill_facts(list, theme, bill),
+        None => payment_facts(list, entry),
     }
 }
 
 /// An entry that no request made.
-fn payment_facts(list: &mut FactList<'_, '_>, entry: &Entry) {
+fn payment_facts(list: &mut Facts, entry: &Entry) {
     let kind = format::kind(entry.kind);
     list.plain("Kind", &format!("{kind} by {}", entry.actor));
     list.plain("Reference", entry.reference.as_deref().unwrap_or("—"));
@@ -32,7 +30,7 @@ fn payment_facts(list: &mut FactList<'_, '_>, entry: &Entry) {
 }
 
 /// A request's end and each line of its bill.
-fn bill_facts(list: &mut FactList<'_, '_>, bill: &Bill) {
+fn bill_facts(list: &mut Facts, theme: Theme, bill: &Bill) {
     list.plain("Model", &format!("{} · path {}", bill.slug, bill.family));
     let target = match bill.target.as_str() {
         "" => "none was reached",
@@ -73,11 +71,11 @@ fn bill_facts(list: &mut FactList<'_, '_>, bill: &Bill) {
         let text = format!("{loss} USD: the operator's loss, because the key had no more");
         list.plain("Loss", &text);
     }
-    bill_lines(list, bill);
+    bill_lines(list, theme, bill);
 }
 
 /// What makes up the charge.
-fn bill_lines(list: &mut FactList<'_, '_>, bill: &Bill) {
+fn bill_lines(list: &mut Facts, theme: Theme, bill: &Bill) {
     let what = |line: &Line| match &line.class {
         Some(class) => format!("{} {class}", line.what),
         None => line.what.to_string(),
@@ -93,8 +91,7 @@ fn bill_lines(list: &mut FactList<'_, '_>, bill: &Bill) {
         list.plain(if index == 0 { "Bill" } else { "" }, &text);
     }
     if bill.lines.is_empty() {
-        let good = list.pen.theme.good();
-        list.styled("Bill", "free", good);
+        list.styled("Bill", "free", theme.good());
     }
 }
 

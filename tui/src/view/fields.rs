@@ -5,7 +5,7 @@ use ratatui::style::Style;
 
 use super::pen::Pen;
 use crate::app::form::{Form, FormField};
-use crate::sanitize::{mask, width};
+use crate::sanitize::{clean, mask, width, wrap};
 
 /// Cells for the names.
 pub(super) const NAME: u16 = 12;
@@ -31,18 +31,11 @@ pub(super) fn fact(
     pen.paragraph(room, y, value, style)
 }
 
-/// Facts below each other: each begins on the line where the one before it ended.
-pub(super) struct FactList<'list, 'screen> {
-    pub(super) pen: &'list mut Pen<'screen>,
-    area: Rect,
-    pub(super) y: u16,
-}
+/// Facts below each other, wrapped: each begins on the line where the one before it ended.
+#[derive(Debug, Default)]
+pub(super) struct Facts(Vec<(String, String, Style)>);
 
-impl<'list, 'screen> FactList<'list, 'screen> {
-    pub(super) fn new(pen: &'list mut Pen<'screen>, area: Rect, y: u16) -> Self {
-        Self { pen, area, y }
-    }
-
+impl Facts {
     /// One fact in the terminal's own style.
     pub(super) fn plain(&mut self, name: &str, value: &str) {
         self.styled(name, value, Style::new());
@@ -50,7 +43,45 @@ impl<'list, 'screen> FactList<'list, 'screen> {
 
     /// One fact whose value has a style.
     pub(super) fn styled(&mut self, name: &str, value: &str, style: Style) {
-        self.y += fact(self.pen, self.area, self.y, name, value, style);
+        self.0.push((name.to_owned(), value.to_owned(), style));
+    }
+
+    /// One fact, if there is something to say.
+    pub(super) fn if_any(&mut self, name: &str, value: &str) {
+        if !value.is_empty() {
+            self.plain(name, value);
+        }
+    }
+
+    /// Draws them below each other; returns the number of lines used.
+    pub(super) fn draw(&self, pen: &mut Pen<'_>, area: Rect, y: u16) -> u16 {
+        self.0.iter().fold(0, |used, (name, value, style)| {
+            used + fact(pen, area, y + used, name, value, *style)
+        })
+    }
+
+    /// Draws them inside a frame from one of their lines on, with the range that is visible on the frame if that is not all.
+    pub(super) fn draw_from(&self, pen: &mut Pen<'_>, frame: Rect, inner: Rect, scroll: u16) {
+        let cells = usize::from(inner.width.saturating_sub(NAME)).max(1);
+        let lines: Vec<(&str, String, Style)> = (self.0.iter())
+            .flat_map(|(name, value, style)| {
+                let parts = wrap(&clean(value), cells).into_iter().enumerate();
+                parts
+                    .map(move |(at, text)| (if at == 0 { name.as_str() } else { "" }, text, *style))
+            })
+            .collect();
+        let height = usize::from(inner.height);
+        let first = usize::from(scroll).min(lines.len().saturating_sub(height));
+        let name_place = Rect {
+            width: inner.width.min(NAME - 1),
+            ..inner
+        };
+        for (y, (name, text, style)) in lines.iter().skip(first).take(height).enumerate() {
+            let y = u16::try_from(y).unwrap_or(u16::MAX);
+            pen.text(name_place, 0, y, name, pen.theme.faint());
+            pen.text(inner, NAME, y, text, *style);
+        }
+        pen.extent(frame, (first, height, lines.len()), " · j k");
     }
 }
 

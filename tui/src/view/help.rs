@@ -51,7 +51,13 @@ fn page_keys(app: &App, modal: &Modal) -> &'static [(&'static str, &'static str)
             ("esc", "leave; it stays under O operations"),
         ],
         Modal::Receipt(_) => &[("esc", "close"), ("c", "copy the operation id")],
-        Modal::Request(_) => &[("esc", "close"), ("K", "its key"), ("c", "copy the id")],
+        Modal::Request(_) => &[
+            ("esc", "close"),
+            ("K", "its key"),
+            ("c", "copy the id"),
+            ("j k", "scroll"),
+        ],
+        Modal::Find(_) => &[("enter", "find"), ("esc", "close")],
         Modal::Operations(selected) => {
             match app.operations.get(*selected).map(|listed| &listed.found) {
                 Some(Found::NotApplied) => &[
@@ -66,7 +72,7 @@ fn page_keys(app: &App, modal: &Modal) -> &'static [(&'static str, &'static str)
                 _ => &[("j k", "move"), ("esc", "close")],
             }
         }
-        Modal::Text(..) => &[("esc", "close")],
+        Modal::Reading(_) => &[("esc", "close"), ("j k", "scroll")],
         Modal::Secret(page) if page.file.is_some() => &[("enter", "write"), ("esc", "back")],
         Modal::Secret(page) if page.leaving.is_some() => &[("enter", "leave"), ("esc", "back")],
         Modal::Secret(page) if matches!(page.shown, Shown::Link(..)) => &[
@@ -101,25 +107,7 @@ pub(super) fn help(app: &App, pen: &mut Pen<'_>, area: Rect) {
         pen.text(inner, 11, y, line.name, name);
         pen.text(inner, line.x, y, &line.text, text);
     }
-    if lines.len() > height {
-        let place = format!(
-            " {}–{} of {} · j k ",
-            first + 1,
-            (first + height).min(lines.len()),
-            lines.len()
-        );
-        pen.end(
-            Rect {
-                y: area.bottom().saturating_sub(1),
-                height: 1,
-                width: area.width - 2,
-                ..area
-            },
-            0,
-            &place,
-            theme.faint(),
-        );
-    }
+    pen.extent(area, (first, height, lines.len()), " · j k");
 }
 
 /// Below this width the names have no column of their own.
@@ -203,7 +191,10 @@ fn about(modal: &Modal) -> &'static str {
         Modal::Secret(_) => {
             "Only a hash of the secret is stored. A lost secret is replaced with R rotate; balance and history stay."
         }
-        Modal::Receipt(_) | Modal::Request(_) | Modal::Text(..) => "",
+        Modal::Find(_) => {
+            "A request's id, the id in its answer, a payment's reference, a key's id or whole secret, or a part of a label. What was refused is found while the gateway remembers it."
+        }
+        Modal::Receipt(_) | Modal::Request(_) | Modal::Reading(_) => "",
     }
 }
 
@@ -224,6 +215,7 @@ fn name_of(app: &App) -> &'static str {
             Place::Exposure => "Exposure",
             Place::Margin => "Margin",
             Place::Nodes => "Nodes",
+            Place::Alerts => "Alerts",
         },
     }
 }

@@ -144,12 +144,15 @@ pub(super) fn audit(app: &App, pen: &mut Pen<'_>, area: Rect) {
             continue;
         };
         let cells = [
-            (format::when(act.at, app.now), pen.theme.faint()),
-            (act.actor.clone(), Style::new()),
-            (act.act.clone(), pen.theme.strong()),
-            (act.key.to_string(), pen.theme.key()),
-            (format::act_details(act), Style::new()),
-            (format!("op_{}", act.operation), pen.theme.faint()),
+            (format::when(act.at(), app.now), pen.theme.faint()),
+            (act.actor().to_owned(), Style::new()),
+            (act.act(), pen.theme.strong()),
+            (
+                act.key().map(|key| key.to_string()).unwrap_or_default(),
+                pen.theme.key(),
+            ),
+            (act.details(), Style::new()),
+            (format!("op_{}", act.operation()), pen.theme.faint()),
         ];
         pen.line(
             list,

@@ -1,4 +1,4 @@
-//! The Live screen: one line of charts and the requests that ended, newest first.
+//! The Live screen: one line of charts, the newest running requests, and those that ended, newest first.
 
 use ratatui::layout::Rect;
 use ratatui::style::Style;
@@ -8,20 +8,21 @@ use crate::admin::LiveEvent;
 use crate::app::App;
 use crate::app::keys::window;
 use crate::app::live::{Link, amount, unknown_field};
-use crate::format;
+use crate::{clock, format};
 
 const COLUMNS: &[Column] = &[
     left("UTC", 8, 0),
-    left("KEY", 12, 1),
+    left("KEY", 12, 4),
+    left("LABEL", 16, 1),
     left("MODEL", 0, 0),
     left("PATH", 5, 3),
     right("ST", 3, 0),
     right("TOKENS", 11, 2),
     right("CHARGE", 10, 0),
-    right("TTFB", 6, 4),
-    right("WHOLE", 6, 6),
-    left("ENDED", 11, 5),
-    left("VIA", 28, 7),
+    right("TTFB", 6, 5),
+    right("WHOLE", 6, 7),
+    left("ENDED", 11, 6),
+    left("VIA", 28, 8),
 ];
 
 /// Draws it.
@@ -47,7 +48,7 @@ pub(super) fn draw(app: &App, pen: &mut Pen<'_>, area: Rect) {
             format::many(shown.len(), "request")
         ),
     );
-    if live.events.is_empty() && app.gateway.link != Link::Live {
+    if shown.is_empty() && live.events.is_empty() && app.gateway.link != Link::Live {
         return super::no_gateway(app, pen, inner);
     }
     charts(app, pen, inner);
@@ -80,7 +81,7 @@ pub(super) fn draw(app: &App, pen: &mut Pen<'_>, area: Rect) {
             u16::try_from(y).unwrap_or(u16::MAX),
             COLUMNS,
             &placed,
-            &cells(pen, event),
+            &cells(app, pen, event),
             index == live.selected,
         );
     }
@@ -107,26 +108,24 @@ fn charts(app: &App, pen: &mut Pen<'_>, area: Rect) {
     pen.text(area, x, 0, &spent, Style::new());
 }
 
-fn cells(pen: &Pen<'_>, event: &LiveEvent) -> Vec<Cell> {
+fn cells(app: &App, pen: &Pen<'_>, event: &LiveEvent) -> Vec<Cell> {
     let theme = pen.theme;
+    let runs = event.status == 0;
     let status = match event.status {
         0..400 => theme.good(),
         429 => theme.warn(),
         400..500 => Style::new(),
         _ => theme.bad(),
     };
-    let usage = &event.usage;
-    let input = usage
-        .input
-        .saturating_add(usage.cache_read)
-        .saturating_add(usage.cache_write);
-    let output = usage.output.saturating_add(usage.reasoning);
-    let counts = if input + output == 0 {
-        String::new()
-    } else {
-        format!("{}→{}", format::tokens(input), format::tokens(output))
+    let key = event.key.clone().unwrap_or_default();
+    let label = match app.live.label(event) {
+        "" => key.clone(),
+        label => label.to_owned(),
     };
-    let charge = amount(event.charge.as_deref()).filter(|charge| charge.is_positive());
+    let whole = match clock::parse(&event.at).filter(|_| runs) {
+        Some(begun) => format::age(app.now.millis() - begun.millis()),
+        None => format::span(event.total_ms),
+    };
     let lost = amount(event.loss.as_deref()).is_some_and(|loss| loss.is_positive());
     let family = match event.family.as_str() {
         "responses" => "resp",
@@ -135,7 +134,8 @@ fn cells(pen: &Pen<'_>, event: &LiveEvent) -> Vec<Cell> {
     };
     vec![
         (format::clock_of(&event.at), theme.faint()),
-        (event.key.clone().unwrap_or_default(), theme.key()),
+        (key, theme.key()),
+        (label, Style::new()),
         // The requested model, if it is not one of ours.
         if event.slug.is_empty() {
             (event.asked.clone(), theme.warn())
@@ -143,19 +143,23 @@ fn cells(pen: &Pen<'_>, event: &LiveEvent) -> Vec<Cell> {
             (event.slug.clone(), Style::new())
         },
         (family.to_owned(), theme.faint()),
-        (event.status.to_string(), status),
-        (counts, Style::new()),
         (
-            charge
-                .map(|charge| format::within(charge, 10))
-                .unwrap_or_default(),
+            match runs {
+                true => "···".to_owned(),
+                false => event.status.to_string(),
+            },
+            status,
+        ),
+        (counts(event), Style::new()),
+        (
+            charge(event).unwrap_or_default(),
             if lost { theme.warn() } else { Style::new() },
         ),
         (
             event.first_byte_ms.map(format::span).unwrap_or_default(),
             theme.faint(),
         ),
-        (format::span(event.total_ms), theme.faint()),
+        (whole, theme.faint()),
         (
             event.end_reason.clone(),
             if event.status >= 400 {
@@ -166,4 +170,28 @@ fn cells(pen: &Pen<'_>, event: &LiveEvent) -> Vec<Cell> {
         ),
         (event.target.clone(), theme.faint()),
     ]
+}
+
+/// Tokens in and out, if any were counted.
+fn counts(event: &LiveEvent) -> String {
+    let usage = &event.usage;
+    let input = usage
+        .input
+        .saturating_add(usage.cache_read)
+        .saturating_add(usage.cache_write);
+    let output = usage.output.saturating_add(usage.reasoning);
+    if input.saturating_add(output) == 0 {
+        return String::new();
+    }
+    format!("{}→{}", format::tokens(input), format::tokens(output))
+}
+
+/// What was charged; while it runs, what is held, with an `h`.
+fn charge(event: &LiveEvent) -> Option<String> {
+    if event.status == 0 {
+        let held = amount(event.hold.as_deref())?;
+        return Some(format!("{}h", format::within(held, 9)));
+    }
+    let charge = amount(event.charge.as_deref()).filter(|charge| charge.is_positive())?;
+    Some(format::within(charge, 10))
 }

@@ -5,7 +5,6 @@ use ratatui::layout::Rect;
 use ratatui::style::Style;
 
 use super::pen::{Cell, Column, Pen, left, right};
-use crate::admin::Alert;
 use crate::app::App;
 use crate::app::keys::window;
 use crate::app::margins::{Sums, View, by_name};
@@ -130,30 +129,14 @@ fn title(sums: &Sums) -> String {
     )
 }
 
-/// The first alert of the gateway for this screen; returns the number of lines used.
+/// The alert about the selected row, if there is one; returns the number of lines used.
 fn warning(app: &App, sums: &Sums, pen: &mut Pen<'_>, area: Rect) -> u16 {
-    let alerts = app.alerts();
-    let selected = sums.selected_name();
-    let named = |alert: &&Alert| selected.is_some_and(|name| alert.is_about(name));
-    let Some(alert) = alerts
-        .iter()
-        .find(named)
-        .or(alerts.first())
-        .filter(|_| area.height > 9)
-    else {
+    let selected = sums.selected_name().filter(|_| area.height > 9);
+    let about = |name| app.alerts().iter().find(|alert| alert.is_about(name));
+    let Some(alert) = selected.and_then(about) else {
         return 0;
     };
-    let more = if alerts.len() > 1 {
-        format!(" (and {} more)", alerts.len() - 1)
-    } else {
-        String::new()
-    };
-    pen.paragraph(
-        area,
-        0,
-        &format!("! {}{more}", alert.text),
-        pen.theme.warn(),
-    ) + 1
+    pen.paragraph(area, 0, &format!("! {}", alert.text), pen.theme.warn()) + 1
 }
 
 /// The full name of the selected row, which its column may have cut; for days, the range of the screen.

@@ -3,6 +3,7 @@
 //! The first line shows the state, the last line the available keys; between them is one screen, or in wide terminals a list and
 //! its detail. Below 40x10 a single line asks for more room.
 
+mod alerts;
 mod config;
 mod detail;
 mod entry;
@@ -16,6 +17,7 @@ mod modal;
 mod models;
 mod nodes;
 mod pen;
+mod request;
 mod secret;
 mod theme;
 
@@ -136,6 +138,7 @@ fn screen(app: &App, pen: &mut Pen<'_>, body: Rect) {
         Screen::Exposure => margins::draw(app, &app.exposure, pen, body),
         Screen::Margin => margins::draw(app, &app.margin, pen, body),
         Screen::Nodes => nodes::draw(app, pen, body),
+        Screen::Alerts => alerts::draw(app, pen, body),
     }
 }
 
@@ -188,9 +191,10 @@ fn header_parts(app: &App, theme: Theme) -> Vec<Part> {
         parts.push((format!("cfg REJECTED {at}"), theme.bad()));
     }
     if !app.alerts().is_empty() {
+        let urgent = app.alerts().iter().any(|alert| alert.severity == "page");
         parts.push((
-            format!("{}: 8", format::many(app.alerts().len(), "alert")),
-            theme.warn(),
+            format!("{}: A", format::many(app.alerts().len(), "alert")),
+            if urgent { theme.bad() } else { theme.warn() },
         ));
     }
     let (flow, refused) = traffic(app, theme);

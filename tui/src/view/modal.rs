@@ -1,19 +1,18 @@
-//! Pages over a screen: forms, reviews with before and after, receipts, requests and open operations.
+//! Pages over a screen: forms, reviews with before and after, receipts, open operations, and facts to read.
 
 use farebox_ledger::Account;
-use ratatui::layout::Rect;
+use ratatui::layout::{Position, Rect};
 use ratatui::style::Style;
 
-use super::entry::entry_facts;
-use super::fields::{FactList, NAME, fact, fields};
+use super::fields::{Facts, NAME, fact, fields};
 use super::pen::{Column, Pen, left};
 use crate::app::App;
 use crate::app::form::{Form, Purpose};
 use crate::app::keys::window;
-use crate::app::modal::{Found, Modal, Receipt, RequestPage, Review, Unknown};
+use crate::app::modal::{Find, Found, Modal, Reading, Receipt, Review, Unknown};
 use crate::format;
 use crate::plan::Plan;
-use crate::sanitize::{cut, width};
+use crate::sanitize::{cut, mask, width};
 
 const OPERATIONS: &[Column] = &[
     left("WHEN", 11, 1),
@@ -32,22 +31,42 @@ pub(super) fn draw(app: &App, pen: &mut Pen<'_>, area: Rect) {
         Some(Modal::Unknown(page)) => unknown(pen, area, page),
         Some(Modal::Receipt(page)) => receipt(pen, area, page),
         Some(Modal::Secret(page)) => super::secret::draw(app, pen, area, page),
-        Some(Modal::Request(page)) => request(app, pen, area, page),
+        Some(Modal::Request(page)) => super::request::draw(app, pen, area, page),
         Some(Modal::Operations(selected)) => operations(app, pen, area, *selected),
-        Some(Modal::Text(title, lines)) => {
-            let inner = pen.frame(area, title);
-            for (y, line) in lines.iter().enumerate() {
-                pen.text(
-                    inner,
-                    0,
-                    u16::try_from(y).unwrap_or(u16::MAX).saturating_add(1),
-                    line,
-                    Style::new(),
-                );
-            }
-        }
+        Some(Modal::Reading(page)) => reading(pen, area, page),
+        Some(Modal::Find(page)) => find(pen, area, page),
         None => {}
     }
+}
+
+/// Facts in full.
+fn reading(pen: &mut Pen<'_>, area: Rect, page: &Reading) {
+    let inner = pen.frame(area, &page.title);
+    let mut facts = Facts::default();
+    for (name, value) in &page.facts {
+        facts.plain(name, value);
+    }
+    facts.draw_from(pen, area, inner, page.scroll);
+}
+
+/// One text field, and why nothing was found.
+fn find(pen: &mut Pen<'_>, area: Rect, page: &Find) {
+    let inner = pen.frame(area, "Find");
+    let theme = pen.theme;
+    let shown = mask(page.field.text());
+    let used = pen.pieces(inner, 1, &[("› ", theme.key()), (&shown, Style::new())]);
+    let before: String = shown.chars().take(page.field.cursor()).collect();
+    pen.cursor = Some(Position {
+        x: (inner.x + 2 + u16::try_from(width(&before)).unwrap_or(0))
+            .min(inner.right().saturating_sub(1)),
+        y: (inner.y + 1).min(inner.bottom().saturating_sub(1)),
+    });
+    let hint = "a request, an answer's id, a payment's reference, a key, a secret or a label";
+    match (&page.problem, page.looking) {
+        (_, true) => pen.text(inner, used + 2, 1, "looking …", theme.warn()),
+        (Some(problem), _) => pen.paragraph(inner, 3, problem, theme.bad()),
+        (None, _) => pen.paragraph(inner, 3, hint, theme.faint()),
+    };
 }
 
 fn form_page(app: &App, pen: &mut Pen<'_>, area: Rect, form: &Form) {
@@ -267,7 +286,7 @@ fn receipt(pen: &mut Pen<'_>, area: Rect, page: &Receipt) {
         "✓ applied"
     };
     pen.text(inner, 0, roomy, done, good);
-    let mut list = FactList::new(pen, inner, roomy + 1 + roomy);
+    let mut list = Facts::default();
     if let Some(entry) = &page.entry {
         list.styled("Amount", &format!("{} USD", entry.amount), strong);
         let balance = format!("{} USD after it", entry.balance_after);
@@ -286,57 +305,11 @@ fn receipt(pen: &mut Pen<'_>, area: Rect, page: &Receipt) {
         }
     }
     list.plain("Operation", &format!("op_{}", pending.operation));
-    let y = list.y;
+    let begin = roomy + 1 + roomy;
+    let y = begin + list.draw(pen, inner, begin);
     if let Some(key) = &page.key {
         account(pen, inner, y + roomy, "Key now", key.account);
     }
-}
-
-fn request(app: &App, pen: &mut Pen<'_>, area: Rect, page: &RequestPage) {
-    let is_request = page.entry.as_ref().is_none_or(|entry| entry.bill.is_some());
-    let prefix = if is_request { "req" } else { "op" };
-    let inner = pen.frame(
-        area,
-        &format!(
-            "{} {prefix}_{}",
-            if is_request { "Request" } else { "Entry" },
-            page.request
-        ),
-    );
-    let theme = pen.theme;
-    if let Some(entry) = &page.entry {
-        return entry_facts(pen, inner, entry);
-    }
-    let event = app
-        .live
-        .events
-        .iter()
-        .find(|event| event.request_id.parse() == Ok(page.request));
-    let hold = app
-        .holds
-        .rows
-        .iter()
-        .chain(app.detail.iter().flat_map(|detail| &detail.holds))
-        .find(|hold| hold.request == page.request);
-    let text = match (&page.problem, page.read, hold, event) {
-        (Some(problem), ..) => problem.clone(),
-        (None, false, ..) => "reading the journal …".to_owned(),
-        (None, true, Some(hold), _) => format!(
-            "running for {} on {}: holds {}, used {} so far",
-            format::age(app.now.millis() - hold.at.millis()),
-            hold.slug,
-            hold.amount,
-            hold.used
-        ),
-        (None, true, None, Some(event)) => {
-            format!(
-                "not in the journal: it ended with {} {} before money was held",
-                event.status, event.end_reason
-            )
-        }
-        (None, true, None, None) => "this request is not in the journal".to_owned(),
-    };
-    pen.paragraph(inner, 1, &text, theme.warn());
 }
 
 fn operations(app: &App, pen: &mut Pen<'_>, area: Rect, selected: usize) {

@@ -9,6 +9,7 @@ use crate::app::App;
 use crate::app::keys::window;
 use crate::app::live::Link;
 use crate::format;
+use crate::sanitize::wrap;
 
 const MODELS: &[Column] = &[
     left("SLUG", 0, 0),
@@ -37,8 +38,14 @@ const ROUTES: &[Column] = &[
     right("REQUESTS", 10, 1),
     right("ERRORS", 8, 0),
     right("NOW", 4, 3),
-    left("WHY", 26, 4),
+    left("WHY", LEAST_WHY, 4),
 ];
+/// What a target's last failure gets on a narrow terminal; below the list it is in full.
+const LEAST_WHY: u16 = 26;
+/// Cells of all other columns, with a name of 40.
+const BESIDE_WHY: u16 = 92;
+/// Lines for the selected target, below the list.
+const MOST_ABOUT: u16 = 4;
 
 /// The Models screen.
 pub(super) fn models(app: &App, pen: &mut Pen<'_>, area: Rect) {
@@ -256,10 +263,20 @@ pub(super) fn routes(app: &App, pen: &mut Pen<'_>, area: Rect) {
         pen.text(inner, 0, 1, "no target", pen.theme.faint());
         return;
     }
-    let placed = pen.heads(inner, 0, ROUTES);
+    let mut columns = ROUTES.to_vec();
+    if let Some(why) = columns.last_mut() {
+        why.width = inner.width.saturating_sub(BESIDE_WHY).max(LEAST_WHY);
+    }
+    let selected = lines
+        .get(app.routes.selected)
+        .and_then(|(_, target)| *target);
+    let about = about_target(app, selected);
+    let needs = u16::try_from(wrap(&about, usize::from(inner.width)).len()).unwrap_or(MOST_ABOUT);
+    let needs = needs.min(MOST_ABOUT).min(inner.height / 3).max(1);
+    let placed = pen.heads(inner, 0, &columns);
     let list = Rect {
         y: inner.y + 1,
-        height: inner.height.saturating_sub(3),
+        height: inner.height.saturating_sub(2 + needs),
         ..inner
     };
     for (y, index) in window(app.routes.selected, lines.len(), usize::from(list.height)).enumerate()
@@ -274,40 +291,48 @@ pub(super) fn routes(app: &App, pen: &mut Pen<'_>, area: Rect) {
         pen.line(
             list,
             u16::try_from(y).unwrap_or(u16::MAX),
-            ROUTES,
+            &columns,
             &placed,
             &cells,
             index == app.routes.selected,
         );
     }
-    let selected = lines
-        .get(app.routes.selected)
-        .and_then(|(_, target)| *target);
-    below(app, pen, inner, selected);
+    below(pen, inner, needs, selected, &about);
 }
 
-/// Below the list: what the selected target has taught, and its state in full.
-fn below(app: &App, pen: &mut Pen<'_>, inner: Rect, selected: Option<(usize, &Target)>) {
+/// Below the list: what the selected target has taught, and its state and last failure in full.
+fn below(
+    pen: &mut Pen<'_>,
+    inner: Rect,
+    needs: u16,
+    selected: Option<(usize, &Target)>,
+    about: &str,
+) {
     let bottom = Rect {
-        y: inner.bottom().saturating_sub(1),
-        height: 1,
+        y: inner.bottom().saturating_sub(needs),
+        height: needs,
         ..inner
     };
     if let Some((_, target)) = selected {
         let above = Rect {
             y: bottom.y.saturating_sub(1),
+            height: 1,
             ..bottom
         };
         pen.text(above, 0, 0, &taught(&target.learned), pen.theme.faint());
     }
-    let hint = match selected {
+    pen.paragraph(bottom, 0, about, pen.theme.faint());
+}
+
+/// The selected target's state and last failure, in full.
+fn about_target(app: &App, selected: Option<(usize, &Target)>) -> String {
+    match selected {
         _ if app.gateway.link != Link::Live => {
             "no gateway now; this is what it last said".to_owned()
         }
         Some((_, target)) => explain(app, target),
         None => "targets are tried in this order; edit routes.toml to change it".to_owned(),
-    };
-    pen.text(bottom, 0, 0, &hint, pen.theme.faint());
+    }
 }
 
 /// What a target has taught, and from how many customer-days.
@@ -340,13 +365,17 @@ fn explain(app: &App, target: &Target) -> String {
     if let Some(alert) = app.alerts().iter().find(|alert| alert.is_about(&name)) {
         return format!("! {}", alert.text);
     }
-    match target.state.as_str() {
+    let state = match target.state.as_str() {
         "open" => "PAUSED for all: the gateway asks every 5 s whether it answers again".to_owned(),
         "half_open" => "PAUSED for all: one request in 5 s tries it".to_owned(),
         _ => format!(
             "{} failures in a row, {} in flight",
             target.failures, target.in_flight
         ),
+    };
+    match &target.reason {
+        Some(reason) => format!("{state} · last failure: {reason}"),
+        None => state,
     }
 }
 

@@ -184,6 +184,26 @@ impl Pen<'_> {
         }
     }
 
+    /// On the lower border of a frame: which of its lines are visible (the first, how many fit, all), if these are not all.
+    pub(crate) fn extent(&mut self, frame: Rect, lines: (usize, usize, usize), keys: &str) {
+        let (first, height, all) = lines;
+        if all <= height || frame.height == 0 {
+            return;
+        }
+        let place = format!(
+            " {}–{} of {all}{keys} ",
+            first + 1,
+            (first + height).min(all)
+        );
+        let border = Rect {
+            y: frame.bottom().saturating_sub(1),
+            height: 1,
+            width: frame.width.saturating_sub(2),
+            ..frame
+        };
+        self.end(border, 0, &place, self.theme.faint());
+    }
+
     /// A text of several lines, wrapped at blanks; returns the number of lines used.
     pub(crate) fn paragraph(&mut self, area: Rect, y: u16, text: &str, style: Style) -> u16 {
         let lines = wrap(&clean(text), usize::from(area.width));

@@ -220,6 +220,41 @@ fn the_life_of_a_customer_under_load() {
 }
 
 #[test]
+fn whatever_a_customer_names_is_found() {
+    let Some((console, gateway)) = beside() else {
+        return;
+    };
+    let find = |what: &str, shows: &str| {
+        console.press(&["F"]);
+        console.wait_for("Find");
+        console.press(&[what, "Enter"]);
+        let page = console.wait_for(shows);
+        console.press(&["Escape"]);
+        page
+    };
+    find("seed-2", "Reference   seed-2");
+    find("customer-3", "Key k_0000000003 · customer-3");
+    find(&secret(2), "Key k_0000000002 · customer-2");
+    let body =
+        r#"{"model":"sim-chat","surprise":1,"messages":[{"role":"user","content":"hello"}]}"#;
+    let path = "/v1/chat/completions";
+    let (status, answer) = gateway.post(path, "application/json", &secret(2), body);
+    assert_eq!(status, 400, "{answer}");
+    let id = |answer: &str| {
+        let (_, rest) = answer.split_once("req_").unwrap();
+        let digits = rest.chars().take_while(char::is_ascii_alphanumeric);
+        format!("req_{}", digits.collect::<String>())
+    };
+    let refused = find(&id(&answer), "not in the journal");
+    assert!(refused.contains("surprise"), "{refused}");
+    let (status, answer) = gateway.ask(&secret(2));
+    assert_eq!(status, 200, "{answer}");
+    let charged = find(&id(&answer), "Bill");
+    assert!(charged.contains("sim-chat"), "{charged}");
+    find("nothing-has-this-name", "nothing in the ledger has this id");
+}
+
+#[test]
 fn a_link_made_here_signs_in_there_once() {
     let Some((console, gateway)) = beside() else {
         return;

@@ -42,6 +42,7 @@ pub(crate) fn apply(rows: &mut Rows, operation: &Operation) -> Result<Outcome, R
         Operation::Vote(votes) => votes.iter().for_each(|vote| rows.changes.votes.cast(vote)),
         Operation::ForgetVotes(target) => rows.changes.votes.forget(target),
         Operation::OwnCost(own) => rows.own_cost(own),
+        Operation::Files(act) => rows.changes.files(act),
         Operation::CreateLink {
             key,
             token,

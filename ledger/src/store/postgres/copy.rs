@@ -168,6 +168,9 @@ impl Source for CopySource {
         rest.own_costs = reads::own_costs(&self.link, i64::MIN, i64::MAX)
             .await
             .map_err(unavailable)?;
+        rest.files = reads::files_acts(&self.link, None, usize::MAX)
+            .await
+            .map_err(unavailable)?;
         Ok(rest)
     }
 }

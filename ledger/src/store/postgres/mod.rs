@@ -54,8 +54,8 @@ use crate::book::margin;
 use crate::store::Store;
 use crate::store::address::Database;
 use crate::{
-    Amount, AuditRecord, Cause, Entry, EntryQuery, Finish, Gateway, Key, KeyId, KeyQuery, Ledger,
-    LedgerError, MarginQuery, Margins, OpenHold, OpenMode, Opening, OperationId, OwnCost,
+    Amount, AuditRecord, Cause, Entry, EntryQuery, FilesAct, Finish, Gateway, Key, KeyId, KeyQuery,
+    Ledger, LedgerError, MarginQuery, Margins, OpenHold, OpenMode, Opening, OperationId, OwnCost,
     ProbeLease, PublishedSlug, SecretHash, Server, SlugUse, Standby, Timestamp, Totals, UsageRow,
     VerifyReport, Vote, WriterStats,
 };
@@ -531,6 +531,16 @@ impl Ledger for PostgresLedger {
         let epoch = self.epoch_to_write_with()?;
         self.readers
             .with(|link| async move { probe_leases::tell(&link, place, found, epoch).await })
+            .await
+    }
+
+    async fn files_acts(
+        &self,
+        before: Option<OperationId>,
+        limit: usize,
+    ) -> Result<Vec<FilesAct>, LedgerError> {
+        self.readers
+            .with(|link| async move { reads::files_acts(&link, before, limit).await })
             .await
     }
 

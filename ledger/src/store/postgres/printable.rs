@@ -83,6 +83,10 @@ pub(super) fn printable(mut operation: Operation) -> Operation {
         Operation::Vote(votes) => votes.iter_mut().for_each(|vote| clean(&mut vote.target)),
         Operation::ForgetVotes(target) => clean(target),
         Operation::OwnCost(own) => clean(&mut own.target),
+        Operation::Files(act) => {
+            clean(&mut act.actor);
+            clean(&mut act.details);
+        }
         Operation::CreateLink { act, .. } => clean(&mut act.actor),
         Operation::BeginEpoch { .. }
         | Operation::Recover { .. }

@@ -8,7 +8,7 @@ use super::trouble::Trouble;
 use crate::store::rows::{self as decode, Columns as _, rollup_columns, rows_at_most};
 use crate::value::owed::UNMETERED;
 use crate::{
-    AuditRecord, Entry, EntryQuery, KeyId, OpenHold, OperationId, OwnCost, PublishedSlug,
+    AuditRecord, Entry, EntryQuery, FilesAct, KeyId, OpenHold, OperationId, OwnCost, PublishedSlug,
     SecretHash, SlugUse, Timestamp, Totals, UsageRow, Vote,
 };
 
@@ -96,6 +96,22 @@ pub(super) async fn own_costs(link: &Link, first: i64, last: i64) -> Answer<Vec<
     let rows = link.query(sql, &[&first, &last]).await?;
     rows.iter()
         .map(|row| Ok(decode::own_cost(&mut Columns::of(row))?))
+        .collect()
+}
+
+/// Configurations that came into force, newest first.
+pub(super) async fn files_acts(
+    link: &Link,
+    before: Option<OperationId>,
+    limit: usize,
+) -> Answer<Vec<FilesAct>> {
+    let sql = "SELECT operation, at, actor, details FROM files_acts WHERE $1::bytea IS NULL OR operation < $1 \
+         ORDER BY operation DESC LIMIT $2";
+    let before = before.map(|operation| operation.to_bytes().to_vec());
+    let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+    let rows = link.query(sql, &[&before, &limit]).await?;
+    rows.iter()
+        .map(|row| Ok(decode::files_act(&mut Columns::of(row))?))
         .collect()
 }
 

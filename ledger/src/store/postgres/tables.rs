@@ -23,6 +23,7 @@ pub(super) fn writes(rows: &Rows) -> Result<Vec<Write>, Trouble> {
     slugs(&rows.changes, &mut writes);
     votes(&rows.changes.votes, &mut writes);
     own_costs(&rows.changes, &mut writes);
+    files_acts(&rows.changes, &mut writes);
     Ok(writes)
 }
 
@@ -459,6 +460,18 @@ fn votes(Votes { cast, forgotten }: &Votes, writes: &mut Vec<Write>) {
     writes.push(
         old.delete_where("t.target = u.target AND t.question = u.question AND t.day <= u.day"),
     );
+}
+
+fn files_acts(changes: &Changes, writes: &mut Vec<Write>) {
+    let rows: Vec<_> = changes.files.values().collect();
+    if !rows.is_empty() {
+        let table = Table::of("files_acts", &rows)
+            .bytes("operation", |act| bytes(&act.operation))
+            .number("at", |act| act.at.millis())
+            .text("actor", |act| act.actor.clone())
+            .text("details", |act| act.details.clone());
+        writes.push(table.insert(" ON CONFLICT (operation) DO NOTHING"));
+    }
 }
 
 fn own_costs(changes: &Changes, writes: &mut Vec<Write>) {

@@ -128,6 +128,7 @@ impl Source for CopySource {
             slugs: super::reads::published(conn).map_err(failed)?,
             votes: super::reads::votes(conn).map_err(failed)?,
             own_costs: super::reads::own_costs(conn, i64::MIN, i64::MAX).map_err(failed)?,
+            files: super::reads::files_acts(conn, None, usize::MAX).map_err(failed)?,
         })
     }
 }

@@ -350,6 +350,10 @@ impl Tables<'_> {
             let values = params![hour, target, epoch, cost];
             self.statements.get(Sql::OwnCost)?.execute(values)?;
         }
+        for act in changes.files.values() {
+            let values = params![act.operation, act.at, act.actor, act.details];
+            self.statements.get(Sql::Files)?.execute(values)?;
+        }
         Ok(())
     }
 }

@@ -55,9 +55,10 @@ use crate::book::anchor::Anchor;
 use crate::book::margin;
 use crate::store::Store;
 use crate::{
-    Amount, AuditRecord, Durability, Entry, EntryQuery, Finish, Key, KeyId, KeyQuery, Ledger,
-    LedgerError, MarginQuery, Margins, OpenHold, OpenMode, OperationId, OwnCost, PublishedSlug,
-    SecretHash, SlugUse, Timestamp, Totals, UsageRow, VerifyReport, Vote, WriterStats,
+    Amount, AuditRecord, Durability, Entry, EntryQuery, FilesAct, Finish, Key, KeyId, KeyQuery,
+    Ledger, LedgerError, MarginQuery, Margins, OpenHold, OpenMode, OperationId, OwnCost,
+    PublishedSlug, SecretHash, SlugUse, Timestamp, Totals, UsageRow, VerifyReport, Vote,
+    WriterStats,
 };
 use job::Work;
 use location::{FileId, Location};
@@ -424,6 +425,17 @@ impl Ledger for SqliteLedger {
     async fn votes(&self) -> Result<Vec<Vote>, LedgerError> {
         let readers = &self.current()?.readers;
         readers.scan(|conn, _| reads::votes(conn)).await
+    }
+
+    async fn files_acts(
+        &self,
+        before: Option<OperationId>,
+        limit: usize,
+    ) -> Result<Vec<FilesAct>, LedgerError> {
+        let readers = &self.current()?.readers;
+        readers
+            .scan(move |conn, _| reads::files_acts(conn, before, limit))
+            .await
     }
 
     async fn own_costs(&self, from: Timestamp, to: Timestamp) -> Result<Vec<OwnCost>, LedgerError> {

@@ -14,8 +14,8 @@ use crate::book::chain::{ChainedAct, ChainedEntry};
 use crate::store::rows::{Columns as _, rollup_columns, rows_at_most};
 use crate::value::owed::UNMETERED;
 use crate::{
-    AuditRecord, Entry, EntryQuery, Key, KeyId, OpenHold, OperationId, OwnCost, PublishedSlug,
-    SecretHash, SlugUse, Timestamp, Totals, UsageRow, Vote,
+    AuditRecord, Entry, EntryQuery, FilesAct, Key, KeyId, OpenHold, OperationId, OwnCost,
+    PublishedSlug, SecretHash, SlugUse, Timestamp, Totals, UsageRow, Vote,
 };
 
 /// Rows that one statement of a scan examines.
@@ -99,6 +99,21 @@ pub(super) fn own_costs(conn: &Connection, first: i64, last: i64) -> Result<Vec<
     )?;
     statement
         .query_map([first, last], rows::own_cost)?
+        .collect()
+}
+
+/// Configurations that came into force, newest first.
+pub(super) fn files_acts(
+    conn: &Connection,
+    before: Option<OperationId>,
+    limit: usize,
+) -> Result<Vec<FilesAct>> {
+    let mut statement = conn.prepare_cached(
+        "SELECT operation, at, actor, details FROM files_acts WHERE ?1 IS NULL OR operation < ?1 ORDER BY operation DESC LIMIT ?2",
+    )?;
+    let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+    statement
+        .query_map(params![before, limit], rows::files_act)?
         .collect()
 }
 

@@ -9,8 +9,8 @@ use crate::rule::hold::StoredHold;
 use crate::store::rows::{self, Malformed, Read};
 use crate::store::stored::status_code;
 use crate::{
-    Amount, EntryKind, Evidence, KeyId, OperationId, OwnCost, PublishedSlug, SecretHash, Session,
-    Status, Timestamp, Totals, Vote,
+    Amount, EntryKind, Evidence, FilesAct, KeyId, OperationId, OwnCost, PublishedSlug, SecretHash,
+    Session, Status, Timestamp, Totals, Vote,
 };
 
 macro_rules! parameter {
@@ -126,6 +126,7 @@ decoded! {
     published -> PublishedSlug;
     vote -> Option<Vote>;
     own_cost -> OwnCost;
+    files_act -> FilesAct;
     totals -> Totals;
 }
 

@@ -75,6 +75,7 @@ statements! {
     OldVotes = "DELETE FROM votes WHERE target = ?1 AND question = ?2 AND day <= ?3";
     ForgetVotes = "DELETE FROM votes WHERE target = ?1";
 
+    Files = "INSERT INTO files_acts VALUES (?1, ?2, ?3, ?4) ON CONFLICT DO NOTHING";
     OwnCost = "INSERT INTO own_costs VALUES (?1, ?2, ?3, ?4) ON CONFLICT DO UPDATE SET cost = excluded.cost";
 
     Act = concat!(select_act!(), " WHERE operation = ?1");

@@ -8,3 +8,14 @@ ALTER TABLE usage
     ADD COLUMN calls           bigint NOT NULL DEFAULT 0,                  -- of tools that the provider runs
     DROP CONSTRAINT usage_pkey,
     ADD PRIMARY KEY (key, hour, slug, target, tier, place, context_band, account);
+
+-- Every configuration that a gateway put into force, with what it changed.
+
+CREATE TABLE files_acts (
+    operation bytea  PRIMARY KEY CHECK (length(operation) = 16),
+    at        bigint NOT NULL,
+    actor     text   NOT NULL,
+    details   text   NOT NULL
+);
+CREATE TRIGGER files_acts_append_only BEFORE UPDATE OR DELETE OR TRUNCATE ON files_acts
+    FOR EACH STATEMENT EXECUTE FUNCTION farebox_refuse();

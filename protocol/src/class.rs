@@ -1,0 +1,296 @@
+//! Classes: what changes the price of a request besides its tokens. Its tier and speed (`flex`, `fast`), and where it runs (`us`).
+//!
+//! One table per family: which request field asks for which class, and which member of the answer names the class that was served.
+//! Only the answer decides what is billed. The readers apply the tables; what a word costs is in the catalog.
+
+use std::ops::Range;
+
+use serde_json::Value;
+
+use crate::Family;
+use crate::json::{Cursor, JsonError, Kind};
+
+/// How a request is queued and how fast it runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
+pub enum Tier {
+    /// As everybody's.
+    #[default]
+    Standard,
+    /// Cheaper: it may wait, or be refused.
+    Flex,
+    /// Dearer: before others, or at a higher speed.
+    Fast,
+}
+
+/// Where a request runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
+pub enum Place {
+    /// Anywhere.
+    #[default]
+    Global,
+    /// In the United States.
+    Us,
+}
+
+/// The classes of one request, asked for or served: at most one tier and one place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
+pub struct Classes {
+    /// How fast.
+    pub tier: Tier,
+    /// Where.
+    pub place: Place,
+}
+
+impl Classes {
+    /// No class.
+    pub const STANDARD: Self = Self {
+        tier: Tier::Standard,
+        place: Place::Global,
+    };
+
+    /// Every combination that has a name.
+    pub const NAMED: [Self; 5] = [
+        Self::of(Tier::Flex, Place::Global),
+        Self::of(Tier::Fast, Place::Global),
+        Self::of(Tier::Standard, Place::Us),
+        Self::of(Tier::Flex, Place::Us),
+        Self::of(Tier::Fast, Place::Us),
+    ];
+
+    /// These two.
+    #[must_use]
+    pub const fn of(tier: Tier, place: Place) -> Self {
+        Self { tier, place }
+    }
+
+    /// Whether it is no class.
+    #[must_use]
+    pub const fn is_standard(self) -> bool {
+        matches!(self, Self::STANDARD)
+    }
+
+    /// Its words, as lines, headers and lists write them.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match (self.tier, self.place) {
+            (Tier::Standard, Place::Global) => "standard",
+            (Tier::Flex, Place::Global) => "flex",
+            (Tier::Fast, Place::Global) => "fast",
+            (Tier::Standard, Place::Us) => "us",
+            (Tier::Flex, Place::Us) => "flex,us",
+            (Tier::Fast, Place::Us) => "fast,us",
+        }
+    }
+}
+
+/// What the answer says about the class that was served.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct SaidClasses {
+    /// The tier, if it is named.
+    pub tier: Option<Tier>,
+    /// The place, if it is named.
+    pub place: Option<Place>,
+    /// The first word that no table knows, shortened.
+    pub unknown: Option<Box<str>>,
+    /// Some member names a class, in whatever words.
+    pub named: bool,
+}
+
+impl SaidClasses {
+    /// What was served: what is not said was served as asked.
+    #[must_use]
+    pub fn served(&self, asked: Classes) -> Classes {
+        Classes {
+            tier: self.tier.unwrap_or(asked.tier),
+            place: self.place.unwrap_or(asked.place),
+        }
+    }
+
+    /// Adds what an earlier frame did not say.
+    pub(crate) fn fill(&mut self, later: &Self) {
+        if !later.named {
+            return;
+        }
+        self.tier = self.tier.or(later.tier);
+        self.place = self.place.or(later.place);
+        if self.unknown.is_none() {
+            self.unknown.clone_from(&later.unknown);
+        }
+        self.named = true;
+    }
+}
+
+/// What a word asks for, or says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Means {
+    /// The provider's account decides; in an answer: nothing.
+    Nothing,
+    /// No class.
+    Standard,
+    Tier(Tier),
+    Place(Place),
+}
+
+/// One field of a family: what its words ask for in a request, and what they say in an answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct ClassField {
+    pub(crate) name: &'static str,
+    /// The first one that means the standard is what pins write.
+    pub(crate) asks: &'static [(&'static str, Means)],
+    says: &'static [(&'static str, Means)],
+}
+
+const FAST: Means = Means::Tier(Tier::Fast);
+const FLEX: Means = Means::Tier(Tier::Flex);
+
+/// Chat and responses: the body, the last chunk that has it, or the event that ends a stream names the tier.
+#[rustfmt::skip]
+pub(crate) const CHAT: &[ClassField] = &[ClassField {
+    name: "service_tier",
+    asks: &[
+        ("default", Means::Standard), ("scale", Means::Standard), ("auto", Means::Nothing),
+        ("flex", FLEX), ("priority", FAST), ("fast", FAST),
+    ],
+    says: &[
+        ("default", Means::Tier(Tier::Standard)), ("standard", Means::Tier(Tier::Standard)), ("on_demand", Means::Tier(Tier::Standard)),
+        ("scale", Means::Tier(Tier::Standard)), ("flex", FLEX), ("priority", FAST), ("fast", FAST), ("auto", Means::Nothing),
+    ],
+}];
+
+/// As in chat.
+pub(crate) const RESPONSES: &[ClassField] = CHAT;
+
+/// Messages: members of the usage, which `message_start` names and which stand. Its `priority` is capacity that was paid for before.
+#[rustfmt::skip]
+pub(crate) const MESSAGES: &[ClassField] = &[
+    ClassField {
+        name: "service_tier",
+        asks: &[("standard_only", Means::Standard), ("auto", Means::Nothing)],
+        says: &[("standard", Means::Standard), ("priority", Means::Standard)],
+    },
+    ClassField {
+        name: "speed",
+        asks: &[("standard", Means::Standard), ("fast", FAST)],
+        says: &[("standard", Means::Tier(Tier::Standard)), ("fast", FAST)],
+    },
+    ClassField {
+        name: "inference_geo",
+        asks: &[("global", Means::Standard), ("us", Means::Place(Place::Us))],
+        says: &[
+            ("global", Means::Place(Place::Global)), ("us", Means::Place(Place::Us)), ("not_available", Means::Nothing),
+        ],
+    },
+];
+
+/// A family's table.
+pub(crate) fn fields(family: Family) -> &'static [ClassField] {
+    match family {
+        Family::Chat => CHAT,
+        Family::Responses => RESPONSES,
+        Family::Messages => MESSAGES,
+    }
+}
+
+/// A class field that a request has, `null` excepted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ClassPlace {
+    /// Its name.
+    pub name: &'static str,
+    /// Where its value is, quotes included.
+    pub at: Range<usize>,
+    /// It asks for nothing, so that the provider's account would decide.
+    pub idle: bool,
+}
+
+pub(crate) fn find(fields: &[ClassField], name: &str) -> Option<ClassField> {
+    fields.iter().find(|field| field.name == name).copied()
+}
+
+pub(crate) fn meaning(words: &[(&str, Means)], word: &str) -> Option<Means> {
+    let known = words.iter().find(|(known, _)| *known == word);
+    known.map(|(_, means)| *means)
+}
+
+/// Longest unknown word that is kept.
+const LONGEST_WORD: usize = 40;
+
+/// Reads a member of an answer if it names a class. Returns whether it does.
+pub(crate) fn say(
+    fields: &[ClassField],
+    name: &str,
+    cursor: &mut Cursor<'_>,
+    said: &mut SaidClasses,
+) -> Result<bool, JsonError> {
+    let Some(field) = find(fields, name) else {
+        return Ok(false);
+    };
+    let value = cursor.skip()?;
+    if value.kind == Kind::Null {
+        return Ok(true);
+    }
+    let word = cursor.text_of(&value);
+    match word.as_deref().and_then(|word| meaning(field.says, word)) {
+        Some(Means::Nothing) => return Ok(true),
+        Some(Means::Standard) => {}
+        Some(Means::Tier(tier)) => said.tier = Some(tier),
+        Some(Means::Place(place)) => said.place = Some(place),
+        None => {
+            let word = word.as_deref().unwrap_or("(not a word)");
+            said.unknown = Some(word.chars().take(LONGEST_WORD).collect());
+        }
+    }
+    said.named = true;
+    Ok(true)
+}
+
+/// The words with which a family asks for a tier: the field and the value. `None` if it has none.
+pub(crate) fn tier_words(
+    fields: &[ClassField],
+    tier: Tier,
+) -> Option<(&'static str, &'static str)> {
+    asking(fields, Means::Tier(tier))
+}
+
+fn asking(fields: &[ClassField], wanted: Means) -> Option<(&'static str, &'static str)> {
+    fields.iter().find_map(|field| {
+        let (word, _) = field.asks.iter().find(|(_, means)| *means == wanted)?;
+        Some((field.name, *word))
+    })
+}
+
+/// The field with which a family asks for these classes; that of the tier if there are two.
+pub(crate) fn field_for(fields: &[ClassField], classes: Classes) -> Option<&'static str> {
+    let wanted = match (classes.tier, classes.place) {
+        (Tier::Standard, place) => Means::Place(place),
+        (tier, _) => Means::Tier(tier),
+    };
+    asking(fields, wanted).map(|(field, _)| field)
+}
+
+/// The fields in which a word means the standard.
+pub(crate) fn pinnable(fields: &[ClassField]) -> Vec<&'static str> {
+    fields.iter().map(|field| field.name).collect()
+}
+
+/// The classes that a parsed request asks for; words that are not known ask for nothing.
+pub(crate) fn read(fields: &[ClassField], request: &Value) -> Classes {
+    let mut classes = Classes::STANDARD;
+    for field in fields {
+        let word = request[field.name].as_str();
+        match word.and_then(|word| meaning(field.asks, word)) {
+            Some(Means::Tier(tier)) => classes.tier = tier,
+            Some(Means::Place(place)) => classes.place = place,
+            Some(Means::Nothing | Means::Standard) | None => {}
+        }
+    }
+    classes
+}
+
+/// The word with which an answer of chat or responses names a tier.
+pub(crate) const fn tier_said(tier: Tier) -> &'static str {
+    match tier {
+        Tier::Standard => "default",
+        Tier::Flex => "flex",
+        Tier::Fast => "priority",
+    }
+}

@@ -1,0 +1,64 @@
+//! The audit of the two files: every configuration that came into force, what it changed, and whose files it was.
+
+use farebox_ledger::{FilesAct, LedgerError, owner};
+use serde_json::{Value, json};
+
+use crate::clock;
+use crate::config::{DiffRow, Reloader};
+use crate::server::admin::Admin;
+
+/// Changes that one record has room for; the rest is counted.
+const MOST_CHANGES: usize = 500;
+
+/// Notes a start with files that differ from those of the last record. What changed is not known: nobody ran.
+pub(super) async fn started(admin: &Admin, reloader: &Reloader) -> Result<(), LedgerError> {
+    let ledger = &admin.front.proxy.ledger;
+    let newest = ledger.files_acts(None, 1).await?;
+    let files = reloader.status().files();
+    let known = newest.first().is_some_and(|act| {
+        let details: Value = serde_json::from_str(&act.details).unwrap_or_default();
+        details["files"] == files.as_str()
+    });
+    if known {
+        return Ok(());
+    }
+    let details = json!({ "act": "start", "files": files });
+    ledger.note_files(act(admin, reloader, &details)).await
+}
+
+/// The record of a reload.
+pub(super) fn of_reload(
+    admin: &Admin,
+    reloader: &Reloader,
+    generation: u64,
+    rows: &[DiffRow],
+) -> FilesAct {
+    let changes: Vec<Value> = rows
+        .iter()
+        .take(MOST_CHANGES)
+        .map(DiffRow::document)
+        .collect();
+    let mut details = json!({
+        "act": "reload", "files": reloader.status().files(), "generation": generation, "changes": changes,
+    });
+    let more = rows.len().saturating_sub(MOST_CHANGES);
+    if more > 0 {
+        details["more"] = more.into();
+    }
+    act(admin, reloader, &details)
+}
+
+/// The gateway acts; who edited is told by the owners of the files.
+fn act(admin: &Admin, reloader: &Reloader, details: &Value) -> FilesAct {
+    let [catalog, routes] = reloader.places().map(owner::of);
+    let at = clock::now();
+    FilesAct {
+        operation: clock::operation_id(),
+        at,
+        actor: format!(
+            "{}; catalog of {catalog}, routes of {routes}",
+            admin.operator
+        ),
+        details: details.to_string(),
+    }
+}

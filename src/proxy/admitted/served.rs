@@ -1,0 +1,81 @@
+//! What an answer was served as, for its bill and for the operator.
+
+use farebox_ledger::{Place, Served, Tier, Usage};
+use farebox_protocol::{self as protocol, Classes};
+
+use super::Admitted;
+use crate::metering::{ClassTrouble, Counted};
+use crate::proxy::record::Oddity;
+use crate::upstream::redact;
+
+impl Admitted {
+    /// What the provider bills: its classes, the size tier, and which of its accounts.
+    pub(super) fn billed_as(&self, usage: &Usage) -> Served {
+        if *usage == Usage::default() {
+            // Nothing was served.
+            return Served::default();
+        }
+        let Classes { tier, place } = self.meter.served();
+        let tiers = &self.model.price.tiers;
+        let context_band = if tiers.is_empty() {
+            0
+        } else {
+            let input = self.meter.steps(usage).0.prompt();
+            let exceeded = tiers.iter().filter(|(above, _)| input > *above).count();
+            u32::try_from(exceeded).unwrap_or(u32::MAX)
+        };
+        Served {
+            tier: match tier {
+                protocol::Tier::Standard => Tier::Standard,
+                protocol::Tier::Flex => Tier::Flex,
+                protocol::Tier::Fast => Tier::Fast,
+            },
+            place: match place {
+                protocol::Place::Global => Place::Global,
+                protocol::Place::Us => Place::Us,
+            },
+            context_band,
+            account: self.outcome.account.clone(),
+        }
+    }
+
+    /// Notes that a target has refused a pinned field.
+    pub(in crate::proxy) fn note_refused_pin(&mut self, refused: Option<(String, &'static str)>) {
+        if let Some((target, _)) = &refused {
+            self.proxy.pins.refuse(target, self.generation);
+        }
+        self.outcome.pin_refused = refused;
+    }
+
+    /// What the operator should know about how the answer was served.
+    pub(super) fn oddities(&self, counted: &Counted) -> Vec<Oddity> {
+        let mut found = Vec::new();
+        if counted.evidence.is_some() && !self.outcome.target.is_empty() {
+            let names = self.names_classes(counted);
+            let trouble = self.meter.class_trouble(&counted.usage, names);
+            found.extend(trouble.map(|trouble| match trouble {
+                ClassTrouble::Dearer(served) => Oddity::Dearer(served.name()),
+                ClassTrouble::Unknown(word) => {
+                    Oddity::Unknown(redact::for_operator(&word, &self.model.route))
+                }
+                ClassTrouble::Missing => Oddity::Missing,
+            }));
+            found.extend(self.meter.has_other_models().then_some(Oddity::OtherModel));
+        }
+        let pin = self.outcome.pin_refused.as_ref();
+        found.extend(pin.map(|(target, field)| Oddity::PinRefused(target.clone(), field)));
+        found
+    }
+
+    /// Whether the target has named classes before, where that matters: for a slug that sells some, at a complete answer.
+    fn names_classes(&self, counted: &Counted) -> bool {
+        if self.model.price.classes.is_empty()
+            || counted.evidence != Some(farebox_ledger::Evidence::Provider)
+        {
+            return false;
+        }
+        let named = self.meter.said().named;
+        let calibrations = &self.proxy.calibrations;
+        calibrations.names_classes(&self.outcome.target, named)
+    }
+}

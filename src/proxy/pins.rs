@@ -1,0 +1,75 @@
+//! Pins that targets refuse. A field that is pinned to the standard may be one that a service does not know: after three refusals the
+//! target gets no pins until the files are loaded again.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// Refusals until a target's pins rest.
+const MOST: u32 = 3;
+
+/// What targets have refused since the files were loaded.
+#[derive(Debug, Default)]
+pub struct Pins {
+    refused: Mutex<Refused>,
+    /// Some target has refused something, which is rare.
+    any: AtomicBool,
+}
+
+#[derive(Debug, Default)]
+struct Refused {
+    /// The snapshot in which they did.
+    generation: u64,
+    targets: HashMap<String, u32>,
+}
+
+impl Pins {
+    fn of(&self, generation: u64) -> MutexGuard<'_, Refused> {
+        let mut refused = self.refused.lock().unwrap_or_else(PoisonError::into_inner);
+        if refused.generation != generation {
+            *refused = Refused {
+                generation,
+                ..Refused::default()
+            };
+        }
+        refused
+    }
+
+    /// Whether a target's pins rest in this snapshot. Its name is asked for only where some target has refused a pin.
+    pub(super) fn rest(&self, target: impl FnOnce() -> String, generation: u64) -> bool {
+        self.any.load(Ordering::Relaxed)
+            && self
+                .of(generation)
+                .targets
+                .get(&target())
+                .is_some_and(|times| *times >= MOST)
+    }
+
+    /// Notes that a target has refused a pinned field.
+    pub(super) fn refuse(&self, target: &str, generation: u64) {
+        self.any.store(true, Ordering::Relaxed);
+        *self
+            .of(generation)
+            .targets
+            .entry(target.to_owned())
+            .or_default() += 1;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pin_rests_after_three_refusals_until_the_next_snapshot() {
+        let pins = Pins::default();
+        for _ in 0..2 {
+            pins.refuse("acme/large", 1);
+        }
+        let rest = |name: &str, generation| pins.rest(|| name.to_owned(), generation);
+        assert!(!rest("acme/large", 1));
+        pins.refuse("acme/large", 1);
+        assert!(rest("acme/large", 1) && !rest("acme/small", 1));
+        assert!(!rest("acme/large", 2));
+    }
+}

@@ -1,0 +1,418 @@
+//! One smallest request of our own to every target, before any customer asks: `farebox check --online`.
+//!
+//! The free list of models comes first. It proves only little: some services have none, or list names that they do not serve. What
+//! a target's model is sold for (pictures, tools) is asked for in the same request, and alone if that is refused.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use farebox_ledger::Amount;
+use farebox_protocol::Family;
+use farebox_protocol::question::{self, Extra};
+use serde_json::Value;
+use tokio::task::JoinSet;
+use tokio::time::timeout;
+
+use super::attempt::{self, Begun};
+use super::classify::AttemptFailure;
+use super::client::Pool;
+use super::probe::{OURSELVES, WORDS, alone};
+use super::redact;
+use super::{Call, Prepared, Upstreams};
+use crate::config::{Capability, Config, Endpoint, Model, Rates, Target};
+
+/// Most tokens that the question can have with a picture and a tool, templates included.
+const INPUT: u64 = 2_000;
+/// The longest list of models that is read.
+const MAX_LIST: usize = 8 << 20;
+
+/// One request that is to be sent.
+#[derive(Debug, Clone)]
+pub struct Asked {
+    pub(super) slug: String,
+    pub(super) target: Target,
+    pub(super) family: Family,
+    pub(super) account: usize,
+    pub(super) extras: Vec<Extra>,
+    /// What it may cost at most, with its repeats.
+    pub most: Amount,
+}
+
+/// Something that customers would have met.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Found {
+    /// What is wrong.
+    pub fault: Fault,
+    /// A slug that goes there.
+    pub slug: String,
+    /// `provider/model`.
+    pub target: String,
+    /// What the provider said.
+    pub reason: String,
+    /// Names from its list of models that are most like the target's.
+    pub nearest: Vec<String>,
+}
+
+/// What is wrong with a target.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fault {
+    /// There is no connection.
+    Unreachable,
+    /// The provider knows no such path.
+    Path,
+    /// It knows no such model, or does not let this account use it.
+    Model,
+    /// It refuses the key.
+    Key,
+    /// The account has no money, or its quota is used up.
+    Drained,
+    /// It refuses what the model is sold for.
+    Ability(Capability),
+    /// It has no capacity now, so nothing is known.
+    Busy,
+    /// Any other answer that is none.
+    Other,
+}
+
+/// What is asked of the targets of a configuration: each once, the first of a provider also in each family that the provider speaks
+/// and with each of its keys.
+#[must_use]
+pub fn questions(config: &Config) -> Vec<Asked> {
+    let mut asked: Vec<Asked> = Vec::new();
+    for model in &config.catalog.models {
+        for target in &model.route.targets {
+            let provider = &target.provider;
+            let name = target.name();
+            let known = asked.iter().any(|asked| asked.target.name() == name);
+            if provider.endpoint == Endpoint::Simulated || known {
+                continue;
+            }
+            let first = !asked
+                .iter()
+                .any(|asked| asked.target.provider.name == provider.name);
+            let Some(&family) = provider.speaks.first() else {
+                continue;
+            };
+            asked.push(Asked::of(model, target, family, 0));
+            if first {
+                let others = provider.speaks.iter().skip(1);
+                asked.extend(others.map(|family| Asked::of(model, target, *family, 0)));
+                let keys = 1..provider.keys.len();
+                asked.extend(keys.map(|account| Asked::of(model, target, family, account)));
+            }
+        }
+    }
+    asked
+}
+
+impl Asked {
+    fn of(model: &Model, target: &Target, family: Family, account: usize) -> Self {
+        let extras: Vec<Extra> = [
+            (Capability::Vision, Extra::Picture),
+            (Capability::Tools, Extra::Tool),
+        ]
+        .into_iter()
+        .filter(|(capability, _)| model.capabilities.contains(capability))
+        .map(|(_, extra)| extra)
+        .collect();
+        let price = target.cost.as_deref().unwrap_or(&model.price);
+        let once = most(&price.base, family.protocol().least_output().into());
+        let tries = u64::try_from(extras.len())
+            .unwrap_or(u64::MAX)
+            .saturating_add(2);
+        Self {
+            slug: model.slug.clone(),
+            target: target.clone(),
+            family,
+            account,
+            extras,
+            most: once
+                .and_then(|once| Amount::times(once, tries))
+                .unwrap_or_default(),
+        }
+    }
+
+    fn found(&self, fault: Fault, failure: &AttemptFailure) -> Found {
+        let route = alone(&self.slug, &self.target);
+        let reason = redact::for_operator(&failure.reason(), &route);
+        Found {
+            fault,
+            slug: self.slug.clone(),
+            target: self.target.name(),
+            reason: reason.to_string(),
+            nearest: Vec::new(),
+        }
+    }
+}
+
+impl Upstreams {
+    /// Asks all of it, one request at a time at each provider.
+    pub async fn examine(self: &Arc<Self>, asked: Vec<Asked>) -> Vec<Found> {
+        let mut providers: Vec<(String, Vec<Asked>)> = Vec::new();
+        for one in asked {
+            let name = one.target.provider.name.clone();
+            match providers.iter_mut().find(|(known, _)| *known == name) {
+                Some((_, all)) => all.push(one),
+                None => providers.push((name, vec![one])),
+            }
+        }
+        let mut asking = JoinSet::new();
+        for (place, (_, all)) in providers.into_iter().enumerate() {
+            let upstreams = Arc::clone(self);
+            asking.spawn(async move { (place, upstreams.examine_one_by_one(all).await) });
+        }
+        let mut found = asking.join_all().await;
+        found.sort_by_key(|(place, _)| *place);
+        found.into_iter().flat_map(|(_, found)| found).collect()
+    }
+
+    /// The targets of one provider.
+    async fn examine_one_by_one(&self, asked: Vec<Asked>) -> Vec<Found> {
+        let mut found: Vec<Found> = Vec::new();
+        let mut lists: HashMap<usize, Listing> = HashMap::new();
+        for one in asked {
+            let Some(pool) = self.pool_of(&one.target) else {
+                continue;
+            };
+            let place = one.account;
+            let list = match lists.get(&place) {
+                Some(known) => known.clone(),
+                None => Listing::read(self, &pool, &one).await,
+            };
+            lists.insert(place, list.clone());
+            let problem = match &list {
+                Listing::Unreachable(failure) => Some(one.found(Fault::Unreachable, failure)),
+                _ => self.examine_target(&pool, &one, &list).await,
+            };
+            // Nobody is helped by the same sentence for each of a hundred models.
+            let again = |problem: &Found| {
+                let whole = !matches!(problem.fault, Fault::Model | Fault::Ability(_));
+                whole
+                    && found
+                        .iter()
+                        .any(|old| old.fault == problem.fault && old.reason == problem.reason)
+            };
+            found.extend(problem.filter(|problem| !again(problem)));
+        }
+        found
+    }
+
+    async fn examine_target(&self, pool: &Pool, one: &Asked, list: &Listing) -> Option<Found> {
+        let refused = match self.try_with(pool, one, &one.extras).await {
+            Ok(()) => return None,
+            Err(refused) => refused,
+        };
+        if let AttemptFailure::Client { .. } = refused
+            && !one.extras.is_empty()
+        {
+            return self.missing(pool, one, list, &refused).await;
+        }
+        Some(list.judged(one, &refused))
+    }
+
+    /// Which of the extras is refused, or the plain question too.
+    async fn missing(
+        &self,
+        pool: &Pool,
+        one: &Asked,
+        list: &Listing,
+        all: &AttemptFailure,
+    ) -> Option<Found> {
+        if let Err(plain) = self.try_with(pool, one, &[]).await {
+            return Some(list.judged(one, &plain));
+        }
+        for extra in &one.extras {
+            if let Err(refused) = self.try_with(pool, one, &[*extra]).await {
+                return Some(one.found(Fault::Ability(capability(*extra)), &refused));
+            }
+        }
+        Some(one.found(Fault::Other, all))
+    }
+
+    async fn try_with(
+        &self,
+        pool: &Pool,
+        one: &Asked,
+        extras: &[Extra],
+    ) -> Result<(), AttemptFailure> {
+        let (family, target) = (one.family, &one.target);
+        let protocol = family.protocol();
+        let limit = protocol.least_output();
+        let field = protocol.limit_field(target.chat_limit(), None);
+        let plain = protocol.write_question_as(&target.model, WORDS, (field, limit));
+        let prepared = Prepared {
+            body: vec![Bytes::from(question::with(family, &plain, WORDS, extras))],
+            headers: Vec::new(),
+            streams: false,
+            pinned: Vec::new(),
+        };
+        let route = alone(&one.slug, target);
+        let call = Call::of_ourselves(&route, family);
+        let room = self.answers.share(OURSELVES, usize::MAX);
+        let asked = (&call, one.account);
+        let asking = attempt::attempt(pool, &self.simulated, asked, target, &prepared, room);
+        let patience = pool.provider.timeouts.first_byte;
+        match timeout(patience, asking).await {
+            Ok(Ok(Begun::Whole(..) | Begun::Stream(..))) => Ok(()),
+            Ok(Err(failure)) => Err(failure),
+            Err(_) => Err(AttemptFailure::Broken(format!(
+                "no answer within {patience:?}"
+            ))),
+        }
+    }
+}
+
+/// What a provider's free list of models said.
+#[derive(Debug, Clone)]
+enum Listing {
+    Unreachable(AttemptFailure),
+    /// There is no such list there.
+    Missing,
+    /// The names on it.
+    Names(Vec<String>),
+    /// It says nothing.
+    Silent,
+}
+
+impl Listing {
+    async fn read(upstreams: &Upstreams, pool: &Pool, one: &Asked) -> Self {
+        let Ok(Some(request)) = pool.list(one.family, one.account) else {
+            return Self::Silent;
+        };
+        let patience = pool.provider.timeouts.first_byte;
+        let mut reply = match timeout(patience, attempt::send(request)).await {
+            Ok(Ok(reply)) => reply,
+            Ok(Err(failure @ AttemptFailure::Unsent(_))) => return Self::Unreachable(failure),
+            Ok(Err(_)) | Err(_) => return Self::Silent,
+        };
+        if reply.status == 404 {
+            return Self::Missing;
+        }
+        let mut room = upstreams.answers.share(OURSELVES, usize::MAX);
+        match reply.body.whole(MAX_LIST, &mut room).await {
+            Ok(text) if reply.status == 200 => {
+                let names = names(&text);
+                if names.is_empty() {
+                    Self::Silent
+                } else {
+                    Self::Names(names)
+                }
+            }
+            _ => Self::Silent,
+        }
+    }
+
+    /// What a failure means, in the light of the list.
+    fn judged(&self, one: &Asked, failure: &AttemptFailure) -> Found {
+        let model = one.target.model.as_str();
+        let unlisted = match self {
+            Self::Names(names) => !names.iter().any(|name| is_named(name, model)),
+            _ => false,
+        };
+        let reason = failure.reason().to_ascii_lowercase();
+        let fault = match failure {
+            AttemptFailure::Unsent(_) => Fault::Unreachable,
+            AttemptFailure::Operator(_) if is_about_money(&reason) => Fault::Drained,
+            AttemptFailure::Operator(_) => Fault::Key,
+            AttemptFailure::NotServed(_) if names_model(&reason, model) || unlisted => Fault::Model,
+            AttemptFailure::NotServed(_) => Fault::Path,
+            AttemptFailure::Client { .. } if unlisted || names_model(&reason, model) => {
+                Fault::Model
+            }
+            AttemptFailure::Busy { .. } => Fault::Busy,
+            AttemptFailure::Failed(_) if matches!(self, Self::Missing) => Fault::Path,
+            _ => Fault::Other,
+        };
+        let mut found = one.found(fault, failure);
+        if let (Fault::Model, Self::Names(names)) = (fault, self) {
+            let names = names.iter().map(String::as_str);
+            let nearest = crate::config::nearest_models(model, names);
+            found.nearest = nearest.into_iter().map(str::to_owned).collect();
+        }
+        found
+    }
+}
+
+/// What is paid for a question with everything on it.
+fn most(rates: &Rates, output: u64) -> Option<Amount> {
+    let tokens =
+        Amount::times(rates.input, INPUT)?.checked_add(Amount::times(rates.output, output)?)?;
+    tokens
+        .checked_add(rates.per_request)?
+        .checked_add(rates.per_image)
+}
+
+const fn capability(extra: Extra) -> Capability {
+    match extra {
+        Extra::Picture => Capability::Vision,
+        Extra::Tool => Capability::Tools,
+    }
+}
+
+/// The names in a list of models, in each form that services have for it.
+fn names(list: &[u8]) -> Vec<String> {
+    let Ok(list) = serde_json::from_slice::<Value>(list) else {
+        return Vec::new();
+    };
+    let all = [&list["data"], &list["models"], &list];
+    let models = all
+        .into_iter()
+        .find_map(Value::as_array)
+        .into_iter()
+        .flatten();
+    let name = |model: &Value| {
+        let name = model["id"].as_str().or(model["name"].as_str());
+        name.map(str::to_owned)
+    };
+    models.filter_map(name).collect()
+}
+
+/// Some services list `models/NAME` for `NAME`.
+fn is_named(listed: &str, model: &str) -> bool {
+    listed == model
+        || listed
+            .rsplit_once('/')
+            .is_some_and(|(_, last)| last == model)
+}
+
+/// Whether an account is refused for its money: by a 402, or in words.
+fn is_about_money(reason: &str) -> bool {
+    const WORDS: [&str; 8] = [
+        "quota",
+        "balance",
+        "credit",
+        "billing",
+        "fund",
+        "payment",
+        "budget",
+        "usage limit",
+    ];
+    reason.starts_with("402") || WORDS.iter().any(|word| reason.contains(word))
+}
+
+/// Whether a refusal speaks of the model and not of the path.
+fn names_model(reason: &str, model: &str) -> bool {
+    reason.contains("model") || reason.contains(&model.to_ascii_lowercase())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lists_are_read_in_every_form() {
+        for list in [
+            r#"{"object":"list","data":[{"id":"a-1"},{"id":"models/b"}]}"#,
+            r#"{"models":[{"name":"a-1"},{"name":"models/b"}]}"#,
+            r#"[{"id":"a-1"},{"id":"models/b"}]"#,
+        ] {
+            let names = names(list.as_bytes());
+            assert!(
+                is_named(&names[0], "a-1") && is_named(&names[1], "b"),
+                "{names:?}"
+            );
+        }
+        assert_eq!(names(b"<html>"), Vec::<String>::new());
+    }
+}

@@ -1,0 +1,53 @@
+//! Where a running request is: which target has it now, and which attempts have failed. For the operator; it decides nothing.
+
+use std::sync::{Mutex, PoisonError};
+
+use farebox_ledger::{Timestamp, clock};
+
+use super::Attempt;
+use crate::config::Target;
+
+/// Shared by the request and whoever looks at it.
+#[derive(Debug, Default)]
+pub struct Progress(Mutex<Stage>);
+
+/// One look.
+#[derive(Debug, Clone, Default)]
+pub struct Stage {
+    /// Failed attempts so far.
+    pub attempts: Vec<Attempt>,
+    /// The target that has it now, `provider/model`, and since when.
+    pub asked: Option<(String, Timestamp)>,
+    /// Whether the answer has begun.
+    pub answers: bool,
+}
+
+impl Progress {
+    /// Where it is now.
+    #[must_use]
+    pub fn stage(&self) -> Stage {
+        self.0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
+    }
+
+    pub(super) fn asked(&self, target: &Target) {
+        self.change(|stage| stage.asked = Some((target.name(), clock::now())));
+    }
+
+    pub(super) fn failed(&self, attempt: &Attempt) {
+        self.change(|stage| {
+            stage.asked = None;
+            stage.attempts.push(attempt.clone());
+        });
+    }
+
+    pub(super) fn answers(&self) {
+        self.change(|stage| stage.answers = true);
+    }
+
+    fn change(&self, change: impl FnOnce(&mut Stage)) {
+        change(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner));
+    }
+}

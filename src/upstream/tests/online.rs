@@ -1,0 +1,32 @@
+//! What the check of targets makes of a list of models.
+
+use super::*;
+use crate::upstream::online::{Asked, Fault};
+
+#[tokio::test]
+async fn a_model_that_is_not_listed_is_answered_with_the_nearest() {
+    // Some vendors say it with a 400 and no code.
+    let refusal = Reply::error(400, "invalid_request_error", None, "Nothing like that here");
+    let upstream = ScriptedUpstream::tolerant(refusal).await;
+    upstream.list(&["models/a-mode", "other"]);
+    let Desk { upstreams, route } = Desk::before(&[&upstream]);
+    let asked = Asked {
+        slug: route.slug.clone(),
+        target: route.targets[0].clone(),
+        family: Family::Chat,
+        account: 0,
+        extras: Vec::new(),
+        most: Amount::ZERO,
+    };
+    let upstreams = Arc::new(upstreams);
+    let found = upstreams.examine(vec![asked.clone()]).await;
+    assert_eq!(found.len(), 1, "{found:?}");
+    assert_eq!(found[0].fault, Fault::Model);
+    assert!(
+        found[0].nearest.contains(&"models/a-mode".to_owned()),
+        "{found:?}"
+    );
+    upstream.list(&["models/a-model"]);
+    let found = upstreams.examine(vec![asked]).await;
+    assert_eq!(found[0].fault, Fault::Other, "it is listed: {found:?}");
+}

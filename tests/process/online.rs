@@ -1,0 +1,204 @@
+//! `farebox check --online`: what a first customer would have met is found before, each with its remedy, at a price that is said first.
+
+use std::process::{Output, Stdio};
+
+use farebox_protocol::Family;
+use serde_json::Value;
+
+use crate::support::process::farebox;
+use crate::support::upstream::{Reply, Script, ScriptedUpstream, Seen, Speech};
+use crate::support::{CATALOG, routes_speaking};
+
+/// Checks these routes online: exit code, findings, and what was said besides.
+fn checked(routes: &str, more: &[&str]) -> (i32, Vec<Value>, String) {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("catalog.toml"), CATALOG).unwrap();
+    std::fs::write(folder.path().join("routes.toml"), routes).unwrap();
+    // Another gateway's findings are none of these.
+    let nobody = ["--admin-listen", "127.0.0.1:1", "--json"];
+    let arguments = [&["check"][..], more, &nobody].concat();
+    let output: Output = farebox(folder.path(), &arguments)
+        .env("UPSTREAM_KEY", "a-secret-word")
+        .env("QUOTED_KEY", "'a-secret-word'")
+        .stdin(Stdio::null())
+        .output()
+        .unwrap();
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(!said.contains("a-secret-word"), "{said}");
+    let findings = serde_json::from_slice(&output.stdout)
+        .unwrap_or_else(|error| panic!("{error}: {}", String::from_utf8_lossy(&output.stdout)));
+    (output.status.code().unwrap(), findings, said)
+}
+
+fn online(routes: &str) -> (i32, Vec<Value>, String) {
+    checked(routes, &["--online"])
+}
+
+fn pong() -> Reply {
+    Speech::new(Family::Chat, "PONG").whole()
+}
+
+/// An upstream with this list of models, and routes to it.
+async fn upstream(
+    models: &[&str],
+    answer: impl Fn(&Seen) -> Reply + Send + 'static,
+) -> (ScriptedUpstream, String) {
+    let upstream = ScriptedUpstream::start(Script::by(move |seen, _| answer(seen))).await;
+    upstream.list(models);
+    let routes = routes_speaking(&upstream.base_url(), Family::Chat);
+    (upstream, routes)
+}
+
+#[track_caller]
+fn has(findings: &[Value], code: &str, message: &str, help: &str) {
+    let text = |finding: &Value, name: &str| finding[name].as_str().unwrap_or_default().to_owned();
+    let is_it = |finding: &&Value| {
+        text(finding, "code") == code
+            && text(finding, "message").contains(message)
+            && text(finding, "help").contains(help)
+    };
+    assert!(
+        findings.iter().any(|finding| is_it(&finding)),
+        "{code} {message:?} {help:?} is not in {findings:#?}"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_works_is_asked_once_for_a_price_that_is_said_first() {
+    let (upstream, routes) = upstream(&["upstream-model-1"], |_| pong()).await;
+    let (code, findings, said) = online(&routes);
+    assert_eq!((code, findings.as_slice()), (0, &[][..]), "{said}");
+    assert!(
+        said.contains("2 smallest requests") && said.contains("at most 0.0") && !said.contains('?'),
+        "nothing is asked of a script: {said}"
+    );
+    let asked: Vec<Value> = upstream.requests().iter().map(Seen::json).collect();
+    assert_eq!(asked.len(), 2, "one for each target: {asked:?}");
+    assert_eq!(asked[0]["tools"].as_array().unwrap().len(), 1, "{asked:?}");
+    assert!(asked[0].to_string().contains("image_url"), "{asked:?}");
+    assert!(
+        asked[1]["tools"].is_null(),
+        "it is sold without tools: {asked:?}"
+    );
+    let (code, _, said) = checked(&routes, &[]);
+    assert_eq!(
+        (code, upstream.requests().len()),
+        (0, 2),
+        "only --online asks: {said}"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_mistake_is_found_with_its_remedy() {
+    type Mistake = (fn(&Seen) -> Reply, &'static str, &'static str, &'static str);
+    let mistakes: [Mistake; 6] = [
+        (
+            |_| Reply::error(404, "invalid_request_error", None, "Not Found"),
+            "E602",
+            "knows no such path: 404",
+            "most end in `/v1`",
+        ),
+        (
+            |_| {
+                Reply::error(
+                    404,
+                    "invalid_request_error",
+                    Some("model_not_found"),
+                    "The model does not exist",
+                )
+            },
+            "E603",
+            "`up/upstream-model-1` is no model that this account may use",
+            "its list of models has upstream-model-one",
+        ),
+        (
+            |_| {
+                Reply::error(
+                    401,
+                    "invalid_request_error",
+                    Some("invalid_api_key"),
+                    "Incorrect API key provided",
+                )
+            },
+            "E604",
+            "refuses the key: 401",
+            "replace the secret that `[provider.up]` names",
+        ),
+        (
+            |_| {
+                Reply::error(
+                    429,
+                    "insufficient_quota",
+                    None,
+                    "You exceeded your current quota",
+                )
+            },
+            "E605",
+            "no money or quota left: 429",
+            "pay the provider",
+        ),
+        (
+            |seen| match seen.json()["tools"].is_null() {
+                true => pong(),
+                false => Reply::error(
+                    400,
+                    "invalid_request_error",
+                    None,
+                    "tools are not supported",
+                ),
+            },
+            "E606",
+            "`up/upstream-model-1` refuses tools, which `test-model` is sold with: 400",
+            "take \"tools\" out of its `capabilities`",
+        ),
+        (
+            |_| Reply::error(500, "server_error", None, "worn out"),
+            "E607",
+            "does not answer properly: 500",
+            "read the provider's words",
+        ),
+    ];
+    for (answer, code, message, help) in mistakes {
+        let models = match code {
+            "E603" => &["upstream-model-one", "another"][..],
+            _ => &["upstream-model-1", "upstream-model-2"],
+        };
+        let (_upstream, routes) = upstream(models, answer).await;
+        let (exit, findings, _) = online(&routes);
+        assert_eq!(exit, 78, "as the other findings of check: {findings:?}");
+        has(&findings, code, message, help);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nobody_there_no_capacity_and_a_key_in_quotes() {
+    let (gone, routes) = upstream(&[], |_| pong()).await;
+    drop(gone);
+    let (exit, findings, _) = online(&routes);
+    assert_eq!(
+        (exit, findings.len()),
+        (78, 1),
+        "once for a provider: {findings:?}"
+    );
+    has(
+        &findings,
+        "E601",
+        "provider `up` cannot be reached",
+        "`base_url`",
+    );
+
+    let busy = |_: &Seen| Reply::error(429, "rate_limit_error", None, "slow down");
+    let (_upstream, routes) = upstream(&[], busy).await;
+    let (exit, findings, _) = online(&routes);
+    assert_eq!(
+        exit, 0,
+        "nothing is known, so nothing is wrong: {findings:?}"
+    );
+    has(&findings, "W414", "has no capacity now", "again");
+
+    let (upstream, routes) = upstream(&[], |_| pong()).await;
+    let routes = routes.replace("UPSTREAM_KEY", "QUOTED_KEY");
+    let (exit, findings, said) = online(&routes);
+    assert_eq!((exit, upstream.requests().len()), (78, 0), "{said}");
+    has(&findings, "E310", "stands in quotes", "");
+}

@@ -1,0 +1,118 @@
+//! The lines of the Audit screen: acts on keys, and configurations that came into force, merged by time.
+
+use farebox_ledger::{AuditRecord, FilesAct, KeyId, OperationId, Timestamp};
+use serde_json::Value;
+
+use super::App;
+use crate::admin::Change;
+use crate::format;
+
+/// One line.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Audited<'a> {
+    Key(&'a AuditRecord),
+    Files(&'a FilesAct),
+}
+
+impl Audited<'_> {
+    pub(crate) const fn at(&self) -> Timestamp {
+        match self {
+            Self::Key(act) => act.at,
+            Self::Files(act) => act.at,
+        }
+    }
+
+    pub(crate) fn actor(&self) -> &str {
+        match self {
+            Self::Key(act) => &act.actor,
+            Self::Files(act) => &act.actor,
+        }
+    }
+
+    /// What was done, in a word.
+    pub(crate) fn act(&self) -> String {
+        match self {
+            Self::Key(act) => act.act.clone(),
+            Self::Files(act) => {
+                let act = details(act)["act"].as_str().map(str::to_owned);
+                act.unwrap_or_else(|| "reload".to_owned())
+            }
+        }
+    }
+
+    pub(crate) const fn key(&self) -> Option<KeyId> {
+        match self {
+            Self::Key(act) => Some(act.key),
+            Self::Files(_) => None,
+        }
+    }
+
+    pub(crate) const fn operation(&self) -> OperationId {
+        match self {
+            Self::Key(act) => act.operation,
+            Self::Files(act) => act.operation,
+        }
+    }
+
+    /// What it did, in one line.
+    pub(crate) fn details(&self) -> String {
+        match self {
+            Self::Key(act) => format::act_details(act),
+            Self::Files(act) => changes(act).join(", "),
+        }
+    }
+
+    fn has(&self, word: &str) -> bool {
+        let key = self.key().map(|key| key.to_string()).unwrap_or_default();
+        let texts = [
+            self.act(),
+            self.actor().to_ascii_lowercase(),
+            key,
+            self.operation().to_string(),
+            self.details().to_ascii_lowercase(),
+        ];
+        texts.iter().any(|text| text.contains(word))
+    }
+}
+
+fn details(act: &FilesAct) -> Value {
+    serde_json::from_str(&act.details).unwrap_or_default()
+}
+
+/// What a configuration changed, one by one.
+pub(crate) fn changes(act: &FilesAct) -> Vec<String> {
+    let details = details(act);
+    let rows: Vec<Change> = serde_json::from_value(details["changes"].clone()).unwrap_or_default();
+    let mut changes: Vec<String> = rows.iter().map(format::change).collect();
+    if let Some(more) = details["more"].as_u64() {
+        changes.push(format!("and {more} more"));
+    }
+    if changes.is_empty() {
+        changes.push(format!(
+            "files {}",
+            details["files"].as_str().unwrap_or_default()
+        ));
+    }
+    changes
+}
+
+impl App {
+    /// Acts that pass the filter, newest first. Configurations older than the oldest act that was read come with its page.
+    pub(crate) fn shown_audit(&self) -> Vec<Audited<'_>> {
+        let oldest = self.audit.rows.last().filter(|_| !self.audit.end);
+        let known = |act: &&FilesAct| oldest.is_none_or(|oldest| act.at >= oldest.at);
+        let files = self.files_acts.iter().filter(known).map(Audited::Files);
+        let mut all: Vec<Audited<'_>> = self.audit.rows.iter().map(Audited::Key).collect();
+        all.extend(files);
+        all.sort_by_key(|act| std::cmp::Reverse(act.at()));
+        let filter = self.audit.filter.to_ascii_lowercase();
+        let passes = |act: &Audited<'_>| {
+            filter.split_whitespace().all(|word| {
+                let word = word.split_once(':').map_or(word, |(_, rest)| rest);
+                act.has(word)
+            })
+        };
+        all.retain(passes);
+        all
+    }
+}
