@@ -142,7 +142,7 @@ fn read_model(
     );
     let route = slug.and_then(|slug| find_route(report, routes, slug, best_path));
     let compared = compare_with_cost(report, &fields, price.as_ref(), route.as_deref(), routes);
-    (tokenizer?, compared?);
+    tokenizer.and(compared)?;
     warn_of_unpriced_writes(&fields, report, price.as_ref(), route.as_deref());
     Some(Model {
         name: name?.value.to_owned(),
