@@ -194,7 +194,7 @@ async fn nobody_there_no_capacity_and_a_key_in_quotes() {
         exit, 0,
         "nothing is known, so nothing is wrong: {findings:?}"
     );
-    has(&findings, "W414", "has no capacity now", "again");
+    has(&findings, "W415", "has no capacity now", "again");
 
     let (upstream, routes) = upstream(&[], |_| pong()).await;
     let routes = routes.replace("UPSTREAM_KEY", "QUOTED_KEY");
