@@ -152,6 +152,8 @@ pub enum AuthStyle {
     Bearer,
     /// `x-api-key: KEY`
     ApiKey,
+    /// `api-key: KEY`; no customer sends it
+    PlainApiKey,
 }
 
 /// The field in which a provider of the chat family expects an output limit.

@@ -8,6 +8,7 @@ use clap::{ArgGroup, Args as ClapArgs, Parser, Subcommand, ValueEnum};
 use farebox_ledger::{Amount, KeyId, LedgerAddress, OperationId, parse_public_url, search};
 
 use super::dates::{expiry, instant};
+use super::library_args::{AddOptions, LibraryOptions};
 
 /// The help heading of the settings that may stand before or after any command.
 const GLOBAL: &str = "Process settings (for every command)";
@@ -34,6 +35,9 @@ pub struct Args {
     /// Keys, balances and charges: an SQLite file, or postgres://… for several gateways
     #[arg(long, global = true, help_heading = GLOBAL, env = "FAREBOX_LEDGER", hide_env_values = true, default_value = "farebox.db", value_name = "LEDGER")]
     pub ledger: LedgerAddress,
+    /// A library of models and list prices that is newer than this version's
+    #[arg(long, global = true, help_heading = GLOBAL, env = "FAREBOX_LIBRARY", value_name = "FILE")]
+    pub library: Option<PathBuf>,
     /// The address that customers use
     #[arg(long, global = true, help_heading = GLOBAL, env = "FAREBOX_LISTEN", default_value = "127.0.0.1:8080", value_name = "ADDRESS", value_parser = address)]
     pub listen: SocketAddr,
@@ -147,6 +151,10 @@ pub enum Command {
     Diff,
     /// Write commented starter files; nothing is overwritten
     Init(InitOptions),
+    /// Add a model that the library knows to both files, with its provider and route, after showing what is written
+    Add(AddOptions),
+    /// Known models with list prices, dates and sources
+    Library(LibraryOptions),
     /// Print the canonical model table
     Models,
     /// Show one request, payment or key, by any id that somebody names
@@ -201,6 +209,9 @@ pub struct CheckOptions {
     /// Do not require secrets to be set
     #[arg(long)]
     pub no_secrets: bool,
+    /// Also say which callers are served by translation, and what that leaves out and refuses
+    #[arg(long)]
+    pub verbose: bool,
     /// Then send every target one smallest request; says first what that may cost at most
     #[arg(long, conflicts_with = "no_secrets")]
     pub online: bool,

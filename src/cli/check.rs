@@ -64,15 +64,11 @@ pub(super) async fn run(args: &Args, options: &CheckOptions) -> Result<(), Faile
                 let models = output::count(config.catalog.models.len(), "model");
                 let providers = output::count(config.providers.len(), "provider");
                 output::print(&format!("ok: {models}, {providers}"));
-                config
-                    .catalog
-                    .models
-                    .iter()
-                    .filter_map(|model| translated(model))
-                    .for_each(|line| output::print(&line));
-                pairs(&config)
-                    .into_iter()
-                    .for_each(|line| output::print(&line));
+                if options.verbose {
+                    let models = config.catalog.models.iter();
+                    let served = models.filter_map(|model| translated(model));
+                    (served.chain(pairs(&config))).for_each(|line| output::print(&line));
+                }
             }
             Ok(())
         }

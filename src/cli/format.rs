@@ -12,8 +12,11 @@ const LIST: &[Format] = &[Format::Table, Format::Json, Format::Csv];
 /// The formats in which a command prints its result.
 fn printed(command: &Command) -> &'static [Format] {
     match command {
-        Command::Serve(_) | Command::Demo(_) | Command::Init(_) => TEXT,
-        Command::Check(_) | Command::Show(_) | Command::Keys(KeysCommand::Link(_)) => DOCUMENT,
+        Command::Serve(_) | Command::Demo(_) | Command::Init(_) | Command::Add(_) => TEXT,
+        Command::Check(_)
+        | Command::Library(_)
+        | Command::Show(_)
+        | Command::Keys(KeysCommand::Link(_)) => DOCUMENT,
         Command::Setup(options) if options.client.is_some() => DOCUMENT,
         Command::Diff
         | Command::Setup(_)

@@ -1,5 +1,6 @@
 //! The command line, one file per command. Commands only wire things together; the rooms do the work.
 
+mod add;
 mod args;
 mod books;
 mod check;
@@ -13,6 +14,8 @@ mod http;
 mod init;
 mod keys;
 mod ledger;
+mod library;
+mod library_args;
 mod manage;
 mod models;
 mod online;
@@ -60,12 +63,17 @@ pub async fn run() -> ExitCode {
 }
 
 async fn dispatch(args: &Args) -> Result<(), Failed> {
+    if let Some(file) = &args.library {
+        crate::config::Library::choose(file).map_err(Failed::usage)?;
+    }
     match &args.command {
         Command::Serve(options) => serve::run(args, options).await,
         Command::Demo(options) => demo::run(args, options).await,
         Command::Check(options) => check::run(args, options).await,
         Command::Diff => diff::run(args).await,
         Command::Init(options) => init::run(args, options),
+        Command::Add(options) => add::run(args, options),
+        Command::Library(options) => library::run(args, options),
         Command::Models => models::run(args),
         Command::Show(options) => find::run(args, options).await,
         Command::Setup(options) => setup::run(args, options).await,

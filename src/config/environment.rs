@@ -33,3 +33,24 @@ pub fn log_as_json() -> bool {
 pub fn notify_socket() -> Option<std::ffi::OsString> {
     std::env::var_os("NOTIFY_SOCKET").filter(|path| !path.is_empty())
 }
+
+/// The proxy for addresses that begin with `https` or `http` (`HTTPS_PROXY`, `ALL_PROXY`, `http_proxy`).
+#[must_use]
+pub fn proxy(scheme: &str) -> Option<String> {
+    let names = [format!("{scheme}_proxy"), "all_proxy".to_owned()];
+    // In upper case it can come from a request's header where a process is started like a CGI script.
+    let loud = |name: &str| (scheme != "http").then(|| set(&name.to_ascii_uppercase()))?;
+    names
+        .iter()
+        .find_map(|name| set(name).or_else(|| loud(name)))
+}
+
+/// Hosts that are reached without it (`NO_PROXY`): names, their domains, addresses and networks, with commas.
+#[must_use]
+pub fn no_proxy() -> Option<String> {
+    set("no_proxy").or_else(|| set("NO_PROXY"))
+}
+
+fn set(name: &str) -> Option<String> {
+    std::env::var(name).ok().filter(|value| !value.is_empty())
+}

@@ -8,6 +8,8 @@ pub mod catalog;
 mod environment;
 mod facts;
 mod findings;
+mod library;
+mod names_in;
 mod presets;
 mod price;
 mod read;
@@ -16,6 +18,7 @@ pub mod routes;
 mod schema;
 mod shop;
 pub(crate) mod source;
+mod starter;
 mod summary;
 mod table;
 #[cfg(test)]
@@ -28,26 +31,32 @@ use arc_swap::ArcSwap;
 
 pub use abilities::TargetAbilities;
 pub use catalog::{Capability, Catalog, Limits, Lookup, Model, Retired};
-pub use environment::{log_as_json, log_filter, no_color, notify_socket, sudo_user};
+pub use environment::{
+    log_as_json, log_filter, no_color, no_proxy, notify_socket, proxy, sudo_user,
+};
 pub use findings::diagnostic::{Counts, Diagnostic, Diagnostics, Place, Severity};
 pub use findings::redact::words as hide_secrets;
 pub use findings::render::Paint;
 pub(crate) use findings::suggest::nearest_models;
+pub use library::{Library, Offer};
+pub use names_in::NamesIn;
 pub use presets::{Preset, preset, presets};
 pub use price::{ClassPrice, Price, Rates};
+pub use read::listed::list_price;
 pub use read::rates::{PriceError, PriceUnit, parse_price, show_price};
 pub use read::secrets::{ProcessSecrets, Secrets};
-pub use reload::compare::compare;
+pub use reload::compare::{PriceFall, compare};
 pub use reload::diff::{Change, DiffRow, Subject, diff};
 pub use reload::watch::{ReloadObserver, watch};
 pub use reload::{LoadStatus, Reload, Reloader, Trigger};
 pub use routes::{
-    BreakerPolicy, Endpoint, OnDisconnect, Prefer, Provider, ProviderSecret, Route, Served, Target,
-    Timeouts, lost_between,
+    BreakerPolicy, Endpoint, OnDisconnect, Prefer, Provider, ProviderSecret, ProxyChoice, Route,
+    Served, Target, Timeouts, lost_between,
 };
 pub use schema::RESERVED_HEADERS;
 pub use shop::Shop;
 pub use source::{Source, Unreadable};
+pub use starter::Starter;
 pub use summary::{ModelSummary, ProviderSummary, RetiredSummary, Summary};
 pub use table::{TABLE_HEADINGS, TableRow, table_markdown};
 

@@ -2,14 +2,15 @@
 //!
 //! Everything about a vendor is data, in `presets.toml`. The starter files of every preset pass `farebox check`.
 
-use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::sync::LazyLock;
 
 use farebox_protocol::{AuthStyle, ChatLimit, Family};
 use serde::Deserialize;
 
+use super::library::Library;
 use super::schema::PIN_FIELDS;
+use super::starter::Starter;
 
 /// One known service.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
@@ -54,28 +55,9 @@ pub struct Preset {
     price_list: Option<String>,
     /// How to start it, if the operator runs it.
     pub note: Option<String>,
-    /// The model that a starter file publishes.
+    /// The model that a starter file publishes: the library's, for hosted services.
+    #[serde(default)]
     pub model: Starter,
-}
-
-/// The model that a starter file publishes.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Starter {
-    /// The slug for callers.
-    pub slug: String,
-    title: String,
-    provider: String,
-    upstream: String,
-    best_path: String,
-    price: BTreeMap<String, String>,
-    context: u32,
-    output: u32,
-    /// `picture_tokens`, if the rules by size count less than the model does.
-    pictures: Option<u32>,
-    capabilities: Vec<String>,
-    /// `abilities` of the target, without their braces.
-    abilities: String,
 }
 
 #[derive(Debug, Deserialize)]
@@ -84,9 +66,16 @@ struct Table {
 }
 
 static PRESETS: LazyLock<Vec<Preset>> = LazyLock::new(|| {
-    toml::from_str::<Table>(include_str!("presets.toml"))
-        .map(|table| table.preset)
-        .unwrap_or_default()
+    let table = toml::from_str::<Table>(include_str!("presets.toml"));
+    let mut presets = table.map(|table| table.preset).unwrap_or_default();
+    for preset in presets
+        .iter_mut()
+        .filter(|preset| preset.model.slug.is_empty())
+    {
+        let offer = Library::shipped().at(&preset.name).next();
+        preset.model = offer.map(|offer| offer.model.clone()).unwrap_or_default();
+    }
+    presets
 });
 
 /// Every preset, in the order of the table.
@@ -129,12 +118,10 @@ impl Preset {
     /// How it expects its key; the family's default when `None`.
     #[must_use]
     pub fn auth(&self) -> Option<AuthStyle> {
-        self.auth.as_deref().map(|auth| {
-            if auth == "x-api-key" {
-                AuthStyle::ApiKey
-            } else {
-                AuthStyle::Bearer
-            }
+        self.auth.as_deref().map(|auth| match auth {
+            "x-api-key" => AuthStyle::ApiKey,
+            "api-key" => AuthStyle::PlainApiKey,
+            _ => AuthStyle::Bearer,
         })
     }
 
@@ -158,23 +145,16 @@ impl Preset {
     #[must_use]
     pub fn starter_catalog(&self) -> String {
         let model = &self.model;
-        let capabilities = format!("[\"{}\"]", model.capabilities.join("\", \""));
-        let (prices, limits) = (self.prices_note(), model.limits());
+        let prices = self.prices_note();
+        let block = model.block(&model.slug, &[], str::to_owned);
         format!(
             "{CATALOG_HEAD}\
              {prices}\n\
              \n\
-             [[model]]\n\
-             model             = \"{title}\"\n\
-             slug              = {slug:<28} # what callers send\n\
-             provider          = {owner:<28} # as customers read it\n\
-             best_path         = {path:<28} # \"chat\", \"responses\" or \"messages\"\n\
-             best_environments = [\"SDKs\", \"backend\"]\n\
-             price             = {{ {price} }}\n\
-             capabilities      = {capabilities}\n\
-             limits            = {limits}\n\
+             {block}\
              \n\
-             # For the next model: uncomment this, fill it in, and add its [[route]] to routes.toml (save that file first).\n\
+             # For the next model: uncomment this, fill it in, and add its [[route]] to routes.toml (save that file first), or let\n\
+             # `farebox add` write one that the library knows (`farebox library`).\n\
              #\n\
              # [[model]]\n\
              # model             = \"…\"\n\
@@ -185,14 +165,11 @@ impl Preset {
              # price             = {{ {blank} }}\n\
              # capabilities      = {capabilities}\n\
              # limits            = {limits}\n",
-            title = model.title,
-            slug = format!("\"{}\"", model.slug),
-            owner = format!("\"{}\"", model.provider),
-            path = format!("\"{}\"", model.best_path),
             provider = model.provider,
             best_path = model.best_path,
-            price = model.rates(str::to_owned),
             blank = model.rates(|_| "…".to_owned()),
+            capabilities = model.capabilities(),
+            limits = model.limits(),
         )
     }
 
@@ -222,52 +199,47 @@ impl Preset {
         if let Some(note) = &self.note {
             let _ = writeln!(text, "# {note}");
         }
-        let _ = writeln!(text, "[provider.{name}]\nkind     = \"{}\"", self.name);
-        let _ = match &self.key {
+        text + &self.provider_block() + &self.route_block(&self.model, &self.model.slug, &name)
+    }
+
+    /// `[provider.NAME]` with where its key comes from.
+    #[must_use]
+    pub fn provider_block(&self) -> String {
+        let name = self.provider_name();
+        let mut text = format!("[provider.{name}]\nkind     = \"{}\"\n", self.name);
+        // A service with an address for each customer, or on a machine of the operator's.
+        if self.key.is_none() || self.base_url.contains("RESOURCE") {
+            let _ = writeln!(text, "base_url = \"{}\"", self.base_url);
+        }
+        if let Some(key) = &self.key {
             // On a separate line: a report about the key shows its line, and hides comments that mention secrets.
-            Some(key) => writeln!(
+            let _ = writeln!(
                 text,
                 "key      = {{ env = \"{key}\" }}\n# or, read again on reload:\n# key    = {{ file = \"/run/secrets/{name}\" }}"
-            ),
-            None => writeln!(text, "base_url = \"{}\"", self.base_url),
-        };
-        let _ = write!(
-            text,
-            "\n[[route]]\nslug    = \"{}\"\ntargets = [   # order = fallback order; abilities: what it can do with requests of other families\n  \
-             {{ provider = \"{name}\", model = \"{}\", abilities = {{ {} }} }},\n]\n",
-            self.model.slug, self.model.upstream, self.model.abilities
-        );
+            );
+        }
         text
     }
 
+    /// `[[route]]` of one of its models, at a provider of this name.
+    #[must_use]
+    pub fn route_block(&self, model: &Starter, slug: &str, provider: &str) -> String {
+        let list = Library::current().find(&self.name, &model.upstream);
+        let cost = match list {
+            Some(offer) if offer.is_verified("price") => "cost = \"library\", ",
+            _ => "",
+        };
+        format!(
+            "\n[[route]]\nslug    = \"{slug}\"\ntargets = [   # order = fallback order; abilities: what it can do with requests of other families\n  \
+             {{ provider = \"{provider}\", model = \"{}\", {cost}abilities = {{ {} }} }},\n]\n",
+            model.upstream, model.abilities
+        )
+    }
+
     /// Its table name in a starter file.
-    fn provider_name(&self) -> String {
+    #[must_use]
+    pub fn provider_name(&self) -> String {
         self.name.replace('.', "-")
-    }
-}
-
-impl Starter {
-    fn limits(&self) -> String {
-        let (context, output) = (underscored(self.context), underscored(self.output));
-        let pictures = |tokens| format!(", picture_tokens = {}", underscored(tokens));
-        let pictures = self.pictures.map(pictures).unwrap_or_default();
-        format!("{{ context = {context}, max_output = {output}{pictures} }}")
-    }
-
-    /// Its rates, each as `fill` writes it, in the order of a price list.
-    fn rates(&self, fill: impl Fn(&str) -> String) -> String {
-        let order = [
-            "input",
-            "output",
-            "cache_read",
-            "cache_write",
-            "cache_write_1h",
-        ];
-        let rates = order.iter().filter_map(|name| {
-            let rate = self.price.get(*name)?;
-            Some(format!("{name} = \"{}\"", fill(rate)))
-        });
-        rates.collect::<Vec<_>>().join(", ")
     }
 }
 
@@ -287,8 +259,3 @@ const ROUTES_HEAD: &str = "\
 # the catalog second: a route without a model is only a warning. docs/config.md has every field.
 
 ";
-
-/// `200000` as `200_000`, the TOML notation.
-fn underscored(number: u32) -> String {
-    farebox_ledger::grouped(number).replace(',', "_")
-}

@@ -124,6 +124,8 @@ pub struct Target {
     pub abilities: TargetAbilities,
     /// The operator's cost, if known.
     pub cost: Option<Arc<Price>>,
+    /// Its provider's list price, if the library knows it.
+    pub list: Option<Arc<Price>>,
     /// The fields of classes that it pins; its provider's if `None`.
     pub pin: Option<Vec<&'static str>>,
 }
@@ -207,6 +209,10 @@ pub struct Provider {
     pub keys: Vec<ProviderSecret>,
     /// How it expects its key; the family's default when `None`.
     pub auth: Option<AuthStyle>,
+    /// Put behind every address, as Azure's dated versions want it.
+    pub query: Vec<(String, String)>,
+    /// The way there.
+    pub proxy: ProxyChoice,
     /// Extra request headers.
     pub headers: Vec<(String, ProviderSecret)>,
     /// Its timeouts.
@@ -239,6 +245,17 @@ pub struct Provider {
     pub refuse_beta: Vec<String>,
 }
 
+/// Whether requests to a provider go through an HTTP proxy.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ProxyChoice {
+    /// The environment's (`HTTPS_PROXY`, `NO_PROXY`), for addresses outside private networks.
+    Environment,
+    /// None.
+    Direct,
+    /// This one; its address may contain a password.
+    Through(ProviderSecret),
+}
+
 /// The address of a provider.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Endpoint {
@@ -250,7 +267,8 @@ pub enum Endpoint {
 
 impl Endpoint {
     /// Whether it is outside private networks, by the text of its address. The built-in provider fetches nothing.
-    pub(super) fn is_public(&self) -> bool {
+    #[must_use]
+    pub fn is_public(&self) -> bool {
         match self {
             Self::Simulated => true,
             Self::Http(url) => address::refusal(url).is_none(),
@@ -276,6 +294,11 @@ pub struct Timeouts {
 pub struct ProviderSecret(pub(super) String);
 
 impl ProviderSecret {
+    /// A value that stands in the file.
+    pub(super) fn new(value: &str) -> Self {
+        Self(value.to_owned())
+    }
+
     /// The secret in the clear, for the request that needs it.
     #[must_use]
     pub fn reveal(&self) -> &str {

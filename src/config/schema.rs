@@ -17,6 +17,7 @@ pub(crate) const MODEL_FIELDS: &[&str] = &[
     "limits",
     "tokenizer",
     "aliases",
+    "below_cost",
 ];
 /// `limits` of a model
 pub(crate) const LIMIT_FIELDS: &[&str] = &[
@@ -83,6 +84,8 @@ pub(crate) const PROVIDER_FIELDS: &[&str] = &[
     "timeouts",
     "simulated",
     "auth",
+    "query",
+    "proxy",
     "headers",
     "max_concurrent",
     "max_tokens_per_minute",

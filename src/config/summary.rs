@@ -7,7 +7,8 @@ use sha2::{Digest, Sha256};
 
 use super::findings::redact;
 use super::{
-    Config, Endpoint, Model, OnDisconnect, Prefer, Provider, Route, Shop, Target, TargetAbilities,
+    Config, Endpoint, Model, OnDisconnect, Prefer, Provider, ProxyChoice, Route, Shop, Target,
+    TargetAbilities,
 };
 
 /// A snapshot without its secrets.
@@ -252,6 +253,15 @@ fn provider_outline(provider: &Provider) -> ProviderSummary {
     }
     settings.push_str(&format!(", probes for {}", provider.probe_budget));
     settings.push_str(&format!(", {:?}", provider.chat_limit));
+    match provider.proxy {
+        ProxyChoice::Environment => {}
+        ProxyChoice::Direct => settings.push_str(", no proxy"),
+        // Its address may contain a password.
+        ProxyChoice::Through(_) => settings.push_str(", through a proxy"),
+    }
+    for (name, value) in &provider.query {
+        settings.push_str(&format!(", ?{name}={value}"));
+    }
     if let Some(auth) = provider.auth {
         settings.push_str(&format!(", {auth:?}"));
     }

@@ -395,7 +395,7 @@ mod tests {
                 model.slug
             );
         }
-        assert_eq!(models, 4);
+        assert_eq!(models, 5);
     }
 
     #[test]

@@ -74,6 +74,7 @@ fn credentials(headers: &HeaderMap, family: Family) -> Vec<&str> {
             .filter_map(bearer_token)
             .collect::<Vec<_>>(),
         AuthStyle::ApiKey => texts("x-api-key").map(str::trim).collect(),
+        AuthStyle::PlainApiKey => Vec::new(),
     });
     found.flatten().collect()
 }

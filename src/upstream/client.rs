@@ -1,7 +1,7 @@
 //! Connections to one provider: a pool, its keys in rotation, and the headers that may be sent.
 //!
 //! A request carries what the caller prepared plus this provider's own authentication; a customer's credential is refused here even
-//! when a caller forwards it by mistake. Redirects, proxies from the environment and compression are off, and HTTP/1.1 is used
+//! when a caller forwards it by mistake. Redirects and compression are off, and HTTP/1.1 is used
 //! because one shared HTTP/2 connection would queue streams behind its limit.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -25,7 +25,7 @@ use super::retry::Budget;
 use super::secret_forms::SecretForms;
 use super::{Call, Operation, Prepared};
 use crate::byte_room::Holder;
-use crate::config::{Endpoint, Provider, RESERVED_HEADERS};
+use crate::config::{self, Endpoint, Provider, ProxyChoice, RESERVED_HEADERS};
 
 /// Concurrent token-count requests to one provider.
 const SIDE_PLACES: u32 = 8;
@@ -274,14 +274,14 @@ impl Http {
             .map_err(|error| format!("the base URL of provider {}: {error}", provider.name))?;
         Ok(Self {
             client: client(provider, trust)?,
-            urls: urls(&base),
+            urls: urls(&base, &provider.query),
             headers,
         })
     }
 }
 
 /// Every path of a family at a provider.
-fn urls(base: &Url) -> Vec<(&'static str, Url)> {
+fn urls(base: &Url, query: &[(String, String)]) -> Vec<(&'static str, Url)> {
     let paths = Family::ALL.into_iter().flat_map(|family| {
         [
             Some(family.protocol().path()),
@@ -292,18 +292,47 @@ fn urls(base: &Url) -> Vec<(&'static str, Url)> {
     let place = |path: &'static str| {
         let mut url = base.clone();
         url.set_path(&[below, path].concat());
+        if !query.is_empty() {
+            url.query_pairs_mut().extend_pairs(query);
+        }
         (path, url)
     };
     paths.flatten().chain([MODELS]).map(place).collect()
 }
 
+/// The proxy to a provider: its own, or the environment's for what leaves the house.
+fn proxy(provider: &Provider) -> Result<Option<reqwest::Proxy>, String> {
+    let Endpoint::Http(base) = &provider.endpoint else {
+        return Ok(None);
+    };
+    let scheme = base.split("://").next().unwrap_or_default();
+    let (address, except) = match &provider.proxy {
+        ProxyChoice::Direct => return Ok(None),
+        ProxyChoice::Through(address) => (address.reveal().to_owned(), None),
+        ProxyChoice::Environment => match config::proxy(scheme) {
+            Some(address) if provider.endpoint.is_public() => (address, config::no_proxy()),
+            _ => return Ok(None),
+        },
+    };
+    let proxy = reqwest::Proxy::all(&address);
+    // The address may contain a password, so the error does not repeat it.
+    let proxy =
+        proxy.map_err(|_| format!("the proxy of provider {} is no address", provider.name))?;
+    let except = except.and_then(|hosts| reqwest::NoProxy::from_string(&hosts));
+    Ok(Some(proxy.no_proxy(except)))
+}
+
 fn client(provider: &Provider, trust: &Trust) -> Result<reqwest::Client, String> {
-    reqwest::Client::builder()
+    // The library's own look at the environment is off: it would send requests within the house outside.
+    let mut builder = reqwest::Client::builder().no_proxy();
+    if let Some(proxy) = proxy(provider)? {
+        builder = builder.proxy(proxy);
+    }
+    builder
         .tls_backend_preconfigured(trust.0.clone())
         .http1_only()
         .redirect(reqwest::redirect::Policy::none())
         .retry(reqwest::retry::never())
-        .no_proxy()
         .referer(false)
         .user_agent(USER_AGENT)
         .tcp_nodelay(true)
@@ -347,6 +376,7 @@ fn credential(style: AuthStyle, key: &str) -> Result<(HeaderName, HeaderValue), 
     let (name, value) = match style {
         AuthStyle::Bearer => (AUTHORIZATION, format!("Bearer {key}")),
         AuthStyle::ApiKey => (HeaderName::from_static("x-api-key"), key.to_owned()),
+        AuthStyle::PlainApiKey => (HeaderName::from_static("api-key"), key.to_owned()),
     };
     // The error would not repeat the value, but it must not depend on that.
     let mut value = HeaderValue::try_from(value)
@@ -402,7 +432,7 @@ mod tests {
 
     #[test]
     fn every_path_is_below_the_base() {
-        let urls = urls(&Url::parse("http://provider.test/some/v1/").unwrap());
+        let urls = urls(&Url::parse("http://provider.test/some/v1/").unwrap(), &[]);
         let shown: Vec<&str> = urls.iter().map(|(_, url)| url.as_str()).collect();
         assert!(
             shown.contains(&"http://provider.test/some/v1/chat/completions"),
@@ -413,6 +443,16 @@ mod tests {
                 .all(|(path, url)| url.path() == ["/some/v1", path].concat()),
             "{shown:?}"
         );
+    }
+
+    #[test]
+    fn a_query_stands_behind_every_path() {
+        let query = [("api-version".to_owned(), "2024-10-21".to_owned())];
+        for (_, url) in urls(&Url::parse("http://provider.test/openai").unwrap(), &query) {
+            assert_eq!(url.query(), Some("api-version=2024-10-21"));
+        }
+        let (name, _) = credential(AuthStyle::PlainApiKey, "key-12345678").unwrap();
+        assert_eq!(name.as_str(), "api-key", "as Azure takes it");
     }
 
     #[test]

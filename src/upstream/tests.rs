@@ -61,6 +61,8 @@ fn provider(name: &str, base: &str) -> Provider {
         pin: Vec::new(),
         bills_writes: false,
         refuse_beta: Vec::new(),
+        query: Vec::new(),
+        proxy: crate::config::ProxyChoice::Direct,
     }
 }
 
@@ -70,6 +72,7 @@ fn route(providers: impl IntoIterator<Item = Provider>) -> Route {
         provider: Arc::new(provider),
         abilities: TargetAbilities::default(),
         cost: None,
+        list: None,
         pin: None,
     };
     Route {

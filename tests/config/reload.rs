@@ -512,3 +512,54 @@ fn counted(metrics: &str, label: &str) -> u64 {
         .expect("the metric is there");
     number.parse().expect("a whole number")
 }
+
+#[tokio::test]
+async fn a_price_that_falls_by_more_than_half_is_told_with_old_and_new() {
+    let place = Place::start().await;
+    let alerts = |status: &Value| -> Vec<Value> {
+        let all = status["alerts"].as_array().unwrap().iter();
+        all.filter(|alert| alert["kind"] == "price_fell")
+            .cloned()
+            .collect()
+    };
+    fs::write(place.path("catalog.toml"), priced("0.015")).unwrap();
+    place.generation(2).await;
+    let told = alerts(&place.status().await);
+    assert_eq!(told.len(), 1, "{told:?}");
+    assert_eq!(told[0]["slug"], "test-model");
+    let text = told[0]["text"].as_str().unwrap();
+    assert!(
+        text.contains("output from $15.00 to $0.015"),
+        "old and new: {text}"
+    );
+    // A later edit of something else does not end it; one of the price does.
+    let other = priced("0.015").replacen("\"2.00\"", "\"2.10\"", 1);
+    fs::write(place.path("catalog.toml"), other).unwrap();
+    place.generation(3).await;
+    assert_eq!(alerts(&place.status().await), told);
+    fs::write(place.path("catalog.toml"), priced("15.00")).unwrap();
+    place.generation(4).await;
+    assert!(alerts(&place.status().await).is_empty());
+}
+
+#[tokio::test]
+async fn a_price_below_half_of_the_cost_is_refused_unless_it_is_meant() {
+    let place = Place::start().await;
+    let routes = fs::read_to_string(place.path("routes.toml")).unwrap();
+    let cost = "cost = { input = \"2.50\", output = \"12.50\" }";
+    let costly = routes.replacen(
+        "model = \"upstream-model-1\"",
+        &format!("model = \"upstream-model-1\", {cost}"),
+        1,
+    );
+    assert_ne!(routes, costly, "{routes}");
+    fs::write(place.path("routes.toml"), costly).unwrap();
+    place.generation(2).await;
+    let cheap = priced("0.015");
+    fs::write(place.path("catalog.toml"), &cheap).unwrap();
+    place.rejected().await;
+    assert_eq!(place.cost().await, "0.000045", "the old price");
+    let meant = cheap.replacen("[[model]]\n", "[[model]]\nbelow_cost = true\n", 1);
+    fs::write(place.path("catalog.toml"), meant).unwrap();
+    place.generation(3).await;
+}

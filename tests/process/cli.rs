@@ -334,7 +334,14 @@ fn a_check_says_what_each_translation_leaves_out_and_refuses() {
             format!("{provider}{}{}", route("test-model"), route("test-blind")),
         )
         .unwrap();
-        let output = cli.run(&["check", "--catalog", &catalog, "--routes", &routes]);
+        let output = cli.run(&[
+            "check",
+            "--verbose",
+            "--catalog",
+            &catalog,
+            "--routes",
+            &routes,
+        ]);
         let shown = String::from_utf8(output.stdout).unwrap();
         assert!(
             output.status.success(),

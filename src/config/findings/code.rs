@@ -72,6 +72,8 @@ codes! {
     BadDate            "E210" Error Place "not a date";
     BadClass           "E211" Error Place "a class that cannot be priced";
     BadLink            "E212" Error Place "a link that customers cannot open";
+    FarBelowCost       "E213" Error Both  "a price below half of a target's cost";
+    UnlistedCost       "E214" Error Place "a cost that the library does not have";
 
     ModelWithoutRoute  "E301" Error Both  "a model without a route";
     DuplicateRoute     "E302" Error Place "two routes for one slug";
@@ -112,6 +114,11 @@ codes! {
     CacheWriteUnpriced "W414" Warning Both  "cache writes that cost more than they are sold for";
 
     NoCapacity         "W415" Warning Both  "a target could not be checked: it has no capacity now";
+    SwappedPrices      "W416" Warning Place "output cheaper than input";
+    DearCacheRead      "W417" Warning Place "a cache read dearer than input";
+    BelowCost          "W418" Warning Both  "a price below a target's cost";
+    FarFromList        "W419" Warning Both  "a price far from the list price";
+    NoCost             "W420" Warning Both  "a target without a cost that the library has";
 
     SecretNotChecked   "N501" Note Place "a secret was not checked";
     MoreFindings       "N502" Note File  "more findings than are shown";

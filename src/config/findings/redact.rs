@@ -222,6 +222,19 @@ pub(crate) fn plausible_variable(name: &str) -> bool {
         && words(name) == name
 }
 
+/// Whether a text is the name of a file: words, and one that says so, which a secret does not.
+fn is_file_name(text: &str) -> bool {
+    let parts = || text.split(['.', '_', '-']);
+    let tame = |part: &str| {
+        part.len() <= 4 && part.bytes().all(|byte| byte.is_ascii_digit())
+            || part.len() <= LONGEST_WORD && part.bytes().all(|byte| byte.is_ascii_alphabetic())
+    };
+    let says = "key keys token secret secrets apikey txt pem env";
+    parts().count() > 1
+        && parts().all(tame)
+        && parts().any(|part| says.split(' ').any(|word| part.eq_ignore_ascii_case(word)))
+}
+
 /// Whether a text may be shown as the path of a secret's file. A relative one must not look like a secret with slashes in it.
 pub(crate) fn plausible_path(path: &str) -> bool {
     let rooted = ["/", "./", "../"]
@@ -232,7 +245,7 @@ pub(crate) fn plausible_path(path: &str) -> bool {
             || byte.is_ascii_digit()
             || matches!(byte, b'/' | b'.' | b'_' | b'-')
     };
-    (rooted || (path.contains('/') && path.bytes().all(tame)))
+    (rooted || is_file_name(path) || (path.contains('/') && path.bytes().all(tame)))
         && path.len() <= 400
         && words(path) == path
 }
@@ -255,8 +268,10 @@ enum Rule {
     Show,
     /// A base URL.
     Url,
-    /// The name of a variable or a file.
-    Reference,
+    /// The name of a variable.
+    Variable,
+    /// The name of a file.
+    File,
     /// Nothing.
     Hide,
 }
@@ -427,8 +442,10 @@ impl Masker {
         if !harmless && is_secret(name) {
             self.rule = Rule::Hide;
             self.secret_from.get_or_insert(self.depth);
-        } else if matches!(name, "env" | "file") {
-            self.rule = Rule::Reference;
+        } else if name == "env" {
+            self.rule = Rule::Variable;
+        } else if name == "file" {
+            self.rule = Rule::File;
         } else if self.secret_from.is_none() && is_url(name) && harmless {
             self.rule = Rule::Url;
         } else if self.secret_from.is_none() && (harmless || self.misspells_harmless(name)) {
@@ -454,7 +471,8 @@ impl Masker {
         }
         let shown = match self.rule {
             Rule::Show | Rule::Url => true,
-            Rule::Reference => plausible_variable(inner) || plausible_path(inner),
+            Rule::Variable => plausible_variable(inner),
+            Rule::File => plausible_path(inner),
             Rule::Hide => false,
         };
         if shown && self.rule == Rule::Url {

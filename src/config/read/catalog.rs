@@ -9,7 +9,9 @@ use farebox_ledger::{Amount, grouped};
 use farebox_protocol::Family;
 use toml::de::{DeTable, DeValue};
 
+use super::below_cost;
 use super::fields::{Fields, Value, shorten};
+use super::listed;
 use super::names::{read_family, read_slug, read_tables};
 use super::price::read_price;
 use super::routes::{RouteTable, Routed};
@@ -139,7 +141,8 @@ fn read_model(
         |value, report| read_price(value, report, &fields.what, context),
     );
     let route = slug.and_then(|slug| find_route(report, routes, slug, best_path));
-    tokenizer?;
+    let compared = compare_with_cost(report, &fields, price.as_ref(), route.as_deref(), routes);
+    tokenizer.and(compared)?;
     warn_of_unpriced_writes(&fields, report, price.as_ref(), route.as_deref());
     Some(Model {
         name: name?.value.to_owned(),
@@ -153,6 +156,28 @@ fn read_model(
         aliases: aliases?,
         route: route?,
     })
+}
+
+/// Records a price below what a target costs, or far from its list price.
+fn compare_with_cost(
+    report: &mut Report<'_>,
+    fields: &Fields<'_, '_>,
+    price: Option<&Price>,
+    route: Option<&Route>,
+    routes: &RouteTable,
+) -> Option<()> {
+    let below_cost = or_default(fields, "below_cost", |value| value.boolean(report))?;
+    let Some((price, route)) = price.zip(route) else {
+        return Some(());
+    };
+    let place = fields.get("price").map_or(fields.span, |value| value.key);
+    let targets = routes.get(&route.slug).map(|routed| routed.targets);
+    let targets = (route.targets.as_slice(), targets.unwrap_or(fields.span));
+    listed::check(report, (price, place), &fields.what, targets);
+    if !below_cost {
+        below_cost::check(report, (price, place), &fields.what, targets);
+    }
+    Some(())
 }
 
 /// A service that bills cache writes above input, at a model that sells them for no more.

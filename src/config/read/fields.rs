@@ -66,6 +66,7 @@ impl<'r, 'i> Fields<'r, 'i> {
         } else {
             None
         };
+        let job = done_otherwise(name).filter(|_| suggestion.is_none());
         report.suggestions_left = report.suggestions_left.saturating_sub(1);
         self.misspelt.extend(suggestion);
         let dotted = matches!(value, DeValue::Table(_)) && self.what.starts_with("provider ");
@@ -81,6 +82,8 @@ impl<'r, 'i> Fields<'r, 'i> {
         );
         if let Some(known) = suggestion {
             finding.help(format!("did you mean `{known}`?"));
+        } else if let Some(job) = job {
+            finding.help(job);
         } else if let Some(file) = other_file(&self.what, name) {
             finding.help(format!(
                 "`{name}` belongs in the other file, the {file}; if the two are swapped, see --catalog and --routes"
@@ -236,7 +239,16 @@ impl<'r, 'i> Value<'r, 'i> {
         range: RangeInclusive<u64>,
     ) -> Option<Placed<u64>> {
         let DeValue::Integer(integer) = self.node() else {
-            self.expected(report, "a whole number");
+            let number = |text: &str| {
+                text.bytes()
+                    .all(|byte| byte.is_ascii_digit() || b",._ ".contains(&byte))
+            };
+            let is_number = matches!(self.node(), DeValue::String(text) if number(text))
+                || matches!(self.node(), DeValue::Float(_));
+            let finding = self.expected(report, "a whole number");
+            if is_number {
+                finding.help("write digits without quotes, points and commas, for reading with underscores: 400_000");
+            }
             return None;
         };
         match i128::from_str_radix(integer.as_str(), integer.radix())
@@ -422,7 +434,7 @@ fn synonym(name: &str, known: &[&'static str]) -> Option<&'static str> {
         "id" => "slug",
         "path" | "family" => "best_path",
         "environments" => "best_environments",
-        "prices" | "cost" | "pricing" => "price",
+        "prices" | "pricing" => "price",
         "abilities" | "features" => "capabilities",
         "concurrency" => "max_concurrent",
         "tpm" | "tokens_per_minute" => "max_tokens_per_minute",
@@ -430,9 +442,30 @@ fn synonym(name: &str, known: &[&'static str]) -> Option<&'static str> {
         "fallbacks" | "upstreams" => "targets",
         "prompt" => "input",
         "completion" => "output",
+        "context_window" | "context_length" | "max_context" | "max_input_tokens" => "context",
+        "max_tokens" | "max_output_tokens" | "max_completion_tokens" => "max_output",
         _ => return None,
     };
     known.contains(&meant).then_some(meant)
+}
+
+/// What does the job of a field that other programs have, where no field has its meaning or it is in another table.
+fn done_otherwise(name: &str) -> Option<&'static str> {
+    Some(match name {
+        "context_window" | "context_length" | "max_context" | "max_input_tokens" => {
+            "the size of a model's context is `context`, in its `limits`: limits = { context = 200_000, max_output = 64_000 }"
+        }
+        "max_tokens" | "max_output_tokens" | "max_completion_tokens" => {
+            "the most output is `max_output`, in the `limits` of the model: limits = { context = 200_000, max_output = 64_000 }"
+        }
+        "weight" | "weights" | "priority" => {
+            "targets are asked in their order, the next one when one fails; several accounts of one provider take turns as `keys`"
+        }
+        "cost" => {
+            "what a target costs you stands in the target: targets = [ { provider = \"…\", model = \"…\", cost = { … } } ]"
+        }
+        _ => return None,
+    })
 }
 
 /// The right file for a table that is in the wrong one.

@@ -3,10 +3,12 @@
 //! Every reader records what is wrong and continues, so that one pass shows every mistake.
 
 mod abilities;
+mod below_cost;
 mod bounds;
 pub(crate) mod catalog;
 pub(crate) mod classes;
 pub(crate) mod fields;
+pub(crate) mod listed;
 mod names;
 pub(crate) mod price;
 mod provider;
@@ -14,4 +16,5 @@ pub(crate) mod rates;
 pub(crate) mod routes;
 pub(crate) mod secrets;
 mod shop;
+mod slips;
 pub(crate) mod syntax;

@@ -4,7 +4,7 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use farebox_protocol::{AuthStyle, ChatLimit, Family};
-use toml::de::DeTable;
+use toml::de::{DeTable, DeValue};
 
 use super::bounds::read_bounds;
 use super::fields::{Fields, Value, given, shorten};
@@ -14,18 +14,22 @@ use crate::config::findings::code::Code;
 use crate::config::findings::redact;
 use crate::config::findings::report::{Placed, Report, Span};
 use crate::config::schema::{PIN_FIELDS, PROVIDER_FIELDS, RESERVED_HEADERS, TIMEOUT_FIELDS};
-use crate::config::{Endpoint, Preset, Provider, ProviderSecret, Timeouts, presets};
+use crate::config::{Endpoint, Preset, Provider, ProviderSecret, ProxyChoice, Timeouts, presets};
 
 /// Fields that are meaningless without network requests.
-const REMOTE_FIELDS: [&str; 7] = [
+const REMOTE_FIELDS: [&str; 9] = [
     "kind",
     "base_url",
     "key",
     "keys",
     "auth",
+    "query",
+    "proxy",
     "headers",
     "private_urls",
 ];
+
+const LONGEST_QUERY: usize = 100;
 
 const DEFAULT_TIMEOUTS: Timeouts = Timeouts {
     connect: Duration::from_secs(5),
@@ -45,10 +49,9 @@ pub(crate) fn read_provider(
     let name = read_name(report, name, span);
     let what = format!("provider `{}`", name.unwrap_or("…"));
     let fields = Fields::open(report, table, span, what, PROVIDER_FIELDS);
-    let simulated = match fields.get("simulated") {
-        Some(value) => value.boolean(report),
-        None => Some(false),
-    };
+    let simulated = fields
+        .get("simulated")
+        .map_or(Some(false), |value| value.boolean(report));
     let kind = given(&fields, report, "kind", read_kind);
     let preset = kind.flatten();
     // Fields that are unknown because `kind` is wrong are not also reported as missing.
@@ -83,6 +86,8 @@ pub(crate) fn read_provider(
         speaks: speaks?,
         keys: remote.keys,
         auth: remote.auth,
+        query: remote.query,
+        proxy: remote.proxy,
         headers: remote.headers,
         timeouts: timeouts?,
         max_concurrent: bounds.max_concurrent,
@@ -185,6 +190,8 @@ struct Remote {
     takes_urls: bool,
     keys: Vec<ProviderSecret>,
     auth: Option<AuthStyle>,
+    query: Vec<(String, String)>,
+    proxy: ProxyChoice,
     headers: Vec<(String, ProviderSecret)>,
 }
 
@@ -209,6 +216,8 @@ fn no_remote(fields: &Fields<'_, '_>, report: &mut Report<'_>) -> Option<Remote>
         takes_urls: true,
         keys: Vec::new(),
         auth: None,
+        query: Vec::new(),
+        proxy: ProxyChoice::Environment,
         headers: Vec::new(),
     })
 }
@@ -228,13 +237,14 @@ fn read_remote(
     secrets: &mut SecretReader<'_>,
     preset: Option<&Preset>,
 ) -> Option<Remote> {
+    let path = first_path(fields, preset);
     let base = match preset.filter(|_| !fields.has("base_url")) {
         Some(preset) => Some(BaseUrl { url: preset.base_url.clone(), loopback: preset.key.is_none() }),
         None => fields.required(
             report,
             "base_url",
-            "base_url = \"https://…/v1\", the part before /chat/completions, or kind = \"…\", a known service",
-            |value, report| read_base_url(value, report, &fields.what),
+            &format!("base_url = \"https://…/v1\", the part before {path}, or kind = \"…\", a known service"),
+            |value, report| read_base_url(value, report, &fields.what, path),
         ),
     };
     let keys = read_keys(fields, report, secrets);
@@ -244,11 +254,16 @@ fn read_remote(
             &[
                 ("bearer", AuthStyle::Bearer),
                 ("x-api-key", AuthStyle::ApiKey),
+                ("api-key", AuthStyle::PlainApiKey),
             ],
         )
     });
     let headers = given(fields, report, "headers", |value, report| {
         read_headers(value, report, &fields.what, secrets)
+    });
+    let query = given(fields, report, "query", read_query);
+    let proxy = given(fields, report, "proxy", |value, report| {
+        read_proxy(value, report, &fields.what, secrets)
     });
     let private_urls = given(fields, report, "private_urls", |value, report| {
         value.boolean(report)
@@ -271,8 +286,23 @@ fn read_remote(
         auth: auth?
             .map(|style| style.value)
             .or_else(|| preset.and_then(Preset::auth)),
+        query: query?.unwrap_or_default(),
+        proxy: proxy?.unwrap_or(ProxyChoice::Environment),
         headers: headers?.unwrap_or_default(),
     })
+}
+
+/// What is put behind the base URL, for the first family that the provider speaks.
+fn first_path(fields: &Fields<'_, '_>, preset: Option<&Preset>) -> &'static str {
+    let said = fields.get("speaks").and_then(|value| match value.node() {
+        DeValue::Array(families) => families.iter().find_map(|family| match family.get_ref() {
+            DeValue::String(name) => Family::ALL.into_iter().find(|family| family.name() == name),
+            _ => None,
+        }),
+        _ => None,
+    });
+    let first = said.or_else(|| preset.and_then(|preset| preset.speaks().first().copied()));
+    first.unwrap_or(Family::Chat).protocol().path()
 }
 
 struct BaseUrl {
@@ -297,7 +327,7 @@ pub(super) fn split_base_url(
     if rest.contains(['?', '#']) {
         return Err((
             "has a query or fragment",
-            "write only the part before /chat/completions; keys go into `key` or `headers`",
+            "write only the part before /chat/completions, /responses or /messages; keys go into `key` or `headers`",
         ));
     }
     let (authority, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
@@ -338,7 +368,12 @@ pub(super) fn split_base_url(
     Ok((encrypted, host, path))
 }
 
-fn read_base_url(value: Value<'_, '_>, report: &mut Report<'_>, what: &str) -> Option<BaseUrl> {
+fn read_base_url(
+    value: Value<'_, '_>,
+    report: &mut Report<'_>,
+    what: &str,
+    added: &str,
+) -> Option<BaseUrl> {
     let Placed { value: text, span } = value.text(report)?;
     let url = text.trim_end_matches('/');
     let (encrypted, host, path) = match split_base_url(url) {
@@ -394,7 +429,7 @@ fn read_base_url(value: Value<'_, '_>, report: &mut Report<'_>, what: &str) -> O
             .add(
                 Code::NoPath,
                 span,
-                format!("`base_url` of {what} has no path: requests go to {url}/chat/completions"),
+                format!("`base_url` of {what} has no path: requests go to {url}{added}"),
             )
             .help(format!("most providers want \"{url}/v1\""));
     }
@@ -451,6 +486,64 @@ fn read_timeouts(value: Value<'_, '_>, report: &mut Report<'_>, what: &str) -> O
         idle: idle?,
         whole: whole?,
     })
+}
+
+/// Reads `proxy = "http://proxy.internal:3128"`, `"none"`, or a secret, for an address with a password in it.
+fn read_proxy(
+    value: Value<'_, '_>,
+    report: &mut Report<'_>,
+    what: &str,
+    secrets: &mut SecretReader<'_>,
+) -> Option<ProxyChoice> {
+    let DeValue::String(text) = value.node() else {
+        let address = secrets.read(value, report, what)?;
+        return Some(ProxyChoice::Through(address));
+    };
+    if text == "none" {
+        return Some(ProxyChoice::Direct);
+    }
+    let (problem, help) = match split_base_url(text.trim_end_matches('/')) {
+        Ok((_, _, "")) => return Some(ProxyChoice::Through(ProviderSecret::new(text))),
+        Ok(_) => ("has a path", "write the address of the proxy alone"),
+        Err(("has a user name or password in it", _)) => (
+            "has a user name or password in it",
+            "write proxy = { env = \"NAME_OF_A_VARIABLE\" } or { file = \"…\" }, and the whole address there",
+        ),
+        Err((problem, _)) => (
+            problem,
+            "write \"http://proxy.internal:3128\", or \"none\" to go directly",
+        ),
+    };
+    report
+        .add(
+            Code::BadBaseUrl,
+            value.span(),
+            format!("`proxy` of {what} {problem}"),
+        )
+        .help(help);
+    None
+}
+
+/// Reads `query = { api-version = "2024-10-21" }`. It is shown wherever the address is, so it is no place for a secret.
+fn read_query(value: Value<'_, '_>, report: &mut Report<'_>) -> Option<Vec<(String, String)>> {
+    let (table, _) = value.table(report, "a table of strings")?;
+    let pairs = table.iter().map(|(name, node)| {
+        let text = value.member(node).printable(report, LONGEST_QUERY)?;
+        if redact::words(text.value) == text.value {
+            return Some((name.get_ref().to_string(), text.value.to_owned()));
+        }
+        report
+            .add(
+                Code::LiteralSecret,
+                text.span,
+                "a part of `query` looks like a secret",
+            )
+            .label("hidden here; treat it as leaked")
+            .help("keys go into `key` or `headers`");
+        None
+    });
+    let pairs: Vec<_> = pairs.collect();
+    pairs.into_iter().collect()
 }
 
 fn read_headers(

@@ -9,6 +9,7 @@ use farebox_ledger::{Amount, grouped};
 use toml::de::DeValue;
 
 use super::fields::{Fields, Value};
+use super::slips;
 use crate::config::Rates;
 use crate::config::findings::code::Code;
 use crate::config::findings::report::{Report, Span};
@@ -169,19 +170,15 @@ pub(super) fn read_rates(
     let reasoning = rate("reasoning", tokens, report);
     let per_image = rate("per_image", PriceUnit::One, report);
     let per_request = rate("per_request", PriceUnit::One, report);
-    let input = fields.required(report, "input", "input = \"3.00\"", |value, report| {
-        read_amount(value, report, tokens)
-    });
-    let output = fields.required(report, "output", "output = \"15.00\"", |value, report| {
-        read_amount(value, report, tokens)
-    });
+    let mut required = |name: &'static str, example, report: &mut Report<'_>| {
+        fields.required(report, name, example, |value, report| {
+            named.insert(name, value.key);
+            read_amount(value, report, tokens)
+        })
+    };
+    let input = required("input", "input = \"3.00\"", report);
+    let output = required("output", "output = \"15.00\"", report);
     let (input, output) = (input?, output?);
-    if let Some(span) = named
-        .get("cache_write")
-        .filter(|_| cache_write < Some(input))
-    {
-        warn_of_cheap_write(report, *span);
-    }
     let zero = Amount::ZERO;
     let rates = Rates {
         input,
@@ -198,18 +195,10 @@ pub(super) fn read_rates(
             .or(base.map(|(base, _)| base.per_request))
             .unwrap_or(zero),
     };
+    if good {
+        slips::within(report, &named, &rates);
+    }
     good.then_some((rates, named))
-}
-
-/// Nobody knows whether the prompt of a customer who left was written to a cache: it is charged at the dearer rate.
-fn warn_of_cheap_write(report: &mut Report<'_>, span: Span) {
-    report
-        .add(
-            Code::CheapCacheWrite,
-            span,
-            "`cache_write` is cheaper than `input`".to_owned(),
-        )
-        .help("providers that charge for cache writes charge more than for input; leave it out if writes cost the same");
 }
 
 pub(super) fn read_amount(

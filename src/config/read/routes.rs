@@ -11,6 +11,7 @@ use toml::de::{DeTable, DeValue};
 
 use super::abilities::read_abilities;
 use super::fields::{Fields, Value, given, listed, shorten};
+use super::listed::list_price;
 use super::names::{read_slug, read_tables};
 use super::price::read_price;
 use super::provider::{read_pin, read_provider};
@@ -20,7 +21,8 @@ use crate::config::findings::report::{File, Report, Span};
 use crate::config::findings::suggest::did_you_mean;
 use crate::config::schema::{BREAKER_FIELDS, ROUTE_FIELDS, ROUTES_FIELDS, TARGET_FIELDS};
 use crate::config::{
-    BreakerPolicy, Endpoint, OnDisconnect, Prefer, Provider, Route, Target, TargetAbilities,
+    BreakerPolicy, Endpoint, Library, OnDisconnect, Prefer, Price, Provider, Route, Target,
+    TargetAbilities,
 };
 
 const DEFAULT_BREAKER: BreakerPolicy = BreakerPolicy {
@@ -54,6 +56,8 @@ struct Named {
     /// `None` if it has mistakes of its own.
     provider: Option<Arc<Provider>>,
     span: Span,
+    /// The service that it is, by which the library knows its models.
+    kind: Option<String>,
     used: Cell<bool>,
 }
 
@@ -201,6 +205,10 @@ fn read_providers(
             Named {
                 provider,
                 span,
+                kind: match table.get("kind").map(|kind| kind.get_ref()) {
+                    Some(DeValue::String(kind)) => Some(kind.to_string()),
+                    _ => None,
+                },
                 used: Cell::new(false),
             },
         );
@@ -356,11 +364,7 @@ fn read_target(
         Some(value) => read_abilities(value, report, what),
         None => Some(TargetAbilities::default()),
     };
-    let cost = match fields.get("cost") {
-        Some(value) => read_price(value, report, &format!("a target of {what}"), None)
-            .map(|cost| Some(Arc::new(cost))),
-        None => Some(None),
-    };
+    let cost = fields.get("cost");
     let pin = given(&fields, report, "pin", read_pin);
     let name = fields.required(report, "provider", "provider = \"…\"", |value, report| {
         value.text(report)
@@ -391,14 +395,45 @@ fn read_target(
         return None;
     };
     named.used.set(true);
+    let list = named.kind.as_deref().zip(model);
+    let list = list.and_then(|(kind, model)| Library::current().find(kind, model.value));
+    let list = list.and_then(list_price).map(Arc::new);
+    let cost = read_cost(cost, report, what, list.as_ref());
     let provider = Arc::clone(named.provider.as_ref()?);
     Some(Target {
         provider,
         model: model?.value.to_owned(),
         abilities: abilities?,
         cost: cost?,
+        list,
         pin: pin?,
     })
+}
+
+/// What a target costs: a price, or the library's.
+fn read_cost(
+    value: Option<Value<'_, '_>>,
+    report: &mut Report<'_>,
+    what: &str,
+    list: Option<&Arc<Price>>,
+) -> Option<Option<Arc<Price>>> {
+    let Some(value) = value else {
+        return Some(None);
+    };
+    if !matches!(value.node(), DeValue::String(text) if text == "library") {
+        let cost = read_price(value, report, &format!("a target of {what}"), None);
+        return cost.map(|cost| Some(Arc::new(cost)));
+    }
+    if list.is_none() {
+        report
+            .add(
+                Code::UnlistedCost,
+                value.span(),
+                format!("the library has no price for this target of {what}"),
+            )
+            .help("write cost = { input = \"…\", output = \"…\" }; `farebox library` shows what it has, by the `kind` of the provider and the target's `model`");
+    }
+    list.map(|list| Some(Arc::clone(list)))
 }
 
 fn read_breaker(

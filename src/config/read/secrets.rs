@@ -88,6 +88,17 @@ pub(crate) struct SecretReader<'a> {
     pub(crate) of_header: bool,
 }
 
+/// The variable that a text like `${NAME}` or `$NAME` means to stand for.
+fn expansion(text: &str) -> Option<&str> {
+    let name = text.strip_prefix('$')?;
+    let name = match name.strip_prefix('{') {
+        Some(inner) => inner.strip_suffix('}')?,
+        None => name,
+    };
+    let loud = |byte: u8| byte.is_ascii_uppercase() || byte.is_ascii_digit() || byte == b'_';
+    (name.bytes().all(loud) && redact::plausible_variable(name)).then_some(name)
+}
+
 impl SecretReader<'_> {
     /// Reads `{ env = "…" }` or `{ file = "…" }`.
     pub(crate) fn read(
@@ -96,7 +107,17 @@ impl SecretReader<'_> {
         report: &mut Report<'_>,
         what: &str,
     ) -> Option<ProviderSecret> {
-        if let DeValue::String(_) = value.node() {
+        if let DeValue::String(text) = value.node() {
+            if let Some(name) = expansion(text) {
+                let message = format!(
+                    "`{}` of {what} is a literal: variables are not expanded in strings",
+                    value.name
+                );
+                report
+                    .add(Code::LiteralSecret, value.span(), message)
+                    .help(format!("write {} = {{ env = \"{name}\" }}", value.name));
+                return None;
+            }
             report
                 .add(Code::LiteralSecret, value.span(), format!("`{}` of {what} is a literal secret", value.name))
                 .label("hidden here; treat it as leaked")
@@ -137,7 +158,16 @@ impl SecretReader<'_> {
         report: &mut Report<'_>,
         what: &str,
     ) -> Option<ProviderSecret> {
-        if let DeValue::String(_) = value.node() {
+        if let DeValue::String(text) = value.node() {
+            if let Some(variable) = expansion(text) {
+                let message = format!(
+                    "the value of `{name}` in the headers of {what} is a literal: variables are not expanded in strings"
+                );
+                report
+                    .add(Code::LiteralSecret, value.span(), message)
+                    .help(format!("write \"{name}\" = {{ env = \"{variable}\" }}"));
+                return None;
+            }
             let message = format!("the value of `{name}` in the headers of {what} is a literal");
             report
                 .add(Code::LiteralSecret, value.span(), message)

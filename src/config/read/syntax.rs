@@ -172,6 +172,10 @@ fn advice(line: &str, at: &str, before: &str, message: &str) -> Option<&'static 
         Some("TOML has `=` between a name and its value")
     } else if next == ';' {
         Some("a line ends without `;`")
+    } else if is_grouped(before, at) {
+        Some(
+            "a comma ends a value: write large numbers with underscores, 400_000, and decimals with a point, \"3.50\"",
+        )
     } else if next == ',' && before.contains('=') {
         Some("several values need brackets: [\"…\", \"…\"]")
     } else if message.starts_with("invalid boolean")
@@ -185,6 +189,18 @@ fn advice(line: &str, at: &str, before: &str, message: &str) -> Option<&'static 
     } else {
         None
     }
+}
+
+/// Whether a mistake is at a number with a comma in it: `400,000`, `3,50`.
+fn is_grouped(before: &str, at: &str) -> bool {
+    let part = |c: char| c.is_ascii_digit() || c == ',';
+    let begins = before.trim_end_matches(part).len();
+    let ends = at.find(|c| !part(c)).unwrap_or(at.len());
+    let number = format!("{}{}", &before[begins..], &at[..ends]);
+    let mut parts = number.trim_end_matches(',').split(',');
+    parts.clone().count() > 1
+        && parts.all(|part| !part.is_empty())
+        && before[..begins].trim_end().ends_with('=')
 }
 
 /// Whether a line begins a field or a table.

@@ -2,38 +2,33 @@
 //!
 //! Neither is a mistake in a file, so a reload goes ahead; but an operator who did not intend it must see it at once.
 
-use farebox_ledger::Amount;
+use std::collections::BTreeSet;
+
+use farebox_ledger::{Amount, grouped};
 
 use crate::config::findings::code::Code;
-use crate::config::{Config, Diagnostic, PriceUnit, Rates, show_price};
+use crate::config::{Config, Diagnostic, Price, PriceUnit, Rates, show_price};
 
 /// Warnings about the change from one snapshot to the next. `ever_published` are slugs that customers may know: those recorded in
 /// earlier runs; what `old` publishes is added.
 #[must_use]
 pub fn compare(old: Option<&Config>, new: &Config, ever_published: &[String]) -> Vec<Diagnostic> {
     let mut warnings = Vec::new();
-    for model in old.iter().flat_map(|old| &old.catalog.models) {
-        if let Some(now) = new
-            .catalog
-            .get(&model.slug)
-            .filter(|now| now.slug == model.slug)
-        {
-            warnings.extend(jump(&model.slug, &model.price.base, &now.price.base));
-            for class in &model.price.classes {
-                let Some(of_now) = now.price.of(class.classes) else {
-                    continue;
-                };
-                let name = format!("{} ({})", model.slug, class.classes.name());
-                let same = of_now.base == class.price.base;
-                // A factor follows the standard price, which is told of already.
-                let follows = class.times.is_some()
-                    && now
-                        .price
-                        .class(class.classes)
-                        .is_some_and(|now| now.times == class.times);
-                if !same && !follows {
-                    warnings.extend(jump(&name, &class.price.base, &of_now.base));
-                }
+    for (slug, before, now) in old.iter().flat_map(|old| prices(old, new)) {
+        warnings.extend(jump(slug, before, now));
+        for class in &before.classes {
+            let Some(of_now) = now.of(class.classes) else {
+                continue;
+            };
+            let name = format!("{slug} ({})", class.classes.name());
+            let same = of_now.base == class.price.base;
+            // A factor follows the standard price, which is told of already.
+            let follows = class.times.is_some()
+                && now
+                    .class(class.classes)
+                    .is_some_and(|now| now.times == class.times);
+            if !same && !follows {
+                warnings.extend(jump(&name, &class.price, of_now));
             }
         }
     }
@@ -57,6 +52,60 @@ pub fn compare(old: Option<&Config>, new: &Config, ever_published: &[String]) ->
     warnings
 }
 
+/// A price that fell by more than half while the gateway ran.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PriceFall {
+    /// The slug.
+    pub slug: String,
+    /// The rates that fell, with old and new.
+    pub what: String,
+    /// When, milliseconds since 1970.
+    pub at_ms: i64,
+}
+
+impl PriceFall {
+    /// How long it is worth an alert.
+    const STANDS_MS: i64 = 24 * 60 * 60 * 1_000;
+
+    /// Whether somebody should still be told.
+    #[must_use]
+    pub fn stands(&self, now_ms: i64) -> bool {
+        now_ms - self.at_ms < Self::STANDS_MS
+    }
+}
+
+/// The falls that stand after a load: those of before whose price is still the same, and new ones.
+pub(super) fn falls(
+    standing: &[PriceFall],
+    old: &Config,
+    new: &Config,
+    at_ms: i64,
+) -> Vec<PriceFall> {
+    let mut falls = Vec::new();
+    for (slug, before, now) in prices(old, new) {
+        let fell = changes(before, now, |old, new| new < old);
+        let known = |fall: &&PriceFall| fall.slug == slug && fall.stands(at_ms);
+        if !fell.is_empty() {
+            let (slug, what) = (slug.to_owned(), fell.join(", "));
+            falls.push(PriceFall { slug, what, at_ms });
+        } else if before == now {
+            falls.extend(standing.iter().find(known).cloned());
+        }
+    }
+    falls
+}
+
+/// The models of both snapshots: slug, price before, price now.
+fn prices<'a>(
+    old: &'a Config,
+    new: &'a Config,
+) -> impl Iterator<Item = (&'a str, &'a Price, &'a Price)> {
+    old.catalog.models.iter().filter_map(|model| {
+        let now = new.catalog.get(&model.slug)?;
+        (now.slug == model.slug).then_some((model.slug.as_str(), &model.price, &now.price))
+    })
+}
+
 /// Whether customers who send a slug get an answer or a pointer to its replacement.
 fn explained(new: &Config, slug: &str) -> bool {
     new.catalog.get(slug).is_some()
@@ -77,22 +126,9 @@ fn vanished(slug: &str) -> Diagnostic {
     )
 }
 
-/// The price of a model that changed most, if it changed by more than half.
-fn jump(slug: &str, old: &Rates, new: &Rates) -> Option<Diagnostic> {
-    let rates = [
-        ("input", old.input, new.input),
-        ("output", old.output, new.output),
-        ("cache read", old.cache_read, new.cache_read),
-        ("cache write", old.cache_write, new.cache_write),
-    ];
-    let jumps: Vec<String> = rates
-        .into_iter()
-        .filter(|(_, old, new)| more_than_half(*old, *new))
-        .map(|(name, old, new)| {
-            let show = |amount| show_price(amount, PriceUnit::MillionTokens);
-            format!("{name} from {} to {}", show(old), show(new))
-        })
-        .collect();
+/// The rates of a price that changed by more than half.
+fn jump(slug: &str, old: &Price, new: &Price) -> Option<Diagnostic> {
+    let jumps = changes(old, new, |_, _| true);
     let help = "running requests keep the old price; undo the change if it is a mistake".to_owned();
     (!jumps.is_empty()).then(|| {
         warning(
@@ -101,6 +137,56 @@ fn jump(slug: &str, old: &Rates, new: &Rates) -> Option<Diagnostic> {
             help,
         )
     })
+}
+
+/// What changed by more than half among the changes that are asked for, in every tier of either price.
+fn changes(old: &Price, new: &Price, wanted: fn(Amount, Amount) -> bool) -> Vec<String> {
+    let bounds = old.tiers.iter().chain(&new.tiers);
+    let sizes: BTreeSet<u64> = std::iter::once(0)
+        .chain(bounds.map(|(above, _)| above + 1))
+        .collect();
+    let mut found: Vec<String> = Vec::new();
+    for size in sizes {
+        let changed = rates(old.for_input(size), new.for_input(size))
+            .into_iter()
+            .filter(|(_, _, old, new)| more_than_half(*old, *new) && wanted(*old, *new));
+        for (name, unit, old, new) in changed {
+            let change = format!(
+                "{name} from {} to {}",
+                show_price(old, unit),
+                show_price(new, unit)
+            );
+            match size {
+                0 => found.push(change),
+                // A tier that changes like the rates below it says nothing new.
+                _ if found.iter().any(|said| said.starts_with(name)) => {}
+                _ => found.push(format!("{change} above {} input tokens", grouped(size - 1))),
+            }
+        }
+    }
+    found
+}
+
+fn rates(old: &Rates, new: &Rates) -> [(&'static str, PriceUnit, Amount, Amount); 7] {
+    let tokens = PriceUnit::MillionTokens;
+    let one = PriceUnit::One;
+    [
+        ("input", tokens, old.input, new.input),
+        ("output", tokens, old.output, new.output),
+        ("cache read", tokens, old.cache_read, new.cache_read),
+        ("cache write", tokens, old.cache_write, new.cache_write),
+        // Unset, it follows the output.
+        if [old, new]
+            .iter()
+            .all(|rates| rates.reasoning == rates.output)
+        {
+            ("reasoning", tokens, Amount::ZERO, Amount::ZERO)
+        } else {
+            ("reasoning", tokens, old.reasoning, new.reasoning)
+        },
+        ("image", one, old.per_image, new.per_image),
+        ("request", one, old.per_request, new.per_request),
+    ]
 }
 
 fn more_than_half(old: Amount, new: Amount) -> bool {

@@ -16,6 +16,7 @@ use arc_swap::ArcSwap;
 use serde::Serialize;
 use sha2::{Digest, Sha256};
 
+use self::compare::{PriceFall, falls};
 use crate::config::read::secrets::{SecretFile, content_hash};
 use crate::config::{
     Config, ConfigHandle, Diagnostics, Loaded, Secrets, Source, Unreadable, compare, load_all,
@@ -72,6 +73,9 @@ pub struct LoadStatus {
     pub kept: u64,
     /// Findings of that attempt, errors among them when `current` is false.
     pub diagnostics: Diagnostics,
+    /// Prices that fell by more than half while this process ran. Alerts tell of them.
+    #[serde(skip)]
+    pub falls: Vec<PriceFall>,
 }
 
 /// Loads both files again and again for one process.
@@ -163,6 +167,7 @@ impl Reloader {
             swapped: 0,
             kept: 0,
             diagnostics,
+            falls: Vec::new(),
         };
         Ok(Self {
             catalog: catalog.to_path_buf(),
@@ -275,6 +280,7 @@ impl Reloader {
         seen.ever_published.sort_unstable();
         seen.ever_published.dedup();
         config.generation = before.generation + 1;
+        let falls = falls(&self.status.load().falls, &before, &config, (self.clock)());
         self.handle.replace(config);
         let config = self.handle.current();
         self.note(trigger, |status| {
@@ -285,6 +291,7 @@ impl Reloader {
             status.routes_hash = short(&seen.last.routes);
             status.swapped += 1;
             status.diagnostics = diagnostics.clone();
+            status.falls = falls;
         });
         seen.good = seen.last.clone();
         Reload::Swapped(config, diagnostics)

@@ -29,6 +29,7 @@ impl Admin {
         found.extend(selling.map(|(kind, why)| Alert::new(kind, "", why)));
         found.extend(self.of_ledger());
         found.extend(self.of_files());
+        found.extend(self.of_prices());
         let troubles = self.front.proxy.upstreams.troubles();
         found.extend(troubles.iter().map(of_upstream));
         found.extend(self.of_answers());
@@ -112,6 +113,20 @@ impl Admin {
             first.message
         );
         Some(Alert::new(&alerts::EDIT_REJECTED, "", why))
+    }
+
+    /// Prices that a saved file lowered by more than half.
+    fn of_prices(&self) -> Vec<Alert> {
+        let status = self.reloader.as_ref().map(|reloader| reloader.status());
+        let falls = status.iter().flat_map(|status| &status.falls);
+        let standing = falls.filter(|fall| fall.stands(clock::now().millis()));
+        let alerts = standing.map(|fall| {
+            let why = format!("the price of `{}` fell: {}", fall.slug, fall.what);
+            Alert::new(&alerts::PRICE_FELL, fall.slug.clone(), why)
+                .with("slug", fall.slug.clone())
+                .with("what", fall.what.clone())
+        });
+        alerts.collect()
     }
 
     /// Targets that do not serve what was asked.

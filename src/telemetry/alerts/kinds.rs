@@ -129,6 +129,10 @@ kinds! {
         "the saved files have mistakes and are not in force; the last good ones are";
         "nothing: models and prices as before the edit";
         "`farebox check` shows each mistake with its line; save the files again"
+    PRICE_FELL "price_fell" Warn:
+        "a saved catalog lowered a price by more than half, and is in force";
+        "the new price, from the next request on";
+        "undo the change if it is a mistake; it ends when the price changes again, or after a day"
     UNRESOLVED "unresolved" Warn:
         "settlements wait for the ledger";
         "money stays held until they are written";

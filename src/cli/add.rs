@@ -1,0 +1,231 @@
+//! `farebox add`: a model from the library into both files, with its provider and route.
+//!
+//! What is written is shown first, and stands behind what is there, so comments and order stay as they are. The files with it must
+//! pass the checks, or nothing is written. A price that nobody has verified is never written.
+
+use std::fs::OpenOptions;
+use std::io::Write;
+use std::path::Path;
+
+use super::args::Args;
+use super::check;
+use super::library_args::AddOptions;
+use super::output::{self, Failed};
+use crate::config::{
+    self, Config, Library, NamesIn, Offer, Preset, PriceUnit, ProcessSecrets, Source, parse_price,
+    preset, show_price,
+};
+
+pub(super) fn run(args: &Args, options: &AddOptions) -> Result<(), Failed> {
+    let offer = find(&options.model)?;
+    let preset = preset(&offer.service)
+        .ok_or_else(|| Failed::refused(format!("there is no service `{}`", offer.service)))?;
+    if !offer.is_verified("price") {
+        let name = offer.name();
+        return Err(Failed::refused(format!(
+            "the library's price of {name} is unverified, and is not written: read {} and write the model by hand",
+            offer.source
+        )));
+    }
+    let (catalog, routes) = (read(&args.catalog)?, read(&args.routes)?);
+    let config = check::load(args)?;
+    let slug = options.slug.as_deref().unwrap_or(&offer.model.slug);
+    if config.catalog.get(slug).is_some() {
+        return Err(Failed::refused(format!(
+            "`{slug}` is already published; choose another slug with --slug"
+        )));
+    }
+    let added_routes = routes_block(&routes.text, &config, preset, offer, slug)?;
+    let added_catalog = catalog_block(&config, offer, slug, options.markup)?;
+    let checked = |source: &Source, added: &str| Source::new(&source.name, appended(source, added));
+    let files = [
+        checked(&catalog, &added_catalog),
+        checked(&routes, &added_routes),
+    ];
+    let (config, findings) = config::load(&files[0], &files[1], &ProcessSecrets { lenient: true });
+    if config.is_none() {
+        return Err(check::failed(&findings));
+    }
+    for (path, added) in [
+        (&args.routes, &added_routes),
+        (&args.catalog, &added_catalog),
+    ] {
+        show(path, added);
+    }
+    // Routes first: a route without a model is only a warning.
+    for (path, source, added) in [
+        (&args.routes, &routes, &added_routes),
+        (&args.catalog, &catalog, &added_catalog),
+    ] {
+        append(path, source, added).map_err(|error| {
+            Failed::refused(format!("cannot write {}: {error}", path.display()))
+        })?;
+    }
+    told(args, options, preset, offer);
+    Ok(())
+}
+
+/// What stands behind the diff.
+fn told(args: &Args, options: &AddOptions, preset: &Preset, offer: &Offer) {
+    let markup = match options.markup {
+        0 => "the list price".to_owned(),
+        percent => format!("the list price and {percent} %"),
+    };
+    output::print(&format!(
+        "wrote {} and {}: {markup} of {} ({})",
+        args.routes.display(),
+        args.catalog.display(),
+        offer.date,
+        offer.source
+    ));
+    if !offer.unverified.is_empty() {
+        let what = offer.unverified.join(", ");
+        output::print(&format!("unverified, look before you sell: {what}"));
+    }
+    if let Some(note) = &preset.note {
+        output::print(note);
+    }
+    let key = preset.key.as_deref();
+    let secret = key.map(|key| format!("export {key}=…, then "));
+    output::print(&format!(
+        "next: {}farebox check",
+        secret.unwrap_or_default()
+    ));
+}
+
+/// `SERVICE`, its usual model, or `SERVICE/MODEL`, by slug or by the service's own name.
+fn find(wanted: &str) -> Result<&'static Offer, Failed> {
+    let library = Library::current();
+    let (service, model) = match wanted.split_once('/') {
+        Some((service, model)) => (service, Some(model)),
+        None => (wanted, None),
+    };
+    let named = |offer: &&Offer| {
+        model.is_none_or(|model| {
+            [&offer.model.slug, &offer.model.upstream].contains(&&model.to_owned())
+        })
+    };
+    library.at(service).find(named).ok_or_else(|| {
+        let mut known: Vec<String> = library.at(service).map(Offer::name).collect();
+        if known.is_empty() {
+            known = library.offers().iter().map(Offer::name).collect();
+        }
+        Failed::refused(format!(
+            "the library has no {wanted}; it has {}",
+            known.join(", ")
+        ))
+    })
+}
+
+fn read(path: &Path) -> Result<Source, Failed> {
+    Source::read(path).map_err(|error| {
+        let hint = if error.absent {
+            "; `farebox init` writes both files"
+        } else {
+            ""
+        };
+        Failed::refused(format!("{}: {}{hint}", path.display(), error.problem))
+    })
+}
+
+/// The provider, unless the service has one, and the route.
+fn routes_block(
+    routes: &str,
+    config: &Config,
+    preset: &Preset,
+    offer: &Offer,
+    slug: &str,
+) -> Result<String, Failed> {
+    let named = NamesIn::routes(routes)
+        .ok_or_else(|| Failed::refused("the routes cannot be read; see `farebox check`"))?;
+    if named.routes.iter().any(|routed| routed == slug) {
+        return Err(Failed::refused(format!(
+            "`{slug}` has a route already; remove it, or choose another slug with --slug"
+        )));
+    }
+    let of_kind = |kind: &Option<String>| kind.as_deref() == Some(preset.name.as_str());
+    let mut providers = named.providers.iter();
+    if let Some((name, _)) = providers.find(|(_, kind)| of_kind(kind)) {
+        return Ok(preset.route_block(&offer.model, slug, name));
+    }
+    let name = preset.provider_name();
+    if config.provider(&name).is_some() {
+        return Err(Failed::refused(format!(
+            "provider `{name}` is something else; add kind = \"{}\" to it, or give it another name",
+            preset.name
+        )));
+    }
+    let route = preset.route_block(&offer.model, slug, &name);
+    Ok(format!("\n{}{route}", preset.provider_block()))
+}
+
+/// The model, with the vendor's own id as an alias where clients may insist on it.
+fn catalog_block(
+    config: &Config,
+    offer: &Offer,
+    slug: &str,
+    markup: u32,
+) -> Result<String, Failed> {
+    let id = offer.model.upstream.as_str();
+    let may_be_sent = id != slug
+        && config.catalog.get(id).is_none()
+        && id.bytes().all(|byte| {
+            byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"._:-".contains(&byte)
+        });
+    let aliases: &[&str] = if may_be_sent { &[id] } else { &[] };
+    let rates = |rate: &str| with_markup(rate, markup).unwrap_or_default();
+    Ok(format!("\n{}", offer.model.block(slug, aliases, rates)))
+}
+
+/// A rate with a markup in percent, rounded up to what a price can say.
+fn with_markup(rate: &str, percent: u32) -> Option<String> {
+    let unit = PriceUnit::MillionTokens;
+    let picos = i128::from(parse_price(rate, unit).ok()?.picos());
+    let marked = (picos * i128::from(100 + percent) + 99) / 100;
+    let marked = farebox_ledger::Amount::from_picos(i64::try_from(marked).ok()?);
+    Some(show_price(marked, unit).replace(['$', ','], ""))
+}
+
+fn appended(source: &Source, added: &str) -> String {
+    format!("{}{}", source.text, behind(source, added))
+}
+
+/// What is added, on lines of its own.
+fn behind(source: &Source, added: &str) -> String {
+    match source.text.ends_with('\n') || source.text.is_empty() {
+        true => added.to_owned(),
+        false => format!("\n{added}"),
+    }
+}
+
+fn append(path: &Path, source: &Source, added: &str) -> std::io::Result<()> {
+    OpenOptions::new()
+        .append(true)
+        .open(path)?
+        .write_all(behind(source, added).as_bytes())
+}
+
+/// The lines to come, as a diff.
+fn show(path: &Path, added: &str) {
+    let lines = added
+        .lines()
+        .map(|line| format!("+ {line}").trim_end().to_owned());
+    output::print(&format!(
+        "{}\n{}",
+        path.display(),
+        lines.collect::<Vec<_>>().join("\n")
+    ));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::with_markup;
+
+    #[test]
+    fn a_markup_is_exact_or_rounded_up() {
+        assert_eq!(with_markup("0.75", 20).as_deref(), Some("0.90"));
+        assert_eq!(with_markup("0.075", 0).as_deref(), Some("0.075"));
+        assert_eq!(with_markup("1200", 25).as_deref(), Some("1500.00"));
+        assert_eq!(with_markup("0.000001", 20).as_deref(), Some("0.000002"));
+    }
+}

@@ -1,0 +1,88 @@
+//! `farebox library`: the known models with list prices, dates and sources; `--diff`: what they say against the catalog's costs.
+
+use serde_json::json;
+
+use super::args::{Args, Format};
+use super::check;
+use super::library_args::LibraryOptions;
+use super::output::{self, Failed};
+use crate::config::{Library, Offer, list_price};
+
+pub(super) fn run(args: &Args, options: &LibraryOptions) -> Result<(), Failed> {
+    if options.diff {
+        return diff(args);
+    }
+    let offers = Library::current().offers();
+    if args.format() == Format::Json {
+        let offers: Vec<_> = offers.iter().map(document).collect();
+        output::print_json(&json!({ "offers": offers }));
+        return Ok(());
+    }
+    let header = [
+        "model",
+        "list price",
+        "context",
+        "date",
+        "unverified",
+        "source",
+    ];
+    let rows = offers.iter().map(|offer| {
+        let price =
+            list_price(offer).map_or_else(|| "unverified".to_owned(), |price| price.shown());
+        vec![
+            offer.name(),
+            price,
+            farebox_ledger::grouped(offer.model.context),
+            offer.date.clone(),
+            offer.unverified.join(", "),
+            offer.source.clone(),
+        ]
+    });
+    output::print(&output::table(&header, &rows.collect::<Vec<_>>()));
+    Ok(())
+}
+
+fn document(offer: &Offer) -> serde_json::Value {
+    json!({
+        "name": offer.name(),
+        "service": offer.service,
+        "slug": offer.model.slug,
+        "upstream": offer.model.upstream,
+        "list_price": list_price(offer).map(|price| price.shown()),
+        "context": offer.model.context,
+        "date": offer.date,
+        "source": offer.source,
+        "unverified": offer.unverified,
+    })
+}
+
+/// Targets whose cost is not what the library says now.
+fn diff(args: &Args) -> Result<(), Failed> {
+    let config = check::load(args)?;
+    let mut rows = Vec::new();
+    for model in &config.catalog.models {
+        for target in &model.route.targets {
+            let Some(list) = target.list.as_deref() else {
+                continue;
+            };
+            let cost = target.cost.as_deref();
+            if cost != Some(list) {
+                let cost = cost.map_or_else(|| "none".to_owned(), |cost| cost.shown());
+                rows.push(vec![model.slug.clone(), target.name(), cost, list.shown()]);
+            }
+        }
+    }
+    let header = ["slug", "target", "cost", "the library"];
+    if args.format() == Format::Json {
+        let rows: Vec<_> = rows
+            .iter()
+            .map(|row| json!({ "slug": row[0], "target": row[1], "cost": row[2], "library": row[3] }))
+            .collect();
+        output::print_json(&json!({ "differences": rows }));
+    } else if rows.is_empty() {
+        output::print("no differences");
+    } else {
+        output::print(&output::table(&header, &rows));
+    }
+    Ok(())
+}

@@ -1,0 +1,153 @@
+//! Prices below what the targets of a model are known to cost.
+//!
+//! Whoever sells below cost on purpose says `below_cost = true`.
+
+use std::collections::BTreeSet;
+
+use farebox_ledger::{Amount, grouped};
+
+use crate::config::findings::code::Code;
+use crate::config::findings::report::{Report, Span};
+use crate::config::{Price, PriceUnit, Rates, Target, show_price};
+
+/// A model's targets, and the place where they stand.
+pub(super) type Targets<'a> = (&'a [Target], Span);
+
+/// Prices below what the model's targets cost: a warning, and an error below half of it.
+pub(super) fn check(
+    report: &mut Report<'_>,
+    price: (&Price, Span),
+    what: &str,
+    targets: Targets<'_>,
+) {
+    let lows = targets.0.iter().filter_map(|target| {
+        let low = lowest(price.0, target.cost.as_deref()?)?;
+        Some((target, low))
+    });
+    let Some((target, low)) = lows.min_by_key(|(_, low)| low.percent()) else {
+        return;
+    };
+    let (code, how) = if low.is_below_half() {
+        (Code::FarBelowCost, "less than half of what")
+    } else {
+        (Code::BelowCost, "below what")
+    };
+    let message = format!(
+        "the price of {what} is {how} `{}` costs: {} is {} and costs {}",
+        target.name(),
+        low.name,
+        low.shown(low.price),
+        low.shown(low.cost)
+    );
+    report
+        .add(code, price.1, message)
+        .also(targets.1, "the cost is here")
+        .help("prices and costs are USD per 1,000,000 tokens; if it is sold below cost on purpose, write below_cost = true in the model");
+}
+
+/// A rate that is sold for less than it costs.
+struct Low {
+    name: String,
+    unit: PriceUnit,
+    price: Amount,
+    cost: Amount,
+}
+
+impl Low {
+    /// What is left of the cost, in percent, rounded down.
+    fn percent(&self) -> i128 {
+        i128::from(self.price.picos()) * 100 / i128::from(self.cost.picos().max(1))
+    }
+
+    fn is_below_half(&self) -> bool {
+        i128::from(self.price.picos()) * 2 < i128::from(self.cost.picos())
+    }
+
+    fn shown(&self, amount: Amount) -> String {
+        show_price(amount, self.unit)
+    }
+}
+
+/// The rate that is sold farthest below its cost, in any tier.
+fn lowest(price: &Price, cost: &Price) -> Option<Low> {
+    let bounds = price.tiers.iter().chain(&cost.tiers);
+    let sizes: BTreeSet<u64> = std::iter::once(0)
+        .chain(bounds.map(|(above, _)| above + 1))
+        .collect();
+    let lows = sizes.into_iter().flat_map(|size| {
+        let lows = lows(price.for_input(size), cost.for_input(size));
+        lows.into_iter().map(move |low| match size {
+            0 => low,
+            _ => Low {
+                name: format!("{} above {} input tokens", low.name, grouped(size - 1)),
+                ..low
+            },
+        })
+    });
+    lows.min_by_key(Low::percent)
+}
+
+/// The rates below cost. A cost that was not set follows another one: what it really is, nobody said.
+fn lows(price: &Rates, cost: &Rates) -> Vec<Low> {
+    let said = |rate: Amount, unset: Amount| (rate != unset).then_some(rate);
+    let tokens = PriceUnit::MillionTokens;
+    let hour = price.cache_write_1h.zip(cost.cache_write_1h);
+    let half_day = price.cache_write_12h.zip(cost.cache_write_12h);
+    let rates = [
+        ("input", tokens, price.input, Some(cost.input)),
+        ("output", tokens, price.output, Some(cost.output)),
+        (
+            "cache read",
+            tokens,
+            price.cache_read,
+            said(cost.cache_read, cost.input),
+        ),
+        (
+            "cache write",
+            tokens,
+            price.cache_write,
+            said(cost.cache_write, cost.input),
+        ),
+        (
+            "cache write 1h",
+            tokens,
+            hour.map_or(Amount::ZERO, |(price, _)| price),
+            hour.map(|(_, cost)| cost),
+        ),
+        (
+            "cache write 12h",
+            tokens,
+            half_day.map_or(Amount::ZERO, |(price, _)| price),
+            half_day.map(|(_, cost)| cost),
+        ),
+        (
+            "reasoning",
+            tokens,
+            price.reasoning,
+            said(cost.reasoning, cost.output),
+        ),
+        (
+            "an image",
+            PriceUnit::One,
+            price.per_image,
+            Some(cost.per_image),
+        ),
+        (
+            "a request",
+            PriceUnit::One,
+            price.per_request,
+            Some(cost.per_request),
+        ),
+    ];
+    let low = |(name, unit, price, cost): (&str, PriceUnit, Amount, Option<Amount>)| {
+        let cost = cost.filter(|cost| price < *cost)?;
+        let name = name.to_owned();
+        Some(Low {
+            name,
+            unit,
+            price,
+            cost,
+        })
+    };
+    rates.into_iter().filter_map(low).collect()
+}

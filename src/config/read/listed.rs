@@ -1,0 +1,67 @@
+//! Prices beside the library's: a list price is read like any other, and `check` compares a catalog with it.
+
+use farebox_ledger::Amount;
+
+use super::below_cost::Targets;
+use super::fields::Fields;
+use super::price::read_price;
+use super::syntax;
+use crate::config::findings::code::Code;
+use crate::config::findings::report::{File, Report, Span};
+use crate::config::{Offer, Price, Rates, Source};
+
+/// The list price of an offer, if somebody has found it.
+#[must_use]
+pub fn list_price(offer: &Offer) -> Option<Price> {
+    if !offer.is_verified("price") {
+        return None;
+    }
+    let text = format!("price = {{ {} }}", offer.model.price_text(str::to_owned));
+    let source = Source::new("library.toml", text.as_str());
+    let mut report = Report::new(&source, &source);
+    let root = syntax::parse(&text);
+    let top = Span::top(File::Catalog);
+    let fields = Fields::open(&mut report, &root, top, "the library", &["price"]);
+    let price = read_price(fields.get("price")?, &mut report, "the library", None);
+    price.filter(|_| !report.has_errors())
+}
+
+/// Whether a price is so far from a list price that one of them may be in another unit.
+fn is_far(price: &Rates, list: &Rates) -> bool {
+    let far = |one: Amount, other: Amount| i128::from(one.picos()) > 5 * i128::from(other.picos());
+    [(price.input, list.input), (price.output, list.output)]
+        .into_iter()
+        .any(|(price, list)| far(price, list) || far(list, price))
+}
+
+/// A price far from the list, and a target that could have a cost.
+pub(super) fn check(
+    report: &mut Report<'_>,
+    price: (&Price, Span),
+    what: &str,
+    (targets, place): Targets<'_>,
+) {
+    for target in targets {
+        let Some(list) = &target.list else { continue };
+        let name = target.name();
+        if is_far(&price.0.base, &list.base) {
+            let message = format!(
+                "the price of {what} is far from the list price of `{name}`: {}, and the library has {}",
+                price.0.base.shown(),
+                list.base.shown()
+            );
+            report
+                .add(Code::FarFromList, price.1, message)
+                .help("prices are USD per 1,000,000 tokens; `farebox library` shows the list prices, with date and source");
+        }
+        if target.cost.is_none() {
+            report
+                .add(
+                    Code::NoCost,
+                    place,
+                    format!("`{name}` has no `cost`, and the library knows its list price"),
+                )
+                .help("write cost = \"library\" in the target, or what you pay: a price below it is then noticed");
+        }
+    }
+}

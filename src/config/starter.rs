@@ -1,0 +1,124 @@
+//! A model as a starter file, or `farebox add`, publishes it.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+
+/// A model that can be published.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Starter {
+    /// The slug for callers.
+    pub slug: String,
+    /// The display name.
+    pub title: String,
+    /// Its vendor, as customers read it.
+    pub provider: String,
+    /// The service's name for it.
+    pub upstream: String,
+    /// The family in which it is at its best.
+    pub best_path: String,
+    price: BTreeMap<String, String>,
+    /// Prices of requests with a larger input.
+    #[serde(default)]
+    tiers: Vec<Tier>,
+    /// Tokens of input and output together.
+    pub context: u32,
+    output: u32,
+    /// `picture_tokens`, if the rules by size count less than the model does.
+    pictures: Option<u32>,
+    capabilities: Vec<String>,
+    /// `abilities` of the target, without their braces.
+    pub abilities: String,
+}
+
+/// The price of requests with a larger input.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Tier {
+    above_input: u32,
+    price: BTreeMap<String, String>,
+}
+
+impl Starter {
+    /// `[[model]]` under a slug, with rates as `fill` writes them.
+    #[must_use]
+    pub fn block(&self, slug: &str, aliases: &[&str], fill: impl Fn(&str) -> String) -> String {
+        let aliases = match aliases {
+            [] => String::new(),
+            names => format!("aliases           = [\"{}\"]\n", names.join("\", \"")),
+        };
+        format!(
+            "[[model]]\n\
+             model             = \"{title}\"\n\
+             slug              = {slug:<28} # what callers send\n\
+             provider          = {owner:<28} # as customers read it\n\
+             best_path         = {path:<28} # \"chat\", \"responses\" or \"messages\"\n\
+             best_environments = [\"SDKs\", \"backend\"]\n\
+             price             = {{ {price} }}\n\
+             capabilities      = {capabilities}\n\
+             limits            = {limits}\n\
+             {aliases}",
+            title = self.title,
+            slug = format!("\"{slug}\""),
+            owner = format!("\"{}\"", self.provider),
+            path = format!("\"{}\"", self.best_path),
+            price = self.price_text(fill),
+            capabilities = self.capabilities(),
+            limits = self.limits(),
+        )
+    }
+
+    pub(super) fn capabilities(&self) -> String {
+        format!("[\"{}\"]", self.capabilities.join("\", \""))
+    }
+
+    pub(super) fn limits(&self) -> String {
+        let (context, output) = (underscored(self.context), underscored(self.output));
+        let pictures = |tokens| format!(", picture_tokens = {}", underscored(tokens));
+        let pictures = self.pictures.map(pictures).unwrap_or_default();
+        format!("{{ context = {context}, max_output = {output}{pictures} }}")
+    }
+
+    /// Its rates, each as `fill` writes it, in the order of a price list.
+    pub(super) fn rates(&self, fill: impl Fn(&str) -> String) -> String {
+        rates(&self.price, &fill)
+    }
+
+    /// Its whole price, without the braces.
+    #[must_use]
+    pub fn price_text(&self, fill: impl Fn(&str) -> String) -> String {
+        let base = rates(&self.price, &fill);
+        let tier = |tier: &Tier| {
+            let (above, price) = (underscored(tier.above_input), rates(&tier.price, &fill));
+            format!("{{ above_input = {above}, price = {{ {price} }} }}")
+        };
+        match self.tiers.as_slice() {
+            [] => base,
+            tiers => {
+                let tiers: Vec<String> = tiers.iter().map(tier).collect();
+                format!("{base}, tiers = [{}]", tiers.join(", "))
+            }
+        }
+    }
+}
+
+fn rates(price: &BTreeMap<String, String>, fill: &impl Fn(&str) -> String) -> String {
+    let order = [
+        "input",
+        "output",
+        "cache_read",
+        "cache_write",
+        "cache_write_1h",
+    ];
+    let rates = order.iter().filter_map(|name| {
+        let rate = price.get(*name)?;
+        Some(format!("{name} = \"{}\"", fill(rate)))
+    });
+    rates.collect::<Vec<_>>().join(", ")
+}
+
+/// `200000` as `200_000`, the TOML notation.
+fn underscored(number: u32) -> String {
+    farebox_ledger::grouped(number).replace(',', "_")
+}
