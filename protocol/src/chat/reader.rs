@@ -15,10 +15,14 @@ use crate::{
     AnswerFacts, Frame, FrameFacts, Marks, Sample, Step, Stop, TextSize, UpstreamError, WireUsage,
 };
 
+/// Those first that nearly every usage has.
 #[rustfmt::skip]
 const NAMES: &Names = &[
     ("",                             "prompt_tokens",               Slot::Input),
+    ("",                             "completion_tokens",           Slot::Output),
+    ("",                             "total_tokens",                Slot::Total),
     ("prompt_tokens_details",        "cached_tokens",               Slot::CacheRead),
+    ("completion_tokens_details",    "reasoning_tokens",            Slot::Reasoning),
     ("",                             "cached_tokens",               Slot::CacheRead),
     ("",                             "prompt_cache_hit_tokens",     Slot::CacheRead),
     ("prompt_tokens_details",        "cache_write_tokens",          Slot::CacheWrite),
@@ -30,9 +34,6 @@ const NAMES: &Names = &[
     ("cache_creation_token_details", "ephemeral_5m_input_tokens",   Slot::CacheWrite5m),
     ("cache_creation_token_details", "ephemeral_1h_input_tokens",   Slot::CacheWrite1h),
     ("cache_creation_token_details", "ephemeral_12h_input_tokens",  Slot::CacheWrite12h),
-    ("",                             "completion_tokens",           Slot::Output),
-    ("completion_tokens_details",    "reasoning_tokens",            Slot::Reasoning),
-    ("",                             "total_tokens",                Slot::Total),
     ("cache_write_tokens_details",   "ttl_5m_tokens",               Slot::CacheWrite5m),
     ("cache_write_tokens_details",   "ttl_30m_tokens",              Slot::CacheWrite5m),
     ("cache_write_tokens_details",   "ttl_1h_tokens",               Slot::CacheWrite1h),

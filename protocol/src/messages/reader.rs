@@ -17,6 +17,7 @@ use crate::{
 #[rustfmt::skip]
 const NAMES: &Names = &[
     ("",                      "input_tokens",                Slot::Input),
+    ("",                      "output_tokens",               Slot::Output),
     ("",                      "cache_read_input_tokens",     Slot::CacheRead),
     ("",                      "cache_creation_input_tokens", Slot::CacheWrite),
     ("cache_creation",        "ephemeral_5m_input_tokens",   Slot::CacheWrite5m),
@@ -25,7 +26,6 @@ const NAMES: &Names = &[
     ("",                      "cost",                        Slot::Cost),
     ("cost",                  "total_cost",                  Slot::Cost),
     ("",                      "cost_in_usd_ticks",           Slot::CostTicks),
-    ("",                      "output_tokens",               Slot::Output),
     ("output_tokens_details", "reasoning_tokens",            Slot::Reasoning),
     ("output_tokens_details", "thinking_tokens",             Slot::Reasoning),
 ];

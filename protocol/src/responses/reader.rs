@@ -20,11 +20,11 @@ use crate::{
 #[rustfmt::skip]
 const NAMES: &Names = &[
     ("",                           "input_tokens",       Slot::Input),
-    ("input_tokens_details",       "cached_tokens",      Slot::CacheRead),
-    ("input_tokens_details",       "cache_write_tokens", Slot::CacheWrite),
     ("",                           "output_tokens",      Slot::Output),
-    ("output_tokens_details",      "reasoning_tokens",   Slot::Reasoning),
     ("",                           "total_tokens",       Slot::Total),
+    ("input_tokens_details",       "cached_tokens",      Slot::CacheRead),
+    ("output_tokens_details",      "reasoning_tokens",   Slot::Reasoning),
+    ("input_tokens_details",       "cache_write_tokens", Slot::CacheWrite),
     ("cache_creation",             "ephemeral_5m_input_tokens",  Slot::CacheWrite5m),
     ("cache_creation",             "ephemeral_1h_input_tokens",  Slot::CacheWrite1h),
     ("cache_creation",             "ephemeral_12h_input_tokens", Slot::CacheWrite12h),
