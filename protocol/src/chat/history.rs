@@ -32,8 +32,11 @@ pub(super) fn changes(takes: &History<'_>, body: &[u8], seen: &Inspection) -> Ve
     fit(takes, body, seen).edits
 }
 
-/// What the model does not get.
+/// What the model does not get. Only members are lost, so nothing else is a reason to walk the conversation once more.
 pub(super) fn losses(takes: &History<'_>, body: &[u8], seen: &Inspection) -> Losses {
+    if !has_strange_members(takes, body, seen) {
+        return Losses::default();
+    }
     fit(takes, body, seen).losses
 }
 
@@ -48,11 +51,16 @@ fn fit<'h>(takes: &History<'h>, body: &[u8], seen: &Inspection) -> Fitting<'h> {
 
 /// Whether there may be something to change.
 fn concerns(takes: &History<'_>, body: &[u8], seen: &Inspection) -> bool {
+    has_strange_members(takes, body, seen)
+        || seen.places.talk.calls && (takes.signed_calls || takes.tool_ids != ToolIds::Any)
+        || takes.echo == ReasoningEcho::All
+}
+
+/// Whether a turn or a call may have members that the target refuses.
+fn has_strange_members(takes: &History<'_>, body: &[u8], seen: &Inspection) -> bool {
     let talk = &seen.places.talk;
     let has_more = || talk.extended || talk.calls && memmem::find(body, ADDED_TO_CALLS).is_some();
     !takes.turn_members.is_empty() && has_more()
-        || talk.calls && (takes.signed_calls || takes.tool_ids != ToolIds::Any)
-        || takes.echo == ReasoningEcho::All
 }
 
 struct Fitting<'h> {
