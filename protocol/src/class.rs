@@ -267,11 +267,6 @@ pub(crate) fn field_for(fields: &[ClassField], classes: Classes) -> Option<&'sta
     asking(fields, wanted).map(|(field, _)| field)
 }
 
-/// The fields in which a word means the standard.
-pub(crate) fn pinnable(fields: &[ClassField]) -> Vec<&'static str> {
-    fields.iter().map(|field| field.name).collect()
-}
-
 /// The classes that a parsed request asks for; words that are not known ask for nothing.
 pub(crate) fn read(fields: &[ClassField], request: &Value) -> Classes {
     let mut classes = Classes::STANDARD;

@@ -210,9 +210,6 @@ pub trait Protocol: Send + Sync + fmt::Debug {
     /// The field with which this family asks for a tier or a place; `None` if it cannot.
     fn class_field(&self, classes: Classes) -> Option<&'static str>;
 
-    /// The fields that can be pinned to the standard, so that a provider's account does not decide.
-    fn pinnable(&self) -> Vec<&'static str>;
-
     /// Whether a request with a field that no table knows is refused, rather than sent without it.
     fn refuses_unknown_fields(&self) -> bool;
 

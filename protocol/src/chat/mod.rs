@@ -94,10 +94,6 @@ impl Protocol for Chat {
         class::field_for(class::CHAT, classes)
     }
 
-    fn pinnable(&self) -> Vec<&'static str> {
-        class::pinnable(class::CHAT)
-    }
-
     fn refuses_unknown_fields(&self) -> bool {
         true
     }

@@ -108,10 +108,6 @@ impl Protocol for Messages {
         class::field_for(class::MESSAGES, classes)
     }
 
-    fn pinnable(&self) -> Vec<&'static str> {
-        class::pinnable(class::MESSAGES)
-    }
-
     fn refuses_unknown_fields(&self) -> bool {
         false
     }

@@ -91,10 +91,6 @@ impl Protocol for Responses {
         class::field_for(class::RESPONSES, classes)
     }
 
-    fn pinnable(&self) -> Vec<&'static str> {
-        class::pinnable(class::RESPONSES)
-    }
-
     fn refuses_unknown_fields(&self) -> bool {
         false
     }
