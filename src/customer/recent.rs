@@ -31,14 +31,17 @@ impl RecentSpending {
 
     /// The sums of the hours since then.
     pub(super) fn of(rows: &[UsageRow], now: Timestamp) -> Self {
-        let [day, week, month] = Self::hours(now).map(|first| {
-            let rows = rows.iter().filter(|row| row.hour.hour() >= first);
-            rows.fold(Amount::ZERO, |sum, row| {
-                sum.checked_add(row.charge).unwrap_or(sum)
-            })
-        });
+        let [day, week, month] = Self::hours(now).map(|first| spent_since(rows, first));
         Self { day, week, month }
     }
+}
+
+/// What was charged from an hour on. A sum that no ledger can hold stays at what fits.
+pub(super) fn spent_since(rows: &[UsageRow], hour: i64) -> Amount {
+    let rows = rows.iter().filter(|row| row.hour.hour() >= hour);
+    rows.fold(Amount::ZERO, |sum, row| {
+        sum.checked_add(row.charge).unwrap_or(sum)
+    })
 }
 
 /// The first hour of an instant's month, in UTC.

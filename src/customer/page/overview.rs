@@ -5,11 +5,10 @@ use std::sync::Arc;
 use farebox_ledger::{Amount, Entry, Key, Status, Timestamp, UsageRow};
 use maud::{Markup, html};
 
-use crate::config::Shop;
-
 use super::chart::{Range, Spending};
 use super::{requests, shown};
-use crate::customer::recent::month_of;
+use crate::config::Shop;
+use crate::customer::recent::{month_of, spent_since};
 
 /// Less available than this counts as low, as in the console.
 const LOW: Amount = Amount::from_picos(1_000_000_000_000);
@@ -70,10 +69,7 @@ impl Overview {
 
     /// Spending since an hour.
     fn spent_since(&self, hour: i64) -> Amount {
-        let rows = self.rows.iter().filter(|row| row.hour.hour() >= hour);
-        rows.fold(Amount::ZERO, |sum, row| {
-            sum.checked_add(row.charge).unwrap_or(sum)
-        })
+        spent_since(&self.rows, hour)
     }
 
     /// Whole days that the available money lasts at the pace of the last seven days; `None` without spending.
