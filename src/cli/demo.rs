@@ -13,14 +13,13 @@ use super::output::{self, Failed};
 use super::{books, http, init, serve};
 use crate::app::{App, Settings};
 use crate::clock;
-use crate::config::{self, Config, ProcessSecrets, Source};
+use crate::config::{self, Config, Model, ProcessSecrets, Source};
 use crate::telemetry::RequestLog;
 
 pub(super) async fn run(args: &Args, options: &DemoOptions) -> Result<(), Failed> {
     let _log = serve::start_logging("warn");
     let config = shipped()?;
     let samples = samples(&config);
-    let classed = in_a_class(&config);
     let folder = tempfile::tempdir()
         .map_err(|error| Failed::refused(format!("cannot make a temporary folder: {error}")))?;
     let settings = Settings {
@@ -38,29 +37,24 @@ pub(super) async fn run(args: &Args, options: &DemoOptions) -> Result<(), Failed
         key.id, options.balance
     ));
     let mut balance = key.account.balance();
-    let slugs: Vec<String> = samples.iter().map(|(_, slug)| slug.clone()).collect();
-    for (family, slug) in samples {
-        let answer = ask(address, family, &slug, &secret, None).await?;
+    let slugs: Vec<String> = samples.iter().map(|sample| sample.slug.clone()).collect();
+    for Sample {
+        family,
+        slug,
+        class,
+    } in samples
+    {
+        let answer = ask(address, family, &slug, &secret, class).await?;
         let after = ledger
             .find_key(key.id)
             .await?
             .map_or(balance, |key| key.account.balance());
         let path = family.protocol().public_path();
+        let class = class.map_or_else(String::new, |class| format!("  service_tier {class}"));
         output::print(&format!(
-            "POST {path}  {slug}\n  answer   {answer}\n  balance  {balance} → {after} USD"
+            "POST {path}  {slug}{class}\n  answer   {answer}\n  balance  {balance} → {after} USD"
         ));
         balance = after;
-    }
-    if let Some((family, slug)) = classed {
-        let answer = ask(address, family, &slug, &secret, Some(CLASS)).await?;
-        let after = ledger
-            .find_key(key.id)
-            .await?
-            .map_or(balance, |key| key.account.balance());
-        let path = family.protocol().public_path();
-        output::print(&format!(
-            "POST {path}  {slug}  service_tier {CLASS}\n  answer   {answer}\n  balance  {balance} → {after} USD"
-        ));
     }
     output::print(&ready_to_paste(&base, secret.reveal(), &slugs));
     serving
@@ -87,28 +81,36 @@ fn shipped() -> Result<Config, Failed> {
         .ok_or_else(|| Failed::configuration("the shipped files have mistakes"))
 }
 
-/// For each family, the slug served best on its path.
-fn samples(config: &Config) -> Vec<(Family, String)> {
-    let best = |family| {
-        config
-            .catalog
-            .models
-            .iter()
-            .find(|model| model.best_path == family)
-            .map(|model| (family, model.slug.clone()))
-    };
-    Family::ALL.into_iter().filter_map(best).collect()
+/// A request of the demo.
+struct Sample {
+    family: Family,
+    slug: String,
+    class: Option<&'static str>,
 }
 
-/// The class that the demo asks for.
-const CLASS: &str = "flex";
+impl Sample {
+    fn of(model: &Model, class: Option<&'static str>) -> Self {
+        let (family, slug) = (model.best_path, model.slug.clone());
+        Self {
+            family,
+            slug,
+            class,
+        }
+    }
+}
 
-/// A model that sells this class, and its best path.
-fn in_a_class(config: &Config) -> Option<(Family, String)> {
+/// For each family, the slug served best on its path; and one request in a class, if a model sells it.
+fn samples(config: &Config) -> Vec<Sample> {
+    let models = &config.catalog.models;
+    let best = |family| models.iter().find(|model| model.best_path == family);
+    let best = Family::ALL.into_iter().filter_map(best);
     let flex = Classes::of(Tier::Flex, Place::Global);
-    let mut models = config.catalog.models.iter();
-    let model = models.find(|model| model.price.class(flex).is_some())?;
-    Some((model.best_path, model.slug.clone()))
+    let in_a_class = models
+        .iter()
+        .find(|model| model.price.class(flex).is_some());
+    best.map(|model| Sample::of(model, None))
+        .chain(in_a_class.map(|model| Sample::of(model, Some("flex"))))
+        .collect()
 }
 
 async fn funded_key(
