@@ -4,4 +4,5 @@ mod acts;
 mod bench;
 mod fixture;
 mod laws;
+mod picture;
 mod screens;
