@@ -12,7 +12,6 @@ use super::admitted::Admitted;
 use super::calibration::InputRead;
 use super::holder;
 use crate::clock;
-use crate::metering::price::input_total;
 use crate::metering::{Counted, Counter, Ending, Local, local};
 
 /// Smaller prompts say little about a tokenizer: message framing and what a provider adds to them dominate their count.
@@ -150,7 +149,7 @@ impl Admitted {
                     .reasoned(&target, self.request.key, clock::now(), reasoned);
             }
         }
-        let (theirs, read) = (input_total(&counted.usage), self.input_count.get().copied());
+        let (theirs, read) = (counted.usage.prompt(), self.input_count.get().copied());
         let only_text =
             read.map_or_else(|| is_text(&self.seen.content), |read| read.text.is_some());
         if !only_text

@@ -14,7 +14,6 @@ use super::calibration::Prompt;
 use super::holder;
 use crate::metering::Counted;
 use crate::metering::prefixes::{Finished, Places};
-use crate::metering::price::input_total;
 
 /// Larger bodies are hashed off the request's thread.
 const LARGE: usize = 64 * 1024;
@@ -79,15 +78,14 @@ impl Admitted {
     /// Remembers a finished request by what its provider counted.
     pub(super) fn remember(&mut self, counted: &Counted) {
         let usage = &counted.usage;
-        let Some(prompt) = self.prompt.get().filter(|_| input_total(usage) >= SMALLEST) else {
+        let Some(prompt) = self.prompt.get().filter(|_| usage.prompt() >= SMALLEST) else {
             return;
         };
         let long = usage.cache_write_1h.saturating_add(usage.cache_write_12h);
-        let written = usage.cache_write.saturating_add(long);
         let finished = Finished {
             places: prompt.places.clone(),
-            input: input_total(usage),
-            cached: usage.cache_read.saturating_add(written),
+            input: usage.prompt(),
+            cached: usage.cache_read.saturating_add(usage.cache_written()),
             marked: self.seen.cache_marked,
             long: long > 0,
         };
