@@ -34,12 +34,8 @@ pub(super) async fn dispatch(mut admitted: Box<Admitted>, mut reply: ReplyTo) {
     let watches = stream && !admitted.whole;
     let [left, rejected] = [const { AtomicBool::new(false) }; 2];
     let (unsealed, unpinned) = (OnceLock::new(), OnceLock::new());
+    let payer = holder(admitted.request.key);
     let call = Call {
-        route: &model.route,
-        holder: holder(admitted.request.key),
-        caller: family,
-        family,
-        operation: Operation::Generate,
         stream,
         last: super::last_family(&admitted.seen),
         tokens: admitted.expected_tokens,
@@ -48,6 +44,7 @@ pub(super) async fn dispatch(mut admitted: Box<Admitted>, mut reply: ReplyTo) {
         unsealed: Some(&rejected),
         unpinned: Some(&unpinned),
         progress: Some(&under_way.progress),
+        ..Call::new(&model.route, payer, family, Operation::Generate)
     };
     let (mut watch, asked) = (Watch::new(&admitted), Asked::default());
     let (sent, hold, meter) = Sent::split(&mut admitted, &proxy, &model);
@@ -85,7 +82,8 @@ pub(super) async fn dispatch(mut admitted: Box<Admitted>, mut reply: ReplyTo) {
         Ok(answer) => answer,
         Err(error) => return Box::pin(fail(admitted, error, reply, left.into_inner())).await,
     };
-    match (answer.family, begun(&mut admitted, answer, unsealed.get())) {
+    let unsealed = unsealed.get().and_then(Option::as_ref);
+    match (answer.family, begun(&mut admitted, answer, unsealed)) {
         (family, AnswerContent::Whole(body, facts, room)) => {
             admitted.outcome.removed_members(&facts.marks, &body);
             Box::pin(whole::relay(admitted, family, (body, room), &facts, reply)).await;
@@ -97,11 +95,7 @@ pub(super) async fn dispatch(mut admitted: Box<Admitted>, mut reply: ReplyTo) {
 }
 
 /// Notes which target answered, and returns its answer.
-fn begun(
-    admitted: &mut Admitted,
-    answer: Answer,
-    unsealed: Option<&Option<Unsealed>>,
-) -> AnswerContent {
+fn begun(admitted: &mut Admitted, answer: Answer, unsealed: Option<&Unsealed>) -> AnswerContent {
     // The upstream has the request, so its memory is freed here: an answer may run for an hour.
     let body = std::mem::take(&mut admitted.request.body);
     admitted.request.headers = Vec::new();
@@ -119,12 +113,11 @@ fn begun(
         admitted.outcome.removed = admitted
             .seen
             .removed(&answer.target.provider.pass, &answer.target.leave_out());
-        let cut = unsealed.and_then(Option::as_ref);
-        let (body, seen) = cut.map_or((&body, &admitted.seen), |cut| (&cut.body, &cut.seen));
+        let (body, seen) = unsealed.map_or((&body, &admitted.seen), |cut| (&cut.body, &cut.seen));
         let protocol = answer.family.protocol();
         let lost = protocol.losses(body, seen, &answer.target.history());
         admitted.outcome.lost.merge(&lost);
-        if let Some(unsealed) = cut {
+        if let Some(unsealed) = unsealed {
             admitted.outcome.lost.merge(&unsealed.losses);
         }
     } else if let Some((translation, lost, sent)) = admitted.forms.take(
