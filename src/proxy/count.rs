@@ -58,7 +58,7 @@ pub async fn tokens(
             let protocol = family.protocol();
             let edits = Edits {
                 model: &target.model,
-                limit_field: "",
+                limit_field: protocol.limit_field(target.chat_limit(), None),
                 limit: None,
                 pass: &target.provider.pass,
                 ..Edits::default()
