@@ -8,11 +8,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use farebox_ledger::{Account, Amount, Hold, LedgerError, NewHold, Refusal, SharedLedger};
+use farebox_ledger::{Account, Amount, Hold, Key, LedgerError, NewHold, Refusal, SharedLedger};
 
-use super::{Failure, Request};
+use super::admitted::Admitted;
+use super::prepare::PreparedRequest;
+use super::{Failure, Proxy, Request};
 use crate::clock;
-use crate::config::Model;
 use crate::metering::{Remedies, Shortfall, Terms, terms};
 
 /// Attempts before a request whose key's balance keeps changing is refused with a retry hint.
@@ -20,19 +21,36 @@ const TRIES: usize = 5;
 /// If the key was read longer ago than this, because the body arrived slowly, it is read again.
 const FRESH: Duration = Duration::from_millis(100);
 
-/// Holds the money for a request. `account` is the key's account as authentication read it; `limit_field` names the request's
-/// output limit, for a refusal that suggests a smaller one.
+/// Holds the money for a request; `key` is as authentication read it.
 ///
 /// # Errors
 /// 403 for a key that is no longer active, 429 without enough money, 503 without a ledger.
 pub(super) async fn admit(
+    proxy: &Arc<Proxy>,
+    key: &Key,
+    mut prepared: PreparedRequest,
+) -> Result<Box<Admitted>, Failure> {
+    let (hold, terms) = hold(&proxy.ledger, key.account, &prepared).await?;
+    prepared.request.work.paid();
+    (prepared.bodies).limit(&terms, prepared.seen.limit, &prepared.model);
+    Ok(Admitted::new(Arc::clone(proxy), prepared, terms, hold))
+}
+
+/// Decides the terms from the account, and opens the hold.
+async fn hold(
     ledger: &SharedLedger,
-    request: &Request,
     mut account: Account,
-    model: &Model,
-    ask: &terms::Ask,
-    limit_field: &'static str,
+    prepared: &PreparedRequest,
 ) -> Result<(Hold, Terms), Failure> {
+    let PreparedRequest {
+        request,
+        seen,
+        model,
+        ask,
+        ..
+    } = prepared;
+    // Named in a refusal that suggests a smaller one.
+    let limit_field = seen.places.limit.as_ref().map_or("", |(name, _)| name);
     let mut refusal = None;
     let mut fresh = request.arrived.elapsed() > FRESH;
     if fresh {

@@ -17,10 +17,12 @@ use farebox_protocol::{Classes, Content, Inspection, Marks};
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
+use super::bodies::RequestBodies;
 use super::calibration::{InputCount, PromptRead, Shown};
 use super::end::End;
+use super::prepare::PreparedRequest;
 use super::record::{self, Record, Told};
-use super::translation::{Forms, Translation};
+use super::translation::Translation;
 use super::under_way::Entered;
 use super::{Failure, Proxy, Reply, Request};
 use crate::clock;
@@ -81,7 +83,7 @@ pub(super) struct Admitted {
     /// The output limit to write into the request.
     pub(super) limit: Option<u32>,
     /// The request in other families, until a target answers.
-    pub(super) forms: Forms,
+    pub(super) bodies: RequestBodies,
     /// Translates the answer into the customer's family, if it is in another.
     pub(super) translation: Option<Box<Translation>>,
     /// The snapshot that it was admitted under.
@@ -176,15 +178,21 @@ impl Settled {
 impl Admitted {
     pub(super) fn new(
         proxy: Arc<Proxy>,
-        request: Request,
-        seen: Inspection,
-        model: Arc<Model>,
+        prepared: PreparedRequest,
         terms: Terms,
         hold: Hold,
-        forms: Forms,
     ) -> Box<Self> {
+        let PreparedRequest {
+            request,
+            seen,
+            model,
+            bodies,
+            left_out,
+            generation,
+            ..
+        } = prepared;
         let choices = u64::from(seen.choices);
-        let raised = forms.raised(seen.limit);
+        let raised = bodies.raised(seen.limit);
         let sent = raised.map_or(0, |limit| u64::from(limit).saturating_mul(choices));
         let start = Start {
             estimated_input: terms.estimated_input,
@@ -212,7 +220,10 @@ impl Admitted {
             model,
             meter,
             hold,
-            outcome: Outcome::default(),
+            outcome: Outcome {
+                lost: left_out,
+                ..Outcome::default()
+            },
             shown: Shown::Nothing,
             input_count: InputCount::default(),
             prompt: PromptRead::default(),
@@ -225,9 +236,9 @@ impl Admitted {
             expected_tokens: expected(&terms, seen_choices),
             tokens: None,
             limit: terms.limit,
-            forms,
+            bodies,
             translation: None,
-            generation: 0,
+            generation,
         })
     }
 

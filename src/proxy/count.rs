@@ -8,7 +8,8 @@ use farebox_ledger::Key;
 use farebox_protocol::{BadRequest, Edits, Family, Inspection, translate};
 use tokio::time::timeout;
 
-use super::{Failure, Known, Proxy, capabilities, documents, holder, resolve, unreadable};
+use super::prepare::{resolve, unreadable};
+use super::{Failure, Known, Proxy, capabilities, documents, holder};
 use crate::clock;
 use crate::config::{Model, Target};
 use crate::metering::estimate;

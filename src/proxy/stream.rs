@@ -10,25 +10,25 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use farebox_ledger::EndReason;
-use farebox_protocol::{Family, Frame, Marks, Reader, Stop, Writer, json};
+use farebox_protocol::{Family, Frame, Reader, Stop};
 use tokio::time::Instant;
 
 use super::admitted::{Admitted, ReplyTo};
 use super::calibration::Shown;
 use super::credit::{Credit, Verdict};
 use super::end::End;
-use super::folded::Folded;
+use super::folded::{self, Folded};
+use super::outlet::{self, BrokenAnswer, Outlet};
 use super::phase::{Kept, Phase};
 use super::pipe::{self, Sender};
 use super::silence::Silence;
-use super::translation::Streamed;
-use super::{Reply, ReplyBody, rewrite, whole};
+use super::{Reply, ReplyBody, whole};
 use crate::clock;
 use crate::config::OnDisconnect;
 use crate::deadline::Deadline;
 use crate::upstream::FrameStream;
-use crate::upstream::redact::{self, CustomerError, Redacted};
-use last::{LastFrames, Wanted};
+use crate::upstream::redact::{CustomerError, Redacted};
+use last::LastFrames;
 
 /// A customer who does not accept a piece for this long counts as gone.
 const STALL: Duration = Duration::from_secs(30);
@@ -44,36 +44,11 @@ const UNREAD: Duration = Duration::from_secs(5);
 /// Bytes sent at a time, to tell a slow customer from one who accepts nothing.
 const PIECE: usize = 16 * 1024;
 
-/// Relays a stream of a target of `family` to its end and settles it.
-pub(super) async fn relay(
+/// The relay of one stream.
+pub(super) struct StreamRelay {
     admitted: Box<Admitted>,
-    family: Family,
-    first: Box<Frame>,
-    frames: FrameStream,
-    reply: ReplyTo,
-) {
-    let (customer, folded) = if admitted.seen.stream {
-        let (sender, receiver) = pipe::pipe();
-        let headers = whole::omission_headers(&admitted.outcome);
-        let stream = Reply {
-            headers,
-            body: ReplyBody::Stream(receiver),
-        };
-        (reply.send(Ok(stream)).is_ok().then_some(sender), None)
-    } else {
-        (None, Some(Folded::new(reply, &admitted.outcome)))
-    };
-    let mut relay = Relay::new(admitted, family, frames, customer);
-    relay.folded = folded;
-    let end = relay.pump(first).await;
-    // Boxed, because the end of a stream needs more memory than everything before it.
-    Box::pin(relay.finish(end)).await;
-}
-
-struct Relay {
-    admitted: Box<Admitted>,
-    /// The public slug as JSON.
-    name: String,
+    /// The first frame, until it is passed on.
+    first: Option<Box<Frame>>,
     frames: FrameStream,
     /// `None` once the customer has left.
     customer: Option<Sender>,
@@ -81,10 +56,8 @@ struct Relay {
     folded: Option<Folded>,
     /// Of the target's family.
     reader: Box<dyn Reader>,
-    /// Of the customer's family; knows what was sent.
-    writer: Box<dyn Writer>,
-    /// Produces the customer's frames when the target is of another family; the writer is then unused.
-    translated: Option<Box<Streamed>>,
+    /// Makes the customer's frames of the target's.
+    outlet: Box<dyn Outlet>,
     credit: Credit,
     phase: Phase,
     /// Why the whole answer stopped, once known: what follows is only usage.
@@ -106,13 +79,25 @@ enum Next {
     End(End),
 }
 
-impl Relay {
-    fn new(
+impl StreamRelay {
+    /// The relay of a stream of a target of `family`; its customer gets the head of the answer now.
+    pub(super) fn new(
         mut admitted: Box<Admitted>,
         family: Family,
-        frames: FrameStream,
-        customer: Option<Sender>,
+        (first, frames): (Box<Frame>, FrameStream),
+        reply: ReplyTo,
     ) -> Self {
+        let (customer, folded) = if admitted.seen.stream {
+            let (sender, receiver) = pipe::pipe();
+            let headers = whole::omission_headers(&admitted.outcome);
+            let stream = Reply {
+                headers,
+                body: ReplyBody::Stream(receiver),
+            };
+            (reply.send(Ok(stream)).is_ok().then_some(sender), None)
+        } else {
+            (None, Some(Folded::new(reply, &admitted.outcome)))
+        };
         let now = Instant::now();
         let mut reader = family.protocol().reader();
         reader.expect(admitted.seen.choices, clock::seed());
@@ -125,33 +110,32 @@ impl Relay {
             admitted.meter.wait(waited);
         }
         Self {
-            translated: admitted
-                .translation
-                .take()
-                .map(|translation| translation.stream(admitted.seen.stream)),
+            first: Some(first),
+            frames,
+            customer,
+            folded,
             reader,
-            writer: admitted.request.family.protocol().writer(),
+            outlet: outlet::of(&mut admitted),
             credit: Credit::new(admitted.seen.choices, admitted.output_limit, now),
+            phase: Phase::Passing,
+            stop: None,
             silence: Silence::new(hides, now),
             told: None,
             waited: Duration::ZERO,
-            phase: Phase::Passing,
-            stop: None,
             last_sent: now,
             noted: now,
             counts_input: false,
             alarm: Deadline::at(now + KEEP_ALIVE),
-            name: json::quoted(&admitted.model.slug),
             admitted,
-            frames,
-            customer,
-            folded: None,
         }
     }
 
     /// Reads and passes on frames until there is a reason to stop.
-    async fn pump(&mut self, first: Box<Frame>) -> End {
-        let mut next = Next::Frame(*first);
+    pub(super) async fn pump(&mut self) -> End {
+        let mut next = match self.first.take() {
+            Some(first) => Next::Frame(*first),
+            None => self.next().await,
+        };
         loop {
             match next {
                 Next::End(end) => return end,
@@ -177,7 +161,7 @@ impl Relay {
         if self.phase.is_over() {
             return Some(End::complete(self.stop));
         }
-        if self.has_stopped() && self.leaves() {
+        if self.outlet.has_stopped() && self.leaves() {
             self.read_on().await;
             return Some(End::AT_STOP);
         }
@@ -205,12 +189,8 @@ impl Relay {
         }
         self.admitted.meter.observe(&facts, self.reader.usage());
         if let Some(error) = facts.error {
-            let caller = self
-                .translated
-                .as_ref()
-                .map(|_| self.admitted.request.family);
             let route = &self.admitted.model.route;
-            let judged = self.frames.judge(error, route, caller);
+            let judged = self.frames.judge(error, route, self.outlet.foreign_to());
             return Err(self.failed(judged));
         }
         self.silence.frame(&mut self.admitted.meter, &facts, now);
@@ -218,39 +198,12 @@ impl Relay {
         if facts.last && self.phase.is_passing() {
             self.phase = Phase::Keeping(now, Kept::default());
         }
-        if let Some(translated) = &mut self.translated {
-            let shown = translated.frame(&frame);
-            if translated.is_broken() {
-                self.frames.blame("frames that do not form an answer");
-                self.broke("frames that do not form an answer");
-                return Err(End::BROKEN);
-            }
-            let shown = shown.map(|bytes| (bytes, Marks::default()));
-            return Ok(self.phase.keep(shown, facts.end).map(|(bytes, _)| bytes));
-        }
-        let has_content = !facts.unreadable && frame.has_data();
-        let usage_asked = self.admitted.seen.asks_usage || self.admitted.seen.asks_cost;
-        if !has_content || (facts.usage_only && !usage_asked) {
-            return Ok(None);
-        }
-        if facts.unfamiliar {
-            let bytes = rewrite::rewrite(frame.raw(), &facts.marks, &self.name, None);
-            let bytes = redact::event(&bytes, &self.admitted.model.route);
-            return Ok(self.pass_on((bytes, Marks::default()), false));
-        }
-        if self.phase.is_passing() {
-            self.writer.observe(&frame, &facts);
-        }
-        Ok(self.pass_on((frame.into_raw(), facts.marks), facts.end))
-    }
-
-    /// The bytes to send now; keeps them back if the settlement comes first.
-    fn pass_on(&mut self, (bytes, marks): (Bytes, Marks), ends: bool) -> Option<Bytes> {
-        if self.phase.is_passing() {
-            return Some(rewrite::rewrite(&bytes, &marks, &self.name, None));
-        }
-        self.phase.keep(Some((bytes, marks)), ends);
-        None
+        let shown = self.outlet.frame(frame, facts, &mut self.phase);
+        shown.map_err(|BrokenAnswer| {
+            self.frames.blame("frames that do not form an answer");
+            self.broke("frames that do not form an answer");
+            End::BROKEN
+        })
     }
 
     /// Decides who is to blame for an error in the stream. If it is the customer and something was produced, that is charged.
@@ -355,12 +308,7 @@ impl Relay {
         }
         let mut now = Instant::now();
         if now >= self.last_sent + KEEP_ALIVE {
-            let comment = self
-                .translated
-                .as_mut()
-                .map_or(Bytes::from_static(b": keepalive\n\n"), |translated| {
-                    translated.ping()
-                });
+            let comment = self.outlet.ping();
             now = self.send(comment, now).await;
         }
         let stopped = self.stop.is_some();
@@ -424,49 +372,32 @@ impl Relay {
         self.stop.is_none() && self.admitted.model.route.on_disconnect == OnDisconnect::Cancel
     }
 
-    /// Whether the customer's answer has ended at a stop string.
-    fn has_stopped(&self) -> bool {
-        self.translated
-            .as_ref()
-            .is_some_and(|translated| translated.has_stopped())
-    }
-
     /// Settles, and only then sends the end.
-    async fn finish(self, mut end: End) {
+    pub(super) async fn settle(self, mut end: End) {
         let Self {
             mut admitted,
-            name,
             frames,
             customer,
             reader,
-            writer,
+            mut outlet,
             phase,
             told,
             folded,
-            translated,
             ..
         } = self;
         // The upstream is stopped first, so that it produces nothing that nobody pays for.
         drop(frames);
         admitted.shown = Shown::Sample(reader.sample().clone());
         admitted.meter.hear(&reader.usage().said);
-        let mut last = LastFrames {
-            wanted: Wanted::by(&admitted),
-            name,
-            reader,
-            writer,
-            translated,
-            phase,
-            told,
-            rest: None,
-        };
-        last.complete(&mut admitted.outcome, &mut end);
-        let failure = folded.as_ref().and_then(|_| last.failure(&end));
+        outlet.close(&mut admitted.outcome, &mut end, reader.answer_id());
+        let failure = (folded.as_ref())
+            .and_then(|_| folded::failure(&end, outlet.has_stopped(), told.as_deref()));
         if let Some(failure) = &failure {
             end.status = failure.status(admitted.request.family);
         } else if folded.is_some() {
             admitted.first_byte();
         }
+        let last = LastFrames::of(&admitted, reader, outlet, phase, told);
         let settled = admitted.settle(&end).await;
         if let Some(folded) = folded {
             let answer = failure.map_or_else(|| Ok(last.whole(&end, &settled)), Err);

@@ -18,7 +18,7 @@ use super::rate_limit::RateLimits;
 use super::*;
 use crate::byte_room::Share;
 use crate::clock;
-use crate::config::{self, Config, ProcessSecrets, Source};
+use crate::config::{self, Config, Lookup, ProcessSecrets, Source};
 
 mod counting;
 mod oddities;

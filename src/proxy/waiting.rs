@@ -8,14 +8,14 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use farebox_ledger::{Bill, EndReason, Hold, LedgerError};
-use farebox_protocol::{Family, Inspection, PublicAnswer, UsageWish};
+use farebox_protocol::{Family, PublicAnswer, UsageWish};
 use tokio::time::Instant;
 
 use super::admitted::{Admitted, ReplyTo};
 use super::credit::{Credit, Verdict};
 use super::end::End;
-use super::translation::Forms;
-use super::{Failure, Proxy, Reply, ReplyBody, Request, pipe, stream, whole};
+use super::sending::SentRequest;
+use super::{Failure, Reply, ReplyBody, pipe, stream, whole};
 use crate::config::{Model, Target};
 use crate::metering::Meter;
 use crate::metering::pace::Hiding;
@@ -39,39 +39,6 @@ impl Asked {
     fn now<'a>(&self, model: &'a Model) -> Option<(&'a Target, Family, Instant)> {
         let (place, family, since) = (*self.0.lock().unwrap_or_else(PoisonError::into_inner))?;
         Some((model.route.targets.get(place)?, family, since))
-    }
-}
-
-/// What of a request its targets are sent, while its hold and its meter change.
-#[derive(Clone, Copy)]
-pub(super) struct Sent<'a> {
-    pub(super) proxy: &'a Proxy,
-    pub(super) model: &'a Model,
-    pub(super) request: &'a Request,
-    pub(super) seen: &'a Inspection,
-    pub(super) forms: &'a Forms,
-    /// The output limit to write.
-    pub(super) limit: Option<u32>,
-    /// The snapshot that it was admitted under.
-    pub(super) generation: u64,
-}
-
-impl<'a> Sent<'a> {
-    pub(super) fn split(
-        admitted: &'a mut Admitted,
-        proxy: &'a Proxy,
-        model: &'a Model,
-    ) -> (Self, &'a mut Hold, &'a mut Meter) {
-        let sent = Self {
-            proxy,
-            model,
-            request: &admitted.request,
-            seen: &admitted.seen,
-            forms: &admitted.forms,
-            limit: admitted.limit,
-            generation: admitted.generation,
-        };
-        (sent, &mut admitted.hold, &mut admitted.meter)
     }
 }
 
@@ -100,16 +67,16 @@ impl Watch {
     pub(super) async fn check(
         &mut self,
         asked: &Asked,
-        sent: Sent<'_>,
+        sent: SentRequest<'_>,
         (hold, meter): (&mut Hold, &mut Meter),
     ) -> Verdict {
         let Some((target, family, since)) = asked.now(sent.model) else {
             return Verdict::Covered;
         };
         let name = target.name();
-        let form = sent
-            .forms
-            .sent_to(target, family, (sent.request.family, sent.seen), sent.model);
+        let form =
+            sent.bodies
+                .sent_to(target, family, (sent.request.family, sent.seen), sent.model);
         if !form.is_some_and(|seen| sent.proxy.may_hide(sent.model, seen, &name)) {
             return Verdict::Covered;
         }

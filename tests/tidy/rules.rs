@@ -86,6 +86,8 @@ const BANS: &[Ban] = &[
             "src/upstream/",
             "src/proxy/count.rs",
             "src/proxy/dispatch.rs",
+            "src/proxy/outlet.rs",
+            "src/proxy/relay.rs",
             "src/proxy/stream.rs",
             "src/proxy/stream/last.rs",
             "src/proxy/translation.rs",

@@ -9,7 +9,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::super::end::End;
-use super::Relay;
+use super::StreamRelay;
 
 /// The longest that is read on for a usage.
 const READING_ON: Duration = Duration::from_secs(30);
@@ -20,7 +20,7 @@ const NOTHING_WAITS: Duration = Duration::from_millis(20);
 /// … and at most as long as the customer made us wait, or this long: many customers who leave at once share our processors.
 const COUNTING_UNREAD: Duration = Duration::from_secs(2);
 
-impl Relay {
+impl StreamRelay {
     /// Ends a stream without a customer, reading on where that is cheaper than a guess.
     pub(super) async fn client_gone(&mut self) -> End {
         if self.waited >= UNREAD_LEFT {
