@@ -8,9 +8,9 @@ use bytes::Bytes;
 use farebox_protocol::translate::{self, Abilities, Losses, Memo};
 use farebox_protocol::{BadRequest, Edits, Family, Inspection};
 
-use super::calibration::Calibrations;
 use super::translation::Translation;
 use super::{Failure, Request, asked, classes, documents};
+use crate::billing::Calibrations;
 use crate::clock;
 use crate::config::{Model, Target};
 use crate::metering::terms::{Ask, SMALLEST_OUTPUT};
@@ -74,6 +74,7 @@ impl RequestBodies {
                 continue;
             }
             let abilities = model.abilities_of(target, family);
+            // Targets of one family with the same abilities share a body; only model and limit are written for each.
             if all.find(family, &abilities).is_some() {
                 carried.push(target);
                 continue;
@@ -162,6 +163,7 @@ impl RequestBodies {
                 .into_iter()
                 .chain(forms.clone())
         };
+        // Which target answers is not known yet, and the hold must cover any: the dearest of all bodies decides.
         let dearest = going()
             .map(|(_, estimate)| estimate)
             .reduce(Estimate::dearer)
@@ -233,6 +235,8 @@ impl RequestBodies {
     /// Writes what the balance allows: each form's limit, and a thinking budget that fits under it.
     pub(super) fn limit(&mut self, terms: &Terms, declared: Option<u32>, model: &Model) {
         for form in &mut self.encoded {
+            // A declared limit was encoded already, raised where a family has a smallest one: only a lowered one is written over it.
+            // Without one, the family may demand a limit, and the context must hold it.
             form.limit = match (terms.limit, declared) {
                 (limit, Some(_)) => limit,
                 (limit, None) => limit
@@ -245,6 +249,7 @@ impl RequestBodies {
             let Some((body, off)) = translate::fit_budget(form.family, &form.body, limit) else {
                 continue;
             };
+            // A budget changes the body's length, so the places to splice are found anew.
             let Ok(seen) = form.family.protocol().inspect(&body, clock::seed()) else {
                 continue;
             };

@@ -15,11 +15,11 @@ use farebox_protocol::translate::fates::Fate;
 
 use super::admitted::{Admitted, ReplyTo};
 use super::bodies::{self, RequestBodies};
-use super::credit::Verdict;
 use super::end::End;
 use super::sending::{self, SentRequest, Unsealed};
 use super::waiting::{self, Asked, Watch};
 use super::{Failure, Told, holder};
+use crate::billing::credit::Verdict;
 use crate::config::{OnDisconnect, Target};
 use crate::upstream::{Answer, AnswerContent, Call, DispatchError, GivenUp, Operation};
 
@@ -39,7 +39,7 @@ pub(super) async fn dispatch(
 ) -> Option<BegunAnswer> {
     let under_way = admitted.begin();
     let (proxy, model) = (admitted.proxy.clone(), admitted.model.clone());
-    let (family, stream) = (admitted.request.family, admitted.seen.stream);
+    let (family, stream) = (admitted.request.family, admitted.count.seen.stream);
     // A whole answer, and a stream under the policy `drain`, is read to its usage even if the customer has left.
     let cancels = stream && model.route.on_disconnect == OnDisconnect::Cancel;
     let watches = stream && !admitted.whole;
@@ -48,7 +48,7 @@ pub(super) async fn dispatch(
     let payer = holder(admitted.request.key);
     let call = Call {
         stream,
-        last: bodies::last_family(&admitted.seen),
+        last: bodies::last_family(&admitted.count.seen),
         tokens: admitted.expected_tokens,
         until: Some(admitted.deadline()),
         abandoned: Some(&left),
@@ -99,18 +99,16 @@ pub(super) async fn dispatch(
         }
     };
     let unsealed = unsealed.get().and_then(Option::as_ref);
-    let family = answer.family;
-    let content = begun(&mut admitted, answer, unsealed);
-    Some(BegunAnswer {
-        admitted,
-        family,
-        content,
-        reply,
-    })
+    Some(begun(admitted, answer, unsealed, reply))
 }
 
-/// Notes which target answered, and returns its answer.
-fn begun(admitted: &mut Admitted, answer: Answer, unsealed: Option<&Unsealed>) -> AnswerContent {
+/// Notes which target answered.
+fn begun(
+    mut admitted: Box<Admitted>,
+    answer: Answer,
+    unsealed: Option<&Unsealed>,
+    reply: ReplyTo,
+) -> BegunAnswer {
     // The upstream has the request, so its memory is freed here: an answer may run for an hour.
     let body = std::mem::take(&mut admitted.request.body);
     admitted.request.headers = Vec::new();
@@ -126,9 +124,11 @@ fn begun(admitted: &mut Admitted, answer: Answer, unsealed: Option<&Unsealed>) -
     if answer.family == admitted.request.family {
         admitted.bodies = RequestBodies::default();
         admitted.outcome.removed = admitted
+            .count
             .seen
             .removed(&answer.target.provider.pass, &answer.target.leave_out());
-        let (body, seen) = unsealed.map_or((&body, &admitted.seen), |cut| (&cut.body, &cut.seen));
+        let (body, seen) =
+            unsealed.map_or((&body, &admitted.count.seen), |cut| (&cut.body, &cut.seen));
         let protocol = answer.family.protocol();
         let lost = protocol.losses(body, seen, &answer.target.history());
         admitted.outcome.lost.merge(&lost);
@@ -142,19 +142,24 @@ fn begun(admitted: &mut Admitted, answer: Answer, unsealed: Option<&Unsealed>) -
         &admitted.model,
     ) {
         // The provider bills what it was sent, including what it was told about reasoning.
-        admitted.seen.hidden_reasoning = sent.hidden_reasoning;
-        admitted.seen.reasoning_off = sent.reasoning_off;
-        admitted.seen.cache_marked = sent.cache_marked;
-        admitted.seen.content = sent.content;
+        admitted.count.seen.hidden_reasoning = sent.hidden_reasoning;
+        admitted.count.seen.reasoning_off = sent.reasoning_off;
+        admitted.count.seen.cache_marked = sent.cache_marked;
+        admitted.count.seen.content = sent.content;
         admitted.outcome.lost = lost;
-        admitted.outcome.removed = removed(admitted, answer.family);
+        admitted.outcome.removed = removed(&admitted, answer.family);
         admitted.translation = Some(Box::new(translation));
     }
-    admitted.read_prompt(answer.family, body);
-    admitted
-        .meter
-        .mark_cache(admitted.seen.cache_marked && !answer.family.protocol().counts_cache_first());
-    answer.content
+    admitted.count.read_prompt(answer.family, body);
+    admitted.count.meter.mark_cache(
+        admitted.count.seen.cache_marked && !answer.family.protocol().counts_cache_first(),
+    );
+    BegunAnswer {
+        admitted,
+        family: answer.family,
+        content: answer.content,
+        reply,
+    }
 }
 
 /// What a translation for this family leaves out of the request because it does not know it.
@@ -164,7 +169,7 @@ fn removed(admitted: &Admitted, family: Family) -> String {
         .filter(|row| row.fate(family) != Fate::Dropped)
         .map(|row| row.name.to_owned())
         .collect();
-    admitted.seen.removed(&known, &[])
+    admitted.count.seen.removed(&known, &[])
 }
 
 /// A whole answer took too long or is too large. Its provider bills what it has produced by then. Nobody has seen any of it, so all
@@ -177,7 +182,7 @@ async fn given_up(
     reply: ReplyTo,
 ) {
     admitted.answered_by(target);
-    admitted.meter.hide(worked);
+    admitted.count.meter.hide(worked);
     let failure = Failure::GivenUp(why);
     admitted.outcome.told = Some(Told::of(&failure));
     let end = End {
@@ -201,7 +206,7 @@ async fn fail(mut admitted: Box<Admitted>, error: DispatchError, reply: ReplyTo,
         } => {
             admitted.answered_by(&target);
             admitted.outcome.attempts.extend(attempts);
-            admitted.meter.report(&usage, true);
+            admitted.count.meter.report(&usage, true);
             (Failure::Upstream(status, error), EndReason::UpstreamRefused)
         }
         DispatchError::GivenUp {
@@ -232,7 +237,7 @@ async fn fail(mut admitted: Box<Admitted>, error: DispatchError, reply: ReplyTo,
     admitted.outcome.told = Some(Told::of(&failure));
     // A refusal with a count is charged, as it is inside a stream.
     let end = match left {
-        _ if admitted.meter.made_anything() => End {
+        _ if admitted.count.meter.made_anything() => End {
             status,
             ..End::REFUSED
         },

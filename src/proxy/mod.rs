@@ -8,33 +8,25 @@ mod admitted;
 mod asked;
 mod bodies;
 mod broken;
-mod calibration;
 mod capabilities;
 mod classes;
 pub mod count;
-mod counting;
-mod credit;
 mod dispatch;
 mod documents;
 mod end;
-mod exposure;
+mod exposed;
 pub mod failure;
 mod folded;
-mod hidden;
-mod last_hour;
-mod outages;
 mod outlet;
 mod phase;
 mod pins;
 pub mod pipe;
 mod prepare;
-mod prompt;
 pub mod rate_limit;
 pub mod record;
 mod relay;
 mod rewrite;
 mod sending;
-mod silence;
 mod stream;
 mod translation;
 mod under_way;
@@ -50,15 +42,14 @@ use tokio::sync::oneshot;
 use tokio::time::Instant;
 use tokio_util::task::TaskTracker;
 
-use crate::byte_room::{Holder, Share};
+pub use crate::billing::{Calibrations, Learned, Standing, holder};
+use crate::byte_room::Share;
 use crate::config::ConfigHandle;
 use crate::turns::{Turns, Work};
 use crate::upstream::Upstreams;
 use admitted::{Admitted, ReplyTo};
 pub use admitted::{LOST, REMOVED};
-pub use calibration::{Calibrations, Learned};
 pub use failure::Failure;
-pub use last_hour::Standing;
 pub use pins::Pins;
 use rate_limit::Pass;
 pub use record::{Known, Observer, Origin, Record, Told};
@@ -164,12 +155,6 @@ async fn serve(admitted: Box<Admitted>, reply: ReplyTo) {
     let mut relay = AnswerRelay::of(answer);
     let end = relay.relay().await;
     Box::pin(relay.settle(end)).await;
-}
-
-/// A number for the key, for rooms that do not know keys: memory budgets and the health of targets.
-#[must_use]
-pub fn holder(key: KeyId) -> Holder {
-    Holder(key.to_i64().cast_unsigned())
 }
 
 #[cfg(test)]

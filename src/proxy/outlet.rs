@@ -77,7 +77,7 @@ pub(super) trait Outlet: Send {
 
 /// The outlet for an answer of a target of `family`.
 pub(super) fn of(admitted: &mut Admitted) -> Box<dyn Outlet> {
-    let seen = &admitted.seen;
+    let seen = &admitted.count.seen;
     match admitted.translation.take() {
         Some(translation) => Box::new(Translated {
             translator: translation.translator(seen.stream),
@@ -128,6 +128,7 @@ impl Outlet for SameFamily {
             let bytes = redact::event(&bytes, &self.model.route);
             return Ok(self.pass_on((bytes, Marks::default()), false, phase));
         }
+        // Frames that are kept back are sent as they are, or not at all: the writer need not know them.
         if phase.is_passing() {
             self.writer.observe(&frame, &facts);
         }
@@ -135,7 +136,7 @@ impl Outlet for SameFamily {
     }
 
     fn finish(&mut self, phase: Phase, counts: &SettledCounts<'_>) -> Vec<Bytes> {
-        // Its own terminal marker may not have come: clients wait for one.
+        // The target's own marker may not have come, and clients wait for one.
         let end = match phase {
             Phase::Ended(_) => None,
             Phase::Passing | Phase::Keeping(..) => Some(Bytes::from(self.writer.missing_end())),

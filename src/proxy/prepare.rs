@@ -59,16 +59,20 @@ pub(super) async fn prepare(
     };
     let size = measure(proxy, key, (&mut request, &mut seen), &model).await?;
     let mut bodies = RequestBodies::encode(&mut request, (original, &seen), &model).await?;
+    // Counts of both kinds must not meet in one comparison: an estimate runs high.
     if size.counted {
         let work = &mut request.work;
         bodies.count(work, &model, &proxy.calibrations).await?;
     }
+    // The last work of a tokenizer, for a request that is otherwise ready to be held for.
     let predicted = asked::predicted(&mut request.work, &mut seen).await?;
     let mut ask = bodies.ask(&request, &seen, (size.estimate, predicted), &model);
     ask.unseen = seen.stream
         && bodies
             .first(request.family, &seen, &model)
-            .is_some_and(|(target, sent)| proxy.is_unseen(&model, sent, &target.name()));
+            .is_some_and(|(target, sent)| {
+                proxy.calibrations.is_unseen(&model, sent, &target.name())
+            });
     Ok(PreparedRequest {
         request,
         seen,
@@ -103,6 +107,7 @@ async fn measure(
     model: &Arc<Model>,
 ) -> Result<RequestSize, Failure> {
     let (work, family) = (&mut request.work, request.family);
+    // Documents first: a page is worth more tokens than its bytes say.
     documents::read(work, &request.body, seen).await?;
     let available = key.account.available();
     let (estimate, counted) =

@@ -39,12 +39,12 @@ impl<'a> SentRequest<'a> {
             proxy,
             model,
             request: &admitted.request,
-            seen: &admitted.seen,
+            seen: &admitted.count.seen,
             bodies: &admitted.bodies,
             limit: admitted.limit,
             generation: admitted.generation,
         };
-        (sent, &mut admitted.hold, &mut admitted.meter)
+        (sent, &mut admitted.hold, &mut admitted.count.meter)
     }
 }
 
@@ -73,6 +73,7 @@ pub(super) fn without_seals(
     unsealed: &OnceLock<Option<Unsealed>>,
     target: (&Target, &[&'static str]),
 ) -> Option<Prepared> {
+    // Found once, for this target and all after it.
     let unsealed = unsealed.get_or_init(|| Unsealed::of(sent.request));
     let Unsealed { body, seen, .. } = unsealed.as_ref()?;
     Some(direct(sent, body, seen, target))
@@ -85,6 +86,7 @@ pub(super) fn pins<'t>(
     refused: bool,
 ) -> &'t [&'static str] {
     let (pin, pins) = (target.pin(), &sent.proxy.pins);
+    // A refused pin costs the customer nothing but one try: the same target is asked again without.
     if pin.is_empty() || refused || pins.rest(|| target.name(), sent.generation) {
         return &[];
     }

@@ -14,15 +14,15 @@ use farebox_protocol::{Family, Frame, Reader, Stop};
 use tokio::time::Instant;
 
 use super::admitted::{Admitted, ReplyTo};
-use super::calibration::Shown;
-use super::credit::{Credit, Verdict};
 use super::end::End;
 use super::folded::{self, Folded};
 use super::outlet::{self, BrokenAnswer, Outlet};
 use super::phase::{Kept, Phase};
 use super::pipe::{self, Sender};
-use super::silence::Silence;
 use super::{Reply, ReplyBody, whole};
+use crate::billing::calibration::Shown;
+use crate::billing::credit::{Credit, Verdict};
+use crate::billing::silence::Silence;
 use crate::clock;
 use crate::config::OnDisconnect;
 use crate::deadline::Deadline;
@@ -31,10 +31,13 @@ use crate::upstream::redact::{CustomerError, Redacted};
 use last::LastFrames;
 
 /// A customer who does not accept a piece for this long counts as gone.
+///
+/// Its upstream is not read meanwhile, and providers give up on a connection that nobody reads; its money stays held.
 const STALL: Duration = Duration::from_secs(30);
-/// A comment is sent after this long without a frame, so that proxies keep the connection open.
+/// A comment is sent after this long without a frame, so that proxies keep the connection open; many close it after 30 or 60 seconds.
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
-/// How long to wait for the terminal marker after the final usage.
+/// How long to wait for the terminal marker after the final usage. It usually comes in the same packet; a customer waits for the
+/// settlement as long as this, and gets a marker of ours if there is none.
 const LAST_FRAMES: Duration = Duration::from_secs(1);
 /// How often the charge so far is noted on the hold, in case the task ends without settling.
 const NOTE: Duration = Duration::from_millis(250);
@@ -42,6 +45,8 @@ const NOTE: Duration = Duration::from_millis(250);
 /// the customer had left.
 const UNREAD: Duration = Duration::from_secs(5);
 /// Bytes sent at a time, to tell a slow customer from one who accepts nothing.
+///
+/// A customer who takes one piece in each [`STALL`] is slow; with larger pieces a thin connection would count as gone.
 const PIECE: usize = 16 * 1024;
 
 /// The relay of one stream.
@@ -87,7 +92,7 @@ impl StreamRelay {
         (first, frames): (Box<Frame>, FrameStream),
         reply: ReplyTo,
     ) -> Self {
-        let (customer, folded) = if admitted.seen.stream {
+        let (customer, folded) = if admitted.count.seen.stream {
             let (sender, receiver) = pipe::pipe();
             let headers = whole::omission_headers(&admitted.outcome);
             let stream = Reply {
@@ -100,14 +105,14 @@ impl StreamRelay {
         };
         let now = Instant::now();
         let mut reader = family.protocol().reader();
-        reader.expect(admitted.seen.choices, clock::seed());
+        reader.expect(admitted.count.seen.choices, clock::seed());
         reader.allow(&admitted.outcome.pass_answer);
-        let hiding = admitted.hiding(&admitted.outcome.target);
+        let hiding = admitted.count.hiding(admitted.whole);
         let hides = hiding.is_some();
         if let Some(hiding) = hiding {
             let waited = admitted.waited_for_frame();
-            admitted.meter.may_hide(hiding);
-            admitted.meter.wait(waited);
+            admitted.count.meter.may_hide(hiding);
+            admitted.count.meter.wait(waited);
         }
         Self {
             first: Some(first),
@@ -116,7 +121,7 @@ impl StreamRelay {
             folded,
             reader,
             outlet: outlet::of(&mut admitted),
-            credit: Credit::new(admitted.seen.choices, admitted.output_limit, now),
+            credit: Credit::new(admitted.count.seen.choices, admitted.output_limit, now),
             phase: Phase::Passing,
             stop: None,
             silence: Silence::new(hides, now),
@@ -187,13 +192,18 @@ impl StreamRelay {
             self.broke("error event without JSON");
             return Err(self.broken());
         }
-        self.admitted.meter.observe(&facts, self.reader.usage());
+        self.admitted
+            .count
+            .meter
+            .observe(&facts, self.reader.usage());
         if let Some(error) = facts.error {
             let route = &self.admitted.model.route;
             let judged = self.frames.judge(error, route, self.outlet.foreign_to());
             return Err(self.failed(judged));
         }
-        self.silence.frame(&mut self.admitted.meter, &facts, now);
+        // After the branch for errors: a refusal shows nothing, so the silence before it stays what it was.
+        self.silence
+            .frame(&mut self.admitted.count.meter, &facts, now);
         self.stop = self.stop.or(facts.stop);
         if facts.last && self.phase.is_passing() {
             self.phase = Phase::Keeping(now, Kept::default());
@@ -210,7 +220,7 @@ impl StreamRelay {
     fn failed(&mut self, judged: Result<CustomerError, Redacted>) -> End {
         match judged {
             Ok(told) => {
-                let charged = self.admitted.meter.made_anything();
+                let charged = self.admitted.count.meter.made_anything();
                 self.told = Some(Box::new(told));
                 if charged {
                     End::REFUSED
@@ -244,7 +254,7 @@ impl StreamRelay {
     fn note(&mut self, now: Instant) {
         if now >= self.noted + NOTE {
             if !std::mem::replace(&mut self.counts_input, true) {
-                self.admitted.count_input();
+                self.admitted.count.count_input();
             }
             self.noted = now;
             let checkpoint = self.admitted.checkpoint();
@@ -256,6 +266,7 @@ impl StreamRelay {
     async fn next(&mut self) -> Next {
         loop {
             let wake = self.wake();
+            // Frames first: one that is there decides more than a timer that is due.
             tokio::select! {
                 biased;
                 frame = self.frames.next() => return match frame {
@@ -289,6 +300,7 @@ impl StreamRelay {
     /// The next instant at which something is due even without a frame.
     fn wake(&self) -> Instant {
         let last = self.admitted.deadline();
+        // Nobody waits for money or signs of life any more, only for the marker.
         if let Phase::Keeping(since, _) = self.phase {
             return last.min(since + LAST_FRAMES);
         }
@@ -312,7 +324,8 @@ impl StreamRelay {
             now = self.send(comment, now).await;
         }
         let stopped = self.stop.is_some();
-        self.silence.tick(&mut self.admitted.meter, stopped, now);
+        self.silence
+            .tick(&mut self.admitted.count.meter, stopped, now);
         self.control(now).await
     }
 
@@ -327,16 +340,16 @@ impl StreamRelay {
         if now >= admitted.deadline() {
             return Some(End::TOO_LONG);
         }
-        match credit.check(admitted, reader.sample(), now).await {
+        match credit.check(&mut **admitted, reader.sample(), now).await {
             Verdict::Covered => None,
             // Nothing was delivered, and the fault is ours: free.
             Verdict::Spent(reason @ EndReason::LedgerUnavailable)
-                if !admitted.meter.shown_anything() =>
+                if !admitted.count.meter.shown_anything() =>
             {
                 Some(End::lost(reason, 200))
             }
             Verdict::Spent(reason) => {
-                admitted.meter.charge_pause();
+                admitted.count.meter.charge_pause();
                 Some(End::cut(reason))
             }
         }
@@ -387,8 +400,8 @@ impl StreamRelay {
         } = self;
         // The upstream is stopped first, so that it produces nothing that nobody pays for.
         drop(frames);
-        admitted.shown = Shown::Sample(reader.sample().clone());
-        admitted.meter.hear(&reader.usage().said);
+        admitted.count.shown = Shown::Sample(reader.sample().clone());
+        admitted.count.meter.hear(&reader.usage().said);
         outlet.close(&mut admitted.outcome, &mut end, reader.answer_id());
         let failure = (folded.as_ref())
             .and_then(|_| folded::failure(&end, outlet.has_stopped(), told.as_deref()));

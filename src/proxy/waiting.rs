@@ -12,15 +12,16 @@ use farebox_protocol::{Family, PublicAnswer, UsageWish};
 use tokio::time::Instant;
 
 use super::admitted::{Admitted, ReplyTo};
-use super::credit::{Credit, Verdict};
 use super::end::End;
 use super::sending::SentRequest;
 use super::{Failure, Reply, ReplyBody, pipe, stream, whole};
+use crate::billing::credit::{Credit, Verdict};
 use crate::config::{Model, Target};
 use crate::metering::Meter;
 use crate::metering::pace::Hiding;
 
-/// How often the hold is compared with the wait; the fastest targets produce a slice in a second.
+/// How often the hold is compared with the wait. The fastest targets produce a slice in a second: with a longer one a hold would be
+/// outrun between two looks, and a shorter one wakes every waiting stream for nothing.
 const TICK: Duration = Duration::from_millis(250);
 
 /// The target that has the request now, as an index into the route, in which family, and since when.
@@ -52,7 +53,7 @@ impl Watch {
     pub(super) fn new(admitted: &Admitted) -> Self {
         let now = Instant::now();
         Self {
-            credit: Credit::new(admitted.seen.choices, admitted.output_limit, now),
+            credit: Credit::new(admitted.count.seen.choices, admitted.output_limit, now),
             next: now + TICK,
         }
     }
@@ -77,11 +78,13 @@ impl Watch {
         let form =
             sent.bodies
                 .sent_to(target, family, (sent.request.family, sent.seen), sent.model);
-        if !form.is_some_and(|seen| sent.proxy.may_hide(sent.model, seen, &name)) {
+        if !form.is_some_and(|seen| sent.proxy.calibrations.may_hide(sent.model, seen, &name)) {
             return Verdict::Covered;
         }
-        let pace = sent.proxy.pace(sent.model, &name);
+        let pace = sent.proxy.calibrations.hidden_pace(sent.model, &name);
         meter.may_hide(Hiding::new(pace, &sent.model.limits, false));
+        // A failed target's time is not counted here: the bill names it as what the operator may owe, and the customer pays only for
+        // the one that answers.
         meter.wait(since.elapsed());
         // Nothing was delivered: if the gateway dies now, nothing is charged.
         let checkpoint = Bill {
@@ -107,8 +110,9 @@ pub(super) async fn spent(
     let family = admitted.request.family;
     if let Some((target, _, since)) = asked.now(&model) {
         admitted.answered_by(target);
-        admitted.meter.wait(since.elapsed());
+        admitted.count.meter.wait(since.elapsed());
     }
+    // The customer has seen nothing, and the fault is ours: an error, and free.
     if reason == EndReason::LedgerUnavailable {
         let failure = Failure::Ledger(LedgerError::unavailable("a hold could not grow"));
         admitted
@@ -117,7 +121,11 @@ pub(super) async fn spent(
         let _ = reply.send(Err(failure));
         return;
     }
-    let (asks_cost, asks_usage) = (admitted.seen.asks_cost, admitted.seen.asks_usage);
+    // Money ran out, which is no error: clients would repeat the request, and pay for its prompt again.
+    let (asks_cost, asks_usage) = (
+        admitted.count.seen.asks_cost,
+        admitted.count.seen.asks_usage,
+    );
     admitted.first_byte();
     let settled = admitted.settle(&End::cut(reason)).await;
     let (sender, receiver) = pipe::pipe();

@@ -6,10 +6,10 @@ use farebox_ledger::EndReason;
 use farebox_protocol::{AnswerFacts, Family, UsageWish, json, translate};
 
 use super::admitted::{Admitted, Outcome, ReplyTo, Settled};
-use super::calibration::Shown;
 use super::end::End;
 use super::translation::Translation;
 use super::{Failure, Reply, ReplyBody, rewrite};
+use crate::billing::calibration::Shown;
 use crate::byte_room::Share;
 use crate::upstream::redact;
 
@@ -60,7 +60,7 @@ impl WholeRelay {
                 admitted.broke("a whole answer that cannot be read");
                 let failure = Failure::NoTarget(None);
                 let status = failure.status(admitted.request.family);
-                admitted.meter.report(&facts.usage, true);
+                admitted.count.meter.report(&facts.usage, true);
                 self.failure = Some(failure);
                 return End::lost(EndReason::UpstreamBroken, status);
             };
@@ -74,9 +74,9 @@ impl WholeRelay {
                 id.map(|id| redact::answer_id(id, &admitted.outcome.secrets))
             }
         };
-        admitted.meter.show(facts.shown);
-        admitted.meter.report(&facts.usage, true);
-        admitted.shown = Shown::Whole(self.family, self.body.clone());
+        admitted.count.meter.show(facts.shown);
+        admitted.count.meter.report(&facts.usage, true);
+        admitted.count.shown = Shown::Whole(self.family, self.body.clone());
         End::complete(facts.stop)
     }
 
@@ -97,7 +97,7 @@ impl WholeRelay {
             let _ = reply.send(Err(failure));
             return;
         }
-        let (slug, asks_cost) = (admitted.model.slug.clone(), admitted.seen.asks_cost);
+        let (slug, asks_cost) = (admitted.model.slug.clone(), admitted.count.seen.asks_cost);
         let mut headers = omission_headers(&admitted.outcome);
         if let Some((translation, answer)) = &translated {
             admitted.outcome.lost.merge(&translation.losses(answer));

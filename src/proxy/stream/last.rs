@@ -38,8 +38,8 @@ impl LastFrames {
         Self {
             family: admitted.request.family,
             request_id: record::request_id(admitted.request.id),
-            asks_cost: admitted.seen.asks_cost,
-            asks_usage: admitted.seen.asks_usage,
+            asks_cost: admitted.count.seen.asks_cost,
+            asks_usage: admitted.count.seen.asks_usage,
             reader,
             outlet,
             phase,
