@@ -83,8 +83,7 @@ impl Watch {
         }
         let pace = sent.proxy.calibrations.hidden_pace(sent.model, &name);
         meter.may_hide(Hiding::new(pace, &sent.model.limits, false));
-        // A failed target's time is not counted here: the bill names it as what the operator may owe, and the customer pays only for
-        // the one that answers.
+        // Of the target that has the request now: what failed ones may bill is named on the bill, and the customer pays for none of it.
         meter.wait(since.elapsed());
         // Nothing was delivered: if the gateway dies now, nothing is charged.
         let checkpoint = Bill {
