@@ -60,6 +60,8 @@ impl Target {
     }
 
     fn pace(&self) -> Option<Pace> {
+        // The median is what silence is charged at, the 95th percentile what is held for it: customers vote, so neither may be one
+        // customer's to decide.
         let (median, p95) = (self.paces.at(50)?, self.paces.at(95)?);
         Some(Pace { median, p95 })
     }
@@ -160,6 +162,7 @@ impl Calibrations {
     pub(crate) fn names_classes(&self, target: &str, named: bool) -> bool {
         let mut targets = self.lock();
         let known = targets.entry(target.to_owned()).or_default();
+        // What this answer teaches must not judge this answer.
         let before = known.names_classes;
         known.names_classes |= named;
         before
@@ -230,6 +233,7 @@ impl Calibrations {
         }
         let stored = ledger.votes().await?;
         let mut targets = self.lock();
+        // Targets that only another gateway of the fleet has asked are known here, too.
         for vote in &stored {
             targets.entry(vote.target.clone()).or_default();
         }

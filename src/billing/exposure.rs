@@ -77,6 +77,7 @@ impl KeyExposure {
     /// Notes exposure that counts against nobody.
     fn excuse(&mut self, failed: Failed) {
         let (hour, more) = (failed.booked.hour(), i128::from(failed.exposure.picos()));
+        // Older hours have left the sixty minutes that count.
         self.excused.retain(|(other, _)| *other >= hour - 1);
         match self.excused.iter_mut().find(|(other, _)| *other == hour) {
             Some((_, sum)) => *sum = sum.saturating_add(more),
@@ -195,6 +196,7 @@ impl ExposureRule<'_> {
             loop {
                 let now = clock::now();
                 let from = Timestamp::from_millis(now.millis().saturating_sub(HOUR));
+                // The end is exclusive, and the charge that caused this may be of this very millisecond.
                 let to = Timestamp::from_millis(now.millis().saturating_add(1));
                 match ledger.usage(key, from, to).await {
                     Ok(rows) => {

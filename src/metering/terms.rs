@@ -138,6 +138,7 @@ pub fn decide(
         (
             changed(sent, ask.declared, limits.max_output),
             sent,
+            // The rest is held slice by slice while it runs.
             sent.min(SLICE),
         )
     } else if ask.declared.is_some() {
@@ -150,6 +151,7 @@ pub fn decide(
         let thinking = ask.thinking_budget.map_or(0, |budget| {
             u64::from(budget).saturating_add(SMALLEST_OUTPUT)
         });
+        // Without a declared limit a whole answer would hold the model's largest one, which few keys have and few answers need.
         let wanted = u64::from(limits.default_output)
             .max(thinking)
             .min(u64::from(limits.max_output));

@@ -112,6 +112,14 @@ impl SameFamily {
     }
 }
 
+/// How a customer knows the answer.
+fn public<'a>(model: &'a Model, counts: &SettledCounts<'a>) -> PublicAnswer<'a> {
+    PublicAnswer {
+        slug: &model.slug,
+        id: counts.id,
+    }
+}
+
 impl Outlet for SameFamily {
     fn frame(
         &mut self,
@@ -123,6 +131,7 @@ impl Outlet for SameFamily {
         if !has_content || (facts.usage_only && !self.shows_usage) {
             return Ok(None);
         }
+        // A frame of a kind that nobody knows may hold anything, so the provider's own names are taken out of all of it.
         if facts.unfamiliar {
             let bytes = rewrite::rewrite(frame.raw(), &facts.marks, &self.name, None);
             let bytes = redact::event(&bytes, &self.model.route);
@@ -148,19 +157,14 @@ impl Outlet for SameFamily {
     }
 
     fn cut(&mut self, _: Phase, counts: &SettledCounts<'_>) -> Vec<Bytes> {
-        let answer = PublicAnswer {
-            slug: &self.model.slug,
-            id: counts.id,
-        };
+        // What was kept back is the target's own end, which would contradict this one.
+        let answer = public(&self.model, counts);
         let end = self.writer.end_at_limit(answer, counts.usage, counts.wish);
         vec![Bytes::from(end)]
     }
 
     fn fail(&mut self, _: Phase, counts: &SettledCounts<'_>, why: &ErrorBody) -> Vec<Bytes> {
-        let answer = PublicAnswer {
-            slug: &self.model.slug,
-            id: counts.id,
-        };
+        let answer = public(&self.model, counts);
         vec![Bytes::from(self.writer.error_event(answer, why))]
     }
 
@@ -197,6 +201,7 @@ impl Outlet for Translated {
         facts: FrameFacts,
         phase: &mut Phase,
     ) -> Result<Option<Bytes>, BrokenAnswer> {
+        // One frame may become none or several: an opening, say, waits until it is known what it opens.
         let shown = some(self.translator.frame(&frame));
         if self.is_broken() {
             return Err(BrokenAnswer);
@@ -222,6 +227,7 @@ impl Outlet for Translated {
 
     fn close(&mut self, outcome: &mut Outcome, end: &mut End, _: Option<&str>) {
         outcome.answer_id = Some(self.translation.answer_id());
+        // A stream that was cut has no end of its own that could be judged.
         if end.ending == Ending::Complete {
             self.rest = some(self.translator.end());
             if self.is_broken() {

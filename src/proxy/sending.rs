@@ -101,6 +101,7 @@ fn direct(
     (target, pin): (&Target, &[&'static str]),
 ) -> Prepared {
     let protocol = sent.request.family.protocol();
+    // A family may know two names for the limit, and old clients and servers each know one.
     let declared = seen.places.limit.as_ref().map(|(name, _)| *name);
     let edits = Edits {
         model: &target.model,
@@ -112,6 +113,7 @@ fn direct(
         pin,
     };
     let mut headers = sent.request.headers.clone();
+    // A class that a body asks for may need a header, which the customer need not know.
     classes::add_headers(&mut headers, sent.request.family, seen.classes);
     Prepared {
         body: protocol.pieces(body, seen, &edits),

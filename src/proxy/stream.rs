@@ -156,7 +156,7 @@ impl StreamRelay {
 
     /// Counts one frame and sends it on, or keeps it back.
     async fn pass(&mut self, frame: Frame) -> Option<End> {
-        // The clock is read once for each frame.
+        // The clock is read once for each frame: with thousands of streams it is a good part of what a frame costs.
         let mut now = Instant::now();
         match self.count(frame, now) {
             Err(end) => return Some(end),
@@ -238,6 +238,7 @@ impl StreamRelay {
     /// How a stream that the provider broke ends. If the customer had not read for too long before, it ends as if the customer had
     /// left.
     fn broken(&self) -> End {
+        // A provider hangs up on a gateway that does not read; if the customer caused that, the answer is not free.
         if self.waited >= UNREAD {
             End::UNREAD
         } else {
@@ -252,6 +253,7 @@ impl StreamRelay {
 
     /// Notes what is to be charged if this task ends without settling.
     fn note(&mut self, now: Instant) {
+        // Making a bill costs as much as several frames, so it is not made for each.
         if now >= self.noted + NOTE {
             if !std::mem::replace(&mut self.counts_input, true) {
                 self.admitted.count.count_input();
@@ -401,6 +403,7 @@ impl StreamRelay {
         // The upstream is stopped first, so that it produces nothing that nobody pays for.
         drop(frames);
         admitted.count.shown = Shown::Sample(reader.sample().clone());
+        // A class may be named only in the last frames, after everything that was metered.
         admitted.count.meter.hear(&reader.usage().said);
         outlet.close(&mut admitted.outcome, &mut end, reader.answer_id());
         let failure = (folded.as_ref())
@@ -417,6 +420,7 @@ impl StreamRelay {
             return folded.send(answer, &settled);
         }
         let Some(customer) = customer else { return };
+        // Paid for by now: a customer who leaves here misses the end, and the charge stays.
         for bytes in last.frames(&end, &settled) {
             if !deliver(&customer, bytes).await {
                 return;

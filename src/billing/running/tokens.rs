@@ -127,6 +127,7 @@ impl RunningCount {
         let vote = move |ours| {
             calibrations.observe_count(&target, voter, clock::now(), (theirs, ours));
         };
+        // A checkpoint of a long stream has counted the prompt already; a short answer's is counted now, with nobody waiting for it.
         match read.and_then(|read| read.text) {
             Some(ours) => vote(ours),
             None => {
