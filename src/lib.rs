@@ -1,6 +1,6 @@
 //! Farebox: a prepaid gateway to language models.
 //!
-//! Every file belongs to one room, and calls go one way: `server → proxy → {upstream, metering, ledger} → {config, protocol}`.
+//! Every file belongs to one room, and calls go one way: `server → proxy → {upstream, billing} → {metering, ledger} → {config, protocol}`.
 //! Money is held in `proxy/admit.rs` and settled in `proxy/admitted.rs`, and nowhere else. To follow a request, read
 //! [`proxy::Proxy::run`] from top to bottom; `docs/ARCHITECTURE.md` walks one through the rooms.
 //!
@@ -17,13 +17,14 @@
 //! | `ledger/store/postgres` | the ledger in a PostgreSQL database that several gateways share | `ledger` | `async_trait`, `futures_util`, `getrandom`, `rustls`, `rustls_native_certs`, `serde`, `serde_json`, `tokio`, `tokio_postgres`, `tokio_postgres_rustls`, `tracing` |  |
 //! | `config` | reads and checks both TOML files; publishes them as one snapshot | `protocol::AuthStyle`, `protocol::ChatLimit`, `protocol::Family`, `protocol::address`, `protocol::class`, `protocol::translate`, `ledger::Amount`, `ledger::grouped` | `annotate_snippets`, `arc_swap`, `hex`, `notify`, `serde`, `serde_json`, `sha2`, `strsim`, `tokio`, `toml` |  |
 //! | `metering` | estimates, terms, prices, the meter | `config::Limits`, `config::Model`, `config::Price`, `config::Rates`, `ledger::Amount`, `ledger::Evidence`, `ledger::Line`, `ledger::Usage`, `ledger::VOTE_DAYS`, `protocol::FrameFacts`, `protocol::Sample`, `protocol::TextSize`, `protocol::class`, `protocol::inspect`, `protocol::scripts`, `protocol::talk`, `protocol::token_estimate`, `protocol::usage` | `bpe_vocabularies`, `memchr`, `miniz_oxide` | pure: no async, no I/O |
+//! | `billing` | money policy below the spine: credit, counting, what targets teach, exposure; extends holds, opens and settles none | `byte_room::Holder`, `config`, `ledger`, `metering`, `protocol`, `turns` | `bytes`, `tokio`, `tokio_util`, `tracing` |  |
 //! | `upstream` | calls providers: target order, retries, breakers, pools; the only room that uses reqwest | `byte_room`, `config`, `deadline`, `doubles`, `ledger::Amount`, `ledger::Timestamp`, `ledger::clock`, `ledger::text`, `protocol` | `aho_corasick`, `base64`, `bytes`, `hex`, `http_body_util`, `hyper`, `imagesize`, `jiff`, `reqwest`, `rustix`, `rustls`, `serde_json`, `thiserror`, `tokio`, `tracing`, `webpki_root_certs` |  |
-//! | `proxy` | the spine: the steps of a request in order; the only room that opens and settles holds | `byte_room`, `config`, `deadline`, `ledger`, `metering`, `protocol`, `turns`, `upstream` | `bytes`, `serde`, `serde_json`, `tokio`, `tokio_util`, `tracing` |  |
+//! | `proxy` | the spine: the steps of a request in order; the only room that opens and settles holds | `billing`, `byte_room`, `config`, `deadline`, `ledger`, `metering`, `protocol`, `turns`, `upstream` | `bytes`, `serde`, `serde_json`, `tokio`, `tokio_util`, `tracing` |  |
 //! | `telemetry` | log, counters and the live feed; observes and decides nothing | `ledger::KeyId`, `ledger::Timestamp`, `ledger::Usage`, `ledger::amount`, `metering::Miscount`, `proxy::record` | `serde_json`, `tokio`, `tracing`, `tracing_subscriber` |  |
 //! | `setup` | settings for client programs: one table for the command, the page and the docs | `config::Endpoint`, `config::Model`, `ledger::gateway_root`, `protocol::Family` | `serde`, `toml` |  |
 //! | `customer` | the customer's side: balance dialects, usage, receipts, sessions, the dashboard | `config`, `ledger`, `protocol::Family`, `proxy`, `setup` | `bytes`, `futures_util`, `hex`, `jiff`, `maud`, `salvo`, `serde`, `serde_json`, `sha2`, `tokio`, `tokio_util`, `tracing` |  |
-//! | `server` | the HTTP front door: every path in one table; uses salvo, as `customer` does | `byte_room`, `config`, `customer`, `ledger`, `protocol::AuthStyle`, `protocol::BadRequest`, `protocol::Family`, `protocol::paths`, `proxy`, `telemetry`, `turns`, `upstream::Trouble`, `upstream::Stage`, `upstream::Wrong` | `arc_swap`, `bytes`, `flate2`, `futures_util`, `http_body_util`, `ipnet`, `rustls`, `ruzstd`, `salvo`, `serde_json`, `sha2`, `socket2`, `thiserror`, `tokio`, `tokio_util`, `tracing` |  |
-//! | `app` | builds the rooms, starts them, reacts to reloads, drains them on shutdown | `config`, `customer`, `ledger`, `proxy`, `server`, `telemetry`, `turns`, `upstream` | `arc_swap`, `ipnet`, `notify`, `rustix`, `serde_json`, `thiserror`, `tokio`, `tokio_util`, `tracing` |  |
+//! | `server` | the HTTP front door: every path in one table; uses salvo, as `customer` does | `billing::holder`, `byte_room`, `config`, `customer`, `ledger`, `protocol::AuthStyle`, `protocol::BadRequest`, `protocol::Family`, `protocol::paths`, `proxy`, `telemetry`, `turns`, `upstream::Trouble`, `upstream::Stage`, `upstream::Wrong` | `arc_swap`, `bytes`, `flate2`, `futures_util`, `http_body_util`, `ipnet`, `rustls`, `ruzstd`, `salvo`, `serde_json`, `sha2`, `socket2`, `thiserror`, `tokio`, `tokio_util`, `tracing` |  |
+//! | `app` | builds the rooms, starts them, reacts to reloads, drains them on shutdown | `billing::Calibrations`, `config`, `customer`, `ledger`, `proxy`, `server`, `telemetry`, `turns`, `upstream` | `arc_swap`, `ipnet`, `notify`, `rustix`, `serde_json`, `thiserror`, `tokio`, `tokio_util`, `tracing` |  |
 //! | `cli` | the commands and their arguments | `app`, `config`, `ledger`, `protocol::Family`, `protocol::class`, `proxy::record`, `server::TlsFiles`, `setup`, `telemetry`, `upstream::Upstreams`, `upstream::online` | `clap`, `http_body_util`, `hyper`, `hyper_util`, `ipnet`, `jiff`, `serde`, `serde_json`, `tempfile`, `tokio`, `tracing`, `unicode_width` |  |
 //! | `deadline` | a timer that streams reset at every chunk | – | `tokio` |  |
 //! | `byte_room` | a memory budget shared between keys; no key can take all of it | – | `bytes`, `tokio` |  |
@@ -36,6 +37,7 @@
 //! <!-- end of rooms -->
 
 pub mod app;
+pub mod billing;
 pub mod byte_room;
 pub mod cli;
 pub mod config;

@@ -326,7 +326,7 @@ impl Meter {
     /// Whether anything was shown or counted.
     #[must_use]
     pub fn made_anything(&self) -> bool {
-        let counted = |usage: &Usage| price::input_total(usage) > 0 || output_total(usage) > 0;
+        let counted = |usage: &Usage| usage.prompt() > 0 || output_total(usage) > 0;
         self.shown_anything()
             || self.reported.as_ref().is_some_and(counted)
             || self.claimed.is_some()
@@ -362,7 +362,7 @@ impl Meter {
         let counted = self
             .reported
             .as_ref()
-            .map_or(0, |usage| price::input_total(&self.steps(usage).0));
+            .map_or(0, |usage| self.steps(usage).0.prompt());
         self.held().for_input(if counted > 0 {
             counted
         } else {
@@ -403,7 +403,7 @@ impl Meter {
     fn counted_whole(&self) -> bool {
         let all = self.complete || (self.shown_anything() && self.shown == self.shown_at_report);
         let something = |usage: &Usage| {
-            let (input, output) = (price::input_total(usage), output_total(usage));
+            let (input, output) = (usage.prompt(), output_total(usage));
             (input > 0 || !self.silence_asked)
                 && (input > 0 && output > 0 || !self.shown_anything())
         };
@@ -482,7 +482,7 @@ impl Meter {
             .max(self.by_time(took).saturating_mul(self.choices));
         usage.reasoning = usage.reasoning.min(most);
         usage.output = usage.output.min(most.saturating_sub(usage.reasoning));
-        let missing = local.input.saturating_sub(price::input_total(&usage));
+        let missing = local.input.saturating_sub(usage.prompt());
         usage.input = usage.input.saturating_add(missing);
         let missing = local.output.saturating_sub(output_total(&usage));
         usage.output = usage.output.saturating_add(missing);

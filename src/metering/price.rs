@@ -11,12 +11,6 @@ use crate::config::{Price, Rates};
 /// The line for the request itself, if requests are priced.
 pub const REQUEST: &str = "request";
 
-/// All input tokens, whatever their class: tiers are selected by this.
-#[must_use]
-pub fn input_total(usage: &Usage) -> u64 {
-    usage.prompt()
-}
-
 /// One line for each class that was used, and one for the request if requests are priced. The further steps of an answer have their
 /// own tiers; a kind has several lines if its rates differ. `class` is what all of it is charged as.
 #[must_use]
@@ -111,7 +105,7 @@ pub fn to_amount(picos: i128) -> Amount {
 }
 
 fn classes(price: &Price, usage: &Usage) -> [(&'static str, u64, Amount); 9] {
-    let rates = price.for_input(input_total(usage));
+    let rates = price.for_input(usage.prompt());
     let request = u64::from(rates.per_request != Amount::ZERO);
     [
         ("input", usage.input, rates.input),

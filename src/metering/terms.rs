@@ -13,12 +13,17 @@ use super::estimate::Estimate;
 use super::price::{dearest_input, dearest_output, likely_input, times, to_amount};
 use crate::config::{Limits, Price, Rates};
 
-/// Output tokens that must be affordable for an answer to be worth starting.
+/// Output tokens that must be affordable for an answer to be worth starting: a paragraph or two. With fewer, a customer would pay
+/// for a long prompt to read half a sentence.
 pub const SMALLEST_OUTPUT: u64 = 256;
-/// Output tokens a stream holds at a time.
+/// Output tokens a stream holds at a time. Larger, and ten agents could not run side by side on a few dollars; smaller, and the ledger
+/// would commit an extension for every few seconds of every stream.
 pub const SLICE: u64 = 2_048;
 /// A key with less than this many ceilings, plus one for each of its running requests, is nearly empty: its holds are made at the
 /// ceiling.
+///
+/// With ample money a hold at the estimate is safe: what it is off is paid from the rest of the balance. With fewer ceilings than
+/// requests that may be wrong at once, the rest may not suffice, and the operator would pay.
 const NEARLY_EMPTY: i128 = 4;
 
 /// The facts of a request that determine its terms.
@@ -117,6 +122,7 @@ pub fn decide(
     // possible input.
     let room = limits.context.saturating_sub(ask.estimate.input).max(1);
     let most_room = limits.context.saturating_sub(ask.estimate.least).max(1);
+    // The wanted amount may exceed what is there, because the ceiling is a worst case: the hold then takes all there is.
     let mut cap = budget.available;
     let mut whole = false;
     let (limit, sent, held) = if ask.stream && ask.unseen {
@@ -132,9 +138,11 @@ pub fn decide(
         (
             changed(sent, ask.declared, limits.max_output),
             sent,
+            // The rest is held slice by slice while it runs.
             sent.min(SLICE),
         )
     } else if ask.declared.is_some() {
+        // The customer said what the answer may need, so it is not lowered unasked: the refusal names the limit that can be paid.
         budget
             .require(most.min(room))
             .map_err(|short| budget.remedied(short, most, ask.thinking_budget))?;
@@ -143,6 +151,7 @@ pub fn decide(
         let thinking = ask.thinking_budget.map_or(0, |budget| {
             u64::from(budget).saturating_add(SMALLEST_OUTPUT)
         });
+        // Without a declared limit a whole answer would hold the model's largest one, which few keys have and few answers need.
         let wanted = u64::from(limits.default_output)
             .max(thinking)
             .min(u64::from(limits.max_output));

@@ -8,31 +8,52 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use farebox_ledger::{Account, Amount, Hold, LedgerError, NewHold, Refusal, SharedLedger};
+use farebox_ledger::{Account, Amount, Hold, Key, LedgerError, NewHold, Refusal, SharedLedger};
 
-use super::{Failure, Request};
+use super::admitted::Admitted;
+use super::prepare::PreparedRequest;
+use super::{Failure, Proxy, Request};
 use crate::clock;
-use crate::config::Model;
 use crate::metering::{Remedies, Shortfall, Terms, terms};
 
 /// Attempts before a request whose key's balance keeps changing is refused with a retry hint.
+///
+/// Each try reads the account anew, so it fails only if another request of the same key took the money in between. One try would
+/// refuse requests that the balance can pay; without an end, agents that race for the last cents would keep the ledger busy.
 const TRIES: usize = 5;
 /// If the key was read longer ago than this, because the body arrived slowly, it is read again.
+///
+/// Ordinary requests are admitted within a few milliseconds and cost no second read. An older account misses payments and released
+/// holds; it cannot overspend, because the ledger's writer checks again.
 const FRESH: Duration = Duration::from_millis(100);
 
-/// Holds the money for a request. `account` is the key's account as authentication read it; `limit_field` names the request's
-/// output limit, for a refusal that suggests a smaller one.
+/// Holds the money for a request; `key` is as authentication read it.
 ///
 /// # Errors
 /// 403 for a key that is no longer active, 429 without enough money, 503 without a ledger.
 pub(super) async fn admit(
+    proxy: &Arc<Proxy>,
+    key: &Key,
+    mut prepared: PreparedRequest,
+) -> Result<Box<Admitted>, Failure> {
+    let (hold, terms) = hold(&proxy.ledger, key.account, &prepared).await?;
+    prepared.request.work.paid();
+    (prepared.bodies).limit(&terms, prepared.seen.limit, &prepared.model);
+    Ok(Admitted::new(Arc::clone(proxy), prepared, terms, hold))
+}
+
+/// Decides the terms from the account, and opens the hold.
+async fn hold(
     ledger: &SharedLedger,
-    request: &Request,
     mut account: Account,
-    model: &Model,
-    ask: &terms::Ask,
-    limit_field: &'static str,
+    prepared: &PreparedRequest,
 ) -> Result<(Hold, Terms), Failure> {
+    let PreparedRequest {
+        request,
+        model,
+        ask,
+        ..
+    } = prepared;
     let mut refusal = None;
     let mut fresh = request.arrived.elapsed() > FRESH;
     if fresh {
@@ -44,12 +65,11 @@ pub(super) async fn admit(
             Ok(terms) => terms,
             // If nothing is held, only a payment can help, and the first read already saw every confirmed payment.
             Err(short) if fresh || account.held == Amount::ZERO => {
-                return Err(Failure::balance(
-                    &model.slug,
+                return Err(too_little(
+                    prepared,
                     &short,
                     account.available(),
                     account.held,
-                    limit_field,
                 ));
             }
             Err(_) => {
@@ -57,16 +77,7 @@ pub(super) async fn admit(
                 continue;
             }
         };
-        let new = NewHold {
-            request: request.id,
-            key: request.key,
-            amount: terms.hold,
-            slug: model.slug.clone(),
-            family: request.family.name().to_owned(),
-            // Not the arrival time: the body may have arrived slowly, and the key may have expired meanwhile.
-            at: clock::now(),
-        };
-        match Hold::open(Arc::clone(ledger), new).await {
+        match Hold::open(Arc::clone(ledger), new_hold(prepared, &terms)).await {
             Ok(hold) => return Ok((hold, terms)),
             Err(LedgerError::Refused(Refusal::Insufficient {
                 available, held, ..
@@ -77,13 +88,7 @@ pub(super) async fn admit(
                     affordable_output: 0,
                     remedies: Remedies::default(),
                 });
-                refusal = Some(Failure::balance(
-                    &model.slug,
-                    &short,
-                    available,
-                    held,
-                    limit_field,
-                ));
+                refusal = Some(too_little(prepared, &short, available, held));
                 (account, fresh) = (read(ledger, request).await?, true);
             }
             Err(error) => return Err(error.into()),
@@ -92,6 +97,32 @@ pub(super) async fn admit(
     Err(refusal.unwrap_or_else(|| {
         LedgerError::unavailable("the account changed before every attempt to hold money").into()
     }))
+}
+
+fn new_hold(prepared: &PreparedRequest, terms: &Terms) -> NewHold {
+    let request = &prepared.request;
+    NewHold {
+        request: request.id,
+        key: request.key,
+        amount: terms.hold,
+        slug: prepared.model.slug.clone(),
+        family: request.family.name().to_owned(),
+        // Not the arrival time: the body may have arrived slowly, and the key may have expired meanwhile.
+        at: clock::now(),
+    }
+}
+
+/// The refusal of a request that its balance cannot pay.
+fn too_little(
+    prepared: &PreparedRequest,
+    short: &Shortfall,
+    available: Amount,
+    held: Amount,
+) -> Failure {
+    // Named where a smaller one would help.
+    let limit = prepared.seen.places.limit.as_ref();
+    let limit_field = limit.map_or("", |(name, _)| name);
+    Failure::balance(&prepared.model.slug, short, available, held, limit_field)
 }
 
 /// The account as it is now.

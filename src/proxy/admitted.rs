@@ -13,20 +13,23 @@ use std::time::Duration;
 
 use farebox_ledger::{Amount, Bill, EndReason, Facts, Finished, Hold, SharedLedger, Usage};
 use farebox_protocol::translate::Losses;
-use farebox_protocol::{Classes, Content, Inspection, Marks};
+use farebox_protocol::{Classes, Inspection, Marks};
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
-use super::calibration::{InputCount, PromptRead, Shown};
+use super::bodies::RequestBodies;
 use super::end::End;
+use super::prepare::PreparedRequest;
 use super::record::{self, Record, Told};
-use super::translation::{Forms, Translation};
+use super::translation::Translation;
 use super::under_way::Entered;
 use super::{Failure, Proxy, Reply, Request};
+use crate::billing::credit::CreditedStream;
+use crate::billing::running::{CountOf, RunningCount};
 use crate::clock;
 use crate::config::{Model, Price, Target};
 use crate::metering::meter::Start;
-use crate::metering::{Counted, Lifetimes, Local, Meter, Terms};
+use crate::metering::{Counted, Lifetimes, Meter, Terms};
 use crate::upstream::redact::{self, Redacted};
 use crate::upstream::{Attempt, Class, SecretForms, TokenShare};
 
@@ -54,19 +57,11 @@ pub(super) type ReplyTo = oneshot::Sender<Result<Reply, Failure>>;
 pub(super) struct Admitted {
     pub(super) proxy: Arc<Proxy>,
     pub(super) request: Request,
-    pub(super) seen: Inspection,
     pub(super) model: Arc<Model>,
-    pub(super) meter: Meter,
+    /// What it is charged for, so far.
+    pub(super) count: RunningCount,
     pub(super) hold: Hold,
     pub(super) outcome: Outcome,
-    /// A sample of the answer's text.
-    pub(super) shown: Shown,
-    pub(super) input_count: InputCount,
-    pub(super) prompt: PromptRead,
-    /// The job that reads it, if it is a large one.
-    pub(super) hashing: Option<tokio::task::JoinHandle<Option<()>>>,
-    /// A tokenizer's counts, if the end needed them.
-    pub(super) local: Option<Local>,
     pub(super) output_limit: u64,
     /// Nothing but text was sent, so that what it can count at most is certain.
     pub(super) only_text: bool,
@@ -81,7 +76,7 @@ pub(super) struct Admitted {
     /// The output limit to write into the request.
     pub(super) limit: Option<u32>,
     /// The request in other families, until a target answers.
-    pub(super) forms: Forms,
+    pub(super) bodies: RequestBodies,
     /// Translates the answer into the customer's family, if it is in another.
     pub(super) translation: Option<Box<Translation>>,
     /// The snapshot that it was admitted under.
@@ -99,8 +94,7 @@ pub(super) fn lifetimes(seen: &Inspection) -> Lifetimes {
 /// What is known about the answer so far, for the journal and the log.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Outcome {
-    pub(super) target: String,
-    /// The operator's cost for it.
+    /// The operator's cost for the answering target.
     pub(super) cost: Option<Arc<Price>>,
     pub(super) answer_id: Option<Redacted>,
     /// Which of its provider's accounts answered, if it has several.
@@ -176,15 +170,21 @@ impl Settled {
 impl Admitted {
     pub(super) fn new(
         proxy: Arc<Proxy>,
-        request: Request,
-        seen: Inspection,
-        model: Arc<Model>,
+        prepared: PreparedRequest,
         terms: Terms,
         hold: Hold,
-        forms: Forms,
     ) -> Box<Self> {
+        let PreparedRequest {
+            request,
+            seen,
+            model,
+            bodies,
+            left_out,
+            generation,
+            ..
+        } = prepared;
         let choices = u64::from(seen.choices);
-        let raised = forms.raised(seen.limit);
+        let raised = bodies.raised(seen.limit);
         let sent = raised.map_or(0, |limit| u64::from(limit).saturating_mul(choices));
         let start = Start {
             estimated_input: terms.estimated_input,
@@ -204,20 +204,25 @@ impl Admitted {
         if seen.has_stops {
             meter.ask_silence();
         }
+        let of = CountOf {
+            calibrations: &proxy.calibrations,
+            turns: &proxy.turns,
+            tasks: &proxy.tasks,
+            key: request.key,
+            arrived: request.arrived,
+        };
+        let count = RunningCount::new(&of, Arc::clone(&model), seen, meter);
         // Boxed because every step moves it: a future that passes two kilobytes by value grows to twenty.
         Box::new(Self {
             proxy,
             request,
-            seen,
+            count,
             model,
-            meter,
             hold,
-            outcome: Outcome::default(),
-            shown: Shown::Nothing,
-            input_count: InputCount::default(),
-            prompt: PromptRead::default(),
-            hashing: None,
-            local: None,
+            outcome: Outcome {
+                lost: left_out,
+                ..Outcome::default()
+            },
             output_limit: terms.output_limit,
             only_text,
             sold: raised.map(|_| terms.output_limit),
@@ -225,9 +230,9 @@ impl Admitted {
             expected_tokens: expected(&terms, seen_choices),
             tokens: None,
             limit: terms.limit,
-            forms,
+            bodies,
             translation: None,
-            generation: 0,
+            generation,
         })
     }
 
@@ -239,10 +244,11 @@ impl Admitted {
 
     /// Notes the target that answered, or worked on an answer. A wait for another one counts no longer.
     pub(super) fn answered_by(&mut self, target: &Target) {
-        self.outcome.target = target.name();
+        self.count.target = target.name();
         self.outcome.cost.clone_from(&target.cost);
-        self.meter.wait(Duration::ZERO);
-        self.meter
+        self.count.meter.wait(Duration::ZERO);
+        self.count
+            .meter
             .reasoning_outside(target.provider.reasoning_outside);
     }
 
@@ -254,17 +260,18 @@ impl Admitted {
             .iter()
             .filter_map(|attempt| attempt.worked)
             .sum();
-        self.request
-            .arrived
-            .elapsed()
-            .saturating_sub(self.outcome.prepared)
-            .saturating_sub(others)
+        self.since_dispatch().saturating_sub(others)
+    }
+
+    fn since_dispatch(&self) -> Duration {
+        let arrived = self.request.arrived.elapsed();
+        arrived.saturating_sub(self.outcome.prepared)
     }
 
     /// Notes why the answering target's answer is of no use, for the log.
     pub(super) fn broke(&mut self, reason: &str) {
         self.outcome.attempts.push(Attempt {
-            target: self.outcome.target.clone(),
+            target: self.count.target.clone(),
             class: Class::Broken,
             reason: redact::for_operator(reason, &self.model.route),
             worked: None,
@@ -286,32 +293,28 @@ impl Admitted {
 
     /// What the journal would record if the request ended now.
     pub(super) fn checkpoint(&mut self) -> Bill {
-        if let Some(read) = self.input_count.get() {
-            self.meter.know_input(read.charged);
-            // A counted prompt's sample is no longer needed, and a stream may run for an hour.
-            self.seen.content = Content::default();
-        }
-        self.recall();
-        let counted = self.sold(self.meter.charge_if_cut());
+        self.count.catch_up();
+        let counted = self.sold(self.count.meter.charge_if_cut());
         self.bill(counted, &End::INTERRUPTED)
     }
 
     /// Ends the hold. This is the only place where a request's money is settled.
     pub(super) async fn settle(mut self: Box<Self>, end: &End) -> Settled {
         if end.reason == EndReason::Length {
-            self.meter.ask_silence();
+            self.count.meter.ask_silence();
         }
         // Boxed, because few answers need it and it would enlarge the task of every open stream.
-        let counted = Box::pin(self.counted(end.ending)).await;
+        let (billable, took) = (self.has_billable_failures(), self.since_dispatch());
+        let counted = Box::pin(self.count.counted(end.ending, billable, took)).await;
         let counted = self.sold(counted);
         let usage = counted.usage;
         let class = counted.lines.iter().find_map(|line| line.class.clone());
-        let asks = !self.seen.classes.is_standard();
+        let asks = !self.count.seen.classes.is_standard();
         let class = class.or_else(|| asks.then_some(Cow::Borrowed(Classes::STANDARD.name())));
         if let Some(share) = self.tokens.take() {
             share.used(tokens(usage));
         }
-        let miscount = self.meter.miscount(end.ending, &counted);
+        let miscount = self.count.meter.miscount(end.ending, &counted);
         let oddities = self.oddities(&counted);
         let bill = self.bill(counted, end);
         let cost = farebox_ledger::bill::cost(&bill.lines).unwrap_or(Amount::ZERO);
@@ -347,8 +350,7 @@ impl Admitted {
         record.own_us = Some(micros(prepared + settling.elapsed()));
         let owed = owed.checked_add(record.loss).unwrap_or(owed);
         spine.observer.ended(Arc::new(record));
-        spine.excuse(&limits, key, failures);
-        spine.review(&limits, key, owed);
+        spine.note_exposure(&limits, key, failures, owed);
         Settled {
             cost,
             finished,
@@ -375,7 +377,7 @@ impl Admitted {
         let mut bill = Bill {
             slug: self.model.slug.clone(),
             family: self.request.family.name().to_owned(),
-            target: self.outcome.target.clone(),
+            target: self.count.target.clone(),
             status: end.status,
             end_reason: end.reason.clone(),
             first_byte_ms: self.outcome.first_byte.map(millis),
@@ -388,7 +390,7 @@ impl Admitted {
             lines: counted.lines,
             facts: self.outcome.facts().into_iter().chain(node).collect(),
             served: self.billed_as(&counted.usage),
-            provider_cost: self.meter.provider_cost().map(Amount::from_picos),
+            provider_cost: self.count.meter.provider_cost().map(Amount::from_picos),
             ..Bill::default()
         };
         self.owe(&mut bill, owed);
@@ -402,7 +404,7 @@ impl Admitted {
             key: Some(self.request.key),
             origin: self.request.origin,
             slug: bill.slug.clone(),
-            asked: record::asked(&self.seen.model),
+            asked: record::asked(&self.count.seen.model),
             family: self.request.family.name(),
             target: bill.target.clone(),
             status: end.status,
@@ -436,6 +438,16 @@ impl Admitted {
             removed: self.outcome.removed.clone(),
             attempts: self.outcome.attempts.clone(),
         }
+    }
+}
+
+impl CreditedStream for Admitted {
+    fn parts(&mut self) -> (&mut RunningCount, &mut Hold) {
+        (&mut self.count, &mut self.hold)
+    }
+
+    fn bill_so_far(&mut self) -> Bill {
+        self.checkpoint()
     }
 }
 

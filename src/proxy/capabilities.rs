@@ -7,8 +7,8 @@ use bytes::Bytes;
 use farebox_ledger::Amount;
 use farebox_protocol::{BadRequest, Content, Family, Inspection, translate};
 
-use super::calibration::Calibrations;
 use super::{Failure, asked};
+use crate::billing::Calibrations;
 use crate::config::{Capability, Model, Target};
 use crate::metering::{Estimate, estimate, terms};
 use crate::turns::Work;

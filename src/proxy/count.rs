@@ -8,7 +8,8 @@ use farebox_ledger::Key;
 use farebox_protocol::{BadRequest, Edits, Family, Inspection, translate};
 use tokio::time::timeout;
 
-use super::{Failure, Known, Proxy, capabilities, documents, holder, resolve, unreadable};
+use super::prepare::{resolve, unreadable};
+use super::{Failure, Known, Proxy, capabilities, documents, holder};
 use crate::clock;
 use crate::config::{Model, Target};
 use crate::metering::estimate;
@@ -46,41 +47,27 @@ pub async fn tokens(
     let model = resolve(&config, &seen.model, key, family, known)?;
     capabilities::check_flags(&model, family, &headers)?;
     if ask_upstream {
-        let (caller, operation) = (family, Operation::CountTokens);
-        let call = Call {
-            route: &model.route,
-            holder: holder(key.id),
-            caller,
-            family: caller,
-            operation,
-            stream: false,
-            last: None,
-            tokens: 0,
-            until: None,
-            abandoned: None,
-            unpinned: None,
-            unsealed: None,
-            progress: None,
-        };
+        let holder = holder(key.id);
+        let call = Call::new(&model.route, holder, family, Operation::CountTokens);
         let prepare = |target: &Target, family: Family| {
             if !capabilities::carries(target, &seen.content) {
                 return None;
             }
             if family != call.family {
-                return foreign((caller, original), target, family, &model);
+                return foreign((call.family, original), target, family, &model);
             }
+            let protocol = family.protocol();
             let edits = Edits {
                 model: &target.model,
-                limit_field: "",
+                limit_field: protocol.limit_field(target.chat_limit(), None),
                 limit: None,
                 pass: &target.provider.pass,
                 ..Edits::default()
             };
             Some(Prepared {
-                body: family.protocol().count_body(&body, &seen, &edits)?,
+                body: protocol.count_body(&body, &seen, &edits)?,
                 headers: headers.clone(),
-                streams: false,
-                pinned: Vec::new(),
+                ..Prepared::default()
             })
         };
         if let Ok(Ok(answer)) = timeout(PATIENCE, proxy.upstreams.dispatch(call, &prepare)).await
@@ -133,9 +120,7 @@ fn foreign(
         .flatten()?;
     Some(Prepared {
         body: vec![Bytes::from(body)],
-        headers: Vec::new(),
-        streams: false,
-        pinned: Vec::new(),
+        ..Prepared::default()
     })
 }
 

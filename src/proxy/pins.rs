@@ -24,35 +24,34 @@ struct Refused {
 }
 
 impl Pins {
-    fn of(&self, generation: u64) -> MutexGuard<'_, Refused> {
+    /// What was refused in this snapshot; `None` in an older one than the newest that refused something. A request may run for an
+    /// hour under the snapshot that it was admitted under, and says nothing about files that were loaded since.
+    fn of(&self, generation: u64) -> Option<MutexGuard<'_, Refused>> {
         let mut refused = self.refused.lock().unwrap_or_else(PoisonError::into_inner);
-        if refused.generation != generation {
+        if refused.generation < generation {
             *refused = Refused {
                 generation,
                 ..Refused::default()
             };
         }
-        refused
+        (refused.generation == generation).then_some(refused)
     }
 
     /// Whether a target's pins rest in this snapshot. Its name is asked for only where some target has refused a pin.
     pub(super) fn rest(&self, target: impl FnOnce() -> String, generation: u64) -> bool {
         self.any.load(Ordering::Relaxed)
-            && self
-                .of(generation)
-                .targets
-                .get(&target())
-                .is_some_and(|times| *times >= MOST)
+            && self.of(generation).is_some_and(|refused| {
+                let times = refused.targets.get(&target());
+                times.is_some_and(|times| *times >= MOST)
+            })
     }
 
     /// Notes that a target has refused a pinned field.
     pub(super) fn refuse(&self, target: &str, generation: u64) {
         self.any.store(true, Ordering::Relaxed);
-        *self
-            .of(generation)
-            .targets
-            .entry(target.to_owned())
-            .or_default() += 1;
+        if let Some(mut refused) = self.of(generation) {
+            *refused.targets.entry(target.to_owned()).or_default() += 1;
+        }
     }
 }
 
@@ -71,5 +70,20 @@ mod tests {
         pins.refuse("acme/large", 1);
         assert!(rest("acme/large", 1) && !rest("acme/small", 1));
         assert!(!rest("acme/large", 2));
+    }
+
+    #[test]
+    fn what_an_older_snapshot_is_refused_says_nothing_about_the_files_now() {
+        let pins = Pins::default();
+        let rest = |generation| pins.rest(|| "acme/large".to_owned(), generation);
+        for _ in 0..MOST {
+            pins.refuse("acme/large", 2);
+        }
+        assert!(rest(2));
+        pins.refuse("acme/large", 1);
+        assert!(!rest(1), "an older request keeps its pins");
+        assert!(rest(2), "and takes nothing from the newer count");
+        pins.refuse("acme/large", 3);
+        assert!(!rest(3), "the next files begin anew");
     }
 }

@@ -7,12 +7,13 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use farebox_ledger::{Amount, Key, KeyId, KeySettings, Pace, Timestamp};
+use farebox_ledger::{Key, KeyId, KeySettings, Pace, Timestamp};
 use tokio::time::Instant;
 
 use super::Failure;
-use super::last_hour::{LastHour, Standing};
-use super::outages::{Failed, Outages};
+use crate::billing::Standing;
+use crate::billing::exposure::{ExposedKeys, KeyExposure};
+use crate::billing::outages::Outages;
 use crate::clock;
 
 /// Requests per second on free paths, and the size of a burst.
@@ -33,7 +34,7 @@ const KEYS_REMEMBERED: usize = 10_000;
 pub struct RateLimits {
     keys: Mutex<Keys>,
     /// Failures of targets that several keys had.
-    pub(super) outages: Outages,
+    outages: Outages,
 }
 
 #[derive(Debug, Default)]
@@ -48,34 +49,7 @@ struct Traffic {
     running: u32,
     paid: Bucket,
     free: Bucket,
-    /// Set for a key with uncharged exposure.
-    last_hour: Option<LastHour>,
-    /// All that was ever paid onto it, as of its last request.
-    credit: Amount,
-    /// Exposure of an hour that counts against nobody, of this hour and the one before.
-    excused: Vec<(i64, i128)>,
-    review: Review,
-}
-
-/// The state of reading a key's last hour.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-enum Review {
-    #[default]
-    Idle,
-    Running,
-    /// A request ended since the read began.
-    Again,
-}
-
-impl Traffic {
-    fn standing(&self, now: Timestamp) -> Option<Standing> {
-        Some(self.last_hour?.standing(now, self.credit))
-    }
-
-    fn is_stopped(&self, now: Timestamp) -> bool {
-        self.standing(now)
-            .is_some_and(|standing| standing.is_stopped())
-    }
+    exposure: KeyExposure,
 }
 
 /// One running request. Gives its place back when dropped.
@@ -98,10 +72,8 @@ impl RateLimits {
             burst: per_second,
         });
         self.begin(key, now, |traffic| {
-            traffic.credit = key.account.credit;
-            let at = clock::now();
-            if let Some(last_hour) = traffic.last_hour.filter(|_| traffic.is_stopped(at)) {
-                let minutes = last_hour.minutes_left(at, traffic.credit);
+            traffic.exposure.credit = key.account.credit;
+            if let Some(minutes) = traffic.exposure.minutes_left(clock::now()) {
                 return Err(Failure::ExposureLimit(minutes));
             }
             traffic.paid.take(rate, now)
@@ -149,67 +121,12 @@ impl RateLimits {
         })
     }
 
-    fn traffic<T>(&self, key: KeyId, with: impl FnOnce(&mut Traffic) -> T) -> T {
-        let mut keys = self.keys.lock().unwrap_or_else(PoisonError::into_inner);
-        with(keys.known.entry(key).or_default())
-    }
-
-    /// Whether a key is stopped because of its uncharged exposure.
-    pub(super) fn is_stopped(&self, key: KeyId, now: Timestamp) -> bool {
-        let keys = self.keys.lock().unwrap_or_else(PoisonError::into_inner);
-        keys.known
-            .get(&key)
-            .is_some_and(|traffic| traffic.is_stopped(now))
-    }
-
-    /// Notes exposure that counts against nobody.
-    pub(super) fn excuse(&self, failed: Failed) {
-        let (hour, more) = (failed.booked.hour(), i128::from(failed.exposure.picos()));
-        self.traffic(failed.customer, |traffic| {
-            traffic.excused.retain(|(other, _)| *other >= hour - 1);
-            match traffic.excused.iter_mut().find(|(other, _)| *other == hour) {
-                Some((_, sum)) => *sum = sum.saturating_add(more),
-                None => traffic.excused.push((hour, more)),
-            }
-        });
-    }
-
-    /// What is excused of a key's hour.
-    pub(super) fn excused(&self, key: KeyId, hour: i64) -> i128 {
-        self.traffic(key, |traffic| {
-            let sum = traffic.excused.iter().find(|(other, _)| *other == hour);
-            sum.map_or(0, |(_, sum)| *sum)
-        })
-    }
-
-    /// Whether the caller should read a key's last hour; otherwise another task is reading it and will read it again.
-    pub(super) fn begin_review(&self, key: KeyId) -> bool {
-        self.traffic(key, |traffic| {
-            let idle = traffic.review == Review::Idle;
-            traffic.review = if idle { Review::Running } else { Review::Again };
-            idle
-        })
-    }
-
-    /// Whether the reader should read once more.
-    pub(super) fn review_again(&self, key: KeyId) -> bool {
-        self.traffic(key, |traffic| {
-            let again = traffic.review == Review::Again;
-            traffic.review = if again { Review::Running } else { Review::Idle };
-            again
-        })
-    }
-
-    /// Notes a key's last hour.
-    pub(super) fn note_last_hour(&self, key: KeyId, last_hour: LastHour) {
-        self.traffic(key, |traffic| traffic.last_hour = Some(last_hour));
-    }
-
     /// Keys that are stopped, and why; the largest exposure first.
     #[must_use]
     pub fn stopped(&self, now: Timestamp) -> Vec<(KeyId, Standing)> {
         let keys = self.keys.lock().unwrap_or_else(PoisonError::into_inner);
-        let standing = |(key, traffic): (&KeyId, &Traffic)| Some((*key, traffic.standing(now)?));
+        let standing =
+            |(key, traffic): (&KeyId, &Traffic)| Some((*key, traffic.exposure.standing(now)?));
         let mut stopped: Vec<_> = keys
             .known
             .iter()
@@ -218,6 +135,23 @@ impl RateLimits {
             .collect();
         stopped.sort_by_key(|(key, standing)| (std::cmp::Reverse(standing.exposure), *key));
         stopped
+    }
+}
+
+impl ExposedKeys for RateLimits {
+    fn outages(&self) -> &Outages {
+        &self.outages
+    }
+
+    fn is_stopped(&self, key: KeyId, now: Timestamp) -> bool {
+        let keys = self.keys.lock().unwrap_or_else(PoisonError::into_inner);
+        let traffic = keys.known.get(&key);
+        traffic.is_some_and(|traffic| traffic.exposure.is_stopped(now))
+    }
+
+    fn exposure_of<T>(&self, key: KeyId, with: impl FnOnce(&mut KeyExposure) -> T) -> T {
+        let mut keys = self.keys.lock().unwrap_or_else(PoisonError::into_inner);
+        with(&mut keys.known.entry(key).or_default().exposure)
     }
 }
 
@@ -269,9 +203,7 @@ impl Keys {
                 traffic.running > 0
                     || traffic.paid.is_ahead(now)
                     || traffic.free.is_ahead(now)
-                    || traffic.review != Review::Idle
-                    || traffic.is_stopped(wall)
-                    || !traffic.excused.is_empty()
+                    || !traffic.exposure.is_idle(wall)
             });
             self.left = self.known.len();
         }

@@ -10,31 +10,34 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use farebox_ledger::EndReason;
-use farebox_protocol::{Family, Frame, Marks, Reader, Stop, Writer, json};
+use farebox_protocol::{Family, Frame, Reader, Stop};
 use tokio::time::Instant;
 
 use super::admitted::{Admitted, ReplyTo};
-use super::calibration::Shown;
-use super::credit::{Credit, Verdict};
 use super::end::End;
-use super::folded::Folded;
+use super::folded::{self, Folded};
+use super::outlet::{self, BrokenAnswer, Outlet};
 use super::phase::{Kept, Phase};
 use super::pipe::{self, Sender};
-use super::silence::Silence;
-use super::translation::Streamed;
-use super::{Reply, ReplyBody, rewrite, whole};
+use super::{Reply, ReplyBody, whole};
+use crate::billing::calibration::Shown;
+use crate::billing::credit::{Credit, Verdict};
+use crate::billing::silence::Silence;
 use crate::clock;
 use crate::config::OnDisconnect;
 use crate::deadline::Deadline;
 use crate::upstream::FrameStream;
-use crate::upstream::redact::{self, CustomerError, Redacted};
-use last::{LastFrames, Wanted};
+use crate::upstream::redact::{CustomerError, Redacted};
+use last::LastFrames;
 
 /// A customer who does not accept a piece for this long counts as gone.
+///
+/// Its upstream is not read meanwhile, and providers give up on a connection that nobody reads; its money stays held.
 const STALL: Duration = Duration::from_secs(30);
-/// A comment is sent after this long without a frame, so that proxies keep the connection open.
+/// A comment is sent after this long without a frame, so that proxies keep the connection open; many close it after 30 or 60 seconds.
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
-/// How long to wait for the terminal marker after the final usage.
+/// How long to wait for the terminal marker after the final usage. It usually comes in the same packet; a customer waits for the
+/// settlement as long as this, and gets a marker of ours if there is none.
 const LAST_FRAMES: Duration = Duration::from_secs(1);
 /// How often the charge so far is noted on the hold, in case the task ends without settling.
 const NOTE: Duration = Duration::from_millis(250);
@@ -42,38 +45,15 @@ const NOTE: Duration = Duration::from_millis(250);
 /// the customer had left.
 const UNREAD: Duration = Duration::from_secs(5);
 /// Bytes sent at a time, to tell a slow customer from one who accepts nothing.
+///
+/// A customer who takes one piece in each [`STALL`] is slow; with larger pieces a thin connection would count as gone.
 const PIECE: usize = 16 * 1024;
 
-/// Relays a stream of a target of `family` to its end and settles it.
-pub(super) async fn relay(
+/// The relay of one stream.
+pub(super) struct StreamRelay {
     admitted: Box<Admitted>,
-    family: Family,
-    first: Box<Frame>,
-    frames: FrameStream,
-    reply: ReplyTo,
-) {
-    let (customer, folded) = if admitted.seen.stream {
-        let (sender, receiver) = pipe::pipe();
-        let headers = whole::omission_headers(&admitted.outcome);
-        let stream = Reply {
-            headers,
-            body: ReplyBody::Stream(receiver),
-        };
-        (reply.send(Ok(stream)).is_ok().then_some(sender), None)
-    } else {
-        (None, Some(Folded::new(reply, &admitted.outcome)))
-    };
-    let mut relay = Relay::new(admitted, family, frames, customer);
-    relay.folded = folded;
-    let end = relay.pump(first).await;
-    // Boxed, because the end of a stream needs more memory than everything before it.
-    Box::pin(relay.finish(end)).await;
-}
-
-struct Relay {
-    admitted: Box<Admitted>,
-    /// The public slug as JSON.
-    name: String,
+    /// The first frame, until it is passed on.
+    first: Option<Box<Frame>>,
     frames: FrameStream,
     /// `None` once the customer has left.
     customer: Option<Sender>,
@@ -81,10 +61,8 @@ struct Relay {
     folded: Option<Folded>,
     /// Of the target's family.
     reader: Box<dyn Reader>,
-    /// Of the customer's family; knows what was sent.
-    writer: Box<dyn Writer>,
-    /// Produces the customer's frames when the target is of another family; the writer is then unused.
-    translated: Option<Box<Streamed>>,
+    /// Makes the customer's frames of the target's.
+    outlet: Box<dyn Outlet>,
     credit: Credit,
     phase: Phase,
     /// Why the whole answer stopped, once known: what follows is only usage.
@@ -106,52 +84,63 @@ enum Next {
     End(End),
 }
 
-impl Relay {
-    fn new(
+impl StreamRelay {
+    /// The relay of a stream of a target of `family`; its customer gets the head of the answer now.
+    pub(super) fn new(
         mut admitted: Box<Admitted>,
         family: Family,
-        frames: FrameStream,
-        customer: Option<Sender>,
+        (first, frames): (Box<Frame>, FrameStream),
+        reply: ReplyTo,
     ) -> Self {
+        let (customer, folded) = if admitted.count.seen.stream {
+            let (sender, receiver) = pipe::pipe();
+            let headers = whole::omission_headers(&admitted.outcome);
+            let stream = Reply {
+                headers,
+                body: ReplyBody::Stream(receiver),
+            };
+            (reply.send(Ok(stream)).is_ok().then_some(sender), None)
+        } else {
+            (None, Some(Folded::new(reply, &admitted.outcome)))
+        };
         let now = Instant::now();
         let mut reader = family.protocol().reader();
-        reader.expect(admitted.seen.choices, clock::seed());
+        reader.expect(admitted.count.seen.choices, clock::seed());
         reader.allow(&admitted.outcome.pass_answer);
-        let hiding = admitted.hiding(&admitted.outcome.target);
+        let hiding = admitted.count.hiding(admitted.whole);
         let hides = hiding.is_some();
         if let Some(hiding) = hiding {
             let waited = admitted.waited_for_frame();
-            admitted.meter.may_hide(hiding);
-            admitted.meter.wait(waited);
+            admitted.count.meter.may_hide(hiding);
+            admitted.count.meter.wait(waited);
         }
         Self {
-            translated: admitted
-                .translation
-                .take()
-                .map(|translation| translation.stream(admitted.seen.stream)),
+            first: Some(first),
+            frames,
+            customer,
+            folded,
             reader,
-            writer: admitted.request.family.protocol().writer(),
-            credit: Credit::new(admitted.seen.choices, admitted.output_limit, now),
+            outlet: outlet::of(&mut admitted),
+            credit: Credit::new(admitted.count.seen.choices, admitted.output_limit, now),
+            phase: Phase::Passing,
+            stop: None,
             silence: Silence::new(hides, now),
             told: None,
             waited: Duration::ZERO,
-            phase: Phase::Passing,
-            stop: None,
             last_sent: now,
             noted: now,
             counts_input: false,
             alarm: Deadline::at(now + KEEP_ALIVE),
-            name: json::quoted(&admitted.model.slug),
             admitted,
-            frames,
-            customer,
-            folded: None,
         }
     }
 
     /// Reads and passes on frames until there is a reason to stop.
-    async fn pump(&mut self, first: Box<Frame>) -> End {
-        let mut next = Next::Frame(*first);
+    pub(super) async fn pump(&mut self) -> End {
+        let mut next = match self.first.take() {
+            Some(first) => Next::Frame(*first),
+            None => self.next().await,
+        };
         loop {
             match next {
                 Next::End(end) => return end,
@@ -167,7 +156,7 @@ impl Relay {
 
     /// Counts one frame and sends it on, or keeps it back.
     async fn pass(&mut self, frame: Frame) -> Option<End> {
-        // The clock is read once for each frame.
+        // The clock is read once for each frame: with thousands of streams it is a good part of what a frame costs.
         let mut now = Instant::now();
         match self.count(frame, now) {
             Err(end) => return Some(end),
@@ -177,7 +166,7 @@ impl Relay {
         if self.phase.is_over() {
             return Some(End::complete(self.stop));
         }
-        if self.has_stopped() && self.leaves() {
+        if self.outlet.has_stopped() && self.leaves() {
             self.read_on().await;
             return Some(End::AT_STOP);
         }
@@ -203,61 +192,35 @@ impl Relay {
             self.broke("error event without JSON");
             return Err(self.broken());
         }
-        self.admitted.meter.observe(&facts, self.reader.usage());
+        self.admitted
+            .count
+            .meter
+            .observe(&facts, self.reader.usage());
         if let Some(error) = facts.error {
-            let caller = self
-                .translated
-                .as_ref()
-                .map(|_| self.admitted.request.family);
             let route = &self.admitted.model.route;
-            let judged = self.frames.judge(error, route, caller);
+            let judged = self.frames.judge(error, route, self.outlet.foreign_to());
             return Err(self.failed(judged));
         }
-        self.silence.frame(&mut self.admitted.meter, &facts, now);
+        // After the branch for errors: a refusal shows nothing, so the silence before it stays what it was.
+        self.silence
+            .frame(&mut self.admitted.count.meter, &facts, now);
         self.stop = self.stop.or(facts.stop);
         if facts.last && self.phase.is_passing() {
             self.phase = Phase::Keeping(now, Kept::default());
         }
-        if let Some(translated) = &mut self.translated {
-            let shown = translated.frame(&frame);
-            if translated.is_broken() {
-                self.frames.blame("frames that do not form an answer");
-                self.broke("frames that do not form an answer");
-                return Err(End::BROKEN);
-            }
-            let shown = shown.map(|bytes| (bytes, Marks::default()));
-            return Ok(self.phase.keep(shown, facts.end).map(|(bytes, _)| bytes));
-        }
-        let has_content = !facts.unreadable && frame.has_data();
-        let usage_asked = self.admitted.seen.asks_usage || self.admitted.seen.asks_cost;
-        if !has_content || (facts.usage_only && !usage_asked) {
-            return Ok(None);
-        }
-        if facts.unfamiliar {
-            let bytes = rewrite::rewrite(frame.raw(), &facts.marks, &self.name, None);
-            let bytes = redact::event(&bytes, &self.admitted.model.route);
-            return Ok(self.pass_on((bytes, Marks::default()), false));
-        }
-        if self.phase.is_passing() {
-            self.writer.observe(&frame, &facts);
-        }
-        Ok(self.pass_on((frame.into_raw(), facts.marks), facts.end))
-    }
-
-    /// The bytes to send now; keeps them back if the settlement comes first.
-    fn pass_on(&mut self, (bytes, marks): (Bytes, Marks), ends: bool) -> Option<Bytes> {
-        if self.phase.is_passing() {
-            return Some(rewrite::rewrite(&bytes, &marks, &self.name, None));
-        }
-        self.phase.keep(Some((bytes, marks)), ends);
-        None
+        let shown = self.outlet.frame(frame, facts, &mut self.phase);
+        shown.map_err(|BrokenAnswer| {
+            self.frames.blame("frames that do not form an answer");
+            self.broke("frames that do not form an answer");
+            End::BROKEN
+        })
     }
 
     /// Decides who is to blame for an error in the stream. If it is the customer and something was produced, that is charged.
     fn failed(&mut self, judged: Result<CustomerError, Redacted>) -> End {
         match judged {
             Ok(told) => {
-                let charged = self.admitted.meter.made_anything();
+                let charged = self.admitted.count.meter.made_anything();
                 self.told = Some(Box::new(told));
                 if charged {
                     End::REFUSED
@@ -275,6 +238,7 @@ impl Relay {
     /// How a stream that the provider broke ends. If the customer had not read for too long before, it ends as if the customer had
     /// left.
     fn broken(&self) -> End {
+        // A provider hangs up on a gateway that does not read; if the customer caused that, the answer is not free.
         if self.waited >= UNREAD {
             End::UNREAD
         } else {
@@ -289,9 +253,10 @@ impl Relay {
 
     /// Notes what is to be charged if this task ends without settling.
     fn note(&mut self, now: Instant) {
+        // Making a bill costs as much as several frames, so it is not made for each.
         if now >= self.noted + NOTE {
             if !std::mem::replace(&mut self.counts_input, true) {
-                self.admitted.count_input();
+                self.admitted.count.count_input();
             }
             self.noted = now;
             let checkpoint = self.admitted.checkpoint();
@@ -303,6 +268,7 @@ impl Relay {
     async fn next(&mut self) -> Next {
         loop {
             let wake = self.wake();
+            // Frames first: one that is there decides more than a timer that is due.
             tokio::select! {
                 biased;
                 frame = self.frames.next() => return match frame {
@@ -336,6 +302,7 @@ impl Relay {
     /// The next instant at which something is due even without a frame.
     fn wake(&self) -> Instant {
         let last = self.admitted.deadline();
+        // Nobody waits for money or signs of life any more, only for the marker.
         if let Phase::Keeping(since, _) = self.phase {
             return last.min(since + LAST_FRAMES);
         }
@@ -355,16 +322,12 @@ impl Relay {
         }
         let mut now = Instant::now();
         if now >= self.last_sent + KEEP_ALIVE {
-            let comment = self
-                .translated
-                .as_mut()
-                .map_or(Bytes::from_static(b": keepalive\n\n"), |translated| {
-                    translated.ping()
-                });
+            let comment = self.outlet.ping();
             now = self.send(comment, now).await;
         }
         let stopped = self.stop.is_some();
-        self.silence.tick(&mut self.admitted.meter, stopped, now);
+        self.silence
+            .tick(&mut self.admitted.count.meter, stopped, now);
         self.control(now).await
     }
 
@@ -379,16 +342,16 @@ impl Relay {
         if now >= admitted.deadline() {
             return Some(End::TOO_LONG);
         }
-        match credit.check(admitted, reader.sample(), now).await {
+        match credit.check(&mut **admitted, reader.sample(), now).await {
             Verdict::Covered => None,
             // Nothing was delivered, and the fault is ours: free.
             Verdict::Spent(reason @ EndReason::LedgerUnavailable)
-                if !admitted.meter.shown_anything() =>
+                if !admitted.count.meter.shown_anything() =>
             {
                 Some(End::lost(reason, 200))
             }
             Verdict::Spent(reason) => {
-                admitted.meter.charge_pause();
+                admitted.count.meter.charge_pause();
                 Some(End::cut(reason))
             }
         }
@@ -424,55 +387,40 @@ impl Relay {
         self.stop.is_none() && self.admitted.model.route.on_disconnect == OnDisconnect::Cancel
     }
 
-    /// Whether the customer's answer has ended at a stop string.
-    fn has_stopped(&self) -> bool {
-        self.translated
-            .as_ref()
-            .is_some_and(|translated| translated.has_stopped())
-    }
-
     /// Settles, and only then sends the end.
-    async fn finish(self, mut end: End) {
+    pub(super) async fn settle(self, mut end: End) {
         let Self {
             mut admitted,
-            name,
             frames,
             customer,
             reader,
-            writer,
+            mut outlet,
             phase,
             told,
             folded,
-            translated,
             ..
         } = self;
         // The upstream is stopped first, so that it produces nothing that nobody pays for.
         drop(frames);
-        admitted.shown = Shown::Sample(reader.sample().clone());
-        admitted.meter.hear(&reader.usage().said);
-        let mut last = LastFrames {
-            wanted: Wanted::by(&admitted),
-            name,
-            reader,
-            writer,
-            translated,
-            phase,
-            told,
-            rest: None,
-        };
-        last.complete(&mut admitted.outcome, &mut end);
-        let failure = folded.as_ref().and_then(|_| last.failure(&end));
+        admitted.count.shown = Shown::Sample(reader.sample().clone());
+        // A class may be named only in the last frames, after everything that was metered.
+        admitted.count.meter.hear(&reader.usage().said);
+        outlet.close(&mut admitted.outcome, &mut end, reader.answer_id());
+        let failure = (folded.as_ref())
+            .and_then(|_| folded::failure(&end, outlet.has_stopped(), told.as_deref()));
         if let Some(failure) = &failure {
             end.status = failure.status(admitted.request.family);
         } else if folded.is_some() {
             admitted.first_byte();
         }
+        let last = LastFrames::of(&admitted, reader, outlet, phase, told);
         let settled = admitted.settle(&end).await;
         if let Some(folded) = folded {
             let answer = failure.map_or_else(|| Ok(last.whole(&end, &settled)), Err);
             return folded.send(answer, &settled);
         }
         let Some(customer) = customer else { return };
+        // Paid for by now: a customer who leaves here misses the end, and the charge stays.
         for bytes in last.frames(&end, &settled) {
             if !deliver(&customer, bytes).await {
                 return;

@@ -12,13 +12,14 @@ use farebox_ledger::{
 };
 use tokio::time::{sleep, timeout};
 
-use super::last_hour::LastHour;
-use super::outages::Failed;
 use super::rate_limit::RateLimits;
 use super::*;
+use crate::billing::exposure::ExposedKeys;
+use crate::billing::last_hour::LastHour;
+use crate::billing::outages::Failed;
 use crate::byte_room::Share;
 use crate::clock;
-use crate::config::{self, Config, ProcessSecrets, Source};
+use crate::config::{self, Config, Lookup, ProcessSecrets, Source};
 
 mod counting;
 mod oddities;

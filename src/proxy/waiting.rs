@@ -8,19 +8,20 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use farebox_ledger::{Bill, EndReason, Hold, LedgerError};
-use farebox_protocol::{Family, Inspection, PublicAnswer, UsageWish};
+use farebox_protocol::{Family, PublicAnswer, UsageWish};
 use tokio::time::Instant;
 
 use super::admitted::{Admitted, ReplyTo};
-use super::credit::{Credit, Verdict};
 use super::end::End;
-use super::translation::Forms;
-use super::{Failure, Proxy, Reply, ReplyBody, Request, pipe, stream, whole};
+use super::sending::SentRequest;
+use super::{Failure, Reply, ReplyBody, pipe, stream, whole};
+use crate::billing::credit::{Credit, Verdict};
 use crate::config::{Model, Target};
 use crate::metering::Meter;
 use crate::metering::pace::Hiding;
 
-/// How often the hold is compared with the wait; the fastest targets produce a slice in a second.
+/// How often the hold is compared with the wait. The fastest targets produce a slice in a second: with a longer one a hold would be
+/// outrun between two looks, and a shorter one wakes every waiting stream for nothing.
 const TICK: Duration = Duration::from_millis(250);
 
 /// The target that has the request now, as an index into the route, in which family, and since when.
@@ -42,39 +43,6 @@ impl Asked {
     }
 }
 
-/// What of a request its targets are sent, while its hold and its meter change.
-#[derive(Clone, Copy)]
-pub(super) struct Sent<'a> {
-    pub(super) proxy: &'a Proxy,
-    pub(super) model: &'a Model,
-    pub(super) request: &'a Request,
-    pub(super) seen: &'a Inspection,
-    pub(super) forms: &'a Forms,
-    /// The output limit to write.
-    pub(super) limit: Option<u32>,
-    /// The snapshot that it was admitted under.
-    pub(super) generation: u64,
-}
-
-impl<'a> Sent<'a> {
-    pub(super) fn split(
-        admitted: &'a mut Admitted,
-        proxy: &'a Proxy,
-        model: &'a Model,
-    ) -> (Self, &'a mut Hold, &'a mut Meter) {
-        let sent = Self {
-            proxy,
-            model,
-            request: &admitted.request,
-            seen: &admitted.seen,
-            forms: &admitted.forms,
-            limit: admitted.limit,
-            generation: admitted.generation,
-        };
-        (sent, &mut admitted.hold, &mut admitted.meter)
-    }
-}
-
 /// Watches one wait.
 pub(super) struct Watch {
     credit: Credit,
@@ -85,7 +53,7 @@ impl Watch {
     pub(super) fn new(admitted: &Admitted) -> Self {
         let now = Instant::now();
         Self {
-            credit: Credit::new(admitted.seen.choices, admitted.output_limit, now),
+            credit: Credit::new(admitted.count.seen.choices, admitted.output_limit, now),
             next: now + TICK,
         }
     }
@@ -100,21 +68,22 @@ impl Watch {
     pub(super) async fn check(
         &mut self,
         asked: &Asked,
-        sent: Sent<'_>,
+        sent: SentRequest<'_>,
         (hold, meter): (&mut Hold, &mut Meter),
     ) -> Verdict {
         let Some((target, family, since)) = asked.now(sent.model) else {
             return Verdict::Covered;
         };
         let name = target.name();
-        let form = sent
-            .forms
-            .sent_to(target, family, (sent.request.family, sent.seen), sent.model);
-        if !form.is_some_and(|seen| sent.proxy.may_hide(sent.model, seen, &name)) {
+        let form =
+            sent.bodies
+                .sent_to(target, family, (sent.request.family, sent.seen), sent.model);
+        if !form.is_some_and(|seen| sent.proxy.calibrations.may_hide(sent.model, seen, &name)) {
             return Verdict::Covered;
         }
-        let pace = sent.proxy.pace(sent.model, &name);
+        let pace = sent.proxy.calibrations.hidden_pace(sent.model, &name);
         meter.may_hide(Hiding::new(pace, &sent.model.limits, false));
+        // Of the target that has the request now: what failed ones may bill is named on the bill, and the customer pays for none of it.
         meter.wait(since.elapsed());
         // Nothing was delivered: if the gateway dies now, nothing is charged.
         let checkpoint = Bill {
@@ -140,8 +109,9 @@ pub(super) async fn spent(
     let family = admitted.request.family;
     if let Some((target, _, since)) = asked.now(&model) {
         admitted.answered_by(target);
-        admitted.meter.wait(since.elapsed());
+        admitted.count.meter.wait(since.elapsed());
     }
+    // The customer has seen nothing, and the fault is ours: an error, and free.
     if reason == EndReason::LedgerUnavailable {
         let failure = Failure::Ledger(LedgerError::unavailable("a hold could not grow"));
         admitted
@@ -150,7 +120,11 @@ pub(super) async fn spent(
         let _ = reply.send(Err(failure));
         return;
     }
-    let (asks_cost, asks_usage) = (admitted.seen.asks_cost, admitted.seen.asks_usage);
+    // Money ran out, which is no error: clients would repeat the request, and pay for its prompt again.
+    let (asks_cost, asks_usage) = (
+        admitted.count.seen.asks_cost,
+        admitted.count.seen.asks_usage,
+    );
     admitted.first_byte();
     let settled = admitted.settle(&End::cut(reason)).await;
     let (sender, receiver) = pipe::pipe();

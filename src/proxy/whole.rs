@@ -3,77 +3,126 @@
 
 use bytes::Bytes;
 use farebox_ledger::EndReason;
-use farebox_protocol::{AnswerFacts, Family, UsageWish, json};
+use farebox_protocol::{AnswerFacts, Family, UsageWish, json, translate};
 
 use super::admitted::{Admitted, Outcome, ReplyTo, Settled};
-use super::calibration::Shown;
 use super::end::End;
+use super::translation::Translation;
 use super::{Failure, Reply, ReplyBody, rewrite};
+use crate::billing::calibration::Shown;
 use crate::byte_room::Share;
 use crate::upstream::redact;
 
-/// Counts, settles and sends a whole answer of a target of `family`; its memory stays reserved until it has been sent.
-pub(super) async fn relay(
-    mut admitted: Box<Admitted>,
+/// A whole answer of a target, on its way to its customer.
+pub(super) struct WholeRelay {
+    admitted: Box<Admitted>,
+    /// The target's.
     family: Family,
-    (body, room): (Bytes, Share),
-    facts: &AnswerFacts,
+    body: Bytes,
+    facts: Box<AnswerFacts>,
+    /// The memory reserved for the answer, until it has been sent.
+    room: Share,
     reply: ReplyTo,
-) {
-    let translation = match admitted.translation.take() {
-        None => None,
-        Some(translation) => match translation.read(&body) {
-            Some(answer) => Some((translation, answer)),
-            None => return unreadable(admitted, facts, reply).await,
-        },
-    };
-    admitted.first_byte();
-    admitted.outcome.answer_id = match &translation {
-        Some((translation, _)) => Some(translation.answer_id()),
-        None => (facts.id.as_deref()).map(|id| redact::answer_id(id, &admitted.outcome.secrets)),
-    };
-    admitted.meter.show(facts.shown);
-    admitted.meter.report(&facts.usage, true);
-    admitted.shown = Shown::Whole(family, body.clone());
-    let (slug, asks_cost) = (admitted.model.slug.clone(), admitted.seen.asks_cost);
-    let mut headers = omission_headers(&admitted.outcome);
-    if let Some((translation, answer)) = &translation {
-        admitted.outcome.lost.merge(&translation.losses(answer));
-    }
-
-    let settled = admitted.settle(&End::complete(facts.stop)).await;
-
-    let cost = asks_cost.then(|| settled.charge());
-    let body = match translation {
-        None => rewrite::rewrite(&body, &facts.marks, &json::quoted(&slug), cost),
-        Some((translation, answer)) => {
-            let cost = cost.map(|cost| cost.to_string());
-            let wish = UsageWish {
-                chunk: true,
-                cost: cost.as_deref(),
-            };
-            translation.write(&answer, &wire(settled.usage), wish)
-        }
-    };
-    headers.extend(paid_headers(&settled));
-    // A large answer keeps its memory reservation until the customer has read it. A customer who has left is charged anyway: the
-    // answer was produced.
-    let _ = reply.send(Ok(Reply {
-        headers,
-        body: ReplyBody::Whole(room.keep(body)),
-    }));
+    /// Writes it in the customer's family, if the target is of another.
+    translated: Option<(Box<Translation>, translate::Answer)>,
+    /// Why the customer gets an error instead.
+    failure: Option<Failure>,
 }
 
-/// Ends a request whose answer cannot be translated: the customer gets nothing of it and pays nothing.
-async fn unreadable(mut admitted: Box<Admitted>, facts: &AnswerFacts, reply: ReplyTo) {
-    admitted.broke("a whole answer that cannot be read");
-    let failure = Failure::NoTarget(None);
-    let status = failure.status(admitted.request.family);
-    admitted.meter.report(&facts.usage, true);
-    admitted
-        .settle(&End::lost(EndReason::UpstreamBroken, status))
-        .await;
-    let _ = reply.send(Err(failure));
+impl WholeRelay {
+    pub(super) fn new(
+        mut admitted: Box<Admitted>,
+        family: Family,
+        (body, room): (Bytes, Share),
+        facts: Box<AnswerFacts>,
+        reply: ReplyTo,
+    ) -> Self {
+        admitted.outcome.removed_members(&facts.marks, &body);
+        Self {
+            admitted,
+            family,
+            body,
+            facts,
+            room,
+            reply,
+            translated: None,
+            failure: None,
+        }
+    }
+
+    /// Counts the answer; one that cannot be translated is of no use, and free.
+    pub(super) fn count(&mut self) -> End {
+        let Self {
+            admitted, facts, ..
+        } = self;
+        if let Some(translation) = admitted.translation.take() {
+            let Some(answer) = translation.read(&self.body) else {
+                admitted.broke("a whole answer that cannot be read");
+                let failure = Failure::NoTarget(None);
+                let status = failure.status(admitted.request.family);
+                admitted.count.meter.report(&facts.usage, true);
+                self.failure = Some(failure);
+                return End::lost(EndReason::UpstreamBroken, status);
+            };
+            self.translated = Some((translation, answer));
+        }
+        admitted.first_byte();
+        admitted.outcome.answer_id = match &self.translated {
+            Some((translation, _)) => Some(translation.answer_id()),
+            None => {
+                let id = facts.id.as_deref();
+                id.map(|id| redact::answer_id(id, &admitted.outcome.secrets))
+            }
+        };
+        admitted.count.meter.show(facts.shown);
+        admitted.count.meter.report(&facts.usage, true);
+        admitted.count.shown = Shown::Whole(self.family, self.body.clone());
+        End::complete(facts.stop)
+    }
+
+    /// Settles, and only then sends the answer.
+    pub(super) async fn settle(self, end: End) {
+        let Self {
+            mut admitted,
+            body,
+            facts,
+            room,
+            reply,
+            translated,
+            failure,
+            ..
+        } = self;
+        if let Some(failure) = failure {
+            admitted.settle(&end).await;
+            let _ = reply.send(Err(failure));
+            return;
+        }
+        let (slug, asks_cost) = (admitted.model.slug.clone(), admitted.count.seen.asks_cost);
+        let mut headers = omission_headers(&admitted.outcome);
+        if let Some((translation, answer)) = &translated {
+            admitted.outcome.lost.merge(&translation.losses(answer));
+        }
+        let settled = admitted.settle(&end).await;
+        let cost = asks_cost.then(|| settled.charge());
+        let body = match translated {
+            None => rewrite::rewrite(&body, &facts.marks, &json::quoted(&slug), cost),
+            Some((translation, answer)) => {
+                let cost = cost.map(|cost| cost.to_string());
+                let wish = UsageWish {
+                    chunk: true,
+                    cost: cost.as_deref(),
+                };
+                translation.write(&answer, &wire(settled.usage), wish)
+            }
+        };
+        headers.extend(paid_headers(&settled));
+        // A large answer keeps its memory reservation until the customer has read it. A customer who has left is charged anyway: the
+        // answer was produced.
+        let _ = reply.send(Ok(Reply {
+            headers,
+            body: ReplyBody::Whole(room.keep(body)),
+        }));
+    }
 }
 
 pub(super) fn paid_headers(settled: &Settled) -> Vec<(&'static str, String)> {

@@ -129,7 +129,7 @@ impl Observer for RequestLog {
             end = %record.end_reason,
             input = usage.input,
             cache_read = usage.cache_read,
-            cache_write = usage.cache_write + usage.cache_write_1h + usage.cache_write_12h,
+            cache_write = usage.cache_written(),
             output = usage.output + usage.reasoning,
             class = record.class.as_deref(),
             charge = %record.charge,

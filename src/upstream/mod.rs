@@ -130,14 +130,14 @@ pub struct Call<'a> {
 }
 
 impl<'a> Call<'a> {
-    /// A small whole request of our own.
-    fn of_ourselves(route: &'a Route, family: Family) -> Self {
+    /// A whole request to the targets of its own family, with nothing to remember between its tries.
+    pub fn new(route: &'a Route, holder: Holder, family: Family, operation: Operation) -> Self {
         Self {
             route,
-            holder: probe::OURSELVES,
+            holder,
             caller: family,
             family,
-            operation: Operation::Generate,
+            operation,
             stream: false,
             last: None,
             tokens: 0,
@@ -147,6 +147,11 @@ impl<'a> Call<'a> {
             unpinned: None,
             progress: None,
         }
+    }
+
+    /// A small whole request of our own.
+    fn of_ourselves(route: &'a Route, family: Family) -> Self {
+        Self::new(route, probe::OURSELVES, family, Operation::Generate)
     }
 }
 

@@ -243,9 +243,7 @@ impl Upstreams {
         let plain = protocol.write_question_as(&target.model, WORDS, (field, limit));
         let prepared = Prepared {
             body: vec![Bytes::from(question::with(family, &plain, WORDS, extras))],
-            headers: Vec::new(),
-            streams: false,
-            pinned: Vec::new(),
+            ..Prepared::default()
         };
         let route = alone(&one.slug, target);
         let call = Call::of_ourselves(&route, family);

@@ -227,9 +227,7 @@ impl Probe {
         let question = protocol.write_question_as(&self.target.model, WORDS, (field, limit));
         let prepared = Prepared {
             body: vec![Bytes::from(question)],
-            headers: Vec::new(),
-            streams: false,
-            pinned: Vec::new(),
+            ..Prepared::default()
         };
         let call = Call::of_ourselves(&self.route, family);
         let room = self.answers.share(OURSELVES, usize::MAX);

@@ -160,27 +160,20 @@ impl Desk {
             .collect();
         let body = Bytes::copy_from_slice(body.as_bytes());
         let call = Call {
-            route: &self.route,
-            holder: crate::byte_room::Holder(1),
-            caller: family,
-            family,
-            operation: Operation::Generate,
             stream,
-            last: None,
-            tokens: 0,
-            until: None,
-            abandoned: None,
-            unsealed: None,
-            unpinned: None,
-            progress: None,
+            ..Call::new(
+                &self.route,
+                crate::byte_room::Holder(1),
+                family,
+                Operation::Generate,
+            )
         };
         self.upstreams
             .dispatch(call, &move |_, _| {
                 Some(Prepared {
                     body: vec![body.clone()],
                     headers: headers.clone(),
-                    streams: false,
-                    pinned: Vec::new(),
+                    ..Prepared::default()
                 })
             })
             .await
@@ -208,21 +201,12 @@ async fn text_of(answer: Answer) -> Result<String, StreamBroken> {
 /// A call that only counts tokens.
 fn counting(route: &Route) -> Call<'_> {
     let family = Family::Messages;
-    Call {
+    Call::new(
         route,
-        holder: crate::byte_room::Holder(1),
-        caller: family,
+        crate::byte_room::Holder(1),
         family,
-        operation: Operation::CountTokens,
-        stream: false,
-        last: None,
-        tokens: 0,
-        until: None,
-        abandoned: None,
-        unsealed: None,
-        unpinned: None,
-        progress: None,
-    }
+        Operation::CountTokens,
+    )
 }
 
 #[track_caller]

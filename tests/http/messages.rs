@@ -308,6 +308,19 @@ fn count_body(model: &str) -> Value {
 }
 
 #[tokio::test]
+async fn a_count_of_a_whole_request_goes_up_as_it_is() {
+    let upstream = ScriptedUpstream::tolerant(counting(321)).await;
+    let gateway = Gateway::before(&upstream).await;
+    let key = gateway.key("5.00").await;
+    let mut ask = count_body("test-model");
+    ask["max_tokens"] = json!(1_024);
+    let path = "/native/v1/messages/count_tokens";
+    assert_eq!(gateway.post(path, &key, &ask).await.status, 200);
+    ask["model"] = json!("upstream-model-1");
+    assert_eq!(upstream.request(0).await.json(), ask, "but for the model");
+}
+
+#[tokio::test]
 async fn counting_tokens_is_free_and_asks_the_upstream_only_with_money() {
     let upstream = ScriptedUpstream::start(counting(321)).await;
     let gateway = Gateway::before(&upstream).await;

@@ -14,7 +14,7 @@ const NUMBERS: &[(&str, &str, &str, &str)] = &[
     (
         "paid requests of a key whose",
         "half its charges",
-        "src/proxy/last_hour.rs",
+        "src/billing/last_hour.rs",
         "One context, but at most half of what was ever paid, and half the charges",
     ),
     (
@@ -326,8 +326,8 @@ const NO_LIMITS: &[(&str, &str, &str)] = &[
     ("src/customer/live.rs", "LOOK", "how often a page looks"),
     ("src/customer/live.rs", "PAUSE", "how often a page is told"),
     ("src/customer/live.rs", "SILENCE", "a sign of life"),
-    ("src/proxy/last_hour.rs", "HOUR", "a unit"),
-    ("src/proxy/last_hour.rs", "MINUTE", "a unit"),
+    ("src/billing/last_hour.rs", "HOUR", "a unit"),
+    ("src/billing/last_hour.rs", "MINUTE", "a unit"),
     ("src/proxy/rate_limit.rs", "PAID_RATE", "the ledger's own"),
     (
         "src/proxy/rate_limit.rs",
@@ -377,7 +377,7 @@ const NO_LIMITS: &[(&str, &str, &str)] = &[
 const ROOMS: &[&str] = &[
     "src/byte_room.rs",
     "src/customer/live.rs",
-    "src/proxy/last_hour.rs",
+    "src/billing/last_hour.rs",
     "src/proxy/rate_limit.rs",
     "src/server",
     "src/turns",

@@ -184,6 +184,22 @@ pub(crate) const ROOMS: &[Room] = &[
         pure: true,
     },
     Room {
+        name: "billing",
+        folder: "src/billing/",
+        module: "farebox::billing",
+        job: "money policy below the spine: credit, counting, what targets teach, exposure; extends holds, opens and settles none",
+        ours: &[
+            "byte_room::Holder",
+            "config",
+            "ledger",
+            "metering",
+            "protocol",
+            "turns",
+        ],
+        crates: &["bytes", "tokio", "tokio_util", "tracing"],
+        pure: false,
+    },
+    Room {
         name: "upstream",
         folder: "src/upstream/",
         module: "farebox::upstream",
@@ -225,6 +241,7 @@ pub(crate) const ROOMS: &[Room] = &[
         module: "farebox::proxy",
         job: "the spine: the steps of a request in order; the only room that opens and settles holds",
         ours: &[
+            "billing",
             "byte_room",
             "config",
             "deadline",
@@ -302,6 +319,7 @@ pub(crate) const ROOMS: &[Room] = &[
         module: "farebox::server",
         job: "the HTTP front door: every path in one table; uses salvo, as `customer` does",
         ours: &[
+            "billing::holder",
             "byte_room",
             "config",
             "customer",
@@ -343,6 +361,7 @@ pub(crate) const ROOMS: &[Room] = &[
         module: "farebox::app",
         job: "builds the rooms, starts them, reacts to reloads, drains them on shutdown",
         ours: &[
+            "billing::Calibrations",
             "config",
             "customer",
             "ledger",

@@ -151,7 +151,13 @@ impl Usage {
     pub const fn prompt(&self) -> u64 {
         self.input
             .saturating_add(self.cache_read)
-            .saturating_add(self.cache_write)
+            .saturating_add(self.cache_written())
+    }
+
+    /// Input tokens written to a cache, for however long.
+    #[must_use]
+    pub const fn cache_written(&self) -> u64 {
+        self.cache_write
             .saturating_add(self.cache_write_1h)
             .saturating_add(self.cache_write_12h)
     }

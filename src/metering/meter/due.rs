@@ -99,7 +99,7 @@ impl Meter {
     /// The provider's count, if it has counted the prompt.
     fn counted_prompt(&self) -> Option<&Usage> {
         // Some providers report zeros until the end.
-        let counted = |usage: &&Usage| self.complete || price::input_total(usage) > 0;
+        let counted = |usage: &&Usage| self.complete || usage.prompt() > 0;
         self.reported.as_ref().filter(counted)
     }
 

@@ -23,7 +23,7 @@ impl Meter {
     fn knows_prompt(&self) -> bool {
         self.reported
             .as_ref()
-            .is_some_and(|usage| price::input_total(usage) > 0)
+            .is_some_and(|usage| usage.prompt() > 0)
     }
 
     /// What a cut answer used: of a prompt that the provider has not counted, what is probably cached was read from the cache, and

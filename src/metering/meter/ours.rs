@@ -3,7 +3,7 @@
 
 use farebox_ledger::Usage;
 
-use super::{Local, Meter, estimate, output_total, price};
+use super::{Local, Meter, estimate, output_total};
 use crate::metering::local;
 
 impl Meter {
@@ -24,7 +24,7 @@ impl Meter {
         };
         let mut usage = self
             .reported
-            .filter(|usage| price::input_total(usage) > 0)
+            .filter(|usage| usage.prompt() > 0)
             .unwrap_or(Usage {
                 output: self.reported.map_or(0, |usage| usage.output),
                 reasoning: self.reported.map_or(0, |usage| usage.reasoning),

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use farebox_ledger::{Evidence, Usage};
 
-use super::{Counted, Ending, Local, Meter, output_total, price};
+use super::{Counted, Ending, Local, Meter, output_total};
 
 /// A provider notices a closed stream this much later than we do.
 const STOP_LAG: Duration = Duration::from_millis(250);
@@ -93,7 +93,7 @@ impl Meter {
         let counted = self
             .reported
             .as_ref()
-            .map(price::input_total)
+            .map(Usage::prompt)
             .filter(|input| *input > 0);
         let output = made.map_or(0, |time| {
             self.by_time(time)
@@ -124,7 +124,7 @@ impl Meter {
             self.model.limits.context,
             self.output_limit.saturating_mul(2),
         );
-        let sane = price::input_total(claimed) <= inputs.saturating_mul(CREDIBLE)
+        let sane = claimed.prompt() <= inputs.saturating_mul(CREDIBLE)
             && output_total(claimed) <= outputs.saturating_mul(CREDIBLE);
         if !sane {
             return *charged;

@@ -20,7 +20,7 @@ impl Meter {
         let (first, further) = divided(usage, further);
         if std::iter::once(&first)
             .chain(further)
-            .any(|step| price::input_total(step) > self.model.limits.context)
+            .any(|step| step.prompt() > self.model.limits.context)
         {
             return Some(Miscount::AboveContext);
         }
@@ -33,7 +33,7 @@ impl Meter {
         let most = self.most_input.saturating_add(written);
         if std::iter::once(&first)
             .chain(further)
-            .any(|step| price::input_total(step) > most)
+            .any(|step| step.prompt() > most)
         {
             return Some(Miscount::AboveRequest);
         }

@@ -3,9 +3,9 @@
 use farebox_ledger::{Amount, Bill, EndReason, Owed, Usage};
 
 use super::super::end::End;
-use super::super::exposure::Failure;
-use super::super::last_hour;
 use super::Admitted;
+use crate::billing::exposure::TargetFailure;
+use crate::billing::last_hour;
 use crate::config::{Capability, Price};
 use crate::metering::{Ending, Miscount, price};
 use crate::upstream::Attempt;
@@ -15,12 +15,12 @@ impl Admitted {
     pub(super) fn owe(&self, bill: &mut Bill, usage: Option<Usage>) {
         if let Some(usage) = &usage {
             let charged = farebox_ledger::bill::cost(&bill.lines).unwrap_or(Amount::ZERO);
-            let served = self.meter.served();
-            let steps = self.meter.steps(usage);
+            let served = self.count.meter.served();
+            let steps = self.count.meter.steps(usage);
             let own = self.outcome.cost.as_deref();
             let own = own.map(|own| own.of(served).unwrap_or(own));
-            let owed = owed(self.meter.price_of(usage), own, steps, charged);
-            let dearer = self.meter.dearer(usage).unwrap_or(Amount::ZERO);
+            let owed = owed(self.count.meter.price_of(usage), own, steps, charged);
+            let dearer = self.count.meter.dearer(usage).unwrap_or(Amount::ZERO);
             bill.exposure = owed.exposure.checked_add(dearer).unwrap_or(owed.exposure);
             bill.cost = owed.cost;
         }
@@ -29,10 +29,13 @@ impl Admitted {
                 continue;
             };
             // Without a frame, a stream has produced no output that we know of, unless the model reasons first.
-            let makes = !self.seen.stream
-                || self.seen.hidden_reasoning
+            let makes = !self.count.seen.stream
+                || self.count.seen.hidden_reasoning
                 || self.model.can(Capability::Reasoning);
-            let usage = self.meter.tried(makes.then_some(worked), self.local);
+            let usage = self
+                .count
+                .meter
+                .tried(makes.then_some(worked), self.count.local);
             let target = self
                 .model
                 .route
@@ -53,12 +56,12 @@ impl Admitted {
         bill: &Bill,
         end: &End,
         miscount: Option<Miscount>,
-    ) -> Vec<Failure> {
+    ) -> Vec<TargetFailure> {
         let at_cost =
             |exposure: i64| price::to_amount(last_hour::at_cost(i128::from(exposure), &self.model));
-        let dearer = self.meter.dearer(&bill.usage).unwrap_or(Amount::ZERO);
+        let dearer = self.count.meter.dearer(&bill.usage).unwrap_or(Amount::ZERO);
         // The customer asked for less, so it counts against nobody.
-        let class = (dearer > Amount::ZERO).then(|| Failure {
+        let class = (dearer > Amount::ZERO).then(|| TargetFailure {
             target: bill.target.clone(),
             kind: "dearer_class",
             exposure: at_cost(dearer.picos()),
@@ -71,7 +74,7 @@ impl Admitted {
             let of_target = |attempt: &&Attempt| attempt.target == target;
             let class = self.outcome.attempts.iter().rfind(of_target);
             let kind = class.map_or("failed", |attempt| attempt.class.name());
-            Failure {
+            TargetFailure {
                 target: target.to_owned(),
                 kind,
                 exposure: at_cost(owed.exposure.picos()),
@@ -88,7 +91,7 @@ impl Admitted {
             _ => return all,
         };
         if own > 0 {
-            all.push(Failure {
+            all.push(TargetFailure {
                 target: bill.target.clone(),
                 kind,
                 exposure: at_cost(own),

@@ -15,12 +15,12 @@ impl Admitted {
             // Nothing was served.
             return Served::default();
         }
-        let Classes { tier, place } = self.meter.served();
+        let Classes { tier, place } = self.count.meter.served();
         let tiers = &self.model.price.tiers;
         let context_band = if tiers.is_empty() {
             0
         } else {
-            let input = self.meter.steps(usage).0.prompt();
+            let input = self.count.meter.steps(usage).0.prompt();
             let exceeded = tiers.iter().filter(|(above, _)| input > *above).count();
             u32::try_from(exceeded).unwrap_or(u32::MAX)
         };
@@ -50,9 +50,9 @@ impl Admitted {
     /// What the operator should know about how the answer was served.
     pub(super) fn oddities(&self, counted: &Counted) -> Vec<Oddity> {
         let mut found = Vec::new();
-        if counted.evidence.is_some() && !self.outcome.target.is_empty() {
+        if counted.evidence.is_some() && !self.count.target.is_empty() {
             let names = self.names_classes(counted);
-            let trouble = self.meter.class_trouble(&counted.usage, names);
+            let trouble = self.count.meter.class_trouble(&counted.usage, names);
             found.extend(trouble.map(|trouble| match trouble {
                 ClassTrouble::Dearer(served) => Oddity::Dearer(served.name()),
                 ClassTrouble::Unknown(word) => {
@@ -60,7 +60,12 @@ impl Admitted {
                 }
                 ClassTrouble::Missing => Oddity::Missing,
             }));
-            found.extend(self.meter.has_other_models().then_some(Oddity::OtherModel));
+            found.extend(
+                self.count
+                    .meter
+                    .has_other_models()
+                    .then_some(Oddity::OtherModel),
+            );
         }
         let pin = self.outcome.pin_refused.as_ref();
         found.extend(pin.map(|(target, field)| Oddity::PinRefused(target.clone(), field)));
@@ -74,8 +79,8 @@ impl Admitted {
         {
             return false;
         }
-        let named = self.meter.said().named;
+        let named = self.count.meter.said().named;
         let calibrations = &self.proxy.calibrations;
-        calibrations.names_classes(&self.outcome.target, named)
+        calibrations.names_classes(&self.count.target, named)
     }
 }

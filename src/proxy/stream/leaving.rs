@@ -9,9 +9,9 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::super::end::End;
-use super::Relay;
+use super::StreamRelay;
 
-/// The longest that is read on for a usage.
+/// The longest that is read on for a usage: the key's place and hold are taken meanwhile, for an answer that nobody reads.
 const READING_ON: Duration = Duration::from_secs(30);
 /// If the customer kept us from reading for this long and then leaves, what the provider has sent meanwhile is read and counted …
 const UNREAD_LEFT: Duration = Duration::from_millis(100);
@@ -20,7 +20,7 @@ const NOTHING_WAITS: Duration = Duration::from_millis(20);
 /// … and at most as long as the customer made us wait, or this long: many customers who leave at once share our processors.
 const COUNTING_UNREAD: Duration = Duration::from_secs(2);
 
-impl Relay {
+impl StreamRelay {
     /// Ends a stream without a customer, reading on where that is cheaper than a guess.
     pub(super) async fn client_gone(&mut self) -> End {
         if self.waited >= UNREAD_LEFT {
@@ -51,14 +51,15 @@ impl Relay {
     /// Reads until the provider has counted, or what it produced since costs half of what a guess may be off, or there is no more
     /// time or money.
     pub(super) async fn read_on(&mut self) {
-        let worth = self.admitted.meter.uncertain() / 2;
+        // A guess is off by half of its range on average: reading that costs more than this gains nothing for either side.
+        let worth = self.admitted.count.meter.uncertain() / 2;
         let (from, until) = (
-            self.admitted.meter.running_output(),
+            self.admitted.count.meter.running_output(),
             Instant::now() + READING_ON,
         );
         loop {
             let now = Instant::now();
-            let meter = &self.admitted.meter;
+            let meter = &self.admitted.count.meter;
             let produced = meter.running_output().saturating_sub(from);
             let counted = self.phase.is_over() || meter.uncertain() == 0;
             if counted || now >= until || meter.cost_of_output(produced) >= worth {
@@ -78,7 +79,7 @@ impl Relay {
                         // The terminal marker did not come in time.
                         return;
                     }
-                    self.silence.tick(&mut self.admitted.meter, self.stop.is_some(), Instant::now());
+                    self.silence.tick(&mut self.admitted.count.meter, self.stop.is_some(), Instant::now());
                 }
             }
             self.note(Instant::now());

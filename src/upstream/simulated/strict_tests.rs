@@ -32,21 +32,7 @@ async fn answered(path: &str, body: &[u8]) -> (u16, String) {
         prefer: Prefer::Family,
     };
     let (family, operation) = on(path).unwrap();
-    let call = Call {
-        route: &route,
-        holder: crate::byte_room::Holder(1),
-        caller: family,
-        family,
-        operation,
-        stream: false,
-        last: None,
-        tokens: 0,
-        until: None,
-        abandoned: None,
-        unsealed: None,
-        unpinned: None,
-        progress: None,
-    };
+    let call = Call::new(&route, crate::byte_room::Holder(1), family, operation);
     let mut reply = Simulated::default().answer(&call, "sim", body);
     let text = reply.body.whole(1 << 24, &mut share()).await.unwrap();
     (reply.status, String::from_utf8(text.to_vec()).unwrap())

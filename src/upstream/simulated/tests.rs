@@ -56,19 +56,8 @@ fn send(
         prefer: Prefer::Family,
     };
     let call = Call {
-        route: &route,
-        holder: crate::byte_room::Holder(1),
-        caller: family,
-        family,
-        operation,
         stream,
-        last: None,
-        tokens: 0,
-        until: None,
-        abandoned: None,
-        unsealed: None,
-        unpinned: None,
-        progress: None,
+        ..Call::new(&route, crate::byte_room::Holder(1), family, operation)
     };
     // These requests say no more than what they are about.
     simulated.accepted(&call, model, body)

@@ -63,21 +63,12 @@ async fn ask(
     config: &Config,
     family: Family,
 ) -> Result<Answer, DispatchError> {
-    let call = Call {
-        route: &config.catalog.models[0].route,
-        holder: crate::byte_room::Holder(1),
-        caller: family,
+    let call = Call::new(
+        &config.catalog.models[0].route,
+        crate::byte_room::Holder(1),
         family,
-        operation: Operation::Generate,
-        stream: false,
-        last: None,
-        tokens: 0,
-        until: None,
-        abandoned: None,
-        unsealed: None,
-        unpinned: None,
-        progress: None,
-    };
+        Operation::Generate,
+    );
     upstreams
         .dispatch(call, &|_, _| Some(Prepared::default()))
         .await

@@ -9,12 +9,11 @@ use std::time::Duration;
 use bytes::Bytes;
 use farebox_protocol::Family;
 
-use super::admitted::Admitted;
-use super::calibration::Prompt;
-use super::holder;
+use super::RunningCount;
+use crate::billing::calibration::Prompt;
+use crate::billing::holder;
 use crate::metering::Counted;
 use crate::metering::prefixes::{Finished, Places};
-use crate::metering::price::input_total;
 
 /// Larger bodies are hashed off the request's thread.
 const LARGE: usize = 64 * 1024;
@@ -26,10 +25,10 @@ const SMALLEST: u64 = 1_024;
 /// Secret, so that nobody can write two prompts whose hashes are equal.
 static HASHES: LazyLock<RandomState> = LazyLock::new(RandomState::new);
 
-impl Admitted {
+impl RunningCount {
     /// Hashes the prompt, and looks up what its target has cached of it. Streams of a `family` that counts the prompt in the first
     /// frame have no use for that, nor have prices that are the same either way.
-    pub(super) fn read_prompt(&mut self, family: Family, body: Bytes) {
+    pub(crate) fn read_prompt(&mut self, family: Family, body: Bytes) {
         let rates = self.meter.rates();
         let same = rates.cache_read == rates.input;
         if same || family.protocol().counts_cache_first() {
@@ -39,22 +38,20 @@ impl Admitted {
             std::mem::take(&mut self.seen.places.talk),
             self.seen.cache_marked,
         );
-        let (proxy, customer) = (Arc::clone(&self.proxy), self.request.key);
-        let (target, prompt) = (self.outcome.target.clone(), Arc::clone(&self.prompt));
+        let (calibrations, customer) = (self.calibrations.clone(), self.key);
+        let (target, prompt) = (self.target.clone(), Arc::clone(&self.prompt));
         let large = body.len() > LARGE;
         let read = move || {
             let beginnings = talk.beginnings(&body, &*HASHES);
-            let cached = proxy
-                .calibrations
-                .cached(&target, customer, (&beginnings, marked));
+            let cached = calibrations.cached(&target, customer, (&beginnings, marked));
             let places = Places::of(&beginnings);
             // Only this job sets it.
             let _ = prompt.set(Prompt { places, cached });
         };
         if large {
-            let turns = Arc::clone(&self.proxy.turns);
+            let turns = Arc::clone(&self.turns);
             let job = turns.run(holder(customer), read);
-            self.hashing = Some(self.proxy.tasks.spawn(job));
+            self.hashing = Some(self.tasks.spawn(job));
         } else {
             read();
             self.recall();
@@ -62,7 +59,7 @@ impl Admitted {
     }
 
     /// Waits a moment for the hashes of a large prompt: a short answer may have ended before their turn came.
-    pub(super) async fn hashed(&mut self) {
+    pub(crate) async fn hashed(&mut self) {
         if let Some(hashing) = self.hashing.take() {
             // Without them the prompt counts as fresh, and nothing is remembered of it.
             let _ = tokio::time::timeout(HASHING, hashing).await;
@@ -70,32 +67,27 @@ impl Admitted {
     }
 
     /// Tells the meter what is probably cached, once that is known.
-    pub(super) fn recall(&mut self) {
+    pub(crate) fn recall(&mut self) {
         if let Some(cached) = self.prompt.get().and_then(|prompt| prompt.cached) {
             self.meter.know_cached(cached);
         }
     }
 
     /// Remembers a finished request by what its provider counted.
-    pub(super) fn remember(&mut self, counted: &Counted) {
+    pub(crate) fn remember(&mut self, counted: &Counted) {
         let usage = &counted.usage;
-        let Some(prompt) = self.prompt.get().filter(|_| input_total(usage) >= SMALLEST) else {
+        let Some(prompt) = self.prompt.get().filter(|_| usage.prompt() >= SMALLEST) else {
             return;
         };
         let long = usage.cache_write_1h.saturating_add(usage.cache_write_12h);
-        let written = usage.cache_write.saturating_add(long);
         let finished = Finished {
             places: prompt.places.clone(),
-            input: input_total(usage),
-            cached: usage.cache_read.saturating_add(written),
+            input: usage.prompt(),
+            cached: usage.cache_read.saturating_add(usage.cache_written()),
             marked: self.seen.cache_marked,
             long: long > 0,
         };
-        self.proxy.calibrations.remember(
-            &self.outcome.target,
-            self.request.key,
-            finished,
-            self.request.arrived,
-        );
+        self.calibrations
+            .remember(&self.target, self.key, finished, self.arrived);
     }
 }

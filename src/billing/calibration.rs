@@ -24,9 +24,12 @@ const COMPARING: Duration = Duration::from_secs(1);
 /// In milliseconds.
 const DAY: i64 = 86_400_000;
 
-/// What each target has taught, by name, and what each has cached of its customers' prompts.
+/// What each target has taught, by name, and what each has cached of its customers' prompts. Clones are the same book.
+#[derive(Debug, Default, Clone)]
+pub struct Calibrations(Arc<CalibrationBook>);
+
 #[derive(Debug, Default)]
-pub struct Calibrations {
+struct CalibrationBook {
     targets: Mutex<HashMap<String, Target>>,
     prefixes: Mutex<Prefixes>,
     /// Votes that the ledger does not have yet.
@@ -57,6 +60,8 @@ impl Target {
     }
 
     fn pace(&self) -> Option<Pace> {
+        // The median is what silence is charged at, the 95th percentile what is held for it: customers vote, so neither may be one
+        // customer's to decide.
         let (median, p95) = (self.paces.at(50)?, self.paces.at(95)?);
         Some(Pace { median, p95 })
     }
@@ -79,15 +84,21 @@ pub struct Learned {
 
 impl Calibrations {
     fn lock(&self) -> MutexGuard<'_, HashMap<String, Target>> {
-        self.targets.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0
+            .targets
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 
     fn prefixes(&self) -> MutexGuard<'_, Prefixes> {
-        self.prefixes.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0
+            .prefixes
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Tokens of a prompt, marked for a cache or not, that a target has probably cached.
-    pub(super) fn cached(
+    pub(crate) fn cached(
         &self,
         target: &str,
         key: KeyId,
@@ -99,26 +110,26 @@ impl Calibrations {
     }
 
     /// Remembers a finished request that arrived at `arrived`.
-    pub(super) fn remember(&self, target: &str, key: KeyId, finished: Finished, arrived: Instant) {
+    pub(crate) fn remember(&self, target: &str, key: KeyId, finished: Finished, arrived: Instant) {
         let customer = key.to_i64().unsigned_abs();
         self.prefixes()
             .remember(customer, target, finished, arrived.into_std());
     }
 
-    pub(super) fn factor(&self, target: &str) -> u64 {
+    pub(crate) fn factor(&self, target: &str) -> u64 {
         let targets = self.lock();
         let known = targets.get(target).map(|known| &known.counts);
         known.map_or_else(|| local::factor(&Votes::default()), local::factor)
     }
 
     /// A tokenizer's count, as the first target of a model would have counted.
-    pub(super) fn corrected(&self, model: &Model, tokens: u64) -> u64 {
+    pub(crate) fn corrected(&self, model: &Model, tokens: u64) -> u64 {
         let first = model.route.targets.first().map(|target| target.name());
         local::corrected(tokens, self.factor(&first.unwrap_or_default()))
     }
 
     /// Whether a customer's request is compared now.
-    pub(super) fn opens(&self, target: &str, customer: u64, now: Instant) -> bool {
+    pub(crate) fn opens(&self, target: &str, customer: u64, now: Instant) -> bool {
         let mut targets = self.lock();
         let known = targets.entry(target.to_owned()).or_default();
         known.compared_at.retain(|_, last| now < *last + COMPARING);
@@ -128,7 +139,7 @@ impl Calibrations {
     }
 
     /// Notes what a target counted for a customer's prompt, and we did.
-    pub(super) fn observe_count(
+    pub(crate) fn observe_count(
         &self,
         target: &str,
         customer: u64,
@@ -143,28 +154,29 @@ impl Calibrations {
     }
 
     /// How fast a target produces what its streams do not show; `None` before enough customers have voted on enough days.
-    pub(super) fn pace(&self, target: &str) -> Option<Pace> {
+    pub(crate) fn pace(&self, target: &str) -> Option<Pace> {
         self.lock().get(target)?.pace()
     }
 
     /// Whether a target has named the class that was served in an answer before this one, which did so or not.
-    pub(super) fn names_classes(&self, target: &str, named: bool) -> bool {
+    pub(crate) fn names_classes(&self, target: &str, named: bool) -> bool {
         let mut targets = self.lock();
         let known = targets.entry(target.to_owned()).or_default();
+        // What this answer teaches must not judge this answer.
         let before = known.names_classes;
         known.names_classes |= named;
         before
     }
 
     /// Notes the pace of one finished stream of a customer.
-    pub(super) fn observe_pace(&self, target: &str, customer: u64, at: Timestamp, pace: u64) {
+    pub(crate) fn observe_pace(&self, target: &str, customer: u64, at: Timestamp, pace: u64) {
         let mut targets = self.lock();
         let known = targets.entry(target.to_owned()).or_default();
         known.paces.observe(customer, day(at), pace);
     }
 
     /// Notes what a customer was charged at a target: from a certain sum on, its votes of that day count.
-    pub(super) fn note_charge(&self, target: &str, key: KeyId, at: Timestamp, charge: Amount) {
+    pub(crate) fn note_charge(&self, target: &str, key: KeyId, at: Timestamp, charge: Amount) {
         let (customer, day) = (key.to_i64().unsigned_abs(), day(at));
         let mut targets = self.lock();
         let known = targets.entry(target.to_owned()).or_default();
@@ -172,6 +184,7 @@ impl Calibrations {
             return;
         }
         let Target { paces, counts, .. } = known;
+        // Votes wait here until their customer has paid enough that day: a vote must cost more than it can gain.
         for (question, votes) in [(Question::Pace, paces), (Question::Count, counts)] {
             if let Some(vote) = votes.cast(customer, day) {
                 let place = (target.to_owned(), question, day, key);
@@ -181,7 +194,8 @@ impl Calibrations {
     }
 
     fn unwritten(&self) -> MutexGuard<'_, BTreeMap<(String, Question, i64, KeyId), u64>> {
-        self.unwritten
+        self.0
+            .unwritten
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
     }
@@ -211,6 +225,7 @@ impl Calibrations {
         {
             let place = |vote: &Vote| (vote.target.clone(), vote.question, vote.day, vote.key);
             let mut unwritten = self.unwritten();
+            // A later vote of the same customer and day replaces an earlier one, so what came meanwhile stays.
             for vote in &new {
                 unwritten.entry(place(vote)).or_insert(vote.value);
             }
@@ -218,6 +233,7 @@ impl Calibrations {
         }
         let stored = ledger.votes().await?;
         let mut targets = self.lock();
+        // Targets that only another gateway of the fleet has asked are known here, too.
         for vote in &stored {
             targets.entry(vote.target.clone()).or_default();
         }
@@ -255,14 +271,14 @@ impl Calibrations {
     }
 
     /// Whether a target is known to obey when told not to reason: its counts have shown so, and never the opposite.
-    pub(super) fn obeys(&self, target: &str) -> bool {
+    pub(crate) fn obeys(&self, target: &str) -> bool {
         self.lock()
             .get(target)
             .is_some_and(|known| known.told.obeys() == Some(true))
     }
 
     /// Notes whether a target reasoned although a customer had turned that off.
-    pub(super) fn reasoned(&self, target: &str, key: KeyId, at: Timestamp, reasoned: bool) {
+    pub(crate) fn reasoned(&self, target: &str, key: KeyId, at: Timestamp, reasoned: bool) {
         let (customer, day) = (key.to_i64().unsigned_abs(), day(at));
         let mut targets = self.lock();
         let known = targets.entry(target.to_owned()).or_default();
@@ -279,7 +295,7 @@ fn day(at: Timestamp) -> i64 {
 
 /// A sample of an answer's text, for a tokenizer.
 #[derive(Debug, Default)]
-pub(super) enum Shown {
+pub(crate) enum Shown {
     /// Nothing.
     #[default]
     Nothing,
@@ -290,7 +306,7 @@ pub(super) enum Shown {
 }
 
 impl Shown {
-    pub(super) fn sample(self, seed: u64) -> Sample {
+    pub(crate) fn sample(self, seed: u64) -> Sample {
         match self {
             Self::Nothing => Sample::default(),
             Self::Sample(sample) => sample,
@@ -301,23 +317,23 @@ impl Shown {
 
 /// What a tokenizer made of the request.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct InputRead {
+pub(crate) struct InputRead {
     /// Tokens to charge.
-    pub(super) charged: u64,
+    pub(crate) charged: u64,
     /// The tokenizer's own count, if the request is plain text and the context limit does not cap it.
-    pub(super) text: Option<u64>,
+    pub(crate) text: Option<u64>,
 }
 
 /// The request's own count, once a tokenizer has made it.
-pub(super) type InputCount = Arc<OnceLock<InputRead>>;
+pub(crate) type InputCount = Arc<OnceLock<InputRead>>;
 
 /// What is known of a prompt once it has been hashed.
 #[derive(Debug, Default)]
-pub(super) struct Prompt {
-    pub(super) places: Places,
+pub(crate) struct Prompt {
+    pub(crate) places: Places,
     /// Tokens of it that its target has probably cached.
-    pub(super) cached: Option<u64>,
+    pub(crate) cached: Option<u64>,
 }
 
 /// Filled by the job that hashes the prompt.
-pub(super) type PromptRead = Arc<OnceLock<Prompt>>;
+pub(crate) type PromptRead = Arc<OnceLock<Prompt>>;

@@ -10,7 +10,8 @@ use std::time::Duration;
 use farebox_ledger::{Amount, KeyId, Timestamp};
 use tokio::time::Instant;
 
-/// Failures that are further apart have causes of their own.
+/// Failures that are further apart have causes of their own. Longer, and three customers who each break something on purpose in the
+/// same hour would excuse each other; shorter, and an outage of a quiet target would be nobody's.
 const TOGETHER: Duration = Duration::from_secs(60);
 /// Customers from whom on a failure is nobody's own: one may fail on purpose, and two may be one.
 const SEVERAL: usize = 3;
@@ -19,21 +20,21 @@ const REMEMBERED: usize = 1_000;
 
 /// One failure of a target that left the operator with something to pay.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Failed {
+pub(crate) struct Failed {
     /// Whose request it was.
-    pub(super) customer: KeyId,
+    pub(crate) customer: KeyId,
     /// What was not charged.
-    pub(super) exposure: Amount,
+    pub(crate) exposure: Amount,
     /// When the entry was made, which decides the hour in which it is booked.
-    pub(super) booked: Timestamp,
+    pub(crate) booked: Timestamp,
 }
 
 /// The failures of the last minute, by target and kind.
 #[derive(Debug, Default)]
-pub(super) struct Outages(Mutex<HashMap<(String, &'static str), VecDeque<Seen>>>);
+pub(crate) struct Outages(Mutex<HashMap<(String, &'static str), VecDeque<NotedFailure>>>);
 
 #[derive(Debug)]
-struct Seen {
+struct NotedFailure {
     failed: Failed,
     at: Instant,
     excused: bool,
@@ -42,7 +43,7 @@ struct Seen {
 impl Outages {
     /// Notes a failure, and returns those that count against nobody now. `excused`: the
     /// target is paused for all, or the failure is its own doing.
-    pub(super) fn note(
+    pub(crate) fn note(
         &self,
         target: &str,
         kind: &'static str,
@@ -55,15 +56,17 @@ impl Outages {
             !seen.is_empty()
         });
         let seen = known.entry((target.to_owned(), kind)).or_default();
+        // The oldest goes, because it is the next to be too old anyhow.
         if seen.len() == REMEMBERED {
             seen.pop_front();
         }
-        seen.push_back(Seen {
+        seen.push_back(NotedFailure {
             failed,
             at: now,
             excused: false,
         });
         let customers: HashSet<KeyId> = seen.iter().map(|one| one.failed.customer).collect();
+        // Customers are counted, not failures: one who fails a hundred times is one.
         if !excused && customers.len() < SEVERAL {
             return Vec::new();
         }
@@ -71,7 +74,7 @@ impl Outages {
     }
 
     /// A target was paused for all: what failed there within the last minute was the same outage, so this returns those failures.
-    pub(super) fn paused(&self, target: &str, now: Instant) -> Vec<Failed> {
+    pub(crate) fn paused(&self, target: &str, now: Instant) -> Vec<Failed> {
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let here = known.iter_mut().filter(|((other, _), _)| other == target);
         here.flat_map(|(_, seen)| {
@@ -83,7 +86,7 @@ impl Outages {
 }
 
 /// Excuses each failure once.
-fn excuse(seen: &mut VecDeque<Seen>) -> impl Iterator<Item = Failed> {
+fn excuse(seen: &mut VecDeque<NotedFailure>) -> impl Iterator<Item = Failed> {
     let fresh = seen.iter_mut().filter(|one| !one.excused);
     fresh.map(|one| {
         one.excused = true;

@@ -10,29 +10,47 @@ use farebox_protocol::{Sample, TextSize};
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, timeout};
 
-use super::admitted::Admitted;
+use super::running::RunningCount;
 use crate::clock;
 use crate::metering::Meter;
 use crate::metering::terms::{SLICE, slice_cost};
 
+// A hold grows before it is used up, because the ledger takes a commit to answer and the provider does not wait for it. Earlier means
+// that money lies held which another stream of the key could use; later, that a stream outruns its hold while it asks.
+
 /// A hold is extended when less than this part of a slice is left …
+///
+/// A fifth of a slice is some 400 tokens, which a usual model takes seconds to write.
 const LOW_PART: i64 = 5;
-/// … or less than this much time at the observed rate.
+/// … or less than this much time at the observed rate: a fast model writes a fifth of a slice in less time than a busy disk takes to
+/// commit.
 const LOW_TIME: Duration = Duration::from_secs(2);
 /// A tokenizer reads the answer when less than this part of a slice would be left if every byte were a token.
+///
+/// Dense text is rare, and a tokenizer costs processor time at each try, so it is asked late: with a larger part nearly every slice
+/// of ordinary text would be read.
 const UNREAD_PART: i64 = 20;
 /// How long a stream without money waits for the tokenizer before it ends; its provider keeps producing, and billing, meanwhile.
 const WEIGHING: Duration = Duration::from_millis(100);
-/// Pause between attempts to extend while nothing is available.
+/// Pause between attempts to extend while nothing is available. Without it, every frame of every stream of an empty key would be a
+/// write; with a longer one a top-up would come too late for what is left of the hold.
 const PAUSE: Duration = Duration::from_millis(250);
 /// How long a stream whose hold still suffices waits for the ledger before it goes on and tries again …
 const PATIENCE: Duration = Duration::from_millis(500);
 /// … and how long one whose hold is used up, or may be, waits before it ends.
 const LAST_PATIENCE: Duration = Duration::from_secs(5);
 
+/// A stream whose hold has to cover it.
+pub(crate) trait CreditedStream {
+    /// Its counts and its hold.
+    fn parts(&mut self) -> (&mut RunningCount, &mut Hold);
+    /// What is charged if the gateway dies now.
+    fn bill_so_far(&mut self) -> Bill;
+}
+
 /// Keeps one stream within its hold.
 #[derive(Debug)]
-pub(super) struct Credit {
+pub(crate) struct Credit {
     choices: u32,
     /// Most output tokens the upstream may produce.
     output_limit: u64,
@@ -44,7 +62,7 @@ pub(super) struct Credit {
 
 /// Whether a stream may go on.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Verdict {
+pub(crate) enum Verdict {
     /// The hold covers it.
     Covered,
     /// It does not, and cannot be extended; the reason for the journal.
@@ -52,7 +70,7 @@ pub(super) enum Verdict {
 }
 
 impl Credit {
-    pub(super) fn new(choices: u32, output_limit: u64, now: Instant) -> Self {
+    pub(crate) fn new(choices: u32, output_limit: u64, now: Instant) -> Self {
         Self {
             choices,
             output_limit,
@@ -66,65 +84,70 @@ impl Credit {
     ///
     /// Text that no tokenizer has read may be one token per byte, four times the usual estimate, and may arrive faster than a
     /// tokenizer can read it. It counts as one token per byte until then: the hold grows early, or the stream ends early.
-    pub(super) async fn check(
+    pub(crate) async fn check(
         &mut self,
-        admitted: &mut Admitted,
+        stream: &mut impl CreditedStream,
         sample: &Sample,
         now: Instant,
     ) -> Verdict {
-        if admitted.hold.lapsed() {
+        let (count, hold) = stream.parts();
+        if hold.lapsed() {
             return Verdict::Spent(EndReason::LedgerUnavailable);
         }
-        let held = admitted.hold.amount();
+        let held = hold.amount();
         if self
             .weighing
             .as_ref()
             .is_some_and(|(_, counting)| counting.is_finished())
         {
-            self.take_weight(&mut admitted.meter, WEIGHING).await;
+            self.take_weight(&mut count.meter, WEIGHING).await;
         }
-        let at_worst = admitted.meter.cost_if_dense();
-        self.weigh(admitted, sample, held, at_worst);
-        let Some(wanted) = self.plan(&admitted.meter, held, at_worst, now) else {
+        // Not the usual estimate: who writes in a script of one token a byte would be served four times the hold.
+        let at_worst = count.meter.cost_if_dense();
+        self.weigh(count, sample, held, at_worst);
+        let Some(wanted) = self.plan(&count.meter, held, at_worst, now) else {
             return Verdict::Covered;
         };
-        let checkpoint = admitted.checkpoint();
-        let covered = admitted.meter.cost_if_dense() <= held;
-        let grown = self.grow(&mut admitted.hold, wanted, checkpoint, covered);
-        match grown.await {
+        // Making the bill may lower the cost: it tells the meter what is known by now.
+        let checkpoint = stream.bill_so_far();
+        let (count, hold) = stream.parts();
+        let covered = count.meter.cost_if_dense() <= held;
+        match self.grow(hold, wanted, checkpoint, covered).await {
             Ok(()) => Verdict::Covered,
-            Err(Refused::Later(reason)) => {
+            Err(ExtensionRefused::Later(reason)) => {
+                // Where the ledger is silent, time is worth more than a second opinion: it may come back.
                 let patience = if reason == EndReason::LedgerUnavailable {
                     LAST_PATIENCE
                 } else {
                     WEIGHING
                 };
-                if self.weighs_less(admitted, sample, held, patience).await {
+                if self.weighs_less(count, sample, held, patience).await {
                     Verdict::Covered
                 } else {
                     Verdict::Spent(reason)
                 }
             }
-            Err(Refused::Now(reason)) => Verdict::Spent(reason),
+            Err(ExtensionRefused::Now(reason)) => Verdict::Spent(reason),
         }
     }
 
     /// Whether the hold covers the text once a tokenizer has read it. What came while one was reading is read, too.
     async fn weighs_less(
         &mut self,
-        admitted: &mut Admitted,
+        count: &mut RunningCount,
         sample: &Sample,
         held: Amount,
         patience: Duration,
     ) -> bool {
         let until = Instant::now() + patience;
+        // Twice: once for what was being read, once for what was delivered since.
         for _ in 0..2 {
-            if self.weighing.is_none() && admitted.meter.unweighed() > 0 {
-                self.begin_weighing(admitted, sample);
+            if self.weighing.is_none() && count.meter.unweighed() > 0 {
+                self.begin_weighing(count, sample);
             }
             let left = until.saturating_duration_since(Instant::now());
-            self.take_weight(&mut admitted.meter, left).await;
-            if admitted.meter.cost_if_dense() <= held {
+            self.take_weight(&mut count.meter, left).await;
+            if count.meter.cost_if_dense() <= held {
                 return true;
             }
         }
@@ -132,7 +155,7 @@ impl Credit {
     }
 
     /// The same for a stream that has sent nothing yet: the target may have begun to produce what it does not show.
-    pub(super) async fn check_wait(
+    pub(crate) async fn check_wait(
         &mut self,
         hold: &mut Hold,
         meter: &Meter,
@@ -148,7 +171,9 @@ impl Credit {
         };
         match self.grow(hold, wanted, checkpoint, due <= held).await {
             Ok(()) => Verdict::Covered,
-            Err(Refused::Later(reason) | Refused::Now(reason)) => Verdict::Spent(reason),
+            Err(ExtensionRefused::Later(reason) | ExtensionRefused::Now(reason)) => {
+                Verdict::Spent(reason)
+            }
         }
     }
 
@@ -159,19 +184,20 @@ impl Credit {
         wanted: Amount,
         checkpoint: Bill,
         covered: bool,
-    ) -> Result<(), Refused> {
+    ) -> Result<(), ExtensionRefused> {
         let patience = if covered { PATIENCE } else { LAST_PATIENCE };
         // Boxed, because it would enlarge the task of every open stream.
         let extending = Box::pin(extend(hold, wanted, checkpoint));
         // An extension that timed out may still be committed: then the ledger holds more than we know, never less.
         let outcome = timeout(patience, extending)
             .await
-            .unwrap_or(Err(Refused::Later(EndReason::LedgerUnavailable)));
+            .unwrap_or(Err(ExtensionRefused::Later(EndReason::LedgerUnavailable)));
         match outcome {
             Ok(granted) if granted >= wanted => Ok(()),
-            Err(Refused::Later(_)) if !covered => outcome.map(drop),
-            Err(Refused::Now(_)) => outcome.map(drop),
-            Ok(_) | Err(Refused::Later(_)) => {
+            // A hold that does not cover the stream any more ends it; one that does may be tried again after the pause.
+            Err(ExtensionRefused::Later(_)) if !covered => outcome.map(drop),
+            Err(ExtensionRefused::Now(_)) => outcome.map(drop),
+            Ok(_) | Err(ExtensionRefused::Later(_)) => {
                 self.next_try = Instant::now() + PAUSE;
                 Ok(())
             }
@@ -179,23 +205,24 @@ impl Credit {
     }
 
     /// Has a tokenizer read the delivered text shortly before it could have used up the hold.
-    fn weigh(&mut self, admitted: &mut Admitted, sample: &Sample, held: Amount, at_worst: Amount) {
-        let meter = &admitted.meter;
+    fn weigh(&mut self, count: &RunningCount, sample: &Sample, held: Amount, at_worst: Amount) {
+        let meter = &count.meter;
         let left = held.picos().saturating_sub(at_worst.picos());
         let low = slice_cost(meter.rates(), self.choices, SLICE).picos() / UNREAD_PART;
+        // A hold of the whole limit never grows, so text is read only to see whether the provider keeps to the limit.
         let near = if covers_everything(meter, held) {
             meter.may_exceed_limit()
         } else {
             left <= low && meter.unweighed() > 0
         };
         if near && self.weighing.is_none() {
-            self.begin_weighing(admitted, sample);
+            self.begin_weighing(count, sample);
         }
     }
 
-    fn begin_weighing(&mut self, admitted: &Admitted, sample: &Sample) {
-        let counting = admitted.weigh_output(sample.clone());
-        self.weighing = Some((admitted.meter.shown(), counting));
+    fn begin_weighing(&mut self, count: &RunningCount, sample: &Sample) {
+        let counting = count.weigh_output(sample.clone());
+        self.weighing = Some((count.meter.shown(), counting));
     }
 
     /// Applies the tokenizer's count, if it arrived in time.
@@ -261,8 +288,9 @@ struct OutputRate {
 }
 
 impl OutputRate {
+    /// The length of a window: as long as the time that a hold has to cover.
     const WINDOW: Duration = Duration::from_secs(2);
-    /// The length of a window; shorter bursts say nothing about a rate.
+    /// Shorter bursts say nothing about a rate: a network delivers what has gathered at once.
     const SHORTEST: Duration = Duration::from_millis(500);
 
     fn new(now: Instant) -> Self {
@@ -282,6 +310,7 @@ impl OutputRate {
         let rate = |tokens: u64, elapsed: Duration| {
             tokens.saturating_mul(millis(time)) / millis(elapsed.max(Self::SHORTEST))
         };
+        // The higher of both: a burst after a pause is seen at once, and a pause does not hide what the model can do.
         let lately = rate(output.saturating_sub(before), now.duration_since(since));
         lately.max(rate(output, now.duration_since(self.began)))
     }
@@ -293,7 +322,7 @@ fn millis(time: Duration) -> u64 {
 
 /// Why a hold was not extended.
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Refused {
+enum ExtensionRefused {
     /// It may succeed later: the stream goes on as long as its hold suffices.
     Later(EndReason),
     /// It cannot succeed any more: the stream ends.
@@ -301,7 +330,12 @@ enum Refused {
 }
 
 /// Extends to `wanted`, or by whatever is available. Returns the new size.
-async fn extend(hold: &mut Hold, wanted: Amount, checkpoint: Bill) -> Result<Amount, Refused> {
+async fn extend(
+    hold: &mut Hold,
+    wanted: Amount,
+    checkpoint: Bill,
+) -> Result<Amount, ExtensionRefused> {
+    // All or nothing first, which is one commit; what is left only if that is refused.
     match hold.extend(wanted, checkpoint.clone(), clock::now()).await {
         Ok(()) => Ok(wanted),
         Err(LedgerError::Refused(Refusal::Insufficient { available, .. }))
@@ -317,13 +351,16 @@ async fn extend(hold: &mut Hold, wanted: Amount, checkpoint: Bill) -> Result<Amo
     }
 }
 
-fn refused(error: LedgerError) -> Refused {
+fn refused(error: LedgerError) -> ExtensionRefused {
     match error {
-        LedgerError::Refused(Refusal::Insufficient { .. }) => Refused::Later(EndReason::Balance),
-        LedgerError::Refused(Refusal::NotActive(_)) => Refused::Now(EndReason::KeyState),
-        LedgerError::Refused(_) => Refused::Now(EndReason::Internal),
+        LedgerError::Refused(Refusal::Insufficient { .. }) => {
+            ExtensionRefused::Later(EndReason::Balance)
+        }
+        // Whoever revoked or paused the key wants it to stop now.
+        LedgerError::Refused(Refusal::NotActive(_)) => ExtensionRefused::Now(EndReason::KeyState),
+        LedgerError::Refused(_) => ExtensionRefused::Now(EndReason::Internal),
         LedgerError::Unavailable(_) | LedgerError::Unknown(_) | LedgerError::Unusable(_) => {
-            Refused::Later(EndReason::LedgerUnavailable)
+            ExtensionRefused::Later(EndReason::LedgerUnavailable)
         }
     }
 }
@@ -361,15 +398,15 @@ mod tests {
         };
         assert_eq!(
             refused(insufficient.into()),
-            Refused::Later(EndReason::Balance)
+            ExtensionRefused::Later(EndReason::Balance)
         );
         assert_eq!(
             refused(LedgerError::unknown(String::new())),
-            Refused::Later(EndReason::LedgerUnavailable)
+            ExtensionRefused::Later(EndReason::LedgerUnavailable)
         );
         assert_eq!(
             refused(Refusal::NotActive(farebox_ledger::Status::Revoked).into()),
-            Refused::Now(EndReason::KeyState)
+            ExtensionRefused::Now(EndReason::KeyState)
         );
     }
 }

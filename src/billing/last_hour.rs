@@ -9,7 +9,7 @@ use crate::config::{Catalog, Lookup, Model, Price};
 use crate::metering::price;
 
 /// In milliseconds.
-pub(super) const HOUR: i64 = 3_600_000;
+pub(crate) const HOUR: i64 = 3_600_000;
 /// In milliseconds.
 const MINUTE: i64 = 60_000;
 /// Prices are compared in thousandths.
@@ -17,7 +17,7 @@ const WHOLE: i128 = 1_000;
 
 /// A key's sums in this clock hour and in the previous one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(super) struct LastHour {
+pub(crate) struct LastHour {
     hour: i64,
     current: Sums,
     before: Sums,
@@ -51,7 +51,7 @@ impl Standing {
 
 impl LastHour {
     /// The hours that the rollup has for a key, without what is `excused` of an hour.
-    pub(super) fn of(
+    pub(crate) fn of(
         rows: &[UsageRow],
         catalog: &Catalog,
         excused: impl Fn(i64) -> i128,
@@ -87,7 +87,9 @@ impl LastHour {
     }
 
     /// The last sixty minutes at an instant: the current clock hour and a share of the previous one.
-    pub(super) fn standing(&self, at: Timestamp, paid: Amount) -> Standing {
+    pub(crate) fn standing(&self, at: Timestamp, paid: Amount) -> Standing {
+        // The ledger has no finer sums than clock hours. Taken as even, an hour's exposure fades minute by minute, and nobody gains by
+        // waiting for the full hour.
         let part = i128::from(HOUR - at.millis().rem_euclid(HOUR));
         let share = |sum: i128| sum * part / i128::from(HOUR);
         let last = match at.hour().saturating_sub(self.hour) {
@@ -101,6 +103,8 @@ impl LastHour {
             },
             _ => Sums::default(),
         };
+        // One context is what a single failed request can leave. Half of what was paid bounds it for keys that paid little: a new key
+        // per attack would otherwise be worth a context each.
         let free = self.context.picos().min(paid.picos() / 2);
         Standing {
             exposure: price::to_amount(last.exposure),
@@ -109,7 +113,7 @@ impl LastHour {
     }
 
     /// Minutes until the key is served again, if nothing else happens.
-    pub(super) fn minutes_left(&self, at: Timestamp, paid: Amount) -> u32 {
+    pub(crate) fn minutes_left(&self, at: Timestamp, paid: Amount) -> u32 {
         // Two clock hours later nothing of these sums is left.
         let later = |minutes: &u32| {
             let at = Timestamp::from_millis(at.millis() + i64::from(*minutes) * MINUTE);
@@ -120,11 +124,12 @@ impl LastHour {
 }
 
 /// Exposure at the operator's own prices, where all targets of the slug have them.
-pub(super) fn at_cost(exposure: i128, model: &Model) -> i128 {
+pub(crate) fn at_cost(exposure: i128, model: &Model) -> i128 {
     let shares = model.route.targets.iter().map(|target| {
         let cost = target.cost.as_deref()?;
         Some(dearest_share(cost, &model.price))
     });
+    // One target without a cost makes the others' meaningless: the request may have gone there.
     let share = shares.collect::<Option<Vec<i128>>>();
     match share.and_then(|shares| shares.into_iter().max()) {
         Some(share) => exposure * share / WHOLE,

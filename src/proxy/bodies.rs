@@ -1,0 +1,407 @@
+//! The bodies in which a request may be sent: the customer's own, and one for each family and each set of abilities that its other
+//! targets have.
+//!
+//! They are encoded before money is held, so that the hold covers what is really sent; after the hold only model, limit and thinking
+//! budget are written.
+
+use bytes::Bytes;
+use farebox_protocol::translate::{self, Abilities, Losses, Memo};
+use farebox_protocol::{BadRequest, Edits, Family, Inspection};
+
+use super::translation::Translation;
+use super::{Failure, Request, asked, classes, documents};
+use crate::billing::Calibrations;
+use crate::clock;
+use crate::config::{Model, Target};
+use crate::metering::terms::{Ask, SMALLEST_OUTPUT};
+use crate::metering::{Estimate, Lifetimes, Terms, estimate};
+use crate::turns::Work;
+use crate::upstream::Prepared;
+
+/// The request encoded for one kind of foreign target.
+#[derive(Debug)]
+struct EncodedBody {
+    family: Family,
+    abilities: Abilities,
+    body: Vec<u8>,
+    seen: Inspection,
+    memo: Memo,
+    losses: Losses,
+    estimate: Estimate,
+    /// The output limit to write.
+    limit: Option<u32>,
+}
+
+/// All bodies of a request; the customer's own stays with the request.
+#[derive(Debug, Default)]
+pub(super) struct RequestBodies {
+    encoded: Vec<EncodedBody>,
+    /// Whether some target speaks the customer's family and gets the original bytes.
+    direct: bool,
+    /// The body as received, seals included: answers repeat parts of it.
+    original: Bytes,
+}
+
+impl RequestBodies {
+    /// Encodes a request for its foreign targets. Targets that cannot carry it are left out.
+    ///
+    /// # Errors
+    /// The first refusal, if no target is left; or there is no room for what was encoded.
+    pub(super) async fn encode(
+        request: &mut Request,
+        (original, seen): (Bytes, &Inspection),
+        model: &Model,
+    ) -> Result<Self, Failure> {
+        let last = last_family(seen);
+        let mut candidates = model.route.candidates_with_last(request.family, last);
+        // No other family can be asked to write a cache and nothing else.
+        candidates.retain(|(_, family)| !seen.prewarms || *family == request.family);
+        let direct = candidates.iter().any(|(target, family)| {
+            *family == request.family && classes::takes(target, *family, seen.classes)
+        });
+        let mut all = Self {
+            encoded: Vec::new(),
+            direct,
+            original,
+        };
+        let mut refused = None;
+        let mut carried: Vec<&Target> = Vec::new();
+        for (target, family) in candidates
+            .into_iter()
+            .filter(|(_, family)| *family != request.family)
+        {
+            if carried.iter().any(|carried| std::ptr::eq(*carried, target)) {
+                continue;
+            }
+            let abilities = model.abilities_of(target, family);
+            // Targets of one family with the same abilities share a body; only model and limit are written for each.
+            if all.find(family, &abilities).is_some() {
+                carried.push(target);
+                continue;
+            }
+            let (work, caller) = (&mut request.work, request.family);
+            match EncodedBody::encode(work, &all.original, caller, family, abilities, model).await?
+            {
+                Ok(form) => {
+                    all.encoded.push(form);
+                    carried.push(target);
+                }
+                Err(bad) => refused = refused.or(Some(bad)),
+            }
+        }
+        match refused {
+            Some(bad) if !direct && all.encoded.is_empty() => Err(Failure::BadRequest(bad)),
+            None if !direct && all.encoded.is_empty() => {
+                Err(Failure::BadRequest(if seen.prewarms {
+                    no_prewarm(model)
+                } else {
+                    classes::no_target(model, request.family, seen.classes)
+                }))
+            }
+            _ => all.take_room(request).map(|()| all),
+        }
+    }
+
+    /// Has a tokenizer count the encoded prompts, as it did the customer's own.
+    ///
+    /// # Errors
+    /// The customer's turn does not come.
+    pub(super) async fn count(
+        &mut self,
+        work: &mut Work,
+        model: &Model,
+        calibrations: &Calibrations,
+    ) -> Result<(), Failure> {
+        for form in &mut self.encoded {
+            let tokens = asked::prompt(work, &mut form.seen, model).await?;
+            let corrected = calibrations.corrected(model, tokens);
+            form.estimate = form.estimate.counted(corrected, &model.limits);
+        }
+        Ok(())
+    }
+
+    /// Counts the encoded bodies as bytes in flight, in addition to the original body.
+    ///
+    /// # Errors
+    /// There is no room for them.
+    fn take_room(&self, request: &mut Request) -> Result<(), Failure> {
+        let bytes = self.encoded.iter().fold(request.body.len(), |sum, form| {
+            sum.saturating_add(form.body.len())
+        });
+        let fits = request.room.as_mut().is_none_or(|room| room.grow_to(bytes));
+        if fits {
+            Ok(())
+        } else {
+            Err(Failure::Overloaded)
+        }
+    }
+
+    fn find(&self, family: Family, abilities: &Abilities) -> Option<&EncodedBody> {
+        self.encoded
+            .iter()
+            .find(|form| form.family == family && form.abilities == *abilities)
+    }
+
+    /// What the hold must cover: the most expensive of all forms in which the request may be sent.
+    pub(super) fn ask(
+        &self,
+        request: &Request,
+        seen: &Inspection,
+        (own, predicted): (Estimate, u64),
+        model: &Model,
+    ) -> Ask {
+        let limits = &model.limits;
+        let reasons_outside = model
+            .route
+            .targets
+            .iter()
+            .any(|target| target.provider.reasoning_outside);
+        let forms = self.encoded.iter().map(|form| (&form.seen, form.estimate));
+        let going = || {
+            self.direct
+                .then_some((seen, own))
+                .into_iter()
+                .chain(forms.clone())
+        };
+        // Which target answers is not known yet, and the hold must cover any: the dearest of all bodies decides.
+        let dearest = going()
+            .map(|(_, estimate)| estimate)
+            .reduce(Estimate::dearer)
+            .unwrap_or(own);
+        Ask {
+            stream: seen.stream,
+            // A family with a smallest limit may be sent more, but no more than this is sold.
+            declared: seen.limit,
+            choices: seen.choices,
+            // A translated request's thinking budget is adapted to its limit.
+            thinking_budget: seen.thinking_budget.filter(|_| self.direct),
+            // No other family has predictions.
+            predicted: if self.direct { predicted } else { 0 },
+            images: going()
+                .map(|(seen, _)| seen.content.pictures.len() as u64)
+                .max()
+                .unwrap_or(0),
+            lifetimes: Lifetimes {
+                hour: going().any(|(seen, _)| seen.one_hour_cache),
+                half_day: going().any(|(seen, _)| seen.half_day_cache),
+            },
+            classes: seen.classes,
+            cache_marked: going().any(|(seen, _)| seen.cache_marked || seen.prewarms),
+            compacts_from: going().filter_map(|(seen, _)| seen.compacts_from).min(),
+            in_flight: request.pass.running,
+            // A tokenizer may have counted the customer's own form.
+            estimate: dearest.at_least(own.known, limits),
+            reasons_outside,
+            unseen: false,
+        }
+    }
+
+    /// The limit that a target may be sent, if it is larger than the declared one, because its family has a smallest limit.
+    pub(super) fn raised(&self, declared: Option<u32>) -> Option<u32> {
+        let largest = self.encoded.iter().filter_map(|form| form.seen.limit).max();
+        largest.filter(|largest| declared.is_some_and(|declared| declared < *largest))
+    }
+
+    /// The target that is asked first, and what it is sent.
+    pub(super) fn first<'a>(
+        &'a self,
+        caller: Family,
+        seen: &'a Inspection,
+        model: &'a Model,
+    ) -> Option<(&'a Target, &'a Inspection)> {
+        let last = last_family(seen);
+        let candidates = model.route.candidates_with_last(caller, last);
+        candidates.into_iter().find_map(|(target, family)| {
+            let sent = self.sent_to(target, family, (caller, seen), model)?;
+            Some((target, sent))
+        })
+    }
+
+    /// What a target is sent; `None` when it cannot carry the request.
+    pub(super) fn sent_to<'a>(
+        &'a self,
+        target: &Target,
+        family: Family,
+        (caller, seen): (Family, &'a Inspection),
+        model: &Model,
+    ) -> Option<&'a Inspection> {
+        if family == caller {
+            return Some(seen);
+        }
+        let form = self.find(family, &model.abilities_of(target, family))?;
+        Some(&form.seen)
+    }
+
+    /// Writes what the balance allows: each form's limit, and a thinking budget that fits under it.
+    pub(super) fn limit(&mut self, terms: &Terms, declared: Option<u32>, model: &Model) {
+        for form in &mut self.encoded {
+            // A declared limit was encoded already, raised where a family has a smallest one: only a lowered one is written over it.
+            // Without one, the family may demand a limit, and the context must hold it.
+            form.limit = match (terms.limit, declared) {
+                (limit, Some(_)) => limit,
+                (limit, None) => limit
+                    .or(form.seen.limit)
+                    .map(|limit| limit.min(form.room(model))),
+            };
+            let Some(limit) = form.limit.or(form.seen.limit) else {
+                continue;
+            };
+            let Some((body, off)) = translate::fit_budget(form.family, &form.body, limit) else {
+                continue;
+            };
+            // A budget changes the body's length, so the places to splice are found anew.
+            let Ok(seen) = form.family.protocol().inspect(&body, clock::seed()) else {
+                continue;
+            };
+            (form.body, form.seen) = (body, seen);
+            if off {
+                form.losses.add("thinking", "off(limit)");
+            }
+        }
+    }
+
+    /// The request for a foreign target; `None` when the target cannot carry it.
+    pub(super) fn prepare(
+        &self,
+        target: &Target,
+        family: Family,
+        model: &Model,
+        pin: &[&'static str],
+    ) -> Option<Prepared> {
+        let form = self.find(family, &model.abilities_of(target, family))?;
+        let limit_field = family.protocol().limit_field(target.chat_limit(), None);
+        // The encoder wrote every member itself, so a provider's `pass` list for another family does not apply.
+        let edits = Edits {
+            model: &target.model,
+            limit_field,
+            limit: form.limit,
+            pass: &form.seen.unknown,
+            leave_out: &target.leave_out(),
+            pin,
+            ..Edits::default()
+        };
+        let body = family.protocol().patch(&form.body, &form.seen, &edits);
+        let mut headers = Vec::new();
+        classes::add_headers(&mut headers, family, form.seen.classes);
+        Some(Prepared {
+            body: vec![Bytes::from(body)],
+            headers,
+            streams: form.seen.stream,
+            pinned: form.seen.pinned(pin),
+        })
+    }
+
+    /// The form for the answering target: what its answer needs, what was lost, and the facts of what was sent. Drops the other
+    /// forms.
+    pub(super) fn take(
+        &mut self,
+        request: &Request,
+        target: &Target,
+        family: Family,
+        model: &Model,
+    ) -> Option<(Translation, Losses, Inspection)> {
+        let abilities = model.abilities_of(target, family);
+        let all = std::mem::take(self);
+        let form = all
+            .encoded
+            .into_iter()
+            .find(|form| form.family == family && form.abilities == abilities)?;
+        let translation = Translation {
+            family,
+            caller: request.family,
+            memo: form.memo,
+            original: all.original,
+            slug: model.slug.clone(),
+            id: request.id.to_string(),
+            created: request.at.millis() / 1_000,
+        };
+        Some((translation, form.losses, form.seen))
+    }
+}
+
+impl EncodedBody {
+    /// Encodes a request for a kind of target; inside, why it cannot be.
+    async fn encode(
+        work: &mut Work,
+        original: &Bytes,
+        caller: Family,
+        family: Family,
+        abilities: Abilities,
+        model: &Model,
+    ) -> Result<Result<Self, BadRequest>, Failure> {
+        // A placeholder for each target's own model name.
+        let (slug, body) = (model.slug.clone(), original.clone());
+        let encoding = work.read(original.len(), move || {
+            let encoded = encoded(&body, caller, family, &slug, &abilities);
+            (encoded, abilities)
+        });
+        let (encoded, abilities) = encoding.await?;
+        let (translated, mut seen) = match encoded {
+            Ok(encoded) => encoded,
+            Err(bad) => return Ok(Err(bad)),
+        };
+        let translate::Translated { body, memo, losses } = translated;
+        let body = Bytes::from(body);
+        documents::read(work, &body, &mut seen).await?;
+        let estimate = estimate::input(&seen.content, &model.limits);
+        Ok(Ok(Self {
+            family,
+            abilities,
+            body: body.into(),
+            seen,
+            memo,
+            losses,
+            estimate,
+            limit: None,
+        }))
+    }
+
+    /// The largest limit to write if the customer declared none: what is certain to fit the context. A long conversation, whose
+    /// bytes say little about its tokens, still gets room for an ordinary answer.
+    fn room(&self, model: &Model) -> u32 {
+        let (context, estimate) = (model.limits.context, &self.estimate);
+        let surely = context.saturating_sub(estimate.ceiling);
+        let likely = context
+            .saturating_sub(estimate.input)
+            .min(u64::from(model.limits.default_output));
+        u32::try_from(surely.max(likely).max(SMALLEST_OUTPUT)).unwrap_or(u32::MAX)
+    }
+}
+
+/// Refuses to warm a cache where no target speaks the customer's family.
+fn no_prewarm(model: &Model) -> BadRequest {
+    BadRequest {
+        code: Some("unsupported_by_model"),
+        ..BadRequest::new(format!(
+            "{} is served through another family, in which a cache cannot be warmed without an answer; ask for one",
+            model.slug
+        ))
+    }
+}
+
+/// A request in another family, and its facts.
+fn encoded(
+    original: &[u8],
+    caller: Family,
+    family: Family,
+    slug: &str,
+    abilities: &Abilities,
+) -> Result<(translate::Translated, Inspection), BadRequest> {
+    let target = translate::Target {
+        model: slug,
+        abilities,
+    };
+    let translated = translate::request(caller, family, original, &target)?;
+    let seen = family
+        .protocol()
+        .inspect(&translated.body, clock::seed())
+        .inspect_err(|bad| {
+            tracing::error!(%slug, %caller, %family, param = bad.param, "a translated request is not valid");
+        })?;
+    Ok((translated, seen))
+}
+
+/// The family whose targets are asked last: one that knows no stop strings, if the request has any.
+pub(super) fn last_family(seen: &Inspection) -> Option<Family> {
+    translate::without_stops().filter(|_| seen.has_stops)
+}

@@ -1,0 +1,255 @@
+//! How the frames of a target become the customer's: passed on in the same family, or translated into the customer's.
+//!
+//! The relay reads, counts and settles without knowing which of the two it has.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use farebox_ledger::Amount;
+use farebox_protocol::translate::Translator;
+use farebox_protocol::{
+    ErrorBody, Family, Frame, FrameFacts, Marks, PublicAnswer, Usage, UsageWish, Writer, json,
+};
+
+use super::admitted::{Admitted, Outcome};
+use super::end::End;
+use super::phase::Phase;
+use super::rewrite;
+use super::translation::Translation;
+use crate::config::Model;
+use crate::metering::Ending;
+use crate::upstream::redact;
+
+/// Sent where a family has no frame of its own that says nothing.
+const COMMENT: &[u8] = b": keepalive\n\n";
+
+/// The frames so far form no valid answer.
+pub(super) struct BrokenAnswer;
+
+/// The counts of a settled answer, as its last frames print them.
+pub(super) struct SettledCounts<'a> {
+    pub(super) usage: &'a Usage,
+    /// What is charged, if the customer asked for it.
+    pub(super) charge: Option<Amount>,
+    /// What of it the customer asked to read.
+    pub(super) wish: UsageWish<'a>,
+    /// The target's id of the answer.
+    pub(super) id: Option<&'a str>,
+}
+
+/// Where the frames of a target go. Frames from the final usage on are kept in the stream's phase; an end sends them first.
+pub(super) trait Outlet: Send {
+    /// What the customer gets of a frame now, if anything.
+    fn frame(
+        &mut self,
+        frame: Frame,
+        facts: FrameFacts,
+        phase: &mut Phase,
+    ) -> Result<Option<Bytes>, BrokenAnswer>;
+
+    /// What follows an answer that is complete, or that a stop string has ended for the customer.
+    fn finish(&mut self, phase: Phase, counts: &SettledCounts<'_>) -> Vec<Bytes>;
+
+    /// What ends an answer as at a length limit.
+    fn cut(&mut self, phase: Phase, counts: &SettledCounts<'_>) -> Vec<Bytes>;
+
+    /// What ends an answer with an error.
+    fn fail(&mut self, phase: Phase, counts: &SettledCounts<'_>, why: &ErrorBody) -> Vec<Bytes>;
+
+    /// No frame follows: notes what became of the answer, and what the end turns out to be. `id` is the target's own.
+    fn close(&mut self, outcome: &mut Outcome, end: &mut End, id: Option<&str>);
+
+    /// What the customer gets while the upstream is silent.
+    fn ping(&mut self) -> Bytes {
+        Bytes::from_static(COMMENT)
+    }
+
+    /// The customer's family, where the target words its errors in another.
+    fn foreign_to(&self) -> Option<Family> {
+        None
+    }
+
+    /// Whether a stop string has ended the answer that the customer gets, while its target goes on.
+    fn has_stopped(&self) -> bool {
+        false
+    }
+}
+
+/// The outlet for an answer of a target of `family`.
+pub(super) fn of(admitted: &mut Admitted) -> Box<dyn Outlet> {
+    let seen = &admitted.count.seen;
+    match admitted.translation.take() {
+        Some(translation) => Box::new(Translated {
+            translator: translation.translator(seen.stream),
+            rest: None,
+            translation,
+        }),
+        None => Box::new(SameFamily {
+            model: Arc::clone(&admitted.model),
+            name: json::quoted(&admitted.model.slug),
+            writer: admitted.request.family.protocol().writer(),
+            shows_usage: seen.asks_usage || seen.asks_cost,
+        }),
+    }
+}
+
+/// Passes on bytes of the customer's own family, with the public slug in them.
+struct SameFamily {
+    model: Arc<Model>,
+    /// The public slug as JSON.
+    name: String,
+    /// Knows what was sent, so that it can end it.
+    writer: Box<dyn Writer>,
+    /// Frames that hold nothing but usage are for customers who asked for it; the target is asked for them in any case.
+    shows_usage: bool,
+}
+
+impl SameFamily {
+    /// The bytes to send now; keeps them back if the settlement comes first.
+    fn pass_on(&self, frame: (Bytes, Marks), ends: bool, phase: &mut Phase) -> Option<Bytes> {
+        let (bytes, marks) = phase.keep(Some(frame), ends)?;
+        Some(rewrite::rewrite(&bytes, &marks, &self.name, None))
+    }
+}
+
+/// How a customer knows the answer.
+fn public<'a>(model: &'a Model, counts: &SettledCounts<'a>) -> PublicAnswer<'a> {
+    PublicAnswer {
+        slug: &model.slug,
+        id: counts.id,
+    }
+}
+
+impl Outlet for SameFamily {
+    fn frame(
+        &mut self,
+        frame: Frame,
+        facts: FrameFacts,
+        phase: &mut Phase,
+    ) -> Result<Option<Bytes>, BrokenAnswer> {
+        let has_content = !facts.unreadable && frame.has_data();
+        if !has_content || (facts.usage_only && !self.shows_usage) {
+            return Ok(None);
+        }
+        // A frame of a kind that nobody knows may hold anything, so the provider's own names are taken out of all of it.
+        if facts.unfamiliar {
+            let bytes = rewrite::rewrite(frame.raw(), &facts.marks, &self.name, None);
+            let bytes = redact::event(&bytes, &self.model.route);
+            return Ok(self.pass_on((bytes, Marks::default()), false, phase));
+        }
+        // Frames that are kept back are sent as they are, or not at all: the writer need not know them.
+        if phase.is_passing() {
+            self.writer.observe(&frame, &facts);
+        }
+        Ok(self.pass_on((frame.into_raw(), facts.marks), facts.end, phase))
+    }
+
+    fn finish(&mut self, phase: Phase, counts: &SettledCounts<'_>) -> Vec<Bytes> {
+        // The target's own marker may not have come, and clients wait for one.
+        let end = match phase {
+            Phase::Ended(_) => None,
+            Phase::Passing | Phase::Keeping(..) => Some(Bytes::from(self.writer.missing_end())),
+        };
+        let (name, cost) = (&self.name, counts.charge);
+        let kept = phase.kept().into_iter();
+        let shown = kept.map(|(bytes, marks)| rewrite::rewrite(&bytes, &marks, name, cost));
+        shown.chain(end).collect()
+    }
+
+    fn cut(&mut self, _: Phase, counts: &SettledCounts<'_>) -> Vec<Bytes> {
+        // What was kept back is the target's own end, which would contradict this one.
+        let answer = public(&self.model, counts);
+        let end = self.writer.end_at_limit(answer, counts.usage, counts.wish);
+        vec![Bytes::from(end)]
+    }
+
+    fn fail(&mut self, _: Phase, counts: &SettledCounts<'_>, why: &ErrorBody) -> Vec<Bytes> {
+        let answer = public(&self.model, counts);
+        vec![Bytes::from(self.writer.error_event(answer, why))]
+    }
+
+    fn close(&mut self, outcome: &mut Outcome, _: &mut End, id: Option<&str>) {
+        outcome.answer_id = id.map(|id| redact::answer_id(id, &outcome.secrets));
+    }
+}
+
+/// Writes frames of the customer's family for those of another one.
+struct Translated {
+    translation: Box<Translation>,
+    translator: Translator,
+    /// What the translator had not yet passed on when the target ended.
+    rest: Option<Bytes>,
+}
+
+impl Translated {
+    /// Whether the frames so far form no valid answer, whatever their end says.
+    fn is_broken(&self) -> bool {
+        matches!(self.translator.ended(), Some(Err(_)))
+    }
+
+    /// What was kept back, what the translator still had, and the end.
+    fn last(&mut self, phase: Phase, end: Bytes) -> Vec<Bytes> {
+        let kept = phase.kept().into_iter().map(|(bytes, _)| bytes);
+        kept.chain(self.rest.take()).chain([end]).collect()
+    }
+}
+
+impl Outlet for Translated {
+    fn frame(
+        &mut self,
+        frame: Frame,
+        facts: FrameFacts,
+        phase: &mut Phase,
+    ) -> Result<Option<Bytes>, BrokenAnswer> {
+        // One frame may become none or several: an opening, say, waits until it is known what it opens.
+        let shown = some(self.translator.frame(&frame));
+        if self.is_broken() {
+            return Err(BrokenAnswer);
+        }
+        let shown = shown.map(|bytes| (bytes, Marks::default()));
+        Ok(phase.keep(shown, facts.end).map(|(bytes, _)| bytes))
+    }
+
+    fn finish(&mut self, phase: Phase, counts: &SettledCounts<'_>) -> Vec<Bytes> {
+        let end = Bytes::from(self.translator.finish(counts.usage, counts.wish));
+        self.last(phase, end)
+    }
+
+    fn cut(&mut self, phase: Phase, counts: &SettledCounts<'_>) -> Vec<Bytes> {
+        let end = Bytes::from(self.translator.cut(counts.usage, counts.wish));
+        self.last(phase, end)
+    }
+
+    fn fail(&mut self, phase: Phase, _: &SettledCounts<'_>, why: &ErrorBody) -> Vec<Bytes> {
+        let end = Bytes::from(self.translator.fail(why));
+        self.last(phase, end)
+    }
+
+    fn close(&mut self, outcome: &mut Outcome, end: &mut End, _: Option<&str>) {
+        outcome.answer_id = Some(self.translation.answer_id());
+        // A stream that was cut has no end of its own that could be judged.
+        if end.ending == Ending::Complete {
+            self.rest = some(self.translator.end());
+            if self.is_broken() {
+                *end = End::BROKEN;
+            }
+        }
+        outcome.lost.merge(&self.translator.losses());
+    }
+
+    fn ping(&mut self) -> Bytes {
+        Bytes::copy_from_slice(self.translator.ping())
+    }
+
+    fn foreign_to(&self) -> Option<Family> {
+        Some(self.translation.caller())
+    }
+
+    fn has_stopped(&self) -> bool {
+        self.translator.has_stopped()
+    }
+}
+
+fn some(bytes: &[u8]) -> Option<Bytes> {
+    (!bytes.is_empty()).then(|| Bytes::copy_from_slice(bytes))
+}

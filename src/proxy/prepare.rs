@@ -1,0 +1,187 @@
+//! The first step: what a request turns out to be, as one value.
+//!
+//! Nothing is held yet, so every refusal here is free. Their order is a promise to customers: the body's own mistakes, then the
+//! model, then what the model cannot do, then the size; only a request that could be served is told that its balance is too small.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use farebox_ledger::Key;
+use farebox_protocol::inspect::model_named;
+use farebox_protocol::translate::{self, Losses, Unsealed};
+use farebox_protocol::{BadRequest, Family, Inspection};
+
+use super::bodies::RequestBodies;
+use super::{Failure, Known, Proxy, Request, asked, capabilities, classes, documents};
+use crate::clock;
+use crate::config::{Config, Lookup, Model};
+use crate::metering::Estimate;
+use crate::metering::terms::Ask;
+
+/// A request that could be served: all that is known of it before money is held.
+pub(super) struct PreparedRequest {
+    /// As received, but without what this gateway made up itself.
+    pub(super) request: Request,
+    /// The facts of its body, its documents counted.
+    pub(super) seen: Inspection,
+    pub(super) model: Arc<Model>,
+    /// What decides its terms: its size, what it predicts, the dearest of the bodies in which it may be sent.
+    pub(super) ask: Ask,
+    /// The body for each family that its targets speak.
+    pub(super) bodies: RequestBodies,
+    /// What this gateway made up and left out again, for `x-farebox-lost`.
+    pub(super) left_out: Losses,
+    /// The snapshot under which it was prepared, and is served to its end.
+    pub(super) generation: u64,
+}
+
+/// Reads a request, finds its model, and measures it; `key` is as authentication read it.
+///
+/// # Errors
+/// Any [`Failure`] that a request can have before its balance is looked at.
+pub(super) async fn prepare(
+    proxy: &Proxy,
+    key: &Key,
+    mut request: Request,
+    known: &mut Known,
+) -> Result<PreparedRequest, Failure> {
+    let config = proxy.config.current();
+    let (seen, marks) = inspect(&mut request)
+        .await?
+        .map_err(|bad| unreadable(bad, &request.body, &config, known))?;
+    let model = resolve(&config, &seen.model, key, request.family, known)?;
+    check(&model, &request, &seen)?;
+    // Answers repeat parts of the request, so translations read it as the customer sent it.
+    let original = request.body.clone();
+    let (mut seen, left_out) = match marks {
+        Some(marks) => leave_out(marks, &mut request).await?,
+        None => (seen, Losses::default()),
+    };
+    let size = measure(proxy, key, (&mut request, &mut seen), &model).await?;
+    let mut bodies = RequestBodies::encode(&mut request, (original, &seen), &model).await?;
+    // Counts of both kinds must not meet in one comparison: an estimate runs high.
+    if size.counted {
+        let work = &mut request.work;
+        bodies.count(work, &model, &proxy.calibrations).await?;
+    }
+    // The last work of a tokenizer, for a request that is otherwise ready to be held for.
+    let predicted = asked::predicted(&mut request.work, &mut seen).await?;
+    let mut ask = bodies.ask(&request, &seen, (size.estimate, predicted), &model);
+    ask.unseen = seen.stream
+        && bodies
+            .first(request.family, &seen, &model)
+            .is_some_and(|(target, sent)| {
+                proxy.calibrations.is_unseen(&model, sent, &target.name())
+            });
+    Ok(PreparedRequest {
+        request,
+        seen,
+        model,
+        ask,
+        bodies,
+        left_out,
+        generation: config.generation,
+    })
+}
+
+/// Refuses what the model cannot do, before anything is read for long.
+fn check(model: &Model, request: &Request, seen: &Inspection) -> Result<(), Failure> {
+    capabilities::check(model, request.family, seen)?;
+    classes::check(model, request.family, seen)?;
+    capabilities::check_addresses(model, request.family, seen)?;
+    capabilities::check_flags(model, request.family, &request.headers)
+}
+
+/// How large a request's input is.
+struct RequestSize {
+    estimate: Estimate,
+    /// A tokenizer counted it, so it counts the translations of it, too.
+    counted: bool,
+}
+
+/// Reads the documents, estimates the input, and refuses what is too large.
+async fn measure(
+    proxy: &Proxy,
+    key: &Key,
+    (request, seen): (&mut Request, &mut Inspection),
+    model: &Arc<Model>,
+) -> Result<RequestSize, Failure> {
+    let (work, family) = (&mut request.work, request.family);
+    // Documents first: a page is worth more tokens than its bytes say.
+    documents::read(work, &request.body, seen).await?;
+    let available = key.account.available();
+    let (estimate, counted) =
+        capabilities::fits(work, model, seen, available, &proxy.calibrations).await?;
+    classes::check_size(work, model, family, seen, &estimate).await?;
+    Ok(RequestSize { estimate, counted })
+}
+
+/// The facts of a request's body; and that body without what this gateway made up, if there is anything of that. Both are one piece
+/// of work, because each piece costs two looks at a clock.
+///
+/// # Errors
+/// [`Failure::RateLimited`] when the customer's turn to have it read does not come. Inside: the body's own mistake.
+async fn inspect(
+    request: &mut Request,
+) -> Result<Result<(Inspection, Option<Unsealed>), BadRequest>, Failure> {
+    let (family, body) = (request.family, request.body.clone());
+    let reading = move || {
+        let seen = family.protocol().inspect(&body, clock::seed())?;
+        let marks = translate::cut_marks(family, &body, seen.thinking_budget.is_some());
+        Ok((seen, marks))
+    };
+    Ok(request.work.read(request.body.len(), reading).await?)
+}
+
+/// Goes on without what this gateway made up, because a vendor of the customer's own family would reject it. Returns the facts
+/// of what is left, and the losses.
+async fn leave_out(
+    marks: Unsealed,
+    request: &mut Request,
+) -> Result<(Inspection, Losses), Failure> {
+    let losses = marks.losses();
+    request.body = Bytes::from(marks.body);
+    let (seen, _) = inspect(request).await??;
+    Ok((seen, losses))
+}
+
+/// The refusal of a body, whose model is still wanted in the log.
+pub(super) fn unreadable(
+    bad: BadRequest,
+    body: &[u8],
+    config: &Config,
+    known: &mut Known,
+) -> Failure {
+    if let Some(name) = model_named(body) {
+        known.model(&name, &config.catalog.find(&name));
+    }
+    Failure::BadRequest(bad)
+}
+
+/// The model that a name means on this path and for this key.
+pub(super) fn resolve(
+    config: &Config,
+    name: &str,
+    key: &Key,
+    family: Family,
+    known: &mut Known,
+) -> Result<Arc<Model>, Failure> {
+    let found = config
+        .catalog
+        .find_among(name, |slug| key.settings.allows(slug));
+    known.model(name, &found);
+    let model = match found {
+        Lookup::Found(model) => model,
+        other => return Err(Failure::no_model(name, other)),
+    };
+    if !key.settings.allows(&model.slug) {
+        return Err(Failure::ModelNotAllowed(model.slug.clone()));
+    }
+    if model.route.serves(family).is_none() {
+        return Err(Failure::OtherPath(
+            model.slug.clone(),
+            model.best_path.protocol().public_path(),
+        ));
+    }
+    Ok(Arc::clone(model))
+}
