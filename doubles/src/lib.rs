@@ -14,22 +14,29 @@
 mod anthropic;
 mod azure;
 mod broken;
+mod cerebras;
 mod chat_order;
 mod chat_shapes;
 mod deepseek;
+mod fireworks;
 mod gemini;
 mod groq;
 mod llama_cpp;
+mod lm_studio;
 mod mistral;
+mod moonshot;
 mod oddities;
 mod ollama;
 mod openai;
 mod openrouter;
 mod place;
 mod plan;
+mod qwen;
 mod refusal;
 mod rule;
 pub mod seal;
+mod sglang;
+mod together;
 mod vllm;
 mod xai;
 
@@ -53,20 +60,34 @@ pub enum Vendor {
     Anthropic,
     /// OpenAI's models in Azure.
     Azure,
+    /// Cerebras.
+    Cerebras,
     /// DeepSeek's own service.
     DeepSeek,
+    /// Fireworks.
+    Fireworks,
     /// Gemini's OpenAI surface.
     Gemini,
     /// Groq.
     Groq,
     /// llama.cpp's own server.
     LlamaCpp,
+    /// LM Studio.
+    LmStudio,
     /// Mistral's own service.
     Mistral,
+    /// Moonshot's own service.
+    Moonshot,
     /// Ollama.
     Ollama,
     /// OpenRouter.
     OpenRouter,
+    /// Qwen's models in Alibaba Cloud's Model Studio.
+    Qwen,
+    /// SGLang.
+    SgLang,
+    /// Together.
+    Together,
     /// vLLM.
     Vllm,
     /// xAI's own service.
@@ -98,13 +119,20 @@ pub static WIRES: &[&Wire] = &[
     &openai::responses::WIRE,
     &openai::responses::COUNT,
     &azure::WIRE,
+    &cerebras::WIRE,
     &deepseek::WIRE,
+    &fireworks::WIRE,
     &gemini::WIRE,
     &groq::WIRE,
     &llama_cpp::WIRE,
+    &lm_studio::WIRE,
     &mistral::WIRE,
+    &moonshot::WIRE,
     &ollama::WIRE,
     &openrouter::WIRE,
+    &qwen::WIRE,
+    &sglang::WIRE,
+    &together::WIRE,
     &vllm::WIRE,
     &xai::WIRE,
     &anthropic::messages::WIRE,

@@ -82,6 +82,33 @@ fn shape(vendor: Vendor, status: u16, param: &str, why: &str) -> Value {
         Vendor::Vllm => {
             json!({"error": {"message": said, "type": "BadRequestError", "param": named, "code": status}})
         }
+        // github.com/Kilo-Org/kilocode/issues/10375, 2026-05-19: not inside an `error`
+        Vendor::Cerebras => {
+            json!({"message": format!("{param}: {why}"), "type": "invalid_request_error",
+            "param": "validation_error", "code": null})
+        }
+        // github.com/kodustech/kodus-ai/pull/1120, 2026-05-17. Fireworks: no source for its shape (2026-11-23), as OpenAI's client
+        // showed its message (github.com/web-infra-dev/midscene/issues/1322, 2025-10-15).
+        Vendor::Moonshot | Vendor::Fireworks => {
+            json!({"error": {"message": said, "type": "invalid_request_error"}})
+        }
+        // github.com/cloudwego/eino/issues/994, 2026-04-24: an id beside the error
+        Vendor::Qwen => {
+            json!({"error": {"message": format!("<400> InternalError.Algo.InvalidParameter: {said}"),
+            "type": "invalid_request_error", "param": null, "code": "invalid_parameter_error"},
+            "id": "chatcmpl-double", "request_id": "double"})
+        }
+        // github.com/mozilla-ai/any-llm/issues/714, 2026-01-06: its client shows `type_`
+        Vendor::Together => {
+            json!({"id": "double", "error": {"message": said, "type": "invalid_request_error",
+            "param": named, "code": null}})
+        }
+        // github.com/lmstudio-ai/lmstudio-bug-tracker/issues/670, 2025-05-21: the error is a text
+        Vendor::LmStudio => json!({"error": said}),
+        // sglang 0.5.23: srt/entrypoints/openai/serving_base.py, create_error_response
+        Vendor::SgLang => {
+            json!({"object": "error", "message": said, "type": "BadRequestError", "param": named, "code": status})
+        }
         // github.com/yym68686/uni-api/issues/105, 2025-04-24: the error is a text
         Vendor::XAi => json!({"code": "Client specified an invalid argument", "error": said}),
     }

@@ -4,7 +4,7 @@ use farebox_ledger::{FilesAct, LedgerError, owner};
 use serde_json::{Value, json};
 
 use crate::clock;
-use crate::config::{DiffRow, Reloader};
+use crate::config::{DiffRow, Reloader, Subject};
 use crate::server::admin::Admin;
 
 /// Changes that one record has room for; the rest is counted.
@@ -45,7 +45,26 @@ pub(super) fn of_reload(
     if more > 0 {
         details["more"] = more.into();
     }
+    let fell = fell(reloader, rows);
+    if !fell.is_empty() {
+        details["price_fell"] = fell.into();
+    }
     act(admin, reloader, &details)
+}
+
+/// The prices that this reload let fall by more than half, with old and new.
+fn fell(reloader: &Reloader, rows: &[DiffRow]) -> Vec<Value> {
+    let status = reloader.status();
+    let changed = |slug: &str| {
+        rows.iter()
+            .any(|row| row.subject == Subject::Model && row.field == "price" && row.name == slug)
+    };
+    // A fall stands until its price changes again, so one whose price changed now fell now.
+    let falls = status.falls.iter().filter(|fall| changed(&fall.slug));
+    let falls = falls.take(MOST_CHANGES);
+    falls
+        .map(|fall| json!({ "slug": fall.slug, "what": fall.what }))
+        .collect()
 }
 
 /// The gateway acts; who edited is told by the owners of the files.

@@ -15,6 +15,7 @@ use crate::config::{
     self, Config, Library, NamesIn, Offer, Preset, PriceUnit, ProcessSecrets, Source, parse_price,
     preset, show_price,
 };
+use crate::setup::clients;
 
 pub(super) fn run(args: &Args, options: &AddOptions) -> Result<(), Failed> {
     let offer = find(&options.model)?;
@@ -43,9 +44,9 @@ pub(super) fn run(args: &Args, options: &AddOptions) -> Result<(), Failed> {
         checked(&routes, &added_routes),
     ];
     let (config, findings) = config::load(&files[0], &files[1], &ProcessSecrets { lenient: true });
-    if config.is_none() {
+    let Some(config) = config else {
         return Err(check::failed(&findings));
-    }
+    };
     for (path, added) in [
         (&args.routes, &added_routes),
         (&args.catalog, &added_catalog),
@@ -61,12 +62,14 @@ pub(super) fn run(args: &Args, options: &AddOptions) -> Result<(), Failed> {
             Failed::refused(format!("cannot write {}: {error}", path.display()))
         })?;
     }
-    told(args, options, preset, offer);
+    told(args, options, offer);
+    offer_aliases(&config, offer);
+    next(preset);
     Ok(())
 }
 
 /// What stands behind the diff.
-fn told(args: &Args, options: &AddOptions, preset: &Preset, offer: &Offer) {
+fn told(args: &Args, options: &AddOptions, offer: &Offer) {
     let markup = match options.markup {
         0 => "the list price".to_owned(),
         percent => format!("the list price and {percent} %"),
@@ -82,6 +85,13 @@ fn told(args: &Args, options: &AddOptions, preset: &Preset, offer: &Offer) {
         let what = offer.unverified.join(", ");
         output::print(&format!("unverified, look before you sell: {what}"));
     }
+    if let Some((date, source)) = offer.model.classes_source() {
+        output::print(&format!("the classes of the price: {date} ({source})"));
+    }
+}
+
+/// What is left to do.
+fn next(preset: &Preset) {
     if let Some(note) = &preset.note {
         output::print(note);
     }
@@ -93,6 +103,24 @@ fn told(args: &Args, options: &AddOptions, preset: &Preset, offer: &Offer) {
     ));
 }
 
+/// Names that clients of the model's own family ask for by themselves, as long as nothing answers to them.
+fn offer_aliases(config: &Config, offer: &Offer) {
+    for client in clients() {
+        let unknown = client.asks_for.iter().map(String::as_str);
+        let unknown: Vec<&str> = unknown
+            .filter(|name| config.catalog.get(name).is_none())
+            .collect();
+        if client.family == offer.model.best_path && !unknown.is_empty() {
+            output::print(&format!(
+                "{} also asks for {} by itself, and nothing answers to that: aliases = [\"{}\"] in one of your models does",
+                client.title,
+                unknown.join(", "),
+                unknown.join("\", \"")
+            ));
+        }
+    }
+}
+
 /// `SERVICE`, its usual model, or `SERVICE/MODEL`, by slug or by the service's own name.
 fn find(wanted: &str) -> Result<&'static Offer, Failed> {
     let library = Library::current();
@@ -101,9 +129,7 @@ fn find(wanted: &str) -> Result<&'static Offer, Failed> {
         None => (wanted, None),
     };
     let named = |offer: &&Offer| {
-        model.is_none_or(|model| {
-            [&offer.model.slug, &offer.model.upstream].contains(&&model.to_owned())
-        })
+        model.is_none_or(|model| offer.model.slug == model || offer.model.upstream == model)
     };
     library.at(service).find(named).ok_or_else(|| {
         let mut known: Vec<String> = library.at(service).map(Offer::name).collect();
@@ -219,7 +245,32 @@ fn show(path: &Path, added: &str) {
 
 #[cfg(test)]
 mod tests {
+    use crate::config::{Library, ProcessSecrets, Source, list_price, load, preset};
+
     use super::with_markup;
+
+    /// Rates and factors of classes stay whole picodollars whatever the markup, or the written files would be refused.
+    #[test]
+    fn every_verified_offer_can_be_sold_at_every_markup() {
+        for offer in Library::current().offers() {
+            let name = offer.name();
+            let known = list_price(offer).is_some();
+            assert_eq!(known, offer.is_verified("price"), "{name}");
+            let preset = preset(&offer.service).expect("a service");
+            for percent in (0..=100).filter(|_| known) {
+                let fill = |rate: &str| with_markup(rate, percent).expect("a rate");
+                let (slug, provider) = (&offer.model.slug, preset.provider_name());
+                let route = preset.route_block(&offer.model, slug, &provider);
+                let files = [
+                    Source::new("catalog.toml", offer.model.block(slug, &[], fill)),
+                    Source::new("routes.toml", preset.provider_block() + &route),
+                ];
+                let secrets = ProcessSecrets { lenient: true };
+                let (config, findings) = load(&files[0], &files[1], &secrets);
+                assert!(config.is_some(), "{name} +{percent} %: {findings:?}");
+            }
+        }
+    }
 
     #[test]
     fn a_markup_is_exact_or_rounded_up() {

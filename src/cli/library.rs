@@ -6,7 +6,7 @@ use super::args::{Args, Format};
 use super::check;
 use super::library_args::LibraryOptions;
 use super::output::{self, Failed};
-use crate::config::{Library, Offer, list_price};
+use crate::config::{Library, Offer, list_price, preset};
 
 pub(super) fn run(args: &Args, options: &LibraryOptions) -> Result<(), Failed> {
     if options.diff {
@@ -20,7 +20,9 @@ pub(super) fn run(args: &Args, options: &LibraryOptions) -> Result<(), Failed> {
     }
     let header = [
         "model",
+        "upstream",
         "list price",
+        "per call",
         "context",
         "date",
         "unverified",
@@ -31,7 +33,9 @@ pub(super) fn run(args: &Args, options: &LibraryOptions) -> Result<(), Failed> {
             list_price(offer).map_or_else(|| "unverified".to_owned(), |price| price.shown());
         vec![
             offer.name(),
+            offer.model.upstream.clone(),
             price,
+            per_call(offer),
             farebox_ledger::grouped(offer.model.context),
             offer.date.clone(),
             offer.unverified.join(", "),
@@ -50,10 +54,30 @@ fn document(offer: &Offer) -> serde_json::Value {
         "upstream": offer.model.upstream,
         "list_price": list_price(offer).map(|price| price.shown()),
         "context": offer.model.context,
+        "max_output": offer.model.output,
+        "picture_tokens": offer.model.pictures,
+        "abilities": offer.model.abilities,
         "date": offer.date,
         "source": offer.source,
+        "reference": preset(&offer.service).map(|preset| preset.reference.as_str()),
         "unverified": offer.unverified,
+        "classes": offer.model.classes_source().map(looked_up),
+        "calls": offer.calls.as_ref().map(|calls| {
+            let (date, source) = (&calls.date, &calls.source);
+            json!({ "price": calls.price, "date": date, "source": source })
+        }),
     })
+}
+
+/// `web_search $0.01`
+fn per_call(offer: &Offer) -> String {
+    let calls = offer.calls.iter().flat_map(|calls| &calls.price);
+    let calls = calls.map(|(tool, price)| format!("{tool} ${price}"));
+    calls.collect::<Vec<_>>().join(", ")
+}
+
+fn looked_up((date, source): (&str, &str)) -> serde_json::Value {
+    json!({ "date": date, "source": source })
 }
 
 /// Targets whose cost is not what the library says now.

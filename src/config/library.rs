@@ -3,6 +3,7 @@
 //! It is data, in `library.toml`, or in a newer file of the same form (`--library FILE`). Nothing in it that is `unverified` becomes
 //! a price or a cost.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::{LazyLock, OnceLock};
 
@@ -31,8 +32,22 @@ pub struct Offer {
     /// What could not be found, or contradicts itself.
     #[serde(default)]
     pub unverified: Vec<String>,
+    /// What the service takes for each call of its own tools.
+    pub calls: Option<Calls>,
     /// The model as a catalog publishes it, with the list price.
     pub model: Starter,
+}
+
+/// What a service takes for each call of its own tools. Nothing sells them yet, so `farebox add` does not write them.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Calls {
+    /// When this was looked up.
+    pub date: String,
+    /// Where.
+    pub source: String,
+    /// USD for one call of each tool.
+    pub price: BTreeMap<String, String>,
 }
 
 static SHIPPED: LazyLock<Library> =

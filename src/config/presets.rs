@@ -20,6 +20,8 @@ pub struct Preset {
     pub name: String,
     /// Its name for people.
     pub title: String,
+    /// Where its wire was read, as its strict double cites it.
+    pub reference: String,
     /// The base URL, before `/chat/completions`, `/responses`, `/messages`.
     pub base_url: String,
     speaks: Vec<String>,

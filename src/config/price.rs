@@ -1,6 +1,8 @@
 //! Prices of models and targets: exact rates for each kind of tokens, and for each class. `read/price.rs` and `read/classes.rs` parse
 //! them, `read/price.rs` prints them.
 
+use std::collections::BTreeSet;
+
 use farebox_ledger::Amount;
 use farebox_protocol::Classes;
 
@@ -76,6 +78,13 @@ impl Price {
             return self;
         }
         self.class(classes).map_or(self, |class| &class.held)
+    }
+
+    /// The smallest input of each size that this price or another one distinguishes: 0, and what is just above each bound.
+    pub(super) fn sizes_with(&self, other: &Self) -> BTreeSet<u64> {
+        let bounds = self.tiers.iter().chain(&other.tiers);
+        let above = bounds.map(|(above, _)| above + 1);
+        std::iter::once(0).chain(above).collect()
     }
 
     /// The dearer of each rate; both have the same tiers.

@@ -22,11 +22,14 @@ pub struct Starter {
     /// Prices of requests with a larger input.
     #[serde(default)]
     tiers: Vec<Tier>,
+    /// Prices by class.
+    classes: Option<ClassPrices>,
     /// Tokens of input and output together.
     pub context: u32,
-    output: u32,
+    /// Most tokens of output.
+    pub output: u32,
     /// `picture_tokens`, if the rules by size count less than the model does.
-    pictures: Option<u32>,
+    pub pictures: Option<u32>,
     capabilities: Vec<String>,
     /// `abilities` of the target, without their braces.
     pub abilities: String,
@@ -38,6 +41,35 @@ pub struct Starter {
 struct Tier {
     above_input: u32,
     price: BTreeMap<String, String>,
+}
+
+/// Prices by class, when and where they were looked up.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ClassPrices {
+    date: String,
+    source: String,
+    price: BTreeMap<String, Class>,
+}
+
+/// The factor of a class, alone or with the most input that it is sold for.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(untagged)]
+enum Class {
+    Times(String),
+    Bounded { times: String, context: u32 },
+}
+
+impl Class {
+    fn text(&self) -> String {
+        match self {
+            Self::Times(times) => format!("\"{times}\""),
+            Self::Bounded { times, context } => {
+                let context = underscored(*context);
+                format!("{{ times = \"{times}\", context = {context} }}")
+            }
+        }
+    }
 }
 
 impl Starter {
@@ -93,6 +125,12 @@ impl Starter {
             let (above, price) = (underscored(tier.above_input), rates(&tier.price, &fill));
             format!("{{ above_input = {above}, price = {{ {price} }} }}")
         };
+        let classes = self.classes.as_ref().map(|classes| {
+            let class = |(name, class): (&String, &Class)| format!("{name} = {}", class.text());
+            let classes: Vec<String> = classes.price.iter().map(class).collect();
+            format!(", classes = {{ {} }}", classes.join(", "))
+        });
+        let base = base + &classes.unwrap_or_default();
         match self.tiers.as_slice() {
             [] => base,
             tiers => {
@@ -100,6 +138,13 @@ impl Starter {
                 format!("{base}, tiers = [{}]", tiers.join(", "))
             }
         }
+    }
+
+    /// When and where the prices of its classes were looked up.
+    #[must_use]
+    pub fn classes_source(&self) -> Option<(&str, &str)> {
+        let classes = self.classes.as_ref()?;
+        Some((&classes.date, &classes.source))
     }
 }
 

@@ -30,6 +30,9 @@ pub struct Client {
     pub base: String,
     /// The family it speaks, by name.
     pub family: String,
+    /// Models that it asks for by itself, whatever it was set to use.
+    #[serde(default)]
+    pub asks_for: Vec<String>,
     /// What to know before pasting.
     pub note: String,
     /// Its observed behaviour with these settings on an empty balance: requests, and seconds after the first answer.

@@ -6,6 +6,7 @@ use std::fs;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
+use farebox_ledger::FilesAct;
 use farebox_protocol::Family;
 use serde_json::Value;
 use tempfile::TempDir;
@@ -61,6 +62,25 @@ impl Place {
 
     async fn status(&self) -> Value {
         self.gateway.ask("/status").await.json()
+    }
+
+    /// Waits until the audit has so many acts on files, newest first.
+    async fn acts(&self, count: usize) -> Vec<FilesAct> {
+        let begun = Instant::now();
+        loop {
+            let acts = self.gateway.ledger.files_acts(None, 9).await.unwrap();
+            if acts.len() == count {
+                return acts;
+            }
+            assert!(begun.elapsed() < SOON, "{acts:?}");
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    }
+
+    /// The newest act on files, once there are so many.
+    async fn audited(&self, count: usize) -> Value {
+        let acts = self.acts(count).await;
+        serde_json::from_str(&acts[0].details).unwrap()
     }
 
     /// Waits until the status matches, and returns how long it took.
@@ -302,16 +322,7 @@ async fn a_reload_is_in_the_audit_with_its_prices_and_the_owner_of_the_files() {
     let place = Place::start().await;
     fs::write(place.path("catalog.toml"), priced("40.00")).unwrap();
     place.generation(2).await;
-    let ledger = &place.gateway.ledger;
-    let begun = Instant::now();
-    let acts = loop {
-        let acts = ledger.files_acts(None, 9).await.unwrap();
-        if acts.len() == 2 {
-            break acts;
-        }
-        assert!(begun.elapsed() < SOON, "{acts:?}");
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    };
+    let acts = place.acts(2).await;
     let user = farebox_ledger::owner::user_name();
     let actor = format!("{user}; catalog of {user}, routes of {user}");
     for act in &acts {
@@ -532,14 +543,29 @@ async fn a_price_that_falls_by_more_than_half_is_told_with_old_and_new() {
         text.contains("output from $15.00 to $0.015"),
         "old and new: {text}"
     );
+    let reload = place.audited(2).await;
+    assert_eq!(reload["price_fell"][0]["slug"], "test-model", "{reload}");
+    let what = reload["price_fell"][0]["what"].as_str().unwrap();
+    assert!(what.contains("output from $15.00 to $0.015"), "{what}");
     // A later edit of something else does not end it; one of the price does.
     let other = priced("0.015").replacen("\"2.00\"", "\"2.10\"", 1);
     fs::write(place.path("catalog.toml"), other).unwrap();
     place.generation(3).await;
     assert_eq!(alerts(&place.status().await), told);
+    assert_eq!(place.audited(3).await["price_fell"], Value::Null, "once");
     fs::write(place.path("catalog.toml"), priced("15.00")).unwrap();
     place.generation(4).await;
     assert!(alerts(&place.status().await).is_empty());
+    // A class can fall by itself.
+    for (generation, times) in [(5, "2"), (6, "0.5")] {
+        let classes = format!("\"15.00\", classes = {{ fast = \"{times}\" }}");
+        let catalog = priced("15.00").replacen("\"15.00\"", &classes, 1);
+        fs::write(place.path("catalog.toml"), catalog).unwrap();
+        place.generation(generation).await;
+    }
+    let told = alerts(&place.status().await);
+    let text = told[0]["text"].as_str().unwrap();
+    assert!(text.contains("fast output from $30.00 to $7.50"), "{text}");
 }
 
 #[tokio::test]

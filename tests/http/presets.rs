@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use farebox::config;
-use farebox_doubles::{Refusal, Vendor, breaking, oddly};
+use farebox_doubles::{Refusal, Vendor, WIRES, breaking, oddly};
 use farebox_protocol::{Family, Usage};
 use futures_util::StreamExt as _;
 use serde_json::Value;
@@ -24,8 +24,8 @@ use shapes::{SHAPES, Shape, list};
 
 const WORDS: &str = "one two three";
 
-/// The vendor behind each preset that has a strict double.
-const VENDORS: [(&str, Vendor); 12] = [
+/// The vendor behind each preset.
+const VENDORS: [(&str, Vendor); 19] = [
     ("openai", Vendor::OpenAi),
     ("anthropic", Vendor::Anthropic),
     ("openrouter", Vendor::OpenRouter),
@@ -38,18 +38,30 @@ const VENDORS: [(&str, Vendor); 12] = [
     ("azure", Vendor::Azure),
     ("deepseek", Vendor::DeepSeek),
     ("xai", Vendor::XAi),
+    ("together", Vendor::Together),
+    ("fireworks", Vendor::Fireworks),
+    ("cerebras", Vendor::Cerebras),
+    ("moonshot", Vendor::Moonshot),
+    ("qwen", Vendor::Qwen),
+    ("lm-studio", Vendor::LmStudio),
+    ("sglang", Vendor::SgLang),
 ];
 
-/// Presets whose services have no strict double.
-const UNTRIED: [&str; 7] = [
-    "lm-studio",
-    "sglang",
-    "together",
-    "fireworks",
-    "cerebras",
-    "moonshot",
-    "qwen",
-];
+/// A `kind` names the reference by which its double judges.
+#[test]
+fn every_preset_cites_what_its_double_cites() {
+    for (name, vendor) in VENDORS {
+        let reference = &config::preset(name).expect("a preset").reference;
+        let wires = WIRES.iter().filter(|wire| wire.vendor == vendor);
+        let mut sources = wires
+            .flat_map(|wire| wire.all_rules())
+            .map(|rule| rule.source);
+        assert!(
+            sources.any(|source| source.contains(reference.as_str())),
+            "{name}: {reference}"
+        );
+    }
+}
 
 /// One service and its files.
 struct Service {
@@ -69,21 +81,16 @@ fn services(base_url: &str) -> Vec<Service> {
         let (kind, tail) = tail.split_once('\n').expect("a line");
         format!("{head}kind     ={kind}\nbase_url = \"{base_url}\"\n{tail}")
     };
-    let presets = config::presets().iter().filter_map(|preset| {
+    let presets = config::presets().iter().map(|preset| {
         let double = VENDORS.iter().find(|(name, _)| *name == preset.name);
-        let untried = UNTRIED.contains(&preset.name.as_str());
-        assert!(
-            double.is_some() != untried,
-            "{}: a double, or untried",
-            preset.name
-        );
-        Some(Service {
+        let (_, vendor) = double.unwrap_or_else(|| panic!("no double of {}", preset.name));
+        Service {
             name: &preset.name,
-            vendor: double?.1,
+            vendor: *vendor,
             slug: preset.model.slug.clone(),
             catalog: preset.starter_catalog(),
             routes: placed(&preset.starter_routes()),
-        })
+        }
     });
     presets.collect()
 }
@@ -342,7 +349,7 @@ async fn leave(
 
 fn page(rows: &[(String, Family, Vec<String>)]) -> String {
     let mut out = "# Every service, every family of callers, every shape of request\n\n\
-        Each service is configured as `farebox init --provider …` writes it (Azure, DeepSeek and xAI by hand) and stands in front of\n\
+        Each service is configured as `farebox init --provider …` writes it and stands in front of\n\
         the strict double of its vendor (`doubles/`), which refuses what the real service refuses and streams as oddly. `served`: a\n\
         complete answer, charged once. `called, result taken`: the model called (parallel tools: twice, in a stream), the caller got\n\
         the calls, sent results, and was served. `thought returned`: the thought of the first turn came back in the second, as its\n\

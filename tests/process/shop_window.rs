@@ -74,6 +74,9 @@ fn what_is_added_is_shown_and_stands_behind_what_is_there() {
         "+ [provider.anthropic]",
         "+ slug    = \"sonnet\"",
         "+ aliases           = [\"claude-sonnet-5-5\"]",
+        "classes = { us = \"1.1\" }",
+        "Claude Code also asks for claude-opus-5-5, claude-haiku-5-5 by itself",
+        "aliases = [\"claude-opus-5-5\", \"claude-haiku-5-5\"]",
         "export ANTHROPIC_API_KEY=…",
         "platform.claude.com",
     ] {
@@ -89,6 +92,14 @@ fn what_is_added_is_shown_and_stands_behind_what_is_there() {
     assert!(
         code == 0 && !said.contains("[provider.anthropic]"),
         "one provider is enough: {said}"
+    );
+    assert!(
+        said.contains("classes = { fast = \"2\", us = \"1.1\" }") && !said.contains("web_search"),
+        "classes are sold, calls are not: {said}"
+    );
+    assert!(
+        said.contains("Claude Code also asks for claude-haiku-5-5 by itself"),
+        "what answers already is not offered: {said}"
     );
     let (code, said) = run(folder, &["add", "anthropic", "--slug", "sonnet"]);
     assert!(code == 1 && said.contains("already published"), "{said}");
@@ -129,6 +140,7 @@ fn the_library_has_a_dated_and_sourced_model_of_every_hosted_service() {
         let offer = offer.unwrap_or_else(|| panic!("no verified offer of {}", preset.name));
         assert!(
             offer["date"].as_str().unwrap().starts_with("202")
+                && !offer["reference"].as_str().unwrap().is_empty()
                 && offer["source"].as_str().unwrap().starts_with("https://"),
             "{offer}"
         );

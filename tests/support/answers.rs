@@ -33,10 +33,19 @@ fn call_id(number: usize) -> String {
 fn chat(vendor: Vendor, calls: usize, words: &str) -> Value {
     let mut message = json!({"role": "assistant", "content": null});
     match vendor {
-        Vendor::DeepSeek | Vendor::XAi | Vendor::LlamaCpp => {
+        Vendor::DeepSeek
+        | Vendor::XAi
+        | Vendor::LlamaCpp
+        | Vendor::Fireworks
+        | Vendor::Moonshot
+        | Vendor::Qwen
+        | Vendor::LmStudio
+        | Vendor::SgLang => {
             message["reasoning_content"] = json!(THOUGHT);
         }
-        Vendor::Groq | Vendor::Ollama | Vendor::Vllm => message["reasoning"] = json!(THOUGHT),
+        Vendor::Groq | Vendor::Ollama | Vendor::Vllm | Vendor::Cerebras | Vendor::Together => {
+            message["reasoning"] = json!(THOUGHT);
+        }
         Vendor::OpenRouter => {
             message["reasoning"] = json!(THOUGHT);
             message["reasoning_details"] = json!([{"type": "reasoning.text", "text": THOUGHT, "format": "unknown", "index": 0}]);

@@ -2,8 +2,6 @@
 //!
 //! Whoever sells below cost on purpose says `below_cost = true`.
 
-use std::collections::BTreeSet;
-
 use farebox_ledger::{Amount, grouped};
 
 use crate::config::findings::code::Code;
@@ -21,7 +19,7 @@ pub(super) fn check(
     targets: Targets<'_>,
 ) {
     let lows = targets.0.iter().filter_map(|target| {
-        let low = lowest(price.0, target.cost.as_deref()?)?;
+        let low = lowest_of_classes(price.0, target.cost.as_deref()?)?;
         Some((target, low))
     });
     let Some((target, low)) = lows.min_by_key(|(_, low)| low.percent()) else {
@@ -68,13 +66,23 @@ impl Low {
     }
 }
 
+/// The rate that is sold farthest below its cost, in the standard or in a class that has a cost.
+fn lowest_of_classes(price: &Price, cost: &Price) -> Option<Low> {
+    let classes = price.classes.iter().filter_map(|class| {
+        let low = lowest(&class.price, &cost.class(class.classes)?.price)?;
+        let name = format!("{} in the class `{}`", low.name, class.classes.name());
+        Some(Low { name, ..low })
+    });
+    // Of equal ones the first: a class often only follows the standard.
+    lowest(price, cost)
+        .into_iter()
+        .chain(classes)
+        .min_by_key(Low::percent)
+}
+
 /// The rate that is sold farthest below its cost, in any tier.
 fn lowest(price: &Price, cost: &Price) -> Option<Low> {
-    let bounds = price.tiers.iter().chain(&cost.tiers);
-    let sizes: BTreeSet<u64> = std::iter::once(0)
-        .chain(bounds.map(|(above, _)| above + 1))
-        .collect();
-    let lows = sizes.into_iter().flat_map(|size| {
+    let lows = price.sizes_with(cost).into_iter().flat_map(|size| {
         let lows = lows(price.for_input(size), cost.for_input(size));
         lows.into_iter().map(move |low| match size {
             0 => low,

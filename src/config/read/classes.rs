@@ -7,7 +7,7 @@ use farebox_protocol::{Classes, Place, Tier};
 use toml::de::DeValue;
 
 use super::fields::{Fields, Value, shorten};
-use super::rates::{PriceUnit, read_rates, show_price};
+use super::rates::{PriceUnit, digits, read_rates, show_price};
 use crate::config::findings::code::Code;
 use crate::config::findings::report::{Placed, Report, Span};
 use crate::config::price::ClassPrice;
@@ -164,15 +164,7 @@ fn thousandths(text: &str) -> Result<u32, TimesError> {
             |_| TimesError::Nothing,
         ));
     }
-    let (whole, fraction) = match text.split_once('.') {
-        Some((_, "")) => return Err(TimesError::NotDecimal),
-        Some(parts) => parts,
-        None => (text, ""),
-    };
-    let digits = |part: &str| part.bytes().all(|byte| byte.is_ascii_digit());
-    if whole.is_empty() || !digits(whole) || !digits(fraction) {
-        return Err(TimesError::NotDecimal);
-    }
+    let (whole, fraction) = digits(text).ok_or(TimesError::NotDecimal)?;
     if fraction.len() > 3 {
         return Err(TimesError::TooManyDecimals);
     }

@@ -58,7 +58,6 @@ pub enum PriceError {
 /// # Errors
 /// When the text is not a plain decimal number, has more decimals than the unit allows, or is too large.
 pub fn parse_price(text: &str, unit: PriceUnit) -> Result<Amount, PriceError> {
-    let digits_only = |part: &str| part.bytes().all(|byte| byte.is_ascii_digit());
     if let Some(rest) = text.strip_prefix('-') {
         return Err(if parse_price(rest, unit).is_ok() {
             PriceError::Negative
@@ -66,14 +65,7 @@ pub fn parse_price(text: &str, unit: PriceUnit) -> Result<Amount, PriceError> {
             PriceError::NotDecimal
         });
     }
-    let (whole, fraction) = match text.split_once('.') {
-        Some((_, "")) => return Err(PriceError::NotDecimal),
-        Some(parts) => parts,
-        None => (text, ""),
-    };
-    if whole.is_empty() || !digits_only(whole) || !digits_only(fraction) {
-        return Err(PriceError::NotDecimal);
-    }
+    let (whole, fraction) = digits(text).ok_or(PriceError::NotDecimal)?;
     if fraction.len() > unit.decimals() {
         return Err(PriceError::TooManyDecimals);
     }
@@ -89,6 +81,18 @@ pub fn parse_price(text: &str, unit: PriceUnit) -> Result<Amount, PriceError> {
         .and_then(|picos| picos.checked_add(fraction))
         .map(Amount::from_picos)
         .ok_or(PriceError::TooLarge)
+}
+
+/// The digits before and after the point of a plain decimal number; `None` if it is none.
+pub(super) fn digits(text: &str) -> Option<(&str, &str)> {
+    let digits_only = |part: &str| part.bytes().all(|byte| byte.is_ascii_digit());
+    let (whole, fraction) = match text.split_once('.') {
+        Some((_, "")) => return None,
+        Some(parts) => parts,
+        None => (text, ""),
+    };
+    let plain = !whole.is_empty() && digits_only(whole) && digits_only(fraction);
+    plain.then_some((whole, fraction))
 }
 
 /// A price as text: `$3.00`. At least two decimals, and as many as exactness requires.

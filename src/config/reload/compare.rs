@@ -2,8 +2,6 @@
 //!
 //! Neither is a mistake in a file, so a reload goes ahead; but an operator who did not intend it must see it at once.
 
-use std::collections::BTreeSet;
-
 use farebox_ledger::{Amount, grouped};
 
 use crate::config::findings::code::Code;
@@ -15,21 +13,12 @@ use crate::config::{Config, Diagnostic, Price, PriceUnit, Rates, show_price};
 pub fn compare(old: Option<&Config>, new: &Config, ever_published: &[String]) -> Vec<Diagnostic> {
     let mut warnings = Vec::new();
     for (slug, before, now) in old.iter().flat_map(|old| prices(old, new)) {
-        warnings.extend(jump(slug, before, now));
-        for class in &before.classes {
-            let Some(of_now) = now.of(class.classes) else {
-                continue;
+        for (class, before, now) in parts(before, now) {
+            let name = match class {
+                None => slug.to_owned(),
+                Some(class) => format!("{slug} ({class})"),
             };
-            let name = format!("{slug} ({})", class.classes.name());
-            let same = of_now.base == class.price.base;
-            // A factor follows the standard price, which is told of already.
-            let follows = class.times.is_some()
-                && now
-                    .class(class.classes)
-                    .is_some_and(|now| now.times == class.times);
-            if !same && !follows {
-                warnings.extend(jump(&name, &class.price, of_now));
-            }
+            warnings.extend(jump(&name, before, now));
         }
     }
     let before = old
@@ -83,7 +72,14 @@ pub(super) fn falls(
 ) -> Vec<PriceFall> {
     let mut falls = Vec::new();
     for (slug, before, now) in prices(old, new) {
-        let fell = changes(before, now, |old, new| new < old);
+        let fell = parts(before, now)
+            .into_iter()
+            .flat_map(|(class, before, now)| {
+                let class = class.map(|class| format!("{class} ")).unwrap_or_default();
+                let fell = changes(before, now, |old, new| new < old);
+                fell.into_iter().map(move |change| class.clone() + &change)
+            });
+        let fell: Vec<String> = fell.collect();
         let known = |fall: &&PriceFall| fall.slug == slug && fall.stands(at_ms);
         if !fell.is_empty() {
             let (slug, what) = (slug.to_owned(), fell.join(", "));
@@ -104,6 +100,27 @@ fn prices<'a>(
         let now = new.catalog.get(&model.slug)?;
         (now.slug == model.slug).then_some((model.slug.as_str(), &model.price, &now.price))
     })
+}
+
+/// A class, none for the standard; its price before, and now.
+type Part<'a> = (Option<&'static str>, &'a Price, &'a Price);
+
+/// A price, and those of its classes that changed by themselves.
+fn parts<'a>(before: &'a Price, now: &'a Price) -> Vec<Part<'a>> {
+    let mut parts: Vec<Part<'a>> = vec![(None, before, now)];
+    for class in &before.classes {
+        let Some(of_now) = now.of(class.classes) else {
+            continue;
+        };
+        let same = of_now.base == class.price.base;
+        // A factor follows the standard price, which is told of already.
+        let now_times = now.class(class.classes).map(|now| now.times);
+        let follows = class.times.is_some() && now_times == Some(class.times);
+        if !same && !follows {
+            parts.push((Some(class.classes.name()), &class.price, of_now));
+        }
+    }
+    parts
 }
 
 /// Whether customers who send a slug get an answer or a pointer to its replacement.
@@ -141,12 +158,8 @@ fn jump(slug: &str, old: &Price, new: &Price) -> Option<Diagnostic> {
 
 /// What changed by more than half among the changes that are asked for, in every tier of either price.
 fn changes(old: &Price, new: &Price, wanted: fn(Amount, Amount) -> bool) -> Vec<String> {
-    let bounds = old.tiers.iter().chain(&new.tiers);
-    let sizes: BTreeSet<u64> = std::iter::once(0)
-        .chain(bounds.map(|(above, _)| above + 1))
-        .collect();
     let mut found: Vec<String> = Vec::new();
-    for size in sizes {
+    for size in old.sizes_with(new) {
         let changed = rates(old.for_input(size), new.for_input(size))
             .into_iter()
             .filter(|(_, _, old, new)| more_than_half(*old, *new) && wanted(*old, *new));

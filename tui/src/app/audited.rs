@@ -83,7 +83,9 @@ fn details(act: &FilesAct) -> Value {
 pub(crate) fn changes(act: &FilesAct) -> Vec<String> {
     let details = details(act);
     let rows: Vec<Change> = serde_json::from_value(details["changes"].clone()).unwrap_or_default();
-    let mut changes: Vec<String> = rows.iter().map(format::change).collect();
+    let fell = details["price_fell"].as_array().into_iter().flatten();
+    let mut changes: Vec<String> = fell.map(fall).collect();
+    changes.extend(rows.iter().map(format::change));
     if let Some(more) = details["more"].as_u64() {
         changes.push(format!("and {more} more"));
     }
@@ -94,6 +96,12 @@ pub(crate) fn changes(act: &FilesAct) -> Vec<String> {
         ));
     }
     changes
+}
+
+/// A price that fell by more than half, with old and new.
+fn fall(fall: &Value) -> String {
+    let [slug, what] = ["slug", "what"].map(|name| fall[name].as_str().unwrap_or_default());
+    format!("price of {slug} fell by more than half: {what}")
 }
 
 impl App {
@@ -114,5 +122,21 @@ impl App {
         };
         all.retain(passes);
         all
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::fall;
+
+    #[test]
+    fn a_fallen_price_is_told_with_old_and_new() {
+        let fell = json!({"slug": "large-model", "what": "output from $15.00 to $0.015"});
+        assert_eq!(
+            fall(&fell),
+            "price of large-model fell by more than half: output from $15.00 to $0.015"
+        );
     }
 }
