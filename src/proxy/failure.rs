@@ -515,12 +515,7 @@ fn unknown_model(asked: &str, nearest: &[String]) -> String {
 /// Clients match `You exceeded your current quota`, and the last words of the advice end Qwen Code's retries: it gives up at once on
 /// a message about an exceeded quota that will reset, and waits up to 40 minutes otherwise.
 fn out_of_balance(balance: &Balance) -> String {
-    let shop = balance.seller.as_deref();
-    let ways = shop.map(Shop::ways_to_pay).unwrap_or_default();
-    let note = shop
-        .and_then(|shop| shop.note.as_deref())
-        .unwrap_or_default();
-    let said = [sentence(&ways), sentence(note)].concat();
+    let said = balance.seller.as_deref().map(said_by).unwrap_or_default();
     format!(
         "out of balance: {}{}. You exceeded your current quota. {}{said}",
         balance.numbers(),
@@ -528,6 +523,12 @@ fn out_of_balance(balance: &Balance) -> String {
         balance
             .advice("Top up the same key, then retry; nothing else will reset the exceeded quota")
     )
+}
+
+/// The seller's words, as more sentences.
+pub(super) fn said_by(shop: &Shop) -> String {
+    let note = shop.note.as_deref().unwrap_or_default();
+    [sentence(&shop.ways_to_pay()), sentence(note)].concat()
 }
 
 /// The text as one more sentence: with a capital, and without a full stop, which could be taken for the end of a link.

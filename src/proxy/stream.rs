@@ -14,6 +14,7 @@ use farebox_protocol::{Family, Frame, Marks, Reader, Stop, Writer, json};
 use tokio::time::Instant;
 
 use super::admitted::{Admitted, ReplyTo};
+use super::broken::last_words;
 use super::calibration::Shown;
 use super::credit::{Credit, Verdict};
 use super::end::End;
@@ -458,6 +459,7 @@ impl Relay {
             translated,
             phase,
             told,
+            words: last_words(&end, &admitted.proxy.config.current().catalog.shop),
             rest: None,
         };
         last.complete(&mut admitted.outcome, &mut end);

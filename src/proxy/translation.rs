@@ -510,8 +510,8 @@ impl Streamed {
     }
 
     /// The end of an answer that we cut off.
-    pub(super) fn cut(&mut self, usage: &Usage, wish: UsageWish<'_>) -> Bytes {
-        Bytes::from(self.translator.cut(usage, wish))
+    pub(super) fn cut(&mut self, words: Option<&str>, usage: &Usage, wish: UsageWish<'_>) -> Bytes {
+        Bytes::from(self.translator.cut(words, usage, wish))
     }
 
     /// The end of an answer that broke.

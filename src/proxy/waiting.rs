@@ -12,6 +12,7 @@ use farebox_protocol::{Family, Inspection, PublicAnswer, UsageWish};
 use tokio::time::Instant;
 
 use super::admitted::{Admitted, ReplyTo};
+use super::broken::last_words;
 use super::credit::{Credit, Verdict};
 use super::end::End;
 use super::translation::Forms;
@@ -152,7 +153,9 @@ pub(super) async fn spent(
     }
     let (asks_cost, asks_usage) = (admitted.seen.asks_cost, admitted.seen.asks_usage);
     admitted.first_byte();
-    let settled = admitted.settle(&End::cut(reason)).await;
+    let end = End::cut(reason);
+    let words = last_words(&end, &admitted.proxy.config.current().catalog.shop);
+    let settled = admitted.settle(&end).await;
     let (sender, receiver) = pipe::pipe();
     let answer = Reply {
         headers: Vec::new(),
@@ -170,9 +173,11 @@ pub(super) async fn spent(
         slug: &model.slug,
         id: None,
     };
-    let end = family
-        .protocol()
-        .writer()
-        .end_at_limit(public, &whole::wire(settled.usage), wish);
+    let words = words.as_deref().map(str::trim_start);
+    let end =
+        family
+            .protocol()
+            .writer()
+            .end_at_limit(public, words, &whole::wire(settled.usage), wish);
     stream::deliver(&sender, Bytes::from(end)).await;
 }

@@ -46,6 +46,8 @@ pub(super) struct LastFrames {
     pub(super) translated: Option<Box<Streamed>>,
     pub(super) phase: Phase,
     pub(super) told: Option<Box<CustomerError>>,
+    /// Why a stream ends for lack of money.
+    pub(super) words: Option<String>,
     /// What the translator had not yet passed on.
     pub(super) rest: Option<Bytes>,
 }
@@ -79,7 +81,7 @@ impl LastFrames {
         let (counted, charge) = (whole::wire(settled.usage), settled.charge().to_string());
         let wish = wish(&self.wanted, &charge);
         (self.translated.as_mut())
-            .and_then(|translated| clean_end(translated, end, &counted, wish))
+            .and_then(|translated| clean_end(translated, end, None, &counted, wish))
             .unwrap_or_default()
     }
 
@@ -91,7 +93,8 @@ impl LastFrames {
         let (family, id) = (self.wanted.family, self.wanted.request_id.clone());
         let why = || why_it_broke(family, end, self.told.as_deref(), id);
         if let Some(translated) = &mut self.translated {
-            let last = clean_end(translated, end, &counted, wish)
+            let words = self.words.as_deref();
+            let last = clean_end(translated, end, words, &counted, wish)
                 .unwrap_or_else(|| translated.fail(&why()));
             let kept = self.phase.kept().into_iter().map(|(bytes, _)| bytes);
             return kept.chain(self.rest).chain([last]).collect();
@@ -111,9 +114,9 @@ impl LastFrames {
                     .collect()
             }
             (Ending::Cut, _) if !end.is_error() => {
-                vec![Bytes::from(
-                    self.writer.end_at_limit(answer, &counted, wish),
-                )]
+                let words = self.words.as_deref();
+                let end = self.writer.end_at_limit(answer, words, &counted, wish);
+                vec![Bytes::from(end)]
             }
             (Ending::Cut | Ending::Broken | Ending::Lost | Ending::Nothing, _) => {
                 vec![Bytes::from(self.writer.error_event(answer, &why()))]
@@ -134,6 +137,7 @@ fn wish<'a>(wanted: &Wanted, charge: &'a str) -> UsageWish<'a> {
 fn clean_end(
     translated: &mut Streamed,
     end: &End,
+    words: Option<&str>,
     counted: &Usage,
     wish: UsageWish<'_>,
 ) -> Option<Bytes> {
@@ -141,7 +145,7 @@ fn clean_end(
         Ending::Lost | Ending::Nothing => None,
         Ending::Complete => Some(translated.finish(counted, wish)),
         _ if translated.has_stopped() => Some(translated.finish(counted, wish)),
-        Ending::Cut if !end.is_error() => Some(translated.cut(counted, wish)),
+        Ending::Cut if !end.is_error() => Some(translated.cut(words, counted, wish)),
         Ending::Cut | Ending::Broken => None,
     }
 }
