@@ -157,7 +157,8 @@ fn reasoning(cursor: &mut Cursor<'_>, seen: &mut Inspection) -> Result<(), BadRe
         }
         _ => Ok(cursor.skip().map(drop)?),
     })?;
-    seen.reasoning_off = none;
-    seen.hidden_reasoning = given && !none;
+    // An item of `input` may already have said otherwise.
+    seen.reasoning_off = none && !seen.hidden_reasoning;
+    seen.hidden_reasoning |= given && !none;
     Ok(())
 }
