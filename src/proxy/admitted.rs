@@ -271,6 +271,13 @@ impl Admitted {
         });
     }
 
+    /// Whether the request's output limit was lowered to what the money buys.
+    pub(super) fn has_lowered_limit(&self) -> bool {
+        let most = self.model.limits.max_output;
+        let asked = self.seen.limit.map_or(most, |declared| declared.min(most));
+        self.limit.is_some_and(|limit| limit < asked)
+    }
+
     /// When the request must end at the latest.
     pub(super) fn deadline(&self) -> Instant {
         self.request.arrived + LONGEST

@@ -47,10 +47,12 @@ pub(super) fn why_it_broke(
     }
 }
 
-/// The last words of an answer that is cut because the money ran out, told apart from the model's by brackets. Other cuts have none.
-/// Clients match `You exceeded your current quota`.
-pub(super) fn last_words(end: &End, shop: &Shop) -> Option<String> {
-    (end.reason == EndReason::Balance).then(|| {
+/// The last words of an answer that ends because the money ran out, told apart from the model's by brackets; `lowered`: its limit was
+/// lowered to what the money buys, so that it ended there by itself. Other ends have none. Clients match `You exceeded your current
+/// quota`.
+pub(super) fn last_words(end: &End, lowered: bool, shop: &Shop) -> Option<String> {
+    let at_lowered = lowered && end.ending == Ending::Complete && end.reason == EndReason::Length;
+    (end.reason == EndReason::Balance || at_lowered).then(|| {
         format!(
             "\n\n[out of balance: the gateway ended this answer here, because the key has no money left for the rest. You exceeded \
              your current quota. Top up the same key, then ask again{}]",

@@ -301,12 +301,10 @@ impl Failure {
             Self::NoWebSocket => vec![("upgrade", "HTTP/1.1".to_owned())],
             // A retry would cost the same again.
             Self::GivenUp(_) => vec![("x-should-retry", "false".to_owned())],
-            // The limit is lifted in minutes, and no client should wait for that.
-            Self::ExposureLimit(_) => vec![("x-should-retry", "false".to_owned())],
             // Clients built on the AI SDK ignore the first header and retry any 429. The second makes them give up after a second
             // or two instead of a minute, so that the customer reads the reason. The number of their retries is fixed, and a
-            // refusal is cheap.
-            Self::OutOfBalance(_) => vec![
+            // refusal is cheap. An exposure limit is lifted in minutes, and no client should wait for that.
+            Self::OutOfBalance(_) | Self::ExposureLimit(_) => vec![
                 ("x-should-retry", "false".to_owned()),
                 ("retry-after-ms", "250".to_owned()),
             ],

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use farebox_ledger::EndReason;
-use farebox_protocol::{Family, Frame, Marks, Reader, Stop, Writer, json};
+use farebox_protocol::{Family, Frame, FrameFacts, Marks, Reader, Stop, Writer, json};
 use tokio::time::Instant;
 
 use super::admitted::{Admitted, ReplyTo};
@@ -216,7 +216,7 @@ impl Relay {
         }
         self.silence.frame(&mut self.admitted.meter, &facts, now);
         self.stop = self.stop.or(facts.stop);
-        if facts.last && self.phase.is_passing() {
+        if (facts.last || self.ends_short(&facts)) && self.phase.is_passing() {
             self.phase = Phase::Keeping(now, Kept::default());
         }
         if let Some(translated) = &mut self.translated {
@@ -243,6 +243,14 @@ impl Relay {
             self.writer.observe(&frame, &facts);
         }
         Ok(self.pass_on((frame.into_raw(), facts.marks), facts.end))
+    }
+
+    /// Whether this frame only says that the answer ended at a limit that was lowered to what the money buys. It is kept back, because
+    /// our words come before it.
+    fn ends_short(&self, facts: &FrameFacts) -> bool {
+        facts.stop == Some(Stop::Length)
+            && facts.shown.bytes() == 0
+            && self.admitted.has_lowered_limit()
     }
 
     /// The bytes to send now; keeps them back if the settlement comes first.
@@ -459,7 +467,11 @@ impl Relay {
             translated,
             phase,
             told,
-            words: last_words(&end, &admitted.proxy.config.current().catalog.shop),
+            words: last_words(
+                &end,
+                admitted.has_lowered_limit(),
+                &admitted.proxy.config.current().catalog.shop,
+            ),
             rest: None,
         };
         last.complete(&mut admitted.outcome, &mut end);

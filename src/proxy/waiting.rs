@@ -154,7 +154,7 @@ pub(super) async fn spent(
     let (asks_cost, asks_usage) = (admitted.seen.asks_cost, admitted.seen.asks_usage);
     admitted.first_byte();
     let end = End::cut(reason);
-    let words = last_words(&end, &admitted.proxy.config.current().catalog.shop);
+    let words = last_words(&end, false, &admitted.proxy.config.current().catalog.shop);
     let settled = admitted.settle(&end).await;
     let (sender, receiver) = pipe::pipe();
     let answer = Reply {

@@ -106,7 +106,13 @@ impl LastFrames {
             slug: &self.wanted.slug,
             id: self.reader.answer_id(),
         };
+        let words = self.words.as_deref();
         match (end.ending, self.phase) {
+            // The provider's own end is replaced, so that the words precede it.
+            (Ending::Complete, _) if words.is_some() => {
+                let end = self.writer.end_at_limit(answer, words, &counted, wish);
+                vec![Bytes::from(end)]
+            }
             (Ending::Complete, Phase::Ended(kept)) => kept.frames.into_iter().map(shown).collect(),
             (Ending::Complete, phase) => {
                 let kept = phase.kept().into_iter().map(shown);
@@ -114,7 +120,6 @@ impl LastFrames {
                     .collect()
             }
             (Ending::Cut, _) if !end.is_error() => {
-                let words = self.words.as_deref();
                 let end = self.writer.end_at_limit(answer, words, &counted, wish);
                 vec![Bytes::from(end)]
             }
@@ -143,7 +148,8 @@ fn clean_end(
 ) -> Option<Bytes> {
     match end.ending {
         Ending::Lost | Ending::Nothing => None,
-        Ending::Complete => Some(translated.finish(counted, wish)),
+        Ending::Complete if words.is_none() => Some(translated.finish(counted, wish)),
+        Ending::Complete => Some(translated.cut(words, counted, wish)),
         _ if translated.has_stopped() => Some(translated.finish(counted, wish)),
         Ending::Cut if !end.is_error() => Some(translated.cut(words, counted, wish)),
         Ending::Cut | Ending::Broken => None,
