@@ -371,9 +371,7 @@ fn finish(cursor: &Cursor<'_>, out: &mut Out<'_>, part: &Part<'_>) -> Result<(),
     if is_unpriced(&part.kind) {
         return Err(unpriced("type"));
     }
-    if hides_output(&part.kind) {
-        (out.seen.hidden_reasoning, out.seen.reasoning_off) = (true, false);
-    }
+    out.seen.hidden_reasoning |= hides_output(&part.kind);
     if part.kind == "item_reference" {
         return Err(BadRequest {
             remedy: Some(Remedy::StoreNothing),
