@@ -8,11 +8,13 @@ use std::borrow::Cow;
 
 use crate::address;
 use crate::cache;
-use crate::fields::{MEDIA, STATE};
+use crate::fields::{ITEM_REFERENCE, MEDIA, STATE};
 use crate::inspect::LONGEST_NAME;
 use crate::json::{Cursor, JsonError, Kind, Value};
 use crate::media::Payload;
-use crate::part_names::{is_address, is_foreign_file, is_picture, is_sealed, is_text, is_unpriced};
+use crate::part_names::{
+    hides_output, is_address, is_foreign_file, is_picture, is_sealed, is_text, is_unpriced,
+};
 use crate::talk::Turn;
 use crate::tools::{Row, Tools};
 use crate::turns::{Level, Turns};
@@ -361,10 +363,6 @@ fn named<'a>(
     Ok(())
 }
 
-/// Why an `item_reference` is refused, and what helps.
-pub(crate) const ITEM_REFERENCE: &str = "`item_reference` is refused: nothing is stored here, so no item can be referred to. \
-     Send `store: false` and the items themselves; most libraries do the latter when told the former.";
-
 fn finish(cursor: &Cursor<'_>, out: &mut Out<'_>, part: &Part<'_>) -> Result<(), BadRequest> {
     // Most parts are messages and texts, whose content has already been counted.
     if part.is_counted() {
@@ -373,6 +371,7 @@ fn finish(cursor: &Cursor<'_>, out: &mut Out<'_>, part: &Part<'_>) -> Result<(),
     if is_unpriced(&part.kind) {
         return Err(unpriced("type"));
     }
+    out.seen.hidden_reasoning |= hides_output(&part.kind);
     if part.kind == "item_reference" {
         return Err(BadRequest {
             remedy: Some(Remedy::StoreNothing),

@@ -32,6 +32,10 @@ pub(crate) const THREAD: &str = "thread";
 /// The field that continues an answer stored by the provider (responses).
 const STORED: &str = "previous_response_id";
 
+/// Why an `item_reference` is refused, and what helps.
+pub(crate) const ITEM_REFERENCE: &str = "`item_reference` is refused: nothing is stored here, so no item can be referred to. \
+     Send `store: false` and the items themselves; most libraries do the latter when told the former.";
+
 /// Reasons that several fields share.
 pub(crate) const MODEL: &str = "the model is chosen by `model` alone";
 pub(crate) const HOST: &str = "the gateway alone chooses where a request goes";

@@ -338,9 +338,16 @@ pub trait Writer: Send {
     /// Observes a frame that goes to the customer, with its facts.
     fn observe(&mut self, frame: &Frame, facts: &FrameFacts);
 
-    /// Frames that end the answer as this family ends at a length limit, with `usage` as counted here.
-    fn end_at_limit(&self, answer: PublicAnswer<'_>, usage: &Usage, wish: UsageWish<'_>)
-    -> Vec<u8>;
+    /// Frames that end the answer as this family ends at a length limit, with `usage` as counted here. If the answer was still
+    /// being written, `words` of the gateway precede its end, as a block or an item of their own where the family has such. They are
+    /// no part of the usage.
+    fn end_at_limit(
+        &self,
+        answer: PublicAnswer<'_>,
+        words: Option<&str>,
+        usage: &Usage,
+        wish: UsageWish<'_>,
+    ) -> Vec<u8>;
 
     /// The terminal marker, for an upstream that stopped properly but omitted it.
     fn missing_end(&self) -> Vec<u8>;

@@ -38,3 +38,9 @@ pub(crate) fn is_text(kind: &str) -> bool {
 pub(crate) fn is_picture(kind: &str) -> bool {
     matches!(kind, "image" | "image_url" | "input_image")
 }
+
+/// Items of responses that have the model write more than it shows: one sets another effort for what follows, one asks for a
+/// compacted conversation.
+pub(crate) fn hides_output(kind: &str) -> bool {
+    matches!(kind, "configuration_update" | "compaction_trigger")
+}

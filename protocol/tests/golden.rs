@@ -163,6 +163,9 @@ fn streamed_answers() {
     }
 }
 
+/// What the gateway says at such an end; the quotes have to be escaped.
+const WORDS: &str = "\n\n[the \"balance\" is used up]";
+
 /// Endings made in the middle of each stream, as the customer sees them.
 #[test]
 fn endings() {
@@ -183,8 +186,12 @@ fn endings() {
                 slug: "slug",
                 id: reader.answer_id(),
             };
-            let out = String::from_utf8(writer.end_at_limit(answer, &USAGE, wish)).expect("UTF-8");
+            let out =
+                String::from_utf8(writer.end_at_limit(answer, None, &USAGE, wish)).expect("UTF-8");
             insta::assert_snapshot!(format!("ending-{family}-{name}"), out);
+            let out = writer.end_at_limit(answer, Some(WORDS), &USAGE, wish);
+            let out = String::from_utf8(out).expect("UTF-8");
+            insta::assert_snapshot!(format!("ending-with-words-{family}-{name}"), out);
         }
     }
 }

@@ -430,7 +430,7 @@ fn exercise(family: Family, bytes: &[u8]) {
         slug: "slug",
         id: reader.answer_id(),
     };
-    let ending = writer.end_at_limit(answer, &Usage::default(), UsageWish::default());
+    let ending = writer.end_at_limit(answer, None, &Usage::default(), UsageWish::default());
     assert_eq!(cut(&[&ending]).1, 0);
 }
 
@@ -459,7 +459,8 @@ fn endings_made_after_any_frame_are_whole() {
                     id: reader.answer_id(),
                 };
                 let event = writer.error_event(answer, &error);
-                let ending = writer.end_at_limit(answer, &Usage::default(), UsageWish::default());
+                let (usage, wish) = (Usage::default(), UsageWish::default());
+                let ending = writer.end_at_limit(answer, Some("\n\n[no money]"), &usage, wish);
                 // Read by a reader of its own: an ending is no part of what the upstream said.
                 let mut again = family.protocol().reader();
                 let facts: Vec<_> = frames(&ending)

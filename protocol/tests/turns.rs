@@ -330,3 +330,28 @@ fn a_function_of_the_customers_has_a_name_and_a_schema() {
         );
     }
 }
+
+/// With one of these items a model may write more than it shows, whatever the request says beside the conversation.
+#[test]
+fn items_that_change_the_effort_or_compact_are_known_to_hide_output() {
+    let asked = |items: Value, reasoning: Value| {
+        let (first, last) = (json!({ "reasoning": reasoning }), json!({ "input": items }));
+        [[&first, &last], [&last, &first]].map(|order| {
+            let members = order.map(|part| part.to_string());
+            let [one, other] = members.map(|part| part[1..part.len() - 1].to_owned());
+            let body = format!(r#"{{"model":"m",{one},{other}}}"#);
+            let protocol = Family::Responses.protocol();
+            let seen = protocol.inspect(body.as_bytes(), 0).expect("a request");
+            (seen.hidden_reasoning, seen.reasoning_off)
+        })
+    };
+    let (off, hi) = (
+        json!({"effort": "none"}),
+        json!({"role": "user", "content": "hi"}),
+    );
+    assert_eq!(asked(json!([hi]), off.clone()), [(false, true); 2]);
+    for kind in ["configuration_update", "compaction_trigger"] {
+        let items = json!([hi, {"type": kind, "reasoning": {"effort": "high"}}]);
+        assert_eq!(asked(items, off.clone()), [(true, false); 2], "{kind}");
+    }
+}

@@ -278,6 +278,14 @@ impl Admitted {
         });
     }
 
+    /// Whether the request's output limit was lowered to what the money buys.
+    pub(super) fn has_lowered_limit(&self) -> bool {
+        let most = self.model.limits.max_output;
+        let declared = self.count.seen.limit;
+        let asked = declared.map_or(most, |declared| declared.min(most));
+        self.limit.is_some_and(|limit| limit < asked)
+    }
+
     /// When the request must end at the latest.
     pub(super) fn deadline(&self) -> Instant {
         self.request.arrived + LONGEST

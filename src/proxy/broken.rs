@@ -1,9 +1,12 @@
-//! The words for a stream that ends with an error.
+//! The words for a stream that ends with an error, or because its key has no money left.
 
+use farebox_ledger::EndReason;
 use farebox_protocol::{Case, ErrorBody, Family};
 
 use super::Failure;
 use super::end::End;
+use super::failure::said_by;
+use crate::config::Shop;
 use crate::metering::Ending;
 use crate::upstream::redact::CustomerError;
 
@@ -42,4 +45,18 @@ pub(super) fn why_it_broke(
         Some(told) => Failure::Upstream(400, told.clone()).body(family, request_id),
         None => broken(family, end, request_id),
     }
+}
+
+/// The last words of an answer that ends because the money ran out, told apart from the model's by brackets; `lowered`: its limit was
+/// lowered to what the money buys, so that it ended there by itself. Other ends have none. Clients match `You exceeded your current
+/// quota`.
+pub(super) fn last_words(end: &End, lowered: bool, shop: &Shop) -> Option<String> {
+    let at_lowered = lowered && end.ending == Ending::Complete && end.reason == EndReason::Length;
+    (end.reason == EndReason::Balance || at_lowered).then(|| {
+        format!(
+            "\n\n[out of balance: the gateway ended this answer here, because the key has no money left for the rest. You exceeded \
+             your current quota. Top up the same key, then ask again{}]",
+            said_by(shop)
+        )
+    })
 }

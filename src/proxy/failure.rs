@@ -301,12 +301,10 @@ impl Failure {
             Self::NoWebSocket => vec![("upgrade", "HTTP/1.1".to_owned())],
             // A retry would cost the same again.
             Self::GivenUp(_) => vec![("x-should-retry", "false".to_owned())],
-            // The limit is lifted in minutes, and no client should wait for that.
-            Self::ExposureLimit(_) => vec![("x-should-retry", "false".to_owned())],
             // Clients built on the AI SDK ignore the first header and retry any 429. The second makes them give up after a second
             // or two instead of a minute, so that the customer reads the reason. The number of their retries is fixed, and a
-            // refusal is cheap.
-            Self::OutOfBalance(_) => vec![
+            // refusal is cheap. An exposure limit is lifted in minutes, and no client should wait for that.
+            Self::OutOfBalance(_) | Self::ExposureLimit(_) => vec![
                 ("x-should-retry", "false".to_owned()),
                 ("retry-after-ms", "250".to_owned()),
             ],
@@ -515,12 +513,7 @@ fn unknown_model(asked: &str, nearest: &[String]) -> String {
 /// Clients match `You exceeded your current quota`, and the last words of the advice end Qwen Code's retries: it gives up at once on
 /// a message about an exceeded quota that will reset, and waits up to 40 minutes otherwise.
 fn out_of_balance(balance: &Balance) -> String {
-    let shop = balance.seller.as_deref();
-    let ways = shop.map(Shop::ways_to_pay).unwrap_or_default();
-    let note = shop
-        .and_then(|shop| shop.note.as_deref())
-        .unwrap_or_default();
-    let said = [sentence(&ways), sentence(note)].concat();
+    let said = balance.seller.as_deref().map(said_by).unwrap_or_default();
     format!(
         "out of balance: {}{}. You exceeded your current quota. {}{said}",
         balance.numbers(),
@@ -528,6 +521,12 @@ fn out_of_balance(balance: &Balance) -> String {
         balance
             .advice("Top up the same key, then retry; nothing else will reset the exceeded quota")
     )
+}
+
+/// The seller's words, as more sentences.
+pub(super) fn said_by(shop: &Shop) -> String {
+    let note = shop.note.as_deref().unwrap_or_default();
+    [sentence(&shop.ways_to_pay()), sentence(note)].concat()
 }
 
 /// The text as one more sentence: with a capital, and without a full stop, which could be taken for the end of a link.

@@ -50,8 +50,8 @@ pub(super) trait Outlet: Send {
     /// What follows an answer that is complete, or that a stop string has ended for the customer.
     fn finish(&mut self, phase: Phase, counts: &SettledCounts<'_>) -> Vec<Bytes>;
 
-    /// What ends an answer as at a length limit.
-    fn cut(&mut self, phase: Phase, counts: &SettledCounts<'_>) -> Vec<Bytes>;
+    /// What ends an answer as at a length limit, after these words of ours.
+    fn cut(&mut self, phase: Phase, words: Option<&str>, counts: &SettledCounts<'_>) -> Vec<Bytes>;
 
     /// What ends an answer with an error.
     fn fail(&mut self, phase: Phase, counts: &SettledCounts<'_>, why: &ErrorBody) -> Vec<Bytes>;
@@ -156,10 +156,10 @@ impl Outlet for SameFamily {
         shown.chain(end).collect()
     }
 
-    fn cut(&mut self, _: Phase, counts: &SettledCounts<'_>) -> Vec<Bytes> {
+    fn cut(&mut self, _: Phase, words: Option<&str>, counts: &SettledCounts<'_>) -> Vec<Bytes> {
         // What was kept back is the target's own end, which would contradict this one.
         let answer = public(&self.model, counts);
-        let end = self.writer.end_at_limit(answer, counts.usage, counts.wish);
+        let end = (self.writer).end_at_limit(answer, words, counts.usage, counts.wish);
         vec![Bytes::from(end)]
     }
 
@@ -215,8 +215,8 @@ impl Outlet for Translated {
         self.last(phase, end)
     }
 
-    fn cut(&mut self, phase: Phase, counts: &SettledCounts<'_>) -> Vec<Bytes> {
-        let end = Bytes::from(self.translator.cut(counts.usage, counts.wish));
+    fn cut(&mut self, phase: Phase, words: Option<&str>, counts: &SettledCounts<'_>) -> Vec<Bytes> {
+        let end = Bytes::from(self.translator.cut(words, counts.usage, counts.wish));
         self.last(phase, end)
     }
 

@@ -10,10 +10,11 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use farebox_ledger::EndReason;
-use farebox_protocol::{Family, Frame, Reader, Stop};
+use farebox_protocol::{Family, Frame, FrameFacts, Reader, Stop};
 use tokio::time::Instant;
 
 use super::admitted::{Admitted, ReplyTo};
+use super::broken::last_words;
 use super::end::End;
 use super::folded::{self, Folded};
 use super::outlet::{self, BrokenAnswer, Outlet};
@@ -70,6 +71,8 @@ pub(super) struct StreamRelay {
     silence: Silence,
     /// An upstream error that the customer's request caused.
     told: Option<Box<CustomerError>>,
+    /// Whether what is kept back holds text of the model.
+    keeps_text: bool,
     /// How long the customer kept us from reading the upstream.
     waited: Duration,
     last_sent: Instant,
@@ -126,6 +129,7 @@ impl StreamRelay {
             stop: None,
             silence: Silence::new(hides, now),
             told: None,
+            keeps_text: false,
             waited: Duration::ZERO,
             last_sent: now,
             noted: now,
@@ -205,15 +209,24 @@ impl StreamRelay {
         self.silence
             .frame(&mut self.admitted.count.meter, &facts, now);
         self.stop = self.stop.or(facts.stop);
-        if facts.last && self.phase.is_passing() {
+        if (facts.last || self.ends_short(&facts)) && self.phase.is_passing() {
             self.phase = Phase::Keeping(now, Kept::default());
         }
+        self.keeps_text |= !self.phase.is_passing() && facts.shown.bytes() > 0;
         let shown = self.outlet.frame(frame, facts, &mut self.phase);
         shown.map_err(|BrokenAnswer| {
             self.frames.blame("frames that do not form an answer");
             self.broke("frames that do not form an answer");
             End::BROKEN
         })
+    }
+
+    /// Whether this frame only says that the answer ended at a limit that was lowered to what the money buys. It is kept back, because
+    /// our words come before it.
+    fn ends_short(&self, facts: &FrameFacts) -> bool {
+        facts.stop == Some(Stop::Length)
+            && facts.shown.bytes() == 0
+            && self.admitted.has_lowered_limit()
     }
 
     /// Decides who is to blame for an error in the stream. If it is the customer and something was produced, that is charged.
@@ -398,6 +411,7 @@ impl StreamRelay {
             phase,
             told,
             folded,
+            keeps_text,
             ..
         } = self;
         // The upstream is stopped first, so that it produces nothing that nobody pays for.
@@ -413,7 +427,12 @@ impl StreamRelay {
         } else if folded.is_some() {
             admitted.first_byte();
         }
-        let last = LastFrames::of(&admitted, reader, outlet, phase, told);
+        // Words in front of a kept end replace it, so none where it holds text of the model. A whole answer has no place for them.
+        let lowered = !keeps_text && admitted.has_lowered_limit();
+        let words = (folded.is_none())
+            .then(|| last_words(&end, lowered, &admitted.proxy.config.current().catalog.shop))
+            .flatten();
+        let last = LastFrames::of(&admitted, reader, outlet, phase, told, words);
         let settled = admitted.settle(&end).await;
         if let Some(folded) = folded {
             let answer = failure.map_or_else(|| Ok(last.whole(&end, &settled)), Err);

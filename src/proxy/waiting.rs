@@ -12,6 +12,7 @@ use farebox_protocol::{Family, PublicAnswer, UsageWish};
 use tokio::time::Instant;
 
 use super::admitted::{Admitted, ReplyTo};
+use super::broken::last_words;
 use super::end::End;
 use super::sending::SentRequest;
 use super::{Failure, Reply, ReplyBody, pipe, stream, whole};
@@ -126,7 +127,9 @@ pub(super) async fn spent(
         admitted.count.seen.asks_usage,
     );
     admitted.first_byte();
-    let settled = admitted.settle(&End::cut(reason)).await;
+    let end = End::cut(reason);
+    let words = last_words(&end, false, &admitted.proxy.config.current().catalog.shop);
+    let settled = admitted.settle(&end).await;
     let (sender, receiver) = pipe::pipe();
     let answer = Reply {
         headers: Vec::new(),
@@ -144,9 +147,9 @@ pub(super) async fn spent(
         slug: &model.slug,
         id: None,
     };
-    let end = family
-        .protocol()
-        .writer()
-        .end_at_limit(public, &whole::wire(settled.usage), wish);
+    let words = words.as_deref().map(str::trim_start);
+    let usage = whole::wire(settled.usage);
+    let writer = family.protocol().writer();
+    let end = writer.end_at_limit(public, words, &usage, wish);
     stream::deliver(&sender, Bytes::from(end)).await;
 }

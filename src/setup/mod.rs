@@ -37,6 +37,8 @@ pub struct Client {
     pub note: String,
     /// Its observed behaviour with these settings on an empty balance: requests, and seconds after the first answer.
     pub empty: Option<String>,
+    /// The same where the shop answers with 402 instead of 429.
+    pub empty_402: Option<String>,
     /// The same with an overloaded provider.
     pub busy: Option<String>,
     /// The same when each stream broke.
@@ -51,7 +53,7 @@ pub struct Client {
 pub struct Block {
     /// A file's name, or `shell`.
     pub place: String,
-    /// For highlighting: `sh`, `toml`, `yaml`, `json`, `python`, `javascript`.
+    /// For highlighting: `sh`, `toml`, `yaml`, `json`, `python`, `javascript`, `rust`.
     pub language: String,
     /// The template.
     pub text: String,
@@ -140,7 +142,7 @@ impl Block {
     /// The start of a comment line.
     #[must_use]
     pub fn comment(&self) -> &'static str {
-        if self.language == "javascript" {
+        if ["javascript", "rust"].contains(&self.language.as_str()) {
             "//"
         } else {
             "#"
@@ -187,7 +189,12 @@ mod tests {
                 versions.contains(&format!("{id} ")),
                 "{id} has no pinned version"
             );
-            let figures = [&client.empty, &client.busy, &client.broken];
+            let figures = [
+                &client.empty,
+                &client.empty_402,
+                &client.busy,
+                &client.broken,
+            ];
             assert!(
                 figures.iter().all(|figure| figure.is_some()),
                 "{id} has no figures: run tests/clients/run {id}"

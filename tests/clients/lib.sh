@@ -30,7 +30,7 @@ npm_install() {
 }
 
 pip_install() {
-  [ -f "$place/.done" ] || { python3 -m venv "$place" && "$place/bin/pip" install -q "$package==$version" && touch "$place/.done"; }
+  [ -f "$place/.done" ] || { "${python-python3}" -m venv "$place" && "$place/bin/pip" install -q "$package==$version" ${more-} && touch "$place/.done"; }
 }
 
 # The recorder stands between gateway and provider and writes down what the provider itself counted.
@@ -140,7 +140,7 @@ field() { python3 -c 'import json, sys; print(json.load(sys.stdin)[sys.argv[1]])
 # scenario NAME USD COMMAND…: a fresh key, the command, then the books.
 scenario() {
   local name=$1 usd=$2; shift 2
-  [ -z "${ANSWERS-}" ] || return 0
+  [ -z "${ANSWERS-}${TROUBLE-}" ] || return 0
   new_key "$name" "$usd"
   local began=$SECONDS
   if ! "$@" > "$work/$name.out" 2>&1; then
@@ -163,8 +163,8 @@ requests() { plain_log | grep -c "key=$key_id.*family=" || true; }
 plain_log() { sed 's/\x1b\[[0-9;]*m//g' "$work/gateway.log"; }
 
 expect() { # expect NAME TEXT: the client's output has the text
-  [ -z "${ANSWERS-}" ] || return 0
-  grep -qiF -- "$2" "$work/$1.out" || { echo "  $1: \"$2\" is missing from $work/$1.out:" >&2; tail -8 "$work/$1.out" >&2; return 1; }
+  [ -z "${ANSWERS-}${TROUBLE-}" ] || return 0
+  grep -qiF -- "$2" "$work/$1.out" || { echo "  $1: \"$2\" is missing from $work/$1.out:" >&2; tail -8 "$work/$1.out" | cut -c1-300 >&2; return 1; }
 }
 
 wait_for() {
@@ -195,27 +195,55 @@ as_printed() {
     chmod +x "$work/bin/$1"
   fi
   "$farebox" setup "$client" --base-url "$base" --key "$secret" --model "$slug" --json > "$work/printed.json"
-  env -i PATH="$work/bin:$PATH" HOME="$home" TERM=dumb "${quiet[@]}" \
+  env -i PATH="$work/bin:$PATH" HOME="$home" TERM=dumb "${quiet[@]}" CARGO_HOME="${CARGO_HOME-$HOME/.cargo}" RUSTUP_HOME="${RUSTUP_HOME-$HOME/.rustup}" \
     timeout "${LIMIT-400}" python3 "$root/tests/clients/paste.py" "$home" "$project" "$place" < "$work/printed.json"
 }
 
-# at_trouble FAMILY [PROGRAM COMMAND…]: how often and how long the client, as printed, tries when the balance is empty, the provider
-# is overloaded and a stream breaks. FAMILY is gpt or claude. These are the figures of src/setup/clients.toml. With ANSWERS set, to
-# names from refusing.py, the client meets these refusals instead; with QUICK set, none of this.
+# at_trouble FAMILY [PROGRAM COMMAND…]: how often and how long the client, as printed, tries when the balance is empty (answered with
+# 429, and with 402 where the shop says so), the provider is overloaded and a stream breaks. FAMILY is gpt or claude. These are the
+# figures of src/setup/clients.toml. With TROUBLE set to some of "429 402 503 broken", the client meets only these, and nothing else of
+# its script runs; `run` then prints their table. With ANSWERS set, to names from refusing.py, it meets these refusals instead; with
+# QUICK set, none of this.
 at_trouble() {
   local family=$1 answer; shift
   for answer in ${ANSWERS-}; do refused "$answer" "$family-sim" "$@"; done
   [ -z "${ANSWERS-}" ] || { finish; exit 0; }
   [ -z "${QUICK-}" ] || return 0
-  trouble empty 0 "$family-sim" "$@"
-  trouble busy 5 "$family-busy" "$@"
-  trouble broken 5 "$family-cut" "$@"
+  local row="| $client $version" case
+  for case in ${TROUBLE-429 402 503 broken}; do
+    case $case in
+      429) trouble empty 0 "$family-sim" "$@" ;;
+      402) out_of_balance_status 402; trouble empty_402 0 "$family-sim" "$@"; out_of_balance_status 429 ;;
+      503) trouble busy 5 "$family-busy" "$@" ;;
+      broken) trouble broken 5 "$family-cut" "$@" ;;
+    esac
+    row+=" | $figure"
+  done
+  echo "$row |" >> "${ROWS-/dev/null}"
+  [ -z "${TROUBLE-}" ] || { finish; exit 0; }
+}
+
+# out_of_balance_status STATUS: what the shop answers when the money is out.
+out_of_balance_status() {
+  local status
+  sed -i '/^\[shop\]/,/^$/d' "$FAREBOX_CATALOG"
+  printf '[shop]\nout_of_balance_status = %s\n\n' "$1" | cat - "$FAREBOX_CATALOG" > "$work/shop.toml" && mv "$work/shop.toml" "$FAREBOX_CATALOG"
+  new_key "shop-$1-$RANDOM" 0
+  for _ in $(seq 100); do
+    status=$(curl -s -o /dev/null -w '%{http_code}' -H "Authorization: Bearer $secret" "$base/v1/chat/completions" \
+      -d '{"model":"gpt-sim","messages":[{"role":"user","content":"hi"}]}')
+    [ "$status" != "$1" ] || return 0
+    sleep 0.1
+  done
+  echo "the gateway still answers $status" >&2
+  return 1
 }
 
 trouble() { # trouble NAME USD SLUG [PROGRAM COMMAND…]
   local name=$1 usd=$2; shift 2
   new_key "$name" "$usd"
-  as_printed "$@" > "$work/$name.out" 2>&1 || true
+  local ended=0
+  as_printed "$@" > "$work/$name.out" 2>&1 || ended=$?
   figure "$name" "$(requests)" "$(plain_log | grep -m 1 "key=$key_id.*family=" | cut -d ' ' -f 1)"
   books "$name" 0
 }
@@ -225,7 +253,10 @@ figure() {
   local said=requests took=0
   [ "$2" = 1 ] && said=request
   [ -z "$3" ] || took=$((($(date +%s%N) - $(date -d "$3" +%s%N) + 500000000) / 1000000000))
-  echo "   $1 = \"$2 $said, $took s\""
+  figure="$2 $said, $took s"
+  # `timeout` ends what has not told anybody by then.
+  [ "${ended-0}" != 124 ] || figure="$2 $said in $took s, not told"
+  echo "   $1 = \"$figure\""
 }
 
 refused() { # refused ANSWER SLUG [PROGRAM COMMAND…]
@@ -251,4 +282,39 @@ ends_well() {
   new_key "empty-on-$family" 0
   if "${@/#SLUG/on-$family-sim}" > "$work/empty-on-$family.out" 2>&1; then echo "an empty key was served" >&2; return 1; fi
   echo "   empty-on-$family: $(requests) requests"
+}
+
+# at_limits COMMAND…: a library's program, which reads BASE, KEY, SLUG and CASE. On a slug of its own family and on slugs whose only
+# target speaks responses or messages: a whole answer, a stream, a tool, an empty key, one that is empty in the middle of the answer, and
+# a stream that breaks. SLUGS and EMPTY, what it says at an empty key, are for programs that are different.
+at_limits() {
+  local slug case usd
+  for slug in ${SLUGS-gpt on-responses on-messages}; do
+    for case in plain stream tool empty middle broken; do
+      usd=5
+      [ $case != empty ] || usd=0
+      # Enough for the prompt and some of the 3,000 words.
+      [ $case != middle ] || usd=0.022
+      new_key "$case-$slug" "$usd"
+      local ended=0 of=$slug-sim
+      [ $case != broken ] || of=$slug-cut
+      env -i PATH="$PATH" HOME="$home" BASE="$base" KEY="$secret" SLUG="$of" CASE="$case" timeout "${LIMIT-60}" "$@" > "$work/$case-$slug.out" 2>&1 || ended=$?
+      # Who retries on and on is told nothing; how long, the figures of `at_trouble` say.
+      [ "$case $ended" != "empty 124" ] || { echo "   $case-$slug: $(requests) requests, not told"; continue; }
+      told "$case-$slug" $case
+    done
+  done
+}
+
+# told NAME CASE: what the program printed is what a person needs to read in this case; then the books.
+told() {
+  case $2 in
+    plain | stream) expect "$1" hello ;;
+    tool) expect "$1" sunny ;;
+    empty) expect "$1" "${EMPTY-out of balance}" ;;
+    middle) expect "$1" "out of balance" ;;
+    broken) ;;
+  esac
+  echo "   $1: $(requests) requests"
+  books "$1" 0
 }

@@ -9,7 +9,7 @@ import subprocess
 import sys
 
 home, project, place = map(pathlib.Path, sys.argv[1:4])
-interpreters = {"python": [place / "bin" / "python"], "javascript": ["node"]}
+interpreters = {"python": [place / "bin" / "python"], "javascript": ["node"], "rust": ["cargo", "run", "--quiet", "--bin", "hello", "--"]}
 for block in json.load(sys.stdin)["blocks"]:
     if block["place"] == "shell":
         subprocess.run(["sh", "-c", block["text"]], cwd=project, check=True)

@@ -11,6 +11,9 @@ import time
 TEXT = "out of balance: this request needs up to 0.004200 USD, 0.00 USD is available (0.00 USD is held); top up this key"
 QUOTA = {"type": "insufficient_quota", "code": "insufficient_quota"}
 NO_RETRY = {"x-should-retry": "false"}
+EXPOSURE = {"type": "rate_limit_exceeded", "code": "exposure_limit"}
+EXPOSED = "exposure limit: too many requests of this key in the last hour were left early or broke, and were paid only in part; " \
+          "it is served again in about 7 minutes; read answers to their end, or ask the seller of this key"
 RESET = TEXT + " (the quota of this key is exceeded and will reset with a top-up)"
 
 
@@ -28,6 +31,11 @@ ANSWERS = {
     "after-1": (429, {**NO_RETRY, "retry-after": "1"}, body(**QUOTA)),
     "after-3600": (429, {**NO_RETRY, "retry-after": "3600"}, body(**QUOTA)),
     "billing": (429, NO_RETRY, body(type="billing_error", code=None)),
+    # As the stop of a key by its exposure, or by a cap, in several words.
+    "exposure": (429, NO_RETRY, body(**EXPOSURE, message=EXPOSED)),
+    "exposure-ms": (429, {**NO_RETRY, "retry-after-ms": "250"}, body(**EXPOSURE, message=EXPOSED)),
+    "exposure-quota": (429, {**NO_RETRY, "retry-after-ms": "250"}, body(type="insufficient_quota", code="exposure_limit", message=EXPOSED)),
+    "exposure-403": (403, NO_RETRY, body(type="invalid_request_error", code="exposure_limit", message=EXPOSED)),
     "400": (400, NO_RETRY, body(**QUOTA)),
     "402": (402, NO_RETRY, body(**QUOTA)),
     "403": (403, NO_RETRY, body(**QUOTA)),

@@ -60,8 +60,13 @@ fn the_documentation_has_exactly_what_the_table_gives() {
         "docs/customers.md must have this:\n\n{expected}"
     );
     for client in setup::clients() {
-        let figures = [&client.empty, &client.busy, &client.broken]
-            .map(|figure| figure.as_deref().unwrap_or("–"));
+        let figures = [
+            &client.empty,
+            &client.empty_402,
+            &client.busy,
+            &client.broken,
+        ]
+        .map(|figure| figure.as_deref().unwrap_or("–"));
         let row = format!(
             "| {} | `{{base}}/{}` | {} | {} |",
             client.title,

@@ -1,9 +1,9 @@
 //! The seller's words, wherever money is out.
 
-use farebox_protocol::Family;
+use farebox_protocol::{ChatLimit, Family, Usage};
 use serde_json::{Value, json};
 
-use crate::support::upstream::{Reply, ScriptedUpstream};
+use crate::support::upstream::{Reply, ScriptedUpstream, Speech};
 use crate::support::{CATALOG, Gateway, ask, path, routes, talking};
 
 const SHOP: &str = r#"
@@ -51,6 +51,80 @@ async fn who_is_out_of_money_reads_where_to_pay() {
     let shop = json!({"name": "Key Corner", "contact": "help@shop.example",
         "pay_url": "https://shop.example/top-up?from=error", "note": "Top-ups are booked within a minute."});
     assert_eq!(own["data"]["shop"], shop);
+}
+
+/// An answer that is cut says why and where to pay, in text that every client shows, before it ends as at a length limit.
+#[tokio::test]
+async fn a_stream_that_the_money_ends_says_so_in_its_last_words() {
+    let words = "[out of balance: the gateway ended this answer here, because the key has no money left for the rest. \
+                 You exceeded your current quota. Top up the same key, then ask again. \
+                 Top up at https://shop.example/top-up?from=error, or ask Key Corner: help@shop.example. \
+                 Top-ups are booked within a minute]";
+    for (family, text, end, stop) in [
+        (
+            Family::Chat,
+            "/choices/0/delta/content",
+            "/choices/0/finish_reason",
+            "length",
+        ),
+        (
+            Family::Responses,
+            "/delta",
+            "/response/incomplete_details",
+            "incomplete",
+        ),
+        (
+            Family::Messages,
+            "/delta/text",
+            "/delta/stop_reason",
+            "max_tokens",
+        ),
+    ] {
+        let speech = |words| Speech::new(family, &"word ".repeat(words));
+        // The balance is used up in the middle; or the limit was lowered to what it buys, and the provider ends there.
+        let endless = speech(20_000).stream().stall_after(15_000);
+        let limited = speech(30)
+            .stop(stop)
+            .usage(Usage {
+                input: 10,
+                output: 30,
+                ..Usage::default()
+            })
+            .stream();
+        for (script, reason) in [(endless, "balance"), (limited, "length")] {
+            let (upstream, gateway) = selling("").await;
+            upstream.follow(script);
+            let key = gateway.key("0.02").await;
+            let mut body = ask(family, "test-model", true);
+            let limit = family.protocol().limit_field(ChatLimit::MaxTokens, None);
+            body[limit] = json!(60_000);
+            let answer = gateway.post(path(family), &key, &body).await;
+            let events: Vec<Value> = (answer.text.lines())
+                .filter_map(|line| serde_json::from_str(line.strip_prefix("data: ")?).ok())
+                .collect();
+            let said = (events.iter())
+                .rposition(|event| event.pointer(text) == Some(&json!(format!("\n\n{words}"))));
+            let ended = (events.iter())
+                .rposition(|event| event.pointer(end).is_some_and(|end| !end.is_null()));
+            assert!(
+                said.is_some() && said < ended,
+                "{family}: {:?}",
+                events.last_chunk::<9>()
+            );
+            gateway.settled().await;
+            let charge = &gateway.charges(&key).await[0];
+            let bill = charge.bill.as_ref().unwrap();
+            assert_eq!(bill.end_reason, reason.into(), "{family}");
+            // The words are not counted: only `word ` was, at one token each.
+            let delivered = answer.text.matches("word ").count() as u64;
+            assert!(
+                bill.usage.output <= delivered,
+                "{family}: {} of {delivered}",
+                bill.usage.output
+            );
+            gateway.stop().await;
+        }
+    }
 }
 
 #[tokio::test]

@@ -462,7 +462,11 @@ async fn the_balance_ends_a_translated_stream_as_the_callers_family_ends_at_a_li
             .into_iter()
             .rev()
             .collect();
-        assert!(answer.text.contains(end), "{caller} on {target}: …{tail}");
+        let words = answer.text.find("[out of balance: ");
+        assert!(
+            words.is_some() && words < answer.text.rfind(end),
+            "{caller} on {target}: …{tail}"
+        );
         gateway.settled().await;
         let charge = &gateway.charges(&key).await[0];
         assert_eq!(

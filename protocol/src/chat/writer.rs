@@ -27,6 +27,7 @@ impl crate::Writer for Writer {
     fn end_at_limit(
         &self,
         answer: PublicAnswer<'_>,
+        words: Option<&str>,
         usage: &Usage,
         wish: UsageWish<'_>,
     ) -> Vec<u8> {
@@ -36,20 +37,24 @@ impl crate::Writer for Writer {
             .filter(|(_, ended)| !ended)
             .map(|(index, _)| *index)
             .collect();
-        let delta = if self.choices.is_empty() {
-            r#"{"role":"assistant","content":""}"#
-        } else {
-            "{}"
-        };
-        if self.choices.is_empty() {
-            open.push(0);
-        }
         let mut out = Vec::new();
-        for index in open {
+        let mut delta = |index: u64, delta: &str, finish: &str| {
             let choice = format!(
-                r#"[{{"index":{index},"delta":{delta},"logprobs":null,"finish_reason":"length"}}]"#
+                r#"[{{"index":{index},"delta":{delta},"logprobs":null,"finish_reason":{finish}}}]"#
             );
             out.extend(self.chunk(answer, &choice, None));
+        };
+        let first = self.choices.is_empty();
+        if first {
+            open.push(0);
+        }
+        let role = if first { r#""role":"assistant","# } else { "" };
+        for index in open {
+            if first || words.is_some() {
+                let content = quoted(words.unwrap_or_default());
+                delta(index, &format!(r#"{{{role}"content":{content}}}"#), "null");
+            }
+            delta(index, "{}", r#""length""#);
         }
         if wish.chunk || wish.cost.is_some() {
             out.extend(self.chunk(answer, "[]", Some(&usage_json(usage, wish.cost))));

@@ -13,6 +13,8 @@ pub(super) struct Writer {
     begun: bool,
     /// Content blocks that have begun and not ended.
     open: Vec<u64>,
+    /// The index of the next block.
+    next: u64,
     stopped: bool,
     ended: bool,
 }
@@ -21,7 +23,10 @@ impl crate::Writer for Writer {
     fn observe(&mut self, _frame: &Frame, facts: &FrameFacts) {
         match facts.step {
             Step::Begun => self.begun = true,
-            Step::Opened(index) => self.open.push(index),
+            Step::Opened(index) => {
+                self.open.push(index);
+                self.next = self.next.max(index.saturating_add(1));
+            }
             Step::Closed(index) => self.open.retain(|open| *open != index),
             Step::None | Step::Choices { .. } | Step::Event(_) => {}
         }
@@ -32,6 +37,7 @@ impl crate::Writer for Writer {
     fn end_at_limit(
         &self,
         answer: PublicAnswer<'_>,
+        words: Option<&str>,
         usage: &Usage,
         _wish: UsageWish<'_>,
     ) -> Vec<u8> {
@@ -50,6 +56,12 @@ impl crate::Writer for Writer {
             out.extend(event("content_block_stop", &json!({"index": index})));
         }
         if !self.stopped {
+            out.extend(
+                words
+                    .map(|words| self.text_block(words))
+                    .into_iter()
+                    .flatten(),
+            );
             let delta = json!({"stop_reason": "max_tokens", "stop_sequence": null});
             out.extend(event(
                 "message_delta",
@@ -66,6 +78,22 @@ impl crate::Writer for Writer {
 
     fn error_event(&self, _answer: PublicAnswer<'_>, error: &ErrorBody) -> Vec<u8> {
         error_event(error)
+    }
+}
+
+impl Writer {
+    /// One more block, with this text.
+    fn text_block(&self, words: &str) -> Vec<u8> {
+        let index = self.next;
+        let block = json!({"index": index, "content_block": {"type": "text", "text": ""}});
+        let delta = json!({"type": "text_delta", "text": words});
+        let mut out = event("content_block_start", &block);
+        out.extend(event(
+            "content_block_delta",
+            &json!({"index": index, "delta": delta}),
+        ));
+        out.extend(event("content_block_stop", &json!({"index": index})));
+        out
     }
 }
 

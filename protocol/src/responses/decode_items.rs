@@ -4,13 +4,18 @@ use std::borrow::Cow;
 
 use super::decode_tools::tools;
 use crate::BadRequest;
-use crate::content::ITEM_REFERENCE;
+use crate::fields::ITEM_REFERENCE;
 use crate::json::Kind;
 use crate::translate::decode::{Decoding, cache, file, no_equal, picture, wrong};
 use crate::translate::fates::unsupported;
 use crate::translate::neutral::{Block, Call, CallResult, Prompt, Role, ToolKind, Turn};
 use crate::translate::text::{Escaped, compact};
 use crate::translate::tree::Node;
+
+const NO_TRIGGER: &str = "`compaction_trigger`: this model is served through another family, which cannot compact a conversation. \
+     Ask the model for a summary, and send that instead of the conversation.";
+const NO_UPDATE: &str = "`configuration_update`: this model is served through another family, whose settings hold for a whole request. \
+     Send what is to hold now as `reasoning` and `text`, and leave the item out.";
 
 pub(super) fn input<'a>(
     value: &Node<'a>,
@@ -63,7 +68,9 @@ fn item<'a>(
             let thought = reasoning(node).map(|text| Block::Thinking { text });
             Ok(thought.and_then(|thought| turn(Role::Assistant, thought)))
         }
-        "compaction" | "compaction_summary" | "compaction_trigger" => compaction(node, path),
+        "compaction" | "compaction_summary" => compaction(node, path),
+        "compaction_trigger" => Err(unsupported(path, NO_TRIGGER)),
+        "configuration_update" => Err(unsupported(path, NO_UPDATE)),
         "tool_search_output" | "additional_tools" => {
             tools(node.get("tools"), prompt, decoding)?;
             decoding.drop("input.tool_search");

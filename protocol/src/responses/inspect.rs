@@ -100,6 +100,8 @@ pub(super) fn inspect(body: &[u8], seed: u64) -> Result<Inspection, BadRequest> 
             "`input` must be a text or a list with at least one item.",
         ));
     }
+    // An item of `input` may ask for reasoning that `reasoning` turns off.
+    request.seen.reasoning_off &= !request.seen.hidden_reasoning;
     tools.finish(&mut request);
     Ok(request.finish())
 }
@@ -158,6 +160,6 @@ fn reasoning(cursor: &mut Cursor<'_>, seen: &mut Inspection) -> Result<(), BadRe
         _ => Ok(cursor.skip().map(drop)?),
     })?;
     seen.reasoning_off = none;
-    seen.hidden_reasoning = given && !none;
+    seen.hidden_reasoning |= given && !none;
     Ok(())
 }

@@ -68,8 +68,19 @@ impl Items {
         self.list.iter().filter(|item| !item.done)
     }
 
+    /// The index of the next item.
+    pub(super) fn next_index(&self) -> u64 {
+        let indices = self.list.iter().map(|item| item.index);
+        indices.max().map_or(0, |last| last.saturating_add(1))
+    }
+
     /// All items as a JSON list; items that have not ended are marked incomplete.
     pub(super) fn to_json(&self) -> String {
+        self.to_json_with(None)
+    }
+
+    /// The same, and one more item.
+    pub(super) fn to_json_with(&self, more: Option<String>) -> String {
         let items: Vec<String> = self
             .list
             .iter()
@@ -80,6 +91,7 @@ impl Items {
                     item.to_json()
                 }
             })
+            .chain(more)
             .collect();
         format!("[{}]", items.join(","))
     }

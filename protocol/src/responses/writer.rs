@@ -10,6 +10,7 @@ use super::items::{Item, Items, Part};
 use super::reader::{public_items, public_response};
 use super::synthetic::{skeleton, usage_json};
 use crate::json::{quoted, set_members};
+use crate::translate::seals::OURS;
 use crate::{Brings, ErrorBody, Frame, FrameFacts, PublicAnswer, Step, Usage, UsageWish, sse};
 
 /// Ends one streamed answer.
@@ -49,6 +50,7 @@ impl crate::Writer for Writer {
     fn end_at_limit(
         &self,
         answer: PublicAnswer<'_>,
+        words: Option<&str>,
         usage: &Usage,
         wish: UsageWish<'_>,
     ) -> Vec<u8> {
@@ -74,12 +76,14 @@ impl crate::Writer for Writer {
                 &format!(r#""output_index":{},"item":{done}"#, item.index),
             );
         }
+        let said = words.map(|words| out.message(self.items.next_index(), answer.id, words));
+        let output = public_items(self.items.to_json_with(said), answer.slug);
         let response = set_members(
             &begun,
             &[
                 ("status", r#""incomplete""#),
                 ("incomplete_details", r#"{"reason":"max_output_tokens"}"#),
-                ("output", &self.output(answer)),
+                ("output", &output),
                 ("usage", &usage_json(usage, wish.cost)),
             ],
         );
@@ -154,6 +158,47 @@ impl Out<'_> {
             ),
         ));
         self.sequence = self.sequence.saturating_add(1);
+    }
+
+    /// A whole message with this text; returns it. `answer` is the answer's id.
+    fn message(&mut self, index: u64, answer: Option<&str>, words: &str) -> String {
+        let id = quoted(&format!("msg_{}{OURS}", answer.unwrap_or("ended")));
+        let text = quoted(words);
+        let part = |text: &str| {
+            format!(r#"{{"type":"output_text","text":{text},"annotations":[],"logprobs":[]}}"#)
+        };
+        let item = |status: &str, content: &str| {
+            format!(
+                r#"{{"id":{id},"type":"message","status":"{status}","role":"assistant","content":[{content}]}}"#
+            )
+        };
+        let whole = item("completed", &part(&text));
+        let place = format!(r#""item_id":{id},"output_index":{index},"content_index":0"#);
+        let at = format!(r#""output_index":{index},"item":"#);
+        let begun = item("in_progress", "");
+        for (kind, members) in [
+            ("output_item.added", format!("{at}{begun}")),
+            (
+                "content_part.added",
+                format!(r#"{place},"part":{}"#, part(r#""""#)),
+            ),
+            (
+                "output_text.delta",
+                format!(r#"{place},"delta":{text},"logprobs":[]"#),
+            ),
+            (
+                "output_text.done",
+                format!(r#"{place},"text":{text},"logprobs":[]"#),
+            ),
+            (
+                "content_part.done",
+                format!(r#"{place},"part":{}"#, part(&text)),
+            ),
+            ("output_item.done", format!("{at}{whole}")),
+        ] {
+            self.event(&format!("response.{kind}"), &members);
+        }
+        whole
     }
 
     fn part_done(&mut self, item: &Item, part: &Part) {

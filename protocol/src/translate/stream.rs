@@ -30,6 +30,8 @@ struct Writer {
     encoder: Box<dyn Encoder>,
     out: Vec<u8>,
     calls: bool,
+    /// A block is open.
+    open: bool,
     /// The open block is text, for which decoders keep no state.
     text: bool,
     /// The open block is text that stop strings may end.
@@ -59,11 +61,12 @@ impl Sink for Writer {
                 }
                 match event {
                     Event::Open(open) => {
+                        self.open = true;
                         self.calls |= matches!(open, Open::Call { .. });
                         self.text = !matches!(open, Open::Call { .. });
                         self.shown = open == Open::Text;
                     }
-                    Event::Close => (self.text, self.shown) = (false, false),
+                    Event::Close => (self.open, self.text, self.shown) = (false, false, false),
                     _ => {}
                 }
                 self.encoder.event(event, &mut self.out);
@@ -195,6 +198,7 @@ impl Translator {
             encoder,
             out,
             calls: false,
+            open: false,
             text: false,
             shown: false,
             stops,
@@ -280,9 +284,21 @@ impl Translator {
         self.last(|encoder, out| encoder.stop(&stop, usage, wish, out))
     }
 
-    /// The end of an answer that the gateway cuts at the caller's limit: open blocks are closed, and nothing follows.
-    pub fn cut(&mut self, usage: &Usage, wish: UsageWish<'_>) -> Vec<u8> {
-        self.last(|encoder, out| encoder.stop(&Stop::Length, usage, wish, out))
+    /// The end of an answer that the gateway cuts at the caller's limit: open blocks are closed, and nothing follows but `words` of
+    /// the gateway, which are no part of the usage.
+    pub fn cut(&mut self, words: Option<&str>, usage: &Usage, wish: UsageWish<'_>) -> Vec<u8> {
+        let open = self.writer.open;
+        self.last(|encoder, out| {
+            if let Some(words) = words {
+                if open {
+                    encoder.event(Event::Close, out);
+                }
+                encoder.event(Event::Open(Open::Text), out);
+                encoder.event(Event::Delta(&escape(words)), out);
+                encoder.event(Event::Close, out);
+            }
+            encoder.stop(&Stop::Length, usage, wish, out);
+        })
     }
 
     /// The end of an answer that broke. Nothing in it looks like a clean end.

@@ -224,7 +224,7 @@ fn a_cut_closes_what_is_open() {
             for data in &upstream(from)[..taken] {
                 out.extend_from_slice(translator.frame(&frame(data)));
             }
-            out.extend(translator.cut(&USAGE, UsageWish::default()));
+            out.extend(translator.cut(None, &USAGE, UsageWish::default()));
             let stream = String::from_utf8(out).expect("UTF-8");
             match caller {
                 Messages => {

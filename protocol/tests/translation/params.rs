@@ -195,6 +195,22 @@ fn what_changes_the_answer_is_refused_with_the_remedy() {
     );
 }
 
+/// Left out, one would be answered as a question, and the other under the wrong settings.
+#[test]
+fn items_that_only_responses_can_act_on_name_what_to_send_instead() {
+    for (kind, remedy) in [
+        ("compaction_trigger", "Ask the model for a summary"),
+        ("configuration_update", "`reasoning` and `text`"),
+    ] {
+        let items = json!([{"role": "user", "content": "hi"}, {"type": kind, "reasoning": {"effort": "high"}}]);
+        for target in [Chat, Messages] {
+            let bad = refused(Responses, target, &talking(Responses, items.clone()));
+            assert_eq!(bad.param.as_deref(), Some("input[1]"));
+            assert!(bad.message.contains(remedy), "{}", bad.message);
+        }
+    }
+}
+
 #[test]
 fn defaults_ask_for_nothing() {
     let quiet = [

@@ -25,6 +25,8 @@ pub(super) struct LastFrames {
     outlet: Box<dyn Outlet>,
     phase: Phase,
     told: Option<Box<CustomerError>>,
+    /// Why the answer ends, for lack of money.
+    words: Option<String>,
 }
 
 impl LastFrames {
@@ -34,6 +36,7 @@ impl LastFrames {
         outlet: Box<dyn Outlet>,
         phase: Phase,
         told: Option<Box<CustomerError>>,
+        words: Option<String>,
     ) -> Self {
         Self {
             family: admitted.request.family,
@@ -44,6 +47,7 @@ impl LastFrames {
             outlet,
             phase,
             told,
+            words,
         }
     }
 
@@ -66,10 +70,13 @@ impl LastFrames {
             id: self.reader.answer_id(),
         };
         let (outlet, phase) = (&mut self.outlet, self.phase);
+        let words = self.words.as_deref();
         match end.ending {
+            // The target's own end is replaced, so that the words precede an end.
+            Ending::Complete if words.is_some() => outlet.cut(phase, words, &counts),
             Ending::Complete => outlet.finish(phase, &counts),
             Ending::Cut | Ending::Broken if outlet.has_stopped() => outlet.finish(phase, &counts),
-            Ending::Cut if !end.is_error() => outlet.cut(phase, &counts),
+            Ending::Cut if !end.is_error() => outlet.cut(phase, words, &counts),
             Ending::Cut | Ending::Broken | Ending::Lost | Ending::Nothing => {
                 let why = why_it_broke(self.family, end, self.told.as_deref(), self.request_id);
                 outlet.fail(phase, &counts, &why)

@@ -1,0 +1,8 @@
+# The OpenRouter SDK for Python: what `farebox setup` prints, pasted, what it does in trouble, and its streams and tools on slugs of every family.
+
+pip_install
+scenario as-printed 5 as_printed gpt-sim
+expect as-printed hello
+at_trouble gpt
+# It wants numbers for the codes of errors, so it shows our refusal as one that it cannot read.
+EMPTY=insufficient_quota at_limits "$place/bin/python" "$root/tests/clients/programs.py" openrouter-python
