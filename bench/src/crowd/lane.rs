@@ -1,7 +1,7 @@
 //! The lane of single attackers: a quiet time, the attacker, and a spinner that burns the attacker's CPU, one after the other.
 //!
 //! The customer is served as promised when nothing is refused or lost, and p99 is within twice the quiet figure, or 1.5 times
-//! that of the spinner.
+//! that of the spinner. An attacker that cannot be measured is a row that says why; the others are measured nevertheless.
 
 use std::fs;
 use std::net::SocketAddr;
@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 
 use super::attackers::{ATTACKERS, Attack, Attacker, Spinner};
 use super::customer::{self, Experience};
+use super::table::{self, Row, Time, Times};
 use super::{KEYS, failures, funds, liar, start};
 use crate::books;
 use crate::machine;
@@ -20,13 +21,32 @@ use crate::subjects::{Programs, free_address};
 /// The shipped file, which is measured with the gateway.
 const NGINX: &str = include_str!("../../../deploy/nginx.conf");
 
+/// All attackers at once are measured for so many times the time of one.
+const TOGETHER: u32 = 5;
+/// The quiet time and the spinner's, as a part of the attacker's, and the most.
+const BESIDE: (f64, Duration) = (0.75, Duration::from_secs(60));
+
 /// What was met in a time, and the CPU that this process (customer, attacker, provider) used meanwhile.
 struct Met {
     customer: Experience,
     load: f64,
+    others: f64,
 }
 
-/// Measures each attacker, or only the one named `only`, for `seconds` each.
+impl Met {
+    fn time(&self) -> Time {
+        Time {
+            asked: self.customer.asked,
+            unserved: self.customer.server_errors + self.customer.failures.len(),
+            p50: self.customer.quantile(0.50),
+            p99: self.customer.quantile(0.99),
+            others: self.others,
+        }
+    }
+}
+
+/// Measures each attacker for `seconds` and all together for five times as long, or only the one named `only`. The table is
+/// written after each, and printed at the end.
 pub(crate) fn run(programs: &Programs, seconds: u64, only: Option<&str>) -> Result<(), String> {
     let named = |attacker: &&Attacker| only.is_none_or(|name| name == attacker.name);
     let attackers: Vec<&Attacker> = ATTACKERS.iter().filter(named).collect();
@@ -37,15 +57,23 @@ pub(crate) fn run(programs: &Programs, seconds: u64, only: Option<&str>) -> Resu
             names.join(", ")
         ));
     }
-    let mut faults = Vec::new();
+    let file = programs.folder.join("strangers.md");
+    let (mut rows, mut faults) = (Vec::<Row>::new(), Vec::new());
     for attacker in attackers {
-        let found = measured(programs, Duration::from_secs(seconds), attacker)?;
-        faults.extend(
-            found
-                .into_iter()
-                .map(|fault| format!("{}: {fault}", attacker.name)),
-        );
+        let times = if attacker.acts.len() > 1 { TOGETHER } else { 1 };
+        let met = measured(programs, Duration::from_secs(seconds) * times, attacker);
+        let found = match &met {
+            Ok(times) => times.faults(),
+            Err(fault) => vec![format!("not measured: {fault}")],
+        };
+        let named = |fault| format!("{}: {fault}", attacker.name);
+        faults.extend(found.into_iter().map(named));
+        rows.push((attacker.name, met));
+        fs::write(&file, table::markdown(&rows))
+            .map_err(|error| format!("{}: {error}", file.display()))?;
     }
+    println!("\n{}", table::markdown(&rows));
+    progress(&format!("written to {}", file.display()));
     if faults.is_empty() {
         Ok(())
     } else {
@@ -56,12 +84,8 @@ pub(crate) fn run(programs: &Programs, seconds: u64, only: Option<&str>) -> Resu
     }
 }
 
-/// One attacker against a gateway of its own; what of it breaks the promise.
-fn measured(
-    programs: &Programs,
-    time: Duration,
-    attacker: &Attacker,
-) -> Result<Vec<String>, String> {
+/// One attacker against a gateway of its own.
+fn measured(programs: &Programs, time: Duration, attacker: &Attacker) -> Result<Times, String> {
     // nginx takes relative paths for relative to its own folder.
     let folder = std::path::absolute(programs.folder.join("attackers"))
         .map_err(|error| error.to_string())?;
@@ -91,19 +115,18 @@ fn measured(
         .map_or(gateway.address, |proxy| proxy.address);
     let good = secrets.first().map(String::as_str).unwrap_or_default();
     let hostile = secrets.get(1..).unwrap_or_default();
-    let process = gateway.processes.first().copied().unwrap_or(0);
+    let mut processes = gateway.processes.clone();
+    if let Some(proxy) = &proxy {
+        processes.extend(machine::tree(proxy.child.id()));
+    }
     let ask = |row: &str, time| {
-        asked(
-            &format!("{} {row}", attacker.name),
-            front,
-            good,
-            process,
-            time,
-        )
+        let name = format!("{} {row}", attacker.name);
+        asked(&name, front, good, &processes, time)
     };
+    let beside = time.mul_f64(BESIDE.0).min(BESIDE.1);
 
     customer::ask(front, good, Duration::from_secs(3));
-    let quiet = ask("quiet", time / 3 + Duration::from_secs(3));
+    let quiet = ask("quiet", beside);
     let attack = Attack::start(attacker, front, gateway.address, hostile)
         .map_err(|error| format!("the attacker: {error}"))?;
     std::thread::sleep(Duration::from_secs(3));
@@ -117,43 +140,34 @@ fn measured(
     attack.stop();
     let spinner = Spinner::start((attacked.load - quiet.load).max(0.0))
         .map_err(|error| format!("the spinner: {error}"))?;
-    let spun = ask("spinner", time / 3 + Duration::from_secs(3));
+    let spun = ask("spinner", beside);
     drop(spinner);
 
-    let faults = judged(&quiet, &attacked, &spun);
+    for fault in failures(&attacked.customer) {
+        println!("{:<22} {fault}", "");
+    }
     drop(proxy);
     gateway.stop()?;
     programs.verify(&ledger)?;
-    Ok(faults)
-}
-
-/// What of a time with an attacker breaks the promise.
-fn judged(quiet: &Met, attacked: &Met, spun: &Met) -> Vec<String> {
-    let mut faults = failures(&attacked.customer);
-    let p99 = |met: &Met| met.customer.quantile(0.99);
-    let bound = (2.0 * p99(quiet)).max(1.5 * p99(spun));
-    if p99(attacked) > bound {
-        faults.push(format!(
-            "p99 {:.2} ms, quiet {:.2} ms, beside a spinner {:.2} ms",
-            p99(attacked),
-            p99(quiet),
-            p99(spun)
-        ));
-    }
-    faults
+    Ok(Times {
+        quiet: quiet.time(),
+        attacked: attacked.time(),
+        spun: spun.time(),
+    })
 }
 
 /// Asks for this long, and prints what was met.
-fn asked(name: &str, address: SocketAddr, good: &str, process: u32, time: Duration) -> Met {
+fn asked(name: &str, address: SocketAddr, good: &str, processes: &[u32], time: Duration) -> Met {
     progress(name);
-    let sample = || machine::Sample::take(&[process], std::process::id());
+    // The provider is a part of this process.
+    let sample = || machine::Sample::take(processes, 0);
     let (begun, before) = (Instant::now(), sample());
     let customer = customer::ask(address, good, time);
     let (after, seconds) = (sample(), begun.elapsed().as_secs_f64());
-    // The sample counts this process twice: as the generator, and as the provider.
-    let load = after.load_since(&before).as_secs_f64() / 2.0 / seconds;
+    let load = after.load_since(&before).as_secs_f64() / seconds;
+    let others = after.shares_since(&before).others;
     println!(
-        "{name:<22} {:>5} asked  p50 {:>7.2}  p99 {:>7.2}  most {:>7.2} ms  5xx {}  other failures {}  CPU: gateway {:>3.0} %, ours {:>3.0} %",
+        "{name:<22} {:>5} asked  p50 {:>7.2}  p99 {:>7.2}  most {:>7.2} ms  5xx {}  other failures {}  CPU: gateway {:>3.0} %, ours {:>3.0} %, others {:>3.0} % of both",
         customer.asked,
         customer.quantile(0.50),
         customer.quantile(0.99),
@@ -162,8 +176,13 @@ fn asked(name: &str, address: SocketAddr, good: &str, process: u32, time: Durati
         customer.failures.len(),
         after.cpu_since(&before).as_secs_f64() / seconds * 100.0,
         load * 100.0,
+        others * 100.0,
     );
-    Met { customer, load }
+    Met {
+        customer,
+        load,
+        others,
+    }
 }
 
 /// nginx with the shipped file, in plain HTTP. Dropping it ends it.

@@ -10,6 +10,7 @@ mod lane;
 mod liar;
 mod lowly;
 mod requests;
+mod table;
 
 use std::fs;
 use std::net::SocketAddr;
