@@ -30,6 +30,8 @@ pub(crate) fn of_budget(tokens: u32) -> Effort {
 /// A budget reduced to fit under a limit: the answer keeps a quarter of the limit, and at least 1,024 tokens. `None`: too little is
 /// left.
 pub(crate) fn within(budget: u32, limit: u32) -> Option<u32> {
+    // Thinking counts against the limit. Without a share for the answer, a model can think up to the limit and answer nothing,
+    // for which the customer pays.
     let room = limit.saturating_sub(MIN_BUDGET.max(limit / 4));
     Some(budget.min(room)).filter(|budget| *budget >= MIN_BUDGET)
 }

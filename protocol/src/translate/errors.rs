@@ -6,6 +6,8 @@
 use crate::{Family, UpstreamError};
 
 /// Phrases in which servers refuse a prompt that does not fit, in lower case.
+// Matched as phrases because vendors change the codes around them more often than the words, and relays drop codes. A missed
+// phrase leaves a coding client without the hint to compact; a wrong one makes it compact for nothing.
 const TOO_LONG: &[&str] = &[
     "prompt is too long",
     "maximum context length",

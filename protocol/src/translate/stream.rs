@@ -47,6 +47,7 @@ struct Writer {
 impl Sink for Writer {
     fn event(&mut self, event: Event<'_>) {
         match event {
+            // Pings still pass: the target goes on until it notices, and a client must not time out meanwhile.
             event if self.stopped && event != Event::Ping => {}
             Event::Stop(stop) => self.end = Some(Ok(stop)),
             Event::Fail(error) => self.end = Some(Err(error)),
