@@ -358,7 +358,7 @@ pub struct AcceptedLoss {
     pub generation: i64,
     /// Who accepted it.
     pub actor: String,
-    /// The clock when it was confirmed, UTC.
+    /// The clock when it was accepted, UTC.
     pub at: Timestamp,
 }
 
