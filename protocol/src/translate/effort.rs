@@ -3,6 +3,7 @@
 use super::neutral::Effort;
 
 /// Fewest tokens a budget may have.
+// What vendors with budgets require; less is a 400.
 pub(crate) const MIN_BUDGET: u32 = 1_024;
 
 /// The thinking budget for an effort. A share of the model's largest limit would cost money that the customer did not ask for.
@@ -23,6 +24,7 @@ pub(crate) fn of_budget(tokens: u32) -> Effort {
     match tokens {
         0..=2_048 => Effort::Low,
         2_049..=8_192 => Effort::Medium,
+        // Who sends a large budget mostly means a bound, and not a wish for the dearest answer.
         _ => Effort::High,
     }
 }

@@ -119,6 +119,7 @@ impl Memo {
         let mut seen = std::collections::HashMap::new();
         for tool in tools {
             let encoded = tool_name(tool.namespace.as_deref(), &tool.name).into_owned();
+            // The model's call could not be told from a call of the other, and the caller would run the wrong tool.
             if let Some(first) = seen.insert(encoded.clone(), shown(tool)) {
                 return Err(BadRequest {
                     code: Some("unsupported_by_model"),

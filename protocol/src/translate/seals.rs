@@ -161,6 +161,7 @@ impl Object<'_> {
     fn has_loose_id(&self, scope: Scope) -> bool {
         match scope {
             Scope::Ours => self.id.ends_with(OURS),
+            // Only where an id may be missing: of other items a vendor requires it, and rejects the request without.
             Scope::All => !self.id.is_empty() && NAMELESS.contains(&self.kind.as_ref()),
         }
     }

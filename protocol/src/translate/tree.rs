@@ -15,6 +15,7 @@ const OPAQUE: &[&str] = &["input_schema", "parameters", "schema", "input", "argu
 
 /// Most values of a request: a long conversation of a coding client has about 20,000. Each takes a hundred times the two bytes that
 /// it may have in the body.
+// A body of the largest size made of `{}` would otherwise take gigabytes; ten times fewer would refuse long agent sessions.
 const MOST_VALUES: usize = 100_000;
 
 /// One value.
