@@ -20,7 +20,7 @@ const PART: usize = 4;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct Holder(pub u64);
 
-/// The budget.
+/// The bytes that all bodies may take together, and who holds how many of them.
 #[derive(Debug)]
 pub struct ByteRoom {
     total: usize,
@@ -68,7 +68,7 @@ impl ByteRoom {
         }
     }
 
-    /// Bytes taken.
+    /// Bytes that are held now, by everybody together.
     #[must_use]
     pub fn in_use(&self) -> usize {
         self.lock().all

@@ -23,6 +23,8 @@ pub use budget::{OF_CUSTOMER, UNPAID};
 pub use work::{Busy, Work};
 
 /// The threads give way to those that serve requests: a tenth of a contested CPU is theirs.
+// Below 10 a large body would be felt in the latency of streams on the same CPU; at 19 a busy gateway would hardly read one,
+// and its customers would run into `PATIENCE`.
 const NICE: i32 = 10;
 
 /// The places for heavy work, and the customers who wait for one.
@@ -76,6 +78,8 @@ impl Turns {
     #[must_use]
     pub fn start() -> Arc<Self> {
         let cpus = std::thread::available_parallelism().map_or(2, usize::from);
+        // The other half stays for relaying: with as many threads as CPUs, heavy work of many customers would delay every
+        // stream. With one place there would be none to reserve.
         let places = cpus.div_ceil(2).max(2);
         let threads = tokio::runtime::Builder::new_current_thread()
             .max_blocking_threads(places)
@@ -169,6 +173,8 @@ impl Turns {
 impl State {
     /// The last place is for a customer within its budget who has no job yet.
     fn may_start(&mut self, holder: Holder, now: Instant) -> bool {
+        // Were the last place given to anybody, a few customers with long jobs would hold all of them, and a customer with one
+        // small body would wait as long as their longest job.
         self.free >= 2 || self.free == 1 && self.is_first(holder, now)
     }
 
@@ -194,6 +200,7 @@ impl State {
     /// The job that starts next, if a place is free for one.
     fn next(&mut self, now: Instant) -> Option<(Holder, oneshot::Sender<Turn>)> {
         for (_, line) in &mut self.lines {
+            // Requests that were dropped while they waited; their customer must not be passed over for a job that nobody wants.
             line.retain(|waiting| !waiting.is_closed());
         }
         self.lines.retain(|(_, line)| !line.is_empty());
@@ -201,10 +208,13 @@ impl State {
         let first = waiting
             .iter()
             .position(|holder| self.free >= 1 && self.is_first(*holder, now));
+        // Customers within their budget go first even if others wait longer: those pay for their excess with waiting, not with
+        // money.
         let at = first.or((self.free >= 2).then_some(0))?;
         let (holder, mut line) = self.lines.remove(at)?;
         let job = line.pop_front()?;
         if !line.is_empty() {
+            // Behind all others: one job for each customer and round.
             self.lines.push_back((holder, line));
         }
         self.start(holder);
@@ -222,6 +232,7 @@ impl Turn {
         let (turns, holder) = (Arc::clone(&self.turns), self.holder);
         let booking = Arc::clone(&turns);
         let job = move || {
+            // Moved into the job, so that a dropped request does not free the place while the thread is still busy.
             let _turn = self;
             let (done, took) = budget::measured(work);
             booking.aside.fetch_add(micros(took), Ordering::Relaxed);
@@ -245,6 +256,7 @@ impl Drop for Turn {
         while let Some(next) = state.next(Instant::now()) {
             started.push(next);
         }
+        // `send` may drop a turn, which takes the lock again.
         drop(state);
         for (holder, job) in started {
             // If the job was given up at this moment, its turn is dropped here, and goes to the job after it.

@@ -15,7 +15,7 @@ use crate::server::admin::TokenError;
 /// The settings of a gateway.
 #[derive(Debug, Clone)]
 pub struct Settings {
-    /// The ledger.
+    /// The file or database that holds keys and journal.
     pub ledger: LedgerAddress,
     /// When changes are on disk.
     pub durability: Durability,

@@ -23,7 +23,7 @@ pub struct Catalog {
     pub(super) by_name: HashMap<String, Arc<Model>>,
     /// Slugs no longer sold.
     pub retired: Vec<Retired>,
-    /// The seller.
+    /// Who sells, as dashboard and statements name the seller.
     pub shop: Arc<Shop>,
     /// The cheapest input token of all that cost something; zero if none does.
     pub cheapest_input: Amount,
@@ -46,11 +46,11 @@ pub struct Model {
     pub price: Price,
     /// Its capabilities besides text.
     pub capabilities: Vec<Capability>,
-    /// Its limits.
+    /// Context and output in tokens, with defaults filled in.
     pub limits: Limits,
     /// Accepted names that are never listed.
     pub aliases: Vec<String>,
-    /// Its route.
+    /// The targets that serve it, in the order in which they are tried.
     pub route: Arc<Route>,
 }
 
@@ -84,7 +84,7 @@ pub struct Limits {
     pub image_bytes: Option<u64>,
     /// Tokens of one picture, whatever its size, if the published size rules do not apply.
     pub picture_tokens: Option<u64>,
-    /// Most tools.
+    /// The most tools that a request may offer; `None` sets no limit.
     pub tools: Option<u32>,
 }
 

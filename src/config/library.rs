@@ -27,7 +27,7 @@ pub struct Offer {
     pub service: String,
     /// When its facts were looked up.
     pub date: String,
-    /// Where.
+    /// The page where they were found.
     pub source: String,
     /// What could not be found, or contradicts itself.
     #[serde(default)]

@@ -37,7 +37,7 @@ pub struct ClassPrice {
 pub struct Rates {
     /// Fresh input token.
     pub input: Amount,
-    /// Output token.
+    /// For each output token.
     pub output: Amount,
     /// Input token read from a cache; the input rate when unset.
     pub cache_read: Amount,

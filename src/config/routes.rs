@@ -15,7 +15,7 @@ use super::{Price, TargetAbilities};
 /// The ordered targets of one slug, and how they are used.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Route {
-    /// The slug.
+    /// The public name that this route serves.
     pub slug: String,
     /// What happens upstream when the customer leaves.
     pub on_disconnect: OnDisconnect,
@@ -116,7 +116,7 @@ pub fn lost_between(from: Family, to: Family) -> (Vec<&'static str>, Vec<&'stati
 /// A provider and its name for the model.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Target {
-    /// The provider.
+    /// Where it runs: address, key and limits.
     pub provider: Arc<Provider>,
     /// The provider's name for the model.
     pub model: String,
@@ -199,7 +199,7 @@ pub struct BreakerPolicy {
 pub struct Provider {
     /// Its name in the file.
     pub name: String,
-    /// Its address.
+    /// Where it listens, or that it is simulated.
     pub endpoint: Endpoint,
     /// Whether it may be given addresses to fetch: one in a private network may not, unless the operator says so.
     pub takes_urls: bool,
@@ -279,7 +279,7 @@ impl Endpoint {
 /// Timeouts of a provider.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Timeouts {
-    /// Until connected.
+    /// How long a connection may take to open, TLS included.
     pub connect: Duration,
     /// Until the first frame of a stream.
     pub first_byte: Duration,

@@ -14,7 +14,7 @@ const LARGEST_FILE: u64 = 64 * 1024 * 1024;
 pub struct Source {
     /// The path as the operator wrote it; secret files named in it are relative to its directory.
     pub name: String,
-    /// Its content.
+    /// The file's text, as it was read.
     pub text: String,
 }
 

@@ -13,7 +13,7 @@ pub struct Asset {
     version: LazyLock<String>,
 }
 
-/// The styles.
+/// The one style sheet of all pages.
 pub static STYLE: Asset = Asset {
     path: "/dashboard/page.css",
     content_type: "text/css; charset=utf-8",

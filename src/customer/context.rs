@@ -59,7 +59,7 @@ impl Read {
 pub struct Document {
     /// `application/json` or `text/csv`.
     pub content_type: &'static str,
-    /// The text.
+    /// What is sent, in the format that `content_type` names.
     pub body: String,
 }
 

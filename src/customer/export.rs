@@ -28,7 +28,7 @@ const PAGE: usize = 500;
 pub enum Export {
     /// Usage by day and model.
     Usage(Form),
-    /// Every request.
+    /// One row for each request.
     Requests(Form),
 }
 

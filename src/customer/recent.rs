@@ -6,7 +6,7 @@ use jiff::tz::TimeZone;
 /// What was spent lately, UTC.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct RecentSpending {
-    /// Today.
+    /// Since midnight.
     pub(super) day: Amount,
     /// Since Monday.
     pub(super) week: Amount,

@@ -45,7 +45,7 @@ pub struct Meter {
     input_known: Option<u64>,
     /// Pictures, if they are priced individually.
     images: u64,
-    /// All pictures.
+    /// How many pictures the request has.
     pictures: u64,
     /// Most output the upstream may produce, all choices together.
     output_limit: u64,
@@ -135,9 +135,9 @@ pub enum Ending {
 /// The charge for one answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Counted {
-    /// Disjoint counts.
+    /// Tokens to charge; none is in two of the counts.
     pub usage: Usage,
-    /// Their prices.
+    /// What each kind of token costs: count × rate, in picodollars.
     pub lines: Vec<Line>,
     /// Who counted; `None` if nothing is charged.
     pub evidence: Option<Evidence>,

@@ -51,7 +51,7 @@ pub struct Ask {
     pub compacts_from: Option<u64>,
     /// The key's running requests, including this one.
     pub in_flight: u32,
-    /// Its input.
+    /// Its input in tokens: expected, ceiling, least and most.
     pub estimate: Estimate,
     /// Whether a provider that may answer reasons beyond the output limit.
     pub reasons_outside: bool,
@@ -120,6 +120,7 @@ pub fn decide(
     );
     // Input and output share the context. The required amount assumes the estimated input; the held amount assumes the smallest
     // possible input.
+    // At least one token each: a prompt that fills the context is for the vendor to refuse, who knows its exact size.
     let room = limits.context.saturating_sub(ask.estimate.input).max(1);
     let most_room = limits.context.saturating_sub(ask.estimate.least).max(1);
     // The wanted amount may exceed what is there, because the ceiling is a worst case: the hold then takes all there is.
@@ -148,6 +149,7 @@ pub fn decide(
             .map_err(|short| budget.remedied(short, most, ask.thinking_budget))?;
         (changed(most, ask.declared, limits.max_output), most, most)
     } else {
+        // Vendors reject a limit that does not exceed the thinking budget inside it.
         let thinking = ask.thinking_budget.map_or(0, |budget| {
             u64::from(budget).saturating_add(SMALLEST_OUTPUT)
         });
@@ -191,6 +193,7 @@ fn of_compaction(ask: &Ask, rates: &Rates, input: u64) -> i128 {
 /// The cost of a request with this much input at these rates, each token of which costs `rate`, without its output, and of one
 /// output token of every choice.
 fn of_input(ask: &Ask, rates: &Rates, rate: i128, input: u64) -> (i128, i128) {
+    // Unused tokens of a prediction are billed as output, so all of them are assumed unused.
     let per_output = times(dearest_output(rates), ask.choices);
     let parts = [
         times(rate, input),
@@ -214,6 +217,7 @@ pub fn is_short(
     let rates = price.for_input(input);
     let most = declared.unwrap_or(limits.max_output).min(limits.max_output);
     let output = times(times(dearest_output(rates), choices), most);
+    // Only a hint that saves work: what it misses, `decide` refuses.
     let cost = times(dearest_input(rates, Lifetimes::default()), input).saturating_add(output);
     cost > i128::from(available.picos())
 }
@@ -328,6 +332,8 @@ impl Budget {
     fn lowered(&self, wanted: u64, thinking_budget: Option<u32>) -> Result<u64, Shortfall> {
         let affordable = self.affordable();
         let smallest = match thinking_budget {
+            // A limit at or below the budget would be rejected upstream after money was held. Where the wanted limit is
+            // affordable it is sent as it came: then it is the customer's own mistake, and the vendor says so.
             Some(budget) if affordable < wanted => {
                 u64::from(budget).saturating_add(SMALLEST_OUTPUT)
             }
@@ -345,8 +351,10 @@ impl Budget {
         };
         let at_estimate = self.fixed.saturating_add(times(self.per_output, output));
         let ceiling_near = at_ceiling(near.min(output));
+        // A long answer that was declared whole must not make a well-filled key look empty, so only what is near counts.
         let nearly_empty = self.available < ceiling_near.saturating_mul(self.nearly_empty);
         if nearly_empty {
+            // The estimate can be dearer where the ceiling reaches a cheaper rate: the greater one covers both.
             at_ceiling(output).max(at_estimate)
         } else {
             at_estimate

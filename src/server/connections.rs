@@ -112,7 +112,7 @@ pub(super) struct Place {
 /// The listener's counters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ConnectionCounts {
-    /// Open now.
+    /// Connections that are open now.
     pub open: usize,
     /// Of these, safe from being closed.
     pub safe: usize,

@@ -50,7 +50,7 @@ pub const BODY_BYTES_IN_FLIGHT: usize = 512 * 1024 * 1024;
 /// What every handler needs.
 #[derive(Debug)]
 pub struct Front {
-    /// The spine.
+    /// What serves requests to models.
     pub proxy: Arc<Proxy>,
     /// The rate limits of each key.
     pub rate_limits: Arc<RateLimits>,

@@ -13,7 +13,7 @@ use super::{Front, auth, failure, router_list};
 use crate::config::{Catalog, Lookup, Model, Price, Rates, Served};
 use crate::proxy::{Failure, Known};
 
-/// Which list.
+/// Which of the lists of models is asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum List {
     /// `/v1/models`

@@ -24,7 +24,7 @@ pub const MODEL: &str = "<MODEL>";
 pub struct Client {
     /// Its argument to `farebox setup`.
     pub id: String,
-    /// Its name.
+    /// Its name as its vendor writes it.
     pub title: String,
     /// What its base URL ends with: `v1` or `native`.
     pub base: String,

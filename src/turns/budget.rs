@@ -11,6 +11,8 @@ use tokio::time::Instant;
 use crate::byte_room::Holder;
 
 /// From this many customers on, those with full budgets are forgotten; again when there are twice as many as were left.
+// Far more customers than are active at once, so a sweep is rare. Doubling before the next one keeps its cost per booking
+// constant even if all of them are.
 const REMEMBERED: usize = 10_000;
 
 /// CPU time for each second, and how much of it may be saved up.
@@ -18,16 +20,20 @@ const REMEMBERED: usize = 10_000;
 pub struct Budget {
     /// For each second.
     pub rate: Duration,
-    /// At once.
+    /// The most that may be saved up and spent at once.
     pub burst: Duration,
 }
 
 /// All work of a customer: a tenth of one CPU, which reads some 30 MB of JSON a second.
+// Lower, and clients that send a long conversation again with every call wait behind others; higher, and fewer than ten
+// customers fill a CPU. What is saved up lets a large body pass at once after a pause.
 pub const OF_CUSTOMER: Budget = Budget {
     rate: Duration::from_millis(100),
     burst: Duration::from_secs(1),
 };
 /// Of that, what was not paid for. A hundredth of a CPU: a hundred keys without money have one.
+// An honest client is refused now and then, a stranger always: so what earns nothing gets a tenth of what a customer gets, and
+// enough of a burst for some invalid requests in a row.
 pub const UNPAID: Budget = Budget {
     rate: Duration::from_millis(10),
     burst: Duration::from_millis(200),
@@ -59,6 +65,7 @@ impl Used {
             .at
             .map_or(Duration::ZERO, |at| now.saturating_duration_since(at));
         self.at = Some(now);
+        // A float is enough: this decides about order, never about money.
         let refilled = of.rate.mul_f64(passed.as_secs_f64());
         self.time = self.time.saturating_sub(refilled);
         &mut self.time
@@ -86,6 +93,7 @@ impl Budgets {
     /// Books CPU time, which is not paid for unless `paid` says so.
     pub(super) fn book(&mut self, holder: Holder, time: Duration, paid: bool, now: Instant) {
         if self.known.len() >= REMEMBERED.max(self.left.saturating_mul(2)) {
+            // A full budget is what a stranger has, so forgetting it changes nothing.
             self.known.retain(|_, spent| !spent.is_full(now));
             self.left = self.known.len();
         }

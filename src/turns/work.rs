@@ -10,8 +10,12 @@ use super::{Turn, Turns, budget, micros};
 use crate::byte_room::Holder;
 
 /// Larger bodies are never read on a thread that serves requests: this much JSON takes about a millisecond.
+// Lower, and ordinary requests pay for a hop to another thread and back; higher, and the streams that share the serving thread
+// stand still while it reads.
 const SMALL: usize = 256 * 1024;
 /// How long a request waits for its customer's turn.
+// Longer, and clients give up and repeat the request while the first still waits, which adds to the load; shorter, and a burst
+// of large bodies is refused that would have been served.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// What a request has made a customer's budget pay so far.
@@ -27,7 +31,7 @@ pub struct Work {
 pub enum Busy {
     /// The customer's turn did not come in time.
     Late,
-    /// It panicked.
+    /// The work panicked; nothing it did counts.
     Broken,
 }
 
@@ -55,6 +59,8 @@ impl Work {
             let mut state = work.turns.lock();
             state.budgets.is_within(work.holder, Instant::now())
         };
+        // Aside means in line. Whoever is beyond the budget waits there even with small bodies: thousands of them would
+        // otherwise fill the serving threads without ever meeting a limit.
         if bytes > SMALL || !within(self) {
             return self.aside(work).await;
         }
@@ -62,6 +68,7 @@ impl Work {
         self.spent += took;
         self.turns.inline.fetch_add(micros(took), Ordering::Relaxed);
         let mut state = self.turns.lock();
+        // Unpaid until admitted, because most requests that cost work and bring nothing are refused after this.
         state.budgets.book(self.holder, took, false, Instant::now());
         Ok(done)
     }

@@ -69,7 +69,7 @@ impl Trust {
 
 /// One provider's connections and what is shared by all its targets.
 pub(super) struct Pool {
-    /// As configured.
+    /// Its settings from the files.
     pub(super) provider: Arc<Provider>,
     /// The budget for repeated requests.
     pub(super) budget: Mutex<Budget>,

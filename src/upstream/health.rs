@@ -93,7 +93,7 @@ pub(super) struct Wish {
 /// One target as metrics, status and the console show it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TargetState {
-    /// The slug.
+    /// The public name that customers ask for.
     pub slug: String,
     /// `provider/model`.
     pub target: String,

@@ -252,7 +252,7 @@ pub enum DispatchError {
     },
     /// We gave up on a whole answer while its provider worked on it.
     GivenUp {
-        /// Why.
+        /// Why we gave up instead of asking another target.
         why: GivenUp,
         /// The target that worked on it.
         target: Target,

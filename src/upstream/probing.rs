@@ -63,7 +63,7 @@ impl Probing {
         self.last.map_or(since, |last| since.max(last + self.every))
     }
 
-    /// The interval.
+    /// The shortest time between two probes.
     pub(super) fn every(&self) -> Duration {
         self.every
     }

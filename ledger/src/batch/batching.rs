@@ -3,10 +3,14 @@
 use std::time::Duration;
 
 /// Most operations of one commit, so that no caller waits behind a huge batch.
+// By then hundreds share one commit, and a larger batch would only make its first caller wait for its last.
 pub(crate) const MAX_BATCH: usize = 512;
 /// How long the writer waits for each expected operation.
+// A shorter wait splits a batch whose callers are on their way, and each part pays for a commit of its own; a longer one delays
+// everybody for callers who do not come.
 const GATHER: Duration = Duration::from_micros(80);
 /// The longest it waits in all.
+// Every request waits for its hold, so this is what a wrong guess may cost it; beside an upstream's answer it is not felt.
 const GATHER_ALL: Duration = Duration::from_millis(4);
 
 /// Adapts the batch size to the load. A commit costs about the same for 1 operation as for 100, so the writer waits for as many as
@@ -28,6 +32,7 @@ pub(crate) struct Batching {
 }
 
 impl Batching {
+    // Two callers come and go independently, so the second is rarely there in time: a single customer would wait for nobody.
     const FEW: usize = 2;
     /// The pause after the first attempt in vain, in batches, and the longest: under a second at full load.
     const PAUSE: u32 = 32;
@@ -46,6 +51,7 @@ impl Batching {
         let more = operations
             .saturating_add(operations / 4)
             .saturating_add(1)
+            // Half of the most, so that those who come during the wait still fit.
             .min(MAX_BATCH / 2);
         if operations < self.expected {
             if self.attempt {

@@ -31,21 +31,21 @@ pub enum Operation {
     Resolve(Arc<Finish>),
     /// Starts a new epoch.
     BeginEpoch {
-        /// When.
+        /// The caller's clock: it dates what is recorded, and limits and expiry are judged by it.
         now: Timestamp,
     },
     /// Ends some of the holds of earlier epochs at their checkpoints.
     Recover {
         /// The current epoch.
         epoch: i64,
-        /// When.
+        /// The caller's clock: it dates what is recorded, and limits and expiry are judged by it.
         now: Timestamp,
     },
     /// Records slugs as published.
     Publish {
         /// The slugs.
         slugs: Vec<String>,
-        /// When.
+        /// The caller's clock: it dates what is recorded, and limits and expiry are judged by it.
         now: Timestamp,
     },
     /// Records votes on targets.
@@ -71,7 +71,7 @@ pub enum Operation {
     ConsumeLink {
         /// SHA-256 of its token.
         token: SecretHash,
-        /// When.
+        /// The caller's clock: it dates what is recorded, and limits and expiry are judged by it.
         now: Timestamp,
     },
     /// Opens a dashboard session.

@@ -66,9 +66,9 @@ pub enum Anchor {
 pub struct Digests {
     /// When it was made, for people.
     pub at: String,
-    /// The journal.
+    /// How far the journal was when it was anchored.
     pub entries: Mark,
-    /// The audit.
+    /// How far the record of administrative acts was.
     pub audit: Mark,
 }
 

@@ -18,7 +18,7 @@ use crate::{
 pub struct AuditRecord {
     /// Position in the audit, ascending.
     pub position: i64,
-    /// When.
+    /// The clock at the act, UTC.
     pub at: Timestamp,
     /// Who.
     pub actor: String,

@@ -21,7 +21,7 @@ pub struct Credit {
     pub reference: String,
     /// Who does it.
     pub actor: String,
-    /// When.
+    /// The clock when it was posted, UTC.
     pub at: Timestamp,
 }
 

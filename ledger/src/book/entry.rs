@@ -29,17 +29,17 @@ pub struct Entry {
     pub position: i64,
     /// Position among this key's entries; 1 is the first.
     pub seq: i64,
-    /// The key.
+    /// The key whose balance it changes.
     pub key: KeyId,
     /// The operation that made it; for a charge, the request's id.
     pub operation: OperationId,
-    /// What happened.
+    /// What it records: a top-up, an adjustment, a charge or a refund.
     pub kind: EntryKind,
     /// Signed: credits positive, charges negative.
     pub amount: Amount,
     /// Credit minus spent after this entry.
     pub balance_after: Amount,
-    /// When.
+    /// The ledger's clock when it was posted, UTC.
     pub at: Timestamp,
     /// Who did it: an operator's name, or `gateway`.
     pub actor: String,

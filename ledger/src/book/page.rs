@@ -33,7 +33,7 @@ pub enum KeyOrder {
 pub struct KeyPlace {
     /// The sort value of this key.
     pub value: i64,
-    /// Breaks ties.
+    /// Orders rows that agree in all else, so that a page continues where the last one ended.
     pub key: KeyId,
 }
 
@@ -96,7 +96,7 @@ pub struct KeyQuery {
     pub limit: usize,
 }
 
-/// Which entries.
+/// Which entries a page shows; the default is all of them.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct EntryQuery {
     /// Of one key (a pointer walk from its newest entry), or of all.
@@ -116,13 +116,13 @@ pub struct EntryQuery {
 pub struct UsageRow {
     /// The hour's first instant.
     pub hour: Timestamp,
-    /// The slug.
+    /// The model's public name, as it was charged.
     pub slug: String,
     /// Ended requests, including free ones.
     pub requests: u64,
-    /// Token counts.
+    /// Disjoint token counts, summed.
     pub usage: Usage,
-    /// Charged.
+    /// The sum of the charges, in picodollars.
     pub charge: Amount,
     /// The operator's loss.
     pub loss: Amount,
@@ -192,9 +192,9 @@ impl UsageRow {
 /// The usage of a slug.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SlugUse {
-    /// The slug.
+    /// The model's public name, as it was charged.
     pub slug: String,
-    /// Different keys.
+    /// How many keys were charged; each counts once.
     pub keys: u64,
     /// Ended requests.
     pub requests: u64,
@@ -207,13 +207,13 @@ pub struct Totals {
     pub keys: u64,
     /// Number of entries.
     pub entries: u64,
-    /// Open holds.
+    /// Holds that are open, which requests under way or their recovery will end.
     pub holds: u64,
     /// Ever paid in, picodollars.
     pub credit: i128,
-    /// Ever charged.
+    /// All charges since the ledger began, in picodollars.
     pub spent: i128,
-    /// Held now.
+    /// What open holds keep from being spent, in picodollars.
     pub held: i128,
     /// Ever lost by the operator.
     pub loss: i128,
@@ -226,7 +226,7 @@ pub struct Totals {
 /// A slug that the gateway has ever published.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PublishedSlug {
-    /// The slug.
+    /// The model's public name, as it was charged.
     pub slug: String,
     /// When it was first published.
     pub since: Timestamp,
@@ -237,7 +237,7 @@ pub struct PublishedSlug {
 pub struct Session {
     /// SHA-256 of the cookie's token.
     pub token: SecretHash,
-    /// Whose.
+    /// The key that is signed in.
     pub key: KeyId,
     /// When it began.
     pub at: Timestamp,

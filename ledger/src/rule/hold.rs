@@ -17,7 +17,7 @@ pub struct NewHold {
     pub slug: String,
     /// The wire family.
     pub family: String,
-    /// When.
+    /// The caller's clock: it dates what is recorded.
     pub at: Timestamp,
 }
 
@@ -30,7 +30,7 @@ pub struct Extension {
     pub total: Amount,
     /// The charge so far, which recovery would take after a crash. `bill.lines` says how it was counted.
     pub checkpoint: Bill,
-    /// When.
+    /// The caller's clock: it dates what is recorded.
     pub at: Timestamp,
 }
 
@@ -41,7 +41,7 @@ pub struct Finish {
     pub request: OperationId,
     /// How it ended. The store fills in `hold` and `loss`.
     pub bill: Bill,
-    /// When.
+    /// The caller's clock: it dates what is recorded.
     pub at: Timestamp,
 }
 

@@ -343,7 +343,7 @@ pub struct Act {
     pub operation: OperationId,
     /// The operator's name.
     pub actor: String,
-    /// When.
+    /// The clock at the act, UTC.
     pub at: Timestamp,
 }
 

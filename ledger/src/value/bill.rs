@@ -162,7 +162,7 @@ impl Usage {
             .saturating_add(self.cache_write_12h)
     }
 
-    /// Both together.
+    /// The sum of both, count by count; a count that does not fit stays at its largest.
     #[must_use]
     pub const fn and(self, more: Self) -> Self {
         Self {
@@ -184,7 +184,7 @@ impl Usage {
 pub struct Line {
     /// What was bought: `input`, `cache_read`, …, `images`, `request`.
     pub what: Cow<'static, str>,
-    /// How many.
+    /// Tokens, pictures or requests, as `what` says.
     pub count: u64,
     /// Picodollars for one.
     pub rate: Amount,

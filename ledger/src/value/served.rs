@@ -71,7 +71,7 @@ impl Place {
 pub struct Served {
     /// The tier or speed.
     pub tier: Tier,
-    /// The place.
+    /// In which region it was made.
     pub place: Place,
     /// Which of the price's tiers of input size applied; 0 is the base price.
     pub context_band: u32,

@@ -51,7 +51,7 @@ pub struct Vote {
     pub question: Question,
     /// Days since 1970, UTC.
     pub day: i64,
-    /// The customer.
+    /// The customer who cast it.
     pub key: KeyId,
     /// The median of what its requests have shown that day.
     pub value: u64,

@@ -146,14 +146,18 @@ impl Abilities {
     /// responses family itself.
     #[must_use]
     pub fn careful(family: Family) -> Self {
+        // A wrong guess upwards is a 400 for the customer, a wrong guess downwards only a weaker request: so what a vendor may
+        // lack is assumed to be missing.
         let responses = family == Family::Responses;
         Self {
+            // The older name: servers that know only the newer one are rare, and their presets say so.
             limit_field: "max_tokens",
             leave_out: Vec::new(),
             signed_calls: false,
             effort_with_tools: true,
             stops: true,
             sampling: if family == Family::Messages {
+                // Newer models of this family reject a request that sets both.
                 Sampling::One
             } else {
                 Sampling::Full
@@ -170,6 +174,7 @@ impl Abilities {
             long_cache: false,
             auto_cache: false,
             reasoning_echo: ReasoningEcho::None,
+            // Few models give less. With a larger guess a small one would reject the request for its limit.
             max_output: 8_192,
             vision: false,
             files: false,
@@ -187,6 +192,7 @@ impl Abilities {
     #[must_use]
     pub fn of_reasoning(self, reasons: bool, family: Family) -> Self {
         match (reasons, family) {
+            // Vendors of this family answer 400 to a temperature for a model that reasons.
             (true, Family::Responses) => Self {
                 thinking: ThinkingWay::Effort,
                 sampling: Sampling::None,

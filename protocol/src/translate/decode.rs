@@ -54,12 +54,15 @@ pub(crate) fn wrong(param: &str, wanted: &str) -> BadRequest {
 pub(crate) fn cache(node: &Node<'_>) -> Option<Cache> {
     let mark = node.get("cache_control");
     if mark.kind == Kind::Object {
+        // Any other lifetime counts as the long one, which is the dearer: a new word must not be sold at the price of the short
+        // one.
         return Some(if matches!(mark.get("ttl").word(), "" | "5m") {
             Cache::Short
         } else {
             Cache::Long
         });
     }
+    // Chat's own form of the mark has no lifetime.
     (node.get("prompt_cache_breakpoint").kind == Kind::Object).then_some(Cache::Short)
 }
 
@@ -67,6 +70,7 @@ pub(crate) fn cache(node: &Node<'_>) -> Option<Cache> {
 fn source(url: &str) -> Source<'_> {
     let inline = url
         .get(..5)
+        // Schemes have no case. A missed one would be sent on as an address of megabytes.
         .filter(|scheme| scheme.eq_ignore_ascii_case("data:"))
         .and_then(|_| url.get(5..)?.split_once(','));
     match inline {
@@ -121,6 +125,7 @@ pub(crate) fn file<'a>(
         return Err(file_id(path));
     }
     let source = match source(data.word()) {
+        // Some clients send bare base64, nearly always of a PDF; a vendor checks what it gets.
         Source::Url(bare) => Source::Base64 {
             media: Escaped::raw("application/pdf"),
             data: bare,
@@ -145,6 +150,7 @@ fn file_id(path: &str) -> BadRequest {
 
 /// The refusal of a part that is unknown, or has no equivalent in the target's family.
 pub(crate) fn no_equal(path: &str, kind: &str, target: Family) -> BadRequest {
+    // The customer's own word in a message: short, and without control characters.
     let kind: String = kind.chars().filter(|c| !c.is_control()).take(40).collect();
     unsupported(
         path,
@@ -180,6 +186,7 @@ pub(crate) fn object_schema<'a>(schema: &Node<'a>) -> Option<Cow<'a, str>> {
             _ => {}
         }
     }
+    // Unchanged bytes keep the vendor's prompt cache.
     if typed && (listed || combined) {
         return Some(Cow::Borrowed(raw));
     }
@@ -187,6 +194,7 @@ pub(crate) fn object_schema<'a>(schema: &Node<'a>) -> Option<Cow<'a, str>> {
     if !typed {
         set.push(("type", "\"object\""));
     }
+    // Some servers reject an object schema without properties, and most clients leave them out for tools without arguments.
     if !listed {
         set.push(("properties", "{}"));
     }

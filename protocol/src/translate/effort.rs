@@ -3,6 +3,7 @@
 use super::neutral::Effort;
 
 /// Fewest tokens a budget may have.
+// What vendors with budgets require; less is a 400.
 pub(crate) const MIN_BUDGET: u32 = 1_024;
 
 /// The thinking budget for an effort. A share of the model's largest limit would cost money that the customer did not ask for.
@@ -23,6 +24,7 @@ pub(crate) fn of_budget(tokens: u32) -> Effort {
     match tokens {
         0..=2_048 => Effort::Low,
         2_049..=8_192 => Effort::Medium,
+        // Who sends a large budget mostly means a bound, and not a wish for the dearest answer.
         _ => Effort::High,
     }
 }
@@ -30,6 +32,8 @@ pub(crate) fn of_budget(tokens: u32) -> Effort {
 /// A budget reduced to fit under a limit: the answer keeps a quarter of the limit, and at least 1,024 tokens. `None`: too little is
 /// left.
 pub(crate) fn within(budget: u32, limit: u32) -> Option<u32> {
+    // Thinking counts against the limit. Without a share for the answer, a model can think up to the limit and answer nothing,
+    // for which the customer pays.
     let room = limit.saturating_sub(MIN_BUDGET.max(limit / 4));
     Some(budget.min(room)).filter(|budget| *budget >= MIN_BUDGET)
 }

@@ -74,6 +74,7 @@ impl Encoding<'_> {
 
     /// Writes the target's word for a tier, if it needs one.
     pub(crate) fn tier(&self, out: &mut Writer, tier: Tier) -> Result<(), BadRequest> {
+        // Every target serves it without being asked, and some reject the word.
         if tier == Tier::Standard {
             return Ok(());
         }
@@ -119,6 +120,8 @@ impl Encoding<'_> {
         if object == Some(Kind::Object) {
             return text.to_owned();
         }
+        // A model's invalid arguments are part of the conversation. Refusing them would end it for good; as text the model can
+        // see its mistake.
         self.losses.add("arguments", "wrapped");
         format!("{{\"_raw\":{}}}", quoted(text))
     }
@@ -139,6 +142,7 @@ impl Encoding<'_> {
     ) -> Result<Option<Choice<'p>>, BadRequest> {
         let mut choice = prompt.choice.take();
         if let Some(Choice::Allowed { names, required }) = &mut choice
+            // Keeping the whole list of tools keeps the prompt the same, and with it the vendor's cache.
             && self.family == Family::Responses
         {
             let known = prompt
@@ -170,6 +174,7 @@ impl Encoding<'_> {
         }
         if let Some(Choice::Tool(name)) = &choice {
             let Some(tool) = prompt.tools.iter().find(|tool| tool.name == *name) else {
+                // The customer's own text goes into a message: no control characters, and no more than a name may have.
                 let shown: String = name.chars().filter(|c| !c.is_control()).take(64).collect();
                 return Err(unsupported(
                     "tool_choice",
@@ -201,6 +206,7 @@ impl Encoding<'_> {
         let (temperature, top_p) = (prompt.temperature, prompt.top_p);
         match self.abilities().sampling {
             Sampling::Full => (temperature, top_p),
+            // Temperature is what most clients set on purpose; top_p is often only their default.
             Sampling::One if temperature.is_some() => {
                 self.lost(top_p.is_some(), "top_p");
                 (temperature, None)
@@ -250,6 +256,8 @@ impl Encoding<'_> {
             .iter()
             .for_each(|text| out.name("description").escaped(text.as_str()));
         out.name("schema").raw(schema);
+        // Messages clients are always held to their schema by their own vendor, so strict is what they expect. A schema that a
+        // strict target would reject is sent as a wish: an answer that mostly fits is better than none, and the loss says so.
         let strict = strict.unwrap_or_else(|| self.caller == Family::Messages && is_strict(schema));
         if self.caller == Family::Messages && !strict {
             self.losses.add("schema", "relaxed");
@@ -288,6 +296,7 @@ impl Encoding<'_> {
 }
 
 /// Longest key or name of a user.
+// Longer ones are rejected by vendors, which would fail a request over a mere label; a hash keeps equal ones equal.
 const MAX_KEY: usize = 64;
 
 /// A prompt cache key that every vendor accepts.

@@ -6,6 +6,8 @@
 use crate::{Family, UpstreamError};
 
 /// Phrases in which servers refuse a prompt that does not fit, in lower case.
+// Matched as phrases because vendors change the codes around them more often than the words, and relays drop codes. A missed
+// phrase leaves a coding client without the hint to compact; a wrong one makes it compact for nothing.
 const TOO_LONG: &[&str] = &[
     "prompt is too long",
     "maximum context length",
@@ -45,6 +47,7 @@ const LARGEST: &[&str] = &[
 /// only the message.
 #[must_use]
 pub fn rejects_seal(error: &UpstreamError) -> bool {
+    // Vendors and relays differ in case and in quoting the field.
     let message = error.message.trim().to_lowercase().replace('`', "");
     let code = "invalid_encrypted_content";
     [&error.code, &error.kind]
@@ -78,6 +81,7 @@ pub fn error_for(caller: Family, error: UpstreamError) -> UpstreamError {
             code: Some("context_length_exceeded".to_owned()),
             ..error
         },
+        // Native clients know no code for it and match the words.
         Family::Messages => UpstreamError {
             kind,
             code: None,
@@ -90,8 +94,11 @@ pub fn error_for(caller: Family, error: UpstreamError) -> UpstreamError {
 /// The sentence that native clients match on. The numbers are named only if the server's text says which is which: clients
 /// compute from them how much to leave out.
 fn native_words(message: &str) -> String {
+    // `200,001` and `200001` are both in use.
     let text = message.replace(',', "");
     let (size, largest) = (after(&text, SIZE), after(&text, LARGEST));
+    // Numbers that do not show an excess were read from the wrong words, and a client would cut its conversation by a nonsense
+    // amount.
     match size.zip(largest).filter(|(size, largest)| size > largest) {
         Some((size, largest)) => format!("prompt is too long: {size} tokens > {largest} maximum"),
         None => "prompt is too long: more tokens than the maximum".to_owned(),

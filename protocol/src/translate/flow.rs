@@ -36,6 +36,7 @@ impl Flow {
 
     /// More of the open block.
     pub(crate) fn delta(&mut self, text: &str, sink: &mut dyn Sink) {
+        // Some servers begin each block with an empty delta; passed on, it would be a frame that says nothing.
         if self.open && !self.ended && !text.is_empty() {
             sink.event(Event::Delta(text));
         }
@@ -72,7 +73,9 @@ impl Flow {
     /// The answer is complete. A block that the limit cut stays open: its encoder closes it as cut.
     pub(crate) fn stop(&mut self, stop: Stop, sink: &mut dyn Sink) {
         self.start(sink);
+        // Some servers say `stop` after calls. A client that believes it never runs them.
         let stop = stop.corrected(self.calls);
+        // A cut call must not look complete: a client would run it with half its arguments.
         if !matches!(stop, Stop::Length | Stop::ContextFull) {
             self.close(sink);
         }
@@ -95,6 +98,7 @@ impl Flow {
         if is_error {
             self.fail(UpstreamError::parse(data), sink);
         } else if !data.trim_ascii().is_empty() {
+            // Ending the answer for one odd frame would throw away what the customer pays for.
             self.lose("frame", sink);
         }
     }

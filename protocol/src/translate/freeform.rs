@@ -5,6 +5,7 @@
 use crate::json::{Cursor, Kind, quoted, unescape};
 
 /// The schema of a wrapped tool.
+// One required text and nothing else: the fewer the choices, the more reliably small models fill it in.
 pub(crate) const SCHEMA: &str = r#"{"type":"object","properties":{"input":{"type":"string"}},"required":["input"],"additionalProperties":false}"#;
 
 /// The schema of a shell.
@@ -86,6 +87,7 @@ impl Unwrap {
             if !inside && c.is_ascii_whitespace() {
                 continue;
             }
+            // Another shape. What was held back is passed on first, or the arguments would lack their beginning.
             if wanted.next() != Some(c) {
                 self.at = At::Raw;
                 out.push_str(&super::text::escape(&self.held));

@@ -12,12 +12,15 @@ use super::text::Escaped;
 use crate::{BadRequest, Family};
 
 /// Longest tool name that every server accepts.
+// The smallest limit among the vendors. Their own limits would need a rule each and would give a tool another name at each
+// target, which breaks a prompt cache when a route changes its target.
 const MAX_NAME: usize = 64;
 
 /// The call id in the form the target accepts: unchanged if it fits.
 pub(crate) fn call_id<'i>(id: &'i str, target: Family, ids: ToolIds) -> Cow<'i, str> {
     let word = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-';
     let fits = match (target, ids) {
+        // Some servers reject any other length; the rest are the limits that the families' own vendors enforce.
         (_, ToolIds::Nine) => id.len() == 9 && id.bytes().all(|byte| byte.is_ascii_alphanumeric()),
         (Family::Messages, _) => id.len() <= 64 && id.bytes().all(word),
         (Family::Chat, _) => id.len() <= 40 && id.bytes().all(|byte| byte.is_ascii_graphic()),
@@ -38,6 +41,7 @@ pub(crate) fn made_id(facts: &[&str]) -> String {
 fn digest(facts: &[&str]) -> impl AsRef<[u8]> + use<> {
     let mut hash = Sha256::new();
     for fact in facts {
+        // With the length in front, two lists of facts cannot join to the same bytes.
         hash.update((fact.len() as u64).to_be_bytes());
         hash.update(fact.as_bytes());
     }
@@ -75,6 +79,8 @@ pub(crate) fn tool_name<'n>(namespace: Option<&str>, name: &'n str) -> Cow<'n, s
     let head: String = whole
         .chars()
         .map(|c| if good(c) { c } else { '_' })
+        // 55 + `_` + 8 digits of the hash are the 64 that are allowed: names that differ only behind their 55th character stay
+        // apart.
         .take(55)
         .collect();
     Cow::Owned(format!("{head}_{}", hex(&whole, 8)))
@@ -113,6 +119,7 @@ impl Memo {
         let mut seen = std::collections::HashMap::new();
         for tool in tools {
             let encoded = tool_name(tool.namespace.as_deref(), &tool.name).into_owned();
+            // The model's call could not be told from a call of the other, and the caller would run the wrong tool.
             if let Some(first) = seen.insert(encoded.clone(), shown(tool)) {
                 return Err(BadRequest {
                     code: Some("unsupported_by_model"),

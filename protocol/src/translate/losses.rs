@@ -6,6 +6,8 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 /// Longest header value.
+// Proxies in front of the gateway limit the headers of an answer, and replace the whole answer by an error of their own if
+// there is more.
 const MAX_BYTES: usize = 1_024;
 
 /// The losses on the way to one target.
@@ -17,6 +19,7 @@ pub struct Losses {
 impl Losses {
     /// Adds a loss of `word` at `field`. Field names that are not plain words are not repeated.
     pub fn add(&mut self, field: &str, word: &str) {
+        // A field name comes from the request: only what is surely a name may stand in a header and in the log.
         let plain = !field.is_empty()
             && field.len() <= 64
             && field

@@ -145,6 +145,7 @@ pub fn request(
 ) -> Result<Translated, BadRequest> {
     let mut losses = Losses::default();
     let mut prompt = decode_request(from, to, body, &mut losses)?;
+    // Before the encoder changes the list: the answer's encoder needs the names that the caller gave.
     let mut memo = Memo::of(&prompt.tools)?;
     memo.old_functions = prompt.old_functions;
     let takes_stops = to.translates().knows_stops() && target.abilities.stops;
@@ -174,6 +175,7 @@ pub fn count_request(
     body: &[u8],
     target: &Target<'_>,
 ) -> Result<Option<Vec<u8>>, BadRequest> {
+    // The caller is told an estimate instead.
     if to.translates().counted_fields().is_empty() {
         return Ok(None);
     }
@@ -243,6 +245,7 @@ pub fn read_answer(upstream: Family, body: &[u8]) -> Answer {
 #[must_use]
 pub fn answer_losses(caller: Family, answer: &Answer) -> Losses {
     let mut losses = answer.losses.clone();
+    // A call that the limit cut has half a JSON text for arguments, on which clients fail; that it is gone is reported.
     let whole = answer.without_cut_call();
     if whole.blocks.len() < answer.blocks.len() {
         losses.add_to_answer("tool_use", "cut");

@@ -31,6 +31,7 @@ pub(crate) fn arrange<'a>(
     rules: Rules,
     losses: &mut Losses,
 ) -> Vec<Turn<'a>> {
+    // Taken before the repairs: whether the customer wanted the last turn continued is what was sent, not what is left of it.
     let ends_with_user = turns
         .last()
         .is_some_and(|turn| turn.role != Role::Assistant);
@@ -45,6 +46,7 @@ pub(crate) fn arrange<'a>(
         Some(Turn {
             role: Role::Assistant,
             ..
+        // The customer's last turn was dropped as empty. It was no prefill, so nothing is lost.
         }) if ends_with_user => turns.push(user("(continue)")),
         Some(Turn {
             role: Role::Assistant,
@@ -54,6 +56,8 @@ pub(crate) fn arrange<'a>(
             role: Role::Assistant,
             ..
         }) => {
+            // Models without prefill reject a last turn of their own. Asked to continue they come close, but may begin anew,
+            // which the customer must know.
             losses.add("prefill", "continued");
             turns.push(user("(continue)"));
         }
@@ -65,6 +69,7 @@ pub(crate) fn arrange<'a>(
             .first()
             .is_some_and(|turn| turn.role == Role::Assistant)
     {
+        // Dropping the turn instead would take away what the model said, and with it the sense of the next question.
         turns.insert(0, user("(conversation so far)"));
     }
     turns
@@ -103,6 +108,7 @@ fn cleaned<'a>(mut turn: Turn<'a>, rules: Rules) -> Option<Turn<'a>> {
     }
     turn.blocks
         .iter()
+        // Vendors reject a turn of nothing but thinking as empty.
         .any(|block| !matches!(block, Block::Thinking { .. }))
         .then_some(turn)
 }
@@ -111,6 +117,7 @@ fn cleaned<'a>(mut turn: Turn<'a>, rules: Rules) -> Option<Turn<'a>> {
 fn reminder(block: Block<'_>) -> Block<'_> {
     match block {
         Block::Text { text, cache } => {
+            // The mark that native clients themselves put around the system's words in a user's turn.
             let text = format!("<system-reminder>\\n{}\\n</system-reminder>", text.as_str());
             Block::Text {
                 text: Escaped::raw(text),
@@ -183,6 +190,7 @@ fn paired(turns: Vec<Turn<'_>>) -> Vec<Turn<'_>> {
 }
 
 fn interrupted(id: String) -> CallResult<'static> {
+    // Every call needs a result. An interrupted client has none to send, and refusing it would make the conversation unusable.
     let blocks = vec![Block::words("(no output: the call was interrupted)")];
     CallResult {
         id: Cow::Owned(id),
@@ -204,6 +212,8 @@ impl<'a> Pairs<'a> {
     fn call(&mut self, mut call: Call<'a>, (turn, position): (usize, usize)) -> Call<'a> {
         let number = self.calls.len();
         let asked = call.id.to_string();
+        // Some models number their calls anew in every turn. Vendors reject a repeated id, and results would go to the wrong
+        // call.
         if asked.is_empty() || self.given.contains(&asked) {
             call.id = Cow::Owned(ids::made_id(&[
                 &asked,
@@ -214,6 +224,7 @@ impl<'a> Pairs<'a> {
         self.given.insert(call.id.to_string());
         self.calls.push((call.id.to_string(), None));
         let waiting = self.waiting.entry(asked).or_insert((turn, VecDeque::new()));
+        // A result means the nearest call before it; an older one of the same id stays unanswered.
         if waiting.0 != turn {
             *waiting = (turn, VecDeque::new());
         }

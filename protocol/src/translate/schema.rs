@@ -29,6 +29,7 @@ const UNKNOWN: &[&str] = &[
 pub(crate) fn one_object(schema: &str) -> Cow<'_, str> {
     let parsed = Node::parse(schema.as_bytes());
     match parsed {
+        // `["object", "null"]` is common in schemas made from code, where the arguments may be left out.
         Ok(node) if node.get("type").kind == Kind::Array => {
             Cow::Owned(set_members(schema, &[("type", "\"object\"")]))
         }
@@ -51,6 +52,7 @@ const FORMATS: &[&str] = &[
 ];
 
 /// Whether a schema can be strict: every object forbids other members and requires all that it names.
+// A schema that claims to be strict and is not gets a 400 from vendors, so it is checked here and not tried.
 pub(crate) fn is_strict(schema: &str) -> bool {
     serde_json::from_str::<Value>(schema)
         .is_ok_and(|schema| schema.is_object() && all_strict(&schema))
@@ -80,6 +82,7 @@ fn all_strict(value: &Value) -> bool {
 
 /// A schema in the form messages accepts, and whether that is less than was asked for.
 pub(crate) fn for_messages(schema: &str) -> (String, bool) {
+    // What is no JSON goes out as it came: the vendor's error names the fault better than ours could.
     let Ok(mut value) = serde_json::from_str::<Value>(schema) else {
         return (schema.to_owned(), false);
     };

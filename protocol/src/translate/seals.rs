@@ -14,12 +14,15 @@ use crate::Family;
 use crate::json::{Cursor, Cuts, Edit, JsonError, Kind, splice};
 
 /// The prefix of every seal that we make.
+// Short, since it precedes every seal in every later request, and with a version, so that another format can be told from this
+// one.
 const MARK: &str = "fbx1.";
 
 /// The seal of thinking that arrived without one.
 pub(crate) const PLAIN: &str = "fbx1.plain";
 
 /// The end of every item id that we make. Call ids are never marked: a call and its result have to agree.
+// At the end, because the beginning of an id says what it is (`rs_`, `msg_`).
 pub(crate) const OURS: &str = "_fbx";
 
 /// What both marks contain: one search tells whether a body has to be walked.
@@ -69,6 +72,8 @@ impl Unsealed {
 #[must_use]
 pub fn cut_marks(family: Family, body: &[u8], has_budget: bool) -> Option<Unsealed> {
     if !has_budget {
+        // Nearly every request of a client that stays with one model ends here; a walk of a long conversation takes
+        // milliseconds.
         memchr::memmem::find(body, EITHER.as_bytes())?;
     }
     cut(family, body, Scope::Ours)
@@ -85,6 +90,7 @@ fn cut(family: Family, body: &[u8], scope: Scope) -> Option<Unsealed> {
     let mut found = Found::new(scope);
     let mut cursor = Cursor::new(body).ok()?;
     found.body(&mut cursor).ok()?;
+    // The other families accept calls without the reasoning that led to them.
     let off = (family == Family::Messages)
         .then(|| found.has_to_stop_thinking())
         .flatten();
@@ -94,6 +100,7 @@ fn cut(family: Family, body: &[u8], scope: Scope) -> Option<Unsealed> {
     let mut edits: Vec<Edit<'_>> = found.ranges.into_iter().map(Edit::cut).collect();
     if let Some(place) = off.clone() {
         edits.push(Edit::replace(place, &br#"{"type":"disabled"}"#[..]));
+        // Clearing thinking is refused by vendors where none is produced.
         edits.extend(found.clearing.into_iter().map(Edit::cut));
     }
     Some(Unsealed {
@@ -154,6 +161,7 @@ impl Object<'_> {
     fn has_loose_id(&self, scope: Scope) -> bool {
         match scope {
             Scope::Ours => self.id.ends_with(OURS),
+            // Only where an id may be missing: of other items a vendor requires it, and rejects the request without.
             Scope::All => !self.id.is_empty() && NAMELESS.contains(&self.kind.as_ref()),
         }
     }
@@ -256,6 +264,7 @@ impl Found {
             let mut object = Object::default();
             self.members(cursor, &mut object)?;
             let loose = object.has_loose_thinking(self.scope);
+            // A message whose content is cut to nothing goes as well: vendors reject empty content.
             let stays = !loose && !object.content.is_some_and(|content| content.hollow);
             cuts.take(start..cursor.at(), stays);
             if !stays {

@@ -34,6 +34,7 @@ impl Stops {
             .list
             .iter()
             .filter_map(|stop| Some((self.held.find(stop.as_str())?, stop)))
+            // The earliest match, as a vendor that generates token by token would have stopped.
             .min_by_key(|(at, _)| *at);
         if let Some((at, stop)) = first {
             let found = escape(stop);
@@ -41,6 +42,8 @@ impl Stops {
             self.flush(out);
             return Some(found);
         }
+        // What may be the beginning of a stop string is held back until the next piece decides: once sent, it cannot be taken
+        // back.
         let begun = self.list.iter().map(|stop| self.begun(stop)).max();
         let shown = self.held.len() - begun.unwrap_or(0);
         let rest = self.held.split_off(shown);

@@ -49,10 +49,12 @@ struct Writer {
 impl Sink for Writer {
     fn event(&mut self, event: Event<'_>) {
         match event {
+            // Pings still pass: the target goes on until it notices, and a client must not time out meanwhile.
             event if self.stopped && event != Event::Ping => {}
             Event::Stop(stop) => self.end = Some(Ok(stop)),
             Event::Fail(error) => self.end = Some(Err(error)),
             Event::Lost(what) => self.losses.add_to_answer(what, "dropped"),
+            // What was lost is still noted, because the record is written after the end; nothing else may follow it.
             _ if self.over => {}
             Event::Delta(text) => self.delta(text),
             event => {
@@ -79,6 +81,7 @@ impl Writer {
     /// More text of the open block, in whole characters.
     fn delta(&mut self, text: &str) {
         let whole = without_half(text);
+        // Nearly every piece: nothing is copied.
         if self.half.is_empty() && whole.len() == text.len() {
             return self.show(text);
         }
@@ -91,6 +94,8 @@ impl Writer {
     }
 
     fn show(&mut self, text: &str) {
+        // Stop strings are about the text that customers see; a vendor does not stop in thinking or in a call's arguments
+        // either.
         if self.stops.is_empty() || !self.shown {
             if !text.is_empty() {
                 self.encoder.event(Event::Delta(text), &mut self.out);
@@ -114,6 +119,7 @@ impl Writer {
         let mut rest = String::new();
         self.stops.flush(&mut rest);
         if !std::mem::take(&mut self.half).is_empty() {
+            // A lone half would make the caller's JSON invalid for strict parsers.
             rest.push_str(&escape("\u{fffd}"));
         }
         if !rest.is_empty() {
@@ -124,6 +130,7 @@ impl Writer {
 
 /// The text without the first half of a character at its end: an escape whose second half is in the next piece.
 fn without_half(text: &str) -> &str {
+    // `\ud83d` has six bytes.
     let Some(at) = text.len().checked_sub(6) else {
         return text;
     };
@@ -139,6 +146,7 @@ fn without_half(text: &str) -> &str {
         ) => {
             let before = text.get(..at).unwrap_or_default();
             let escapes = before.len() - before.trim_end_matches('\\').len();
+            // An odd number of backslashes in front means that this one is text.
             if escapes.is_multiple_of(2) {
                 before
             } else {
@@ -218,9 +226,11 @@ impl Translator {
     /// Takes the upstream's next frame; returns what the caller gets for it, possibly nothing.
     pub fn frame(&mut self, frame: &Frame) -> &[u8] {
         self.writer.out.clear();
+        // Some servers send frames behind their end; a client that has closed its answer would fail on them.
         if self.writer.over || self.writer.end.is_some() {
             return &self.writer.out;
         }
+        // Most frames differ from the one before only in their text, and decoding them would be most of a stream's cost.
         if let Some(text) = self.shape.text(frame.raw()) {
             self.writer.event(Event::Delta(text));
             return &self.writer.out;
@@ -234,6 +244,7 @@ impl Translator {
         self.decoder.frame(frame, &mut watched);
         match watched.text {
             Some(text) if watched.events == 1 => self.shape.learn(frame.raw(), text),
+            // The state of the decoder may have changed, so the next text delta is decoded again before its shape is trusted.
             _ => self.shape.forget(),
         }
         &self.writer.out
@@ -308,6 +319,7 @@ impl Translator {
 
     fn last(&mut self, write: impl FnOnce(&mut dyn Encoder, &mut Vec<u8>)) -> Vec<u8> {
         let mut out = Vec::new();
+        // Whoever ends the answer first writes its end; a second one would follow a finished answer.
         if !std::mem::replace(&mut self.writer.over, true) {
             self.writer.out.clear();
             self.writer.flush();

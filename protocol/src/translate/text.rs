@@ -41,6 +41,7 @@ impl<'a> Escaped<'a> {
     pub(crate) fn is_blank(&self) -> bool {
         let mut rest = self.0.trim_start();
         while let Some(escape) = rest.strip_prefix('\\') {
+            // Rare, and some of these are white space: only then is the text unescaped.
             if escape.starts_with('u') {
                 return self.plain().trim().is_empty();
             }
@@ -74,6 +75,7 @@ impl<'a> Escaped<'a> {
         let Some(first) = texts.next() else {
             return Self::default();
         };
+        // One text is the usual case, and costs no copy.
         let Some(second) = texts.next() else {
             return first.clone();
         };

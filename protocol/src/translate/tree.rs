@@ -9,10 +9,13 @@ use crate::BadRequest;
 use crate::json::{Cursor, JsonError, Kind, unescape};
 
 /// Members whose objects are passed on as a whole and never walked.
+// A walk would cost a node for each word of a schema, and writing it again could change its bytes, which would miss the
+// vendor's prompt cache.
 const OPAQUE: &[&str] = &["input_schema", "parameters", "schema", "input", "arguments"];
 
 /// Most values of a request: a long conversation of a coding client has about 20,000. Each takes a hundred times the two bytes that
 /// it may have in the body.
+// A body of the largest size made of `{}` would otherwise take gigabytes; ten times fewer would refuse long agent sessions.
 const MOST_VALUES: usize = 100_000;
 
 /// One value.

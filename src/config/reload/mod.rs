@@ -45,7 +45,7 @@ pub enum Reload {
     Kept(Diagnostics),
     /// Nothing changed since the last check. `mended`: the files had errors, and now match the snapshot in force again.
     Unchanged {
-        /// See above.
+        /// Whether the files had errors before, and match again.
         mended: bool,
     },
 }

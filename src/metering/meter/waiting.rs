@@ -12,6 +12,7 @@ use super::{Meter, estimate, output_total, pace};
 use crate::metering::pace::Hiding;
 
 /// A shorter silence says little about a pace: the first word takes its time even where nothing is hidden.
+// With a shorter one, the time to the first word would enter the target's pace as reasoning.
 const TELLING: Duration = Duration::from_secs(2);
 
 impl Meter {
@@ -39,6 +40,7 @@ impl Meter {
     /// The stream ends because its hold does not cover the pause: then the pause counts as what it was held for.
     pub fn charge_pause(&mut self) {
         let pause = std::mem::take(&mut self.pause);
+        // Only where silence ends a stream was money held for the pause; elsewhere the customer never agreed to pay for it.
         if self.hiding.ends {
             self.hide(pause);
         }
@@ -52,6 +54,8 @@ impl Meter {
 
     /// Hidden output to charge where nobody counts it.
     pub(super) fn hidden_tokens(&self) -> u64 {
+        // A wait may be a queue. It is charged only at a pace that finished streams have shown; until then it is the operator's
+        // risk.
         let wait = if self.hiding.known {
             self.wait
         } else {
@@ -77,6 +81,7 @@ impl Meter {
             return 0;
         }
         let tokens = pace::tokens(speed, time).saturating_mul(self.choices);
+        // The limit bounds visible output only, so nothing but time bounds the rest.
         if self.reasoning_outside {
             return tokens;
         }
@@ -106,6 +111,8 @@ impl Meter {
         match (usage.reasoning, output_total(usage)) {
             (0, output) => (!self.shows_all(output))
                 .then(|| output.saturating_sub(estimate::upper(self.shown))),
+            // Most of the output was text, whose own time cannot be told from that of the reasoning: the pace would come out
+            // too slow.
             (reasoning, _) if reasoning < usage.output / 2 => None,
             (reasoning, _) if shown <= usage.output.saturating_add(reasoning / 2) => {
                 Some(reasoning)

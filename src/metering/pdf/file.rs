@@ -13,7 +13,7 @@ use super::syntax::{
 const MOST_INFLATED: usize = 64 << 20;
 /// Most bytes scanned, over all walks.
 const MOST_READ: usize = 256 << 20;
-/// Most objects.
+/// The most objects of one document; one with more is not read.
 const MOST_OBJECTS: usize = 400_000;
 
 /// One definition of an object: its buffer and its position.

@@ -7,6 +7,8 @@ use crate::config::Limits;
 
 /// A stream that has to hold its whole limit and declares none holds this many times what a whole answer would get: few answers are
 /// longer, and a key with little money would otherwise run a single one.
+// The default limit alone would cut long answers that an ordinary stream would deliver; the model's whole limit would lock up
+// dollars for an answer of cents.
 const UNDECLARED: u64 = 4;
 /// Where such a limit is lowered to what the key has, this part of it stays free, so that another request can begin.
 const LEFT_FREE: i128 = 10;

@@ -19,7 +19,7 @@ const MOST_READERS: usize = 32;
 /// A comment is sent after this long without a request, so that both sides notice a lost connection.
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
 
-/// The handler.
+/// Answers `/live`: a stream of every request as it ends.
 pub(super) struct LiveStream {
     admin: Arc<Admin>,
 }

@@ -14,7 +14,7 @@ use crate::telemetry::alerts::Standing;
 use crate::telemetry::{Exposition, Kind, lost_lines, seconds};
 use crate::turns;
 
-/// The handler.
+/// Answers `/metrics`.
 pub(super) struct Metrics {
     admin: Arc<Admin>,
 }

@@ -18,7 +18,7 @@ use farebox_ledger::{OpenHold, document};
 /// Most open holds that are searched for a running request.
 const MOST_HOLDS: usize = 20_000;
 
-/// The handler.
+/// Answers `/requests/{id}`.
 pub(super) struct OneRequest {
     admin: Arc<Admin>,
 }

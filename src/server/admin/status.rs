@@ -19,7 +19,7 @@ use crate::server::{failure, models};
 use crate::telemetry::DriftingField;
 use crate::telemetry::alerts::Standing;
 
-/// The handler.
+/// Answers `/status`.
 pub(super) struct Status {
     admin: Arc<Admin>,
 }

@@ -10,10 +10,10 @@ use serde_json::{Map, Value, json};
 
 use super::kinds::AlertKind;
 
-/// One problem.
+/// One problem that an operator has to know of.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Alert {
-    /// What kind.
+    /// The kind, which names severity and remedy.
     pub kind: &'static AlertKind,
     /// What it is about: a slug, a target, a provider, a key; empty for the gateway itself.
     pub subject: String,
@@ -115,7 +115,7 @@ const FLAPS_WITHIN_MS: i64 = 60_000;
 /// Lines that one look writes about beginnings, and about ends: a provider may have thousands of models.
 const MOST_LINES: usize = 20;
 
-/// All alerts.
+/// The alerts that stand, and since when.
 #[derive(Debug, Default)]
 pub struct Board(Mutex<BTreeMap<Place, Entry>>);
 

@@ -3,7 +3,7 @@
 /// Which characters may surround a match.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Edge {
-    /// Anything.
+    /// No condition: a match may stand inside a word.
     Any,
     /// No letter or digit in front.
     Front,

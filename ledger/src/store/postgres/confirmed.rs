@@ -358,7 +358,7 @@ pub struct AcceptedLoss {
     pub generation: i64,
     /// Who accepted it.
     pub actor: String,
-    /// When.
+    /// The clock when it was accepted, UTC.
     pub at: Timestamp,
 }
 

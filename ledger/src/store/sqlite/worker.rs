@@ -324,6 +324,8 @@ impl<'c> Worker<'c> {
                 self.stop(Cause::in_words(words, error), jobs);
                 Break(())
             }
+            // Nothing was written, so callers may repeat; the writer lives on, because the other program (a copy, a checker)
+            // will finish.
             Trouble::Busy => {
                 let why = "another program is writing to it".to_owned();
                 let why = Cause::in_words(why, error);
