@@ -27,7 +27,7 @@ use farebox::clock;
 use farebox::config::{self, ConfigHandle, ProcessSecrets, Source};
 use farebox::proxy::rate_limit::RateLimits;
 use farebox::proxy::{
-    Calibrations, Known, Origin, Pins, Proxy, ReplyBody, Request, UnderWay, holder,
+    Calibrations, Origin, Pins, Proxy, RefusedFacts, ReplyBody, Request, UnderWay, holder,
 };
 use farebox::telemetry::Telemetry;
 use farebox::turns::{Turns, Work};
@@ -465,7 +465,7 @@ impl Gateway {
             };
             match self
                 .proxy
-                .run(&key, request, &mut Known::default())
+                .run(&key, request, &mut RefusedFacts::default())
                 .await
                 .unwrap()
                 .body

@@ -14,7 +14,7 @@ use bytes::Bytes;
 use farebox::config::{self, ProcessSecrets, Source};
 use farebox::metering::{Lifetimes, estimate, price, terms};
 use farebox_ledger::{Amount, Usage};
-use farebox_protocol::translate::{Memo, Translator, Wish};
+use farebox_protocol::translate::{AnswerWish, Memo, Translator};
 use farebox_protocol::{Classes, Content, Family, FrameReader, TextSize};
 
 const ROUND: Duration = Duration::from_millis(40);
@@ -111,7 +111,7 @@ fn chat_deltas() -> Vec<Bytes> {
 /// From the upstream's bytes to the bytes that the caller is sent.
 fn translate(stream: &[Bytes], caller: Family) {
     let mut cutter = FrameReader::new();
-    let wish = Wish {
+    let wish = AnswerWish {
         slug: "slug",
         id: "req1",
         created: 7,

@@ -1,7 +1,7 @@
 //! A memory budget in bytes, shared by many holders; no holder can take all of it.
 //!
 //! One holder gets at most a quarter of what the others leave free, so a newcomer always finds room. A network reader takes room in
-//! steps as the bytes arrive, and gives it back by dropping its [`Share`]. A share that cannot grow either fails or waits; it never
+//! steps as the bytes arrive, and gives it back by dropping its [`ByteShare`]. A share that cannot grow either fails or waits; it never
 //! exceeds its part.
 
 use std::collections::HashMap;
@@ -37,7 +37,7 @@ struct Held {
 
 /// Bytes of one request or answer; given back when dropped.
 #[derive(Debug)]
-pub struct Share {
+pub struct ByteShare {
     room: Arc<ByteRoom>,
     holder: Holder,
     /// The most its holder may have over all its shares, whatever is free.
@@ -59,8 +59,8 @@ impl ByteRoom {
 
     /// An empty share. All shares of its holder together never exceed `most`.
     #[must_use]
-    pub fn share(self: &Arc<Self>, holder: Holder, most: usize) -> Share {
-        Share {
+    pub fn share(self: &Arc<Self>, holder: Holder, most: usize) -> ByteShare {
+        ByteShare {
             room: Arc::clone(self),
             holder,
             most,
@@ -115,7 +115,7 @@ impl ByteRoom {
     }
 }
 
-impl Share {
+impl ByteShare {
     /// Grows to at least `bytes`; false, and unchanged, if that exceeds its part.
     pub fn grow_to(&mut self, bytes: usize) -> bool {
         if bytes <= self.bytes {
@@ -138,7 +138,7 @@ impl Share {
     pub async fn wait_for(&mut self, bytes: usize) {
         while !self.grow_to(bytes) {
             let room = Arc::clone(&self.room);
-            let waiting = Waiting::new(&room);
+            let waiting = ByteWaiter::new(&room);
             // Registers before the second check, so that room freed in between is noticed.
             let freed = room.freed.notified();
             if self.grow_to(bytes) {
@@ -165,7 +165,7 @@ impl Share {
         if self.bytes == 0 {
             bytes
         } else {
-            Bytes::from_owner(Kept {
+            Bytes::from_owner(KeptBytes {
                 bytes,
                 _share: self,
             })
@@ -173,34 +173,34 @@ impl Share {
     }
 }
 
-impl Drop for Share {
+impl Drop for ByteShare {
     fn drop(&mut self) {
         self.room.give_back(self.holder, self.bytes);
     }
 }
 
-struct Kept {
+struct KeptBytes {
     bytes: Bytes,
-    _share: Share,
+    _share: ByteShare,
 }
 
-impl AsRef<[u8]> for Kept {
+impl AsRef<[u8]> for KeptBytes {
     fn as_ref(&self) -> &[u8] {
         &self.bytes
     }
 }
 
 /// Counts a waiter, so that freeing skips the notification when there is none.
-struct Waiting<'a>(&'a ByteRoom);
+struct ByteWaiter<'a>(&'a ByteRoom);
 
-impl<'a> Waiting<'a> {
+impl<'a> ByteWaiter<'a> {
     fn new(room: &'a ByteRoom) -> Self {
         room.waiting.fetch_add(1, Ordering::AcqRel);
         Self(room)
     }
 }
 
-impl Drop for Waiting<'_> {
+impl Drop for ByteWaiter<'_> {
     fn drop(&mut self) {
         self.0.waiting.fetch_sub(1, Ordering::AcqRel);
     }
@@ -238,7 +238,7 @@ mod tests {
     #[test]
     fn sixteen_greedy_holders_leave_room_for_a_seventeenth() {
         let room = ByteRoom::new(512 * MIB);
-        let mut greedy: Vec<Share> = (0..16)
+        let mut greedy: Vec<ByteShare> = (0..16)
             .map(|holder| room.share(Holder(holder), usize::MAX))
             .collect();
         for share in &mut greedy {
@@ -250,7 +250,7 @@ mod tests {
     #[test]
     fn a_limit_of_ones_own_counts_over_all_shares() {
         let room = ByteRoom::new(512 * MIB);
-        let mut shares: Vec<Share> = (0..4).map(|_| room.share(Holder(1), 16 * MIB)).collect();
+        let mut shares: Vec<ByteShare> = (0..4).map(|_| room.share(Holder(1), 16 * MIB)).collect();
         assert!(shares.iter_mut().all(|share| share.grow_to(4 * MIB)));
         assert!(!shares[0].grow_to(5 * MIB));
         shares[1].shrink_to(MIB);

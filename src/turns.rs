@@ -20,7 +20,7 @@ use tokio::time::Instant;
 use crate::byte_room::Holder;
 use budget::Budgets;
 pub use budget::{OF_CUSTOMER, UNPAID};
-pub use work::{Busy, Work};
+pub use work::{Work, WorkUndone};
 
 /// The threads give way to those that serve requests: a tenth of a contested CPU is theirs.
 // Below 10 a large body would be felt in the latency of streams on the same CPU; at 19 a busy gateway would hardly read one,
@@ -30,7 +30,7 @@ const NICE: i32 = 10;
 /// The places for heavy work, and the customers who wait for one.
 #[derive(Debug)]
 pub struct Turns {
-    state: Mutex<State>,
+    state: Mutex<TurnsState>,
     /// The threads, which start as they are needed. Without them, those of the caller's runtime do the work.
     threads: Option<Runtime>,
     /// Jobs that did not get their turn in time.
@@ -41,10 +41,10 @@ pub struct Turns {
 }
 
 #[derive(Debug)]
-struct State {
+struct TurnsState {
     free: usize,
     /// Each waiting customer once, the next one first, with the waiting jobs.
-    lines: VecDeque<(Holder, VecDeque<oneshot::Sender<Turn>>)>,
+    lines: VecDeque<(Holder, VecDeque<oneshot::Sender<WorkTurn>>)>,
     /// Jobs under way.
     running: HashMap<Holder, usize>,
     budgets: Budgets,
@@ -52,7 +52,7 @@ struct State {
 
 /// A place; handed on when dropped.
 #[derive(Debug)]
-struct Turn {
+struct WorkTurn {
     turns: Arc<Turns>,
     holder: Holder,
 }
@@ -99,7 +99,7 @@ impl Turns {
         let (refused, aside, inline) = Default::default();
         Self {
             threads: None,
-            state: Mutex::new(State {
+            state: Mutex::new(TurnsState {
                 free: places.max(2),
                 lines: VecDeque::new(),
                 running: HashMap::new(),
@@ -141,12 +141,12 @@ impl Turns {
         }
     }
 
-    async fn turn(self: &Arc<Self>, holder: Holder) -> Option<Turn> {
+    async fn turn(self: &Arc<Self>, holder: Holder) -> Option<WorkTurn> {
         let coming = {
             let mut state = self.lock();
             if state.may_start(holder, Instant::now()) {
                 state.start(holder);
-                return Some(Turn {
+                return Some(WorkTurn {
                     turns: Arc::clone(self),
                     holder,
                 });
@@ -165,12 +165,12 @@ impl Turns {
         coming.await.ok()
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, TurnsState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl State {
+impl TurnsState {
     /// The last place is for a customer within its budget who has no job yet.
     fn may_start(&mut self, holder: Holder, now: Instant) -> bool {
         // Were the last place given to anybody, a few customers with long jobs would hold all of them, and a customer with one
@@ -198,7 +198,7 @@ impl State {
     }
 
     /// The job that starts next, if a place is free for one.
-    fn next(&mut self, now: Instant) -> Option<(Holder, oneshot::Sender<Turn>)> {
+    fn next(&mut self, now: Instant) -> Option<(Holder, oneshot::Sender<WorkTurn>)> {
         for (_, line) in &mut self.lines {
             // Requests that were dropped while they waited; their customer must not be passed over for a job that nobody wants.
             line.retain(|waiting| !waiting.is_closed());
@@ -222,7 +222,7 @@ impl State {
     }
 }
 
-impl Turn {
+impl WorkTurn {
     /// Does the work on one of the threads, and books its CPU time; `None` if it panics.
     async fn run<T, F>(self, work: F, paid: bool) -> Option<(T, Duration)>
     where
@@ -248,7 +248,7 @@ impl Turn {
     }
 }
 
-impl Drop for Turn {
+impl Drop for WorkTurn {
     fn drop(&mut self) {
         let mut started = Vec::new();
         let mut state = self.turns.lock();
@@ -260,7 +260,7 @@ impl Drop for Turn {
         drop(state);
         for (holder, job) in started {
             // If the job was given up at this moment, its turn is dropped here, and goes to the job after it.
-            let _ = job.send(Turn {
+            let _ = job.send(WorkTurn {
                 turns: Arc::clone(&self.turns),
                 holder,
             });

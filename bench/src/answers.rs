@@ -9,12 +9,12 @@ use serde_json::json;
 
 /// A wire family.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Family {
+pub(crate) enum BenchFamily {
     Chat,
     Messages,
 }
 
-impl Family {
+impl BenchFamily {
     pub(crate) const ALL: [Self; 2] = [Self::Chat, Self::Messages];
 
     pub(crate) const fn name(self) -> &'static str {
@@ -81,23 +81,23 @@ pub(crate) fn read_stamp(digits: &[u8]) -> u64 {
 
 /// One answer: what is sent at once, and behind it what is sent step by step.
 #[derive(Debug, Clone)]
-pub(crate) struct Answer {
+pub(crate) struct CannedAnswer {
     /// A part's bytes of the body, and where its stamp stands.
     pub(crate) parts: Vec<(Vec<u8>, Option<usize>)>,
 }
 
-impl Answer {
+impl CannedAnswer {
     /// An answer in one piece.
-    pub(crate) fn whole(family: Family, model: &str) -> Self {
+    pub(crate) fn whole(family: BenchFamily, model: &str) -> Self {
         let text = "The function reads the file once and keeps \"what it needs\"; nothing else is held in memory.\n\n1. open\n2. read";
         let body = match family {
-            Family::Chat => json!({
+            BenchFamily::Chat => json!({
                 "id": "chatcmpl-BenchBenchBenchBenchBench01", "object": "chat.completion", "created": 1_790_000_000, "model": model,
                 "choices": [{"index": 0, "message": {"role": "assistant", "content": text, "refusal": null, "annotations": []},
                              "logprobs": null, "finish_reason": "stop"}],
                 "usage": chat_usage(), "service_tier": "default", "system_fingerprint": "fp_0123456789",
             }),
-            Family::Messages => json!({
+            BenchFamily::Messages => json!({
                 "id": "msg_01BenchBenchBenchBench", "type": "message", "role": "assistant", "model": model,
                 "content": [{"type": "text", "text": text}], "stop_reason": "end_turn", "stop_sequence": null,
                 "usage": messages_usage(OUTPUT),
@@ -109,10 +109,10 @@ impl Answer {
     }
 
     /// A streamed answer with `chunks` chunks that carry a stamp.
-    pub(crate) fn stream(family: Family, model: &str, chunks: usize) -> Self {
+    pub(crate) fn stream(family: BenchFamily, model: &str, chunks: usize) -> Self {
         let (first, chunk, last) = match family {
-            Family::Chat => chat_stream(model),
-            Family::Messages => messages_stream(model),
+            BenchFamily::Chat => chat_stream(model),
+            BenchFamily::Messages => messages_stream(model),
         };
         let place = chunk.find(NO_STAMP);
         let mut parts = vec![(first.into_bytes(), None)];
@@ -214,7 +214,7 @@ fn messages_stream(model: &str) -> (String, String, String) {
 
 #[cfg(test)]
 mod tests {
-    use super::{Answer, Family, SLUG, read_stamp, write_stamp};
+    use super::{BenchFamily, CannedAnswer, SLUG, read_stamp, write_stamp};
 
     #[test]
     fn a_stamp_comes_back() {
@@ -225,8 +225,8 @@ mod tests {
 
     #[test]
     fn stamps_stand_where_the_body_says() {
-        for family in Family::ALL {
-            let answer = Answer::stream(family, SLUG, 3);
+        for family in BenchFamily::ALL {
+            let answer = CannedAnswer::stream(family, SLUG, 3);
             let body = answer.body();
             let stamps = answer.stamps();
             assert_eq!(stamps.len(), 3);

@@ -12,13 +12,13 @@ use tokio::net::TcpSocket;
 /// The largest request body, as Farebox has it.
 const LARGEST: usize = 32 * 1024 * 1024;
 
-struct Pass {
+struct PassThrough {
     client: Client,
     upstream: String,
 }
 
 #[salvo::async_trait]
-impl Handler for Pass {
+impl Handler for PassThrough {
     async fn handle(
         &self,
         request: &mut Request,
@@ -33,7 +33,7 @@ impl Handler for Pass {
     }
 }
 
-impl Pass {
+impl PassThrough {
     async fn pass(&self, request: &mut Request, response: &mut Response) -> Result<(), String> {
         let body = request
             .payload_with_max_size(LARGEST)
@@ -95,7 +95,7 @@ async fn serve(
     socket.set_reuseaddr(true)?;
     socket.bind(address)?;
     let acceptor = TcpAcceptor::try_from(socket.listen(4_096)?)?;
-    let router = Router::with_path("{**path}").goal(Pass {
+    let router = Router::with_path("{**path}").goal(PassThrough {
         client,
         upstream: format!("http://{upstream}"),
     });

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::answers::{Family, SLUG};
+use crate::answers::{BenchFamily, SLUG};
 
 /// Names of a coding client's tools.
 const TOOLS: [&str; 12] = [
@@ -25,14 +25,14 @@ const PROMPT: &str = "You are a careful programmer who works in the user's repos
     do not know.\n\n# Files\nPaths are relative to the repository. Quote code in fences (```rust … ```), never tabs\tin prose.\n";
 
 /// A body of exactly 1 KiB.
-pub(crate) fn small(family: Family, stream: bool) -> Vec<u8> {
+pub(crate) fn small(family: BenchFamily, stream: bool) -> Vec<u8> {
     let question = "Why does \"parse\" return an empty list when the file ends without a newline? Answer in one paragraph.\n";
     exactly(1024, |padding| {
         let text = format!("{question}{padding}");
         let mut body = match family {
-            Family::Chat => json!({"model": SLUG, "messages": [
+            BenchFamily::Chat => json!({"model": SLUG, "messages": [
                 {"role": "system", "content": "You answer questions about programs."}, {"role": "user", "content": text}]}),
-            Family::Messages => {
+            BenchFamily::Messages => {
                 json!({"model": SLUG, "system": "You answer questions about programs.",
                 "messages": [{"role": "user", "content": [{"type": "text", "text": text}]}]})
             }
@@ -43,7 +43,7 @@ pub(crate) fn small(family: Family, stream: bool) -> Vec<u8> {
 }
 
 /// A coding client's body of exactly this size: a long prompt, tools, and turns of calls with their results.
-pub(crate) fn coding(family: Family, size: usize) -> Vec<u8> {
+pub(crate) fn coding(family: BenchFamily, size: usize) -> Vec<u8> {
     let one_turn = turns(family, 1)
         .iter()
         .map(|message| message.to_string().len() + 1)
@@ -68,32 +68,32 @@ fn exactly(size: usize, body: impl Fn(&str) -> Value) -> Vec<u8> {
     bytes
 }
 
-fn settings(body: &mut Value, family: Family, stream: bool) {
+fn settings(body: &mut Value, family: BenchFamily, stream: bool) {
     let limit = match family {
-        Family::Chat => "max_completion_tokens",
-        Family::Messages => "max_tokens",
+        BenchFamily::Chat => "max_completion_tokens",
+        BenchFamily::Messages => "max_tokens",
     };
     body[limit] = json!(4_096);
     body["temperature"] = json!(0.2);
     if stream {
         body["stream"] = json!(true);
-        if family == Family::Chat {
+        if family == BenchFamily::Chat {
             body["stream_options"] = json!({"include_usage": true});
         }
     }
 }
 
-fn body_of(family: Family, count: usize, padding: &str) -> Value {
+fn body_of(family: BenchFamily, count: usize, padding: &str) -> Value {
     let prompt = PROMPT.repeat(16);
     let question = format!("Please find out why the last test fails, and mend it.\n{padding}");
     let mut body = match family {
-        Family::Chat => {
+        BenchFamily::Chat => {
             let mut messages = vec![json!({"role": "system", "content": prompt})];
             messages.extend(turns(family, count));
             messages.push(json!({"role": "user", "content": question}));
             json!({"model": SLUG, "messages": messages, "tool_choice": "auto", "tools": tools(family)})
         }
-        Family::Messages => {
+        BenchFamily::Messages => {
             let mut messages = turns(family, count);
             messages.push(json!({"role": "user", "content": [{"type": "text", "text": question}]}));
             let system =
@@ -105,7 +105,7 @@ fn body_of(family: Family, count: usize, padding: &str) -> Value {
     body
 }
 
-fn tools(family: Family) -> Vec<Value> {
+fn tools(family: BenchFamily) -> Vec<Value> {
     TOOLS
         .iter()
         .map(|name| {
@@ -115,19 +115,19 @@ fn tools(family: Family) -> Vec<Value> {
                 "lines": {"type": "array", "items": {"type": "integer", "minimum": 1}, "description": "Which lines, 1 is the first"},
                 "mode": {"type": "string", "enum": ["quick", "thorough"], "default": "quick"}}});
             match family {
-                Family::Chat => json!({"type": "function", "function": {"name": name, "description": description, "parameters": schema}}),
-                Family::Messages => json!({"name": name, "description": description, "input_schema": schema}),
+                BenchFamily::Chat => json!({"type": "function", "function": {"name": name, "description": description, "parameters": schema}}),
+                BenchFamily::Messages => json!({"name": name, "description": description, "input_schema": schema}),
             }
         })
         .collect()
 }
 
 /// `count` turns: each a call with its words, and the file that came back.
-fn turns(family: Family, count: usize) -> Vec<Value> {
+fn turns(family: BenchFamily, count: usize) -> Vec<Value> {
     (0..count).flat_map(|turn| turn_of(family, turn)).collect()
 }
 
-fn turn_of(family: Family, turn: usize) -> [Value; 2] {
+fn turn_of(family: BenchFamily, turn: usize) -> [Value; 2] {
     // Numbers of fixed width keep every turn as long as the first.
     let id = format!("call_{turn:06}");
     let said = format!(
@@ -138,12 +138,12 @@ fn turn_of(family: Family, turn: usize) -> [Value; 2] {
         json!({"path": format!("src/part_{turn:06}.rs"), "lines": [1, 2, 40], "mode": "thorough"});
     let result = file(turn);
     match family {
-        Family::Chat => [
+        BenchFamily::Chat => [
             json!({"role": "assistant", "content": said, "tool_calls": [
                 {"id": id, "type": "function", "function": {"name": name, "arguments": arguments.to_string()}}]}),
             json!({"role": "tool", "tool_call_id": id, "content": result}),
         ],
-        Family::Messages => [
+        BenchFamily::Messages => [
             json!({"role": "assistant", "content": [
                 {"type": "text", "text": said}, {"type": "tool_use", "id": id, "name": name, "input": arguments}]}),
             json!({"role": "user", "content": [{"type": "tool_result", "tool_use_id": id, "content": result}]}),
@@ -165,11 +165,11 @@ fn file(turn: usize) -> String {
 #[cfg(test)]
 mod tests {
     use super::{coding, small};
-    use crate::answers::Family;
+    use crate::answers::BenchFamily;
 
     #[test]
     fn bodies_have_their_size_and_are_json() {
-        for family in Family::ALL {
+        for family in BenchFamily::ALL {
             assert_eq!(small(family, true).len(), 1024);
             for size in [100 * 1024, 1024 * 1024] {
                 let body: serde_json::Value =

@@ -150,13 +150,13 @@ fn new_key(number: u64, now: Timestamp, funds: i64) -> NewKey {
 
 /// A ledger of a gateway that runs, and what its customers were given until now.
 #[derive(Debug)]
-pub(crate) struct Books {
+pub(crate) struct BenchBooks {
     pub(crate) ledger: PathBuf,
     /// Answers to each key.
     pub(crate) answers: Vec<u64>,
 }
 
-impl Books {
+impl BenchBooks {
     /// Compares the ledger with `served`, the upstream's own count: in sum and for each key, to the last picodollar.
     pub(crate) fn check(&self, served: u64) -> Result<(), String> {
         runtime()?

@@ -9,19 +9,19 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::answers::Family;
+use crate::answers::BenchFamily;
 use crate::subjects::Subject;
 
 /// How long strace may take to attach and to end.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 /// Calls by name, the most frequent first.
-pub(crate) type Calls = Vec<(String, u64)>;
+pub(crate) type CallCounts = Vec<(String, u64)>;
 
 /// What one request of a subject takes.
-pub(crate) struct Counted {
+pub(crate) struct RequestCalls {
     pub(crate) subject: Subject,
-    pub(crate) family: Family,
+    pub(crate) family: BenchFamily,
     pub(crate) per_request: Vec<(String, f64)>,
 }
 
@@ -69,7 +69,7 @@ impl Tracer {
     }
 
     /// Detaches; what was called meanwhile.
-    pub(crate) fn stop(mut self) -> Result<Calls, String> {
+    pub(crate) fn stop(mut self) -> Result<CallCounts, String> {
         let told = kill_process(Pid::from_child(&self.child), Signal::INT);
         told.map_err(|error| format!("strace: {error}"))?;
         self.child
@@ -82,13 +82,13 @@ impl Tracer {
 }
 
 /// The names and counts of strace's table.
-fn read(table: &str) -> Calls {
+fn read(table: &str) -> CallCounts {
     let count = |line: &str| {
         let fields: Vec<&str> = line.split_whitespace().collect();
         let (name, calls) = (fields.last()?, fields.get(3)?.parse().ok()?);
         (*name != "total").then(|| ((*name).to_owned(), calls))
     };
-    let mut calls: Calls = table.lines().filter_map(count).collect();
+    let mut calls: CallCounts = table.lines().filter_map(count).collect();
     calls.sort_by_key(|(_, calls)| std::cmp::Reverse(*calls));
     calls
 }

@@ -5,9 +5,9 @@ use std::net::{SocketAddr, TcpStream};
 use std::time::{Duration, Instant};
 
 use crate::answers::{STAMP, micros, read_stamp};
-use crate::machine::Sample;
+use crate::machine::MachineSample;
 use crate::poll::{Poll, prepare, would_block};
-use crate::wire::Reader;
+use crate::wire::MessageReader;
 
 /// Answers that take longer than this never come.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -21,7 +21,7 @@ pub(crate) struct Expected {
 
 /// What to send, and how.
 #[derive(Debug)]
-pub(crate) struct Plan<'a> {
+pub(crate) struct LoadPlan<'a> {
     pub(crate) address: SocketAddr,
     /// A request's head for each key; requests go round the keys.
     pub(crate) heads: &'a [Vec<u8>],
@@ -40,9 +40,9 @@ pub(crate) struct Plan<'a> {
 
 /// What came of it. All but `answers` is of the window only.
 #[derive(Debug, Default)]
-pub(crate) struct Outcome {
-    pub(crate) before: Sample,
-    pub(crate) after: Sample,
+pub(crate) struct LoadOutcome {
+    pub(crate) before: MachineSample,
+    pub(crate) after: MachineSample,
     pub(crate) window: Duration,
     pub(crate) requests: u64,
     /// Chunks with a stamp.
@@ -56,33 +56,33 @@ pub(crate) struct Outcome {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Phase {
+enum LoadPhase {
     Warm,
     Window,
     Drain,
 }
 
 /// One connection, and the request that runs on it.
-struct Connection {
+struct LoadConnection {
     stream: TcpStream,
-    reader: Reader,
+    reader: MessageReader,
     key: usize,
     started: Instant,
     sent: usize,
     busy: bool,
-    check: Check,
+    check: AnswerCheck,
 }
 
 /// How far an answer was compared.
 #[derive(Debug, Default)]
-struct Check {
+struct AnswerCheck {
     at: usize,
     /// Of the stamp that comes next.
     stamp: usize,
     digits: [u8; STAMP],
 }
 
-impl Check {
+impl AnswerCheck {
     /// Compares the next bytes, and hands out each stamp when it is whole.
     fn feed(
         &mut self,
@@ -137,18 +137,21 @@ impl Check {
 }
 
 struct Generator<'a, 'b> {
-    plan: &'a Plan<'b>,
+    plan: &'a LoadPlan<'b>,
     poll: Poll,
-    connections: Vec<Connection>,
+    connections: Vec<LoadConnection>,
     idle: Vec<usize>,
-    phase: Phase,
+    phase: LoadPhase,
     next_key: usize,
     buffer: Vec<u8>,
-    outcome: Outcome,
+    outcome: LoadOutcome,
 }
 
 /// Carries out a plan; `sample` is called where the window begins and ends.
-pub(crate) fn run(plan: &Plan<'_>, mut sample: impl FnMut() -> Sample) -> Result<Outcome, String> {
+pub(crate) fn run(
+    plan: &LoadPlan<'_>,
+    mut sample: impl FnMut() -> MachineSample,
+) -> Result<LoadOutcome, String> {
     let mut generator = Generator::new(plan)
         .map_err(|error| format!("cannot connect to {}: {error}", plan.address))?;
     let begun = Instant::now();
@@ -158,18 +161,18 @@ pub(crate) fn run(plan: &Plan<'_>, mut sample: impl FnMut() -> Sample) -> Result
     let mut window = begun;
     loop {
         let now = Instant::now();
-        if generator.phase == Phase::Warm && now >= opens {
+        if generator.phase == LoadPhase::Warm && now >= opens {
             generator.outcome.before = sample();
             window = Instant::now();
-            generator.phase = Phase::Window;
+            generator.phase = LoadPhase::Window;
         }
-        if generator.phase == Phase::Window && now >= closes {
+        if generator.phase == LoadPhase::Window && now >= closes {
             generator.outcome.after = sample();
             generator.outcome.window = window.elapsed();
-            generator.phase = Phase::Drain;
+            generator.phase = LoadPhase::Drain;
         }
         let running = generator.connections.len() - generator.idle.len();
-        if generator.phase == Phase::Drain && running == 0 {
+        if generator.phase == LoadPhase::Drain && running == 0 {
             return Ok(generator.outcome);
         }
         if now > closes + PATIENCE {
@@ -179,9 +182,9 @@ pub(crate) fn run(plan: &Plan<'_>, mut sample: impl FnMut() -> Sample) -> Result
         }
         let planned = generator.start_due(begun, now, &mut started)?;
         let boundary = match generator.phase {
-            Phase::Warm => opens,
-            Phase::Window => closes,
-            Phase::Drain => closes + PATIENCE,
+            LoadPhase::Warm => opens,
+            LoadPhase::Window => closes,
+            LoadPhase::Drain => closes + PATIENCE,
         };
         let until = planned.map_or(boundary, |due| due.min(boundary));
         let waited = generator.poll.wait(
@@ -196,15 +199,15 @@ pub(crate) fn run(plan: &Plan<'_>, mut sample: impl FnMut() -> Sample) -> Result
 }
 
 impl<'a, 'b> Generator<'a, 'b> {
-    fn new(plan: &'a Plan<'b>) -> io::Result<Self> {
+    fn new(plan: &'a LoadPlan<'b>) -> io::Result<Self> {
         let poll = Poll::new()?;
         let mut connections = Vec::new();
         for number in 0..plan.connections {
             let stream = TcpStream::connect(plan.address)?;
             prepare(&stream)?;
             poll.add(&stream, number)?;
-            let (reader, check) = (Reader::default(), Check::default());
-            connections.push(Connection {
+            let (reader, check) = (MessageReader::default(), AnswerCheck::default());
+            connections.push(LoadConnection {
                 stream,
                 reader,
                 key: 0,
@@ -214,9 +217,9 @@ impl<'a, 'b> Generator<'a, 'b> {
                 check,
             });
         }
-        let outcome = Outcome {
+        let outcome = LoadOutcome {
             answers: vec![0; plan.heads.len()],
-            ..Outcome::default()
+            ..LoadOutcome::default()
         };
         let (idle, buffer) = ((0..plan.connections).rev().collect(), vec![0; 256 * 1024]);
         Ok(Self {
@@ -224,7 +227,7 @@ impl<'a, 'b> Generator<'a, 'b> {
             poll,
             connections,
             idle,
-            phase: Phase::Warm,
+            phase: LoadPhase::Warm,
             next_key: 0,
             buffer,
             outcome,
@@ -238,7 +241,7 @@ impl<'a, 'b> Generator<'a, 'b> {
         now: Instant,
         started: &mut u32,
     ) -> Result<Option<Instant>, String> {
-        if self.phase == Phase::Drain {
+        if self.phase == LoadPhase::Drain {
             return Ok(None);
         }
         loop {
@@ -268,7 +271,7 @@ impl<'a, 'b> Generator<'a, 'b> {
         connection.key = self.next_key;
         self.next_key = (self.next_key + 1) % self.plan.heads.len();
         connection.reader.reset();
-        connection.check = Check::default();
+        connection.check = AnswerCheck::default();
         (connection.sent, connection.busy) = (0, true);
         connection.started = Instant::now();
         self.send(number)
@@ -341,7 +344,7 @@ impl<'a, 'b> Generator<'a, 'b> {
         let (check, outcome, counts) = (
             &mut connection.check,
             &mut self.outcome,
-            self.phase == Phase::Window,
+            self.phase == LoadPhase::Window,
         );
         let stamped = |stamp: u64| {
             if counts {
@@ -379,13 +382,13 @@ impl<'a, 'b> Generator<'a, 'b> {
         if let Some(count) = self.outcome.answers.get_mut(connection.key) {
             *count += 1;
         }
-        if self.phase == Phase::Window {
+        if self.phase == LoadPhase::Window {
             self.outcome.requests += 1;
             self.outcome
                 .latencies
                 .push(nanos(connection.started.elapsed()));
         }
-        if self.plan.rate.is_none() && self.phase != Phase::Drain {
+        if self.plan.rate.is_none() && self.phase != LoadPhase::Drain {
             return self.start(number);
         }
         self.idle.push(number);
@@ -397,6 +400,6 @@ fn nanos(time: Duration) -> u32 {
     u32::try_from(time.as_nanos()).unwrap_or(u32::MAX)
 }
 
-fn shown(reader: &Reader) -> String {
+fn shown(reader: &MessageReader) -> String {
     String::from_utf8_lossy(reader.head()).into_owned()
 }

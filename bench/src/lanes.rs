@@ -2,21 +2,21 @@
 
 use std::time::Duration;
 
-use crate::answers::{Answer, Family};
+use crate::answers::{BenchFamily, CannedAnswer};
 use crate::bodies;
-use crate::generator::{Expected, Outcome};
-use crate::machine::Sample;
+use crate::generator::{Expected, LoadOutcome};
+use crate::machine::MachineSample;
 use crate::subjects::Subject;
-use crate::upstream::Mode;
+use crate::upstream::AnswerMode;
 
-/// Streams open at once in [`Lane::Open`].
+/// Streams open at once in [`LoadLane::Open`].
 const OPEN: usize = 1_000;
-/// Requests each second in [`Lane::Rate`].
+/// Requests each second in [`LoadLane::Rate`].
 const RATE: u32 = 500;
 
 /// One way of loading a subject.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Lane {
+pub(crate) enum LoadLane {
     /// 1 KiB, as fast as it goes.
     Small,
     /// The same, with the subject's system calls counted instead of its time.
@@ -81,11 +81,11 @@ impl Figure {
     /// Whether a quiet machine gives it twice alike. At 500 requests each second the CPU mostly wakes and sleeps, which is not what
     /// is compared there; the median delay of a chunk depends on how the streams' paces fall together, and differs as much without
     /// anybody between.
-    pub(crate) const fn is_steady(self, lane: Lane) -> bool {
+    pub(crate) const fn is_steady(self, lane: LoadLane) -> bool {
         match self {
             Self::CpuPerRequest => lane.is_saturated(),
             Self::CpuPerChunk => true,
-            Self::P50 => matches!(lane, Lane::Rate),
+            Self::P50 => matches!(lane, LoadLane::Rate),
             _ => false,
         }
     }
@@ -96,9 +96,9 @@ pub(crate) type Figures = Vec<(Figure, f64)>;
 
 /// How a lane is driven.
 #[derive(Debug)]
-pub(crate) struct Shape {
+pub(crate) struct LaneShape {
     pub(crate) body: Vec<u8>,
-    pub(crate) mode: Mode,
+    pub(crate) mode: AnswerMode,
     pub(crate) connections: usize,
     pub(crate) rate: Option<u32>,
     pub(crate) apart: Duration,
@@ -106,7 +106,7 @@ pub(crate) struct Shape {
     pub(crate) window: Duration,
 }
 
-impl Lane {
+impl LoadLane {
     pub(crate) const ALL: [Self; 8] = [
         Self::Small,
         Self::Calls,
@@ -179,12 +179,12 @@ impl Lane {
     }
 
     /// What is sent, and for how long; short for development.
-    pub(crate) fn shape(self, family: Family, quick: bool) -> Shape {
+    pub(crate) fn shape(self, family: BenchFamily, quick: bool) -> LaneShape {
         let seconds =
             |full: u64, short: u64| Duration::from_millis(if quick { short } else { full });
-        let small = Shape {
+        let small = LaneShape {
             body: bodies::small(family, false),
-            mode: Mode::Whole,
+            mode: AnswerMode::Whole,
             connections: 64,
             rate: None,
             apart: Duration::ZERO,
@@ -194,25 +194,25 @@ impl Lane {
         match self {
             Self::Small | Self::Calls | Self::Cold => small,
             // Many, because one that waits must not hold up the clock.
-            Self::Rate => Shape {
+            Self::Rate => LaneShape {
                 rate: Some(RATE),
                 connections: 256,
                 window: seconds(6_000, 2_000),
                 ..small
             },
-            Self::Large => Shape {
+            Self::Large => LaneShape {
                 body: bodies::coding(family, 100 * 1024),
                 connections: 32,
                 ..small
             },
-            Self::Huge => Shape {
+            Self::Huge => LaneShape {
                 body: bodies::coding(family, 1024 * 1024),
                 connections: 8,
                 ..small
             },
-            Self::Paced => Shape {
+            Self::Paced => LaneShape {
                 body: bodies::small(family, true),
-                mode: Mode::Stream {
+                mode: AnswerMode::Stream {
                     pace: Duration::from_millis(5),
                     chunks: 200,
                 },
@@ -222,9 +222,9 @@ impl Lane {
                 window: seconds(6_000, 2_000),
                 ..small
             },
-            Self::Open => Shape {
+            Self::Open => LaneShape {
                 body: bodies::small(family, true),
-                mode: Mode::Stream {
+                mode: AnswerMode::Stream {
                     pace: Duration::from_millis(200),
                     chunks: 30,
                 },
@@ -242,14 +242,14 @@ impl Lane {
     pub(crate) fn read(
         self,
         subject: Subject,
-        outcome: &mut Outcome,
-        before: &Sample,
+        outcome: &mut LoadOutcome,
+        before: &MachineSample,
     ) -> Result<Figures, String> {
         // Without anybody between, it is the load's own cost.
         let cpu = if subject == Subject::Direct {
-            Sample::load_since
+            MachineSample::load_since
         } else {
-            Sample::cpu_since
+            MachineSample::cpu_since
         };
         let cpu = cpu(&outcome.after, &outcome.before).as_secs_f64() * 1e6;
         let (requests, chunks) = (outcome.requests.max(1) as f64, outcome.chunks.max(1) as f64);
@@ -295,10 +295,10 @@ fn percentiles(nanos: &mut [u32]) -> [(Figure, f64); 2] {
 }
 
 /// What a subject that shows this model name must answer.
-pub(crate) fn expected(family: Family, mode: Mode, model: &str) -> Expected {
+pub(crate) fn expected(family: BenchFamily, mode: AnswerMode, model: &str) -> Expected {
     let answer = match mode {
-        Mode::Whole => Answer::whole(family, model),
-        Mode::Stream { chunks, .. } => Answer::stream(family, model, chunks),
+        AnswerMode::Whole => CannedAnswer::whole(family, model),
+        AnswerMode::Stream { chunks, .. } => CannedAnswer::stream(family, model, chunks),
     };
     Expected {
         body: answer.body(),

@@ -13,7 +13,7 @@ const TICKS: u64 = 100;
 
 /// A look at the clocks.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Sample {
+pub(crate) struct MachineSample {
     /// CPU time of the subject's threads, by thread id, in nanoseconds.
     threads: BTreeMap<u32, u64>,
     /// CPU time of its processes with all ended threads, coarse.
@@ -27,7 +27,7 @@ pub(crate) struct Sample {
     load: u64,
 }
 
-impl Sample {
+impl MachineSample {
     /// Of a subject's [`tree`]; `upstream` shares our CPU.
     pub(crate) fn take(subject: &[u32], upstream: u32) -> Self {
         let mut sample = Self {

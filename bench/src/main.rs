@@ -26,7 +26,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
-use lanes::Lane;
+use lanes::LoadLane;
 use rounds::Bench;
 use subjects::Programs;
 
@@ -101,7 +101,7 @@ fn bench(words: &[&str]) -> Result<(), String> {
             "--quick" => quick = true,
             "--big-ledger" => big_ledger = words.next().map(PathBuf::from).ok_or(USAGE)?,
             name => lanes.push(
-                Lane::ALL
+                LoadLane::ALL
                     .into_iter()
                     .find(|lane| lane.name() == name)
                     .ok_or(USAGE)?,
@@ -109,7 +109,7 @@ fn bench(words: &[&str]) -> Result<(), String> {
         }
     }
     if lanes.is_empty() {
-        lanes.extend(Lane::ALL);
+        lanes.extend(LoadLane::ALL);
     }
     poll::exact_timers().map_err(|error| error.to_string())?;
     std::fs::create_dir_all(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;

@@ -2,15 +2,15 @@
 
 use std::fmt::Write;
 
-use crate::answers::{COST, Family};
-use crate::lanes::{Figure, Lane};
+use crate::answers::{BenchFamily, COST};
+use crate::lanes::{Figure, LoadLane};
 use crate::machine;
 use crate::rounds::Bench;
 use crate::subjects::Subject;
 
 /// What a figure of Farebox is compared with.
 #[derive(Debug, Clone, Copy)]
-enum Against {
+enum ComparedWith {
     Subject(Subject),
     /// Nothing: the figure itself, divided by this to get the table's unit.
     Itself(f64),
@@ -19,9 +19,9 @@ enum Against {
 /// One row of the table of aims.
 struct Aim {
     what: &'static str,
-    lane: Lane,
+    lane: LoadLane,
     figure: Figure,
-    against: Against,
+    against: ComparedWith,
     aim: f64,
     stretch: f64,
     /// The figure itself must be below this, too.
@@ -31,7 +31,7 @@ struct Aim {
 
 const fn ratio(
     what: &'static str,
-    lane: Lane,
+    lane: LoadLane,
     figure: Figure,
     against: Subject,
     aim: f64,
@@ -41,7 +41,7 @@ const fn ratio(
         what,
         lane,
         figure,
-        against: Against::Subject(against),
+        against: ComparedWith::Subject(against),
         aim,
         stretch,
         below: None,
@@ -52,7 +52,7 @@ const fn ratio(
 const AIMS: [Aim; 10] = [
     ratio(
         "CPU, small request / nginx",
-        Lane::Small,
+        LoadLane::Small,
         Figure::CpuPerRequest,
         Subject::Nginx,
         4.5,
@@ -60,7 +60,7 @@ const AIMS: [Aim; 10] = [
     ),
     ratio(
         "CPU, small request / bare salvo+reqwest",
-        Lane::Small,
+        LoadLane::Small,
         Figure::CpuPerRequest,
         Subject::Bare,
         2.1,
@@ -68,7 +68,7 @@ const AIMS: [Aim; 10] = [
     ),
     ratio(
         "CPU, small request / onwards without accounting",
-        Lane::Small,
+        LoadLane::Small,
         Figure::CpuPerRequest,
         Subject::Onwards,
         1.3,
@@ -76,7 +76,7 @@ const AIMS: [Aim; 10] = [
     ),
     ratio(
         "CPU, 100 KiB / nginx",
-        Lane::Large,
+        LoadLane::Large,
         Figure::CpuPerRequest,
         Subject::Nginx,
         3.5,
@@ -84,7 +84,7 @@ const AIMS: [Aim; 10] = [
     ),
     ratio(
         "CPU per SSE chunk / nginx",
-        Lane::Paced,
+        LoadLane::Paced,
         Figure::CpuPerChunk,
         Subject::Nginx,
         1.6,
@@ -94,7 +94,7 @@ const AIMS: [Aim; 10] = [
         below: Some(5_000.0),
         ..ratio(
             "chunk delay p99 / nginx, and under 5 ms",
-            Lane::Paced,
+            LoadLane::Paced,
             Figure::P99,
             Subject::Nginx,
             1.5,
@@ -103,7 +103,7 @@ const AIMS: [Aim; 10] = [
     },
     ratio(
         "added p50 at 500/s / nginx's added",
-        Lane::Rate,
+        LoadLane::Rate,
         Figure::AddedP50,
         Subject::Nginx,
         2.5,
@@ -111,7 +111,7 @@ const AIMS: [Aim; 10] = [
     ),
     ratio(
         "added p99 at 500/s / nginx's added",
-        Lane::Rate,
+        LoadLane::Rate,
         Figure::AddedP99,
         Subject::Nginx,
         3.0,
@@ -119,10 +119,10 @@ const AIMS: [Aim; 10] = [
     ),
     Aim {
         unit: " KiB",
-        against: Against::Itself(1.0),
+        against: ComparedWith::Itself(1.0),
         ..ratio(
             "KiB per open stream",
-            Lane::Open,
+            LoadLane::Open,
             Figure::KibPerStream,
             Subject::Direct,
             32.0,
@@ -131,10 +131,10 @@ const AIMS: [Aim; 10] = [
     },
     Aim {
         unit: " ms",
-        against: Against::Itself(1.0),
+        against: ComparedWith::Itself(1.0),
         ..ratio(
             "cold start with 1,000,000 keys",
-            Lane::Cold,
+            LoadLane::Cold,
             Figure::PaidMs,
             Subject::Direct,
             1_000.0,
@@ -145,24 +145,29 @@ const AIMS: [Aim; 10] = [
 
 impl Aim {
     /// What a variant of Farebox came to, and whether it also stayed below the fixed bound.
-    fn measured(&self, bench: &Bench, family: Family, variant: Subject) -> Option<(f64, bool)> {
+    fn measured(
+        &self,
+        bench: &Bench,
+        family: BenchFamily,
+        variant: Subject,
+    ) -> Option<(f64, bool)> {
         let own = bench.best(self.lane, family, variant, self.figure)?;
         let value = match self.against {
             // On a noisy machine, nothing or less may seem to be added.
-            Against::Subject(other) => {
+            ComparedWith::Subject(other) => {
                 own / bench
                     .best(self.lane, family, other, self.figure)
                     .filter(|base| *base > 0.0)?
             }
-            Against::Itself(units) => own / units,
+            ComparedWith::Itself(units) => own / units,
         };
         Some((value, self.below.is_none_or(|bound| own < bound)))
     }
 
     fn row(&self, bench: &Bench) -> String {
         let cell = |family, variant| self.measured(bench, family, variant);
-        let prompt = Family::ALL.map(|family| cell(family, Subject::Farebox));
-        let strict = Family::ALL.map(|family| cell(family, Subject::Strict));
+        let prompt = BenchFamily::ALL.map(|family| cell(family, Subject::Farebox));
+        let strict = BenchFamily::ALL.map(|family| cell(family, Subject::Strict));
         let number = |value: f64| {
             if value < 20.0 {
                 format!("{value:.2}{}", self.unit)
@@ -229,8 +234,8 @@ pub(crate) fn markdown(bench: &Bench, versions: &[String]) -> String {
     if bench.governed > 0 {
         books(&mut text, bench.governed);
     }
-    for lane in Lane::ALL {
-        for family in Family::ALL {
+    for lane in LoadLane::ALL {
+        for family in BenchFamily::ALL {
             table(&mut text, bench, lane, family);
         }
     }
@@ -284,7 +289,7 @@ fn calls(text: &mut String, bench: &Bench) {
 }
 
 /// Every figure of one lane: the best round, and all of them.
-fn table(text: &mut String, bench: &Bench, lane: Lane, family: Family) {
+fn table(text: &mut String, bench: &Bench, lane: LoadLane, family: BenchFamily) {
     let rounds: Vec<_> = bench
         .rounds
         .iter()

@@ -5,13 +5,13 @@ use std::net::TcpStream;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use crate::answers::Family;
-use crate::calls::{Calls, Counted, Tracer};
-use crate::generator::{Expected, Plan, run};
-use crate::lanes::{Figure, Figures, Lane, Shape, expected};
-use crate::machine::{OURS, Sample, Shares};
-use crate::subjects::{Programs, Running, Subject, free_address, spawn};
-use crate::upstream::{Mode, ask};
+use crate::answers::BenchFamily;
+use crate::calls::{CallCounts, RequestCalls, Tracer};
+use crate::generator::{Expected, LoadPlan, run};
+use crate::lanes::{Figure, Figures, LaneShape, LoadLane, expected};
+use crate::machine::{MachineSample, OURS, Shares};
+use crate::subjects::{Programs, RunningSubject, Subject, free_address, spawn};
+use crate::upstream::{AnswerMode, ask};
 use crate::{books, progress};
 
 /// Keys that requests are spread over.
@@ -28,8 +28,8 @@ const NOISE: f64 = 1.3;
 /// One round of one subject.
 #[derive(Debug)]
 pub(crate) struct Round {
-    pub(crate) lane: Lane,
-    pub(crate) family: Family,
+    pub(crate) lane: LoadLane,
+    pub(crate) family: BenchFamily,
     number: usize,
     pub(crate) subject: Subject,
     pub(crate) figures: Figures,
@@ -46,8 +46,8 @@ pub(crate) struct Bench {
     /// Answers of Farebox that its books were compared with.
     pub(crate) governed: u64,
     /// System calls, from the lane of that name.
-    pub(crate) calls: Vec<Counted>,
-    upstream: Running,
+    pub(crate) calls: Vec<RequestCalls>,
+    upstream: RunningSubject,
     secrets: Vec<String>,
     big_ledger: PathBuf,
 }
@@ -86,16 +86,16 @@ impl Bench {
     }
 
     /// The rounds of one lane: the last three, as soon as the machine was quiet during all of them.
-    pub(crate) fn lane(&mut self, lane: Lane) -> Result<(), String> {
-        if lane == Lane::Cold {
+    pub(crate) fn lane(&mut self, lane: LoadLane) -> Result<(), String> {
+        if lane == LoadLane::Cold {
             return self.cold_starts();
         }
-        if lane == Lane::Calls {
-            return Family::ALL
+        if lane == LoadLane::Calls {
+            return BenchFamily::ALL
                 .into_iter()
                 .try_for_each(|family| self.count_calls(family));
         }
-        for family in Family::ALL {
+        for family in BenchFamily::ALL {
             for number in 1..=MOST_ROUNDS {
                 self.round(lane, family, number)?;
                 let counts = |round: &Round| {
@@ -118,7 +118,7 @@ impl Bench {
     }
 
     /// One round of one lane and family: its subjects, one after another.
-    fn round(&mut self, lane: Lane, family: Family, number: usize) -> Result<(), String> {
+    fn round(&mut self, lane: LoadLane, family: BenchFamily, number: usize) -> Result<(), String> {
         let shape = lane.shape(family, self.quick);
         let first = self.rounds.len();
         for subject in lane.subjects() {
@@ -150,18 +150,18 @@ impl Bench {
     /// One subject, from its start to its end.
     fn subject(
         &mut self,
-        lane: Lane,
-        family: Family,
+        lane: LoadLane,
+        family: BenchFamily,
         subject: Subject,
-        shape: &Shape,
+        shape: &LaneShape,
     ) -> Result<(Figures, Shares), String> {
-        let served_before: u64 = ask(self.upstream.address, Mode::Whole.path().as_str())?
+        let served_before: u64 = ask(self.upstream.address, AnswerMode::Whole.path().as_str())?
             .iter()
             .sum();
         let mut running = self.programs.start(subject, self.secrets.len())?;
         let measured = self.measure(lane, family, subject, shape, &mut running);
         let (figures, shares) = measured.map_err(|fault| running.explain(&fault))?;
-        let served = ask(self.upstream.address, Mode::Whole.path().as_str())?
+        let served = ask(self.upstream.address, AnswerMode::Whole.path().as_str())?
             .iter()
             .sum::<u64>()
             - served_before;
@@ -179,9 +179,9 @@ impl Bench {
     }
 
     /// One round of every subject under strace. Counts need neither repeats nor quiet.
-    fn count_calls(&mut self, family: Family) -> Result<(), String> {
-        let shape = Lane::Calls.shape(family, self.quick);
-        for subject in Lane::Calls.subjects() {
+    fn count_calls(&mut self, family: BenchFamily) -> Result<(), String> {
+        let shape = LoadLane::Calls.shape(family, self.quick);
+        for subject in LoadLane::Calls.subjects() {
             if subject.path(family).is_none()
                 || *subject == Subject::Onwards && self.programs.onwards.is_none()
             {
@@ -207,14 +207,14 @@ impl Bench {
                 line(&figures)
             ));
             self.rounds.push(Round {
-                lane: Lane::Calls,
+                lane: LoadLane::Calls,
                 family,
                 number: 1,
                 subject: *subject,
                 figures,
                 shares,
             });
-            self.calls.push(Counted {
+            self.calls.push(RequestCalls {
                 subject: *subject,
                 family,
                 per_request,
@@ -226,47 +226,55 @@ impl Bench {
     /// Loads a subject that is warm, and counts its calls and answers meanwhile.
     fn trace(
         &self,
-        family: Family,
+        family: BenchFamily,
         subject: Subject,
-        shape: &Shape,
-        running: &mut Running,
-    ) -> Result<(Calls, u64), String> {
+        shape: &LaneShape,
+        running: &mut RunningSubject,
+    ) -> Result<(CallCounts, u64), String> {
         let heads = self.heads(subject, family, running, shape.body.len());
         let expected = expected(family, shape.mode, subject.answers_as());
         ask(self.upstream.address, &shape.mode.path())?;
         run(
-            &plan(running, &heads, &Lane::Calls.shape(family, true), &expected),
-            Sample::default,
+            &plan(
+                running,
+                &heads,
+                &LoadLane::Calls.shape(family, true),
+                &expected,
+            ),
+            MachineSample::default,
         )?;
         let tracer = Tracer::attach(&running.processes, &self.programs.folder)?;
-        let outcome = run(&plan(running, &heads, shape, &expected), Sample::default);
+        let outcome = run(
+            &plan(running, &heads, shape, &expected),
+            MachineSample::default,
+        );
         let calls = tracer.stop()?;
         Ok((calls, outcome?.answers.iter().sum()))
     }
 
     fn measure(
         &self,
-        lane: Lane,
-        family: Family,
+        lane: LoadLane,
+        family: BenchFamily,
         subject: Subject,
-        shape: &Shape,
-        running: &mut Running,
+        shape: &LaneShape,
+        running: &mut RunningSubject,
     ) -> Result<(Figures, Shares), String> {
         let upstream = self.upstream.processes.first().copied().unwrap_or(0);
-        let sample = |running: &Running| Sample::take(&running.processes, upstream);
+        let sample = |running: &RunningSubject| MachineSample::take(&running.processes, upstream);
         let (heads, small) = (
             self.heads(subject, family, running, shape.body.len()),
-            Lane::Small.shape(family, true),
+            LoadLane::Small.shape(family, true),
         );
-        if lane == Lane::Open {
+        if lane == LoadLane::Open {
             // Everything that is made once is there before memory is looked at.
-            let expected = expected(family, Mode::Whole, subject.answers_as());
+            let expected = expected(family, AnswerMode::Whole, subject.answers_as());
             let heads = self.heads(subject, family, running, small.body.len());
-            let plan = Plan {
+            let plan = LoadPlan {
                 rate: Some(200),
                 ..plan(running, &heads, &small, &expected)
             };
-            let answers = run(&plan, Sample::default)?.answers;
+            let answers = run(&plan, MachineSample::default)?.answers;
             running.count(&answers);
         }
         ask(self.upstream.address, &shape.mode.path())?;
@@ -282,12 +290,12 @@ impl Bench {
     fn heads(
         &self,
         subject: Subject,
-        family: Family,
-        running: &Running,
+        family: BenchFamily,
+        running: &RunningSubject,
         length: usize,
     ) -> Vec<Vec<u8>> {
         let path = subject.path(family).unwrap_or_default();
-        let version = if family == Family::Messages {
+        let version = if family == BenchFamily::Messages {
             "anthropic-version: 2023-06-01\r\n"
         } else {
             ""
@@ -312,7 +320,7 @@ impl Bench {
         else {
             return;
         };
-        if direct.lane != Lane::Rate || direct.subject != Subject::Direct {
+        if direct.lane != LoadLane::Rate || direct.subject != Subject::Direct {
             return;
         }
         for round in others {
@@ -331,7 +339,7 @@ impl Bench {
     }
 
     /// Our own CPU must not be what limits a saturated lane.
-    fn bottlenecks(&self, lane: Lane, family: Family) -> Vec<String> {
+    fn bottlenecks(&self, lane: LoadLane, family: BenchFamily) -> Vec<String> {
         let limited = |round: &&Round| {
             (round.lane, round.family) == (lane, family)
                 && lane.is_saturated()
@@ -352,7 +360,7 @@ impl Bench {
     }
 
     /// What says that the machine was not quiet during these rounds.
-    fn noise(&self, lane: Lane, family: Family) -> Vec<String> {
+    fn noise(&self, lane: LoadLane, family: BenchFamily) -> Vec<String> {
         let mut noise = Vec::new();
         for figure in lane
             .figures()
@@ -376,7 +384,13 @@ impl Bench {
         noise
     }
 
-    fn values(&self, lane: Lane, family: Family, subject: Subject, figure: Figure) -> Vec<f64> {
+    fn values(
+        &self,
+        lane: LoadLane,
+        family: BenchFamily,
+        subject: Subject,
+        figure: Figure,
+    ) -> Vec<f64> {
         let rounds = self
             .rounds
             .iter()
@@ -389,8 +403,8 @@ impl Bench {
     /// The best of the rounds.
     pub(crate) fn best(
         &self,
-        lane: Lane,
-        family: Family,
+        lane: LoadLane,
+        family: BenchFamily,
         subject: Subject,
         figure: Figure,
     ) -> Option<f64> {
@@ -415,7 +429,7 @@ impl Bench {
         }
         // A ledger from elsewhere gets the one key that is used.
         books::make(&ledger, 1)?;
-        ask(self.upstream.address, &Mode::Whole.path())?;
+        ask(self.upstream.address, &AnswerMode::Whole.path())?;
         for round in 1..=ROUNDS {
             let figures = self.cold_start(&ledger)?;
             progress(&format!(
@@ -423,8 +437,8 @@ impl Bench {
                 line(&figures)
             ));
             let (lane, family, subject, shares) = (
-                Lane::Cold,
-                Family::Chat,
+                LoadLane::Cold,
+                BenchFamily::Chat,
                 Subject::Farebox,
                 Shares::default(),
             );
@@ -471,9 +485,14 @@ impl Bench {
             }
             Err(format!("{address} does not answer"))
         };
-        let shape = Lane::Cold.shape(Family::Chat, true);
+        let shape = LoadLane::Cold.shape(BenchFamily::Chat, true);
         let head = self
-            .heads(Subject::Farebox, Family::Chat, &running, shape.body.len())
+            .heads(
+                Subject::Farebox,
+                BenchFamily::Chat,
+                &running,
+                shape.body.len(),
+            )
             .swap_remove(0);
         let request_paid = [head, shape.body].concat();
         let ready = until(admin, request.as_bytes()).map_err(|fault| running.explain(&fault))?;
@@ -484,12 +503,12 @@ impl Bench {
 }
 
 fn plan<'a>(
-    running: &Running,
+    running: &RunningSubject,
     heads: &'a [Vec<u8>],
-    shape: &'a Shape,
+    shape: &'a LaneShape,
     expected: &'a Expected,
-) -> Plan<'a> {
-    Plan {
+) -> LoadPlan<'a> {
+    LoadPlan {
         address: running.address,
         heads,
         body: &shape.body,

@@ -10,8 +10,8 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
 
-use crate::answers::{Family, PRICES, SLUG, UPSTREAM_MODEL};
-use crate::books::{self, Books};
+use crate::answers::{BenchFamily, PRICES, SLUG, UPSTREAM_MODEL};
+use crate::books::{self, BenchBooks};
 use crate::machine::{SUBJECTS, tree};
 
 /// How long a subject may take to start, and to end.
@@ -51,10 +51,10 @@ impl Subject {
     }
 
     /// Where it serves a family, if it does.
-    pub(crate) const fn path(self, family: Family) -> Option<&'static str> {
+    pub(crate) const fn path(self, family: BenchFamily) -> Option<&'static str> {
         match (self, family) {
-            (Self::Onwards, Family::Messages) => None,
-            (Self::Farebox | Self::Strict | Self::Logging, Family::Messages) => {
+            (Self::Onwards, BenchFamily::Messages) => None,
+            (Self::Farebox | Self::Strict | Self::Logging, BenchFamily::Messages) => {
                 Some("/native/v1/messages")
             }
             _ => Some(family.path()),
@@ -85,22 +85,22 @@ pub(crate) struct Programs {
 
 /// A subject that runs. Dropping it ends it.
 #[derive(Debug)]
-pub(crate) struct Running {
+pub(crate) struct RunningSubject {
     name: &'static str,
     pub(crate) address: SocketAddr,
     /// Its processes.
     pub(crate) processes: Vec<u32>,
-    pub(crate) books: Option<Books>,
+    pub(crate) books: Option<BenchBooks>,
     log: PathBuf,
     child: Option<Child>,
 }
 
 impl Programs {
     /// Starts a subject afresh and waits until it answers.
-    pub(crate) fn start(&self, subject: Subject, keys: usize) -> Result<Running, String> {
+    pub(crate) fn start(&self, subject: Subject, keys: usize) -> Result<RunningSubject, String> {
         if subject == Subject::Direct {
             let (address, log) = (self.upstream, PathBuf::new());
-            return Ok(Running {
+            return Ok(RunningSubject {
                 name: subject.name(),
                 address,
                 processes: Vec::new(),
@@ -113,7 +113,7 @@ impl Programs {
         let address = free_address().map_err(|error| format!("no free port: {error}"))?;
         let prepared = self.prepare(subject, &folder, address);
         let command = prepared.map_err(|error| format!("{}: {error}", folder.display()))?;
-        let books = subject.is_farebox().then(|| Books {
+        let books = subject.is_farebox().then(|| BenchBooks {
             ledger: folder.join("farebox.db"),
             answers: vec![0; keys],
         });
@@ -251,7 +251,7 @@ pub(crate) fn spawn(
     folder: &Path,
     name: &'static str,
     address: SocketAddr,
-) -> Result<Running, String> {
+) -> Result<RunningSubject, String> {
     let log = folder.join("log");
     let program = command.get_program().to_owned();
     let started = || -> io::Result<Child> {
@@ -279,7 +279,7 @@ pub(crate) fn spawn(
     let child =
         started().map_err(|error| format!("{} cannot be started: {error}", program.display()))?;
     let processes = vec![child.id()];
-    Ok(Running {
+    Ok(RunningSubject {
         name,
         address,
         processes,
@@ -289,7 +289,7 @@ pub(crate) fn spawn(
     })
 }
 
-impl Running {
+impl RunningSubject {
     /// Waits until it answers, whatever it says: one process may listen before another is there to serve.
     pub(crate) fn wait_until_it_answers(&mut self) -> Result<(), String> {
         let begun = Instant::now();
@@ -357,7 +357,7 @@ impl Running {
     }
 }
 
-impl Drop for Running {
+impl Drop for RunningSubject {
     fn drop(&mut self) {
         let _ = self.stop();
     }

@@ -7,21 +7,21 @@ use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::time::{Duration, Instant};
 
-use crate::answers::{Answer, Family, STAMP, UPSTREAM_MODEL, micros, write_stamp};
+use crate::answers::{BenchFamily, CannedAnswer, STAMP, UPSTREAM_MODEL, micros, write_stamp};
 use crate::poll::{Poll, exact_timers, prepare, would_block};
-use crate::wire::Reader;
+use crate::wire::MessageReader;
 
 /// The listener's number; connections are numbered from 0.
 const LISTENER: usize = usize::MAX;
 
 /// How requests are answered from now on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Mode {
+pub(crate) enum AnswerMode {
     Whole,
     Stream { pace: Duration, chunks: usize },
 }
 
-impl Mode {
+impl AnswerMode {
     /// As it stands in a path.
     pub(crate) fn path(self) -> String {
         match self {
@@ -45,21 +45,21 @@ impl Mode {
 /// The parts of one answer as they are sent, with the places of their stamps.
 type Rendered = Vec<(Vec<u8>, Option<usize>)>;
 
-fn render(family: Family, mode: Mode) -> Rendered {
+fn render(family: BenchFamily, mode: AnswerMode) -> Rendered {
     match mode {
-        Mode::Whole => {
-            let body = Answer::whole(family, UPSTREAM_MODEL).body();
+        AnswerMode::Whole => {
+            let body = CannedAnswer::whole(family, UPSTREAM_MODEL).body();
             let head = format!(
                 "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n",
                 body.len()
             );
             vec![([head.into_bytes(), body].concat(), None)]
         }
-        Mode::Stream { chunks, .. } => {
+        AnswerMode::Stream { chunks, .. } => {
             let head =
                 b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ncache-control: no-cache\r\nx-accel-buffering: no\r\n\
                          transfer-encoding: chunked\r\n\r\n";
-            let parts = Answer::stream(family, UPSTREAM_MODEL, chunks).parts;
+            let parts = CannedAnswer::stream(family, UPSTREAM_MODEL, chunks).parts;
             let last = parts.len() - 1;
             let chunk = |(at, (part, stamp)): (usize, (Vec<u8>, Option<usize>))| {
                 let size = format!("{:x}\r\n", part.len());
@@ -80,12 +80,12 @@ fn render(family: Family, mode: Mode) -> Rendered {
 }
 
 #[derive(Debug)]
-struct Connection {
+struct UpstreamConnection {
     stream: TcpStream,
-    reader: Reader,
+    reader: MessageReader,
     /// Tells this connection from an earlier one with the same number.
     serial: u64,
-    family: Family,
+    family: BenchFamily,
     /// The next part of the answer that runs.
     part: usize,
     /// What the socket did not take yet.
@@ -95,10 +95,10 @@ struct Connection {
 struct Upstream {
     poll: Poll,
     listener: TcpListener,
-    connections: Vec<Option<Connection>>,
+    connections: Vec<Option<UpstreamConnection>>,
     free: Vec<usize>,
     serial: u64,
-    mode: Mode,
+    mode: AnswerMode,
     rendered: [Rendered; 2],
     served: [u64; 2],
     /// Parts to be sent, by time: every stream has the same pace, so the next one goes to the end.
@@ -117,7 +117,7 @@ fn serve(address: SocketAddr) -> io::Result<()> {
     listener.set_nonblocking(true)?;
     let poll = Poll::new()?;
     poll.add(&listener, LISTENER)?;
-    let mode = Mode::Whole;
+    let mode = AnswerMode::Whole;
     let mut upstream = Upstream {
         poll,
         listener,
@@ -125,7 +125,7 @@ fn serve(address: SocketAddr) -> io::Result<()> {
         free: Vec::new(),
         serial: 0,
         mode,
-        rendered: Family::ALL.map(|family| render(family, mode)),
+        rendered: BenchFamily::ALL.map(|family| render(family, mode)),
         served: [0; 2],
         due: VecDeque::new(),
         buffer: vec![0; 256 * 1024],
@@ -160,8 +160,9 @@ impl Upstream {
             let number = self.free.pop().unwrap_or(self.connections.len());
             self.poll.add(&stream, number)?;
             self.serial += 1;
-            let (reader, family, serial) = (Reader::default(), Family::Chat, self.serial);
-            let connection = Connection {
+            let (reader, family, serial) =
+                (MessageReader::default(), BenchFamily::Chat, self.serial);
+            let connection = UpstreamConnection {
                 stream,
                 reader,
                 serial,
@@ -221,7 +222,7 @@ impl Upstream {
         };
         let head = connection.reader.head();
         let target = head.split(|byte| *byte == b' ').nth(1).unwrap_or_default();
-        let Some(family) = Family::ALL
+        let Some(family) = BenchFamily::ALL
             .into_iter()
             .find(|family| target == family.path().as_bytes())
         else {
@@ -241,8 +242,8 @@ impl Upstream {
         };
         let [chat, messages] = &mut self.rendered;
         let (rendered, served) = match connection.family {
-            Family::Chat => (chat, &mut self.served[0]),
-            Family::Messages => (messages, &mut self.served[1]),
+            BenchFamily::Chat => (chat, &mut self.served[0]),
+            BenchFamily::Messages => (messages, &mut self.served[1]),
         };
         let Some((bytes, stamp)) = rendered.get_mut(connection.part) else {
             return Ok(());
@@ -254,7 +255,7 @@ impl Upstream {
         connection.part += 1;
         if connection.part == rendered.len() {
             *served += 1;
-        } else if let Mode::Stream { pace, .. } = self.mode {
+        } else if let AnswerMode::Stream { pace, .. } = self.mode {
             self.due
                 .push_back((Instant::now() + pace, number, connection.serial));
         }
@@ -273,9 +274,9 @@ impl Upstream {
 
     /// The driver's own requests: a new mode, or a look at the counters.
     fn control(&mut self, number: usize, target: &str) -> io::Result<()> {
-        if let Some(mode) = Mode::from_path(target) {
+        if let Some(mode) = AnswerMode::from_path(target) {
             self.mode = mode;
-            self.rendered = Family::ALL.map(|family| render(family, mode));
+            self.rendered = BenchFamily::ALL.map(|family| render(family, mode));
         }
         let Some(Some(connection)) = self.connections.get_mut(number) else {
             return Ok(());
@@ -291,7 +292,12 @@ impl Upstream {
 }
 
 /// Writes what the socket takes and keeps the rest.
-fn send(poll: &Poll, connection: &mut Connection, number: usize, bytes: &[u8]) -> io::Result<()> {
+fn send(
+    poll: &Poll,
+    connection: &mut UpstreamConnection,
+    number: usize,
+    bytes: &[u8],
+) -> io::Result<()> {
     if !connection.unsent.is_empty() {
         connection.unsent.extend_from_slice(bytes);
         return Ok(());
@@ -308,7 +314,7 @@ fn send(poll: &Poll, connection: &mut Connection, number: usize, bytes: &[u8]) -
 }
 
 /// Writes what was kept, when the socket may take it.
-fn send_rest(poll: &Poll, connection: &mut Connection, number: usize) -> io::Result<()> {
+fn send_rest(poll: &Poll, connection: &mut UpstreamConnection, number: usize) -> io::Result<()> {
     let sent = write(&mut connection.stream, &connection.unsent)?;
     connection.unsent.drain(..sent);
     if connection.unsent.is_empty() {
@@ -334,7 +340,7 @@ pub(crate) fn ask(address: SocketAddr, path: &str) -> Result<[u64; 2], String> {
         let mut stream = TcpStream::connect(address)?;
         stream.set_read_timeout(Some(Duration::from_secs(5)))?;
         write!(stream, "GET {path} HTTP/1.1\r\nhost: bench\r\n\r\n")?;
-        let (mut reader, mut text, mut buffer) = (Reader::default(), Vec::new(), [0; 1024]);
+        let (mut reader, mut text, mut buffer) = (MessageReader::default(), Vec::new(), [0; 1024]);
         loop {
             let length = stream.read(&mut buffer)?;
             let take = |bytes: &[u8]| {

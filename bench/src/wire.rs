@@ -7,7 +7,7 @@ const LONGEST_HEAD: usize = 16 * 1024;
 
 /// What is left of a body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Body {
+enum BodyLeft {
     /// Bytes that remain.
     Length(usize),
     /// The rest of a line with a chunk's size, as read so far.
@@ -22,12 +22,12 @@ enum Body {
 
 /// Reads one message from the pieces in which it arrives.
 #[derive(Debug, Default)]
-pub(crate) struct Reader {
+pub(crate) struct MessageReader {
     head: Vec<u8>,
-    body: Option<Body>,
+    body: Option<BodyLeft>,
 }
 
-impl Reader {
+impl MessageReader {
     /// Forgets a message that was read, to begin with the next.
     pub(crate) fn reset(&mut self) {
         self.head.clear();
@@ -51,18 +51,18 @@ impl Reader {
         }
         while let Some(body) = self.body {
             let rest = bytes.get(at..).unwrap_or_default();
-            if matches!(body, Body::Length(0) | Body::LastLine(0)) {
+            if matches!(body, BodyLeft::Length(0) | BodyLeft::LastLine(0)) {
                 return Ok(Some(at));
             }
             let Some(first) = rest.first() else { break };
             let (used, next) = match body {
-                Body::Size(size) => (1, size_line(size, *first)?),
-                Body::Length(left)
-                | Body::Chunk(left)
-                | Body::LineEnd(left)
-                | Body::LastLine(left) => {
+                BodyLeft::Size(size) => (1, size_line(size, *first)?),
+                BodyLeft::Length(left)
+                | BodyLeft::Chunk(left)
+                | BodyLeft::LineEnd(left)
+                | BodyLeft::LastLine(left) => {
                     let used = left.min(rest.len());
-                    if matches!(body, Body::Length(_) | Body::Chunk(_)) {
+                    if matches!(body, BodyLeft::Length(_) | BodyLeft::Chunk(_)) {
                         sink(rest.get(..used).unwrap_or_default())?;
                     }
                     (used, body.after(left - used))
@@ -92,7 +92,7 @@ impl Reader {
     }
 }
 
-impl Body {
+impl BodyLeft {
     /// What comes when so much of this is left.
     fn after(self, left: usize) -> Self {
         match self {
@@ -107,12 +107,12 @@ impl Body {
 }
 
 /// One more character of a line with a chunk's size.
-fn size_line(size: usize, character: u8) -> Result<Body, String> {
+fn size_line(size: usize, character: u8) -> Result<BodyLeft, String> {
     match (character, char::from(character).to_digit(16)) {
-        (b'\r', _) => Ok(Body::Size(size)),
-        (b'\n', _) if size == 0 => Ok(Body::LastLine(2)),
-        (b'\n', _) => Ok(Body::Chunk(size)),
-        (_, Some(digit)) if size < 1 << 32 => Ok(Body::Size(size * 16 + digit as usize)),
+        (b'\r', _) => Ok(BodyLeft::Size(size)),
+        (b'\n', _) if size == 0 => Ok(BodyLeft::LastLine(2)),
+        (b'\n', _) => Ok(BodyLeft::Chunk(size)),
+        (_, Some(digit)) if size < 1 << 32 => Ok(BodyLeft::Size(size * 16 + digit as usize)),
         _ => Err(format!(
             "{:?} in the size of a chunk",
             char::from(character)
@@ -121,7 +121,7 @@ fn size_line(size: usize, character: u8) -> Result<Body, String> {
 }
 
 /// How the body behind this head ends.
-fn framing(head: &[u8]) -> Result<Body, String> {
+fn framing(head: &[u8]) -> Result<BodyLeft, String> {
     let mut begin = 0;
     for end in memchr_iter(b'\n', head) {
         let line = head.get(begin..end).unwrap_or_default().trim_ascii_end();
@@ -131,16 +131,16 @@ fn framing(head: &[u8]) -> Result<Body, String> {
                 .ok()
                 .and_then(|text| text.parse().ok());
             return length
-                .map(Body::Length)
+                .map(BodyLeft::Length)
                 .ok_or_else(|| "a content-length that is no number".to_owned());
         }
         if header(line, b"transfer-encoding:")
             .is_some_and(|value| value.eq_ignore_ascii_case(b"chunked"))
         {
-            return Ok(Body::Size(0));
+            return Ok(BodyLeft::Size(0));
         }
     }
-    Ok(Body::Length(0))
+    Ok(BodyLeft::Length(0))
 }
 
 fn header<'a>(line: &'a [u8], name: &[u8]) -> Option<&'a [u8]> {
@@ -150,11 +150,11 @@ fn header<'a>(line: &'a [u8], name: &[u8]) -> Option<&'a [u8]> {
 
 #[cfg(test)]
 mod tests {
-    use super::Reader;
+    use super::MessageReader;
 
     /// Reads a message cut into pieces of `size`; its body.
     fn read(message: &[u8], size: usize) -> Vec<u8> {
-        let (mut reader, mut body) = (Reader::default(), Vec::new());
+        let (mut reader, mut body) = (MessageReader::default(), Vec::new());
         let mut whole = None;
         for piece in message.chunks(size) {
             assert_eq!(whole, None, "it ended early");

@@ -4,7 +4,7 @@ use std::hint::black_box;
 
 use bytes::Bytes;
 use farebox_protocol::json::{Edit, quoted, splice};
-use farebox_protocol::translate::{self, Abilities, Memo, Target, Translator, Wish};
+use farebox_protocol::translate::{self, Abilities, AnswerWish, EncodeTarget, Memo, Translator};
 use farebox_protocol::{Edits, Family, Frame, FrameReader};
 use serde_json::{Value, json};
 
@@ -69,7 +69,7 @@ fn event(data: &Value) -> Bytes {
 fn chunks(upstream: Family, caller: Option<Family>, times: u64) {
     let mut cutter = FrameReader::new();
     let mut reader = upstream.protocol().reader();
-    let wish = Wish {
+    let wish = AnswerWish {
         slug: "slug",
         id: "req1",
         created: 7,
@@ -170,7 +170,7 @@ fn requests(from: Family, to: Option<Family>, times: u64) {
     for _ in 0..times {
         if let Some(to) = to {
             let abilities = Abilities::careful(to);
-            let target = Target {
+            let target = EncodeTarget {
                 model: "upstream-model-name",
                 abilities: &abilities,
             };

@@ -4,7 +4,7 @@
 
 use std::io::{self, BufRead as _, Write as _};
 
-use farebox_doubles::{Request, WIRES, defined_by, judge, judge_body, seal, wire};
+use farebox_doubles::{ArrivedRequest, WIRES, defined_by, judge, judge_body, seal, wire};
 use serde_json::Value;
 
 fn main() -> io::Result<()> {
@@ -39,7 +39,7 @@ fn verdict(asked: &Value) -> String {
     } else {
         let headers: Vec<(String, String)> =
             serde_json::from_value(asked["headers"].clone()).unwrap_or_default();
-        let request = Request {
+        let request = ArrivedRequest {
             path,
             headers: &headers,
             body: body.as_bytes(),

@@ -5,7 +5,7 @@ use std::sync::OnceLock;
 use crate::openai::chat::{FIELDS, MODELS, ORDER};
 use crate::openai::messages::{MESSAGES, PARTS};
 use crate::openai::tools::{FORMATS, TOOLS};
-use crate::rule::{Must, Rule};
+use crate::rule::{Must, WireRule};
 use crate::{Vendor, Wire};
 
 use Must::{Absent, Once, Start};
@@ -25,12 +25,12 @@ pub(crate) static WIRE: Wire = Wire {
 const PAGE: &str = "OpenAI's own client, which sends its key as a bearer, against Azure's v1 paths: github.com/strands-agents/harness-sdk/pull/3576, 2026; v1 takes that client: learn.microsoft.com/en-us/azure/foundry/openai/api-version-lifecycle, read 2026-11-23";
 
 /// Configured with its key as a bearer, which its v1 paths take.
-const HEADERS: &[Rule] = &[
-    Rule::new("@content-type", Once, PAGE),
-    Rule::new("@content-type", Start("application/json"), PAGE),
-    Rule::new("@authorization", Once, PAGE).status(401),
-    Rule::new("@authorization", Start("Bearer "), PAGE).status(401),
-    Rule::new("@api-key", Absent, PAGE)
+const HEADERS: &[WireRule] = &[
+    WireRule::new("@content-type", Once, PAGE),
+    WireRule::new("@content-type", Start("application/json"), PAGE),
+    WireRule::new("@authorization", Once, PAGE).status(401),
+    WireRule::new("@authorization", Start("Bearer "), PAGE).status(401),
+    WireRule::new("@api-key", Absent, PAGE)
         .broken_by(&[("@api-key", "k")])
         .named("beside a bearer")
         .unverified(),

@@ -3,8 +3,8 @@
 use serde_json::{Value, json};
 
 use crate::place::{Tree, Way};
-use crate::plan::Plan;
-use crate::{Must, Rule, Wire};
+use crate::plan::RulePlan;
+use crate::{Must, Wire, WireRule};
 
 /// A request that breaks a rule.
 #[derive(Debug, Clone)]
@@ -20,12 +20,12 @@ pub struct Broken {
 /// A request that breaks this rule, made from the first of the wire's examples in which its place occurs. `None`: no example shows
 /// the place, or the rule needs edits of its own.
 #[must_use]
-pub fn broken(wire: &Wire, rule: &'static Rule) -> Option<Broken> {
+pub fn broken(wire: &Wire, rule: &'static WireRule) -> Option<Broken> {
     let examples = wire.examples();
     let mut found = examples.into_iter().filter_map(|(headers, body)| {
         let (headers, body) = break_it(rule, headers, body)?;
         // An edit that makes the rule hold for no such request breaks nothing.
-        let breaks = !Plan::new([rule]).faults(&headers, &body).is_empty();
+        let breaks = !RulePlan::new([rule]).faults(&headers, &body).is_empty();
         breaks.then(|| Broken {
             rule: rule.id(wire),
             headers,
@@ -37,7 +37,7 @@ pub fn broken(wire: &Wire, rule: &'static Rule) -> Option<Broken> {
 
 type Parts = (Vec<(String, String)>, Value);
 
-fn break_it(rule: &Rule, mut headers: Vec<(String, String)>, mut body: Value) -> Option<Parts> {
+fn break_it(rule: &WireRule, mut headers: Vec<(String, String)>, mut body: Value) -> Option<Parts> {
     if !rule.broken.is_empty() {
         for (place, json) in rule.broken {
             if let Some(name) = place.strip_prefix('@') {

@@ -3,10 +3,10 @@
 use std::sync::OnceLock;
 
 use crate::chat_shapes::{fields, headers, shapes};
-use crate::rule::{Kind, Must, Rule};
+use crate::rule::{JsonType, Must, WireRule};
 use crate::{Vendor, Wire};
 
-use Kind::{Flag, Integer, Null, Text};
+use JsonType::{Flag, Integer, Null, Text};
 use Must::{Be, Between, Closed, Needs, OneOf};
 
 pub(crate) static WIRE: Wire = Wire {
@@ -58,70 +58,70 @@ const NAMES: &[&str] = &[
     "user",
 ];
 
-const RULES: &[Rule] = &[
-    Rule::new("", Closed(NAMES), UNKNOWN).code("wrong_api_format"),
-    Rule::new("", Needs(&["model"]), SDK).named("needs its model"),
-    Rule::new("/max_completion_tokens", Be(&[Integer, Null]), SDK),
-    Rule::new("/n", Be(&[Integer, Null]), SDK),
-    Rule::new("/seed", Be(&[Integer, Null]), SDK),
-    Rule::new("/user", Be(&[Text, Null]), SDK),
-    Rule::new("/prompt_cache_key", Be(&[Text, Null]), SDK),
-    Rule::new("/parallel_tool_calls", Be(&[Flag, Null]), SDK),
-    Rule::new("/logprobs", Be(&[Flag, Null]), SDK),
-    Rule::new("/top_logprobs", Between(0.0, 20.0), SDK),
-    Rule::new(
+const RULES: &[WireRule] = &[
+    WireRule::new("", Closed(NAMES), UNKNOWN).code("wrong_api_format"),
+    WireRule::new("", Needs(&["model"]), SDK).named("needs its model"),
+    WireRule::new("/max_completion_tokens", Be(&[Integer, Null]), SDK),
+    WireRule::new("/n", Be(&[Integer, Null]), SDK),
+    WireRule::new("/seed", Be(&[Integer, Null]), SDK),
+    WireRule::new("/user", Be(&[Text, Null]), SDK),
+    WireRule::new("/prompt_cache_key", Be(&[Text, Null]), SDK),
+    WireRule::new("/parallel_tool_calls", Be(&[Flag, Null]), SDK),
+    WireRule::new("/logprobs", Be(&[Flag, Null]), SDK),
+    WireRule::new("/top_logprobs", Between(0.0, 20.0), SDK),
+    WireRule::new(
         "/service_tier",
         OneOf(&["auto", "default", "flex", "priority"]),
         SDK,
     ),
-    Rule::new(
+    WireRule::new(
         "/reasoning_effort",
         OneOf(&["none", "low", "medium", "high"]),
         SDK,
     ),
-    Rule::new(
+    WireRule::new(
         "/reasoning_format",
         OneOf(&["none", "parsed", "text_parsed", "raw", "hidden"]),
         SDK,
     ),
-    Rule::new(
+    WireRule::new(
         "/messages/*/role",
         OneOf(&["system", "developer", "user", "assistant", "tool"]),
         SDK,
     ),
-    Rule::new(
+    WireRule::new(
         "/messages/*[role=system|developer|user]",
         Closed(&["role", "content", "name"]),
         IN_MESSAGES,
     ),
-    Rule::new(
+    WireRule::new(
         "/messages/*[role=assistant]",
         Closed(&["role", "content", "name", "reasoning", "tool_calls"]),
         IN_MESSAGES,
     )
     .code("wrong_api_format"),
-    Rule::new(
+    WireRule::new(
         "/messages/*[role=tool]",
         Closed(&["role", "content", "name", "tool_call_id"]),
         IN_MESSAGES,
     ),
-    Rule::new(
+    WireRule::new(
         "/messages/*[role=tool]",
         Needs(&["content", "tool_call_id"]),
         SDK,
     ),
-    Rule::new("/messages/*/tool_calls/*", Needs(&["id", "type"]), SDK).named("needs its id"),
-    Rule::new(
+    WireRule::new("/messages/*/tool_calls/*", Needs(&["id", "type"]), SDK).named("needs its id"),
+    WireRule::new(
         "/messages/*/tool_calls/*/function/arguments",
         Be(&[Text]),
         SDK,
     ),
-    Rule::new(
+    WireRule::new(
         "/messages/*[role=user]/content/*/type",
         OneOf(&["text", "image_url", "image"]),
         SDK,
     ),
-    Rule::new("/tools/*", Needs(&["type"]), SDK),
-    Rule::new("/tool_choice", OneOf(&["none", "auto", "required"]), SDK),
-    Rule::new("/response_format/json_schema", Needs(&["name"]), SDK),
+    WireRule::new("/tools/*", Needs(&["type"]), SDK),
+    WireRule::new("/tool_choice", OneOf(&["none", "auto", "required"]), SDK),
+    WireRule::new("/response_format/json_schema", Needs(&["name"]), SDK),
 ];

@@ -1,9 +1,9 @@
 //! What every copy of the chat wire asks for alike: the types of the fields and the shapes of messages, tools and calls. A vendor
 //! takes these rows under a source and a status of its own, and adds what only it asks for.
 
-use crate::rule::{Kind, Must, Rule};
+use crate::rule::{JsonType, Must, WireRule};
 
-use Kind::{Flag, Integer, List, Null, Number, Object, Text};
+use JsonType::{Flag, Integer, List, Null, Number, Object, Text};
 use Must::{Absent, Be, Needs, Once, OneOf, Start};
 
 /// A service has no use for such a header, but none is known to refuse it.
@@ -11,7 +11,7 @@ pub(crate) const FOREIGN: &str =
     "no source found (2026-11-23) of a service that refuses another family's header";
 
 /// The same rows, refusing nothing: for a vendor whose sources do not tell these shapes.
-pub(crate) const fn unverified<const N: usize>(mut rules: [Rule; N]) -> [Rule; N] {
+pub(crate) const fn unverified<const N: usize>(mut rules: [WireRule; N]) -> [WireRule; N] {
     let mut number = 0;
     while number < N {
         rules[number] = rules[number].unverified();
@@ -22,9 +22,9 @@ pub(crate) const fn unverified<const N: usize>(mut rules: [Rule; N]) -> [Rule; N
 
 /// The same rows, those at these places refusing nothing: for a vendor whose source was read and does not ask for them.
 pub(crate) const fn unverified_at<const N: usize>(
-    mut rules: [Rule; N],
+    mut rules: [WireRule; N],
     places: &[&str],
-) -> [Rule; N] {
+) -> [WireRule; N] {
     let mut number = 0;
     while number < N {
         let mut place = 0;
@@ -50,85 +50,85 @@ const fn same(one: &str, other: &str) -> bool {
 }
 
 /// Authentication by a bearer, a JSON body, and nothing that belongs to another family.
-pub(crate) const fn headers(source: &'static str) -> [Rule; 6] {
+pub(crate) const fn headers(source: &'static str) -> [WireRule; 6] {
     [
-        Rule::new("@content-type", Once, source),
-        Rule::new("@content-type", Start("application/json"), source),
-        Rule::new("@authorization", Once, source).status(401),
-        Rule::new("@authorization", Start("Bearer "), source).status(401),
-        Rule::new("@x-api-key", Absent, FOREIGN)
+        WireRule::new("@content-type", Once, source),
+        WireRule::new("@content-type", Start("application/json"), source),
+        WireRule::new("@authorization", Once, source).status(401),
+        WireRule::new("@authorization", Start("Bearer "), source).status(401),
+        WireRule::new("@x-api-key", Absent, FOREIGN)
             .unverified()
             .broken_by(&[("@x-api-key", "k")]),
-        Rule::new("@anthropic-version", Absent, FOREIGN)
+        WireRule::new("@anthropic-version", Absent, FOREIGN)
             .unverified()
             .broken_by(&[("@anthropic-version", "2023-06-01")]),
     ]
 }
 
 /// The same for a server that the operator runs without a key.
-pub(crate) const fn open_headers(source: &'static str) -> [Rule; 2] {
+pub(crate) const fn open_headers(source: &'static str) -> [WireRule; 2] {
     [
-        Rule::new("@content-type", Once, source),
-        Rule::new("@content-type", Start("application/json"), source),
+        WireRule::new("@content-type", Once, source),
+        WireRule::new("@content-type", Start("application/json"), source),
     ]
 }
 
 /// Types of the fields.
-pub(crate) const fn fields(source: &'static str, status: u16) -> [Rule; 13] {
+pub(crate) const fn fields(source: &'static str, status: u16) -> [WireRule; 13] {
     [
-        Rule::new("", Be(&[Object]), source).status(status),
-        Rule::new("", Needs(&["messages"]), source).status(status),
-        Rule::new("/model", Be(&[Text]), source).status(status),
-        Rule::new("/messages", Be(&[List]), source).status(status),
-        Rule::new("/max_tokens", Be(&[Integer, Null]), source).status(status),
-        Rule::new("/temperature", Be(&[Number, Null]), source).status(status),
-        Rule::new("/top_p", Be(&[Number, Null]), source).status(status),
-        Rule::new("/stream", Be(&[Flag, Null]), source).status(status),
-        Rule::new("/stop", Be(&[Text, List, Null]), source).status(status),
-        Rule::new("/tools", Be(&[List, Null]), source).status(status),
-        Rule::new("/tool_choice", Be(&[Text, Object, Null]), source).status(status),
-        Rule::new("/response_format", Be(&[Object, Null]), source).status(status),
-        Rule::new("/presence_penalty", Be(&[Number, Null]), source).status(status),
+        WireRule::new("", Be(&[Object]), source).status(status),
+        WireRule::new("", Needs(&["messages"]), source).status(status),
+        WireRule::new("/model", Be(&[Text]), source).status(status),
+        WireRule::new("/messages", Be(&[List]), source).status(status),
+        WireRule::new("/max_tokens", Be(&[Integer, Null]), source).status(status),
+        WireRule::new("/temperature", Be(&[Number, Null]), source).status(status),
+        WireRule::new("/top_p", Be(&[Number, Null]), source).status(status),
+        WireRule::new("/stream", Be(&[Flag, Null]), source).status(status),
+        WireRule::new("/stop", Be(&[Text, List, Null]), source).status(status),
+        WireRule::new("/tools", Be(&[List, Null]), source).status(status),
+        WireRule::new("/tool_choice", Be(&[Text, Object, Null]), source).status(status),
+        WireRule::new("/response_format", Be(&[Object, Null]), source).status(status),
+        WireRule::new("/presence_penalty", Be(&[Number, Null]), source).status(status),
     ]
 }
 
 /// Shapes of messages, parts, calls and tools.
-pub(crate) const fn shapes(source: &'static str, status: u16) -> [Rule; 17] {
+pub(crate) const fn shapes(source: &'static str, status: u16) -> [WireRule; 17] {
     [
-        Rule::new("/messages/*", Be(&[Object]), source).status(status),
-        Rule::new("/messages/*", Needs(&["role"]), source).status(status),
-        Rule::new("/messages/*/role", Be(&[Text]), source).status(status),
-        Rule::new("/messages/*/content", Be(&[Text, List, Null]), source).status(status),
-        Rule::new("/messages/*[role=user|system]", Needs(&["content"]), source).status(status),
-        Rule::new(
+        WireRule::new("/messages/*", Be(&[Object]), source).status(status),
+        WireRule::new("/messages/*", Needs(&["role"]), source).status(status),
+        WireRule::new("/messages/*/role", Be(&[Text]), source).status(status),
+        WireRule::new("/messages/*/content", Be(&[Text, List, Null]), source).status(status),
+        WireRule::new("/messages/*[role=user|system]", Needs(&["content"]), source).status(status),
+        WireRule::new(
             "/messages/*[role=user|system]/content",
             Be(&[Text, List]),
             source,
         )
         .status(status),
-        Rule::new("/messages/*/content/*", Be(&[Object]), source).status(status),
-        Rule::new("/messages/*/content/*", Needs(&["type"]), source).status(status),
-        Rule::new("/messages/*/content/*[type=text]", Needs(&["text"]), source)
+        WireRule::new("/messages/*/content/*", Be(&[Object]), source).status(status),
+        WireRule::new("/messages/*/content/*", Needs(&["type"]), source).status(status),
+        WireRule::new("/messages/*/content/*[type=text]", Needs(&["text"]), source)
             .named("needs its text")
             .status(status),
-        Rule::new("/messages/*/content/*[type=text]/text", Be(&[Text]), source).status(status),
-        Rule::new("/messages/*/tool_calls/*", Needs(&["function"]), source).status(status),
-        Rule::new(
+        WireRule::new("/messages/*/content/*[type=text]/text", Be(&[Text]), source).status(status),
+        WireRule::new("/messages/*/tool_calls/*", Needs(&["function"]), source).status(status),
+        WireRule::new(
             "/messages/*/tool_calls/*/function",
             Needs(&["name", "arguments"]),
             source,
         )
         .status(status),
-        Rule::new(
+        WireRule::new(
             "/messages/*/tool_calls/*/function/name",
             Be(&[Text]),
             source,
         )
         .status(status),
-        Rule::new("/tools/*[type=function]", Needs(&["function"]), source).status(status),
-        Rule::new("/tools/*/function", Needs(&["name"]), source).status(status),
-        Rule::new("/tools/*/function/name", Be(&[Text]), source).status(status),
-        Rule::new(
+        WireRule::new("/tools/*[type=function]", Needs(&["function"]), source).status(status),
+        WireRule::new("/tools/*/function", Needs(&["name"]), source).status(status),
+        WireRule::new("/tools/*/function/name", Be(&[Text]), source).status(status),
+        WireRule::new(
             "/response_format/type",
             OneOf(&["text", "json_object", "json_schema"]),
             source,

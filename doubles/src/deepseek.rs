@@ -6,10 +6,10 @@ use serde_json::Value;
 
 use crate::chat_order::calls_are_answered;
 use crate::chat_shapes::{fields, headers, shapes};
-use crate::rule::{Kind, Must, Rule};
+use crate::rule::{JsonType, Must, WireRule};
 use crate::{Vendor, Wire};
 
-use Kind::{Object, Text};
+use JsonType::{Object, Text};
 use Must::{Be, Hold, Needs, OneOf};
 
 pub(crate) static WIRE: Wire = Wire {
@@ -36,47 +36,47 @@ const PICTURES: &str = "400 \"unknown variant `image_url`, expected `text`\", 20
 const THOUGHTS: &str = "400 \"The `reasoning_content` in the thinking mode must be passed back to the API\", 2026-04-29: github.com/JohnnyZ93/oai-compatible-copilot/issues/215; 2026-07-04: github.com/qwersyk/Newelle/issues/404";
 const ORDER: &str = "400 \"Messages with role 'tool' must be a response to a preceding message with 'tool_calls'\", 2026-08-28: github.com/qwersyk/Newelle/issues/425";
 
-const RULES: &[Rule] = &[
-    Rule::new("", Needs(&["model"]), TYPES).named("needs its model"),
-    Rule::new(
+const RULES: &[WireRule] = &[
+    WireRule::new("", Needs(&["model"]), TYPES).named("needs its model"),
+    WireRule::new(
         "/messages/*/role",
         OneOf(&["system", "developer", "user", "assistant", "tool"]),
         TYPES,
     )
     .unverified(),
-    Rule::new("/messages/*/content/*/type", OneOf(&["text"]), PICTURES),
-    Rule::new("/messages/*[role=tool]", Needs(&["tool_call_id"]), TYPES),
-    Rule::new(
+    WireRule::new("/messages/*/content/*/type", OneOf(&["text"]), PICTURES),
+    WireRule::new("/messages/*[role=tool]", Needs(&["tool_call_id"]), TYPES),
+    WireRule::new(
         "/messages/*/tool_calls/*/function/arguments",
         Be(&[Text]),
         TYPES,
     ),
-    Rule::new(
+    WireRule::new(
         "/response_format/type",
         OneOf(&["text", "json_object"]),
         FORMATS,
     )
     .named("no schemas"),
-    Rule::new("/thinking", Be(&[Object, Kind::Null]), THINKING),
-    Rule::new(
+    WireRule::new("/thinking", Be(&[Object, JsonType::Null]), THINKING),
+    WireRule::new(
         "/thinking/type",
         OneOf(&["enabled", "disabled", "adaptive"]),
         THINKING,
     )
     .unverified(),
-    Rule::new(
+    WireRule::new(
         "/tool_choice",
         OneOf(&["none", "auto", "required"]),
         CHOICES,
     )
     .unverified(),
-    Rule::new("/messages", Hold(calls_are_answered), ORDER)
+    WireRule::new("/messages", Hold(calls_are_answered), ORDER)
         .named("calls are answered")
         .broken_by(&[(
             "/messages",
             r#"[{"role":"user","content":"a"},{"role":"tool","tool_call_id":"c","content":"x"}]"#,
         )]),
-    Rule::new("/messages", Hold(calls_show_their_thoughts), THOUGHTS)
+    WireRule::new("/messages", Hold(calls_show_their_thoughts), THOUGHTS)
         .named("thoughts come back")
         .when(thinks)
         .broken_by(&[("/messages/2/reasoning_content", "")]),

@@ -3,10 +3,10 @@
 use std::sync::OnceLock;
 
 use crate::chat_shapes::{fields, headers, shapes, unverified_at};
-use crate::rule::{Kind, Must, Rule, word};
+use crate::rule::{JsonType, Must, WireRule, word};
 use crate::{Vendor, Wire};
 
-use Kind::{Flag, Integer, Null, Object, Text};
+use JsonType::{Flag, Integer, Null, Object, Text};
 use Must::{Absent, Be, Closed, Long, Needs, OneOf, Spelt};
 
 pub(crate) static WIRE: Wire = Wire {
@@ -82,43 +82,43 @@ const NAMES: &[&str] = &[
     "user",
 ];
 
-const RULES: &[Rule] = &[
-    Rule::new("", Closed(NAMES), UNKNOWN),
-    Rule::new("", Needs(&["model"]), SDK).named("needs its model"),
-    Rule::new("/stream_options", Absent, USAGE)
+const RULES: &[WireRule] = &[
+    WireRule::new("", Closed(NAMES), UNKNOWN),
+    WireRule::new("", Needs(&["model"]), SDK).named("needs its model"),
+    WireRule::new("/stream_options", Absent, USAGE)
         .unverified()
         .broken_by(&[("/stream_options", "{}")]),
-    Rule::new("/max_completion_tokens", Be(&[Integer, Null]), SDK),
-    Rule::new("/n", Be(&[Integer]), SDK),
-    Rule::new("/metadata", Be(&[Object, Null]), SDK),
-    Rule::new("/metadata/*", Be(&[Text]), SDK),
-    Rule::new("/prompt_cache_key", Be(&[Text, Null]), SDK),
-    Rule::new("/parallel_tool_calls", Be(&[Flag, Null]), SDK),
-    Rule::new("/top_k", Be(&[Integer, Null]), SDK),
-    Rule::new("/user", Be(&[Text, Null]), SDK),
-    Rule::new(
+    WireRule::new("/max_completion_tokens", Be(&[Integer, Null]), SDK),
+    WireRule::new("/n", Be(&[Integer]), SDK),
+    WireRule::new("/metadata", Be(&[Object, Null]), SDK),
+    WireRule::new("/metadata/*", Be(&[Text]), SDK),
+    WireRule::new("/prompt_cache_key", Be(&[Text, Null]), SDK),
+    WireRule::new("/parallel_tool_calls", Be(&[Flag, Null]), SDK),
+    WireRule::new("/top_k", Be(&[Integer, Null]), SDK),
+    WireRule::new("/user", Be(&[Text, Null]), SDK),
+    WireRule::new(
         "/service_tier",
         OneOf(&["auto", "default", "flex", "priority"]),
         SDK,
     ),
-    Rule::new(
+    WireRule::new(
         "/reasoning_effort",
         OneOf(&["none", "low", "medium", "high"]),
         SDK,
     ),
-    Rule::new(
+    WireRule::new(
         "/reasoning_history",
         OneOf(&["disabled", "interleaved", "preserved"]),
         SDK,
     ),
-    Rule::new(
+    WireRule::new(
         "/context_length_exceeded_behavior",
         OneOf(&["error", "truncate"]),
         SDK,
     ),
-    Rule::new("/thinking", Be(&[Object, Null]), SDK),
-    Rule::new("/thinking/type", OneOf(&["enabled", "disabled"]), SDK),
-    Rule::new(
+    WireRule::new("/thinking", Be(&[Object, Null]), SDK),
+    WireRule::new("/thinking/type", OneOf(&["enabled", "disabled"]), SDK),
+    WireRule::new(
         "/messages/*",
         Closed(&[
             "role",
@@ -130,22 +130,22 @@ const RULES: &[Rule] = &[
         IN_MESSAGES,
     )
     .unverified(),
-    Rule::new(
+    WireRule::new(
         "/messages/*/tool_calls/*/function/arguments",
         Be(&[Text]),
         SDK,
     ),
-    Rule::new(
+    WireRule::new(
         "/messages/*/content/*/type",
         OneOf(&["text", "image_url", "video_url"]),
         SDK,
     ),
-    Rule::new("/tools/*", Needs(&["type"]), SDK),
-    Rule::new("/tools/*/type", OneOf(&["function"]), SDK),
-    Rule::new("/tools/*/function/name", Long(1, 64), SDK),
-    Rule::new("/tools/*/function/name", Spelt(word), SDK),
-    Rule::new("/tools/*/function/parameters", Be(&[Object]), SDK),
-    Rule::new(
+    WireRule::new("/tools/*", Needs(&["type"]), SDK),
+    WireRule::new("/tools/*/type", OneOf(&["function"]), SDK),
+    WireRule::new("/tools/*/function/name", Long(1, 64), SDK),
+    WireRule::new("/tools/*/function/name", Spelt(word), SDK),
+    WireRule::new("/tools/*/function/parameters", Be(&[Object]), SDK),
+    WireRule::new(
         "/tool_choice",
         OneOf(&["auto", "none", "any", "required"]),
         SDK,

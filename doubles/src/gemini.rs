@@ -5,11 +5,11 @@ use std::sync::OnceLock;
 use serde_json::Value;
 
 use crate::chat_shapes::{fields, headers, shapes, unverified};
-use crate::rule::{Kind, Must, Rule, word};
+use crate::rule::{JsonType, Must, WireRule, word};
 use crate::seal::was_thought;
 use crate::{Vendor, Wire};
 
-use Kind::{Object, Text};
+use JsonType::{Object, Text};
 use Must::{Absent, Be, Between, Closed, Hold, Long, Needs, OneOf, Spelt};
 
 pub(crate) static WIRE: Wire = Wire {
@@ -41,33 +41,35 @@ const SIGNATURE: &str = "400 \"Function call is missing a thought_signature in f
 const CORRUPTED: &str = "400 \"Corrupted thought signature.\", 2025-11-20: github.com/google-gemini/gemini-cli/issues/13467; where models change within a conversation, 2026-01-22: github.com/lbjlaq/Antigravity-Manager/issues/970; \"Invalid thought signature.\" from 3.7 on, 2026-08-29: github.com/lbjlaq/Antigravity-Manager/pull/3342; a word that is always taken, 2026-03-24: github.com/musistudio/claude-code-router/pull/1291";
 const NAMING: &str = "google-genai 3.4.0 (PyPI, 2026-11-23): types.py, FunctionDeclaration";
 
-const RULES: &[Rule] = &[
-    Rule::new("", Needs(&["model"]), NONE)
+const RULES: &[WireRule] = &[
+    WireRule::new("", Needs(&["model"]), NONE)
         .unverified()
         .named("needs its model"),
     // The whole list of known names is published nowhere: these are known to be refused.
-    Rule::new("/prompt_cache_key", Absent, CACHE_KEY).broken_by(&[("/prompt_cache_key", "\"k\"")]),
-    Rule::new("/store", Absent, STORED).broken_by(&[("/store", "false")]),
-    Rule::new("/metadata", Absent, STORED).broken_by(&[("/metadata", "{}")]),
-    Rule::new("/frequency_penalty", Absent, UNKNOWN).broken_by(&[("/frequency_penalty", "0.5")]),
-    Rule::new("/top_k", Absent, UNKNOWN).broken_by(&[("/top_k", "5")]),
-    Rule::new("/reasoning", Absent, UNKNOWN).broken_by(&[("/reasoning", "{}")]),
-    Rule::new("/prompt_cache_retention", Absent, UNKNOWN)
+    WireRule::new("/prompt_cache_key", Absent, CACHE_KEY)
+        .broken_by(&[("/prompt_cache_key", "\"k\"")]),
+    WireRule::new("/store", Absent, STORED).broken_by(&[("/store", "false")]),
+    WireRule::new("/metadata", Absent, STORED).broken_by(&[("/metadata", "{}")]),
+    WireRule::new("/frequency_penalty", Absent, UNKNOWN)
+        .broken_by(&[("/frequency_penalty", "0.5")]),
+    WireRule::new("/top_k", Absent, UNKNOWN).broken_by(&[("/top_k", "5")]),
+    WireRule::new("/reasoning", Absent, UNKNOWN).broken_by(&[("/reasoning", "{}")]),
+    WireRule::new("/prompt_cache_retention", Absent, UNKNOWN)
         .unverified()
         .broken_by(&[("/prompt_cache_retention", "\"24h\"")]),
-    Rule::new("/safety_identifier", Absent, UNKNOWN)
+    WireRule::new("/safety_identifier", Absent, UNKNOWN)
         .unverified()
         .broken_by(&[("/safety_identifier", "\"u\"")]),
-    Rule::new("/service_tier", Absent, UNKNOWN)
+    WireRule::new("/service_tier", Absent, UNKNOWN)
         .unverified()
         .broken_by(&[("/service_tier", "\"default\"")]),
-    Rule::new("/temperature", Between(0.0, 2.0), WARMTH),
-    Rule::new(
+    WireRule::new("/temperature", Between(0.0, 2.0), WARMTH),
+    WireRule::new(
         "/reasoning_effort",
         OneOf(&["none", "minimal", "low", "medium", "high"]),
         EFFORT,
     ),
-    Rule::new(
+    WireRule::new(
         "/messages/*/role",
         OneOf(&[
             "system",
@@ -80,33 +82,33 @@ const RULES: &[Rule] = &[
         NONE,
     )
     .unverified(),
-    Rule::new("/messages/*[role=tool]", Needs(&["tool_call_id"]), NONE).unverified(),
-    Rule::new(
+    WireRule::new("/messages/*[role=tool]", Needs(&["tool_call_id"]), NONE).unverified(),
+    WireRule::new(
         "/messages/*/tool_calls/*/function/arguments",
         Be(&[Text]),
         NONE,
     )
     .unverified(),
-    Rule::new(
+    WireRule::new(
         "/messages/*[role=user]/content/*/type",
         OneOf(&["text", "image_url", "input_audio"]),
         NONE,
     )
     .unverified(),
-    Rule::new(
+    WireRule::new(
         "/messages/*/content/*[type=image_url]",
         Needs(&["image_url"]),
         NONE,
     )
     .unverified(),
-    Rule::new("/messages/*/content/*/image_url", Be(&[Object]), NONE).unverified(),
-    Rule::new("/tools/*/function/parameters", Be(&[Object]), NAMING),
-    Rule::new("/tools/*/function/name", Long(1, 128), NAMING),
-    Rule::new("/tools/*/function/name", Spelt(name), NAMING),
-    Rule::new("/tool_choice", OneOf(&["none", "auto", "required"]), NONE).unverified(),
-    Rule::new("/response_format/json_schema", Needs(&["schema"]), NONE).unverified(),
-    Rule::new("/stream_options", Closed(&["include_usage"]), NONE).unverified(),
-    Rule::new(
+    WireRule::new("/messages/*/content/*/image_url", Be(&[Object]), NONE).unverified(),
+    WireRule::new("/tools/*/function/parameters", Be(&[Object]), NAMING),
+    WireRule::new("/tools/*/function/name", Long(1, 128), NAMING),
+    WireRule::new("/tools/*/function/name", Spelt(name), NAMING),
+    WireRule::new("/tool_choice", OneOf(&["none", "auto", "required"]), NONE).unverified(),
+    WireRule::new("/response_format/json_schema", Needs(&["schema"]), NONE).unverified(),
+    WireRule::new("/stream_options", Closed(&["include_usage"]), NONE).unverified(),
+    WireRule::new(
         "/messages/*/tool_calls/*/extra_content/google/thought_signature",
         Hold(was_thought),
         CORRUPTED,
@@ -117,7 +119,7 @@ const RULES: &[Rule] = &[
         "/messages/2/tool_calls/0/extra_content/google/thought_signature",
         "\"c2lnbmVk\"",
     )]),
-    Rule::new("/messages", Hold(calls_are_signed), SIGNATURE)
+    WireRule::new("/messages", Hold(calls_are_signed), SIGNATURE)
         .named("calls are signed")
         .when(is_gemini_3)
         .broken_by(&[("/messages/2/tool_calls/0/extra_content", "")]),

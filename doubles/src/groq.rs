@@ -6,10 +6,10 @@ use serde_json::Value;
 
 use crate::chat_order::calls_are_answered;
 use crate::chat_shapes::{fields, headers, shapes};
-use crate::rule::{Kind, Must, Rule, word};
+use crate::rule::{JsonType, Must, WireRule, word};
 use crate::{Vendor, Wire};
 
-use Kind::{Flag, Integer, Null, Object, Text};
+use JsonType::{Flag, Integer, Null, Object, Text};
 use Must::{Be, Between, Closed, Hold, Long, Needs, OneOf, Spelt};
 
 pub(crate) static WIRE: Wire = Wire {
@@ -69,39 +69,39 @@ const NAMES: &[&str] = &[
     "user",
 ];
 
-const RULES: &[Rule] = &[
-    Rule::new("", Closed(NAMES), UNKNOWN),
-    Rule::new("", Needs(&["model"]), SDK).named("needs its model"),
-    Rule::new("/stream_options", Closed(&["include_usage"]), USAGE).unverified(),
-    Rule::new("/max_completion_tokens", Be(&[Integer, Null]), SDK),
-    Rule::new("/n", Between(1.0, 1.0), SDK),
-    Rule::new("/temperature", Between(0.0, 2.0), SDK),
-    Rule::new("/parallel_tool_calls", Be(&[Flag, Null]), SDK),
-    Rule::new(
+const RULES: &[WireRule] = &[
+    WireRule::new("", Closed(NAMES), UNKNOWN),
+    WireRule::new("", Needs(&["model"]), SDK).named("needs its model"),
+    WireRule::new("/stream_options", Closed(&["include_usage"]), USAGE).unverified(),
+    WireRule::new("/max_completion_tokens", Be(&[Integer, Null]), SDK),
+    WireRule::new("/n", Between(1.0, 1.0), SDK),
+    WireRule::new("/temperature", Between(0.0, 2.0), SDK),
+    WireRule::new("/parallel_tool_calls", Be(&[Flag, Null]), SDK),
+    WireRule::new(
         "/service_tier",
         OneOf(&["auto", "on_demand", "flex", "performance"]),
         SDK,
     ),
-    Rule::new(
+    WireRule::new(
         "/reasoning_effort",
         OneOf(&["none", "default", "low", "medium", "high"]),
         SDK,
     ),
-    Rule::new("/reasoning_effort", OneOf(&["low", "medium", "high"]), SDK)
+    WireRule::new("/reasoning_effort", OneOf(&["low", "medium", "high"]), SDK)
         .named("gpt-oss")
         .when(is_gpt_oss),
-    Rule::new(
+    WireRule::new(
         "/reasoning_format",
         OneOf(&["hidden", "raw", "parsed"]),
         SDK,
     ),
-    Rule::new("", Hold(one_reasoning_switch), SDK)
+    WireRule::new("", Hold(one_reasoning_switch), SDK)
         .named("reasoning_format or include_reasoning")
         .broken_by(&[
             ("/include_reasoning", "true"),
             ("/reasoning_format", "\"raw\""),
         ]),
-    Rule::new(
+    WireRule::new(
         "/messages/*/role",
         OneOf(&[
             "system",
@@ -113,12 +113,12 @@ const RULES: &[Rule] = &[
         ]),
         SDK,
     ),
-    Rule::new(
+    WireRule::new(
         "/messages/*[role=system|developer|user]",
         Closed(&["role", "content", "name"]),
         IN_MESSAGES,
     ),
-    Rule::new(
+    WireRule::new(
         "/messages/*[role=assistant]",
         Closed(&[
             "role",
@@ -130,51 +130,51 @@ const RULES: &[Rule] = &[
         ]),
         IN_MESSAGES,
     ),
-    Rule::new(
+    WireRule::new(
         "/messages/*[role=tool]",
         Closed(&["role", "content", "tool_call_id"]),
         IN_MESSAGES,
     ),
-    Rule::new(
+    WireRule::new(
         "/messages/*[role=tool]",
         Needs(&["content", "tool_call_id"]),
         SDK,
     ),
-    Rule::new("/messages/*/tool_calls/*", Needs(&["id", "type"]), SDK).named("needs its id"),
-    Rule::new(
+    WireRule::new("/messages/*/tool_calls/*", Needs(&["id", "type"]), SDK).named("needs its id"),
+    WireRule::new(
         "/messages/*/tool_calls/*/function/arguments",
         Be(&[Text]),
         SDK,
     ),
-    Rule::new(
+    WireRule::new(
         "/messages/*[role=user]/content/*/type",
         OneOf(&["text", "image_url", "document"]),
         SDK,
     ),
-    Rule::new(
+    WireRule::new(
         "/messages/*[role=system|assistant]/content/*/type",
         OneOf(&["text"]),
         SDK,
     ),
-    Rule::new("/tools", Long(0, 128), SDK),
-    Rule::new("/tools/*", Needs(&["type"]), SDK),
-    Rule::new(
+    WireRule::new("/tools", Long(0, 128), SDK),
+    WireRule::new("/tools/*", Needs(&["type"]), SDK),
+    WireRule::new(
         "/tools/*/function",
         Closed(&["name", "description", "parameters", "strict"]),
         SDK,
     ),
-    Rule::new("/tools/*/function/name", Long(1, 64), SDK),
-    Rule::new("/tools/*/function/name", Spelt(word), SDK),
-    Rule::new("/tools/*/function/parameters", Be(&[Object]), SDK),
-    Rule::new("/tools/*/function/strict", Be(&[Flag]), SDK),
-    Rule::new("/tool_choice", OneOf(&["none", "auto", "required"]), SDK),
-    Rule::new(
+    WireRule::new("/tools/*/function/name", Long(1, 64), SDK),
+    WireRule::new("/tools/*/function/name", Spelt(word), SDK),
+    WireRule::new("/tools/*/function/parameters", Be(&[Object]), SDK),
+    WireRule::new("/tools/*/function/strict", Be(&[Flag]), SDK),
+    WireRule::new("/tool_choice", OneOf(&["none", "auto", "required"]), SDK),
+    WireRule::new(
         "/response_format/json_schema",
         Closed(&["name", "description", "schema", "strict"]),
         SDK,
     ),
-    Rule::new("/response_format/json_schema", Needs(&["name"]), SDK),
-    Rule::new("/messages", Hold(calls_are_answered), ORDER)
+    WireRule::new("/response_format/json_schema", Needs(&["name"]), SDK),
+    WireRule::new("/messages", Hold(calls_are_answered), ORDER)
         .named("calls are answered")
         .unverified()
         .broken_by(&[(

@@ -3,7 +3,7 @@
 //! A tolerant upstream proves nothing: it answers requests that the real service refuses. So every test's upstream asks [`judge`]
 //! before it answers, and so does the simulated provider. Pure: no async, no I/O; never part of a gateway's path to a real vendor.
 //!
-//! - A [`Wire`] is one path of one vendor: a table of [`Rule`]s and examples of requests that it accepts.
+//! - A [`Wire`] is one path of one vendor: a table of [`WireRule`]s and examples of requests that it accepts.
 //! - A rule has a place, what must hold there, its source, and whether that source is *verified*. A rule that is not verified
 //!   stands in the table and refuses nothing.
 //! - [`broken`] makes a request that breaks each rule; `tests/rules.rs` fails when one of them is not refused.
@@ -42,14 +42,14 @@ mod xai;
 
 pub use broken::{Broken, broken};
 pub use oddities::{breaking, oddly};
-pub use refusal::Refusal;
-pub use rule::{Kind, Must, Rule, Standing};
+pub use refusal::VendorRefusal;
+pub use rule::{JsonType, Must, RuleStanding, WireRule};
 
 use std::sync::OnceLock;
 
 use serde_json::Value;
 
-use plan::Plan;
+use plan::RulePlan;
 
 /// A service.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -104,13 +104,13 @@ pub struct Wire {
     /// What its path ends in: `/chat/completions`.
     pub path: &'static str,
     /// Its rules. Vendors that copied a wire share a table.
-    pub rules: &'static [&'static [Rule]],
+    pub rules: &'static [&'static [WireRule]],
     /// The most bytes of a body, with the source, if one says it.
     pub largest: Option<(usize, &'static str)>,
     /// A list of requests that it accepts, as JSON: `{"headers": {…}, "body": {…}}`. Together they show every place of its rules.
     pub examples: &'static str,
     /// Its verified rules, read on the first request.
-    plan: OnceLock<Plan>,
+    plan: OnceLock<RulePlan>,
 }
 
 /// Every wire.
@@ -141,7 +141,7 @@ pub static WIRES: &[&Wire] = &[
 
 /// A request as it arrived.
 #[derive(Debug, Clone, Copy)]
-pub struct Request<'a> {
+pub struct ArrivedRequest<'a> {
     /// With the query, if there is one.
     pub path: &'a str,
     /// In order; the same name may occur twice.
@@ -174,7 +174,7 @@ pub fn defined_by(path: &str) -> Vendor {
 ///
 /// # Errors
 /// The vendor's own refusal, by the first rule that is broken.
-pub fn judge(vendor: Vendor, request: &Request<'_>) -> Result<(), Refusal> {
+pub fn judge(vendor: Vendor, request: &ArrivedRequest<'_>) -> Result<(), VendorRefusal> {
     first_fault(vendor, request.path, Some(request.headers), request.body)
 }
 
@@ -182,7 +182,7 @@ pub fn judge(vendor: Vendor, request: &Request<'_>) -> Result<(), Refusal> {
 ///
 /// # Errors
 /// The same.
-pub fn judge_body(vendor: Vendor, path: &str, body: &[u8]) -> Result<(), Refusal> {
+pub fn judge_body(vendor: Vendor, path: &str, body: &[u8]) -> Result<(), VendorRefusal> {
     first_fault(vendor, path, None, body)
 }
 
@@ -191,21 +191,21 @@ fn first_fault(
     path: &str,
     headers: Option<&[(String, String)]>,
     body: &[u8],
-) -> Result<(), Refusal> {
+) -> Result<(), VendorRefusal> {
     let Some(wire) = wire(vendor, path) else {
         let why = format!("no such path: {path}");
-        return Err(Refusal::new(vendor, 404, "path", "", why));
+        return Err(VendorRefusal::new(vendor, 404, "path", "", why));
     };
     if let Some((most, _)) = wire.largest.filter(|(most, _)| body.len() > *most) {
         let why = format!(
             "the request has {} bytes, at most {most} are taken",
             body.len()
         );
-        return Err(Refusal::new(vendor, 413, "size", "", why));
+        return Err(VendorRefusal::new(vendor, 413, "size", "", why));
     }
     let Ok(body) = serde_json::from_slice::<Value>(body) else {
         let why = "the body is not JSON".to_owned();
-        return Err(Refusal::new(vendor, 400, "json", "", why));
+        return Err(VendorRefusal::new(vendor, 400, "json", "", why));
     };
     let mut faults = wire.plan().body_faults(&body);
     if let Some(headers) = headers {
@@ -213,9 +213,9 @@ fn first_fault(
     }
     let first = faults.into_iter().min_by_key(|(number, _)| *number);
     first.map_or(Ok(()), |(_, fault)| {
-        let Rule { status, code, .. } = *fault.rule;
+        let WireRule { status, code, .. } = *fault.rule;
         let id = fault.rule.id(wire);
-        let refusal = Refusal::new(vendor, status, &id, &fault.place, fault.why);
+        let refusal = VendorRefusal::new(vendor, status, &id, &fault.place, fault.why);
         Err(match code {
             Some(code) => refusal.with_code(code),
             None => refusal,
@@ -225,9 +225,9 @@ fn first_fault(
 
 /// A broken rule.
 #[derive(Debug)]
-pub struct Fault<'a> {
+pub struct BrokenRule<'a> {
     /// Which.
-    pub rule: &'a Rule,
+    pub rule: &'a WireRule,
     /// Where in the request.
     pub place: String,
     /// What was expected there.
@@ -236,20 +236,20 @@ pub struct Fault<'a> {
 
 impl Wire {
     /// All rules, those that do not refuse included.
-    pub fn all_rules(&self) -> impl Iterator<Item = &'static Rule> {
+    pub fn all_rules(&self) -> impl Iterator<Item = &'static WireRule> {
         self.rules.iter().copied().flatten()
     }
 
     /// The rules that refuse.
-    fn plan(&self) -> &Plan {
-        let verified = |rule: &&Rule| rule.standing == Standing::Verified;
+    fn plan(&self) -> &RulePlan {
+        let verified = |rule: &&WireRule| rule.standing == RuleStanding::Verified;
         self.plan
-            .get_or_init(|| Plan::new(self.all_rules().filter(verified)))
+            .get_or_init(|| RulePlan::new(self.all_rules().filter(verified)))
     }
 
     /// What is wrong with a request, in the order of the table.
     #[must_use]
-    pub fn faults(&self, headers: &[(String, String)], body: &Value) -> Vec<Fault<'static>> {
+    pub fn faults(&self, headers: &[(String, String)], body: &Value) -> Vec<BrokenRule<'static>> {
         self.plan().faults(headers, body)
     }
 

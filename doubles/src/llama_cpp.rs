@@ -5,10 +5,10 @@ use std::sync::OnceLock;
 use serde_json::Value;
 
 use crate::chat_shapes::open_headers;
-use crate::rule::{Kind, Must, Rule};
+use crate::rule::{JsonType, Must, WireRule};
 use crate::{Vendor, Wire};
 
-use Kind::{List, Null, Object, Text};
+use JsonType::{List, Null, Object, Text};
 use Must::{Be, Hold, Needs, OneOf};
 
 pub(crate) static WIRE: Wire = Wire {
@@ -25,19 +25,19 @@ const SERVER: &str = "llama.cpp in llama-cpp-python 0.3.36 (PyPI, 2026-11-23): t
 const CHAT: &str = "llama.cpp in llama-cpp-python 0.3.36 (PyPI, 2026-11-23): common/chat.cpp, common_chat_msgs_parse_oaicompat and common_chat_tools_parse_oaicompat";
 
 /// What `chat.cpp` throws is no `invalid_argument` any more when it leaves, and so a 500.
-const RULES: &[Rule] = &[
-    Rule::new("", Be(&[Object]), SERVER),
-    Rule::new("", Needs(&["messages"]), SERVER),
-    Rule::new("/messages", Be(&[List]), SERVER),
-    Rule::new("/messages/*", Be(&[Object]), CHAT).status(500),
-    Rule::new("/messages/*", Needs(&["role"]), CHAT).status(500),
-    Rule::new(
+const RULES: &[WireRule] = &[
+    WireRule::new("", Be(&[Object]), SERVER),
+    WireRule::new("", Needs(&["messages"]), SERVER),
+    WireRule::new("/messages", Be(&[List]), SERVER),
+    WireRule::new("/messages/*", Be(&[Object]), CHAT).status(500),
+    WireRule::new("/messages/*", Needs(&["role"]), CHAT).status(500),
+    WireRule::new(
         "/messages/*[role=system|user|tool]",
         Needs(&["content"]),
         SERVER,
     ),
-    Rule::new("/messages/*/content", Be(&[Text, List, Null]), SERVER),
-    Rule::new(
+    WireRule::new("/messages/*/content", Be(&[Text, List, Null]), SERVER),
+    WireRule::new(
         "/messages/*/content/*/type",
         OneOf(&[
             "text",
@@ -48,31 +48,31 @@ const RULES: &[Rule] = &[
         ]),
         SERVER,
     ),
-    Rule::new("/messages/*/content/*", Needs(&["type"]), CHAT).status(500),
-    Rule::new(
+    WireRule::new("/messages/*/content/*", Needs(&["type"]), CHAT).status(500),
+    WireRule::new(
         "/messages/*/tool_calls/*",
         Needs(&["type", "function"]),
         CHAT,
     )
     .status(500),
-    Rule::new("/messages/*/tool_calls/*/type", OneOf(&["function"]), CHAT).status(500),
-    Rule::new("/messages/*/tool_calls/*/function", Needs(&["name"]), CHAT).status(500),
-    Rule::new("/tools", Be(&[List]), CHAT).status(500),
-    Rule::new("/tools/*", Needs(&["type", "function"]), CHAT).status(500),
-    Rule::new("/tools/*/type", OneOf(&["function"]), CHAT).status(500),
-    Rule::new("/tool_choice", OneOf(&["auto", "none", "required"]), CHAT),
-    Rule::new(
+    WireRule::new("/messages/*/tool_calls/*/type", OneOf(&["function"]), CHAT).status(500),
+    WireRule::new("/messages/*/tool_calls/*/function", Needs(&["name"]), CHAT).status(500),
+    WireRule::new("/tools", Be(&[List]), CHAT).status(500),
+    WireRule::new("/tools/*", Needs(&["type", "function"]), CHAT).status(500),
+    WireRule::new("/tools/*/type", OneOf(&["function"]), CHAT).status(500),
+    WireRule::new("/tool_choice", OneOf(&["auto", "none", "required"]), CHAT),
+    WireRule::new(
         "/response_format/type",
         OneOf(&["", "text", "json_object", "json_schema"]),
         SERVER,
     ),
-    Rule::new("/messages", Hold(one_last_assistant), SERVER)
+    WireRule::new("/messages", Hold(one_last_assistant), SERVER)
         .named("one assistant message at the end")
         .broken_by(&[
             ("/messages/-", r#"{"role":"assistant","content":"a"}"#),
             ("/messages/-", r#"{"role":"assistant","content":"b"}"#),
         ]),
-    Rule::new("", Hold(top_with_logprobs), SERVER)
+    WireRule::new("", Hold(top_with_logprobs), SERVER)
         .named("top_logprobs needs logprobs")
         .broken_by(&[("/top_logprobs", "2")]),
 ];

@@ -5,10 +5,10 @@ use std::sync::OnceLock;
 use serde_json::Value;
 
 use crate::chat_shapes::{fields, open_headers, shapes, unverified_at};
-use crate::rule::{Kind, Must, Rule};
+use crate::rule::{JsonType, Must, WireRule};
 use crate::{Vendor, Wire};
 
-use Kind::{Null, Text};
+use JsonType::{Null, Text};
 use Must::{Be, Hold, OneOf};
 
 pub(crate) static WIRE: Wire = Wire {
@@ -43,31 +43,31 @@ const PICTURES: &str = "400 \"'url' field must be a base64 encoded image\", 2025
 const MESSAGES: &str = "400 \"Invalid 'messages' in payload\" for a picture in a tool's message, 2026-04-25: github.com/QwenLM/qwen-code/issues/3616";
 const ROLES: &str = "\"'messages' array must only contain objects with a 'role' field that is in [user, assistant, system, tool]\", 2025-11-06: github.com/MangoLion/plotbunni/issues/5";
 
-const RULES: &[Rule] = &[
-    Rule::new("/tool_choice", Be(&[Text, Null]), CHOICE).named("no named tool"),
-    Rule::new("/tool_choice", OneOf(&["none", "auto", "required"]), CHOICE),
-    Rule::new(
+const RULES: &[WireRule] = &[
+    WireRule::new("/tool_choice", Be(&[Text, Null]), CHOICE).named("no named tool"),
+    WireRule::new("/tool_choice", OneOf(&["none", "auto", "required"]), CHOICE),
+    WireRule::new(
         "/response_format/type",
         OneOf(&["json_schema", "text"]),
         FORMATS,
     )
     .named("its own two"),
-    Rule::new(
+    WireRule::new(
         "/messages/*/role",
         OneOf(&["user", "assistant", "system", "tool"]),
         ROLES,
     ),
-    Rule::new(
+    WireRule::new(
         "/messages/*[role=tool]/content/*/type",
         OneOf(&["text"]),
         MESSAGES,
     ),
-    Rule::new(
+    WireRule::new(
         "/messages/*[role=user]/content/*/type",
         OneOf(&["text", "image_url"]),
         MESSAGES,
     ),
-    Rule::new(
+    WireRule::new(
         "/messages/*/content/*/image_url/url",
         Hold(is_inline),
         PICTURES,

@@ -6,10 +6,10 @@ use serde_json::Value;
 
 use crate::chat_order::calls_are_answered;
 use crate::chat_shapes::{fields, headers, shapes};
-use crate::rule::{Kind, Must, Rule};
+use crate::rule::{JsonType, Must, WireRule};
 use crate::{Vendor, Wire};
 
-use Kind::{Integer, List, Null, Object, Text};
+use JsonType::{Integer, List, Null, Object, Text};
 use Must::{Be, Closed, Hold, Long, Needs, OneOf, Spelt};
 
 pub(crate) static WIRE: Wire = Wire {
@@ -61,41 +61,41 @@ const NAMES: &[&str] = &[
     "safe_prompt",
 ];
 
-const RULES: &[Rule] = &[
-    Rule::new("/stream_options", Must::Absent, USAGE)
+const RULES: &[WireRule] = &[
+    WireRule::new("/stream_options", Must::Absent, USAGE)
         .status(422)
         .broken_by(&[("/stream_options", r#"{"include_usage":true}"#)]),
-    Rule::new("", Closed(NAMES), EXTRA).status(422),
-    Rule::new("", Needs(&["model"]), SDK).named("needs its model").status(422),
-    Rule::new("/service_tier", OneOf(&["auto", "standard_only"]), SDK).status(422),
-    Rule::new("/metadata", Be(&[Object, Null]), SDK).status(422),
-    Rule::new("/random_seed", Be(&[Integer, Null]), SDK).status(422),
-    Rule::new("/prompt_cache_key", Be(&[Text, Null]), SDK).status(422),
-    Rule::new("/messages/*/role", OneOf(&["system", "user", "assistant", "tool"]), SDK).status(422),
-    Rule::new("/messages/*[role=system|user]", Closed(&["role", "content"]), EXTRA).status(422),
-    Rule::new("/messages/*[role=assistant]", Closed(&["role", "content", "tool_calls", "prefix"]), EXTRA).status(422),
-    Rule::new("/messages/*[role=tool]", Closed(&["role", "content", "tool_call_id", "name"]), EXTRA).status(422),
-    Rule::new("/messages/*/tool_calls", Be(&[List, Null]), SDK).status(422),
-    Rule::new("/messages/*/tool_calls/*", Closed(&["id", "type", "function", "index"]), EXTRA).status(422),
-    Rule::new("/messages/*/tool_calls/*/function", Closed(&["name", "arguments"]), EXTRA).status(422),
-    Rule::new("/messages/*/tool_calls/*/function/arguments", Be(&[Text, Object]), SDK).status(422),
-    Rule::new("/messages/*/tool_calls/*/id", Long(9, 9), IDS),
-    Rule::new("/messages/*/tool_calls/*/id", Spelt(letter_or_digit), IDS),
-    Rule::new("/messages/*/content/*/type", OneOf(&["image_url", "document_url", "text", "reference", "file", "thinking", "input_audio", "resource", "resource_link"]), SDK).status(422),
-    Rule::new("/messages/*/content/*[type=text]", Closed(&["type", "text"]), EXTRA).status(422),
-    Rule::new("/messages/*/content/*[type=image_url]", Needs(&["image_url"]), SDK).status(422),
-    Rule::new("/messages/*/content/*[type=file]", Closed(&["type", "file_id"]), EXTRA).status(422),
-    Rule::new("/tools/*/function", Closed(&["name", "description", "parameters", "strict"]), EXTRA).status(422),
-    Rule::new("/tools/*/function", Needs(&["parameters"]), SDK).named("needs its parameters").status(422),
-    Rule::new("/tools/*/function/parameters", Be(&[Object]), SDK).status(422),
-    Rule::new("/tool_choice", OneOf(&["auto", "none", "any", "required"]), SDK).status(422),
-    Rule::new("/response_format", Closed(&["type", "json_schema"]), EXTRA).status(422),
-    Rule::new("/response_format/json_schema", Closed(&["name", "schema", "description", "strict"]), EXTRA).status(422),
-    Rule::new("/response_format/json_schema", Needs(&["name", "schema"]), SDK).status(422),
-    Rule::new("/messages", Hold(calls_are_answered), ORDER)
+    WireRule::new("", Closed(NAMES), EXTRA).status(422),
+    WireRule::new("", Needs(&["model"]), SDK).named("needs its model").status(422),
+    WireRule::new("/service_tier", OneOf(&["auto", "standard_only"]), SDK).status(422),
+    WireRule::new("/metadata", Be(&[Object, Null]), SDK).status(422),
+    WireRule::new("/random_seed", Be(&[Integer, Null]), SDK).status(422),
+    WireRule::new("/prompt_cache_key", Be(&[Text, Null]), SDK).status(422),
+    WireRule::new("/messages/*/role", OneOf(&["system", "user", "assistant", "tool"]), SDK).status(422),
+    WireRule::new("/messages/*[role=system|user]", Closed(&["role", "content"]), EXTRA).status(422),
+    WireRule::new("/messages/*[role=assistant]", Closed(&["role", "content", "tool_calls", "prefix"]), EXTRA).status(422),
+    WireRule::new("/messages/*[role=tool]", Closed(&["role", "content", "tool_call_id", "name"]), EXTRA).status(422),
+    WireRule::new("/messages/*/tool_calls", Be(&[List, Null]), SDK).status(422),
+    WireRule::new("/messages/*/tool_calls/*", Closed(&["id", "type", "function", "index"]), EXTRA).status(422),
+    WireRule::new("/messages/*/tool_calls/*/function", Closed(&["name", "arguments"]), EXTRA).status(422),
+    WireRule::new("/messages/*/tool_calls/*/function/arguments", Be(&[Text, Object]), SDK).status(422),
+    WireRule::new("/messages/*/tool_calls/*/id", Long(9, 9), IDS),
+    WireRule::new("/messages/*/tool_calls/*/id", Spelt(letter_or_digit), IDS),
+    WireRule::new("/messages/*/content/*/type", OneOf(&["image_url", "document_url", "text", "reference", "file", "thinking", "input_audio", "resource", "resource_link"]), SDK).status(422),
+    WireRule::new("/messages/*/content/*[type=text]", Closed(&["type", "text"]), EXTRA).status(422),
+    WireRule::new("/messages/*/content/*[type=image_url]", Needs(&["image_url"]), SDK).status(422),
+    WireRule::new("/messages/*/content/*[type=file]", Closed(&["type", "file_id"]), EXTRA).status(422),
+    WireRule::new("/tools/*/function", Closed(&["name", "description", "parameters", "strict"]), EXTRA).status(422),
+    WireRule::new("/tools/*/function", Needs(&["parameters"]), SDK).named("needs its parameters").status(422),
+    WireRule::new("/tools/*/function/parameters", Be(&[Object]), SDK).status(422),
+    WireRule::new("/tool_choice", OneOf(&["auto", "none", "any", "required"]), SDK).status(422),
+    WireRule::new("/response_format", Closed(&["type", "json_schema"]), EXTRA).status(422),
+    WireRule::new("/response_format/json_schema", Closed(&["name", "schema", "description", "strict"]), EXTRA).status(422),
+    WireRule::new("/response_format/json_schema", Needs(&["name", "schema"]), SDK).status(422),
+    WireRule::new("/messages", Hold(calls_are_answered), ORDER)
         .named("calls are answered")
         .broken_by(&[("/messages", r#"[{"role":"user","content":"a"},{"role":"tool","tool_call_id":"abcdefghi","content":"x"}]"#)]),
-    Rule::new("/messages", Hold(ends_with_a_question), ORDER)
+    WireRule::new("/messages", Hold(ends_with_a_question), ORDER)
         .named("last role")
         .broken_by(&[("/messages/-", r#"{"role":"assistant","content":"a"}"#)]),
 ];

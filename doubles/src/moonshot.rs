@@ -6,10 +6,10 @@ use serde_json::Value;
 
 use crate::chat_order::calls_are_answered;
 use crate::chat_shapes::{fields, headers, shapes, unverified};
-use crate::rule::{Kind, Must, Rule};
+use crate::rule::{JsonType, Must, WireRule};
 use crate::{Vendor, Wire};
 
-use Kind::{Null, Object, Text};
+use JsonType::{Null, Object, Text};
 use Must::{Be, Hold, Needs, OneOf};
 
 pub(crate) static WIRE: Wire = Wire {
@@ -37,46 +37,46 @@ const THOUGHTS: &str = "400 \"thinking is enabled but reasoning_content is missi
 const BOTH: &str = "400 \"cannot specify both 'thinking' and 'reasoning_effort'\" with kimi-k2.6, measured 2026-05-20: github.com/HKUDS/nanobot/issues/3939";
 const ORDER: &str = "no source found (2026-11-23) that Moonshot refuses a call without its result";
 
-const RULES: &[Rule] = &[
-    Rule::new("", Needs(&["model"]), TYPES).named("needs its model"),
-    Rule::new("/thinking", Be(&[Object, Null]), TYPES),
-    Rule::new("/thinking/type", OneOf(&["enabled", "disabled"]), TYPES),
-    Rule::new(
+const RULES: &[WireRule] = &[
+    WireRule::new("", Needs(&["model"]), TYPES).named("needs its model"),
+    WireRule::new("/thinking", Be(&[Object, Null]), TYPES),
+    WireRule::new("/thinking/type", OneOf(&["enabled", "disabled"]), TYPES),
+    WireRule::new(
         "/messages/*/tool_calls/*/function/arguments",
         Be(&[Text]),
         NONE,
     )
     .unverified(),
-    Rule::new("/temperature", Hold(only_one), TEMPERATURE)
+    WireRule::new("/temperature", Hold(only_one), TEMPERATURE)
         .named("kimi-k2")
         .when(thinks)
         .broken_by(&[("/model", "\"kimi-k2.6\""), ("/temperature", "0.6")]),
-    Rule::new("/top_p", Hold(only_95), TOP_P)
+    WireRule::new("/top_p", Hold(only_95), TOP_P)
         .named("kimi-k2")
         .when(thinks)
         .unverified()
         .broken_by(&[("/model", "\"kimi-k2.6\""), ("/top_p", "0.5")]),
-    Rule::new("/tool_choice", Hold(nothing_forced), FORCED)
+    WireRule::new("/tool_choice", Hold(nothing_forced), FORCED)
         .named("forced while it thinks")
         .when(thinks)
         .broken_by(&[
             ("/model", "\"kimi-k2.6\""),
             ("/tool_choice", "\"required\""),
         ]),
-    Rule::new("", Hold(one_switch), BOTH)
+    WireRule::new("", Hold(one_switch), BOTH)
         .named("thinking or reasoning_effort")
         .broken_by(&[
             ("/thinking", r#"{"type":"enabled"}"#),
             ("/reasoning_effort", "\"low\""),
         ]),
-    Rule::new("/messages", Hold(calls_are_answered), ORDER)
+    WireRule::new("/messages", Hold(calls_are_answered), ORDER)
         .named("calls are answered")
         .unverified()
         .broken_by(&[(
             "/messages",
             r#"[{"role":"user","content":"a"},{"role":"tool","tool_call_id":"c","content":"x"}]"#,
         )]),
-    Rule::new("/messages", Hold(calls_show_their_thoughts), THOUGHTS)
+    WireRule::new("/messages", Hold(calls_show_their_thoughts), THOUGHTS)
         .named("thoughts come back")
         .when(thinks)
         .broken_by(&[("/model", "\"kimi-k2.6\"")]),

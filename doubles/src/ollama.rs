@@ -3,10 +3,10 @@
 use std::sync::OnceLock;
 
 use crate::chat_shapes::{fields, open_headers, shapes, unverified_at};
-use crate::rule::{Kind, Must, Rule};
+use crate::rule::{JsonType, Must, WireRule};
 use crate::{Vendor, Wire};
 
-use Kind::{Integer, Null, Number, Text};
+use JsonType::{Integer, Null, Number, Text};
 use Must::{Be, Hold, OneOf};
 use serde_json::Value;
 
@@ -37,21 +37,21 @@ const UNASKED: &[&str] = &[
     "/response_format/type",
 ];
 
-const RULES: &[Rule] = &[
-    Rule::new("/seed", Be(&[Integer, Null]), SOURCE),
-    Rule::new("/frequency_penalty", Be(&[Number, Null]), SOURCE),
-    Rule::new("/reasoning_effort", Be(&[Text, Null]), SOURCE),
-    Rule::new(
+const RULES: &[WireRule] = &[
+    WireRule::new("/seed", Be(&[Integer, Null]), SOURCE),
+    WireRule::new("/frequency_penalty", Be(&[Number, Null]), SOURCE),
+    WireRule::new("/reasoning_effort", Be(&[Text, Null]), SOURCE),
+    WireRule::new(
         "/reasoning_effort",
         OneOf(&["none", "low", "medium", "high", "max"]),
         SOURCE,
     ),
-    Rule::new(
+    WireRule::new(
         "/messages/*/content/*/type",
         OneOf(&["text", "image_url"]),
         SOURCE,
     ),
-    Rule::new(
+    WireRule::new(
         "/messages/*/content/*/image_url/url",
         Hold(is_inline),
         SOURCE,
@@ -60,12 +60,12 @@ const RULES: &[Rule] = &[
         "/messages/1/content/1/image_url/url",
         "\"https://example.com/a.png\"",
     )]),
-    Rule::new(
+    WireRule::new(
         "/messages/*/tool_calls/*/function/arguments",
         Be(&[Text]),
         SOURCE,
     ),
-    Rule::new(
+    WireRule::new(
         "/messages/*/tool_calls/*/function/arguments",
         Hold(is_an_object),
         SOURCE,

@@ -3,10 +3,10 @@
 use std::sync::OnceLock;
 
 use crate::chat_shapes::{fields, headers, shapes, unverified_at};
-use crate::rule::{Kind, Must, Rule};
+use crate::rule::{JsonType, Must, WireRule};
 use crate::{Vendor, Wire};
 
-use Kind::{Integer, List, Null, Object, Text};
+use JsonType::{Integer, List, Null, Object, Text};
 use Must::{Be, Needs, OneOf};
 
 pub(crate) static WIRE: Wire = Wire {
@@ -28,36 +28,36 @@ pub(crate) static WIRE: Wire = Wire {
 const SDK: &str =
     "openrouter 1.3.84 (PyPI, 2026-11-23): components/chatrequest.py and the components it names";
 
-const RULES: &[Rule] = &[
-    Rule::new("/max_completion_tokens", Be(&[Integer, Null]), SDK)
+const RULES: &[WireRule] = &[
+    WireRule::new("/max_completion_tokens", Be(&[Integer, Null]), SDK)
         .broken_by(&[("/max_completion_tokens", "\"a\"")]),
-    Rule::new("/stream_options", Be(&[Object, Null]), SDK),
-    Rule::new("/reasoning", Be(&[Object]), SDK),
-    Rule::new("/user", Be(&[Text]), SDK),
-    Rule::new("/plugins", Be(&[List]), SDK),
-    Rule::new("/provider", Be(&[Object, Null]), SDK),
-    Rule::new(
+    WireRule::new("/stream_options", Be(&[Object, Null]), SDK),
+    WireRule::new("/reasoning", Be(&[Object]), SDK),
+    WireRule::new("/user", Be(&[Text]), SDK),
+    WireRule::new("/plugins", Be(&[List]), SDK),
+    WireRule::new("/provider", Be(&[Object, Null]), SDK),
+    WireRule::new(
         "/messages/*/role",
         OneOf(&["system", "developer", "user", "assistant", "tool"]),
         SDK,
     ),
-    Rule::new(
+    WireRule::new(
         "/messages/*[role=tool]",
         Needs(&["content", "tool_call_id"]),
         SDK,
     ),
-    Rule::new("/messages/*/tool_calls/*", Needs(&["id", "type"]), SDK).named("needs its id"),
-    Rule::new(
+    WireRule::new("/messages/*/tool_calls/*", Needs(&["id", "type"]), SDK).named("needs its id"),
+    WireRule::new(
         "/messages/*/tool_calls/*/function/arguments",
         Be(&[Text]),
         SDK,
     ),
-    Rule::new(
+    WireRule::new(
         "/messages/*/content/*[type=image_url]",
         Needs(&["image_url"]),
         SDK,
     ),
-    Rule::new("/messages/*/content/*/image_url", Needs(&["url"]), SDK),
-    Rule::new("/tools/*", Needs(&["type"]), SDK),
-    Rule::new("/response_format/json_schema", Needs(&["name"]), SDK),
+    WireRule::new("/messages/*/content/*/image_url", Needs(&["url"]), SDK),
+    WireRule::new("/tools/*", Needs(&["type"]), SDK),
+    WireRule::new("/response_format/json_schema", Needs(&["name"]), SDK),
 ];

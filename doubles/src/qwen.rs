@@ -6,10 +6,10 @@ use serde_json::Value;
 
 use crate::chat_order::calls_are_answered;
 use crate::chat_shapes::{fields, headers, shapes, unverified};
-use crate::rule::{Kind, Must, Rule};
+use crate::rule::{JsonType, Must, WireRule};
 use crate::{Vendor, Wire};
 
-use Kind::{Flag, Null, Text};
+use JsonType::{Flag, Null, Text};
 use Must::{Be, Between, Hold, Needs};
 
 pub(crate) static WIRE: Wire = Wire {
@@ -35,24 +35,24 @@ const LIMIT: &str = "a limit above 65,536 is refused on its messages path, 2026-
 const ORDER: &str = "400 \"messages with role \\\"tool\\\" must be a response to a preceeding message with \\\"tool_calls\\\"\", 2026-03-13: github.com/QwenLM/qwen-code/issues/2360; \"must be followed by tool messages\", 2025-08-13: github.com/QwenLM/qwen-code/issues/315";
 const USER: &str = "400 \"The input messages do not contain elements with the role of user\", 2025-11-17: github.com/langfuse/langfuse/issues/10513";
 
-const RULES: &[Rule] = &[
-    Rule::new("", Needs(&["model"]), PAGE).named("needs its model"),
-    Rule::new("/enable_thinking", Be(&[Flag, Null]), NONE).unverified(),
-    Rule::new("/max_tokens", Between(1.0, 65_536.0), LIMIT).unverified(),
-    Rule::new(
+const RULES: &[WireRule] = &[
+    WireRule::new("", Needs(&["model"]), PAGE).named("needs its model"),
+    WireRule::new("/enable_thinking", Be(&[Flag, Null]), NONE).unverified(),
+    WireRule::new("/max_tokens", Between(1.0, 65_536.0), LIMIT).unverified(),
+    WireRule::new(
         "/messages/*/tool_calls/*/function/arguments",
         Be(&[Text]),
         NONE,
     )
     .unverified(),
-    Rule::new("/tool_choice", Hold(nothing_forced), FORCED)
+    WireRule::new("/tool_choice", Hold(nothing_forced), FORCED)
         .named("forced while it thinks")
         .when(thinks)
         .broken_by(&[
             ("/enable_thinking", "true"),
             ("/tool_choice", "\"required\""),
         ]),
-    Rule::new("/response_format/type", Hold(no_json), FORMATS)
+    WireRule::new("/response_format/type", Hold(no_json), FORMATS)
         .named("JSON while it thinks")
         .when(thinks)
         .unverified()
@@ -60,10 +60,10 @@ const RULES: &[Rule] = &[
             ("/enable_thinking", "true"),
             ("/response_format", r#"{"type":"json_object"}"#),
         ]),
-    Rule::new("/messages", Hold(has_a_user), USER)
+    WireRule::new("/messages", Hold(has_a_user), USER)
         .named("somebody asks")
         .broken_by(&[("/messages", r#"[{"role":"system","content":"a"}]"#)]),
-    Rule::new("/messages", Hold(calls_are_answered), ORDER)
+    WireRule::new("/messages", Hold(calls_are_answered), ORDER)
         .named("calls are answered")
         .broken_by(&[(
             "/messages",

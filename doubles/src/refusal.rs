@@ -7,7 +7,7 @@ use crate::place::spoken;
 
 /// What a vendor answers to a request that breaks a rule.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Refusal {
+pub struct VendorRefusal {
     /// The HTTP status.
     pub status: u16,
     /// The broken rule.
@@ -18,7 +18,7 @@ pub struct Refusal {
     pub body: String,
 }
 
-impl Refusal {
+impl VendorRefusal {
     /// A refusal for a reason that no rule knows: the state of the service, the length of the prompt.
     #[must_use]
     pub fn said(vendor: Vendor, status: u16, why: &str) -> Self {

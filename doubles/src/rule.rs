@@ -6,7 +6,7 @@ use crate::Wire;
 
 /// Whether a rule refuses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Standing {
+pub enum RuleStanding {
     /// Its source was read, and says it in so many words or types.
     Verified,
     /// Reported or likely, but no source says it. It refuses nothing.
@@ -15,7 +15,7 @@ pub enum Standing {
 
 /// A type of JSON.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum JsonType {
     /// A string.
     Text,
     /// A number.
@@ -40,7 +40,7 @@ pub enum Must {
     /// The object has these members.
     Needs(&'static [&'static str]),
     /// The value has one of these types.
-    Be(&'static [Kind]),
+    Be(&'static [JsonType]),
     /// The number lies between these, both included.
     Between(f64, f64),
     /// The text is one of these.
@@ -61,7 +61,7 @@ pub enum Must {
 
 /// One rule of a wire.
 #[derive(Debug, Clone, Copy)]
-pub struct Rule {
+pub struct WireRule {
     /// Where, in the notation of `place.rs`.
     pub place: &'static str,
     /// What must hold there.
@@ -69,7 +69,7 @@ pub struct Rule {
     /// The page, SDK type or thread, with version and date.
     pub source: &'static str,
     /// Whether it refuses.
-    pub standing: Standing,
+    pub standing: RuleStanding,
     /// A name, where place and kind do not tell it.
     pub name: &'static str,
     /// The status of its refusal.
@@ -82,7 +82,7 @@ pub struct Rule {
     pub broken: &'static [(&'static str, &'static str)],
 }
 
-impl Rule {
+impl WireRule {
     /// A verified rule whose refusal is a 400.
     #[must_use]
     pub const fn new(place: &'static str, must: Must, source: &'static str) -> Self {
@@ -90,7 +90,7 @@ impl Rule {
             place,
             must,
             source,
-            standing: Standing::Verified,
+            standing: RuleStanding::Verified,
             name: "",
             status: 400,
             code: None,
@@ -102,7 +102,7 @@ impl Rule {
     /// The same rule, not refusing: its source could not be verified.
     #[must_use]
     pub const fn unverified(mut self) -> Self {
-        self.standing = Standing::Unverified;
+        self.standing = RuleStanding::Unverified;
         self
     }
 
@@ -236,7 +236,7 @@ impl Must {
     }
 }
 
-impl Kind {
+impl JsonType {
     pub(crate) fn is(self, value: &Value) -> bool {
         match self {
             Self::Text => value.is_string(),

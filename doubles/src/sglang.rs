@@ -5,10 +5,10 @@ use std::sync::OnceLock;
 use serde_json::Value;
 
 use crate::chat_shapes::{fields, open_headers, shapes, unverified_at};
-use crate::rule::{Kind, Must, Rule};
+use crate::rule::{JsonType, Must, WireRule};
 use crate::{Vendor, Wire};
 
-use Kind::{Flag, Integer, List, Null, Number, Object, Text};
+use JsonType::{Flag, Integer, List, Null, Number, Object, Text};
 use Must::{Be, Hold, Long, Needs, OneOf};
 
 pub(crate) static WIRE: Wire = Wire {
@@ -40,35 +40,35 @@ const UNASKED: &[&str] = &[
     "/response_format/type",
 ];
 
-const RULES: &[Rule] = &[
-    Rule::new("/messages", Long(1, usize::MAX), SERVING),
-    Rule::new("/max_completion_tokens", Be(&[Integer, Null]), MODELS),
-    Rule::new("/n", Be(&[Integer]), MODELS),
-    Rule::new("/seed", Be(&[Integer, Null]), MODELS),
-    Rule::new("/frequency_penalty", Be(&[Number]), MODELS),
-    Rule::new("/presence_penalty", Be(&[Number]), MODELS).named("not null"),
-    Rule::new("/stream", Be(&[Flag]), MODELS).named("not null"),
-    Rule::new("/logprobs", Be(&[Flag]), MODELS),
-    Rule::new("/top_logprobs", Be(&[Integer, Null]), MODELS),
-    Rule::new("/stream_options", Be(&[Object, Null]), MODELS),
-    Rule::new("/user", Be(&[Text, Null]), MODELS),
-    Rule::new("/top_k", Be(&[Integer, Null]), MODELS),
-    Rule::new("/min_p", Be(&[Number, Null]), MODELS),
-    Rule::new("/min_tokens", Be(&[Integer]), MODELS),
-    Rule::new("/repetition_penalty", Be(&[Number, Null]), MODELS),
-    Rule::new("/ignore_eos", Be(&[Flag]), MODELS),
-    Rule::new("/skip_special_tokens", Be(&[Flag]), MODELS),
-    Rule::new("/stop_token_ids", Be(&[List, Null]), MODELS),
-    Rule::new("/chat_template_kwargs", Be(&[Object, Null]), MODELS),
-    Rule::new("/parallel_tool_calls", Be(&[Flag]), MODELS),
-    Rule::new(
+const RULES: &[WireRule] = &[
+    WireRule::new("/messages", Long(1, usize::MAX), SERVING),
+    WireRule::new("/max_completion_tokens", Be(&[Integer, Null]), MODELS),
+    WireRule::new("/n", Be(&[Integer]), MODELS),
+    WireRule::new("/seed", Be(&[Integer, Null]), MODELS),
+    WireRule::new("/frequency_penalty", Be(&[Number]), MODELS),
+    WireRule::new("/presence_penalty", Be(&[Number]), MODELS).named("not null"),
+    WireRule::new("/stream", Be(&[Flag]), MODELS).named("not null"),
+    WireRule::new("/logprobs", Be(&[Flag]), MODELS),
+    WireRule::new("/top_logprobs", Be(&[Integer, Null]), MODELS),
+    WireRule::new("/stream_options", Be(&[Object, Null]), MODELS),
+    WireRule::new("/user", Be(&[Text, Null]), MODELS),
+    WireRule::new("/top_k", Be(&[Integer, Null]), MODELS),
+    WireRule::new("/min_p", Be(&[Number, Null]), MODELS),
+    WireRule::new("/min_tokens", Be(&[Integer]), MODELS),
+    WireRule::new("/repetition_penalty", Be(&[Number, Null]), MODELS),
+    WireRule::new("/ignore_eos", Be(&[Flag]), MODELS),
+    WireRule::new("/skip_special_tokens", Be(&[Flag]), MODELS),
+    WireRule::new("/stop_token_ids", Be(&[List, Null]), MODELS),
+    WireRule::new("/chat_template_kwargs", Be(&[Object, Null]), MODELS),
+    WireRule::new("/parallel_tool_calls", Be(&[Flag]), MODELS),
+    WireRule::new(
         "/reasoning_effort",
         OneOf(&[
             "none", "minimal", "low", "medium", "high", "xhigh", "ultra", "max",
         ]),
         MODELS,
     ),
-    Rule::new(
+    WireRule::new(
         "/messages/*/role",
         OneOf(&[
             "system",
@@ -82,20 +82,20 @@ const RULES: &[Rule] = &[
         ]),
         MODELS,
     ),
-    Rule::new("/messages/*[role=user]", Needs(&["content"]), MODELS),
-    Rule::new("/messages/*[role=user]/content", Be(&[Text, List]), MODELS),
-    Rule::new("/messages/*/reasoning_content", Be(&[Text, Null]), MODELS),
-    Rule::new(
+    WireRule::new("/messages/*[role=user]", Needs(&["content"]), MODELS),
+    WireRule::new("/messages/*[role=user]/content", Be(&[Text, List]), MODELS),
+    WireRule::new("/messages/*/reasoning_content", Be(&[Text, Null]), MODELS),
+    WireRule::new(
         "/messages/*/tool_calls/*/type",
         OneOf(&["function"]),
         MODELS,
     ),
-    Rule::new(
+    WireRule::new(
         "/messages/*/tool_calls/*/function/arguments",
         Be(&[Text, Object, Null]),
         MODELS,
     ),
-    Rule::new(
+    WireRule::new(
         "/messages/*[role=user]/content/*/type",
         OneOf(&[
             "text",
@@ -107,10 +107,10 @@ const RULES: &[Rule] = &[
         ]),
         MODELS,
     ),
-    Rule::new("/tools/*/type", Be(&[Text]), MODELS),
-    Rule::new("/tool_choice", OneOf(&["none", "auto", "required"]), MODELS),
-    Rule::new("/response_format/json_schema", Needs(&["name"]), MODELS),
-    Rule::new("", Hold(chosen_tools_exist), SERVING)
+    WireRule::new("/tools/*/type", Be(&[Text]), MODELS),
+    WireRule::new("/tool_choice", OneOf(&["none", "auto", "required"]), MODELS),
+    WireRule::new("/response_format/json_schema", Needs(&["name"]), MODELS),
+    WireRule::new("", Hold(chosen_tools_exist), SERVING)
         .named("tool_choice needs tools")
         .broken_by(&[("/tools", ""), ("/tool_choice", "\"required\"")]),
 ];

@@ -5,10 +5,10 @@ use std::sync::OnceLock;
 use serde_json::Value;
 
 use crate::chat_shapes::{fields, open_headers, shapes, unverified_at};
-use crate::rule::{Kind, Must, Rule};
+use crate::rule::{JsonType, Must, WireRule};
 use crate::{Vendor, Wire};
 
-use Kind::{Flag, Integer, List, Null, Number, Object, Text};
+use JsonType::{Flag, Integer, List, Null, Number, Object, Text};
 use Must::{Be, Hold, Long, Needs, OneOf};
 
 pub(crate) static WIRE: Wire = Wire {
@@ -32,38 +32,38 @@ const MODELS: &str =
 const PARTS: &str =
     "vllm 0.33.0 (PyPI, 2026-11-23): renderers/chat_utils/chat_message.py, MM_PARSER_MAP";
 
-const RULES: &[Rule] = &[
-    Rule::new("/max_completion_tokens", Be(&[Integer, Null]), MODELS),
-    Rule::new("/n", Be(&[Integer, Null]), MODELS),
-    Rule::new("/seed", Be(&[Integer, Null]), MODELS),
-    Rule::new("/top_k", Be(&[Integer, Null]), MODELS),
-    Rule::new("/min_p", Be(&[Number, Null]), MODELS),
-    Rule::new("/min_tokens", Be(&[Integer]), MODELS),
-    Rule::new("/repetition_penalty", Be(&[Number, Null]), MODELS),
-    Rule::new("/ignore_eos", Be(&[Flag]), MODELS),
-    Rule::new("/stop_token_ids", Be(&[List, Null]), MODELS),
-    Rule::new("/chat_template_kwargs", Be(&[Object, Null]), MODELS),
-    Rule::new("/parallel_tool_calls", Be(&[Flag, Null]), MODELS),
-    Rule::new(
+const RULES: &[WireRule] = &[
+    WireRule::new("/max_completion_tokens", Be(&[Integer, Null]), MODELS),
+    WireRule::new("/n", Be(&[Integer, Null]), MODELS),
+    WireRule::new("/seed", Be(&[Integer, Null]), MODELS),
+    WireRule::new("/top_k", Be(&[Integer, Null]), MODELS),
+    WireRule::new("/min_p", Be(&[Number, Null]), MODELS),
+    WireRule::new("/min_tokens", Be(&[Integer]), MODELS),
+    WireRule::new("/repetition_penalty", Be(&[Number, Null]), MODELS),
+    WireRule::new("/ignore_eos", Be(&[Flag]), MODELS),
+    WireRule::new("/stop_token_ids", Be(&[List, Null]), MODELS),
+    WireRule::new("/chat_template_kwargs", Be(&[Object, Null]), MODELS),
+    WireRule::new("/parallel_tool_calls", Be(&[Flag, Null]), MODELS),
+    WireRule::new(
         "/reasoning_effort",
         OneOf(&["none", "minimal", "low", "medium", "high", "xhigh", "max"]),
         MODELS,
     ),
-    Rule::new("/tools", Long(1, usize::MAX), MODELS),
-    Rule::new("/tools/*/function/parameters", Be(&[Object, Null]), MODELS),
-    Rule::new("/tools/*/type", OneOf(&["function"]), MODELS),
-    Rule::new("/tool_choice", OneOf(&["none", "auto", "required"]), MODELS),
-    Rule::new(
+    WireRule::new("/tools", Long(1, usize::MAX), MODELS),
+    WireRule::new("/tools/*/function/parameters", Be(&[Object, Null]), MODELS),
+    WireRule::new("/tools/*/type", OneOf(&["function"]), MODELS),
+    WireRule::new("/tool_choice", OneOf(&["none", "auto", "required"]), MODELS),
+    WireRule::new(
         "/response_format[type=json_schema]",
         Needs(&["json_schema"]),
         MODELS,
     ),
-    Rule::new(
+    WireRule::new(
         "/messages/*/tool_calls/*/function/arguments",
         Be(&[Text]),
         MODELS,
     ),
-    Rule::new(
+    WireRule::new(
         "/messages/*/content/*/type",
         OneOf(&[
             "text",
@@ -85,13 +85,13 @@ const RULES: &[Rule] = &[
         ]),
         PARTS,
     ),
-    Rule::new("", Hold(options_of_a_stream), MODELS)
+    WireRule::new("", Hold(options_of_a_stream), MODELS)
         .named("stream_options needs stream")
         .broken_by(&[("/stream", "false")]),
-    Rule::new("", Hold(logprobs_with_top), MODELS)
+    WireRule::new("", Hold(logprobs_with_top), MODELS)
         .named("top_logprobs needs logprobs")
         .broken_by(&[("/logprobs", "false")]),
-    Rule::new("", Hold(choice_of_tools), MODELS)
+    WireRule::new("", Hold(choice_of_tools), MODELS)
         .named("tool_choice needs tools")
         .broken_by(&[("/tools", "")]),
 ];

@@ -5,10 +5,10 @@ use std::sync::OnceLock;
 use serde_json::Value;
 
 use crate::chat_shapes::{fields, headers, shapes, unverified};
-use crate::rule::{Kind, Must, Rule};
+use crate::rule::{JsonType, Must, WireRule};
 use crate::{Vendor, Wire};
 
-use Kind::{Integer, Null, Text};
+use JsonType::{Integer, Null, Text};
 use Must::{Absent, Be, Between, Needs, OneOf};
 
 pub(crate) static WIRE: Wire = Wire {
@@ -35,16 +35,16 @@ const PENALTY: &str = "400 \"does not support parameter presencePenalty\" for gr
 const EFFORT: &str = "400 \"does not support parameter reasoningEffort\", measured 2026-05-10 for each grok: github.com/NousResearch/hermes-agent/pull/23435; grok-4-latest, 2025-11-05: github.com/BerriAI/litellm/pull/16265";
 const STOP: &str = "400 \"Argument not supported on this model: stop\" with grok-4, 2025-09-11: github.com/huggingface/smolagents/pull/1766; reasoning models, 2026-06-20: github.com/langchain-ai/langchain/pull/38335, and those not called non-reasoning, 2026-07-08: github.com/langgenius/dify-official-plugins/pull/3405; still with grok-4.6, 2026-08-31: github.com/mnfst/modelparams.dev/pull/330";
 
-const RULES: &[Rule] = &[
-    Rule::new("", Needs(&["model"]), TYPES)
+const RULES: &[WireRule] = &[
+    WireRule::new("", Needs(&["model"]), TYPES)
         .named("needs its model")
         .status(422),
-    Rule::new("/max_completion_tokens", Be(&[Integer, Null]), NONE)
+    WireRule::new("/max_completion_tokens", Be(&[Integer, Null]), NONE)
         .status(422)
         .unverified(),
-    Rule::new("/temperature", Between(0.0, 2.0), TYPES),
-    Rule::new("/n", Be(&[Integer, Null]), TYPES).status(422),
-    Rule::new(
+    WireRule::new("/temperature", Between(0.0, 2.0), TYPES),
+    WireRule::new("/n", Be(&[Integer, Null]), TYPES).status(422),
+    WireRule::new(
         "/messages/*/role",
         OneOf(&[
             "system",
@@ -57,29 +57,29 @@ const RULES: &[Rule] = &[
         TYPES,
     )
     .status(422),
-    Rule::new(
+    WireRule::new(
         "/messages/*[role=user]/content/*/type",
         OneOf(&["text", "image_url", "file"]),
         TYPES,
     )
     .status(422),
-    Rule::new(
+    WireRule::new(
         "/messages/*/tool_calls/*/function/arguments",
         Be(&[Text]),
         TYPES,
     )
     .status(422),
-    Rule::new("/tool_choice", OneOf(&["none", "auto", "required"]), TYPES),
-    Rule::new("/reasoning_effort", Absent, EFFORT)
+    WireRule::new("/tool_choice", OneOf(&["none", "auto", "required"]), TYPES),
+    WireRule::new("/reasoning_effort", Absent, EFFORT)
         .when(is_without_effort)
         .broken_by(&[("/model", "\"grok-4\""), ("/reasoning_effort", "\"low\"")]),
-    Rule::new("/presence_penalty", Absent, PENALTY)
+    WireRule::new("/presence_penalty", Absent, PENALTY)
         .when(reasons)
         .broken_by(&[("/model", "\"grok-4\""), ("/presence_penalty", "0")]),
-    Rule::new("/frequency_penalty", Absent, FREQUENCY)
+    WireRule::new("/frequency_penalty", Absent, FREQUENCY)
         .when(reasons)
         .broken_by(&[("/model", "\"grok-4\""), ("/frequency_penalty", "0")]),
-    Rule::new("/stop", Absent, STOP)
+    WireRule::new("/stop", Absent, STOP)
         .when(reasons)
         .broken_by(&[("/model", "\"grok-4\""), ("/stop", "\"x\"")]),
 ];

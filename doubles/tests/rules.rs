@@ -1,6 +1,6 @@
 //! Every rule of every wire: its examples pass, its broken request is refused by that rule, and its source is named.
 
-use farebox_doubles::{Request, Standing, WIRES, broken, judge};
+use farebox_doubles::{ArrivedRequest, RuleStanding, WIRES, broken, judge};
 
 #[test]
 fn the_examples_pass() {
@@ -13,7 +13,7 @@ fn the_examples_pass() {
         );
         for (headers, body) in examples {
             let bytes = body.to_string().into_bytes();
-            let request = Request {
+            let request = ArrivedRequest {
                 path: wire.path,
                 headers: &headers,
                 body: &bytes,
@@ -33,7 +33,7 @@ fn every_rule_is_broken_once_and_refuses() {
                 broken(wire, rule).unwrap_or_else(|| panic!("{id}: no example is broken by it"));
             let faults = wire.faults(&broken.headers, &broken.body);
             let refused = faults.iter().any(|fault| fault.rule.id(wire) == id);
-            let verified = rule.standing == Standing::Verified;
+            let verified = rule.standing == RuleStanding::Verified;
             assert_eq!(refused, verified, "{id}: {} {faults:?}", broken.body);
         }
     }

@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use crate::{
-    Amount, Bill, EndReason, Extension, Finish, Finished, Ledger, LedgerError, NewHold,
+    Amount, Bill, EndReason, EndedHold, Extension, Finish, Ledger, LedgerError, NewHold,
     OperationId, Timestamp,
 };
 
@@ -19,11 +19,11 @@ pub struct Hold {
     amount: Amount,
     extensions: u32,
     noted: Option<Arc<Finish>>,
-    state: State,
+    state: HoldState,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum State {
+enum HoldState {
     /// The store was asked to open it and has not answered yet.
     Opening,
     Open,
@@ -58,13 +58,13 @@ impl Hold {
             amount,
             extensions: 0,
             noted,
-            state: State::Opening,
+            state: HoldState::Opening,
         };
         let opened = ledger.open_hold(new).await;
         hold.state = match opened {
-            Ok(()) => State::Open,
-            Err(LedgerError::Unknown(_)) => State::Opening,
-            Err(_) => State::Ended,
+            Ok(()) => HoldState::Open,
+            Err(LedgerError::Unknown(_)) => HoldState::Opening,
+            Err(_) => HoldState::Ended,
         };
         opened.map(|()| hold)
     }
@@ -130,16 +130,16 @@ impl Hold {
     ///
     /// # Errors
     /// Those of [`Ledger::finish_hold`]; the store's resolver then has the finish and will apply it later.
-    pub async fn settle(mut self, bill: Bill, at: Timestamp) -> Result<Finished, LedgerError> {
+    pub async fn settle(mut self, bill: Bill, at: Timestamp) -> Result<EndedHold, LedgerError> {
         let finish = Arc::new(Finish {
             request: self.request,
             bill,
             at,
         });
         self.noted = Some(Arc::clone(&finish));
-        self.state = State::Ending;
+        self.state = HoldState::Ending;
         let finished = self.ledger.finish_shared(finish).await?;
-        self.state = State::Ended;
+        self.state = HoldState::Ended;
         Ok(finished)
     }
 
@@ -147,7 +147,7 @@ impl Hold {
     ///
     /// # Errors
     /// As [`Hold::settle`].
-    pub async fn release(self, mut bill: Bill, at: Timestamp) -> Result<Finished, LedgerError> {
+    pub async fn release(self, mut bill: Bill, at: Timestamp) -> Result<EndedHold, LedgerError> {
         bill.lines.clear();
         self.settle(bill, at).await
     }
@@ -156,13 +156,13 @@ impl Hold {
 impl Drop for Hold {
     fn drop(&mut self) {
         match self.state {
-            State::Ended => return,
-            State::Ending => {}
+            HoldState::Ended => return,
+            HoldState::Ending => {}
             // Ordinary: the customer left before an upstream was asked, or the ledger could not be reached.
-            State::Opening => {
+            HoldState::Opening => {
                 tracing::info!(request = %self.request, "a request was abandoned while its hold was being opened; the hold is released")
             }
-            State::Open => {
+            HoldState::Open => {
                 tracing::error!(request = %self.request, "a hold was dropped without being settled; its last noted bill goes to the resolver");
             }
         }

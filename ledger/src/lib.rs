@@ -36,7 +36,7 @@ use async_trait::async_trait;
 pub use batch::operation::{Operation, Outcome};
 pub use book::audit::AuditRecord;
 pub use book::credit::{Credit, CreditKind, Posted};
-pub use book::entry::{Entry, EntryKind};
+pub use book::entry::{EntryKind, JournalEntry};
 pub use book::margin::{MarginBy, MarginOrder, MarginQuery, MarginRow, Margins};
 pub use book::page::{
     EntryQuery, KeyOrder, KeyPlace, KeyQuery, PublishedSlug, Session, SlugUse, Totals, UsageRow,
@@ -46,20 +46,20 @@ pub use book::{anchor, csv, document};
 pub use error::{Cause, LedgerError};
 pub use hold::Hold;
 pub use rule::account::Account;
-pub use rule::hold::{Extension, Finish, Finished, NewHold, OpenHold, Recovered};
+pub use rule::hold::{EndedHold, Extension, Finish, NewHold, OpenHold, Recovered};
 pub use rule::key::{
-    Act, Change, Key, KeyChange, KeySettings, NewKey, Secret, SecretError, SecretHash, Status,
+    Act, Change, Key, KeyChange, KeySettings, KeyStatus, NewKey, Secret, SecretError, SecretHash,
 };
-pub use rule::limit::Pace;
+pub use rule::limit::RateRule;
 pub use rule::link::{LINK_LIFETIME, LinkToken};
 pub use rule::{account, key};
 pub use store::address::{AddressError, Database, LedgerAddress};
-pub use store::fleet::{Finding, Gateway, ProbeLease, Server};
+pub use store::fleet::{Gateway, ProbeLease, Server, TargetFinding};
 pub use store::opening::{Durability, OpenMode, Opening};
 pub use store::stats::{Standby, WriterStats};
 pub use store::{owner, postgres, sqlite};
 pub use value::amount::{Amount, AmountError};
-pub use value::bill::{Bill, Evidence, Facts, Line, Usage};
+pub use value::bill::{Bill, BillFacts, BillLine, Evidence, Usage};
 pub use value::end_reason::EndReason;
 pub use value::files_act::FilesAct;
 pub use value::id::{IdError, KeyId, OperationId, Timestamp};
@@ -67,7 +67,7 @@ pub use value::owed::Owed;
 pub use value::own_cost::OwnCost;
 pub use value::public_url::{gateway_root, parse_public_url};
 pub use value::reference::is_same_reference;
-pub use value::served::{Place, Served, Tier};
+pub use value::served::{Served, ServedRegion, ServedTier};
 pub use value::text::grouped;
 pub use value::vote::{Question, VOTE_DAYS, Vote};
 pub use value::{amount, bill, clock, text};
@@ -130,12 +130,12 @@ pub trait Ledger: Send + Sync + std::fmt::Debug {
 
     /// Ends a hold with exactly one charge entry. Repeating it, even with another bill, returns the first outcome (with the amount
     /// available now). An absurd bill is refused and the hold stays open.
-    async fn finish_hold(&self, finish: Finish) -> Result<Finished, LedgerError> {
+    async fn finish_hold(&self, finish: Finish) -> Result<EndedHold, LedgerError> {
         self.finish_shared(Arc::new(finish)).await
     }
 
     /// As [`Ledger::finish_hold`], with a finish that is shared with its [`Hold`], which may have to submit it again.
-    async fn finish_shared(&self, finish: Arc<Finish>) -> Result<Finished, LedgerError> {
+    async fn finish_shared(&self, finish: Arc<Finish>) -> Result<EndedHold, LedgerError> {
         self.apply(Operation::Finish(finish)).await?.finished()
     }
 
@@ -187,17 +187,17 @@ pub trait Ledger: Send + Sync + std::fmt::Debug {
     // --- reading ---
 
     /// Journal entries, oldest first.
-    async fn entries(&self, query: EntryQuery) -> Result<Vec<Entry>, LedgerError>;
+    async fn entries(&self, query: EntryQuery) -> Result<Vec<JournalEntry>, LedgerError>;
 
     /// The entry that an operation made: a charge by its request id, a credit by its operation id.
-    async fn entry(&self, operation: OperationId) -> Result<Option<Entry>, LedgerError>;
+    async fn entry(&self, operation: OperationId) -> Result<Option<JournalEntry>, LedgerError>;
 
     /// The newest charge of this key whose upstream answer carried this id, among its last 100,000 entries.
     async fn entry_by_answer(
         &self,
         key: KeyId,
         answer_id: &str,
-    ) -> Result<Option<Entry>, LedgerError>;
+    ) -> Result<Option<JournalEntry>, LedgerError>;
 
     /// Hourly usage of one key, by slug, for hours in `[from, to)`.
     async fn usage(
@@ -371,7 +371,7 @@ pub enum Refusal {
     NoSuchKey(KeyId),
     /// The key is blocked, expired or revoked.
     #[error("the key is {0}")]
-    NotActive(Status),
+    NotActive(KeyStatus),
     /// Less money is available than requested.
     #[error(
         "this takes {needed} USD; the key has {available} USD available and {held} USD held by running requests"

@@ -5,8 +5,8 @@
 
 use crate::value::text::SECRET_PREFIX;
 use crate::{
-    Entry, EntryQuery, IdError, Key, KeyId, KeyQuery, Ledger, LedgerError, OperationId, Timestamp,
-    is_same_reference,
+    EntryQuery, IdError, JournalEntry, Key, KeyId, KeyQuery, Ledger, LedgerError, OperationId,
+    Timestamp, is_same_reference,
 };
 
 /// Entries that one look at the journal reads.
@@ -16,11 +16,11 @@ pub const MOST_KEYS: usize = 100;
 
 /// What was found.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Named {
+pub enum SearchResult {
     /// A key, by its id, its secret, or a label that only it has.
     Key(Box<Key>),
     /// A charge, payment or correction.
-    Entry(Box<Entry>),
+    Entry(Box<JournalEntry>),
     /// Several keys whose labels contain the text.
     Labelled(Vec<Key>),
 }
@@ -44,7 +44,7 @@ pub async fn find(
     book: &(impl Ledger + ?Sized),
     text: &str,
     now: Timestamp,
-) -> Result<Option<Named>, LedgerError> {
+) -> Result<Option<SearchResult>, LedgerError> {
     let text = text.trim();
     if text.is_empty() {
         return Ok(None);
@@ -53,18 +53,18 @@ pub async fn find(
     if let Ok(id) = key_id(text)
         && let Some(key) = book.find_key(id).await?
     {
-        return Ok(Some(Named::Key(Box::new(key))));
+        return Ok(Some(SearchResult::Key(Box::new(key))));
     }
     if let Ok(operation) = text.parse::<OperationId>()
         && let Some(entry) = book.entry(operation).await?
     {
-        return Ok(Some(Named::Entry(Box::new(entry))));
+        return Ok(Some(SearchResult::Entry(Box::new(entry))));
     }
     if text.starts_with(SECRET_PREFIX) {
         return Ok(None);
     }
     match in_journal(book, text).await? {
-        Some(entry) => Ok(Some(Named::Entry(Box::new(entry)))),
+        Some(entry) => Ok(Some(SearchResult::Entry(Box::new(entry)))),
         None => labelled(book, text, now).await,
     }
 }
@@ -73,14 +73,14 @@ pub async fn find(
 async fn in_journal(
     book: &(impl Ledger + ?Sized),
     text: &str,
-) -> Result<Option<Entry>, LedgerError> {
+) -> Result<Option<JournalEntry>, LedgerError> {
     let mut query = EntryQuery {
         limit: Some(PAGE),
         ..EntryQuery::default()
     };
     loop {
         let page = book.entries(query.clone()).await?;
-        let is_it = |entry: &&Entry| {
+        let is_it = |entry: &&JournalEntry| {
             let answer = (entry.bill.as_ref()).and_then(|bill| bill.answer_id.as_deref());
             let reference = entry.reference.as_deref();
             answer == Some(text) || reference.is_some_and(|other| is_same_reference(other, text))
@@ -100,7 +100,7 @@ async fn labelled(
     book: &(impl Ledger + ?Sized),
     label: &str,
     now: Timestamp,
-) -> Result<Option<Named>, LedgerError> {
+) -> Result<Option<SearchResult>, LedgerError> {
     let query = KeyQuery {
         label: Some(label.to_owned()),
         now,
@@ -114,10 +114,10 @@ async fn labelled(
     }
     Ok(match keys.pop() {
         None => None,
-        Some(only) if keys.is_empty() => Some(Named::Key(Box::new(only))),
+        Some(only) if keys.is_empty() => Some(SearchResult::Key(Box::new(only))),
         Some(last) => {
             keys.push(last);
-            Some(Named::Labelled(keys))
+            Some(SearchResult::Labelled(keys))
         }
     })
 }

@@ -122,17 +122,17 @@ fn cost(count: u64) -> Bill {
         cents(1)
     };
     let tier = match count % 5 {
-        0 => Tier::Fast,
-        1 => Tier::Flex,
-        _ => Tier::Standard,
+        0 => ServedTier::Fast,
+        1 => ServedTier::Flex,
+        _ => ServedTier::Standard,
     };
     Bill {
         slug: slug.to_owned(),
-        lines: vec![Line {
+        lines: vec![BillLine {
             what: "output".into(),
             count,
             rate,
-            class: (tier != Tier::Standard).then(|| tier.as_str().into()),
+            class: (tier != ServedTier::Standard).then(|| tier.as_str().into()),
         }],
         served: Served {
             tier,

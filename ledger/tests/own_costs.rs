@@ -114,7 +114,7 @@ fn own_requests_lower_the_margin_in_a_database_and_each_gateway_adds_its_own() {
 }
 
 /// The finding of a lease that another gateway has.
-fn told(lease: ProbeLease) -> Finding {
+fn told(lease: ProbeLease) -> TargetFinding {
     match lease {
         ProbeLease::Theirs(Some(finding)) => finding,
         other => unreachable!("{other:?}"),

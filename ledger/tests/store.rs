@@ -210,7 +210,7 @@ fn a_key_revoked_by_another_process_is_refused_at_once() {
             .change_key(change(1, 11, Change::Revoke))
             .await
             .unwrap();
-        let refused = Err(LedgerError::Refused(Refusal::NotActive(Status::Revoked)));
+        let refused = Err(LedgerError::Refused(Refusal::NotActive(KeyStatus::Revoked)));
         assert_eq!(gateway.open_hold(new_hold(1, 21, "1")).await, refused);
         assert_eq!(gateway.extend_hold(extension(20, "2", 1)).await, refused);
         assert_eq!(
@@ -220,7 +220,7 @@ fn a_key_revoked_by_another_process_is_refused_at_once() {
                 .unwrap()
                 .unwrap()
                 .stored_status,
-            Status::Revoked
+            KeyStatus::Revoked
         );
     });
 }

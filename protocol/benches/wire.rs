@@ -9,7 +9,7 @@ use std::hint::black_box;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use farebox_protocol::{Edits, Family, FrameReader, SyntheticAnswer, SyntheticStop, Usage};
+use farebox_protocol::{Edits, Family, FrameReader, ReportedUsage, SyntheticAnswer, SyntheticStop};
 
 const ROUND: Duration = Duration::from_millis(40);
 const ROUNDS: u32 = 12;
@@ -51,11 +51,11 @@ fn requests(name: &str, family: Family, body: &[u8]) {
 
 fn streams(family: Family) {
     let protocol = family.protocol();
-    let usage = Usage {
+    let usage = ReportedUsage {
         input: 1_000,
         cache_read: 200,
         output: 400,
-        ..Usage::default()
+        ..ReportedUsage::default()
     };
     let draft = SyntheticAnswer {
         id: "bench".into(),

@@ -12,7 +12,7 @@ use crate::json::{Cursor, JsonError, Kind};
 
 /// How a request is queued and how fast it runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
-pub enum Tier {
+pub enum ServiceTier {
     /// As everybody's.
     #[default]
     Standard,
@@ -24,7 +24,7 @@ pub enum Tier {
 
 /// Where a request runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
-pub enum Place {
+pub enum RequestRegion {
     /// Anywhere.
     #[default]
     Global,
@@ -36,30 +36,30 @@ pub enum Place {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
 pub struct Classes {
     /// How fast.
-    pub tier: Tier,
+    pub tier: ServiceTier,
     /// Where.
-    pub place: Place,
+    pub place: RequestRegion,
 }
 
 impl Classes {
     /// No class.
     pub const STANDARD: Self = Self {
-        tier: Tier::Standard,
-        place: Place::Global,
+        tier: ServiceTier::Standard,
+        place: RequestRegion::Global,
     };
 
     /// Every combination that has a name.
     pub const NAMED: [Self; 5] = [
-        Self::of(Tier::Flex, Place::Global),
-        Self::of(Tier::Fast, Place::Global),
-        Self::of(Tier::Standard, Place::Us),
-        Self::of(Tier::Flex, Place::Us),
-        Self::of(Tier::Fast, Place::Us),
+        Self::of(ServiceTier::Flex, RequestRegion::Global),
+        Self::of(ServiceTier::Fast, RequestRegion::Global),
+        Self::of(ServiceTier::Standard, RequestRegion::Us),
+        Self::of(ServiceTier::Flex, RequestRegion::Us),
+        Self::of(ServiceTier::Fast, RequestRegion::Us),
     ];
 
     /// These two.
     #[must_use]
-    pub const fn of(tier: Tier, place: Place) -> Self {
+    pub const fn of(tier: ServiceTier, place: RequestRegion) -> Self {
         Self { tier, place }
     }
 
@@ -73,12 +73,12 @@ impl Classes {
     #[must_use]
     pub const fn name(self) -> &'static str {
         match (self.tier, self.place) {
-            (Tier::Standard, Place::Global) => "standard",
-            (Tier::Flex, Place::Global) => "flex",
-            (Tier::Fast, Place::Global) => "fast",
-            (Tier::Standard, Place::Us) => "us",
-            (Tier::Flex, Place::Us) => "flex,us",
-            (Tier::Fast, Place::Us) => "fast,us",
+            (ServiceTier::Standard, RequestRegion::Global) => "standard",
+            (ServiceTier::Flex, RequestRegion::Global) => "flex",
+            (ServiceTier::Fast, RequestRegion::Global) => "fast",
+            (ServiceTier::Standard, RequestRegion::Us) => "us",
+            (ServiceTier::Flex, RequestRegion::Us) => "flex,us",
+            (ServiceTier::Fast, RequestRegion::Us) => "fast,us",
         }
     }
 }
@@ -87,9 +87,9 @@ impl Classes {
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct SaidClasses {
     /// The tier, if it is named.
-    pub tier: Option<Tier>,
+    pub tier: Option<ServiceTier>,
     /// The place, if it is named.
-    pub place: Option<Place>,
+    pub place: Option<RequestRegion>,
     /// The first word that no table knows, shortened.
     pub unknown: Option<Box<str>>,
     /// Some member names a class, in whatever words.
@@ -127,8 +127,8 @@ pub(crate) enum Means {
     Nothing,
     /// No class.
     Standard,
-    Tier(Tier),
-    Place(Place),
+    Tier(ServiceTier),
+    Place(RequestRegion),
 }
 
 /// One field of a family: what its words ask for in a request, and what they say in an answer.
@@ -140,8 +140,8 @@ pub(crate) struct ClassField {
     says: &'static [(&'static str, Means)],
 }
 
-const FAST: Means = Means::Tier(Tier::Fast);
-const FLEX: Means = Means::Tier(Tier::Flex);
+const FAST: Means = Means::Tier(ServiceTier::Fast);
+const FLEX: Means = Means::Tier(ServiceTier::Flex);
 
 /// Chat and responses: the body, the last chunk that has it, or the event that ends a stream names the tier.
 #[rustfmt::skip]
@@ -152,8 +152,8 @@ pub(crate) const CHAT: &[ClassField] = &[ClassField {
         ("flex", FLEX), ("priority", FAST), ("fast", FAST),
     ],
     says: &[
-        ("default", Means::Tier(Tier::Standard)), ("standard", Means::Tier(Tier::Standard)), ("on_demand", Means::Tier(Tier::Standard)),
-        ("scale", Means::Tier(Tier::Standard)), ("flex", FLEX), ("priority", FAST), ("fast", FAST), ("auto", Means::Nothing),
+        ("default", Means::Tier(ServiceTier::Standard)), ("standard", Means::Tier(ServiceTier::Standard)), ("on_demand", Means::Tier(ServiceTier::Standard)),
+        ("scale", Means::Tier(ServiceTier::Standard)), ("flex", FLEX), ("priority", FAST), ("fast", FAST), ("auto", Means::Nothing),
     ],
 }];
 
@@ -171,13 +171,13 @@ pub(crate) const MESSAGES: &[ClassField] = &[
     ClassField {
         name: "speed",
         asks: &[("standard", Means::Standard), ("fast", FAST)],
-        says: &[("standard", Means::Tier(Tier::Standard)), ("fast", FAST)],
+        says: &[("standard", Means::Tier(ServiceTier::Standard)), ("fast", FAST)],
     },
     ClassField {
         name: "inference_geo",
-        asks: &[("global", Means::Standard), ("us", Means::Place(Place::Us))],
+        asks: &[("global", Means::Standard), ("us", Means::Place(RequestRegion::Us))],
         says: &[
-            ("global", Means::Place(Place::Global)), ("us", Means::Place(Place::Us)), ("not_available", Means::Nothing),
+            ("global", Means::Place(RequestRegion::Global)), ("us", Means::Place(RequestRegion::Us)), ("not_available", Means::Nothing),
         ],
     },
 ];
@@ -246,7 +246,7 @@ pub(crate) fn say(
 /// The words with which a family asks for a tier: the field and the value. `None` if it has none.
 pub(crate) fn tier_words(
     fields: &[ClassField],
-    tier: Tier,
+    tier: ServiceTier,
 ) -> Option<(&'static str, &'static str)> {
     asking(fields, Means::Tier(tier))
 }
@@ -261,7 +261,7 @@ fn asking(fields: &[ClassField], wanted: Means) -> Option<(&'static str, &'stati
 /// The field with which a family asks for these classes; that of the tier if there are two.
 pub(crate) fn field_for(fields: &[ClassField], classes: Classes) -> Option<&'static str> {
     let wanted = match (classes.tier, classes.place) {
-        (Tier::Standard, place) => Means::Place(place),
+        (ServiceTier::Standard, place) => Means::Place(place),
         (tier, _) => Means::Tier(tier),
     };
     asking(fields, wanted).map(|(field, _)| field)
@@ -282,10 +282,10 @@ pub(crate) fn read(fields: &[ClassField], request: &Value) -> Classes {
 }
 
 /// The word with which an answer of chat or responses names a tier.
-pub(crate) const fn tier_said(tier: Tier) -> &'static str {
+pub(crate) const fn tier_said(tier: ServiceTier) -> &'static str {
     match tier {
-        Tier::Standard => "default",
-        Tier::Flex => "flex",
-        Tier::Fast => "priority",
+        ServiceTier::Standard => "default",
+        ServiceTier::Flex => "flex",
+        ServiceTier::Fast => "priority",
     }
 }

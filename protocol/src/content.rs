@@ -15,10 +15,10 @@ use crate::media::Payload;
 use crate::part_names::{
     hides_output, is_address, is_foreign_file, is_picture, is_sealed, is_text, is_unpriced,
 };
-use crate::talk::Turn;
-use crate::tools::{Row, Tools};
-use crate::turns::{Level, Turns};
-use crate::{BadRequest, Content, Detail, Document, Inspection, Picture, Remedy, turns};
+use crate::talk::TalkTurn;
+use crate::tools::{ToolRow, Tools};
+use crate::turns::{FamilyTurns, Level};
+use crate::{BadRequest, Content, Document, ImageDetail, Inspection, Picture, Remedy, turns};
 
 /// Turns for which there is room from the beginning.
 const USUAL_TURNS: usize = 16;
@@ -33,9 +33,9 @@ pub(crate) struct Out<'s> {
     /// The facts of the request.
     pub(crate) seen: &'s mut Inspection,
     /// The family's table of tools, for tools defined in the conversation.
-    pub(crate) tools: &'static [Row],
+    pub(crate) tools: &'static [ToolRow],
     /// What is a message in this family.
-    pub(crate) turns: &'static Turns,
+    pub(crate) turns: &'static FamilyTurns,
 }
 
 /// The content of one message, item or part besides text.
@@ -52,8 +52,8 @@ struct Part<'a> {
     source: Cow<'a, str>,
     media: Cow<'a, str>,
     /// The requested detail, from the part and from the object inside it.
-    detail: Option<Detail>,
-    inner_detail: Option<Detail>,
+    detail: Option<ImageDetail>,
+    inner_detail: Option<ImageDetail>,
     /// The name of that object.
     holder: &'static str,
     /// Inline data, `image_url`, or `file_data`.
@@ -84,7 +84,7 @@ impl Part<'_> {
     }
 
     /// Refuses what cannot be a message, or a part of one.
-    fn check(&self, turns: &Turns) -> Result<(), BadRequest> {
+    fn check(&self, turns: &FamilyTurns) -> Result<(), BadRequest> {
         match self.level {
             Level::Turn => turns.turn(self.role, &self.kind, self.content),
             Level::Part => turns.part(&self.kind, self.text),
@@ -94,7 +94,7 @@ impl Part<'_> {
 
     /// How closely the model looks. Each family reads `detail` in one place: chat beside the `url`, responses beside the
     /// `image_url`, messages nowhere. Anywhere else it makes no picture cheaper.
-    fn looks(&self) -> Detail {
+    fn looks(&self) -> ImageDetail {
         match self.holder {
             "" => self.detail,
             "image_url" => self.inner_detail,
@@ -172,7 +172,7 @@ pub(crate) fn content(
 fn ended(cursor: &Cursor<'_>, out: &mut Out<'_>, level: Level) {
     if level == Level::Turn {
         let media = out.seen.content.pictures.len() + out.seen.content.documents.len();
-        out.seen.places.talk.turns.push(Turn {
+        out.seen.places.talk.turns.push(TalkTurn {
             end: cursor.at(),
             media,
         });
@@ -562,15 +562,15 @@ fn raw<'a>(cursor: &Cursor<'a>, value: &Value) -> Cow<'a, str> {
 }
 
 fn detail(
-    slot: &mut Option<Detail>,
+    slot: &mut Option<ImageDetail>,
     cursor: &mut Cursor<'_>,
     out: &mut Out<'_>,
 ) -> Result<(), BadRequest> {
     let found = match label(cursor, out)?.as_ref() {
-        "low" => Detail::Low,
-        "high" => Detail::High,
-        "original" => Detail::Original,
-        _ => Detail::Auto,
+        "low" => ImageDetail::Low,
+        "high" => ImageDetail::High,
+        "original" => ImageDetail::Original,
+        _ => ImageDetail::Auto,
     };
     match slot.replace(found) {
         Some(_) => Err(BadRequest::at(

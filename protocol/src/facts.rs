@@ -6,12 +6,12 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
-use crate::members::{self, Places};
+use crate::members::{self, MemberPlaces};
 use crate::{TextSize, UpstreamError, WireUsage};
 
 /// The positions at which a frame or a whole answer is changed on its way to the customer.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Marks {
+pub struct FrameMarks {
     /// The model's name, quotes included; it is replaced by the public slug.
     pub model: Option<Range<usize>>,
     /// Its other occurrences: in choices, blocks, items or steps. Separate, because most frames have only one.
@@ -26,9 +26,9 @@ pub struct Marks {
     pub strange: bool,
 }
 
-impl Marks {
+impl FrameMarks {
     /// The edits at these positions; `at` maps a position in the JSON text to one in the forwarded bytes.
-    pub(crate) fn at(places: Places, at: impl Fn(Range<usize>) -> Range<usize>) -> Self {
+    pub(crate) fn at(places: MemberPlaces, at: impl Fn(Range<usize>) -> Range<usize>) -> Self {
         let (model, more) = places.models;
         Self {
             model: model.map(&at),
@@ -49,7 +49,7 @@ impl Marks {
 
 /// Why the upstream stopped; an empty stop reason counts as `None`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Stop {
+pub enum StopReason {
     /// By itself, or at a stop sequence.
     End,
     /// At the output limit or the end of the context.
@@ -70,7 +70,7 @@ pub enum Stop {
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct FrameFacts {
     /// The edits to the frame's bytes.
-    pub marks: Marks,
+    pub marks: FrameMarks,
     /// Output this frame shows (text, reasoning text, tool arguments), for metering.
     pub shown: TextSize,
     /// The frame reports output that the stream does not show (hidden reasoning has begun or continues).
@@ -78,7 +78,7 @@ pub struct FrameFacts {
     /// The frame reported usage (read it with [`Reader::usage`](crate::Reader::usage)).
     pub usage: bool,
     /// With this frame the whole answer has a stop reason.
-    pub stop: Option<Stop>,
+    pub stop: Option<StopReason>,
     /// This frame and all later ones wait for the settlement: it carries the final usage, or is the terminal marker.
     pub last: bool,
     /// The terminal marker of the family.
@@ -110,7 +110,7 @@ impl FrameFacts {
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct AnswerFacts {
     /// The edits to the answer's bytes.
-    pub marks: Marks,
+    pub marks: FrameMarks,
     /// The upstream's id of the answer.
     pub id: Option<String>,
     /// Usage as reported.
@@ -118,14 +118,14 @@ pub struct AnswerFacts {
     /// Output shown.
     pub shown: TextSize,
     /// Why the upstream stopped.
-    pub stop: Option<Stop>,
+    pub stop: Option<StopReason>,
     /// It has what every answer of its family has.
     pub complete: bool,
     /// Set if the body is an error, whatever its status.
     pub error: Option<UpstreamError>,
 }
 
-/// The effect of a frame on the structure of its answer, for the [`Writer`](crate::Writer) that may have to end it. Most frames of
+/// The effect of a frame on the structure of its answer, for the [`EndWriter`](crate::EndWriter) that may have to end it. Most frames of
 /// a chat or messages stream only bring text and have none.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum Step {

@@ -9,7 +9,7 @@ use crate::walk::Verdict;
 use crate::{BadRequest, Remedy};
 
 /// One row of a family's table: the field, which values are free, and why the others are refused.
-pub(crate) type Rule = (&'static str, Free, &'static str);
+pub(crate) type FieldRule = (&'static str, Free, &'static str);
 
 /// Values that buy nothing. `null` is always free.
 #[derive(Debug, Clone, Copy)]
@@ -48,7 +48,7 @@ pub(crate) const MEDIA: &str = "audio and video have no price here";
 /// Checks the value of `name` if the table has it; `None` if it has not, and the value is still to be read. A value that asks for
 /// nothing is removed: most vendors refuse the name of a field that they do not know, whatever its value.
 pub(crate) fn check(
-    table: &[Rule],
+    table: &[FieldRule],
     name: &str,
     cursor: &mut Cursor<'_>,
 ) -> Result<Option<Verdict>, BadRequest> {

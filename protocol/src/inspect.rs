@@ -10,10 +10,10 @@ use crate::TextSize;
 use crate::class::{ClassPlace, Classes};
 use crate::hints;
 use crate::json::Cursor;
-use crate::sample::Sample;
+use crate::sample::TextSample;
 use crate::talk::Talk;
 use crate::token_estimate::Weight;
-use crate::translate::abilities::History;
+use crate::translate::abilities::HistoryAbilities;
 
 /// Names and words of the dialects are shorter; longer ones count as text.
 pub(crate) const LONGEST_NAME: usize = 32;
@@ -34,7 +34,7 @@ pub struct Inspection {
     /// Tokens set aside for thinking inside the limit.
     pub thinking_budget: Option<u32>,
     /// A sample of the answer that the customer predicts; unused parts of a prediction are billed as output.
-    pub prediction: Sample,
+    pub prediction: TextSample,
     /// Whether reasoning may happen that a stream does not show.
     pub hidden_reasoning: bool,
     /// Whether the request has reasoning turned off, in a family where that can be said.
@@ -64,12 +64,12 @@ pub struct Inspection {
     /// Top-level fields that no table knows, in order. They go upstream only if the provider passes them.
     pub unknown: Vec<String>,
     /// The positions of edits.
-    pub places: Places,
+    pub places: SplicePlaces,
 }
 
 /// Byte ranges in the request body, for splicing.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Places {
+pub struct SplicePlaces {
     /// Just after the opening brace, where new top-level members go.
     pub start: usize,
     /// The body is `{}` apart from white space.
@@ -96,12 +96,12 @@ pub struct Places {
     /// Filled only if the request has top-level fields whose fate depends on the target: unknown ones (`pass`), and a second field for
     /// the limit. Then every top-level member is listed here and none is in `cuts`: which comma goes with a member depends on which
     /// of its neighbours stay.
-    pub members_by_target: Vec<(Range<usize>, Fate)>,
+    pub members_by_target: Vec<(Range<usize>, MemberFate)>,
 }
 
 /// The fate of a top-level member.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Fate {
+pub enum MemberFate {
     /// It goes upstream.
     Stays,
     /// It is removed.
@@ -114,7 +114,7 @@ pub enum Fate {
     Limit(&'static str),
 }
 
-impl Fate {
+impl MemberFate {
     /// The hint, if its customer is told that it was left out.
     fn told_hint(&self) -> Option<&'static str> {
         match self {
@@ -138,7 +138,7 @@ pub struct Edits<'a> {
     /// Hints that this provider refuses by their names.
     pub leave_out: &'a [String],
     /// What it takes of earlier turns, in the chat family.
-    pub history: History<'a>,
+    pub history: HistoryAbilities<'a>,
     /// Fields of classes that are written where the request leaves the choice to the provider's account.
     pub pin: &'a [&'static str],
 }
@@ -151,7 +151,7 @@ pub struct Content {
     /// The estimated number of tokens of that text.
     pub weight: Weight,
     /// A sample of it, for a tokenizer.
-    pub sample: Sample,
+    pub sample: TextSample,
     /// Messages or input items.
     pub messages: u32,
     /// Tools offered.
@@ -172,12 +172,12 @@ pub struct Picture {
     /// Width and height in pixels, if the inline data has them.
     pub size: Option<(u32, u32)>,
     /// The image detail requested.
-    pub detail: Detail,
+    pub detail: ImageDetail,
 }
 
 /// How closely a picture is looked at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Detail {
+pub enum ImageDetail {
     /// The family's default.
     #[default]
     Auto,

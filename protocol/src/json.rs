@@ -73,7 +73,7 @@ impl Value {
 
 /// A member's name and where the member begins.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Key<'a> {
+pub struct MemberName<'a> {
     /// Position of the name's opening quote.
     pub at: usize,
     /// The name, unescaped.
@@ -84,7 +84,7 @@ pub struct Key<'a> {
 
 /// State of a walk over one object's members or one array's elements.
 #[derive(Debug)]
-pub struct Walk {
+pub struct JsonWalk {
     first: bool,
 }
 
@@ -228,7 +228,7 @@ impl<'a> Cursor<'a> {
     ///
     /// # Errors
     /// The next value is no object, or too deep.
-    pub fn enter_object(&mut self) -> Result<Walk, JsonError> {
+    pub fn enter_object(&mut self) -> Result<JsonWalk, JsonError> {
         self.enter(b'{', "an object is expected")
     }
 
@@ -236,7 +236,7 @@ impl<'a> Cursor<'a> {
     ///
     /// # Errors
     /// It is not strict JSON.
-    pub fn member(&mut self, walk: &mut Walk) -> Result<Option<Key<'a>>, JsonError> {
+    pub fn member(&mut self, walk: &mut JsonWalk) -> Result<Option<MemberName<'a>>, JsonError> {
         if !self.more(walk, b'}')? {
             return Ok(None);
         }
@@ -244,7 +244,7 @@ impl<'a> Cursor<'a> {
         let escaped = self.string()?;
         let raw = self.slice(at + 1..self.at.saturating_sub(1));
         self.colon()?;
-        Ok(Some(Key {
+        Ok(Some(MemberName {
             at,
             name: if escaped {
                 unescape(raw)
@@ -259,7 +259,7 @@ impl<'a> Cursor<'a> {
     ///
     /// # Errors
     /// The next value is no array, or too deep.
-    pub fn enter_array(&mut self) -> Result<Walk, JsonError> {
+    pub fn enter_array(&mut self) -> Result<JsonWalk, JsonError> {
         self.enter(b'[', "an array is expected")
     }
 
@@ -267,7 +267,7 @@ impl<'a> Cursor<'a> {
     ///
     /// # Errors
     /// It is not strict JSON.
-    pub fn element(&mut self, walk: &mut Walk) -> Result<bool, JsonError> {
+    pub fn element(&mut self, walk: &mut JsonWalk) -> Result<bool, JsonError> {
         self.more(walk, b']')
     }
 
@@ -342,13 +342,13 @@ impl<'a> Cursor<'a> {
         self.blank += (self.at - from) as u64;
     }
 
-    fn enter(&mut self, bracket: u8, what: &'static str) -> Result<Walk, JsonError> {
+    fn enter(&mut self, bracket: u8, what: &'static str) -> Result<JsonWalk, JsonError> {
         self.blanks();
         if self.byte() != Some(bracket) {
             return self.fault(what);
         }
         self.deeper(MAX_DEPTH)?;
-        Ok(Walk { first: true })
+        Ok(JsonWalk { first: true })
     }
 
     fn deeper(&mut self, deepest: usize) -> Result<(), JsonError> {
@@ -360,7 +360,7 @@ impl<'a> Cursor<'a> {
         Ok(())
     }
 
-    fn more(&mut self, walk: &mut Walk, bracket: u8) -> Result<bool, JsonError> {
+    fn more(&mut self, walk: &mut JsonWalk, bracket: u8) -> Result<bool, JsonError> {
         self.blanks();
         match self.byte() {
             Some(byte) if byte == bracket => {

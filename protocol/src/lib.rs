@@ -7,7 +7,7 @@
 //! - [`json`] walks and splices bytes without building a tree: what is forwarded is never parsed and rewritten.
 //! - [`sse`] cuts a byte stream into frames; a frame is raw bytes and is forwarded as such.
 //! - [`inspect`] has the facts the gateway needs about a request, [`usage`] the token classes and how they are made disjoint.
-//! - A [`Reader`] of the target's family interprets frames; a [`Writer`] of the customer's family ends a stream that is cut.
+//! - A [`AnswerReader`] of the target's family interprets frames; a [`EndWriter`] of the customer's family ends a stream that is cut.
 //! - [`scripts`] has what vendors' public tokenizers make of scripts.
 //! - [`error`] has the error body and each family's words for it.
 
@@ -57,22 +57,22 @@ use bytes::Bytes;
 use serde_json::Value;
 
 pub use error::{Case, ErrorBody, UpstreamError, Words};
-pub use facts::{AnswerFacts, Brings, FrameFacts, ItemEvent, Marks, Step, Stop};
+pub use facts::{AnswerFacts, Brings, FrameFacts, FrameMarks, ItemEvent, Step, StopReason};
 use json::Edit;
-use prompt::Prompt;
+use prompt::UnderstoodPrompt;
 use translate::Losses;
-use translate::abilities::History;
+use translate::abilities::HistoryAbilities;
 
 pub use bad_request::{BadRequest, Remedy};
-pub use class::{ClassPlace, Classes, Place, SaidClasses, Tier};
-pub use inspect::{Content, Detail, Document, Edits, Fate, Inspection, Picture};
+pub use class::{ClassPlace, Classes, RequestRegion, SaidClasses, ServiceTier};
+pub use inspect::{Content, Document, Edits, ImageDetail, Inspection, MemberFate, Picture};
 pub use media::document_bytes;
-pub use sample::Sample;
+pub use sample::TextSample;
 pub use sse::{Frame, FrameReader, FrameTooLarge, Tail};
 pub use synthetic::{SyntheticAnswer, SyntheticStop, ToolCall};
-pub use talk::{Talk, Turn};
+pub use talk::{Talk, TalkTurn};
 pub use text_size::TextSize;
-pub use usage::{Reading, Usage, WireUsage};
+pub use usage::{ReportedUsage, UsageReading, WireUsage};
 
 /// A wire dialect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -255,7 +255,7 @@ pub trait Protocol: Send + Sync + fmt::Debug {
     }
 
     /// What the model does not get of earlier turns, because its target refuses it.
-    fn losses(&self, _body: &[u8], _seen: &Inspection, _takes: &History<'_>) -> Losses {
+    fn losses(&self, _body: &[u8], _seen: &Inspection, _takes: &HistoryAbilities<'_>) -> Losses {
         Losses::default()
     }
 
@@ -269,13 +269,13 @@ pub trait Protocol: Send + Sync + fmt::Debug {
 
     /// A sample of a whole answer's text, placed by a secret seed. It takes a second walk, so it is taken only for the few answers
     /// that need it.
-    fn sample_answer(&self, body: &[u8], seed: u64) -> Sample;
+    fn sample_answer(&self, body: &[u8], seed: u64) -> TextSample;
 
     /// A reader for one streamed answer of a target of this family.
-    fn reader(&self) -> Box<dyn Reader>;
+    fn reader(&self) -> Box<dyn AnswerReader>;
 
     /// A writer for one streamed answer to a customer of this family.
-    fn writer(&self) -> Box<dyn Writer>;
+    fn writer(&self) -> Box<dyn EndWriter>;
 
     /// The smallest request: one question, and an output limit under this name.
     fn write_question_as(&self, model: &str, words: &str, limit: (&str, u32)) -> String;
@@ -298,7 +298,7 @@ pub trait Protocol: Send + Sync + fmt::Debug {
     ///
     /// # Errors
     /// What is wrong with it, for the customer.
-    fn read_prompt(&self, body: &[u8]) -> Result<Prompt, String>;
+    fn read_prompt(&self, body: &[u8]) -> Result<UnderstoodPrompt, String>;
 
     /// A whole answer of the simulated provider.
     fn write_answer(&self, draft: &SyntheticAnswer) -> Vec<u8>;
@@ -311,7 +311,7 @@ pub trait Protocol: Send + Sync + fmt::Debug {
 }
 
 /// Reads the frames of one streamed answer, in order; belongs to the family of the target.
-pub trait Reader: Send {
+pub trait AnswerReader: Send {
     /// Called before the first frame, with the number of requested choices and the secret seed of the sample.
     fn expect(&mut self, choices: u32, seed: u64);
 
@@ -328,13 +328,13 @@ pub trait Reader: Send {
     fn answer_id(&self) -> Option<&str>;
 
     /// A sample of the output shown so far.
-    fn sample(&self) -> &Sample;
+    fn sample(&self) -> &TextSample;
 }
 
 /// Writes the end of a streamed answer that the gateway ends itself, in the family of the customer.
 ///
 /// It knows only what was passed on: open blocks, indices, sequence numbers. An ending can follow any observed frame.
-pub trait Writer: Send {
+pub trait EndWriter: Send {
     /// Observes a frame that goes to the customer, with its facts.
     fn observe(&mut self, frame: &Frame, facts: &FrameFacts);
 
@@ -345,7 +345,7 @@ pub trait Writer: Send {
         &self,
         answer: PublicAnswer<'_>,
         words: Option<&str>,
-        usage: &Usage,
+        usage: &ReportedUsage,
         wish: UsageWish<'_>,
     ) -> Vec<u8>;
 

@@ -11,7 +11,7 @@ use base64::alphabet::STANDARD;
 use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 
 use crate::json::unescape;
-use crate::{Detail, Picture, picture_size};
+use crate::{ImageDetail, Picture, picture_size};
 
 const BASE64: GeneralPurpose = GeneralPurpose::new(
     &STANDARD,
@@ -77,7 +77,7 @@ impl<'a> Payload<'a> {
     }
 
     /// The payload as a picture.
-    pub(crate) fn picture(&self, detail: Detail) -> Picture {
+    pub(crate) fn picture(&self, detail: ImageDetail) -> Picture {
         let size = HEADS.iter().find_map(|head| {
             let head = self.base64.get(..*head).unwrap_or(self.base64);
             picture_size::size(&decode(head)?, head.len() == self.base64.len())

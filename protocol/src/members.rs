@@ -11,7 +11,7 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
-use crate::json::{Cursor, Cuts, JsonError, Key, Kind};
+use crate::json::{Cursor, Cuts, JsonError, Kind, MemberName};
 
 /// Members that identify the provider, its account, or its request.
 const IDENTIFYING: [&str; 3] = ["provider", "request_id", "x_groq"];
@@ -32,7 +32,7 @@ pub(crate) struct Members {
 
 /// Positions in an answer or a frame that are changed, collected over all its objects.
 #[derive(Debug, Default)]
-pub(crate) struct Places {
+pub(crate) struct MemberPlaces {
     /// The first model name, and all others.
     pub(crate) models: (Option<Range<usize>>, Vec<Range<usize>>),
     pub(crate) cuts: Vec<Range<usize>>,
@@ -50,12 +50,12 @@ impl Members {
     }
 
     /// The next member, which the reader knows as one of the envelope's own: its name is not looked up again.
-    pub(crate) fn keep(&mut self, cursor: &Cursor<'_>, key: &Key<'_>) {
+    pub(crate) fn keep(&mut self, cursor: &Cursor<'_>, key: &MemberName<'_>) {
         self.cuts.take(key.at..cursor.at(), true);
     }
 
     /// The next member; its value has just been read.
-    pub(crate) fn take(&mut self, cursor: &Cursor<'_>, key: &Key<'_>) {
+    pub(crate) fn take(&mut self, cursor: &Cursor<'_>, key: &MemberName<'_>) {
         let stays = match key.name.as_ref() {
             "model" => self.take_model(cursor, key),
             name => match self.own {
@@ -67,7 +67,7 @@ impl Members {
     }
 
     /// The next member of an object that only counts something: what is neither a number nor another object is removed.
-    pub(crate) fn take_count(&mut self, cursor: &Cursor<'_>, key: &Key<'_>, kind: Kind) {
+    pub(crate) fn take_count(&mut self, cursor: &Cursor<'_>, key: &MemberName<'_>, kind: Kind) {
         let stays = !matches!(kind, Kind::String | Kind::Array) || self.stranger(cursor, &key.name);
         self.cuts.take(key.at..cursor.at(), stays);
     }
@@ -81,7 +81,7 @@ impl Members {
     }
 
     /// A name is replaced, `null` stays, and anything that a client cannot read as a name is removed.
-    fn take_model(&mut self, cursor: &Cursor<'_>, key: &Key<'_>) -> bool {
+    fn take_model(&mut self, cursor: &Cursor<'_>, key: &MemberName<'_>) -> bool {
         if std::mem::replace(&mut self.named, true) {
             return false;
         }
@@ -99,7 +99,7 @@ impl Members {
     }
 
     /// Adds the findings to the positions of the whole.
-    pub(crate) fn finish(self, places: &mut Places) {
+    pub(crate) fn finish(self, places: &mut MemberPlaces) {
         let cuts = self.cuts.finish();
         if !cuts.is_empty() {
             places.cuts.extend(cuts);
@@ -124,8 +124,8 @@ pub(crate) fn names<'a>(
 }
 
 /// The edits to an event that the family does not have: it has no known envelope.
-pub(crate) fn of_unfamiliar(mut cursor: Cursor<'_>) -> Result<Places, JsonError> {
-    let (mut members, mut places) = (Members::default(), Places::default());
+pub(crate) fn of_unfamiliar(mut cursor: Cursor<'_>) -> Result<MemberPlaces, JsonError> {
+    let (mut members, mut places) = (Members::default(), MemberPlaces::default());
     let mut walk = cursor.enter_object()?;
     while let Some(key) = cursor.member(&mut walk)? {
         cursor.skip()?;
@@ -135,7 +135,7 @@ pub(crate) fn of_unfamiliar(mut cursor: Cursor<'_>) -> Result<Places, JsonError>
     Ok(places)
 }
 
-impl Places {
+impl MemberPlaces {
     fn add_model(&mut self, model: Option<Range<usize>>) {
         match (&self.models.0, model) {
             (None, model) => self.models.0 = model,

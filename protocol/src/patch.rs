@@ -4,7 +4,7 @@
 
 use std::ops::Range;
 
-use crate::inspect::Fate;
+use crate::inspect::MemberFate;
 use crate::json::{Cursor, Cuts, Edit, quoted};
 use crate::{Edits, Inspection};
 
@@ -65,14 +65,14 @@ fn by_target(seen: &Inspection, edits: &Edits<'_>) -> Vec<Range<usize>> {
     let mut cuts = Cuts::default();
     for (span, fate) in &seen.places.members_by_target {
         let stays = match fate {
-            Fate::Stays => true,
-            Fate::Goes => false,
-            Fate::Unknown(index) => seen
+            MemberFate::Stays => true,
+            MemberFate::Goes => false,
+            MemberFate::Unknown(index) => seen
                 .unknown
                 .get(*index)
                 .is_some_and(|name| edits.pass.contains(name)),
-            Fate::Hint(name) => !edits.leave_out.iter().any(|left| left == name),
-            Fate::Limit(name) => *name == edits.limit_field,
+            MemberFate::Hint(name) => !edits.leave_out.iter().any(|left| left == name),
+            MemberFate::Limit(name) => *name == edits.limit_field,
         };
         cuts.take(span.clone(), stays);
     }

@@ -43,7 +43,7 @@ const UNREAD: [&str; 13] = [
 
 /// Where a family keeps the parts that the simulated provider reads.
 #[derive(Debug)]
-pub(crate) struct Names {
+pub(crate) struct PromptNames {
     /// Output limits; the smallest applies.
     pub(crate) limits: &'static [&'static str],
     /// The field for instructions outside the conversation; empty if the family has none.
@@ -58,7 +58,7 @@ pub(crate) struct Names {
 
 /// A request, understood.
 #[derive(Debug, Default)]
-pub struct Prompt {
+pub struct UnderstoodPrompt {
     /// All text, measured.
     pub tape: Tape,
     /// The customer's last words.
@@ -68,9 +68,9 @@ pub struct Prompt {
     /// Pictures of the last turn or tool result, described.
     pub pictures: Vec<String>,
     /// Tools offered.
-    pub tools: Vec<Tool>,
+    pub tools: Vec<OfferedTool>,
     /// Whether one must be called.
-    pub choice: Choice,
+    pub choice: CallChoice,
     /// Output limit.
     pub limit: Option<u64>,
     /// The schema an answer must satisfy.
@@ -85,7 +85,7 @@ pub struct Prompt {
 
 /// A tool on offer.
 #[derive(Debug)]
-pub struct Tool {
+pub struct OfferedTool {
     /// Its name.
     pub name: String,
     /// The schema of its arguments.
@@ -94,7 +94,7 @@ pub struct Tool {
 
 /// Whether a tool is called.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub enum Choice {
+pub enum CallChoice {
     /// As the text suggests.
     #[default]
     Auto,
@@ -152,12 +152,12 @@ impl Tape {
     }
 }
 
-impl Prompt {
+impl UnderstoodPrompt {
     /// Reads a request of the family with these names.
     ///
     /// # Errors
     /// What is wrong with it, for the customer.
-    pub(crate) fn read(body: &[u8], names: &Names) -> Result<Self, String> {
+    pub(crate) fn read(body: &[u8], names: &PromptNames) -> Result<Self, String> {
         let request: Value = serde_json::from_slice(body)
             .map_err(|error| format!("the body is not JSON: {error}"))?;
         let mut prompt = Self {
@@ -170,7 +170,7 @@ impl Prompt {
                 .as_bool()
                 .unwrap_or(false),
             classes: class::read(names.classes, &request),
-            choice: Choice::read(&request["tool_choice"]),
+            choice: CallChoice::read(&request["tool_choice"]),
             schema: names
                 .schemas
                 .iter()
@@ -182,7 +182,7 @@ impl Prompt {
             prompt.tape.part("tool");
             prompt.tape.text(&tool.to_string());
             prompt.tape.mark(&tool["cache_control"]);
-            prompt.tools.extend(Tool::read(tool));
+            prompt.tools.extend(OfferedTool::read(tool));
         }
         prompt.tape.part("instructions");
         prompt.walk(&request[names.instructions])?;
@@ -285,7 +285,7 @@ impl Prompt {
     }
 }
 
-impl Tool {
+impl OfferedTool {
     fn read(tool: &Value) -> Option<Self> {
         let function = if tool["function"].is_object() {
             &tool["function"]
@@ -305,7 +305,7 @@ impl Tool {
     }
 }
 
-impl Choice {
+impl CallChoice {
     fn read(choice: &Value) -> Self {
         let word = choice.as_str().or(choice["type"].as_str());
         let name = choice["function"]["name"]

@@ -1,8 +1,8 @@
 //! A small random sample of a long text, taken while the text passes by.
 //!
-//! A text of up to [`Sample::MOST`] bytes is kept whole. Of a longer one, blocks of equal size are kept, each with the same
+//! A text of up to [`TextSample::MOST`] bytes is kept whole. Of a longer one, blocks of equal size are kept, each with the same
 //! probability (reservoir sampling), so that a tokenizer can read four kilobytes and estimate megabytes. The seed must be secret:
-//! someone who knows it can write a text whose sample is unlike the rest. Must not keep more than [`Sample::MOST`] bytes.
+//! someone who knows it can write a text whose sample is unlike the rest. Must not keep more than [`TextSample::MOST`] bytes.
 
 use std::fmt;
 
@@ -18,7 +18,7 @@ const BLOCKS: u64 = 16;
 
 /// The sample of one text, in its JSON form.
 #[derive(Clone, PartialEq, Eq, Default)]
-pub struct Sample {
+pub struct TextSample {
     kept: Vec<u8>,
     /// Bytes that have passed.
     seen: u64,
@@ -27,7 +27,7 @@ pub struct Sample {
     slot: Option<usize>,
 }
 
-impl Sample {
+impl TextSample {
     /// Most bytes that are kept.
     pub const MOST: usize = BLOCK * BLOCKS as usize;
 
@@ -104,7 +104,7 @@ impl Sample {
         self.seen
     }
 
-    /// How many of them were kept, as far as [`Sample::text`] shows them.
+    /// How many of them were kept, as far as [`TextSample::text`] shows them.
     #[must_use]
     pub fn kept(&self) -> u64 {
         self.parts().map(|part| part.len() as u64).sum()
@@ -182,7 +182,7 @@ fn between_words(block: &[u8]) -> &[u8] {
 }
 
 /// Never the text itself: it is the customer's.
-impl fmt::Debug for Sample {
+impl fmt::Debug for TextSample {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(out, "Sample of {} bytes", self.seen)
     }
@@ -195,11 +195,11 @@ mod tests {
     #[test]
     fn a_short_text_is_kept_whole_however_it_is_cut() {
         let text: String = (0..400).map(|number| format!("{number},")).collect();
-        let (mut once, mut pieces) = (Sample::seeded(1), Sample::seeded(2));
+        let (mut once, mut pieces) = (TextSample::seeded(1), TextSample::seeded(2));
         once.add(&text);
         text.split_inclusive(',')
             .for_each(|piece| pieces.add(piece));
-        assert!(text.len() < Sample::MOST);
+        assert!(text.len() < TextSample::MOST);
         assert_eq!((once.text(), pieces.text()), (text.clone(), text));
     }
 
@@ -207,7 +207,7 @@ mod tests {
     fn every_part_of_a_long_text_has_the_same_chance() {
         let mut kept = [0_u32; 10];
         for seed in 0..400_u64 {
-            let mut sample = Sample::seeded(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15));
+            let mut sample = TextSample::seeded(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15));
             (0..10_u8).for_each(|part| {
                 sample.add(&char::from(b'0' + part).to_string().repeat(10 * BLOCK))
             });
@@ -216,7 +216,7 @@ mod tests {
                 .bytes()
                 .for_each(|byte| kept[usize::from(byte - b'0')] += 1);
         }
-        let fair = 400 * Sample::MOST as u32 / 10;
+        let fair = 400 * TextSample::MOST as u32 / 10;
         assert!(
             kept.iter().all(|part| part.abs_diff(fair) * 5 < fair),
             "{kept:?} around {fair}"
@@ -226,7 +226,7 @@ mod tests {
     #[test]
     fn rare_scripts_and_signs_in_a_row_are_odd() {
         let odd = |text: &str| {
-            let mut sample = Sample::seeded(7);
+            let mut sample = TextSample::seeded(7);
             sample.add(&text.repeat(900));
             sample.is_odd()
         };
@@ -245,10 +245,10 @@ mod tests {
 
     #[test]
     fn escapes_are_taken_out_and_cut_characters_do_no_harm() {
-        let mut sample = Sample::default();
+        let mut sample = TextSample::default();
         sample.add(r"a\nb\u00e4");
         assert_eq!(sample.text(), "a\nbä");
-        let mut cut = Sample::seeded(3);
+        let mut cut = TextSample::seeded(3);
         cut.add(&"é\\n".repeat(9_999));
         assert!(cut.text().chars().count() > 1_000);
     }

@@ -136,7 +136,7 @@ impl Script {
         })
     }
 
-    fn factor(self, vendor: Vendor) -> u64 {
+    fn factor(self, vendor: TokenizerVendor) -> u64 {
         let row = FACTORS.iter().find(|(script, _)| *script == self);
         row.and_then(|(_, factors)| factors.get(vendor.0))
             .map_or(100, |factor| u64::from(*factor))
@@ -154,9 +154,9 @@ impl Script {
 
 /// A vendor whose tokenizer is public: a place in the table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Vendor(usize);
+pub struct TokenizerVendor(usize);
 
-impl Vendor {
+impl TokenizerVendor {
     /// By a model's upstream name.
     #[must_use]
     pub fn of(upstream_model: &str) -> Option<Self> {

@@ -8,7 +8,7 @@ use std::ops::Range;
 
 use memchr::memmem;
 
-use crate::{Frame, FrameFacts, Marks, Sample, Step, TextSize};
+use crate::{Frame, FrameFacts, FrameMarks, Step, TextSample, TextSize};
 
 /// What may differ between two frames of a shape.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -91,14 +91,14 @@ impl Shape {
 
 /// A reader's facts for the last frame that brought nothing but text.
 #[derive(Debug, Default)]
-pub(crate) struct Known {
+pub(crate) struct ShapeFacts {
     shape: Shape,
-    marks: Marks,
+    marks: FrameMarks,
 }
 
-impl Known {
+impl ShapeFacts {
     /// The facts of a frame that differs from the last one only in its text.
-    pub(crate) fn facts(&self, frame: &Frame, sample: &mut Sample) -> Option<FrameFacts> {
+    pub(crate) fn facts(&self, frame: &Frame, sample: &mut TextSample) -> Option<FrameFacts> {
         let text = self.shape.text(frame.raw())?;
         sample.add(text);
         Some(FrameFacts {
@@ -120,7 +120,7 @@ impl Known {
         self.marks.strange = false;
         // Positions after a hole shift.
         let first = self.shape.holes.first().map_or(0, |(hole, _)| hole.start);
-        let Marks {
+        let FrameMarks {
             model,
             more_models,
             cuts,

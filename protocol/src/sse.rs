@@ -179,7 +179,7 @@ pub struct Tail {
 
 /// The state of the scan inside the current frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-enum Line {
+enum LineScan {
     /// At the beginning of a line.
     #[default]
     Start,
@@ -200,7 +200,7 @@ pub struct FrameReader {
     chunk: Bytes,
     /// How much of `chunk` has been scanned.
     scanned: usize,
-    line: Line,
+    line: LineScan,
     failed: bool,
 }
 
@@ -248,14 +248,15 @@ impl FrameReader {
             self.carry.extend_from_slice(&piece);
             return Ok(None);
         }
-        self.line = Line::Start;
+        self.line = LineScan::Start;
         Ok(Some(Frame::new(self.with_carry(piece))))
     }
 
     /// The frame at the beginning of the chunk, if it has the usual form: one line of data, possibly after an event's name, ended
     /// by LF. One look at its bytes is enough to cut and to read it.
     fn plain_frame(&mut self) -> Option<Frame> {
-        if self.failed || !self.carry.is_empty() || self.scanned > 0 || self.line != Line::Start {
+        if self.failed || !self.carry.is_empty() || self.scanned > 0 || self.line != LineScan::Start
+        {
             return None;
         }
         let (event, at) = match plain_line(&self.chunk, 0, b"event: ") {
@@ -279,10 +280,10 @@ impl FrameReader {
 
     /// Ends the stream.
     pub fn finish(&mut self) -> Tail {
-        let whole = self.line == Line::Whole;
+        let whole = self.line == LineScan::Whole;
         let rest = std::mem::take(&mut self.chunk);
         let raw = self.with_carry(rest);
-        self.line = Line::Start;
+        self.line = LineScan::Start;
         if whole && !raw.is_empty() {
             return Tail {
                 frame: Some(Frame::new(raw)),
@@ -316,31 +317,31 @@ impl FrameReader {
         {
             let end = memchr::memchr2(b'\n', b'\r', rest);
             match (self.line, end) {
-                (Line::Whole, Some(0)) if rest.first() == Some(&b'\n') => {
+                (LineScan::Whole, Some(0)) if rest.first() == Some(&b'\n') => {
                     self.scanned += 1;
                     return true;
                 }
-                (Line::Whole, _) => return true,
-                (Line::AfterCr, Some(0)) if rest.first() == Some(&b'\n') => {
+                (LineScan::Whole, _) => return true,
+                (LineScan::AfterCr, Some(0)) if rest.first() == Some(&b'\n') => {
                     self.scanned += 1;
-                    self.line = Line::Start;
+                    self.line = LineScan::Start;
                     continue;
                 }
                 _ => {}
             }
             let Some(length) = end else {
                 self.scanned += rest.len();
-                self.line = Line::Inside;
+                self.line = LineScan::Inside;
                 continue;
             };
-            let blank = length == 0 && self.line != Line::Inside;
+            let blank = length == 0 && self.line != LineScan::Inside;
             let cr = rest.get(length) == Some(&b'\r');
             self.scanned += length + 1;
             self.line = match (blank, cr) {
                 (true, false) => return true,
-                (true, true) => Line::Whole,
-                (false, true) => Line::AfterCr,
-                (false, false) => Line::Start,
+                (true, true) => LineScan::Whole,
+                (false, true) => LineScan::AfterCr,
+                (false, false) => LineScan::Start,
             };
         }
         false

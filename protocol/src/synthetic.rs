@@ -2,7 +2,7 @@
 //!
 //! The simulated provider writes drafts; each family's `synthetic.rs` turns one into a whole answer or into frames.
 
-use crate::{Classes, Usage};
+use crate::{Classes, ReportedUsage};
 
 /// An answer to be encoded in some family.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -18,7 +18,7 @@ pub struct SyntheticAnswer {
     /// A tool call after the text.
     pub tool: Option<ToolCall>,
     /// Counts to report; `None` leaves usage out.
-    pub usage: Option<Usage>,
+    pub usage: Option<ReportedUsage>,
     /// Why the answer ends.
     pub stop: SyntheticStop,
     /// The classes that it was served in.

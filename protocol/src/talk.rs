@@ -14,7 +14,7 @@ pub struct Talk {
     /// The conversation: the value of `messages` or `input`.
     pub(crate) place: Range<usize>,
     /// Its messages, in order.
-    pub(crate) turns: Vec<Turn>,
+    pub(crate) turns: Vec<TalkTurn>,
     /// One of them has a member that not every service knows.
     pub(crate) extended: bool,
     /// One of them calls a tool, or answers a call.
@@ -25,7 +25,7 @@ pub struct Talk {
 
 /// One message of a conversation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Turn {
+pub struct TalkTurn {
     /// Where it ends in the body.
     pub end: usize,
     /// Pictures and documents up to there.
@@ -75,7 +75,7 @@ impl Talk {
         let mut aside = self.aside.clone();
         aside.sort_by_key(|range| range.start);
         let mut hash = hasher.build_hasher();
-        let mut text = Text {
+        let mut text = TalkText {
             body,
             aside: &aside,
         };
@@ -114,12 +114,12 @@ fn between(body: &[u8], range: Range<usize>) -> Range<usize> {
 }
 
 /// The body without what is left out of it; its parts are asked for in order.
-struct Text<'a> {
+struct TalkText<'a> {
     body: &'a [u8],
     aside: &'a [Range<usize>],
 }
 
-impl Text<'_> {
+impl TalkText<'_> {
     fn hash(&mut self, range: Range<usize>, hash: &mut impl Hasher) {
         let mut from = range.start;
         while let Some((next, later)) = self.aside.split_first() {

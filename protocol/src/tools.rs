@@ -9,15 +9,15 @@ use std::ops::Range;
 use crate::cache;
 use crate::fields::SERVER_TOOL;
 use crate::json::{Cursor, Cuts, Kind};
-use crate::walk::{Request, word};
+use crate::walk::{RequestWalk, word};
 use crate::{BadRequest, Inspection};
 
 /// One row of a family's table: a tool type (`*` stands for any ending) and what happens to it.
-pub(crate) type Row = (&'static str, Tool);
+pub(crate) type ToolRow = (&'static str, ToolFate);
 
 /// What happens to a tool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Tool {
+pub(crate) enum ToolFate {
     /// It runs on the customer's side, or for free: it passes.
     Passes,
     /// The customer's own function: it passes if it has a name, beside its type, and a schema that is an object.
@@ -42,7 +42,7 @@ pub(crate) struct Tools {
 }
 
 #[derive(Debug, Default)]
-struct Offer<'a> {
+struct ToolOffer<'a> {
     kind: Cow<'a, str>,
     name: Cow<'a, str>,
     environment: Option<Cow<'a, str>>,
@@ -55,7 +55,7 @@ impl Tools {
     /// Walks `tools`.
     pub(crate) fn walk(
         &mut self,
-        table: &[Row],
+        table: &[ToolRow],
         cursor: &mut Cursor<'_>,
         seen: &mut Inspection,
     ) -> Result<(), BadRequest> {
@@ -66,7 +66,7 @@ impl Tools {
     /// Walks a list of tools inside the conversation, where nothing can be removed.
     pub(crate) fn inside(
         &mut self,
-        table: &[Row],
+        table: &[ToolRow],
         cursor: &mut Cursor<'_>,
         seen: &mut Inspection,
     ) -> Result<(), BadRequest> {
@@ -80,7 +80,7 @@ impl Tools {
     /// Walks one tool inside the conversation.
     pub(crate) fn definition(
         &mut self,
-        table: &[Row],
+        table: &[ToolRow],
         cursor: &mut Cursor<'_>,
         seen: &mut Inspection,
     ) -> Result<(), BadRequest> {
@@ -98,7 +98,7 @@ impl Tools {
     }
 
     /// Removes the members that have lost their meaning.
-    pub(crate) fn finish(&self, request: &mut Request<'_>) {
+    pub(crate) fn finish(&self, request: &mut RequestWalk<'_>) {
         if self.gone.is_empty() {
             return;
         }
@@ -120,7 +120,7 @@ impl Tools {
 
     fn list(
         &mut self,
-        table: &[Row],
+        table: &[ToolRow],
         cursor: &mut Cursor<'_>,
         seen: &mut Inspection,
         top: bool,
@@ -158,13 +158,13 @@ impl Tools {
     /// Walks one tool and returns whether it stays.
     fn tool(
         &mut self,
-        table: &[Row],
+        table: &[ToolRow],
         cursor: &mut Cursor<'_>,
         seen: &mut Inspection,
         top: bool,
     ) -> Result<bool, BadRequest> {
         let before = cursor.clone();
-        let mut offer = Offer::default();
+        let mut offer = ToolOffer::default();
         let mut walk = cursor.enter_object()?;
         while let Some(key) = cursor.member(&mut walk)? {
             match key.name.as_ref() {
@@ -205,7 +205,7 @@ impl Tools {
             .iter()
             .find(|(pattern, _)| matches(pattern, &offer.kind))
             .map(|(_, tool)| *tool);
-        if row == Some(Tool::Search) && top {
+        if row == Some(ToolFate::Search) && top {
             seen.removed_tools.push(offer.kind.to_string());
             self.gone.extend(
                 [offer.kind, offer.name]
@@ -225,7 +225,7 @@ impl Tools {
     }
 }
 
-impl<'a> Offer<'a> {
+impl<'a> ToolOffer<'a> {
     /// Reads the object that describes a function of chat.
     fn described(&mut self, cursor: &mut Cursor<'a>) -> Result<(), BadRequest> {
         let mut walk = cursor.enter_object()?;
@@ -242,12 +242,14 @@ impl<'a> Offer<'a> {
     }
 
     /// Refuses what runs on a server, and what cannot be a tool.
-    fn judge(&self, row: Option<Tool>) -> Result<(), BadRequest> {
+    fn judge(&self, row: Option<ToolFate>) -> Result<(), BadRequest> {
         let place = self.environment.as_deref().unwrap_or_default();
         let (at, message) = match row {
-            Some(Tool::Passes) => return Ok(()),
-            Some(Tool::Local) if matches!(place, "" | "local") => return Ok(()),
-            Some(own @ (Tool::Named | Tool::Nested | Tool::Described)) => return self.own(own),
+            Some(ToolFate::Passes) => return Ok(()),
+            Some(ToolFate::Local) if matches!(place, "" | "local") => return Ok(()),
+            Some(own @ (ToolFate::Named | ToolFate::Nested | ToolFate::Described)) => {
+                return self.own(own);
+            }
             _ if self.kind.is_empty() => (
                 "type",
                 "a tool needs a `type`: send \"function\" for a function of your own.".to_owned(),
@@ -267,8 +269,8 @@ impl<'a> Offer<'a> {
     }
 
     /// Refuses a function of the customer's that nobody could call.
-    fn own(&self, way: Tool) -> Result<(), BadRequest> {
-        let nested = way == Tool::Nested;
+    fn own(&self, way: ToolFate) -> Result<(), BadRequest> {
+        let nested = way == ToolFate::Nested;
         let at = |name: &str| match nested {
             true => format!("{}.{name}", self.kind),
             false => name.to_owned(),
@@ -281,14 +283,14 @@ impl<'a> Offer<'a> {
         if self.name.is_empty() {
             return Err(BadRequest::at(at("name"), "a tool needs a `name`."));
         }
-        let schema = if way == Tool::Described {
+        let schema = if way == ToolFate::Described {
             "input_schema"
         } else {
             "parameters"
         };
         match self.schema {
             Some(Kind::Object) => Ok(()),
-            None | Some(Kind::Null) if way != Tool::Described => Ok(()),
+            None | Some(Kind::Null) if way != ToolFate::Described => Ok(()),
             _ => {
                 let message = format!("`{schema}` must be a JSON schema, an object.");
                 Err(BadRequest::at(at(schema), message))

@@ -8,7 +8,7 @@ use crate::json::{Kind, unescape};
 
 /// One family's messages.
 #[derive(Debug)]
-pub(crate) struct Turns {
+pub(crate) struct FamilyTurns {
     /// The roles, if no service of the family has others.
     pub(crate) roles: &'static [&'static str],
     /// Roles whose message may have no content: they call tools instead.
@@ -65,7 +65,7 @@ pub(crate) fn no_text(name: &str, kind: Kind) -> Result<(), BadRequest> {
     Err(BadRequest::at(name, message))
 }
 
-impl Turns {
+impl FamilyTurns {
     /// Refuses what cannot be a message. `role` may have escapes: nearly none has, so it is compared as it is written first.
     pub(crate) fn turn(
         &self,

@@ -9,11 +9,11 @@ use std::ops::Range;
 
 use crate::class::{self, ClassField, SaidClasses};
 use crate::json::{Cursor, JsonError, Kind, Value, string_span};
-use crate::members::{Members, Own, Places};
+use crate::members::{MemberPlaces, Members, Own};
 
 /// Disjoint counts: no token is in two of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Usage {
+pub struct ReportedUsage {
     /// Fresh input: neither read from nor written to a cache.
     pub input: u64,
     /// Input read from a cache.
@@ -52,11 +52,11 @@ pub struct WireUsage {
     /// The total, which reveals where reasoning is counted.
     pub total: Option<u64>,
     /// Steps that the other counts leave out: the upstream compacted the conversation.
-    pub compactions: Vec<Usage>,
+    pub compactions: Vec<ReportedUsage>,
     /// The answer's own steps, which the other counts contain.
-    pub steps: Vec<Usage>,
+    pub steps: Vec<ReportedUsage>,
     /// Steps of other models, which the other counts leave out.
-    pub foreign: Vec<Usage>,
+    pub foreign: Vec<ReportedUsage>,
     /// Some step was another model's.
     pub other_models: bool,
     /// The classes that were served, as far as the answer says.
@@ -71,11 +71,11 @@ pub struct WireUsage {
 
 /// A usage that can be priced, or why not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Reading {
+pub enum UsageReading {
     /// The upstream never reported any input or output.
     Missing,
     /// Disjoint counts.
-    Counted(Usage),
+    Counted(ReportedUsage),
     /// A negative or fractional count, or more cached tokens than input.
     Absurd,
 }
@@ -118,12 +118,12 @@ impl WireUsage {
     /// Disjoint counts, or why there are none. `reasoning_outside`: the provider counts reasoning in addition to its output. Gemini
     /// does, and never names it: then only the total includes it.
     #[must_use]
-    pub fn reading(&self, reasoning_outside: bool) -> Reading {
+    pub fn reading(&self, reasoning_outside: bool) -> UsageReading {
         if self.malformed {
-            return Reading::Absurd;
+            return UsageReading::Absurd;
         }
         let (Some(input), Some(output)) = (self.input, self.output) else {
-            return Reading::Missing;
+            return UsageReading::Missing;
         };
         let answer = self.disjoint(
             input,
@@ -133,14 +133,14 @@ impl WireUsage {
         let all = answer
             .and_then(|answer| sum(&self.compactions, answer))
             .and_then(|answer| sum(&self.foreign, answer));
-        all.map_or(Reading::Absurd, Reading::Counted)
+        all.map_or(UsageReading::Absurd, UsageReading::Counted)
     }
 
     /// The steps of a usage with these counts that the upstream prices separately from the first: compactions, and the answer's
     /// further steps if all steps together are these counts.
     #[must_use]
-    pub fn further_steps(&self, counted: &Usage) -> Vec<Usage> {
-        let complete = sum(&self.compactions, Usage::default())
+    pub fn further_steps(&self, counted: &ReportedUsage) -> Vec<ReportedUsage> {
+        let complete = sum(&self.compactions, ReportedUsage::default())
             .and_then(|all| sum(&self.foreign, all))
             .and_then(|all| sum(&self.steps, all))
             == Some(*counted);
@@ -168,7 +168,7 @@ impl WireUsage {
 
     /// As much of an impossible count as can be understood: the input, and the output with its reasoning.
     #[must_use]
-    pub fn claimed(&self) -> Usage {
+    pub fn claimed(&self) -> ReportedUsage {
         let [input, output, reasoning] =
             [self.input, self.output, self.reasoning].map(|count| count.unwrap_or(0));
         let [cache_read, written, one_hour, half_day] = [
@@ -185,7 +185,7 @@ impl WireUsage {
         };
         let cache_write = written.saturating_sub(one_hour).saturating_sub(half_day);
         let output = output.saturating_sub(reasoning);
-        Usage {
+        ReportedUsage {
             input: input.saturating_sub(cached),
             cache_read,
             cache_write,
@@ -196,7 +196,7 @@ impl WireUsage {
         }
     }
 
-    fn disjoint(&self, input: u64, output: u64, reasoning_outside: bool) -> Option<Usage> {
+    fn disjoint(&self, input: u64, output: u64, reasoning_outside: bool) -> Option<ReportedUsage> {
         let cache_read = self.cache_read.unwrap_or(0);
         let written = self.cache_write.unwrap_or(0);
         let cache_write_1h = self.cache_write_1h.unwrap_or(0);
@@ -209,7 +209,7 @@ impl WireUsage {
             named => named.unwrap_or(0),
         };
         let cached = cache_read.checked_add(written)?;
-        Some(Usage {
+        Some(ReportedUsage {
             input: if self.input_is_total {
                 input.checked_sub(cached)?
             } else {
@@ -231,7 +231,7 @@ impl WireUsage {
     }
 }
 
-impl Usage {
+impl ReportedUsage {
     /// All input, cached or not.
     #[must_use]
     pub fn all_input(&self) -> u64 {
@@ -271,7 +271,7 @@ impl Usage {
     }
 }
 
-fn sum(steps: &[Usage], first: Usage) -> Option<Usage> {
+fn sum(steps: &[ReportedUsage], first: ReportedUsage) -> Option<ReportedUsage> {
     steps.iter().try_fold(first, |sum, step| sum.plus(step))
 }
 
@@ -284,7 +284,7 @@ fn fill(slot: &mut Option<u64>, later: Option<u64>) {
 
 /// What a name in a usage object counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Slot {
+pub(crate) enum UsageSlot {
     Input,
     CacheRead,
     CacheWrite,
@@ -300,7 +300,7 @@ pub(crate) enum Slot {
 }
 
 /// One family's names: the object that contains a count (empty: the usage object itself), its name, what it counts.
-pub(crate) type Names = [(&'static str, &'static str, Slot)];
+pub(crate) type UsageNames = [(&'static str, &'static str, UsageSlot)];
 
 /// A usage object found in a text.
 #[derive(Debug, Default)]
@@ -313,7 +313,7 @@ pub(crate) struct UsageObject {
     /// It has no members that customers see.
     pub(crate) empty: bool,
     /// Members to hide from customers, including those in its steps.
-    pub(crate) places: Places,
+    pub(crate) places: MemberPlaces,
 }
 
 /// Most steps in one usage. Server-side tools stop after ten rounds, each of which may begin with a compaction.
@@ -323,12 +323,12 @@ const MOST_STEPS: usize = 32;
 const OF_OTHERS: [&str; 2] = ["advisor_message", "fallback_message"];
 
 /// A family's names, the members that customers see, and those that name a class.
-pub(crate) type Table<'t> = (&'t Names, Own, &'t [ClassField]);
+pub(crate) type UsageTable<'t> = (&'t UsageNames, Own, &'t [ClassField]);
 
 /// Reads a usage object; `None` if the value is something else, such as `null`.
 pub(crate) fn read(
     cursor: &mut Cursor<'_>,
-    (names, own, classes): Table<'_>,
+    (names, own, classes): UsageTable<'_>,
 ) -> Result<Option<UsageObject>, JsonError> {
     if cursor.peek()? != Kind::Object {
         cursor.skip()?;
@@ -368,7 +368,7 @@ pub(crate) fn read(
 /// Counts of single steps. The answer's counts already contain those of its own steps, but not those of a compaction.
 fn iterations(
     cursor: &mut Cursor<'_>,
-    table: Table<'_>,
+    table: UsageTable<'_>,
     seen: &mut UsageObject,
 ) -> Result<(), JsonError> {
     let wire = &mut seen.wire;
@@ -385,9 +385,9 @@ fn iterations(
         let many = lists.iter().map(|list| list.len()).sum::<usize>() >= MOST_STEPS;
         match step.wire.reading(false) {
             _ if many => wire.malformed = true,
-            Reading::Counted(usage) if foreign => wire.foreign.push(usage),
-            Reading::Counted(usage) if compaction => wire.compactions.push(usage),
-            Reading::Counted(usage) => wire.steps.push(usage),
+            UsageReading::Counted(usage) if foreign => wire.foreign.push(usage),
+            UsageReading::Counted(usage) if compaction => wire.compactions.push(usage),
+            UsageReading::Counted(usage) => wire.steps.push(usage),
             _ => wire.malformed |= compaction,
         }
     }
@@ -404,7 +404,7 @@ fn place_foreign(wire: &mut WireUsage) {
         return;
     };
     let top = wire.disjoint(input, output, false);
-    let foreign = sum(&wire.foreign, Usage::default());
+    let foreign = sum(&wire.foreign, ReportedUsage::default());
     let all = foreign.and_then(|foreign| sum(&wire.steps, foreign));
     if top.is_some() && (top == foreign || top == all) {
         wire.steps.append(&mut wire.foreign);
@@ -414,7 +414,7 @@ fn place_foreign(wire: &mut WireUsage) {
 /// Takes one member: a count, or an object with counts inside.
 fn take(
     cursor: &mut Cursor<'_>,
-    names: &Names,
+    names: &UsageNames,
     path: (&str, &str),
     seen: &mut UsageObject,
     write_5m: &mut Option<u64>,
@@ -441,24 +441,24 @@ fn take(
     if value.kind == Kind::Null {
         return Ok(());
     }
-    if let Slot::Cost | Slot::CostTicks = slot {
-        let said = cost::picos(cursor.slice(value.span), *slot == Slot::CostTicks);
+    if let UsageSlot::Cost | UsageSlot::CostTicks = slot {
+        let said = cost::picos(cursor.slice(value.span), *slot == UsageSlot::CostTicks);
         seen.wire.provider_cost = said.or(seen.wire.provider_cost);
         return Ok(());
     }
     let (count, wire) = (count(cursor, &value), &mut seen.wire);
-    wire.malformed |= count.is_none() && *slot != Slot::Total;
+    wire.malformed |= count.is_none() && *slot != UsageSlot::Total;
     let place = match slot {
-        Slot::Input => &mut wire.input,
-        Slot::CacheRead => &mut wire.cache_read,
-        Slot::CacheWrite => &mut wire.cache_write,
-        Slot::CacheWrite5m => write_5m,
-        Slot::CacheWrite1h => &mut wire.cache_write_1h,
-        Slot::CacheWrite12h => &mut wire.cache_write_12h,
-        Slot::Cost | Slot::CostTicks => return Ok(()),
-        Slot::Output => &mut wire.output,
-        Slot::Reasoning => &mut wire.reasoning,
-        Slot::Total => &mut wire.total,
+        UsageSlot::Input => &mut wire.input,
+        UsageSlot::CacheRead => &mut wire.cache_read,
+        UsageSlot::CacheWrite => &mut wire.cache_write,
+        UsageSlot::CacheWrite5m => write_5m,
+        UsageSlot::CacheWrite1h => &mut wire.cache_write_1h,
+        UsageSlot::CacheWrite12h => &mut wire.cache_write_12h,
+        UsageSlot::Cost | UsageSlot::CostTicks => return Ok(()),
+        UsageSlot::Output => &mut wire.output,
+        UsageSlot::Reasoning => &mut wire.reasoning,
+        UsageSlot::Total => &mut wire.total,
     };
     fill(place, count);
     Ok(())

@@ -8,9 +8,9 @@ use std::ops::Range;
 
 use crate::bad_request::BadRequest;
 use crate::hints;
-use crate::inspect::{Fate, Inspection};
+use crate::inspect::{Inspection, MemberFate};
 use crate::json::{Cursor, Cuts, Kind};
-use crate::sample::Sample;
+use crate::sample::TextSample;
 use crate::talk::is_aside;
 use crate::token_estimate::Weight;
 
@@ -23,22 +23,22 @@ const SHORT: usize = 256;
 
 /// One top-level member.
 #[derive(Debug)]
-struct Member<'a> {
+struct TopMember<'a> {
     name: Cow<'a, str>,
     span: Range<usize>,
-    fate: Fate,
+    fate: MemberFate,
 }
 
 /// A walk over a request's top level. Knows what every family has in common; the family interprets its own fields.
 #[derive(Debug)]
-pub(crate) struct Request<'a> {
+pub(crate) struct RequestWalk<'a> {
     cursor: Cursor<'a>,
-    members: Vec<Member<'a>>,
+    members: Vec<TopMember<'a>>,
     /// The findings so far.
     pub(crate) seen: Inspection,
 }
 
-impl<'a> Request<'a> {
+impl<'a> RequestWalk<'a> {
     /// Walks the body; `field` takes the value of each member and decides its fate. `seed` determines the positions of the text
     /// samples.
     pub(crate) fn walk(
@@ -65,9 +65,9 @@ impl<'a> Request<'a> {
             ..Inspection::default()
         };
         seen.content.weight = Weight::seeded(seed);
-        seen.content.sample = Sample::seeded(seed.rotate_left(32));
-        seen.prediction = Sample::seeded(seed.rotate_left(16));
-        let mut members: Vec<Member<'a>> = Vec::with_capacity(16);
+        seen.content.sample = TextSample::seeded(seed.rotate_left(32));
+        seen.prediction = TextSample::seeded(seed.rotate_left(16));
+        let mut members: Vec<TopMember<'a>> = Vec::with_capacity(16);
         let mut walk = cursor.enter_object()?;
         seen.places.start = cursor.at();
         while let Some(key) = cursor.member(&mut walk)? {
@@ -93,7 +93,7 @@ impl<'a> Request<'a> {
             if is_aside(&key.name) {
                 seen.places.talk.aside.push(span.clone());
             }
-            members.push(Member {
+            members.push(TopMember {
                 fate: verdict.fate(&key.name, &mut seen),
                 name: key.name,
                 span,
@@ -133,7 +133,7 @@ impl<'a> Request<'a> {
     /// Removes a top-level member.
     pub(crate) fn cut(&mut self, name: &str) {
         for member in self.members.iter_mut().filter(|member| member.name == name) {
-            member.fate = Fate::Goes;
+            member.fate = MemberFate::Goes;
         }
     }
 
@@ -155,7 +155,7 @@ impl<'a> Request<'a> {
                 .iter_mut()
                 .filter(|member| member.name == *name)
             {
-                member.fate = Fate::Limit(name);
+                member.fate = MemberFate::Limit(name);
             }
         }
     }
@@ -164,7 +164,8 @@ impl<'a> Request<'a> {
     pub(crate) fn finish(mut self) -> Inspection {
         self.mark_limits();
         let mut seen = self.seen;
-        let depends = |member: &Member<'_>| !matches!(member.fate, Fate::Stays | Fate::Goes);
+        let depends =
+            |member: &TopMember<'_>| !matches!(member.fate, MemberFate::Stays | MemberFate::Goes);
         if self.members.iter().any(depends) {
             seen.places.members_by_target = self
                 .members
@@ -175,7 +176,7 @@ impl<'a> Request<'a> {
             let mut cuts = Cuts::default();
             self.members
                 .into_iter()
-                .for_each(|member| cuts.take(member.span, member.fate != Fate::Goes));
+                .for_each(|member| cuts.take(member.span, member.fate != MemberFate::Goes));
             seen.places.cuts.extend(cuts.finish());
             seen.places.cuts.sort_by_key(|cut| cut.start);
         }
@@ -202,14 +203,14 @@ pub(crate) enum Verdict {
 }
 
 impl Verdict {
-    fn fate(self, name: &str, seen: &mut Inspection) -> Fate {
+    fn fate(self, name: &str, seen: &mut Inspection) -> MemberFate {
         match self {
-            Self::Stays => hints::hint(name).map_or(Fate::Stays, Fate::Hint),
-            Self::Spare => hints::spare(name).map_or(Fate::Stays, Fate::Hint),
-            Self::Goes => Fate::Goes,
+            Self::Stays => hints::hint(name).map_or(MemberFate::Stays, MemberFate::Hint),
+            Self::Spare => hints::spare(name).map_or(MemberFate::Stays, MemberFate::Hint),
+            Self::Goes => MemberFate::Goes,
             Self::Unknown => {
                 seen.unknown.push(name.to_owned());
-                Fate::Unknown(seen.unknown.len() - 1)
+                MemberFate::Unknown(seen.unknown.len() - 1)
             }
         }
     }

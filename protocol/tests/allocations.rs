@@ -1,7 +1,7 @@
 //! Translating a text delta allocates nothing.
 
 use bytes::Bytes;
-use farebox_protocol::translate::{Memo, Translator, Wish};
+use farebox_protocol::translate::{AnswerWish, Memo, Translator};
 use farebox_protocol::{Family, Frame};
 
 /// The frames before a text delta, and the delta.
@@ -36,7 +36,7 @@ fn frame(data: &str) -> Frame {
 fn a_text_delta_allocates_nothing() {
     for upstream in Family::ALL {
         for caller in Family::ALL.into_iter().filter(|caller| *caller != upstream) {
-            let wish = Wish {
+            let wish = AnswerWish {
                 slug: "slug",
                 id: "req1",
                 created: 7,

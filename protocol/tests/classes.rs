@@ -7,15 +7,15 @@
 )]
 
 use farebox_protocol::{
-    BadRequest, Classes, Edits, Family, FrameReader, Inspection, Place, Reading, SaidClasses, Tier,
-    WireUsage,
+    BadRequest, Classes, Edits, Family, FrameReader, Inspection, RequestRegion, SaidClasses,
+    ServiceTier, UsageReading, WireUsage,
 };
 use serde_json::{Value, json};
 
 const STANDARD: Classes = Classes::STANDARD;
-const FLEX: Classes = Classes::of(Tier::Flex, Place::Global);
-const FAST: Classes = Classes::of(Tier::Fast, Place::Global);
-const US: Classes = Classes::of(Tier::Standard, Place::Us);
+const FLEX: Classes = Classes::of(ServiceTier::Flex, RequestRegion::Global);
+const FAST: Classes = Classes::of(ServiceTier::Fast, RequestRegion::Global);
+const US: Classes = Classes::of(ServiceTier::Standard, RequestRegion::Us);
 
 fn body(family: Family, members: &Value) -> String {
     let mut body = match family {
@@ -61,7 +61,7 @@ fn each_word_asks_for_its_class() {
         (json!({"inference_geo": "us"}), US),
         (
             json!({"speed": "fast", "inference_geo": "us"}),
-            Classes::of(Tier::Fast, Place::Us),
+            Classes::of(ServiceTier::Fast, RequestRegion::Us),
         ),
     ];
     let rows = [
@@ -166,13 +166,13 @@ fn each_word_says_what_was_served() {
     let tier = |word: &str| json!({ "service_tier": word });
     for family in [Family::Chat, Family::Responses] {
         for (word, served) in [
-            ("default", Tier::Standard),
-            ("scale", Tier::Standard),
-            ("standard", Tier::Standard),
-            ("on_demand", Tier::Standard),
-            ("flex", Tier::Flex),
-            ("priority", Tier::Fast),
-            ("fast", Tier::Fast),
+            ("default", ServiceTier::Standard),
+            ("scale", ServiceTier::Standard),
+            ("standard", ServiceTier::Standard),
+            ("on_demand", ServiceTier::Standard),
+            ("flex", ServiceTier::Flex),
+            ("priority", ServiceTier::Fast),
+            ("fast", ServiceTier::Fast),
         ] {
             let said = said(family, &tier(word));
             assert_eq!((said.tier, said.unknown), (Some(served), None), "{word}");
@@ -185,13 +185,21 @@ fn each_word_says_what_was_served() {
         (tier("standard"), None, None),
         // Capacity that was paid for before.
         (tier("priority"), None, None),
-        (json!({"speed": "standard"}), Some(Tier::Standard), None),
-        (json!({"speed": "fast"}), Some(Tier::Fast), None),
-        (json!({"inference_geo": "us"}), None, Some(Place::Us)),
+        (
+            json!({"speed": "standard"}),
+            Some(ServiceTier::Standard),
+            None,
+        ),
+        (json!({"speed": "fast"}), Some(ServiceTier::Fast), None),
+        (
+            json!({"inference_geo": "us"}),
+            None,
+            Some(RequestRegion::Us),
+        ),
         (
             json!({"inference_geo": "global"}),
             None,
-            Some(Place::Global),
+            Some(RequestRegion::Global),
         ),
         (json!({"inference_geo": "not_available"}), None, None),
     ] {
@@ -253,10 +261,10 @@ fn in_chat_the_last_chunk_that_has_the_word_stands() {
         chunk(None, "e"),
     ];
     for (read_to, tier) in [
-        (1, Tier::Fast),
-        (2, Tier::Fast),
-        (3, Tier::Standard),
-        (5, Tier::Standard),
+        (1, ServiceTier::Fast),
+        (2, ServiceTier::Fast),
+        (3, ServiceTier::Standard),
+        (5, ServiceTier::Standard),
     ] {
         let usage = read(Family::Chat, &frames[..read_to]);
         assert_eq!(usage.said.tier, Some(tier), "{read_to}");
@@ -277,7 +285,7 @@ fn in_responses_only_the_event_that_ends_the_stream_names_it() {
     for kind in ["response.completed", "response.incomplete"] {
         let all = [&begun[..], &[response(kind, "default")]].concat();
         let said = read(Family::Responses, &all).said;
-        assert_eq!(said.tier, Some(Tier::Standard), "{kind}");
+        assert_eq!(said.tier, Some(ServiceTier::Standard), "{kind}");
     }
 }
 
@@ -288,7 +296,10 @@ fn in_messages_the_first_event_names_it_and_stands() {
     let last = json!({"type": "message_delta", "delta": {"stop_reason": "end_turn"}, "usage":
         {"output_tokens": 9, "speed": "standard", "inference_geo": "global"}});
     let said = read(Family::Messages, &[start, last]).said;
-    assert_eq!(said.served(STANDARD), Classes::of(Tier::Fast, Place::Us));
+    assert_eq!(
+        said.served(STANDARD),
+        Classes::of(ServiceTier::Fast, RequestRegion::Us)
+    );
 }
 
 #[test]
@@ -343,7 +354,7 @@ fn a_pin_replaces_what_asks_for_nothing_and_nothing_else() {
 #[test]
 fn splits_of_cache_writes_are_read_wherever_they_are() {
     let parts = |usage: &WireUsage| match usage.reading(false) {
-        Reading::Counted(usage) => (
+        UsageReading::Counted(usage) => (
             usage.cache_write,
             usage.cache_write_1h,
             usage.cache_write_12h,
@@ -390,7 +401,7 @@ fn steps_of_another_model_stand_beside_the_answers_own() {
         json!({"input_tokens": 2390, "output_tokens": 121, "iterations": [
         step("message", 1128, 110), step("advisor_message", 2518, 22), step("message", 1262, 11)]}),
     );
-    let Reading::Counted(all) = usage.reading(false) else {
+    let UsageReading::Counted(all) = usage.reading(false) else {
         panic!("{usage:?}")
     };
     assert_eq!((all.input, all.output), (2390 + 2518, 121 + 22));
@@ -402,7 +413,7 @@ fn steps_of_another_model_stand_beside_the_answers_own() {
         vec![step("fallback_message", 12, 3)],
     ] {
         let usage = read(json!({"input_tokens": 12, "output_tokens": 3, "iterations": steps}));
-        let Reading::Counted(all) = usage.reading(false) else {
+        let UsageReading::Counted(all) = usage.reading(false) else {
             panic!("{usage:?}")
         };
         assert_eq!((all.input, all.output), (12, 3));

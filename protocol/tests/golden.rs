@@ -11,12 +11,12 @@ use std::fmt::Write as _;
 use std::ops::Range;
 
 use farebox_protocol::{
-    Edits, Family, FrameFacts, Marks, PublicAnswer, Stop, TextSize, UpstreamError, Usage,
-    UsageWish, WireUsage,
+    Edits, Family, FrameFacts, FrameMarks, PublicAnswer, ReportedUsage, StopReason, TextSize,
+    UpstreamError, UsageWish, WireUsage,
 };
 use support::{fixtures, frames, requests};
 
-const USAGE: Usage = Usage {
+const USAGE: ReportedUsage = ReportedUsage {
     input: 10,
     cache_read: 20,
     cache_write: 3,
@@ -105,7 +105,7 @@ fn flat(facts: farebox_protocol::AnswerFacts) -> impl std::fmt::Debug {
         usage_empty: bool,
         cuts: Vec<Range<usize>>,
         shown: TextSize,
-        stop: Option<Stop>,
+        stop: Option<StopReason>,
         error: Option<UpstreamError>,
     }
     let farebox_protocol::AnswerFacts {
@@ -117,7 +117,7 @@ fn flat(facts: farebox_protocol::AnswerFacts) -> impl std::fmt::Debug {
         complete: _,
         error,
     } = facts;
-    let Marks {
+    let FrameMarks {
         model,
         more_models,
         usage_end,

@@ -2,7 +2,7 @@
 #![expect(clippy::expect_used, reason = "a failed step is a failed test")]
 
 use farebox_protocol::translate::Abilities;
-use farebox_protocol::translate::{Target, request};
+use farebox_protocol::translate::{EncodeTarget, request};
 use farebox_protocol::{Edits, Family};
 use serde_json::{Value, json};
 
@@ -61,7 +61,7 @@ fn a_penalty_of_nothing_is_a_hint_and_any_other_is_a_wish() {
 }
 
 fn encoded(abilities: &Abilities, body: &Value) -> (Value, String) {
-    let target = Target {
+    let target = EncodeTarget {
         model: "up",
         abilities,
     };

@@ -1,12 +1,12 @@
 //! What chat services add to their answers, and clients send back, on the way to a service that refuses it.
 #![expect(clippy::expect_used, reason = "a failed step is a failed test")]
 
-use farebox_protocol::translate::abilities::{History, ReasoningEcho, ToolIds};
+use farebox_protocol::translate::abilities::{HistoryAbilities, ReasoningEcho, ToolIds};
 use farebox_protocol::{Edits, Family};
 use serde_json::{Value, json};
 
 /// What goes upstream, and what the model does not get.
-fn sent(body: &str, history: History<'_>) -> (String, String) {
+fn sent(body: &str, history: HistoryAbilities<'_>) -> (String, String) {
     let protocol = Family::Chat.protocol();
     let seen = protocol.inspect(body.as_bytes(), 0).expect("a request");
     let edits = Edits {
@@ -24,7 +24,7 @@ fn talk(turns: &Value) -> String {
     json!({"model": "m", "messages": turns}).to_string()
 }
 
-fn told(turns: &Value, history: History<'_>) -> (Value, String) {
+fn told(turns: &Value, history: HistoryAbilities<'_>) -> (Value, String) {
     let (sent, lost) = sent(&talk(turns), history);
     let mut sent: Value = serde_json::from_str(&sent).expect("JSON");
     (sent["messages"].take(), lost)
@@ -42,13 +42,13 @@ fn a_target_that_takes_everything_gets_the_same_bytes() {
         r#"{{"model": "m",  "messages": [{{"role":"user","content":"a"}}, {{"reasoning_content" : "t","role":"assistant", "tool_calls":[{CALL}]}}]}}"#
     );
     assert_eq!(
-        sent(&body, History::default()),
+        sent(&body, HistoryAbilities::default()),
         (body.clone(), String::new())
     );
     let known = names(&["role", "content", "tool_calls"]);
-    let strict = History {
+    let strict = HistoryAbilities {
         turn_members: &known,
-        ..History::default()
+        ..HistoryAbilities::default()
     };
     let plain = body.replace(r#""reasoning_content" : "t","#, "");
     assert_eq!(
@@ -64,9 +64,9 @@ fn a_target_that_takes_everything_gets_the_same_bytes() {
 #[test]
 fn only_the_members_of_an_assistant_are_left_out_and_an_empty_one_is_no_loss() {
     let known = names(&["role", "content", "tool_calls"]);
-    let strict = History {
+    let strict = HistoryAbilities {
         turn_members: &known,
-        ..History::default()
+        ..HistoryAbilities::default()
     };
     let extra: Value = serde_json::from_str(CALL).expect("JSON");
     let mut signed = extra.clone();
@@ -87,9 +87,9 @@ fn only_the_members_of_an_assistant_are_left_out_and_an_empty_one_is_no_loss() {
 
 #[test]
 fn the_first_call_of_each_turn_is_signed_and_a_signature_stays() {
-    let signed_calls = History {
+    let signed_calls = HistoryAbilities {
         signed_calls: true,
-        ..History::default()
+        ..HistoryAbilities::default()
     };
     let call: Value = serde_json::from_str(CALL).expect("JSON");
     let with = |extra: Value| {
@@ -113,9 +113,9 @@ fn the_first_call_of_each_turn_is_signed_and_a_signature_stays() {
 
 #[test]
 fn ids_are_rewritten_alike_in_calls_and_results() {
-    let nine = History {
+    let nine = HistoryAbilities {
         tool_ids: ToolIds::Nine,
-        ..History::default()
+        ..HistoryAbilities::default()
     };
     let call: Value = serde_json::from_str(CALL).expect("JSON");
     let mut fitting = call.clone();
@@ -136,10 +136,10 @@ fn ids_are_rewritten_alike_in_calls_and_results() {
 #[test]
 fn a_turn_without_thinking_has_a_space_where_all_thinking_comes_back() {
     let known = names(&["role", "content"]);
-    let echoed = History {
+    let echoed = HistoryAbilities {
         echo: ReasoningEcho::All,
         turn_members: &known,
-        ..History::default()
+        ..HistoryAbilities::default()
     };
     let turns = json!([
         {"role": "user", "content": "a"},

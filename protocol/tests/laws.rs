@@ -10,8 +10,8 @@ mod support;
 use bytes::Bytes;
 use farebox_protocol::json::{Cursor, Edit, pieces, splice};
 use farebox_protocol::{
-    Edits, ErrorBody, Family, Frame, FrameReader, PublicAnswer, Reading, SyntheticAnswer,
-    SyntheticStop, TextSize, ToolCall, UpstreamError, Usage, UsageWish, WireUsage,
+    Edits, ErrorBody, Family, Frame, FrameReader, PublicAnswer, ReportedUsage, SyntheticAnswer,
+    SyntheticStop, TextSize, ToolCall, UpstreamError, UsageReading, UsageWish, WireUsage,
 };
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
@@ -174,12 +174,12 @@ proptest! {
             output: Some(output), reasoning: Some(reasoning), input_is_total: true, ..WireUsage::default()
         };
         match wire.reading(false) {
-            Reading::Counted(usage) => {
+            UsageReading::Counted(usage) => {
                 prop_assert_eq!(usage.all_input(), input);
                 prop_assert_eq!(usage.all_output(), output);
             }
-            Reading::Absurd => prop_assert!(read + written > input || reasoning > output),
-            Reading::Missing => prop_assert!(false),
+            UsageReading::Absurd => prop_assert!(read + written > input || reasoning > output),
+            UsageReading::Missing => prop_assert!(false),
         }
     }
 
@@ -235,7 +235,7 @@ proptest! {
         tool in any::<bool>(),
         counts in prop::collection::vec(1_u64..1_000, 6),
     ) {
-        let usage = Usage {
+        let usage = ReportedUsage {
             input: counts[0], cache_read: counts[1], cache_write: counts[2],
             cache_write_1h: if family == Family::Messages { counts[3] } else { 0 }, cache_write_12h: 0, output: counts[4], reasoning: counts[5],
         };
@@ -245,14 +245,14 @@ proptest! {
             id: "1".into(), model: "m".into(), created: 7, pieces, tool, usage: Some(usage), stop, stream_usage: true, classes: farebox_protocol::Classes::STANDARD,
         };
         let answer = family.protocol().read_answer(&family.protocol().write_answer(&draft)).expect("JSON");
-        prop_assert_eq!(answer.usage.reading(false), Reading::Counted(usage));
+        prop_assert_eq!(answer.usage.reading(false), UsageReading::Counted(usage));
         let mut reader = family.protocol().reader();
         let mut shown = TextSize::default();
         let stream = family.protocol().write_frames(&draft).concat();
         let frames = frames(&stream);
         let facts: Vec<_> = frames.iter().map(|frame| reader.read(frame)).collect();
         facts.iter().for_each(|facts| shown.add(facts.shown));
-        prop_assert_eq!(reader.usage().reading(false), Reading::Counted(usage));
+        prop_assert_eq!(reader.usage().reading(false), UsageReading::Counted(usage));
         prop_assert_eq!(reader.answer_id(), answer.id.as_deref());
         prop_assert!(facts.last().is_some_and(|facts| facts.end && facts.last));
         prop_assert_eq!(facts.iter().filter_map(|facts| facts.stop).collect::<Vec<_>>(), [answer.stop.expect("a stop")]);
@@ -430,7 +430,12 @@ fn exercise(family: Family, bytes: &[u8]) {
         slug: "slug",
         id: reader.answer_id(),
     };
-    let ending = writer.end_at_limit(answer, None, &Usage::default(), UsageWish::default());
+    let ending = writer.end_at_limit(
+        answer,
+        None,
+        &ReportedUsage::default(),
+        UsageWish::default(),
+    );
     assert_eq!(cut(&[&ending]).1, 0);
 }
 
@@ -459,7 +464,7 @@ fn endings_made_after_any_frame_are_whole() {
                     id: reader.answer_id(),
                 };
                 let event = writer.error_event(answer, &error);
-                let (usage, wish) = (Usage::default(), UsageWish::default());
+                let (usage, wish) = (ReportedUsage::default(), UsageWish::default());
                 let ending = writer.end_at_limit(answer, Some("\n\n[no money]"), &usage, wish);
                 // Read by a reader of its own: an ending is no part of what the upstream said.
                 let mut again = family.protocol().reader();

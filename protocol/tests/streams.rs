@@ -8,7 +8,7 @@
 mod support;
 
 use bytes::Bytes;
-use farebox_protocol::{Family, FrameReader, FrameTooLarge, Stop};
+use farebox_protocol::{Family, FrameReader, FrameTooLarge, StopReason};
 use serde_json::{Value, json};
 use support::frames;
 
@@ -83,7 +83,7 @@ fn places_are_right_when_data_has_several_lines() {
 }
 
 /// The stop that a whole answer and a stream with this end give.
-fn stops(family: Family, whole: &Value, last: &Value) -> (Option<Stop>, Option<Stop>) {
+fn stops(family: Family, whole: &Value, last: &Value) -> (Option<StopReason>, Option<StopReason>) {
     let protocol = family.protocol();
     let answer = protocol
         .read_answer(whole.to_string().as_bytes())
@@ -115,21 +115,21 @@ fn stop_reasons_mean_the_same_whole_and_streamed() {
     };
     let both = |stop| (Some(stop), Some(stop));
     for (word, stop) in [
-        ("stop", Stop::End),
-        ("length", Stop::Length),
-        ("tool_calls", Stop::ToolCalls),
-        ("content_filter", Stop::ContentFilter),
-        ("somethingelse", Stop::Other),
+        ("stop", StopReason::End),
+        ("length", StopReason::Length),
+        ("tool_calls", StopReason::ToolCalls),
+        ("content_filter", StopReason::ContentFilter),
+        ("somethingelse", StopReason::Other),
     ] {
         assert_eq!(chat(word), both(stop), "{word}");
     }
     for (word, stop) in [
-        ("end_turn", Stop::End),
-        ("stop_sequence", Stop::End),
-        ("max_tokens", Stop::Length),
-        ("tool_use", Stop::ToolCalls),
-        ("refusal", Stop::Refusal),
-        ("pause_turn", Stop::Pause),
+        ("end_turn", StopReason::End),
+        ("stop_sequence", StopReason::End),
+        ("max_tokens", StopReason::Length),
+        ("tool_use", StopReason::ToolCalls),
+        ("refusal", StopReason::Refusal),
+        ("pause_turn", StopReason::Pause),
     ] {
         assert_eq!(messages(word), both(stop), "{word}");
     }
@@ -157,19 +157,19 @@ fn a_response_says_why_it_ended_by_status_reason_and_items() {
     );
     assert_eq!(
         responses("completed", Value::Null, text.clone()),
-        both(Stop::End)
+        both(StopReason::End)
     );
     assert_eq!(
         responses("completed", Value::Null, call.clone()),
-        both(Stop::ToolCalls)
+        both(StopReason::ToolCalls)
     );
     assert_eq!(
         responses("incomplete", json!({"reason": "max_output_tokens"}), call),
-        both(Stop::Length)
+        both(StopReason::Length)
     );
     assert_eq!(
         responses("incomplete", json!({"reason": "content_filter"}), text),
-        both(Stop::ContentFilter)
+        both(StopReason::ContentFilter)
     );
     // Some servers leave the items out of the last event.
     let mut reader = Family::Responses.protocol().reader();
@@ -181,7 +181,7 @@ fn a_response_says_why_it_ended_by_status_reason_and_items() {
         .iter()
         .map(|frame| reader.read(frame).stop)
         .collect();
-    assert_eq!(facts, [None, Some(Stop::ToolCalls)]);
+    assert_eq!(facts, [None, Some(StopReason::ToolCalls)]);
 }
 
 #[test]
@@ -227,7 +227,7 @@ fn an_answer_of_several_choices_stops_with_the_last_of_them() {
     assert_eq!((stop(0, Value::Null), stop(1, Value::Null)), (None, None));
     assert_eq!(
         (stop(1, json!("length")), stop(0, json!("stop"))),
-        (None, Some(Stop::Length)),
+        (None, Some(StopReason::Length)),
         "the first reason is told"
     );
 }

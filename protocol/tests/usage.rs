@@ -7,7 +7,7 @@
 
 mod support;
 
-use farebox_protocol::{Family, Marks, Reading, Usage, WireUsage};
+use farebox_protocol::{Family, FrameMarks, ReportedUsage, UsageReading, WireUsage};
 use serde_json::{Value, json};
 use support::frames;
 
@@ -27,14 +27,14 @@ fn chat(usages: &[Value]) -> WireUsage {
 #[test]
 fn absurd_counts_are_never_priced() {
     let good = json!({"prompt_tokens": 10, "completion_tokens": 5});
-    let usage = Usage {
+    let usage = ReportedUsage {
         input: 10,
         output: 5,
-        ..Usage::default()
+        ..ReportedUsage::default()
     };
     assert_eq!(
         chat(std::slice::from_ref(&good)).reading(false),
-        Reading::Counted(usage)
+        UsageReading::Counted(usage)
     );
     for (name, value) in [
         ("prompt_tokens", json!(-1)),
@@ -44,24 +44,27 @@ fn absurd_counts_are_never_priced() {
     ] {
         let mut bad = good.clone();
         bad[name] = value;
-        assert_eq!(chat(&[bad]).reading(false), Reading::Absurd, "{name}");
+        assert_eq!(chat(&[bad]).reading(false), UsageReading::Absurd, "{name}");
     }
     let cached = json!({"prompt_tokens": 10, "completion_tokens": 5, "prompt_tokens_details": {"cached_tokens": 8, "cache_write_tokens": 3}});
-    assert_eq!(chat(&[cached]).reading(false), Reading::Absurd);
+    assert_eq!(chat(&[cached]).reading(false), UsageReading::Absurd);
     let reasoning = json!({"prompt_tokens": 10, "completion_tokens": 5, "completion_tokens_details": {"reasoning_tokens": 9}});
     assert_eq!(
         chat(std::slice::from_ref(&reasoning)).reading(false),
-        Reading::Absurd
+        UsageReading::Absurd
     );
-    let outside = Usage {
+    let outside = ReportedUsage {
         input: 10,
         output: 5,
         reasoning: 9,
-        ..Usage::default()
+        ..ReportedUsage::default()
     };
-    assert_eq!(chat(&[reasoning]).reading(true), Reading::Counted(outside));
+    assert_eq!(
+        chat(&[reasoning]).reading(true),
+        UsageReading::Counted(outside)
+    );
     let huge = json!({"prompt_tokens": u64::MAX, "completion_tokens": 1, "prompt_tokens_details": {"cached_tokens": u64::MAX, "cache_write_tokens": 1}});
-    assert_eq!(chat(&[huge]).reading(false), Reading::Absurd);
+    assert_eq!(chat(&[huge]).reading(false), UsageReading::Absurd);
 }
 
 /// Google's chat endpoint names no reasoning: `max_tokens: 100` came back as 1 + 9 = 103 tokens.
@@ -69,11 +72,11 @@ fn absurd_counts_are_never_priced() {
 fn reasoning_that_only_the_total_has_is_counted_where_it_stands_beside_the_output() {
     let unnamed = json!({"prompt_tokens": 9, "completion_tokens": 1, "total_tokens": 103});
     let counted = |reasoning| {
-        Reading::Counted(Usage {
+        UsageReading::Counted(ReportedUsage {
             input: 9,
             output: 1,
             reasoning,
-            ..Usage::default()
+            ..ReportedUsage::default()
         })
     };
     assert_eq!(
@@ -96,21 +99,21 @@ fn reasoning_that_only_the_total_has_is_counted_where_it_stands_beside_the_outpu
     let read = chat(&[unnamed, growing]).reading(true);
     assert_eq!(
         read,
-        Reading::Counted(Usage {
+        UsageReading::Counted(ReportedUsage {
             input: 9,
             output: 3,
             reasoning: 93,
-            ..Usage::default()
+            ..ReportedUsage::default()
         })
     );
 }
 
 #[test]
 fn the_last_count_wins_and_zero_replaces_nothing() {
-    assert_eq!(chat(&[Value::Null]).reading(false), Reading::Missing);
+    assert_eq!(chat(&[Value::Null]).reading(false), UsageReading::Missing);
     assert_eq!(
         chat(&[json!({"prompt_tokens": 4})]).reading(false),
-        Reading::Missing
+        UsageReading::Missing
     );
     let several = [
         json!({"prompt_tokens": 10, "completion_tokens": 1}),
@@ -120,10 +123,10 @@ fn the_last_count_wins_and_zero_replaces_nothing() {
     ];
     assert_eq!(
         chat(&several).reading(false),
-        Reading::Counted(Usage {
+        UsageReading::Counted(ReportedUsage {
             input: 12,
             output: 7,
-            ..Usage::default()
+            ..ReportedUsage::default()
         })
     );
 }
@@ -140,21 +143,21 @@ fn durations_of_cache_writes_are_told_apart() {
             .reading(false)
     };
     let split = json!({"input_tokens": 1, "output_tokens": 2, "cache_creation": {"ephemeral_5m_input_tokens": 3, "ephemeral_1h_input_tokens": 4}});
-    let expected = Usage {
+    let expected = ReportedUsage {
         input: 1,
         cache_write: 3,
         cache_write_1h: 4,
         cache_write_12h: 0,
         output: 2,
-        ..Usage::default()
+        ..ReportedUsage::default()
     };
-    assert_eq!(answer(split.clone()), Reading::Counted(expected));
+    assert_eq!(answer(split.clone()), UsageReading::Counted(expected));
     let mut with_total = split.clone();
     with_total["cache_creation_input_tokens"] = json!(7);
-    assert_eq!(answer(with_total), Reading::Counted(expected));
+    assert_eq!(answer(with_total), UsageReading::Counted(expected));
     let mut absurd = split;
     absurd["cache_creation_input_tokens"] = json!(2);
-    assert_eq!(answer(absurd), Reading::Absurd);
+    assert_eq!(answer(absurd), UsageReading::Absurd);
 }
 
 /// What the operator pays and who served the answer is nobody's business.
@@ -208,7 +211,7 @@ fn every_services_chat_usage_is_read() {
         output,
         reasoning,
     ]: [u64; 6]| {
-        Reading::Counted(Usage {
+        UsageReading::Counted(ReportedUsage {
             input,
             cache_read,
             cache_write,
@@ -313,7 +316,7 @@ fn every_services_chat_usage_is_read() {
 #[test]
 fn every_services_native_and_responses_usage_is_read() {
     let counted = |input, cache_read, cache_write, cache_write_1h, output, reasoning| {
-        Reading::Counted(Usage {
+        UsageReading::Counted(ReportedUsage {
             input,
             cache_read,
             cache_write,
@@ -345,7 +348,7 @@ fn every_services_native_and_responses_usage_is_read() {
     );
     assert_eq!(
         (facts.end, facts.usage, reader.usage().reading(false)),
-        (true, false, Reading::Missing)
+        (true, false, UsageReading::Missing)
     );
     let turns = json!({"input_tokens": 300, "input_tokens_details": {"cached_tokens": 120, "input_tokens_per_turn": [100, 200],
         "cached_tokens_per_turn": [0, 120]}, "output_tokens": 50, "total_tokens": 350, "output_tokens_details": {"reasoning_tokens": 20,
@@ -386,18 +389,18 @@ fn compactions_are_charged_too() {
             {"type": "message", "input_tokens": 23, "output_tokens": 1},
         ]}),
     );
-    let expected = Usage {
+    let expected = ReportedUsage {
         input: 203,
         cache_read: 5,
         output: 4,
-        ..Usage::default()
+        ..ReportedUsage::default()
     };
-    assert_eq!(usage.reading(false), Reading::Counted(expected));
-    let compaction = Usage {
+    assert_eq!(usage.reading(false), UsageReading::Counted(expected));
+    let compaction = ReportedUsage {
         input: 180,
         cache_read: 5,
         output: 3,
-        ..Usage::default()
+        ..ReportedUsage::default()
     };
     assert_eq!(usage.further_steps(&expected), [compaction]);
 }
@@ -405,31 +408,31 @@ fn compactions_are_charged_too() {
 #[test]
 fn the_steps_of_an_answer_are_its_counts_only_if_they_add_up() {
     let step = |input: u64| json!({"type": "message", "input_tokens": input, "output_tokens": 1});
-    let counted = |input| Usage {
+    let counted = |input| ReportedUsage {
         input,
         output: 2,
-        ..Usage::default()
+        ..ReportedUsage::default()
     };
     let two = native(
         &json!({"input_tokens": 50, "output_tokens": 2, "iterations": [step(20), step(30)]}),
     );
-    assert_eq!(two.reading(false), Reading::Counted(counted(50)));
+    assert_eq!(two.reading(false), UsageReading::Counted(counted(50)));
     assert_eq!(
         two.further_steps(&counted(50)),
-        [Usage {
+        [ReportedUsage {
             input: 30,
             output: 1,
-            ..Usage::default()
+            ..ReportedUsage::default()
         }]
     );
     let odd = native(
         &json!({"input_tokens": 51, "output_tokens": 2, "iterations": [step(20), step(30)]}),
     );
-    assert_eq!(odd.reading(false), Reading::Counted(counted(51)));
+    assert_eq!(odd.reading(false), UsageReading::Counted(counted(51)));
     assert_eq!(odd.further_steps(&counted(51)), []);
     let endless =
         native(&json!({"input_tokens": 51, "output_tokens": 2, "iterations": vec![step(1); 33]}));
-    assert_eq!(endless.reading(false), Reading::Absurd);
+    assert_eq!(endless.reading(false), UsageReading::Absurd);
 }
 
 #[test]
@@ -447,12 +450,15 @@ fn an_answer_that_is_only_a_compaction_is_counted_once() {
                 .expect("one frame"),
         );
     }
-    let counted = Usage {
+    let counted = ReportedUsage {
         input: 2_930,
         output: 1_313,
-        ..Usage::default()
+        ..ReportedUsage::default()
     };
-    assert_eq!(reader.usage().reading(false), Reading::Counted(counted));
+    assert_eq!(
+        reader.usage().reading(false),
+        UsageReading::Counted(counted)
+    );
     assert_eq!(reader.usage().further_steps(&counted), [counted]);
 }
 
@@ -484,7 +490,7 @@ fn the_summary_of_a_compaction_is_shown_text() {
 #[test]
 fn the_models_of_single_steps_are_marked() {
     let usage = r#"{"input_tokens":1,"output_tokens":2,"iterations":[{"type":"message","model":"up-1"},{"model":null},{"model":"up-2"}]}"#;
-    let named = |bytes: &[u8], marks: Marks| -> Vec<String> {
+    let named = |bytes: &[u8], marks: FrameMarks| -> Vec<String> {
         let places = marks.model.into_iter().chain(marks.more_models);
         places
             .map(|place| String::from_utf8_lossy(&bytes[place]).into_owned())
@@ -528,13 +534,13 @@ fn long_cache_writes_are_told_apart() {
         .protocol()
         .read_answer(body.as_bytes())
         .expect("JSON");
-    let expected = Usage {
+    let expected = ReportedUsage {
         input: 40,
         cache_read: 10,
         cache_write: 20,
         cache_write_12h: 30,
         output: 1,
-        ..Usage::default()
+        ..ReportedUsage::default()
     };
-    assert_eq!(facts.usage.reading(false), Reading::Counted(expected));
+    assert_eq!(facts.usage.reading(false), UsageReading::Counted(expected));
 }

@@ -4,7 +4,7 @@ use farebox_ledger::{FilesAct, LedgerError, owner};
 use serde_json::{Value, json};
 
 use crate::clock;
-use crate::config::{DiffRow, Reloader, Subject};
+use crate::config::{DiffRow, DiffSubject, Reloader};
 use crate::server::admin::Admin;
 
 /// Changes that one record has room for; the rest is counted.
@@ -56,8 +56,9 @@ pub(super) fn of_reload(
 fn fell(reloader: &Reloader, rows: &[DiffRow]) -> Vec<Value> {
     let status = reloader.status();
     let changed = |slug: &str| {
-        rows.iter()
-            .any(|row| row.subject == Subject::Model && row.field == "price" && row.name == slug)
+        rows.iter().any(|row| {
+            row.subject == DiffSubject::Model && row.field == "price" && row.name == slug
+        })
     };
     // A fall stands until its price changes again, so one whose price changed now fell now.
     let falls = status.falls.iter().filter(|fall| changed(&fall.slug));

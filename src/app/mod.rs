@@ -35,7 +35,7 @@ use crate::customer::Activity;
 use crate::proxy::record::FanOut;
 use crate::proxy::{Calibrations, Observer, Pins, Proxy, UnderWay};
 use crate::server::admin::{self, Admin, Guard};
-use crate::server::{self, Connections, Front, Listening, Stop, Tls};
+use crate::server::{self, Connections, Front, Listening, ServerStop, Tls};
 use crate::telemetry::Telemetry;
 use crate::turns::Turns;
 use crate::upstream::Upstreams;
@@ -174,7 +174,7 @@ impl App {
             mut file,
         } = self;
         let aside = Aside::start(&admin, admin_listening, tls.clone());
-        let (started, starting) = oneshot::channel::<Stop>();
+        let (started, starting) = oneshot::channel::<ServerStop>();
         let over = Notify::new();
         let serving = async {
             let connections = Arc::clone(&front.connections);

@@ -7,7 +7,7 @@ use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
-use farebox_ledger::sqlite::{Look, ServeLock, SqliteLedger};
+use farebox_ledger::sqlite::{FilesCheck, ServeLock, SqliteLedger};
 use farebox_ledger::{Ledger, LedgerError};
 
 use super::reload;
@@ -35,9 +35,9 @@ pub(super) async fn watch(
         let looking = Arc::clone(ledger);
         let look = tokio::task::spawn_blocking(move || looking.look(locked))
             .await
-            .unwrap_or(Look::Away);
-        returned |= look == Look::Returned;
-        if returned && look != Look::Away {
+            .unwrap_or(FilesCheck::Away);
+        returned |= look == FilesCheck::Returned;
+        if returned && look != FilesCheck::Away {
             match recover(ledger, config).await {
                 Ok(()) => {
                     returned = false;

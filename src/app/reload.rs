@@ -8,8 +8,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use super::files_audit;
 use crate::clock;
 use crate::config::{
-    self, Change, Config, Diagnostic, Diagnostics, DiffRow, Paint, Reload, ReloadObserver,
-    Severity, Subject, Summary, Trigger, diff,
+    self, Config, Diagnostic, Diagnostics, DiffRow, DiffSubject, DifferenceKind, Paint, Reload,
+    ReloadObserver, Severity, Summary, Trigger, diff,
 };
 use crate::server::admin::Admin;
 
@@ -17,9 +17,9 @@ use crate::server::admin::Admin;
 const MOST_PRICES: usize = 20;
 
 /// Observes reloads.
-pub(super) struct Following(Arc<Follower>);
+pub(super) struct Following(Arc<ReloadFollower>);
 
-struct Follower {
+struct ReloadFollower {
     admin: Arc<Admin>,
     /// The last snapshot that was handled. Locked while one is handled, so that a newer one cannot overtake it.
     before: Mutex<Summary>,
@@ -36,7 +36,7 @@ impl Following {
             .as_ref()
             .map(|reloader| reloader.status().diagnostics.0.clone())
             .unwrap_or_default();
-        Self(Arc::new(Follower {
+        Self(Arc::new(ReloadFollower {
             admin,
             before,
             logged: Mutex::new(logged),
@@ -44,7 +44,7 @@ impl Following {
     }
 }
 
-impl Follower {
+impl ReloadFollower {
     fn follow(&self, config: &Config, findings: &Diagnostics) {
         let mut before = self.before.lock().unwrap_or_else(PoisonError::into_inner);
         if config.generation <= before.generation {
@@ -168,8 +168,16 @@ pub(super) fn log_findings(findings: &Diagnostics) {
 /// `+1 model, ~2 models`: a short summary that counts things, not their fields.
 fn summary(rows: &[DiffRow]) -> String {
     let mut parts = Vec::new();
-    for subject in [Subject::Model, Subject::Retired, Subject::Provider] {
-        for change in [Change::Added, Change::Removed, Change::Changed] {
+    for subject in [
+        DiffSubject::Model,
+        DiffSubject::Retired,
+        DiffSubject::Provider,
+    ] {
+        for change in [
+            DifferenceKind::Added,
+            DifferenceKind::Removed,
+            DifferenceKind::Changed,
+        ] {
             let mut names: Vec<&str> = rows
                 .iter()
                 .filter(|row| row.subject == subject && row.change == change)
@@ -177,10 +185,10 @@ fn summary(rows: &[DiffRow]) -> String {
                 .collect();
             names.dedup();
             let word = match subject {
-                Subject::Model => "model",
-                Subject::Retired => "retired slug",
-                Subject::Provider => "provider",
-                Subject::Shop => "shop",
+                DiffSubject::Model => "model",
+                DiffSubject::Retired => "retired slug",
+                DiffSubject::Provider => "provider",
+                DiffSubject::Shop => "shop",
             };
             match names.as_slice() {
                 [] => {}
@@ -191,7 +199,9 @@ fn summary(rows: &[DiffRow]) -> String {
     }
     // A changed price is money: it is logged with its old and new value.
     let prices = rows.iter().filter(|row| {
-        row.subject == Subject::Model && row.change == Change::Changed && row.field == "price"
+        row.subject == DiffSubject::Model
+            && row.change == DifferenceKind::Changed
+            && row.field == "price"
     });
     for row in prices.clone().take(MOST_PRICES) {
         let [old, new] = [&row.old, &row.new].map(|price| price.as_deref().unwrap_or_default());

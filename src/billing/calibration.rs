@@ -10,12 +10,12 @@ use std::time::Duration;
 use bytes::Bytes;
 use farebox_ledger::{Amount, KeyId, LedgerError, Question, SharedLedger, Timestamp, Vote};
 use farebox_protocol::talk::Beginning;
-use farebox_protocol::{Family, Sample};
+use farebox_protocol::{Family, TextSample};
 use tokio::time::Instant;
 
 use crate::config::Model;
 use crate::metering::pace::Pace;
-use crate::metering::prefixes::{Finished, Places, Prefixes};
+use crate::metering::prefixes::{FinishedRequest, PrefixPlaces, Prefixes};
 use crate::metering::{Obedience, Paid, Votes, local};
 
 /// The shortest time between two comparisons of one customer at one target: tokenizing a sample costs more than relaying a small
@@ -30,14 +30,14 @@ pub struct Calibrations(Arc<CalibrationBook>);
 
 #[derive(Debug, Default)]
 struct CalibrationBook {
-    targets: Mutex<HashMap<String, Target>>,
+    targets: Mutex<HashMap<String, CalibratedTarget>>,
     prefixes: Mutex<Prefixes>,
     /// Votes that the ledger does not have yet.
     unwritten: Mutex<BTreeMap<(String, Question, i64, KeyId), u64>>,
 }
 
 #[derive(Debug, Default)]
-struct Target {
+struct CalibratedTarget {
     /// What it counts for a prompt, in thousandths of our count.
     counts: Votes,
     compared_at: HashMap<u64, Instant>,
@@ -49,7 +49,7 @@ struct Target {
     names_classes: bool,
 }
 
-impl Target {
+impl CalibratedTarget {
     /// Takes what the ledger knows: by day and customer, the answer to a question.
     fn restore(&mut self, question: Question, stored: impl Iterator<Item = (i64, u64, u64)>) {
         match question {
@@ -83,7 +83,7 @@ pub struct Learned {
 }
 
 impl Calibrations {
-    fn lock(&self) -> MutexGuard<'_, HashMap<String, Target>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<String, CalibratedTarget>> {
         self.0
             .targets
             .lock()
@@ -110,7 +110,13 @@ impl Calibrations {
     }
 
     /// Remembers a finished request that arrived at `arrived`.
-    pub(crate) fn remember(&self, target: &str, key: KeyId, finished: Finished, arrived: Instant) {
+    pub(crate) fn remember(
+        &self,
+        target: &str,
+        key: KeyId,
+        finished: FinishedRequest,
+        arrived: Instant,
+    ) {
         let customer = key.to_i64().unsigned_abs();
         self.prefixes()
             .remember(customer, target, finished, arrived.into_std());
@@ -183,7 +189,7 @@ impl Calibrations {
         if !known.paid.add(customer, day, charge) {
             return;
         }
-        let Target { paces, counts, .. } = known;
+        let CalibratedTarget { paces, counts, .. } = known;
         // Votes wait here until their customer has paid enough that day: a vote must cost more than it can gain.
         for (question, votes) in [(Question::Pace, paces), (Question::Count, counts)] {
             if let Some(vote) = votes.cast(customer, day) {
@@ -259,7 +265,7 @@ impl Calibrations {
     #[must_use]
     pub fn learned(&self, target: &str) -> Learned {
         let targets = self.lock();
-        let blank = Target::default();
+        let blank = CalibratedTarget::default();
         let known = targets.get(target).unwrap_or(&blank);
         Learned {
             pace: known.pace().map(|pace| (pace.median, pace.p95)),
@@ -295,20 +301,20 @@ fn day(at: Timestamp) -> i64 {
 
 /// A sample of an answer's text, for a tokenizer.
 #[derive(Debug, Default)]
-pub(crate) enum Shown {
+pub(crate) enum AnswerSample {
     /// Nothing.
     #[default]
     Nothing,
     /// Of a stream.
-    Sample(Sample),
+    Sample(TextSample),
     /// A whole answer of a target of this family.
     Whole(Family, Bytes),
 }
 
-impl Shown {
-    pub(crate) fn sample(self, seed: u64) -> Sample {
+impl AnswerSample {
+    pub(crate) fn sample(self, seed: u64) -> TextSample {
         match self {
-            Self::Nothing => Sample::default(),
+            Self::Nothing => TextSample::default(),
             Self::Sample(sample) => sample,
             Self::Whole(family, body) => family.protocol().sample_answer(&body, seed),
         }
@@ -329,11 +335,11 @@ pub(crate) type InputCount = Arc<OnceLock<InputRead>>;
 
 /// What is known of a prompt once it has been hashed.
 #[derive(Debug, Default)]
-pub(crate) struct Prompt {
-    pub(crate) places: Places,
+pub(crate) struct HashedPrompt {
+    pub(crate) places: PrefixPlaces,
     /// Tokens of it that its target has probably cached.
     pub(crate) cached: Option<u64>,
 }
 
 /// Filled by the job that hashes the prompt.
-pub(crate) type PromptRead = Arc<OnceLock<Prompt>>;
+pub(crate) type PromptRead = Arc<OnceLock<HashedPrompt>>;

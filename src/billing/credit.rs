@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use farebox_ledger::{Amount, Bill, EndReason, Hold, LedgerError, Refusal};
-use farebox_protocol::{Sample, TextSize};
+use farebox_protocol::{TextSample, TextSize};
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, timeout};
 
@@ -50,7 +50,7 @@ pub(crate) trait CreditedStream {
 
 /// Keeps one stream within its hold.
 #[derive(Debug)]
-pub(crate) struct Credit {
+pub(crate) struct StreamCredit {
     choices: u32,
     /// Most output tokens the upstream may produce.
     output_limit: u64,
@@ -62,14 +62,14 @@ pub(crate) struct Credit {
 
 /// Whether a stream may go on.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Verdict {
+pub(crate) enum CreditVerdict {
     /// The hold covers it.
     Covered,
     /// It does not, and cannot be extended; the reason for the journal.
     Spent(EndReason),
 }
 
-impl Credit {
+impl StreamCredit {
     pub(crate) fn new(choices: u32, output_limit: u64, now: Instant) -> Self {
         Self {
             choices,
@@ -87,12 +87,12 @@ impl Credit {
     pub(crate) async fn check(
         &mut self,
         stream: &mut impl CreditedStream,
-        sample: &Sample,
+        sample: &TextSample,
         now: Instant,
-    ) -> Verdict {
+    ) -> CreditVerdict {
         let (count, hold) = stream.parts();
         if hold.lapsed() {
-            return Verdict::Spent(EndReason::LedgerUnavailable);
+            return CreditVerdict::Spent(EndReason::LedgerUnavailable);
         }
         let held = hold.amount();
         if self
@@ -106,14 +106,14 @@ impl Credit {
         let at_worst = count.meter.cost_if_dense();
         self.weigh(count, sample, held, at_worst);
         let Some(wanted) = self.plan(&count.meter, held, at_worst, now) else {
-            return Verdict::Covered;
+            return CreditVerdict::Covered;
         };
         // Making the bill may lower the cost: it tells the meter what is known by now.
         let checkpoint = stream.bill_so_far();
         let (count, hold) = stream.parts();
         let covered = count.meter.cost_if_dense() <= held;
         match self.grow(hold, wanted, checkpoint, covered).await {
-            Ok(()) => Verdict::Covered,
+            Ok(()) => CreditVerdict::Covered,
             Err(ExtensionRefused::Later(reason)) => {
                 // Where the ledger is silent, time is worth more than a second opinion: it may come back.
                 let patience = if reason == EndReason::LedgerUnavailable {
@@ -122,12 +122,12 @@ impl Credit {
                     WEIGHING
                 };
                 if self.weighs_less(count, sample, held, patience).await {
-                    Verdict::Covered
+                    CreditVerdict::Covered
                 } else {
-                    Verdict::Spent(reason)
+                    CreditVerdict::Spent(reason)
                 }
             }
-            Err(ExtensionRefused::Now(reason)) => Verdict::Spent(reason),
+            Err(ExtensionRefused::Now(reason)) => CreditVerdict::Spent(reason),
         }
     }
 
@@ -135,7 +135,7 @@ impl Credit {
     async fn weighs_less(
         &mut self,
         count: &mut RunningCount,
-        sample: &Sample,
+        sample: &TextSample,
         held: Amount,
         patience: Duration,
     ) -> bool {
@@ -161,18 +161,18 @@ impl Credit {
         meter: &Meter,
         checkpoint: Bill,
         now: Instant,
-    ) -> Verdict {
+    ) -> CreditVerdict {
         if hold.lapsed() {
-            return Verdict::Spent(EndReason::LedgerUnavailable);
+            return CreditVerdict::Spent(EndReason::LedgerUnavailable);
         }
         let (held, due) = (hold.amount(), meter.cost_due());
         let Some(wanted) = self.plan(meter, held, due, now) else {
-            return Verdict::Covered;
+            return CreditVerdict::Covered;
         };
         match self.grow(hold, wanted, checkpoint, due <= held).await {
-            Ok(()) => Verdict::Covered,
+            Ok(()) => CreditVerdict::Covered,
             Err(ExtensionRefused::Later(reason) | ExtensionRefused::Now(reason)) => {
-                Verdict::Spent(reason)
+                CreditVerdict::Spent(reason)
             }
         }
     }
@@ -205,7 +205,7 @@ impl Credit {
     }
 
     /// Has a tokenizer read the delivered text shortly before it could have used up the hold.
-    fn weigh(&mut self, count: &RunningCount, sample: &Sample, held: Amount, at_worst: Amount) {
+    fn weigh(&mut self, count: &RunningCount, sample: &TextSample, held: Amount, at_worst: Amount) {
         let meter = &count.meter;
         let left = held.picos().saturating_sub(at_worst.picos());
         let low = slice_cost(meter.rates(), self.choices, SLICE).picos() / UNREAD_PART;
@@ -220,7 +220,7 @@ impl Credit {
         }
     }
 
-    fn begin_weighing(&mut self, count: &RunningCount, sample: &Sample) {
+    fn begin_weighing(&mut self, count: &RunningCount, sample: &TextSample) {
         let counting = count.weigh_output(sample.clone());
         self.weighing = Some((count.meter.shown(), counting));
     }
@@ -405,7 +405,7 @@ mod tests {
             ExtensionRefused::Later(EndReason::LedgerUnavailable)
         );
         assert_eq!(
-            refused(Refusal::NotActive(farebox_ledger::Status::Revoked).into()),
+            refused(Refusal::NotActive(farebox_ledger::KeyStatus::Revoked).into()),
             ExtensionRefused::Now(EndReason::KeyState)
         );
     }

@@ -13,8 +13,8 @@ use farebox_ledger::{Amount, KeyId, SharedLedger, Timestamp};
 use tokio::time::Instant;
 use tokio_util::task::TaskTracker;
 
-use super::last_hour::{HOUR, LastHour, Standing};
-use super::outages::{Failed, Outages};
+use super::last_hour::{HOUR, HourStanding, LastHour};
+use super::outages::{FailedTarget, Outages};
 use crate::clock;
 use crate::config::ConfigHandle;
 
@@ -38,12 +38,12 @@ pub(crate) struct KeyExposure {
     pub(crate) credit: Amount,
     /// Exposure of an hour that counts against nobody, of this hour and the one before.
     excused: Vec<(i64, i128)>,
-    review: Review,
+    review: HourReview,
 }
 
 /// The state of reading a key's last hour.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-enum Review {
+enum HourReview {
     #[default]
     Idle,
     Running,
@@ -53,7 +53,7 @@ enum Review {
 
 impl KeyExposure {
     /// The two sides of the rule, for a key that has uncharged exposure.
-    pub(crate) fn standing(&self, now: Timestamp) -> Option<Standing> {
+    pub(crate) fn standing(&self, now: Timestamp) -> Option<HourStanding> {
         Some(self.last_hour?.standing(now, self.credit))
     }
 
@@ -71,11 +71,11 @@ impl KeyExposure {
 
     /// Whether nothing is lost when it is forgotten.
     pub(crate) fn is_idle(&self, now: Timestamp) -> bool {
-        self.review == Review::Idle && !self.is_stopped(now) && self.excused.is_empty()
+        self.review == HourReview::Idle && !self.is_stopped(now) && self.excused.is_empty()
     }
 
     /// Notes exposure that counts against nobody.
-    fn excuse(&mut self, failed: Failed) {
+    fn excuse(&mut self, failed: FailedTarget) {
         let (hour, more) = (failed.booked.hour(), i128::from(failed.exposure.picos()));
         // Older hours have left the sixty minutes that count.
         self.excused.retain(|(other, _)| *other >= hour - 1);
@@ -93,15 +93,23 @@ impl KeyExposure {
 
     /// Whether the caller should read the key's last hour; otherwise another task is reading it and will read it again.
     fn begin_review(&mut self) -> bool {
-        let idle = self.review == Review::Idle;
-        self.review = if idle { Review::Running } else { Review::Again };
+        let idle = self.review == HourReview::Idle;
+        self.review = if idle {
+            HourReview::Running
+        } else {
+            HourReview::Again
+        };
         idle
     }
 
     /// Whether the reader should read once more.
     fn review_again(&mut self) -> bool {
-        let again = self.review == Review::Again;
-        self.review = if again { Review::Running } else { Review::Idle };
+        let again = self.review == HourReview::Again;
+        self.review = if again {
+            HourReview::Running
+        } else {
+            HourReview::Idle
+        };
         again
     }
 }
@@ -116,7 +124,7 @@ pub(crate) trait ExposedKeys: Send + Sync + 'static {
     fn exposure_of<T>(&self, key: KeyId, with: impl FnOnce(&mut KeyExposure) -> T) -> T;
 
     /// Notes exposure that counts against nobody.
-    fn excuse(&self, failed: Failed) {
+    fn excuse(&self, failed: FailedTarget) {
         self.exposure_of(failed.customer, |known| known.excuse(failed));
     }
 
@@ -155,7 +163,7 @@ impl ExposureRule<'_> {
                 exposure,
                 alone,
             } = failure;
-            let failed = Failed {
+            let failed = FailedTarget {
                 customer,
                 exposure,
                 booked: clock::now(),

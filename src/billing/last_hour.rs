@@ -19,14 +19,14 @@ const WHOLE: i128 = 1_000;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct LastHour {
     hour: i64,
-    current: Sums,
-    before: Sums,
+    current: HourSums,
+    before: HourSums,
     /// The highest cost of a full context among the models that caused its exposure.
     context: Amount,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-struct Sums {
+struct HourSums {
     /// What was not charged, losses included.
     exposure: i128,
     charge: i128,
@@ -34,14 +34,14 @@ struct Sums {
 
 /// The two sides of the rule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Standing {
+pub struct HourStanding {
     /// Exposure and loss over the last hour.
     pub exposure: Amount,
     /// One context, but at most half of what was ever paid, and half the charges of the last hour.
     pub allowed: Amount,
 }
 
-impl Standing {
+impl HourStanding {
     /// Whether the key gets nothing more for now.
     #[must_use]
     pub fn is_stopped(&self) -> bool {
@@ -87,26 +87,26 @@ impl LastHour {
     }
 
     /// The last sixty minutes at an instant: the current clock hour and a share of the previous one.
-    pub(crate) fn standing(&self, at: Timestamp, paid: Amount) -> Standing {
+    pub(crate) fn standing(&self, at: Timestamp, paid: Amount) -> HourStanding {
         // The ledger has no finer sums than clock hours. Taken as even, an hour's exposure fades minute by minute, and nobody gains by
         // waiting for the full hour.
         let part = i128::from(HOUR - at.millis().rem_euclid(HOUR));
         let share = |sum: i128| sum * part / i128::from(HOUR);
         let last = match at.hour().saturating_sub(self.hour) {
-            i64::MIN..=0 => Sums {
+            i64::MIN..=0 => HourSums {
                 exposure: self.current.exposure + share(self.before.exposure),
                 charge: self.current.charge + share(self.before.charge),
             },
-            1 => Sums {
+            1 => HourSums {
                 exposure: share(self.current.exposure),
                 charge: share(self.current.charge),
             },
-            _ => Sums::default(),
+            _ => HourSums::default(),
         };
         // One context is what a single failed request can leave. Half of what was paid bounds it for keys that paid little: a new key
         // per attack would otherwise be worth a context each.
         let free = self.context.picos().min(paid.picos() / 2);
-        Standing {
+        HourStanding {
             exposure: price::to_amount(last.exposure),
             allowed: price::to_amount(i128::from(free) + last.charge / 2),
         }
@@ -175,11 +175,11 @@ mod tests {
 
     const SUMS: LastHour = LastHour {
         hour: 10,
-        current: Sums {
+        current: HourSums {
             exposure: 40,
             charge: 8,
         },
-        before: Sums {
+        before: HourSums {
             exposure: 100,
             charge: 60,
         },

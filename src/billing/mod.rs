@@ -16,7 +16,7 @@ use farebox_ledger::KeyId;
 
 use crate::byte_room::Holder;
 pub use calibration::{Calibrations, Learned};
-pub use last_hour::Standing;
+pub use last_hour::HourStanding;
 
 /// A number for the key, for rooms that do not know keys: memory budgets and the health of targets.
 #[must_use]

@@ -20,7 +20,7 @@ const REMEMBERED: usize = 1_000;
 
 /// One failure of a target that left the operator with something to pay.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Failed {
+pub(crate) struct FailedTarget {
     /// Whose request it was.
     pub(crate) customer: KeyId,
     /// What was not charged.
@@ -35,7 +35,7 @@ pub(crate) struct Outages(Mutex<HashMap<(String, &'static str), VecDeque<NotedFa
 
 #[derive(Debug)]
 struct NotedFailure {
-    failed: Failed,
+    failed: FailedTarget,
     at: Instant,
     excused: bool,
 }
@@ -47,9 +47,9 @@ impl Outages {
         &self,
         target: &str,
         kind: &'static str,
-        failed: Failed,
+        failed: FailedTarget,
         (now, excused): (Instant, bool),
-    ) -> Vec<Failed> {
+    ) -> Vec<FailedTarget> {
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         known.retain(|_, seen| {
             seen.retain(|one| now.duration_since(one.at) <= TOGETHER);
@@ -74,7 +74,7 @@ impl Outages {
     }
 
     /// A target was paused for all: what failed there within the last minute was the same outage, so this returns those failures.
-    pub(crate) fn paused(&self, target: &str, now: Instant) -> Vec<Failed> {
+    pub(crate) fn paused(&self, target: &str, now: Instant) -> Vec<FailedTarget> {
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let here = known.iter_mut().filter(|((other, _), _)| other == target);
         here.flat_map(|(_, seen)| {
@@ -86,7 +86,7 @@ impl Outages {
 }
 
 /// Excuses each failure once.
-fn excuse(seen: &mut VecDeque<NotedFailure>) -> impl Iterator<Item = Failed> {
+fn excuse(seen: &mut VecDeque<NotedFailure>) -> impl Iterator<Item = FailedTarget> {
     let fresh = seen.iter_mut().filter(|one| !one.excused);
     fresh.map(|one| {
         one.excused = true;
@@ -102,7 +102,7 @@ mod tests {
     fn what_three_customers_meet_within_a_minute_counts_against_none_of_them() {
         let (outages, begun) = (Outages::default(), Instant::now());
         let note = |customer: u64, second: u64, kind, paused| {
-            let failed = Failed {
+            let failed = FailedTarget {
                 customer: KeyId::from_random(customer),
                 exposure: Amount::from_picos(7),
                 booked: Timestamp::default(),

@@ -14,7 +14,7 @@ use tokio::task::JoinHandle;
 use tokio::time::Instant;
 use tokio_util::task::TaskTracker;
 
-use super::calibration::{Calibrations, InputCount, PromptRead, Shown};
+use super::calibration::{AnswerSample, Calibrations, InputCount, PromptRead};
 use crate::config::Model;
 use crate::metering::pace::Hiding;
 use crate::metering::{Counted, Ending, Local, Meter};
@@ -34,7 +34,7 @@ pub(crate) struct RunningCount {
     /// `provider/model` that answers, or worked on an answer; empty before.
     pub(crate) target: String,
     /// A sample of the answer's text.
-    pub(crate) shown: Shown,
+    pub(crate) shown: AnswerSample,
     input_count: InputCount,
     prompt: PromptRead,
     /// The job that reads the prompt, if it is a large one.
@@ -64,7 +64,7 @@ impl RunningCount {
             seen,
             meter,
             target: String::new(),
-            shown: Shown::Nothing,
+            shown: AnswerSample::Nothing,
             input_count: InputCount::default(),
             prompt: PromptRead::default(),
             hashing: None,

@@ -10,20 +10,21 @@ use std::path::Path;
 use super::args::Args;
 use super::check;
 use super::library_args::AddOptions;
-use super::output::{self, Failed};
+use super::output::{self, CommandFailed};
 use crate::config::{
     self, Config, Library, NamesIn, Offer, Preset, PriceUnit, ProcessSecrets, Source, parse_price,
     preset, show_price,
 };
 use crate::setup::clients;
 
-pub(super) fn run(args: &Args, options: &AddOptions) -> Result<(), Failed> {
+pub(super) fn run(args: &Args, options: &AddOptions) -> Result<(), CommandFailed> {
     let offer = find(&options.model)?;
-    let preset = preset(&offer.service)
-        .ok_or_else(|| Failed::refused(format!("there is no service `{}`", offer.service)))?;
+    let preset = preset(&offer.service).ok_or_else(|| {
+        CommandFailed::refused(format!("there is no service `{}`", offer.service))
+    })?;
     if !offer.is_verified("price") {
         let name = offer.name();
-        return Err(Failed::refused(format!(
+        return Err(CommandFailed::refused(format!(
             "the library's price of {name} is unverified, and is not written: read {} and write the model by hand",
             offer.source
         )));
@@ -32,7 +33,7 @@ pub(super) fn run(args: &Args, options: &AddOptions) -> Result<(), Failed> {
     let config = check::load(args)?;
     let slug = options.slug.as_deref().unwrap_or(&offer.model.slug);
     if config.catalog.get(slug).is_some() {
-        return Err(Failed::refused(format!(
+        return Err(CommandFailed::refused(format!(
             "`{slug}` is already published; choose another slug with --slug"
         )));
     }
@@ -59,7 +60,7 @@ pub(super) fn run(args: &Args, options: &AddOptions) -> Result<(), Failed> {
         (&args.catalog, &catalog, &added_catalog),
     ] {
         append(path, source, added).map_err(|error| {
-            Failed::refused(format!("cannot write {}: {error}", path.display()))
+            CommandFailed::refused(format!("cannot write {}: {error}", path.display()))
         })?;
     }
     told(args, options, offer);
@@ -122,7 +123,7 @@ fn offer_aliases(config: &Config, offer: &Offer) {
 }
 
 /// `SERVICE`, its usual model, or `SERVICE/MODEL`, by slug or by the service's own name.
-fn find(wanted: &str) -> Result<&'static Offer, Failed> {
+fn find(wanted: &str) -> Result<&'static Offer, CommandFailed> {
     let library = Library::current();
     let (service, model) = match wanted.split_once('/') {
         Some((service, model)) => (service, Some(model)),
@@ -136,21 +137,21 @@ fn find(wanted: &str) -> Result<&'static Offer, Failed> {
         if known.is_empty() {
             known = library.offers().iter().map(Offer::name).collect();
         }
-        Failed::refused(format!(
+        CommandFailed::refused(format!(
             "the library has no {wanted}; it has {}",
             known.join(", ")
         ))
     })
 }
 
-fn read(path: &Path) -> Result<Source, Failed> {
+fn read(path: &Path) -> Result<Source, CommandFailed> {
     Source::read(path).map_err(|error| {
         let hint = if error.absent {
             "; `farebox init` writes both files"
         } else {
             ""
         };
-        Failed::refused(format!("{}: {}{hint}", path.display(), error.problem))
+        CommandFailed::refused(format!("{}: {}{hint}", path.display(), error.problem))
     })
 }
 
@@ -161,11 +162,11 @@ fn routes_block(
     preset: &Preset,
     offer: &Offer,
     slug: &str,
-) -> Result<String, Failed> {
+) -> Result<String, CommandFailed> {
     let named = NamesIn::routes(routes)
-        .ok_or_else(|| Failed::refused("the routes cannot be read; see `farebox check`"))?;
+        .ok_or_else(|| CommandFailed::refused("the routes cannot be read; see `farebox check`"))?;
     if named.routes.iter().any(|routed| routed == slug) {
-        return Err(Failed::refused(format!(
+        return Err(CommandFailed::refused(format!(
             "`{slug}` has a route already; remove it, or choose another slug with --slug"
         )));
     }
@@ -176,7 +177,7 @@ fn routes_block(
     }
     let name = preset.provider_name();
     if config.provider(&name).is_some() {
-        return Err(Failed::refused(format!(
+        return Err(CommandFailed::refused(format!(
             "provider `{name}` is something else; add kind = \"{}\" to it, or give it another name",
             preset.name
         )));
@@ -191,7 +192,7 @@ fn catalog_block(
     offer: &Offer,
     slug: &str,
     markup: u32,
-) -> Result<String, Failed> {
+) -> Result<String, CommandFailed> {
     let id = offer.model.upstream.as_str();
     let may_be_sent = id != slug
         && config.catalog.get(id).is_none()

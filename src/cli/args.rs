@@ -68,7 +68,7 @@ pub struct Args {
     /// How safe holds and charges are when they count. On SQLite: on disk at most 50 ms later, or at once. On PostgreSQL: in the
     /// standby's memory, or on its disk
     #[arg(long, global = true, help_heading = GLOBAL, env = "FAREBOX_DURABILITY", default_value = "prompt")]
-    pub durability: Durability,
+    pub durability: DurabilityArg,
     /// Use a database that confirms what no standby has: to try things out
     #[arg(long, global = true, help_heading = GLOBAL, env = "FAREBOX_ALLOW_SINGLE")]
     pub allow_single: bool,
@@ -86,7 +86,7 @@ pub struct Args {
     pub operator: Option<String>,
     /// The format of results
     #[arg(long, global = true, help_heading = GLOBAL, default_value = "table")]
-    pub format: Format,
+    pub format: OutputFormat,
     /// The same as --format json
     #[arg(long, global = true, help_heading = GLOBAL)]
     pub json: bool,
@@ -95,8 +95,12 @@ pub struct Args {
 impl Args {
     /// The format asked for.
     #[must_use]
-    pub fn format(&self) -> Format {
-        if self.json { Format::Json } else { self.format }
+    pub fn format(&self) -> OutputFormat {
+        if self.json {
+            OutputFormat::Json
+        } else {
+            self.format
+        }
     }
 
     /// The name for the audit.
@@ -109,7 +113,7 @@ impl Args {
 
 /// The format of results.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Format {
+pub enum OutputFormat {
     /// For people
     Table,
     /// One document
@@ -122,18 +126,18 @@ pub enum Format {
 
 /// How safe holds and charges are when they count. Payments are on disk with either.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Durability {
+pub enum DurabilityArg {
     /// On disk at most 50 ms later; on PostgreSQL in the standby's memory.
     Prompt,
     /// On disk; on PostgreSQL on the standby's.
     Strict,
 }
 
-impl From<Durability> for farebox_ledger::Durability {
-    fn from(durability: Durability) -> Self {
+impl From<DurabilityArg> for farebox_ledger::Durability {
+    fn from(durability: DurabilityArg) -> Self {
         match durability {
-            Durability::Prompt => Self::Prompt,
-            Durability::Strict => Self::Strict,
+            DurabilityArg::Prompt => Self::Prompt,
+            DurabilityArg::Strict => Self::Strict,
         }
     }
 }

@@ -6,15 +6,15 @@ use farebox_ledger::{
 };
 use serde_json::Value;
 
-use super::args::{Args, Format};
-use super::output::{self, Failed};
+use super::args::{Args, OutputFormat};
+use super::output::{self, CommandFailed};
 use super::view;
 use crate::clock;
 
 /// Opens the ledger for a command.
-pub(super) async fn open(args: &Args, mode: OpenMode) -> Result<SharedStore, Failed> {
+pub(super) async fn open(args: &Args, mode: OpenMode) -> Result<SharedStore, CommandFailed> {
     if args.standby && mode != OpenMode::ReadOnly {
-        return Err(Failed::usage(
+        return Err(CommandFailed::usage(
             "--standby only reads; leave it out to change something",
         ));
     }
@@ -22,9 +22,9 @@ pub(super) async fn open(args: &Args, mode: OpenMode) -> Result<SharedStore, Fai
     if let Some(behind) = ledger.servers().iter().find_map(|server| server.behind) {
         let source = format!("standby, {behind} s behind");
         match args.format() {
-            Format::Json => output::read_from(source),
-            Format::Csv => output::print(&format!("# {source}")),
-            Format::Table | Format::Markdown => output::print(&source),
+            OutputFormat::Json => output::read_from(source),
+            OutputFormat::Csv => output::print(&format!("# {source}")),
+            OutputFormat::Table | OutputFormat::Markdown => output::print(&source),
         }
     }
     Ok(ledger)
@@ -81,8 +81,10 @@ pub(super) fn rows(keys: &[Key]) -> Vec<Vec<String>> {
 pub(super) fn print_key(args: &Args, key: &Key) {
     let shown: Value = view::key(key, clock::now());
     match args.format() {
-        Format::Json => output::print_json(&shown),
-        Format::Csv => output::print(&csv::document(&HEADER, &rows(std::slice::from_ref(key)))),
+        OutputFormat::Json => output::print_json(&shown),
+        OutputFormat::Csv => {
+            output::print(&csv::document(&HEADER, &rows(std::slice::from_ref(key))))
+        }
         _ => output::print(&table(std::slice::from_ref(key))),
     }
 }
@@ -90,10 +92,10 @@ pub(super) fn print_key(args: &Args, key: &Key) {
 /// Prints a key with its new secret.
 pub(super) fn print_secret(args: &Args, key: &Key, secret: &Secret) {
     match args.format() {
-        Format::Json => {
+        OutputFormat::Json => {
             output::print_json(&view::key_with_secret(key, secret.reveal(), clock::now()))
         }
-        Format::Csv => {
+        OutputFormat::Csv => {
             let (mut header, mut row) = (HEADER.to_vec(), rows(std::slice::from_ref(key)));
             header.push("secret");
             row.iter_mut()
@@ -111,7 +113,7 @@ pub(super) fn print_secret(args: &Args, key: &Key, secret: &Secret) {
 }
 
 /// The key, or an error if there is none.
-pub(super) async fn find(ledger: &dyn Ledger, id: KeyId) -> Result<Key, Failed> {
+pub(super) async fn find(ledger: &dyn Ledger, id: KeyId) -> Result<Key, CommandFailed> {
     let key = ledger.find_key(id).await?;
     key.ok_or_else(|| LedgerError::Refused(Refusal::NoSuchKey(id)).into())
 }

@@ -7,22 +7,22 @@ use std::io::IsTerminal;
 use farebox_protocol::Family;
 use serde::Deserialize;
 
-use super::args::{Args, CheckOptions, Format};
-use super::output::{self, Failed};
+use super::args::{Args, CheckOptions, OutputFormat};
+use super::output::{self, CommandFailed};
 use super::{gateway, online};
 use crate::config::{
-    self, Config, Diagnostic, Diagnostics, Model, Paint, ProcessSecrets, Served, Severity,
+    self, Config, Diagnostic, Diagnostics, Model, Paint, ProcessSecrets, ServedAs, Severity,
 };
 
 /// The relevant part of `/status`: targets whose counts repeatedly cannot be charged as reported.
 #[derive(Deserialize)]
-struct Running {
-    alerts: Vec<Alert>,
+struct MiscountStatus {
+    alerts: Vec<StatusAlert>,
 }
 
 #[derive(Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
-enum Alert {
+enum StatusAlert {
     Miscount {
         what: String,
         remedy: String,
@@ -31,36 +31,38 @@ enum Alert {
     Other,
 }
 
-pub(super) async fn run(args: &Args, options: &CheckOptions) -> Result<(), Failed> {
+pub(super) async fn run(args: &Args, options: &CheckOptions) -> Result<(), CommandFailed> {
     let secrets = ProcessSecrets {
         lenient: options.no_secrets,
     };
     let (config, mut diagnostics) = config::load_files(&args.catalog, &args.routes, &secrets);
     // The files can be checked even if no gateway runs.
-    if let Ok(running) = gateway::status::<Running>(args).await {
+    if let Ok(running) = gateway::status::<MiscountStatus>(args).await {
         diagnostics
             .0
             .extend(running.alerts.into_iter().filter_map(|alert| match alert {
-                Alert::Miscount { what, remedy } => Some(Diagnostic::miscounting(what, remedy)),
-                Alert::Other => None,
+                StatusAlert::Miscount { what, remedy } => {
+                    Some(Diagnostic::miscounting(what, remedy))
+                }
+                StatusAlert::Other => None,
             }));
     }
     if let Some(config) = config.as_ref().filter(|_| options.online) {
         diagnostics.0.extend(online::findings(config).await?);
     }
-    if args.format() == Format::Json {
+    if args.format() == OutputFormat::Json {
         output::print_json(&serde_json::json!(diagnostics));
     } else if !diagnostics.is_empty() {
         output::print(&diagnostics.render(paint(&std::io::stdout())));
     }
     match config {
         // The report already ends with a summary.
-        None => Err(Failed::configuration("")),
+        None => Err(CommandFailed::configuration("")),
         Some(_) if (diagnostics.0.iter()).any(|found| found.severity == Severity::Error) => {
-            Err(Failed::configuration(""))
+            Err(CommandFailed::configuration(""))
         }
         Some(config) => {
-            if args.format() != Format::Json {
+            if args.format() != OutputFormat::Json {
                 let models = output::count(config.catalog.models.len(), "model");
                 let providers = output::count(config.providers.len(), "provider");
                 output::print(&format!("ok: {models}, {providers}"));
@@ -76,7 +78,7 @@ pub(super) async fn run(args: &Args, options: &CheckOptions) -> Result<(), Faile
 }
 
 /// The snapshot of both files, or every mistake and exit code 78. Warnings are for `check` and the log.
-pub(super) fn load(args: &Args) -> Result<Config, Failed> {
+pub(super) fn load(args: &Args) -> Result<Config, CommandFailed> {
     let (config, diagnostics) = config::load_files(
         &args.catalog,
         &args.routes,
@@ -86,8 +88,8 @@ pub(super) fn load(args: &Args) -> Result<Config, Failed> {
 }
 
 /// The error of a command that needs files without mistakes.
-pub(super) fn failed(diagnostics: &Diagnostics) -> Failed {
-    Failed::configuration(format!(
+pub(super) fn failed(diagnostics: &Diagnostics) -> CommandFailed {
+    CommandFailed::configuration(format!(
         "the configuration has errors\n\n{}",
         diagnostics.render(paint(&std::io::stderr())).trim_end()
     ))
@@ -98,8 +100,8 @@ fn translated(model: &Model) -> Option<String> {
     let mut parts = Vec::new();
     for family in Family::ALL {
         match model.route.serves(family) {
-            Some(Served::Direct) => {}
-            Some(Served::Translated) => {
+            Some(ServedAs::Direct) => {}
+            Some(ServedAs::Translated) => {
                 let mut into: Vec<&str> = Vec::new();
                 for (_, family) in model.route.candidates(family) {
                     if !into.contains(&family.name()) {
@@ -123,7 +125,7 @@ fn pairs(config: &Config) -> Vec<String> {
     for model in &config.catalog.models {
         for family in Family::ALL
             .into_iter()
-            .filter(|family| model.route.serves(*family) == Some(Served::Translated))
+            .filter(|family| model.route.serves(*family) == Some(ServedAs::Translated))
         {
             used.extend(
                 model

@@ -2,7 +2,7 @@
 
 use farebox_ledger::Timestamp;
 
-use super::output::{self, Failed};
+use super::output::{self, CommandFailed};
 use crate::clock;
 
 const FORMS: &str = "write a day in UTC as 2027-01-31, or an instant with its offset as 2027-01-31T12:00:00Z or 2027-01-31T12:00:00+01:00";
@@ -27,9 +27,9 @@ pub(super) fn expiry(text: &str) -> Result<Timestamp, String> {
 }
 
 /// Refuses an expiry in the past.
-pub(super) fn check_expiry(expires: Option<Timestamp>) -> Result<(), Failed> {
+pub(super) fn check_expiry(expires: Option<Timestamp>) -> Result<(), CommandFailed> {
     match expires.filter(|instant| *instant <= clock::now()) {
-        Some(past) => Err(Failed::refused(format!(
+        Some(past) => Err(CommandFailed::refused(format!(
             "the key would have expired at {past}, which is in the past; nothing was changed; to stop a key, block or revoke it"
         ))),
         None => Ok(()),

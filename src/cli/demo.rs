@@ -5,23 +5,24 @@ use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
 
 use farebox_ledger::{Amount, Key, KeySettings, Ledger, NewKey, Secret};
-use farebox_protocol::{Classes, Family, Place, Tier};
+use farebox_protocol::{Classes, Family, RequestRegion, ServiceTier};
 use serde_json::Value;
 
 use super::args::{Args, DemoOptions};
-use super::output::{self, Failed};
+use super::output::{self, CommandFailed};
 use super::{books, http, init, serve};
 use crate::app::{App, Settings};
 use crate::clock;
 use crate::config::{self, Config, Model, ProcessSecrets, Source};
 use crate::telemetry::RequestLog;
 
-pub(super) async fn run(args: &Args, options: &DemoOptions) -> Result<(), Failed> {
+pub(super) async fn run(args: &Args, options: &DemoOptions) -> Result<(), CommandFailed> {
     let _log = serve::start_logging("warn");
     let config = shipped()?;
     let samples = samples(&config);
-    let folder = tempfile::tempdir()
-        .map_err(|error| Failed::refused(format!("cannot make a temporary folder: {error}")))?;
+    let folder = tempfile::tempdir().map_err(|error| {
+        CommandFailed::refused(format!("cannot make a temporary folder: {error}"))
+    })?;
     let settings = Settings {
         durability: args.durability.into(),
         ..Settings::new(folder.path().join("farebox.db"), free_address(args.listen))
@@ -59,8 +60,8 @@ pub(super) async fn run(args: &Args, options: &DemoOptions) -> Result<(), Failed
     output::print(&ready_to_paste(&base, secret.reveal(), &slugs));
     serving
         .await
-        .map_err(|error| Failed::refused(error.to_string()))?
-        .map_err(Failed::refused)
+        .map_err(|error| CommandFailed::refused(error.to_string()))?
+        .map_err(CommandFailed::refused)
 }
 
 /// The address asked for, or a free port if it is taken: a demo should not fail because another program uses the port.
@@ -73,12 +74,12 @@ fn free_address(wanted: SocketAddr) -> SocketAddr {
 }
 
 /// The catalog and routes of this repository, as they were built in.
-fn shipped() -> Result<Config, Failed> {
+fn shipped() -> Result<Config, CommandFailed> {
     let catalog = Source::new("catalog.toml", init::CATALOG);
     let routes = Source::new("routes.toml", init::ROUTES);
     config::load(&catalog, &routes, &ProcessSecrets { lenient: false })
         .0
-        .ok_or_else(|| Failed::configuration("the shipped files have mistakes"))
+        .ok_or_else(|| CommandFailed::configuration("the shipped files have mistakes"))
 }
 
 /// A request of the demo.
@@ -104,7 +105,7 @@ fn samples(config: &Config) -> Vec<Sample> {
     let models = &config.catalog.models;
     let best = |family| models.iter().find(|model| model.best_path == family);
     let best = Family::ALL.into_iter().filter_map(best);
-    let flex = Classes::of(Tier::Flex, Place::Global);
+    let flex = Classes::of(ServiceTier::Flex, RequestRegion::Global);
     let in_a_class = models
         .iter()
         .find(|model| model.price.class(flex).is_some());
@@ -117,7 +118,7 @@ async fn funded_key(
     args: &Args,
     ledger: &dyn Ledger,
     balance: Amount,
-) -> Result<(Key, Secret), Failed> {
+) -> Result<(Key, Secret), CommandFailed> {
     let id = clock::key_id();
     let secret = Secret::generate(id, clock::random());
     let settings = KeySettings {
@@ -144,7 +145,7 @@ async fn ask(
     slug: &str,
     secret: &Secret,
     class: Option<&str>,
-) -> Result<String, Failed> {
+) -> Result<String, CommandFailed> {
     let protocol = family.protocol();
     let mut body = protocol.write_question(slug, "Say hello to Farebox", 64);
     if let Some(class) = class {
@@ -157,12 +158,12 @@ async fn ask(
         &body,
     )
     .await
-    .map_err(|error| Failed::refused(format!("the gateway did not answer: {error}")))?;
+    .map_err(|error| CommandFailed::refused(format!("the gateway did not answer: {error}")))?;
     serde_json::from_str(&answer.body)
         .ok()
         .and_then(|answer: Value| protocol.first_text(&answer).map(str::to_owned))
         .ok_or_else(|| {
-            Failed::refused(format!(
+            CommandFailed::refused(format!(
                 "unexpected answer {}: {}",
                 answer.status, answer.body
             ))

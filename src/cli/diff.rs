@@ -8,46 +8,46 @@ use farebox_ledger::{OpenMode, SlugUse, Timestamp};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::args::{Args, Format};
-use super::output::{self, Failed, plain};
+use super::args::{Args, OutputFormat};
+use super::output::{self, CommandFailed, plain};
 use super::{books, check, gateway};
 use crate::clock;
-use crate::config::{Change, DiffRow, Subject, Summary, diff};
+use crate::config::{DiffRow, DiffSubject, DifferenceKind, Summary, diff};
 use farebox_ledger::csv;
 
 /// The relevant part of `/status`.
 #[derive(Deserialize)]
-struct Running {
+struct HashStatus {
     generation: u64,
     summary: Summary,
 }
 
 /// What the files are compared with.
-enum Against {
-    Gateway(Box<Running>),
+enum DiffAgainst {
+    Gateway(Box<HashStatus>),
     /// No gateway answered: the reason, and the published slugs from the ledger.
     Memory(String, Vec<String>),
 }
 
-pub(super) async fn run(args: &Args) -> Result<(), Failed> {
+pub(super) async fn run(args: &Args) -> Result<(), CommandFailed> {
     let files = check::load(args)?.summary();
     let ledger = open(args).await?;
     let against = against(args, ledger.as_ref()).await?;
     let rows = match &against {
-        Against::Gateway(running) => diff(&running.summary, &files),
-        Against::Memory(_, slugs) => since_published(slugs, &files),
+        DiffAgainst::Gateway(running) => diff(&running.summary, &files),
+        DiffAgainst::Memory(_, slugs) => since_published(slugs, &files),
     };
     let week = match &ledger {
         Some(ledger) => ledger.slug_use(a_week_ago()).await?,
         None => Vec::new(),
     };
     let keys_of = |row: &DiffRow| match row.subject {
-        Subject::Model | Subject::Retired => week.iter().find(|used| used.slug == row.name),
-        Subject::Provider | Subject::Shop => None,
+        DiffSubject::Model | DiffSubject::Retired => week.iter().find(|used| used.slug == row.name),
+        DiffSubject::Provider | DiffSubject::Shop => None,
     };
     match args.format() {
-        Format::Json => output::print_json(&document(&against, &rows, keys_of)),
-        Format::Csv => output::print(&csv::document(
+        OutputFormat::Json => output::print_json(&document(&against, &rows, keys_of)),
+        OutputFormat::Csv => output::print(&csv::document(
             &CSV_HEADINGS,
             &cells(&rows, |change| word(change).to_owned(), keys_of),
         )),
@@ -72,23 +72,23 @@ pub(super) async fn run(args: &Args) -> Result<(), Failed> {
     Ok(())
 }
 
-async fn open(args: &Args) -> Result<Option<SharedStore>, Failed> {
+async fn open(args: &Args) -> Result<Option<SharedStore>, CommandFailed> {
     if args.ledger.path().is_some_and(|path| !path.exists()) {
         return Ok(None);
     }
     Ok(Some(books::open(args, OpenMode::ReadOnly).await?))
 }
 
-async fn against(args: &Args, ledger: Option<&SharedStore>) -> Result<Against, Failed> {
-    let why = match gateway::status::<Running>(args).await {
-        Ok(running) => return Ok(Against::Gateway(Box::new(running))),
+async fn against(args: &Args, ledger: Option<&SharedStore>) -> Result<DiffAgainst, CommandFailed> {
+    let why = match gateway::status::<HashStatus>(args).await {
+        Ok(running) => return Ok(DiffAgainst::Gateway(Box::new(running))),
         Err(why) => why,
     };
     let published = match ledger {
         Some(ledger) => ledger.published().await?,
         None => Vec::new(),
     };
-    Ok(Against::Memory(
+    Ok(DiffAgainst::Memory(
         why,
         published
             .into_iter()
@@ -101,7 +101,7 @@ async fn against(args: &Args, ledger: Option<&SharedStore>) -> Result<Against, F
 fn since_published(slugs: &[String], files: &Summary) -> Vec<DiffRow> {
     let row = |change, name: &str, old, new| DiffRow {
         change,
-        subject: Subject::Model,
+        subject: DiffSubject::Model,
         name: name.to_owned(),
         field: "price",
         old,
@@ -111,7 +111,14 @@ fn since_published(slugs: &[String], files: &Summary) -> Vec<DiffRow> {
         .models
         .iter()
         .filter(|model| !slugs.contains(&model.slug));
-    let added = added.map(|model| row(Change::Added, &model.slug, None, Some(model.price.clone())));
+    let added = added.map(|model| {
+        row(
+            DifferenceKind::Added,
+            &model.slug,
+            None,
+            Some(model.price.clone()),
+        )
+    });
     let known = |slug: &&String| {
         files.models.iter().any(|model| model.slug == **slug)
             || files.retired.iter().any(|retired| retired.slug == **slug)
@@ -119,7 +126,7 @@ fn since_published(slugs: &[String], files: &Summary) -> Vec<DiffRow> {
     let removed = slugs
         .iter()
         .filter(|slug| !known(slug))
-        .map(|slug| row(Change::Removed, slug, None, None));
+        .map(|slug| row(DifferenceKind::Removed, slug, None, None));
     added.chain(removed).collect()
 }
 
@@ -127,7 +134,7 @@ fn since_published(slugs: &[String], files: &Summary) -> Vec<DiffRow> {
 fn vanished<'a>(rows: &'a [DiffRow], files: &'a Summary) -> impl Iterator<Item = &'a str> {
     let gone = rows
         .iter()
-        .filter(|row| row.subject == Subject::Model && row.change == Change::Removed);
+        .filter(|row| row.subject == DiffSubject::Model && row.change == DifferenceKind::Removed);
     gone.map(|row| row.name.as_str()).filter(|slug| {
         let retired = files.retired.iter().any(|retired| retired.slug == *slug);
         let alias = files
@@ -150,16 +157,16 @@ const HEADINGS: [&str; 6] = ["", "what", "name", "field", "old → new", "keys, 
 
 fn cells<'a>(
     rows: &[DiffRow],
-    mark: fn(Change) -> String,
+    mark: fn(DifferenceKind) -> String,
     keys_of: impl Fn(&DiffRow) -> Option<&'a SlugUse>,
 ) -> Vec<Vec<String>> {
     rows.iter()
         .map(|row| {
             let what = match row.subject {
-                Subject::Model => "model",
-                Subject::Retired => "retired",
-                Subject::Provider => "provider",
-                Subject::Shop => "shop",
+                DiffSubject::Model => "model",
+                DiffSubject::Retired => "retired",
+                DiffSubject::Provider => "provider",
+                DiffSubject::Shop => "shop",
             };
             let values = match (&row.old, &row.new) {
                 (Some(old), Some(new)) => format!("{old} → {new}"),
@@ -180,16 +187,16 @@ fn cells<'a>(
 }
 
 /// A spreadsheet would read the marks + and − as formulas.
-const fn word(change: Change) -> &'static str {
+const fn word(change: DifferenceKind) -> &'static str {
     match change {
-        Change::Added => "added",
-        Change::Removed => "removed",
-        Change::Changed => "changed",
+        DifferenceKind::Added => "added",
+        DifferenceKind::Removed => "removed",
+        DifferenceKind::Changed => "changed",
     }
 }
 
 fn document<'a>(
-    against: &Against,
+    against: &DiffAgainst,
     rows: &[DiffRow],
     keys_of: impl Fn(&DiffRow) -> Option<&'a SlugUse>,
 ) -> Value {
@@ -204,13 +211,15 @@ fn document<'a>(
         })
         .collect();
     let against = match against {
-        Against::Gateway(running) => json!({ "gateway": true, "generation": running.generation }),
-        Against::Memory(why, _) => json!({ "gateway": false, "why": why }),
+        DiffAgainst::Gateway(running) => {
+            json!({ "gateway": true, "generation": running.generation })
+        }
+        DiffAgainst::Memory(why, _) => json!({ "gateway": false, "why": why }),
     };
     json!({ "against": against, "changes": changes })
 }
 
-impl Against {
+impl DiffAgainst {
     fn shown(&self, args: &Args) -> String {
         let files = format!("{} and {}", args.catalog.display(), args.routes.display());
         match self {

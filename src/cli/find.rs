@@ -2,19 +2,19 @@
 //!
 //! The ledger knows what was charged and paid. What was refused, and which attempts failed, only the running gateway remembers.
 
-use farebox_ledger::search::{self, Named};
+use farebox_ledger::search::{self, SearchResult};
 use farebox_ledger::store::SharedStore;
 use farebox_ledger::text::SECRET_PREFIX;
 use farebox_ledger::{Key, OpenMode, document};
 use serde_json::{Value, json};
 
-use super::args::{Args, Format, OneKey, ShowOptions};
-use super::output::{self, Failed};
+use super::args::{Args, OneKey, OutputFormat, ShowOptions};
+use super::output::{self, CommandFailed};
 use super::{books, gateway, show};
 use crate::clock;
 use crate::proxy::record;
 
-pub(super) async fn run(args: &Args, options: &ShowOptions) -> Result<(), Failed> {
+pub(super) async fn run(args: &Args, options: &ShowOptions) -> Result<(), CommandFailed> {
     let id = match options.id.as_str() {
         "-" => prompt()?,
         id => id.trim().to_owned(),
@@ -32,12 +32,12 @@ pub(super) async fn run(args: &Args, options: &ShowOptions) -> Result<(), Failed
         return Ok(());
     }
     match search::find(&*book, &id, clock::now()).await? {
-        Some(Named::Key(key)) => show::run(args, &OneKey { id: key.id }).await,
-        Some(Named::Labelled(keys)) => {
+        Some(SearchResult::Key(key)) => show::run(args, &OneKey { id: key.id }).await,
+        Some(SearchResult::Labelled(keys)) => {
             list(args, &keys);
             Ok(())
         }
-        Some(Named::Entry(entry)) => {
+        Some(SearchResult::Entry(entry)) => {
             let document = json!({
                 "request_id": entry.request().map(record::request_id),
                 "record": null, "running": null, "entry": document::json(&entry),
@@ -51,24 +51,24 @@ pub(super) async fn run(args: &Args, options: &ShowOptions) -> Result<(), Failed
 }
 
 /// Nothing has this name; `unasked` is why the gateway could not be asked.
-fn unknown(id: &str, unasked: Option<String>) -> Failed {
+fn unknown(id: &str, unasked: Option<String>) -> CommandFailed {
     let why = match unasked {
         None => "the gateway does not remember it either".to_owned(),
         Some(why) => format!("refused requests are known only to the running gateway, and {why}"),
     };
     let shown = output::plain(id);
-    Failed::refused(format!(
+    CommandFailed::refused(format!(
         "nothing in the ledger has the id, reference or label {shown}; {why}"
     ))
 }
 
 /// What was asked for, from a prompt or standard input: other users of the machine can read command lines.
-fn prompt() -> Result<String, Failed> {
+fn prompt() -> Result<String, CommandFailed> {
     output::note("Paste an id or a key and press Enter:");
     let mut line = String::new();
     std::io::stdin()
         .read_line(&mut line)
-        .map_err(|error| Failed::refused(format!("standard input: {error}")))?;
+        .map_err(|error| CommandFailed::refused(format!("standard input: {error}")))?;
     Ok(line.trim().to_owned())
 }
 
@@ -96,7 +96,7 @@ async fn owner(book: &SharedStore, document: &Value) -> Option<Key> {
 
 /// Several keys whose labels contain the text.
 fn list(args: &Args, keys: &[Key]) {
-    if args.format() == Format::Json {
+    if args.format() == OutputFormat::Json {
         let keys: Vec<Value> = (keys.iter())
             .map(|key| super::view::key(key, clock::now()))
             .collect();
@@ -106,7 +106,7 @@ fn list(args: &Args, keys: &[Key]) {
 }
 
 fn print(args: &Args, document: &Value, owner: Option<&Key>) {
-    if args.format() == Format::Json {
+    if args.format() == OutputFormat::Json {
         return output::print_json(document);
     }
     let lines = page(document, owner);

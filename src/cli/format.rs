@@ -3,14 +3,14 @@
 
 use clap::ValueEnum;
 
-use super::args::{Args, Command, Format, KeysCommand, LedgerCommand};
+use super::args::{Args, Command, KeysCommand, LedgerCommand, OutputFormat};
 
-const TEXT: &[Format] = &[Format::Table];
-const DOCUMENT: &[Format] = &[Format::Table, Format::Json];
-const LIST: &[Format] = &[Format::Table, Format::Json, Format::Csv];
+const TEXT: &[OutputFormat] = &[OutputFormat::Table];
+const DOCUMENT: &[OutputFormat] = &[OutputFormat::Table, OutputFormat::Json];
+const LIST: &[OutputFormat] = &[OutputFormat::Table, OutputFormat::Json, OutputFormat::Csv];
 
 /// The formats in which a command prints its result.
-fn printed(command: &Command) -> &'static [Format] {
+fn printed(command: &Command) -> &'static [OutputFormat] {
     match command {
         Command::Serve(_) | Command::Demo(_) | Command::Init(_) | Command::Add(_) => TEXT,
         Command::Check(_)
@@ -23,7 +23,7 @@ fn printed(command: &Command) -> &'static [Format] {
         | Command::Keys(_)
         | Command::Ledger(LedgerCommand::Entries(_)) => LIST,
         Command::Ledger(_) | Command::Targets(_) => DOCUMENT,
-        Command::Models => Format::value_variants(),
+        Command::Models => OutputFormat::value_variants(),
     }
 }
 
@@ -48,7 +48,7 @@ pub(super) fn unprinted(args: &Args) -> Option<String> {
     ))
 }
 
-fn name(format: Format) -> String {
+fn name(format: OutputFormat) -> String {
     format
         .to_possible_value()
         .map(|value| value.get_name().to_owned())

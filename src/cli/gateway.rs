@@ -10,7 +10,7 @@ use super::http;
 
 /// The part of `/status` with the address for customers.
 #[derive(Deserialize)]
-struct Running {
+struct AddressStatus {
     public_url: String,
 }
 
@@ -19,7 +19,7 @@ pub(super) async fn public_url(args: &Args) -> String {
     if let Some(url) = &args.public_url {
         return url.clone();
     }
-    match status::<Running>(args).await {
+    match status::<AddressStatus>(args).await {
         Ok(running) => running.public_url,
         Err(_) => format!(
             "{}://{}",

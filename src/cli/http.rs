@@ -16,7 +16,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 const MAX_BODY: usize = 32 << 20;
 
 /// A whole answer.
-pub(super) struct Answer {
+pub(super) struct HttpAnswer {
     pub(super) status: u16,
     pub(super) body: String,
 }
@@ -26,7 +26,7 @@ pub(super) async fn get(
     to: SocketAddr,
     path: &str,
     bearer: Option<&str>,
-) -> std::io::Result<Answer> {
+) -> std::io::Result<HttpAnswer> {
     exchange(to, Request::get(path), bearer, "").await
 }
 
@@ -36,7 +36,7 @@ pub(super) async fn post(
     path: &str,
     bearer: Option<&str>,
     json: &str,
-) -> std::io::Result<Answer> {
+) -> std::io::Result<HttpAnswer> {
     exchange(
         to,
         Request::post(path).header(header::CONTENT_TYPE, "application/json"),
@@ -51,7 +51,7 @@ async fn exchange(
     mut request: hyper::http::request::Builder,
     bearer: Option<&str>,
     body: &str,
-) -> std::io::Result<Answer> {
+) -> std::io::Result<HttpAnswer> {
     if let Some(token) = bearer {
         request = request.header(header::AUTHORIZATION, format!("Bearer {token}"));
     }
@@ -76,7 +76,7 @@ async fn exchange(
         let (answer, _) = tokio::join!(answer, connection);
         let (status, body) = answer.map_err(std::io::Error::other)?;
         let body = String::from_utf8(body.into()).map_err(std::io::Error::other)?;
-        Ok(Answer {
+        Ok(HttpAnswer {
             status: status.as_u16(),
             body,
         })

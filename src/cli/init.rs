@@ -6,7 +6,7 @@ use std::io::Write;
 use std::path::Path;
 
 use super::args::{Args, InitOptions};
-use super::output::{self, Failed};
+use super::output::{self, CommandFailed};
 use crate::config;
 
 /// The shipped catalog.
@@ -14,7 +14,7 @@ pub(super) const CATALOG: &str = include_str!("../../catalog.toml");
 /// The shipped routes.
 pub(super) const ROUTES: &str = include_str!("../../routes.toml");
 
-pub(super) fn run(args: &Args, options: &InitOptions) -> Result<(), Failed> {
+pub(super) fn run(args: &Args, options: &InitOptions) -> Result<(), CommandFailed> {
     let preset = options.provider.as_deref().and_then(config::preset);
     let (catalog, routes) = match preset {
         None => (CATALOG.to_owned(), ROUTES.to_owned()),
@@ -25,7 +25,7 @@ pub(super) fn run(args: &Args, options: &InitOptions) -> Result<(), Failed> {
         (args.catalog.as_path(), catalog),
     ];
     if args.catalog == args.routes {
-        return Err(Failed::usage(
+        return Err(CommandFailed::usage(
             "--catalog and --routes name the same file; they are two files",
         ));
     }
@@ -42,14 +42,14 @@ pub(super) fn run(args: &Args, options: &InitOptions) -> Result<(), Failed> {
             ("exist and were", "them")
         };
         let advice = format!("move {them} away, or choose other paths with --catalog and --routes");
-        return Err(Failed::refused(format!(
+        return Err(CommandFailed::refused(format!(
             "{} already {exist} not overwritten; {advice}",
             taken.join(" and ")
         )));
     }
     for (path, text) in &files {
         write(path, text).map_err(|error| {
-            Failed::refused(format!("cannot write {}: {error}", path.display()))
+            CommandFailed::refused(format!("cannot write {}: {error}", path.display()))
         })?;
     }
     let (catalog, routes) = (args.catalog.display(), args.routes.display());

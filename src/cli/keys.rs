@@ -6,9 +6,9 @@ use farebox_ledger::{
 };
 use serde_json::json;
 
-use super::args::{Args, CreateOptions, Format, ListOptions, OneKey};
+use super::args::{Args, CreateOptions, ListOptions, OneKey, OutputFormat};
 use super::books::{HEADER, act, open, print_key, print_secret, rows, table};
-use super::output::{self, Failed};
+use super::output::{self, CommandFailed};
 use super::{dates, gateway, view};
 use crate::clock;
 use crate::config::{self, Config, Lookup, ProcessSecrets};
@@ -17,7 +17,7 @@ use farebox_ledger::csv;
 /// Keys are read from the ledger in pages of this many.
 const PAGE: usize = 1_000;
 
-pub(super) async fn create(args: &Args, options: &CreateOptions) -> Result<(), Failed> {
+pub(super) async fn create(args: &Args, options: &CreateOptions) -> Result<(), CommandFailed> {
     dates::check_expiry(options.expires)?;
     let models = options
         .models
@@ -57,7 +57,7 @@ pub(super) async fn create(args: &Args, options: &CreateOptions) -> Result<(), F
     Ok(())
 }
 
-pub(super) async fn list(args: &Args, options: &ListOptions) -> Result<(), Failed> {
+pub(super) async fn list(args: &Args, options: &ListOptions) -> Result<(), CommandFailed> {
     let ledger = open(args, OpenMode::ReadOnly).await?;
     let mut query = KeyQuery {
         label: options.label.clone(),
@@ -76,10 +76,10 @@ pub(super) async fn list(args: &Args, options: &ListOptions) -> Result<(), Faile
         }
     }
     match args.format() {
-        Format::Json => output::print_json(
+        OutputFormat::Json => output::print_json(
             &json!({ "keys": keys.iter().map(|key| view::key(key, clock::now())).collect::<Vec<_>>() }),
         ),
-        Format::Csv => output::print(&csv::document(&HEADER, &rows(&keys))),
+        OutputFormat::Csv => output::print(&csv::document(&HEADER, &rows(&keys))),
         _ if keys.is_empty() => {
             output::note(
                 &match options.label.as_deref().filter(|part| !part.is_empty()) {
@@ -94,7 +94,7 @@ pub(super) async fn list(args: &Args, options: &ListOptions) -> Result<(), Faile
     Ok(())
 }
 
-pub(super) async fn change(args: &Args, one: &OneKey, change: Change) -> Result<(), Failed> {
+pub(super) async fn change(args: &Args, one: &OneKey, change: Change) -> Result<(), CommandFailed> {
     let ledger = open(args, OpenMode::Write).await?;
     let key = ledger
         .change_key(KeyChange {
@@ -107,7 +107,7 @@ pub(super) async fn change(args: &Args, one: &OneKey, change: Change) -> Result<
     Ok(())
 }
 
-pub(super) async fn link(args: &Args, one: &OneKey) -> Result<(), Failed> {
+pub(super) async fn link(args: &Args, one: &OneKey) -> Result<(), CommandFailed> {
     let ledger = open(args, OpenMode::Write).await?;
     let (token, act) = (LinkToken::generate(clock::random()), act(args));
     let expires = LinkToken::expires(act.at);
@@ -116,7 +116,7 @@ pub(super) async fn link(args: &Args, one: &OneKey) -> Result<(), Failed> {
         .await?;
     let link = token.url(&gateway::public_url(args).await);
     match args.format() {
-        Format::Json => {
+        OutputFormat::Json => {
             output::print_json(&json!({ "key": one.id, "link": link, "expires_at": expires }))
         }
         _ => {
@@ -130,12 +130,14 @@ pub(super) async fn link(args: &Args, one: &OneKey) -> Result<(), Failed> {
 }
 
 /// The slugs that a key may use, each once; `None` for `all`.
-pub(super) fn allowed(typed: &[String]) -> Result<Option<Vec<String>>, Failed> {
+pub(super) fn allowed(typed: &[String]) -> Result<Option<Vec<String>>, CommandFailed> {
     if typed.iter().any(|slug| slug == "all") {
         return if typed.len() == 1 {
             Ok(None)
         } else {
-            Err(Failed::usage("--models: write `all` alone, or slugs"))
+            Err(CommandFailed::usage(
+                "--models: write `all` alone, or slugs",
+            ))
         };
     }
     let mut slugs: Vec<String> = Vec::with_capacity(typed.len());

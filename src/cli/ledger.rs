@@ -4,27 +4,29 @@ use std::path::Path;
 use std::time::Duration;
 
 use farebox_ledger::postgres::AcceptedLoss;
-use farebox_ledger::{Entry, EntryQuery, LedgerError, OpenMode, VerifyReport, anchor, document};
+use farebox_ledger::{
+    EntryQuery, JournalEntry, LedgerError, OpenMode, VerifyReport, anchor, document,
+};
 use serde_json::json;
 
 use tokio::time::Instant;
 
-use super::args::{AcceptOptions, Args, BackupOptions, CopyOptions, EntriesOptions, Format};
+use super::args::{AcceptOptions, Args, BackupOptions, CopyOptions, EntriesOptions, OutputFormat};
 use super::books;
-use super::output::{self, Exit, Failed};
+use super::output::{self, CommandFailed, Exit};
 use crate::clock;
 use farebox_ledger::csv;
 
 /// Time between two progress messages of a copy.
 const SAY_EVERY: Duration = Duration::from_secs(2);
 
-pub(super) async fn entries(args: &Args, options: &EntriesOptions) -> Result<(), Failed> {
+pub(super) async fn entries(args: &Args, options: &EntriesOptions) -> Result<(), CommandFailed> {
     if options
         .since
         .zip(options.until)
         .is_some_and(|(since, until)| since >= until)
     {
-        return Err(Failed::usage(
+        return Err(CommandFailed::usage(
             "--since is not before --until, so no entry is between them",
         ));
     }
@@ -41,10 +43,10 @@ pub(super) async fn entries(args: &Args, options: &EntriesOptions) -> Result<(),
     };
     let entries = ledger.entries(query).await?;
     match args.format() {
-        Format::Json => output::print_json(
+        OutputFormat::Json => output::print_json(
             &json!({ "entries": entries.iter().map(document::json).collect::<Vec<_>>() }),
         ),
-        Format::Csv => output::print(&csv::document(
+        OutputFormat::Csv => output::print(&csv::document(
             &document::COLUMNS,
             &entries.iter().map(document::row).collect::<Vec<_>>(),
         )),
@@ -54,20 +56,20 @@ pub(super) async fn entries(args: &Args, options: &EntriesOptions) -> Result<(),
     Ok(())
 }
 
-pub(super) async fn verify(args: &Args) -> Result<(), Failed> {
+pub(super) async fn verify(args: &Args) -> Result<(), CommandFailed> {
     let ledger = books::open(args, OpenMode::ReadOnly).await?;
     let anchors = match &args.anchors {
         Some(path) => anchor::read(path)
-            .map_err(|error| Failed::refused(format!("{}: {error}", path.display())))?,
+            .map_err(|error| CommandFailed::refused(format!("{}: {error}", path.display())))?,
         None => Vec::new(),
     };
     let report = ledger.verify_with(anchors).await?;
     let summary = summary(&report);
-    if args.format() != Format::Json {
+    if args.format() != OutputFormat::Json {
         report.notes.iter().for_each(|note| output::note(note));
     }
     match args.format() {
-        Format::Json => output::print_json(&json!(report)),
+        OutputFormat::Json => output::print_json(&json!(report)),
         _ if report.faults.is_empty() => output::print(&format!("the books are sound: {summary}")),
         _ => {
             let faults = output::count(report.faults.len(), "fault");
@@ -80,16 +82,16 @@ pub(super) async fn verify(args: &Args) -> Result<(), Failed> {
     if report.faults.is_empty() {
         Ok(())
     } else {
-        Err(Failed::refused(
+        Err(CommandFailed::refused(
             "the books do not add up; do not serve from this ledger until you know why",
         ))
     }
 }
 
-pub(super) async fn backup(args: &Args, options: &BackupOptions) -> Result<(), Failed> {
+pub(super) async fn backup(args: &Args, options: &BackupOptions) -> Result<(), CommandFailed> {
     let file = &options.file;
     let refuse = |what: &Path, why: &str| {
-        Err(Failed::refused(format!(
+        Err(CommandFailed::refused(format!(
             "{} {why}; nothing was done",
             what.display()
         )))
@@ -119,7 +121,9 @@ pub(super) async fn backup(args: &Args, options: &BackupOptions) -> Result<(), F
     let ledger = books::open(args, OpenMode::ReadOnly).await?;
     let report = ledger.backup(file).await?;
     match args.format() {
-        Format::Json => output::print_json(&json!({ "file": options.file, "verified": report })),
+        OutputFormat::Json => {
+            output::print_json(&json!({ "file": options.file, "verified": report }))
+        }
         _ => output::print(&format!(
             "{} is a verified copy: {}",
             options.file.display(),
@@ -130,7 +134,7 @@ pub(super) async fn backup(args: &Args, options: &BackupOptions) -> Result<(), F
 }
 
 /// Copies the whole ledger to the other kind of store, and reports its progress.
-pub(super) async fn copy(args: &Args, options: &CopyOptions) -> Result<(), Failed> {
+pub(super) async fn copy(args: &Args, options: &CopyOptions) -> Result<(), CommandFailed> {
     let mut said = Instant::now();
     let progress = |done, all| {
         if said.elapsed() >= SAY_EVERY {
@@ -143,7 +147,7 @@ pub(super) async fn copy(args: &Args, options: &CopyOptions) -> Result<(), Faile
         .copy_to(&options.to, progress)
         .await
         .map_err(|error| match error {
-            LedgerError::Unknown(why) => Failed {
+            LedgerError::Unknown(why) => CommandFailed {
                 exit: Exit::Unknown,
                 message: format!(
                     "the outcome is unknown ({why}); look at {} with `farebox ledger verify`",
@@ -153,7 +157,7 @@ pub(super) async fn copy(args: &Args, options: &CopyOptions) -> Result<(), Faile
             other => other.into(),
         })?;
     match args.format() {
-        Format::Json => {
+        OutputFormat::Json => {
             output::print_json(&json!({ "to": options.to.to_string(), "verified": report }))
         }
         _ => output::print(&format!(
@@ -170,11 +174,11 @@ pub(super) async fn copy(args: &Args, options: &CopyOptions) -> Result<(), Faile
 }
 
 /// Accepts the loss of what a gateway remembers and a database no longer has, or lists earlier accepted losses.
-pub(super) async fn accept(args: &Args, options: &AcceptOptions) -> Result<(), Failed> {
+pub(super) async fn accept(args: &Args, options: &AcceptOptions) -> Result<(), CommandFailed> {
     if !options.lost {
         let losses = args.ledger.accepted_losses().await?;
         match args.format() {
-            Format::Json => output::print_json(
+            OutputFormat::Json => output::print_json(
                 &json!({ "accepted": losses.iter().map(loss).collect::<Vec<_>>() }),
             ),
             _ if losses.is_empty() => output::note("No loss was ever accepted."),
@@ -196,7 +200,7 @@ pub(super) async fn accept(args: &Args, options: &AcceptOptions) -> Result<(), F
         return Ok(());
     }
     if args.state.is_none() && args.anchors.is_none() {
-        return Err(Failed::refused(
+        return Err(CommandFailed::refused(
             "nothing was done; name the files of the gateway that stopped selling: --state FILE, --anchors FILE or both"
                 .to_owned(),
         ));
@@ -210,7 +214,7 @@ pub(super) async fn accept(args: &Args, options: &AcceptOptions) -> Result<(), F
         )
         .await?;
     match args.format() {
-        Format::Json => output::print_json(&loss(&accepted)),
+        OutputFormat::Json => output::print_json(&loss(&accepted)),
         _ => output::print(&format!(
             "{}\naccepted; generation {} begins",
             accepted.lost.join("\n"),
@@ -253,11 +257,11 @@ const HEADER: [&str; 8] = [
 ];
 
 /// Entries for people.
-pub(super) fn table(entries: &[Entry]) -> String {
+pub(super) fn table(entries: &[JournalEntry]) -> String {
     output::table(&HEADER, &entries.iter().map(row).collect::<Vec<_>>())
 }
 
-fn row(entry: &Entry) -> Vec<String> {
+fn row(entry: &JournalEntry) -> Vec<String> {
     let (what, tokens) = match &entry.bill {
         Some(bill) => {
             let usage = bill.usage;

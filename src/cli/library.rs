@@ -2,18 +2,18 @@
 
 use serde_json::json;
 
-use super::args::{Args, Format};
+use super::args::{Args, OutputFormat};
 use super::check;
 use super::library_args::LibraryOptions;
-use super::output::{self, Failed};
+use super::output::{self, CommandFailed};
 use crate::config::{Library, Offer, list_price, preset};
 
-pub(super) fn run(args: &Args, options: &LibraryOptions) -> Result<(), Failed> {
+pub(super) fn run(args: &Args, options: &LibraryOptions) -> Result<(), CommandFailed> {
     if options.diff {
         return diff(args);
     }
     let offers = Library::current().offers();
-    if args.format() == Format::Json {
+    if args.format() == OutputFormat::Json {
         let offers: Vec<_> = offers.iter().map(document).collect();
         output::print_json(&json!({ "offers": offers }));
         return Ok(());
@@ -81,7 +81,7 @@ fn looked_up((date, source): (&str, &str)) -> serde_json::Value {
 }
 
 /// Targets whose cost is not what the library says now.
-fn diff(args: &Args) -> Result<(), Failed> {
+fn diff(args: &Args) -> Result<(), CommandFailed> {
     let config = check::load(args)?;
     let mut rows = Vec::new();
     for model in &config.catalog.models {
@@ -97,7 +97,7 @@ fn diff(args: &Args) -> Result<(), Failed> {
         }
     }
     let header = ["slug", "target", "cost", "the library"];
-    if args.format() == Format::Json {
+    if args.format() == OutputFormat::Json {
         let rows: Vec<_> = rows
             .iter()
             .map(|row| json!({ "slug": row[0], "target": row[1], "cost": row[2], "library": row[3] }))

@@ -9,16 +9,17 @@ use farebox_ledger::{Credit, CreditKind, KeyChange, KeyId, Ledger, OpenMode, Sec
 use serde_json::json;
 
 use super::args::{
-    AdjustOptions, Args, Format, Overlap, RefundOptions, RotateOptions, SetOptions, TopUpOptions,
+    AdjustOptions, Args, OutputFormat, Overlap, RefundOptions, RotateOptions, SetOptions,
+    TopUpOptions,
 };
 use super::books::{act, find, open, print_key, print_secret};
 use super::keys::{allowed, warn_of_unknown};
-use super::output::{self, Failed};
+use super::output::{self, CommandFailed};
 use super::{dates, view};
 use crate::clock;
 use crate::proxy::record::request_id;
 
-pub(super) async fn top_up(args: &Args, options: &TopUpOptions) -> Result<(), Failed> {
+pub(super) async fn top_up(args: &Args, options: &TopUpOptions) -> Result<(), CommandFailed> {
     let ledger = open(args, OpenMode::Write).await?;
     let blank = blank(args, options.id, CreditKind::TopUp, &options.reference);
     post(
@@ -32,7 +33,7 @@ pub(super) async fn top_up(args: &Args, options: &TopUpOptions) -> Result<(), Fa
     .await
 }
 
-pub(super) async fn adjust(args: &Args, options: &AdjustOptions) -> Result<(), Failed> {
+pub(super) async fn adjust(args: &Args, options: &AdjustOptions) -> Result<(), CommandFailed> {
     let ledger = open(args, OpenMode::Write).await?;
     let kind = CreditKind::Adjust {
         reason: options.reason.clone(),
@@ -48,12 +49,12 @@ pub(super) async fn adjust(args: &Args, options: &AdjustOptions) -> Result<(), F
     .await
 }
 
-pub(super) async fn refund(args: &Args, options: &RefundOptions) -> Result<(), Failed> {
+pub(super) async fn refund(args: &Args, options: &RefundOptions) -> Result<(), CommandFailed> {
     let ledger = open(args, OpenMode::Write).await?;
     let charge = ledger.entry(options.request).await?;
     let charge = charge.filter(|entry| entry.bill.is_some());
     let charge = charge.ok_or_else(|| {
-        Failed::refused(format!(
+        CommandFailed::refused(format!(
             "there is no charge of {}",
             request_id(options.request)
         ))
@@ -73,7 +74,7 @@ pub(super) async fn refund(args: &Args, options: &RefundOptions) -> Result<(), F
     .await
 }
 
-pub(super) async fn set(args: &Args, options: &SetOptions) -> Result<(), Failed> {
+pub(super) async fn set(args: &Args, options: &SetOptions) -> Result<(), CommandFailed> {
     let expires = options.expires.and_then(|expires| expires.0);
     dates::check_expiry(expires)?;
     let ledger = open(args, OpenMode::Write).await?;
@@ -102,7 +103,7 @@ pub(super) async fn set(args: &Args, options: &SetOptions) -> Result<(), Failed>
     Ok(())
 }
 
-pub(super) async fn rotate(args: &Args, options: &RotateOptions) -> Result<(), Failed> {
+pub(super) async fn rotate(args: &Args, options: &RotateOptions) -> Result<(), CommandFailed> {
     let ledger = open(args, OpenMode::Write).await?;
     let secret = Secret::generate(options.id, clock::random());
     let old_until = overlap(options.overlap).map(|time| after(clock::now(), time));
@@ -124,13 +125,13 @@ pub(super) async fn rotate(args: &Args, options: &RotateOptions) -> Result<(), F
 }
 
 /// Prints the result of a payment.
-async fn post(args: &Args, ledger: &dyn Ledger, credit: Credit) -> Result<(), Failed> {
+async fn post(args: &Args, ledger: &dyn Ledger, credit: Credit) -> Result<(), CommandFailed> {
     let posted = ledger.credit(credit).await?;
     if posted.repeated {
         output::note("This reference was applied before: nothing changed.");
     }
     match args.format() {
-        Format::Json => {
+        OutputFormat::Json => {
             output::print_json(
                 &json!({ "entry": farebox_ledger::document::json(&posted.entry), "key": view::key(&posted.key, clock::now()) }),
             );

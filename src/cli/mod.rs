@@ -33,7 +33,7 @@ use clap::error::ErrorKind;
 
 pub use args::Args;
 use args::{Command, KeysCommand, LedgerCommand, TargetsCommand};
-use output::{Exit, Failed};
+use output::{CommandFailed, Exit};
 
 /// Runs the command.
 pub async fn run() -> ExitCode {
@@ -62,9 +62,9 @@ pub async fn run() -> ExitCode {
     }
 }
 
-async fn dispatch(args: &Args) -> Result<(), Failed> {
+async fn dispatch(args: &Args) -> Result<(), CommandFailed> {
     if let Some(file) = &args.library {
-        crate::config::Library::choose(file).map_err(Failed::usage)?;
+        crate::config::Library::choose(file).map_err(CommandFailed::usage)?;
     }
     match &args.command {
         Command::Serve(options) => serve::run(args, options).await,

@@ -2,13 +2,13 @@
 
 use serde_json::json;
 
-use super::args::{Args, Format};
+use super::args::{Args, OutputFormat};
 use super::check;
-use super::output::{self, Failed};
+use super::output::{self, CommandFailed};
 use crate::config::{self, TABLE_HEADINGS};
 use farebox_ledger::csv;
 
-pub(super) fn run(args: &Args) -> Result<(), Failed> {
+pub(super) fn run(args: &Args) -> Result<(), CommandFailed> {
     let rows = check::load(args)?.catalog.rows();
     let cells = || {
         rows.iter()
@@ -16,10 +16,10 @@ pub(super) fn run(args: &Args) -> Result<(), Failed> {
             .collect::<Vec<_>>()
     };
     match args.format() {
-        Format::Json => output::print_json(&json!({ "models": rows })),
-        Format::Csv => output::print(&csv::document(&TABLE_HEADINGS, &cells())),
-        Format::Markdown => output::print(&config::table_markdown(&rows)),
-        Format::Table => output::print(&output::table(&TABLE_HEADINGS, &cells())),
+        OutputFormat::Json => output::print_json(&json!({ "models": rows })),
+        OutputFormat::Csv => output::print(&csv::document(&TABLE_HEADINGS, &cells())),
+        OutputFormat::Markdown => output::print(&config::table_markdown(&rows)),
+        OutputFormat::Table => output::print(&output::table(&TABLE_HEADINGS, &cells())),
     }
     Ok(())
 }

@@ -5,13 +5,13 @@ use std::sync::Arc;
 
 use farebox_ledger::Amount;
 
-use super::output::{self, Failed};
+use super::output::{self, CommandFailed};
 use crate::config::{Code, Config, Diagnostic};
 use crate::upstream::Upstreams;
-use crate::upstream::online::{self, Fault, Found};
+use crate::upstream::online::{self, OnlineFault, OnlineFinding};
 
 /// What was found, after the price was said and, on a terminal, agreed to.
-pub(super) async fn findings(config: &Config) -> Result<Vec<Diagnostic>, Failed> {
+pub(super) async fn findings(config: &Config) -> Result<Vec<Diagnostic>, CommandFailed> {
     let asked = online::questions(config);
     if asked.is_empty() {
         output::note("online: no target to ask, all are simulated");
@@ -23,15 +23,15 @@ pub(super) async fn findings(config: &Config) -> Result<Vec<Diagnostic>, Failed>
         "online: {requests} to your providers, for at most {most} USD of your own money there"
     ));
     if !agreed()? {
-        return Err(Failed::refused("nothing was asked"));
+        return Err(CommandFailed::refused("nothing was asked"));
     }
-    let upstreams = Upstreams::new(config).map_err(Failed::refused)?;
+    let upstreams = Upstreams::new(config).map_err(CommandFailed::refused)?;
     let found = Arc::new(upstreams).examine(asked).await;
     Ok(found.iter().map(finding).collect())
 }
 
 /// A script has agreed by asking for `--online`; a person is asked.
-fn agreed() -> Result<bool, Failed> {
+fn agreed() -> Result<bool, CommandFailed> {
     let (stdin, mut stderr) = (std::io::stdin(), std::io::stderr());
     if !stdin.is_terminal() || !stderr.is_terminal() {
         return Ok(true);
@@ -40,12 +40,12 @@ fn agreed() -> Result<bool, Failed> {
     let answer = (stderr.write_all(b"Go on? [y/N] "))
         .and_then(|()| stderr.flush())
         .and_then(|()| stdin.lock().read_line(&mut line));
-    answer.map_err(|error| Failed::refused(format!("the terminal: {error}")))?;
+    answer.map_err(|error| CommandFailed::refused(format!("the terminal: {error}")))?;
     Ok(matches!(line.trim(), "y" | "Y" | "yes"))
 }
 
-fn finding(found: &Found) -> Diagnostic {
-    let Found {
+fn finding(found: &OnlineFinding) -> Diagnostic {
+    let OnlineFinding {
         fault,
         slug,
         target,
@@ -54,17 +54,17 @@ fn finding(found: &Found) -> Diagnostic {
     } = found;
     let provider = target.split('/').next().unwrap_or_default();
     let (code, what, remedy) = match fault {
-        Fault::Unreachable => (
+        OnlineFault::Unreachable => (
             Code::Unreachable,
             format!("provider `{provider}` cannot be reached"),
             "compare the host and port of its `base_url`; then DNS, a proxy or a firewall between".to_owned(),
         ),
-        Fault::Path => (
+        OnlineFault::Path => (
             Code::WrongPath,
             format!("provider `{provider}` knows no such path"),
             "compare its `base_url` with the base of the provider's API, most end in `/v1`; and `speaks` with what it offers".to_owned(),
         ),
-        Fault::Model => (
+        OnlineFault::Model => (
             Code::WrongModel,
             format!("`{target}` is no model that this account may use"),
             match nearest.as_slice() {
@@ -72,17 +72,17 @@ fn finding(found: &Found) -> Diagnostic {
                 names => format!("its list of models has {}", names.join(", ")),
             },
         ),
-        Fault::Key => (
+        OnlineFault::Key => (
             Code::KeyRefused,
             format!("provider `{provider}` refuses the key"),
             format!("replace the secret that `[provider.{provider}]` names with a valid one, without quotes around it"),
         ),
-        Fault::Drained => (
+        OnlineFault::Drained => (
             Code::AccountDrained,
             format!("the account at provider `{provider}` has no money or quota left"),
             "pay the provider, or raise the limit of this key there".to_owned(),
         ),
-        Fault::Ability(capability) => (
+        OnlineFault::Ability(capability) => (
             Code::AbilityMissing,
             format!("`{target}` refuses {}, which `{slug}` is sold with", capability.name()),
             format!(
@@ -90,12 +90,12 @@ fn finding(found: &Found) -> Diagnostic {
                 capability.name()
             ),
         ),
-        Fault::Busy => (
+        OnlineFault::Busy => (
             Code::NoCapacity,
             format!("`{target}` has no capacity now"),
             "try again later".to_owned(),
         ),
-        Fault::Other => (
+        OnlineFault::Other => (
             Code::TargetFails,
             format!("`{target}` does not answer properly"),
             "read the provider's words; its status page; a proxy in front of it".to_owned(),

@@ -25,12 +25,12 @@ pub(super) enum Exit {
 
 /// Why a command failed.
 #[derive(Debug)]
-pub(super) struct Failed {
+pub(super) struct CommandFailed {
     pub(super) exit: Exit,
     pub(super) message: String,
 }
 
-impl Failed {
+impl CommandFailed {
     pub(super) fn refused(message: impl Into<String>) -> Self {
         Self {
             exit: Exit::Refused,
@@ -53,7 +53,7 @@ impl Failed {
     }
 }
 
-impl From<LedgerError> for Failed {
+impl From<LedgerError> for CommandFailed {
     fn from(error: LedgerError) -> Self {
         match error {
             LedgerError::Unknown(why) => {
@@ -101,10 +101,10 @@ pub(super) fn print(text: &str) {
 }
 
 /// Whether everything was printed: a command that did its work on a full disk must not look complete to a script.
-pub(super) fn printed() -> Result<(), Failed> {
+pub(super) fn printed() -> Result<(), CommandFailed> {
     match UNPRINTED.get() {
         None => Ok(()),
-        Some(why) => Err(Failed::refused(format!(
+        Some(why) => Err(CommandFailed::refused(format!(
             "the command was carried out, but its result could not be printed: {why}"
         ))),
     }

@@ -8,13 +8,13 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use super::args::{Args, ServeOptions};
 use super::check;
-use super::output::{self, Failed};
+use super::output::{self, CommandFailed};
 use crate::app::{App, Files, Settings, StartError, process};
 use crate::config::{self, ProcessSecrets};
 use crate::server::TlsFiles;
 use crate::telemetry::{self, LogFormat, LogGuard, RequestLog};
 
-pub(super) async fn run(args: &Args, options: &ServeOptions) -> Result<(), Failed> {
+pub(super) async fn run(args: &Args, options: &ServeOptions) -> Result<(), CommandFailed> {
     let _log = start_logging("info,salvo_core=warn");
     process::no_core_dumps();
     let files = Files::Watched {
@@ -28,7 +28,9 @@ pub(super) async fn run(args: &Args, options: &ServeOptions) -> Result<(), Faile
     };
     let app = App::start(&settings, files, Arc::new(RequestLog::default())).await?;
     announce(args, &app);
-    app.serve(stop_signal()).await.map_err(Failed::refused)?;
+    app.serve(stop_signal())
+        .await
+        .map_err(CommandFailed::refused)?;
     tracing::info!("stopped; every request is settled");
     Ok(())
 }
@@ -130,7 +132,7 @@ pub(super) fn stop_signal() -> impl Future<Output = ()> {
     }
 }
 
-impl From<StartError> for Failed {
+impl From<StartError> for CommandFailed {
     fn from(error: StartError) -> Self {
         match error {
             StartError::Ledger(error) => error.into(),

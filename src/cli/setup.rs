@@ -3,19 +3,19 @@
 use farebox_ledger::csv;
 use serde_json::json;
 
-use super::args::{Args, Format, SetupOptions};
+use super::args::{Args, OutputFormat, SetupOptions};
 use super::keys::warn_of_unknown;
-use super::output::{self, Failed};
+use super::output::{self, CommandFailed};
 use super::{check, gateway};
-use crate::setup::{self, Block, Client};
+use crate::setup::{self, ClientProgram, SetupBlock};
 
-pub(super) async fn run(args: &Args, options: &SetupOptions) -> Result<(), Failed> {
+pub(super) async fn run(args: &Args, options: &SetupOptions) -> Result<(), CommandFailed> {
     let Some(id) = &options.client else {
         list(args.format());
         return Ok(());
     };
     let client =
-        setup::client(id).ok_or_else(|| Failed::usage(format!("unknown client {id:?}")))?;
+        setup::client(id).ok_or_else(|| CommandFailed::usage(format!("unknown client {id:?}")))?;
     let typed = options.key.as_deref().map(key).transpose()?;
     let public_url = match &options.base_url {
         Some(typed) => typed.clone(),
@@ -36,7 +36,7 @@ pub(super) async fn run(args: &Args, options: &SetupOptions) -> Result<(), Faile
             } else {
                 "has characters that cannot be used in settings"
             };
-            return Err(Failed::usage(format!("{name} {problem}")));
+            return Err(CommandFailed::usage(format!("{name} {problem}")));
         }
     }
     warn_of_unknown(args, options.model.as_slice());
@@ -44,8 +44,8 @@ pub(super) async fn run(args: &Args, options: &SetupOptions) -> Result<(), Faile
         client.base_url(&public_url),
         typed.as_deref().unwrap_or(setup::KEY),
     );
-    let fill = |block: &Block| block.fill(&base_url, key, &model);
-    if args.format() == Format::Json {
+    let fill = |block: &SetupBlock| block.fill(&base_url, key, &model);
+    if args.format() == OutputFormat::Json {
         let blocks: Vec<_> = client
             .block
             .iter()
@@ -62,7 +62,7 @@ pub(super) async fn run(args: &Args, options: &SetupOptions) -> Result<(), Faile
             setup::KEY
         ));
     }
-    let headed = |block: &Block| match block.place.as_str() {
+    let headed = |block: &SetupBlock| match block.place.as_str() {
         "shell" => fill(block),
         place => format!("{} {place}\n{}", block.comment(), fill(block)),
     };
@@ -78,15 +78,15 @@ pub(super) async fn run(args: &Args, options: &SetupOptions) -> Result<(), Faile
 }
 
 /// Every client with settings.
-fn list(format: Format) {
+fn list(format: OutputFormat) {
     let clients = setup::clients();
     match format {
-        Format::Json => {
+        OutputFormat::Json => {
             let rows =
                 clients.iter().map(|client| json!({ "client": client.id, "title": client.title, "family": client.family }));
             output::print_json(&json!({ "clients": rows.collect::<Vec<_>>() }));
         }
-        Format::Csv => {
+        OutputFormat::Csv => {
             let rows = clients
                 .iter()
                 .map(|client| csv::line([client.id.as_str(), &client.title, &client.family]));
@@ -114,8 +114,9 @@ fn list(format: Format) {
 }
 
 /// The key: as given, from a file, or from a prompt, because other users of the machine can read command lines.
-fn key(typed: &str) -> Result<String, Failed> {
-    let unreadable = |error: std::io::Error| Failed::refused(format!("--key {typed}: {error}"));
+fn key(typed: &str) -> Result<String, CommandFailed> {
+    let unreadable =
+        |error: std::io::Error| CommandFailed::refused(format!("--key {typed}: {error}"));
     let text = match (typed, typed.strip_prefix('@')) {
         ("-", _) => {
             output::note("Paste the key and press Enter:");
@@ -130,13 +131,13 @@ fn key(typed: &str) -> Result<String, Failed> {
 }
 
 /// The default slug, from the catalog.
-fn usual_model(args: &Args, client: &Client) -> Result<String, Failed> {
+fn usual_model(args: &Args, client: &ClientProgram) -> Result<String, CommandFailed> {
     let config = check::load(args)?;
     let model = client
         .usual_model(config.catalog.models.iter().map(AsRef::as_ref))
         .map(str::to_owned);
     model.ok_or_else(|| {
-        Failed::refused(format!(
+        CommandFailed::refused(format!(
             "the catalog has no model for {}; name one with --model",
             client.title
         ))

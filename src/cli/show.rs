@@ -1,19 +1,19 @@
 //! `farebox keys show`: one key as a page for people, or as the JSON document that scripts read.
 
-use farebox_ledger::{Entry, EntryQuery, Key, OpenMode};
+use farebox_ledger::{EntryQuery, JournalEntry, Key, OpenMode};
 
-use super::args::{Args, Format, OneKey};
-use super::output::{self, Failed};
+use super::args::{Args, OneKey, OutputFormat};
+use super::output::{self, CommandFailed};
 use super::{books, ledger};
 use crate::clock;
 
 /// Journal entries on the page.
 const NEWEST: usize = 10;
 
-pub(super) async fn run(args: &Args, one: &OneKey) -> Result<(), Failed> {
+pub(super) async fn run(args: &Args, one: &OneKey) -> Result<(), CommandFailed> {
     let book = books::open(args, OpenMode::ReadOnly).await?;
     let key = books::find(&*book, one.id).await?;
-    if args.format() != Format::Table {
+    if args.format() != OutputFormat::Table {
         books::print_key(args, &key);
         return Ok(());
     }
@@ -28,7 +28,7 @@ pub(super) async fn run(args: &Args, one: &OneKey) -> Result<(), Failed> {
     Ok(())
 }
 
-fn page(key: &Key, newest: &[Entry]) -> String {
+fn page(key: &Key, newest: &[JournalEntry]) -> String {
     let account = key.account;
     let settings = &key.settings;
     let last_use = newest.iter().rev().find_map(|entry| {

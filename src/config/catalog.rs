@@ -47,7 +47,7 @@ pub struct Model {
     /// Its capabilities besides text.
     pub capabilities: Vec<Capability>,
     /// Context and output in tokens, with defaults filled in.
-    pub limits: Limits,
+    pub limits: ModelLimits,
     /// Accepted names that are never listed.
     pub aliases: Vec<String>,
     /// The targets that serve it, in the order in which they are tried.
@@ -69,7 +69,7 @@ pub enum Capability {
 
 /// Sizes of a model; defaults are filled in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Limits {
+pub struct ModelLimits {
     /// Tokens of input and output together.
     pub context: u64,
     /// Most output tokens.

@@ -30,11 +30,11 @@ use std::sync::Arc;
 use arc_swap::ArcSwap;
 
 pub use abilities::TargetAbilities;
-pub use catalog::{Capability, Catalog, Limits, Lookup, Model, Retired};
+pub use catalog::{Capability, Catalog, Lookup, Model, ModelLimits, Retired};
 pub use environment::{
     log_as_json, log_filter, no_color, no_proxy, notify_socket, proxy, sudo_user,
 };
-pub use findings::diagnostic::{Counts, Diagnostic, Diagnostics, Place, Severity};
+pub use findings::diagnostic::{Diagnostic, Diagnostics, FilePlace, Severity, SeverityCounts};
 pub use findings::redact::words as hide_secrets;
 pub use findings::render::Paint;
 pub(crate) use findings::suggest::nearest_models;
@@ -46,12 +46,12 @@ pub use read::listed::list_price;
 pub use read::rates::{PriceError, PriceUnit, parse_price, show_price};
 pub use read::secrets::{ProcessSecrets, Secrets};
 pub use reload::compare::{PriceFall, compare};
-pub use reload::diff::{Change, DiffRow, Subject, diff};
+pub use reload::diff::{DiffRow, DiffSubject, DifferenceKind, diff};
 pub use reload::watch::{ReloadObserver, watch};
 pub use reload::{LoadStatus, Reload, Reloader, Trigger};
 pub use routes::{
     BreakerPolicy, Endpoint, OnDisconnect, Prefer, Provider, ProviderSecret, ProxyChoice, Route,
-    Served, Target, Timeouts, lost_between,
+    ServedAs, Target, Timeouts, lost_between,
 };
 pub use schema::RESERVED_HEADERS;
 pub use shop::Shop;
@@ -61,7 +61,7 @@ pub use summary::{ModelSummary, ProviderSummary, RetiredSummary, Summary};
 pub use table::{TABLE_HEADINGS, TableRow, table_markdown};
 
 pub(crate) use findings::code::Code;
-use findings::report::{File, Report, Span};
+use findings::report::{ConfigFile, Report, Span};
 use read::secrets::{SecretFile, SecretReader};
 
 /// One checked snapshot of both files.
@@ -123,7 +123,7 @@ fn load_all(
     });
     let [catalog_text, routes_text] = &texts;
     let mut report = Report::new(catalog_text, routes_text);
-    for (read, file) in [(catalog, File::Catalog), (routes, File::Routes)] {
+    for (read, file) in [(catalog, ConfigFile::Catalog), (routes, ConfigFile::Routes)] {
         if let Err(unreadable) = read {
             let message = format!(
                 "`{}` cannot be read: {}",
@@ -135,11 +135,11 @@ fn load_all(
                 .into_iter()
                 .all(|read| read.as_ref().is_err_and(|error| error.absent))
             {
-                if file == File::Catalog {
+                if file == ConfigFile::Catalog {
                     finding.help("`farebox init` writes two starter files; `--catalog` and `--routes` name files elsewhere");
                 }
             } else if unreadable.absent {
-                let setting = if file == File::Catalog {
+                let setting = if file == ConfigFile::Catalog {
                     "--catalog"
                 } else {
                     "--routes"
@@ -150,8 +150,8 @@ fn load_all(
             }
         }
     }
-    let catalog_text = read::syntax::readable(&mut report, File::Catalog, &catalog_text.text);
-    let routes_text = read::syntax::readable(&mut report, File::Routes, &routes_text.text);
+    let catalog_text = read::syntax::readable(&mut report, ConfigFile::Catalog, &catalog_text.text);
+    let routes_text = read::syntax::readable(&mut report, ConfigFile::Routes, &routes_text.text);
     let (catalog_root, routes_root) = (
         read::syntax::parse(&catalog_text),
         read::syntax::parse(&routes_text),

@@ -63,12 +63,12 @@ pub struct Preset {
 }
 
 #[derive(Debug, Deserialize)]
-struct Table {
+struct PresetTable {
     preset: Vec<Preset>,
 }
 
 static PRESETS: LazyLock<Vec<Preset>> = LazyLock::new(|| {
-    let table = toml::from_str::<Table>(include_str!("presets.toml"));
+    let table = toml::from_str::<PresetTable>(include_str!("presets.toml"));
     let mut presets = table.map(|table| table.preset).unwrap_or_default();
     for preset in presets
         .iter_mut()

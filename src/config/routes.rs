@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use farebox_ledger::Amount;
-use farebox_protocol::translate::abilities::History;
+use farebox_protocol::translate::abilities::HistoryAbilities;
 use farebox_protocol::{AuthStyle, ChatLimit, Family, address, translate};
 
 use super::facts;
@@ -42,14 +42,14 @@ pub enum Prefer {
 
 /// How a route serves callers of one family.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Served {
+pub enum ServedAs {
     /// Some target speaks it and gets the caller's bytes.
     Direct,
     /// Only by translation.
     Translated,
 }
 
-impl Served {
+impl ServedAs {
     /// The word used in lists.
     #[must_use]
     pub const fn name(self) -> &'static str {
@@ -98,12 +98,12 @@ impl Route {
 
     /// How callers of a family are served; `None` if they are not.
     #[must_use]
-    pub fn serves(&self, caller: Family) -> Option<Served> {
+    pub fn serves(&self, caller: Family) -> Option<ServedAs> {
         let candidates = self.candidates(caller);
         if candidates.iter().any(|(_, family)| *family == caller) {
-            return Some(Served::Direct);
+            return Some(ServedAs::Direct);
         }
-        (!candidates.is_empty()).then_some(Served::Translated)
+        (!candidates.is_empty()).then_some(ServedAs::Translated)
     }
 }
 
@@ -148,9 +148,9 @@ impl Target {
 
     /// What it takes of earlier turns of its own family's conversations.
     #[must_use]
-    pub fn history(&self) -> History<'_> {
-        let any = History::default();
-        History {
+    pub fn history(&self) -> HistoryAbilities<'_> {
+        let any = HistoryAbilities::default();
+        HistoryAbilities {
             turn_members: &self.provider.turn_members,
             signed_calls: self.provider.signed_calls,
             tool_ids: self.abilities.tool_id.unwrap_or(any.tool_ids),

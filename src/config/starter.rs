@@ -21,7 +21,7 @@ pub struct Starter {
     price: BTreeMap<String, String>,
     /// Prices of requests with a larger input.
     #[serde(default)]
-    tiers: Vec<Tier>,
+    tiers: Vec<StarterTier>,
     /// Prices by class.
     classes: Option<ClassPrices>,
     /// Tokens of input and output together.
@@ -38,7 +38,7 @@ pub struct Starter {
 /// The price of requests with a larger input.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Tier {
+struct StarterTier {
     above_input: u32,
     price: BTreeMap<String, String>,
 }
@@ -121,7 +121,7 @@ impl Starter {
     #[must_use]
     pub fn price_text(&self, fill: impl Fn(&str) -> String) -> String {
         let base = rates(&self.price, &fill);
-        let tier = |tier: &Tier| {
+        let tier = |tier: &StarterTier| {
             let (above, price) = (underscored(tier.above_input), rates(&tier.price, &fill));
             format!("{{ above_input = {above}, price = {{ {price} }} }}")
         };

@@ -21,7 +21,7 @@ const LONGEST_MESSAGE: usize = 500;
 
 /// One request that was not served.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Refused {
+pub(super) struct RefusedRequest {
     pub(super) at: Timestamp,
     pub(super) request: OperationId,
     pub(super) slug: String,
@@ -35,13 +35,13 @@ pub(super) struct Refused {
 /// Observes every ended request.
 #[derive(Debug, Default)]
 pub struct Activity {
-    refusals: Mutex<HashMap<KeyId, VecDeque<Refused>>>,
+    refusals: Mutex<HashMap<KeyId, VecDeque<RefusedRequest>>>,
     bells: Mutex<HashMap<KeyId, Weak<Notify>>>,
 }
 
 impl Activity {
     /// The refusals of a key, newest first.
-    pub(super) fn refusals(&self, key: KeyId) -> Vec<Refused> {
+    pub(super) fn refusals(&self, key: KeyId) -> Vec<RefusedRequest> {
         let refusals = self.refusals.lock().unwrap_or_else(PoisonError::into_inner);
         refusals
             .get(&key)
@@ -56,7 +56,7 @@ impl Activity {
     }
 
     /// The refusal of one request of a key.
-    pub(super) fn refusal(&self, key: KeyId, request: OperationId) -> Option<Refused> {
+    pub(super) fn refusal(&self, key: KeyId, request: OperationId) -> Option<RefusedRequest> {
         let refusals = self.refusals.lock().unwrap_or_else(PoisonError::into_inner);
         refusals
             .get(&key)?
@@ -77,7 +77,7 @@ impl Activity {
         bell
     }
 
-    fn remember(&self, key: KeyId, refused: Refused) {
+    fn remember(&self, key: KeyId, refused: RefusedRequest) {
         let mut refusals = self.refusals.lock().unwrap_or_else(PoisonError::into_inner);
         if refusals.len() >= KEYS && !refusals.contains_key(&key) {
             let oldest = refusals
@@ -103,7 +103,7 @@ impl Observer for Activity {
         if record.status >= 400 && record.end_reason != GONE && !record.free {
             self.remember(
                 key,
-                Refused {
+                RefusedRequest {
                     at: record.at,
                     request: record.request_id,
                     slug: record.slug.clone(),
@@ -130,9 +130,9 @@ impl Observer for Activity {
 mod tests {
     use super::*;
 
-    fn refused(number: u128) -> Refused {
+    fn refused(number: u128) -> RefusedRequest {
         let at = Timestamp::from_millis(i64::try_from(number).unwrap());
-        Refused {
+        RefusedRequest {
             at,
             request: OperationId::new(at, number),
             slug: String::new(),

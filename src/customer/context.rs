@@ -34,7 +34,7 @@ pub struct Context {
 
 /// A program's query.
 #[derive(Debug, Clone, Copy)]
-pub enum Read {
+pub enum ProgramQuery {
     /// The account in one dialect.
     Account(&'static Dialect),
     /// Usage by day and model.
@@ -43,7 +43,7 @@ pub enum Read {
     Receipt,
 }
 
-impl Read {
+impl ProgramQuery {
     /// The query parameters it accepts; others are refused, because a misspelt range would show other days.
     #[must_use]
     pub const fn parameters(self) -> Option<&'static [&'static str]> {
@@ -56,14 +56,14 @@ impl Read {
 
 /// An answer to a program.
 #[derive(Debug)]
-pub struct Document {
+pub struct ProgramAnswer {
     /// `application/json` or `text/csv`.
     pub content_type: &'static str,
     /// What is sent, in the format that `content_type` names.
     pub body: String,
 }
 
-impl Document {
+impl ProgramAnswer {
     pub(super) fn json(body: String) -> Self {
         Self {
             content_type: "application/json",
@@ -122,29 +122,33 @@ impl Context {
     pub async fn read(
         &self,
         key: &Key,
-        what: Read,
+        what: ProgramQuery,
         query: &(dyn Fn(&str) -> Option<String> + Sync),
-    ) -> Result<Document, Failure> {
+    ) -> Result<ProgramAnswer, Failure> {
         let now = clock::now();
         let mut statement = Statement::of(key, &self.shop(), now);
         match what {
-            Read::Account(dialect) if dialect.has_spent => {
+            ProgramQuery::Account(dialect) if dialect.has_spent => {
                 let until = Timestamp::from_millis(now.millis().saturating_add(1));
                 let rows = self
                     .ledger
                     .usage(key.id, RecentSpending::begins(now), until)
                     .await?;
                 statement.spent = RecentSpending::of(&rows, now);
-                Ok(Document::json((dialect.document)(&statement).document()))
+                Ok(ProgramAnswer::json(
+                    (dialect.document)(&statement).document(),
+                ))
             }
-            Read::Account(dialect) => Ok(Document::json((dialect.document)(&statement).document())),
-            Read::Usage => {
+            ProgramQuery::Account(dialect) => Ok(ProgramAnswer::json(
+                (dialect.document)(&statement).document(),
+            )),
+            ProgramQuery::Usage => {
                 let days = Days::asked(query("from").as_deref(), query("to").as_deref(), now)?;
                 let rows = days.read(self.ledger.as_ref(), key).await?;
                 match query("format").as_deref() {
-                    Some("csv") => Ok(Document::csv(usage::spreadsheet(&rows))),
+                    Some("csv") => Ok(ProgramAnswer::csv(usage::spreadsheet(&rows))),
                     None | Some("" | "json") => {
-                        Ok(Document::json(usage::document(&statement, &rows)))
+                        Ok(ProgramAnswer::json(usage::document(&statement, &rows)))
                     }
                     Some(_) => Err(Failure::bad_query(
                         "format",
@@ -152,11 +156,11 @@ impl Context {
                     )),
                 }
             }
-            Read::Receipt => {
+            ProgramQuery::Receipt => {
                 let id = query("id").ok_or_else(|| {
                     Failure::bad_query("id", "name the request, as in ?id=req_…".to_owned())
                 })?;
-                Ok(Document::json(
+                Ok(ProgramAnswer::json(
                     DecimalJson::object([("data", self.receipt(key, &id).await?)]).document(),
                 ))
             }

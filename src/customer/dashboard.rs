@@ -16,7 +16,7 @@ use tokio::time::{Instant, timeout};
 use super::assets::Asset;
 use super::context::Context;
 use super::guest::Guest;
-use super::page::{self, View, setup::Checked};
+use super::page::{self, DashboardView, setup::Checked};
 use super::session::{self, Visitor};
 use super::{export, live, views};
 use crate::proxy::Failure;
@@ -40,7 +40,7 @@ const FORM: Duration = Duration::from_secs(10);
 #[derive(Debug, Clone, Copy)]
 pub enum Room {
     /// A view; needs a session.
-    View(View),
+    View(DashboardView),
     /// One request; needs a session.
     Receipt,
     /// Where one-time links land.
@@ -50,14 +50,14 @@ pub enum Room {
     /// A file to download.
     Export(export::Export),
     /// An action.
-    Act(Act),
+    Act(PostedForm),
     /// Style or script.
     Asset(&'static Asset),
 }
 
 /// The forms that can be posted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Act {
+pub enum PostedForm {
     /// Sign in with a key.
     Login,
     /// Sign in with a one-time link.
@@ -131,10 +131,16 @@ impl Dashboard {
                 );
                 html(res, 403, page::notice("Refused", &text));
             }
-            Room::Act(Act::Login) => self.login(req, res).await?,
-            Room::Act(Act::Enter) => self.enter(req, res).await?,
-            Room::Act(Act::Logout | Act::LogoutEverywhere) => self.logout(req, res).await?,
-            Room::View(_) | Room::Receipt | Room::Live | Room::Export(_) | Room::Act(Act::Test) => {
+            Room::Act(PostedForm::Login) => self.login(req, res).await?,
+            Room::Act(PostedForm::Enter) => self.enter(req, res).await?,
+            Room::Act(PostedForm::Logout | PostedForm::LogoutEverywhere) => {
+                self.logout(req, res).await?
+            }
+            Room::View(_)
+            | Room::Receipt
+            | Room::Live
+            | Room::Export(_)
+            | Room::Act(PostedForm::Test) => {
                 let Some(visitor) = self.visitor(req).await? else {
                     self.send_to_sign_in(req, res);
                     return Ok(());
@@ -185,7 +191,7 @@ impl Dashboard {
                 let events = live::events(
                     Arc::clone(&self.context),
                     visitor,
-                    live::Wanted::asked(&query),
+                    live::PageParts::asked(&query),
                 )?;
                 res.headers_mut()
                     .insert(CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
@@ -214,7 +220,7 @@ impl Dashboard {
     fn send_to_sign_in(&self, req: &Request, res: &mut Response) {
         let had_cookie = session::has_cookie(req.headers(), self.context.is_secure());
         match self.room {
-            Room::View(View::Overview) => {
+            Room::View(DashboardView::Overview) => {
                 html(
                     res,
                     200,
@@ -299,7 +305,7 @@ impl Dashboard {
     async fn logout(&self, req: &Request, res: &mut Response) -> Result<(), Failure> {
         if let Some(visitor) = self.visitor(req).await? {
             match self.room {
-                Room::Act(Act::LogoutEverywhere) => {
+                Room::Act(PostedForm::LogoutEverywhere) => {
                     self.ledger().close_sessions(visitor.key.id).await?
                 }
                 _ => self.ledger().close_session(visitor.token).await?,

@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use farebox_ledger::{Account, Amount, Key, Status, Timestamp};
+use farebox_ledger::{Account, Amount, Key, KeyStatus, Timestamp};
 
 use super::decimal_json::{DecimalJson, in_units};
 use super::recent::RecentSpending;
@@ -19,7 +19,7 @@ const CENT: u64 = 10_000_000_000;
 #[derive(Debug, Clone)]
 pub(super) struct Statement {
     pub(super) label: String,
-    pub(super) status: Status,
+    pub(super) status: KeyStatus,
     pub(super) expires_at: Option<Timestamp>,
     pub(super) account: Account,
     pub(super) shop: Arc<Shop>,
@@ -40,7 +40,7 @@ impl Statement {
     }
 
     pub(super) fn is_active(&self) -> bool {
-        self.status == Status::Active
+        self.status == KeyStatus::Active
     }
 }
 

@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use farebox_ledger::{Entry, EntryKind, EntryQuery, Key, LedgerError};
+use farebox_ledger::{EntryKind, EntryQuery, JournalEntry, Key, LedgerError};
 use futures_util::stream::{self, Stream};
 use salvo::http::header::{CONTENT_DISPOSITION, CONTENT_TYPE};
 use salvo::http::{HeaderValue, ResBody};
@@ -27,14 +27,14 @@ const PAGE: usize = 500;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Export {
     /// Usage by day and model.
-    Usage(Form),
+    Usage(ExportFormat),
     /// One row for each request.
-    Requests(Form),
+    Requests(ExportFormat),
 }
 
 /// The format of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Form {
+pub enum ExportFormat {
     /// For spreadsheets.
     Csv,
     /// For programs.
@@ -60,8 +60,8 @@ pub(super) async fn answer(
         Export::Requests(form) => ("requests", form),
     };
     let (ending, content_type) = match form {
-        Form::Csv => ("csv", "text/csv; charset=utf-8"),
-        Form::Json => ("json", "application/json"),
+        ExportFormat::Csv => ("csv", "text/csv; charset=utf-8"),
+        ExportFormat::Json => ("json", "application/json"),
     };
     let disposition = format!(
         "attachment; filename=\"farebox-{name}-{}.{ending}\"",
@@ -76,19 +76,21 @@ pub(super) async fn answer(
         Export::Usage(form) => {
             let rows = days.read(context.ledger.as_ref(), &key).await?;
             res.body(match form {
-                Form::Csv => usage::spreadsheet(&rows),
-                Form::Json => usage::document(&Statement::of(&key, &context.shop(), now), &rows),
+                ExportFormat::Csv => usage::spreadsheet(&rows),
+                ExportFormat::Json => {
+                    usage::document(&Statement::of(&key, &context.shop(), now), &rows)
+                }
             });
         }
         Export::Requests(form) => {
-            res.body(ResBody::stream(requests(Walk {
+            res.body(ResBody::stream(requests(ExportWalk {
                 context: Arc::clone(context),
                 key,
                 _pass: pass,
                 days,
                 form,
                 before: None,
-                stage: Stage::Begin,
+                stage: ExportStage::Begin,
                 first: true,
             })));
         }
@@ -97,7 +99,7 @@ pub(super) async fn answer(
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Stage {
+enum ExportStage {
     Begin,
     Pages,
     End,
@@ -105,44 +107,44 @@ enum Stage {
 }
 
 /// A walk from the newest request of a range to its oldest.
-struct Walk {
+struct ExportWalk {
     context: Arc<Context>,
     key: Key,
     _pass: Pass,
     days: Days,
-    form: Form,
+    form: ExportFormat,
     before: Option<i64>,
-    stage: Stage,
+    stage: ExportStage,
     /// Nothing has been written yet.
     first: bool,
 }
 
-fn requests(walk: Walk) -> impl Stream<Item = Result<Bytes, std::io::Error>> {
+fn requests(walk: ExportWalk) -> impl Stream<Item = Result<Bytes, std::io::Error>> {
     stream::unfold(walk, async |mut walk| {
         let text = match walk.stage {
-            Stage::Begin => {
-                walk.stage = Stage::Pages;
+            ExportStage::Begin => {
+                walk.stage = ExportStage::Pages;
                 Ok(match walk.form {
-                    Form::Csv => receipt::spreadsheet_header(),
-                    Form::Json => "{\"requests\":[".to_owned(),
+                    ExportFormat::Csv => receipt::spreadsheet_header(),
+                    ExportFormat::Json => "{\"requests\":[".to_owned(),
                 })
             }
-            Stage::Pages => walk.page().await.map_err(std::io::Error::other),
-            Stage::End => {
-                walk.stage = Stage::Done;
-                Ok(if walk.form == Form::Json {
+            ExportStage::Pages => walk.page().await.map_err(std::io::Error::other),
+            ExportStage::End => {
+                walk.stage = ExportStage::Done;
+                Ok(if walk.form == ExportFormat::Json {
                     "]}\n".to_owned()
                 } else {
                     String::new()
                 })
             }
-            Stage::Done => return None,
+            ExportStage::Done => return None,
         };
         Some((text.map(Bytes::from), walk))
     })
 }
 
-impl Walk {
+impl ExportWalk {
     async fn page(&mut self) -> Result<String, LedgerError> {
         let query = EntryQuery {
             key: Some(self.key.id),
@@ -154,7 +156,7 @@ impl Walk {
         let (start, end) = (self.days.start(), self.days.end());
         self.before = entries.first().map(|entry| entry.position);
         if entries.len() < PAGE || entries.first().is_none_or(|oldest| oldest.at < start) {
-            self.stage = Stage::End;
+            self.stage = ExportStage::End;
         }
         let wanted = entries
             .iter()
@@ -163,15 +165,15 @@ impl Walk {
         Ok(wanted.map(|entry| self.row(entry)).collect())
     }
 
-    fn row(&mut self, entry: &Entry) -> String {
+    fn row(&mut self, entry: &JournalEntry) -> String {
         let between = if std::mem::take(&mut self.first) {
             ""
         } else {
             ",\n"
         };
         match self.form {
-            Form::Csv => receipt::spreadsheet_row(entry),
-            Form::Json => format!("{between}{}", receipt::document(entry).document()),
+            ExportFormat::Csv => receipt::spreadsheet_row(entry),
+            ExportFormat::Json => format!("{between}{}", receipt::document(entry).document()),
         }
     }
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use farebox_ledger::{Account, Key, Status, Timestamp};
+use farebox_ledger::{Account, Key, KeyStatus, Timestamp};
 use futures_util::stream::{self, Stream};
 use serde_json::{Map, Value, json};
 use tokio::sync::Notify;
@@ -32,12 +32,12 @@ const LIFE: Duration = Duration::from_secs(15 * 60);
 
 /// The parts that a page wants.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Wanted {
+pub(super) enum PageParts {
     Overview(Range),
     Requests,
 }
 
-impl Wanted {
+impl PageParts {
     pub(super) fn asked(query: Query<'_>) -> Self {
         match query("view").as_deref() {
             Some("requests") => Self::Requests,
@@ -50,7 +50,7 @@ impl Wanted {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Trace {
     account: Account,
-    status: Status,
+    status: KeyStatus,
     last_entry: Option<Timestamp>,
     last_refusal: Option<Timestamp>,
 }
@@ -58,7 +58,7 @@ struct Trace {
 struct PageStream {
     context: Arc<Context>,
     visitor: Visitor,
-    wanted: Wanted,
+    wanted: PageParts,
     bell: Arc<Notify>,
     seen: Option<Trace>,
     began: Instant,
@@ -73,7 +73,7 @@ struct PageStream {
 pub(super) fn events(
     context: Arc<Context>,
     visitor: Visitor,
-    wanted: Wanted,
+    wanted: PageParts,
 ) -> Result<impl Stream<Item = Result<Bytes, std::io::Error>>, Failure> {
     let bell = context.activity.bell(visitor.key.id);
     if Arc::strong_count(&bell) > PAGES {
@@ -150,7 +150,7 @@ impl PageStream {
         let ledger = self.context.ledger.as_ref();
         let title = format!("{} USD · Farebox", key.account.available());
         let parts: Map<String, Value> = match self.wanted {
-            Wanted::Overview(range) => {
+            PageParts::Overview(range) => {
                 let overview = views::overview(&self.context, key, range).await?;
                 overview
                     .parts()
@@ -158,7 +158,7 @@ impl PageStream {
                     .map(|(id, part)| (id.to_owned(), Value::String(part.into_string())))
                     .collect()
             }
-            Wanted::Requests => {
+            PageParts::Requests => {
                 let rows = views::newest_part(ledger, &key).await?;
                 let refusals = requests::refusals(&self.context.activity.refusals(key.id));
                 [("newest", rows), ("refusals", refusals)]

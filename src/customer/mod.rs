@@ -21,10 +21,10 @@ mod views;
 
 pub use activity::Activity;
 pub use assets::{SCRIPT, STYLE};
-pub use context::{Context, Document, Read};
-pub use dashboard::{Act, Dashboard, Room};
+pub use context::{Context, ProgramAnswer, ProgramQuery};
+pub use dashboard::{Dashboard, PostedForm, Room};
 pub use dialects::{DIALECTS, Dialect};
-pub use export::{Export, Form};
+pub use export::{Export, ExportFormat};
 pub use guest::Guest;
-pub use page::View;
+pub use page::DashboardView;
 pub use session::new_token;

@@ -2,9 +2,9 @@
 //!
 //! Never shows the target, the provider's account or what the provider says of its own price: they are the operator's business.
 
-use farebox_ledger::{Amount, Bill, Entry, EntryKind, Key, Ledger, Timestamp};
+use farebox_ledger::{Amount, Bill, EntryKind, JournalEntry, Key, Ledger, Timestamp};
 
-use super::activity::Refused;
+use super::activity::RefusedRequest;
 use super::decimal_json::DecimalJson;
 use super::usage::{COUNTS, LATER_COUNTS, counts};
 use crate::proxy::{Failure, LOST, REMOVED, record};
@@ -14,7 +14,11 @@ use farebox_ledger::csv;
 ///
 /// # Errors
 /// 404 for an id that is unknown or another key's.
-pub(super) async fn find(ledger: &dyn Ledger, key: &Key, id: &str) -> Result<Entry, Failure> {
+pub(super) async fn find(
+    ledger: &dyn Ledger,
+    key: &Key,
+    id: &str,
+) -> Result<JournalEntry, Failure> {
     let found = match record::operation(id) {
         Some(operation) => ledger.entry(operation).await?,
         None if id.is_empty() || id.len() > 200 => None,
@@ -26,7 +30,7 @@ pub(super) async fn find(ledger: &dyn Ledger, key: &Key, id: &str) -> Result<Ent
 }
 
 /// The document of one charge.
-pub(super) fn document(entry: &Entry) -> DecimalJson {
+pub(super) fn document(entry: &JournalEntry) -> DecimalJson {
     let blank = Bill::default();
     let bill = entry.bill.as_ref().unwrap_or(&blank);
     let (usage, charge) = (bill.usage, charged(entry));
@@ -83,7 +87,7 @@ pub(super) fn document(entry: &Entry) -> DecimalJson {
 }
 
 /// The document of a request that was refused before any money was held: it cost nothing.
-pub(super) fn refused_document(refused: &Refused) -> DecimalJson {
+pub(super) fn refused_document(refused: &RefusedRequest) -> DecimalJson {
     let nothing = || DecimalJson::from(Amount::ZERO);
     DecimalJson::object([
         ("id", record::request_id(refused.request).into()),
@@ -103,11 +107,11 @@ pub(super) fn refused_document(refused: &Refused) -> DecimalJson {
 }
 
 /// The amount charged to the key.
-pub(super) fn charged(entry: &Entry) -> Amount {
+pub(super) fn charged(entry: &JournalEntry) -> Amount {
     entry.amount.checked_neg().unwrap_or_default()
 }
 
-fn line(line: &farebox_ledger::Line) -> DecimalJson {
+fn line(line: &farebox_ledger::BillLine) -> DecimalJson {
     let mut fields = vec![
         ("what", line.what.as_ref().into()),
         ("count", line.count.into()),
@@ -158,7 +162,7 @@ pub(super) fn spreadsheet_header() -> String {
 }
 
 /// One charge as a row under that header.
-pub(super) fn spreadsheet_row(entry: &Entry) -> String {
+pub(super) fn spreadsheet_row(entry: &JournalEntry) -> String {
     let blank = Bill::default();
     let bill = entry.bill.as_ref().unwrap_or(&blank);
     let mut cells = vec![
@@ -187,19 +191,19 @@ pub(super) fn spreadsheet_row(entry: &Entry) -> String {
 
 #[cfg(test)]
 mod tests {
-    use farebox_ledger::{KeyId, Line, OperationId, Place, Served, Tier, Usage};
+    use farebox_ledger::{BillLine, KeyId, OperationId, Served, ServedRegion, ServedTier, Usage};
 
     use super::*;
     use crate::customer::page::receipt::page;
 
-    fn charge() -> Entry {
+    fn charge() -> JournalEntry {
         let bill = Bill {
             slug: "small".to_owned(),
             target: "secret-provider/secret-model".to_owned(),
             provider_cost: Some(Amount::from_picos(123_456_789)),
             served: Served {
-                tier: Tier::Fast,
-                place: Place::Us,
+                tier: ServedTier::Fast,
+                place: ServedRegion::Us,
                 context_band: 1,
                 account: "secret-account".to_owned(),
             },
@@ -208,13 +212,13 @@ mod tests {
                 ..Usage::default()
             },
             lines: vec![
-                Line {
+                BillLine {
                     what: "cache_write_12h".into(),
                     count: 7,
                     rate: Amount::from_picos(2_000_000),
                     class: Some("fast,us".into()),
                 },
-                Line {
+                BillLine {
                     what: "request".into(),
                     count: 1,
                     rate: Amount::from_picos(1_000_000),
@@ -223,7 +227,7 @@ mod tests {
             ],
             ..Bill::default()
         };
-        Entry {
+        JournalEntry {
             position: 1,
             seq: 1,
             key: KeyId::from_random(1),
@@ -269,7 +273,7 @@ mod tests {
                 "{shown}"
             );
         }
-        let plain = document(&Entry {
+        let plain = document(&JournalEntry {
             bill: None,
             ..entry
         });

@@ -6,7 +6,7 @@
 use std::net::SocketAddr;
 
 use farebox_ledger::{
-    Key, KeyId, Ledger, LedgerError, Secret, SecretHash, Session, Status, Timestamp,
+    Key, KeyId, KeyStatus, Ledger, LedgerError, Secret, SecretHash, Session, Timestamp,
 };
 use salvo::http::HeaderMap;
 use salvo::http::header::{COOKIE, ORIGIN};
@@ -110,7 +110,7 @@ pub(super) async fn live(
 /// An expired key may still see its history; a blocked or revoked one may not.
 fn welcome(key: Key) -> Result<Key, Failure> {
     match key.status(clock::now()) {
-        Status::Active | Status::Expired => Ok(key),
+        KeyStatus::Active | KeyStatus::Expired => Ok(key),
         stopped => Err(Failure::KeyState(stopped)),
     }
 }

@@ -192,8 +192,8 @@ pub(super) fn counts(usage: &Usage) -> DecimalJson {
 }
 
 /// The columns of token counts, by name.
-type Count = (&'static str, fn(&Usage) -> u64);
-pub(super) const COUNTS: [Count; 7] = [
+type CountColumns = (&'static str, fn(&Usage) -> u64);
+pub(super) const COUNTS: [CountColumns; 7] = [
     ("input", |usage| usage.input),
     ("cache_read", |usage| usage.cache_read),
     ("cache_write", |usage| usage.cache_write),
@@ -203,7 +203,8 @@ pub(super) const COUNTS: [Count; 7] = [
     ("images", |usage| usage.images),
 ];
 /// Those that came later, and are the last columns of a spreadsheet because scripts count them.
-pub(super) const LATER_COUNTS: [Count; 1] = [("cache_write_12h", |usage| usage.cache_write_12h)];
+pub(super) const LATER_COUNTS: [CountColumns; 1] =
+    [("cache_write_12h", |usage| usage.cache_write_12h)];
 
 /// The days for a spreadsheet.
 pub(super) fn spreadsheet(days: &[DayRow]) -> String {

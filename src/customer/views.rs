@@ -3,16 +3,16 @@
 use std::sync::Arc;
 
 use farebox_ledger::{
-    Amount, Entry, EntryKind, EntryQuery, Key, Ledger, LedgerError, Status, Timestamp,
+    Amount, EntryKind, EntryQuery, JournalEntry, Key, KeyStatus, Ledger, LedgerError, Timestamp,
 };
 use maud::Markup;
 
 use super::context::Context;
 use super::page::chart::Range;
 use super::page::overview::Overview;
-use super::page::requests::{Filter, Page};
+use super::page::requests::{RequestFilter, RequestsPage};
 use super::page::setup::Checked;
-use super::page::{self, View};
+use super::page::{self, DashboardView};
 use super::receipt;
 use super::recent::month_of;
 use crate::clock;
@@ -39,26 +39,26 @@ pub(super) type Query<'a> = &'a (dyn Fn(&str) -> Option<String> + Sync);
 pub(super) async fn view(
     context: &Context,
     key: &Key,
-    view: View,
+    view: DashboardView,
     query: Query<'_>,
 ) -> Result<Markup, Failure> {
     let ledger = context.ledger.as_ref();
     match view {
-        View::Overview => {
+        DashboardView::Overview => {
             let range = Range::asked(query("range").as_deref());
             let overview = overview(context, key.clone(), range).await?;
             let live = format!("/dashboard/live?range={}", range.name());
             Ok(page::signed_in(view, key, Some(&live), &overview.page()))
         }
-        View::Requests => requests(context, key, query).await,
-        View::Payments => Ok(page::signed_in(
+        DashboardView::Requests => requests(context, key, query).await,
+        DashboardView::Payments => Ok(page::signed_in(
             view,
             key,
             None,
             &page::payments::page(&payments(ledger, key).await?),
         )),
-        View::Setup => Ok(setup(context, key, None, query("model").as_deref())),
-        View::Models => Ok(page::signed_in(
+        DashboardView::Setup => Ok(setup(context, key, None, query("model").as_deref())),
+        DashboardView::Models => Ok(page::signed_in(
             view,
             key,
             None,
@@ -120,7 +120,7 @@ async fn requests(context: &Context, key: &Key, query: Query<'_>) -> Result<Mark
     }
     let first = position.is_none();
     let refusals = context.activity.refusals(key.id);
-    let shown = Page {
+    let shown = RequestsPage {
         entries: &entries,
         older: older.as_deref(),
         first,
@@ -130,7 +130,7 @@ async fn requests(context: &Context, key: &Key, query: Query<'_>) -> Result<Mark
     };
     let live = (first && filter.is_empty()).then_some("/dashboard/live?view=requests");
     Ok(page::signed_in(
-        View::Requests,
+        DashboardView::Requests,
         key,
         live,
         &page::requests::page(&shown),
@@ -138,9 +138,9 @@ async fn requests(context: &Context, key: &Key, query: Query<'_>) -> Result<Mark
 }
 
 /// The query of the view's form.
-fn filter(query: Query<'_>) -> Result<Filter, Failure> {
+fn filter(query: Query<'_>) -> Result<RequestFilter, Failure> {
     let asked = |name: &str| query(name).unwrap_or_default();
-    let filter = Filter {
+    let filter = RequestFilter {
         model: asked("model"),
         day: asked("day"),
         status: asked("status"),
@@ -180,8 +180,8 @@ async fn filtered(
     ledger: &dyn Ledger,
     key: &Key,
     mut position: Option<i64>,
-    filter: &Filter,
-) -> Result<(Vec<Entry>, Option<String>), LedgerError> {
+    filter: &RequestFilter,
+) -> Result<(Vec<JournalEntry>, Option<String>), LedgerError> {
     let mut found = Vec::new();
     for _ in 0..LOOKS {
         let query = EntryQuery {
@@ -231,7 +231,7 @@ async fn filtered(
 pub(super) async fn receipt(context: &Context, key: &Key, id: &str) -> Result<Markup, Failure> {
     let entry = receipt::find(context.ledger.as_ref(), key, id).await?;
     Ok(page::signed_in(
-        View::Requests,
+        DashboardView::Requests,
         key,
         None,
         &page::receipt::page(&entry),
@@ -255,7 +255,7 @@ async fn newest(
     key: &Key,
     before: Option<i64>,
     limit: usize,
-) -> Result<(Vec<Entry>, Option<String>), LedgerError> {
+) -> Result<(Vec<JournalEntry>, Option<String>), LedgerError> {
     let query = EntryQuery {
         key: Some(key.id),
         before,
@@ -285,7 +285,7 @@ pub(super) async fn newest_part(ledger: &dyn Ledger, key: &Key) -> Result<Markup
 }
 
 /// Credits, newest first. They are found through the acts that made them, because among a million charges there are few.
-async fn payments(ledger: &dyn Ledger, key: &Key) -> Result<Vec<Entry>, LedgerError> {
+async fn payments(ledger: &dyn Ledger, key: &Key) -> Result<Vec<JournalEntry>, LedgerError> {
     let mut found = Vec::new();
     for act in ledger.audit(Some(key.id), None, ACTS).await? {
         if found.len() >= PAYMENTS {
@@ -338,7 +338,7 @@ pub(super) fn setup(
         chosen.map(AsRef::as_ref),
         checked,
     );
-    page::signed_in(View::Setup, key, None, &content)
+    page::signed_in(DashboardView::Setup, key, None, &content)
 }
 
 /// The result shown for a valid secret: whether its key can pay for requests, and if not, why.
@@ -346,13 +346,13 @@ pub(super) fn checked(context: &Context, key: &Key) -> Checked {
     let available = key.account.available();
     let models = models(context, key).len();
     let (good, text) = match key.status(clock::now()) {
-        Status::Active if available > Amount::ZERO => (
+        KeyStatus::Active if available > Amount::ZERO => (
             true,
             format!(
                 "This key is valid and active: {available} USD available, models it may use: {models}."
             ),
         ),
-        Status::Active => (
+        KeyStatus::Active => (
             false,
             "This key is valid, but out of balance: top it up, then retry.".to_owned(),
         ),

@@ -4,9 +4,9 @@
 //! which no tokenizer exceeds (a token is at least one byte), is for nearly empty keys. What no provider can honestly count above is
 //! for claims of providers. Media count by the rules that vendors publish.
 
-use farebox_protocol::{Content, Detail, Document, Picture, TextSize};
+use farebox_protocol::{Content, Document, ImageDetail, Picture, TextSize};
 
-use crate::config::Limits;
+use crate::config::ModelLimits;
 
 /// Tokens that frame one message: role, separators.
 const PER_MESSAGE: u64 = 4;
@@ -62,7 +62,7 @@ impl Estimate {
 impl Estimate {
     /// The estimate of a request whose text a tokenizer has counted, as closely as another vendor's may agree.
     #[must_use]
-    pub fn counted(self, tokens: u64, limits: &Limits) -> Self {
+    pub fn counted(self, tokens: u64, limits: &ModelLimits) -> Self {
         let known = tokens.saturating_add(tokens / COUNTED_UP);
         let input = known.min(limits.context);
         Self {
@@ -76,7 +76,7 @@ impl Estimate {
 
     /// The estimate, raised to a tokenizer's count of `tokens`.
     #[must_use]
-    pub fn at_least(self, tokens: u64, limits: &Limits) -> Self {
+    pub fn at_least(self, tokens: u64, limits: &ModelLimits) -> Self {
         let input = self.input.max(tokens.min(limits.context));
         Self {
             input,
@@ -91,7 +91,7 @@ impl Estimate {
 /// Measures the model's input. Every bound is capped by the context, because a provider refuses more than that and does not bill
 /// it.
 #[must_use]
-pub fn input(content: &Content, limits: &Limits) -> Estimate {
+pub fn input(content: &Content, limits: &ModelLimits) -> Estimate {
     let context = limits.context;
     let fixed = fixed(content, limits);
     let unread = content.documents.iter().any(is_unread);
@@ -119,7 +119,7 @@ pub fn input(content: &Content, limits: &Limits) -> Estimate {
 }
 
 /// The most that a provider can count for everything but text.
-fn claimable(content: &Content, limits: &Limits) -> u64 {
+fn claimable(content: &Content, limits: &ModelLimits) -> u64 {
     let pictures = content.pictures.iter().map(|one| {
         let ours = picture(one, limits);
         if limits.picture_tokens.is_some() {
@@ -146,7 +146,7 @@ fn framing(content: &Content) -> u64 {
 
 /// Tokens of everything but text: framing, pictures, and readable documents.
 #[must_use]
-pub fn fixed(content: &Content, limits: &Limits) -> u64 {
+pub fn fixed(content: &Content, limits: &ModelLimits) -> u64 {
     let pictures = content.pictures.iter().map(|one| picture(one, limits));
     let documents = content
         .documents
@@ -187,13 +187,13 @@ pub fn surely(text: TextSize) -> u64 {
 
 /// Tokens of one picture: the highest of the three published rules.
 #[must_use]
-pub fn picture(picture: &Picture, limits: &Limits) -> u64 {
+pub fn picture(picture: &Picture, limits: &ModelLimits) -> u64 {
     if let Some(tokens) = limits.picture_tokens {
         return tokens;
     }
     match (picture.detail, picture.size) {
-        (Detail::Low, _) => LOW_DETAIL_PICTURE,
-        (Detail::Original, size) => {
+        (ImageDetail::Low, _) => LOW_DETAIL_PICTURE,
+        (ImageDetail::Original, size) => {
             let (width, height) = size.unwrap_or((u32::MAX, u32::MAX));
             patches(width, height).clamp(
                 by_tiles(width, height).min(LARGEST_PICTURE),
@@ -272,9 +272,9 @@ mod tests {
         }
     }
 
-    fn limits(context: u64) -> Limits {
+    fn limits(context: u64) -> ModelLimits {
         let [default_output, speed] = [8_192, 150];
-        Limits {
+        ModelLimits {
             context,
             max_output: 64_000,
             default_output,
@@ -354,19 +354,23 @@ mod tests {
                 continue;
             }
             models += 1;
-            for (detail, size) in [Detail::Auto, Detail::High].into_iter().flat_map(|detail| {
-                let sizes = [
-                    (1, 1),
-                    (256, 256),
-                    (800, 600),
-                    (1_024, 1_024),
-                    (1_280, 800),
-                    (1_568, 1_100),
-                    (1_920, 1_080),
-                    (4_032, 3_024),
-                ];
-                sizes.map(|size| (detail, size))
-            }) {
+            for (detail, size) in
+                [ImageDetail::Auto, ImageDetail::High]
+                    .into_iter()
+                    .flat_map(|detail| {
+                        let sizes = [
+                            (1, 1),
+                            (256, 256),
+                            (800, 600),
+                            (1_024, 1_024),
+                            (1_280, 800),
+                            (1_568, 1_100),
+                            (1_920, 1_080),
+                            (4_032, 3_024),
+                        ];
+                        sizes.map(|size| (detail, size))
+                    })
+            {
                 let counted = super::picture(
                     &Picture {
                         bytes: Some(100),
@@ -385,7 +389,7 @@ mod tests {
                 &Picture {
                     bytes: None,
                     size: None,
-                    detail: Detail::Auto,
+                    detail: ImageDetail::Auto,
                 },
                 &model.limits,
             );
@@ -419,20 +423,20 @@ mod tests {
             ((100_000, 10), 1_536),
         ] {
             assert_eq!(
-                of(Some((width, height)), Detail::Auto),
+                of(Some((width, height)), ImageDetail::Auto),
                 tokens,
                 "{width} x {height}"
             );
         }
         assert_eq!(
             (
-                of(None, Detail::Auto),
-                of(None, Detail::High),
-                of(None, Detail::Low)
+                of(None, ImageDetail::Auto),
+                of(None, ImageDetail::High),
+                of(None, ImageDetail::Low)
             ),
             (1_600, 1_600, 85)
         );
-        let original = |size| of(size, Detail::Original);
+        let original = |size| of(size, ImageDetail::Original);
         assert_eq!(
             (original(Some((9, 9))), original(Some((1_920, 1_080)))),
             (255, 2_040)
@@ -445,14 +449,14 @@ mod tests {
             ),
             (10_000, 10_000, 10_000)
         );
-        let dear = Limits {
+        let dear = ModelLimits {
             picture_tokens: Some(48_169),
             ..limits(200_000)
         };
         let any = Picture {
             bytes: None,
             size: Some((9, 9)),
-            detail: Detail::Low,
+            detail: ImageDetail::Low,
         };
         assert_eq!(super::picture(&any, &dear), 48_169, "one price for all");
     }

@@ -2,24 +2,24 @@
 //!
 //! The factors are in `protocol/src/scripts.rs`. Where none is known, the target's own counts correct ours.
 
-use farebox_protocol::scripts::Vendor;
+use farebox_protocol::scripts::TokenizerVendor;
 
 use super::tokenizer::tokens;
 
 /// Counts text as a model does: by our tokenizer, corrected by what is known of its vendor's.
 #[derive(Debug, Clone, Copy)]
-pub struct Counter {
-    vendor: Option<Vendor>,
+pub struct TextCounter {
+    vendor: Option<TokenizerVendor>,
 }
 
-impl Counter {
+impl TextCounter {
     /// As our tokenizer counts.
     pub const PLAIN: Self = Self { vendor: None };
 
     /// For a model of this upstream name.
     #[must_use]
     pub fn of(upstream_model: &str) -> Self {
-        let vendor = Vendor::of(upstream_model);
+        let vendor = TokenizerVendor::of(upstream_model);
         Self { vendor }
     }
 
@@ -43,8 +43,8 @@ mod tests {
     #[test]
     fn a_model_is_known_by_its_upstream_name() {
         let source = |name| {
-            let counter = Counter::of(name);
-            counter.vendor.map_or("", Vendor::source)
+            let counter = TextCounter::of(name);
+            counter.vendor.map_or("", TokenizerVendor::source)
         };
         assert!(source("anthropic/Claude-sonnet-4-5").contains("anthropic"));
         assert!(source("deepseek-r1-distill-llama-3.3-70b").contains("llama3"));
@@ -59,7 +59,7 @@ mod tests {
             std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/tokenizers");
         let counts = std::fs::read_to_string(folder.join("counts.json")).unwrap();
         let counts: serde_json::Value = serde_json::from_str(&counts).unwrap();
-        let plain = Counter::PLAIN;
+        let plain = TextCounter::PLAIN;
         for (language, by) in counts.as_object().unwrap() {
             let text = std::fs::read_to_string(folder.join(format!("{language}.txt"))).unwrap();
             let text = text.trim();
@@ -73,7 +73,7 @@ mod tests {
                 "deepseek",
             ] {
                 let truth = by[name.trim_end_matches("-small")].as_u64().unwrap();
-                let share = Counter::of(name).count(text) * 1_000 / truth;
+                let share = TextCounter::of(name).count(text) * 1_000 / truth;
                 println!("| {language} | {name} | {share} ‰ |");
                 assert!((880..=1_100).contains(&share), "{language} {name}: {share}");
             }
@@ -83,7 +83,7 @@ mod tests {
     #[test]
     fn latin_text_counts_as_ever() {
         let text = "Ordinary words, some code: let x = 5; naïve façade.";
-        let (plain, claude) = (Counter::PLAIN, Counter::of("claude-sonnet-4-5"));
+        let (plain, claude) = (TextCounter::PLAIN, TextCounter::of("claude-sonnet-4-5"));
         assert_eq!(plain.count(text), claude.count(text));
     }
 }

@@ -5,11 +5,11 @@
 //! tokenizer, which is not the model's own. The result is lowered by 2 %. Pure; tokenizing a sample is slow and must run on a
 //! blocking thread.
 
-use farebox_protocol::{Content, Sample};
+use farebox_protocol::{Content, TextSample};
 
 use super::votes::Votes;
-use super::{Counter, estimate};
-use crate::config::Limits;
+use super::{TextCounter, estimate};
+use crate::config::ModelLimits;
 
 /// The deduction in the customer's favour, to cover the uncertainty: 2 %.
 const ROUNDED: (u64, u64) = (98, 100);
@@ -20,13 +20,13 @@ const CLAMP: (u64, u64) = (800, 1_250);
 
 /// Output tokens of an answer, given a sample of its text.
 #[must_use]
-pub fn output(sample: &Sample, counter: Counter) -> u64 {
+pub fn output(sample: &TextSample, counter: TextCounter) -> u64 {
     scaled(counter.count(&sample.text()), sample.seen(), sample.kept())
 }
 
 /// Input tokens of a request: its text by the tokenizer, everything else by the admission rules; at most the context.
 #[must_use]
-pub fn input(content: &Content, limits: &Limits, counter: Counter) -> u64 {
+pub fn input(content: &Content, limits: &ModelLimits, counter: TextCounter) -> u64 {
     if content
         .documents
         .iter()
@@ -39,7 +39,7 @@ pub fn input(content: &Content, limits: &Limits, counter: Counter) -> u64 {
 
 /// The same without the cap, and without unreadable documents.
 #[must_use]
-pub fn known(content: &Content, limits: &Limits, counter: Counter) -> u64 {
+pub fn known(content: &Content, limits: &ModelLimits, counter: TextCounter) -> u64 {
     let (sample, counted) = (&content.sample, counter.count(&content.sample.text()));
     let text = match content.text.bytes() {
         // Sealed reasoning and inline text files are in the estimate but not in the sample.
@@ -115,14 +115,14 @@ mod tests {
 
     /// In JSON form, in pieces of a stream.
     fn output_of(text: &str, seed: u64) -> u64 {
-        let mut sample = Sample::seeded(seed);
+        let mut sample = TextSample::seeded(seed);
         let quoted = serde_json::to_string(text).unwrap();
         let inner: Vec<char> = quoted[1..quoted.len() - 1].chars().collect();
         for piece in inner.chunks(11) {
             let piece: String = piece.iter().collect();
             sample.add(&piece);
         }
-        charged(output(&sample, Counter::PLAIN), ONE)
+        charged(output(&sample, TextCounter::PLAIN), ONE)
     }
 
     fn input_of(text: &str, seed: u64) -> u64 {
@@ -133,10 +133,10 @@ mod tests {
             .protocol()
             .inspect(body.as_bytes(), seed)
             .unwrap();
-        charged(known(&seen.content, &LIMITS, Counter::PLAIN), ONE)
+        charged(known(&seen.content, &LIMITS, TextCounter::PLAIN), ONE)
     }
 
-    const LIMITS: Limits = Limits {
+    const LIMITS: ModelLimits = ModelLimits {
         context: 200_000,
         max_output: 9,
         default_output: 9,
@@ -190,7 +190,7 @@ mod tests {
     /// The lowest, highest and median count of a text, in thousandths of the truth.
     fn shares(text: &str, truth: u64, count: impl Fn(&str, u64) -> u64) -> [u64; 3] {
         // Short texts are read completely, whatever the seed.
-        let seeds = if text.len() > Sample::MOST { 15 } else { 1 };
+        let seeds = if text.len() > TextSample::MOST { 15 } else { 1 };
         let mut shares: Vec<u64> = (0..seeds)
             .map(|seed| count(text, seed * 7_919 + 1) * 1_000 / truth)
             .collect();
@@ -217,7 +217,7 @@ mod tests {
                 let input = shares(&text, truth + 12, input_of);
                 let output = shares(&text, truth, output_of);
                 for (found, what) in [(input, "input"), (output, "output")] {
-                    let room = if text.len() > Sample::MOST {
+                    let room = if text.len() > TextSample::MOST {
                         870..=1_100
                     } else {
                         950..=1_010
@@ -265,7 +265,7 @@ mod tests {
             .unwrap();
         let limits = LIMITS;
         let mut content = seen.content;
-        let found = input(&content, &limits, Counter::PLAIN);
+        let found = input(&content, &limits, TextCounter::PLAIN);
         assert!(
             (90 * 1_600 + 980..90 * 1_600 + 1_080).contains(&found),
             "{found}"
@@ -275,14 +275,14 @@ mod tests {
             place: 0..0,
             tokens: Some(30_000),
         }];
-        assert_eq!(input(&content, &limits, Counter::PLAIN), found + 30_000);
+        assert_eq!(input(&content, &limits, TextCounter::PLAIN), found + 30_000);
         content.documents = vec![farebox_protocol::Document {
             bytes: 1,
             place: 0..0,
             tokens: None,
         }];
         assert_eq!(
-            input(&content, &limits, Counter::PLAIN),
+            input(&content, &limits, TextCounter::PLAIN),
             200_000,
             "nobody can know"
         );
@@ -315,9 +315,9 @@ mod tests {
 
     #[test]
     fn the_slowest_text_takes_no_longer_than_others() {
-        let mut sample = Sample::seeded(1);
+        let mut sample = TextSample::seeded(1);
         sample.add(&"a".repeat(100_000));
-        let found = output(&sample, Counter::PLAIN);
-        assert!((10_000..15_000).contains(&found) && sample.text().len() <= Sample::MOST);
+        let found = output(&sample, TextCounter::PLAIN);
+        assert!((10_000..15_000).contains(&found) && sample.text().len() <= TextSample::MOST);
     }
 }

@@ -16,8 +16,8 @@ mod waiting;
 use std::sync::Arc;
 use std::time::Duration;
 
-use farebox_ledger::{Amount, Evidence, Line, Usage};
-use farebox_protocol::{Classes, FrameFacts, Reading, SaidClasses, TextSize, WireUsage};
+use farebox_ledger::{Amount, BillLine, Evidence, Usage};
+use farebox_protocol::{Classes, FrameFacts, SaidClasses, TextSize, UsageReading, WireUsage};
 
 use super::pace::Hiding;
 use super::{Lifetimes, estimate, local, pace, price};
@@ -138,7 +138,7 @@ pub struct Counted {
     /// Tokens to charge; none is in two of the counts.
     pub usage: Usage,
     /// What each kind of token costs: count × rate, in picodollars.
-    pub lines: Vec<Line>,
+    pub lines: Vec<BillLine>,
     /// Who counted; `None` if nothing is charged.
     pub evidence: Option<Evidence>,
     /// What the provider may count; `None` if it produced nothing.
@@ -280,12 +280,12 @@ impl Meter {
         self.provider_cost = wire.provider_cost.or(self.provider_cost);
         self.other_models |= wire.other_models;
         let (counted, further) = match wire.reading(self.reasoning_outside) {
-            Reading::Missing => return,
-            Reading::Absurd => (
+            UsageReading::Missing => return,
+            UsageReading::Absurd => (
                 Err((self.with_images(wire.claimed()), Miscount::Malformed)),
                 Vec::new(),
             ),
-            Reading::Counted(counted) => {
+            UsageReading::Counted(counted) => {
                 let (mut usage, mut further) =
                     (self.with_images(counted), steps::of(wire, &counted));
                 if !wire.writes_divided && self.lifetimes.any() {
@@ -507,7 +507,7 @@ impl Meter {
         }
     }
 
-    fn with_images(&self, counted: farebox_protocol::Usage) -> Usage {
+    fn with_images(&self, counted: farebox_protocol::ReportedUsage) -> Usage {
         Usage {
             images: self.images,
             ..steps::of_tokens(counted)

@@ -37,7 +37,7 @@ mod tokenizer;
 pub mod votes;
 
 pub use estimate::Estimate;
-pub use factors::Counter;
+pub use factors::TextCounter;
 pub use lifetime::Lifetimes;
 pub use meter::{ClassTrouble, Counted, Ending, Local, Meter, Miscount};
 pub use terms::{Remedies, Shortfall, Terms};

@@ -6,7 +6,7 @@
 
 use std::time::Duration;
 
-use crate::config::Limits;
+use crate::config::ModelLimits;
 
 /// A target is never believed to be slower than this many tenths of `limits.speed` …
 const SLOWEST_TENTHS: u64 = 3;
@@ -68,7 +68,7 @@ pub struct Hiding {
 impl Hiding {
     /// Where nothing is expected to be hidden, and frames may say all the same that something is.
     #[must_use]
-    pub(super) fn unexpected(limits: &Limits) -> Self {
+    pub(super) fn unexpected(limits: &ModelLimits) -> Self {
         let usual = Pace::named(limits.speed);
         Self {
             charged: usual.median,
@@ -80,7 +80,7 @@ impl Hiding {
 
     /// At a target of this pace, if it is known. `whole`: the hold covers the whole limit sent, so that time ends nothing.
     #[must_use]
-    pub fn new(pace: Option<Pace>, limits: &Limits, whole: bool) -> Self {
+    pub fn new(pace: Option<Pace>, limits: &ModelLimits, whole: bool) -> Self {
         let usual = Pace::named(limits.speed);
         match pace {
             Some(pace) => Self {

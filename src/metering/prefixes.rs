@@ -24,9 +24,9 @@ const LARGEST_MEDIA: u64 = 10_000;
 
 /// The beginnings of a prompt at which another may part from it, the whole prompt last.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Places(Vec<(usize, Beginning)>);
+pub struct PrefixPlaces(Vec<(usize, Beginning)>);
 
-impl Places {
+impl PrefixPlaces {
     /// Of all beginnings, so many that memory suffices.
     #[must_use]
     pub fn of(beginnings: &[Beginning]) -> Self {
@@ -55,9 +55,9 @@ impl Places {
 
 /// A finished request whose provider counted its prompt.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Finished {
+pub struct FinishedRequest {
     /// Where another prompt may part from its.
-    pub places: Places,
+    pub places: PrefixPlaces,
     /// Tokens of its prompt.
     pub input: u64,
     /// Those of them that are cached now: read from the cache or written to it.
@@ -68,7 +68,7 @@ pub struct Finished {
     pub long: bool,
 }
 
-impl Finished {
+impl FinishedRequest {
     /// Tokens that are cached of a prompt that begins with this beginning of ours. Where the two part, what is left of ours counts at
     /// its most, a token per byte: nobody may count on what another conversation has cached.
     fn cached_of(&self, common: &Beginning) -> u64 {
@@ -83,19 +83,19 @@ impl Finished {
 }
 
 #[derive(Debug)]
-struct Remembered {
+struct RememberedPrompt {
     target: String,
     until: Instant,
-    finished: Finished,
+    finished: FinishedRequest,
 }
 
-impl Remembered {
+impl RememberedPrompt {
     fn size(&self) -> usize {
         self.finished.places.0.len()
     }
 
     /// Whether a later request is this one and perhaps more.
-    fn is_continued_by(&self, later: &Finished) -> bool {
+    fn is_continued_by(&self, later: &FinishedRequest) -> bool {
         let whole = self.finished.places.0.last();
         let places = &later.places.0;
         whole.is_some_and(|(_, whole)| places.iter().any(|(_, place)| place.hash == whole.hash))
@@ -105,13 +105,19 @@ impl Remembered {
 /// The last finished requests of each customer.
 #[derive(Debug, Default)]
 pub struct Prefixes {
-    customers: HashMap<u64, VecDeque<Remembered>>,
+    customers: HashMap<u64, VecDeque<RememberedPrompt>>,
     places: usize,
 }
 
 impl Prefixes {
     /// Remembers a finished request that arrived at `arrived`.
-    pub fn remember(&mut self, customer: u64, target: &str, finished: Finished, arrived: Instant) {
+    pub fn remember(
+        &mut self,
+        customer: u64,
+        target: &str,
+        finished: FinishedRequest,
+        arrived: Instant,
+    ) {
         let lifetime = if finished.long {
             LONG_LIFETIME
         } else {
@@ -128,7 +134,7 @@ impl Prefixes {
         self.customers
             .entry(customer)
             .or_default()
-            .push_back(Remembered {
+            .push_back(RememberedPrompt {
                 target: target.to_owned(),
                 until,
                 finished,
@@ -136,7 +142,7 @@ impl Prefixes {
     }
 
     /// Forgets what has expired, what this conversation was before, and the customer's oldest beyond what is kept.
-    fn make_room(&mut self, customer: u64, target: &str, new: &Finished, now: Instant) {
+    fn make_room(&mut self, customer: u64, target: &str, new: &FinishedRequest, now: Instant) {
         let wanted = new.places.0.len();
         if self.places.saturating_add(wanted) > ALL_PLACES {
             self.customers.retain(|_, of_one| {
@@ -147,21 +153,23 @@ impl Prefixes {
                 .customers
                 .values()
                 .flatten()
-                .map(Remembered::size)
+                .map(RememberedPrompt::size)
                 .sum();
         }
         let Some(own) = self.customers.get_mut(&customer) else {
             return;
         };
-        let before: usize = own.iter().map(Remembered::size).sum();
+        let before: usize = own.iter().map(RememberedPrompt::size).sum();
         own.retain(|old| old.until > now && !(old.target == target && old.is_continued_by(new)));
         while own.iter().filter(|old| old.target == target).count() >= CONVERSATIONS {
             let oldest = own.iter().position(|old| old.target == target);
             oldest.and_then(|at| own.remove(at));
         }
         let others = self.places.saturating_sub(before);
-        let size = |own: &VecDeque<Remembered>| own.iter().map(Remembered::size).sum::<usize>();
-        let all = |own: &VecDeque<Remembered>| others.saturating_add(size(own));
+        let size = |own: &VecDeque<RememberedPrompt>| {
+            own.iter().map(RememberedPrompt::size).sum::<usize>()
+        };
+        let all = |own: &VecDeque<RememberedPrompt>| others.saturating_add(size(own));
         while all(own).saturating_add(wanted) > ALL_PLACES && own.pop_front().is_some() {}
         self.places = all(own);
     }
@@ -208,9 +216,9 @@ mod tests {
         messages.iter().enumerate().map(place).collect()
     }
 
-    fn finished(hashes: &[u64], input: u64, cached: u64) -> Finished {
-        Finished {
-            places: Places::of(&prompt(hashes)),
+    fn finished(hashes: &[u64], input: u64, cached: u64) -> FinishedRequest {
+        FinishedRequest {
+            places: PrefixPlaces::of(&prompt(hashes)),
             input,
             cached,
             marked: false,
@@ -260,7 +268,7 @@ mod tests {
     #[test]
     fn marks_decide_which_cache_is_looked_at_and_for_how_long() {
         let (mut prefixes, now) = (Prefixes::default(), Instant::now());
-        let long = Finished {
+        let long = FinishedRequest {
             marked: true,
             long: true,
             ..finished(&[1, 2], 50_000, 48_000)

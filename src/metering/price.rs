@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use farebox_ledger::{Amount, Line, Usage};
+use farebox_ledger::{Amount, BillLine, Usage};
 
 use super::Lifetimes;
 use super::lifetime;
@@ -19,15 +19,15 @@ pub fn lines(
     first: &Usage,
     further: &[Usage],
     class: Option<&'static str>,
-) -> Vec<Line> {
-    let mut lines: Vec<Line> = Vec::new();
+) -> Vec<BillLine> {
+    let mut lines: Vec<BillLine> = Vec::new();
     for (what, count, rate) in priced(price, first, further).filter(|(_, count, _)| *count > 0) {
         match lines
             .iter_mut()
             .find(|line| (&*line.what, line.rate) == (what, rate))
         {
             Some(line) => line.count = line.count.saturating_add(count),
-            None => lines.push(Line {
+            None => lines.push(BillLine {
                 what: Cow::Borrowed(what),
                 count,
                 rate,
@@ -39,7 +39,7 @@ pub fn lines(
 }
 
 /// Takes tokens of a class out of lines.
-pub fn take(lines: &mut Vec<Line>, what: &str, mut tokens: u64) {
+pub fn take(lines: &mut Vec<BillLine>, what: &str, mut tokens: u64) {
     for line in lines.iter_mut().rev().filter(|line| line.what == what) {
         let taken = line.count.min(tokens);
         line.count = line.count.saturating_sub(taken);

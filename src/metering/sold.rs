@@ -26,13 +26,13 @@ impl Counted {
 
 #[cfg(test)]
 mod tests {
-    use farebox_ledger::{Amount, Evidence, Line, Usage};
+    use farebox_ledger::{Amount, BillLine, Evidence, Usage};
 
     use super::*;
 
     #[test]
     fn what_exceeds_the_declared_limit_is_neither_counted_nor_priced() {
-        let line = |what: &'static str, count, rate| Line {
+        let line = |what: &'static str, count, rate| BillLine {
             what: what.into(),
             count,
             rate: Amount::from_picos(rate),

@@ -11,7 +11,7 @@ use farebox_protocol::Classes;
 use super::Lifetimes;
 use super::estimate::Estimate;
 use super::price::{dearest_input, dearest_output, likely_input, times, to_amount};
-use crate::config::{Limits, Price, Rates};
+use crate::config::{ModelLimits, Price, Rates};
 
 /// Output tokens that must be affordable for an answer to be worth starting: a paragraph or two. With fewer, a customer would pay
 /// for a long prompt to read half a sentence.
@@ -109,10 +109,10 @@ pub struct Remedies {
 pub fn decide(
     ask: &Ask,
     price: &Price,
-    limits: &Limits,
+    limits: &ModelLimits,
     available: Amount,
 ) -> Result<Terms, Shortfall> {
-    let budget = Budget::new(ask, price, limits, available);
+    let budget = KeyBudget::new(ask, price, limits, available);
     let most = u64::from(
         ask.declared
             .unwrap_or(limits.max_output)
@@ -149,15 +149,7 @@ pub fn decide(
             .map_err(|short| budget.remedied(short, most, ask.thinking_budget))?;
         (changed(most, ask.declared, limits.max_output), most, most)
     } else {
-        // Vendors reject a limit that does not exceed the thinking budget inside it.
-        let thinking = ask.thinking_budget.map_or(0, |budget| {
-            u64::from(budget).saturating_add(SMALLEST_OUTPUT)
-        });
-        // Without a declared limit a whole answer would hold the model's largest one, which few keys have and few answers need.
-        let wanted = u64::from(limits.default_output)
-            .max(thinking)
-            .min(u64::from(limits.max_output));
-        let sent = budget.lowered(wanted, ask.thinking_budget)?;
+        let sent = budget.lowered(undeclared(ask, limits), ask.thinking_budget)?;
         (u32::try_from(sent).ok(), sent, sent)
     };
     // A stream's hold can be extended, so only its first slice says how empty the key is.
@@ -179,6 +171,18 @@ pub fn decide(
         whole,
         cache_marked: ask.cache_marked || ask.lifetimes.any(),
     })
+}
+
+/// The limit of a whole answer whose request declares none.
+fn undeclared(ask: &Ask, limits: &ModelLimits) -> u64 {
+    // Vendors reject a limit that does not exceed the thinking budget inside it.
+    let thinking = ask.thinking_budget.map_or(0, |budget| {
+        u64::from(budget).saturating_add(SMALLEST_OUTPUT)
+    });
+    // Not the model's largest: it would hold more than most keys have, and few answers need it.
+    u64::from(limits.default_output)
+        .max(thinking)
+        .min(u64::from(limits.max_output))
 }
 
 /// The cost of compacting a conversation with this much input: it is read once more, and the summary is output.
@@ -209,7 +213,7 @@ fn of_input(ask: &Ask, rates: &Rates, rate: i128, input: u64) -> (i128, i128) {
 #[must_use]
 pub fn is_short(
     price: &Price,
-    limits: &Limits,
+    limits: &ModelLimits,
     input: u64,
     (declared, choices): (Option<u32>, u32),
     available: Amount,
@@ -239,7 +243,7 @@ fn changed(sent: u64, declared: Option<u32>, max_output: u32) -> Option<u32> {
 }
 
 /// One request's prices against one key's money, in picodollars.
-struct Budget {
+struct KeyBudget {
     available: i128,
     /// Input and everything else that does not depend on the output.
     fixed: i128,
@@ -255,8 +259,8 @@ struct Budget {
     nearly_empty: i128,
 }
 
-impl Budget {
-    fn new(ask: &Ask, price: &Price, limits: &Limits, available: Amount) -> Self {
+impl KeyBudget {
+    fn new(ask: &Ask, price: &Price, limits: &ModelLimits, available: Amount) -> Self {
         let estimate = &ask.estimate;
         let of = |input: u64, rate: fn(&Ask, &Rates) -> i128| {
             let rates = price.for_input(input);

@@ -11,9 +11,9 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use farebox_ledger::{Amount, Bill, EndReason, Facts, Finished, Hold, SharedLedger, Usage};
+use farebox_ledger::{Amount, Bill, BillFacts, EndReason, EndedHold, Hold, SharedLedger, Usage};
 use farebox_protocol::translate::Losses;
-use farebox_protocol::{Classes, Inspection, Marks};
+use farebox_protocol::{Classes, FrameMarks, Inspection};
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
@@ -31,7 +31,7 @@ use crate::config::{Model, Price, Target};
 use crate::metering::meter::Start;
 use crate::metering::{Counted, Lifetimes, Meter, Terms};
 use crate::upstream::redact::{self, Redacted};
-use crate::upstream::{Attempt, Class, SecretForms, TokenShare};
+use crate::upstream::{Attempt, FailureClass, SecretForms, TokenShare};
 
 /// How long an answer waits for its settlement before it is sent anyway.
 const SETTLE_PATIENCE: Duration = Duration::from_secs(5);
@@ -61,7 +61,7 @@ pub(super) struct Admitted {
     /// What it is charged for, so far.
     pub(super) count: RunningCount,
     pub(super) hold: Hold,
-    pub(super) outcome: Outcome,
+    pub(super) outcome: AnswerOutcome,
     pub(super) output_limit: u64,
     /// Nothing but text was sent, so that what it can count at most is certain.
     pub(super) only_text: bool,
@@ -93,7 +93,7 @@ pub(super) fn lifetimes(seen: &Inspection) -> Lifetimes {
 
 /// What is known about the answer so far, for the journal and the log.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Outcome {
+pub(super) struct AnswerOutcome {
     /// The operator's cost for the answering target.
     pub(super) cost: Option<Arc<Price>>,
     pub(super) answer_id: Option<Redacted>,
@@ -119,9 +119,9 @@ pub(super) struct Outcome {
     pub(super) lost: Losses,
 }
 
-impl Outcome {
+impl AnswerOutcome {
     /// Notes members that were removed from the answer. A provider can invent as many as it likes.
-    pub(super) fn removed_members(&mut self, marks: &Marks, bytes: &[u8]) {
+    pub(super) fn removed_members(&mut self, marks: &FrameMarks, bytes: &[u8]) {
         for name in marks.strange_names(bytes) {
             if self.strange.len() < MOST_STRANGE && !self.strange.contains(&*name) {
                 self.strange.insert(name.into_owned());
@@ -141,7 +141,7 @@ impl Outcome {
     }
 
     /// What the model did not get of the request, and the customer of the answer, as the receipt says it.
-    fn facts(&self) -> Facts {
+    fn facts(&self) -> BillFacts {
         self.omissions()
             .map(|(name, _, what)| (name.to_owned(), what))
             .collect()
@@ -153,7 +153,7 @@ pub(super) struct Settled {
     /// The sum of the lines.
     pub(super) cost: Amount,
     /// The ledger's outcome; `None` if it did not answer in time.
-    pub(super) finished: Option<Finished>,
+    pub(super) finished: Option<EndedHold>,
     /// The counts that are charged.
     pub(super) usage: Usage,
     /// The class at whose price, if it is not the standard, or if another one was asked for.
@@ -219,9 +219,9 @@ impl Admitted {
             count,
             model,
             hold,
-            outcome: Outcome {
+            outcome: AnswerOutcome {
                 lost: left_out,
-                ..Outcome::default()
+                ..AnswerOutcome::default()
             },
             output_limit: terms.output_limit,
             only_text,
@@ -272,7 +272,7 @@ impl Admitted {
     pub(super) fn broke(&mut self, reason: &str) {
         self.outcome.attempts.push(Attempt {
             target: self.count.target.clone(),
-            class: Class::Broken,
+            class: FailureClass::Broken,
             reason: redact::for_operator(reason, &self.model.route),
             worked: None,
         });
@@ -460,7 +460,7 @@ impl CreditedStream for Admitted {
 }
 
 /// Settles. If the ledger cannot take the settlement at once, its resolver takes it over, and this waits for the resolver.
-async fn acknowledged(ledger: SharedLedger, hold: Hold, bill: Bill) -> Option<Finished> {
+async fn acknowledged(ledger: SharedLedger, hold: Hold, bill: Bill) -> Option<EndedHold> {
     let request = hold.request();
     match hold.settle(bill, clock::now()).await {
         Ok(finished) => return Some(finished),
@@ -481,7 +481,7 @@ async fn acknowledged(ledger: SharedLedger, hold: Hold, bill: Bill) -> Option<Fi
             .flatten()?
             .account
             .available();
-        return Some(Finished {
+        return Some(EndedHold {
             charge: entry.amount.checked_neg()?,
             loss: entry.bill?.loss,
             available,

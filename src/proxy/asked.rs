@@ -5,7 +5,7 @@ use farebox_protocol::Inspection;
 
 use super::Failure;
 use crate::config::Model;
-use crate::metering::{Counter, local};
+use crate::metering::{TextCounter, local};
 use crate::turns::Work;
 
 /// Tokens of the customer's predicted output, counted by a tokenizer; they are held for at the output price.
@@ -15,7 +15,7 @@ pub(super) async fn predicted(work: &mut Work, seen: &mut Inspection) -> Result<
     }
     let sample = std::mem::take(&mut seen.prediction);
     Ok(work
-        .aside(move || local::output(&sample, Counter::PLAIN))
+        .aside(move || local::output(&sample, TextCounter::PLAIN))
         .await?)
 }
 
@@ -27,7 +27,7 @@ pub(super) async fn prompt(
 ) -> Result<u64, Failure> {
     let (limits, content) = (model.limits, std::mem::take(&mut seen.content));
     let first = (model.route.targets.first()).map_or("", |target| target.model.as_str());
-    let counter = Counter::of(first);
+    let counter = TextCounter::of(first);
     let counting = work.aside(move || {
         let tokens = local::known(&content, &limits, counter);
         (content, tokens)

@@ -387,7 +387,7 @@ fn encoded(
     slug: &str,
     abilities: &Abilities,
 ) -> Result<(translate::Translated, Inspection), BadRequest> {
-    let target = translate::Target {
+    let target = translate::EncodeTarget {
         model: slug,
         abilities,
     };

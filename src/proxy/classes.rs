@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use farebox_protocol::{BadRequest, Classes, Family, Inspection, Place, Tier};
+use farebox_protocol::{BadRequest, Classes, Family, Inspection, RequestRegion, ServiceTier};
 
 use super::capabilities::refuse;
 use super::{Failure, asked};
@@ -44,8 +44,8 @@ pub(super) fn check(model: &Model, family: Family, seen: &Inspection) -> Result<
 /// The part of a combination that is not sold by itself, else all of it.
 fn unsold(price: &Price, asked: Classes) -> Classes {
     let parts = [
-        Classes::of(asked.tier, Place::Global),
-        Classes::of(Tier::Standard, asked.place),
+        Classes::of(asked.tier, RequestRegion::Global),
+        Classes::of(ServiceTier::Standard, asked.place),
     ];
     let mut parts = parts.into_iter().filter(|part| !part.is_standard());
     parts
@@ -144,7 +144,7 @@ mod tests {
 
     #[test]
     fn a_flag_is_added_once_beside_those_that_were_sent() {
-        let fast = Classes::of(Tier::Fast, Place::Global);
+        let fast = Classes::of(ServiceTier::Fast, RequestRegion::Global);
         let sent = |value: &'static str| {
             let mut headers = vec![(
                 "anthropic-beta".to_owned(),

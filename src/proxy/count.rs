@@ -9,19 +9,19 @@ use farebox_protocol::{BadRequest, Edits, Family, Inspection, translate};
 use tokio::time::timeout;
 
 use super::prepare::{resolve, unreadable};
-use super::{Failure, Known, Proxy, capabilities, documents, holder};
+use super::{Failure, Proxy, RefusedFacts, capabilities, documents, holder};
 use crate::clock;
 use crate::config::{Model, Target};
 use crate::metering::estimate;
 use crate::turns::Work;
-use crate::upstream::{AnswerContent, Call, Operation, Prepared};
+use crate::upstream::{AnswerContent, Prepared, TargetOperation, UpstreamCall};
 
 /// How long an upstream may take to count before our own estimate is returned.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// A count of input tokens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Count {
+pub struct InputTokens {
     /// The number.
     pub tokens: u64,
     /// Whether it is our own estimate, because no target counted.
@@ -38,8 +38,8 @@ pub async fn tokens(
     (family, body): (Family, &Bytes),
     headers: Vec<(String, Bytes)>,
     ask_upstream: bool,
-    known: &mut Known,
-) -> Result<Count, Failure> {
+    known: &mut RefusedFacts,
+) -> Result<InputTokens, Failure> {
     let config = proxy.config.current();
     let (original, mut work) = (body, Work::of(&proxy.turns, holder(key.id)));
     let (seen, body) = read(family, body, &mut work).await?;
@@ -48,7 +48,7 @@ pub async fn tokens(
     capabilities::check_flags(&model, family, &headers)?;
     if ask_upstream {
         let holder = holder(key.id);
-        let call = Call::new(&model.route, holder, family, Operation::CountTokens);
+        let call = UpstreamCall::new(&model.route, holder, family, TargetOperation::CountTokens);
         let prepare = |target: &Target, family: Family| {
             if !capabilities::carries(target, &seen.content) {
                 return None;
@@ -74,14 +74,14 @@ pub async fn tokens(
             && let AnswerContent::Whole(answer, ..) = answer.content
             && let Some(tokens) = counted(&answer)
         {
-            return Ok(Count {
+            return Ok(InputTokens {
                 tokens,
                 estimated: false,
             });
         }
     }
     documents::read(&mut work, &body, &mut seen).await?;
-    Ok(Count {
+    Ok(InputTokens {
         tokens: estimate::input(&seen.content, &model.limits).input,
         estimated: true,
     })
@@ -111,7 +111,7 @@ fn foreign(
     model: &Model,
 ) -> Option<Prepared> {
     let abilities = model.abilities_of(target, family);
-    let named = translate::Target {
+    let named = translate::EncodeTarget {
         model: &target.model,
         abilities: &abilities,
     };

@@ -11,17 +11,19 @@ use std::time::Duration;
 use farebox_ledger::EndReason;
 use farebox_protocol::Family;
 use farebox_protocol::translate;
-use farebox_protocol::translate::fates::Fate;
+use farebox_protocol::translate::fates::FieldFate;
 
 use super::admitted::{Admitted, ReplyTo};
 use super::bodies::{self, RequestBodies};
 use super::end::End;
-use super::sending::{self, SentRequest, Unsealed};
-use super::waiting::{self, Asked, Watch};
+use super::sending::{self, SentRequest, UnsealedRequest};
+use super::waiting::{self, AskedTarget, Watch};
 use super::{Failure, Told, holder};
-use crate::billing::credit::Verdict;
+use crate::billing::credit::CreditVerdict;
 use crate::config::{OnDisconnect, Target};
-use crate::upstream::{Answer, AnswerContent, Call, DispatchError, GivenUp, Operation};
+use crate::upstream::{
+    AnswerContent, DispatchError, GivenUp, TargetOperation, UpstreamAnswer, UpstreamCall,
+};
 
 /// A target's answer that has begun, and who waits for it.
 pub(super) struct BegunAnswer {
@@ -46,7 +48,7 @@ pub(super) async fn dispatch(
     let [left, rejected] = [const { AtomicBool::new(false) }; 2];
     let (unsealed, unpinned) = (OnceLock::new(), OnceLock::new());
     let payer = holder(admitted.request.key);
-    let call = Call {
+    let call = UpstreamCall {
         stream,
         last: bodies::last_family(&admitted.count.seen),
         tokens: admitted.expected_tokens,
@@ -55,9 +57,9 @@ pub(super) async fn dispatch(
         unsealed: Some(&rejected),
         unpinned: Some(&unpinned),
         progress: Some(&under_way.progress),
-        ..Call::new(&model.route, payer, family, Operation::Generate)
+        ..UpstreamCall::new(&model.route, payer, family, TargetOperation::Generate)
     };
-    let (mut watch, asked) = (Watch::new(&admitted), Asked::default());
+    let (mut watch, asked) = (Watch::new(&admitted), AskedTarget::default());
     let (sent, hold, meter) = SentRequest::split(&mut admitted, &proxy, &model);
     let prepare = |target: &Target, family: Family| {
         sending::carries(sent, target, family).then_some(())?;
@@ -75,7 +77,7 @@ pub(super) async fn dispatch(
             dispatched = &mut dispatching => break Ok(dispatched),
             () = reply.closed(), if cancels && !left.load(Ordering::Relaxed) => left.store(true, Ordering::Relaxed),
             () = watch.due(), if watches => {
-                if let Verdict::Spent(reason) = Box::pin(watch.check(&asked, sent, (hold, meter))).await {
+                if let CreditVerdict::Spent(reason) = Box::pin(watch.check(&asked, sent, (hold, meter))).await {
                     break Err(reason);
                 }
             }
@@ -105,8 +107,8 @@ pub(super) async fn dispatch(
 /// Notes which target answered.
 fn begun(
     mut admitted: Box<Admitted>,
-    answer: Answer,
-    unsealed: Option<&Unsealed>,
+    answer: UpstreamAnswer,
+    unsealed: Option<&UnsealedRequest>,
     reply: ReplyTo,
 ) -> BegunAnswer {
     // The upstream has the request, so its memory is freed here: an answer may run for an hour.
@@ -166,7 +168,7 @@ fn begun(
 fn removed(admitted: &Admitted, family: Family) -> String {
     let known: Vec<String> = translate::fields(admitted.request.family)
         .iter()
-        .filter(|row| row.fate(family) != Fate::Dropped)
+        .filter(|row| row.fate(family) != FieldFate::Dropped)
         .map(|row| row.name.to_owned())
         .collect();
     admitted.count.seen.removed(&known, &[])

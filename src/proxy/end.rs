@@ -3,7 +3,7 @@
 //! The reason is what the upstream said or what the gateway did. Journal, log, receipt, console and dashboard use the same word.
 
 use farebox_ledger::EndReason;
-use farebox_protocol::Stop;
+use farebox_protocol::StopReason;
 
 use crate::metering::Ending;
 
@@ -49,7 +49,7 @@ impl End {
     }
 
     /// The provider finished its answer; `None` if it gave no reason.
-    pub(super) const fn complete(stop: Option<Stop>) -> Self {
+    pub(super) const fn complete(stop: Option<StopReason>) -> Self {
         Self {
             ending: Ending::Complete,
             reason: reason(stop),
@@ -86,14 +86,14 @@ impl End {
 }
 
 /// The journal's word for the upstream's stop reason.
-const fn reason(stop: Option<Stop>) -> EndReason {
+const fn reason(stop: Option<StopReason>) -> EndReason {
     match stop {
-        None | Some(Stop::End) => EndReason::Stop,
-        Some(Stop::Length) => EndReason::Length,
-        Some(Stop::ToolCalls) => EndReason::ToolCalls,
-        Some(Stop::ContentFilter) => EndReason::ContentFilter,
-        Some(Stop::Refusal) => EndReason::Refusal,
-        Some(Stop::Pause) => EndReason::Pause,
-        Some(Stop::Other) => EndReason::Unnamed,
+        None | Some(StopReason::End) => EndReason::Stop,
+        Some(StopReason::Length) => EndReason::Length,
+        Some(StopReason::ToolCalls) => EndReason::ToolCalls,
+        Some(StopReason::ContentFilter) => EndReason::ContentFilter,
+        Some(StopReason::Refusal) => EndReason::Refusal,
+        Some(StopReason::Pause) => EndReason::Pause,
+        Some(StopReason::Other) => EndReason::Unnamed,
     }
 }

@@ -8,13 +8,13 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use farebox_ledger::{Amount, LedgerError, Status};
+use farebox_ledger::{Amount, KeyStatus, LedgerError};
 use farebox_protocol::{BadRequest, Case, ErrorBody, Family, Remedy};
 use serde_json::{Map, Value, json};
 
 use crate::config::{Lookup, Shop};
 use crate::metering::{Remedies, Shortfall};
-use crate::turns::Busy;
+use crate::turns::WorkUndone;
 use crate::upstream::GivenUp;
 use crate::upstream::redact::CustomerError;
 
@@ -30,7 +30,7 @@ pub enum Failure {
     /// No key, or an unknown one. The text says which.
     Unauthenticated(&'static str),
     /// The key is blocked, expired or revoked.
-    KeyState(Status),
+    KeyState(KeyStatus),
     /// The key may not use this model.
     ModelNotAllowed(String),
     /// No such path; the text names the right one.
@@ -209,8 +209,8 @@ impl Failure {
     pub const fn reason(&self) -> &'static str {
         match self {
             Self::Unauthenticated(_) => "invalid_api_key",
-            Self::KeyState(Status::Expired) => "key_expired",
-            Self::KeyState(Status::Revoked) => "key_revoked",
+            Self::KeyState(KeyStatus::Expired) => "key_expired",
+            Self::KeyState(KeyStatus::Revoked) => "key_revoked",
             Self::KeyState(_) => "key_blocked",
             Self::ModelNotAllowed(_) => "model_not_allowed",
             Self::NoPath(_) => "not_found",
@@ -466,11 +466,11 @@ impl From<BadRequest> for Failure {
     }
 }
 
-impl From<Busy> for Failure {
-    fn from(busy: Busy) -> Self {
+impl From<WorkUndone> for Failure {
+    fn from(busy: WorkUndone) -> Self {
         match busy {
-            Busy::Late => Self::RateLimited(LATE.to_owned(), Duration::from_secs(1)),
-            Busy::Broken => Self::Internal,
+            WorkUndone::Late => Self::RateLimited(LATE.to_owned(), Duration::from_secs(1)),
+            WorkUndone::Broken => Self::Internal,
         }
     }
 }

@@ -3,7 +3,7 @@
 
 use bytes::Bytes;
 
-use super::admitted::{Outcome, ReplyTo, Settled};
+use super::admitted::{AnswerOutcome, ReplyTo, Settled};
 use super::end::End;
 use super::{Failure, Reply, ReplyBody, whole};
 use crate::metering::Ending;
@@ -16,7 +16,7 @@ pub(super) struct Folded {
 }
 
 impl Folded {
-    pub(super) fn new(reply: ReplyTo, outcome: &Outcome) -> Self {
+    pub(super) fn new(reply: ReplyTo, outcome: &AnswerOutcome) -> Self {
         let headers = whole::omission_headers(outcome);
         Self { reply, headers }
     }

@@ -42,8 +42,8 @@ use tokio::sync::oneshot;
 use tokio::time::Instant;
 use tokio_util::task::TaskTracker;
 
-pub use crate::billing::{Calibrations, Learned, Standing, holder};
-use crate::byte_room::Share;
+pub use crate::billing::{Calibrations, HourStanding, Learned, holder};
+use crate::byte_room::ByteShare;
 use crate::config::ConfigHandle;
 use crate::turns::{Turns, Work};
 use crate::upstream::Upstreams;
@@ -52,7 +52,7 @@ pub use admitted::{LOST, REMOVED};
 pub use failure::Failure;
 pub use pins::Pins;
 use rate_limit::Pass;
-pub use record::{Known, Observer, Origin, Record, Told};
+pub use record::{Observer, Origin, Record, RefusedFacts, Told};
 use relay::AnswerRelay;
 pub use under_way::UnderWay;
 
@@ -91,7 +91,7 @@ pub struct Request {
     /// Its work before it is paid for.
     pub work: Work,
     /// The memory reserved for the body; released with the body.
-    pub room: Option<Share>,
+    pub room: Option<ByteShare>,
     /// The path's family.
     pub family: Family,
     /// The body as received.
@@ -133,7 +133,7 @@ impl Proxy {
         self: &Arc<Self>,
         key: &Key,
         request: Request,
-        known: &mut Known,
+        known: &mut RefusedFacts,
     ) -> Result<Reply, Failure> {
         let prepared = prepare::prepare(self, key, request, known).await?;
         let admitted = admit::admit(self, key, prepared).await?;

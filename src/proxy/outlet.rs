@@ -8,10 +8,11 @@ use bytes::Bytes;
 use farebox_ledger::Amount;
 use farebox_protocol::translate::Translator;
 use farebox_protocol::{
-    ErrorBody, Family, Frame, FrameFacts, Marks, PublicAnswer, Usage, UsageWish, Writer, json,
+    EndWriter, ErrorBody, Family, Frame, FrameFacts, FrameMarks, PublicAnswer, ReportedUsage,
+    UsageWish, json,
 };
 
-use super::admitted::{Admitted, Outcome};
+use super::admitted::{Admitted, AnswerOutcome};
 use super::end::End;
 use super::phase::Phase;
 use super::rewrite;
@@ -28,7 +29,7 @@ pub(super) struct BrokenAnswer;
 
 /// The counts of a settled answer, as its last frames print them.
 pub(super) struct SettledCounts<'a> {
-    pub(super) usage: &'a Usage,
+    pub(super) usage: &'a ReportedUsage,
     /// What is charged, if the customer asked for it.
     pub(super) charge: Option<Amount>,
     /// What of it the customer asked to read.
@@ -57,7 +58,7 @@ pub(super) trait Outlet: Send {
     fn fail(&mut self, phase: Phase, counts: &SettledCounts<'_>, why: &ErrorBody) -> Vec<Bytes>;
 
     /// No frame follows: notes what became of the answer, and what the end turns out to be. `id` is the target's own.
-    fn close(&mut self, outcome: &mut Outcome, end: &mut End, id: Option<&str>);
+    fn close(&mut self, outcome: &mut AnswerOutcome, end: &mut End, id: Option<&str>);
 
     /// What the customer gets while the upstream is silent.
     fn ping(&mut self) -> Bytes {
@@ -79,12 +80,12 @@ pub(super) trait Outlet: Send {
 pub(super) fn of(admitted: &mut Admitted) -> Box<dyn Outlet> {
     let seen = &admitted.count.seen;
     match admitted.translation.take() {
-        Some(translation) => Box::new(Translated {
+        Some(translation) => Box::new(TranslatedOutlet {
             translator: translation.translator(seen.stream),
             rest: None,
             translation,
         }),
-        None => Box::new(SameFamily {
+        None => Box::new(SameFamilyOutlet {
             model: Arc::clone(&admitted.model),
             name: json::quoted(&admitted.model.slug),
             writer: admitted.request.family.protocol().writer(),
@@ -94,19 +95,19 @@ pub(super) fn of(admitted: &mut Admitted) -> Box<dyn Outlet> {
 }
 
 /// Passes on bytes of the customer's own family, with the public slug in them.
-struct SameFamily {
+struct SameFamilyOutlet {
     model: Arc<Model>,
     /// The public slug as JSON.
     name: String,
     /// Knows what was sent, so that it can end it.
-    writer: Box<dyn Writer>,
+    writer: Box<dyn EndWriter>,
     /// Frames that hold nothing but usage are for customers who asked for it; the target is asked for them in any case.
     shows_usage: bool,
 }
 
-impl SameFamily {
+impl SameFamilyOutlet {
     /// The bytes to send now; keeps them back if the settlement comes first.
-    fn pass_on(&self, frame: (Bytes, Marks), ends: bool, phase: &mut Phase) -> Option<Bytes> {
+    fn pass_on(&self, frame: (Bytes, FrameMarks), ends: bool, phase: &mut Phase) -> Option<Bytes> {
         let (bytes, marks) = phase.keep(Some(frame), ends)?;
         Some(rewrite::rewrite(&bytes, &marks, &self.name, None))
     }
@@ -120,7 +121,7 @@ fn public<'a>(model: &'a Model, counts: &SettledCounts<'a>) -> PublicAnswer<'a> 
     }
 }
 
-impl Outlet for SameFamily {
+impl Outlet for SameFamilyOutlet {
     fn frame(
         &mut self,
         frame: Frame,
@@ -135,7 +136,7 @@ impl Outlet for SameFamily {
         if facts.unfamiliar {
             let bytes = rewrite::rewrite(frame.raw(), &facts.marks, &self.name, None);
             let bytes = redact::event(&bytes, &self.model.route);
-            return Ok(self.pass_on((bytes, Marks::default()), false, phase));
+            return Ok(self.pass_on((bytes, FrameMarks::default()), false, phase));
         }
         // Frames that are kept back are sent as they are, or not at all: the writer need not know them.
         if phase.is_passing() {
@@ -168,20 +169,20 @@ impl Outlet for SameFamily {
         vec![Bytes::from(self.writer.error_event(answer, why))]
     }
 
-    fn close(&mut self, outcome: &mut Outcome, _: &mut End, id: Option<&str>) {
+    fn close(&mut self, outcome: &mut AnswerOutcome, _: &mut End, id: Option<&str>) {
         outcome.answer_id = id.map(|id| redact::answer_id(id, &outcome.secrets));
     }
 }
 
 /// Writes frames of the customer's family for those of another one.
-struct Translated {
+struct TranslatedOutlet {
     translation: Box<Translation>,
     translator: Translator,
     /// What the translator had not yet passed on when the target ended.
     rest: Option<Bytes>,
 }
 
-impl Translated {
+impl TranslatedOutlet {
     /// Whether the frames so far form no valid answer, whatever their end says.
     fn is_broken(&self) -> bool {
         matches!(self.translator.ended(), Some(Err(_)))
@@ -194,7 +195,7 @@ impl Translated {
     }
 }
 
-impl Outlet for Translated {
+impl Outlet for TranslatedOutlet {
     fn frame(
         &mut self,
         frame: Frame,
@@ -206,7 +207,7 @@ impl Outlet for Translated {
         if self.is_broken() {
             return Err(BrokenAnswer);
         }
-        let shown = shown.map(|bytes| (bytes, Marks::default()));
+        let shown = shown.map(|bytes| (bytes, FrameMarks::default()));
         Ok(phase.keep(shown, facts.end).map(|(bytes, _)| bytes))
     }
 
@@ -225,7 +226,7 @@ impl Outlet for Translated {
         self.last(phase, end)
     }
 
-    fn close(&mut self, outcome: &mut Outcome, end: &mut End, _: Option<&str>) {
+    fn close(&mut self, outcome: &mut AnswerOutcome, end: &mut End, _: Option<&str>) {
         outcome.answer_id = Some(self.translation.answer_id());
         // A stream that was cut has no end of its own that could be judged.
         if end.ending == Ending::Complete {

@@ -1,7 +1,7 @@
 //! The phases of a streamed answer: frames are passed on until the final usage, and from there on kept back until the settlement.
 
 use bytes::Bytes;
-use farebox_protocol::Marks;
+use farebox_protocol::FrameMarks;
 use tokio::time::Instant;
 
 /// Bytes kept back until the settlement. If an upstream sends more after its final usage, reading stops.
@@ -12,15 +12,15 @@ pub(super) enum Phase {
     /// Frames are passed on as they come.
     Passing,
     /// The final usage was seen, at this instant: frames wait for the settlement.
-    Keeping(Instant, Kept),
+    Keeping(Instant, KeptFrames),
     /// The terminal marker was seen.
-    Ended(Kept),
+    Ended(KeptFrames),
 }
 
 /// Frames that wait for the settlement, with the places to rewrite in each.
 #[derive(Default)]
-pub(super) struct Kept {
-    pub(super) frames: Vec<(Bytes, Marks)>,
+pub(super) struct KeptFrames {
+    pub(super) frames: Vec<(Bytes, FrameMarks)>,
     bytes: usize,
 }
 
@@ -33,9 +33,9 @@ impl Phase {
     /// Keeps a frame until the settlement, unless frames are still passed on: then it is returned. `end` marks the terminal one.
     pub(super) fn keep(
         &mut self,
-        frame: Option<(Bytes, Marks)>,
+        frame: Option<(Bytes, FrameMarks)>,
         end: bool,
-    ) -> Option<(Bytes, Marks)> {
+    ) -> Option<(Bytes, FrameMarks)> {
         let (Self::Keeping(_, kept) | Self::Ended(kept)) = self else {
             return frame;
         };
@@ -57,7 +57,7 @@ impl Phase {
     }
 
     /// The frames that were kept.
-    pub(super) fn kept(self) -> Vec<(Bytes, Marks)> {
+    pub(super) fn kept(self) -> Vec<(Bytes, FrameMarks)> {
         match self {
             Self::Passing => Vec::new(),
             Self::Keeping(_, kept) | Self::Ended(kept) => kept.frames,

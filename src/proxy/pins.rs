@@ -11,13 +11,13 @@ const MOST: u32 = 3;
 /// What targets have refused since the files were loaded.
 #[derive(Debug, Default)]
 pub struct Pins {
-    refused: Mutex<Refused>,
+    refused: Mutex<RefusedPins>,
     /// Some target has refused something, which is rare.
     any: AtomicBool,
 }
 
 #[derive(Debug, Default)]
-struct Refused {
+struct RefusedPins {
     /// The snapshot in which they did.
     generation: u64,
     targets: HashMap<String, u32>,
@@ -26,12 +26,12 @@ struct Refused {
 impl Pins {
     /// What was refused in this snapshot; `None` in an older one than the newest that refused something. A request may run for an
     /// hour under the snapshot that it was admitted under, and says nothing about files that were loaded since.
-    fn of(&self, generation: u64) -> Option<MutexGuard<'_, Refused>> {
+    fn of(&self, generation: u64) -> Option<MutexGuard<'_, RefusedPins>> {
         let mut refused = self.refused.lock().unwrap_or_else(PoisonError::into_inner);
         if refused.generation < generation {
-            *refused = Refused {
+            *refused = RefusedPins {
                 generation,
-                ..Refused::default()
+                ..RefusedPins::default()
             };
         }
         (refused.generation == generation).then_some(refused)

@@ -12,7 +12,7 @@ use farebox_protocol::translate::{self, Losses, Unsealed};
 use farebox_protocol::{BadRequest, Family, Inspection};
 
 use super::bodies::RequestBodies;
-use super::{Failure, Known, Proxy, Request, asked, capabilities, classes, documents};
+use super::{Failure, Proxy, RefusedFacts, Request, asked, capabilities, classes, documents};
 use crate::clock;
 use crate::config::{Config, Lookup, Model};
 use crate::metering::Estimate;
@@ -43,7 +43,7 @@ pub(super) async fn prepare(
     proxy: &Proxy,
     key: &Key,
     mut request: Request,
-    known: &mut Known,
+    known: &mut RefusedFacts,
 ) -> Result<PreparedRequest, Failure> {
     let config = proxy.config.current();
     let (seen, marks) = inspect(&mut request)
@@ -150,7 +150,7 @@ pub(super) fn unreadable(
     bad: BadRequest,
     body: &[u8],
     config: &Config,
-    known: &mut Known,
+    known: &mut RefusedFacts,
 ) -> Failure {
     if let Some(name) = model_named(body) {
         known.model(&name, &config.catalog.find(&name));
@@ -164,7 +164,7 @@ pub(super) fn resolve(
     name: &str,
     key: &Key,
     family: Family,
-    known: &mut Known,
+    known: &mut RefusedFacts,
 ) -> Result<Arc<Model>, Failure> {
     let found = config
         .catalog

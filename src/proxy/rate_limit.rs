@@ -7,22 +7,22 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use farebox_ledger::{Key, KeyId, KeySettings, Pace, Timestamp};
+use farebox_ledger::{Key, KeyId, KeySettings, RateRule, Timestamp};
 use tokio::time::Instant;
 
 use super::Failure;
-use crate::billing::Standing;
+use crate::billing::HourStanding;
 use crate::billing::exposure::{ExposedKeys, KeyExposure};
 use crate::billing::outages::Outages;
 use crate::clock;
 
 /// Requests per second on free paths, and the size of a burst.
-const FREE_RATE: Pace = Pace {
+const FREE_RATE: RateRule = RateRule {
     per_second: 10,
     burst: 20,
 };
 /// Paid requests of a key for which no rate is set.
-const PAID_RATE: Pace = Pace {
+const PAID_RATE: RateRule = RateRule {
     per_second: KeySettings::RATE,
     burst: KeySettings::BURST,
 };
@@ -32,20 +32,20 @@ const KEYS_REMEMBERED: usize = 10_000;
 /// Counts of every key that was active lately.
 #[derive(Debug, Default)]
 pub struct RateLimits {
-    keys: Mutex<Keys>,
+    keys: Mutex<LimitedKeys>,
     /// Failures of targets that several keys had.
     outages: Outages,
 }
 
 #[derive(Debug, Default)]
-struct Keys {
-    known: HashMap<KeyId, Traffic>,
+struct LimitedKeys {
+    known: HashMap<KeyId, KeyRates>,
     /// Keys that were left when idle ones were last forgotten.
     left: usize,
 }
 
 #[derive(Debug, Default)]
-struct Traffic {
+struct KeyRates {
     running: u32,
     paid: Bucket,
     free: Bucket,
@@ -67,7 +67,7 @@ impl RateLimits {
     /// # Errors
     /// [`Failure::RateLimited`], [`Failure::ExposureLimit`].
     pub fn enter(self: &Arc<Self>, key: &Key, now: Instant) -> Result<Pass, Failure> {
-        let rate = key.settings.rate.map_or(PAID_RATE, |per_second| Pace {
+        let rate = key.settings.rate.map_or(PAID_RATE, |per_second| RateRule {
             per_second,
             burst: per_second,
         });
@@ -102,7 +102,7 @@ impl RateLimits {
         self: &Arc<Self>,
         key: &Key,
         now: Instant,
-        take: impl FnOnce(&mut Traffic) -> Result<(), Failure>,
+        take: impl FnOnce(&mut KeyRates) -> Result<(), Failure>,
     ) -> Result<Pass, Failure> {
         let mut keys = self.keys.lock().unwrap_or_else(PoisonError::into_inner);
         keys.forget_idle(now);
@@ -123,10 +123,10 @@ impl RateLimits {
 
     /// Keys that are stopped, and why; the largest exposure first.
     #[must_use]
-    pub fn stopped(&self, now: Timestamp) -> Vec<(KeyId, Standing)> {
+    pub fn stopped(&self, now: Timestamp) -> Vec<(KeyId, HourStanding)> {
         let keys = self.keys.lock().unwrap_or_else(PoisonError::into_inner);
         let standing =
-            |(key, traffic): (&KeyId, &Traffic)| Some((*key, traffic.exposure.standing(now)?));
+            |(key, traffic): (&KeyId, &KeyRates)| Some((*key, traffic.exposure.standing(now)?));
         let mut stopped: Vec<_> = keys
             .known
             .iter()
@@ -173,7 +173,7 @@ impl Drop for Pass {
 struct Bucket(Option<Instant>);
 
 impl Bucket {
-    fn take(&mut self, rate: Pace, now: Instant) -> Result<(), Failure> {
+    fn take(&mut self, rate: RateRule, now: Instant) -> Result<(), Failure> {
         let ahead = self
             .0
             .map_or(Duration::ZERO, |until| until.saturating_duration_since(now));
@@ -194,7 +194,7 @@ impl Bucket {
     }
 }
 
-impl Keys {
+impl LimitedKeys {
     /// Forgets idle keys when there are many. All keys may be busy, so the next search waits until there are twice as many.
     fn forget_idle(&mut self, now: Instant) {
         if self.known.len() >= KEYS_REMEMBERED.max(self.left.saturating_mul(2)) {

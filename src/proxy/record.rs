@@ -57,7 +57,7 @@ impl Told {
 
 /// What was known about a request before it was refused, for its record.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Known {
+pub struct RefusedFacts {
     /// The key, if its secret was valid.
     pub key: Option<KeyId>,
     /// The model's name as the customer wrote it.
@@ -70,7 +70,7 @@ pub struct Known {
     pub held: bool,
 }
 
-impl Known {
+impl RefusedFacts {
     /// Nothing known yet, about a request on a free path.
     #[must_use]
     pub fn on_free_path() -> Self {
@@ -200,7 +200,7 @@ impl Record {
     pub fn refused(
         failure: &Failure,
         family: Family,
-        known: Known,
+        known: RefusedFacts,
         request_id: OperationId,
         arrived: Instant,
         origin: Origin,

@@ -5,11 +5,16 @@ use std::ops::Range;
 
 use bytes::Bytes;
 use farebox_ledger::Amount;
-use farebox_protocol::Marks;
+use farebox_protocol::FrameMarks;
 use farebox_protocol::json::{self, Edit};
 
 /// The bytes for the customer; the same allocation if nothing changes. `name` is the public slug as JSON, quotes included.
-pub(super) fn rewrite(bytes: &Bytes, marks: &Marks, name: &str, cost: Option<Amount>) -> Bytes {
+pub(super) fn rewrite(
+    bytes: &Bytes,
+    marks: &FrameMarks,
+    name: &str,
+    cost: Option<Amount>,
+) -> Bytes {
     let cost = marks.usage_end.zip(cost);
     if let (Some(place), [], [], None) = (&marks.model, &*marks.more_models, &*marks.cuts, cost) {
         return renamed(bytes, place, name);

@@ -70,12 +70,12 @@ pub(super) fn prepare(
 /// The same without sealed thinking, after a target has rejected a seal.
 pub(super) fn without_seals(
     sent: SentRequest<'_>,
-    unsealed: &OnceLock<Option<Unsealed>>,
+    unsealed: &OnceLock<Option<UnsealedRequest>>,
     target: (&Target, &[&'static str]),
 ) -> Option<Prepared> {
     // Found once, for this target and all after it.
-    let unsealed = unsealed.get_or_init(|| Unsealed::of(sent.request));
-    let Unsealed { body, seen, .. } = unsealed.as_ref()?;
+    let unsealed = unsealed.get_or_init(|| UnsealedRequest::of(sent.request));
+    let UnsealedRequest { body, seen, .. } = unsealed.as_ref()?;
     Some(direct(sent, body, seen, target))
 }
 
@@ -124,13 +124,13 @@ fn direct(
 }
 
 /// A request without its sealed thinking, for targets that come after one that rejected a seal.
-pub(super) struct Unsealed {
+pub(super) struct UnsealedRequest {
     pub(super) body: Bytes,
     pub(super) seen: Inspection,
     pub(super) losses: Losses,
 }
 
-impl Unsealed {
+impl UnsealedRequest {
     /// `None` if there is none to leave out: a repeat would be rejected like the first try.
     fn of(request: &Request) -> Option<Self> {
         let cut = translate::cut_thinking(request.family, &request.body)?;

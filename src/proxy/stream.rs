@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use farebox_ledger::EndReason;
-use farebox_protocol::{Family, Frame, FrameFacts, Reader, Stop};
+use farebox_protocol::{AnswerReader, Family, Frame, FrameFacts, StopReason};
 use tokio::time::Instant;
 
 use super::admitted::{Admitted, ReplyTo};
@@ -18,11 +18,11 @@ use super::broken::last_words;
 use super::end::End;
 use super::folded::{self, Folded};
 use super::outlet::{self, BrokenAnswer, Outlet};
-use super::phase::{Kept, Phase};
+use super::phase::{KeptFrames, Phase};
 use super::pipe::{self, Sender};
 use super::{Reply, ReplyBody, whole};
-use crate::billing::calibration::Shown;
-use crate::billing::credit::{Credit, Verdict};
+use crate::billing::calibration::AnswerSample;
+use crate::billing::credit::{CreditVerdict, StreamCredit};
 use crate::billing::silence::Silence;
 use crate::clock;
 use crate::config::OnDisconnect;
@@ -61,13 +61,13 @@ pub(super) struct StreamRelay {
     /// The customer waits for the whole answer.
     folded: Option<Folded>,
     /// Of the target's family.
-    reader: Box<dyn Reader>,
+    reader: Box<dyn AnswerReader>,
     /// Makes the customer's frames of the target's.
     outlet: Box<dyn Outlet>,
-    credit: Credit,
+    credit: StreamCredit,
     phase: Phase,
     /// Why the whole answer stopped, once known: what follows is only usage.
-    stop: Option<Stop>,
+    stop: Option<StopReason>,
     silence: Silence,
     /// An upstream error that the customer's request caused.
     told: Option<Box<CustomerError>>,
@@ -82,7 +82,7 @@ pub(super) struct StreamRelay {
     alarm: Deadline,
 }
 
-enum Next {
+enum NextFrame {
     Frame(Frame),
     End(End),
 }
@@ -124,7 +124,7 @@ impl StreamRelay {
             folded,
             reader,
             outlet: outlet::of(&mut admitted),
-            credit: Credit::new(admitted.count.seen.choices, admitted.output_limit, now),
+            credit: StreamCredit::new(admitted.count.seen.choices, admitted.output_limit, now),
             phase: Phase::Passing,
             stop: None,
             silence: Silence::new(hides, now),
@@ -142,13 +142,13 @@ impl StreamRelay {
     /// Reads and passes on frames until there is a reason to stop.
     pub(super) async fn pump(&mut self) -> End {
         let mut next = match self.first.take() {
-            Some(first) => Next::Frame(*first),
+            Some(first) => NextFrame::Frame(*first),
             None => self.next().await,
         };
         loop {
             match next {
-                Next::End(end) => return end,
-                Next::Frame(frame) => {
+                NextFrame::End(end) => return end,
+                NextFrame::Frame(frame) => {
                     if let Some(end) = self.pass(frame).await {
                         return end;
                     }
@@ -210,7 +210,7 @@ impl StreamRelay {
             .frame(&mut self.admitted.count.meter, &facts, now);
         self.stop = self.stop.or(facts.stop);
         if (facts.last || self.ends_short(&facts)) && self.phase.is_passing() {
-            self.phase = Phase::Keeping(now, Kept::default());
+            self.phase = Phase::Keeping(now, KeptFrames::default());
         }
         self.keeps_text |= !self.phase.is_passing() && facts.shown.bytes() > 0;
         let shown = self.outlet.frame(frame, facts, &mut self.phase);
@@ -224,7 +224,7 @@ impl StreamRelay {
     /// Whether this frame only says that the answer ended at a limit that was lowered to what the money buys. It is kept back, because
     /// our words come before it.
     fn ends_short(&self, facts: &FrameFacts) -> bool {
-        facts.stop == Some(Stop::Length)
+        facts.stop == Some(StopReason::Length)
             && facts.shown.bytes() == 0
             && self.admitted.has_lowered_limit()
     }
@@ -278,34 +278,34 @@ impl StreamRelay {
     }
 
     /// Waits for the next frame, or for anything else that has to be handled first.
-    async fn next(&mut self) -> Next {
+    async fn next(&mut self) -> NextFrame {
         loop {
             let wake = self.wake();
             // Frames first: one that is there decides more than a timer that is due.
             tokio::select! {
                 biased;
                 frame = self.frames.next() => return match frame {
-                    Ok(Some(frame)) => Next::Frame(frame),
-                    Ok(None) if self.stop.is_some() => Next::End(End::complete(self.stop)),
+                    Ok(Some(frame)) => NextFrame::Frame(frame),
+                    Ok(None) if self.stop.is_some() => NextFrame::End(End::complete(self.stop)),
                     Ok(None) => {
                         self.frames.blame("an end without the terminal marker");
                         self.broke("an end without the terminal marker");
-                        Next::End(self.broken())
+                        NextFrame::End(self.broken())
                     }
                     Err(broken) => {
                         self.broke(&broken.0);
-                        Next::End(if self.stop.is_some() { End::complete(self.stop) } else { self.broken() })
+                        NextFrame::End(if self.stop.is_some() { End::complete(self.stop) } else { self.broken() })
                     }
                 },
                 () = left(self.customer.as_ref()) => {
                     self.customer = None;
                     if self.ends_without_customer() {
-                        return Next::End(self.client_gone().await);
+                        return NextFrame::End(self.client_gone().await);
                     }
                 }
                 () = self.alarm.wait_until(wake) => {
                     if let Some(end) = self.woken().await {
-                        return Next::End(end);
+                        return NextFrame::End(end);
                     }
                 }
             }
@@ -356,14 +356,14 @@ impl StreamRelay {
             return Some(End::TOO_LONG);
         }
         match credit.check(&mut **admitted, reader.sample(), now).await {
-            Verdict::Covered => None,
+            CreditVerdict::Covered => None,
             // Nothing was delivered, and the fault is ours: free.
-            Verdict::Spent(reason @ EndReason::LedgerUnavailable)
+            CreditVerdict::Spent(reason @ EndReason::LedgerUnavailable)
                 if !admitted.count.meter.shown_anything() =>
             {
                 Some(End::lost(reason, 200))
             }
-            Verdict::Spent(reason) => {
+            CreditVerdict::Spent(reason) => {
                 admitted.count.meter.charge_pause();
                 Some(End::cut(reason))
             }
@@ -416,7 +416,7 @@ impl StreamRelay {
         } = self;
         // The upstream is stopped first, so that it produces nothing that nobody pays for.
         drop(frames);
-        admitted.count.shown = Shown::Sample(reader.sample().clone());
+        admitted.count.shown = AnswerSample::Sample(reader.sample().clone());
         // A class may be named only in the last frames, after everything that was metered.
         admitted.count.meter.hear(&reader.usage().said);
         outlet.close(&mut admitted.outcome, &mut end, reader.answer_id());

@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use farebox_ledger::memory::MemoryLedger;
 use farebox_ledger::{
-    Act, Amount, Change, Entry, EntryKind, EntryQuery, Evidence, KeyChange, KeySettings, Ledger,
-    NewKey, SecretHash, UsageRow,
+    Act, Amount, Change, EntryKind, EntryQuery, Evidence, JournalEntry, KeyChange, KeySettings,
+    Ledger, NewKey, SecretHash, UsageRow,
 };
 use tokio::time::{sleep, timeout};
 
@@ -16,8 +16,8 @@ use super::rate_limit::RateLimits;
 use super::*;
 use crate::billing::exposure::ExposedKeys;
 use crate::billing::last_hour::LastHour;
-use crate::billing::outages::Failed;
-use crate::byte_room::Share;
+use crate::billing::outages::FailedTarget;
+use crate::byte_room::ByteShare;
 use crate::clock;
 use crate::config::{self, Config, Lookup, ProcessSecrets, Source};
 
@@ -106,7 +106,7 @@ impl House {
     /// Like [`Self::send`], with a body whose memory is taken from this room.
     async fn send_in(
         &self,
-        room: Option<Share>,
+        room: Option<ByteShare>,
         key: &Key,
         family: Family,
         body: String,
@@ -124,7 +124,9 @@ impl House {
             arrived: Instant::now(),
             at: clock::now(),
         };
-        self.proxy.run(key, request, &mut Known::default()).await
+        self.proxy
+            .run(key, request, &mut RefusedFacts::default())
+            .await
     }
 
     async fn account(&self, key: &Key) -> farebox_ledger::Account {
@@ -138,7 +140,7 @@ impl House {
     }
 
     /// All charges, once every request has ended; also checks the books.
-    async fn charges(&self) -> Vec<Entry> {
+    async fn charges(&self) -> Vec<JournalEntry> {
         while !self.proxy.tasks.is_empty() {
             sleep(Duration::from_millis(10)).await;
         }
@@ -228,7 +230,7 @@ async fn read(mut receiver: pipe::Receiver) -> String {
     String::from_utf8(all).unwrap()
 }
 
-fn reason(charge: &Entry) -> &str {
+fn reason(charge: &JournalEntry) -> &str {
     charge.bill.as_ref().unwrap().end_reason.as_str()
 }
 
@@ -484,7 +486,7 @@ async fn a_key_with_too_much_exposure_is_stopped_and_told_for_how_long() {
         panic!("it is stopped");
     };
     assert!((1..=120).contains(&minutes));
-    limits.excuse(Failed {
+    limits.excuse(FailedTarget {
         customer: key.id,
         exposure: hour.exposure,
         booked: now,

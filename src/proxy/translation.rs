@@ -3,8 +3,8 @@
 //! Usage never comes from here: the reader of the target's family counts, and the settled counts are written into the answer.
 
 use bytes::Bytes;
-use farebox_protocol::translate::{self, Losses, Memo, Translator, Wish};
-use farebox_protocol::{Family, Usage, UsageWish};
+use farebox_protocol::translate::{self, AnswerWish, Losses, Memo, Translator};
+use farebox_protocol::{Family, ReportedUsage, UsageWish};
 
 use crate::upstream::redact::{self, Redacted};
 
@@ -22,8 +22,8 @@ pub(super) struct Translation {
 }
 
 impl Translation {
-    fn wish(&self) -> Wish<'_> {
-        Wish {
+    fn wish(&self) -> AnswerWish<'_> {
+        AnswerWish {
             slug: &self.slug,
             id: &self.id,
             created: self.created,
@@ -37,21 +37,21 @@ impl Translation {
     }
 
     /// A whole answer; `None` when it is broken.
-    pub(super) fn read(&self, body: &[u8]) -> Option<translate::Answer> {
+    pub(super) fn read(&self, body: &[u8]) -> Option<translate::NeutralAnswer> {
         Some(translate::read_answer(self.family, body))
             .filter(|answer| !matches!(answer.end, Some(Err(_))))
     }
 
     /// What the customer does not get of a whole answer.
-    pub(super) fn losses(&self, answer: &translate::Answer) -> Losses {
+    pub(super) fn losses(&self, answer: &translate::NeutralAnswer) -> Losses {
         translate::answer_losses(self.caller, answer)
     }
 
     /// The whole answer as the customer gets it, with settled counts.
     pub(super) fn write(
         &self,
-        answer: &translate::Answer,
-        usage: &Usage,
+        answer: &translate::NeutralAnswer,
+        usage: &ReportedUsage,
         asked: UsageWish<'_>,
     ) -> Bytes {
         Bytes::from(translate::write_answer(

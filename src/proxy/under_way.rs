@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use farebox_ledger::OperationId;
 
-use crate::upstream::{Progress, Stage};
+use crate::upstream::{Progress, ProgressStage};
 
 /// All of them.
 #[derive(Debug, Clone, Default)]
@@ -33,7 +33,7 @@ impl UnderWay {
 
     /// Where this request is, if it runs.
     #[must_use]
-    pub fn find(&self, id: OperationId) -> Option<Stage> {
+    pub fn find(&self, id: OperationId) -> Option<ProgressStage> {
         let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         all.get(&id).map(|progress| progress.stage())
     }

@@ -16,7 +16,7 @@ use super::broken::last_words;
 use super::end::End;
 use super::sending::SentRequest;
 use super::{Failure, Reply, ReplyBody, pipe, stream, whole};
-use crate::billing::credit::{Credit, Verdict};
+use crate::billing::credit::{CreditVerdict, StreamCredit};
 use crate::config::{Model, Target};
 use crate::metering::Meter;
 use crate::metering::pace::Hiding;
@@ -27,9 +27,9 @@ const TICK: Duration = Duration::from_millis(250);
 
 /// The target that has the request now, as an index into the route, in which family, and since when.
 #[derive(Debug, Default)]
-pub(super) struct Asked(Mutex<Option<(usize, Family, Instant)>>);
+pub(super) struct AskedTarget(Mutex<Option<(usize, Family, Instant)>>);
 
-impl Asked {
+impl AskedTarget {
     /// Notes that a target is about to get the request.
     pub(super) fn note(&self, model: &Model, target: &Target, family: Family) {
         let mut targets = model.route.targets.iter();
@@ -46,7 +46,7 @@ impl Asked {
 
 /// Watches one wait.
 pub(super) struct Watch {
-    credit: Credit,
+    credit: StreamCredit,
     next: Instant,
 }
 
@@ -54,7 +54,7 @@ impl Watch {
     pub(super) fn new(admitted: &Admitted) -> Self {
         let now = Instant::now();
         Self {
-            credit: Credit::new(admitted.count.seen.choices, admitted.output_limit, now),
+            credit: StreamCredit::new(admitted.count.seen.choices, admitted.output_limit, now),
             next: now + TICK,
         }
     }
@@ -68,19 +68,19 @@ impl Watch {
     /// Whether the target may go on.
     pub(super) async fn check(
         &mut self,
-        asked: &Asked,
+        asked: &AskedTarget,
         sent: SentRequest<'_>,
         (hold, meter): (&mut Hold, &mut Meter),
-    ) -> Verdict {
+    ) -> CreditVerdict {
         let Some((target, family, since)) = asked.now(sent.model) else {
-            return Verdict::Covered;
+            return CreditVerdict::Covered;
         };
         let name = target.name();
         let form =
             sent.bodies
                 .sent_to(target, family, (sent.request.family, sent.seen), sent.model);
         if !form.is_some_and(|seen| sent.proxy.calibrations.may_hide(sent.model, seen, &name)) {
-            return Verdict::Covered;
+            return CreditVerdict::Covered;
         }
         let pace = sent.proxy.calibrations.hidden_pace(sent.model, &name);
         meter.may_hide(Hiding::new(pace, &sent.model.limits, false));
@@ -102,7 +102,7 @@ impl Watch {
 /// Ends a stream that ran out of money before its first frame. The customer gets an answer that ends as at a length limit.
 pub(super) async fn spent(
     mut admitted: Box<Admitted>,
-    asked: &Asked,
+    asked: &AskedTarget,
     reason: EndReason,
     reply: ReplyTo,
 ) {

@@ -5,12 +5,12 @@ use bytes::Bytes;
 use farebox_ledger::EndReason;
 use farebox_protocol::{AnswerFacts, Family, UsageWish, json, translate};
 
-use super::admitted::{Admitted, Outcome, ReplyTo, Settled};
+use super::admitted::{Admitted, AnswerOutcome, ReplyTo, Settled};
 use super::end::End;
 use super::translation::Translation;
 use super::{Failure, Reply, ReplyBody, rewrite};
-use crate::billing::calibration::Shown;
-use crate::byte_room::Share;
+use crate::billing::calibration::AnswerSample;
+use crate::byte_room::ByteShare;
 use crate::upstream::redact;
 
 /// A whole answer of a target, on its way to its customer.
@@ -21,10 +21,10 @@ pub(super) struct WholeRelay {
     body: Bytes,
     facts: Box<AnswerFacts>,
     /// The memory reserved for the answer, until it has been sent.
-    room: Share,
+    room: ByteShare,
     reply: ReplyTo,
     /// Writes it in the customer's family, if the target is of another.
-    translated: Option<(Box<Translation>, translate::Answer)>,
+    translated: Option<(Box<Translation>, translate::NeutralAnswer)>,
     /// Why the customer gets an error instead.
     failure: Option<Failure>,
 }
@@ -33,7 +33,7 @@ impl WholeRelay {
     pub(super) fn new(
         mut admitted: Box<Admitted>,
         family: Family,
-        (body, room): (Bytes, Share),
+        (body, room): (Bytes, ByteShare),
         facts: Box<AnswerFacts>,
         reply: ReplyTo,
     ) -> Self {
@@ -76,7 +76,7 @@ impl WholeRelay {
         };
         admitted.count.meter.show(facts.shown);
         admitted.count.meter.report(&facts.usage, true);
-        admitted.count.shown = Shown::Whole(self.family, self.body.clone());
+        admitted.count.shown = AnswerSample::Whole(self.family, self.body.clone());
         End::complete(facts.stop)
     }
 
@@ -138,7 +138,7 @@ pub(super) fn paid_headers(settled: &Settled) -> Vec<(&'static str, String)> {
 }
 
 /// Adds headers that list what did not reach the model: removed tools and fields, and losses in translation.
-pub(super) fn omission_headers(outcome: &Outcome) -> Vec<(&'static str, String)> {
+pub(super) fn omission_headers(outcome: &AnswerOutcome) -> Vec<(&'static str, String)> {
     outcome
         .omissions()
         .map(|(_, header, what)| (header, what))
@@ -146,8 +146,8 @@ pub(super) fn omission_headers(outcome: &Outcome) -> Vec<(&'static str, String)>
 }
 
 /// The ledger's counts in the form that answers print.
-pub(super) fn wire(usage: farebox_ledger::Usage) -> farebox_protocol::Usage {
-    farebox_protocol::Usage {
+pub(super) fn wire(usage: farebox_ledger::Usage) -> farebox_protocol::ReportedUsage {
+    farebox_protocol::ReportedUsage {
         input: usage.input,
         cache_read: usage.cache_read,
         cache_write: usage.cache_write,

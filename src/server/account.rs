@@ -10,23 +10,23 @@ use tokio::time::Instant;
 
 use super::request_id::Arrival;
 use super::{Front, auth, failure};
-use crate::customer::{Document, Read};
-use crate::proxy::{Failure, Known};
+use crate::customer::{ProgramAnswer, ProgramQuery};
+use crate::proxy::{Failure, RefusedFacts};
 
 /// The handler of one response shape.
-pub(super) struct Account {
+pub(super) struct AccountHandler {
     front: Arc<Front>,
-    read: Read,
+    read: ProgramQuery,
 }
 
 #[handler]
-impl Account {
-    pub(super) fn new(front: Arc<Front>, read: Read) -> Self {
+impl AccountHandler {
+    pub(super) fn new(front: Arc<Front>, read: ProgramQuery) -> Self {
         Self { front, read }
     }
 
     async fn handle(&self, req: &mut Request, depot: &mut Depot, res: &mut Response) {
-        let mut known = Known::on_free_path();
+        let mut known = RefusedFacts::on_free_path();
         match self.answer(req, depot, &mut known).await {
             Ok(document) => {
                 res.headers_mut().insert(
@@ -53,8 +53,8 @@ impl Account {
         &self,
         req: &Request,
         depot: &Depot,
-        known: &mut Known,
-    ) -> Result<Document, Failure> {
+        known: &mut RefusedFacts,
+    ) -> Result<ProgramAnswer, Failure> {
         let key = auth::authenticate(&self.front, req, depot, Family::Chat, known).await?;
         let _pass = self.front.rate_limits.enter_free(&key, Instant::now())?;
         if let Some(taken) = self.read.parameters() {

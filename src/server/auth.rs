@@ -2,7 +2,7 @@
 //!
 //! A wrong secret and an unknown key get the same answer, and a key's state is revealed only to callers with its secret.
 
-use farebox_ledger::{Key, Ledger, Secret, Status};
+use farebox_ledger::{Key, KeyStatus, Ledger, Secret};
 use farebox_protocol::{AuthStyle, Family};
 use salvo::http::HeaderMap;
 use salvo::http::header::AUTHORIZATION;
@@ -10,7 +10,7 @@ use salvo::prelude::{Depot, Request};
 
 use super::{Front, connections};
 use crate::clock;
-use crate::proxy::{Failure, Known};
+use crate::proxy::{Failure, RefusedFacts};
 
 /// Finds the key that a request carries, and checks that it is active. From then on the request is its customer's, and no stranger's.
 ///
@@ -23,7 +23,7 @@ pub(super) async fn authenticate(
     req: &Request,
     depot: &Depot,
     family: Family,
-    known: &mut Known,
+    known: &mut RefusedFacts,
 ) -> Result<Key, Failure> {
     let key = find(front.ledger().as_ref(), req.headers(), family, known).await?;
     if let Some(guest) = connections::of(depot) {
@@ -36,7 +36,7 @@ async fn find(
     ledger: &dyn Ledger,
     headers: &HeaderMap,
     family: Family,
-    known: &mut Known,
+    known: &mut RefusedFacts,
 ) -> Result<Key, Failure> {
     let now = clock::now();
     let mut problem = "no key was sent";
@@ -49,7 +49,7 @@ async fn find(
             Some(key) if key.opens_with(secret.hash(), now) => {
                 known.key = Some(key.id);
                 return match key.status(now) {
-                    Status::Active => Ok(key),
+                    KeyStatus::Active => Ok(key),
                     other => Err(Failure::KeyState(other)),
                 };
             }

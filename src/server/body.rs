@@ -19,7 +19,7 @@ use tokio_util::task::TaskTracker;
 
 use super::connections;
 use super::funds::Funds;
-use crate::byte_room::{ByteRoom, Share};
+use crate::byte_room::{ByteRoom, ByteShare};
 use crate::proxy::{Failure, holder};
 
 /// The largest accepted body.
@@ -40,9 +40,9 @@ const DISCARD: (usize, Duration) = (64 * 1024 * 1024, Duration::from_secs(5));
 pub(super) struct ReadWhole;
 
 /// A body and its share of the memory for all bodies in flight.
-pub(super) struct Body {
+pub(super) struct RequestBody {
     pub(super) bytes: Bytes,
-    pub(super) room: Share,
+    pub(super) room: ByteShare,
 }
 
 /// Reads the whole body of a key's request.
@@ -55,7 +55,7 @@ pub(super) async fn read(
     room: &Arc<ByteRoom>,
     key: &Key,
     funds: Option<Funds>,
-) -> Result<Body, Failure> {
+) -> Result<RequestBody, Failure> {
     let begun = Instant::now();
     let announced = req.header::<usize>("content-length");
     let most = if key.account.available() > Amount::ZERO {
@@ -110,7 +110,7 @@ pub(super) async fn read(
         }
     }
     req.extensions_mut().insert(ReadWhole);
-    Ok(Body {
+    Ok(RequestBody {
         bytes: first.unwrap_or_else(|| whole.freeze()),
         room: share,
     })
@@ -144,7 +144,7 @@ pub(super) fn discard(req: &mut Request, depot: &Depot, tasks: &TaskTracker) {
     });
 }
 
-pub(super) fn reserve(share: &mut Share, bytes: usize) -> Result<(), Failure> {
+pub(super) fn reserve(share: &mut ByteShare, bytes: usize) -> Result<(), Failure> {
     if share.grow_to(bytes) {
         Ok(())
     } else {

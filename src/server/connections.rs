@@ -22,8 +22,8 @@ use salvo::conn::ConnCtrl;
 
 use crate::byte_room::Holder;
 pub(super) use busy::{Crowded, begin, begin_of_operator, hold, of};
-use line::{Line, Rank};
-use pool::{Pool, Ticket};
+use line::{ConnectionLine, Rank};
+use pool::{StrangerPool, Ticket};
 
 /// Most connections, however many descriptors there are: an idle one costs about 20 KB.
 const MOST: usize = 16_384;
@@ -46,16 +46,16 @@ const KEPT_BACK: usize = 128;
 /// The connections of one listener.
 #[derive(Debug)]
 pub struct Connections {
-    limits: Limits,
+    limits: ConnectionLimits,
     proxies: Vec<IpNet>,
-    open: Mutex<Open>,
+    open: Mutex<OpenConnections>,
     refused: AtomicU64,
     evicted: AtomicU64,
     crowded: AtomicU64,
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Limits {
+struct ConnectionLimits {
     all: usize,
     of_peer: usize,
     of_proxy: usize,
@@ -63,19 +63,19 @@ struct Limits {
 }
 
 #[derive(Debug)]
-struct Open {
+struct OpenConnections {
     by_address: HashMap<SocketAddr, Arc<Connection>>,
     /// Those that may be closed.
-    line: Line,
+    line: ConnectionLine,
     peers: HashMap<IpAddr, Peer>,
     /// Safe connections of each customer.
     safe: HashMap<Holder, usize>,
     /// Requests under way of each peer of a trusted proxy.
     forwarded: HashMap<IpAddr, usize>,
     /// Strangers' unfinished heads.
-    heads: Pool,
+    heads: StrangerPool,
     /// Strangers' requests under way: forms, and bodies that are read only to be dropped.
-    strangers: Pool,
+    strangers: StrangerPool,
 }
 
 /// The connections of one peer.
@@ -83,7 +83,7 @@ struct Open {
 struct Peer {
     open: usize,
     /// Those that may be closed.
-    line: Line,
+    line: ConnectionLine,
 }
 
 /// One connection.
@@ -93,7 +93,7 @@ pub(super) struct Connection {
     peer: IpAddr,
     ctrl: ConnCtrl,
     /// Its place in the lines; changed only under the lock.
-    place: line::Place,
+    place: line::LinePlace,
     /// Requests under way: the head is complete and the answer not yet sent.
     busy: AtomicUsize,
     /// How many of them make it safe.
@@ -104,7 +104,7 @@ pub(super) struct Connection {
 
 /// The place of one connection; given back when dropped.
 #[derive(Debug)]
-pub(super) struct Place {
+pub(super) struct ConnectionPlace {
     connections: Arc<Connections>,
     connection: Arc<Connection>,
 }
@@ -143,7 +143,7 @@ impl Connections {
     #[must_use]
     pub fn with_descriptors(descriptors: usize, proxies: Vec<IpNet>) -> Arc<Self> {
         let all = (descriptors.saturating_sub(KEPT_BACK) / 2).clamp(8, MOST);
-        let limits = Limits {
+        let limits = ConnectionLimits {
             all,
             of_peer: all / PART,
             of_proxy: all / PART_OF_PROXY,
@@ -156,7 +156,7 @@ impl Connections {
     #[must_use]
     pub fn of_operator() -> Arc<Self> {
         let all = MOST_OF_OPERATOR;
-        let limits = Limits {
+        let limits = ConnectionLimits {
             all,
             of_peer: all,
             of_proxy: all,
@@ -165,16 +165,16 @@ impl Connections {
         Self::new(limits, Vec::new())
     }
 
-    fn new(limits: Limits, proxies: Vec<IpNet>) -> Arc<Self> {
+    fn new(limits: ConnectionLimits, proxies: Vec<IpNet>) -> Arc<Self> {
         let pool = (limits.all / PART_OF_STRANGERS).clamp(POOL.0, POOL.1);
-        let open = Open {
+        let open = OpenConnections {
             by_address: HashMap::new(),
-            line: Line::default(),
+            line: ConnectionLine::default(),
             peers: HashMap::new(),
             safe: HashMap::new(),
             forwarded: HashMap::new(),
-            heads: Pool::new(pool),
-            strangers: Pool::new(pool),
+            heads: StrangerPool::new(pool),
+            strangers: StrangerPool::new(pool),
         };
         let (refused, evicted, crowded) = Default::default();
         Arc::new(Self {
@@ -208,7 +208,11 @@ impl Connections {
     }
 
     /// A place for a connection from `address`, or `None` if it must be closed at once.
-    pub(super) fn admit(self: &Arc<Self>, address: SocketAddr, ctrl: ConnCtrl) -> Option<Place> {
+    pub(super) fn admit(
+        self: &Arc<Self>,
+        address: SocketAddr,
+        ctrl: ConnCtrl,
+    ) -> Option<ConnectionPlace> {
         let peer = peer(address.ip());
         let most = if self.is_proxy(address.ip()) {
             self.limits.of_proxy
@@ -227,7 +231,7 @@ impl Connections {
             address,
             peer,
             ctrl,
-            place: line::Place::default(),
+            place: line::LinePlace::default(),
             busy: AtomicUsize::new(0),
             safe: AtomicUsize::new(0),
             begun: AtomicU64::new(0),
@@ -235,14 +239,14 @@ impl Connections {
         open.peers.entry(peer).or_default().open += 1;
         open.by_address.insert(address, Arc::clone(&connection));
         open.line_up(&connection);
-        Some(Place {
+        Some(ConnectionPlace {
             connections: Arc::clone(self),
             connection,
         })
     }
 
     /// Closes a connection, of one peer or of all.
-    fn make_way(&self, open: &mut Open, of: Option<IpAddr>) -> bool {
+    fn make_way(&self, open: &mut OpenConnections, of: Option<IpAddr>) -> bool {
         let first = match of {
             Some(peer) => open.peers.get(&peer).and_then(|own| own.line.first()),
             None => open.line.first(),
@@ -261,12 +265,12 @@ impl Connections {
         self.proxies.iter().any(|net| net.contains(&address))
     }
 
-    fn lock(&self) -> MutexGuard<'_, Open> {
+    fn lock(&self) -> MutexGuard<'_, OpenConnections> {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Open {
+impl OpenConnections {
     /// Puts a connection at the end of the lines of its rank, unless it is safe or closed.
     fn line_up(&mut self, connection: &Arc<Connection>) {
         self.leave_line(connection);
@@ -310,7 +314,7 @@ impl Open {
     }
 }
 
-impl Place {
+impl ConnectionPlace {
     /// Requests begun so far.
     pub(super) fn begun(&self) -> u64 {
         self.connection.begun.load(Ordering::Relaxed)
@@ -322,13 +326,13 @@ impl Place {
     }
 
     /// A place among strangers' unfinished heads; none is needed on a connection that a customer has used.
-    pub(super) fn unfinished_head(&self) -> Option<Head> {
+    pub(super) fn unfinished_head(&self) -> Option<UnfinishedHead> {
         if self.connection.place.rank() != Rank::Stranger {
             return None;
         }
         let (ctrl, connections) = (&self.connection.ctrl, &self.connections);
         let ticket = connections.crowd(&mut connections.lock().heads, self.connection.peer, ctrl);
-        Some(Head {
+        Some(UnfinishedHead {
             connections: Arc::clone(connections),
             ticket,
         })
@@ -337,7 +341,7 @@ impl Place {
 
 impl Connections {
     /// Takes a place in a pool of strangers; if it is full, the connection that has been in it for longest is closed.
-    fn crowd(&self, pool: &mut Pool, peer: IpAddr, ctrl: &ConnCtrl) -> Ticket {
+    fn crowd(&self, pool: &mut StrangerPool, peer: IpAddr, ctrl: &ConnCtrl) -> Ticket {
         let (ticket, pushed_out) = pool.enter(peer, ctrl.clone());
         if let Some(oldest) = pushed_out {
             oldest.abort();
@@ -349,18 +353,18 @@ impl Connections {
 
 /// The place of an unfinished head; given back when dropped.
 #[derive(Debug)]
-pub(super) struct Head {
+pub(super) struct UnfinishedHead {
     connections: Arc<Connections>,
     ticket: Ticket,
 }
 
-impl Drop for Head {
+impl Drop for UnfinishedHead {
     fn drop(&mut self) {
         self.connections.lock().heads.leave(self.ticket);
     }
 }
 
-impl Drop for Place {
+impl Drop for ConnectionPlace {
     fn drop(&mut self) {
         self.connections.lock().remove(&self.connection);
     }

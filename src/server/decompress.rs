@@ -13,9 +13,9 @@ use ruzstd::decoding::StreamingDecoder;
 use salvo::http::header::CONTENT_ENCODING;
 use salvo::prelude::Request;
 
-use super::body::{self, Body, LARGEST, reserve};
+use super::body::{self, LARGEST, RequestBody, reserve};
 use super::funds::Funds;
-use crate::byte_room::{ByteRoom, Share};
+use crate::byte_room::{ByteRoom, ByteShare};
 use crate::proxy::Failure;
 use crate::turns::Work;
 
@@ -30,7 +30,7 @@ pub(super) async fn read(
     key: &Key,
     funds: Option<Funds>,
     work: &mut Work,
-) -> Result<Body, Failure> {
+) -> Result<RequestBody, Failure> {
     let headers = req.headers().get_all(CONTENT_ENCODING).into_iter();
     let named: Vec<&str> = headers.map(|value| value.to_str().unwrap_or("?")).collect();
     let coding = Coding::named(&named.join(", "))?;
@@ -73,15 +73,15 @@ impl Coding {
     /// encoding.
     async fn decode(
         self,
-        body: Body,
+        body: RequestBody,
         funds: Option<Funds>,
         work: &mut Work,
-    ) -> Result<Body, Failure> {
+    ) -> Result<RequestBody, Failure> {
         if self == Self::Identity {
             return Ok(body);
         }
         let decoding = work.aside(move || {
-            let Body { bytes, mut room } = body;
+            let RequestBody { bytes, mut room } = body;
             let bytes = match self {
                 Self::Zstd => take(
                     StreamingDecoder::new(bytes.as_ref()).map_err(|_| miscoded())?,
@@ -92,7 +92,7 @@ impl Coding {
                     take(MultiGzDecoder::new(bytes.as_ref()), &mut room, funds)?
                 }
             };
-            Ok(Body { bytes, room })
+            Ok(RequestBody { bytes, room })
         });
         decoding.await?
     }
@@ -104,7 +104,7 @@ fn miscoded() -> Failure {
     )
 }
 
-fn take(mut from: impl Read, room: &mut Share, funds: Option<Funds>) -> Result<Bytes, Failure> {
+fn take(mut from: impl Read, room: &mut ByteShare, funds: Option<Funds>) -> Result<Bytes, Failure> {
     let mut out = Vec::new();
     loop {
         let step = from

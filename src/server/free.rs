@@ -11,7 +11,7 @@ use tokio::time::Instant;
 
 use super::request_id::Arrival;
 use super::{Front, auth, body, decompress, failure, generate};
-use crate::proxy::{Failure, Known, count, holder};
+use crate::proxy::{Failure, RefusedFacts, count, holder};
 use crate::turns::Work;
 
 /// Marks a count as the gateway's estimate.
@@ -69,7 +69,7 @@ impl CountTokens {
 
     async fn handle(&self, req: &mut Request, depot: &mut Depot, res: &mut Response) {
         let arrival = Arrival::of(depot);
-        let mut known = Known::on_free_path();
+        let mut known = RefusedFacts::on_free_path();
         match self.count(req, depot, &mut known).await {
             Ok(count) => {
                 if count.estimated {
@@ -91,8 +91,8 @@ impl CountTokens {
         &self,
         req: &mut Request,
         depot: &Depot,
-        known: &mut Known,
-    ) -> Result<count::Count, Failure> {
+        known: &mut RefusedFacts,
+    ) -> Result<count::InputTokens, Failure> {
         let key = auth::authenticate(&self.front, req, depot, self.family, known).await?;
         let _pass = self.front.rate_limits.enter_free(&key, Instant::now())?;
         let mut work = Work::of(&self.front.proxy.turns, holder(key.id));

@@ -14,7 +14,9 @@ use tokio::time::Instant;
 use super::funds::Funds;
 use super::request_id::{self, Arrival};
 use super::{Front, auth, body, decompress, failure};
-use crate::proxy::{Failure, Known, Reply, ReplyBody, Request as ProxyRequest, holder, pipe};
+use crate::proxy::{
+    Failure, RefusedFacts, Reply, ReplyBody, Request as ProxyRequest, holder, pipe,
+};
 use crate::turns::Work;
 
 /// The handler of one family.
@@ -31,7 +33,7 @@ impl Generate {
 
     async fn handle(&self, req: &mut Request, depot: &mut Depot, res: &mut Response) {
         let arrival = Arrival::of(depot);
-        let mut known = Known::default();
+        let mut known = RefusedFacts::default();
         match self.serve(req, depot, arrival, &mut known).await {
             Ok(reply) => answer(res, reply),
             Err(failure) => {
@@ -47,7 +49,7 @@ impl Generate {
         req: &mut Request,
         depot: &Depot,
         arrival: Arrival,
-        known: &mut Known,
+        known: &mut RefusedFacts,
     ) -> Result<Reply, Failure> {
         let front = &self.front;
         let key = auth::authenticate(front, req, depot, self.family, known).await?;

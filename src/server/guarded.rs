@@ -18,7 +18,7 @@ use salvo::fuse::ArcFusePolicy;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Instant, Sleep, sleep_until};
 
-use super::connections::{Connections, Head, Place};
+use super::connections::{ConnectionPlace, Connections, UnfinishedHead};
 
 /// A head must be complete this long after its first byte.
 const HEAD: Duration = Duration::from_secs(10);
@@ -104,12 +104,12 @@ where
 /// A stream that fails if a head takes too long.
 pub(super) struct HeadTimer<S> {
     inner: S,
-    place: Place,
+    place: ConnectionPlace,
     /// When the first byte of an unfinished head arrived.
     since: Option<Instant>,
     alarm: Option<Pin<Box<Sleep>>>,
     /// Its place among strangers' unfinished heads.
-    head: Option<Head>,
+    head: Option<UnfinishedHead>,
     /// Requests begun at the last read of the connection: their heads are complete.
     begun: u64,
 }

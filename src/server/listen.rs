@@ -58,14 +58,14 @@ pub fn listen(address: SocketAddr) -> std::io::Result<Listening> {
 
 /// Stops a server.
 #[derive(Debug)]
-pub struct Stop {
+pub struct ServerStop {
     handle: ServerHandle,
     /// A second handle of the listening socket: the framework keeps its own open until the last connection has ended.
     socket: Socket,
     closed: Arc<AtomicBool>,
 }
 
-impl Stop {
+impl ServerStop {
     /// Closes the listening socket, so that a new connection is refused at once and its client or proxy can go elsewhere; running
     /// requests have this long to end.
     pub fn stop(self, patience: Duration) {
@@ -76,7 +76,7 @@ impl Stop {
     }
 }
 
-/// Serves within the limits of `connections` until the [`Stop`] handed to `started` is used; HTTPS with a certificate.
+/// Serves within the limits of `connections` until the [`ServerStop`] handed to `started` is used; HTTPS with a certificate.
 ///
 /// # Errors
 /// When the listener fails.
@@ -85,13 +85,13 @@ pub async fn serve(
     tls: Option<Arc<Tls>>,
     connections: Arc<Connections>,
     service: Service,
-    started: impl FnOnce(Stop),
+    started: impl FnOnce(ServerStop),
 ) -> std::io::Result<()> {
     let socket = Socket::from(listening.listener.as_fd().try_clone_to_owned()?);
     let closed = Arc::new(AtomicBool::new(false));
     let stop = Arc::clone(&closed);
     let started = move |handle| {
-        started(Stop {
+        started(ServerStop {
             handle,
             socket,
             closed: stop,

@@ -38,9 +38,9 @@ use salvo::prelude::{CatchPanic, Request, Response, Service};
 use crate::byte_room::ByteRoom;
 use crate::customer::{Activity, Context};
 use crate::proxy::rate_limit::RateLimits;
-use crate::proxy::{Failure, Known, Proxy, Record};
+use crate::proxy::{Failure, Proxy, Record, RefusedFacts};
 pub use connections::{ConnectionCounts, Connections};
-pub use listen::{Listening, Stop, listen, serve};
+pub use listen::{Listening, ServerStop, listen, serve};
 use request_id::Arrival;
 pub use tls::{Tls, TlsError, TlsFiles};
 
@@ -107,7 +107,7 @@ impl Front {
         failure: Failure,
         family: Family,
         arrival: &Arrival,
-        known: Known,
+        known: RefusedFacts,
     ) -> Failure {
         let failure = failure.told_by(&self.proxy.config.current().catalog.shop);
         if !known.held {
@@ -127,7 +127,7 @@ impl Front {
     /// Answers a request of a peer that has as many under way as it may have.
     fn turn_away(&self, req: &Request, res: &mut Response, arrival: &Arrival) {
         let family = family_of(req.uri().path());
-        let failure = self.refused(Failure::Crowded, family, arrival, Known::default());
+        let failure = self.refused(Failure::Crowded, family, arrival, RefusedFacts::default());
         failure::answer(res, &failure, family, arrival);
     }
 

@@ -10,12 +10,12 @@ use tokio::time::Instant;
 
 use super::request_id::Arrival;
 use super::{Front, auth, failure, router_list};
-use crate::config::{Catalog, Lookup, Model, Price, Rates, Served};
-use crate::proxy::{Failure, Known};
+use crate::config::{Catalog, Lookup, Model, Price, Rates, ServedAs};
+use crate::proxy::{Failure, RefusedFacts};
 
 /// Which of the lists of models is asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum List {
+pub(super) enum ModelListing {
     /// `/v1/models`
     All,
     /// `/v1/models/{slug}`
@@ -32,22 +32,22 @@ const LISTED: [Family; 2] = [Family::Chat, Family::Responses];
 /// The handler of one list.
 pub(super) struct Models {
     front: Arc<Front>,
-    list: List,
+    list: ModelListing,
 }
 
 #[handler]
 impl Models {
-    pub(super) fn new(front: Arc<Front>, list: List) -> Self {
+    pub(super) fn new(front: Arc<Front>, list: ModelListing) -> Self {
         Self { front, list }
     }
 
     async fn handle(&self, req: &mut Request, depot: &mut Depot, res: &mut Response) {
-        let family = if matches!(self.list, List::Native | List::NativeOne) {
+        let family = if matches!(self.list, ModelListing::Native | ModelListing::NativeOne) {
             Family::Messages
         } else {
             Family::Chat
         };
-        let mut known = Known::on_free_path();
+        let mut known = RefusedFacts::on_free_path();
         match self.answer(req, depot, family, &mut known).await {
             Ok(body) => failure::json(res, body.to_string()),
             Err(failure) => {
@@ -67,21 +67,21 @@ impl Models {
         req: &Request,
         depot: &Depot,
         family: Family,
-        known: &mut Known,
+        known: &mut RefusedFacts,
     ) -> Result<Value, Failure> {
         let key = auth::authenticate(&self.front, req, depot, family, known).await?;
         let _pass = self.front.rate_limits.enter_free(&key, Instant::now())?;
         let config = self.front.proxy.config.current();
         let catalog = &config.catalog;
         match self.list {
-            List::All => Ok(openai(
+            ModelListing::All => Ok(openai(
                 catalog,
                 &key,
                 req.query::<String>("client_version").is_some(),
             )),
-            List::Native => Ok(native(catalog, &key)),
-            List::One => one(catalog, &key, &slug(req), &LISTED, known).map(entry),
-            List::NativeOne => {
+            ModelListing::Native => Ok(native(catalog, &key)),
+            ModelListing::One => one(catalog, &key, &slug(req), &LISTED, known).map(entry),
+            ModelListing::NativeOne => {
                 one(catalog, &key, &slug(req), &[Family::Messages], known).map(native_entry)
             }
         }
@@ -138,7 +138,7 @@ fn one<'a>(
     key: &Key,
     name: &str,
     families: &[Family],
-    known: &mut Known,
+    known: &mut RefusedFacts,
 ) -> Result<&'a Model, Failure> {
     let found = catalog.find_among(name, |slug| key.settings.allows(slug));
     known.model(name, &found);
@@ -203,7 +203,7 @@ fn paths(model: &Model) -> Value {
     let served = |family: Family| {
         (
             family.name().to_owned(),
-            json!(model.route.serves(family).map(Served::name)),
+            json!(model.route.serves(family).map(ServedAs::name)),
         )
     };
     Value::Object(Family::ALL.map(served).into_iter().collect())

@@ -9,13 +9,16 @@ use farebox_protocol::Family;
 use salvo::prelude::Router;
 use salvo::routing::{Filter, filters};
 
-use super::models::List;
+use super::models::ModelListing;
 use super::{Front, account, free, generate, models};
-use crate::customer::{Act, DIALECTS, Dashboard, Export, Form, Read, Room, SCRIPT, STYLE, View};
+use crate::customer::{
+    DIALECTS, Dashboard, DashboardView, Export, ExportFormat, PostedForm, ProgramQuery, Room,
+    SCRIPT, STYLE,
+};
 
 /// One path and how it is called.
 #[derive(Debug, Clone, Copy)]
-pub struct Endpoint {
+pub struct ServedPath {
     /// How it is called.
     pub method: Method,
     /// Relative to the public base URL, with a leading slash; parameters in braces.
@@ -39,8 +42,8 @@ pub enum Method {
 enum Serves {
     Generate(Family),
     CountTokens(Family),
-    Models(List),
-    Account(Read),
+    Models(ModelListing),
+    Account(ProgramQuery),
     Dashboard(Room),
     Home,
     Probe,
@@ -51,7 +54,7 @@ use Serves::{Account, CountTokens, Generate, Home, Models, Probe};
 
 /// Every path.
 #[must_use]
-pub fn endpoints() -> Vec<Endpoint> {
+pub fn endpoints() -> Vec<ServedPath> {
     // Paths are matched in this order, and these are most of the traffic.
     let mut all = Family::ALL
         .map(|family| at(Post, family.protocol().public_path(), Generate(family)))
@@ -66,14 +69,18 @@ pub fn endpoints() -> Vec<Endpoint> {
         at(Head, "/api/hello", Probe),
         at(Head, "/native/api/hello", Probe),
         // the key's own account
-        at(Get, "/v1/usage", Account(Read::Usage)),
-        at(Get, "/v1/generation", Account(Read::Receipt)),
-        at(Get, "/v1/models", Models(List::All)),
+        at(Get, "/v1/usage", Account(ProgramQuery::Usage)),
+        at(Get, "/v1/generation", Account(ProgramQuery::Receipt)),
+        at(Get, "/v1/models", Models(ModelListing::All)),
         // Names of other services' models have slashes: the answer is that the model is not found, not that the path is not.
-        at(Get, "/v1/models/{*+slug}", Models(List::One)),
+        at(Get, "/v1/models/{*+slug}", Models(ModelListing::One)),
         // native clients, at {base}/native
-        at(Get, "/native/v1/models", Models(List::Native)),
-        at(Get, "/native/v1/models/{*+slug}", Models(List::NativeOne)),
+        at(Get, "/native/v1/models", Models(ModelListing::Native)),
+        at(
+            Get,
+            "/native/v1/models/{*+slug}",
+            Models(ModelListing::NativeOne),
+        ),
         at(
             Post,
             "/native/v1/messages/count_tokens",
@@ -91,51 +98,61 @@ pub fn endpoints() -> Vec<Endpoint> {
     let places = DIALECTS
         .iter()
         .flat_map(|dialect| dialect.paths.iter().map(move |path| (*path, dialect)));
-    all.extend(places.map(|(path, dialect)| at(Get, path, Account(Read::Account(dialect)))));
+    all.extend(
+        places.map(|(path, dialect)| at(Get, path, Account(ProgramQuery::Account(dialect)))),
+    );
     all.extend(dashboard());
     all
 }
 
 /// The customer's page.
-fn dashboard() -> impl Iterator<Item = Endpoint> {
+fn dashboard() -> impl Iterator<Item = ServedPath> {
     let pages = [
-        (Get, "/dashboard", Room::View(View::Overview)),
-        (Get, "/dashboard/requests", Room::View(View::Requests)),
+        (Get, "/dashboard", Room::View(DashboardView::Overview)),
+        (
+            Get,
+            "/dashboard/requests",
+            Room::View(DashboardView::Requests),
+        ),
         (Get, "/dashboard/requests/{id}", Room::Receipt),
-        (Get, "/dashboard/payments", Room::View(View::Payments)),
-        (Get, "/dashboard/setup", Room::View(View::Setup)),
-        (Get, "/dashboard/models", Room::View(View::Models)),
+        (
+            Get,
+            "/dashboard/payments",
+            Room::View(DashboardView::Payments),
+        ),
+        (Get, "/dashboard/setup", Room::View(DashboardView::Setup)),
+        (Get, "/dashboard/models", Room::View(DashboardView::Models)),
         (Get, "/dashboard/live", Room::Live),
         (
             Get,
             "/dashboard/usage.csv",
-            Room::Export(Export::Usage(Form::Csv)),
+            Room::Export(Export::Usage(ExportFormat::Csv)),
         ),
         (
             Get,
             "/dashboard/usage.json",
-            Room::Export(Export::Usage(Form::Json)),
+            Room::Export(Export::Usage(ExportFormat::Json)),
         ),
         (
             Get,
             "/dashboard/requests.csv",
-            Room::Export(Export::Requests(Form::Csv)),
+            Room::Export(Export::Requests(ExportFormat::Csv)),
         ),
         (
             Get,
             "/dashboard/requests.json",
-            Room::Export(Export::Requests(Form::Json)),
+            Room::Export(Export::Requests(ExportFormat::Json)),
         ),
         (Get, "/dashboard/enter", Room::Enter),
-        (Post, "/dashboard/enter", Room::Act(Act::Enter)),
-        (Post, "/dashboard/login", Room::Act(Act::Login)),
-        (Post, "/dashboard/logout", Room::Act(Act::Logout)),
+        (Post, "/dashboard/enter", Room::Act(PostedForm::Enter)),
+        (Post, "/dashboard/login", Room::Act(PostedForm::Login)),
+        (Post, "/dashboard/logout", Room::Act(PostedForm::Logout)),
         (
             Post,
             "/dashboard/logout-everywhere",
-            Room::Act(Act::LogoutEverywhere),
+            Room::Act(PostedForm::LogoutEverywhere),
         ),
-        (Post, "/dashboard/test", Room::Act(Act::Test)),
+        (Post, "/dashboard/test", Room::Act(PostedForm::Test)),
         (Get, "/dashboard/page.css", Room::Asset(&STYLE)),
         (Get, "/dashboard/page.js", Room::Asset(&SCRIPT)),
     ];
@@ -144,8 +161,8 @@ fn dashboard() -> impl Iterator<Item = Endpoint> {
         .map(|(method, path, room)| at(method, path, Serves::Dashboard(room)))
 }
 
-const fn at(method: Method, path: &'static str, serves: Serves) -> Endpoint {
-    Endpoint {
+const fn at(method: Method, path: &'static str, serves: Serves) -> ServedPath {
+    ServedPath {
         method,
         path,
         serves,
@@ -161,7 +178,7 @@ pub(super) fn router(front: &Arc<Front>) -> Router {
         })
 }
 
-impl Endpoint {
+impl ServedPath {
     fn route(self, front: &Arc<Front>) -> Router {
         let path = self.path.trim_start_matches('/');
         let place = if path.is_empty() {
@@ -180,7 +197,7 @@ impl Endpoint {
             Generate(family) => router.goal(generate::Generate::new(front, family)),
             CountTokens(family) => router.goal(free::CountTokens::new(front, family)),
             Models(list) => router.goal(models::Models::new(front, list)),
-            Account(read) => router.goal(account::Account::new(front, read)),
+            Account(read) => router.goal(account::AccountHandler::new(front, read)),
             Serves::Dashboard(room) => {
                 router.goal(Dashboard::new(Arc::clone(&front.context), room))
             }

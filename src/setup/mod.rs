@@ -21,7 +21,7 @@ pub const MODEL: &str = "<MODEL>";
 /// One client program.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Client {
+pub struct ClientProgram {
     /// Its argument to `farebox setup`.
     pub id: String,
     /// Its name as its vendor writes it.
@@ -44,13 +44,13 @@ pub struct Client {
     /// The same when each stream broke.
     pub broken: Option<String>,
     /// What to paste, in order.
-    pub block: Vec<Block>,
+    pub block: Vec<SetupBlock>,
 }
 
 /// One thing to paste.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Block {
+pub struct SetupBlock {
     /// A file's name, or `shell`.
     pub place: String,
     /// For highlighting: `sh`, `toml`, `yaml`, `json`, `python`, `javascript`, `rust`.
@@ -60,32 +60,32 @@ pub struct Block {
 }
 
 #[derive(Debug, Deserialize)]
-struct Table {
-    client: Vec<Client>,
+struct ClientTable {
+    client: Vec<ClientProgram>,
 }
 
 /// The table as it is built in.
 pub const SOURCE: &str = include_str!("clients.toml");
 
-static CLIENTS: LazyLock<Vec<Client>> = LazyLock::new(|| {
-    toml::from_str::<Table>(SOURCE)
+static CLIENTS: LazyLock<Vec<ClientProgram>> = LazyLock::new(|| {
+    toml::from_str::<ClientTable>(SOURCE)
         .map(|table| table.client)
         .unwrap_or_default()
 });
 
 /// Every client of the table.
 #[must_use]
-pub fn clients() -> &'static [Client] {
+pub fn clients() -> &'static [ClientProgram] {
     &CLIENTS
 }
 
 /// The client with this id.
 #[must_use]
-pub fn client(id: &str) -> Option<&'static Client> {
+pub fn client(id: &str) -> Option<&'static ClientProgram> {
     clients().iter().find(|client| client.id == id)
 }
 
-impl Client {
+impl ClientProgram {
     /// The client's base URL under the gateway's.
     #[must_use]
     pub fn base_url(&self, public_url: &str) -> String {
@@ -129,7 +129,7 @@ impl Client {
     }
 }
 
-impl Block {
+impl SetupBlock {
     /// The text to paste.
     #[must_use]
     pub fn fill(&self, base_url: &str, key: &str, model: &str) -> String {

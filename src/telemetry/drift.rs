@@ -78,13 +78,20 @@ mod tests {
     use tokio::time::Instant;
 
     use super::*;
-    use crate::proxy::{Failure, Known, Origin};
+    use crate::proxy::{Failure, Origin, RefusedFacts};
 
     fn refused(field: &str) -> Record {
         let failure = Failure::BadRequest(BadRequest::at(field, "no".to_owned()));
         let id = OperationId::new(Timestamp::from_millis(1), 1);
         let (now, origin) = (Instant::now(), Origin::default());
-        Record::refused(&failure, Family::Chat, Known::default(), id, now, origin)
+        Record::refused(
+            &failure,
+            Family::Chat,
+            RefusedFacts::default(),
+            id,
+            now,
+            origin,
+        )
     }
 
     #[test]

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 /// What kind of metric a family is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum MetricKind {
     /// Only rises.
     Counter,
     /// Rises and falls.
@@ -16,7 +16,7 @@ pub enum Kind {
     Histogram,
 }
 
-impl Kind {
+impl MetricKind {
     const fn name(self) -> &'static str {
         match self {
             Self::Counter => "counter",
@@ -38,7 +38,7 @@ type Labels<'a> = &'a [(&'a str, &'a str)];
 
 impl Exposition {
     /// Begins a metric; the samples that follow belong to it.
-    pub fn metric(&mut self, name: &'static str, kind: Kind, help: &str) -> &mut Self {
+    pub fn metric(&mut self, name: &'static str, kind: MetricKind, help: &str) -> &mut Self {
         self.name = name;
         let _ = write!(
             self.text,
@@ -129,11 +129,11 @@ mod tests {
     #[test]
     fn the_text_is_what_prometheus_reads() {
         let mut text = Exposition::default();
-        text.metric("a_total", Kind::Counter, "Things.")
+        text.metric("a_total", MetricKind::Counter, "Things.")
             .sample(&[], 3)
             .sample(&[("slug", "x\"y\\z\n"), ("family", "chat")], 4);
         let bounds = [Duration::from_millis(5), Duration::from_secs(1)];
-        text.metric("b_seconds", Kind::Histogram, "Waits.")
+        text.metric("b_seconds", MetricKind::Histogram, "Waits.")
             .histogram(
                 &[("f", "g")],
                 &bounds,

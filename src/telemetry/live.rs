@@ -43,9 +43,9 @@ impl LiveRing {
 
     /// Starts reading: the remembered requests, oldest first, then each one as it ends.
     #[must_use]
-    pub fn follow(&self) -> Follower {
+    pub fn follow(&self) -> LiveFollower {
         let past = self.past.lock().unwrap_or_else(PoisonError::into_inner);
-        Follower {
+        LiveFollower {
             past: past.clone(),
             coming: self.coming.subscribe(),
         }
@@ -60,12 +60,12 @@ impl LiveRing {
 
 /// One reader.
 #[derive(Debug)]
-pub struct Follower {
+pub struct LiveFollower {
     past: VecDeque<Arc<Record>>,
     coming: Receiver<Arc<Record>>,
 }
 
-impl Follower {
+impl LiveFollower {
     /// The next request; `None` if this reader was too slow and has missed some.
     pub async fn next(&mut self) -> Option<Arc<Record>> {
         match self.past.pop_front() {
@@ -92,7 +92,7 @@ mod tests {
         let mut record = Record::refused(
             &Failure::Internal,
             Family::Chat,
-            crate::proxy::Known::default(),
+            crate::proxy::RefusedFacts::default(),
             id,
             Instant::now(),
             crate::proxy::Origin::default(),

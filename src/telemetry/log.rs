@@ -156,7 +156,7 @@ mod tests {
     use tokio::time::Instant;
 
     use super::*;
-    use crate::proxy::{Failure, Known, Origin};
+    use crate::proxy::{Failure, Origin, RefusedFacts};
 
     #[test]
     fn refused_requests_of_a_key_or_of_nobody_are_written_ten_times_a_second() {
@@ -164,9 +164,9 @@ mod tests {
         let record = |at: i64, key: Option<KeyId>| {
             let id = OperationId::new(Timestamp::from_millis(at), 1);
             let failure = Failure::Unauthenticated("no key was sent");
-            let known = Known {
+            let known = RefusedFacts {
                 key,
-                ..Known::default()
+                ..RefusedFacts::default()
             };
             let record = Record::refused(
                 &failure,

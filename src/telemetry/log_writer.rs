@@ -29,11 +29,11 @@ pub fn lost_lines() -> u64 {
 pub fn last_words(line: &str) {
     let writer = LogWriter::start(io::stderr());
     // A line that cannot be written is counted as lost.
-    let _ = Line(&writer).write_all(line.as_bytes());
+    let _ = LogLine(&writer).write_all(line.as_bytes());
     drop(writer.guard());
 }
 
-enum Message {
+enum WriterMessage {
     Line(Vec<u8>),
     /// The thread drops it after writing everything before it; its receiver notices that.
     Mark(#[expect(dead_code, reason = "only its end matters")] SyncSender<()>),
@@ -41,7 +41,7 @@ enum Message {
 
 /// The sending end of the queue, for loggers.
 #[derive(Debug, Clone)]
-pub(super) struct LogWriter(SyncSender<Message>);
+pub(super) struct LogWriter(SyncSender<WriterMessage>);
 
 /// Keeps the log's thread running to the end: dropping it waits up to a second for the lines still queued.
 #[derive(Debug)]
@@ -64,9 +64,9 @@ impl LogWriter {
     }
 }
 
-fn write_all(mut out: impl Write, messages: &Receiver<Message>) {
+fn write_all(mut out: impl Write, messages: &Receiver<WriterMessage>) {
     for message in messages {
-        if let Message::Line(line) = message
+        if let WriterMessage::Line(line) = message
             && out.write_all(&line).and_then(|()| out.flush()).is_err()
         {
             LOST.fetch_add(1, Ordering::Relaxed);
@@ -75,11 +75,16 @@ fn write_all(mut out: impl Write, messages: &Receiver<Message>) {
 }
 
 /// One line: the formatter writes each with a single call.
-pub(super) struct Line<'a>(&'a LogWriter);
+pub(super) struct LogLine<'a>(&'a LogWriter);
 
-impl Write for Line<'_> {
+impl Write for LogLine<'_> {
     fn write(&mut self, line: &[u8]) -> io::Result<usize> {
-        if self.0.0.try_send(Message::Line(line.to_vec())).is_err() {
+        if self
+            .0
+            .0
+            .try_send(WriterMessage::Line(line.to_vec()))
+            .is_err()
+        {
             LOST.fetch_add(1, Ordering::Relaxed);
         }
         Ok(line.len())
@@ -91,10 +96,10 @@ impl Write for Line<'_> {
 }
 
 impl<'a> MakeWriter<'a> for LogWriter {
-    type Writer = Line<'a>;
+    type Writer = LogLine<'a>;
 
-    fn make_writer(&'a self) -> Line<'a> {
-        Line(self)
+    fn make_writer(&'a self) -> LogLine<'a> {
+        LogLine(self)
     }
 }
 
@@ -102,7 +107,7 @@ impl Drop for LogGuard {
     fn drop(&mut self) {
         let (mark, written) = sync_channel(0);
         // A full queue has no reader, so do not wait for one.
-        if self.0.0.try_send(Message::Mark(mark)).is_ok() {
+        if self.0.0.try_send(WriterMessage::Mark(mark)).is_ok() {
             // Ends when the thread reaches the marker and drops it.
             let _ = written.recv_timeout(LAST_LINES);
         }

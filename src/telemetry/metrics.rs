@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use farebox_ledger::{Usage, amount};
 
-use super::exposition::{Exposition, Kind};
+use super::exposition::{Exposition, MetricKind};
 use crate::metering::Miscount;
 use crate::proxy::Record;
 
@@ -54,10 +54,10 @@ const OWN: [Duration; 12] = [
 
 /// Counts of all requests that ended since the start.
 #[derive(Debug, Default)]
-pub struct Metrics(Mutex<Tables>);
+pub struct Metrics(Mutex<MetricTables>);
 
 #[derive(Debug, Default)]
-struct Tables {
+struct MetricTables {
     by_slug: BTreeMap<String, OfSlug>,
     by_target: BTreeMap<String, OfTarget>,
     ends: BTreeMap<String, u64>,
@@ -180,7 +180,7 @@ impl OfTarget {
     }
 }
 
-impl Tables {
+impl MetricTables {
     /// Attributes to each target what it may bill: to the answering one everything that the failed tries do not account for.
     fn note_targets(&mut self, record: &Record) {
         let (mut exposure, mut cost) = (
@@ -220,7 +220,7 @@ impl Tables {
 
     fn write_targets(&self, out: &mut Exposition) {
         let help = "Answers by what the target counted at their end: believable usage, or what was wrong with it.";
-        out.metric("farebox_target_counts_total", Kind::Counter, help);
+        out.metric("farebox_target_counts_total", MetricKind::Counter, help);
         for (target, of_target) in &self.by_target {
             out.sample(
                 &[("target", target), ("counted", "provider")],
@@ -235,12 +235,16 @@ impl Tables {
             }
         }
         let help = "What a target may bill beyond the charges, at the catalog's prices.";
-        out.metric("farebox_target_exposure_usd_total", Kind::Counter, help);
+        out.metric(
+            "farebox_target_exposure_usd_total",
+            MetricKind::Counter,
+            help,
+        );
         for (target, of_target) in &self.by_target {
             out.sample(&[("target", target)], amount::exact(of_target.exposure));
         }
         let help = "What a target may bill at the operator's own prices, where they are known.";
-        out.metric("farebox_target_cost_usd_total", Kind::Counter, help);
+        out.metric("farebox_target_cost_usd_total", MetricKind::Counter, help);
         for (target, cost) in self
             .by_target
             .iter()
@@ -253,7 +257,7 @@ impl Tables {
     fn write_requests(&self, out: &mut Exposition) {
         out.metric(
             "farebox_requests_total",
-            Kind::Counter,
+            MetricKind::Counter,
             "Ended requests; unknown names have the empty slug.",
         );
         for (slug, family, of_family) in self.families() {
@@ -270,7 +274,7 @@ impl Tables {
         }
         out.metric(
             "farebox_request_ends_total",
-            Kind::Counter,
+            MetricKind::Counter,
             "Ended requests by the reason in the journal.",
         );
         for (reason, count) in &self.ends {
@@ -278,7 +282,7 @@ impl Tables {
         }
         out.metric(
             "farebox_refusals_total",
-            Kind::Counter,
+            MetricKind::Counter,
             "Requests that were answered with an error, by reason.",
         );
         for (reason, count) in &self.refusals {
@@ -289,7 +293,7 @@ impl Tables {
     fn write_waits(&self, out: &mut Exposition) {
         out.metric(
             "farebox_request_seconds",
-            Kind::Histogram,
+            MetricKind::Histogram,
             "From a request's arrival to its end.",
         );
         for (slug, family, of_family) in self.families() {
@@ -298,7 +302,7 @@ impl Tables {
         }
         out.metric(
             "farebox_first_byte_seconds",
-            Kind::Histogram,
+            MetricKind::Histogram,
             "From a request's arrival to the first byte of its answer.",
         );
         for (slug, family, of_family) in self.families() {
@@ -306,14 +310,14 @@ impl Tables {
             out.histogram(&[("slug", slug), ("family", family)], &WAITS, counts, *sum);
         }
         let help = "Time the gateway itself took: from arrival to dispatch, reading the body included, and the settlement.";
-        out.metric("farebox_own_seconds", Kind::Histogram, help)
+        out.metric("farebox_own_seconds", MetricKind::Histogram, help)
             .histogram(&[], &OWN, &self.own.counts, self.own.sum);
     }
 
     fn write_money(&self, out: &mut Exposition) {
         out.metric(
             "farebox_tokens_total",
-            Kind::Counter,
+            MetricKind::Counter,
             "Counted tokens; each token is in one kind only.",
         );
         for (slug, of_slug) in &self.by_slug {
@@ -334,7 +338,7 @@ impl Tables {
         }
         out.metric(
             "farebox_charged_usd_total",
-            Kind::Counter,
+            MetricKind::Counter,
             "Charged to keys.",
         );
         for (slug, of_slug) in &self.by_slug {
@@ -342,14 +346,14 @@ impl Tables {
         }
         out.metric(
             "farebox_loss_usd_total",
-            Kind::Counter,
+            MetricKind::Counter,
             "Used but not paid: the operator's loss.",
         );
         for (slug, of_slug) in &self.by_slug {
             out.sample(&[("slug", slug)], amount::exact(of_slug.loss));
         }
         let help = "What providers may bill beyond the charges, at the catalog's prices.";
-        out.metric("farebox_exposure_usd_total", Kind::Counter, help);
+        out.metric("farebox_exposure_usd_total", MetricKind::Counter, help);
         for (slug, of_slug) in &self.by_slug {
             out.sample(&[("slug", slug)], amount::exact(of_slug.exposure));
         }

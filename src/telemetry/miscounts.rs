@@ -20,19 +20,19 @@ const MOST_TARGETS: usize = 20_000;
 
 /// What was counted at the end of answers, by target.
 #[derive(Debug, Default)]
-pub struct Miscounts(Mutex<BTreeMap<String, Hours>>);
+pub struct Miscounts(Mutex<BTreeMap<String, MiscountHours>>);
 
 #[derive(Debug, Default)]
-struct Hours {
+struct MiscountHours {
     hour: i64,
-    current: Counts,
-    before: Counts,
+    current: AnswerCounts,
+    before: AnswerCounts,
     /// The slug of the last answer that was miscounted.
     slug: String,
 }
 
 #[derive(Debug, Default, Clone, Copy)]
-struct Counts {
+struct AnswerCounts {
     answers: u64,
     miscounts: [u64; Miscount::ALL.len()],
     broken: u64,
@@ -111,14 +111,14 @@ impl Miscounting {
     }
 }
 
-impl Hours {
+impl MiscountHours {
     fn turn(&mut self, hour: i64) {
         match hour.saturating_sub(self.hour) {
             i64::MIN..=0 => return,
             1 => self.before = self.current,
-            _ => self.before = Counts::default(),
+            _ => self.before = AnswerCounts::default(),
         }
-        (self.hour, self.current) = (hour, Counts::default());
+        (self.hour, self.current) = (hour, AnswerCounts::default());
     }
 
     /// How many answers broke, and out of how many, if that is worth reporting.
@@ -131,7 +131,7 @@ impl Hours {
 
     /// How many answers were miscounted this way, and out of how many, if that is worth reporting.
     fn repeated(&self, at: usize) -> Option<(u64, u64)> {
-        let of = |counts: &Counts| counts.miscounts.get(at).copied().unwrap_or_default();
+        let of = |counts: &AnswerCounts| counts.miscounts.get(at).copied().unwrap_or_default();
         let (count, answers) = (
             of(&self.current) + of(&self.before),
             self.current.answers + self.before.answers,
@@ -217,7 +217,7 @@ mod tests {
     use tokio::time::Instant;
 
     use super::*;
-    use crate::proxy::{Failure, Known, Origin};
+    use crate::proxy::{Failure, Origin, RefusedFacts};
 
     fn record(hour: i64, miscount: Option<Miscount>) -> Record {
         let failure = Failure::Internal;
@@ -225,7 +225,7 @@ mod tests {
         let record = Record::refused(
             &failure,
             Family::Chat,
-            Known::default(),
+            RefusedFacts::default(),
             id,
             Instant::now(),
             Origin::default(),

@@ -17,8 +17,8 @@ mod strange;
 use std::sync::Arc;
 
 pub use drift::{Drift, DriftingField};
-pub use exposition::{Exposition, Kind, seconds};
-pub use live::{Follower, LiveRing};
+pub use exposition::{Exposition, MetricKind, seconds};
+pub use live::{LiveFollower, LiveRing};
 pub use log::{LogFormat, RequestLog, start_logging};
 pub use log_writer::{LogGuard, last_words, lost_lines};
 pub use metrics::Metrics;

@@ -106,13 +106,13 @@ mod tests {
     use tokio::time::Instant;
 
     use super::*;
-    use crate::proxy::{Failure, Known, Origin};
+    use crate::proxy::{Failure, Origin, RefusedFacts};
 
     fn record(hour: i64, oddity: Oddity) -> Record {
         let record = Record::refused(
             &Failure::Internal,
             Family::Chat,
-            Known::default(),
+            RefusedFacts::default(),
             OperationId::from_bytes([0; 16]),
             Instant::now(),
             Origin::default(),

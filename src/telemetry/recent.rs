@@ -56,12 +56,12 @@ mod tests {
     use tokio::time::Instant;
 
     use super::*;
-    use crate::proxy::{Failure, Known, Origin};
+    use crate::proxy::{Failure, Origin, RefusedFacts};
 
     fn refused(number: u128, key: Option<KeyId>) -> Arc<Record> {
-        let known = Known {
+        let known = RefusedFacts {
             key,
-            ..Known::default()
+            ..RefusedFacts::default()
         };
         let id = OperationId::new(Timestamp::from_millis(1), number);
         let failure = Failure::Overloaded;

@@ -17,7 +17,7 @@ const REMEMBERED: usize = 10_000;
 
 /// CPU time for each second, and how much of it may be saved up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Budget {
+pub struct CpuBudget {
     /// For each second.
     pub rate: Duration,
     /// The most that may be saved up and spent at once.
@@ -27,14 +27,14 @@ pub struct Budget {
 /// All work of a customer: a tenth of one CPU, which reads some 30 MB of JSON a second.
 // Lower, and clients that send a long conversation again with every call wait behind others; higher, and fewer than ten
 // customers fill a CPU. What is saved up lets a large body pass at once after a pause.
-pub const OF_CUSTOMER: Budget = Budget {
+pub const OF_CUSTOMER: CpuBudget = CpuBudget {
     rate: Duration::from_millis(100),
     burst: Duration::from_secs(1),
 };
 /// Of that, what was not paid for. A hundredth of a CPU: a hundred keys without money have one.
 // An honest client is refused now and then, a stranger always: so what earns nothing gets a tenth of what a customer gets, and
 // enough of a burst for some invalid requests in a row.
-pub const UNPAID: Budget = Budget {
+pub const UNPAID: CpuBudget = CpuBudget {
     rate: Duration::from_millis(10),
     burst: Duration::from_millis(200),
 };
@@ -48,19 +48,19 @@ pub(super) struct Budgets {
 
 #[derive(Debug, Default)]
 struct Spent {
-    all: Used,
-    unpaid: Used,
+    all: BudgetUsed,
+    unpaid: BudgetUsed,
 }
 
 /// What is used of a budget, and when that was.
 #[derive(Debug, Default)]
-struct Used {
+struct BudgetUsed {
     time: Duration,
     at: Option<Instant>,
 }
 
-impl Used {
-    fn now(&mut self, of: Budget, now: Instant) -> &mut Duration {
+impl BudgetUsed {
+    fn now(&mut self, of: CpuBudget, now: Instant) -> &mut Duration {
         let passed = self
             .at
             .map_or(Duration::ZERO, |at| now.saturating_duration_since(at));

@@ -16,7 +16,10 @@ fn work(turns: &'static Arc<Turns>, holder: u64) -> Work {
 async fn blocked(
     turns: &'static Arc<Turns>,
     holder: u64,
-) -> (tokio::task::JoinHandle<Result<(), Busy>>, mpsc::Sender<()>) {
+) -> (
+    tokio::task::JoinHandle<Result<(), WorkUndone>>,
+    mpsc::Sender<()>,
+) {
     let (end, ended) = mpsc::channel::<()>();
     let (begin, begun) = oneshot::channel();
     let job = tokio::spawn(async move {
@@ -112,7 +115,7 @@ async fn a_turn_that_does_not_come_within_five_seconds_is_refused() {
         turns.turn(Holder(2)).await.unwrap(),
     );
     let begun = Instant::now();
-    assert_eq!(work(turns, 3).aside(|| ()).await, Err(Busy::Late));
+    assert_eq!(work(turns, 3).aside(|| ()).await, Err(WorkUndone::Late));
     assert_eq!(begun.elapsed(), Duration::from_secs(5));
     assert_eq!(turns.refused.load(Ordering::Relaxed), 1);
     drop((one, two));

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use tokio::time::{Instant, timeout};
 
-use super::{Turn, Turns, budget, micros};
+use super::{Turns, WorkTurn, budget, micros};
 use crate::byte_room::Holder;
 
 /// Larger bodies are never read on a thread that serves requests: this much JSON takes about a millisecond.
@@ -28,7 +28,7 @@ pub struct Work {
 
 /// Why work was not done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Busy {
+pub enum WorkUndone {
     /// The customer's turn did not come in time.
     Late,
     /// The work panicked; nothing it did counts.
@@ -49,8 +49,8 @@ impl Work {
     /// Reads a body of this size: here if it is small and the customer within its budget, else aside.
     ///
     /// # Errors
-    /// [`Busy`].
-    pub async fn read<T, F>(&mut self, bytes: usize, work: F) -> Result<T, Busy>
+    /// [`WorkUndone`].
+    pub async fn read<T, F>(&mut self, bytes: usize, work: F) -> Result<T, WorkUndone>
     where
         T: Send + 'static,
         F: FnOnce() -> T + Send + 'static,
@@ -76,20 +76,20 @@ impl Work {
     /// Does work on another thread when it is the customer's turn.
     ///
     /// # Errors
-    /// [`Busy`].
-    pub async fn aside<T, F>(&mut self, work: F) -> Result<T, Busy>
+    /// [`WorkUndone`].
+    pub async fn aside<T, F>(&mut self, work: F) -> Result<T, WorkUndone>
     where
         T: Send + 'static,
         F: FnOnce() -> T + Send + 'static,
     {
-        let turn: Turn = match timeout(PATIENCE, self.turns.turn(self.holder)).await {
-            Ok(turn) => turn.ok_or(Busy::Broken)?,
+        let turn: WorkTurn = match timeout(PATIENCE, self.turns.turn(self.holder)).await {
+            Ok(turn) => turn.ok_or(WorkUndone::Broken)?,
             Err(_) => {
                 self.turns.refused.fetch_add(1, Ordering::Relaxed);
-                return Err(Busy::Late);
+                return Err(WorkUndone::Late);
             }
         };
-        let (done, took) = turn.run(work, false).await.ok_or(Busy::Broken)?;
+        let (done, took) = turn.run(work, false).await.ok_or(WorkUndone::Broken)?;
         self.spent += took;
         Ok(done)
     }

@@ -12,11 +12,11 @@ use tokio::time::timeout;
 
 use super::classify::{self, AttemptFailure, GivenUp};
 use super::client::Pool;
-use super::reply::{Kind, Reply};
+use super::reply::{DeclaredType, UnjudgedReply};
 use super::simulated::Simulated;
-use super::stream::{Body, Unread, cause};
-use super::{Call, Operation, Prepared};
-use crate::byte_room::Share;
+use super::stream::{AnswerBody, Unread, cause};
+use super::{Prepared, TargetOperation, UpstreamCall};
+use crate::byte_room::ByteShare;
 use crate::config::Target;
 
 /// Largest whole answer accepted.
@@ -27,7 +27,7 @@ const MAX_ERROR_BYTES: usize = 256 << 10;
 /// A good answer.
 pub(super) enum Begun {
     /// All of it, with its facts and its share of the memory budget.
-    Whole(Bytes, Box<AnswerFacts>, Share),
+    Whole(Bytes, Box<AnswerFacts>, ByteShare),
     /// Its first data frame, and the source of the rest.
     Stream(Box<Frame>, Box<Unread>),
 }
@@ -36,10 +36,10 @@ pub(super) enum Begun {
 pub(super) async fn attempt(
     pool: &Pool,
     simulated: &Simulated,
-    asked: (&Call<'_>, usize),
+    asked: (&UpstreamCall<'_>, usize),
     target: &Target,
     prepared: &Prepared,
-    room: Share,
+    room: ByteShare,
 ) -> Result<Begun, AttemptFailure> {
     let (call, _) = asked;
     let timeouts = &pool.provider.timeouts;
@@ -59,7 +59,7 @@ pub(super) async fn attempt(
         judge(reply, (call, &pool.provider.pass_answer), room).await
     };
     timeout(limit, answer).await.unwrap_or_else(|_| {
-        let charged = !call.stream && call.operation == Operation::Generate;
+        let charged = !call.stream && call.operation == TargetOperation::Generate;
         Err(if charged {
             AttemptFailure::GivenUp(GivenUp::Late(limit))
         } else {
@@ -68,7 +68,9 @@ pub(super) async fn attempt(
     })
 }
 
-pub(super) async fn send(request: reqwest::RequestBuilder) -> Result<Reply, AttemptFailure> {
+pub(super) async fn send(
+    request: reqwest::RequestBuilder,
+) -> Result<UnjudgedReply, AttemptFailure> {
     let response = request.send().await.map_err(|error| match error {
         error if is_our_own(&error) => AttemptFailure::Own(cause(&error)),
         error if error.is_builder() => {
@@ -84,7 +86,7 @@ pub(super) async fn send(request: reqwest::RequestBuilder) -> Result<Reply, Atte
             .and_then(|value| value.to_str().ok())
             .unwrap_or_default()
     };
-    let kind = Kind::of(text(CONTENT_TYPE));
+    let kind = DeclaredType::of(text(CONTENT_TYPE));
     let retry_after = classify::retry_after(text(RETRY_AFTER), text(DATE));
     let status = response.status().as_u16();
     let codings = response.headers().get_all(TRANSFER_ENCODING).iter();
@@ -96,11 +98,11 @@ pub(super) async fn send(request: reqwest::RequestBuilder) -> Result<Reply, Atte
             "a transfer coding that was not asked for".to_owned(),
         ));
     }
-    Ok(Reply {
+    Ok(UnjudgedReply {
         status,
         kind,
         retry_after,
-        body: Body::Network(Box::new(reqwest::Body::from(response))),
+        body: AnswerBody::Network(Box::new(reqwest::Body::from(response))),
     })
 }
 
@@ -127,22 +129,22 @@ fn is_our_own(error: &reqwest::Error) -> bool {
 }
 
 async fn judge(
-    reply: Reply,
-    (call, extra): (&Call<'_>, &[String]),
-    mut room: Share,
+    reply: UnjudgedReply,
+    (call, extra): (&UpstreamCall<'_>, &[String]),
+    mut room: ByteShare,
 ) -> Result<Begun, AttemptFailure> {
-    let Reply {
+    let UnjudgedReply {
         status,
         kind,
         retry_after,
         mut body,
     } = reply;
     match (status, kind) {
-        (200..=204, Kind::Json) if call.stream => {
+        (200..=204, DeclaredType::Json) if call.stream => {
             Err(json_to_stream(body, call.family, &mut room).await)
         }
         (200..=204, _) if call.stream => first_frame(body, call.family).await,
-        (200..=204, Kind::Events) => Err(AttemptFailure::Broken(
+        (200..=204, DeclaredType::Events) => Err(AttemptFailure::Broken(
             "a stream instead of a whole answer".to_owned(),
         )),
         (200..=204, _) => whole(body, (call, extra), room).await,
@@ -157,9 +159,9 @@ async fn judge(
 }
 
 async fn whole(
-    mut body: Body,
-    (call, extra): (&Call<'_>, &[String]),
-    mut room: Share,
+    mut body: AnswerBody,
+    (call, extra): (&UpstreamCall<'_>, &[String]),
+    mut room: ByteShare,
 ) -> Result<Begun, AttemptFailure> {
     let bytes = body.whole(MAX_ANSWER_BYTES, &mut room).await?;
     let read = call.family.protocol().read_answer_with(&bytes, extra);
@@ -173,14 +175,18 @@ async fn whole(
             ..
         }) => Err(classify::of_error(error, &usage)),
         // A 200 without the part that makes an answer of the family is an error that does not say so.
-        Some(facts) if call.operation == Operation::Generate && !facts.complete => Err(
+        Some(facts) if call.operation == TargetOperation::Generate && !facts.complete => Err(
             classify::of_error(UpstreamError::parse(&bytes), &facts.usage),
         ),
         Some(facts) => Ok(Begun::Whole(bytes, Box::new(facts), room)),
     }
 }
 
-async fn json_to_stream(mut body: Body, family: Family, room: &mut Share) -> AttemptFailure {
+async fn json_to_stream(
+    mut body: AnswerBody,
+    family: Family,
+    room: &mut ByteShare,
+) -> AttemptFailure {
     let bytes = body.whole(MAX_ERROR_BYTES, room).await.unwrap_or_default();
     match family.protocol().read_answer(&bytes) {
         Some(AnswerFacts {
@@ -192,7 +198,7 @@ async fn json_to_stream(mut body: Body, family: Family, room: &mut Share) -> Att
     }
 }
 
-async fn first_frame(mut body: Body, family: Family) -> Result<Begun, AttemptFailure> {
+async fn first_frame(mut body: AnswerBody, family: Family) -> Result<Begun, AttemptFailure> {
     let mut reader = FrameReader::new();
     loop {
         while let Some(frame) = reader
@@ -209,7 +215,7 @@ async fn first_frame(mut body: Body, family: Family) -> Result<Begun, AttemptFai
         }
         let tail = reader.finish();
         return match tail.frame.or(tail.unended).filter(decides) {
-            Some(frame) if check(&frame, family)? => Ok(begun(frame, reader, Body::Over)),
+            Some(frame) if check(&frame, family)? => Ok(begun(frame, reader, AnswerBody::Over)),
             _ => Err(AttemptFailure::Broken(
                 "the stream ended before its first event".to_owned(),
             )),
@@ -217,7 +223,7 @@ async fn first_frame(mut body: Body, family: Family) -> Result<Begun, AttemptFai
     }
 }
 
-fn begun(first: Frame, reader: FrameReader, body: Body) -> Begun {
+fn begun(first: Frame, reader: FrameReader, body: AnswerBody) -> Begun {
     Begun::Stream(Box::new(first), Box::new(Unread { reader, body }))
 }
 

@@ -14,8 +14,8 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::classify::Fault;
-use super::probing::{Probing, TRY_EVERY, Verdict};
+use super::classify::TargetFault;
+use super::probing::{ProbeVerdict, Probing, TRY_EVERY};
 use crate::byte_room::Holder;
 use crate::config::BreakerPolicy;
 
@@ -230,7 +230,7 @@ impl Breaker {
         leave: Leave,
         now: Instant,
         policy: BreakerPolicy,
-        fault: Fault,
+        fault: TargetFault,
     ) {
         if let Some(place) = leave.waiting {
             self.waiting.remove(&place);
@@ -280,25 +280,26 @@ impl Breaker {
     }
 
     /// What our own request, sent at `sent`, found.
-    pub(super) fn probed(&mut self, verdict: Verdict, sent: Instant, now: Instant) {
+    pub(super) fn probed(&mut self, verdict: ProbeVerdict, sent: Instant, now: Instant) {
         // Several may be under way. One that was sent before another one passed says nothing new when it fails.
-        let outdated = self.probing.passed_since(sent) && matches!(verdict, Verdict::Failed(_));
+        let outdated =
+            self.probing.passed_since(sent) && matches!(verdict, ProbeVerdict::Failed(_));
         let misled = self.probing.is_misled(now)
-            && matches!(verdict, Verdict::Failed(fault) if !fault.unreachable);
+            && matches!(verdict, ProbeVerdict::Failed(fault) if !fault.unreachable);
         let verdict = if outdated || misled {
-            Verdict::Nothing
+            ProbeVerdict::Nothing
         } else {
             verdict
         };
         self.probing.learned(verdict, sent, self.all.is_some());
         match verdict {
-            Verdict::Passed => self.passed(now),
-            Verdict::Reached => self.reached(),
-            Verdict::Failed(Fault { unreachable, rest }) => {
+            ProbeVerdict::Passed => self.passed(now),
+            ProbeVerdict::Reached => self.reached(),
+            ProbeVerdict::Failed(TargetFault { unreachable, rest }) => {
                 let named = rest.map(|rest| now + rest.min(LONGEST_REST));
                 self.pause(unreachable, named, now);
             }
-            Verdict::Nothing | Verdict::Unasked => {}
+            ProbeVerdict::Nothing | ProbeVerdict::Unasked => {}
         }
     }
 

@@ -9,11 +9,11 @@ const POLICY: BreakerPolicy = BreakerPolicy {
 const ANN: Holder = Holder(1);
 const BOB: Holder = Holder(2);
 const CAT: Holder = Holder(3);
-const BROKEN: Fault = Fault {
+const BROKEN: TargetFault = TargetFault {
     unreachable: false,
     rest: None,
 };
-const UNREACHABLE: Fault = Fault {
+const UNREACHABLE: TargetFault = TargetFault {
     unreachable: true,
     rest: None,
 };
@@ -22,8 +22,8 @@ fn after(start: Instant, secs: u64) -> Instant {
     start + Duration::from_secs(secs)
 }
 
-fn named(secs: u64) -> Fault {
-    Fault {
+fn named(secs: u64) -> TargetFault {
+    TargetFault {
         unreachable: false,
         rest: Some(Duration::from_secs(secs)),
     }
@@ -31,7 +31,7 @@ fn named(secs: u64) -> Fault {
 
 /// A request of `key` that fails.
 #[track_caller]
-fn fail(breaker: &mut Breaker, key: Holder, now: Instant, fault: Fault) {
+fn fail(breaker: &mut Breaker, key: Holder, now: Instant, fault: TargetFault) {
     let leave = breaker.admit(key, true, now).unwrap();
     breaker.failed(leave, now, POLICY, fault);
 }
@@ -45,7 +45,7 @@ fn answer(breaker: &mut Breaker, key: Holder, now: Instant) {
 }
 
 /// Sends a request of our own and returns what it found at once.
-fn probe(breaker: &mut Breaker, verdict: Verdict, now: Instant) {
+fn probe(breaker: &mut Breaker, verdict: ProbeVerdict, now: Instant) {
     breaker.probing.sent(now);
     breaker.probed(verdict, now, now);
 }
@@ -56,7 +56,7 @@ fn paused(now: Instant) -> Breaker {
     for key in [ANN, BOB] {
         fail(&mut breaker, key, now, BROKEN);
     }
-    probe(&mut breaker, Verdict::Failed(BROKEN), now);
+    probe(&mut breaker, ProbeVerdict::Failed(BROKEN), now);
     assert_eq!(breaker.state(), BreakerState::Open);
     breaker
 }
@@ -99,7 +99,7 @@ fn fifty_customers_that_fail_on_purpose_pause_nobody_else() {
         }
         assert_eq!(breaker.keys_closed(start), 50);
         assert_eq!(breaker.state(), BreakerState::Closed);
-        probe(&mut breaker, Verdict::Passed, start);
+        probe(&mut breaker, ProbeVerdict::Passed, start);
         assert_eq!(breaker.is_open_to(Holder(99), start), None);
         answer(&mut breaker, Holder(99), start);
     }
@@ -112,13 +112,17 @@ fn a_request_of_our_own_that_fails_pauses_it_for_all_and_one_that_passes_resumes
     assert_eq!(breaker.is_open_to(CAT, after(start, 20)), Some(TRY_EVERY));
     assert_eq!(breaker.probe_due(start), Some(after(start, 5)));
     for secs in [5, 10, 15] {
-        probe(&mut breaker, Verdict::Failed(BROKEN), after(start, secs));
+        probe(
+            &mut breaker,
+            ProbeVerdict::Failed(BROKEN),
+            after(start, secs),
+        );
         assert_eq!(
             breaker.probe_due(after(start, secs)),
             Some(after(start, secs + 5))
         );
     }
-    probe(&mut breaker, Verdict::Passed, after(start, 20));
+    probe(&mut breaker, ProbeVerdict::Passed, after(start, 20));
     assert_eq!(breaker.state(), BreakerState::Closed);
     for key in [ANN, BOB, CAT] {
         assert_eq!(breaker.is_open_to(key, after(start, 20)), None);
@@ -138,7 +142,7 @@ fn connections_that_fail_pause_it_for_all_whoever_met_them() {
         fail(&mut breaker, ANN, start, UNREACHABLE);
     }
     assert!(breaker.admit(BOB, true, start).is_err() && breaker.doubts_connection());
-    breaker.probed(Verdict::Reached, start, start);
+    breaker.probed(ProbeVerdict::Reached, start, start);
     assert!(breaker.admit(BOB, true, start).is_ok());
 
     // An answer of any kind shows that there was a connection.
@@ -198,10 +202,10 @@ fn each_success_doubles_the_interval_up_to_five_minutes() {
         let due = breaker.probe_due(now).unwrap();
         intervals.push((due - now).as_secs());
         now = due;
-        probe(&mut breaker, Verdict::Passed, now);
+        probe(&mut breaker, ProbeVerdict::Passed, now);
     }
     assert_eq!(intervals, [0, 10, 20, 40, 80, 160, 300, 300, 300]);
-    probe(&mut breaker, Verdict::Failed(BROKEN), now);
+    probe(&mut breaker, ProbeVerdict::Failed(BROKEN), now);
     assert_eq!(breaker.probe_due(now), Some(now + TRY_EVERY));
 }
 
@@ -213,7 +217,7 @@ fn who_fails_while_ours_pass_is_sent_to_the_next_target_first() {
         fail(&mut breaker, key, start, BROKEN);
     }
     assert!(!breaker.doubts(ANN, start) && breaker.is_open_to(ANN, start).is_some());
-    probe(&mut breaker, Verdict::Passed, after(start, 1));
+    probe(&mut breaker, ProbeVerdict::Passed, after(start, 1));
     let now = after(start, 2);
     assert!(breaker.doubts(ANN, now) && breaker.doubts(BOB, now) && !breaker.doubts(CAT, now));
     assert_eq!(breaker.is_open_to(ANN, now), None, "last, but served");
@@ -234,10 +238,14 @@ fn a_named_rest_binds_who_earned_it_and_everybody_only_when_we_are_told_the_same
     );
     fail(&mut breaker, BOB, start, named(20));
     answer(&mut breaker, CAT, start);
-    probe(&mut breaker, Verdict::Passed, after(start, 1));
+    probe(&mut breaker, ProbeVerdict::Passed, after(start, 1));
     assert!(breaker.is_open_to(ANN, after(start, 10)).is_some());
 
-    probe(&mut breaker, Verdict::Failed(named(40)), after(start, 20));
+    probe(
+        &mut breaker,
+        ProbeVerdict::Failed(named(40)),
+        after(start, 20),
+    );
     assert_eq!(
         breaker.is_open_to(CAT, after(start, 30)),
         Some(Duration::from_secs(30))
@@ -247,7 +255,7 @@ fn a_named_rest_binds_who_earned_it_and_everybody_only_when_we_are_told_the_same
         Some(after(start, 60)),
         "we keep to it as well"
     );
-    probe(&mut breaker, Verdict::Passed, after(start, 60));
+    probe(&mut breaker, ProbeVerdict::Passed, after(start, 60));
     assert_eq!(breaker.is_open_to(CAT, after(start, 60)), None);
 
     let mut breaker = Breaker::default();
@@ -262,7 +270,7 @@ fn a_named_rest_binds_who_earned_it_and_everybody_only_when_we_are_told_the_same
 fn where_we_cannot_ask_one_customers_request_in_five_seconds_decides() {
     let start = Instant::now();
     let mut breaker = paused(start);
-    probe(&mut breaker, Verdict::Unasked, after(start, 5));
+    probe(&mut breaker, ProbeVerdict::Unasked, after(start, 5));
     assert_eq!(breaker.state(), BreakerState::HalfOpen);
     let now = after(start, 6);
     let trial = breaker.admit(CAT, true, now).unwrap();
@@ -285,7 +293,7 @@ fn ours_that_always_fail_at_a_working_target_do_not_pause_it_for_good() {
     let start = Instant::now();
     let mut breaker = paused(start);
     let now = after(start, 30);
-    probe(&mut breaker, Verdict::Failed(BROKEN), now);
+    probe(&mut breaker, ProbeVerdict::Failed(BROKEN), now);
     let mut trial = breaker.admit(CAT, true, now).unwrap();
     assert_eq!(
         breaker.is_open_to(Holder(4), now),
@@ -297,15 +305,15 @@ fn ours_that_always_fail_at_a_working_target_do_not_pause_it_for_good() {
     for key in [ANN, BOB] {
         fail(&mut breaker, key, after(start, 40), BROKEN);
     }
-    probe(&mut breaker, Verdict::Failed(BROKEN), after(start, 40));
+    probe(&mut breaker, ProbeVerdict::Failed(BROKEN), after(start, 40));
     assert_eq!(
         breaker.state(),
         BreakerState::Closed,
         "a customer was served while ours failed"
     );
     // A connection that cannot be made is evidence all the same, and so are ours once one has passed.
-    probe(&mut breaker, Verdict::Passed, after(start, 50));
-    probe(&mut breaker, Verdict::Failed(BROKEN), after(start, 60));
+    probe(&mut breaker, ProbeVerdict::Passed, after(start, 50));
+    probe(&mut breaker, ProbeVerdict::Failed(BROKEN), after(start, 60));
     assert_eq!(breaker.state(), BreakerState::Open);
 }
 
@@ -317,12 +325,16 @@ fn a_first_frame_resumes_it_and_an_outdated_failure_pauses_nothing() {
     for key in [ANN, BOB] {
         fail(&mut breaker, key, start, BROKEN);
     }
-    probe(&mut breaker, Verdict::Failed(BROKEN), start);
+    probe(&mut breaker, ProbeVerdict::Failed(BROKEN), start);
     breaker.began(&mut slow, after(start, 1));
     assert_eq!(breaker.state(), BreakerState::Closed);
 
-    breaker.probed(Verdict::Passed, after(start, 5), after(start, 6));
-    breaker.probed(Verdict::Failed(BROKEN), after(start, 2), after(start, 60));
+    breaker.probed(ProbeVerdict::Passed, after(start, 5), after(start, 6));
+    breaker.probed(
+        ProbeVerdict::Failed(BROKEN),
+        after(start, 2),
+        after(start, 60),
+    );
     assert_eq!(
         breaker.state(),
         BreakerState::Closed,

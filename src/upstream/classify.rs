@@ -11,7 +11,7 @@ use farebox_protocol::{UpstreamError, WireUsage, translate};
 
 /// Kinds of failed tries, as the log and the metrics name them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Class {
+pub enum FailureClass {
     /// The customer's request is at fault.
     Client,
     /// The operator's account or configuration is.
@@ -30,7 +30,7 @@ pub enum Class {
     Resting,
 }
 
-impl Class {
+impl FailureClass {
     /// Its word in the log and the metrics.
     #[must_use]
     pub const fn name(self) -> &'static str {
@@ -47,7 +47,7 @@ impl Class {
     }
 }
 
-impl fmt::Display for Class {
+impl fmt::Display for FailureClass {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.write_str(self.name())
     }
@@ -55,7 +55,7 @@ impl fmt::Display for Class {
 
 /// How a target failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(super) struct Fault {
+pub(super) struct TargetFault {
     /// There was no connection: no request can be the cause.
     pub(super) unreachable: bool,
     /// How long the upstream asked to wait (`retry-after`).
@@ -117,14 +117,14 @@ impl fmt::Display for GivenUp {
 
 impl AttemptFailure {
     /// What kind of failure it is.
-    pub(super) fn class(&self) -> Class {
+    pub(super) fn class(&self) -> FailureClass {
         match self {
-            Self::Client { .. } => Class::Client,
-            Self::Operator(_) | Self::NotServed(_) => Class::Operator,
-            Self::Busy { .. } => Class::Busy,
-            Self::Broken(_) | Self::GivenUp(_) | Self::Failed(_) => Class::Broken,
-            Self::Unsent(_) => Class::Unsent,
-            Self::Own(_) => Class::Own,
+            Self::Client { .. } => FailureClass::Client,
+            Self::Operator(_) | Self::NotServed(_) => FailureClass::Operator,
+            Self::Busy { .. } => FailureClass::Busy,
+            Self::Broken(_) | Self::GivenUp(_) | Self::Failed(_) => FailureClass::Broken,
+            Self::Unsent(_) => FailureClass::Unsent,
+            Self::Own(_) => FailureClass::Own,
         }
     }
 
@@ -144,10 +144,10 @@ impl AttemptFailure {
     }
 
     /// What it says about the target: nothing when the gateway is at fault.
-    pub(super) fn fault(&self) -> Option<Fault> {
+    pub(super) fn fault(&self) -> Option<TargetFault> {
         match self {
             Self::Own(_) => None,
-            _ => Some(Fault {
+            _ => Some(TargetFault {
                 unreachable: matches!(self, Self::Unsent(_)),
                 rest: self.retry_after(),
             }),

@@ -19,11 +19,11 @@ use rustls::{ClientConfig, RootCertStore};
 use tokio::time::Instant;
 
 use super::pieces::Pieces;
-use super::places::{Place, Places, TokenShare};
+use super::places::{LimitedPlaces, TakenPlace, TokenShare};
 use super::purse::Purse;
-use super::retry::Budget;
+use super::retry::RepeatBudget;
 use super::secret_forms::SecretForms;
-use super::{Call, Operation, Prepared};
+use super::{Prepared, TargetOperation, UpstreamCall};
 use crate::byte_room::Holder;
 use crate::config::{self, Endpoint, Provider, ProxyChoice, RESERVED_HEADERS};
 
@@ -72,17 +72,17 @@ pub(super) struct Pool {
     /// Its settings from the files.
     pub(super) provider: Arc<Provider>,
     /// The budget for repeated requests.
-    pub(super) budget: Mutex<Budget>,
+    pub(super) budget: Mutex<RepeatBudget>,
     /// What its answers must not reveal.
     pub(super) secrets: SecretForms,
     http: Option<Http>,
     turn: AtomicUsize,
-    places: Option<Arc<Places>>,
-    tokens: Option<Arc<Places>>,
+    places: Option<Arc<LimitedPlaces>>,
+    tokens: Option<Arc<LimitedPlaces>>,
     /// What our own requests may cost.
     pub(super) purse: Arc<Purse>,
     /// For paths other than answers, which never take an answer's place.
-    side_places: Arc<Places>,
+    side_places: Arc<LimitedPlaces>,
 }
 
 /// A client, and what all its requests have in common.
@@ -108,11 +108,11 @@ impl Pool {
         };
         let (places, tokens) = limits(&provider, before);
         let side_places = before.map_or_else(
-            || Places::halved(SIDE_PLACES),
+            || LimitedPlaces::halved(SIDE_PLACES),
             |old| Arc::clone(&old.side_places),
         );
         let purse = before.map_or_else(Arc::default, |old| Arc::clone(&old.purse));
-        let budget = Mutex::new(Budget::new(Instant::now()));
+        let budget = Mutex::new(RepeatBudget::new(Instant::now()));
         let secrets = SecretForms::of(&provider);
         Ok(Self {
             provider,
@@ -128,7 +128,7 @@ impl Pool {
     }
 
     /// A place among the provider's concurrent requests, if there is one; `Some(None)` if the provider has no limit.
-    pub(super) fn place(&self, holder: Holder) -> Option<Option<Place>> {
+    pub(super) fn place(&self, holder: Holder) -> Option<Option<TakenPlace>> {
         match &self.places {
             Some(places) => places.take(holder, 1).map(Some),
             None => Some(None),
@@ -144,7 +144,7 @@ impl Pool {
     }
 
     /// As [`Pool::place`], waiting for it.
-    pub(super) async fn wait_for_place(&self, holder: Holder) -> Option<Place> {
+    pub(super) async fn wait_for_place(&self, holder: Holder) -> Option<TakenPlace> {
         let places = self.places.as_ref()?;
         Some(places.wait(holder, 1).await)
     }
@@ -156,7 +156,7 @@ impl Pool {
     }
 
     /// A place among the requests on side paths (`count_tokens`).
-    pub(super) fn side_place(&self, holder: Holder) -> Option<Place> {
+    pub(super) fn side_place(&self, holder: Holder) -> Option<TakenPlace> {
         self.side_places.take(holder, 1)
     }
 
@@ -166,14 +166,14 @@ impl Pool {
     }
 
     /// Runs `with` on the retry budget.
-    pub(super) fn with_budget<T>(&self, with: impl FnOnce(&mut Budget) -> T) -> T {
+    pub(super) fn with_budget<T>(&self, with: impl FnOnce(&mut RepeatBudget) -> T) -> T {
         with(&mut self.budget.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// The request as it leaves, with one of the provider's keys, or `None` for the built-in provider.
     pub(super) fn request(
         &self,
-        (call, account): (&Call<'_>, usize),
+        (call, account): (&UpstreamCall<'_>, usize),
         prepared: &Prepared,
     ) -> Result<Option<reqwest::RequestBuilder>, String> {
         let Some(http) = &self.http else {
@@ -181,8 +181,8 @@ impl Pool {
         };
         let protocol = call.family.protocol();
         let path = match call.operation {
-            Operation::Generate => protocol.path(),
-            Operation::CountTokens => protocol
+            TargetOperation::Generate => protocol.path(),
+            TargetOperation::CountTokens => protocol
                 .count_path()
                 .ok_or_else(|| format!("{} requests are not counted", call.family))?,
         };
@@ -243,15 +243,19 @@ impl Pool {
 fn limits(
     provider: &Provider,
     before: Option<&Pool>,
-) -> (Option<Arc<Places>>, Option<Arc<Places>>) {
+) -> (Option<Arc<LimitedPlaces>>, Option<Arc<LimitedPlaces>>) {
     let kept = before.filter(|old| old.provider.max_concurrent == provider.max_concurrent);
     let kept_tokens =
         before.filter(|old| old.provider.max_tokens_per_minute == provider.max_tokens_per_minute);
     let places = kept.and_then(|old| old.places.clone());
     let tokens = kept_tokens.and_then(|old| old.tokens.clone());
     (
-        places.or_else(|| provider.max_concurrent.map(Places::at_once)),
-        tokens.or_else(|| provider.max_tokens_per_minute.map(Places::in_a_minute)),
+        places.or_else(|| provider.max_concurrent.map(LimitedPlaces::at_once)),
+        tokens.or_else(|| {
+            provider
+                .max_tokens_per_minute
+                .map(LimitedPlaces::in_a_minute)
+        }),
     )
 }
 

@@ -10,17 +10,17 @@ use farebox_protocol::Family;
 use tokio::time::{Instant, timeout, timeout_at};
 
 use super::attempt::{self, Begun};
-use super::classify::{AttemptFailure, Class, Fault};
+use super::classify::{AttemptFailure, FailureClass, TargetFault};
 use super::client::Pool;
 use super::health::{Health, Try};
 use super::redact::{self, Redacted};
 use super::retry::{self, Move};
-use super::route::{self, Entry, Skip};
+use super::route::{self, AskPermit, Skip};
 use super::stream::FrameStream;
-use super::trouble::Refusal;
+use super::trouble::RefusalScope;
 use super::{
-    Answer, AnswerContent, Attempt, Call, DispatchError, Operation, Prepare, Prepared, Progress,
-    Upstreams, as_told,
+    AnswerContent, Attempt, DispatchError, Prepare, Prepared, Progress, TargetOperation,
+    UpstreamAnswer, UpstreamCall, Upstreams, as_told,
 };
 use crate::config::{Provider, Route, Target};
 
@@ -28,8 +28,8 @@ use crate::config::{Provider, Route, Target};
 const REPEAT_PAUSE: Duration = Duration::from_millis(50);
 
 /// What became of a request at one target.
-enum Outcome {
-    Answered(Box<Answer>),
+enum TargetOutcome {
+    Answered(Box<UpstreamAnswer>),
     /// No other target may be asked.
     Over(Box<DispatchError>),
     /// The same, unless the request can be repeated without what this target rejects: seals, or pinned fields.
@@ -43,7 +43,7 @@ enum Outcome {
 /// One target that may be asked, with what it is sent.
 struct Candidate<'a> {
     target: &'a Target,
-    call: Call<'a>,
+    call: UpstreamCall<'a>,
     prepared: Prepared,
 }
 
@@ -54,9 +54,9 @@ impl Upstreams {
     /// See [`DispatchError`].
     pub async fn dispatch(
         &self,
-        call: Call<'_>,
+        call: UpstreamCall<'_>,
         prepare: Prepare<'_>,
-    ) -> Result<Answer, DispatchError> {
+    ) -> Result<UpstreamAnswer, DispatchError> {
         let mut failures = Failures {
             route: call.route,
             progress: call.progress,
@@ -81,10 +81,10 @@ impl Upstreams {
     /// Asks the targets in order, however long that takes.
     async fn ask_all<'a>(
         &self,
-        call: Call<'a>,
+        call: UpstreamCall<'a>,
         prepare: Prepare<'_>,
         failures: &mut Failures<'a>,
-    ) -> Result<Answer, DispatchError> {
+    ) -> Result<UpstreamAnswer, DispatchError> {
         let (mut asked, mut full): (Vec<&Target>, Vec<Candidate<'a>>) = (Vec::new(), Vec::new());
         for (target, family) in self.in_order(&call) {
             // A target that speaks several families is asked in only one of them.
@@ -94,7 +94,7 @@ impl Upstreams {
             let Some(prepared) = prepare(target, family) else {
                 continue;
             };
-            let call = Call {
+            let call = UpstreamCall {
                 family,
                 stream: call.stream || prepared.streams,
                 ..call
@@ -106,19 +106,23 @@ impl Upstreams {
                 prepared,
             };
             match self.ask(&mut candidate, prepare, false, failures).await {
-                Outcome::Answered(answer) => return Ok(*answer),
-                Outcome::Over(error) | Outcome::Rejected(error, _) => return Err(*error),
-                Outcome::Full => full.push(candidate),
-                Outcome::Next => {}
+                TargetOutcome::Answered(answer) => return Ok(*answer),
+                TargetOutcome::Over(error) | TargetOutcome::Rejected(error, _) => {
+                    return Err(*error);
+                }
+                TargetOutcome::Full => full.push(candidate),
+                TargetOutcome::Next => {}
             }
         }
         // Counting tokens has an estimate instead.
-        let waits = call.operation == Operation::Generate;
+        let waits = call.operation == TargetOperation::Generate;
         for candidate in full.iter_mut().filter(|_| waits).take(1) {
             match self.ask(candidate, prepare, true, failures).await {
-                Outcome::Answered(answer) => return Ok(*answer),
-                Outcome::Over(error) | Outcome::Rejected(error, _) => return Err(*error),
-                Outcome::Full | Outcome::Next => {}
+                TargetOutcome::Answered(answer) => return Ok(*answer),
+                TargetOutcome::Over(error) | TargetOutcome::Rejected(error, _) => {
+                    return Err(*error);
+                }
+                TargetOutcome::Full | TargetOutcome::Next => {}
             }
         }
         Err(DispatchError::NoTarget {
@@ -128,7 +132,7 @@ impl Upstreams {
     }
 
     /// The route's targets for this customer.
-    fn in_order<'a>(&self, call: &Call<'a>) -> Vec<(&'a Target, Family)> {
+    fn in_order<'a>(&self, call: &UpstreamCall<'a>) -> Vec<(&'a Target, Family)> {
         let mut candidates = call.route.candidates_with_last(call.caller, call.last);
         if candidates.len() > 1 {
             candidates.sort_by_cached_key(|(target, family)| {
@@ -146,17 +150,17 @@ impl Upstreams {
         prepare: Prepare<'_>,
         waits: bool,
         failures: &mut Failures<'a>,
-    ) -> Outcome {
+    ) -> TargetOutcome {
         loop {
             let asked = self.tries(candidate, waits, failures).await;
-            let Outcome::Rejected(error, what) = asked else {
+            let TargetOutcome::Rejected(error, what) = asked else {
                 return asked;
             };
             let Some(without) = prepare(candidate.target, candidate.call.family) else {
-                return Outcome::Over(error);
+                return TargetOutcome::Over(error);
             };
             candidate.prepared = without;
-            failures.add(candidate.target, Class::Client, what, None);
+            failures.add(candidate.target, FailureClass::Client, what, None);
         }
     }
 
@@ -166,13 +170,13 @@ impl Upstreams {
         candidate: &Candidate<'a>,
         waits: bool,
         failures: &mut Failures<'a>,
-    ) -> Outcome {
+    ) -> TargetOutcome {
         let Candidate { target, call, .. } = candidate;
         let (pool, health) = match self.find(call.route, target) {
             Ok(found) => found,
             Err(error) => {
-                failures.add(target, Class::Operator, &error, None);
-                return Outcome::Next;
+                failures.add(target, FailureClass::Operator, &error, None);
+                return TargetOutcome::Next;
             }
         };
         pool.with_budget(|budget| budget.request(Instant::now()));
@@ -187,9 +191,9 @@ impl Upstreams {
                         failures.add(target, class, &skip.reason(), wait);
                     }
                     return if skip == Skip::Full {
-                        Outcome::Full
+                        TargetOutcome::Full
                     } else {
-                        Outcome::Next
+                        TargetOutcome::Next
                     };
                 }
             };
@@ -202,7 +206,7 @@ impl Upstreams {
                 None => tokio::time::sleep(REPEAT_PAUSE).await,
             }
         }
-        Outcome::Next
+        TargetOutcome::Next
     }
 
     /// One try; `None` if the same target should be asked again.
@@ -210,10 +214,10 @@ impl Upstreams {
         &self,
         candidate: &Candidate<'a>,
         pool: &Pool,
-        mut entry: Entry,
+        mut entry: AskPermit,
         tries: u32,
         failures: &mut Failures<'a>,
-    ) -> Option<Outcome> {
+    ) -> Option<TargetOutcome> {
         let Candidate {
             target,
             call,
@@ -227,12 +231,12 @@ impl Upstreams {
             match attempt::attempt(pool, &self.simulated, asked, target, prepared, room).await {
                 Ok(begun) => {
                     let (running, tokens) = match entry {
-                        Entry::Answer(running, tokens) => (Some(running), tokens),
-                        Entry::Side(..) => (None, None),
+                        AskPermit::Answer(running, tokens) => (Some(running), tokens),
+                        AskPermit::Side(..) => (None, None),
                     };
                     let content = self.content(begun, call, &pool.provider, running);
                     call.progress.inspect(|progress| progress.answers());
-                    return Some(Outcome::Answered(Box::new(Answer {
+                    return Some(TargetOutcome::Answered(Box::new(UpstreamAnswer {
                         target: (*target).clone(),
                         family: call.family,
                         account,
@@ -257,7 +261,7 @@ impl Upstreams {
         if fault.may_be_billed() {
             failures.worked(began.elapsed());
         }
-        if let (Entry::Answer(running, tokens), Some(said)) = (&mut entry, fault.fault()) {
+        if let (AskPermit::Answer(running, tokens), Some(said)) = (&mut entry, fault.fault()) {
             blame(running, &fault, &reason, said);
             if !fault.may_be_billed() {
                 tokens.take().into_iter().for_each(|share| share.used(0));
@@ -265,7 +269,7 @@ impl Upstreams {
         }
         match (fault, next) {
             (AttemptFailure::GivenUp(why), _) => {
-                Some(Outcome::Over(Box::new(DispatchError::GivenUp {
+                Some(TargetOutcome::Over(Box::new(DispatchError::GivenUp {
                     why,
                     target: (*target).clone(),
                     worked: began.elapsed(),
@@ -273,7 +277,7 @@ impl Upstreams {
                 })))
             }
             (_, Move::SameTarget) => None,
-            _ => Some(Outcome::Next),
+            _ => Some(TargetOutcome::Next),
         }
     }
 
@@ -281,7 +285,7 @@ impl Upstreams {
     fn content(
         &self,
         begun: Begun,
-        call: &Call<'_>,
+        call: &UpstreamCall<'_>,
         provider: &Provider,
         mut running: Option<Try>,
     ) -> AnswerContent {
@@ -314,9 +318,9 @@ const PATIENCE: Duration = Duration::from_secs(120);
 async fn enter(
     pool: &Pool,
     health: &Arc<Health>,
-    call: &Call<'_>,
+    call: &UpstreamCall<'_>,
     waits: bool,
-) -> Result<Entry, Skip> {
+) -> Result<AskPermit, Skip> {
     if !waits {
         return route::enter(pool, health, call);
     }
@@ -326,9 +330,9 @@ async fn enter(
 }
 
 /// Counts a failure against the target, and what it says about our account.
-fn blame(running: &mut Try, failure: &AttemptFailure, reason: &Redacted, fault: Fault) {
+fn blame(running: &mut Try, failure: &AttemptFailure, reason: &Redacted, fault: TargetFault) {
     running.failed(failure.class(), reason, fault);
-    if let Some(refusal) = Refusal::of(failure) {
+    if let Some(refusal) = RefusalScope::of(failure) {
         running.refused(refusal, reason);
     }
 }
@@ -338,7 +342,7 @@ fn client_fault(
     fault: AttemptFailure,
     candidate: &Candidate<'_>,
     failures: &mut Failures<'_>,
-) -> Result<Outcome, AttemptFailure> {
+) -> Result<TargetOutcome, AttemptFailure> {
     let Candidate {
         target,
         call,
@@ -367,8 +371,8 @@ fn client_fault(
         attempts: failures.attempts.clone(),
     });
     Ok(match rejected {
-        Some(what) => Outcome::Rejected(error, what),
-        None => Outcome::Over(error),
+        Some(what) => TargetOutcome::Rejected(error, what),
+        None => TargetOutcome::Over(error),
     })
 }
 
@@ -394,7 +398,7 @@ impl<'a> Failures<'a> {
         let asking = self.asking.take();
         self.attempts.extend(asking.map(|(target, began)| Attempt {
             target: target.name(),
-            class: Class::Broken,
+            class: FailureClass::Broken,
             reason: redact::for_operator("no answer within the request's time", self.route),
             worked: Some(began.elapsed()),
         }));
@@ -411,7 +415,7 @@ impl<'a> Failures<'a> {
     fn add(
         &mut self,
         target: &Target,
-        class: Class,
+        class: FailureClass,
         reason: &str,
         retry_after: Option<Duration>,
     ) -> Redacted {

@@ -15,11 +15,11 @@ use tokio::sync::Notify;
 use tokio::time::Instant;
 
 use super::breaker::{Breaker, BreakerState, Leave};
-use super::classify::{Class, Fault};
-use super::places::Place;
-use super::probing::{TRY_EVERY, Verdict};
+use super::classify::{FailureClass, TargetFault};
+use super::places::TakenPlace;
+use super::probing::{ProbeVerdict, TRY_EVERY};
 use super::redact::{self, Redacted};
-use super::trouble::{Looked, Refusal, Signs};
+use super::trouble::{Looked, RefusalScope, Signs};
 use crate::byte_room::Holder;
 use crate::config::BreakerPolicy;
 
@@ -80,7 +80,7 @@ pub(super) struct Due {
 
 /// What a request wants from a target.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Wish {
+pub(super) struct TargetWish {
     pub(super) family: Family,
     pub(super) key: Holder,
     /// Whether a first frame is waited for.
@@ -133,9 +133,9 @@ impl Health {
     /// Permission to send one request of a customer with the next account that may be used, or how long to wait.
     pub(super) fn begin(
         self: &Arc<Self>,
-        wish: Wish,
+        wish: TargetWish,
         policy: BreakerPolicy,
-        place: Option<Place>,
+        place: Option<TakenPlace>,
     ) -> Result<Try, Duration> {
         let (mut inner, now) = (self.lock(), Instant::now());
         let mut wait = None;
@@ -168,7 +168,7 @@ impl Health {
     }
 
     /// How long a customer's request would have to wait; takes nothing and counts nothing.
-    pub(super) fn is_open_to(&self, wish: Wish) -> Option<Duration> {
+    pub(super) fn is_open_to(&self, wish: TargetWish) -> Option<Duration> {
         let (inner, now) = (self.lock(), Instant::now());
         let waits = wish.accounts().map(|account| {
             let breaker = inner.breakers.get(&(wish.family, account));
@@ -215,7 +215,7 @@ impl Health {
     }
 
     /// An answer of this account refused us as its operator.
-    pub(super) fn refused(&self, account: usize, refusal: Refusal, reason: &Redacted) {
+    pub(super) fn refused(&self, account: usize, refusal: RefusalScope, reason: &Redacted) {
         let reason = reason.clone();
         self.lock()
             .signs
@@ -277,14 +277,14 @@ impl Health {
         &self,
         due: &Due,
         sent: Instant,
-        verdict: Verdict,
+        verdict: ProbeVerdict,
         cost: Option<Amount>,
         reason: Option<Redacted>,
     ) {
         let (mut inner, now) = (self.lock(), Instant::now());
         let breaker = inner.breaker(due.family, due.account);
         self.change(breaker, |breaker| breaker.probed(verdict, sent, now));
-        if verdict == Verdict::Passed || verdict == Verdict::Reached {
+        if verdict == ProbeVerdict::Passed || verdict == ProbeVerdict::Reached {
             // Whoever could not connect in another family can now.
             inner.breakers.values_mut().for_each(Breaker::reached);
         }
@@ -293,7 +293,7 @@ impl Health {
             probes.sent += 1;
             probes.cost = probes.cost.checked_add(cost).unwrap_or(probes.cost);
         }
-        if matches!(verdict, Verdict::Failed(_)) {
+        if matches!(verdict, ProbeVerdict::Failed(_)) {
             probes.failed += 1;
             inner.last_reason = reason;
         }
@@ -301,7 +301,7 @@ impl Health {
 
     /// Another gateway asks in our place; what it has found last, if that is recent. We look again soon, because a target that it finds
     /// well again is used here, too.
-    pub(super) fn heard(&self, due: &Due, found: Option<(i64, Instant, Verdict)>) {
+    pub(super) fn heard(&self, due: &Due, found: Option<(i64, Instant, ProbeVerdict)>) {
         let (mut inner, now) = (self.lock(), Instant::now());
         let breaker = inner.breaker(due.family, due.account);
         let found = found.filter(|(number, ..)| breaker.probing.hear(*number));
@@ -311,7 +311,7 @@ impl Health {
         if found.is_none() || breaker.is_paused() {
             breaker.probing.look_again(now + HEAR_EVERY);
         }
-        if let Some((.., Verdict::Failed(_))) = found {
+        if let Some((.., ProbeVerdict::Failed(_))) = found {
             inner.last_reason = Some(redact::plain("another gateway's own request failed"));
         }
     }
@@ -368,7 +368,7 @@ impl Inner {
     }
 }
 
-impl Wish {
+impl TargetWish {
     /// The account whose turn it is.
     pub(super) fn account(self) -> usize {
         self.turn % self.accounts.max(1)
@@ -393,7 +393,7 @@ pub(super) struct Try {
     leave: Option<Leave>,
     policy: BreakerPolicy,
     begun: bool,
-    _place: Option<Place>,
+    _place: Option<TakenPlace>,
 }
 
 impl Try {
@@ -427,12 +427,12 @@ impl Try {
     }
 
     /// The target refused us as its operator.
-    pub(super) fn refused(&self, refusal: Refusal, reason: &Redacted) {
+    pub(super) fn refused(&self, refusal: RefusalScope, reason: &Redacted) {
         self.health.refused(self.account, refusal, reason);
     }
 
     /// The target failed.
-    pub(super) fn failed(&mut self, class: Class, reason: &Redacted, fault: Fault) {
+    pub(super) fn failed(&mut self, class: FailureClass, reason: &Redacted, fault: TargetFault) {
         let Some(leave) = self.leave.take() else {
             return;
         };

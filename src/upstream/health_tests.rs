@@ -7,13 +7,13 @@ const POLICY: BreakerPolicy = BreakerPolicy {
     failures: 1,
     open: Duration::from_secs(30),
 };
-const UNREACHABLE: Fault = Fault {
+const UNREACHABLE: TargetFault = TargetFault {
     unreachable: true,
     rest: None,
 };
 
-fn wish(family: Family, key: u64) -> Wish {
-    Wish {
+fn wish(family: Family, key: u64) -> TargetWish {
+    TargetWish {
         family,
         key: Holder(key),
         stream: true,
@@ -26,15 +26,15 @@ fn new() -> Arc<Health> {
     Arc::new(Health::new(Arc::default()))
 }
 
-fn fail(health: &Arc<Health>, wish: Wish, fault: Fault) {
+fn fail(health: &Arc<Health>, wish: TargetWish, fault: TargetFault) {
     let mut running = health.begin(wish, POLICY, None).unwrap();
-    running.failed(Class::Broken, &redact::plain("x"), fault);
+    running.failed(FailureClass::Broken, &redact::plain("x"), fault);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_dropped_trial_does_not_lock_the_customer_out() {
     let (health, chat) = (new(), wish(Family::Chat, 1));
-    fail(&health, chat, Fault::default());
+    fail(&health, chat, TargetFault::default());
     assert!(health.begin(chat, POLICY, None).is_err());
     tokio::time::advance(TRY_EVERY).await;
     let trial = health.begin(chat, POLICY, None).unwrap();
@@ -64,7 +64,7 @@ async fn a_failing_family_leaves_the_others_alone() {
     // What is proved about the connection holds for every family.
     let due = health.probe_due(Instant::now()).unwrap();
     assert!(due.connection);
-    health.probed(&due, due.at, Verdict::Reached, None, None);
+    health.probed(&due, due.at, ProbeVerdict::Reached, None, None);
     assert!(!health.is_paused());
 }
 
@@ -76,12 +76,12 @@ async fn a_pause_for_all_is_told_whoever_has_caused_it() {
         let told = tokio::time::timeout(Duration::from_secs(1), signals.paused.notified());
         told.await.is_ok()
     };
-    fail(&health, wish(Family::Chat, 1), Fault::default());
+    fail(&health, wish(Family::Chat, 1), TargetFault::default());
     assert!(!told().await, "a pause for one customer");
     fail(&health, wish(Family::Messages, 2), UNREACHABLE);
     assert!(told().await, "a customer could not connect");
-    fail(&health, wish(Family::Responses, 3), Fault::default());
-    fail(&health, wish(Family::Responses, 4), Fault::default());
+    fail(&health, wish(Family::Responses, 3), TargetFault::default());
+    fail(&health, wish(Family::Responses, 4), TargetFault::default());
     let due = Due {
         family: Family::Responses,
         ..health.probe_due(Instant::now()).unwrap()
@@ -89,7 +89,7 @@ async fn a_pause_for_all_is_told_whoever_has_caused_it() {
     health.probed(
         &due,
         Instant::now(),
-        Verdict::Failed(Fault::default()),
+        ProbeVerdict::Failed(TargetFault::default()),
         None,
         None,
     );
@@ -97,7 +97,7 @@ async fn a_pause_for_all_is_told_whoever_has_caused_it() {
     health.probed(
         &due,
         Instant::now(),
-        Verdict::Failed(Fault::default()),
+        ProbeVerdict::Failed(TargetFault::default()),
         None,
         None,
     );
@@ -107,12 +107,12 @@ async fn a_pause_for_all_is_told_whoever_has_caused_it() {
 #[tokio::test(start_paused = true)]
 async fn a_failing_account_leaves_the_others_alone() {
     let health = new();
-    let of = |turn| Wish {
+    let of = |turn| TargetWish {
         accounts: 3,
         turn,
         ..wish(Family::Chat, 1)
     };
-    fail(&health, of(1), Fault::default());
+    fail(&health, of(1), TargetFault::default());
     let used: Vec<usize> = (0..3)
         .map(|turn| health.begin(of(turn), POLICY, None).unwrap().account)
         .collect();
@@ -123,7 +123,7 @@ async fn a_failing_account_leaves_the_others_alone() {
     );
     assert_eq!(health.is_open_to(of(1)), None);
     for turn in [0, 2] {
-        fail(&health, of(turn), Fault::default());
+        fail(&health, of(turn), TargetFault::default());
     }
     assert_eq!(health.is_open_to(of(0)), Some(TRY_EVERY));
 }
@@ -132,8 +132,8 @@ async fn a_failing_account_leaves_the_others_alone() {
 async fn a_target_is_asked_once_in_five_seconds_whatever_its_families() {
     let health = new();
     for family in [Family::Chat, Family::Messages] {
-        fail(&health, wish(family, 1), Fault::default());
-        fail(&health, wish(family, 2), Fault::default());
+        fail(&health, wish(family, 1), TargetFault::default());
+        fail(&health, wish(family, 2), TargetFault::default());
     }
     let now = Instant::now();
     let first = health.probe_due(now).unwrap();
@@ -161,14 +161,14 @@ async fn counts_and_reasons_are_shown() {
     let mut broken = health.begin(chat, POLICY, None).unwrap();
     broken.began();
     broken.failed(
-        Class::Broken,
+        FailureClass::Broken,
         &redact::plain("cut"),
-        Fault {
+        TargetFault {
             unreachable: false,
             rest: Some(Duration::from_secs(9_000)),
         },
     );
-    broken.failed(Class::Broken, &redact::plain("again"), UNREACHABLE);
+    broken.failed(FailureClass::Broken, &redact::plain("again"), UNREACHABLE);
     drop(broken);
     let state = health.state("slug", "a/b");
     assert_eq!((state.requests, state.errors, state.in_flight), (2, 1, 1));
@@ -193,13 +193,13 @@ async fn counts_and_reasons_are_shown() {
 async fn what_our_own_requests_cost_is_shown() {
     let health = new();
     for key in [1, 2] {
-        fail(&health, wish(Family::Chat, key), Fault::default());
+        fail(&health, wish(Family::Chat, key), TargetFault::default());
     }
     let (now, cost) = (Instant::now(), Amount::from_picos(7));
     let due = health.probe_due(now).unwrap();
-    health.probed(&due, now, Verdict::Passed, Some(cost), None);
-    health.probed(&due, now, Verdict::Nothing, None, None);
-    let failed = Verdict::Failed(Fault::default());
+    health.probed(&due, now, ProbeVerdict::Passed, Some(cost), None);
+    health.probed(&due, now, ProbeVerdict::Nothing, None, None);
+    let failed = ProbeVerdict::Failed(TargetFault::default());
     let reason = Some(redact::plain("no"));
     health.probed(&due, now, failed, Some(cost), reason);
     let probes = health.state("slug", "a/b").probes;
@@ -214,7 +214,7 @@ async fn what_our_own_requests_cost_is_shown() {
 async fn what_another_gateway_finds_counts_once_and_is_looked_for_every_second() {
     let (health, chat) = (new(), Family::Chat);
     for key in [1, 2] {
-        fail(&health, wish(chat, key), Fault::default());
+        fail(&health, wish(chat, key), TargetFault::default());
     }
     let hear = |found| {
         let now = Instant::now();
@@ -224,7 +224,7 @@ async fn what_another_gateway_finds_counts_once_and_is_looked_for_every_second()
         health.heard(&due, found);
     };
     let soon = async || tokio::time::advance(HEAR_EVERY).await;
-    let failed = Verdict::Failed(Fault::default());
+    let failed = ProbeVerdict::Failed(TargetFault::default());
     hear(None);
     assert!(!health.is_paused(), "nothing is known yet");
     soon().await;
@@ -233,13 +233,13 @@ async fn what_another_gateway_finds_counts_once_and_is_looked_for_every_second()
     soon().await;
     hear(Some((7, Instant::now(), failed)));
     soon().await;
-    hear(Some((8, Instant::now(), Verdict::Passed)));
+    hear(Some((8, Instant::now(), ProbeVerdict::Passed)));
     assert!(!health.is_paused());
     let probes = health.state("slug", "a/b").probes;
     assert_eq!(probes, Probes::default(), "the cost is theirs");
     // The same finding heard again changes nothing, whatever has failed since.
     for key in [1, 2] {
-        fail(&health, wish(chat, key), Fault::default());
+        fail(&health, wish(chat, key), TargetFault::default());
     }
     tokio::time::advance(2 * TRY_EVERY).await;
     hear(Some((7, Instant::now(), failed)));

@@ -2,7 +2,7 @@
 //!
 //! [`Upstreams::dispatch`] tries the targets of a route in order and returns only after the first *frame* of a good answer (a 200
 //! can begin with an error), or the last failure. After that there is no retry: a customer never gets the start of two answers.
-//! Dropping an [`Answer`] closes the upstream connection immediately.
+//! Dropping an [`UpstreamAnswer`] closes the upstream connection immediately.
 
 mod attempt;
 mod breaker;
@@ -39,16 +39,16 @@ use bytes::Bytes;
 use farebox_protocol::{AnswerFacts, Family, Frame, UpstreamError, WireUsage, translate};
 use tokio::time::Instant;
 
-use crate::byte_room::{ByteRoom, Holder, Share};
+use crate::byte_room::{ByteRoom, ByteShare, Holder};
 use crate::config::{Config, Provider, Rates, Route, Target};
 pub use breaker::BreakerState;
 use classify::AttemptFailure;
-pub use classify::{Class, GivenUp};
+pub use classify::{FailureClass, GivenUp};
 use client::{Pool, Trust};
 use health::{Health, Signals};
 pub use health::{Probes, TargetState};
 pub use places::TokenShare;
-pub use progress::{Progress, Stage};
+pub use progress::{Progress, ProgressStage};
 use redact::{CustomerError, Redacted};
 pub use referee::{Heard, Lease, Referee};
 pub use secret_forms::SecretForms;
@@ -73,14 +73,14 @@ pub struct Upstreams {
 struct Pools {
     pools: HashMap<String, Arc<Pool>>,
     /// In the order of the files.
-    targets: Vec<Listed>,
+    targets: Vec<ListedTarget>,
     /// Positions in `targets` by slug.
     by_slug: HashMap<String, Vec<usize>>,
 }
 
 /// One target of one slug and its health.
 #[derive(Clone)]
-struct Listed {
+struct ListedTarget {
     slug: String,
     target: Target,
     health: Arc<Health>,
@@ -90,7 +90,7 @@ struct Listed {
 
 /// What a target is asked to do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Operation {
+pub enum TargetOperation {
     /// Make an answer.
     Generate,
     /// Count the input's tokens, for free.
@@ -99,7 +99,7 @@ pub enum Operation {
 
 /// One request to send somewhere.
 #[derive(Debug, Clone, Copy)]
-pub struct Call<'a> {
+pub struct UpstreamCall<'a> {
     /// Where it may go.
     pub route: &'a Route,
     /// The customer: its failures pause a target for it alone.
@@ -110,7 +110,7 @@ pub struct Call<'a> {
     /// is chosen.
     pub family: Family,
     /// What is asked for.
-    pub operation: Operation,
+    pub operation: TargetOperation,
     /// Whether a stream is asked for.
     pub stream: bool,
     /// The family whose targets are asked only after all others.
@@ -129,9 +129,14 @@ pub struct Call<'a> {
     pub progress: Option<&'a Progress>,
 }
 
-impl<'a> Call<'a> {
+impl<'a> UpstreamCall<'a> {
     /// A whole request to the targets of its own family, with nothing to remember between its tries.
-    pub fn new(route: &'a Route, holder: Holder, family: Family, operation: Operation) -> Self {
+    pub fn new(
+        route: &'a Route,
+        holder: Holder,
+        family: Family,
+        operation: TargetOperation,
+    ) -> Self {
         Self {
             route,
             holder,
@@ -151,11 +156,11 @@ impl<'a> Call<'a> {
 
     /// A small whole request of our own.
     fn of_ourselves(route: &'a Route, family: Family) -> Self {
-        Self::new(route, probe::OURSELVES, family, Operation::Generate)
+        Self::new(route, probe::OURSELVES, family, TargetOperation::Generate)
     }
 }
 
-impl Call<'_> {
+impl UpstreamCall<'_> {
     /// The customer's family, if the current target is of another.
     fn foreign_to(&self) -> Option<Family> {
         (self.family != self.caller).then_some(self.caller)
@@ -207,7 +212,7 @@ pub struct Prepared {
 
 /// A good answer that has begun.
 #[derive(Debug)]
-pub struct Answer {
+pub struct UpstreamAnswer {
     /// The target that answered.
     pub target: Target,
     /// The family it answered in.
@@ -228,7 +233,7 @@ pub struct Answer {
 #[derive(Debug)]
 pub enum AnswerContent {
     /// The whole body, its facts, and its share of the memory budget, which must live as long as the body.
-    Whole(Bytes, Box<AnswerFacts>, Share),
+    Whole(Bytes, Box<AnswerFacts>, ByteShare),
     /// Its first frame, already checked not to be an error, and the rest.
     Stream(Box<Frame>, FrameStream),
 }
@@ -281,7 +286,7 @@ pub struct Attempt {
     /// `provider/model`.
     pub target: String,
     /// What kind of failure it is.
-    pub class: Class,
+    pub class: FailureClass,
     /// What went wrong, in words for the operator's log. Never a secret.
     pub reason: Redacted,
     /// How long the target may have worked on it, if it may bill that.
@@ -447,7 +452,7 @@ impl Pools {
                     .entry(route.slug.clone())
                     .or_default()
                     .push(state.targets.len());
-                state.targets.push(Listed {
+                state.targets.push(ListedTarget {
                     slug: route.slug.clone(),
                     target: target.clone(),
                     health,

@@ -19,7 +19,7 @@ use super::classify::AttemptFailure;
 use super::client::Pool;
 use super::probe::{OURSELVES, WORDS, alone};
 use super::redact;
-use super::{Call, Prepared, Upstreams};
+use super::{Prepared, UpstreamCall, Upstreams};
 use crate::config::{Capability, Config, Endpoint, Model, Rates, Target};
 
 /// Most tokens that the question can have with a picture and a tool, templates included.
@@ -29,7 +29,7 @@ const MAX_LIST: usize = 8 << 20;
 
 /// One request that is to be sent.
 #[derive(Debug, Clone)]
-pub struct Asked {
+pub struct OnlineRequest {
     pub(super) slug: String,
     pub(super) target: Target,
     pub(super) family: Family,
@@ -41,9 +41,9 @@ pub struct Asked {
 
 /// Something that customers would have met.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Found {
+pub struct OnlineFinding {
     /// What is wrong.
-    pub fault: Fault,
+    pub fault: OnlineFault,
     /// A slug that goes there.
     pub slug: String,
     /// `provider/model`.
@@ -56,7 +56,7 @@ pub struct Found {
 
 /// What is wrong with a target.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Fault {
+pub enum OnlineFault {
     /// There is no connection.
     Unreachable,
     /// The provider knows no such path.
@@ -78,8 +78,8 @@ pub enum Fault {
 /// What is asked of the targets of a configuration: each once, the first of a provider also in each family that the provider speaks
 /// and with each of its keys.
 #[must_use]
-pub fn questions(config: &Config) -> Vec<Asked> {
-    let mut asked: Vec<Asked> = Vec::new();
+pub fn questions(config: &Config) -> Vec<OnlineRequest> {
+    let mut asked: Vec<OnlineRequest> = Vec::new();
     for model in &config.catalog.models {
         for target in &model.route.targets {
             let provider = &target.provider;
@@ -94,19 +94,19 @@ pub fn questions(config: &Config) -> Vec<Asked> {
             let Some(&family) = provider.speaks.first() else {
                 continue;
             };
-            asked.push(Asked::of(model, target, family, 0));
+            asked.push(OnlineRequest::of(model, target, family, 0));
             if first {
                 let others = provider.speaks.iter().skip(1);
-                asked.extend(others.map(|family| Asked::of(model, target, *family, 0)));
+                asked.extend(others.map(|family| OnlineRequest::of(model, target, *family, 0)));
                 let keys = 1..provider.keys.len();
-                asked.extend(keys.map(|account| Asked::of(model, target, family, account)));
+                asked.extend(keys.map(|account| OnlineRequest::of(model, target, family, account)));
             }
         }
     }
     asked
 }
 
-impl Asked {
+impl OnlineRequest {
     fn of(model: &Model, target: &Target, family: Family, account: usize) -> Self {
         let extras: Vec<Extra> = [
             (Capability::Vision, Extra::Picture),
@@ -133,10 +133,10 @@ impl Asked {
         }
     }
 
-    fn found(&self, fault: Fault, failure: &AttemptFailure) -> Found {
+    fn found(&self, fault: OnlineFault, failure: &AttemptFailure) -> OnlineFinding {
         let route = alone(&self.slug, &self.target);
         let reason = redact::for_operator(&failure.reason(), &route);
-        Found {
+        OnlineFinding {
             fault,
             slug: self.slug.clone(),
             target: self.target.name(),
@@ -148,8 +148,8 @@ impl Asked {
 
 impl Upstreams {
     /// Asks all of it, one request at a time at each provider.
-    pub async fn examine(self: &Arc<Self>, asked: Vec<Asked>) -> Vec<Found> {
-        let mut providers: Vec<(String, Vec<Asked>)> = Vec::new();
+    pub async fn examine(self: &Arc<Self>, asked: Vec<OnlineRequest>) -> Vec<OnlineFinding> {
+        let mut providers: Vec<(String, Vec<OnlineRequest>)> = Vec::new();
         for one in asked {
             let name = one.target.provider.name.clone();
             match providers.iter_mut().find(|(known, _)| *known == name) {
@@ -168,8 +168,8 @@ impl Upstreams {
     }
 
     /// The targets of one provider.
-    async fn examine_one_by_one(&self, asked: Vec<Asked>) -> Vec<Found> {
-        let mut found: Vec<Found> = Vec::new();
+    async fn examine_one_by_one(&self, asked: Vec<OnlineRequest>) -> Vec<OnlineFinding> {
+        let mut found: Vec<OnlineFinding> = Vec::new();
         let mut lists: HashMap<usize, Listing> = HashMap::new();
         for one in asked {
             let Some(pool) = self.pool_of(&one.target) else {
@@ -182,12 +182,12 @@ impl Upstreams {
             };
             lists.insert(place, list.clone());
             let problem = match &list {
-                Listing::Unreachable(failure) => Some(one.found(Fault::Unreachable, failure)),
+                Listing::Unreachable(failure) => Some(one.found(OnlineFault::Unreachable, failure)),
                 _ => self.examine_target(&pool, &one, &list).await,
             };
             // Nobody is helped by the same sentence for each of a hundred models.
-            let again = |problem: &Found| {
-                let whole = !matches!(problem.fault, Fault::Model | Fault::Ability(_));
+            let again = |problem: &OnlineFinding| {
+                let whole = !matches!(problem.fault, OnlineFault::Model | OnlineFault::Ability(_));
                 whole
                     && found
                         .iter()
@@ -198,7 +198,12 @@ impl Upstreams {
         found
     }
 
-    async fn examine_target(&self, pool: &Pool, one: &Asked, list: &Listing) -> Option<Found> {
+    async fn examine_target(
+        &self,
+        pool: &Pool,
+        one: &OnlineRequest,
+        list: &Listing,
+    ) -> Option<OnlineFinding> {
         let refused = match self.try_with(pool, one, &one.extras).await {
             Ok(()) => return None,
             Err(refused) => refused,
@@ -215,25 +220,25 @@ impl Upstreams {
     async fn missing(
         &self,
         pool: &Pool,
-        one: &Asked,
+        one: &OnlineRequest,
         list: &Listing,
         all: &AttemptFailure,
-    ) -> Option<Found> {
+    ) -> Option<OnlineFinding> {
         if let Err(plain) = self.try_with(pool, one, &[]).await {
             return Some(list.judged(one, &plain));
         }
         for extra in &one.extras {
             if let Err(refused) = self.try_with(pool, one, &[*extra]).await {
-                return Some(one.found(Fault::Ability(capability(*extra)), &refused));
+                return Some(one.found(OnlineFault::Ability(capability(*extra)), &refused));
             }
         }
-        Some(one.found(Fault::Other, all))
+        Some(one.found(OnlineFault::Other, all))
     }
 
     async fn try_with(
         &self,
         pool: &Pool,
-        one: &Asked,
+        one: &OnlineRequest,
         extras: &[Extra],
     ) -> Result<(), AttemptFailure> {
         let (family, target) = (one.family, &one.target);
@@ -246,7 +251,7 @@ impl Upstreams {
             ..Prepared::default()
         };
         let route = alone(&one.slug, target);
-        let call = Call::of_ourselves(&route, family);
+        let call = UpstreamCall::of_ourselves(&route, family);
         let room = self.answers.share(OURSELVES, usize::MAX);
         let asked = (&call, one.account);
         let asking = attempt::attempt(pool, &self.simulated, asked, target, &prepared, room);
@@ -274,7 +279,7 @@ enum Listing {
 }
 
 impl Listing {
-    async fn read(upstreams: &Upstreams, pool: &Pool, one: &Asked) -> Self {
+    async fn read(upstreams: &Upstreams, pool: &Pool, one: &OnlineRequest) -> Self {
         let Ok(Some(request)) = pool.list(one.family, one.account) else {
             return Self::Silent;
         };
@@ -302,7 +307,7 @@ impl Listing {
     }
 
     /// What a failure means, in the light of the list.
-    fn judged(&self, one: &Asked, failure: &AttemptFailure) -> Found {
+    fn judged(&self, one: &OnlineRequest, failure: &AttemptFailure) -> OnlineFinding {
         let model = one.target.model.as_str();
         let unlisted = match self {
             Self::Names(names) => !names.iter().any(|name| is_named(name, model)),
@@ -310,20 +315,22 @@ impl Listing {
         };
         let reason = failure.reason().to_ascii_lowercase();
         let fault = match failure {
-            AttemptFailure::Unsent(_) => Fault::Unreachable,
-            AttemptFailure::Operator(_) if is_about_money(&reason) => Fault::Drained,
-            AttemptFailure::Operator(_) => Fault::Key,
-            AttemptFailure::NotServed(_) if names_model(&reason, model) || unlisted => Fault::Model,
-            AttemptFailure::NotServed(_) => Fault::Path,
-            AttemptFailure::Client { .. } if unlisted || names_model(&reason, model) => {
-                Fault::Model
+            AttemptFailure::Unsent(_) => OnlineFault::Unreachable,
+            AttemptFailure::Operator(_) if is_about_money(&reason) => OnlineFault::Drained,
+            AttemptFailure::Operator(_) => OnlineFault::Key,
+            AttemptFailure::NotServed(_) if names_model(&reason, model) || unlisted => {
+                OnlineFault::Model
             }
-            AttemptFailure::Busy { .. } => Fault::Busy,
-            AttemptFailure::Failed(_) if matches!(self, Self::Missing) => Fault::Path,
-            _ => Fault::Other,
+            AttemptFailure::NotServed(_) => OnlineFault::Path,
+            AttemptFailure::Client { .. } if unlisted || names_model(&reason, model) => {
+                OnlineFault::Model
+            }
+            AttemptFailure::Busy { .. } => OnlineFault::Busy,
+            AttemptFailure::Failed(_) if matches!(self, Self::Missing) => OnlineFault::Path,
+            _ => OnlineFault::Other,
         };
         let mut found = one.found(fault, failure);
-        if let (Fault::Model, Self::Names(names)) = (fault, self) {
+        if let (OnlineFault::Model, Self::Names(names)) = (fault, self) {
             let names = names.iter().map(String::as_str);
             let nearest = crate::config::nearest_models(model, names);
             found.nearest = nearest.into_iter().map(str::to_owned).collect();

@@ -15,36 +15,36 @@ use crate::byte_room::Holder;
 
 /// A limited quantity.
 #[derive(Debug)]
-pub(super) struct Places {
+pub(super) struct LimitedPlaces {
     most: u64,
     /// What one customer cannot take.
     kept: u64,
     /// How long a part counts after it was taken; `None`: until it is dropped.
     counted_for: Option<Duration>,
-    state: Mutex<State>,
+    state: Mutex<PlacesState>,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct PlacesState {
     all: u64,
     by: HashMap<Holder, u64>,
     /// In the order in which they came.
-    queue: Vec<Waiting>,
+    queue: Vec<WaitingCustomer>,
     /// Parts of requests that have ended, which count until their time.
     ended: Vec<(Instant, Holder, u64)>,
 }
 
 #[derive(Debug)]
-struct Waiting {
+struct WaitingCustomer {
     holder: Holder,
     size: u64,
-    tell: oneshot::Sender<Place>,
+    tell: oneshot::Sender<TakenPlace>,
 }
 
 /// One customer's part; given back when dropped, or a minute after it was taken.
 #[derive(Debug)]
-pub(super) struct Place {
-    places: Arc<Places>,
+pub(super) struct TakenPlace {
+    places: Arc<LimitedPlaces>,
     holder: Holder,
     size: u64,
     until: Option<Instant>,
@@ -52,12 +52,12 @@ pub(super) struct Place {
 
 /// A request's part of a provider's tokens in a minute.
 #[derive(Debug)]
-pub struct TokenShare(pub(super) Place);
+pub struct TokenShare(pub(super) TakenPlace);
 
 /// Providers count tokens by the minute.
 const MINUTE: Duration = Duration::from_secs(60);
 
-impl Places {
+impl LimitedPlaces {
     /// Places for requests at once.
     pub(super) fn at_once(most: u32) -> Arc<Self> {
         Arc::new(Self {
@@ -89,11 +89,11 @@ impl Places {
     }
 
     /// A part for a customer at once. `None` if there is not enough, the customer has all it may have, or somebody with less waits.
-    pub(super) fn take(self: &Arc<Self>, holder: Holder, size: u64) -> Option<Place> {
+    pub(super) fn take(self: &Arc<Self>, holder: Holder, size: u64) -> Option<TakenPlace> {
         let (mut state, size) = (self.lock(), self.usual(size));
         self.forget_ended(&mut state);
         let own = state.of(holder);
-        let goes_first = |other: &Waiting| {
+        let goes_first = |other: &WaitingCustomer| {
             let theirs = state.of(other.holder);
             !other.tell.is_closed() && theirs <= own && self.fits(&state, other.holder, other.size)
         };
@@ -104,10 +104,12 @@ impl Places {
     }
 
     /// The same, waiting for it.
-    pub(super) async fn wait(self: &Arc<Self>, holder: Holder, size: u64) -> Place {
+    pub(super) async fn wait(self: &Arc<Self>, holder: Holder, size: u64) -> TakenPlace {
         let size = self.usual(size);
         let (tell, mut told) = oneshot::channel();
-        self.lock().queue.push(Waiting { holder, size, tell });
+        self.lock()
+            .queue
+            .push(WaitingCustomer { holder, size, tell });
         loop {
             let next = self.hand_out();
             let due = async {
@@ -152,9 +154,9 @@ impl Places {
         }
     }
 
-    fn grant(self: &Arc<Self>, state: &mut State, holder: Holder, size: u64) -> Place {
+    fn grant(self: &Arc<Self>, state: &mut PlacesState, holder: Holder, size: u64) -> TakenPlace {
         state.add(holder, size);
-        Place {
+        TakenPlace {
             places: Arc::clone(self),
             holder,
             size,
@@ -163,7 +165,7 @@ impl Places {
     }
 
     /// Whether a customer may take this much now. One who has nothing may take more than a customer's part, if it is there.
-    fn fits(&self, state: &State, holder: Holder, size: u64) -> bool {
+    fn fits(&self, state: &PlacesState, holder: Holder, size: u64) -> bool {
         let own = state.of(holder);
         state.all.saturating_add(size) <= self.most
             && own.saturating_add(size) <= self.most - self.kept
@@ -174,7 +176,7 @@ impl Places {
         size.min(self.most - self.kept)
     }
 
-    fn forget_ended(&self, state: &mut State) {
+    fn forget_ended(&self, state: &mut PlacesState) {
         if state.ended.is_empty() {
             return;
         }
@@ -188,12 +190,12 @@ impl Places {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, PlacesState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl State {
+impl PlacesState {
     fn of(&self, holder: Holder) -> u64 {
         self.by.get(&holder).copied().unwrap_or_default()
     }
@@ -222,7 +224,7 @@ impl TokenShare {
     }
 }
 
-impl Place {
+impl TakenPlace {
     fn resize(&mut self, size: u64) {
         let mut state = self.places.lock();
         state.remove(self.holder, self.size);
@@ -231,7 +233,7 @@ impl Place {
     }
 }
 
-impl Drop for Place {
+impl Drop for TakenPlace {
     fn drop(&mut self) {
         let mut state = self.places.lock();
         match self.until.filter(|until| *until > Instant::now()) {
@@ -251,19 +253,19 @@ mod tests {
     const BOB: Holder = Holder(2);
     const CAT: Holder = Holder(3);
 
-    fn taken(places: &Arc<Places>, holder: Holder) -> Vec<Place> {
+    fn taken(places: &Arc<LimitedPlaces>, holder: Holder) -> Vec<TakenPlace> {
         std::iter::from_fn(|| places.take(holder, 1)).collect()
     }
 
     /// Waits in a task that the test can look at.
-    fn waiting(places: &Arc<Places>, holder: Holder) -> tokio::task::JoinHandle<Place> {
+    fn waiting(places: &Arc<LimitedPlaces>, holder: Holder) -> tokio::task::JoinHandle<TakenPlace> {
         let places = Arc::clone(places);
         tokio::spawn(async move { places.wait(holder, 1).await })
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_lone_customer_takes_all_but_one_and_the_next_finds_it() {
-        let places = Places::at_once(4);
+        let places = LimitedPlaces::at_once(4);
         let anns = taken(&places, ANN);
         assert_eq!(anns.len(), 3);
         let bobs = taken(&places, BOB);
@@ -279,7 +281,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_single_place_goes_to_whoever_waits_and_has_least() {
-        let places = Places::at_once(1);
+        let places = LimitedPlaces::at_once(1);
         let held = places.take(ANN, 1).unwrap();
         let again = waiting(&places, ANN);
         tokio::task::yield_now().await;
@@ -297,14 +299,14 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn ten_agents_of_one_customer_make_a_second_one_wait_for_one_answer() {
-        let places = Places::at_once(4);
+        let places = LimitedPlaces::at_once(4);
         let mut anns = taken(&places, ANN);
         let more: Vec<_> = (0..7).map(|_| waiting(&places, ANN)).collect();
         let bobs: Vec<_> = (0..2).map(|_| waiting(&places, BOB)).collect();
         for _ in 0..20 {
             tokio::task::yield_now().await;
         }
-        let running = |tasks: &[tokio::task::JoinHandle<Place>]| {
+        let running = |tasks: &[tokio::task::JoinHandle<TakenPlace>]| {
             tasks.iter().filter(|task| task.is_finished()).count()
         };
         assert_eq!(
@@ -330,7 +332,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn whoever_stops_waiting_leaves_no_hole() {
-        let places = Places::at_once(1);
+        let places = LimitedPlaces::at_once(1);
         let held = places.take(ANN, 1).unwrap();
         let gone = waiting(&places, BOB);
         let stays = waiting(&places, CAT);
@@ -344,7 +346,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn tokens_come_back_after_a_minute_and_the_last_tenth_is_for_another() {
-        let tokens = Places::in_a_minute(1_000);
+        let tokens = LimitedPlaces::in_a_minute(1_000);
         let first = TokenShare(tokens.take(ANN, 600).unwrap());
         assert!(tokens.take(ANN, 400).is_none());
         assert!(

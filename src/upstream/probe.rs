@@ -16,12 +16,12 @@ use super::attempt::{self, Begun};
 use super::classify::AttemptFailure;
 use super::client::Pool;
 use super::health::{Due, Health};
-use super::probing::{TRY_EVERY, Verdict};
+use super::probing::{ProbeVerdict, TRY_EVERY};
 use super::redact::{self, Redacted};
 use super::referee::{self, Heard, Lease, Referee};
 use super::simulated::Simulated;
-use super::trouble::Refusal;
-use super::{Call, Listed, Prepared, Upstreams};
+use super::trouble::RefusalScope;
+use super::{ListedTarget, Prepared, UpstreamCall, Upstreams};
 use crate::byte_room::{ByteRoom, Holder};
 use crate::config::{BreakerPolicy, OnDisconnect, Prefer, Rates, Route, Target};
 
@@ -48,8 +48,8 @@ struct Probe {
 }
 
 /// What became of it, and what it may have cost.
-struct Found {
-    verdict: Verdict,
+struct ProbeResult {
+    verdict: ProbeVerdict,
     cost: Option<Amount>,
     reason: Option<Redacted>,
 }
@@ -90,7 +90,7 @@ impl Upstreams {
         next
     }
 
-    fn probe_of(&self, listed: &Listed, due: Due, pool: Arc<Pool>, now: Instant) -> Probe {
+    fn probe_of(&self, listed: &ListedTarget, due: Due, pool: Arc<Pool>, now: Instant) -> Probe {
         Probe {
             due,
             target: listed.target.clone(),
@@ -141,7 +141,7 @@ impl Probe {
             Some(verdict) => verdict,
             None => self.ask().await,
         };
-        let Found {
+        let ProbeResult {
             verdict,
             cost,
             reason,
@@ -174,7 +174,7 @@ impl Probe {
 
     /// Asks for the list of models. It decides only about the connection: some services have no list, or refuse it to keys that may
     /// use the models.
-    async fn reach(&self) -> Option<Found> {
+    async fn reach(&self) -> Option<ProbeResult> {
         let (family, account) = (self.due.family, self.due.account);
         let reached = match self.pool.list(family, account) {
             Ok(Some(request)) => timeout(TRY_EVERY, attempt::send(request)).await,
@@ -182,20 +182,20 @@ impl Probe {
         };
         match reached {
             Ok(Err(failure @ AttemptFailure::Unsent(_))) => Some(self.failed(&failure, None)),
-            Ok(Err(AttemptFailure::Own(_))) => Some(Found::nothing()),
-            Ok(_) if self.due.connection => Some(Found {
-                verdict: Verdict::Reached,
-                ..Found::nothing()
+            Ok(Err(AttemptFailure::Own(_))) => Some(ProbeResult::nothing()),
+            Ok(_) if self.due.connection => Some(ProbeResult {
+                verdict: ProbeVerdict::Reached,
+                ..ProbeResult::nothing()
             }),
             _ => None,
         }
     }
 
     /// Asks for the smallest answer, if that may be paid.
-    async fn ask(&self) -> Found {
-        let unasked = Found {
-            verdict: Verdict::Unasked,
-            ..Found::nothing()
+    async fn ask(&self) -> ProbeResult {
+        let unasked = ProbeResult {
+            verdict: ProbeVerdict::Unasked,
+            ..ProbeResult::nothing()
         };
         let limit = self.due.family.protocol().least_output();
         let most = price(&self.rates, INPUT, limit.into());
@@ -204,7 +204,7 @@ impl Probe {
         };
         let Some(place) = self.pool.place(OURSELVES) else {
             // Every place serves somebody.
-            return Found::nothing();
+            return ProbeResult::nothing();
         };
         let (today, model) = (today(), &self.target.model);
         let budget = self.pool.provider.probe_budget;
@@ -229,7 +229,7 @@ impl Probe {
             body: vec![Bytes::from(question)],
             ..Prepared::default()
         };
-        let call = Call::of_ourselves(&self.route, family);
+        let call = UpstreamCall::of_ourselves(&self.route, family);
         let room = self.answers.share(OURSELVES, usize::MAX);
         let asked = (&call, self.due.account);
         let asking = attempt::attempt(
@@ -243,9 +243,9 @@ impl Probe {
         timeout(provider.timeouts.first_byte, asking).await.ok()
     }
 
-    fn judge(&self, answer: Option<Result<Begun, AttemptFailure>>, most: Amount) -> Found {
-        let passed = |cost| Found {
-            verdict: Verdict::Passed,
+    fn judge(&self, answer: Option<Result<Begun, AttemptFailure>>, most: Amount) -> ProbeResult {
+        let passed = |cost| ProbeResult {
+            verdict: ProbeVerdict::Passed,
             cost: Some(cost),
             reason: None,
         };
@@ -262,14 +262,14 @@ impl Probe {
             Some(Err(AttemptFailure::Client { usage, .. })) => {
                 passed(self.cost(&usage).unwrap_or(Amount::ZERO))
             }
-            Some(Err(AttemptFailure::Own(_))) => Found::nothing(),
+            Some(Err(AttemptFailure::Own(_))) => ProbeResult::nothing(),
             Some(Err(failure)) => {
                 let billed = failure.may_be_billed();
                 self.failed(&failure, Some(if billed { most } else { Amount::ZERO }))
             }
-            None if self.health.is_busy(Instant::now()) => Found {
+            None if self.health.is_busy(Instant::now()) => ProbeResult {
                 cost: Some(most),
-                ..Found::nothing()
+                ..ProbeResult::nothing()
             },
             None => {
                 let late =
@@ -279,14 +279,14 @@ impl Probe {
         }
     }
 
-    fn failed(&self, failure: &AttemptFailure, cost: Option<Amount>) -> Found {
+    fn failed(&self, failure: &AttemptFailure, cost: Option<Amount>) -> ProbeResult {
         let fault = failure.fault().unwrap_or_default();
         let reason = redact::for_operator(&failure.reason(), &self.route);
-        if let Some(refusal) = Refusal::of(failure) {
+        if let Some(refusal) = RefusalScope::of(failure) {
             self.health.refused(self.due.account, refusal, &reason);
         }
-        Found {
-            verdict: Verdict::Failed(fault),
+        ProbeResult {
+            verdict: ProbeVerdict::Failed(fault),
             cost,
             reason: Some(reason.labelled(failure.class())),
         }
@@ -298,10 +298,10 @@ impl Probe {
     }
 }
 
-impl Found {
+impl ProbeResult {
     fn nothing() -> Self {
         Self {
-            verdict: Verdict::Nothing,
+            verdict: ProbeVerdict::Nothing,
             cost: None,
             reason: None,
         }

@@ -7,17 +7,17 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::classify::Fault;
+use super::classify::TargetFault;
 
 /// What a request of our own found out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Verdict {
+pub(super) enum ProbeVerdict {
     /// The target answers, or refuses only a parameter.
     Passed,
     /// It can be reached again, which is all that was in doubt.
     Reached,
     /// It fails for us too.
-    Failed(Fault),
+    Failed(TargetFault),
     /// It proves nothing: the fault is ours, or the target was busy with other answers.
     Nothing,
     /// We may not ask now: the budget of the day is spent, requests have a price of their own, or all places are taken.
@@ -95,22 +95,24 @@ impl Probing {
     }
 
     /// Adapts the interval: while a target is paused it is asked as often as allowed, so that it is used again soon.
-    pub(super) fn learned(&mut self, verdict: Verdict, sent: Instant, paused: bool) {
-        if matches!(verdict, Verdict::Passed | Verdict::Reached) {
+    pub(super) fn learned(&mut self, verdict: ProbeVerdict, sent: Instant, paused: bool) {
+        if matches!(verdict, ProbeVerdict::Passed | ProbeVerdict::Reached) {
             self.passed = self.passed.max(Some(sent));
         }
-        if verdict == Verdict::Passed {
+        if verdict == ProbeVerdict::Passed {
             self.misled = None;
         }
         match verdict {
-            Verdict::Passed if !paused => self.every = (self.every * 2).min(LONGEST),
-            Verdict::Failed(_) => self.calm(),
+            ProbeVerdict::Passed if !paused => self.every = (self.every * 2).min(LONGEST),
+            ProbeVerdict::Failed(_) => self.calm(),
             _ => {}
         }
         match verdict {
-            Verdict::Unasked => self.unasked = true,
-            Verdict::Nothing => {}
-            Verdict::Passed | Verdict::Reached | Verdict::Failed(_) => self.unasked = false,
+            ProbeVerdict::Unasked => self.unasked = true,
+            ProbeVerdict::Nothing => {}
+            ProbeVerdict::Passed | ProbeVerdict::Reached | ProbeVerdict::Failed(_) => {
+                self.unasked = false
+            }
         }
     }
 

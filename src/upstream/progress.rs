@@ -9,11 +9,11 @@ use crate::config::Target;
 
 /// Shared by the request and whoever looks at it.
 #[derive(Debug, Default)]
-pub struct Progress(Mutex<Stage>);
+pub struct Progress(Mutex<ProgressStage>);
 
 /// One look.
 #[derive(Debug, Clone, Default)]
-pub struct Stage {
+pub struct ProgressStage {
     /// Failed attempts so far.
     pub attempts: Vec<Attempt>,
     /// The target that has it now, `provider/model`, and since when.
@@ -25,7 +25,7 @@ pub struct Stage {
 impl Progress {
     /// Where it is now.
     #[must_use]
-    pub fn stage(&self) -> Stage {
+    pub fn stage(&self) -> ProgressStage {
         self.0
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
@@ -47,7 +47,7 @@ impl Progress {
         self.change(|stage| stage.answers = true);
     }
 
-    fn change(&self, change: impl FnOnce(&mut Stage)) {
+    fn change(&self, change: impl FnOnce(&mut ProgressStage)) {
         change(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner));
     }
 }

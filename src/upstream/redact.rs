@@ -24,7 +24,7 @@ use farebox_protocol::UpstreamError;
 
 use super::secret_forms::SecretForms;
 use crate::config::Route;
-use known::{ECHOED, Known, names_out, without_secrets};
+use known::{ECHOED, RedactedTerms, names_out, without_secrets};
 
 /// Redacted text.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -64,13 +64,13 @@ const LONGEST_REASON: usize = 300;
 
 /// The error as a customer may read it.
 pub(super) fn for_customer(error: &UpstreamError, route: &Route) -> CustomerError {
-    Redacted(error_for_customer(error, &Known::of(route)))
+    Redacted(error_for_customer(error, &RedactedTerms::of(route)))
 }
 
 /// An event that its family does not have, as a customer may read it. It stays as long as it is.
 #[must_use]
 pub fn event(bytes: &Bytes, route: &Route) -> Bytes {
-    let known = Known::of(route);
+    let known = RedactedTerms::of(route);
     let text = String::from_utf8_lossy(bytes);
     Bytes::from(names_out(without_secrets(&text, &known), &known))
 }
@@ -78,12 +78,12 @@ pub fn event(bytes: &Bytes, route: &Route) -> Bytes {
 /// A text without the secrets, for the operator's log: hosts and model names may stay.
 #[must_use]
 pub fn for_operator(text: &str, route: &Route) -> Redacted {
-    Redacted(text_for_operator(text, &Known::of(route)))
+    Redacted(text_for_operator(text, &RedactedTerms::of(route)))
 }
 
 /// The same for words of our own.
 pub fn plain(text: &str) -> Redacted {
-    Redacted(text_for_operator(text, &Known::default()))
+    Redacted(text_for_operator(text, &RedactedTerms::default()))
 }
 
 /// An upstream's id of its answer, for the journal. Every answer has one, so a quick check comes first: an ordinary id contains
@@ -94,14 +94,14 @@ pub fn answer_id(id: &str, secrets: &SecretForms) -> Redacted {
     if !lower.contains(ECHOED) && !secrets.stand_in(&lower) {
         return Redacted(printable(&shorten(id, LONGEST_WORD)));
     }
-    let known = Known {
+    let known = RedactedTerms {
         secrets: vec![secrets.clone()],
-        ..Known::default()
+        ..RedactedTerms::default()
     };
     Redacted(exit(id, &known, LONGEST_WORD, |text, _| text))
 }
 
-fn error_for_customer(error: &UpstreamError, known: &Known<'_>) -> UpstreamError {
+fn error_for_customer(error: &UpstreamError, known: &RedactedTerms<'_>) -> UpstreamError {
     let word = |text: &Option<String>| {
         text.as_deref()
             .map(|text| exit(text, known, LONGEST_WORD, names_out))
@@ -114,16 +114,16 @@ fn error_for_customer(error: &UpstreamError, known: &Known<'_>) -> UpstreamError
     }
 }
 
-fn text_for_operator(text: &str, known: &Known<'_>) -> String {
+fn text_for_operator(text: &str, known: &RedactedTerms<'_>) -> String {
     exit(text, known, LONGEST_REASON, |text, _| text)
 }
 
 /// Redacts, then shortens, then removes what could forge a line.
 fn exit(
     text: &str,
-    known: &Known<'_>,
+    known: &RedactedTerms<'_>,
     longest: usize,
-    more: impl FnOnce(String, &Known<'_>) -> String,
+    more: impl FnOnce(String, &RedactedTerms<'_>) -> String,
 ) -> String {
     let window = clip(text, WINDOW);
     let mut clean = more(without_secrets(window, known), known);

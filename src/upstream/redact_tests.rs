@@ -10,8 +10,8 @@ fn forms(secret: &str) -> Vec<SecretForms> {
     vec![SecretForms::of_secrets([secret])]
 }
 
-fn known() -> Known<'static> {
-    Known {
+fn known() -> RedactedTerms<'static> {
+    RedactedTerms {
         slug: "sonnet-public",
         models: ["big-model-4-5-20250929", "sim"].map(Spelling::of).into(),
         providers: vec!["acme", "messages"],
@@ -279,9 +279,9 @@ fn a_secret_is_found_at_every_edge_of_what_is_kept() {
 
 #[test]
 fn of_secrets_that_overlap_nothing_stays() {
-    let known = Known {
+    let known = RedactedTerms {
         secrets: vec![SecretForms::of_secrets(["abcdefgh", "fghijklmnop", "hijk"])],
-        ..Known::default()
+        ..RedactedTerms::default()
     };
     let clean = |text| without_secrets(text, &known);
     assert_eq!(clean("x ABCDEFGHIJKLMNOP y"), "x [key] y");
@@ -292,7 +292,7 @@ fn of_secrets_that_overlap_nothing_stays() {
 #[test]
 fn a_secret_is_found_in_every_form_that_programs_write() {
     let secret = "sk-Top/Secret+value_1";
-    let known = Known {
+    let known = RedactedTerms {
         secrets: forms(secret),
         ..known()
     };
@@ -360,7 +360,7 @@ fn nothing_forges_a_line_or_turns_it_around() {
 
 #[test]
 fn a_model_is_found_without_its_vendor() {
-    let known = Known {
+    let known = RedactedTerms {
         models: vec![Spelling::of("vendor/deep-model-9")],
         ..known()
     };

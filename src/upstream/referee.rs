@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use farebox_ledger::Amount;
 
-use super::classify::Fault;
-use super::probing::Verdict;
+use super::classify::TargetFault;
+use super::probing::ProbeVerdict;
 
 /// Decides which gateway may ask.
 pub trait Referee: Send + Sync + 'static {
@@ -47,29 +47,29 @@ pub struct Heard {
 }
 
 /// What a finding is called; `None` if it says nothing to others.
-pub(super) fn words(verdict: Verdict) -> Option<String> {
+pub(super) fn words(verdict: ProbeVerdict) -> Option<String> {
     match verdict {
-        Verdict::Passed => Some("passed".to_owned()),
-        Verdict::Unasked => Some("unasked".to_owned()),
-        Verdict::Failed(Fault {
+        ProbeVerdict::Passed => Some("passed".to_owned()),
+        ProbeVerdict::Unasked => Some("unasked".to_owned()),
+        ProbeVerdict::Failed(TargetFault {
             unreachable: false,
             rest,
         }) => {
             let rest = rest.unwrap_or_default().as_millis();
             Some(format!("failed {rest}"))
         }
-        Verdict::Failed(_) | Verdict::Reached | Verdict::Nothing => None,
+        ProbeVerdict::Failed(_) | ProbeVerdict::Reached | ProbeVerdict::Nothing => None,
     }
 }
 
 /// The finding of these words; `None` if a later version uses others.
-pub(super) fn verdict(words: &str) -> Option<Verdict> {
+pub(super) fn verdict(words: &str) -> Option<ProbeVerdict> {
     match words.split_once(' ') {
-        None if words == "passed" => Some(Verdict::Passed),
-        None if words == "unasked" => Some(Verdict::Unasked),
+        None if words == "passed" => Some(ProbeVerdict::Passed),
+        None if words == "unasked" => Some(ProbeVerdict::Unasked),
         Some(("failed", rest)) => {
             let rest = Duration::from_millis(rest.parse().ok()?);
-            Some(Verdict::Failed(Fault {
+            Some(ProbeVerdict::Failed(TargetFault {
                 unreachable: false,
                 rest: Some(rest).filter(|rest| !rest.is_zero()),
             }))
@@ -84,17 +84,21 @@ mod tests {
 
     #[test]
     fn findings_are_understood_by_other_gateways() {
-        let failed = |unreachable, rest| Verdict::Failed(Fault { unreachable, rest });
+        let failed = |unreachable, rest| ProbeVerdict::Failed(TargetFault { unreachable, rest });
         let rest = Some(Duration::from_millis(1_500));
         for told in [
-            Verdict::Passed,
-            Verdict::Unasked,
+            ProbeVerdict::Passed,
+            ProbeVerdict::Unasked,
             failed(false, None),
             failed(false, rest),
         ] {
             assert_eq!(verdict(&words(told).unwrap()), Some(told));
         }
-        for own in [Verdict::Nothing, Verdict::Reached, failed(true, rest)] {
+        for own in [
+            ProbeVerdict::Nothing,
+            ProbeVerdict::Reached,
+            failed(true, rest),
+        ] {
             assert_eq!(words(own), None);
         }
         for unknown in ["", "passed 1", "failed", "failed x", "rested"] {

@@ -2,19 +2,19 @@
 
 use std::time::Duration;
 
-use super::stream::Body;
+use super::stream::AnswerBody;
 
 /// An answer before it is judged.
-pub(super) struct Reply {
+pub(super) struct UnjudgedReply {
     pub(super) status: u16,
-    pub(super) kind: Kind,
+    pub(super) kind: DeclaredType,
     pub(super) retry_after: Option<Duration>,
-    pub(super) body: Body,
+    pub(super) body: AnswerBody,
 }
 
 /// The content type an answer declares.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum DeclaredType {
     /// JSON.
     Json,
     /// Server-sent events.
@@ -23,7 +23,7 @@ pub(super) enum Kind {
     Other,
 }
 
-impl Kind {
+impl DeclaredType {
     pub(super) fn of(content_type: &str) -> Self {
         let essence = content_type
             .split(';')

@@ -27,7 +27,7 @@ pub(super) fn after(
     tries: u32,
     extra: u32,
     now: Instant,
-    budget: &mut Budget,
+    budget: &mut RepeatBudget,
 ) -> Move {
     match fault {
         AttemptFailure::Client { .. } | AttemptFailure::GivenUp(_) => Move::Stop,
@@ -44,14 +44,14 @@ pub(super) fn after(
 
 /// How many repeats one provider may get: a fifth of its recent requests, with a small minimum.
 #[derive(Debug)]
-pub(super) struct Budget {
+pub(super) struct RepeatBudget {
     began: Instant,
-    recent: Count,
-    before: Count,
+    recent: RepeatCount,
+    before: RepeatCount,
 }
 
 #[derive(Debug, Default, Clone, Copy)]
-struct Count {
+struct RepeatCount {
     requests: u32,
     repeats: u32,
 }
@@ -60,12 +60,12 @@ const WINDOW: Duration = Duration::from_secs(10);
 const ALWAYS: u32 = 3;
 const SHARE: u32 = 5;
 
-impl Budget {
+impl RepeatBudget {
     pub(super) fn new(now: Instant) -> Self {
         Self {
             began: now,
-            recent: Count::default(),
-            before: Count::default(),
+            recent: RepeatCount::default(),
+            before: RepeatCount::default(),
         }
     }
 
@@ -94,9 +94,9 @@ impl Budget {
         self.before = if age < WINDOW * 2 {
             self.recent
         } else {
-            Count::default()
+            RepeatCount::default()
         };
-        self.recent = Count::default();
+        self.recent = RepeatCount::default();
         self.began = now;
     }
 }
@@ -114,7 +114,7 @@ mod tests {
     #[test]
     fn only_what_never_left_is_sent_again_to_the_same_target() {
         let now = Instant::now();
-        let mut budget = Budget::new(now);
+        let mut budget = RepeatBudget::new(now);
         assert_eq!(after(&unsent(), 1, 1, now, &mut budget), Move::SameTarget);
         assert_eq!(after(&unsent(), 2, 1, now, &mut budget), Move::NextTarget);
         assert_eq!(after(&unsent(), 1, 0, now, &mut budget), Move::NextTarget);
@@ -139,8 +139,9 @@ mod tests {
     #[test]
     fn repeats_are_a_fifth_of_recent_requests_and_at_least_three() {
         let now = Instant::now();
-        let mut budget = Budget::new(now);
-        let granted = |budget: &mut Budget, now| (0..100).filter(|_| budget.take(now)).count();
+        let mut budget = RepeatBudget::new(now);
+        let granted =
+            |budget: &mut RepeatBudget, now| (0..100).filter(|_| budget.take(now)).count();
         assert_eq!(granted(&mut budget, now), 3);
         for _ in 0..50 {
             budget.request(now);

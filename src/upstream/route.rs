@@ -3,11 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::classify::Class;
+use super::classify::FailureClass;
 use super::client::Pool;
-use super::health::{Health, Try, Wish};
-use super::places::{Place, TokenShare};
-use super::{Call, Operation};
+use super::health::{Health, TargetWish, Try};
+use super::places::{TakenPlace, TokenShare};
+use super::{TargetOperation, UpstreamCall};
 
 /// Why a target is skipped.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -20,10 +20,10 @@ pub(super) enum Skip {
 
 impl Skip {
     /// What kind of failure it is.
-    pub(super) fn class(&self) -> Class {
+    pub(super) fn class(&self) -> FailureClass {
         match self {
-            Self::Full => Class::Full,
-            Self::Resting(_) => Class::Resting,
+            Self::Full => FailureClass::Full,
+            Self::Resting(_) => FailureClass::Resting,
         }
     }
 
@@ -45,17 +45,17 @@ impl Skip {
 }
 
 /// Permission to ask a target now.
-pub(super) enum Entry {
+pub(super) enum AskPermit {
     /// For an answer: its outcome counts for the target's health.
     Answer(Try, Option<TokenShare>),
     /// For a side path, which says nothing about the target: many providers have no `count_tokens`.
     Side(
         usize,
-        #[expect(dead_code, reason = "held for its drop")] Place,
+        #[expect(dead_code, reason = "held for its drop")] TakenPlace,
     ),
 }
 
-impl Entry {
+impl AskPermit {
     /// Which of the provider's keys the request is sent with.
     pub(super) fn account(&self) -> usize {
         match self {
@@ -74,9 +74,13 @@ impl Entry {
 }
 
 /// Permission to ask a target now. Places are taken before the breaker is asked, so that a full provider does not use up a trial.
-pub(super) fn enter(pool: &Pool, health: &Arc<Health>, call: &Call<'_>) -> Result<Entry, Skip> {
+pub(super) fn enter(
+    pool: &Pool,
+    health: &Arc<Health>,
+    call: &UpstreamCall<'_>,
+) -> Result<AskPermit, Skip> {
     let wish = wish(pool, call);
-    if call.operation == Operation::Generate {
+    if call.operation == TargetOperation::Generate {
         let place = pool.place(call.holder).ok_or(Skip::Full)?;
         let tokens = pool.token_share(call.holder, call.tokens);
         return begin(health, call, wish, place, tokens.ok_or(Skip::Full)?);
@@ -85,7 +89,7 @@ pub(super) fn enter(pool: &Pool, health: &Arc<Health>, call: &Call<'_>) -> Resul
         Some(rest) => Err(Skip::Resting(rest)),
         None => {
             let place = pool.side_place(call.holder).ok_or(Skip::Full)?;
-            Ok(Entry::Side(wish.account(), place))
+            Ok(AskPermit::Side(wish.account(), place))
         }
     }
 }
@@ -94,8 +98,8 @@ pub(super) fn enter(pool: &Pool, health: &Arc<Health>, call: &Call<'_>) -> Resul
 pub(super) async fn wait(
     pool: &Pool,
     health: &Arc<Health>,
-    call: &Call<'_>,
-) -> Result<Entry, Skip> {
+    call: &UpstreamCall<'_>,
+) -> Result<AskPermit, Skip> {
     let wish = wish(pool, call);
     // Waiting for a place at a paused target would be in vain.
     if let Some(rest) = health.is_open_to(wish) {
@@ -108,13 +112,13 @@ pub(super) async fn wait(
 
 fn begin(
     health: &Arc<Health>,
-    call: &Call<'_>,
-    wish: Wish,
-    place: Option<Place>,
+    call: &UpstreamCall<'_>,
+    wish: TargetWish,
+    place: Option<TakenPlace>,
     tokens: Option<TokenShare>,
-) -> Result<Entry, Skip> {
+) -> Result<AskPermit, Skip> {
     match health.begin(wish, call.route.breaker, place) {
-        Ok(running) => Ok(Entry::Answer(running, tokens)),
+        Ok(running) => Ok(AskPermit::Answer(running, tokens)),
         Err(rest) => {
             // Nothing was sent, so nothing was used.
             tokens.into_iter().for_each(|share| share.used(0));
@@ -123,8 +127,8 @@ fn begin(
     }
 }
 
-fn wish(pool: &Pool, call: &Call<'_>) -> Wish {
-    Wish {
+fn wish(pool: &Pool, call: &UpstreamCall<'_>) -> TargetWish {
+    TargetWish {
         family: call.family,
         key: call.holder,
         stream: call.stream,

@@ -20,10 +20,10 @@ const SHORTEST_CODED: usize = 8;
 
 /// All forms of all secrets of a provider. Never shown.
 #[derive(Clone, Default)]
-pub struct SecretForms(Arc<Forms>);
+pub struct SecretForms(Arc<SecretFinder>);
 
 #[derive(Default)]
-struct Forms {
+struct SecretFinder {
     count: usize,
     longest: usize,
     /// `None` if there are more than an automaton can hold: then every text is taken for a secret.
@@ -48,7 +48,7 @@ impl SecretForms {
         let finder = AhoCorasick::builder()
             .ascii_case_insensitive(true)
             .build(&all);
-        Self(Arc::new(Forms {
+        Self(Arc::new(SecretFinder {
             count: all.len(),
             longest: all.iter().map(String::len).max().unwrap_or(0),
             finder: finder.ok(),

@@ -13,10 +13,10 @@ use farebox_protocol::{Family, Frame, FrameReader, UpstreamError, WireUsage};
 use http_body_util::BodyExt;
 use tokio::time::{Instant, sleep_until};
 
-use super::classify::{self, AttemptFailure, Class, Fault, GivenUp};
+use super::classify::{self, AttemptFailure, FailureClass, GivenUp, TargetFault};
 use super::health::Try;
 use super::redact::{self, CustomerError, Redacted};
-use crate::byte_room::Share;
+use crate::byte_room::ByteShare;
 use crate::config::Route;
 use crate::deadline::Deadline;
 
@@ -24,7 +24,7 @@ use crate::deadline::Deadline;
 const UNCOUNTED: usize = 64 * 1024;
 
 /// The bytes of one answer.
-pub(super) enum Body {
+pub(super) enum AnswerBody {
     /// From a connection, without the response head, which would keep its read buffer alive.
     Network(Box<reqwest::Body>),
     /// From the built-in provider.
@@ -33,7 +33,7 @@ pub(super) enum Body {
     Over,
 }
 
-impl Body {
+impl AnswerBody {
     /// The next bytes, `None` at the end. Dropping the future loses nothing.
     pub(super) async fn chunk(&mut self) -> Result<Option<Bytes>, String> {
         match self {
@@ -60,7 +60,7 @@ impl Body {
     pub(super) async fn whole(
         &mut self,
         most: usize,
-        room: &mut Share,
+        room: &mut ByteShare,
     ) -> Result<Bytes, AttemptFailure> {
         let too_large = AttemptFailure::GivenUp(GivenUp::Large(most));
         let Some(first) = self.chunk().await.map_err(AttemptFailure::Broken)? else {
@@ -150,14 +150,14 @@ pub struct StreamBroken(pub String);
 /// The unread rest of a stream.
 pub(super) struct Unread {
     pub(super) reader: FrameReader,
-    pub(super) body: Body,
+    pub(super) body: AnswerBody,
 }
 
 /// The frames of a running answer. Dropping it cancels the upstream call. A frame counts among the bytes of answers in flight until
 /// the next one is requested.
-pub struct FrameStream(Box<Running>);
+pub struct FrameStream(Box<RunningStream>);
 
-struct Running {
+struct RunningStream {
     unread: Box<Unread>,
     idle: Duration,
     waiting_since: Option<Instant>,
@@ -165,7 +165,7 @@ struct Running {
     broken: Option<StreamBroken>,
     /// `None` if it says nothing about the target.
     health: Option<Try>,
-    room: Share,
+    room: ByteShare,
 }
 
 impl FrameStream {
@@ -174,9 +174,9 @@ impl FrameStream {
         unread: Box<Unread>,
         idle: Duration,
         health: Option<Try>,
-        room: Share,
+        room: ByteShare,
     ) -> Self {
-        Self(Box::new(Running {
+        Self(Box::new(RunningStream {
             unread,
             idle,
             waiting_since: None,
@@ -201,7 +201,7 @@ impl FrameStream {
             Ok(frame) => Ok(frame),
             Err(why) => {
                 self.blame(&why);
-                self.0.unread.body = Body::Over;
+                self.0.unread.body = AnswerBody::Over;
                 let broken = StreamBroken(why);
                 self.0.broken = Some(broken.clone());
                 Err(broken)
@@ -244,12 +244,16 @@ impl FrameStream {
     /// Counts this answer as the target's failure although its bytes arrived: it ended without the terminal marker.
     pub fn blame(&mut self, why: &str) {
         if let Some(health) = &mut self.0.health {
-            health.failed(Class::Broken, &redact::plain(why), Fault::default());
+            health.failed(
+                FailureClass::Broken,
+                &redact::plain(why),
+                TargetFault::default(),
+            );
         }
     }
 }
 
-impl Running {
+impl RunningStream {
     async fn read(&mut self) -> Result<Option<Frame>, String> {
         loop {
             self.make_room().await;
@@ -293,7 +297,7 @@ impl Running {
     }
 
     fn end(&mut self) -> Result<Option<Frame>, String> {
-        self.unread.body = Body::Over;
+        self.unread.body = AnswerBody::Over;
         let tail = self.unread.reader.finish();
         match tail.frame.or(tail.unended) {
             None if tail.left > 0 => Err("the stream ended in the middle of an event".to_owned()),
@@ -319,7 +323,7 @@ mod tests {
     /// `pieces` of 61,000 bytes.
     async fn whole(pieces: usize) -> Result<usize, AttemptFailure> {
         let piece = Bytes::from(vec![b'x'; 61_000]);
-        let mut body = Body::Paced(Paced::new(
+        let mut body = AnswerBody::Paced(Paced::new(
             (0..pieces).map(|_| (Duration::ZERO, piece.clone())),
             false,
         ));

@@ -114,7 +114,7 @@ impl Desk {
         let upstreams = Upstreams::new(&config(std::slice::from_ref(&route))).unwrap();
         let mut known = upstreams.known.write().unwrap();
         for target in &route.targets {
-            let listed = Listed {
+            let listed = ListedTarget {
                 slug: route.slug.clone(),
                 target: target.clone(),
                 health: Arc::new(Health::new(Arc::default())),
@@ -143,7 +143,7 @@ impl Desk {
         ))
     }
 
-    async fn ask(&self, family: Family, stream: bool) -> Result<Answer, DispatchError> {
+    async fn ask(&self, family: Family, stream: bool) -> Result<UpstreamAnswer, DispatchError> {
         self.ask_with(family, stream, "{}", &[]).await
     }
 
@@ -153,19 +153,19 @@ impl Desk {
         stream: bool,
         body: &str,
         headers: &[(&str, &str)],
-    ) -> Result<Answer, DispatchError> {
+    ) -> Result<UpstreamAnswer, DispatchError> {
         let headers: Vec<_> = headers
             .iter()
             .map(|(name, value)| ((*name).to_owned(), Bytes::copy_from_slice(value.as_bytes())))
             .collect();
         let body = Bytes::copy_from_slice(body.as_bytes());
-        let call = Call {
+        let call = UpstreamCall {
             stream,
-            ..Call::new(
+            ..UpstreamCall::new(
                 &self.route,
                 crate::byte_room::Holder(1),
                 family,
-                Operation::Generate,
+                TargetOperation::Generate,
             )
         };
         self.upstreams
@@ -184,7 +184,7 @@ impl Desk {
     }
 }
 
-async fn text_of(answer: Answer) -> Result<String, StreamBroken> {
+async fn text_of(answer: UpstreamAnswer) -> Result<String, StreamBroken> {
     let mut all = Vec::new();
     match answer.content {
         AnswerContent::Whole(bytes, ..) => all.extend_from_slice(&bytes),
@@ -199,18 +199,18 @@ async fn text_of(answer: Answer) -> Result<String, StreamBroken> {
 }
 
 /// A call that only counts tokens.
-fn counting(route: &Route) -> Call<'_> {
+fn counting(route: &Route) -> UpstreamCall<'_> {
     let family = Family::Messages;
-    Call::new(
+    UpstreamCall::new(
         route,
         crate::byte_room::Holder(1),
         family,
-        Operation::CountTokens,
+        TargetOperation::CountTokens,
     )
 }
 
 #[track_caller]
-fn attempts(result: Result<Answer, DispatchError>) -> Vec<String> {
+fn attempts(result: Result<UpstreamAnswer, DispatchError>) -> Vec<String> {
     match result {
         Err(DispatchError::NoTarget { attempts, .. } | DispatchError::GivenUp { attempts, .. }) => {
             attempts

@@ -10,19 +10,19 @@ use tokio::time::Instant;
 
 use super::classify::AttemptFailure;
 use super::redact::Redacted;
-use super::{Listed, Upstreams};
+use super::{ListedTarget, Upstreams};
 use crate::byte_room::Holder;
 
 /// What a provider refuses us.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Refusal {
+pub(super) enum RefusalScope {
     /// Our account, whatever we ask.
     Account,
     /// This model or path.
     Target,
 }
 
-impl Refusal {
+impl RefusalScope {
     /// What a failure says about us as the provider's customer.
     pub(super) fn of(failure: &AttemptFailure) -> Option<Self> {
         match failure {
@@ -48,11 +48,11 @@ pub(super) struct Signs {
     /// This model or path was refused.
     refused: Option<Redacted>,
     /// By account: when it was last refused, and when it was last served.
-    accounts: BTreeMap<usize, Account>,
+    accounts: BTreeMap<usize, ProviderAccount>,
 }
 
 #[derive(Debug, Clone, Default)]
-struct Account {
+struct ProviderAccount {
     refused: Option<(Instant, Redacted)>,
     served: Option<Instant>,
 }
@@ -68,15 +68,15 @@ impl Signs {
     pub(super) fn refused(
         &mut self,
         account: usize,
-        refusal: Refusal,
+        refusal: RefusalScope,
         reason: Redacted,
         now: Instant,
     ) {
         match refusal {
-            Refusal::Account => {
+            RefusalScope::Account => {
                 self.accounts.entry(account).or_default().refused = Some((now, reason));
             }
-            Refusal::Target => self.refused = Some(reason),
+            RefusalScope::Target => self.refused = Some(reason),
         }
     }
 
@@ -142,7 +142,7 @@ impl Upstreams {
     pub fn troubles(&self) -> Vec<Trouble> {
         let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
         let now = Instant::now();
-        let looked: Vec<(&Listed, Looked)> = (known.targets.iter())
+        let looked: Vec<(&ListedTarget, Looked)> = (known.targets.iter())
             .map(|listed| (listed, listed.health.look(now)))
             .collect();
         let accounts = accounts(&looked);
@@ -185,7 +185,7 @@ impl Upstreams {
 }
 
 /// What is wrong with one target.
-fn of_target(listed: &Listed, looked: &Looked) -> Option<Trouble> {
+fn of_target(listed: &ListedTarget, looked: &Looked) -> Option<Trouble> {
     let last = || looked.last_reason.as_ref().map(ToString::to_string);
     let (what, reason) = if looked.paused {
         (Wrong::Paused, last())
@@ -208,11 +208,11 @@ fn of_target(listed: &Listed, looked: &Looked) -> Option<Trouble> {
 
 /// Every account that was asked: the reason and the number of the provider's accounts, if it is refused by the newest answer of any
 /// of the provider's targets.
-type Accounts<'a> = HashMap<(&'a str, usize), Refused>;
-type Refused = Option<(String, usize)>;
+type Accounts<'a> = HashMap<(&'a str, usize), CountedRefusal>;
+type CountedRefusal = Option<(String, usize)>;
 
-fn accounts<'a>(looked: &'a [(&'a Listed, Looked)]) -> Accounts<'a> {
-    let mut newest: HashMap<(&str, usize), (Instant, Refused)> = HashMap::new();
+fn accounts<'a>(looked: &'a [(&'a ListedTarget, Looked)]) -> Accounts<'a> {
+    let mut newest: HashMap<(&str, usize), (Instant, CountedRefusal)> = HashMap::new();
     for (listed, looked) in looked {
         let provider = &listed.target.provider;
         for (number, account) in &looked.signs.accounts {
@@ -238,7 +238,7 @@ fn accounts<'a>(looked: &'a [(&'a Listed, Looked)]) -> Accounts<'a> {
 }
 
 /// Why none of the accounts of a target's provider may be used, if that is so.
-fn refused_account(accounts: &Accounts<'_>, listed: &Listed) -> Option<String> {
+fn refused_account(accounts: &Accounts<'_>, listed: &ListedTarget) -> Option<String> {
     let provider = &listed.target.provider;
     let mut why = None;
     for number in 0..provider.keys.len().max(1) {

@@ -3,13 +3,13 @@
 use std::time::Duration;
 
 use farebox_ledger::{KeySettings, Timestamp};
-use farebox_protocol::{Family, Usage};
+use farebox_protocol::{Family, ReportedUsage};
 
 use crate::support::upstream::{Gate, Script, ScriptedUpstream, Speech};
 use crate::support::{Gateway, chat, speech_for, talking};
 
 /// 90 fresh and 10 cached input tokens, 5 output tokens of `test-model`: 0.000348 USD.
-const USAGE: Usage = Usage {
+const USAGE: ReportedUsage = ReportedUsage {
     input: 90,
     cache_read: 10,
     cache_write: 0,

@@ -3,7 +3,7 @@
 use std::io::Write as _;
 use std::process::{Command, Output, Stdio};
 
-use farebox::setup::{self, Client};
+use farebox::setup::{self, ClientProgram};
 use farebox_ledger::SecretHash;
 
 use crate::support::skip::installed;
@@ -34,8 +34,8 @@ fn printed(arguments: &[&str]) -> String {
 fn the_documentation_has_exactly_what_the_table_gives() {
     let page =
         std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/customers.md")).unwrap();
-    let blocks = |client: &Client| {
-        let block = |block: &setup::Block| {
+    let blocks = |client: &ClientProgram| {
+        let block = |block: &setup::SetupBlock| {
             format!(
                 "\n`{}`:\n\n```{}\n{}```\n",
                 block.place, block.language, block.text

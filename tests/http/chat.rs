@@ -1,13 +1,13 @@
 //! Chat completions, whole and streamed: what reaches the upstream, what reaches the customer, and what it costs.
 
-use farebox_protocol::{Family, Usage};
+use farebox_protocol::{Family, ReportedUsage};
 use serde_json::json;
 
 use crate::support::upstream::{ScriptedUpstream, Speech};
 use crate::support::{Gateway, chat, talking};
 
 /// 90 fresh and 10 cached input tokens, 5 output tokens: (90 × 3 + 10 × 0.3 + 5 × 15) / 1e6 USD.
-const USAGE: Usage = Usage {
+const USAGE: ReportedUsage = ReportedUsage {
     input: 90,
     cache_read: 10,
     cache_write: 0,

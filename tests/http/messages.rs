@@ -1,13 +1,13 @@
 //! Native messages, whole and streamed: what reaches the upstream, what reaches the customer, what it costs, and counting tokens.
 
-use farebox_protocol::{Family, Usage};
+use farebox_protocol::{Family, ReportedUsage};
 use serde_json::{Value, json};
 
 use crate::support::upstream::{Reply, Script, ScriptedUpstream, Seen, Speech};
 use crate::support::{Answer, Gateway, ask, talking};
 
 /// (40 × 3 + 10 × 0.3 + 20 × 3.75 + 5 × 15) / 1e6 USD.
-const USAGE: Usage = Usage {
+const USAGE: ReportedUsage = ReportedUsage {
     input: 40,
     cache_read: 10,
     cache_write: 20,

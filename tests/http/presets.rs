@@ -7,8 +7,8 @@ use std::path::PathBuf;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use farebox::config;
-use farebox_doubles::{Refusal, Vendor, WIRES, breaking, oddly};
-use farebox_protocol::{Family, Usage};
+use farebox_doubles::{Vendor, VendorRefusal, WIRES, breaking, oddly};
+use farebox_protocol::{Family, ReportedUsage};
 use futures_util::StreamExt as _;
 use serde_json::Value;
 
@@ -100,10 +100,10 @@ fn answering(vendor: Vendor) -> Script {
     Script::by(move |seen, _| {
         let reply = speech_for(seen, WORDS);
         if seen.path.ends_with("/chat/completions") && seen.json()["stream"] == true {
-            return Reply::events(oddly(vendor, reply.texts())).with_usage(Usage {
+            return Reply::events(oddly(vendor, reply.texts())).with_usage(ReportedUsage {
                 input: 10,
                 output: 3,
-                ..Usage::default()
+                ..ReportedUsage::default()
             });
         }
         reply
@@ -112,7 +112,7 @@ fn answering(vendor: Vendor) -> Script {
 
 fn refusing(vendor: Vendor) -> Script {
     let why = "This model's maximum context length is 1000 tokens. However, your messages resulted in 2000 tokens.";
-    let refusal = Refusal::said(vendor, 400, why);
+    let refusal = VendorRefusal::said(vendor, 400, why);
     Reply::whole(400, "application/json", refusal.body).into()
 }
 

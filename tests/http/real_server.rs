@@ -8,7 +8,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use farebox::config;
-use farebox_doubles::{Standing, Vendor, WIRES, broken, wire};
+use farebox_doubles::{RuleStanding, Vendor, WIRES, broken, wire};
 use farebox_protocol::Family;
 use serde_json::Value;
 
@@ -133,7 +133,7 @@ async fn the_double_is_no_stricter_than_the_real_server() {
     let mut milder = Vec::new();
     for rule in double
         .all_rules()
-        .filter(|rule| rule.standing == Standing::Verified)
+        .filter(|rule| rule.standing == RuleStanding::Verified)
     {
         if rule.place.starts_with('@') {
             continue;

@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use farebox::byte_room::{ByteRoom, Holder, Share};
+use farebox::byte_room::{ByteRoom, ByteShare, Holder};
 use farebox::clock;
 use farebox_ledger::key::Change;
 use farebox_ledger::{KeySettings, Secret, Timestamp};
@@ -564,7 +564,7 @@ async fn a_refusal_is_reported_with_its_key_and_its_model() {
 }
 
 /// Shares of many keys that leave no room for another.
-fn filled(room: &Arc<ByteRoom>) -> Vec<Share> {
+fn filled(room: &Arc<ByteRoom>) -> Vec<ByteShare> {
     let mut shares = Vec::new();
     while room.total() - room.in_use() >= 4 {
         let mut share = room.share(Holder(u64::MAX - shares.len() as u64), usize::MAX);

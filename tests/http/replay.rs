@@ -5,14 +5,14 @@
 use std::fs;
 use std::path::Path;
 
-use farebox_protocol::{Family, Usage};
+use farebox_protocol::{Family, ReportedUsage};
 use serde_json::Value;
 
 use crate::support::billing::prompt;
 use crate::support::upstream::{Script, ScriptedUpstream, Seen, Speech};
 use crate::support::{Answer, CATALOG, Gateway, path, routes};
 
-const USAGE: Usage = Usage {
+const USAGE: ReportedUsage = ReportedUsage {
     input: 1_000,
     cache_read: 200,
     cache_write: 30,
@@ -198,10 +198,10 @@ async fn holds_over_charges(balance: &str) -> Vec<i64> {
             .into_iter()
             .find(|family| seen.path.ends_with(family.protocol().path()))
             .unwrap();
-        let usage = Usage {
+        let usage = ReportedUsage {
             input: prompt(&seen.json()),
             output: 500,
-            ..Usage::default()
+            ..ReportedUsage::default()
         };
         let speech = Speech::new(family, "PONG").usage(usage);
         if seen.json()["stream"] == true {

@@ -1,13 +1,13 @@
 //! Responses, whole and streamed: what reaches the upstream, what reaches the customer, and what it costs.
 
-use farebox_protocol::{Family, Usage};
+use farebox_protocol::{Family, ReportedUsage};
 use serde_json::{Value, json};
 
 use crate::support::upstream::{Reply, ScriptedUpstream, Speech};
 use crate::support::{Gateway, ask, talking};
 
 /// 70 fresh, 10 read and 20 written input tokens, 3 + 2 output: (70 × 3 + 10 × 0.3 + 20 × 3.75 + 5 × 15) / 1e6 USD.
-const USAGE: Usage = Usage {
+const USAGE: ReportedUsage = ReportedUsage {
     input: 70,
     cache_read: 10,
     cache_write: 20,

@@ -1,6 +1,6 @@
 //! The seller's words, wherever money is out.
 
-use farebox_protocol::{ChatLimit, Family, Usage};
+use farebox_protocol::{ChatLimit, Family, ReportedUsage};
 use serde_json::{Value, json};
 
 use crate::support::upstream::{Reply, ScriptedUpstream, Speech};
@@ -85,10 +85,10 @@ async fn a_stream_that_the_money_ends_says_so_in_its_last_words() {
         let endless = speech(20_000).stream().stall_after(15_000);
         let limited = speech(30)
             .stop(stop)
-            .usage(Usage {
+            .usage(ReportedUsage {
                 input: 10,
                 output: 30,
-                ..Usage::default()
+                ..ReportedUsage::default()
             })
             .stream();
         for (script, reason) in [(endless, "balance"), (limited, "length")] {

@@ -1,13 +1,13 @@
 //! Callers of one family on targets of another: requests, answers, endings, money and the reported losses, in every translated
 //! direction, whole and streamed.
 
-use farebox_protocol::{Family, Usage};
+use farebox_protocol::{Family, ReportedUsage};
 use serde_json::{Value, json};
 
 use crate::support::upstream::{Reply, Script, ScriptedUpstream, Seen, Speech};
 use crate::support::{Answer, DIRECTIONS, Gateway, ask, catalog, path, routes_speaking};
 
-pub(super) const USAGE: Usage = Usage {
+pub(super) const USAGE: ReportedUsage = ReportedUsage {
     input: 100,
     cache_read: 20,
     cache_write: 30,

@@ -8,7 +8,8 @@ use std::time::{Duration, Instant};
 use farebox::clock;
 use farebox_ledger::sqlite::SqliteLedger;
 use farebox_ledger::{
-    Amount, Bill, EntryKind, EntryQuery, Evidence, Extension, KeyId, Ledger, Line, NewHold, Usage,
+    Amount, Bill, BillLine, EntryKind, EntryQuery, Evidence, Extension, KeyId, Ledger, NewHold,
+    Usage,
 };
 use farebox_protocol::Family;
 use futures_util::future::join_all;
@@ -324,7 +325,7 @@ async fn dead_hold(ledger: &SqliteLedger, key: KeyId, checkpoint: bool) {
                 output: 700,
                 ..Usage::default()
             },
-            lines: vec![Line {
+            lines: vec![BillLine {
                 what: "output".into(),
                 count: 700,
                 rate: Amount::from_picos(15_000_000),

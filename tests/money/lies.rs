@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use farebox_ledger::{Amount, Bill, Evidence};
-use farebox_protocol::{Family, Usage};
+use farebox_protocol::{Family, ReportedUsage};
 use serde_json::{Value, json};
 
 use crate::support::process::farebox;
@@ -366,10 +366,10 @@ async fn usage_inside_an_error_is_not_charged() {
 async fn what_a_key_cannot_pay_is_the_operators_loss_and_never_debt() {
     for family in Family::ALL {
         for stream in [false, true] {
-            let usage = Usage {
+            let usage = ReportedUsage {
                 input: 4_000,
                 output: 10,
-                ..Usage::default()
+                ..ReportedUsage::default()
             };
             let reply = said(&Speech::new(family, WORDS).usage(usage), stream);
             let (charge, bill, gateway, key) = charged(family, stream, reply, "0.01").await;

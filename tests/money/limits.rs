@@ -1,6 +1,6 @@
 //! Output limits as customers declare them, in the field that each provider reads.
 
-use farebox_protocol::{Family, Usage};
+use farebox_protocol::{Family, ReportedUsage};
 use serde_json::{Value, json};
 
 use crate::support::upstream::{Reply, Script, ScriptedUpstream, Seen, Speech};
@@ -44,10 +44,10 @@ async fn a_declared_limit_is_moved_only_where_the_providers_field_is_known() {
 
 /// An answer of which the provider says that it took 100 tokens in and 50 out.
 fn fifty_tokens(seen: &Seen) -> Reply {
-    let usage = Usage {
+    let usage = ReportedUsage {
         input: 100,
         output: 50,
-        ..Usage::default()
+        ..ReportedUsage::default()
     };
     let speech = Speech::new(Family::Responses, "one two three").usage(usage);
     if seen.json()["stream"] == true {

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use farebox::clock;
 use farebox_ledger::{Amount, Evidence, MarginBy, MarginOrder, MarginQuery, Timestamp};
-use farebox_protocol::{Family, Usage};
+use farebox_protocol::{Family, ReportedUsage};
 use serde_json::{Value, json};
 
 use crate::customer::sessions::Visitor;
@@ -115,10 +115,10 @@ pub(super) fn reply(seen: &Seen, first: bool) -> Reply {
         .into_iter()
         .find(|family| place.ends_with(family.protocol().path()))
         .unwrap();
-    let usage = Usage {
+    let usage = ReportedUsage {
         input: prompt(&body),
         output: words(&text()),
-        ..Usage::default()
+        ..ReportedUsage::default()
     };
     let speech = Speech::new(family, &text()).usage(usage);
     let speech = match fate {
@@ -420,10 +420,10 @@ async fn what_providers_bill_is_charged_lost_or_exposed_where_it_is_billed() {
 /// A target that repeatedly miscounts is named with its remedy; what it claims above the bound is exposure.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_target_that_miscounts_is_an_alert_with_its_remedy() {
-    let usage = Usage {
+    let usage = ReportedUsage {
         input: 10,
         output: 900,
-        ..Usage::default()
+        ..ReportedUsage::default()
     };
     let upstream =
         ScriptedUpstream::start(Speech::new(Family::Chat, "PONG").usage(usage).whole()).await;

@@ -2,13 +2,13 @@
 //! and streamed.
 
 use farebox_ledger::{Amount, Evidence};
-use farebox_protocol::{Family, Usage};
+use farebox_protocol::{Family, ReportedUsage};
 use serde_json::{Value, json};
 
 use crate::support::upstream::{Script, ScriptedUpstream, Speech};
 use crate::support::{Gateway, ask, path};
 
-const USAGE: Usage = Usage {
+const USAGE: ReportedUsage = ReportedUsage {
     input: 100,
     cache_read: 20,
     cache_write: 30,

@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use farebox::clock;
 use farebox_ledger::sqlite::SqliteLedger;
-use farebox_ledger::{Amount, Change, Credit, CreditKind, Entry, KeyChange, Ledger};
-use farebox_protocol::{Family, Usage};
+use farebox_ledger::{Amount, Change, Credit, CreditKind, JournalEntry, KeyChange, Ledger};
+use farebox_protocol::{Family, ReportedUsage};
 use futures_util::StreamExt;
 use futures_util::future::join_all;
 
@@ -30,10 +30,10 @@ async fn gateway(upstream: &ScriptedUpstream) -> Gateway {
 fn modest() -> Script {
     Script::by(|seen, _| {
         let (mark, speech) = speech(seen);
-        let speech = speech.usage(Usage {
+        let speech = speech.usage(ReportedUsage {
             input: 10,
             output: mark.pieces * PIECE,
-            ..Usage::default()
+            ..ReportedUsage::default()
         });
         if seen.json()["stream"] == true {
             speech.stream()
@@ -203,7 +203,7 @@ fn waiting(frames: usize, gate: &Gate) -> Script {
 }
 
 /// The one charge of a key on which nothing is held any more.
-async fn only_charge(gateway: &Gateway, key: &TestKey, what: &str) -> Entry {
+async fn only_charge(gateway: &Gateway, key: &TestKey, what: &str) -> JournalEntry {
     gateway.settled().await;
     let mut charges = gateway.charges(key).await;
     assert_eq!(charges.len(), 1, "{what}: exactly one charge");

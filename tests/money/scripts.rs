@@ -3,7 +3,7 @@
 //! The counts are the public tokenizer's own (`bench/token_factors.py --fixture`).
 
 use farebox_ledger::Evidence;
-use farebox_protocol::{Family, Usage};
+use farebox_protocol::{Family, ReportedUsage};
 use futures_util::StreamExt;
 use serde_json::{Value, json};
 
@@ -13,10 +13,10 @@ use crate::support::{CATALOG, Gateway, ask, path, routes};
 /// What is charged of output, in thousandths of the tokenizer's count, at a target of this upstream name.
 async fn left(text: &str, truth: u64, upstream_model: &str) -> u64 {
     let speech = Speech::new(Family::Messages, text)
-        .usage(Usage {
+        .usage(ReportedUsage {
             input: 100,
             output: truth,
-            ..Usage::default()
+            ..ReportedUsage::default()
         })
         .in_pieces_of(40)
         .stream();

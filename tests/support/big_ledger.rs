@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use farebox_ledger::{
-    Act, Amount, Bill, EndReason, Finish, KeyId, KeySettings, Ledger, Line, NewHold, NewKey,
+    Act, Amount, Bill, BillLine, EndReason, Finish, KeyId, KeySettings, Ledger, NewHold, NewKey,
     OperationId, Secret, SharedLedger, Timestamp, Usage,
 };
 use tokio::task::JoinSet;
@@ -144,7 +144,7 @@ async fn charge(ledger: &dyn Ledger, number: u64, keys: u64, at: Timestamp) {
         .await
         .unwrap();
     let (input, output) = (number % 9_000 + 100, number % 700 + 20);
-    let line = |what: &'static str, count, picos| Line {
+    let line = |what: &'static str, count, picos| BillLine {
         what: what.into(),
         count,
         rate: Amount::from_picos(picos),

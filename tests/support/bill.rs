@@ -1,10 +1,10 @@
 //! The bill of a coding client's request, as benchmarks settle it.
 
-use farebox_ledger::{Amount, Bill, EndReason, Line, Usage};
+use farebox_ledger::{Amount, Bill, BillLine, EndReason, Usage};
 
 /// What a coding client's request may cost.
 pub(crate) fn bill() -> Bill {
-    let line = |what: &'static str, count, picos| Line {
+    let line = |what: &'static str, count, picos| BillLine {
         what: what.into(),
         count,
         rate: Amount::from_picos(picos),

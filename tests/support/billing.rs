@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, LazyLock, Mutex};
 use std::time::{Duration, Instant};
 
-use farebox_protocol::{Family, Usage};
+use farebox_protocol::{Family, ReportedUsage};
 use serde_json::{Value, json};
 
 use super::files::{file, tiles};
@@ -226,13 +226,13 @@ impl Bills {
             extras,
             times: (saying.times, asked.times()),
         };
-        let usage = Usage {
+        let usage = ReportedUsage {
             input: input - written - read,
             cache_read: read,
             cache_write: written,
             output: shown,
             reasoning: manner.hidden * choices,
-            ..Usage::default()
+            ..ReportedUsage::default()
         };
         let speech = Speech::new(family, &text)
             .usage(usage)
@@ -365,7 +365,7 @@ fn read(body: &[u8]) -> Value {
 
 impl Speech {
     /// The usage that the provider reports.
-    fn with(self, manner: Manner, family: Family, usage: Usage) -> Self {
+    fn with(self, manner: Manner, family: Family, usage: ReportedUsage) -> Self {
         let (input, output, reasoning) = (usage.input, usage.output, usage.reasoning);
         match (family, manner) {
             (_, Manner { silent_usage: true, .. }) => self.claims(Value::Null),

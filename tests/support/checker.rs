@@ -8,7 +8,7 @@ use std::path::Path;
 
 use farebox_ledger::sqlite::SqliteLedger;
 use farebox_ledger::{
-    Amount, Durability, Entry, EntryKind, EntryQuery, Evidence, KeyId, Ledger, OpenMode,
+    Amount, Durability, EntryKind, EntryQuery, Evidence, JournalEntry, KeyId, Ledger, OpenMode,
     OperationId,
 };
 
@@ -61,7 +61,7 @@ pub(crate) async fn judge_ledger(ledger: &dyn Ledger, outside: &Outside, seen: &
     let entries = ledger.entries(EntryQuery::default()).await.unwrap();
     sums(ledger, &entries).await;
     payments(&entries, &outside.payments);
-    let charges: HashMap<OperationId, &Entry> = entries
+    let charges: HashMap<OperationId, &JournalEntry> = entries
         .iter()
         .filter(|entry| entry.kind == EntryKind::Charge)
         .map(|entry| (entry.operation, entry))
@@ -71,7 +71,7 @@ pub(crate) async fn judge_ledger(ledger: &dyn Ledger, outside: &Outside, seen: &
     never_above_the_truth(&charges, &outside.told, &made);
     billed_is_accounted_for(&charges, &outside.told, &made);
     let is_recovered =
-        |entry: &&&Entry| entry.bill.as_ref().unwrap().evidence == Some(Evidence::Recovered);
+        |entry: &&&JournalEntry| entry.bill.as_ref().unwrap().evidence == Some(Evidence::Recovered);
     Judged {
         charges: charges.len(),
         recovered: charges.values().filter(is_recovered).count(),
@@ -80,7 +80,7 @@ pub(crate) async fn judge_ledger(ledger: &dyn Ledger, outside: &Outside, seen: &
 }
 
 /// Every picodollar of every key is explained by its entries, and every charge by its lines.
-async fn sums(ledger: &dyn Ledger, entries: &[Entry]) {
+async fn sums(ledger: &dyn Ledger, entries: &[JournalEntry]) {
     let mut balances: BTreeMap<KeyId, i128> = BTreeMap::new();
     let mut operations = HashSet::new();
     for entry in entries {
@@ -121,9 +121,9 @@ async fn sums(ledger: &dyn Ledger, entries: &[Entry]) {
 }
 
 /// An acknowledged payment is there once; another one at most once.
-fn payments(entries: &[Entry], payments: &[Payment]) {
+fn payments(entries: &[JournalEntry], payments: &[Payment]) {
     for payment in payments {
-        let found: Vec<&Entry> = entries
+        let found: Vec<&JournalEntry> = entries
             .iter()
             .filter(|entry| entry.reference.as_deref() == Some(payment.reference.as_str()))
             .collect();
@@ -162,7 +162,7 @@ fn made(seen: &[Seen]) -> HashMap<u64, i64> {
 
 /// Every answer that a customer read to its end is in the journal, with the cost the customer saw and what the upstream produced.
 fn acknowledged(
-    charges: &HashMap<OperationId, &Entry>,
+    charges: &HashMap<OperationId, &JournalEntry>,
     told: &[Told],
     made: &HashMap<u64, i64>,
 ) -> usize {
@@ -197,7 +197,7 @@ fn acknowledged(
 /// No charge is above what the upstream made for that request. A customer who never saw an answer's head knows no request id:
 /// those charges of a key must fit the requests of that key that are left over.
 fn never_above_the_truth(
-    charges: &HashMap<OperationId, &Entry>,
+    charges: &HashMap<OperationId, &JournalEntry>,
     told: &[Told],
     made: &HashMap<u64, i64>,
 ) {
@@ -237,7 +237,7 @@ fn never_above_the_truth(
 /// What the upstream bills for a key is in the key's entries: charged, a loss, or known as exposure. Nobody knows what lay unread
 /// in a connection that ended early, and this upstream writes faster than any model: P10's tenth, and one request, are for that.
 fn billed_is_accounted_for(
-    charges: &HashMap<OperationId, &Entry>,
+    charges: &HashMap<OperationId, &JournalEntry>,
     told: &[Told],
     made: &HashMap<u64, i64>,
 ) {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use farebox::clock;
-use farebox_ledger::{Amount, Bill, Evidence, Finish, Ledger, Line, NewHold, OperationId};
+use farebox_ledger::{Amount, Bill, BillLine, Evidence, Finish, Ledger, NewHold, OperationId};
 use farebox_protocol::Family;
 
 use super::{Outside, Payment, judge};
@@ -24,7 +24,7 @@ async fn books(charge: i64) -> (tempfile::TempDir, PathBuf, TestKey, Outside, Se
     let key = load::key(&ledger, "1").await;
     let request = clock::operation_id();
     hold(&ledger, &key, request).await;
-    let lines = vec![Line {
+    let lines = vec![BillLine {
         what: "output".into(),
         count: 1,
         rate: Amount::from_picos(charge),

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use farebox_ledger::sqlite::SqliteLedger;
 use farebox_ledger::{Amount, Durability, KeyId, KeySettings, Ledger, OpenMode, OperationId};
-use farebox_protocol::{Family, Usage};
+use farebox_protocol::{Family, ReportedUsage};
 use tokio::task::JoinSet;
 
 use super::upstream::{Reply, Script, ScriptedUpstream, Seen, Speech};
@@ -128,11 +128,11 @@ impl Mark {
         })
     }
 
-    pub(crate) fn usage(self) -> Usage {
-        Usage {
+    pub(crate) fn usage(self) -> ReportedUsage {
+        ReportedUsage {
             input: INPUT,
             output: self.pieces * PIECE,
-            ..Usage::default()
+            ..ReportedUsage::default()
         }
     }
 }

@@ -36,8 +36,8 @@ use farebox::proxy::{Observer, Record};
 use farebox::server::Front;
 use farebox_ledger::store::SharedStore;
 use farebox_ledger::{
-    Act, Amount, Change, Credit, CreditKind, Entry, EntryKind, EntryQuery, Key, KeyChange, KeyId,
-    KeySettings, Ledger, NewKey, Secret,
+    Act, Amount, Change, Credit, CreditKind, EntryKind, EntryQuery, JournalEntry, Key, KeyChange,
+    KeyId, KeySettings, Ledger, NewKey, Secret,
 };
 use farebox_protocol::Family;
 use serde_json::{Value, json};
@@ -341,7 +341,7 @@ impl Gateway {
     }
 
     /// The key's charges, oldest first.
-    pub(crate) async fn charges(&self, key: &TestKey) -> Vec<Entry> {
+    pub(crate) async fn charges(&self, key: &TestKey) -> Vec<JournalEntry> {
         let entries = self
             .ledger
             .entries(EntryQuery {

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use farebox_protocol::Usage;
+use farebox_protocol::ReportedUsage;
 use serde_json::{Value, json};
 use tokio::sync::watch;
 
@@ -58,7 +58,7 @@ pub(crate) struct Reply {
     before: Vec<Step>,
     between: Vec<(usize, Step)>,
     pace: Option<Duration>,
-    usage: Usage,
+    usage: ReportedUsage,
 }
 
 impl Reply {
@@ -79,7 +79,7 @@ impl Reply {
             before: Vec::new(),
             between: Vec::new(),
             pace: None,
-            usage: Usage::default(),
+            usage: ReportedUsage::default(),
         }
     }
 
@@ -114,7 +114,7 @@ impl Reply {
     }
 
     /// Sets the true usage of this answer.
-    pub(crate) fn with_usage(mut self, usage: Usage) -> Self {
+    pub(crate) fn with_usage(mut self, usage: ReportedUsage) -> Self {
         self.usage = usage;
         self
     }
@@ -245,7 +245,7 @@ impl Reply {
         self.parts.len()
     }
 
-    pub(super) fn usage(&self) -> Usage {
+    pub(super) fn usage(&self) -> ReportedUsage {
         self.usage
     }
 

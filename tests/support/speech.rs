@@ -3,7 +3,7 @@
 //! The given usage is the truth; it is converted to each family's way of counting here.
 #![cfg(test)]
 
-use farebox_protocol::{Family, Usage};
+use farebox_protocol::{Family, ReportedUsage};
 use serde_json::{Value, json};
 
 use super::Reply;
@@ -16,7 +16,7 @@ pub(crate) struct Speech {
     pieces: Vec<String>,
     model: String,
     id: String,
-    usage: Usage,
+    usage: ReportedUsage,
     shown_usage: Option<Value>,
     stop: Option<String>,
     choices: u64,
@@ -28,10 +28,10 @@ impl Speech {
     pub(crate) fn new(family: Family, text: &str) -> Self {
         let pieces: Vec<String> = text.split_inclusive(' ').map(str::to_owned).collect();
         let output = u64::try_from(pieces.len()).unwrap();
-        let usage = Usage {
+        let usage = ReportedUsage {
             input: 10,
             output,
-            ..Usage::default()
+            ..ReportedUsage::default()
         };
         Self {
             family,
@@ -57,7 +57,7 @@ impl Speech {
     }
 
     /// The true usage.
-    pub(crate) fn usage(mut self, usage: Usage) -> Self {
+    pub(crate) fn usage(mut self, usage: ReportedUsage) -> Self {
         self.usage = usage;
         self
     }

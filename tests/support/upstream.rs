@@ -20,8 +20,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
-use farebox_doubles::{Refusal, Request, Vendor};
-use farebox_protocol::Usage;
+use farebox_doubles::{ArrivedRequest, Vendor, VendorRefusal};
+use farebox_protocol::ReportedUsage;
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::tcp::{ReadHalf, WriteHalf};
@@ -142,9 +142,9 @@ struct Inner {
     script: Script,
     seen: Vec<Seen>,
     connections: usize,
-    served: Usage,
+    served: ReportedUsage,
     strict: Strict,
-    refused: Vec<Refusal>,
+    refused: Vec<VendorRefusal>,
     /// What its list of models names.
     models: Vec<String>,
 }
@@ -170,7 +170,7 @@ impl Inner {
             Strict::Fails(Some(vendor)) | Strict::Refuses(vendor) => vendor,
         };
         farebox_doubles::wire(vendor, &seen.path)?;
-        let request = Request {
+        let request = ArrivedRequest {
             path: &seen.path,
             headers: &seen.headers,
             body: &seen.body,
@@ -225,7 +225,7 @@ impl ScriptedUpstream {
             script: script.into(),
             seen: Vec::new(),
             connections: 0,
-            served: Usage::default(),
+            served: ReportedUsage::default(),
             strict,
             refused: Vec::new(),
             models: Vec::new(),
@@ -274,7 +274,7 @@ impl ScriptedUpstream {
     }
 
     /// The true usage of all answers whose script was played to its end.
-    pub(crate) fn served(&self) -> Usage {
+    pub(crate) fn served(&self) -> ReportedUsage {
         self.shared.lock().served
     }
 
@@ -482,7 +482,7 @@ async fn unless_closed(read: &mut ReadHalf<'_>, wait: impl Future<Output = ()>) 
     }
 }
 
-fn add(sum: &mut Usage, more: Usage) {
+fn add(sum: &mut ReportedUsage, more: ReportedUsage) {
     sum.input += more.input;
     sum.cache_read += more.cache_read;
     sum.cache_write += more.cache_write;

@@ -121,7 +121,7 @@ async fn a_script_can_look_at_the_request_and_be_replaced() {
 
 #[tokio::test]
 async fn served_usage_is_that_of_finished_answers() {
-    let usage = Usage {
+    let usage = ReportedUsage {
         input: 5,
         cache_read: 2,
         cache_write: 1,
@@ -241,7 +241,7 @@ fn frames(reply: &Reply) -> Vec<Frame> {
 
 #[test]
 fn speeches_are_well_formed_in_every_family() {
-    let usage = Usage {
+    let usage = ReportedUsage {
         input: 9,
         cache_read: 4,
         cache_write: 0,

@@ -45,6 +45,8 @@ pub(crate) struct Facts {
     pub(crate) module: Vec<String>,
     pub(crate) names: Vec<Name>,
     pub(crate) functions: Vec<Function>,
+    /// Line and name of each struct, enum, union, trait and type alias.
+    pub(crate) types: Vec<(usize, String)>,
     pub(crate) texts: Vec<Text>,
     /// Lines with `async` or `.await`.
     pub(crate) asyncs: Vec<usize>,
@@ -279,9 +281,23 @@ fn item_attributes(item: &Item) -> &[Attribute] {
     }
 }
 
+/// The name of the type that an item defines.
+fn type_name(item: &Item) -> Option<&syn::Ident> {
+    match item {
+        Item::Enum(item) => Some(&item.ident),
+        Item::Struct(item) => Some(&item.ident),
+        Item::Trait(item) => Some(&item.ident),
+        Item::Type(item) => Some(&item.ident),
+        Item::Union(item) => Some(&item.ident),
+        _ => None,
+    }
+}
+
 impl<'ast> Visit<'ast> for Reader {
     fn visit_item(&mut self, item: &'ast Item) {
         if !only_for_tests(item_attributes(item)) {
+            let defined = type_name(item).map(|name| (name.span().start().line, name.to_string()));
+            self.facts.types.extend(defined);
             visit::visit_item(self, item);
         } else if let Item::Mod(module) = item {
             self.facts.test_children.insert(module.ident.to_string());

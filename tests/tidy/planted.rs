@@ -1,7 +1,7 @@
 //! Tests the rules: one violation of each is planted into a copy of the sources, and the rule must find it.
 
 use crate::house::{House, read};
-use crate::{circles, house, rules};
+use crate::{circles, house, names, rules};
 
 type Rule = fn(&House) -> Vec<String>;
 
@@ -190,7 +190,7 @@ const PLANTS: &[(&str, &str, Rule)] = &[
     ),
     (
         "src/proxy/admitted.rs",
-        "use farebox_protocol::Reader as R; fn planted(reader: &dyn R) {}",
+        "use farebox_protocol::AnswerReader as R; fn planted(reader: &dyn R) {}",
         rules::bans,
     ),
     (
@@ -223,6 +223,38 @@ const PLANTS: &[(&str, &str, Rule)] = &[
 ];
 
 #[test]
+fn a_new_namesake_and_a_vague_name_are_found() {
+    let clean = House::load();
+    let faults = |path: &str, code: &str| {
+        let house = clean.with(path, &format!("{}\n{code}\n", read(path)));
+        assert_eq!(house.unreadable, Vec::<String>::new());
+        names::namesakes(&house).len()
+    };
+    for (path, code) in [
+        // Any kind of type, public or not, in a function or not; also one that has parallels elsewhere.
+        ("src/upstream/mod.rs", "struct Terms;"),
+        ("src/config/mod.rs", "pub enum Terms { One }"),
+        ("tui/src/main.rs", "trait Ledger {}"),
+        (
+            "protocol/src/lib.rs",
+            "fn planted() { type Amount = u8; let _: Amount = 0; }",
+        ),
+        ("protocol/src/chat/mod.rs", "mod planted { struct Reader; }"),
+        ("src/proxy/mod.rs", "struct Known;"),
+        ("bench/src/main.rs", "type State = u8;"),
+    ] {
+        assert_eq!(faults(path, code), 1, "not found in {path}: {code}");
+    }
+    for code in [
+        "struct PlantedHere;",
+        "#[cfg(test)] struct Known;",
+        "impl Iterator for X { type Item = Known; }",
+    ] {
+        assert_eq!(faults("src/upstream/mod.rs", code), 0, "{code}");
+    }
+}
+
+#[test]
 fn every_planted_violation_is_found() {
     let clean = House::load();
     for (path, code, rule) in PLANTS {
@@ -246,7 +278,7 @@ fn a_circle_is_found_between_rooms_and_between_files() {
         ),
         (
             "ledger/src/value/amount.rs",
-            "fn planted(_: crate::Entry) {}",
+            "fn planted(_: crate::JournalEntry) {}",
         ),
     ] {
         let house = clean.with(path, &format!("{}\n{code}\n", read(path)));

@@ -74,13 +74,13 @@ const BANS: &[Ban] = &[
     },
     Ban {
         paths: &[
-            "farebox::upstream::Answer",
+            "farebox::upstream::UpstreamAnswer",
             "farebox::upstream::AnswerContent",
             "farebox::upstream::stream::FrameStream",
             "farebox_protocol::facts::AnswerFacts",
             "farebox_protocol::sse::Frame",
             "farebox_protocol::sse::FrameReader",
-            "farebox_protocol::Reader",
+            "farebox_protocol::AnswerReader",
         ],
         allowed: &[
             "src/upstream/",

@@ -6,7 +6,7 @@ const MAX_CHARS: usize = 1000;
 
 /// An edit of a text field.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Edit {
+pub(crate) enum FieldEdit {
     Insert(char),
     Paste(String),
     Backspace,
@@ -20,12 +20,12 @@ pub(crate) enum Edit {
 
 /// An editable line.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(crate) struct Field {
+pub(crate) struct TextField {
     text: String,
     cursor: usize,
 }
 
-impl Field {
+impl TextField {
     /// A field that already holds text, with the cursor at its end.
     pub(crate) fn new(text: impl Into<String>) -> Self {
         let text = text.into();
@@ -46,26 +46,26 @@ impl Field {
     }
 
     /// Applies one edit.
-    pub(crate) fn edit(&mut self, edit: &Edit) {
+    pub(crate) fn edit(&mut self, edit: &FieldEdit) {
         let length = self.text.chars().count();
         match edit {
-            Edit::Insert(letter) => self.insert(*letter),
-            Edit::Paste(text) => text
+            FieldEdit::Insert(letter) => self.insert(*letter),
+            FieldEdit::Paste(text) => text
                 .trim_start_matches(['\r', '\n'])
                 .chars()
                 .take_while(|letter| !matches!(letter, '\r' | '\n'))
                 .for_each(|letter| self.insert(letter)),
-            Edit::Backspace if self.cursor > 0 => {
+            FieldEdit::Backspace if self.cursor > 0 => {
                 self.cursor -= 1;
                 self.remove();
             }
-            Edit::Delete if self.cursor < length => self.remove(),
-            Edit::Left => self.cursor = self.cursor.saturating_sub(1),
-            Edit::Right => self.cursor = length.min(self.cursor + 1),
-            Edit::Home => self.cursor = 0,
-            Edit::End => self.cursor = length,
-            Edit::Clear => *self = Self::default(),
-            Edit::Backspace | Edit::Delete => {}
+            FieldEdit::Delete if self.cursor < length => self.remove(),
+            FieldEdit::Left => self.cursor = self.cursor.saturating_sub(1),
+            FieldEdit::Right => self.cursor = length.min(self.cursor + 1),
+            FieldEdit::Home => self.cursor = 0,
+            FieldEdit::End => self.cursor = length,
+            FieldEdit::Clear => *self = Self::default(),
+            FieldEdit::Backspace | FieldEdit::Delete => {}
         }
     }
 
@@ -99,23 +99,23 @@ mod tests {
 
     #[test]
     fn editing_keeps_the_cursor_between_characters() {
-        let mut field = Field::new("añb");
+        let mut field = TextField::new("añb");
         for edit in [
-            Edit::Left,
-            Edit::Backspace,
-            Edit::Insert('漢'),
-            Edit::Home,
-            Edit::Delete,
-            Edit::End,
-            Edit::Insert('!'),
+            FieldEdit::Left,
+            FieldEdit::Backspace,
+            FieldEdit::Insert('漢'),
+            FieldEdit::Home,
+            FieldEdit::Delete,
+            FieldEdit::End,
+            FieldEdit::Insert('!'),
         ] {
             field.edit(&edit);
         }
         assert_eq!((field.text(), field.cursor()), ("漢b!", 3));
-        field.edit(&Edit::Paste("x\x1by\nz".to_owned()));
+        field.edit(&FieldEdit::Paste("x\x1by\nz".to_owned()));
         assert_eq!(field.text(), "漢b!xy");
-        field.edit(&Edit::Clear);
-        field.edit(&Edit::Backspace);
+        field.edit(&FieldEdit::Clear);
+        field.edit(&FieldEdit::Backspace);
         assert_eq!((field.text(), field.cursor()), ("", 0));
     }
 }

@@ -1,9 +1,9 @@
 //! Numbers, money and times as text. Shortened money is always rounded down. Where money is decided on, it is [`exact`].
 
-use farebox_ledger::{Amount, AuditRecord, Entry, EntryKind, Timestamp, amount, grouped};
+use farebox_ledger::{Amount, AuditRecord, EntryKind, JournalEntry, Timestamp, amount, grouped};
 use serde_json::Value;
 
-use crate::admin::Change;
+use crate::admin::ReportedChange;
 
 /// `$1,234.56`, rounded down.
 pub(crate) fn money(amount: Amount) -> String {
@@ -183,7 +183,7 @@ pub(crate) const fn kind(kind: EntryKind) -> &'static str {
 }
 
 /// What an entry was about, in a few words.
-pub(crate) fn what(entry: &Entry) -> String {
+pub(crate) fn what(entry: &JournalEntry) -> String {
     let Some(bill) = &entry.bill else {
         let reason = entry
             .reason
@@ -226,7 +226,7 @@ pub(crate) fn act_details(act: &AuditRecord) -> String {
 }
 
 /// One difference between two configurations: `~ SLUG output 15.00 → 1.50`.
-pub(crate) fn change(change: &Change) -> String {
+pub(crate) fn change(change: &ReportedChange) -> String {
     let values = match (&change.old, &change.new) {
         (Some(old), Some(new)) => format!(" {old} → {new}"),
         (Some(old), None) => format!(" {old} → nothing"),

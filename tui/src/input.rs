@@ -4,10 +4,10 @@
 
 use crossterm::event::{Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 
-use crate::app::command::{BINDINGS, Command, Place};
+use crate::app::command::{BINDINGS, CommandContext, ConsoleCommand};
 use crate::app::modal::Modal;
-use crate::app::{Action, App};
-use crate::field::Edit;
+use crate::app::{Action, ConsoleApp};
+use crate::field::FieldEdit;
 
 /// A key pressed within milliseconds after escape arrives as one key with alt: it is read as the two original keys.
 pub(crate) fn apart(event: Event) -> (Event, Option<Event>) {
@@ -25,17 +25,17 @@ pub(crate) fn apart(event: Event) -> (Event, Option<Event>) {
 }
 
 /// The action for one event of the terminal.
-pub(crate) fn action(app: &App, event: &Event) -> Option<Action> {
+pub(crate) fn action(app: &ConsoleApp, event: &Event) -> Option<Action> {
     match event {
         Event::Resize(width, height) => Some(Action::Resize(*width, *height)),
-        Event::Paste(text) if types(app) => Some(Action::Edit(Edit::Paste(text.clone()))),
+        Event::Paste(text) if types(app) => Some(Action::Edit(FieldEdit::Paste(text.clone()))),
         Event::Key(key) if key.kind != KeyEventKind::Release => key_action(app, *key),
         _ => None,
     }
 }
 
 /// Whether a text field has the focus.
-pub(crate) fn types(app: &App) -> bool {
+pub(crate) fn types(app: &ConsoleApp) -> bool {
     let field = match &app.modal {
         Some(Modal::Form(_)) => true,
         Some(Modal::Find(page)) => !page.looking,
@@ -45,7 +45,7 @@ pub(crate) fn types(app: &App) -> bool {
     app.help.is_none() && (field || app.palette.is_some() || app.filtering.is_some())
 }
 
-fn key_action(app: &App, key: KeyEvent) -> Option<Action> {
+fn key_action(app: &ConsoleApp, key: KeyEvent) -> Option<Action> {
     let ctrl = key.modifiers.contains(KeyModifiers::CONTROL);
     if ctrl && key.code == KeyCode::Char('c') {
         return Some(Action::Quit);
@@ -77,13 +77,13 @@ const fn reading(code: KeyCode) -> Action {
 }
 
 /// A text field: letters are text.
-fn typing(app: &App, code: KeyCode, ctrl: bool) -> Option<Action> {
+fn typing(app: &ConsoleApp, code: KeyCode, ctrl: bool) -> Option<Action> {
     let edit = |edit| Some(Action::Edit(edit));
     match code {
         KeyCode::Char('s') if ctrl => Some(Action::Submit),
-        KeyCode::Char('u') if ctrl => edit(Edit::Clear),
-        KeyCode::Char('a') if ctrl => edit(Edit::Home),
-        KeyCode::Char('e') if ctrl => edit(Edit::End),
+        KeyCode::Char('u') if ctrl => edit(FieldEdit::Clear),
+        KeyCode::Char('a') if ctrl => edit(FieldEdit::Home),
+        KeyCode::Char('e') if ctrl => edit(FieldEdit::End),
         KeyCode::Char('n') if ctrl => Some(Action::Next),
         KeyCode::Char('p') if ctrl => Some(Action::Previous),
         KeyCode::Char(_) if ctrl => None,
@@ -97,13 +97,13 @@ fn typing(app: &App, code: KeyCode, ctrl: bool) -> Option<Action> {
         {
             None
         }
-        KeyCode::Char(letter) => edit(Edit::Insert(letter)),
-        KeyCode::Backspace => edit(Edit::Backspace),
-        KeyCode::Delete => edit(Edit::Delete),
-        KeyCode::Left => edit(Edit::Left),
-        KeyCode::Right => edit(Edit::Right),
-        KeyCode::Home => edit(Edit::Home),
-        KeyCode::End => edit(Edit::End),
+        KeyCode::Char(letter) => edit(FieldEdit::Insert(letter)),
+        KeyCode::Backspace => edit(FieldEdit::Backspace),
+        KeyCode::Delete => edit(FieldEdit::Delete),
+        KeyCode::Left => edit(FieldEdit::Left),
+        KeyCode::Right => edit(FieldEdit::Right),
+        KeyCode::Home => edit(FieldEdit::Home),
+        KeyCode::End => edit(FieldEdit::End),
         KeyCode::Tab | KeyCode::Down => Some(Action::Next),
         KeyCode::BackTab | KeyCode::Up => Some(Action::Previous),
         KeyCode::Enter => Some(Action::Enter),
@@ -122,7 +122,7 @@ const fn page(code: KeyCode, ctrl: bool) -> Option<Action> {
         KeyCode::PageDown => Some(Action::Scroll(10)),
         KeyCode::PageUp => Some(Action::Scroll(-10)),
         KeyCode::Char('q') => Some(Action::Escape),
-        KeyCode::Char('?') => Some(Action::Command(Command::Help)),
+        KeyCode::Char('?') => Some(Action::Command(ConsoleCommand::Help)),
         KeyCode::Char(letter) => Some(Action::Letter(letter)),
         KeyCode::Enter => Some(Action::Enter),
         KeyCode::Esc => Some(Action::Escape),
@@ -130,27 +130,31 @@ const fn page(code: KeyCode, ctrl: bool) -> Option<Action> {
     }
 }
 
-fn on_screen(app: &App, code: KeyCode, ctrl: bool) -> Option<Command> {
+fn on_screen(app: &ConsoleApp, code: KeyCode, ctrl: bool) -> Option<ConsoleCommand> {
     let place = app.place();
     match code {
-        KeyCode::Char('d') if ctrl => Some(Command::HalfDown),
-        KeyCode::Char('u') if ctrl => Some(Command::HalfUp),
-        KeyCode::Char('f') if ctrl => Some(Command::PageDown),
-        KeyCode::Char('b') if ctrl => Some(Command::PageUp),
+        KeyCode::Char('d') if ctrl => Some(ConsoleCommand::HalfDown),
+        KeyCode::Char('u') if ctrl => Some(ConsoleCommand::HalfUp),
+        KeyCode::Char('f') if ctrl => Some(ConsoleCommand::PageDown),
+        KeyCode::Char('b') if ctrl => Some(ConsoleCommand::PageUp),
         KeyCode::Char(_) if ctrl => None,
-        KeyCode::Char('j') | KeyCode::Down => Some(Command::Down),
-        KeyCode::Char('k') | KeyCode::Up => Some(Command::Up),
-        KeyCode::Char('g') | KeyCode::Home => Some(Command::First),
-        KeyCode::Char('G') | KeyCode::End => Some(Command::Last),
-        KeyCode::PageDown => Some(Command::PageDown),
-        KeyCode::PageUp => Some(Command::PageUp),
+        KeyCode::Char('j') | KeyCode::Down => Some(ConsoleCommand::Down),
+        KeyCode::Char('k') | KeyCode::Up => Some(ConsoleCommand::Up),
+        KeyCode::Char('g') | KeyCode::Home => Some(ConsoleCommand::First),
+        KeyCode::Char('G') | KeyCode::End => Some(ConsoleCommand::Last),
+        KeyCode::PageDown => Some(ConsoleCommand::PageDown),
+        KeyCode::PageUp => Some(ConsoleCommand::PageUp),
         KeyCode::Enter | KeyCode::Char('l') | KeyCode::Right => {
-            opens(place).then_some(Command::Open)
+            opens(place).then_some(ConsoleCommand::Open)
         }
-        KeyCode::Char('h') | KeyCode::Left => (place == Place::Detail).then_some(Command::Back),
-        KeyCode::Esc => Some(Command::Back),
-        KeyCode::Char(']') | KeyCode::Tab if has_tabs(place) => Some(Command::NextTab),
-        KeyCode::Char('[') | KeyCode::BackTab if has_tabs(place) => Some(Command::PreviousTab),
+        KeyCode::Char('h') | KeyCode::Left => {
+            (place == CommandContext::Detail).then_some(ConsoleCommand::Back)
+        }
+        KeyCode::Esc => Some(ConsoleCommand::Back),
+        KeyCode::Char(']') | KeyCode::Tab if has_tabs(place) => Some(ConsoleCommand::NextTab),
+        KeyCode::Char('[') | KeyCode::BackTab if has_tabs(place) => {
+            Some(ConsoleCommand::PreviousTab)
+        }
         KeyCode::Char(letter) => BINDINGS
             .iter()
             .find(|bound| bound.letter == Some(letter) && bound.works_at(place))
@@ -159,14 +163,14 @@ fn on_screen(app: &App, code: KeyCode, ctrl: bool) -> Option<Command> {
     }
 }
 
-fn has_tabs(place: Place) -> bool {
+fn has_tabs(place: CommandContext) -> bool {
     BINDINGS
         .iter()
-        .any(|bound| bound.command == Command::NextTab && bound.works_at(place))
+        .any(|bound| bound.command == ConsoleCommand::NextTab && bound.works_at(place))
 }
 
-fn opens(place: Place) -> bool {
+fn opens(place: CommandContext) -> bool {
     BINDINGS
         .iter()
-        .any(|bound| bound.command == Command::Open && bound.works_at(place))
+        .any(|bound| bound.command == ConsoleCommand::Open && bound.works_at(place))
 }

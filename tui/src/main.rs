@@ -34,16 +34,16 @@ use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
 use app::message::{Effect, Message};
 use app::modal::Modal;
-use app::{Action, App, Options};
+use app::{Action, ConsoleApp, Options};
 use state_file::StateFile;
-use store::Store;
+use store::StoreHandle;
 use term::Term;
 use view::Theme;
 
 /// Balances, top-ups and everything about keys, in a terminal. Works with and without a running gateway.
 #[derive(Debug, Parser)]
 #[command(name = "farebox-console", version)]
-struct Args {
+struct ConsoleArgs {
     /// The ledger, which must exist: one SQLite file, or a postgres:// address.
     #[arg(
         long,
@@ -90,8 +90,8 @@ fn main() -> ExitCode {
 }
 
 /// The command line; help, the version or a mistake end the process.
-fn command_line() -> Args {
-    Args::try_parse().unwrap_or_else(|mut error| {
+fn command_line() -> ConsoleArgs {
+    ConsoleArgs::try_parse().unwrap_or_else(|mut error| {
         // clap repeats a refused value; the address of a database may hold a password.
         if error
             .get(ContextKind::InvalidArg)
@@ -106,7 +106,7 @@ fn command_line() -> Args {
     })
 }
 
-fn run(args: Args) -> Result<(), String> {
+fn run(args: ConsoleArgs) -> Result<(), String> {
     let token = match &args.admin_token_file {
         Some(path) => Some(
             std::fs::read_to_string(path)
@@ -116,7 +116,7 @@ fn run(args: Args) -> Result<(), String> {
         ),
         None => None,
     };
-    let client = admin::Client::new(&args.admin, token).ok_or_else(|| {
+    let client = admin::AdminClient::new(&args.admin, token).ok_or_else(|| {
         format!(
             "--admin {}: write it as http://127.0.0.1:9090",
             sanitize::clean(&args.admin)
@@ -147,7 +147,7 @@ fn run(args: Args) -> Result<(), String> {
         }
         let (tell, messages) = unbounded_channel();
         let shared: farebox_ledger::SharedLedger = Arc::clone(&ledger) as _;
-        let store = Store::new(shared, StateFile::new(&place(&args.ledger)), client, tell);
+        let store = StoreHandle::new(shared, StateFile::new(&place(&args.ledger)), client, tell);
         let result = console(options(&args), store, messages)
             .await
             .map_err(|error| format!("the terminal failed: {error}"));
@@ -163,7 +163,7 @@ fn place(ledger: &LedgerAddress) -> PathBuf {
         .map_or_else(|| PathBuf::from(ledger.to_string()), Path::to_owned)
 }
 
-fn options(args: &Args) -> Options {
+fn options(args: &ConsoleArgs) -> Options {
     let named = |name: &String| !name.trim().is_empty();
     let typed = args.operator.clone().filter(named);
     let sudo_user = || std::env::var("SUDO_USER").ok().filter(named);
@@ -184,7 +184,7 @@ fn options(args: &Args) -> Options {
 /// The main loop.
 async fn console(
     options: Options,
-    mut store: Store,
+    mut store: StoreHandle,
     mut messages: UnboundedReceiver<Message>,
 ) -> io::Result<()> {
     let theme = Theme {
@@ -192,7 +192,7 @@ async fn console(
     };
     let mut term = Term::enter()?;
     let size = term.terminal.size()?;
-    let (mut app, first) = App::new(options, (size.width, size.height), clock::now());
+    let (mut app, first) = ConsoleApp::new(options, (size.width, size.height), clock::now());
     first.into_iter().for_each(|effect| store.handle(effect));
     store.start();
     let mut events = EventStream::new();
@@ -228,7 +228,12 @@ async fn console(
     Ok(())
 }
 
-fn update(app: &mut App, action: Action, store: &mut Store, term: &mut Term) -> io::Result<()> {
+fn update(
+    app: &mut ConsoleApp,
+    action: Action,
+    store: &mut StoreHandle,
+    term: &mut Term,
+) -> io::Result<()> {
     let mut effects = app.update(action);
     while let Some(effect) = effects.pop() {
         match effect {

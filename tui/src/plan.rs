@@ -9,7 +9,7 @@ use farebox_ledger::{
 
 /// The act itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Plan {
+pub(crate) enum ActPlan {
     Credit {
         kind: CreditKind,
         amount: Amount,
@@ -24,24 +24,24 @@ pub(crate) enum Plan {
     Unblock,
     Revoke,
     Rotate {
-        overlap: Overlap,
+        overlap: PlannedOverlap,
     },
     Link,
 }
 
 /// How long an old secret still works.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Overlap {
+pub(crate) enum PlannedOverlap {
     None,
     Hour,
     Day,
 }
 
-impl Overlap {
+impl PlannedOverlap {
     /// All of them, as offered by forms.
     pub(crate) const WORDS: &'static [&'static str] = &["0", "1h", "24h"];
 
-    /// Parses one of [`Overlap::WORDS`].
+    /// Parses one of [`PlannedOverlap::WORDS`].
     pub(crate) fn parse(word: &str) -> Option<Self> {
         match word {
             "0" => Some(Self::None),
@@ -70,12 +70,12 @@ pub(crate) struct Pending {
     pub(crate) operation: OperationId,
     pub(crate) key: KeyId,
     pub(crate) label: String,
-    pub(crate) plan: Plan,
+    pub(crate) plan: ActPlan,
     pub(crate) actor: String,
     pub(crate) at: Timestamp,
 }
 
-impl Plan {
+impl ActPlan {
     /// Its name, as a title and in the list of operations.
     pub(crate) const fn name(&self) -> &'static str {
         match self {

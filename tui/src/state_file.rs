@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use farebox_ledger::{Amount, CreditKind, KeyId, OperationId};
 use serde::{Deserialize, Serialize};
 
-use crate::plan::{Pending, Plan};
+use crate::plan::{ActPlan, Pending};
 
 /// The facts of one operation, enough to query its outcome and, if that is safe, to send it again.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -44,7 +44,7 @@ impl OpenOperation {
     /// settings are not in the file.
     pub(crate) fn pending(&self) -> Option<Pending> {
         let credit = |kind| {
-            Some(Plan::Credit {
+            Some(ActPlan::Credit {
                 kind,
                 amount: self.amount?,
                 reference: self.reference.clone()?,
@@ -58,9 +58,9 @@ impl OpenOperation {
                 request: self.request.as_ref()?.parse().ok()?,
                 reason: reason()?,
             })?,
-            "Block" => Plan::Block,
-            "Unblock" => Plan::Unblock,
-            "Revoke" => Plan::Revoke,
+            "Block" => ActPlan::Block,
+            "Unblock" => ActPlan::Unblock,
+            "Revoke" => ActPlan::Revoke,
             _ => return None,
         };
         let key: KeyId = self.key.parse().ok()?;
@@ -125,7 +125,7 @@ impl StateFile {
             request: None,
         };
         match &pending.plan {
-            Plan::Credit {
+            ActPlan::Credit {
                 kind,
                 amount,
                 reference,
@@ -140,7 +140,7 @@ impl StateFile {
                     }
                 }
             }
-            Plan::Create {
+            ActPlan::Create {
                 first: Some((amount, reference)),
                 ..
             } => {
@@ -226,7 +226,7 @@ mod tests {
     fn operations_stay_until_they_are_forgotten() {
         let directory = tempfile::tempdir().unwrap();
         let state = StateFile::in_directory(directory.path().join("state"), Path::new("/tmp/a.db"));
-        let plan = Plan::Credit {
+        let plan = ActPlan::Credit {
             kind: CreditKind::TopUp,
             amount: Amount::from_picos(5),
             reference: "inv-1".to_owned(),

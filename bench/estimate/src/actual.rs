@@ -6,7 +6,7 @@ use farebox_protocol::Family;
 use serde_json::Value;
 use tiktoken_rs::CoreBPE;
 
-use crate::bodies::Request;
+use crate::bodies::SampleRequest;
 
 /// Tokens around a message, and around the prompt: as published for chat.
 const MESSAGE: usize = 3;
@@ -34,7 +34,7 @@ impl Tokenizer {
     }
 
     /// Tokens of a request.
-    pub(crate) fn request(&mut self, request: &Request) -> usize {
+    pub(crate) fn request(&mut self, request: &SampleRequest) -> usize {
         let body = &request.body;
         let (list, system) = match request.family {
             Family::Chat => ("messages", ""),

@@ -8,13 +8,13 @@ use serde_json::{Value, json};
 
 /// A request and its family.
 #[derive(Debug, Clone)]
-pub(crate) struct Request {
+pub(crate) struct SampleRequest {
     pub(crate) family: Family,
     pub(crate) body: Value,
 }
 
 /// Every recorded generation request, with `text` in place of what was taken out of it.
-pub(crate) fn recorded(root: &Path, text: &str) -> Vec<Request> {
+pub(crate) fn recorded(root: &Path, text: &str) -> Vec<SampleRequest> {
     let mut files: Vec<_> = fs::read_dir(root.join("tests/fixtures/clients"))
         .into_iter()
         .flatten()
@@ -32,14 +32,14 @@ pub(crate) fn recorded(root: &Path, text: &str) -> Vec<Request> {
         .collect()
 }
 
-fn request(recording: &Value, text: &str) -> Option<Request> {
+fn request(recording: &Value, text: &str) -> Option<SampleRequest> {
     let target = recording["target"].as_str()?.split('?').next()?;
     let family = Family::ALL
         .into_iter()
         .find(|family| target.ends_with(family.protocol().path()))?;
     let mut body = recording["body"].clone();
     fill(&mut body, text);
-    Some(Request { family, body })
+    Some(SampleRequest { family, body })
 }
 
 /// Puts N characters for every `<text:N>`.
@@ -68,18 +68,18 @@ pub(crate) fn of_length(text: &str, characters: usize) -> String {
 }
 
 /// A request with one message.
-pub(crate) fn plain(family: Family, text: &str) -> Request {
+pub(crate) fn plain(family: Family, text: &str) -> SampleRequest {
     let body = match family {
         Family::Responses => json!({"model": "m", "input": text}),
         _ => {
             json!({"model": "m", "max_tokens": 100, "messages": [{"role": "user", "content": text}]})
         }
     };
-    Request { family, body }
+    SampleRequest { family, body }
 }
 
 /// The request with one more turn: a tool is called and gives `text`.
-pub(crate) fn with_result(mut request: Request, text: &str) -> Request {
+pub(crate) fn with_result(mut request: SampleRequest, text: &str) -> SampleRequest {
     let turns = match request.family {
         Family::Chat => vec![
             json!({"role": "assistant", "content": null, "tool_calls":

@@ -7,13 +7,13 @@ use serde_json::{Value, json};
 
 /// A kind of text and a piece of it, to be repeated as often as needed.
 #[derive(Debug, Clone)]
-pub(crate) struct Kind {
+pub(crate) struct SampleKind {
     pub(crate) name: String,
     pub(crate) text: String,
 }
 
 /// Every kind.
-pub(crate) fn all(root: &Path) -> Vec<Kind> {
+pub(crate) fn all(root: &Path) -> Vec<SampleKind> {
     let mut kinds = Vec::new();
     let mut files: Vec<_> = fs::read_dir(root.join("bench/estimate/texts"))
         .into_iter()
@@ -23,7 +23,7 @@ pub(crate) fn all(root: &Path) -> Vec<Kind> {
     files.sort_by_key(fs::DirEntry::file_name);
     for file in files {
         let name = file.file_name().to_string_lossy().into_owned();
-        kinds.extend(read(&file.path()).map(|text| Kind { name, text }));
+        kinds.extend(read(&file.path()).map(|text| SampleKind { name, text }));
     }
     for (name, path) in [
         ("code.rs", "src/proxy/admitted.rs"),
@@ -32,7 +32,7 @@ pub(crate) fn all(root: &Path) -> Vec<Kind> {
         ("code.css", "src/customer/assets/page.css"),
         ("code.toml", "catalog.toml"),
     ] {
-        kinds.extend(read(&root.join(path)).map(|text| Kind {
+        kinds.extend(read(&root.join(path)).map(|text| SampleKind {
             name: name.to_owned(),
             text,
         }));
@@ -48,7 +48,7 @@ pub(crate) fn all(root: &Path) -> Vec<Kind> {
         .map_or("", |kind| &kind.text)
         .to_owned();
     let made = generated(&code, &result);
-    kinds.extend(made.into_iter().map(|(name, text)| Kind {
+    kinds.extend(made.into_iter().map(|(name, text)| SampleKind {
         name: format!("({name})"),
         text,
     }));

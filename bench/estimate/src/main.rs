@@ -12,15 +12,15 @@ mod kinds;
 use std::path::Path;
 
 use actual::Tokenizer;
-use bodies::Request;
-use farebox::config::Limits;
+use bodies::SampleRequest;
+use farebox::config::ModelLimits;
 use farebox::metering::estimate;
 use farebox_protocol::{BadRequest, Family};
-use kinds::Kind;
+use kinds::SampleKind;
 
 /// Characters of a message: tiny to long.
 const LENGTHS: [usize; 5] = [12, 120, 1_200, 12_000, 120_000];
-const LIMITS: Limits = Limits {
+const LIMITS: ModelLimits = ModelLimits {
     context: 10_000_000,
     max_output: 64_000,
     default_output: 8_192,
@@ -78,7 +78,7 @@ fn main() -> Result<(), BadRequest> {
 }
 
 /// What clients say before anybody has said anything: instructions in prose, with tables and code.
-fn prompt(kinds: &[Kind]) -> String {
+fn prompt(kinds: &[SampleKind]) -> String {
     let parts = ["english.txt", "manual.md", "code.sh", "table.md", "code.ts"];
     kinds
         .iter()
@@ -88,7 +88,7 @@ fn prompt(kinds: &[Kind]) -> String {
 }
 
 /// All bodies, by name: clients as recorded, and for each kind of text plain requests of every length and clients who read it.
-fn families(clients: &[Request], kinds: &[Kind]) -> Vec<(String, Vec<Request>)> {
+fn families(clients: &[SampleRequest], kinds: &[SampleKind]) -> Vec<(String, Vec<SampleRequest>)> {
     let mut all = vec![("recorded clients".to_owned(), clients.to_vec())];
     for kind in kinds {
         let texts: Vec<String> = LENGTHS
@@ -110,7 +110,7 @@ fn families(clients: &[Request], kinds: &[Kind]) -> Vec<(String, Vec<Request>)> 
     all
 }
 
-fn ratios(requests: &[Request], tokenizer: &mut Tokenizer) -> Result<Ratios, BadRequest> {
+fn ratios(requests: &[SampleRequest], tokenizer: &mut Tokenizer) -> Result<Ratios, BadRequest> {
     let mut ratios = Ratios::default();
     for request in requests {
         let seen = request

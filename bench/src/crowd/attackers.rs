@@ -37,7 +37,7 @@ const OBJECTS: usize = 100_000;
 
 /// What an attacker does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Act {
+pub(super) enum AttackAct {
     /// Sign-in forms without a key that come byte by byte, from so many addresses.
     Forms(u64),
     /// Compressed bodies of tiny values.
@@ -52,29 +52,34 @@ pub(super) enum Act {
 #[derive(Debug)]
 pub(super) struct Attacker {
     pub(super) name: &'static str,
-    pub(super) acts: &'static [Act],
+    pub(super) acts: &'static [AttackAct],
     /// It and the customer come through nginx, with the shipped file.
     pub(super) by_proxy: bool,
 }
 
 pub(super) const ATTACKERS: [Attacker; 10] = [
-    of("forms-1", &[Act::Forms(1)], false),
-    of("forms-4", &[Act::Forms(4)], false),
-    of("forms-64", &[Act::Forms(64)], false),
-    of("proxied-1", &[Act::Forms(1)], true),
-    of("proxied-4", &[Act::Forms(4)], true),
-    of("proxied-64", &[Act::Forms(64)], true),
-    of("gzip", &[Act::Gzip], false),
-    of("documents", &[Act::Documents], false),
-    of("bodies", &[Act::Bodies], false),
+    of("forms-1", &[AttackAct::Forms(1)], false),
+    of("forms-4", &[AttackAct::Forms(4)], false),
+    of("forms-64", &[AttackAct::Forms(64)], false),
+    of("proxied-1", &[AttackAct::Forms(1)], true),
+    of("proxied-4", &[AttackAct::Forms(4)], true),
+    of("proxied-64", &[AttackAct::Forms(64)], true),
+    of("gzip", &[AttackAct::Gzip], false),
+    of("documents", &[AttackAct::Documents], false),
+    of("bodies", &[AttackAct::Bodies], false),
     of(
         "together",
-        &[Act::Forms(64), Act::Gzip, Act::Documents, Act::Bodies],
+        &[
+            AttackAct::Forms(64),
+            AttackAct::Gzip,
+            AttackAct::Documents,
+            AttackAct::Bodies,
+        ],
         false,
     ),
 ];
 
-const fn of(name: &'static str, acts: &'static [Act], by_proxy: bool) -> Attacker {
+const fn of(name: &'static str, acts: &'static [AttackAct], by_proxy: bool) -> Attacker {
     Attacker {
         name,
         acts,
@@ -86,11 +91,11 @@ const fn of(name: &'static str, acts: &'static [Act], by_proxy: bool) -> Attacke
 #[derive(Debug)]
 pub(super) struct Attack {
     runtime: Runtime,
-    shared: Arc<Shared>,
+    shared: Arc<AttackShared>,
 }
 
 #[derive(Debug)]
-struct Shared {
+struct AttackShared {
     gateway: SocketAddr,
     /// The page that forms seem to come from.
     origin: String,
@@ -111,7 +116,7 @@ impl Attack {
     ) -> io::Result<Self> {
         let runtime = lowly().worker_threads(2).build()?;
         let every_other = |first: usize| secrets.iter().skip(first).step_by(2).cloned().collect();
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(AttackShared {
             gateway,
             origin: format!("http://{origin}"),
             poor: every_other(1),
@@ -122,9 +127,9 @@ impl Attack {
         });
         for act in attacker.acts {
             let many = match act {
-                Act::Forms(_) => FORMS,
-                Act::Bodies => BODIES,
-                Act::Gzip | Act::Documents => HEAVY,
+                AttackAct::Forms(_) => FORMS,
+                AttackAct::Bodies => BODIES,
+                AttackAct::Gzip | AttackAct::Documents => HEAVY,
             };
             for number in 0..many {
                 runtime.spawn(again(Arc::clone(&shared), *act, number));
@@ -144,23 +149,23 @@ impl Attack {
     }
 }
 
-async fn again(shared: Arc<Shared>, act: Act, number: u64) {
+async fn again(shared: Arc<AttackShared>, act: AttackAct, number: u64) {
     for round in 0.. {
         let _ = match act {
-            Act::Forms(addresses) => shared.form(number % addresses).await,
-            Act::Bodies => shared.body(number).await,
-            Act::Gzip => shared.compressed(number + round).await,
-            Act::Documents => shared.documents(number + round).await,
+            AttackAct::Forms(addresses) => shared.form(number % addresses).await,
+            AttackAct::Bodies => shared.body(number).await,
+            AttackAct::Gzip => shared.compressed(number + round).await,
+            AttackAct::Documents => shared.documents(number + round).await,
         };
         let pause = match act {
-            Act::Forms(_) | Act::Bodies => AGAIN,
-            Act::Gzip | Act::Documents => PAUSE,
+            AttackAct::Forms(_) | AttackAct::Bodies => AGAIN,
+            AttackAct::Gzip | AttackAct::Documents => PAUSE,
         };
         sleep(pause).await;
     }
 }
 
-impl Shared {
+impl AttackShared {
     async fn connect(&self, address: u64) -> io::Result<TcpStream> {
         let last = u8::try_from(1 + address % 250).unwrap_or(1);
         let socket = TcpSocket::new_v4()?;

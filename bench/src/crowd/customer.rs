@@ -7,10 +7,10 @@ use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::{Duration, Instant};
 
-use crate::answers::Family;
+use crate::answers::BenchFamily;
 use crate::bodies;
 use crate::subjects::Subject;
-use crate::wire::Reader;
+use crate::wire::MessageReader;
 
 /// Requests each second, of all connections together.
 const RATE: u32 = 50;
@@ -74,10 +74,10 @@ fn one(
     end: Instant,
 ) -> Experience {
     let requests = [
-        (Family::Chat, false),
-        (Family::Messages, false),
-        (Family::Chat, true),
-        (Family::Messages, true),
+        (BenchFamily::Chat, false),
+        (BenchFamily::Messages, false),
+        (BenchFamily::Chat, true),
+        (BenchFamily::Messages, true),
     ]
     .map(|(family, stream)| request(family, stream, secret));
     let (mut met, mut due, mut connection) = (Experience::default(), first, None);
@@ -128,7 +128,8 @@ fn exchange(
         return Err(io::ErrorKind::NotConnected.into());
     };
     stream.write_all(request)?;
-    let (mut reader, mut body, mut buffer) = (Reader::default(), Vec::new(), vec![0; 64 * 1024]);
+    let (mut reader, mut body, mut buffer) =
+        (MessageReader::default(), Vec::new(), vec![0; 64 * 1024]);
     loop {
         let length = stream.read(&mut buffer)?;
         if length == 0 {
@@ -152,7 +153,7 @@ fn exchange(
     }
 }
 
-fn request(family: Family, stream: bool, secret: &str) -> Vec<u8> {
+fn request(family: BenchFamily, stream: bool, secret: &str) -> Vec<u8> {
     let body = bodies::small(family, stream);
     let path = Subject::Farebox.path(family).unwrap_or_default();
     let head = format!(

@@ -34,11 +34,11 @@ const STRANGER: &str = "sk-farebox-nobody-00000000000000000000000000000000";
 #[derive(Debug)]
 pub(crate) struct Crowd {
     runtime: Runtime,
-    shared: Arc<Shared>,
+    shared: Arc<HostileShared>,
 }
 
 #[derive(Debug)]
-struct Shared {
+struct HostileShared {
     gateway: SocketAddr,
     secrets: Vec<String>,
     opened: AtomicU64,
@@ -49,23 +49,23 @@ impl Crowd {
     /// Begins; `churn` connections a second come and go besides those that stay.
     pub(crate) fn start(gateway: SocketAddr, secrets: Vec<String>, churn: u64) -> io::Result<Self> {
         let runtime = lowly().worker_threads(2).build()?;
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(HostileShared {
             gateway,
             secrets,
             opened: AtomicU64::new(0),
             refused: AtomicU64::new(0),
         });
         for number in 0..IDLE {
-            runtime.spawn(again(Arc::clone(&shared), number, Shared::idle));
+            runtime.spawn(again(Arc::clone(&shared), number, HostileShared::idle));
         }
         for number in 0..SLOW_HEADS {
-            runtime.spawn(again(Arc::clone(&shared), number, Shared::slow_head));
+            runtime.spawn(again(Arc::clone(&shared), number, HostileShared::slow_head));
         }
         for number in 0..SLOW_BODIES {
-            runtime.spawn(again(Arc::clone(&shared), number, Shared::slow_body));
+            runtime.spawn(again(Arc::clone(&shared), number, HostileShared::slow_body));
         }
         for number in 0..GREEDY {
-            runtime.spawn(again(Arc::clone(&shared), number, Shared::greedy));
+            runtime.spawn(again(Arc::clone(&shared), number, HostileShared::greedy));
         }
         runtime.spawn(churning(Arc::clone(&shared), churn));
         Ok(Self { runtime, shared })
@@ -88,7 +88,7 @@ impl Crowd {
 }
 
 /// Does a thing again and again; a number that no other round has says which form of it.
-async fn again<F>(shared: Arc<Shared>, number: u64, act: fn(Arc<Shared>, Draws) -> F)
+async fn again<F>(shared: Arc<HostileShared>, number: u64, act: fn(Arc<HostileShared>, Draws) -> F)
 where
     F: Future<Output = io::Result<()>>,
 {
@@ -99,7 +99,7 @@ where
 }
 
 /// Opens connections at a pace, whatever becomes of the earlier ones, up to a bound.
-async fn churning(shared: Arc<Shared>, rate: u64) {
+async fn churning(shared: Arc<HostileShared>, rate: u64) {
     let (places, mut ticks, mut number) = (
         Arc::new(Semaphore::new(CHURNING)),
         interval(Duration::from_millis(10)),
@@ -122,7 +122,7 @@ async fn churning(shared: Arc<Shared>, rate: u64) {
     }
 }
 
-impl Shared {
+impl HostileShared {
     async fn connect(&self, draws: &mut Draws) -> io::Result<TcpStream> {
         let from = Ipv4Addr::new(
             127,

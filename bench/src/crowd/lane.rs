@@ -106,7 +106,7 @@ fn measured(programs: &Programs, time: Duration, attacker: &Attacker) -> Result<
     };
     let mut gateway = start(&programs, &folder, &ledger, trusted)?;
     let proxy = if attacker.by_proxy {
-        Some(Proxy::start(&programs, &folder, gateway.address)?)
+        Some(NginxProxy::start(&programs, &folder, gateway.address)?)
     } else {
         None
     };
@@ -160,7 +160,7 @@ fn measured(programs: &Programs, time: Duration, attacker: &Attacker) -> Result<
 fn asked(name: &str, address: SocketAddr, good: &str, processes: &[u32], time: Duration) -> Met {
     progress(name);
     // The provider is a part of this process.
-    let sample = || machine::Sample::take(processes, 0);
+    let sample = || machine::MachineSample::take(processes, 0);
     let (begun, before) = (Instant::now(), sample());
     let customer = customer::ask(address, good, time);
     let (after, seconds) = (sample(), begun.elapsed().as_secs_f64());
@@ -186,12 +186,12 @@ fn asked(name: &str, address: SocketAddr, good: &str, processes: &[u32], time: D
 }
 
 /// nginx with the shipped file, in plain HTTP. Dropping it ends it.
-struct Proxy {
+struct NginxProxy {
     child: Child,
     address: SocketAddr,
 }
 
-impl Proxy {
+impl NginxProxy {
     fn start(programs: &Programs, folder: &Path, gateway: SocketAddr) -> Result<Self, String> {
         let fault = |error: std::io::Error| format!("nginx: {error}");
         let (address, here) = (free_address().map_err(fault)?, folder.display());
@@ -232,7 +232,7 @@ impl Proxy {
     }
 }
 
-impl Drop for Proxy {
+impl Drop for NginxProxy {
     fn drop(&mut self) {
         // Its workers end with it only when it is asked to stop.
         if let Some(process) = rustix::process::Pid::from_raw(self.child.id().cast_signed()) {

@@ -14,8 +14,8 @@ use tokio::runtime::Handle;
 use tokio::time::sleep;
 
 use super::lowly::lowly;
-use crate::answers::{Answer, Family, UPSTREAM_MODEL};
-use crate::wire::Reader;
+use crate::answers::{BenchFamily, CannedAnswer, UPSTREAM_MODEL};
+use crate::wire::MessageReader;
 
 /// Ways to lie.
 pub(crate) const LIES: u64 = 13;
@@ -44,7 +44,8 @@ pub(crate) fn start() -> io::Result<SocketAddr> {
 /// Answers on one connection until either side has had enough.
 async fn serve(mut stream: TcpStream, lies: Handle) {
     let _ = stream.set_nodelay(true);
-    let (mut reader, mut body, mut buffer) = (Reader::default(), Vec::new(), vec![0; 16 * 1024]);
+    let (mut reader, mut body, mut buffer) =
+        (MessageReader::default(), Vec::new(), vec![0; 16 * 1024]);
     loop {
         let length = match stream.read(&mut buffer).await {
             Ok(0) | Err(_) => return,
@@ -60,9 +61,9 @@ async fn serve(mut stream: TcpStream, lies: Handle) {
             Ok(Some(_)) => {}
         }
         let family = if memmem::find(reader.head(), b"/v1/messages").is_some() {
-            Family::Messages
+            BenchFamily::Messages
         } else {
-            Family::Chat
+            BenchFamily::Chat
         };
         if let Some(lie) = lie(&body) {
             let Ok(stream) = stream.into_std() else {
@@ -96,15 +97,19 @@ fn lie(body: &[u8]) -> Option<u64> {
     digits.parse().ok()
 }
 
-fn proper(family: Family, body: &[u8]) -> Vec<u8> {
+fn proper(family: BenchFamily, body: &[u8]) -> Vec<u8> {
     if memmem::find(body, b"\"stream\":true").is_some() {
-        return streamed("", &Answer::stream(family, UPSTREAM_MODEL, 20).body(), true);
+        return streamed(
+            "",
+            &CannedAnswer::stream(family, UPSTREAM_MODEL, 20).body(),
+            true,
+        );
     }
     whole(
         "200 OK",
         "application/json",
         "",
-        &Answer::whole(family, UPSTREAM_MODEL).body(),
+        &CannedAnswer::whole(family, UPSTREAM_MODEL).body(),
     )
 }
 
@@ -133,7 +138,7 @@ fn chunk(bytes: &[u8]) -> Vec<u8> {
 const CLOSE: &str = "connection: close\r\n";
 
 /// Tells a lie; the connection is closed behind it.
-async fn tell(stream: &mut TcpStream, lie: u64, family: Family) -> io::Result<()> {
+async fn tell(stream: &mut TcpStream, lie: u64, family: BenchFamily) -> io::Result<()> {
     let json = "application/json";
     let error = br#"{"error":{"type":"server_error","message":"no"}}"#;
     match lie % LIES {
@@ -168,11 +173,11 @@ async fn tell(stream: &mut TcpStream, lie: u64, family: Family) -> io::Result<()
     }
 }
 
-async fn go_on_behind_the_usage(stream: &mut TcpStream, family: Family) -> io::Result<()> {
+async fn go_on_behind_the_usage(stream: &mut TcpStream, family: BenchFamily) -> io::Result<()> {
     stream
         .write_all(&streamed(
             CLOSE,
-            &Answer::stream(family, UPSTREAM_MODEL, 2).body(),
+            &CannedAnswer::stream(family, UPSTREAM_MODEL, 2).body(),
             false,
         ))
         .await?;

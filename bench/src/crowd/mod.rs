@@ -44,22 +44,22 @@ fn funds(key: u64) -> i64 {
 }
 
 /// A crowd that is measured by itself.
-struct Group {
+struct CrowdGroup {
     name: &'static str,
     /// The first of its keys, and how many it has.
     keys: (usize, usize),
 }
 
-static GROUPS: [Group; 3] = [
-    Group {
+static GROUPS: [CrowdGroup; 3] = [
+    CrowdGroup {
         name: "rich",
         keys: (1, 1),
     },
-    Group {
+    CrowdGroup {
         name: "poor",
         keys: (2, 1),
     },
-    Group {
+    CrowdGroup {
         name: "sixteen",
         keys: (1, 16),
     },
@@ -81,7 +81,7 @@ pub(crate) fn run(programs: &Programs, seconds: u64, only: Option<&str>) -> Resu
     };
     let mut gateway = start(&programs, &folder, &ledger, &[])?;
     let good = secrets.first().map(String::as_str).unwrap_or_default();
-    let watched = Watched {
+    let watched = WatchedGateway {
         address: gateway.address,
         good,
         process: gateway.processes.first().copied().unwrap_or(0),
@@ -111,8 +111,8 @@ pub(crate) fn run(programs: &Programs, seconds: u64, only: Option<&str>) -> Resu
 }
 
 /// Every crowd, or the one of this name.
-fn named(only: Option<&str>) -> Result<Vec<&'static Group>, String> {
-    let groups: Vec<&Group> = GROUPS
+fn named(only: Option<&str>) -> Result<Vec<&'static CrowdGroup>, String> {
+    let groups: Vec<&CrowdGroup> = GROUPS
         .iter()
         .filter(|group| only.is_none_or(|name| name == group.name))
         .collect();
@@ -124,17 +124,17 @@ fn named(only: Option<&str>) -> Result<Vec<&'static Group>, String> {
 }
 
 /// The gateway that is measured, and the customer who asks it.
-struct Watched<'a> {
+struct WatchedGateway<'a> {
     address: SocketAddr,
     good: &'a str,
     process: u32,
 }
 
-impl Watched<'_> {
+impl WatchedGateway<'_> {
     /// Lets a crowd come, and says what of its time breaks the promise.
     fn among(
         &self,
-        group: &Group,
+        group: &CrowdGroup,
         secrets: &[String],
         seconds: u64,
         quiet: &Experience,
@@ -164,7 +164,7 @@ impl Watched<'_> {
         crowd: Option<&Crowd>,
     ) -> (Experience, Vec<String>) {
         progress(name.trim());
-        let cpu = || machine::Sample::take(&[self.process], std::process::id());
+        let cpu = || machine::MachineSample::take(&[self.process], std::process::id());
         let opened = || crowd.map_or(0, Crowd::opened);
         let (begun, before, opened_before) = (Instant::now(), cpu(), opened());
         let met = customer::ask(self.address, self.good, time);
@@ -196,7 +196,7 @@ fn start(
     folder: &Path,
     ledger: &Path,
     options: &[&str],
-) -> Result<crate::subjects::Running, String> {
+) -> Result<crate::subjects::RunningSubject, String> {
     let addresses = || Ok::<_, std::io::Error>((free_address()?, free_address()?));
     let (address, admin): (SocketAddr, SocketAddr) =
         addresses().map_err(|error| format!("no free port: {error}"))?;

@@ -7,7 +7,7 @@ use crate::answers::SLUG;
 
 /// A path with its method, and what of a body it takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum PathKind {
     Get,
     Chat,
     Responses,
@@ -17,32 +17,32 @@ enum Kind {
 }
 
 /// Paths that make an answer, half of all requests.
-const PAID: [(&str, Kind); 4] = [
-    ("/v1/chat/completions", Kind::Chat),
-    ("/v1/responses", Kind::Responses),
-    ("/native/v1/messages", Kind::Messages),
-    ("/native/messages", Kind::Messages),
+const PAID: [(&str, PathKind); 4] = [
+    ("/v1/chat/completions", PathKind::Chat),
+    ("/v1/responses", PathKind::Responses),
+    ("/native/v1/messages", PathKind::Messages),
+    ("/native/messages", PathKind::Messages),
 ];
 /// All others, also those that are not there.
-const FREE: [(&str, Kind); 18] = [
-    ("/native/v1/messages/count_tokens", Kind::Count),
-    ("/v1/models", Kind::Get),
-    ("/v1/models/bench-model-2", Kind::Get),
-    ("/native/v1/models", Kind::Get),
-    ("/v1/key", Kind::Get),
-    ("/v1/credits", Kind::Get),
-    ("/v1/usage", Kind::Get),
-    ("/v1/generation?id=req_0", Kind::Get),
-    ("/dashboard", Kind::Get),
-    ("/dashboard/login", Kind::Login),
-    ("/", Kind::Get),
-    ("/native", Kind::Get),
-    ("/healthz", Kind::Get),
-    ("/metrics", Kind::Get),
-    ("/v1/embeddings", Kind::Chat),
-    ("/v1/v1/chat/completions", Kind::Chat),
-    ("/native/v1/chat/completions", Kind::Chat),
-    ("/v1/nothing", Kind::Get),
+const FREE: [(&str, PathKind); 18] = [
+    ("/native/v1/messages/count_tokens", PathKind::Count),
+    ("/v1/models", PathKind::Get),
+    ("/v1/models/bench-model-2", PathKind::Get),
+    ("/native/v1/models", PathKind::Get),
+    ("/v1/key", PathKind::Get),
+    ("/v1/credits", PathKind::Get),
+    ("/v1/usage", PathKind::Get),
+    ("/v1/generation?id=req_0", PathKind::Get),
+    ("/dashboard", PathKind::Get),
+    ("/dashboard/login", PathKind::Login),
+    ("/", PathKind::Get),
+    ("/native", PathKind::Get),
+    ("/healthz", PathKind::Get),
+    ("/metrics", PathKind::Get),
+    ("/v1/embeddings", PathKind::Chat),
+    ("/v1/v1/chat/completions", PathKind::Chat),
+    ("/native/v1/chat/completions", PathKind::Chat),
+    ("/v1/nothing", PathKind::Get),
 ];
 
 /// Draws from a number: the same ones each time, and none tells about another.
@@ -81,7 +81,7 @@ pub(super) fn any(draws: &mut Draws, secret: &str) -> Vec<u8> {
     } else {
         draws.of(&FREE)
     };
-    let (path, kind) = drawn.unwrap_or(("/", Kind::Get));
+    let (path, kind) = drawn.unwrap_or(("/", PathKind::Get));
     // A third asks for a proper answer, so that what money there is gets spent.
     let lie = draws.below(LIES + LIES / 2);
     let text = if lie < LIES {
@@ -94,24 +94,24 @@ pub(super) fn any(draws: &mut Draws, secret: &str) -> Vec<u8> {
         draws.once_in(2),
     );
     let body = match kind {
-        Kind::Get => String::new(),
-        Kind::Login => format!("key={secret}"),
-        Kind::Count => format!("{{\"model\":\"{SLUG}\",\"messages\":{turn}}}"),
-        Kind::Responses => format!(
+        PathKind::Get => String::new(),
+        PathKind::Login => format!("key={secret}"),
+        PathKind::Count => format!("{{\"model\":\"{SLUG}\",\"messages\":{turn}}}"),
+        PathKind::Responses => format!(
             "{{\"model\":\"{SLUG}\",\"stream\":{stream},\"max_output_tokens\":50,\"input\":{text}}}"
         ),
-        Kind::Chat | Kind::Messages => {
+        PathKind::Chat | PathKind::Messages => {
             format!(
                 "{{\"model\":\"{SLUG}\",\"stream\":{stream},\"max_tokens\":50,\"messages\":{turn}}}"
             )
         }
     };
     let method = match kind {
-        Kind::Get if draws.once_in(4) => "HEAD",
-        Kind::Get => "GET",
+        PathKind::Get if draws.once_in(4) => "HEAD",
+        PathKind::Get => "GET",
         _ => "POST",
     };
-    let content_type = if kind == Kind::Login {
+    let content_type = if kind == PathKind::Login {
         "application/x-www-form-urlencoded"
     } else {
         "application/json"
@@ -126,7 +126,7 @@ pub(super) fn any(draws: &mut Draws, secret: &str) -> Vec<u8> {
 
 /// The head of an upload of 32 MiB to a path that makes an answer.
 pub(super) fn upload(draws: &mut Draws, secret: &str) -> Vec<u8> {
-    let (path, _) = draws.of(&PAID).unwrap_or(("/", Kind::Get));
+    let (path, _) = draws.of(&PAID).unwrap_or(("/", PathKind::Get));
     let length = 32 << 20;
     format!("POST {path} HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {secret}\r\ncontent-length: {length}\r\n\r\n").into_bytes()
 }

@@ -3,10 +3,10 @@
 use serde_json::Value;
 
 use super::blocks;
-use crate::rule::{Kind, Must, Rule, word};
+use crate::rule::{JsonType, Must, WireRule, word};
 use crate::seal::was_signed;
 
-use Kind::{Flag, List, Object, Text};
+use JsonType::{Flag, List, Object, Text};
 use Must::{Be, Closed, Hold, Long, Needs, OneOf, Spelt};
 
 const BLOCK: &str = "anthropic 2.12.0 (PyPI, 2026-11-23): types/*_block_param.py";
@@ -23,54 +23,54 @@ const FOREIGN: &str = "400 \"messages.1.content.0: Invalid `signature` in `think
 
 /// Blocks of customers and models; those of tools that run on the service are not judged.
 #[rustfmt::skip]
-pub(crate) const BLOCKS: &[Rule] = &[
-    Rule::new("/messages/*/content/*", Be(&[Object]), BLOCK),
-    Rule::new("/messages/*/content/*", Needs(&["type"]), BLOCK),
-    Rule::new("/messages/*[role=user]/content/*/type", OneOf(&[
+pub(crate) const BLOCKS: &[WireRule] = &[
+    WireRule::new("/messages/*/content/*", Be(&[Object]), BLOCK),
+    WireRule::new("/messages/*/content/*", Needs(&["type"]), BLOCK),
+    WireRule::new("/messages/*[role=user]/content/*/type", OneOf(&[
         "text", "image", "document", "search_result", "thinking", "redacted_thinking", "tool_use", "tool_result", "server_tool_use",
         "web_search_tool_result", "web_fetch_tool_result", "code_execution_tool_result", "bash_code_execution_tool_result",
         "text_editor_code_execution_tool_result", "tool_search_tool_result", "container_upload", "compaction", "mcp_tool_use",
         "mcp_tool_result", "tool_addition", "tool_removal",
     ]), BLOCK),
-    Rule::new("/messages/*[role=system]/content/*/type", OneOf(&["text", "tool_addition", "tool_removal"]), BLOCK),
-    Rule::new("/messages/*/content/*[type=text]", Closed(&["type", "text", "cache_control", "citations"]), BLOCK).named("text closed"),
-    Rule::new("/messages/*/content/*[type=text]", Needs(&["text"]), BLOCK).named("needs its text"),
-    Rule::new("/messages/*/content/*[type=text]/text", Be(&[Text]), BLOCK),
-    Rule::new("/messages/*/content/*[type=text]/text", Hold(is_said), EMPTY)
+    WireRule::new("/messages/*[role=system]/content/*/type", OneOf(&["text", "tool_addition", "tool_removal"]), BLOCK),
+    WireRule::new("/messages/*/content/*[type=text]", Closed(&["type", "text", "cache_control", "citations"]), BLOCK).named("text closed"),
+    WireRule::new("/messages/*/content/*[type=text]", Needs(&["text"]), BLOCK).named("needs its text"),
+    WireRule::new("/messages/*/content/*[type=text]/text", Be(&[Text]), BLOCK),
+    WireRule::new("/messages/*/content/*[type=text]/text", Hold(is_said), EMPTY)
         .broken_by(&[("/messages", r#"[{"role":"user","content":[{"type":"text","text":" "}]}]"#)]),
-    Rule::new("/messages/*/content/*[type=image]", Closed(&["type", "source", "cache_control", "transformations"]), BLOCK).named("image closed"),
-    Rule::new("/messages/*/content/*[type=image]", Needs(&["source"]), BLOCK).named("needs its picture"),
-    Rule::new("/messages/*/content/*[type=image]/source/type", OneOf(&["base64", "url", "file"]), SOURCE),
-    Rule::new("/messages/*/content/*[type=image]/source[type=base64]", Needs(&["media_type", "data"]), SOURCE).named("needs its data"),
-    Rule::new("/messages/*/content/*[type=image]/source[type=base64]", Closed(&["type", "media_type", "data"]), SOURCE).named("data closed"),
-    Rule::new("/messages/*/content/*[type=image]/source[type=url]", Needs(&["url"]), SOURCE).named("needs its address"),
-    Rule::new("/messages/*/content/*[type=image]/source/media_type", OneOf(&["image/jpeg", "image/png", "image/gif", "image/webp"]), SOURCE),
-    Rule::new("/messages/*/content/*[type=image]/source/data", Long(1, 10 * 1024 * 1024), PICTURE),
-    Rule::new("/messages/*/content/*[type=document]", Closed(&["type", "source", "cache_control", "citations", "context", "title"]), BLOCK).named("document closed"),
-    Rule::new("/messages/*/content/*[type=document]", Needs(&["source"]), BLOCK).named("needs its document"),
-    Rule::new("/messages/*/content/*[type=document]/source/type", OneOf(&["base64", "text", "content", "url", "file"]), SOURCE),
-    Rule::new("/messages/*/content/*[type=document]/source[type=base64]", Needs(&["media_type", "data"]), SOURCE).named("needs its pages"),
-    Rule::new("/messages/*/content/*[type=document]/source[type=base64]/media_type", OneOf(&["application/pdf"]), SOURCE),
-    Rule::new("/messages/*/content/*[type=document]/source[type=text]/media_type", OneOf(&["text/plain"]), SOURCE),
-    Rule::new("/messages/*/content/*[type=thinking]", Closed(&["type", "thinking", "signature"]), BLOCK).named("thinking closed"),
-    Rule::new("/messages/*/content/*[type=thinking]", Needs(&["signature", "thinking"]), SIGNED).named("needs its signature"),
-    Rule::new("/messages/*/content/*[type=thinking]/signature", Be(&[Text]), BLOCK),
-    Rule::new("/messages/*/content/*[type=redacted_thinking]", Closed(&["type", "data"]), BLOCK).named("redacted closed"),
-    Rule::new("/messages/*/content/*[type=redacted_thinking]", Needs(&["data"]), BLOCK).named("needs its seal"),
-    Rule::new("/messages/*/content/*[type=thinking|redacted_thinking]", Hold(was_signed), FOREIGN)
+    WireRule::new("/messages/*/content/*[type=image]", Closed(&["type", "source", "cache_control", "transformations"]), BLOCK).named("image closed"),
+    WireRule::new("/messages/*/content/*[type=image]", Needs(&["source"]), BLOCK).named("needs its picture"),
+    WireRule::new("/messages/*/content/*[type=image]/source/type", OneOf(&["base64", "url", "file"]), SOURCE),
+    WireRule::new("/messages/*/content/*[type=image]/source[type=base64]", Needs(&["media_type", "data"]), SOURCE).named("needs its data"),
+    WireRule::new("/messages/*/content/*[type=image]/source[type=base64]", Closed(&["type", "media_type", "data"]), SOURCE).named("data closed"),
+    WireRule::new("/messages/*/content/*[type=image]/source[type=url]", Needs(&["url"]), SOURCE).named("needs its address"),
+    WireRule::new("/messages/*/content/*[type=image]/source/media_type", OneOf(&["image/jpeg", "image/png", "image/gif", "image/webp"]), SOURCE),
+    WireRule::new("/messages/*/content/*[type=image]/source/data", Long(1, 10 * 1024 * 1024), PICTURE),
+    WireRule::new("/messages/*/content/*[type=document]", Closed(&["type", "source", "cache_control", "citations", "context", "title"]), BLOCK).named("document closed"),
+    WireRule::new("/messages/*/content/*[type=document]", Needs(&["source"]), BLOCK).named("needs its document"),
+    WireRule::new("/messages/*/content/*[type=document]/source/type", OneOf(&["base64", "text", "content", "url", "file"]), SOURCE),
+    WireRule::new("/messages/*/content/*[type=document]/source[type=base64]", Needs(&["media_type", "data"]), SOURCE).named("needs its pages"),
+    WireRule::new("/messages/*/content/*[type=document]/source[type=base64]/media_type", OneOf(&["application/pdf"]), SOURCE),
+    WireRule::new("/messages/*/content/*[type=document]/source[type=text]/media_type", OneOf(&["text/plain"]), SOURCE),
+    WireRule::new("/messages/*/content/*[type=thinking]", Closed(&["type", "thinking", "signature"]), BLOCK).named("thinking closed"),
+    WireRule::new("/messages/*/content/*[type=thinking]", Needs(&["signature", "thinking"]), SIGNED).named("needs its signature"),
+    WireRule::new("/messages/*/content/*[type=thinking]/signature", Be(&[Text]), BLOCK),
+    WireRule::new("/messages/*/content/*[type=redacted_thinking]", Closed(&["type", "data"]), BLOCK).named("redacted closed"),
+    WireRule::new("/messages/*/content/*[type=redacted_thinking]", Needs(&["data"]), BLOCK).named("needs its seal"),
+    WireRule::new("/messages/*/content/*[type=thinking|redacted_thinking]", Hold(was_signed), FOREIGN)
         .named("signed here")
         .broken_by(&[("/messages", r#"[{"role":"user","content":"a"},{"role":"assistant","content":[{"type":"thinking","thinking":"","signature":"c2ln"}]},{"role":"user","content":"b"}]"#)]),
-    Rule::new("/messages/*/content/*[type=tool_use]", Closed(&["type", "id", "name", "input", "cache_control", "caller", "toolset_name"]), BLOCK).named("call closed"),
-    Rule::new("/messages/*/content/*[type=tool_use]", Needs(&["id", "name", "input"]), BLOCK).named("needs its call"),
-    Rule::new("/messages/*/content/*[type=tool_use]/input", Be(&[Object]), BLOCK),
-    Rule::new("/messages/*/content/*[type=tool_use]/id", Be(&[Text]), BLOCK),
-    Rule::new("/messages/*/content/*[type=tool_use]/id", Spelt(word), IDS),
-    Rule::new("/messages/*/content/*[type=tool_use]/name", Long(1, 200), NAMES),
-    Rule::new("/messages/*/content/*[type=tool_result]", Closed(&["type", "tool_use_id", "content", "is_error", "cache_control", "toolset_name"]), BLOCK).named("result closed"),
-    Rule::new("/messages/*/content/*[type=tool_result]", Needs(&["tool_use_id"]), BLOCK).named("needs its call's id"),
-    Rule::new("/messages/*/content/*[type=tool_result]/content", Be(&[Text, List]), BLOCK),
-    Rule::new("/messages/*/content/*[type=tool_result]/content/*/type", OneOf(&["text", "image", "search_result", "document", "tool_reference", "browser_state"]), BLOCK),
-    Rule::new("/messages/*/content/*[type=tool_result]/is_error", Be(&[Flag]), BLOCK),
+    WireRule::new("/messages/*/content/*[type=tool_use]", Closed(&["type", "id", "name", "input", "cache_control", "caller", "toolset_name"]), BLOCK).named("call closed"),
+    WireRule::new("/messages/*/content/*[type=tool_use]", Needs(&["id", "name", "input"]), BLOCK).named("needs its call"),
+    WireRule::new("/messages/*/content/*[type=tool_use]/input", Be(&[Object]), BLOCK),
+    WireRule::new("/messages/*/content/*[type=tool_use]/id", Be(&[Text]), BLOCK),
+    WireRule::new("/messages/*/content/*[type=tool_use]/id", Spelt(word), IDS),
+    WireRule::new("/messages/*/content/*[type=tool_use]/name", Long(1, 200), NAMES),
+    WireRule::new("/messages/*/content/*[type=tool_result]", Closed(&["type", "tool_use_id", "content", "is_error", "cache_control", "toolset_name"]), BLOCK).named("result closed"),
+    WireRule::new("/messages/*/content/*[type=tool_result]", Needs(&["tool_use_id"]), BLOCK).named("needs its call's id"),
+    WireRule::new("/messages/*/content/*[type=tool_result]/content", Be(&[Text, List]), BLOCK),
+    WireRule::new("/messages/*/content/*[type=tool_result]/content/*/type", OneOf(&["text", "image", "search_result", "document", "tool_reference", "browser_state"]), BLOCK),
+    WireRule::new("/messages/*/content/*[type=tool_result]/is_error", Be(&[Flag]), BLOCK),
 ];
 
 const IDS: &str = "400 \"messages.92.content.0.tool_use.id: String should match pattern '^[a-zA-Z0-9_-]+$'\", 2026-02-10: github.com/BlockRunAI/ClawRouter/issues/17";
@@ -78,21 +78,21 @@ const NAMES: &str = "400 \"messages.1.content.2.tool_use.name: String should hav
 
 /// Cache marks.
 #[rustfmt::skip]
-pub(crate) const MARKS: &[Rule] = &[
-    Rule::new("/cache_control", Closed(&["type", "ttl"]), MARK),
-    Rule::new("/messages/*/content/*/cache_control", Closed(&["type", "ttl"]), MARK),
-    Rule::new("/messages/*/content/*/cache_control", Needs(&["type"]), MARK),
-    Rule::new("/messages/*/content/*/cache_control/type", OneOf(&["ephemeral"]), MARK),
-    Rule::new("/messages/*/content/*/cache_control/ttl", OneOf(&["5m", "1h"]), MARK),
-    Rule::new("/system/*/cache_control/type", OneOf(&["ephemeral"]), MARK),
-    Rule::new("/tools/*/cache_control/type", OneOf(&["ephemeral"]), MARK),
-    Rule::new("", Hold(four_marks), FOUR)
+pub(crate) const MARKS: &[WireRule] = &[
+    WireRule::new("/cache_control", Closed(&["type", "ttl"]), MARK),
+    WireRule::new("/messages/*/content/*/cache_control", Closed(&["type", "ttl"]), MARK),
+    WireRule::new("/messages/*/content/*/cache_control", Needs(&["type"]), MARK),
+    WireRule::new("/messages/*/content/*/cache_control/type", OneOf(&["ephemeral"]), MARK),
+    WireRule::new("/messages/*/content/*/cache_control/ttl", OneOf(&["5m", "1h"]), MARK),
+    WireRule::new("/system/*/cache_control/type", OneOf(&["ephemeral"]), MARK),
+    WireRule::new("/tools/*/cache_control/type", OneOf(&["ephemeral"]), MARK),
+    WireRule::new("", Hold(four_marks), FOUR)
         .named("at most four cache marks")
         .broken_by(&[("/messages", r#"[{"role":"user","content":[{"type":"text","text":"a","cache_control":{"type":"ephemeral"}},{"type":"text","text":"b","cache_control":{"type":"ephemeral"}},{"type":"text","text":"c","cache_control":{"type":"ephemeral"}},{"type":"text","text":"d","cache_control":{"type":"ephemeral"}},{"type":"text","text":"e","cache_control":{"type":"ephemeral"}}]}]"#)]),
-    Rule::new("", Hold(longest_first), LONGEST)
+    WireRule::new("", Hold(longest_first), LONGEST)
         .named("one hour before five minutes")
         .broken_by(&[("/system", r#"[{"type":"text","text":"a","cache_control":{"type":"ephemeral"}},{"type":"text","text":"b","cache_control":{"type":"ephemeral","ttl":"1h"}}]"#)]),
-    Rule::new("/system/*", Hold(marks_a_text), MARKED).named("marks no empty text")
+    WireRule::new("/system/*", Hold(marks_a_text), MARKED).named("marks no empty text")
         .broken_by(&[("/system", r#"[{"type":"text","text":"","cache_control":{"type":"ephemeral"}}]"#)]),
 ];
 

@@ -6,7 +6,7 @@ use super::blocks::{BLOCKS, MARKS};
 use super::messages::{HEADERS, PROMPT, SIZE};
 use super::order::ORDER;
 use super::tools::TOOLS;
-use crate::rule::{Must, Rule};
+use crate::rule::{Must, WireRule};
 use crate::{Vendor, Wire};
 
 use Must::Closed;
@@ -23,7 +23,7 @@ pub(crate) static WIRE: Wire = Wire {
 
 const COUNT: &str = "anthropic 2.12.0 (PyPI, 2026-11-23): types/message_count_tokens_params.py, types/beta/message_count_tokens_params.py";
 
-const NAMES: &[Rule] = &[Rule::new(
+const NAMES: &[WireRule] = &[WireRule::new(
     "",
     Closed(&[
         "billing_policy",

@@ -7,10 +7,10 @@ use super::models::MODELS;
 use super::order::ORDER;
 use super::schema::FORMAT;
 use super::tools::TOOLS;
-use crate::rule::{Kind, Must, Rule};
+use crate::rule::{JsonType, Must, WireRule};
 use crate::{Vendor, Wire};
 
-use Kind::{Flag, Integer, List, Null, Number, Object, Text};
+use JsonType::{Flag, Integer, List, Null, Number, Object, Text};
 use Must::{Absent, Be, Between, Closed, Long, Needs, Once, OneOf, Start};
 
 pub(crate) static WIRE: Wire = Wire {
@@ -43,17 +43,17 @@ const SMALLEST: &str =
 const TOP_P: &str = "no source found (2026-11-23) for its bounds; anthropic 0.75.0 only calls it a probability: types/message_create_params.py";
 
 /// What both paths ask of the headers. The gateway is configured with a key of its own, not with a bearer.
-pub(crate) const HEADERS: &[Rule] = &[
-    Rule::new("@content-type", Once, CLIENT),
-    Rule::new("@content-type", Start("application/json"), CLIENT),
-    Rule::new("@x-api-key", Once, KEY).status(401),
-    Rule::new("@authorization", Absent, BEARER)
+pub(crate) const HEADERS: &[WireRule] = &[
+    WireRule::new("@content-type", Once, CLIENT),
+    WireRule::new("@content-type", Start("application/json"), CLIENT),
+    WireRule::new("@x-api-key", Once, KEY).status(401),
+    WireRule::new("@authorization", Absent, BEARER)
         .named("beside x-api-key")
         .unverified()
         .broken_by(&[("@authorization", "Bearer k")])
         .status(401),
-    Rule::new("@anthropic-version", Once, VERSION),
-    Rule::new(
+    WireRule::new("@anthropic-version", Once, VERSION),
+    WireRule::new(
         "@anthropic-version",
         OneOf(&["2026-10-21", "2023-06-01", "2023-01-01"]),
         VERSION,
@@ -61,9 +61,9 @@ pub(crate) const HEADERS: &[Rule] = &[
 ];
 
 /// The sampling parameters have left the SDK's types, but models up to 4.6 take them.
-const NAMES: &[Rule] = &[
-    Rule::new("", Be(&[Object]), CREATE),
-    Rule::new(
+const NAMES: &[WireRule] = &[
+    WireRule::new("", Be(&[Object]), CREATE),
+    WireRule::new(
         "",
         Closed(&[
             "billing_policy",
@@ -100,63 +100,64 @@ const NAMES: &[Rule] = &[
         ]),
         UNKNOWN,
     ),
-    Rule::new("", Needs(&["max_tokens"]), CREATE).named("needs a limit"),
+    WireRule::new("", Needs(&["max_tokens"]), CREATE).named("needs a limit"),
 ];
 
-const LIMITS: &[Rule] = &[
-    Rule::new("/max_tokens", Be(&[Integer]), CREATE),
-    Rule::new("/max_tokens", Between(0.0, f64::MAX), NEGATIVE).broken_by(&[("/max_tokens", "-1")]),
-    Rule::new("/stream", Be(&[Flag]), CREATE),
-    Rule::new("/metadata", Be(&[Object]), CREATE),
-    Rule::new("/metadata", Closed(&["user_id"]), CREATE),
-    Rule::new("/metadata/user_id", Be(&[Text, Null]), CREATE),
-    Rule::new("/metadata/user_id", Long(0, 512), USER_ID).unverified(),
-    Rule::new("/service_tier", OneOf(&["auto", "standard_only"]), CREATE),
-    Rule::new("/speed", OneOf(&["standard", "fast"]), CREATE),
-    Rule::new("/stop_sequences", Be(&[List]), CREATE),
-    Rule::new("/stop_sequences/*", Be(&[Text]), CREATE),
-    Rule::new("/temperature", Be(&[Number]), EARLIER),
-    Rule::new("/temperature", Between(0.0, 1.0), EARLIER),
-    Rule::new("/top_p", Be(&[Number]), EARLIER),
-    Rule::new("/top_p", Between(0.0, 1.0), TOP_P).unverified(),
-    Rule::new("/top_k", Be(&[Integer]), EARLIER),
+const LIMITS: &[WireRule] = &[
+    WireRule::new("/max_tokens", Be(&[Integer]), CREATE),
+    WireRule::new("/max_tokens", Between(0.0, f64::MAX), NEGATIVE)
+        .broken_by(&[("/max_tokens", "-1")]),
+    WireRule::new("/stream", Be(&[Flag]), CREATE),
+    WireRule::new("/metadata", Be(&[Object]), CREATE),
+    WireRule::new("/metadata", Closed(&["user_id"]), CREATE),
+    WireRule::new("/metadata/user_id", Be(&[Text, Null]), CREATE),
+    WireRule::new("/metadata/user_id", Long(0, 512), USER_ID).unverified(),
+    WireRule::new("/service_tier", OneOf(&["auto", "standard_only"]), CREATE),
+    WireRule::new("/speed", OneOf(&["standard", "fast"]), CREATE),
+    WireRule::new("/stop_sequences", Be(&[List]), CREATE),
+    WireRule::new("/stop_sequences/*", Be(&[Text]), CREATE),
+    WireRule::new("/temperature", Be(&[Number]), EARLIER),
+    WireRule::new("/temperature", Between(0.0, 1.0), EARLIER),
+    WireRule::new("/top_p", Be(&[Number]), EARLIER),
+    WireRule::new("/top_p", Between(0.0, 1.0), TOP_P).unverified(),
+    WireRule::new("/top_k", Be(&[Integer]), EARLIER),
 ];
 
 /// What both paths share of the body.
 #[rustfmt::skip]
-pub(crate) const PROMPT: &[Rule] = &[
-    Rule::new("", Needs(&["model", "messages"]), CREATE),
-    Rule::new("/model", Be(&[Text]), CREATE),
-    Rule::new("/messages", Be(&[List]), CREATE),
-    Rule::new("/messages", Long(1, usize::MAX), CREATE),
-    Rule::new("/messages/*", Be(&[Object]), CREATE),
-    Rule::new("/messages/*", Needs(&["role", "content"]), CREATE),
-    Rule::new("/messages/*", Closed(&["role", "content", "output_config"]), RECORDED),
-    Rule::new("/messages/*/role", OneOf(&["user", "assistant", "system"]), CREATE),
-    Rule::new("/messages/*/content", Be(&[Text, List]), CREATE),
-    Rule::new("/system", Be(&[Text, List]), CREATE),
-    Rule::new("/system/*", Be(&[Object]), CREATE),
-    Rule::new("/system/*", Closed(&["type", "text", "cache_control", "citations"]), CREATE),
-    Rule::new("/system/*", Needs(&["type", "text"]), CREATE),
-    Rule::new("/system/*/type", OneOf(&["text"]), CREATE),
-    Rule::new("/thinking", Be(&[Object]), CREATE),
-    Rule::new("/thinking", Needs(&["type"]), CREATE),
-    Rule::new("/thinking/type", OneOf(&["enabled", "adaptive", "disabled", "between_tools"]), CREATE),
-    Rule::new("/thinking[type=enabled]", Needs(&["budget_tokens"]), BUDGET).named("needs its budget"),
-    Rule::new("/thinking[type=enabled]", Closed(&["type", "budget_tokens", "display", "block_binding"]), CREATE).named("enabled closed"),
-    Rule::new("/thinking[type=adaptive]", Closed(&["type", "display", "block_binding"]), UNKNOWN).named("adaptive closed"),
-    Rule::new("/thinking[type=disabled]", Closed(&["type"]), CREATE).named("disabled closed"),
-    Rule::new("/thinking/display", OneOf(&["summarized", "omitted", "updates"]), CREATE),
-    Rule::new("/thinking/budget_tokens", Be(&[Integer]), CREATE),
-    Rule::new("/thinking/budget_tokens", Between(1_024.0, f64::MAX), SMALLEST)
+pub(crate) const PROMPT: &[WireRule] = &[
+    WireRule::new("", Needs(&["model", "messages"]), CREATE),
+    WireRule::new("/model", Be(&[Text]), CREATE),
+    WireRule::new("/messages", Be(&[List]), CREATE),
+    WireRule::new("/messages", Long(1, usize::MAX), CREATE),
+    WireRule::new("/messages/*", Be(&[Object]), CREATE),
+    WireRule::new("/messages/*", Needs(&["role", "content"]), CREATE),
+    WireRule::new("/messages/*", Closed(&["role", "content", "output_config"]), RECORDED),
+    WireRule::new("/messages/*/role", OneOf(&["user", "assistant", "system"]), CREATE),
+    WireRule::new("/messages/*/content", Be(&[Text, List]), CREATE),
+    WireRule::new("/system", Be(&[Text, List]), CREATE),
+    WireRule::new("/system/*", Be(&[Object]), CREATE),
+    WireRule::new("/system/*", Closed(&["type", "text", "cache_control", "citations"]), CREATE),
+    WireRule::new("/system/*", Needs(&["type", "text"]), CREATE),
+    WireRule::new("/system/*/type", OneOf(&["text"]), CREATE),
+    WireRule::new("/thinking", Be(&[Object]), CREATE),
+    WireRule::new("/thinking", Needs(&["type"]), CREATE),
+    WireRule::new("/thinking/type", OneOf(&["enabled", "adaptive", "disabled", "between_tools"]), CREATE),
+    WireRule::new("/thinking[type=enabled]", Needs(&["budget_tokens"]), BUDGET).named("needs its budget"),
+    WireRule::new("/thinking[type=enabled]", Closed(&["type", "budget_tokens", "display", "block_binding"]), CREATE).named("enabled closed"),
+    WireRule::new("/thinking[type=adaptive]", Closed(&["type", "display", "block_binding"]), UNKNOWN).named("adaptive closed"),
+    WireRule::new("/thinking[type=disabled]", Closed(&["type"]), CREATE).named("disabled closed"),
+    WireRule::new("/thinking/display", OneOf(&["summarized", "omitted", "updates"]), CREATE),
+    WireRule::new("/thinking/budget_tokens", Be(&[Integer]), CREATE),
+    WireRule::new("/thinking/budget_tokens", Between(1_024.0, f64::MAX), SMALLEST)
         .broken_by(&[("/thinking", r#"{"type":"enabled","budget_tokens":1023}"#)]),
-    Rule::new("/output_config", Be(&[Object]), CREATE),
-    Rule::new("/output_config", Closed(&["effort", "format", "task_budget"]), CREATE),
-    Rule::new("/output_config/effort", OneOf(&["low", "medium", "high", "xhigh", "max"]), CREATE),
-    Rule::new("/output_config/format", Closed(&["type", "schema"]), CREATE),
-    Rule::new("/output_config/format", Needs(&["type", "schema"]), CREATE),
-    Rule::new("/output_config/format/type", OneOf(&["json_schema"]), CREATE),
-    Rule::new("/output_config/format/schema", Be(&[Object]), CREATE),
+    WireRule::new("/output_config", Be(&[Object]), CREATE),
+    WireRule::new("/output_config", Closed(&["effort", "format", "task_budget"]), CREATE),
+    WireRule::new("/output_config/effort", OneOf(&["low", "medium", "high", "xhigh", "max"]), CREATE),
+    WireRule::new("/output_config/format", Closed(&["type", "schema"]), CREATE),
+    WireRule::new("/output_config/format", Needs(&["type", "schema"]), CREATE),
+    WireRule::new("/output_config/format/type", OneOf(&["json_schema"]), CREATE),
+    WireRule::new("/output_config/format/schema", Be(&[Object]), CREATE),
 ];
 
 /// Claude Code marks messages of the system with an effort of their own.

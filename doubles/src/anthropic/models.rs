@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::{since, version};
-use crate::rule::{Must, Rule};
+use crate::rule::{Must, WireRule};
 use crate::seal::prefixes_fit;
 
 use Must::{Absent, Hold, OneOf};
@@ -20,41 +20,41 @@ const BOUND: &str = "400 \"The block is bound to a different conversation\" wher
 
 /// Rules about the model.
 #[rustfmt::skip]
-pub(crate) const MODELS: &[Rule] = &[
-    Rule::new("/thinking/type", OneOf(&["adaptive", "disabled", "between_tools"]), NO_BUDGET)
+pub(crate) const MODELS: &[WireRule] = &[
+    WireRule::new("/thinking/type", OneOf(&["adaptive", "disabled", "between_tools"]), NO_BUDGET)
         .named("adaptive only").when(is_adaptive_only)
         .broken_by(&[("/model", "\"claude-sonnet-5-5\""), ("/thinking", r#"{"type":"enabled","budget_tokens":1024}"#)]),
-    Rule::new("/thinking/type", OneOf(&["enabled", "disabled"]), NO_ADAPTIVE)
+    WireRule::new("/thinking/type", OneOf(&["enabled", "disabled"]), NO_ADAPTIVE)
         .named("budget only").when(is_budget_only)
         .broken_by(&[("/model", "\"claude-sonnet-4-5-20250929\""), ("/thinking", r#"{"type":"adaptive"}"#)]),
-    Rule::new("/temperature", Hold(is_default), NO_SAMPLING)
+    WireRule::new("/temperature", Hold(is_default), NO_SAMPLING)
         .named("no sampling").when(is_adaptive_only)
         .broken_by(&[("/model", "\"claude-sonnet-5-5\""), ("/temperature", "0.5")]),
-    Rule::new("/top_p", Hold(is_default), NO_SAMPLING)
+    WireRule::new("/top_p", Hold(is_default), NO_SAMPLING)
         .named("no sampling").when(is_adaptive_only)
         .broken_by(&[("/model", "\"claude-sonnet-5-5\""), ("/top_p", "0.5")]),
-    Rule::new("/top_k", Absent, NO_SAMPLING)
+    WireRule::new("/top_k", Absent, NO_SAMPLING)
         .named("no sampling").when(is_adaptive_only)
         .broken_by(&[("/model", "\"claude-sonnet-5-5\""), ("/top_k", "5")]),
-    Rule::new("/top_p", Absent, ONE_SAMPLING)
+    WireRule::new("/top_p", Absent, ONE_SAMPLING)
         .named("beside temperature").when(has_one_sampling)
         .broken_by(&[("/model", "\"claude-sonnet-4-5-20250929\""), ("/temperature", "0.5"), ("/top_p", "0.5")]),
-    Rule::new("", Hold(budget_fits), BUDGET)
+    WireRule::new("", Hold(budget_fits), BUDGET)
         .named("budget below the limit")
         .broken_by(&[("/model", "\"claude-sonnet-4-5-20250929\""), ("/thinking", r#"{"type":"enabled","budget_tokens":2048}"#), ("/max_tokens", "2048")]),
-    Rule::new("/tool_choice/type", OneOf(&["auto", "none"]), BUDGET)
+    WireRule::new("/tool_choice/type", OneOf(&["auto", "none"]), BUDGET)
         .named("not forced while thinking").when(thinks)
         .broken_by(&[("/thinking", r#"{"type":"adaptive"}"#), ("/model", "\"claude-sonnet-5-5\""), ("/tool_choice", r#"{"type":"any"}"#)]),
-    Rule::new("/temperature", Hold(is_default), BUDGET)
+    WireRule::new("/temperature", Hold(is_default), BUDGET)
         .named("while thinking").when(thinks)
         .broken_by(&[("/model", "\"claude-sonnet-4-5-20250929\""), ("/thinking", r#"{"type":"enabled","budget_tokens":1024}"#), ("/max_tokens", "2048"), ("/temperature", "0.5")]),
-    Rule::new("/messages", Hold(ends_with_the_user), PREFILL)
+    WireRule::new("/messages", Hold(ends_with_the_user), PREFILL)
         .named("no prefill").when(has_no_prefill)
         .broken_by(&[("/model", "\"claude-sonnet-5-5\""), ("/messages/-", r#"{"role":"assistant","content":"The"}"#)]),
-    Rule::new("", Hold(prefixes_fit), BOUND)
+    WireRule::new("", Hold(prefixes_fit), BOUND)
         .named("thinking after the same words").when(binds_thinking)
         .broken_by(&[("/system", "\"Be long.\"")]),
-    Rule::new("/messages", Hold(thinking_first), THINKING_FIRST)
+    WireRule::new("/messages", Hold(thinking_first), THINKING_FIRST)
         .named("thinking first").when(thinks_by_budget)
         .broken_by(&[("/model", "\"claude-sonnet-4-5-20250929\""), ("/thinking", r#"{"type":"enabled","budget_tokens":1024}"#), ("/max_tokens", "2048"),
             ("/messages", r#"[{"role":"user","content":"a"},{"role":"assistant","content":[{"type":"tool_use","id":"t","name":"f","input":{}}]},{"role":"user","content":[{"type":"tool_result","tool_use_id":"t"}]}]"#)]),

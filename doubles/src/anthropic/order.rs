@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use crate::rule::{Must, Rule};
+use crate::rule::{Must, WireRule};
 
 use Must::Hold;
 
@@ -13,20 +13,20 @@ const FIRST: &str = "400 for a text before a tool_result, measured 2026-07-30: g
 const SILENT: &str = "400 \"all messages must have non-empty content except for the optional final assistant message\", 2025-08-28: github.com/anthropics/claude-code/issues/6774";
 
 /// Calls, results and empty messages.
-pub(crate) const ORDER: &[Rule] = &[
-    Rule::new("/messages", Hold(calls_are_answered), ANSWERED)
+pub(crate) const ORDER: &[WireRule] = &[
+    WireRule::new("/messages", Hold(calls_are_answered), ANSWERED)
         .named("calls are answered")
         .broken_by(&[(
             "/messages",
             r#"[{"role":"user","content":"a"},{"role":"assistant","content":[{"type":"tool_use","id":"t","name":"f","input":{}}]},{"role":"user","content":"b"}]"#,
         )]),
-    Rule::new("/messages", Hold(results_come_first), FIRST)
+    WireRule::new("/messages", Hold(results_come_first), FIRST)
         .named("results come first")
         .broken_by(&[(
             "/messages",
             r#"[{"role":"user","content":"a"},{"role":"assistant","content":[{"type":"tool_use","id":"t","name":"f","input":{}}]},{"role":"user","content":[{"type":"text","text":"b"},{"type":"tool_result","tool_use_id":"t"}]}]"#,
         )]),
-    Rule::new("/messages", Hold(all_speak), SILENT)
+    WireRule::new("/messages", Hold(all_speak), SILENT)
         .named("all speak")
         .broken_by(&[("/messages", r#"[{"role":"user","content":[]}]"#)]),
 ];

@@ -2,21 +2,21 @@
 
 use serde_json::Value;
 
-use crate::rule::{Must, Rule};
+use crate::rule::{Must, WireRule};
 
 use Must::Hold;
 
 const SUBSET: &str = "400 \"output_config.format.schema: For 'object' type, 'additionalProperties' must be explicitly set to false\", 2026-08-21: github.com/veryfront/veryfront-code/pull/3921; \"For 'integer' type, property 'minimum' is not supported\", 2025-12-28: github.com/agentjido/req_llm/issues/302; lengths and multipleOf, 2026-06-16: github.com/laravel/ai/issues/715; maxItems, 2026-05-19: github.com/agentjido/req_llm/pull/707";
 
 /// The form of the answer.
-pub(crate) const FORMAT: &[Rule] = &[
-    Rule::new("/output_config/format/schema", Hold(closed), SUBSET)
+pub(crate) const FORMAT: &[WireRule] = &[
+    WireRule::new("/output_config/format/schema", Hold(closed), SUBSET)
         .named("closed objects")
         .broken_by(&[(
             "/output_config/format/schema",
             r#"{"type":"object","properties":{"a":{"type":"string"}}}"#,
         )]),
-    Rule::new("/output_config/format/schema", Hold(unconstrained), SUBSET)
+    WireRule::new("/output_config/format/schema", Hold(unconstrained), SUBSET)
         .named("subset")
         .broken_by(&[(
             "/output_config/format/schema",

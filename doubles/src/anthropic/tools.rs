@@ -5,9 +5,9 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 
 use super::schema::{closed, flat};
-use crate::rule::{Kind, Must, Rule, word};
+use crate::rule::{JsonType, Must, WireRule, word};
 
-use Kind::{Flag, List, Object, Text};
+use JsonType::{Flag, List, Object, Text};
 use Must::{Be, Closed, Hold, Long, Needs, OneOf, Spelt};
 
 const TOOL: &str =
@@ -21,39 +21,39 @@ const STRICT: &str = "no source found (2026-11-23) for strict tools; output_conf
 
 /// The tools and the choice among them.
 #[rustfmt::skip]
-pub(crate) const TOOLS: &[Rule] = &[
-    Rule::new("/tools", Be(&[List]), TOOL),
-    Rule::new("/tools/*", Be(&[Object]), TOOL),
-    Rule::new("/tools/*", Hold(is_described), TOOL)
+pub(crate) const TOOLS: &[WireRule] = &[
+    WireRule::new("/tools", Be(&[List]), TOOL),
+    WireRule::new("/tools/*", Be(&[Object]), TOOL),
+    WireRule::new("/tools/*", Hold(is_described), TOOL)
         .named("needs its schema")
         .broken_by(&[("/tools", r#"[{"name":"f"}]"#), ("/tool_choice", r#"{"type":"auto"}"#)]),
-    Rule::new("/tools/*", Hold(is_known), TOOL)
+    WireRule::new("/tools/*", Hold(is_known), TOOL)
         .named("closed")
         .broken_by(&[("/tools", r#"[{"name":"f","input_schema":{"type":"object"},"parameters":{}}]"#), ("/tool_choice", r#"{"type":"auto"}"#)]),
-    Rule::new("/tools/*/name", Be(&[Text]), TOOL),
-    Rule::new("/tools/*/name", Long(1, 128), NAME),
-    Rule::new("/tools/*/name", Spelt(word), NAME),
-    Rule::new("/tools/*/description", Be(&[Text]), TOOL),
-    Rule::new("/tools/*/strict", Be(&[Flag]), TOOL),
-    Rule::new("/tools/*/input_schema", Be(&[Object]), TOOL),
-    Rule::new("/tools/*/input_schema", Needs(&["type"]), TOOL),
-    Rule::new("/tools/*/input_schema/type", OneOf(&["object"]), TOOL),
-    Rule::new("/tools/*/input_schema", Hold(flat), FLAT)
+    WireRule::new("/tools/*/name", Be(&[Text]), TOOL),
+    WireRule::new("/tools/*/name", Long(1, 128), NAME),
+    WireRule::new("/tools/*/name", Spelt(word), NAME),
+    WireRule::new("/tools/*/description", Be(&[Text]), TOOL),
+    WireRule::new("/tools/*/strict", Be(&[Flag]), TOOL),
+    WireRule::new("/tools/*/input_schema", Be(&[Object]), TOOL),
+    WireRule::new("/tools/*/input_schema", Needs(&["type"]), TOOL),
+    WireRule::new("/tools/*/input_schema/type", OneOf(&["object"]), TOOL),
+    WireRule::new("/tools/*/input_schema", Hold(flat), FLAT)
         .broken_by(&[("/tools/0/input_schema", r#"{"type":"object","anyOf":[{"required":["a"]}]}"#)]),
-    Rule::new("/tools/*", Hold(strict_tool), STRICT)
+    WireRule::new("/tools/*", Hold(strict_tool), STRICT)
         .named("strict subset")
         .unverified()
         .broken_by(&[("/tools/0/input_schema", r#"{"type":"object","properties":{"a":{"type":"string"}}}"#), ("/tools/0/strict", "true")]),
-    Rule::new("/tools", Hold(one_of_a_name), UNIQUE)
+    WireRule::new("/tools", Hold(one_of_a_name), UNIQUE)
         .broken_by(&[("/tools/-", r#"{"name":"f","input_schema":{"type":"object"}}"#)]),
-    Rule::new("/tool_choice", Be(&[Object]), CHOICE),
-    Rule::new("/tool_choice", Needs(&["type"]), CHOICE),
-    Rule::new("/tool_choice/type", OneOf(&["auto", "any", "tool", "none"]), CHOICE),
-    Rule::new("/tool_choice[type=auto]", Closed(&["type", "disable_parallel_tool_use"]), CHOICE).named("auto closed"),
-    Rule::new("/tool_choice[type=none]", Closed(&["type"]), CHOICE).named("none closed"),
-    Rule::new("/tool_choice[type=tool]", Needs(&["name"]), CHOICE).named("names its tool"),
-    Rule::new("/tool_choice/disable_parallel_tool_use", Be(&[Flag]), CHOICE),
-    Rule::new("", Hold(chosen_exists), WITHOUT)
+    WireRule::new("/tool_choice", Be(&[Object]), CHOICE),
+    WireRule::new("/tool_choice", Needs(&["type"]), CHOICE),
+    WireRule::new("/tool_choice/type", OneOf(&["auto", "any", "tool", "none"]), CHOICE),
+    WireRule::new("/tool_choice[type=auto]", Closed(&["type", "disable_parallel_tool_use"]), CHOICE).named("auto closed"),
+    WireRule::new("/tool_choice[type=none]", Closed(&["type"]), CHOICE).named("none closed"),
+    WireRule::new("/tool_choice[type=tool]", Needs(&["name"]), CHOICE).named("names its tool"),
+    WireRule::new("/tool_choice/disable_parallel_tool_use", Be(&[Flag]), CHOICE),
+    WireRule::new("", Hold(chosen_exists), WITHOUT)
         .named("the chosen tool exists")
         .broken_by(&[("/tool_choice", r#"{"type":"tool","name":"nobody"}"#)]),
 ];

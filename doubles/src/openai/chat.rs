@@ -9,10 +9,10 @@ use super::tools::{FORMATS, TOOLS};
 use super::{model, needs, reasons};
 use crate::chat_order::calls_are_answered;
 use crate::chat_shapes::FOREIGN;
-use crate::rule::{Kind, Must, Rule};
+use crate::rule::{JsonType, Must, WireRule};
 use crate::{Vendor, Wire};
 
-use Kind::{Flag, Integer, List, Null, Number, Object, Text};
+use JsonType::{Flag, Integer, List, Null, Number, Object, Text};
 use Must::{Absent, Be, Between, Closed, Hold, Long, Needs, Once, OneOf, Start};
 
 pub(crate) static WIRE: Wire = Wire {
@@ -35,16 +35,16 @@ const DOCUMENT: &str = "OpenAI's OpenAPI document 2.3.0 (github.com/openai/opena
 const UNKNOWN: &str = "400 \"Unrecognized request argument supplied\", 2026-06-04: github.com/nashsu/llm_wiki/issues/336";
 
 /// What every copy of this wire asks of the headers.
-pub(crate) const HEADERS: &[Rule] = &[
-    Rule::new("@content-type", Once, CLIENT),
-    Rule::new("@content-type", Start("application/json"), CLIENT),
-    Rule::new("@authorization", Once, CLIENT).status(401),
-    Rule::new("@authorization", Start("Bearer "), CLIENT).status(401),
-    Rule::new("@x-api-key", Absent, FOREIGN)
+pub(crate) const HEADERS: &[WireRule] = &[
+    WireRule::new("@content-type", Once, CLIENT),
+    WireRule::new("@content-type", Start("application/json"), CLIENT),
+    WireRule::new("@authorization", Once, CLIENT).status(401),
+    WireRule::new("@authorization", Start("Bearer "), CLIENT).status(401),
+    WireRule::new("@x-api-key", Absent, FOREIGN)
         .unverified()
         .broken_by(&[("@x-api-key", "k")])
         .named("belongs to another family"),
-    Rule::new("@anthropic-version", Absent, FOREIGN)
+    WireRule::new("@anthropic-version", Absent, FOREIGN)
         .unverified()
         .broken_by(&[("@anthropic-version", "2023-06-01")])
         .named("belongs to another family"),
@@ -90,116 +90,117 @@ const NAMES: &[&str] = &[
     "web_search_options",
 ];
 
-pub(crate) const FIELDS: &[Rule] = &[
-    Rule::new("", Be(&[Object]), CREATE),
-    Rule::new("", Closed(NAMES), UNKNOWN),
-    Rule::new("", Needs(&["model", "messages"]), CREATE),
-    Rule::new("/model", Be(&[Text]), CREATE),
-    Rule::new("/messages", Be(&[List]), CREATE),
-    Rule::new("/messages", Long(1, usize::MAX), DOCUMENT),
-    Rule::new("/frequency_penalty", Be(&[Number, Null]), CREATE),
-    Rule::new("/frequency_penalty", Between(-2.0, 2.0), DOCUMENT),
-    Rule::new("/presence_penalty", Be(&[Number, Null]), CREATE),
-    Rule::new("/presence_penalty", Between(-2.0, 2.0), DOCUMENT),
-    Rule::new("/logit_bias", Be(&[Object, Null]), CREATE),
-    Rule::new("/logit_bias/*", Be(&[Integer]), CREATE),
-    Rule::new("/logprobs", Be(&[Flag, Null]), CREATE),
-    Rule::new("/top_logprobs", Be(&[Integer, Null]), CREATE),
-    Rule::new("/top_logprobs", Between(0.0, 20.0), DOCUMENT),
-    Rule::new("", Hold(logprobs_with_top), CREATE)
+pub(crate) const FIELDS: &[WireRule] = &[
+    WireRule::new("", Be(&[Object]), CREATE),
+    WireRule::new("", Closed(NAMES), UNKNOWN),
+    WireRule::new("", Needs(&["model", "messages"]), CREATE),
+    WireRule::new("/model", Be(&[Text]), CREATE),
+    WireRule::new("/messages", Be(&[List]), CREATE),
+    WireRule::new("/messages", Long(1, usize::MAX), DOCUMENT),
+    WireRule::new("/frequency_penalty", Be(&[Number, Null]), CREATE),
+    WireRule::new("/frequency_penalty", Between(-2.0, 2.0), DOCUMENT),
+    WireRule::new("/presence_penalty", Be(&[Number, Null]), CREATE),
+    WireRule::new("/presence_penalty", Between(-2.0, 2.0), DOCUMENT),
+    WireRule::new("/logit_bias", Be(&[Object, Null]), CREATE),
+    WireRule::new("/logit_bias/*", Be(&[Integer]), CREATE),
+    WireRule::new("/logprobs", Be(&[Flag, Null]), CREATE),
+    WireRule::new("/top_logprobs", Be(&[Integer, Null]), CREATE),
+    WireRule::new("/top_logprobs", Between(0.0, 20.0), DOCUMENT),
+    WireRule::new("", Hold(logprobs_with_top), CREATE)
         .named("top_logprobs needs logprobs")
         .broken_by(&[("/top_logprobs", "2"), ("/logprobs", "false")]),
-    Rule::new("/max_completion_tokens", Be(&[Integer, Null]), CREATE),
-    Rule::new("/max_tokens", Be(&[Integer, Null]), CREATE),
-    Rule::new("/metadata", Be(&[Object, Null]), CREATE),
-    Rule::new("/metadata", Long(0, 16), DOCUMENT),
-    Rule::new("/metadata/*", Be(&[Text]), CREATE),
-    Rule::new("/metadata/*", Long(0, 512), CREATE),
-    Rule::new("/n", Be(&[Integer, Null]), CREATE),
-    Rule::new("/n", Between(1.0, 128.0), DOCUMENT),
-    Rule::new("/parallel_tool_calls", Be(&[Flag]), CREATE),
-    Rule::new("/prompt_cache_key", Be(&[Text, Null]), CREATE),
-    Rule::new("/prompt_cache_options", Closed(&["mode", "ttl"]), CREATE),
-    Rule::new(
+    WireRule::new("/max_completion_tokens", Be(&[Integer, Null]), CREATE),
+    WireRule::new("/max_tokens", Be(&[Integer, Null]), CREATE),
+    WireRule::new("/metadata", Be(&[Object, Null]), CREATE),
+    WireRule::new("/metadata", Long(0, 16), DOCUMENT),
+    WireRule::new("/metadata/*", Be(&[Text]), CREATE),
+    WireRule::new("/metadata/*", Long(0, 512), CREATE),
+    WireRule::new("/n", Be(&[Integer, Null]), CREATE),
+    WireRule::new("/n", Between(1.0, 128.0), DOCUMENT),
+    WireRule::new("/parallel_tool_calls", Be(&[Flag]), CREATE),
+    WireRule::new("/prompt_cache_key", Be(&[Text, Null]), CREATE),
+    WireRule::new("/prompt_cache_options", Closed(&["mode", "ttl"]), CREATE),
+    WireRule::new(
         "/prompt_cache_retention",
         OneOf(&["in_memory", "24h"]),
         CREATE,
     ),
-    Rule::new("/reasoning_effort", Be(&[Text, Null]), CREATE),
-    Rule::new("/reasoning_effort", OneOf(EFFORTS), CREATE),
-    Rule::new("/safety_identifier", Be(&[Text, Null]), CREATE),
-    Rule::new("/safety_identifier", Long(0, 128), CREATE),
-    Rule::new("/seed", Be(&[Integer, Null]), CREATE),
-    Rule::new("/service_tier", Be(&[Text, Null]), CREATE),
-    Rule::new(
+    WireRule::new("/reasoning_effort", Be(&[Text, Null]), CREATE),
+    WireRule::new("/reasoning_effort", OneOf(EFFORTS), CREATE),
+    WireRule::new("/safety_identifier", Be(&[Text, Null]), CREATE),
+    WireRule::new("/safety_identifier", Long(0, 128), CREATE),
+    WireRule::new("/seed", Be(&[Integer, Null]), CREATE),
+    WireRule::new("/service_tier", Be(&[Text, Null]), CREATE),
+    WireRule::new(
         "/service_tier",
         OneOf(&["auto", "default", "flex", "scale", "priority", "fast"]),
         CREATE,
     ),
-    Rule::new("/stop", Be(&[Text, List, Null]), CREATE),
-    Rule::new("/stop", Hold(four_stops), CREATE)
+    WireRule::new("/stop", Be(&[Text, List, Null]), CREATE),
+    WireRule::new("/stop", Hold(four_stops), CREATE)
         .named("at most four")
         .broken_by(&[("/stop", r#"["a","b","c","d","e"]"#)]),
-    Rule::new("/stop/*", Be(&[Text]), CREATE),
-    Rule::new("/store", Be(&[Flag, Null]), CREATE),
-    Rule::new("/stream", Be(&[Flag, Null]), CREATE),
-    Rule::new("/stream_options", Be(&[Object, Null]), CREATE),
-    Rule::new(
+    WireRule::new("/stop/*", Be(&[Text]), CREATE),
+    WireRule::new("/store", Be(&[Flag, Null]), CREATE),
+    WireRule::new("/stream", Be(&[Flag, Null]), CREATE),
+    WireRule::new("/stream_options", Be(&[Object, Null]), CREATE),
+    WireRule::new(
         "/stream_options",
         Closed(&["include_usage", "include_obfuscation"]),
         CREATE,
     ),
-    Rule::new("/stream_options/*", Be(&[Flag]), CREATE),
-    Rule::new("", Hold(options_of_a_stream), DOCUMENT)
+    WireRule::new("/stream_options/*", Be(&[Flag]), CREATE),
+    WireRule::new("", Hold(options_of_a_stream), DOCUMENT)
         .named("stream_options needs stream")
         .broken_by(&[
             ("/stream", "false"),
             ("/stream_options", r#"{"include_usage":true}"#),
         ]),
-    Rule::new("/temperature", Be(&[Number, Null]), CREATE),
-    Rule::new("/temperature", Between(0.0, 2.0), DOCUMENT),
-    Rule::new("/top_p", Be(&[Number, Null]), CREATE),
-    Rule::new("/top_p", Between(0.0, 1.0), DOCUMENT),
-    Rule::new("/user", Be(&[Text]), CREATE),
-    Rule::new("/verbosity", Be(&[Text, Null]), CREATE),
-    Rule::new("/verbosity", OneOf(&["low", "medium", "high"]), CREATE),
-    Rule::new("/modalities/*", OneOf(&["text", "audio"]), CREATE),
+    WireRule::new("/temperature", Be(&[Number, Null]), CREATE),
+    WireRule::new("/temperature", Between(0.0, 2.0), DOCUMENT),
+    WireRule::new("/top_p", Be(&[Number, Null]), CREATE),
+    WireRule::new("/top_p", Between(0.0, 1.0), DOCUMENT),
+    WireRule::new("/user", Be(&[Text]), CREATE),
+    WireRule::new("/verbosity", Be(&[Text, Null]), CREATE),
+    WireRule::new("/verbosity", OneOf(&["low", "medium", "high"]), CREATE),
+    WireRule::new("/modalities/*", OneOf(&["text", "audio"]), CREATE),
 ];
 
 const EFFORTS: &[&str] = &["none", "minimal", "low", "medium", "high", "xhigh", "max"];
 
 /// Calls and their results.
-pub(crate) const ORDER: &[Rule] = &[Rule::new("/messages", Hold(calls_are_answered), CALLS)
-    .named("calls are answered")
-    .broken_by(&[(
-        "/messages",
-        r#"[{"role":"user","content":"a"},{"role":"tool","tool_call_id":"c","content":"x"}]"#,
-    )])];
+pub(crate) const ORDER: &[WireRule] =
+    &[WireRule::new("/messages", Hold(calls_are_answered), CALLS)
+        .named("calls are answered")
+        .broken_by(&[(
+            "/messages",
+            r#"[{"role":"user","content":"a"},{"role":"tool","tool_call_id":"c","content":"x"}]"#,
+        )])];
 
 const CALLS: &str = "400 \"messages with role 'tool' must be a response to a preceeding message with 'tool_calls'\", 2025-05-12: github.com/simonw/llm/issues/937; \"must be followed by tool messages\", 2025-05-06: github.com/agno-agi/agno/issues/3105";
 
 /// What depends on the model.
-pub(crate) const MODELS: &[Rule] = &[
-    Rule::new("/max_tokens", Absent, LIMIT)
+pub(crate) const MODELS: &[WireRule] = &[
+    WireRule::new("/max_tokens", Absent, LIMIT)
         .named("reasoning model")
         .when(reasons)
         .broken_by(&[("/model", "\"gpt-5.4-mini\""), ("/max_tokens", "100")]),
-    Rule::new("/temperature", Hold(default_one), SAMPLING)
+    WireRule::new("/temperature", Hold(default_one), SAMPLING)
         .named("reasoning model")
         .when(reasons)
         .broken_by(&[("/model", "\"gpt-5.4-mini\""), ("/temperature", "0.5")]),
-    Rule::new("/top_p", Hold(default_one), SAMPLING)
+    WireRule::new("/top_p", Hold(default_one), SAMPLING)
         .named("reasoning model")
         .when(reasons)
         .broken_by(&[("/model", "\"gpt-5.4-mini\""), ("/top_p", "0.5")]),
-    Rule::new("/reasoning_effort", Absent, NO_EFFORT)
+    WireRule::new("/reasoning_effort", Absent, NO_EFFORT)
         .named("model without reasoning")
         .when(does_not_reason)
         .broken_by(&[
             ("/model", "\"gpt-4.1-mini\""),
             ("/reasoning_effort", "\"low\""),
         ]),
-    Rule::new(
+    WireRule::new(
         "/reasoning_effort",
         OneOf(&["none", "low", "medium", "high", "xhigh"]),
         EFFORT_54,
@@ -210,7 +211,7 @@ pub(crate) const MODELS: &[Rule] = &[
         ("/model", "\"gpt-5.4-mini\""),
         ("/reasoning_effort", "\"minimal\""),
     ]),
-    Rule::new("/reasoning_effort", OneOf(&["none"]), EFFORT_OR_TOOLS)
+    WireRule::new("/reasoning_effort", OneOf(&["none"]), EFFORT_OR_TOOLS)
         .named("gpt-5.4 with tools")
         .when(is_54_with_tools)
         .broken_by(&[

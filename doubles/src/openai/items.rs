@@ -4,10 +4,10 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use crate::rule::{Kind, Must, Rule, word};
+use crate::rule::{JsonType, Must, WireRule, word};
 use crate::seal::{reasoning_and_its_items, was_encrypted};
 
-use Kind::{List, Null, Object, Text};
+use JsonType::{List, Null, Object, Text};
 use Must::{Be, Closed, Hold, Long, Needs, OneOf, Spelt, Start};
 
 const ITEM: &str = "openai 3.54.0 (PyPI, 2026-11-23): types/responses/response_input_param.py";
@@ -27,73 +27,73 @@ const TOGETHER: &str = "400 \"Item 'rs_…' of type 'reasoning' was provided wit
 
 /// Items and parts.
 #[rustfmt::skip]
-pub(crate) const ITEMS: &[Rule] = &[
-    Rule::new("/input/*", Be(&[Object]), ITEM),
-    Rule::new("/input/*", Hold(is_an_item), ITEM)
+pub(crate) const ITEMS: &[WireRule] = &[
+    WireRule::new("/input/*", Be(&[Object]), ITEM),
+    WireRule::new("/input/*", Hold(is_an_item), ITEM)
         .broken_by(&[("/input", r#"[{"content":"a"}]"#)]),
-    Rule::new("/input/*/role", OneOf(&["user", "assistant", "system", "developer"]), ITEM),
-    Rule::new("/input/*[role=user|system|developer]", Needs(&["content"]), ITEM),
-    Rule::new("/input/*[role=user|system|developer]", Closed(&["type", "id", "role", "content", "status", "phase"]), ITEM),
-    Rule::new("/input/*[role=assistant]", Closed(&["type", "id", "role", "content", "status", "phase"]), ITEM),
-    Rule::new("/input/*[role=user|assistant|system|developer]/content", Be(&[Text, List]), ITEM),
-    Rule::new("/input/*[role=user|assistant|system|developer]/content/*", Needs(&["type"]), PART),
-    Rule::new("/input/*[role=user|system|developer]/content/*/type", OneOf(&[
+    WireRule::new("/input/*/role", OneOf(&["user", "assistant", "system", "developer"]), ITEM),
+    WireRule::new("/input/*[role=user|system|developer]", Needs(&["content"]), ITEM),
+    WireRule::new("/input/*[role=user|system|developer]", Closed(&["type", "id", "role", "content", "status", "phase"]), ITEM),
+    WireRule::new("/input/*[role=assistant]", Closed(&["type", "id", "role", "content", "status", "phase"]), ITEM),
+    WireRule::new("/input/*[role=user|assistant|system|developer]/content", Be(&[Text, List]), ITEM),
+    WireRule::new("/input/*[role=user|assistant|system|developer]/content/*", Needs(&["type"]), PART),
+    WireRule::new("/input/*[role=user|system|developer]/content/*/type", OneOf(&[
         "input_text", "input_image", "input_audio", "output_text", "refusal", "input_file", "computer_screenshot", "summary_text",
         "encrypted_content",
     ]), KINDS),
-    Rule::new("/input/*[role=assistant]/content/*/type", OneOf(&["output_text", "refusal"]), INPUT_ONLY),
-    Rule::new("/input/*/content/*[type=input_text]", Closed(&["type", "text", "prompt_cache_breakpoint"]), PART).named("text closed"),
-    Rule::new("/input/*/content/*[type=input_text]", Needs(&["text"]), PART).named("needs its text"),
-    Rule::new("/input/*/content/*[type=input_text]/text", Be(&[Text]), PART),
-    Rule::new("/input/*/content/*[type=output_text]", Closed(&["type", "text", "annotations", "logprobs"]), PART).named("output closed"),
-    Rule::new("/input/*/content/*[type=output_text]", Needs(&["text"]), PART).named("needs its words"),
-    Rule::new("/input/*/content/*[type=refusal]", Needs(&["refusal"]), PART).named("needs its refusal"),
-    Rule::new("/input/*/content/*[type=input_image]", Closed(&["type", "image_url", "file_id", "detail", "prompt_cache_breakpoint"]), PART).named("image closed"),
-    Rule::new("/input/*/content/*[type=input_image]", Hold(has_a_picture), PART).named("needs its picture")
+    WireRule::new("/input/*[role=assistant]/content/*/type", OneOf(&["output_text", "refusal"]), INPUT_ONLY),
+    WireRule::new("/input/*/content/*[type=input_text]", Closed(&["type", "text", "prompt_cache_breakpoint"]), PART).named("text closed"),
+    WireRule::new("/input/*/content/*[type=input_text]", Needs(&["text"]), PART).named("needs its text"),
+    WireRule::new("/input/*/content/*[type=input_text]/text", Be(&[Text]), PART),
+    WireRule::new("/input/*/content/*[type=output_text]", Closed(&["type", "text", "annotations", "logprobs"]), PART).named("output closed"),
+    WireRule::new("/input/*/content/*[type=output_text]", Needs(&["text"]), PART).named("needs its words"),
+    WireRule::new("/input/*/content/*[type=refusal]", Needs(&["refusal"]), PART).named("needs its refusal"),
+    WireRule::new("/input/*/content/*[type=input_image]", Closed(&["type", "image_url", "file_id", "detail", "prompt_cache_breakpoint"]), PART).named("image closed"),
+    WireRule::new("/input/*/content/*[type=input_image]", Hold(has_a_picture), PART).named("needs its picture")
         .broken_by(&[("/input", r#"[{"role":"user","content":[{"type":"input_image"}]}]"#)]),
-    Rule::new("/input/*/content/*[type=input_image]/image_url", Hold(is_a_picture), ADDRESS)
+    WireRule::new("/input/*/content/*[type=input_image]/image_url", Hold(is_a_picture), ADDRESS)
         .broken_by(&[("/input", r#"[{"role":"user","content":[{"type":"input_image","image_url":"data:image/tiff;base64,AAAA"}]}]"#)]),
-    Rule::new("/input/*/content/*[type=input_image]/detail", OneOf(&["auto", "low", "high", "original"]), PART),
-    Rule::new("/input/*/content/*[type=input_file]", Closed(&["type", "file_data", "file_id", "file_url", "filename", "detail", "prompt_cache_breakpoint"]), PART).named("file closed"),
-    Rule::new("/input/*/content/*[type=input_file]/file_data", Start("data:"), FILES),
-    Rule::new("/input/*[type=function_call]", Needs(&["call_id", "name", "arguments"]), ITEM).named("needs its call"),
-    Rule::new("/input/*[type=function_call]", Closed(&["type", "id", "call_id", "name", "arguments", "status", "namespace", "caller", "async"]), ITEM).named("call closed"),
-    Rule::new("/input/*[type=function_call]/arguments", Be(&[Text]), ITEM),
-    Rule::new("/input/*[type=function_call]/call_id", Long(1, 64), IDS),
-    Rule::new("/input/*[type=function_call]/name", Spelt(word), NAME).unverified(),
-    Rule::new("/input/*[type=function_call]/id", Start("fc"), ITEM_ID),
-    Rule::new("/input/*[type=function_call_output]", Needs(&["call_id", "output"]), ITEM).named("needs its result"),
-    Rule::new("/input/*[type=function_call_output]", Closed(&["type", "id", "call_id", "output", "status", "name", "namespace", "caller"]), ITEM).named("result closed"),
-    Rule::new("/input/*[type=function_call_output]/output", Be(&[Text, List]), ITEM),
-    Rule::new("/input/*[type=function_call_output]/output/*/type", OneOf(&["input_text", "input_image", "input_file"]), ITEM),
-    Rule::new("/input/*[type=custom_tool_call]", Needs(&["call_id", "name", "input"]), ITEM).named("needs its words"),
-    Rule::new("/input/*[type=custom_tool_call]/input", Be(&[Text]), ITEM),
-    Rule::new("/input/*[type=custom_tool_call_output]", Needs(&["call_id", "output"]), ITEM).named("needs its answer"),
-    Rule::new("/input/*[type=reasoning]", Needs(&["summary"]), ITEM).named("needs its summary"),
-    Rule::new("/input/*[type=reasoning]", Closed(&["type", "id", "summary", "content", "encrypted_content", "status"]), ITEM).named("reasoning closed"),
-    Rule::new("/input/*[type=reasoning]/encrypted_content", Be(&[Text, Null]), ITEM),
-    Rule::new("/input/*[type=reasoning]/encrypted_content", Hold(was_encrypted), FOREIGN)
+    WireRule::new("/input/*/content/*[type=input_image]/detail", OneOf(&["auto", "low", "high", "original"]), PART),
+    WireRule::new("/input/*/content/*[type=input_file]", Closed(&["type", "file_data", "file_id", "file_url", "filename", "detail", "prompt_cache_breakpoint"]), PART).named("file closed"),
+    WireRule::new("/input/*/content/*[type=input_file]/file_data", Start("data:"), FILES),
+    WireRule::new("/input/*[type=function_call]", Needs(&["call_id", "name", "arguments"]), ITEM).named("needs its call"),
+    WireRule::new("/input/*[type=function_call]", Closed(&["type", "id", "call_id", "name", "arguments", "status", "namespace", "caller", "async"]), ITEM).named("call closed"),
+    WireRule::new("/input/*[type=function_call]/arguments", Be(&[Text]), ITEM),
+    WireRule::new("/input/*[type=function_call]/call_id", Long(1, 64), IDS),
+    WireRule::new("/input/*[type=function_call]/name", Spelt(word), NAME).unverified(),
+    WireRule::new("/input/*[type=function_call]/id", Start("fc"), ITEM_ID),
+    WireRule::new("/input/*[type=function_call_output]", Needs(&["call_id", "output"]), ITEM).named("needs its result"),
+    WireRule::new("/input/*[type=function_call_output]", Closed(&["type", "id", "call_id", "output", "status", "name", "namespace", "caller"]), ITEM).named("result closed"),
+    WireRule::new("/input/*[type=function_call_output]/output", Be(&[Text, List]), ITEM),
+    WireRule::new("/input/*[type=function_call_output]/output/*/type", OneOf(&["input_text", "input_image", "input_file"]), ITEM),
+    WireRule::new("/input/*[type=custom_tool_call]", Needs(&["call_id", "name", "input"]), ITEM).named("needs its words"),
+    WireRule::new("/input/*[type=custom_tool_call]/input", Be(&[Text]), ITEM),
+    WireRule::new("/input/*[type=custom_tool_call_output]", Needs(&["call_id", "output"]), ITEM).named("needs its answer"),
+    WireRule::new("/input/*[type=reasoning]", Needs(&["summary"]), ITEM).named("needs its summary"),
+    WireRule::new("/input/*[type=reasoning]", Closed(&["type", "id", "summary", "content", "encrypted_content", "status"]), ITEM).named("reasoning closed"),
+    WireRule::new("/input/*[type=reasoning]/encrypted_content", Be(&[Text, Null]), ITEM),
+    WireRule::new("/input/*[type=reasoning]/encrypted_content", Hold(was_encrypted), FOREIGN)
         .named("encrypted here").code("invalid_encrypted_content")
         .broken_by(&[("/input", r#"[{"type":"reasoning","summary":[],"encrypted_content":"gAAA"},{"role":"assistant","content":"a"}]"#)]),
-    Rule::new("/input/*[type=reasoning]/summary/*", Needs(&["type", "text"]), ITEM),
-    Rule::new("/input/*[type=reasoning]/summary/*/type", OneOf(&["summary_text"]), ITEM),
+    WireRule::new("/input/*[type=reasoning]/summary/*", Needs(&["type", "text"]), ITEM),
+    WireRule::new("/input/*[type=reasoning]/summary/*/type", OneOf(&["summary_text"]), ITEM),
 ];
 
 /// Calls and their results, and reasoning that nobody stored.
-pub(crate) const ORDER: &[Rule] = &[
-    Rule::new("/input", Hold(calls_are_answered), ANSWERED)
+pub(crate) const ORDER: &[WireRule] = &[
+    WireRule::new("/input", Hold(calls_are_answered), ANSWERED)
         .named("calls are answered")
         .broken_by(&[(
             "/input",
             r#"[{"type":"function_call_output","call_id":"c","output":"x"}]"#,
         )]),
-    Rule::new("/input", Hold(reasoning_and_its_items), TOGETHER)
+    WireRule::new("/input", Hold(reasoning_and_its_items), TOGETHER)
         .named("reasoning and its items")
         .broken_by(&[(
             "/input",
             r#"[{"type":"reasoning","id":"rs_1","summary":[]},{"role":"user","content":"a"}]"#,
         )]),
-    Rule::new("", Hold(reasoning_is_sealed), SEALED)
+    WireRule::new("", Hold(reasoning_is_sealed), SEALED)
         .named("reasoning is sealed")
         .status(404)
         .broken_by(&[

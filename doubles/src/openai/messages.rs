@@ -3,9 +3,9 @@
 use serde_json::Value;
 
 use super::tools::TOOL;
-use crate::rule::{Kind, Must, Rule, word};
+use crate::rule::{JsonType, Must, WireRule, word};
 
-use Kind::{List, Null, Object, Text};
+use JsonType::{List, Null, Object, Text};
 use Must::{Be, Closed, Hold, Long, Needs, OneOf, Spelt, Start};
 
 const MESSAGE: &str =
@@ -14,10 +14,10 @@ const PART: &str =
     "openai 3.54.0 (PyPI, 2026-11-23): types/chat/chat_completion_content_part_*_param.py";
 
 /// The messages, by role. Vendors that copied the wire take the same shapes.
-pub(crate) const MESSAGES: &[Rule] = &[
-    Rule::new("/messages/*", Be(&[Object]), MESSAGE),
-    Rule::new("/messages/*", Needs(&["role"]), MESSAGE),
-    Rule::new(
+pub(crate) const MESSAGES: &[WireRule] = &[
+    WireRule::new("/messages/*", Be(&[Object]), MESSAGE),
+    WireRule::new("/messages/*", Needs(&["role"]), MESSAGE),
+    WireRule::new(
         "/messages/*/role",
         OneOf(&[
             "developer",
@@ -29,33 +29,33 @@ pub(crate) const MESSAGES: &[Rule] = &[
         ]),
         MESSAGE,
     ),
-    Rule::new(
+    WireRule::new(
         "/messages/*[role=system|developer|user|tool|function]",
         Needs(&["content"]),
         MESSAGE,
     ),
-    Rule::new(
+    WireRule::new(
         "/messages/*[role=system|developer|user|tool]/content",
         Be(&[Text, List]),
         MESSAGE,
     ),
-    Rule::new(
+    WireRule::new(
         "/messages/*[role=assistant]/content",
         Be(&[Text, List, Null]),
         MESSAGE,
     ),
-    Rule::new("/messages/*[role=assistant]", Hold(says_something), MESSAGE)
+    WireRule::new("/messages/*[role=assistant]", Hold(says_something), MESSAGE)
         .named("content or calls")
         .broken_by(&[(
             "/messages",
             r#"[{"role":"user","content":"a"},{"role":"assistant"},{"role":"user","content":"b"}]"#,
         )]),
-    Rule::new(
+    WireRule::new(
         "/messages/*[role=system|developer|user]",
         Closed(&["role", "content", "name"]),
         MESSAGE,
     ),
-    Rule::new(
+    WireRule::new(
         "/messages/*[role=assistant]",
         Closed(&[
             "role",
@@ -69,94 +69,95 @@ pub(crate) const MESSAGES: &[Rule] = &[
         ]),
         MESSAGE,
     ),
-    Rule::new(
+    WireRule::new(
         "/messages/*[role=tool]",
         Closed(&["role", "content", "tool_call_id"]),
         MESSAGE,
     ),
-    Rule::new("/messages/*[role=tool]", Needs(&["tool_call_id"]), MESSAGE).named("needs its call"),
-    Rule::new("/messages/*[role=tool]/tool_call_id", Be(&[Text]), MESSAGE),
-    Rule::new("/messages/*/name", Be(&[Text]), MESSAGE),
-    Rule::new(
+    WireRule::new("/messages/*[role=tool]", Needs(&["tool_call_id"]), MESSAGE)
+        .named("needs its call"),
+    WireRule::new("/messages/*[role=tool]/tool_call_id", Be(&[Text]), MESSAGE),
+    WireRule::new("/messages/*/name", Be(&[Text]), MESSAGE),
+    WireRule::new(
         "/messages/*[role=assistant]/refusal",
         Be(&[Text, Null]),
         MESSAGE,
     ),
-    Rule::new("/messages/*/tool_calls", Be(&[List]), MESSAGE),
-    Rule::new("/messages/*/tool_calls", Long(1, 128), DOCUMENT_CALLS).unverified(),
-    Rule::new("/messages/*/tool_calls/*", Needs(&["id", "type"]), TOOL),
-    Rule::new("/messages/*/tool_calls/*/id", Be(&[Text]), TOOL),
-    Rule::new("/messages/*/tool_calls/*/id", Long(1, 40), CALL_ID).unverified(),
-    Rule::new(
+    WireRule::new("/messages/*/tool_calls", Be(&[List]), MESSAGE),
+    WireRule::new("/messages/*/tool_calls", Long(1, 128), DOCUMENT_CALLS).unverified(),
+    WireRule::new("/messages/*/tool_calls/*", Needs(&["id", "type"]), TOOL),
+    WireRule::new("/messages/*/tool_calls/*/id", Be(&[Text]), TOOL),
+    WireRule::new("/messages/*/tool_calls/*/id", Long(1, 40), CALL_ID).unverified(),
+    WireRule::new(
         "/messages/*/tool_calls/*/type",
         OneOf(&["function", "custom"]),
         TOOL,
     ),
-    Rule::new(
+    WireRule::new(
         "/messages/*/tool_calls/*[type=function]",
         Needs(&["function"]),
         TOOL,
     )
     .named("needs its function"),
-    Rule::new(
+    WireRule::new(
         "/messages/*/tool_calls/*[type=function]",
         Closed(&["id", "type", "function"]),
         TOOL,
     ),
-    Rule::new(
+    WireRule::new(
         "/messages/*/tool_calls/*/function",
         Needs(&["name", "arguments"]),
         TOOL,
     ),
-    Rule::new(
+    WireRule::new(
         "/messages/*/tool_calls/*/function",
         Closed(&["name", "arguments"]),
         TOOL,
     ),
-    Rule::new(
+    WireRule::new(
         "/messages/*/tool_calls/*/function/arguments",
         Be(&[Text]),
         TOOL,
     ),
-    Rule::new("/messages/*/tool_calls/*/function/name", Be(&[Text]), TOOL),
-    Rule::new("/messages/*/tool_calls/*/function/name", Long(1, 64), TOOL),
-    Rule::new("/messages/*/tool_calls/*/function/name", Spelt(word), TOOL),
+    WireRule::new("/messages/*/tool_calls/*/function/name", Be(&[Text]), TOOL),
+    WireRule::new("/messages/*/tool_calls/*/function/name", Long(1, 64), TOOL),
+    WireRule::new("/messages/*/tool_calls/*/function/name", Spelt(word), TOOL),
 ];
 
 const DOCUMENT_CALLS: &str = "at most as many calls as tools (128), and none is left out rather than empty, as for tools: github.com/JetBrains/koog/issues/786, 2025-09-12";
 const CALL_ID: &str = "400 \"string too long\", 2026-01-13: github.com/openclaw/openclaw/pull/875; a longer id was accepted on 2026-07-14: github.com/vercel/ai/pull/17233";
 
 /// The parts of a message's content.
-pub(crate) const PARTS: &[Rule] = &[
-    Rule::new("/messages/*/content/*", Be(&[Object]), PART),
-    Rule::new("/messages/*/content/*", Needs(&["type"]), PART),
-    Rule::new("/messages/*[role=user]/content/*/type", OneOf(&["text", "image_url", "input_audio", "file"]), PART),
-    Rule::new("/messages/*[role=system|developer|tool]/content/*/type", OneOf(&["text"]), PART),
-    Rule::new("/messages/*[role=assistant]/content/*/type", OneOf(&["text", "refusal"]), PART),
-    Rule::new("/messages/*/content/*[type=text]", Closed(&["type", "text", "prompt_cache_breakpoint"]), PART),
-    Rule::new("/messages/*/content/*[type=text]", Needs(&["text"]), PART).named("needs its text"),
-    Rule::new("/messages/*/content/*[type=text]/text", Be(&[Text]), PART),
-    Rule::new("/messages/*/content/*[type=image_url]", Closed(&["type", "image_url", "prompt_cache_breakpoint"]), PART),
-    Rule::new("/messages/*/content/*[type=image_url]", Needs(&["image_url"]), PART).named("needs its picture"),
-    Rule::new("/messages/*/content/*/image_url", Be(&[Object]), PART),
-    Rule::new("/messages/*/content/*/image_url", Closed(&["url", "detail"]), PART),
-    Rule::new("/messages/*/content/*/image_url", Needs(&["url"]), PART),
-    Rule::new("/messages/*/content/*/image_url/url", Be(&[Text]), PART),
-    Rule::new("/messages/*/content/*/image_url/url", Hold(is_a_picture), PICTURES)
+pub(crate) const PARTS: &[WireRule] = &[
+    WireRule::new("/messages/*/content/*", Be(&[Object]), PART),
+    WireRule::new("/messages/*/content/*", Needs(&["type"]), PART),
+    WireRule::new("/messages/*[role=user]/content/*/type", OneOf(&["text", "image_url", "input_audio", "file"]), PART),
+    WireRule::new("/messages/*[role=system|developer|tool]/content/*/type", OneOf(&["text"]), PART),
+    WireRule::new("/messages/*[role=assistant]/content/*/type", OneOf(&["text", "refusal"]), PART),
+    WireRule::new("/messages/*/content/*[type=text]", Closed(&["type", "text", "prompt_cache_breakpoint"]), PART),
+    WireRule::new("/messages/*/content/*[type=text]", Needs(&["text"]), PART).named("needs its text"),
+    WireRule::new("/messages/*/content/*[type=text]/text", Be(&[Text]), PART),
+    WireRule::new("/messages/*/content/*[type=image_url]", Closed(&["type", "image_url", "prompt_cache_breakpoint"]), PART),
+    WireRule::new("/messages/*/content/*[type=image_url]", Needs(&["image_url"]), PART).named("needs its picture"),
+    WireRule::new("/messages/*/content/*/image_url", Be(&[Object]), PART),
+    WireRule::new("/messages/*/content/*/image_url", Closed(&["url", "detail"]), PART),
+    WireRule::new("/messages/*/content/*/image_url", Needs(&["url"]), PART),
+    WireRule::new("/messages/*/content/*/image_url/url", Be(&[Text]), PART),
+    WireRule::new("/messages/*/content/*/image_url/url", Hold(is_a_picture), PICTURES)
         .broken_by(&[("/messages", r#"[{"role":"user","content":[{"type":"image_url","image_url":{"url":"data:image/tiff;base64,AAAA"}}]}]"#)]),
-    Rule::new("/messages/*/content/*/image_url/detail", OneOf(&["auto", "low", "high", "original"]), PART),
-    Rule::new("/messages/*/content/*[type=file]", Closed(&["type", "file", "prompt_cache_breakpoint"]), PART),
-    Rule::new("/messages/*/content/*[type=file]", Needs(&["file"]), PART).named("needs its file"),
-    Rule::new("/messages/*/content/*/file", Closed(&["file_data", "file_id", "filename"]), PART),
-    Rule::new("/messages/*/content/*/file/file_data", Start("data:"), FILES),
-    Rule::new("/messages/*/content/*/file", Hold(has_a_name), FILES)
+    WireRule::new("/messages/*/content/*/image_url/detail", OneOf(&["auto", "low", "high", "original"]), PART),
+    WireRule::new("/messages/*/content/*[type=file]", Closed(&["type", "file", "prompt_cache_breakpoint"]), PART),
+    WireRule::new("/messages/*/content/*[type=file]", Needs(&["file"]), PART).named("needs its file"),
+    WireRule::new("/messages/*/content/*/file", Closed(&["file_data", "file_id", "filename"]), PART),
+    WireRule::new("/messages/*/content/*/file/file_data", Start("data:"), FILES),
+    WireRule::new("/messages/*/content/*/file", Hold(has_a_name), FILES)
         .named("data needs a name")
         .broken_by(&[("/messages", r#"[{"role":"user","content":[{"type":"file","file":{"file_data":"data:application/pdf;base64,AAAA"}}]}]"#)]),
-    Rule::new("/messages/*/content/*/input_audio", Needs(&["data", "format"]), PART),
-    Rule::new("/messages/*/content/*/input_audio/format", OneOf(&["wav", "mp3"]), PART),
-    Rule::new("/messages/*/content/*/prompt_cache_breakpoint", Closed(&["mode", "ttl"]), PART),
-    Rule::new("/messages/*/content/*/prompt_cache_breakpoint", Needs(&["mode"]), PART),
-    Rule::new("/messages/*/content/*/prompt_cache_breakpoint/mode", OneOf(&["explicit"]), PART),
+    WireRule::new("/messages/*/content/*/input_audio", Needs(&["data", "format"]), PART),
+    WireRule::new("/messages/*/content/*/input_audio/format", OneOf(&["wav", "mp3"]), PART),
+    WireRule::new("/messages/*/content/*/prompt_cache_breakpoint", Closed(&["mode", "ttl"]), PART),
+    WireRule::new("/messages/*/content/*/prompt_cache_breakpoint", Needs(&["mode"]), PART),
+    WireRule::new("/messages/*/content/*/prompt_cache_breakpoint/mode", OneOf(&["explicit"]), PART),
 ];
 
 const PICTURES: &str = "400 invalid_image_format \"Please make sure your image has of one the following formats: ['png', 'jpeg', 'gif', 'webp']\", 2024-12-09: github.com/STranslate/STranslate/issues/277";

@@ -3,9 +3,9 @@
 use serde_json::Value;
 
 use super::tools::{closed_schema, is_object_schema};
-use crate::rule::{Kind, Must, Rule, word};
+use crate::rule::{JsonType, Must, WireRule, word};
 
-use Kind::{Flag, List, Null, Object, Text};
+use JsonType::{Flag, List, Null, Object, Text};
 use Must::{Be, Closed, Hold, Long, Needs, OneOf, Spelt};
 
 const TOOL: &str = "openai 3.54.0 (PyPI, 2026-11-23): types/responses/function_tool_param.py, custom_tool_param.py, tool_param.py";
@@ -18,52 +18,52 @@ const OBJECT: &str = "400 invalid_function_parameters \"schema must be a JSON Sc
 
 /// The tools and the choice among them.
 #[rustfmt::skip]
-pub(crate) const TOOLS: &[Rule] = &[
-    Rule::new("/tools", Be(&[List, Null]), TOOL),
-    Rule::new("/tools/*", Needs(&["type"]), TOOL),
-    Rule::new("/tools/*/type", OneOf(&[
+pub(crate) const TOOLS: &[WireRule] = &[
+    WireRule::new("/tools", Be(&[List, Null]), TOOL),
+    WireRule::new("/tools/*", Needs(&["type"]), TOOL),
+    WireRule::new("/tools/*/type", OneOf(&[
         "function", "custom", "namespace", "file_search", "computer", "computer_use_preview", "web_search", "web_search_2025_08_26",
         "web_search_preview", "web_search_preview_2025_03_11", "mcp", "code_interpreter", "image_generation", "local_shell", "shell",
         "apply_patch", "tool_search", "programmatic_tool_calling",
     ]), TOOL),
-    Rule::new("/tools/*[type=function]", Closed(&["type", "name", "description", "parameters", "strict", "allowed_callers", "defer_loading", "output_schema", "async"]), TOOL),
-    Rule::new("/tools/*[type=function]", Needs(&["name"]), TOOL).named("needs its name"),
-    Rule::new("/tools/*[type=custom]", Needs(&["name"]), TOOL).named("needs its name too"),
-    Rule::new("/tools/*[type=custom]", Closed(&["type", "name", "description", "format", "allowed_callers", "defer_loading", "async"]), TOOL).named("custom closed"),
-    Rule::new("/tools/*[type=function|custom]/name", Be(&[Text]), TOOL),
-    Rule::new("/tools/*[type=function|custom]/name", Long(1, 128), NAME),
-    Rule::new("/tools/*[type=function|custom]/name", Spelt(word), NAME),
-    Rule::new("/tools/*[type=function]/parameters", Be(&[Object, Null]), TOOL),
-    Rule::new("/tools/*[type=function]/parameters", Hold(is_object_schema), OBJECT).when(has_schemas)
+    WireRule::new("/tools/*[type=function]", Closed(&["type", "name", "description", "parameters", "strict", "allowed_callers", "defer_loading", "output_schema", "async"]), TOOL),
+    WireRule::new("/tools/*[type=function]", Needs(&["name"]), TOOL).named("needs its name"),
+    WireRule::new("/tools/*[type=custom]", Needs(&["name"]), TOOL).named("needs its name too"),
+    WireRule::new("/tools/*[type=custom]", Closed(&["type", "name", "description", "format", "allowed_callers", "defer_loading", "async"]), TOOL).named("custom closed"),
+    WireRule::new("/tools/*[type=function|custom]/name", Be(&[Text]), TOOL),
+    WireRule::new("/tools/*[type=function|custom]/name", Long(1, 128), NAME),
+    WireRule::new("/tools/*[type=function|custom]/name", Spelt(word), NAME),
+    WireRule::new("/tools/*[type=function]/parameters", Be(&[Object, Null]), TOOL),
+    WireRule::new("/tools/*[type=function]/parameters", Hold(is_object_schema), OBJECT).when(has_schemas)
         .broken_by(&[("/tools", r#"[{"type":"function","name":"f","strict":false,"parameters":{"type":"string"}}]"#), ("/tool_choice", "\"auto\"")]),
-    Rule::new("/tools/*[type=function]/strict", Be(&[Flag, Null]), TOOL),
-    Rule::new("/tools/*[type=function]", Hold(strict_tool), STRICT)
+    WireRule::new("/tools/*[type=function]/strict", Be(&[Flag, Null]), TOOL),
+    WireRule::new("/tools/*[type=function]", Hold(strict_tool), STRICT)
         .named("strict subset")
         .broken_by(&[("/tools", r#"[{"type":"function","name":"f","strict":true,"parameters":{"type":"object","properties":{"a":{"type":"string"}},"required":["a"]}}]"#), ("/tool_choice", "\"auto\"")]),
-    Rule::new("/tool_choice", Be(&[Text, Object, Null]), CHOICE),
-    Rule::new("/tool_choice", OneOf(&["none", "auto", "required"]), CHOICE),
-    Rule::new("/tool_choice[type=function|custom]", Needs(&["name"]), CHOICE).named("names its tool"),
-    Rule::new("/tool_choice[type=function|custom]", Closed(&["type", "name"]), CHOICE),
-    Rule::new("/tool_choice[type=allowed_tools]", Needs(&["mode", "tools"]), CHOICE).named("names its tools"),
-    Rule::new("/tool_choice[type=allowed_tools]/mode", OneOf(&["auto", "required"]), CHOICE),
-    Rule::new("", Hold(chosen_exists), NOT_FOUND)
+    WireRule::new("/tool_choice", Be(&[Text, Object, Null]), CHOICE),
+    WireRule::new("/tool_choice", OneOf(&["none", "auto", "required"]), CHOICE),
+    WireRule::new("/tool_choice[type=function|custom]", Needs(&["name"]), CHOICE).named("names its tool"),
+    WireRule::new("/tool_choice[type=function|custom]", Closed(&["type", "name"]), CHOICE),
+    WireRule::new("/tool_choice[type=allowed_tools]", Needs(&["mode", "tools"]), CHOICE).named("names its tools"),
+    WireRule::new("/tool_choice[type=allowed_tools]/mode", OneOf(&["auto", "required"]), CHOICE),
+    WireRule::new("", Hold(chosen_exists), NOT_FOUND)
         .named("the chosen tool exists")
         .broken_by(&[("/tool_choice", r#"{"type":"function","name":"nobody"}"#)]),
 ];
 
 /// The form of the answer.
 #[rustfmt::skip]
-pub(crate) const FORMATS: &[Rule] = &[
-    Rule::new("/text", Be(&[Object, Null]), FORMAT),
-    Rule::new("/text", Closed(&["format", "verbosity"]), FORMAT),
-    Rule::new("/text/verbosity", OneOf(&["low", "medium", "high"]), FORMAT),
-    Rule::new("/text/format", Needs(&["type"]), FORMAT),
-    Rule::new("/text/format/type", OneOf(&["text", "json_object", "json_schema"]), FORMAT),
-    Rule::new("/text/format[type=json_schema]", Needs(&["name", "schema"]), FORMAT).named("needs its schema"),
-    Rule::new("/text/format[type=json_schema]", Closed(&["type", "name", "schema", "description", "strict"]), FORMAT),
-    Rule::new("/text/format/name", Long(1, 64), FORMAT),
-    Rule::new("/text/format/name", Spelt(word), FORMAT),
-    Rule::new("/text/format[type=json_schema]", Hold(strict_format), STRICT)
+pub(crate) const FORMATS: &[WireRule] = &[
+    WireRule::new("/text", Be(&[Object, Null]), FORMAT),
+    WireRule::new("/text", Closed(&["format", "verbosity"]), FORMAT),
+    WireRule::new("/text/verbosity", OneOf(&["low", "medium", "high"]), FORMAT),
+    WireRule::new("/text/format", Needs(&["type"]), FORMAT),
+    WireRule::new("/text/format/type", OneOf(&["text", "json_object", "json_schema"]), FORMAT),
+    WireRule::new("/text/format[type=json_schema]", Needs(&["name", "schema"]), FORMAT).named("needs its schema"),
+    WireRule::new("/text/format[type=json_schema]", Closed(&["type", "name", "schema", "description", "strict"]), FORMAT),
+    WireRule::new("/text/format/name", Long(1, 64), FORMAT),
+    WireRule::new("/text/format/name", Spelt(word), FORMAT),
+    WireRule::new("/text/format[type=json_schema]", Hold(strict_format), STRICT)
         .named("strict subset")
         .broken_by(&[("/text", r#"{"format":{"type":"json_schema","name":"n","strict":true,"schema":{"type":"object","properties":{"a":{"type":"string"}},"required":[],"additionalProperties":false}}}"#)]),
 ];

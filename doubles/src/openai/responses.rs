@@ -8,10 +8,10 @@ use super::chat::HEADERS;
 use super::items::{ITEMS, ORDER};
 use super::response_tools::{FORMATS, TOOLS};
 use super::{model, reasons};
-use crate::rule::{Kind, Must, Rule};
+use crate::rule::{JsonType, Must, WireRule};
 use crate::{Vendor, Wire};
 
-use Kind::{Flag, Integer, List, Null, Number, Object, Text};
+use JsonType::{Flag, Integer, List, Null, Number, Object, Text};
 use Must::{Absent, Be, Between, Closed, Hold, Long, Needs, OneOf};
 
 pub(crate) static WIRE: Wire = Wire {
@@ -50,7 +50,7 @@ const NO_EFFORT: &str = "400 unsupported_parameter \"'reasoning.effort' is not s
 const EFFORT_54: &str = "gpt-5.4 takes none, low, medium, high, xhigh, 2026-03-19: github.com/RayBytes/ChatMock/pull/101; 400 unsupported_value for minimal since 5.1, 2025-11-17: github.com/openai/openai-agents-python/issues/2089";
 const ENCRYPTED: &str = "400 \"Encrypted content is not supported with this model\" with gpt-4o, 2025-09-11: github.com/pydantic/pydantic-ai/issues/2865; with gpt-4.1-mini, 2025-09-12: github.com/miquido/draive/issues/399";
 
-const NAMES: &[Rule] = &[Rule::new(
+const NAMES: &[WireRule] = &[WireRule::new(
     "",
     Closed(&[
         "access_programs",
@@ -93,7 +93,7 @@ const NAMES: &[Rule] = &[Rule::new(
     UNKNOWN,
 )];
 
-const COUNTED: &[Rule] = &[Rule::new(
+const COUNTED: &[WireRule] = &[WireRule::new(
     "",
     Closed(&[
         "conversation",
@@ -113,69 +113,69 @@ const COUNTED: &[Rule] = &[Rule::new(
 )];
 
 #[rustfmt::skip]
-const FIELDS: &[Rule] = &[
-    Rule::new("/max_output_tokens", Be(&[Integer, Null]), CREATE),
-    Rule::new("/max_output_tokens", Between(16.0, f64::MAX), SMALLEST).broken_by(&[("/max_output_tokens", "15")]),
-    Rule::new("/max_tool_calls", Be(&[Integer, Null]), CREATE),
-    Rule::new("/metadata", Be(&[Object, Null]), METADATA),
-    Rule::new("/metadata", Long(0, 16), METADATA),
-    Rule::new("/metadata/*", Be(&[Text]), METADATA),
-    Rule::new("/metadata/*", Long(0, 512), METADATA),
-    Rule::new("/include", Be(&[List, Null]), CREATE),
-    Rule::new("/include/*", OneOf(&[
+const FIELDS: &[WireRule] = &[
+    WireRule::new("/max_output_tokens", Be(&[Integer, Null]), CREATE),
+    WireRule::new("/max_output_tokens", Between(16.0, f64::MAX), SMALLEST).broken_by(&[("/max_output_tokens", "15")]),
+    WireRule::new("/max_tool_calls", Be(&[Integer, Null]), CREATE),
+    WireRule::new("/metadata", Be(&[Object, Null]), METADATA),
+    WireRule::new("/metadata", Long(0, 16), METADATA),
+    WireRule::new("/metadata/*", Be(&[Text]), METADATA),
+    WireRule::new("/metadata/*", Long(0, 512), METADATA),
+    WireRule::new("/include", Be(&[List, Null]), CREATE),
+    WireRule::new("/include/*", OneOf(&[
         "file_search_call.results", "web_search_call.results", "web_search_call.action.sources", "message.input_image.image_url",
         "computer_call_output.output.image_url", "code_interpreter_call.outputs", "reasoning.encrypted_content",
         "message.output_text.logprobs",
     ]), CREATE),
-    Rule::new("/prompt_cache_key", Be(&[Text, Null]), CREATE),
-    Rule::new("/prompt_cache_retention", OneOf(&["in_memory", "24h"]), CREATE),
-    Rule::new("/prompt_cache_options", Closed(&["comparison_response_id", "mode", "prewarm", "ttl"]), CREATE),
-    Rule::new("/safety_identifier", Be(&[Text, Null]), CREATE),
-    Rule::new("/service_tier", OneOf(&["auto", "default", "flex", "scale", "priority", "fast"]), CREATE),
-    Rule::new("/store", Be(&[Flag, Null]), CREATE),
-    Rule::new("/stream", Be(&[Flag, Null]), CREATE),
-    Rule::new("/stream_options", Closed(&["include_obfuscation"]), CREATE),
-    Rule::new("/temperature", Be(&[Number, Null]), CREATE),
-    Rule::new("/temperature", Between(0.0, 2.0), CREATE),
-    Rule::new("/top_p", Be(&[Number, Null]), CREATE),
-    Rule::new("/top_p", Between(0.0, 1.0), CREATE),
-    Rule::new("/top_logprobs", Be(&[Integer, Null]), CREATE),
-    Rule::new("/top_logprobs", Between(0.0, 20.0), CREATE),
-    Rule::new("/truncation", OneOf(&["auto", "disabled"]), CREATE),
-    Rule::new("/user", Be(&[Text]), CREATE),
+    WireRule::new("/prompt_cache_key", Be(&[Text, Null]), CREATE),
+    WireRule::new("/prompt_cache_retention", OneOf(&["in_memory", "24h"]), CREATE),
+    WireRule::new("/prompt_cache_options", Closed(&["comparison_response_id", "mode", "prewarm", "ttl"]), CREATE),
+    WireRule::new("/safety_identifier", Be(&[Text, Null]), CREATE),
+    WireRule::new("/service_tier", OneOf(&["auto", "default", "flex", "scale", "priority", "fast"]), CREATE),
+    WireRule::new("/store", Be(&[Flag, Null]), CREATE),
+    WireRule::new("/stream", Be(&[Flag, Null]), CREATE),
+    WireRule::new("/stream_options", Closed(&["include_obfuscation"]), CREATE),
+    WireRule::new("/temperature", Be(&[Number, Null]), CREATE),
+    WireRule::new("/temperature", Between(0.0, 2.0), CREATE),
+    WireRule::new("/top_p", Be(&[Number, Null]), CREATE),
+    WireRule::new("/top_p", Between(0.0, 1.0), CREATE),
+    WireRule::new("/top_logprobs", Be(&[Integer, Null]), CREATE),
+    WireRule::new("/top_logprobs", Between(0.0, 20.0), CREATE),
+    WireRule::new("/truncation", OneOf(&["auto", "disabled"]), CREATE),
+    WireRule::new("/user", Be(&[Text]), CREATE),
 ];
 
 /// What both paths share of the body.
 #[rustfmt::skip]
-const PROMPT: &[Rule] = &[
-    Rule::new("", Be(&[Object]), CREATE),
-    Rule::new("", Needs(&["model", "input"]), CREATE),
-    Rule::new("/model", Be(&[Text]), CREATE),
-    Rule::new("/input", Be(&[Text, List]), CREATE),
-    Rule::new("/instructions", Be(&[Text, Null]), CREATE),
-    Rule::new("/parallel_tool_calls", Be(&[Flag, Null]), CREATE),
-    Rule::new("/reasoning", Be(&[Object, Null]), CREATE),
-    Rule::new("/reasoning", Closed(&["context", "effort", "generate_summary", "mode", "summary"]), CREATE),
-    Rule::new("/reasoning/effort", OneOf(&["none", "minimal", "low", "medium", "high", "xhigh", "max"]), CREATE),
-    Rule::new("/reasoning/summary", OneOf(&["auto", "concise", "detailed"]), CREATE),
+const PROMPT: &[WireRule] = &[
+    WireRule::new("", Be(&[Object]), CREATE),
+    WireRule::new("", Needs(&["model", "input"]), CREATE),
+    WireRule::new("/model", Be(&[Text]), CREATE),
+    WireRule::new("/input", Be(&[Text, List]), CREATE),
+    WireRule::new("/instructions", Be(&[Text, Null]), CREATE),
+    WireRule::new("/parallel_tool_calls", Be(&[Flag, Null]), CREATE),
+    WireRule::new("/reasoning", Be(&[Object, Null]), CREATE),
+    WireRule::new("/reasoning", Closed(&["context", "effort", "generate_summary", "mode", "summary"]), CREATE),
+    WireRule::new("/reasoning/effort", OneOf(&["none", "minimal", "low", "medium", "high", "xhigh", "max"]), CREATE),
+    WireRule::new("/reasoning/summary", OneOf(&["auto", "concise", "detailed"]), CREATE),
 ];
 
 /// What depends on the model.
 #[rustfmt::skip]
-const MODELS: &[Rule] = &[
-    Rule::new("/temperature", Absent, SAMPLING)
+const MODELS: &[WireRule] = &[
+    WireRule::new("/temperature", Absent, SAMPLING)
         .named("reasoning model").when(reasons_now)
         .broken_by(&[("/model", "\"gpt-5.4-mini\""), ("/reasoning", r#"{"effort":"low"}"#), ("/temperature", "0.5")]),
-    Rule::new("/top_p", Absent, SAMPLING_TOO).unverified()
+    WireRule::new("/top_p", Absent, SAMPLING_TOO).unverified()
         .named("reasoning model").when(reasons_now)
         .broken_by(&[("/model", "\"gpt-5.4-mini\""), ("/reasoning", r#"{"effort":"low"}"#), ("/top_p", "0.5")]),
-    Rule::new("/reasoning/effort", Absent, NO_EFFORT)
+    WireRule::new("/reasoning/effort", Absent, NO_EFFORT)
         .named("model without reasoning").when(does_not_reason)
         .broken_by(&[("/model", "\"gpt-4.1-mini\""), ("/reasoning", r#"{"effort":"low"}"#)]),
-    Rule::new("/reasoning/effort", OneOf(&["none", "low", "medium", "high", "xhigh"]), EFFORT_54)
+    WireRule::new("/reasoning/effort", OneOf(&["none", "low", "medium", "high", "xhigh"]), EFFORT_54)
         .named("gpt-5.4").when(is_54)
         .broken_by(&[("/model", "\"gpt-5.4-mini\""), ("/reasoning", r#"{"effort":"minimal"}"#)]),
-    Rule::new("/include", Hold(asks_no_seal), ENCRYPTED)
+    WireRule::new("/include", Hold(asks_no_seal), ENCRYPTED)
         .named("model without reasoning").when(does_not_reason)
         .broken_by(&[("/model", "\"gpt-4.1-mini\""), ("/include", r#"["reasoning.encrypted_content"]"#)]),
 ];

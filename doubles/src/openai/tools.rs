@@ -3,50 +3,50 @@
 use serde_json::Value;
 
 use super::needs;
-use crate::rule::{Kind, Must, Rule, word};
+use crate::rule::{JsonType, Must, WireRule, word};
 
-use Kind::{Flag, List, Null, Object, Text};
+use JsonType::{Flag, List, Null, Object, Text};
 use Must::{Be, Closed, Hold, Long, Needs, OneOf, Spelt};
 
 pub(super) const TOOL: &str = "openai 3.54.0 (PyPI, 2026-11-23): types/chat/chat_completion_*tool*_param.py, types/shared_params/function_definition.py";
 const FORMAT: &str = "openai 3.54.0 (PyPI, 2026-11-23): types/shared_params/response_format_*.py";
 
 /// The tools and the choice among them.
-pub(crate) const TOOLS: &[Rule] = &[
-    Rule::new("/tools", Be(&[List]), TOOL),
-    Rule::new("/tools", Long(1, 128), TOOL_COUNT),
-    Rule::new("/tools/*", Needs(&["type"]), TOOL),
-    Rule::new("/tools/*/type", OneOf(&["function", "custom"]), TOOL),
-    Rule::new("/tools/*[type=function]", Closed(&["type", "function"]), TOOL),
-    Rule::new("/tools/*[type=function]", Needs(&["function"]), TOOL).named("needs its function"),
-    Rule::new("/tools/*/function", Closed(&["name", "description", "parameters", "strict"]), TOOL),
-    Rule::new("/tools/*/function", Needs(&["name"]), TOOL),
-    Rule::new("/tools/*/function/name", Be(&[Text]), TOOL),
-    Rule::new("/tools/*/function/name", Long(1, 64), TOOL),
-    Rule::new("/tools/*/function/name", Spelt(word), TOOL),
-    Rule::new("/tools/*/function/description", Be(&[Text]), TOOL),
-    Rule::new("/tools/*/function/parameters", Be(&[Object]), TOOL),
-    Rule::new("/tools/*/function/parameters", Hold(is_object_schema), OBJECT_SCHEMA)
+pub(crate) const TOOLS: &[WireRule] = &[
+    WireRule::new("/tools", Be(&[List]), TOOL),
+    WireRule::new("/tools", Long(1, 128), TOOL_COUNT),
+    WireRule::new("/tools/*", Needs(&["type"]), TOOL),
+    WireRule::new("/tools/*/type", OneOf(&["function", "custom"]), TOOL),
+    WireRule::new("/tools/*[type=function]", Closed(&["type", "function"]), TOOL),
+    WireRule::new("/tools/*[type=function]", Needs(&["function"]), TOOL).named("needs its function"),
+    WireRule::new("/tools/*/function", Closed(&["name", "description", "parameters", "strict"]), TOOL),
+    WireRule::new("/tools/*/function", Needs(&["name"]), TOOL),
+    WireRule::new("/tools/*/function/name", Be(&[Text]), TOOL),
+    WireRule::new("/tools/*/function/name", Long(1, 64), TOOL),
+    WireRule::new("/tools/*/function/name", Spelt(word), TOOL),
+    WireRule::new("/tools/*/function/description", Be(&[Text]), TOOL),
+    WireRule::new("/tools/*/function/parameters", Be(&[Object]), TOOL),
+    WireRule::new("/tools/*/function/parameters", Hold(is_object_schema), OBJECT_SCHEMA)
         .broken_by(&[("/tools", r#"[{"type":"function","function":{"name":"f","parameters":{"type":"string"}}}]"#)]),
-    Rule::new("/tools/*/function/strict", Be(&[Flag, Null]), TOOL),
-    Rule::new("/tools/*/function", Hold(strict_tool), STRICT)
+    WireRule::new("/tools/*/function/strict", Be(&[Flag, Null]), TOOL),
+    WireRule::new("/tools/*/function", Hold(strict_tool), STRICT)
         .named("strict subset")
         .broken_by(&[("/tools", r#"[{"type":"function","function":{"name":"f","strict":true,"parameters":{"type":"object","properties":{"a":{"type":"string"}},"required":["a"]}}}]"#)]),
-    Rule::new("/tools/*/custom", Closed(&["name", "description", "format"]), TOOL),
-    Rule::new("/tools/*/custom", Needs(&["name"]), TOOL),
-    Rule::new("/tool_choice", Be(&[Text, Object]), TOOL),
-    Rule::new("/tool_choice", OneOf(&["none", "auto", "required"]), TOOL),
-    Rule::new("/tool_choice", Needs(&["type"]), TOOL).when(chooses_by_object),
-    Rule::new("/tool_choice/type", OneOf(&["function", "custom", "allowed_tools"]), TOOL),
-    Rule::new("/tool_choice/function", Closed(&["name"]), TOOL),
-    Rule::new("/tool_choice/function", Needs(&["name"]), TOOL),
-    Rule::new("", Hold(choice_of_tools), CHOICE)
+    WireRule::new("/tools/*/custom", Closed(&["name", "description", "format"]), TOOL),
+    WireRule::new("/tools/*/custom", Needs(&["name"]), TOOL),
+    WireRule::new("/tool_choice", Be(&[Text, Object]), TOOL),
+    WireRule::new("/tool_choice", OneOf(&["none", "auto", "required"]), TOOL),
+    WireRule::new("/tool_choice", Needs(&["type"]), TOOL).when(chooses_by_object),
+    WireRule::new("/tool_choice/type", OneOf(&["function", "custom", "allowed_tools"]), TOOL),
+    WireRule::new("/tool_choice/function", Closed(&["name"]), TOOL),
+    WireRule::new("/tool_choice/function", Needs(&["name"]), TOOL),
+    WireRule::new("", Hold(choice_of_tools), CHOICE)
         .named("tool_choice needs tools")
         .broken_by(&[("/tools", ""), ("/tool_choice", "\"auto\"")]),
-    Rule::new("", Hold(parallel_of_tools), CHOICE)
+    WireRule::new("", Hold(parallel_of_tools), CHOICE)
         .named("parallel_tool_calls needs tools")
         .broken_by(&[("/tools", ""), ("/tool_choice", ""), ("/parallel_tool_calls", "true")]),
-    Rule::new("", Hold(chosen_exists), CHOICE)
+    WireRule::new("", Hold(chosen_exists), CHOICE)
         .named("the chosen tool exists")
         .broken_by(&[("/tool_choice", r#"{"type":"function","function":{"name":"nobody"}}"#)]),
 ];
@@ -57,16 +57,16 @@ const STRICT: &str = "400 \"'additionalProperties' is required to be supplied an
 const CHOICE: &str = "400 \"only allowed when 'tools' are specified\", 2025: github.com/Upsonic/Upsonic/issues/323, github.com/camel-ai/camel/pull/3706";
 
 /// The form of the answer.
-pub(crate) const FORMATS: &[Rule] = &[
-    Rule::new("/response_format", Be(&[Object]), FORMAT),
-    Rule::new("/response_format", Needs(&["type"]), FORMAT),
-    Rule::new("/response_format/type", OneOf(&["text", "json_object", "json_schema"]), FORMAT),
-    Rule::new("/response_format[type=json_schema]", Needs(&["json_schema"]), FORMAT).named("needs its schema"),
-    Rule::new("/response_format/json_schema", Closed(&["name", "description", "schema", "strict"]), FORMAT),
-    Rule::new("/response_format/json_schema", Needs(&["name"]), FORMAT),
-    Rule::new("/response_format/json_schema/name", Long(1, 64), FORMAT),
-    Rule::new("/response_format/json_schema/name", Spelt(word), FORMAT),
-    Rule::new("/response_format/json_schema", Hold(strict_format), STRICT)
+pub(crate) const FORMATS: &[WireRule] = &[
+    WireRule::new("/response_format", Be(&[Object]), FORMAT),
+    WireRule::new("/response_format", Needs(&["type"]), FORMAT),
+    WireRule::new("/response_format/type", OneOf(&["text", "json_object", "json_schema"]), FORMAT),
+    WireRule::new("/response_format[type=json_schema]", Needs(&["json_schema"]), FORMAT).named("needs its schema"),
+    WireRule::new("/response_format/json_schema", Closed(&["name", "description", "schema", "strict"]), FORMAT),
+    WireRule::new("/response_format/json_schema", Needs(&["name"]), FORMAT),
+    WireRule::new("/response_format/json_schema/name", Long(1, 64), FORMAT),
+    WireRule::new("/response_format/json_schema/name", Spelt(word), FORMAT),
+    WireRule::new("/response_format/json_schema", Hold(strict_format), STRICT)
         .named("strict subset")
         .broken_by(&[("/response_format", r#"{"type":"json_schema","json_schema":{"name":"n","strict":true,"schema":{"type":"object","properties":{"a":{"type":"string"}},"required":[],"additionalProperties":false}}}"#)]),
 ];

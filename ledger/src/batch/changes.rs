@@ -2,7 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::{Amount, Entry, FilesAct, KeyId, OperationId, Served, Timestamp, UsageRow, Vote};
+use crate::{
+    Amount, FilesAct, JournalEntry, KeyId, OperationId, Served, Timestamp, UsageRow, Vote,
+};
 
 /// An hour of a key with a slug at a target that served it as this.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -27,7 +29,7 @@ pub(crate) struct Changes {
     pub(crate) names: Vec<(String, OperationId)>,
     pub(crate) usage: BTreeMap<UsagePlace, UsageRow>,
     pub(crate) published: BTreeMap<String, Timestamp>,
-    pub(crate) votes: Votes,
+    pub(crate) votes: VoteChanges,
     /// What our own requests cost, by hour, target and the epoch of the gateway that made them.
     pub(crate) own_costs: BTreeMap<(i64, String, i64), Amount>,
     /// Configurations that came into force.
@@ -48,13 +50,13 @@ pub(crate) struct Changes {
 
 /// Votes cast, and targets whose stored ones go.
 #[derive(Debug, Default)]
-pub(crate) struct Votes {
+pub(crate) struct VoteChanges {
     /// By target, question, day and key.
     pub(crate) cast: BTreeMap<(String, i64, i64, KeyId), u64>,
     pub(crate) forgotten: BTreeSet<String>,
 }
 
-impl Votes {
+impl VoteChanges {
     pub(crate) fn cast(&mut self, vote: &Vote) {
         let place = (
             vote.target.clone(),
@@ -92,7 +94,7 @@ impl Changes {
             names,
             usage,
             published,
-            votes: Votes { cast, forgotten },
+            votes: VoteChanges { cast, forgotten },
             own_costs,
             files,
             epoch,
@@ -137,7 +139,7 @@ impl Changes {
     }
 
     /// Adds an ended request to its hour.
-    pub(crate) fn roll_up(&mut self, entry: &Entry) {
+    pub(crate) fn roll_up(&mut self, entry: &JournalEntry) {
         let Some(bill) = &entry.bill else { return };
         for (target, served, row) in UsageRow::of(entry, bill) {
             let place = UsagePlace {

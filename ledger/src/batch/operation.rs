@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use crate::{
-    Act, Credit, Extension, FilesAct, Finish, Finished, Key, KeyChange, KeyId, LedgerError,
+    Act, Credit, EndedHold, Extension, FilesAct, Finish, Key, KeyChange, KeyId, LedgerError,
     NewHold, NewKey, OperationId, OwnCost, Posted, Recovered, SecretHash, Session, Timestamp, Vote,
 };
 
@@ -84,14 +84,14 @@ pub enum Operation {
 
 /// How a store must treat an operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Class {
+pub enum OperationClass {
     /// Begins something: refused while the disk is full.
     Hold,
     /// Ends or continues something.
     Settle,
     /// A payment or a key change: on disk before it is confirmed, in every mode.
     Money,
-    /// Like [`Class::Settle`], and retried until its outcome is known.
+    /// Like [`OperationClass::Settle`], and retried until its outcome is known.
     Resolve,
 }
 
@@ -135,7 +135,7 @@ impl Needs<'_> {
 impl Operation {
     /// How durable it must be before it is confirmed.
     #[must_use]
-    pub const fn class(&self) -> Class {
+    pub const fn class(&self) -> OperationClass {
         match self {
             Self::Create(_)
             | Self::Change(_)
@@ -145,8 +145,8 @@ impl Operation {
             | Self::CreateLink { .. }
             | Self::ConsumeLink { .. }
             | Self::CloseSession(_)
-            | Self::CloseSessions(_) => Class::Money,
-            Self::Open(_) => Class::Hold,
+            | Self::CloseSessions(_) => OperationClass::Money,
+            Self::Open(_) => OperationClass::Hold,
             Self::Extend(_)
             | Self::Finish(_)
             | Self::Recover { .. }
@@ -154,8 +154,8 @@ impl Operation {
             | Self::Vote(_)
             | Self::OwnCost(_)
             | Self::Files(_)
-            | Self::OpenSession(_) => Class::Settle,
-            Self::Resolve(_) => Class::Resolve,
+            | Self::OpenSession(_) => OperationClass::Settle,
+            Self::Resolve(_) => OperationClass::Resolve,
         }
     }
 
@@ -233,7 +233,7 @@ pub enum Outcome {
     /// A credit was posted.
     Posted(Box<Posted>),
     /// A hold has ended.
-    Finished(Finished),
+    Finished(EndedHold),
     /// The epoch that began.
     Epoch(i64),
     /// The number of recovered holds; `None` if none were left.
@@ -257,7 +257,7 @@ macro_rules! outcome {
 impl Outcome {
     outcome!(key, Key, Key, |key: Box<Key>| *key);
     outcome!(posted, Posted, Posted, |posted: Box<Posted>| *posted);
-    outcome!(finished, Finished, Finished, |finished| finished);
+    outcome!(finished, Finished, EndedHold, |finished| finished);
     outcome!(epoch, Epoch, i64, |epoch| epoch);
     outcome!(recovered, Recovered, Option<Recovered>, |recovered| {
         recovered

@@ -7,15 +7,15 @@
 use std::collections::BTreeMap;
 
 use super::changes::{Changes, clear};
-use crate::book::audit::Record;
+use crate::book::audit::ActRecord;
 use crate::book::chain::{ChainedAct, ChainedEntry};
-use crate::book::head::{AuditHead, Hash, Head, StoredKey};
+use crate::book::head::{AuditHead, Hash, KeyHead, StoredKey};
 use crate::rule::hold::StoredHold;
-use crate::rule::limit::Traffic;
+use crate::rule::limit::KeyTraffic;
 use crate::value::reference;
 use crate::{
-    Account, Amount, Bill, Entry, Key, KeyId, NewHold, OperationId, OwnCost, Refusal, SecretHash,
-    Session, Timestamp,
+    Account, Amount, Bill, JournalEntry, Key, KeyId, NewHold, OperationId, OwnCost, Refusal,
+    SecretHash, Session, Timestamp,
 };
 
 /// Holds that one recovery ends. With more, other operations would wait behind one long transaction.
@@ -26,7 +26,7 @@ pub(crate) const RECOVERED_AT_ONCE: u16 = 500;
 pub(crate) struct KeyRow {
     pub(crate) stored: StoredKey,
     /// Its traffic at all gateways; `None` if a single gateway counts for itself.
-    pub(crate) traffic: Option<Traffic>,
+    pub(crate) traffic: Option<KeyTraffic>,
     /// Account and number of the newest entry as the database has them; `None` if it does not have the key yet.
     pub(crate) before: Option<(Account, i64)>,
     pub(crate) account_changed: bool,
@@ -36,7 +36,7 @@ pub(crate) struct KeyRow {
 
 impl KeyRow {
     /// As the database has it.
-    pub(crate) fn stored(stored: StoredKey, traffic: Option<Traffic>) -> Self {
+    pub(crate) fn stored(stored: StoredKey, traffic: Option<KeyTraffic>) -> Self {
         let mut row = Self::new(stored, traffic);
         row.written();
         row
@@ -53,7 +53,7 @@ impl KeyRow {
     }
 
     /// As it will be inserted.
-    pub(crate) const fn new(stored: StoredKey, traffic: Option<Traffic>) -> Self {
+    pub(crate) const fn new(stored: StoredKey, traffic: Option<KeyTraffic>) -> Self {
         Self {
             stored,
             traffic,
@@ -71,13 +71,13 @@ impl KeyRow {
 
 /// A row that may or may not exist, in memory and in the database.
 #[derive(Debug, Clone)]
-pub(crate) struct Row<T> {
+pub(crate) struct CachedRow<T> {
     pub(crate) now: Option<T>,
     pub(crate) was_stored: bool,
     pub(crate) changed: bool,
 }
 
-impl<T> Row<T> {
+impl<T> CachedRow<T> {
     pub(crate) const fn stored(value: T) -> Self {
         Self {
             now: Some(value),
@@ -102,7 +102,7 @@ impl<T> Row<T> {
 }
 
 /// Rows with a token, by its hash.
-pub(crate) type Tokens<T> = BTreeMap<[u8; 32], Row<T>>;
+pub(crate) type Tokens<T> = BTreeMap<[u8; 32], CachedRow<T>>;
 
 /// A sign-in link: its key, and when it expires.
 pub(crate) type LinkRow = (KeyId, Timestamp);
@@ -144,7 +144,7 @@ pub(crate) struct Rows {
     pub(crate) now: i64,
     pub(crate) positions: Positions,
     pub(crate) keys: BTreeMap<KeyId, KeyRow>,
-    pub(crate) holds: BTreeMap<OperationId, Row<StoredHold>>,
+    pub(crate) holds: BTreeMap<OperationId, CachedRow<StoredHold>>,
     /// Those of `holds` whose process is dead, for the next recovery.
     pub(crate) dead: Vec<OperationId>,
     pub(crate) entries: BTreeMap<OperationId, ChainedEntry>,
@@ -191,12 +191,12 @@ impl Rows {
     }
 
     /// The entry that an operation made.
-    pub(crate) fn entry(&self, operation: OperationId) -> Option<&Entry> {
+    pub(crate) fn entry(&self, operation: OperationId) -> Option<&JournalEntry> {
         self.entries.get(&operation).map(|chained| &chained.entry)
     }
 
     /// The entry that carries a reference.
-    pub(crate) fn entry_by_reference(&self, spelled: &str) -> Option<&Entry> {
+    pub(crate) fn entry_by_reference(&self, spelled: &str) -> Option<&JournalEntry> {
         self.entry(*self.references.get(&reference::folded(spelled))?)
     }
 
@@ -235,7 +235,7 @@ impl Rows {
     pub(crate) fn insert_key(&mut self, stored: StoredKey) {
         let id = stored.key.id;
         let shared = matches!(self.positions, Positions::Shared(_));
-        let row = KeyRow::new(stored, shared.then(Traffic::default));
+        let row = KeyRow::new(stored, shared.then(KeyTraffic::default));
         self.keys.insert(id, row);
         self.changes.keys.push(id);
     }
@@ -276,9 +276,9 @@ impl Rows {
             self.changes.holds.push(request);
         }
         let was_stored = known.is_some_and(|row| row.was_stored);
-        let row = Row {
+        let row = CachedRow {
             was_stored,
-            ..Row::new(hold)
+            ..CachedRow::new(hold)
         };
         self.holds.insert(request, row);
     }
@@ -313,20 +313,26 @@ impl Rows {
             self.changes.holds.push(request);
         }
         self.touch(hold.open.key, |row| {
-            row.traffic = row.traffic.map(Traffic::end);
+            row.traffic = row.traffic.map(KeyTraffic::end);
             row.account_changed = true;
         });
     }
 
     /// Appends an entry of any format to its key's history and moves the account; the caller knows that its reference is free.
-    pub(crate) fn append(&mut self, entry: Entry, format: i64, hash: Hash, account: Account) {
+    pub(crate) fn append(
+        &mut self,
+        entry: JournalEntry,
+        format: i64,
+        hash: Hash,
+        account: Account,
+    ) {
         let mut prev = 0;
         self.touch(entry.key, |row| {
             let stored = &mut row.stored;
             prev = stored.head.last;
             stored.key.account = account;
             stored.key.last_entry_at = Some(entry.at);
-            stored.head = Head {
+            stored.head = KeyHead {
                 seq: entry.seq,
                 last: entry.position,
                 hash,
@@ -365,7 +371,7 @@ impl Rows {
     }
 
     /// Appends an act of today's format to its key's audit.
-    pub(crate) fn append_act(&mut self, record: Record, format: i64, hash: Hash) {
+    pub(crate) fn append_act(&mut self, record: ActRecord, format: i64, hash: Hash) {
         let (key, position) = (record.record.key, record.record.position);
         let mut prev = 0;
         self.touch(key, |row| {
@@ -496,7 +502,9 @@ impl Rows {
     }
 
     /// Holds that were changed.
-    pub(crate) fn changed_holds(&self) -> impl Iterator<Item = (&OperationId, &Row<StoredHold>)> {
+    pub(crate) fn changed_holds(
+        &self,
+    ) -> impl Iterator<Item = (&OperationId, &CachedRow<StoredHold>)> {
         self.changes
             .holds
             .iter()
@@ -520,9 +528,9 @@ fn put<T>(rows: &mut Tokens<T>, token: SecretHash, value: T) {
     let was_stored = rows.get(&token.0).is_some_and(|row| row.was_stored);
     rows.insert(
         token.0,
-        Row {
+        CachedRow {
             was_stored,
-            ..Row::new(value)
+            ..CachedRow::new(value)
         },
     );
 }

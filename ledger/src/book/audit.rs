@@ -45,7 +45,7 @@ pub(crate) struct Written {
 
 /// An act at its place, with the state in which it left the key.
 #[derive(Debug, Clone)]
-pub(crate) struct Record {
+pub(crate) struct ActRecord {
     pub(crate) record: AuditRecord,
     /// Among the key's acts; 1 is the first.
     pub(crate) seq: i64,
@@ -54,7 +54,7 @@ pub(crate) struct Record {
 
 impl Written {
     /// The record behind `head`; `key` is the key after the act.
-    pub(crate) fn record(self, position: i64, head: &AuditHead, key: &Key) -> Record {
+    pub(crate) fn record(self, position: i64, head: &AuditHead, key: &Key) -> ActRecord {
         let record = AuditRecord {
             position,
             at: self.at,
@@ -64,7 +64,7 @@ impl Written {
             operation: self.operation,
             details: self.details,
         };
-        Record {
+        ActRecord {
             record,
             seq: head.seq.saturating_add(1),
             state: state(key),
@@ -206,7 +206,7 @@ fn fingerprint(hash: &SecretHash) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Account, Status};
+    use crate::{Account, KeyStatus};
 
     #[test]
     fn the_state_is_frozen_and_has_no_secret() {
@@ -218,7 +218,7 @@ mod tests {
                 rate: Some(3),
                 ..KeySettings::default()
             },
-            stored_status: Status::Blocked,
+            stored_status: KeyStatus::Blocked,
             secret: SecretHash([0xab; 32]),
             old_secret: Some((SecretHash([0xcd; 32]), Timestamp::from_millis(9))),
             account: Account::default(),

@@ -10,14 +10,14 @@
 
 use sha2::{Digest, Sha256};
 
-use crate::book::audit::Record;
+use crate::book::audit::ActRecord;
 use crate::book::head::Hash;
-use crate::{AuditRecord, Bill, Entry, EntryKind, Evidence, Facts};
+use crate::{AuditRecord, Bill, BillFacts, EntryKind, Evidence, JournalEntry};
 
 /// An entry at its place in the chain.
 #[derive(Debug, Clone)]
 pub(crate) struct ChainedEntry {
-    pub(crate) entry: Entry,
+    pub(crate) entry: JournalEntry,
     /// The position of the key's entry before it, 0 for the first; a database does not store it.
     pub(crate) prev: i64,
     pub(crate) format: i64,
@@ -27,7 +27,7 @@ pub(crate) struct ChainedEntry {
 /// An act at its place in the chain.
 #[derive(Debug, Clone)]
 pub(crate) struct ChainedAct {
-    pub(crate) record: Record,
+    pub(crate) record: ActRecord,
     /// The position of the key's act before it, 0 for the first; a database does not store it.
     pub(crate) prev: i64,
     pub(crate) format: i64,
@@ -73,8 +73,8 @@ pub(crate) fn genesis(ledger: &[u8; 16]) -> Hash {
 }
 
 /// The hash of an entry in today's format.
-pub(crate) fn entry_hash(before: &Hash, entry: &Entry) -> Hash {
-    let mut bytes = Encoder::new(ENTRY_2, before);
+pub(crate) fn entry_hash(before: &Hash, entry: &JournalEntry) -> Hash {
+    let mut bytes = HashInput::new(ENTRY_2, before);
     bytes.number(entry.key.to_i64()).number(entry.seq);
     bytes.entry(entry);
     match &entry.bill {
@@ -85,8 +85,8 @@ pub(crate) fn entry_hash(before: &Hash, entry: &Entry) -> Hash {
 }
 
 /// The hash in format 1 of an entry whose key's previous entry is at `prev` (0 for the first).
-pub(crate) fn entry_hash_1(before: &Hash, prev: i64, entry: &Entry) -> Hash {
-    let mut bytes = Encoder::new(ENTRY_1, before);
+pub(crate) fn entry_hash_1(before: &Hash, prev: i64, entry: &JournalEntry) -> Hash {
+    let mut bytes = HashInput::new(ENTRY_1, before);
     bytes
         .number(entry.position)
         .number(entry.key.to_i64())
@@ -97,16 +97,20 @@ pub(crate) fn entry_hash_1(before: &Hash, prev: i64, entry: &Entry) -> Hash {
 }
 
 /// The hash of an act in today's format.
-pub(crate) fn act_hash(before: &Hash, Record { record, seq, state }: &Record) -> Hash {
-    let mut bytes = Encoder::new(ACT_2, before);
+pub(crate) fn act_hash(before: &Hash, ActRecord { record, seq, state }: &ActRecord) -> Hash {
+    let mut bytes = HashInput::new(ACT_2, before);
     bytes.number(record.key.to_i64()).number(*seq);
     bytes.act(record, state);
     bytes.finish()
 }
 
 /// The hash in format 1 of an act whose key's previous act is at `prev` (0 for the first).
-pub(crate) fn act_hash_1(before: &Hash, prev: i64, Record { record, state, .. }: &Record) -> Hash {
-    let mut bytes = Encoder::new(ACT_1, before);
+pub(crate) fn act_hash_1(
+    before: &Hash,
+    prev: i64,
+    ActRecord { record, state, .. }: &ActRecord,
+) -> Hash {
+    let mut bytes = HashInput::new(ACT_1, before);
     bytes
         .number(record.position)
         .number(record.key.to_i64())
@@ -116,9 +120,9 @@ pub(crate) fn act_hash_1(before: &Hash, prev: i64, Record { record, state, .. }:
 }
 
 /// Collects the bytes before hashing: forty small updates of a digest cost more than the hash.
-struct Encoder(Vec<u8>);
+struct HashInput(Vec<u8>);
 
-impl Encoder {
+impl HashInput {
     fn new(version: u8, before: &Hash) -> Self {
         let mut bytes = Vec::with_capacity(1_024);
         bytes.push(version);
@@ -160,7 +164,7 @@ impl Encoder {
     }
 
     /// The part of an entry that both formats hash, in the same order.
-    fn entry(&mut self, entry: &Entry) -> &mut Self {
+    fn entry(&mut self, entry: &JournalEntry) -> &mut Self {
         self.raw(&entry.operation.to_bytes())
             .number(kind_code(entry.kind));
         self.number(entry.amount.picos())
@@ -189,7 +193,7 @@ impl Encoder {
             .text(state)
     }
 
-    fn pairs(&mut self, pairs: &Facts) -> &mut Self {
+    fn pairs(&mut self, pairs: &BillFacts) -> &mut Self {
         self.count(pairs.len().try_into().unwrap_or(u64::MAX));
         for (name, value) in pairs {
             self.text(name).text(value);
@@ -233,10 +237,12 @@ mod tests {
 
     use super::*;
     use crate::book::head::NOTHING;
-    use crate::{Amount, KeyId, Line, OperationId, Place, Served, Tier, Timestamp, Usage};
+    use crate::{
+        Amount, BillLine, KeyId, OperationId, Served, ServedRegion, ServedTier, Timestamp, Usage,
+    };
 
-    fn charge() -> Entry {
-        Entry {
+    fn charge() -> JournalEntry {
+        JournalEntry {
             position: 9,
             seq: 3,
             key: KeyId::from_random(77),
@@ -266,7 +272,7 @@ mod tests {
                     output: 7,
                     ..Usage::default()
                 },
-                lines: vec![Line {
+                lines: vec![BillLine {
                     what: Cow::Borrowed("input"),
                     count: 100,
                     rate: Amount::from_picos(4),
@@ -281,13 +287,13 @@ mod tests {
         hex::encode(hash)
     }
 
-    fn top_up() -> Entry {
+    fn top_up() -> JournalEntry {
         let (kind, amount, reference) = (
             EntryKind::TopUp,
             Amount::from_picos(1000),
             Some("inv-1".to_owned()),
         );
-        Entry {
+        JournalEntry {
             kind,
             amount,
             reference,
@@ -296,7 +302,7 @@ mod tests {
         }
     }
 
-    fn act() -> Record {
+    fn act() -> ActRecord {
         let record = AuditRecord {
             position: 2,
             at: Timestamp::from_millis(5),
@@ -306,7 +312,7 @@ mod tests {
             operation: OperationId::from_bytes([9; 16]),
             details: "{}".to_owned(),
         };
-        Record {
+        ActRecord {
             record,
             seq: 1,
             state: "{\"v\":1}".to_owned(),
@@ -339,8 +345,8 @@ mod tests {
         let mut fast = charge();
         let bill = fast.bill.as_mut().unwrap();
         bill.served = Served {
-            tier: Tier::Fast,
-            place: Place::Us,
+            tier: ServedTier::Fast,
+            place: ServedRegion::Us,
             context_band: 1,
             account: "second".to_owned(),
         };
@@ -369,7 +375,7 @@ mod tests {
     #[test]
     fn every_field_matters() {
         let base = entry_hash(&NOTHING, &charge());
-        let of_entry: [fn(&mut Entry); 8] = [
+        let of_entry: [fn(&mut JournalEntry); 8] = [
             |entry| entry.key = KeyId::from_random(78),
             |entry| entry.seq = 4,
             |entry| entry.amount = Amount::from_picos(-404),
@@ -391,8 +397,8 @@ mod tests {
             |bill| bill.exposure = Amount::from_picos(1),
             |bill| bill.cost = Some(Amount::ZERO),
             |bill| bill.provider_cost = Some(Amount::ZERO),
-            |bill| bill.served.tier = Tier::Flex,
-            |bill| bill.served.place = Place::Us,
+            |bill| bill.served.tier = ServedTier::Flex,
+            |bill| bill.served.place = ServedRegion::Us,
             |bill| bill.served.context_band = 1,
             |bill| bill.served.account.push('x'),
             |bill| drop(bill.facts.insert("a".to_owned(), "b".to_owned())),
@@ -408,7 +414,7 @@ mod tests {
             assert_ne!(entry_hash(&NOTHING, &entry), base);
         }
         assert_ne!(entry_hash(&[1; 32], &charge()), base);
-        let moved = Entry {
+        let moved = JournalEntry {
             position: 10,
             ..charge()
         };

@@ -1,7 +1,7 @@
 //! Credits: what an administrator pays in, corrects or refunds, and the resulting journal entry.
 
-use crate::book::entry::{Entry, EntryKind};
-use crate::book::head::Head;
+use crate::book::entry::{EntryKind, JournalEntry};
+use crate::book::head::KeyHead;
 use crate::value::reference;
 use crate::value::text::check_text;
 use crate::{Act, Amount, Key, KeyId, NewKey, OperationId, Refusal, Timestamp};
@@ -77,7 +77,7 @@ impl Credit {
     }
 
     /// Whether `entry` is this credit, posted earlier. Actor and time may differ.
-    pub(crate) fn repeats(&self, entry: &Entry) -> bool {
+    pub(crate) fn repeats(&self, entry: &JournalEntry) -> bool {
         let (kind, reason, refunds) = self.facts();
         (entry.key, entry.kind, entry.amount) == (self.key, kind, self.amount)
             && entry.reference.as_deref().map(reference::folded)
@@ -101,12 +101,12 @@ impl Credit {
     pub(crate) fn entry(
         &self,
         position: i64,
-        head: &Head,
+        head: &KeyHead,
         balance_after: Amount,
         now: Timestamp,
-    ) -> Entry {
+    ) -> JournalEntry {
         let (kind, reason, refunds) = self.facts();
-        Entry {
+        JournalEntry {
             position,
             seq: head.seq.saturating_add(1),
             key: self.key,
@@ -128,7 +128,7 @@ impl Credit {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Posted {
     /// The entry; for a repetition, the first one.
-    pub entry: Entry,
+    pub entry: JournalEntry,
     /// The key as it is now.
     pub key: Key,
     /// Whether an earlier call with the same facts had already posted it.

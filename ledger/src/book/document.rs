@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 
-use crate::{Amount, Bill, Entry, EntryKind, Evidence, Line, OperationId};
+use crate::{Amount, Bill, BillLine, EntryKind, Evidence, JournalEntry, OperationId};
 
 /// A request id as customers see it.
 fn request_id(id: OperationId) -> String {
@@ -12,7 +12,7 @@ fn request_id(id: OperationId) -> String {
 
 /// One journal entry as JSON, for operators. `served`, `exposure`, `cost`, `provider_cost` and `facts` are left out when empty.
 #[must_use]
-pub fn json(entry: &Entry) -> Value {
+pub fn json(entry: &JournalEntry) -> Value {
     let mut fields = json!({
         "seq": entry.seq,
         "key": entry.key,
@@ -109,7 +109,7 @@ pub const COLUMNS: [&str; 39] = [
 
 /// One journal entry as a row under [`COLUMNS`].
 #[must_use]
-pub fn row(entry: &Entry) -> Vec<String> {
+pub fn row(entry: &JournalEntry) -> Vec<String> {
     let mut row = vec![
         entry.at.to_string(),
         entry.key.to_string(),
@@ -199,8 +199,8 @@ fn served(bill: &Bill) -> [String; 7] {
 }
 
 /// Count × rate of everything that was bought, from which the charge can be recomputed, and at which class's rate.
-fn lines(lines: &[Line]) -> String {
-    let line = |line: &Line| {
+fn lines(lines: &[BillLine]) -> String {
+    let line = |line: &BillLine| {
         let class = line.class.as_ref().map(|class| format!(" ({class})"));
         let class = class.unwrap_or_default();
         format!("{} {} x {}{class}", line.what, line.count, line.rate)
@@ -234,14 +234,14 @@ pub const fn evidence(evidence: Evidence) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{KeyId, Place, Served, Tier, Timestamp, Usage};
+    use crate::{KeyId, Served, ServedRegion, ServedTier, Timestamp, Usage};
 
-    fn charge() -> Entry {
+    fn charge() -> JournalEntry {
         let bill = Bill {
             slug: "small".to_owned(),
             ..Bill::default()
         };
-        Entry {
+        JournalEntry {
             position: 1,
             seq: 1,
             key: KeyId::from_random(1),
@@ -295,15 +295,15 @@ mod tests {
 
     #[test]
     fn a_class_is_named_with_its_lines() {
-        let line = |class: Option<&'static str>| Line {
+        let line = |class: Option<&'static str>| BillLine {
             what: "output".into(),
             count: 5,
             rate: Amount::from_picos(2_000_000),
             class: class.map(Into::into),
         };
         let served = Served {
-            tier: Tier::Fast,
-            place: Place::Us,
+            tier: ServedTier::Fast,
+            place: ServedRegion::Us,
             context_band: 1,
             account: "eu".to_owned(),
         };
@@ -318,7 +318,7 @@ mod tests {
             lines: vec![line(Some("fast,us")), line(None)],
             ..Bill::default()
         };
-        let entry = Entry {
+        let entry = JournalEntry {
             bill: Some(bill),
             ..charge()
         };

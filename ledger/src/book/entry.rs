@@ -1,7 +1,7 @@
 //! The journal: what an entry is.
 //!
 //! Entries are only ever appended. Each points to its key's previous entry (history is a walk along those pointers) and carries the
-//! hash of its own content and of the previous entry. That hash freezes the field set: [`Entry`] may only grow by a new hash
+//! hash of its own content and of the previous entry. That hash freezes the field set: [`JournalEntry`] may only grow by a new hash
 //! version.
 
 use serde::{Deserialize, Serialize};
@@ -24,7 +24,7 @@ pub enum EntryKind {
 
 /// One line of the journal.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Entry {
+pub struct JournalEntry {
     /// Position in the whole journal, ascending; 1 is the first.
     pub position: i64,
     /// Position among this key's entries; 1 is the first.
@@ -53,7 +53,7 @@ pub struct Entry {
     pub bill: Option<Bill>,
 }
 
-impl Entry {
+impl JournalEntry {
     /// The request this entry is about: a charge's own, or the one that a refund gives back.
     #[must_use]
     pub fn request(&self) -> Option<OperationId> {

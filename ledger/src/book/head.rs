@@ -14,7 +14,7 @@ const AHEAD: i64 = 10_000;
 
 /// The end of a key's history.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Head {
+pub(crate) struct KeyHead {
     pub(crate) seq: i64,
     /// The store's own place of that entry; 0 when there is none.
     pub(crate) last: i64,
@@ -22,7 +22,7 @@ pub(crate) struct Head {
     pub(crate) last_at: Option<Timestamp>,
 }
 
-impl Head {
+impl KeyHead {
     /// The head of a key without entries.
     pub(crate) const NONE: Self = Self {
         seq: 0,
@@ -64,7 +64,7 @@ impl AuditHead {
 #[derive(Debug, Clone)]
 pub(crate) struct StoredKey {
     pub(crate) key: Key,
-    pub(crate) head: Head,
+    pub(crate) head: KeyHead,
     pub(crate) audit: AuditHead,
 }
 
@@ -75,12 +75,12 @@ mod tests {
     #[test]
     fn an_entry_is_dated_by_the_ledgers_clock_when_another_lies() {
         let at = Timestamp::from_millis;
-        let head = |last: i64| Head {
+        let head = |last: i64| KeyHead {
             last_at: Some(at(last)),
-            ..Head::NONE
+            ..KeyHead::NONE
         };
         let now = at(1_000_000);
-        assert_eq!(Head::NONE.dated(at(5), now), at(5));
+        assert_eq!(KeyHead::NONE.dated(at(5), now), at(5));
         assert_eq!(
             head(7).dated(at(5), now),
             at(7),

@@ -3,7 +3,9 @@
 use serde::Serialize;
 
 use crate::value::served::ORDINARY;
-use crate::{Amount, Bill, Entry, Key, KeyId, SecretHash, Served, Status, Timestamp, Usage};
+use crate::{
+    Amount, Bill, JournalEntry, Key, KeyId, KeyStatus, SecretHash, Served, Timestamp, Usage,
+};
 
 /// How a list of keys is ordered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -87,7 +89,7 @@ pub struct KeyQuery {
     /// Only labels that contain this text (case-insensitive for ASCII).
     pub label: Option<String>,
     /// Only keys in this state at `now`.
-    pub status: Option<Status>,
+    pub status: Option<KeyStatus>,
     /// Only keys whose balance is below this.
     pub balance_below: Option<Amount>,
     /// The instant for `status`.
@@ -138,7 +140,7 @@ pub struct UsageRow {
 impl UsageRow {
     /// What one ended request adds to the hours of its targets, by what they served: the answering one first, then those that failed.
     pub(crate) fn of<'bill>(
-        entry: &Entry,
+        entry: &JournalEntry,
         bill: &'bill Bill,
     ) -> impl Iterator<Item = (&'bill str, &'bill Served, Self)> + use<'bill> {
         let owed = bill.owed();

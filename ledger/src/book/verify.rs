@@ -1,6 +1,6 @@
 //! The one verifier: recomputes every balance, charge, hold and hash chain of a ledger, key by key, while gateways may be writing.
 //!
-//! It reads through [`Reader`], which each store implements over its own rows, and decides by itself what follows from what. Chains
+//! It reads through [`LedgerReader`], which each store implements over its own rows, and decides by itself what follows from what. Chains
 //! are walked from the newest row to the first, because entries of a file can only be reached from the ones after them. Faults are
 //! reported in words, and nothing is repaired. What only one store has (sums over all keys, tables, triggers) its reader checks.
 
@@ -11,22 +11,22 @@ use super::audit;
 use super::chain::{self, ChainedAct, ChainedEntry};
 use super::head::{Hash, NOTHING, StoredKey};
 use crate::rule::hold::StoredHold;
-use crate::rule::limit::Traffic;
+use crate::rule::limit::KeyTraffic;
 use crate::value::reference;
 use crate::{
-    Amount, Bill, Entry, EntryKind, KeyId, OperationId, SecretHash, Served, Session, Timestamp,
-    UsageRow, VerifyReport,
+    Amount, Bill, EntryKind, JournalEntry, KeyId, OperationId, SecretHash, Served, Session,
+    Timestamp, UsageRow, VerifyReport,
 };
 
 /// A row, or why it cannot be read.
-pub(crate) type Found<T> = Result<T, String>;
+pub(crate) type ReadRow<T> = Result<T, String>;
 
 /// A key's usage by hour, slug, target and what it served.
-pub(crate) type Hours = BTreeMap<(i64, String, String, Served), UsageRow>;
+pub(crate) type HourlyUsage = BTreeMap<(i64, String, String, Served), UsageRow>;
 
 /// What a ledger is.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Identity {
+pub(crate) struct LedgerIdentity {
     /// The value with which the chains of format 2 begin.
     pub(crate) genesis: Hash,
     /// The generation whose anchors count; `None` if all do.
@@ -40,36 +40,36 @@ pub(crate) struct KeyRows {
     pub(crate) sessions: Vec<Session>,
     pub(crate) links: Vec<(SecretHash, Timestamp)>,
     /// Its traffic, where the store counts it by key.
-    pub(crate) traffic: Option<Traffic>,
+    pub(crate) traffic: Option<KeyTraffic>,
     /// Its usage, where the store keeps it by key.
-    pub(crate) usage: Option<Hours>,
+    pub(crate) usage: Option<HourlyUsage>,
 }
 
 /// How the verifier reads a ledger. An error of the store ends the check; a row that cannot be read is a fault.
-pub(crate) trait Reader {
+pub(crate) trait LedgerReader {
     type Error;
 
     /// Whether anybody still waits for the result.
     fn is_wanted(&self) -> bool {
         true
     }
-    async fn identity(&mut self) -> Result<Option<Identity>, Self::Error>;
+    async fn identity(&mut self) -> Result<Option<LedgerIdentity>, Self::Error>;
     /// The numbers of some keys after this one, ascending; none at the end.
     async fn keys(&mut self, after: i64) -> Result<Vec<i64>, Self::Error>;
     /// One key.
-    async fn key(&mut self, number: i64) -> Result<Found<KeyRows>, Self::Error>;
+    async fn key(&mut self, number: i64) -> Result<ReadRow<KeyRows>, Self::Error>;
     /// Some of a key's entries before this one, or its newest ones; none at the end.
     async fn entries(
         &mut self,
         key: &StoredKey,
         before: Option<&ChainedEntry>,
-    ) -> Result<Vec<Found<ChainedEntry>>, Self::Error>;
+    ) -> Result<Vec<ReadRow<ChainedEntry>>, Self::Error>;
     /// Some of a key's acts before this one, or its newest ones; none at the end.
     async fn acts(
         &mut self,
         key: &StoredKey,
         before: Option<&ChainedAct>,
-    ) -> Result<Vec<Found<ChainedAct>>, Self::Error>;
+    ) -> Result<Vec<ReadRow<ChainedAct>>, Self::Error>;
     /// Those of these folded references that are registered for an entry with the same reference.
     async fn taken(&mut self, folded: &BTreeSet<String>) -> Result<BTreeSet<String>, Self::Error>;
     /// Ends the instant in which a key was read.
@@ -79,7 +79,7 @@ pub(crate) trait Reader {
 }
 
 /// Checks everything and compares it with what was recorded elsewhere.
-pub(crate) async fn verify<R: Reader>(
+pub(crate) async fn verify<R: LedgerReader>(
     reader: &mut R,
     anchors: &[Anchor],
 ) -> Result<VerifyReport, R::Error> {
@@ -87,7 +87,7 @@ pub(crate) async fn verify<R: Reader>(
     let generation = identity.and_then(|identity| identity.generation);
     let counts = |anchor: &&Anchor| generation.is_none_or(|of| of == anchor.generation());
     let anchors: Vec<Anchor> = anchors.iter().filter(counts).cloned().collect();
-    let mut check = Check {
+    let mut check = LedgerCheck {
         report: VerifyReport::default(),
         genesis: identity.map_or(NOTHING, |identity| identity.genesis),
         covered: Covered::by(&anchors),
@@ -117,7 +117,7 @@ pub(crate) async fn verify<R: Reader>(
     Ok(check.report)
 }
 
-struct Check {
+struct LedgerCheck {
     report: VerifyReport,
     genesis: Hash,
     /// The anchors' contents, minus what was found.
@@ -128,17 +128,17 @@ struct Check {
 
 /// The sums of a key's entries, and what is left to be found.
 #[derive(Default)]
-struct History {
+struct KeyHistory {
     credit: i128,
     spent: i128,
     charges: i64,
-    hours: Hours,
+    hours: HourlyUsage,
     /// Requests that were refunded after the entry that is looked at.
     refunds: HashMap<OperationId, i128>,
     references: BTreeMap<String, OperationId>,
 }
 
-impl Check {
+impl LedgerCheck {
     fn fault(&mut self, fault: String) {
         self.report.faults.push(fault);
     }
@@ -157,7 +157,7 @@ impl Check {
         self.report.faults.extend(self.covered.faults());
     }
 
-    async fn key<R: Reader>(&mut self, reader: &mut R, number: i64) -> Result<(), R::Error> {
+    async fn key<R: LedgerReader>(&mut self, reader: &mut R, number: i64) -> Result<(), R::Error> {
         self.report.keys = self.report.keys.saturating_add(1);
         let name = KeyId::from_i64(number)
             .map_or_else(|| format!("key number {number}"), |id| format!("key {id}"));
@@ -193,13 +193,13 @@ impl Check {
     // --- entries ---
 
     /// Walks a key's entries from the newest to the first.
-    async fn entries<R: Reader>(
+    async fn entries<R: LedgerReader>(
         &mut self,
         reader: &mut R,
         name: &str,
         rows: &KeyRows,
-    ) -> Result<History, R::Error> {
-        let (mut history, head) = (History::default(), &rows.stored.head);
+    ) -> Result<KeyHistory, R::Error> {
+        let (mut history, head) = (KeyHistory::default(), &rows.stored.head);
         let mut later: Option<ChainedEntry> = None;
         loop {
             let page = reader.entries(&rows.stored, later.as_ref()).await?;
@@ -297,7 +297,13 @@ impl Check {
     }
 
     /// Checks of a single entry, and what it adds to the sums.
-    fn entry(&mut self, place: &str, entry: &Entry, rows: &KeyRows, history: &mut History) {
+    fn entry(
+        &mut self,
+        place: &str,
+        entry: &JournalEntry,
+        rows: &KeyRows,
+        history: &mut KeyHistory,
+    ) {
         if entry.key != rows.stored.key.id {
             self.fault(format!("{place}: belongs to key {}", entry.key));
         }
@@ -338,7 +344,7 @@ impl Check {
         }
     }
 
-    fn charge(&mut self, place: &str, entry: &Entry, rows: &KeyRows, refunded: i128) {
+    fn charge(&mut self, place: &str, entry: &JournalEntry, rows: &KeyRows, refunded: i128) {
         let amount = i128::from(entry.amount.picos());
         let Some(bill) = &entry.bill else {
             return self.fault(format!("{place}: a charge without a bill"));
@@ -363,7 +369,7 @@ impl Check {
 
     // --- what follows from the entries ---
 
-    fn account(&mut self, name: &str, stored: &StoredKey, history: &History) {
+    fn account(&mut self, name: &str, stored: &StoredKey, history: &KeyHistory) {
         let account = &stored.key.account;
         if !account.is_sound() {
             self.fault(format!("{name}: spent and held are more than its credit"));
@@ -410,7 +416,7 @@ impl Check {
     }
 
     /// Counters and hours, where the store keeps them by key.
-    fn counters(&mut self, name: &str, rows: &KeyRows, history: &History) {
+    fn counters(&mut self, name: &str, rows: &KeyRows, history: &KeyHistory) {
         let open = i64::try_from(rows.holds.len()).unwrap_or(i64::MAX);
         if let Some(traffic) = rows.traffic {
             let opened = self.opened.unwrap_or_default();
@@ -454,7 +460,7 @@ impl Check {
     // --- acts ---
 
     /// Walks a key's acts from the newest to the first. Each of the key's links was created by one of them.
-    async fn acts<R: Reader>(
+    async fn acts<R: LedgerReader>(
         &mut self,
         reader: &mut R,
         name: &str,

@@ -18,7 +18,7 @@ pub struct Account {
 
 /// The effect of ending one hold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Ending {
+pub struct HoldEffect {
     /// The account afterwards.
     pub account: Account,
     /// Taken from the key.
@@ -81,7 +81,7 @@ impl Account {
     ///
     /// # Errors
     /// [`Refusal::Limit`] for a negative cost or one above [`Amount::MAX_COST`].
-    pub fn finish(self, held: Amount, cost: Amount) -> Result<Ending, Refusal> {
+    pub fn finish(self, held: Amount, cost: Amount) -> Result<HoldEffect, Refusal> {
         not_negative(cost, "a cost")?;
         if cost > Amount::MAX_COST {
             return Err(Refusal::Limit(format!(
@@ -93,7 +93,7 @@ impl Account {
         let loss = cost.checked_sub(charge).ok_or_else(overflow)?;
         let spent = self.spent.checked_add(charge).ok_or_else(overflow)?;
         let held = self.held.checked_sub(held).ok_or_else(overflow)?;
-        Ok(Ending {
+        Ok(HoldEffect {
             account: Self {
                 spent,
                 held,
@@ -285,7 +285,7 @@ mod tests {
         let ending = account(100, 10, 50).finish(picos(30), picos(200)).unwrap();
         assert_eq!(
             ending,
-            Ending {
+            HoldEffect {
                 account: account(100, 80, 20),
                 charge: picos(70),
                 loss: picos(130)

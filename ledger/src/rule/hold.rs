@@ -92,7 +92,7 @@ pub(crate) fn recovered(hold: &OpenHold, checkpoint: Option<Bill>, now: Timestam
 
 /// The result of ending a hold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Finished {
+pub struct EndedHold {
     /// Taken from the key; not negative.
     pub charge: Amount,
     /// Cost that the key could not pay.

@@ -152,7 +152,7 @@ fn checksum(body: &str) -> String {
 /// What a key is allowed to do now. `Expired` is never stored: it follows from the clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Status {
+pub enum KeyStatus {
     /// Requests are served while money lasts.
     Active,
     /// Refused until unblocked.
@@ -163,7 +163,7 @@ pub enum Status {
     Revoked,
 }
 
-impl fmt::Display for Status {
+impl fmt::Display for KeyStatus {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.write_str(match self {
             Self::Active => "active",
@@ -197,7 +197,7 @@ pub struct Key {
     /// What was set.
     pub settings: KeySettings,
     /// Stored state; use [`Key::status`] for the state at an instant.
-    pub stored_status: Status,
+    pub stored_status: KeyStatus,
     /// Hash of the current secret.
     pub secret: SecretHash,
     /// Hash of the secret before the last rotation and the instant it stops working.
@@ -215,9 +215,9 @@ pub struct Key {
 impl Key {
     /// The state at an instant.
     #[must_use]
-    pub fn status(&self, now: Timestamp) -> Status {
+    pub fn status(&self, now: Timestamp) -> KeyStatus {
         match (self.stored_status, self.settings.expires_at) {
-            (Status::Active, Some(end)) if now >= end => Status::Expired,
+            (KeyStatus::Active, Some(end)) if now >= end => KeyStatus::Expired,
             (stored, _) => stored,
         }
     }
@@ -234,7 +234,7 @@ impl Key {
     /// Refuses any key that is not active.
     pub(crate) fn check_active(&self, now: Timestamp) -> Result<(), Refusal> {
         match self.status(now) {
-            Status::Active => Ok(()),
+            KeyStatus::Active => Ok(()),
             stopped => Err(Refusal::NotActive(stopped)),
         }
     }
@@ -242,15 +242,15 @@ impl Key {
     /// Refuses a key for which the customer may not start anything: a blocked or revoked one.
     pub(crate) fn check_not_stopped(&self) -> Result<(), Refusal> {
         match self.stored_status {
-            Status::Blocked | Status::Revoked => Err(Refusal::NotActive(self.stored_status)),
-            Status::Active | Status::Expired => Ok(()),
+            KeyStatus::Blocked | KeyStatus::Revoked => Err(Refusal::NotActive(self.stored_status)),
+            KeyStatus::Active | KeyStatus::Expired => Ok(()),
         }
     }
 
     /// Refuses to take money for a key that can never use it.
     pub(crate) fn check_payable(&self) -> Result<(), Refusal> {
         match self.stored_status {
-            Status::Revoked => Err(Refusal::NotApplicable(format!(
+            KeyStatus::Revoked => Err(Refusal::NotApplicable(format!(
                 "key {} is revoked and takes no more money",
                 self.id
             ))),
@@ -261,7 +261,7 @@ impl Key {
     /// Applies a change. Repeating a change, such as blocking a blocked key, is fine; a revoked key accepts only another
     /// revocation.
     pub(crate) fn apply(&mut self, change: &Change) -> Result<(), Refusal> {
-        if self.stored_status == Status::Revoked && !matches!(change, Change::Revoke) {
+        if self.stored_status == KeyStatus::Revoked && !matches!(change, Change::Revoke) {
             return Err(Refusal::NotApplicable(format!(
                 "key {} is revoked, which cannot be undone",
                 self.id
@@ -272,9 +272,9 @@ impl Key {
                 settings.check()?;
                 self.settings = settings.clone();
             }
-            Change::Block => self.stored_status = Status::Blocked,
-            Change::Unblock => self.stored_status = Status::Active,
-            Change::Revoke => self.stored_status = Status::Revoked,
+            Change::Block => self.stored_status = KeyStatus::Blocked,
+            Change::Unblock => self.stored_status = KeyStatus::Active,
+            Change::Revoke => self.stored_status = KeyStatus::Revoked,
             Change::Rotate { secret, old_until } => {
                 self.old_secret = old_until.map(|until| (self.secret, until));
                 self.secret = *secret;
@@ -325,7 +325,7 @@ impl NewKey {
         Key {
             id: self.id,
             settings: self.settings.clone(),
-            stored_status: Status::Active,
+            stored_status: KeyStatus::Active,
             secret: self.secret,
             old_secret: None,
             account: Account::default(),

@@ -10,14 +10,14 @@ use crate::{KeySettings, Refusal};
 /// A rate with bursts. The one rule for every limiter, in memory and in a store: requests are counted by how far they are ahead of
 /// their rate, in time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Pace {
+pub struct RateRule {
     /// Requests in each second, for as long as one likes. At 0 no request fits.
     pub per_second: u32,
     /// Requests that may arrive at once after a pause.
     pub burst: u32,
 }
 
-impl Pace {
+impl RateRule {
     /// One more request of somebody who is this far ahead of the rate: how far ahead it leads.
     ///
     /// # Errors
@@ -40,7 +40,7 @@ impl Pace {
 
 /// The traffic of a key at all gateways.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) struct Traffic {
+pub(crate) struct KeyTraffic {
     /// Holds ever opened.
     pub(crate) opened: i64,
     /// Holds open now.
@@ -49,7 +49,7 @@ pub(crate) struct Traffic {
     pub(crate) paced_to: i64,
 }
 
-impl Traffic {
+impl KeyTraffic {
     /// Refuses a request beyond the key's limits. The requests of one second may arrive at once.
     pub(crate) fn check(self, settings: &KeySettings, now: i64) -> Result<(), Refusal> {
         let most = settings.concurrency.unwrap_or(KeySettings::CONCURRENCY);
@@ -97,8 +97,8 @@ impl Traffic {
 }
 
 /// A key's own rate: the requests of one second may arrive at once.
-fn of_second(rate: u32) -> Pace {
-    Pace {
+fn of_second(rate: u32) -> RateRule {
+    RateRule {
         per_second: rate,
         burst: rate,
     }
@@ -118,7 +118,7 @@ mod tests {
 
     #[test]
     fn so_many_run_at_once() {
-        let (two, mut traffic) = (limited(Some(2), None), Traffic::default());
+        let (two, mut traffic) = (limited(Some(2), None), KeyTraffic::default());
         for _ in 0..2 {
             assert_eq!(traffic.check(&two, 0), Ok(()));
             traffic = traffic.begin(&two, 0);
@@ -126,16 +126,16 @@ mod tests {
         assert_eq!(traffic.check(&two, 0), Err(Refusal::TooManyAtOnce(2)));
         assert_eq!(traffic.end().check(&two, 0), Ok(()));
         assert_eq!(
-            Traffic {
+            KeyTraffic {
                 running: 63,
-                ..Traffic::default()
+                ..KeyTraffic::default()
             }
             .check(&limited(None, None), 0),
             Ok(())
         );
-        let full = Traffic {
+        let full = KeyTraffic {
             running: 64,
-            ..Traffic::default()
+            ..KeyTraffic::default()
         }
         .check(&limited(None, None), 0);
         assert_eq!(
@@ -143,12 +143,12 @@ mod tests {
             Err(Refusal::TooManyAtOnce(64)),
             "the limit of a key without one"
         );
-        assert_eq!(Traffic::default().end(), Traffic::default());
+        assert_eq!(KeyTraffic::default().end(), KeyTraffic::default());
     }
 
     #[test]
     fn a_seconds_requests_may_come_at_once_and_then_at_their_pace() {
-        let (four, mut traffic) = (limited(None, Some(4)), Traffic::default());
+        let (four, mut traffic) = (limited(None, Some(4)), KeyTraffic::default());
         let mut now = 5_000_000;
         for _ in 0..4 {
             assert_eq!(traffic.check(&four, now), Ok(()));
@@ -165,7 +165,7 @@ mod tests {
         assert!(traffic.check(&four, now).is_err());
         assert_eq!(traffic.check(&four, now + 60_000_000), Ok(()));
         assert!(
-            Traffic::default()
+            KeyTraffic::default()
                 .check(&limited(None, Some(0)), now)
                 .is_err()
         );

@@ -9,14 +9,14 @@ use std::collections::HashSet;
 
 use sha2::{Digest, Sha256};
 
-use crate::batch::rows::{Row, Rows};
+use crate::batch::rows::{CachedRow, Rows};
 use crate::book::chain::{ChainedAct, ChainedEntry};
 use crate::book::head::{Hash, StoredKey};
 use crate::rule::hold::StoredHold;
 use crate::value::reference;
 use crate::{
-    Account, Entry, EntryKind, FilesAct, KeyId, LedgerError, OperationId, OwnCost, PublishedSlug,
-    SecretHash, Session, Timestamp, VerifyReport, Vote,
+    Account, EntryKind, FilesAct, JournalEntry, KeyId, LedgerError, OperationId, OwnCost,
+    PublishedSlug, SecretHash, Session, Timestamp, VerifyReport, Vote,
 };
 
 /// Rows per part: enough to be quick, and few enough for memory.
@@ -30,7 +30,7 @@ pub(crate) const MOVED_AWAY: &str = "was moved to another store by `farebox ledg
 
 /// The identity of a ledger.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Identity {
+pub(crate) struct CopyIdentity {
     pub(crate) ledger: [u8; 16],
     pub(crate) generation: i64,
     pub(crate) made_at: Timestamp,
@@ -55,12 +55,12 @@ impl Rest {
             hold.open.epoch = 0;
             rows.put_hold(hold);
         }
-        let session = |session: Session| (session.token.0, Row::new(session));
+        let session = |session: Session| (session.token.0, CachedRow::new(session));
         rows.changes.tokens = true;
         rows.sessions = self.sessions.into_iter().map(session).collect();
         let links = self.links.into_iter();
         rows.links = links
-            .map(|(token, key, end)| (token.0, Row::new((key, end))))
+            .map(|(token, key, end)| (token.0, CachedRow::new((key, end))))
             .collect();
         for vote in &self.votes {
             rows.changes.votes.cast(vote);
@@ -79,7 +79,7 @@ impl Rest {
 
 /// A batch of rows in transit.
 #[derive(Debug)]
-pub(crate) enum Part {
+pub(crate) enum CopyBatch {
     Keys(Vec<StoredKey>),
     Acts(Vec<ChainedAct>),
     /// With the references that these entries are the first to use.
@@ -93,8 +93,8 @@ pub(crate) trait Side {
 }
 
 /// The source, which nobody can write to meanwhile.
-pub(crate) trait Source: Side {
-    async fn identity(&mut self) -> Result<Identity, LedgerError>;
+pub(crate) trait SourceLedger: Side {
+    async fn identity(&mut self) -> Result<CopyIdentity, LedgerError>;
     async fn verify(&mut self) -> Result<VerifyReport, LedgerError>;
     /// In the order of their positions.
     async fn acts(&mut self, after: i64) -> Result<Vec<ChainedAct>, LedgerError>;
@@ -106,15 +106,15 @@ pub(crate) trait Source: Side {
 }
 
 /// The target.
-pub(crate) trait Target: Side {
-    async fn begin(&mut self, identity: Identity) -> Result<(), LedgerError>;
-    async fn write(&mut self, part: Part) -> Result<(), LedgerError>;
+pub(crate) trait TargetLedger: Side {
+    async fn begin(&mut self, identity: CopyIdentity) -> Result<(), LedgerError>;
+    async fn write(&mut self, part: CopyBatch) -> Result<(), LedgerError>;
     /// Makes it a usable ledger, and verifies it.
     async fn finish(self) -> Result<VerifyReport, LedgerError>;
 }
 
 /// Copies everything, and returns what `verify` says about the result.
-pub(crate) async fn copy<S: Source, T: Target>(
+pub(crate) async fn copy<S: SourceLedger, T: TargetLedger>(
     mut source: S,
     mut target: T,
     progress: &mut impl FnMut(u64, u64),
@@ -131,7 +131,7 @@ pub(crate) async fn copy<S: Source, T: Target>(
         let keys = source.keys(after).await?;
         let Some(last) = keys.last() else { break };
         after = last.key.id.to_i64();
-        target.write(Part::Keys(keys)).await?;
+        target.write(CopyBatch::Keys(keys)).await?;
     }
     // Acts before entries: the file's trigger requires a credit's reference to be registered before its act. Old ledgers can
     // contain twins, two entries whose references are equal by today's comparison; the second of them is never registered.
@@ -140,10 +140,10 @@ pub(crate) async fn copy<S: Source, T: Target>(
         let acts = source.acts(after).await?;
         let Some(last) = acts.last() else { break };
         after = last.record.record.position;
-        target.write(Part::Acts(acts)).await?;
+        target.write(CopyBatch::Acts(acts)).await?;
     }
     entries(&mut source, &mut target, before.entries, progress).await?;
-    target.write(Part::Rest(source.rest().await?)).await?;
+    target.write(CopyBatch::Rest(source.rest().await?)).await?;
     if digest(&mut source).await? != digest(&mut target).await? {
         return Err(LedgerError::unavailable(
             "the copy has other keys, accounts or chains; it was thrown away".to_owned(),
@@ -155,7 +155,7 @@ pub(crate) async fn copy<S: Source, T: Target>(
     Ok(report)
 }
 
-async fn entries<S: Source, T: Target>(
+async fn entries<S: SourceLedger, T: TargetLedger>(
     source: &mut S,
     target: &mut T,
     all: u64,
@@ -183,7 +183,7 @@ async fn entries<S: Source, T: Target>(
                 names.push((folded, entry.operation));
             }
         }
-        target.write(Part::Entries(entries, names)).await?;
+        target.write(CopyBatch::Entries(entries, names)).await?;
         progress(done, all);
     }
 }
@@ -221,7 +221,7 @@ async fn digest(side: &mut impl Side) -> Result<Hash, LedgerError> {
 }
 
 /// The account after an entry, from the one before it; `None` if that is impossible.
-pub(crate) fn replayed(before: Account, entry: &Entry) -> Option<Account> {
+pub(crate) fn replayed(before: Account, entry: &JournalEntry) -> Option<Account> {
     let mut after = before;
     match entry.kind {
         EntryKind::TopUp | EntryKind::Adjust => {

@@ -44,12 +44,12 @@ pub enum ProbeLease {
     /// This gateway.
     Ours,
     /// Another one; what it found last, if it has found anything.
-    Theirs(Option<Finding>),
+    Theirs(Option<TargetFinding>),
 }
 
 /// What another gateway found when it asked a target.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Finding {
+pub struct TargetFinding {
     /// Grows with each finding.
     pub number: i64,
     /// What it found, in the gateway's words.

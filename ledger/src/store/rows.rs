@@ -1,113 +1,116 @@
 //! The one decoder of rows: how this crate's types are read from the columns of either database.
 //!
-//! Each store brings a [`Columns`] over its own rows, and selects the columns listed here in this order, because looking each one up
+//! Each store brings a [`RowColumns`] over its own rows, and selects the columns listed here in this order, because looking each one up
 //! by name is most of the cost of a read. A value that does not fit its type is an error of the read, never a guess.
 
 use std::error::Error;
 
 use super::stored;
-use crate::book::audit::Record;
+use crate::book::audit::ActRecord;
 use crate::book::chain::{ChainedAct, ChainedEntry};
-use crate::book::head::{AuditHead, Hash, Head, StoredKey};
+use crate::book::head::{AuditHead, Hash, KeyHead, StoredKey};
 use crate::rule::hold::StoredHold;
 use crate::{
-    Account, Amount, AuditRecord, Bill, EndReason, Entry, FilesAct, Key, KeyId, KeySettings,
-    OpenHold, OperationId, OwnCost, Place, PublishedSlug, Question, SecretHash, Served, Session,
-    Tier, Timestamp, Totals, Usage, UsageRow, Vote,
+    Account, Amount, AuditRecord, Bill, EndReason, FilesAct, JournalEntry, Key, KeyId, KeySettings,
+    OpenHold, OperationId, OwnCost, PublishedSlug, Question, SecretHash, Served, ServedRegion,
+    ServedTier, Session, Timestamp, Totals, Usage, UsageRow, Vote,
 };
 
 /// The cause of an error in another library.
-pub(crate) type Source = Box<dyn Error + Send + Sync>;
+pub(crate) type BoxedCause = Box<dyn Error + Send + Sync>;
 
 /// A row whose content this program would not write.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Malformed {
     /// The column has another type.
     #[error("column {at} cannot be read: {source}")]
-    Column { at: usize, source: Source },
+    Column { at: usize, source: BoxedCause },
     /// The text is not what it should be.
     #[error("a stored {what} cannot be read: {source}")]
-    Text { what: &'static str, source: Source },
+    Text {
+        what: &'static str,
+        source: BoxedCause,
+    },
     /// No such value exists, or not together with the others of the row.
     #[error("a stored {0} cannot be read")]
     Value(&'static str),
 }
 
 /// What a decoder returns.
-pub(crate) type Read<T> = Result<T, Malformed>;
+pub(crate) type Decoded<T> = Result<T, Malformed>;
 
 /// A row's columns, taken in the order in which they were selected.
-pub(crate) trait Columns {
+pub(crate) trait RowColumns {
     /// The next column, a number.
-    fn maybe_number(&mut self) -> Read<Option<i64>>;
+    fn maybe_number(&mut self) -> Decoded<Option<i64>>;
     /// The next column, a text.
-    fn maybe_str(&mut self) -> Read<Option<&str>>;
+    fn maybe_str(&mut self) -> Decoded<Option<&str>>;
     /// The next column, bytes.
-    fn maybe_bytes(&mut self) -> Read<Option<&[u8]>>;
+    fn maybe_bytes(&mut self) -> Decoded<Option<&[u8]>>;
 
-    fn number(&mut self) -> Read<i64> {
+    fn number(&mut self) -> Decoded<i64> {
         present(self.maybe_number()?, "number")
     }
 
     /// The next column, for a number stored in a wider type.
-    fn small<T: TryFrom<i64>>(&mut self) -> Read<T> {
+    fn small<T: TryFrom<i64>>(&mut self) -> Decoded<T> {
         T::try_from(self.number()?).map_err(|_| Malformed::Value("number"))
     }
 
-    fn maybe_small<T: TryFrom<i64>>(&mut self) -> Read<Option<T>> {
+    fn maybe_small<T: TryFrom<i64>>(&mut self) -> Decoded<Option<T>> {
         self.maybe_number()?
             .map(|number| T::try_from(number).map_err(|_| Malformed::Value("number")))
             .transpose()
     }
 
-    fn str(&mut self) -> Read<&str> {
+    fn str(&mut self) -> Decoded<&str> {
         present(self.maybe_str()?, "text")
     }
 
-    fn text(&mut self) -> Read<String> {
+    fn text(&mut self) -> Decoded<String> {
         self.str().map(str::to_owned)
     }
 
-    fn maybe_text(&mut self) -> Read<Option<String>> {
+    fn maybe_text(&mut self) -> Decoded<Option<String>> {
         Ok(self.maybe_str()?.map(str::to_owned))
     }
 
-    fn amount(&mut self) -> Read<Amount> {
+    fn amount(&mut self) -> Decoded<Amount> {
         self.number().map(Amount::from_picos)
     }
 
-    fn at(&mut self) -> Read<Timestamp> {
+    fn at(&mut self) -> Decoded<Timestamp> {
         self.number().map(Timestamp::from_millis)
     }
 
-    fn maybe_at(&mut self) -> Read<Option<Timestamp>> {
+    fn maybe_at(&mut self) -> Decoded<Option<Timestamp>> {
         Ok(self.maybe_number()?.map(Timestamp::from_millis))
     }
 
-    fn key(&mut self) -> Read<KeyId> {
+    fn key(&mut self) -> Decoded<KeyId> {
         KeyId::from_i64(self.number()?).ok_or(Malformed::Value("key's id"))
     }
 
-    fn operation(&mut self) -> Read<OperationId> {
+    fn operation(&mut self) -> Decoded<OperationId> {
         exact(self.maybe_bytes()?, "operation's id").map(OperationId::from_bytes)
     }
 
-    fn maybe_operation(&mut self) -> Read<Option<OperationId>> {
+    fn maybe_operation(&mut self) -> Decoded<Option<OperationId>> {
         let bytes = self.maybe_bytes()?;
         bytes
             .map(|bytes| exact(Some(bytes), "operation's id").map(OperationId::from_bytes))
             .transpose()
     }
 
-    fn hash(&mut self) -> Read<Hash> {
+    fn hash(&mut self) -> Decoded<Hash> {
         exact(self.maybe_bytes()?, "hash")
     }
 
-    fn secret(&mut self) -> Read<SecretHash> {
+    fn secret(&mut self) -> Decoded<SecretHash> {
         self.hash().map(SecretHash)
     }
 
-    fn maybe_secret(&mut self) -> Read<Option<SecretHash>> {
+    fn maybe_secret(&mut self) -> Decoded<Option<SecretHash>> {
         let bytes = self.maybe_bytes()?;
         bytes
             .map(|bytes| exact(Some(bytes), "hash").map(SecretHash))
@@ -118,7 +121,7 @@ pub(crate) trait Columns {
     fn maybe_json<T: serde::de::DeserializeOwned>(
         &mut self,
         what: &'static str,
-    ) -> Read<Option<T>> {
+    ) -> Decoded<Option<T>> {
         let json = self.maybe_str()?.map(serde_json::from_str);
         json.transpose().map_err(|error| Malformed::Text {
             what,
@@ -127,12 +130,12 @@ pub(crate) trait Columns {
     }
 
     /// The next column, a code; `of` has its meaning.
-    fn code<T>(&mut self, what: &'static str, of: fn(i64) -> Option<T>) -> Read<T> {
+    fn code<T>(&mut self, what: &'static str, of: fn(i64) -> Option<T>) -> Decoded<T> {
         of(self.number()?).ok_or(Malformed::Value(what))
     }
 
     /// The counts that every bill hashes, of an entry or a rollup.
-    fn usage(&mut self) -> Read<Usage> {
+    fn usage(&mut self) -> Decoded<Usage> {
         Ok(Usage {
             input: self.small()?,
             cache_read: self.small()?,
@@ -146,7 +149,7 @@ pub(crate) trait Columns {
     }
 
     /// The [`rollup_columns`].
-    fn rollup(&mut self) -> Read<UsageRow> {
+    fn rollup(&mut self) -> Decoded<UsageRow> {
         let mut row = UsageRow {
             requests: self.small()?,
             usage: self.usage()?,
@@ -162,10 +165,10 @@ pub(crate) trait Columns {
     }
 
     /// The [`served_columns`].
-    fn served(&mut self) -> Read<Served> {
+    fn served(&mut self) -> Decoded<Served> {
         Ok(Served {
-            tier: present(Tier::of(self.str()?), "tier")?,
-            place: present(Place::of(self.str()?), "place")?,
+            tier: present(ServedTier::of(self.str()?), "tier")?,
+            place: present(ServedRegion::of(self.str()?), "place")?,
             context_band: self.small()?,
             account: self.text()?,
         })
@@ -189,11 +192,11 @@ macro_rules! served_columns {
 }
 pub(crate) use served_columns;
 
-fn present<T>(value: Option<T>, what: &'static str) -> Read<T> {
+fn present<T>(value: Option<T>, what: &'static str) -> Decoded<T> {
     value.ok_or(Malformed::Value(what))
 }
 
-fn exact<const N: usize>(bytes: Option<&[u8]>, what: &'static str) -> Read<[u8; N]> {
+fn exact<const N: usize>(bytes: Option<&[u8]>, what: &'static str) -> Decoded<[u8; N]> {
     bytes
         .and_then(|bytes| bytes.try_into().ok())
         .ok_or(Malformed::Value(what))
@@ -209,7 +212,7 @@ macro_rules! key_columns {
 }
 pub(crate) use key_columns;
 
-pub(crate) fn stored_key(columns: &mut impl Columns) -> Read<StoredKey> {
+pub(crate) fn stored_key(columns: &mut impl RowColumns) -> Decoded<StoredKey> {
     let key = Key {
         id: columns.key()?,
         settings: KeySettings {
@@ -243,7 +246,7 @@ pub(crate) fn stored_key(columns: &mut impl Columns) -> Read<StoredKey> {
             last: columns.number()?,
             hash: columns.hash()?,
         },
-        head: Head {
+        head: KeyHead {
             seq: columns.number()?,
             last: columns.number()?,
             hash: columns.hash()?,
@@ -271,8 +274,8 @@ macro_rules! entry_columns {
 }
 pub(crate) use entry_columns;
 
-pub(crate) fn stored_entry(columns: &mut impl Columns) -> Read<ChainedEntry> {
-    let mut entry = Entry {
+pub(crate) fn stored_entry(columns: &mut impl RowColumns) -> Decoded<ChainedEntry> {
+    let mut entry = JournalEntry {
         position: columns.number()?,
         seq: columns.number()?,
         key: columns.key()?,
@@ -302,7 +305,7 @@ pub(crate) fn stored_entry(columns: &mut impl Columns) -> Read<ChainedEntry> {
     })
 }
 
-fn bill(columns: &mut impl Columns, slug: String) -> Read<Bill> {
+fn bill(columns: &mut impl RowColumns, slug: String) -> Decoded<Bill> {
     let bill = Bill {
         slug,
         family: columns.text()?,
@@ -339,7 +342,7 @@ macro_rules! hold_columns {
 }
 pub(crate) use hold_columns;
 
-pub(crate) fn stored_hold(columns: &mut impl Columns) -> Read<StoredHold> {
+pub(crate) fn stored_hold(columns: &mut impl RowColumns) -> Decoded<StoredHold> {
     let (request, key, opened) = (columns.operation()?, columns.key()?, columns.amount()?);
     let open = OpenHold {
         request,
@@ -370,7 +373,7 @@ macro_rules! act_columns {
 }
 pub(crate) use act_columns;
 
-pub(crate) fn stored_act(columns: &mut impl Columns) -> Read<ChainedAct> {
+pub(crate) fn stored_act(columns: &mut impl RowColumns) -> Decoded<ChainedAct> {
     let record = AuditRecord {
         position: columns.number()?,
         at: columns.at()?,
@@ -381,7 +384,7 @@ pub(crate) fn stored_act(columns: &mut impl Columns) -> Read<ChainedAct> {
         details: columns.text()?,
     };
     Ok(ChainedAct {
-        record: Record {
+        record: ActRecord {
             record,
             seq: columns.number()?,
             state: columns.text()?,
@@ -400,7 +403,7 @@ macro_rules! session_columns {
 }
 pub(crate) use session_columns;
 
-pub(crate) fn session(columns: &mut impl Columns) -> Read<Session> {
+pub(crate) fn session(columns: &mut impl RowColumns) -> Decoded<Session> {
     Ok(Session {
         token: columns.secret()?,
         key: columns.key()?,
@@ -410,12 +413,12 @@ pub(crate) fn session(columns: &mut impl Columns) -> Read<Session> {
 }
 
 /// A sign-in link: its token, key and expiry.
-pub(crate) fn link(columns: &mut impl Columns) -> Read<(SecretHash, KeyId, Timestamp)> {
+pub(crate) fn link(columns: &mut impl RowColumns) -> Decoded<(SecretHash, KeyId, Timestamp)> {
     Ok((columns.secret()?, columns.key()?, columns.at()?))
 }
 
 /// A slug, and when it was published.
-pub(crate) fn published(columns: &mut impl Columns) -> Read<PublishedSlug> {
+pub(crate) fn published(columns: &mut impl RowColumns) -> Decoded<PublishedSlug> {
     Ok(PublishedSlug {
         slug: columns.text()?,
         since: columns.at()?,
@@ -423,7 +426,7 @@ pub(crate) fn published(columns: &mut impl Columns) -> Read<PublishedSlug> {
 }
 
 /// Target, question, day, key, value; nothing for a question that only a later version asks.
-pub(crate) fn vote(columns: &mut impl Columns) -> Read<Option<Vote>> {
+pub(crate) fn vote(columns: &mut impl RowColumns) -> Decoded<Option<Vote>> {
     let (target, question) = (columns.text()?, columns.number()?);
     let Some(question) = Question::of(question) else {
         return Ok(None);
@@ -438,7 +441,7 @@ pub(crate) fn vote(columns: &mut impl Columns) -> Read<Option<Vote>> {
 }
 
 /// Hour, target and cost.
-pub(crate) fn own_cost(columns: &mut impl Columns) -> Read<OwnCost> {
+pub(crate) fn own_cost(columns: &mut impl RowColumns) -> Decoded<OwnCost> {
     Ok(OwnCost {
         hour: columns.number()?,
         target: columns.text()?,
@@ -447,7 +450,7 @@ pub(crate) fn own_cost(columns: &mut impl Columns) -> Read<OwnCost> {
 }
 
 /// Operation, instant, actor and details.
-pub(crate) fn files_act(columns: &mut impl Columns) -> Read<FilesAct> {
+pub(crate) fn files_act(columns: &mut impl RowColumns) -> Decoded<FilesAct> {
     Ok(FilesAct {
         operation: columns.operation()?,
         at: columns.at()?,
@@ -457,7 +460,7 @@ pub(crate) fn files_act(columns: &mut impl Columns) -> Read<FilesAct> {
 }
 
 /// Counts of keys, entries and holds, then the sums: credit, spent, held, loss, exposure, cost.
-pub(crate) fn totals(columns: &mut impl Columns) -> Read<Totals> {
+pub(crate) fn totals(columns: &mut impl RowColumns) -> Decoded<Totals> {
     Ok(Totals {
         keys: columns.small()?,
         entries: columns.small()?,
@@ -472,7 +475,7 @@ pub(crate) fn totals(columns: &mut impl Columns) -> Read<Totals> {
 }
 
 /// A sum over all keys, stored as text because it may exceed 64 bits.
-fn sum(columns: &mut impl Columns) -> Read<i128> {
+fn sum(columns: &mut impl RowColumns) -> Decoded<i128> {
     let text = columns.str()?;
     // Sums of ordinary ledgers fit 64 bits, which are read in a quarter of the time; every batch of a file reads four.
     let small = text.parse::<i64>().map(i128::from);

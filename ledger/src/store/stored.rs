@@ -5,19 +5,19 @@
 use std::borrow::Cow;
 
 use crate::book::chain::{evidence_code, kind_code};
-use crate::{Amount, EntryKind, Evidence, Line, Status};
+use crate::{Amount, BillLine, EntryKind, Evidence, KeyStatus};
 
-pub(crate) const fn status_code(status: Status) -> i64 {
+pub(crate) const fn status_code(status: KeyStatus) -> i64 {
     match status {
         // Expired follows from the clock and is never stored.
-        Status::Active | Status::Expired => 1,
-        Status::Blocked => 2,
-        Status::Revoked => 3,
+        KeyStatus::Active | KeyStatus::Expired => 1,
+        KeyStatus::Blocked => 2,
+        KeyStatus::Revoked => 3,
     }
 }
 
-pub(crate) fn status_of(code: i64) -> Option<Status> {
-    [Status::Active, Status::Blocked, Status::Revoked]
+pub(crate) fn status_of(code: i64) -> Option<KeyStatus> {
+    [KeyStatus::Active, KeyStatus::Blocked, KeyStatus::Revoked]
         .into_iter()
         .find(|status| status_code(*status) == code)
 }
@@ -45,7 +45,7 @@ pub(crate) fn kind_of(code: i64) -> Option<EntryKind> {
 }
 
 /// `[["input",100,3000000]]`: what, count, picodollars for one. Classes are among the bill's facts (`pairs.rs`).
-pub(crate) fn lines_text(lines: &[Line]) -> serde_json::Result<String> {
+pub(crate) fn lines_text(lines: &[BillLine]) -> serde_json::Result<String> {
     let rows: Vec<(&str, u64, i64)> = lines
         .iter()
         .map(|line| (&*line.what, line.count, line.rate.picos()))
@@ -53,9 +53,9 @@ pub(crate) fn lines_text(lines: &[Line]) -> serde_json::Result<String> {
     serde_json::to_string(&rows)
 }
 
-pub(crate) fn lines_of(text: &str) -> serde_json::Result<Vec<Line>> {
+pub(crate) fn lines_of(text: &str) -> serde_json::Result<Vec<BillLine>> {
     let rows: Vec<(String, u64, i64)> = serde_json::from_str(text)?;
-    let line = |(what, count, rate)| Line {
+    let line = |(what, count, rate)| BillLine {
         what: Cow::Owned(what),
         count,
         rate: Amount::from_picos(rate),

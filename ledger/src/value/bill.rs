@@ -1,7 +1,7 @@
 //! The bill of a request: what was counted, at which rates, and how the request ended.
 //!
 //! A bill is part of the charge entry and hashed with it, so its fields are as frozen as those of an entry: later versions add data
-//! as [`Facts`].
+//! as [`BillFacts`].
 
 use std::borrow::Cow;
 
@@ -38,7 +38,7 @@ pub struct Bill {
     /// Disjoint token counts.
     pub usage: Usage,
     /// Count times rate, one line for each priced thing.
-    pub lines: Vec<Line>,
+    pub lines: Vec<BillLine>,
     /// What the operator may owe a provider beyond the charge, for requests that were cut, broken, disputed or free after dispatch,
     /// and for failed attempts.
     #[serde(default)]
@@ -54,11 +54,11 @@ pub struct Bill {
     pub served: Served,
     /// Further facts by name, sorted; later versions can add some without a new format. Never named like what has a field (`pairs.rs`).
     #[serde(default)]
-    pub facts: Facts,
+    pub facts: BillFacts,
 }
 
 /// Named facts, sorted by name.
-pub type Facts = std::collections::BTreeMap<String, String>;
+pub type BillFacts = std::collections::BTreeMap<String, String>;
 
 impl Bill {
     /// Who counted what is charged; `None` if no provider answered and nothing is charged. Entries of earlier versions name the
@@ -181,7 +181,7 @@ impl Usage {
 
 /// One line of a bill: `count` × `rate` picodollars.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Line {
+pub struct BillLine {
     /// What was bought: `input`, `cache_read`, …, `images`, `request`.
     pub what: Cow<'static, str>,
     /// Tokens, pictures or requests, as `what` says.
@@ -198,7 +198,7 @@ pub struct Line {
 /// # Errors
 /// [`Refusal::Limit`] when a rate is negative, or the sum overflows or exceeds [`Amount::MAX_COST`]: the counts are then wrong, and
 /// the caller treats them as disputed.
-pub fn cost(lines: &[Line]) -> Result<Amount, Refusal> {
+pub fn cost(lines: &[BillLine]) -> Result<Amount, Refusal> {
     let absurd =
         || Refusal::Limit("the lines of this bill do not add up to a plausible cost".to_owned());
     let mut sum = Amount::ZERO;
@@ -223,7 +223,7 @@ mod tests {
 
     #[test]
     fn a_bill_is_exact_or_refused() {
-        let line = |count, rate| Line {
+        let line = |count, rate| BillLine {
             what: Cow::Borrowed("input"),
             count,
             rate: Amount::from_picos(rate),

@@ -3,8 +3,8 @@
 
 use std::borrow::Cow;
 
-use crate::value::served::{Place, Tier};
-use crate::{Amount, Bill, Facts, Served};
+use crate::value::served::{ServedRegion, ServedTier};
+use crate::{Amount, Bill, BillFacts, Served};
 
 /// Separates the classes of a bill's lines. A line without a class has nothing there.
 const BETWEEN_CLASSES: char = ';';
@@ -26,7 +26,7 @@ impl Bill {
     const MOST_OF_CLASS: usize = 64;
 
     /// All facts as they are stored and hashed: sorted pairs.
-    pub(crate) fn pairs(&self) -> Cow<'_, Facts> {
+    pub(crate) fn pairs(&self) -> Cow<'_, BillFacts> {
         let classes = self.lines.iter().any(|line| line.class.is_some());
         let Self { usage, served, .. } = self;
         let amounts = (self.exposure, self.cost, self.provider_cost);
@@ -48,10 +48,10 @@ impl Bill {
                 put(name, amount.picos().to_string());
             }
         }
-        if served.tier != Tier::Standard {
+        if served.tier != ServedTier::Standard {
             put("tier", served.tier.as_str().to_owned());
         }
-        if served.place != Place::Global {
+        if served.place != ServedRegion::Global {
             put("place", served.place.as_str().to_owned());
         }
         if !served.account.is_empty() {
@@ -73,7 +73,7 @@ impl Bill {
     }
 
     /// Parses stored pairs; `None` if one that has a field is not as this program would write it.
-    pub(crate) fn with_pairs(mut self, mut pairs: Facts) -> Option<Self> {
+    pub(crate) fn with_pairs(mut self, mut pairs: BillFacts) -> Option<Self> {
         for field in Self::FIELDS {
             let Some(text) = pairs.remove(field) else {
                 continue;
@@ -85,10 +85,12 @@ impl Bill {
                 "cost" => self.cost = Some(amount(&text)?),
                 "provider_cost" => self.provider_cost = Some(amount(&text)?),
                 "tier" => {
-                    self.served.tier = Tier::of(&text).filter(|tier| *tier != Tier::default())?;
+                    self.served.tier =
+                        ServedTier::of(&text).filter(|tier| *tier != ServedTier::default())?;
                 }
                 "place" => {
-                    let place = Place::of(&text).filter(|place| *place != Place::default());
+                    let place =
+                        ServedRegion::of(&text).filter(|place| *place != ServedRegion::default());
                     self.served.place = place?;
                 }
                 "context_band" => self.served.context_band = count(&text)?.try_into().ok()?,
@@ -153,10 +155,10 @@ fn count(text: &str) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Line, Usage};
+    use crate::{BillLine, Usage};
 
-    fn line(class: Option<&'static str>) -> Line {
-        Line {
+    fn line(class: Option<&'static str>) -> BillLine {
+        BillLine {
             what: Cow::Borrowed("output"),
             count: 1,
             rate: Amount::from_picos(1),
@@ -186,8 +188,8 @@ mod tests {
                 ..Usage::default()
             },
             served: Served {
-                tier: Tier::Flex,
-                place: Place::Us,
+                tier: ServedTier::Flex,
+                place: ServedRegion::Us,
                 context_band: 6,
                 account: "eu".to_owned(),
             },

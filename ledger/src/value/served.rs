@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize,
 )]
 #[serde(rename_all = "snake_case")]
-pub enum Tier {
+pub enum ServedTier {
     /// At the list price.
     #[default]
     Standard,
@@ -17,7 +17,7 @@ pub enum Tier {
     Fast,
 }
 
-impl Tier {
+impl ServedTier {
     const ALL: [Self; 3] = [Self::Standard, Self::Flex, Self::Fast];
 
     /// The word for it.
@@ -40,7 +40,7 @@ impl Tier {
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize,
 )]
 #[serde(rename_all = "snake_case")]
-pub enum Place {
+pub enum ServedRegion {
     /// Wherever the provider has room.
     #[default]
     Global,
@@ -48,7 +48,7 @@ pub enum Place {
     Us,
 }
 
-impl Place {
+impl ServedRegion {
     const ALL: [Self; 2] = [Self::Global, Self::Us];
 
     /// The word for it.
@@ -70,9 +70,9 @@ impl Place {
 #[serde(default, deny_unknown_fields)]
 pub struct Served {
     /// The tier or speed.
-    pub tier: Tier,
+    pub tier: ServedTier,
     /// In which region it was made.
-    pub place: Place,
+    pub place: ServedRegion,
     /// Which of the price's tiers of input size applied; 0 is the base price.
     pub context_band: u32,
     /// Which of the provider's accounts (its keys) answered, in the operator's words; empty if it has only one.
@@ -81,8 +81,8 @@ pub struct Served {
 
 /// The default, for what served nothing.
 pub(crate) static ORDINARY: Served = Served {
-    tier: Tier::Standard,
-    place: Place::Global,
+    tier: ServedTier::Standard,
+    place: ServedRegion::Global,
     context_band: 0,
     account: String::new(),
 };
@@ -94,8 +94,8 @@ impl Served {
     /// Whether there is nothing to say about it.
     #[must_use]
     pub fn is_ordinary(&self) -> bool {
-        self.tier == Tier::Standard
-            && self.place == Place::Global
+        self.tier == ServedTier::Standard
+            && self.place == ServedRegion::Global
             && self.context_band == 0
             && self.account.is_empty()
     }
@@ -104,12 +104,12 @@ impl Served {
     #[must_use]
     pub const fn class(&self) -> Option<&'static str> {
         match (self.tier, self.place) {
-            (Tier::Standard, Place::Global) => None,
-            (Tier::Standard, Place::Us) => Some("us"),
-            (Tier::Flex, Place::Global) => Some("flex"),
-            (Tier::Flex, Place::Us) => Some("flex,us"),
-            (Tier::Fast, Place::Global) => Some("fast"),
-            (Tier::Fast, Place::Us) => Some("fast,us"),
+            (ServedTier::Standard, ServedRegion::Global) => None,
+            (ServedTier::Standard, ServedRegion::Us) => Some("us"),
+            (ServedTier::Flex, ServedRegion::Global) => Some("flex"),
+            (ServedTier::Flex, ServedRegion::Us) => Some("flex,us"),
+            (ServedTier::Fast, ServedRegion::Global) => Some("fast"),
+            (ServedTier::Fast, ServedRegion::Us) => Some("fast,us"),
         }
     }
 }

@@ -124,7 +124,7 @@ pub(crate) fn bill(count: u64) -> Bill {
             output: count,
             ..Usage::default()
         },
-        lines: vec![Line {
+        lines: vec![BillLine {
             what: "output".into(),
             count,
             rate: usd("0.000001"),
@@ -137,7 +137,7 @@ pub(crate) fn bill(count: u64) -> Bill {
 /// The same served fast and in the United States, with everything that a class brings.
 pub(crate) fn fast(count: u64) -> Bill {
     let mut bill = bill(count);
-    bill.lines.push(Line {
+    bill.lines.push(BillLine {
         what: "request".into(),
         count: 1,
         rate: usd("0.000002"),
@@ -147,8 +147,8 @@ pub(crate) fn fast(count: u64) -> Bill {
     (bill.usage.cache_write_12h, bill.usage.calls) = (count, 3);
     bill.provider_cost = Some(usd("0.0000015"));
     bill.served = Served {
-        tier: Tier::Fast,
-        place: Place::Us,
+        tier: ServedTier::Fast,
+        place: ServedRegion::Us,
         context_band: 1,
         account: "second".to_owned(),
     };

@@ -73,7 +73,7 @@ pub(crate) async fn sessions_end_with_the_key(ledger: SharedLedger) {
         if operation == 12 {
             assert_eq!(
                 refused(ledger.open_session(session(60)).await),
-                Refusal::NotActive(Status::Blocked)
+                Refusal::NotActive(KeyStatus::Blocked)
             );
             ledger
                 .change_key(change(1, 20, Change::Unblock))
@@ -88,7 +88,7 @@ pub(crate) async fn sessions_end_with_the_key(ledger: SharedLedger) {
     }
     assert_eq!(
         refused(ledger.open_session(session(61)).await),
-        Refusal::NotActive(Status::Revoked)
+        Refusal::NotActive(KeyStatus::Revoked)
     );
     sound(&*ledger).await;
 }

@@ -59,7 +59,7 @@ pub(crate) async fn history_is_filtered_and_paged(ledger: SharedLedger) {
                 ..EntryQuery::default()
             })
             .await;
-            let behind: Vec<Entry> = rows
+            let behind: Vec<JournalEntry> = rows
                 .iter()
                 .filter(|entry| entry.position < before)
                 .cloned()
@@ -72,7 +72,7 @@ pub(crate) async fn history_is_filtered_and_paged(ledger: SharedLedger) {
             until: Some(at(1_010)),
             ..EntryQuery::default()
         };
-        let inside = |entry: &&Entry| entry.at >= at(1_005) && entry.at < at(1_010);
+        let inside = |entry: &&JournalEntry| entry.at >= at(1_005) && entry.at < at(1_010);
         assert_eq!(
             find(between).await,
             rows.iter().filter(inside).cloned().collect::<Vec<_>>()
@@ -212,7 +212,7 @@ pub(crate) async fn what_was_served_stays_with_the_entry(ledger: SharedLedger) {
         ..Served::default()
     };
     let flex = Served {
-        tier: Tier::Flex,
+        tier: ServedTier::Flex,
         ..Served::default()
     };
     let account = Served {

@@ -33,7 +33,7 @@ pub(crate) async fn holds_reserve_and_settle_once(ledger: SharedLedger) {
     let finished = ledger.finish_hold(finish(20, 1_500_000)).await.unwrap();
     assert_eq!(
         finished,
-        Finished {
+        EndedHold {
             charge: usd("1.5"),
             loss: Amount::ZERO,
             available: usd("3.5")
@@ -70,7 +70,7 @@ pub(crate) async fn holds_reserve_and_settle_once(ledger: SharedLedger) {
         .unwrap();
     assert_eq!(
         released,
-        Finished {
+        EndedHold {
             charge: Amount::ZERO,
             loss: Amount::ZERO,
             available: usd("3.5")
@@ -122,11 +122,11 @@ pub(crate) async fn holds_are_refused_by_key_state(ledger: SharedLedger) {
     };
     assert_eq!(
         refused(ledger.open_hold(late).await),
-        Refusal::NotActive(Status::Expired)
+        Refusal::NotActive(KeyStatus::Expired)
     );
     assert_eq!(
         refused(ledger.extend_hold(extension(20, "2", 1)).await),
-        Refusal::NotActive(Status::Expired)
+        Refusal::NotActive(KeyStatus::Expired)
     );
     ledger
         .change_key(change(1, 12, Change::Block))
@@ -134,7 +134,7 @@ pub(crate) async fn holds_are_refused_by_key_state(ledger: SharedLedger) {
         .unwrap();
     assert_eq!(
         refused(ledger.open_hold(new_hold(1, 22, "1")).await),
-        Refusal::NotActive(Status::Blocked)
+        Refusal::NotActive(KeyStatus::Blocked)
     );
     assert!(matches!(
         refused(ledger.open_hold(new_hold(1, 23, "-1")).await),
@@ -245,7 +245,7 @@ pub(crate) async fn a_charge_beyond_the_balance_is_the_operators_loss(ledger: Sh
     let finished = ledger.finish_hold(finish(20, 6_000_000)).await.unwrap();
     assert_eq!(
         finished,
-        Finished {
+        EndedHold {
             charge: usd("4"),
             loss: usd("2"),
             available: Amount::ZERO
@@ -308,7 +308,7 @@ pub(crate) async fn absurd_bills_are_refused_and_abandoned_ones_disputed(ledger:
 }
 
 /// The entry that the resolver makes in its own time.
-async fn eventually(ledger: &SharedLedger, operation: OperationId) -> Entry {
+async fn eventually(ledger: &SharedLedger, operation: OperationId) -> JournalEntry {
     for _ in 0..30_000 {
         if let Some(entry) = ledger.entry(operation).await.unwrap() {
             return entry;

@@ -16,7 +16,7 @@ pub(crate) async fn keys_are_created_once_with_their_first_money(ledger: SharedL
             made.status(at(100)),
             made.last_entry_at
         ),
-        (usd("5"), Status::Active, Some(at(100)))
+        (usd("5"), KeyStatus::Active, Some(at(100)))
     );
     assert_eq!(
         ledger
@@ -125,7 +125,7 @@ pub(crate) async fn key_changes_are_applied_once_and_audited(ledger: SharedLedge
             .await
             .unwrap()
             .stored_status,
-        Status::Blocked
+        KeyStatus::Blocked
     );
     assert_eq!(
         ledger
@@ -133,7 +133,7 @@ pub(crate) async fn key_changes_are_applied_once_and_audited(ledger: SharedLedge
             .await
             .unwrap()
             .stored_status,
-        Status::Blocked
+        KeyStatus::Blocked
     );
     assert_eq!(
         ledger
@@ -141,7 +141,7 @@ pub(crate) async fn key_changes_are_applied_once_and_audited(ledger: SharedLedge
             .await
             .unwrap()
             .stored_status,
-        Status::Active
+        KeyStatus::Active
     );
     assert_eq!(
         refused(ledger.change_key(change(9, 17, Change::Block)).await),
@@ -209,7 +209,7 @@ pub(crate) async fn revoked_is_for_ever(ledger: SharedLedger) {
     ));
     assert_eq!(
         refused(ledger.open_hold(new_hold(1, 21, "1")).await),
-        Refusal::NotActive(Status::Revoked)
+        Refusal::NotActive(KeyStatus::Revoked)
     );
     let refund = CreditKind::Refund {
         request: op(20),

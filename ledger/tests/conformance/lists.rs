@@ -92,11 +92,11 @@ pub(crate) async fn keys_are_listed_in_pages(ledger: SharedLedger) {
         now: at(now),
         ..KeyQuery::default()
     };
-    assert_eq!(count(state(Status::Blocked, 0)).await, 1);
-    assert_eq!(count(state(Status::Expired, 999)).await, 0);
-    assert_eq!(count(state(Status::Expired, 1_000)).await, 6);
-    assert_eq!(count(state(Status::Active, 1_000)).await, 23);
-    assert_eq!(count(state(Status::Revoked, 0)).await, 0);
+    assert_eq!(count(state(KeyStatus::Blocked, 0)).await, 1);
+    assert_eq!(count(state(KeyStatus::Expired, 999)).await, 0);
+    assert_eq!(count(state(KeyStatus::Expired, 1_000)).await, 6);
+    assert_eq!(count(state(KeyStatus::Active, 1_000)).await, 23);
+    assert_eq!(count(state(KeyStatus::Revoked, 0)).await, 0);
     assert_eq!(
         count(KeyQuery {
             balance_below: Some(usd("1")),
@@ -212,7 +212,7 @@ pub(crate) async fn keys_are_paged_by_what_moves(ledger: SharedLedger) {
         let query = KeyQuery {
             order,
             balance_below: Some(usd("2")),
-            status: Some(Status::Active),
+            status: Some(KeyStatus::Active),
             ..KeyQuery::default()
         };
         assert_eq!(paged(&*ledger, query).await, poor, "{order:?}");

@@ -4,8 +4,8 @@ use super::operations::{Done, amount, available, blank, insufficient, limit, pic
 use super::{Held, State};
 use crate::value::owed::UNMETERED;
 use crate::{
-    Account, Amount, Bill, EndReason, Entry, EntryKind, Evidence, Extension, Finish, Finished,
-    NewHold, OpenHold, Owed, Recovered, Refusal, Timestamp,
+    Account, Amount, Bill, EndReason, EndedHold, EntryKind, Evidence, Extension, Finish,
+    JournalEntry, NewHold, OpenHold, Owed, Recovered, Refusal, Timestamp,
 };
 
 impl State {
@@ -86,7 +86,7 @@ impl State {
         Ok(())
     }
 
-    pub(super) fn finish(&mut self, finish: &Finish) -> Done<Finished> {
+    pub(super) fn finish(&mut self, finish: &Finish) -> Done<EndedHold> {
         let request = finish.request;
         if let Some(Held { open, .. }) = self.holds.get(&request) {
             let open = open.clone();
@@ -94,7 +94,7 @@ impl State {
         }
         let entry = self.entry(request).ok_or(Refusal::NoSuchHold(request))?;
         let bill = entry.bill.as_ref().ok_or(Refusal::NoSuchHold(request))?;
-        Ok(Finished {
+        Ok(EndedHold {
             charge: amount(picos(entry.amount).saturating_neg())?,
             loss: bill.loss,
             available: amount(available(&self.key(entry.key)?.account))?,
@@ -102,7 +102,7 @@ impl State {
     }
 
     /// A bill that is refused for its size is replaced by the last checkpoint's counts.
-    pub(super) fn resolve(&mut self, finish: &Finish) -> Done<Finished> {
+    pub(super) fn resolve(&mut self, finish: &Finish) -> Done<EndedHold> {
         let refused = match self.finish(finish) {
             Err(Refusal::Limit(_)) => finish.clone(),
             outcome => return outcome,
@@ -122,7 +122,7 @@ impl State {
         self.finish(&Finish { bill, ..refused })
     }
 
-    pub(super) fn end(&mut self, hold: &OpenHold, finish: Finish) -> Done<Finished> {
+    pub(super) fn end(&mut self, hold: &OpenHold, finish: Finish) -> Done<EndedHold> {
         let account = self.key(hold.key)?.account;
         let cost = finish.bill.total()?;
         if cost.is_negative() {
@@ -148,7 +148,7 @@ impl State {
         self.enter(
             hold.key,
             after,
-            Entry {
+            JournalEntry {
                 operation: finish.request,
                 kind: EntryKind::Charge,
                 amount: amount(charge.saturating_neg())?,
@@ -159,7 +159,7 @@ impl State {
             },
         )?;
         self.holds.remove(&finish.request);
-        Ok(Finished {
+        Ok(EndedHold {
             charge: amount(charge)?,
             loss,
             available: amount(available(&after))?,

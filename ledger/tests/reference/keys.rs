@@ -7,8 +7,8 @@ use super::operations::{
 use crate::book::audit;
 use crate::value::reference::{folded, normal};
 use crate::{
-    Account, Amount, Change, Credit, CreditKind, Entry, EntryKind, Key, KeyChange, NewKey,
-    OperationId, Posted, Refusal, Status,
+    Account, Amount, Change, Credit, CreditKind, EntryKind, JournalEntry, Key, KeyChange,
+    KeyStatus, NewKey, OperationId, Posted, Refusal,
 };
 
 impl State {
@@ -26,7 +26,7 @@ impl State {
         }
     }
 
-    pub(super) fn named(&self, reference: &str) -> Option<&Entry> {
+    pub(super) fn named(&self, reference: &str) -> Option<&JournalEntry> {
         let same = |known: &String| folded(known) == folded(reference);
         self.entries
             .iter()
@@ -46,7 +46,7 @@ impl State {
         let blank_key = Key {
             id: new.id,
             settings: new.settings.clone(),
-            stored_status: Status::Active,
+            stored_status: KeyStatus::Active,
             secret: new.secret,
             old_secret: None,
             account: Account::default(),
@@ -88,7 +88,7 @@ impl State {
         }
         self.check_unused(operation)?;
         let mut key = self.key(change.key)?.clone();
-        if key.stored_status == Status::Revoked && change.change != Change::Revoke {
+        if key.stored_status == KeyStatus::Revoked && change.change != Change::Revoke {
             let text = format!("key {} is revoked, which cannot be undone", key.id);
             return Err(not_applicable(&text));
         }
@@ -98,9 +98,9 @@ impl State {
                 settings.check()?;
                 (key.settings, ends) = (settings.clone(), false);
             }
-            Change::Block => key.stored_status = Status::Blocked,
-            Change::Unblock => (key.stored_status, ends) = (Status::Active, false),
-            Change::Revoke => key.stored_status = Status::Revoked,
+            Change::Block => key.stored_status = KeyStatus::Blocked,
+            Change::Unblock => (key.stored_status, ends) = (KeyStatus::Active, false),
+            Change::Revoke => key.stored_status = KeyStatus::Revoked,
             Change::Rotate { secret, old_until } => {
                 key.old_secret = old_until.map(|until| (key.secret, until));
                 key.secret = *secret;
@@ -127,7 +127,7 @@ impl State {
         self.check_reference(&credit.reference)?;
         let key = self.key(credit.key)?;
         let after = match &credit.kind {
-            CreditKind::TopUp if key.stored_status == Status::Revoked => {
+            CreditKind::TopUp if key.stored_status == KeyStatus::Revoked => {
                 let text = format!("key {} is revoked and takes no more money", key.id);
                 return Err(not_applicable(&text));
             }
@@ -144,9 +144,13 @@ impl State {
         })
     }
 
-    pub(super) fn repeated(&self, credit: &Credit, entry: Option<&Entry>) -> Done<Option<Posted>> {
+    pub(super) fn repeated(
+        &self,
+        credit: &Credit,
+        entry: Option<&JournalEntry>,
+    ) -> Done<Option<Posted>> {
         let wanted = credited(credit);
-        let same = |entry: &&Entry| {
+        let same = |entry: &&JournalEntry| {
             (entry.key, entry.kind, entry.amount) == (wanted.key, wanted.kind, wanted.amount)
                 && entry.reference.as_deref().map(folded) == Some(folded(&credit.reference))
                 && entry.reason == wanted.reason
@@ -207,7 +211,7 @@ impl State {
 }
 
 /// The entry of a credit, before it has its place.
-pub(super) fn credited(credit: &Credit) -> Entry {
+pub(super) fn credited(credit: &Credit) -> JournalEntry {
     let (kind, reason, refunds) = match &credit.kind {
         CreditKind::TopUp => (EntryKind::TopUp, None, None),
         CreditKind::Adjust { reason } => (EntryKind::Adjust, Some(reason.clone()), None),
@@ -215,7 +219,7 @@ pub(super) fn credited(credit: &Credit) -> Entry {
             (EntryKind::Refund, Some(reason.clone()), Some(*request))
         }
     };
-    Entry {
+    JournalEntry {
         operation: credit.operation,
         kind,
         amount: credit.amount,

@@ -17,9 +17,10 @@ use crate::batch::operation::{Operation, Outcome};
 use crate::book::margin::Summing;
 use crate::value::owed::UNMETERED;
 use crate::{
-    Amount, AuditRecord, Bill, Entry, EntryQuery, FilesAct, Finish, Key, KeyId, KeyQuery, Ledger,
-    LedgerError, MarginBy, MarginQuery, Margins, OpenHold, OperationId, OwnCost, PublishedSlug,
-    SecretHash, Served, Session, SlugUse, Timestamp, Totals, UsageRow, VerifyReport, Vote,
+    Amount, AuditRecord, Bill, EntryQuery, FilesAct, Finish, JournalEntry, Key, KeyId, KeyQuery,
+    Ledger, LedgerError, MarginBy, MarginQuery, Margins, OpenHold, OperationId, OwnCost,
+    PublishedSlug, SecretHash, Served, Session, SlugUse, Timestamp, Totals, UsageRow, VerifyReport,
+    Vote,
 };
 
 /// A ledger in memory.
@@ -53,7 +54,7 @@ struct Held {
 struct State {
     keys: BTreeMap<KeyId, Key>,
     holds: BTreeMap<OperationId, Held>,
-    entries: Vec<Entry>,
+    entries: Vec<JournalEntry>,
     audit: Vec<AuditRecord>,
     published: BTreeMap<String, Timestamp>,
     votes: Vec<Vote>,
@@ -66,7 +67,7 @@ struct State {
 }
 
 impl State {
-    fn entry(&self, operation: OperationId) -> Option<&Entry> {
+    fn entry(&self, operation: OperationId) -> Option<&JournalEntry> {
         self.entries
             .iter()
             .find(|entry| entry.operation == operation)
@@ -78,7 +79,7 @@ impl State {
             .find(|record| record.operation == operation)
     }
 
-    fn of_key(&self, key: KeyId) -> impl Iterator<Item = &Entry> {
+    fn of_key(&self, key: KeyId) -> impl Iterator<Item = &JournalEntry> {
         self.entries.iter().filter(move |entry| entry.key == key)
     }
 
@@ -128,8 +129,8 @@ impl State {
             .collect()
     }
 
-    fn entries(&self, query: &EntryQuery) -> Vec<Entry> {
-        let wanted = |entry: &&Entry| {
+    fn entries(&self, query: &EntryQuery) -> Vec<JournalEntry> {
+        let wanted = |entry: &&JournalEntry| {
             query.key.is_none_or(|key| entry.key == key)
                 && query.since.is_none_or(|since| entry.at >= since)
                 && query.until.is_none_or(|until| entry.at < until)
@@ -141,7 +142,7 @@ impl State {
             .rev()
             .filter(wanted)
             .take(query.limit.unwrap_or(usize::MAX));
-        let mut found: Vec<Entry> = newest.cloned().collect();
+        let mut found: Vec<JournalEntry> = newest.cloned().collect();
         found.reverse();
         found
     }
@@ -339,11 +340,11 @@ impl Ledger for MemoryLedger {
         Ok(holds)
     }
 
-    async fn entries(&self, query: EntryQuery) -> Result<Vec<Entry>, LedgerError> {
+    async fn entries(&self, query: EntryQuery) -> Result<Vec<JournalEntry>, LedgerError> {
         Ok(self.state().entries(&query))
     }
 
-    async fn entry(&self, operation: OperationId) -> Result<Option<Entry>, LedgerError> {
+    async fn entry(&self, operation: OperationId) -> Result<Option<JournalEntry>, LedgerError> {
         Ok(self.state().entry(operation).cloned())
     }
 
@@ -351,9 +352,9 @@ impl Ledger for MemoryLedger {
         &self,
         key: KeyId,
         answer_id: &str,
-    ) -> Result<Option<Entry>, LedgerError> {
+    ) -> Result<Option<JournalEntry>, LedgerError> {
         let state = self.state();
-        let carries = |entry: &&Entry| {
+        let carries = |entry: &&JournalEntry| {
             entry
                 .bill
                 .as_ref()

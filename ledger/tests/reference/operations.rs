@@ -5,8 +5,8 @@ use super::{State, next};
 use crate::batch::operation::{Operation, Outcome};
 use crate::book::audit::{self, Written};
 use crate::{
-    Account, Amount, AuditRecord, Entry, EntryKind, Key, KeyId, OperationId, Refusal, SecretHash,
-    Session, Status, Timestamp, VOTE_DAYS, Vote,
+    Account, Amount, AuditRecord, EntryKind, JournalEntry, Key, KeyId, KeyStatus, OperationId,
+    Refusal, SecretHash, Session, Timestamp, VOTE_DAYS, Vote,
 };
 
 pub(super) type Done<T> = Result<T, Refusal>;
@@ -45,10 +45,10 @@ pub(super) fn insufficient(needed: Amount, account: &Account) -> Done<Refusal> {
     })
 }
 
-pub(super) fn status(key: &Key, now: Timestamp) -> Status {
+pub(super) fn status(key: &Key, now: Timestamp) -> KeyStatus {
     let expired = key.settings.expires_at.is_some_and(|end| end <= now);
     match key.stored_status {
-        Status::Active if expired => Status::Expired,
+        KeyStatus::Active if expired => KeyStatus::Expired,
         stored => stored,
     }
 }
@@ -128,7 +128,7 @@ impl State {
     pub(super) fn active(&self, key: KeyId, now: Timestamp) -> Done<&Key> {
         let found = self.key(key)?;
         match status(found, now) {
-            Status::Active => Ok(found),
+            KeyStatus::Active => Ok(found),
             stopped => Err(Refusal::NotActive(stopped)),
         }
     }
@@ -140,14 +140,19 @@ impl State {
     }
 
     /// Appends an entry, at its place and date, and moves the account.
-    pub(super) fn enter(&mut self, key: KeyId, after: Account, entry: Entry) -> Done<Entry> {
+    pub(super) fn enter(
+        &mut self,
+        key: KeyId,
+        after: Account,
+        entry: JournalEntry,
+    ) -> Done<JournalEntry> {
         let seq = next(self.of_key(key).count());
         let position = next(self.entries.len());
         let latest = crate::clock::now().millis().saturating_add(10_000);
         let last = self.keys.get(&key).and_then(|key| key.last_entry_at);
         let last = last.filter(|last| last.millis() <= latest);
         let at = entry.at.min(Timestamp::from_millis(latest));
-        let entry = Entry {
+        let entry = JournalEntry {
             position,
             seq,
             balance_after: amount(picos(after.credit).saturating_sub(picos(after.spent)))?,
@@ -176,8 +181,8 @@ impl State {
 
     pub(super) fn not_stopped(&self, key: KeyId) -> Done<()> {
         match self.key(key)?.stored_status {
-            stopped @ (Status::Blocked | Status::Revoked) => Err(Refusal::NotActive(stopped)),
-            Status::Active | Status::Expired => Ok(()),
+            stopped @ (KeyStatus::Blocked | KeyStatus::Revoked) => Err(Refusal::NotActive(stopped)),
+            KeyStatus::Active | KeyStatus::Expired => Ok(()),
         }
     }
 
@@ -241,8 +246,8 @@ impl State {
 }
 
 /// An entry of a key, before it is filled in.
-pub(super) fn blank(key: KeyId) -> Entry {
-    Entry {
+pub(super) fn blank(key: KeyId) -> JournalEntry {
+    JournalEntry {
         position: 0,
         seq: 0,
         key,

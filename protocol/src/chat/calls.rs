@@ -4,7 +4,7 @@
 //! closed.
 
 use super::chunk::Fragment;
-use crate::translate::event::{Open, Sink};
+use crate::translate::event::{BlockStart, Sink};
 use crate::translate::flow::Flow;
 use crate::translate::freeform::WRAP;
 use crate::translate::ids::made_id;
@@ -12,8 +12,8 @@ use crate::translate::text::escape;
 
 /// All calls of an answer.
 #[derive(Debug, Default)]
-pub(super) struct Calls {
-    list: Vec<Call>,
+pub(super) struct AnswerCalls {
+    list: Vec<StreamedCall>,
     /// How many are closed.
     closed: usize,
     /// The answer ended at its limit, so its last call may be incomplete.
@@ -21,7 +21,7 @@ pub(super) struct Calls {
 }
 
 #[derive(Debug, Default)]
-struct Call {
+struct StreamedCall {
     index: Option<u64>,
     id: String,
     name: String,
@@ -32,7 +32,7 @@ struct Call {
     sent: bool,
 }
 
-impl Calls {
+impl AnswerCalls {
     /// Whether there are any.
     pub(super) fn any(&self) -> bool {
         !self.list.is_empty()
@@ -46,9 +46,9 @@ impl Calls {
     /// Appends a fragment to the call it belongs to.
     pub(super) fn take(&mut self, fragment: &Fragment<'_>) {
         let at = self.place(fragment).unwrap_or_else(|| {
-            self.list.push(Call {
+            self.list.push(StreamedCall {
                 index: fragment.index,
-                ..Call::default()
+                ..StreamedCall::default()
             });
             self.list.len() - 1
         });
@@ -114,7 +114,7 @@ impl Calls {
                     call.id = made_id(&[&call.name, &self.closed.to_string()]);
                 }
                 flow.open(
-                    Open::Call {
+                    BlockStart::Call {
                         id: &call.id,
                         name: &call.name,
                     },

@@ -5,12 +5,15 @@ use std::borrow::Cow;
 use super::decode_tools::{choice, functions, tool_choice, tools};
 use crate::json::Kind;
 use crate::translate::decode::{Decoding, cache, file, no_equal, picture, wrong};
-use crate::translate::fates::{Fate, Row, only, refused_by, row, silent_for_messages, unless};
-use crate::translate::neutral::{
-    Block, Call, CallResult, Effort, Format, Prompt, Role, ToolKind, Turn,
+use crate::translate::fates::{
+    FateRow, FieldFate, only, refused_by, row, silent_for_messages, unless,
 };
-use crate::translate::tree::Node;
-use crate::{BadRequest, Family, Tier};
+use crate::translate::neutral::{
+    AnswerFormat, CallResult, Effort, NeutralBlock, NeutralCall, NeutralPrompt, NeutralTurn, Role,
+    ToolKind,
+};
+use crate::translate::tree::JsonNode;
+use crate::{BadRequest, Family, ServiceTier};
 
 const ONE_ANSWER: &str = "Use `n` = 1.";
 const NO_LOGPROBS: &str = "Leave it out.";
@@ -18,62 +21,62 @@ const NO_AUDIO: &str = "Ask for text only.";
 
 /// The fate of each field.
 #[rustfmt::skip]
-pub(crate) const FIELDS: &[Row] = &[
-    row("model",                   Fate::Converted),
-    row("messages",                Fate::Converted),
-    row("max_completion_tokens",   Fate::Converted),
-    row("max_tokens",              Fate::Converted),
-    row("temperature",             Fate::Carried),
-    row("top_p",                   Fate::Carried),
-    row("stop",                    Fate::Converted),
-    row("stream",                  Fate::Carried),
-    row("stream_options",          Fate::Silent),
-    row("tools",                   Fate::Converted),
-    row("functions",               Fate::Converted),
-    row("tool_choice",             Fate::Converted),
-    row("function_call",           Fate::Converted),
-    row("parallel_tool_calls",     Fate::Converted),
-    row("reasoning_effort",        Fate::Converted),
-    row("reasoning",               Fate::Converted),
-    row("response_format",         Fate::Converted),
+pub(crate) const FIELDS: &[FateRow] = &[
+    row("model",                   FieldFate::Converted),
+    row("messages",                FieldFate::Converted),
+    row("max_completion_tokens",   FieldFate::Converted),
+    row("max_tokens",              FieldFate::Converted),
+    row("temperature",             FieldFate::Carried),
+    row("top_p",                   FieldFate::Carried),
+    row("stop",                    FieldFate::Converted),
+    row("stream",                  FieldFate::Carried),
+    row("stream_options",          FieldFate::Silent),
+    row("tools",                   FieldFate::Converted),
+    row("functions",               FieldFate::Converted),
+    row("tool_choice",             FieldFate::Converted),
+    row("function_call",           FieldFate::Converted),
+    row("parallel_tool_calls",     FieldFate::Converted),
+    row("reasoning_effort",        FieldFate::Converted),
+    row("reasoning",               FieldFate::Converted),
+    row("response_format",         FieldFate::Converted),
     silent_for_messages("prompt_cache_key"),
-    row("safety_identifier",       Fate::Converted),
-    row("user",                    Fate::Converted),
-    row("service_tier",            Fate::Converted),
-    Row { defaults: &["\"medium\""], ..only("verbosity", Family::Responses, Fate::Converted) },
-    unless("frequency_penalty",    Fate::Dropped, &["0", "0.0"]),
-    unless("presence_penalty",     Fate::Dropped, &["0", "0.0"]),
-    row("logit_bias",              Fate::Dropped),
-    row("seed",                    Fate::Dropped),
-    row("prediction",              Fate::Dropped),
-    only("top_k", Family::Messages, Fate::Carried),
-    row("cache_control",           Fate::Dropped),
-    row("prompt_cache_options",    Fate::Dropped),
-    row("prompt_cache_retention",  Fate::Dropped),
-    row("web_search_options",      Fate::Dropped),
-    row("metadata",                Fate::Silent),
-    row("store",                   Fate::Silent),
-    row("usage",                   Fate::Silent),
-    unless("n",                    Fate::Refused(ONE_ANSWER), &["1"]),
+    row("safety_identifier",       FieldFate::Converted),
+    row("user",                    FieldFate::Converted),
+    row("service_tier",            FieldFate::Converted),
+    FateRow { defaults: &["\"medium\""], ..only("verbosity", Family::Responses, FieldFate::Converted) },
+    unless("frequency_penalty",    FieldFate::Dropped, &["0", "0.0"]),
+    unless("presence_penalty",     FieldFate::Dropped, &["0", "0.0"]),
+    row("logit_bias",              FieldFate::Dropped),
+    row("seed",                    FieldFate::Dropped),
+    row("prediction",              FieldFate::Dropped),
+    only("top_k", Family::Messages, FieldFate::Carried),
+    row("cache_control",           FieldFate::Dropped),
+    row("prompt_cache_options",    FieldFate::Dropped),
+    row("prompt_cache_retention",  FieldFate::Dropped),
+    row("web_search_options",      FieldFate::Dropped),
+    row("metadata",                FieldFate::Silent),
+    row("store",                   FieldFate::Silent),
+    row("usage",                   FieldFate::Silent),
+    unless("n",                    FieldFate::Refused(ONE_ANSWER), &["1"]),
     refused_by("logprobs", Family::Messages, NO_LOGPROBS),
-    Row { defaults: &["0"], ..refused_by("top_logprobs", Family::Messages, NO_LOGPROBS) },
-    unless("modalities",           Fate::Refused(NO_AUDIO), &["[\"text\"]"]),
-    row("audio",                   Fate::Refused(NO_AUDIO)),
-    row("moderation",              Fate::Refused("Leave it out.")),
+    FateRow { defaults: &["0"], ..refused_by("top_logprobs", Family::Messages, NO_LOGPROBS) },
+    unless("modalities",           FieldFate::Refused(NO_AUDIO), &["[\"text\"]"]),
+    row("audio",                   FieldFate::Refused(NO_AUDIO)),
+    row("moderation",              FieldFate::Refused("Leave it out.")),
 ];
 
 pub(crate) fn decode<'a>(
     body: &'a [u8],
     decoding: &mut Decoding<'_>,
-) -> Result<Prompt<'a>, BadRequest> {
+) -> Result<NeutralPrompt<'a>, BadRequest> {
     decoding.fields(body, FIELDS, field)
 }
 
 fn field<'a>(
     decoding: &mut Decoding<'_>,
     name: &str,
-    value: &Node<'a>,
-    prompt: &mut Prompt<'a>,
+    value: &JsonNode<'a>,
+    prompt: &mut NeutralPrompt<'a>,
 ) -> Result<(), BadRequest> {
     match name {
         "messages" => messages(value, prompt, decoding)?,
@@ -84,7 +87,7 @@ fn field<'a>(
         "logprobs" => prompt.logprobs = value.is_true(),
         "top_logprobs" => prompt.top_logprobs = value.count(),
         "stop" if value.kind == Kind::String => prompt.stops = value.text().into_iter().collect(),
-        "stop" => prompt.stops = value.elements().filter_map(Node::text).collect(),
+        "stop" => prompt.stops = value.elements().filter_map(JsonNode::text).collect(),
         "stream" => prompt.stream = value.is_true(),
         "tools" => tools(value, prompt, decoding)?,
         "functions" => functions(value, prompt)?,
@@ -104,8 +107,8 @@ fn field<'a>(
         "service_tier" => match value.word() {
             "auto" => prompt.standard_tier = Some(false),
             "default" => prompt.standard_tier = Some(true),
-            "flex" => prompt.tier = Tier::Flex,
-            "priority" | "fast" => prompt.tier = Tier::Fast,
+            "flex" => prompt.tier = ServiceTier::Flex,
+            "priority" | "fast" => prompt.tier = ServiceTier::Fast,
             "" => {}
             _ => decoding.drop(name),
         },
@@ -114,9 +117,9 @@ fn field<'a>(
     Ok(())
 }
 
-fn format<'a>(value: &Node<'a>) -> Result<Option<Format<'a>>, BadRequest> {
+fn format<'a>(value: &JsonNode<'a>) -> Result<Option<AnswerFormat<'a>>, BadRequest> {
     match value.get("type").word() {
-        "json_object" => Ok(Some(Format::Json)),
+        "json_object" => Ok(Some(AnswerFormat::Json)),
         "json_schema" => {
             let inner = value.get("json_schema");
             let path = "response_format.json_schema.schema";
@@ -125,7 +128,7 @@ fn format<'a>(value: &Node<'a>) -> Result<Option<Format<'a>>, BadRequest> {
                 .object()
                 .ok_or_else(|| wrong(path, "a JSON schema"))?;
             let (name, description) = (inner.get("name").text(), inner.get("description").text());
-            Ok(Some(Format::Schema {
+            Ok(Some(AnswerFormat::Schema {
                 name,
                 description,
                 schema,
@@ -137,8 +140,8 @@ fn format<'a>(value: &Node<'a>) -> Result<Option<Format<'a>>, BadRequest> {
 }
 
 fn messages<'a>(
-    value: &Node<'a>,
-    prompt: &mut Prompt<'a>,
+    value: &JsonNode<'a>,
+    prompt: &mut NeutralPrompt<'a>,
     decoding: &mut Decoding<'_>,
 ) -> Result<(), BadRequest> {
     for (at, message) in value.elements().enumerate() {
@@ -162,23 +165,23 @@ fn messages<'a>(
                     is_error: false,
                     cache: cache(message),
                 };
-                (Role::User, vec![Block::Result(result)])
+                (Role::User, vec![NeutralBlock::Result(result)])
             }
             _ => return Err(wrong(&format!("{path}.role"), "one of the roles of chat")),
         };
-        prompt.turns.push(Turn { role, blocks });
+        prompt.turns.push(NeutralTurn { role, blocks });
     }
     Ok(())
 }
 
 /// The parts of a content: text, or a list.
 fn parts<'a>(
-    content: &Node<'a>,
+    content: &JsonNode<'a>,
     path: &str,
     decoding: &mut Decoding<'_>,
-) -> Result<Vec<Block<'a>>, BadRequest> {
+) -> Result<Vec<NeutralBlock<'a>>, BadRequest> {
     match content.kind {
-        Kind::String => Ok(content.text().map(Block::text).into_iter().collect()),
+        Kind::String => Ok(content.text().map(NeutralBlock::text).into_iter().collect()),
         Kind::Null => Ok(Vec::new()),
         Kind::Array => {
             let parts = content.elements().enumerate();
@@ -190,13 +193,17 @@ fn parts<'a>(
     }
 }
 
-fn part<'a>(node: &Node<'a>, path: &str, decoding: &Decoding<'_>) -> Result<Block<'a>, BadRequest> {
+fn part<'a>(
+    node: &JsonNode<'a>,
+    path: &str,
+    decoding: &Decoding<'_>,
+) -> Result<NeutralBlock<'a>, BadRequest> {
     match node.get("type").word() {
-        "text" | "input_text" | "output_text" => Ok(Block::Text {
+        "text" | "input_text" | "output_text" => Ok(NeutralBlock::Text {
             text: node.get("text").text().unwrap_or_default(),
             cache: cache(node),
         }),
-        "refusal" => Ok(Block::Text {
+        "refusal" => Ok(NeutralBlock::Text {
             text: node.get("refusal").text().unwrap_or_default(),
             cache: cache(node),
         }),
@@ -207,15 +214,15 @@ fn part<'a>(node: &Node<'a>, path: &str, decoding: &Decoding<'_>) -> Result<Bloc
 }
 
 fn assistant<'a>(
-    message: &Node<'a>,
+    message: &JsonNode<'a>,
     path: &str,
     decoding: &mut Decoding<'_>,
-) -> Result<Vec<Block<'a>>, BadRequest> {
+) -> Result<Vec<NeutralBlock<'a>>, BadRequest> {
     let thinking = [message.get("reasoning_content"), message.get("reasoning")]
         .into_iter()
-        .find_map(Node::text);
-    let mut out: Vec<Block<'_>> = thinking
-        .map(|text| Block::Thinking { text })
+        .find_map(JsonNode::text);
+    let mut out: Vec<NeutralBlock<'_>> = thinking
+        .map(|text| NeutralBlock::Thinking { text })
         .into_iter()
         .collect();
     out.extend(parts(
@@ -223,7 +230,7 @@ fn assistant<'a>(
         &format!("{path}.content"),
         decoding,
     )?);
-    out.extend(message.get("refusal").text().map(Block::text));
+    out.extend(message.get("refusal").text().map(NeutralBlock::text));
     if message.get("audio").kind == Kind::Object {
         return Err(no_equal(&format!("{path}.audio"), "audio", decoding.target));
     }
@@ -242,7 +249,7 @@ fn assistant<'a>(
     Ok(out)
 }
 
-fn call<'a>(node: &Node<'a>, path: &str) -> Result<Block<'a>, BadRequest> {
+fn call<'a>(node: &JsonNode<'a>, path: &str) -> Result<NeutralBlock<'a>, BadRequest> {
     let id = node.get("id").plain().unwrap_or_default();
     match node.get("custom") {
         custom if custom.kind == Kind::Object => called(custom, id, ToolKind::Custom, path),
@@ -251,11 +258,11 @@ fn call<'a>(node: &Node<'a>, path: &str) -> Result<Block<'a>, BadRequest> {
 }
 
 fn called<'a>(
-    inner: &Node<'a>,
+    inner: &JsonNode<'a>,
     id: Cow<'a, str>,
     kind: ToolKind,
     path: &str,
-) -> Result<Block<'a>, BadRequest> {
+) -> Result<NeutralBlock<'a>, BadRequest> {
     let name = inner
         .get("name")
         .plain()
@@ -269,7 +276,7 @@ fn called<'a>(
         .plain()
         .or_else(|| given.object().map(Cow::Borrowed))
         .unwrap_or_default();
-    Ok(Block::Call(Call {
+    Ok(NeutralBlock::Call(NeutralCall {
         id,
         name,
         namespace: None,

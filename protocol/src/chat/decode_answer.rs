@@ -4,17 +4,17 @@
 
 use std::borrow::Cow;
 
-use super::calls::Calls;
+use super::calls::AnswerCalls;
 use super::chunk::{Chunk, chunk};
 use crate::json::Cursor;
-use crate::translate::event::{Open, Sink, Stop};
+use crate::translate::event::{BlockStart, NeutralStop, Sink};
 use crate::translate::flow::{self, Flow};
-use crate::translate::tree::Node;
+use crate::translate::tree::JsonNode;
 use crate::{Frame, UpstreamError};
 
 /// The kind of block that is open.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Shown {
+enum OpenBlockKind {
     Text,
     Thinking,
     Refusal,
@@ -24,12 +24,12 @@ enum Shown {
 #[derive(Debug, Default)]
 pub(crate) struct Decoder {
     flow: Flow,
-    shown: Option<Shown>,
-    calls: Calls,
+    shown: Option<OpenBlockKind>,
+    calls: AnswerCalls,
     /// What arrived while a call was unfinished.
-    late: Vec<(Shown, String)>,
+    late: Vec<(OpenBlockKind, String)>,
     refused: bool,
-    stop: Option<Stop>,
+    stop: Option<NeutralStop>,
 }
 
 /// The events of a whole answer.
@@ -43,7 +43,7 @@ pub(crate) fn decode_answer(body: &[u8], sink: &mut dyn Sink) {
     }
 }
 
-impl flow::Decoder for Decoder {
+impl flow::AnswerDecoder for Decoder {
     fn frame(&mut self, frame: &Frame, sink: &mut dyn Sink) {
         let Some(data) = frame.data() else {
             return self.flow.ping(sink);
@@ -96,16 +96,16 @@ impl Decoder {
             .iter()
             .for_each(|what| self.flow.lose(what, sink));
         match (chunk.reasoning, chunk.details) {
-            (Some(text), _) if !text.is_empty() => self.text(Shown::Thinking, text, sink),
+            (Some(text), _) if !text.is_empty() => self.text(OpenBlockKind::Thinking, text, sink),
             (_, Some(list)) => detail_texts(list)
                 .iter()
-                .for_each(|text| self.text(Shown::Thinking, text, sink)),
+                .for_each(|text| self.text(OpenBlockKind::Thinking, text, sink)),
             _ => {}
         }
         chunk
             .content
             .into_iter()
-            .for_each(|text| self.text(Shown::Text, text, sink));
+            .for_each(|text| self.text(OpenBlockKind::Text, text, sink));
         if let Some(list) = chunk.parts {
             part_texts(list)
                 .iter()
@@ -113,7 +113,7 @@ impl Decoder {
         }
         if let Some(text) = chunk.refusal.filter(|text| !text.is_empty()) {
             self.refused = true;
-            self.text(Shown::Refusal, text, sink);
+            self.text(OpenBlockKind::Refusal, text, sink);
         }
         for fragment in &chunk.fragments {
             self.calls.take(fragment);
@@ -126,7 +126,7 @@ impl Decoder {
         }
     }
 
-    fn text(&mut self, shown: Shown, text: &str, sink: &mut dyn Sink) {
+    fn text(&mut self, shown: OpenBlockKind, text: &str, sink: &mut dyn Sink) {
         if text.is_empty() {
             return;
         }
@@ -140,9 +140,9 @@ impl Decoder {
         if self.shown != Some(shown) {
             self.shown = Some(shown);
             let open = match shown {
-                Shown::Text => Open::Text,
-                Shown::Thinking => Open::Thinking,
-                Shown::Refusal => Open::Refusal,
+                OpenBlockKind::Text => BlockStart::Text,
+                OpenBlockKind::Thinking => BlockStart::Thinking,
+                OpenBlockKind::Refusal => BlockStart::Refusal,
             };
             self.flow.open(open, sink);
         }
@@ -161,15 +161,15 @@ impl Decoder {
     }
 
     fn finish(&mut self, sink: &mut dyn Sink) {
-        let stop = self.stop.take().unwrap_or(Stop::End);
+        let stop = self.stop.take().unwrap_or(NeutralStop::End);
         if self.calls.any() {
             // At the limit the last call may be cut: then it stays open.
-            let cut = stop == Stop::Length;
+            let cut = stop == NeutralStop::Length;
             self.calls.cut = cut;
             self.advance(true, sink);
         }
-        let stop = if self.refused && matches!(stop, Stop::End | Stop::Other) {
-            Stop::Refusal
+        let stop = if self.refused && matches!(stop, NeutralStop::End | NeutralStop::Other) {
+            NeutralStop::Refusal
         } else {
             stop
         };
@@ -178,19 +178,19 @@ impl Decoder {
 }
 
 /// The meaning of a finish reason.
-fn stop(reason: &str) -> Stop {
+fn stop(reason: &str) -> NeutralStop {
     match reason {
-        "tool_calls" | "function_call" => Stop::ToolUse,
-        "length" | "max_tokens" => Stop::Length,
-        "content_filter" => Stop::Filter,
-        "stop" | "eos" | "end_turn" => Stop::End,
-        _ => Stop::Other,
+        "tool_calls" | "function_call" => NeutralStop::ToolUse,
+        "length" | "max_tokens" => NeutralStop::Length,
+        "content_filter" => NeutralStop::Filter,
+        "stop" | "eos" | "end_turn" => NeutralStop::End,
+        _ => NeutralStop::Other,
     }
 }
 
 /// The texts of `reasoning_details`.
 fn detail_texts(list: &str) -> Vec<Cow<'_, str>> {
-    let Ok(list) = Node::parse(list.as_bytes()) else {
+    let Ok(list) = JsonNode::parse(list.as_bytes()) else {
         return Vec::new();
     };
     list.elements()
@@ -205,8 +205,8 @@ fn detail_texts(list: &str) -> Vec<Cow<'_, str>> {
 }
 
 /// The texts of a content that is a list of parts.
-fn part_texts(list: &str) -> Vec<(Shown, String)> {
-    let Ok(list) = Node::parse(list.as_bytes()) else {
+fn part_texts(list: &str) -> Vec<(OpenBlockKind, String)> {
+    let Ok(list) = JsonNode::parse(list.as_bytes()) else {
         return Vec::new();
     };
     let mut out = Vec::new();
@@ -216,11 +216,11 @@ fn part_texts(list: &str) -> Vec<(Shown, String)> {
             .elements()
             .filter_map(|part| part.get("text").text())
             .chain(inner.text());
-        out.extend(thinking.map(|text| (Shown::Thinking, text.as_str().to_owned())));
+        out.extend(thinking.map(|text| (OpenBlockKind::Thinking, text.as_str().to_owned())));
         out.extend(
             part.get("text")
                 .text()
-                .map(|text| (Shown::Text, text.as_str().to_owned())),
+                .map(|text| (OpenBlockKind::Text, text.as_str().to_owned())),
         );
     }
     out

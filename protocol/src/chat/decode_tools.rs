@@ -5,12 +5,12 @@ use std::borrow::Cow;
 use crate::BadRequest;
 use crate::json::Kind;
 use crate::translate::decode::{Decoding, cache, no_server_tool, object_schema, wrong};
-use crate::translate::neutral::{Choice, Prompt, Tool, ToolKind};
-use crate::translate::tree::Node;
+use crate::translate::neutral::{NeutralPrompt, NeutralTool, ToolChoice, ToolKind};
+use crate::translate::tree::JsonNode;
 
 pub(super) fn tools<'a>(
-    list: &Node<'a>,
-    prompt: &mut Prompt<'a>,
+    list: &JsonNode<'a>,
+    prompt: &mut NeutralPrompt<'a>,
     decoding: &mut Decoding<'_>,
 ) -> Result<(), BadRequest> {
     let mut gone = None;
@@ -27,7 +27,7 @@ pub(super) fn tools<'a>(
         if tool.name.is_empty() {
             return Err(wrong(&format!("tools[{at}]"), "a tool with a name"));
         }
-        prompt.tools.push(Tool {
+        prompt.tools.push(NeutralTool {
             cache: cache(node),
             ..tool
         });
@@ -40,22 +40,22 @@ pub(super) fn tools<'a>(
     }
 }
 
-fn function<'a>(node: &Node<'a>) -> Tool<'a> {
-    Tool {
+fn function<'a>(node: &JsonNode<'a>) -> NeutralTool<'a> {
+    NeutralTool {
         name: node.get("name").plain().unwrap_or_default(),
         description: node.get("description").text(),
         schema: object_schema(node.get("parameters")),
         strict: node.get("strict").flag(),
-        ..Tool::default()
+        ..NeutralTool::default()
     }
 }
 
-fn custom<'a>(node: &Node<'a>) -> Tool<'a> {
+fn custom<'a>(node: &JsonNode<'a>) -> NeutralTool<'a> {
     let grammar = match node.get("format") {
         nested if !nested.get("grammar").is_null() => nested.get("grammar"),
         flat => flat,
     };
-    Tool {
+    NeutralTool {
         name: node.get("name").plain().unwrap_or_default(),
         kind: ToolKind::Custom,
         description: node.get("description").text(),
@@ -63,12 +63,15 @@ fn custom<'a>(node: &Node<'a>) -> Tool<'a> {
             .get("syntax")
             .text()
             .zip(grammar.get("definition").text()),
-        ..Tool::default()
+        ..NeutralTool::default()
     }
 }
 
 /// The older `functions` form of tools, in which an answer has at most one call.
-pub(super) fn functions<'a>(list: &Node<'a>, prompt: &mut Prompt<'a>) -> Result<(), BadRequest> {
+pub(super) fn functions<'a>(
+    list: &JsonNode<'a>,
+    prompt: &mut NeutralPrompt<'a>,
+) -> Result<(), BadRequest> {
     prompt.old_functions = !list.is_empty();
     prompt.parallel = Some(false);
     for (at, node) in list.elements().enumerate() {
@@ -81,11 +84,11 @@ pub(super) fn functions<'a>(list: &Node<'a>, prompt: &mut Prompt<'a>) -> Result<
     Ok(())
 }
 
-pub(super) fn tool_choice<'a>(node: &Node<'a>) -> Result<Option<Choice<'a>>, BadRequest> {
+pub(super) fn tool_choice<'a>(node: &JsonNode<'a>) -> Result<Option<ToolChoice<'a>>, BadRequest> {
     if node.kind != Kind::Object {
         return Ok(choice(node));
     }
-    let named = |node: &Node<'a>| {
+    let named = |node: &JsonNode<'a>| {
         let inner = [node.get("function"), node.get("custom")]
             .into_iter()
             .find(|inner| inner.kind == Kind::Object);
@@ -96,24 +99,24 @@ pub(super) fn tool_choice<'a>(node: &Node<'a>) -> Result<Option<Choice<'a>>, Bad
             let inner = node.get("allowed_tools");
             let names: Vec<Cow<'_, str>> =
                 inner.get("tools").elements().filter_map(named).collect();
-            Ok(Some(Choice::Allowed {
+            Ok(Some(ToolChoice::Allowed {
                 names,
                 required: inner.get("mode").word() == "required",
             }))
         }
         "function" | "custom" => named(node)
-            .map(|name| Some(Choice::Tool(name)))
+            .map(|name| Some(ToolChoice::Tool(name)))
             .ok_or_else(|| wrong("tool_choice", "a choice with a name")),
         kind => Err(no_server_tool("tool_choice", kind)),
     }
 }
 
 /// A choice by one word, or the old form with a name.
-pub(super) fn choice<'a>(node: &Node<'a>) -> Option<Choice<'a>> {
+pub(super) fn choice<'a>(node: &JsonNode<'a>) -> Option<ToolChoice<'a>> {
     match node.word() {
-        "auto" => Some(Choice::Auto),
-        "none" => Some(Choice::None),
-        "required" => Some(Choice::Required),
-        _ => node.get("name").plain().map(Choice::Tool),
+        "auto" => Some(ToolChoice::Auto),
+        "none" => Some(ToolChoice::None),
+        "required" => Some(ToolChoice::Required),
+        _ => node.get("name").plain().map(ToolChoice::Tool),
     }
 }

@@ -9,18 +9,21 @@ use crate::translate::abilities::{SystemRole, ThinkingWay};
 use crate::translate::encode::{Encoding, Field, description, key, no_schema, schema, user};
 use crate::translate::fates::unsupported;
 use crate::translate::ids::tool_name;
-use crate::translate::neutral::{Choice, Effort, Format, Mode, Prompt, Role, Tool, ToolKind, Turn};
-use crate::translate::text::Writer;
+use crate::translate::neutral::{
+    AnswerFormat, Effort, NeutralPrompt, NeutralTool, NeutralTurn, Role, ThinkingMode, ToolChoice,
+    ToolKind,
+};
+use crate::translate::text::JsonWriter;
 
 /// The number of stop strings that every server accepts.
 const MAX_STOPS: usize = 4;
 
 pub(crate) fn encode(
-    mut prompt: Prompt<'_>,
+    mut prompt: NeutralPrompt<'_>,
     size: usize,
     encoding: &mut Encoding<'_>,
 ) -> Result<Vec<u8>, BadRequest> {
-    let mut out = Writer::with_capacity(size + size / 10 + 512);
+    let mut out = JsonWriter::with_capacity(size + size / 10 + 512);
     out.open('{');
     out.name("model").plain(encoding.target.model);
     let choice = encoding.offered(&mut prompt)?;
@@ -29,7 +32,7 @@ pub(crate) fn encode(
     if encoding.abilities().system_role == SystemRole::User && !first.is_empty() {
         turns.insert(
             0,
-            Turn {
+            NeutralTurn {
                 role: Role::User,
                 blocks: first,
             },
@@ -70,7 +73,7 @@ pub(crate) fn encode(
     Ok(out.finish().into_bytes())
 }
 
-fn tools(out: &mut Writer, prompt: &Prompt<'_>, encoding: &mut Encoding<'_>) {
+fn tools(out: &mut JsonWriter, prompt: &NeutralPrompt<'_>, encoding: &mut Encoding<'_>) {
     if prompt.tools.is_empty() {
         return;
     }
@@ -121,22 +124,22 @@ fn tools(out: &mut Writer, prompt: &Prompt<'_>, encoding: &mut Encoding<'_>) {
 }
 
 /// Whether the tool is sent with its free text instead of as a function.
-fn is_free(tool: &Tool<'_>, encoding: &Encoding<'_>) -> bool {
+fn is_free(tool: &NeutralTool<'_>, encoding: &Encoding<'_>) -> bool {
     tool.kind == ToolKind::Custom && encoding.abilities().custom_tools
 }
 
 fn tool_choice(
-    out: &mut Writer,
-    prompt: &Prompt<'_>,
-    choice: Option<Choice<'_>>,
+    out: &mut JsonWriter,
+    prompt: &NeutralPrompt<'_>,
+    choice: Option<ToolChoice<'_>>,
     encoding: &Encoding<'_>,
 ) {
     let word = match choice {
         None => return,
-        Some(Choice::Auto | Choice::Allowed { .. }) => "\"auto\"",
-        Some(Choice::None) => "\"none\"",
-        Some(Choice::Required) => "\"required\"",
-        Some(Choice::Tool(name)) => {
+        Some(ToolChoice::Auto | ToolChoice::Allowed { .. }) => "\"auto\"",
+        Some(ToolChoice::None) => "\"none\"",
+        Some(ToolChoice::Required) => "\"required\"",
+        Some(ToolChoice::Tool(name)) => {
             let free = prompt.tools.iter().any(|tool| {
                 is_free(tool, encoding) && tool_name(tool.namespace.as_deref(), &tool.name) == name
             });
@@ -153,7 +156,11 @@ fn tool_choice(
     out.name("tool_choice").raw(word);
 }
 
-fn stops(out: &mut Writer, prompt: &Prompt<'_>, encoding: &Encoding<'_>) -> Result<(), BadRequest> {
+fn stops(
+    out: &mut JsonWriter,
+    prompt: &NeutralPrompt<'_>,
+    encoding: &Encoding<'_>,
+) -> Result<(), BadRequest> {
     if prompt.stops.len() > MAX_STOPS {
         let name = encoding.field(Field::Stops);
         let message =
@@ -171,13 +178,13 @@ fn stops(out: &mut Writer, prompt: &Prompt<'_>, encoding: &Encoding<'_>) -> Resu
     Ok(())
 }
 
-fn thinking(out: &mut Writer, prompt: &Prompt<'_>, encoding: &mut Encoding<'_>) {
+fn thinking(out: &mut JsonWriter, prompt: &NeutralPrompt<'_>, encoding: &mut Encoding<'_>) {
     let wish = prompt.thinking;
-    let off = wish.mode == Mode::Off || wish.effort == Some(Effort::None);
-    let wanted = wish.effort.is_some() || matches!(wish.mode, Mode::Budget(_));
+    let off = wish.mode == ThinkingMode::Off || wish.effort == Some(Effort::None);
+    let wanted = wish.effort.is_some() || matches!(wish.mode, ThinkingMode::Budget(_));
     match encoding.abilities().thinking {
         ThinkingWay::Switch if off => out.name("thinking").raw(r#"{"type":"disabled"}"#),
-        ThinkingWay::Switch if wish.mode != Mode::Unsaid || wanted => {
+        ThinkingWay::Switch if wish.mode != ThinkingMode::Unsaid || wanted => {
             out.name("thinking").raw(r#"{"type":"enabled"}"#);
         }
         ThinkingWay::Switch => {}
@@ -195,17 +202,17 @@ fn thinking(out: &mut Writer, prompt: &Prompt<'_>, encoding: &mut Encoding<'_>) 
 }
 
 fn format(
-    out: &mut Writer,
-    prompt: &Prompt<'_>,
+    out: &mut JsonWriter,
+    prompt: &NeutralPrompt<'_>,
     encoding: &mut Encoding<'_>,
 ) -> Result<(), BadRequest> {
     match &prompt.format {
         None => {}
-        Some(Format::Json) => out.name("response_format").raw(r#"{"type":"json_object"}"#),
-        Some(Format::Schema { .. }) if !encoding.abilities().json_schema => {
+        Some(AnswerFormat::Json) => out.name("response_format").raw(r#"{"type":"json_object"}"#),
+        Some(AnswerFormat::Schema { .. }) if !encoding.abilities().json_schema => {
             return Err(no_schema(encoding));
         }
-        Some(Format::Schema {
+        Some(AnswerFormat::Schema {
             name,
             description,
             schema,
@@ -223,8 +230,8 @@ fn format(
 }
 
 fn rest(
-    out: &mut Writer,
-    prompt: &Prompt<'_>,
+    out: &mut JsonWriter,
+    prompt: &NeutralPrompt<'_>,
     encoding: &mut Encoding<'_>,
 ) -> Result<(), BadRequest> {
     encoding.lost(prompt.verbosity.is_some(), "verbosity");

@@ -6,13 +6,13 @@ use super::logprobs::logprobs;
 use super::synthetic::usage_json;
 use super::writer::error_event;
 use crate::json::quoted;
-use crate::translate::event::{Answer, BlockKind, Event, Open, Stop};
+use crate::translate::event::{AnswerEvent, BlockKind, BlockStart, NeutralAnswer, NeutralStop};
 use crate::translate::freeform::{Unwrap, unwrapped};
 use crate::translate::ids::Memo;
 use crate::translate::neutral::ToolKind;
-use crate::translate::text::Writer;
-use crate::translate::writing::{self, Template, Wish, declared};
-use crate::{ErrorBody, Usage, UsageWish, sse};
+use crate::translate::text::JsonWriter;
+use crate::translate::writing::{self, AnswerWish, Template, declared};
+use crate::{ErrorBody, ReportedUsage, UsageWish, sse};
 
 /// Writes the chunks of one answer.
 #[derive(Debug)]
@@ -31,7 +31,7 @@ pub(crate) struct Encoder {
     mute: bool,
 }
 
-pub(crate) fn encoder(memo: Memo, wish: &Wish<'_>) -> Encoder {
+pub(crate) fn encoder(memo: Memo, wish: &AnswerWish<'_>) -> Encoder {
     let head = head(wish, "chat.completion.chunk");
     Encoder {
         memo,
@@ -46,7 +46,7 @@ pub(crate) fn encoder(memo: Memo, wish: &Wish<'_>) -> Encoder {
     }
 }
 
-fn head(wish: &Wish<'_>, object: &str) -> String {
+fn head(wish: &AnswerWish<'_>, object: &str) -> String {
     let (id, model) = (quoted(&format!("chatcmpl-{}", wish.id)), quoted(wish.slug));
     format!(
         r#""id":{id},"object":"{object}","created":{},"model":{model}"#,
@@ -54,22 +54,32 @@ fn head(wish: &Wish<'_>, object: &str) -> String {
     )
 }
 
-impl writing::Encoder for Encoder {
-    fn event(&mut self, event: Event<'_>, out: &mut Vec<u8>) {
-        if event == Event::Ping {
+impl writing::AnswerEncoder for Encoder {
+    fn event(&mut self, event: AnswerEvent<'_>, out: &mut Vec<u8>) {
+        if event == AnswerEvent::Ping {
             return out.extend_from_slice(b": ping\n\n");
         }
         self.start(out);
         match event {
-            Event::Delta(text) => self.write(text, out),
-            Event::Open(open) => self.open(open, out),
-            Event::Close => self.close(out),
-            Event::Logprobs(list) => self.choice("{}", &logprobs(list), "null", out),
-            Event::Start | Event::Ping | Event::Lost(_) | Event::Stop(_) | Event::Fail(_) => {}
+            AnswerEvent::Delta(text) => self.write(text, out),
+            AnswerEvent::Open(open) => self.open(open, out),
+            AnswerEvent::Close => self.close(out),
+            AnswerEvent::Logprobs(list) => self.choice("{}", &logprobs(list), "null", out),
+            AnswerEvent::Start
+            | AnswerEvent::Ping
+            | AnswerEvent::Lost(_)
+            | AnswerEvent::Stop(_)
+            | AnswerEvent::Fail(_) => {}
         }
     }
 
-    fn stop(&mut self, stop: &Stop, usage: &Usage, wish: UsageWish<'_>, out: &mut Vec<u8>) {
+    fn stop(
+        &mut self,
+        stop: &NeutralStop,
+        usage: &ReportedUsage,
+        wish: UsageWish<'_>,
+        out: &mut Vec<u8>,
+    ) {
         self.start(out);
         self.close(out);
         let reason = reason(stop, &self.memo);
@@ -121,10 +131,10 @@ impl Encoder {
         )
     }
 
-    fn open(&mut self, open: Open<'_>, out: &mut Vec<u8>) {
+    fn open(&mut self, open: BlockStart<'_>, out: &mut Vec<u8>) {
         (self.unwrap, self.mute) = (None, false);
         match open {
-            Open::Text => {
+            BlockStart::Text => {
                 self.delta = self.template("\"content\":", "");
                 if self.texts > 0 && self.between {
                     self.delta.write("\\n\\n", out);
@@ -133,9 +143,9 @@ impl Encoder {
                 self.between = false;
                 return;
             }
-            Open::Refusal => self.delta = self.template("\"refusal\":", ""),
-            Open::Thinking => self.delta = self.template("\"reasoning_content\":", ""),
-            Open::Call { id, name } => self.open_call(id, name, out),
+            BlockStart::Refusal => self.delta = self.template("\"refusal\":", ""),
+            BlockStart::Thinking => self.delta = self.template("\"reasoning_content\":", ""),
+            BlockStart::Call { id, name } => self.open_call(id, name, out),
         }
         self.between = true;
     }
@@ -202,29 +212,31 @@ impl Encoder {
     }
 }
 
-fn reason(stop: &Stop, memo: &Memo) -> &'static str {
+fn reason(stop: &NeutralStop, memo: &Memo) -> &'static str {
     match stop {
-        Stop::End | Stop::StopString(_) | Stop::Pause | Stop::Other => "stop",
-        Stop::ToolUse if memo.old_functions => "function_call",
-        Stop::ToolUse => "tool_calls",
-        Stop::Length | Stop::ContextFull => "length",
-        Stop::Refusal | Stop::Filter => "content_filter",
+        NeutralStop::End | NeutralStop::StopString(_) | NeutralStop::Pause | NeutralStop::Other => {
+            "stop"
+        }
+        NeutralStop::ToolUse if memo.old_functions => "function_call",
+        NeutralStop::ToolUse => "tool_calls",
+        NeutralStop::Length | NeutralStop::ContextFull => "length",
+        NeutralStop::Refusal | NeutralStop::Filter => "content_filter",
     }
 }
 
 /// The whole answer.
 pub(crate) fn encode_answer(
-    answer: &Answer,
-    stop: &Stop,
+    answer: &NeutralAnswer,
+    stop: &NeutralStop,
     memo: &Memo,
-    wish: &Wish<'_>,
-    usage: &Usage,
+    wish: &AnswerWish<'_>,
+    usage: &ReportedUsage,
     asked: UsageWish<'_>,
 ) -> Vec<u8> {
     let mut content = String::new();
     let (mut refusal, mut reasoning) = (String::new(), String::new());
     let (mut texts, mut between) = (0, false);
-    let mut calls = Writer::default();
+    let mut calls = JsonWriter::default();
     for block in &answer.blocks {
         match &block.kind {
             BlockKind::Text => {
@@ -242,7 +254,7 @@ pub(crate) fn encode_answer(
         }
         between = true;
     }
-    let mut out = Writer::default();
+    let mut out = JsonWriter::default();
     out.open('{');
     out.name("role").raw("\"assistant\"");
     if texts > 0 {
@@ -283,7 +295,7 @@ pub(crate) fn encode_answer(
 }
 
 /// The one call that older clients read.
-fn first_function(out: &mut Writer, answer: &Answer, memo: &Memo) {
+fn first_function(out: &mut JsonWriter, answer: &NeutralAnswer, memo: &Memo) {
     let call = answer.blocks.iter().find_map(|block| match &block.kind {
         BlockKind::Call { name, .. } => Some((declared(memo, name).0, &block.text)),
         _ => None,
@@ -296,7 +308,7 @@ fn first_function(out: &mut Writer, answer: &Answer, memo: &Memo) {
     }
 }
 
-fn call(out: &mut Writer, id: &str, name: &str, arguments: &str, memo: &Memo) {
+fn call(out: &mut JsonWriter, id: &str, name: &str, arguments: &str, memo: &Memo) {
     let (name, kind, _) = declared(memo, name);
     let custom = kind == ToolKind::Custom;
     out.open('{');

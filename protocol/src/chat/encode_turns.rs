@@ -5,12 +5,18 @@ use crate::BadRequest;
 use crate::translate::abilities::{ReasoningEcho, SystemRole};
 use crate::translate::encode::{Encoding, Field, data_url, joined, only_text};
 use crate::translate::ids::tool_name;
-use crate::translate::neutral::{Block, Cache, Call, CallResult, Role, ToolKind, Turn};
+use crate::translate::neutral::{
+    Cache, CallResult, NeutralBlock, NeutralCall, NeutralTurn, Role, ToolKind,
+};
 use crate::translate::order::{Rules, arrange};
-use crate::translate::text::{Escaped, Writer};
+use crate::translate::text::{Escaped, JsonWriter};
 
 /// The system prompt: one message, and one string unless its parts carry cache marks that the target supports.
-pub(super) fn system(out: &mut Writer, blocks: &[Block<'_>], encoding: &mut Encoding<'_>) {
+pub(super) fn system(
+    out: &mut JsonWriter,
+    blocks: &[NeutralBlock<'_>],
+    encoding: &mut Encoding<'_>,
+) {
     if blocks.is_empty() {
         return;
     }
@@ -26,8 +32,8 @@ pub(super) fn system(out: &mut Writer, blocks: &[Block<'_>], encoding: &mut Enco
 }
 
 pub(super) fn messages(
-    out: &mut Writer,
-    turns: Vec<Turn<'_>>,
+    out: &mut JsonWriter,
+    turns: Vec<NeutralTurn<'_>>,
     encoding: &mut Encoding<'_>,
 ) -> Result<(), BadRequest> {
     let abilities = encoding.abilities();
@@ -48,7 +54,7 @@ pub(super) fn messages(
 }
 
 /// The content of a message: a string when it is text alone.
-fn content(out: &mut Writer, blocks: &[Block<'_>], encoding: &mut Encoding<'_>) {
+fn content(out: &mut JsonWriter, blocks: &[NeutralBlock<'_>], encoding: &mut Encoding<'_>) {
     let marks = blocks
         .iter()
         .filter(|block| block.cache().is_some())
@@ -69,14 +75,14 @@ fn content(out: &mut Writer, blocks: &[Block<'_>], encoding: &mut Encoding<'_>) 
     out.close(']');
 }
 
-fn part(out: &mut Writer, block: &Block<'_>, marked: bool, encoding: &mut Encoding<'_>) {
+fn part(out: &mut JsonWriter, block: &NeutralBlock<'_>, marked: bool, encoding: &mut Encoding<'_>) {
     out.open('{');
     match block {
-        Block::Text { text, .. } => {
+        NeutralBlock::Text { text, .. } => {
             out.name("type").raw("\"text\"");
             out.name("text").escaped(text.as_str());
         }
-        Block::Image { source, detail, .. } => {
+        NeutralBlock::Image { source, detail, .. } => {
             out.name("type").raw("\"image_url\"");
             out.name("image_url").open('{');
             out.name("url");
@@ -86,7 +92,7 @@ fn part(out: &mut Writer, block: &Block<'_>, marked: bool, encoding: &mut Encodi
                 .for_each(|detail| out.name("detail").escaped(detail.as_str()));
             out.close('}');
         }
-        Block::File { source, name, .. } => {
+        NeutralBlock::File { source, name, .. } => {
             out.name("type").raw("\"file\"");
             out.name("file").open('{');
             out.name("filename")
@@ -95,7 +101,7 @@ fn part(out: &mut Writer, block: &Block<'_>, marked: bool, encoding: &mut Encodi
             data_url(out, source);
             out.close('}');
         }
-        Block::Call(_) | Block::Result(_) | Block::Thinking { .. } => {}
+        NeutralBlock::Call(_) | NeutralBlock::Result(_) | NeutralBlock::Thinking { .. } => {}
     }
     if let (true, Some(cache)) = (marked, block.cache()) {
         if cache == Cache::Long {
@@ -109,15 +115,15 @@ fn part(out: &mut Writer, block: &Block<'_>, marked: bool, encoding: &mut Encodi
 
 /// Results first, one message each; then one user message with the rest and with what results cannot contain.
 fn user(
-    out: &mut Writer,
-    blocks: Vec<Block<'_>>,
+    out: &mut JsonWriter,
+    blocks: Vec<NeutralBlock<'_>>,
     encoding: &mut Encoding<'_>,
 ) -> Result<(), BadRequest> {
     let mut rest = Vec::new();
     let mut shown = Vec::new();
     for block in blocks {
         match block {
-            Block::Result(given) => result(out, given, &mut shown, encoding)?,
+            NeutralBlock::Result(given) => result(out, given, &mut shown, encoding)?,
             other => {
                 encoding.readable(&other)?;
                 rest.push(other);
@@ -136,9 +142,9 @@ fn user(
 
 /// One result as text; its pictures and documents go to `shown`, each named by the call.
 fn result<'a>(
-    out: &mut Writer,
+    out: &mut JsonWriter,
     given: CallResult<'a>,
-    shown: &mut Vec<Block<'a>>,
+    shown: &mut Vec<NeutralBlock<'a>>,
     encoding: &mut Encoding<'_>,
 ) -> Result<(), BadRequest> {
     let id = encoding.id(&given.id).into_owned();
@@ -146,10 +152,10 @@ fn result<'a>(
     let mut texts = Vec::new();
     for block in given.blocks {
         let what = match &block {
-            Block::Image { .. } => "image",
-            Block::File { .. } => "file",
+            NeutralBlock::Image { .. } => "image",
+            NeutralBlock::File { .. } => "file",
             _ => {
-                if let Block::Text { text, .. } = block {
+                if let NeutralBlock::Text { text, .. } = block {
                     texts.push(text);
                 }
                 continue;
@@ -157,7 +163,9 @@ fn result<'a>(
         };
         encoding.readable(&block)?;
         texts.push(Escaped::of(&format!("[see {what} below]")));
-        shown.push(Block::words(&format!("[{what} from tool call {id}]")));
+        shown.push(NeutralBlock::words(&format!(
+            "[{what} from tool call {id}]"
+        )));
         shown.push(block);
     }
     texts.retain(|text| !text.is_empty());
@@ -177,20 +185,20 @@ fn result<'a>(
 }
 
 /// Texts and calls of one assistant turn form one message.
-fn assistant(out: &mut Writer, blocks: &[Block<'_>], encoding: &mut Encoding<'_>) {
-    let calls: Vec<&Call<'_>> = blocks
+fn assistant(out: &mut JsonWriter, blocks: &[NeutralBlock<'_>], encoding: &mut Encoding<'_>) {
+    let calls: Vec<&NeutralCall<'_>> = blocks
         .iter()
         .filter_map(|block| {
-            if let Block::Call(call) = block {
+            if let NeutralBlock::Call(call) = block {
                 Some(call)
             } else {
                 None
             }
         })
         .collect();
-    let texts: Vec<Block<'_>> = blocks
+    let texts: Vec<NeutralBlock<'_>> = blocks
         .iter()
-        .filter(|block| matches!(block, Block::Text { .. }))
+        .filter(|block| matches!(block, NeutralBlock::Text { .. }))
         .cloned()
         .collect();
     out.open('{');
@@ -213,11 +221,16 @@ fn assistant(out: &mut Writer, blocks: &[Block<'_>], encoding: &mut Encoding<'_>
     out.close('}');
 }
 
-fn reasoning(out: &mut Writer, blocks: &[Block<'_>], calls: bool, encoding: &mut Encoding<'_>) {
+fn reasoning(
+    out: &mut JsonWriter,
+    blocks: &[NeutralBlock<'_>],
+    calls: bool,
+    encoding: &mut Encoding<'_>,
+) {
     let texts: Vec<&Escaped<'_>> = blocks
         .iter()
         .filter_map(|block| {
-            if let Block::Thinking { text } = block {
+            if let NeutralBlock::Thinking { text } = block {
                 Some(text)
             } else {
                 None
@@ -239,7 +252,12 @@ fn reasoning(out: &mut Writer, blocks: &[Block<'_>], calls: bool, encoding: &mut
     }
 }
 
-fn tool_call(out: &mut Writer, call: &Call<'_>, signed: bool, encoding: &mut Encoding<'_>) {
+fn tool_call(
+    out: &mut JsonWriter,
+    call: &NeutralCall<'_>,
+    signed: bool,
+    encoding: &mut Encoding<'_>,
+) {
     let custom = call.kind == ToolKind::Custom && encoding.abilities().custom_tools;
     let name = tool_name(call.namespace.as_deref(), &call.name);
     out.open('{');

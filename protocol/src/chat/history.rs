@@ -11,8 +11,8 @@ use std::ops::Range;
 use memchr::memmem;
 
 use crate::Inspection;
-use crate::json::{Cursor, Cuts, Edit, JsonError, Key, Kind, Walk, quoted};
-use crate::translate::abilities::{History, ReasoningEcho, ToolIds};
+use crate::json::{Cursor, Cuts, Edit, JsonError, JsonWalk, Kind, MemberName, quoted};
+use crate::translate::abilities::{HistoryAbilities, ReasoningEcho, ToolIds};
 use crate::translate::ids::call_id;
 use crate::translate::losses::Losses;
 
@@ -28,19 +28,23 @@ const CALL: &[&str] = &["id", "type", "function", "custom"];
 const ADDED_TO_CALLS: &[u8] = b"extra_content";
 
 /// The edits that make a conversation fit its target.
-pub(super) fn changes(takes: &History<'_>, body: &[u8], seen: &Inspection) -> Vec<Edit<'static>> {
+pub(super) fn changes(
+    takes: &HistoryAbilities<'_>,
+    body: &[u8],
+    seen: &Inspection,
+) -> Vec<Edit<'static>> {
     fit(takes, body, seen).edits
 }
 
 /// What the model does not get. Only members are lost, so nothing else is a reason to walk the conversation once more.
-pub(super) fn losses(takes: &History<'_>, body: &[u8], seen: &Inspection) -> Losses {
+pub(super) fn losses(takes: &HistoryAbilities<'_>, body: &[u8], seen: &Inspection) -> Losses {
     if !has_strange_members(takes, body, seen) {
         return Losses::default();
     }
     fit(takes, body, seen).losses
 }
 
-fn fit<'h>(takes: &History<'h>, body: &[u8], seen: &Inspection) -> Fitting<'h> {
+fn fit<'h>(takes: &HistoryAbilities<'h>, body: &[u8], seen: &Inspection) -> Fitting<'h> {
     let mut fitting = Fitting::new(*takes);
     if concerns(takes, body, seen) {
         // The body was read before: it is JSON.
@@ -50,34 +54,34 @@ fn fit<'h>(takes: &History<'h>, body: &[u8], seen: &Inspection) -> Fitting<'h> {
 }
 
 /// Whether there may be something to change.
-fn concerns(takes: &History<'_>, body: &[u8], seen: &Inspection) -> bool {
+fn concerns(takes: &HistoryAbilities<'_>, body: &[u8], seen: &Inspection) -> bool {
     has_strange_members(takes, body, seen)
         || seen.places.talk.calls && (takes.signed_calls || takes.tool_ids != ToolIds::Any)
         || takes.echo == ReasoningEcho::All
 }
 
 /// Whether a turn or a call may have members that the target refuses.
-fn has_strange_members(takes: &History<'_>, body: &[u8], seen: &Inspection) -> bool {
+fn has_strange_members(takes: &HistoryAbilities<'_>, body: &[u8], seen: &Inspection) -> bool {
     let talk = &seen.places.talk;
     let has_more = || talk.extended || talk.calls && memmem::find(body, ADDED_TO_CALLS).is_some();
     !takes.turn_members.is_empty() && has_more()
 }
 
 struct Fitting<'h> {
-    takes: History<'h>,
+    takes: HistoryAbilities<'h>,
     edits: Vec<Edit<'static>>,
     losses: Losses,
 }
 
 /// One member of a turn or a call.
-struct Member<'a> {
-    key: Key<'a>,
+struct TurnMember<'a> {
+    key: MemberName<'a>,
     kind: Kind,
     value: Range<usize>,
 }
 
 impl<'h> Fitting<'h> {
-    fn new(takes: History<'h>) -> Self {
+    fn new(takes: HistoryAbilities<'h>) -> Self {
         Self {
             takes,
             edits: Vec::new(),
@@ -126,7 +130,7 @@ impl<'h> Fitting<'h> {
                 }
             }
             let value = from..cursor.at();
-            members.push(Member { key, kind, value });
+            members.push(TurnMember { key, kind, value });
         }
         if role == "assistant" {
             self.echo(start, &members);
@@ -136,7 +140,7 @@ impl<'h> Fitting<'h> {
     }
 
     /// A target that wants its thinking back refuses a turn without any: one of another model has a space.
-    fn echo(&mut self, start: usize, members: &[Member<'_>]) {
+    fn echo(&mut self, start: usize, members: &[TurnMember<'_>]) {
         if self.takes.echo != ReasoningEcho::All {
             return;
         }
@@ -157,7 +161,7 @@ impl<'h> Fitting<'h> {
     }
 
     /// Leaves out the members that the target does not know.
-    fn leave_out(&mut self, members: &[Member<'_>]) {
+    fn leave_out(&mut self, members: &[TurnMember<'_>]) {
         if self.takes.turn_members.is_empty() {
             return;
         }
@@ -192,7 +196,7 @@ impl<'h> Fitting<'h> {
     fn call(
         &mut self,
         cursor: &mut Cursor<'_>,
-        mut walk: Walk,
+        mut walk: JsonWalk,
         first: bool,
     ) -> Result<(), JsonError> {
         let start = cursor.at();

@@ -7,12 +7,12 @@ use crate::cache;
 use crate::class;
 use crate::class_fields;
 use crate::content::{self, Out};
-use crate::fields::{self, Free, HOST, MEDIA, MODEL, Rule, SERVER_TOOL, STATE, TIER};
+use crate::fields::{self, FieldRule, Free, HOST, MEDIA, MODEL, SERVER_TOOL, STATE, TIER};
 use crate::json::{Cursor, Kind};
 use crate::limits::{limit, positive};
-use crate::tools::{Row, Tool, Tools};
-use crate::turns::Turns;
-use crate::walk::{self, Request, Verdict, flag, options};
+use crate::tools::{ToolFate, ToolRow, Tools};
+use crate::turns::FamilyTurns;
+use crate::walk::{self, RequestWalk, Verdict, flag, options};
 use crate::{BadRequest, Inspection};
 
 /// The most answers that one request may ask for.
@@ -20,7 +20,7 @@ const MAX_CHOICES: u32 = 128;
 
 /// Fields that buy something other than tokens of the slug: refused, unless their value is free.
 #[rustfmt::skip]
-const REFUSED: &[Rule] = &[
+const REFUSED: &[FieldRule] = &[
     ("models",              Free::Nothing,                      MODEL),
     ("route",               Free::Nothing,                      MODEL),
     ("fallbacks",           Free::Nothing,                      MODEL),
@@ -57,7 +57,7 @@ const KNOWN: &[&str] = &[
 /// What is a message here. Templates of local models have roles of their own; an assistant that calls tools, and a legacy function,
 /// may say nothing.
 #[rustfmt::skip]
-const TURNS: Turns = Turns {
+const TURNS: FamilyTurns = FamilyTurns {
     roles: &[],
     silent: &["assistant", "function"],
     items: false,
@@ -69,17 +69,17 @@ const TURNS: Turns = Turns {
 
 /// Types of tools.
 #[rustfmt::skip]
-const TOOLS: &[Row] = &[
-    ("function",            Tool::Nested),
-    ("custom",              Tool::Nested),
-    ("namespace",           Tool::Passes),
-    ("web_search",          Tool::Search),
-    ("web_search_*",        Tool::Search),
+const TOOLS: &[ToolRow] = &[
+    ("function",            ToolFate::Nested),
+    ("custom",              ToolFate::Nested),
+    ("namespace",           ToolFate::Passes),
+    ("web_search",          ToolFate::Search),
+    ("web_search_*",        ToolFate::Search),
 ];
 
 pub(super) fn inspect(body: &[u8], seed: u64) -> Result<Inspection, BadRequest> {
     let mut tools = Tools::default();
-    let mut request = Request::walk(body, seed, |name, cursor, seen| {
+    let mut request = RequestWalk::walk(body, seed, |name, cursor, seen| {
         field(name, cursor, seen, &mut tools)
     })?;
     walk::need_model(&request.seen)?;

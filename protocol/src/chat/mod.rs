@@ -23,21 +23,21 @@ use serde_json::{Value, json};
 
 use crate::class;
 use crate::json::Edit;
-use crate::prompt::{Names, Prompt};
-use crate::translate::abilities::History;
+use crate::prompt::{PromptNames, UnderstoodPrompt};
+use crate::translate::abilities::HistoryAbilities;
 use crate::translate::decode::Decoding;
 use crate::translate::encode::Encoding;
-use crate::translate::fates::Row;
-use crate::translate::flow::Decoder;
-use crate::translate::writing::Encoder;
-use crate::translate::{self, Answer, Losses, Memo, Sink, Translates, Wish};
+use crate::translate::fates::FateRow;
+use crate::translate::flow::AnswerDecoder;
+use crate::translate::writing::AnswerEncoder;
+use crate::translate::{self, AnswerWish, Losses, Memo, NeutralAnswer, Sink, Translates};
 use crate::{
-    AnswerFacts, AuthStyle, BadRequest, Case, ChatLimit, Classes, Edits, Family, Inspection,
-    Protocol, Reader, Sample, SyntheticAnswer, Usage, UsageWish, Words, Writer,
+    AnswerFacts, AnswerReader, AuthStyle, BadRequest, Case, ChatLimit, Classes, Edits, EndWriter,
+    Family, Inspection, Protocol, ReportedUsage, SyntheticAnswer, TextSample, UsageWish, Words,
 };
 
 /// Where the simulated provider finds the parts of a request; instructions are messages.
-const NAMES: Names = Names {
+const NAMES: PromptNames = PromptNames {
     limits: &["max_tokens", "max_completion_tokens"],
     instructions: "",
     conversation: "messages",
@@ -114,7 +114,7 @@ impl Protocol for Chat {
         patch::changes(body, seen, edits)
     }
 
-    fn losses(&self, body: &[u8], seen: &Inspection, takes: &History<'_>) -> Losses {
+    fn losses(&self, body: &[u8], seen: &Inspection, takes: &HistoryAbilities<'_>) -> Losses {
         history::losses(takes, body, seen)
     }
 
@@ -122,15 +122,15 @@ impl Protocol for Chat {
         reader::read_answer(body, extra)
     }
 
-    fn sample_answer(&self, body: &[u8], seed: u64) -> Sample {
+    fn sample_answer(&self, body: &[u8], seed: u64) -> TextSample {
         reader::sample_answer(body, seed)
     }
 
-    fn reader(&self) -> Box<dyn Reader> {
+    fn reader(&self) -> Box<dyn AnswerReader> {
         Box::new(reader::Reader::default())
     }
 
-    fn writer(&self) -> Box<dyn Writer> {
+    fn writer(&self) -> Box<dyn EndWriter> {
         Box::new(writer::Writer::default())
     }
 
@@ -142,8 +142,8 @@ impl Protocol for Chat {
         answer.pointer("/choices/0/message/content")?.as_str()
     }
 
-    fn read_prompt(&self, body: &[u8]) -> Result<Prompt, String> {
-        Prompt::read(body, &NAMES)
+    fn read_prompt(&self, body: &[u8]) -> Result<UnderstoodPrompt, String> {
+        UnderstoodPrompt::read(body, &NAMES)
     }
 
     fn write_answer(&self, draft: &SyntheticAnswer) -> Vec<u8> {
@@ -160,7 +160,7 @@ impl Protocol for Chat {
 }
 
 impl Translates for Chat {
-    fn fields(&self) -> &'static [Row] {
+    fn fields(&self) -> &'static [FateRow] {
         decode::FIELDS
     }
 
@@ -172,13 +172,13 @@ impl Translates for Chat {
         &self,
         body: &'a [u8],
         decoding: &mut Decoding<'_>,
-    ) -> Result<translate::Prompt<'a>, BadRequest> {
+    ) -> Result<translate::NeutralPrompt<'a>, BadRequest> {
         decode::decode(body, decoding)
     }
 
     fn encode(
         &self,
-        prompt: translate::Prompt<'_>,
+        prompt: translate::NeutralPrompt<'_>,
         size: usize,
         encoding: &mut Encoding<'_>,
     ) -> Result<Vec<u8>, BadRequest> {
@@ -189,23 +189,23 @@ impl Translates for Chat {
         decode_answer::decode_answer(body, sink);
     }
 
-    fn decoder(&self) -> Box<dyn Decoder> {
+    fn decoder(&self) -> Box<dyn AnswerDecoder> {
         Box::new(decode_answer::Decoder::default())
     }
 
     fn encode_answer(
         &self,
-        answer: &Answer,
-        stop: &translate::Stop,
+        answer: &NeutralAnswer,
+        stop: &translate::NeutralStop,
         memo: &Memo,
-        wish: &Wish<'_>,
-        usage: &Usage,
+        wish: &AnswerWish<'_>,
+        usage: &ReportedUsage,
         asked: UsageWish<'_>,
     ) -> Vec<u8> {
         encode_answer::encode_answer(answer, stop, memo, wish, usage, asked)
     }
 
-    fn encoder(&self, memo: Memo, wish: &Wish<'_>) -> Box<dyn Encoder> {
+    fn encoder(&self, memo: Memo, wish: &AnswerWish<'_>) -> Box<dyn AnswerEncoder> {
         Box::new(encode_answer::encoder(memo, wish))
     }
 }

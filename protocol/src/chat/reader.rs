@@ -8,39 +8,40 @@ use std::sync::Arc;
 
 use crate::class::{self, SaidClasses};
 use crate::json::{Cursor, JsonError, Kind, Value, string_span};
-use crate::members::{self, Members, Own, Places};
-use crate::shape::Known;
-use crate::usage::{Names, Slot, UsageObject, count, read};
+use crate::members::{self, MemberPlaces, Members, Own};
+use crate::shape::ShapeFacts;
+use crate::usage::{UsageNames, UsageObject, UsageSlot, count, read};
 use crate::{
-    AnswerFacts, Frame, FrameFacts, Marks, Sample, Step, Stop, TextSize, UpstreamError, WireUsage,
+    AnswerFacts, Frame, FrameFacts, FrameMarks, Step, StopReason, TextSample, TextSize,
+    UpstreamError, WireUsage,
 };
 
 /// Those first that nearly every usage has.
 #[rustfmt::skip]
-const NAMES: &Names = &[
-    ("",                             "prompt_tokens",               Slot::Input),
-    ("",                             "completion_tokens",           Slot::Output),
-    ("",                             "total_tokens",                Slot::Total),
-    ("prompt_tokens_details",        "cached_tokens",               Slot::CacheRead),
-    ("completion_tokens_details",    "reasoning_tokens",            Slot::Reasoning),
-    ("",                             "cached_tokens",               Slot::CacheRead),
-    ("",                             "prompt_cache_hit_tokens",     Slot::CacheRead),
-    ("prompt_tokens_details",        "cache_write_tokens",          Slot::CacheWrite),
-    ("prompt_tokens_details",        "cache_creation_input_tokens", Slot::CacheWrite),
-    ("prompt_tokens_details",        "cache_creation_tokens",       Slot::CacheWrite),
-    ("cache_creation",               "ephemeral_5m_input_tokens",   Slot::CacheWrite5m),
-    ("cache_creation",               "ephemeral_1h_input_tokens",   Slot::CacheWrite1h),
-    ("cache_creation",               "ephemeral_12h_input_tokens",  Slot::CacheWrite12h),
-    ("cache_creation_token_details", "ephemeral_5m_input_tokens",   Slot::CacheWrite5m),
-    ("cache_creation_token_details", "ephemeral_1h_input_tokens",   Slot::CacheWrite1h),
-    ("cache_creation_token_details", "ephemeral_12h_input_tokens",  Slot::CacheWrite12h),
-    ("cache_write_tokens_details",   "ttl_5m_tokens",               Slot::CacheWrite5m),
-    ("cache_write_tokens_details",   "ttl_30m_tokens",              Slot::CacheWrite5m),
-    ("cache_write_tokens_details",   "ttl_1h_tokens",               Slot::CacheWrite1h),
-    ("cache_write_tokens_details",   "ttl_12h_tokens",              Slot::CacheWrite12h),
-    ("",                             "cost",                        Slot::Cost),
-    ("cost",                         "total_cost",                  Slot::Cost),
-    ("",                             "cost_in_usd_ticks",           Slot::CostTicks),
+const NAMES: &UsageNames = &[
+    ("",                             "prompt_tokens",               UsageSlot::Input),
+    ("",                             "completion_tokens",           UsageSlot::Output),
+    ("",                             "total_tokens",                UsageSlot::Total),
+    ("prompt_tokens_details",        "cached_tokens",               UsageSlot::CacheRead),
+    ("completion_tokens_details",    "reasoning_tokens",            UsageSlot::Reasoning),
+    ("",                             "cached_tokens",               UsageSlot::CacheRead),
+    ("",                             "prompt_cache_hit_tokens",     UsageSlot::CacheRead),
+    ("prompt_tokens_details",        "cache_write_tokens",          UsageSlot::CacheWrite),
+    ("prompt_tokens_details",        "cache_creation_input_tokens", UsageSlot::CacheWrite),
+    ("prompt_tokens_details",        "cache_creation_tokens",       UsageSlot::CacheWrite),
+    ("cache_creation",               "ephemeral_5m_input_tokens",   UsageSlot::CacheWrite5m),
+    ("cache_creation",               "ephemeral_1h_input_tokens",   UsageSlot::CacheWrite1h),
+    ("cache_creation",               "ephemeral_12h_input_tokens",  UsageSlot::CacheWrite12h),
+    ("cache_creation_token_details", "ephemeral_5m_input_tokens",   UsageSlot::CacheWrite5m),
+    ("cache_creation_token_details", "ephemeral_1h_input_tokens",   UsageSlot::CacheWrite1h),
+    ("cache_creation_token_details", "ephemeral_12h_input_tokens",  UsageSlot::CacheWrite12h),
+    ("cache_write_tokens_details",   "ttl_5m_tokens",               UsageSlot::CacheWrite5m),
+    ("cache_write_tokens_details",   "ttl_30m_tokens",              UsageSlot::CacheWrite5m),
+    ("cache_write_tokens_details",   "ttl_1h_tokens",               UsageSlot::CacheWrite1h),
+    ("cache_write_tokens_details",   "ttl_12h_tokens",              UsageSlot::CacheWrite12h),
+    ("",                             "cost",                        UsageSlot::Cost),
+    ("cost",                         "total_cost",                  UsageSlot::Cost),
+    ("",                             "cost_in_usd_ticks",           UsageSlot::CostTicks),
 ];
 
 /// Members of a chunk and of a whole answer.
@@ -82,12 +83,12 @@ const USAGE: Own = |name| {
 
 /// The content of one chunk or one whole answer.
 #[derive(Debug, Default)]
-struct Said {
+struct ChunkContent {
     id: Option<Range<usize>>,
     created: Option<u64>,
-    choices: Vec<Choice>,
+    choices: Vec<AnswerChoice>,
     usage: Option<UsageObject>,
-    places: Places,
+    places: MemberPlaces,
     /// The class that was served, if it says so.
     classes: SaidClasses,
     /// It has a list of choices, perhaps an empty one, or a usage: without either it is no part of an answer.
@@ -96,16 +97,16 @@ struct Said {
 }
 
 #[derive(Debug, Default)]
-struct Choice {
+struct AnswerChoice {
     index: u64,
     shown: TextSize,
     /// Its text, the last if there are several.
     text: Option<Value>,
     hidden: bool,
-    stop: Option<Stop>,
+    stop: Option<StopReason>,
 }
 
-impl Choice {
+impl AnswerChoice {
     /// The position of the text, without its quotes, if the choice shows nothing else.
     fn only_text(&self) -> Option<Range<usize>> {
         let text = self
@@ -118,7 +119,7 @@ impl Choice {
 
 pub(super) fn read_answer(body: &[u8], extra: &[String]) -> Option<AnswerFacts> {
     let mut cursor = Cursor::of_answer(body).ok()?.allowing(extra);
-    let said = say(&mut cursor, &mut Sample::default()).ok()?;
+    let said = say(&mut cursor, &mut TextSample::default()).ok()?;
     let text = |span: Range<usize>| cursor.string_at(span).into_owned();
     let mut shown = TextSize::default();
     said.choices
@@ -126,10 +127,10 @@ pub(super) fn read_answer(body: &[u8], extra: &[String]) -> Option<AnswerFacts> 
         .for_each(|choice| shown.add(choice.shown));
     let usage = said.usage.unwrap_or_default();
     Some(AnswerFacts {
-        marks: Marks {
+        marks: FrameMarks {
             usage_end: (usage.end > 0).then_some(usage.end),
             usage_empty: usage.empty,
-            ..Marks::at(said.places, |span| span)
+            ..FrameMarks::at(said.places, |span| span)
         },
         id: said.id.map(text),
         usage: WireUsage {
@@ -144,23 +145,23 @@ pub(super) fn read_answer(body: &[u8], extra: &[String]) -> Option<AnswerFacts> 
     })
 }
 
-pub(super) fn sample_answer(body: &[u8], seed: u64) -> Sample {
-    let mut sample = Sample::seeded(seed);
+pub(super) fn sample_answer(body: &[u8], seed: u64) -> TextSample {
+    let mut sample = TextSample::seeded(seed);
     // What cannot be parsed was not shown.
     let _ = Cursor::of_answer(body).and_then(|mut cursor| say(&mut cursor, &mut sample));
     sample
 }
 
 /// The meaning of a stop reason, in the words of the family and of servers that imitate it.
-fn meaning(word: &str) -> Option<Stop> {
+fn meaning(word: &str) -> Option<StopReason> {
     match word {
         "" => None,
-        "stop" | "end_turn" | "eos" => Some(Stop::End),
-        "length" | "max_tokens" | "model_length" => Some(Stop::Length),
-        "tool_calls" | "function_call" => Some(Stop::ToolCalls),
-        "content_filter" => Some(Stop::ContentFilter),
-        "refusal" => Some(Stop::Refusal),
-        _ => Some(Stop::Other),
+        "stop" | "end_turn" | "eos" => Some(StopReason::End),
+        "length" | "max_tokens" | "model_length" => Some(StopReason::Length),
+        "tool_calls" | "function_call" => Some(StopReason::ToolCalls),
+        "content_filter" => Some(StopReason::ContentFilter),
+        "refusal" => Some(StopReason::Refusal),
+        _ => Some(StopReason::Other),
     }
 }
 
@@ -175,14 +176,14 @@ pub(super) struct Reader {
     /// Choices seen, and whether they have ended.
     choices: Vec<(u64, bool)>,
     /// Why the first choice that ended did so.
-    stop: Option<Stop>,
+    stop: Option<StopReason>,
     /// Nothing was made since the last usage.
     counted: bool,
-    sample: Sample,
+    sample: TextSample,
     /// Members that the provider may add.
     extra: Arc<[String]>,
     /// The last chunk, so that a chunk that differs only in its text is not parsed.
-    known: Known,
+    known: ShapeFacts,
 }
 
 impl Default for Reader {
@@ -191,7 +192,7 @@ impl Default for Reader {
             input_is_total: true,
             ..WireUsage::default()
         };
-        let (choices, sample, known) = (Vec::new(), Sample::default(), Known::default());
+        let (choices, sample, known) = (Vec::new(), TextSample::default(), ShapeFacts::default());
         Self {
             usage,
             id: None,
@@ -216,7 +217,7 @@ impl Reader {
             self.id = said.id.map(|span| cursor.string_at(span).into_owned());
         }
         let mut facts = FrameFacts {
-            marks: Marks::at(said.places, |span| frame.raw_range(span)),
+            marks: FrameMarks::at(said.places, |span| frame.raw_range(span)),
             ..FrameFacts::default()
         };
         let mut changed = self.created == 0 && said.created.is_some_and(|created| created > 0);
@@ -256,7 +257,7 @@ impl Reader {
         // What comes behind the last stop and is no part of an answer cannot undo that the answer is complete.
         facts.unfamiliar = !said.complete && !said.error && self.all_stopped();
         if facts.unfamiliar {
-            facts.marks = Marks::at(members::of_unfamiliar(cursor.back_to(0))?, |span| {
+            facts.marks = FrameMarks::at(members::of_unfamiliar(cursor.back_to(0))?, |span| {
                 frame.raw_range(span)
             });
         }
@@ -278,7 +279,7 @@ impl Reader {
     }
 
     /// Whether the choice began or ended with this chunk.
-    fn note(&mut self, choice: &Choice) -> bool {
+    fn note(&mut self, choice: &AnswerChoice) -> bool {
         let stopped = choice.stop.is_some();
         match self
             .choices
@@ -298,10 +299,10 @@ impl Reader {
     }
 }
 
-impl crate::Reader for Reader {
+impl crate::AnswerReader for Reader {
     fn expect(&mut self, choices: u32, seed: u64) {
         self.asked = usize::try_from(choices).unwrap_or(1).max(1);
-        self.sample = Sample::seeded(seed);
+        self.sample = TextSample::seeded(seed);
     }
 
     fn allow(&mut self, extra: &Arc<[String]>) {
@@ -337,13 +338,13 @@ impl crate::Reader for Reader {
         self.id.as_deref()
     }
 
-    fn sample(&self) -> &Sample {
+    fn sample(&self) -> &TextSample {
         &self.sample
     }
 }
 
-fn say(cursor: &mut Cursor<'_>, sample: &mut Sample) -> Result<Said, JsonError> {
-    let mut said = Said::default();
+fn say(cursor: &mut Cursor<'_>, sample: &mut TextSample) -> Result<ChunkContent, JsonError> {
+    let mut said = ChunkContent::default();
     let mut members = Members::of(is_own);
     let mut walk = cursor.enter_object()?;
     while let Some(key) = cursor.member(&mut walk)? {
@@ -385,10 +386,10 @@ fn say(cursor: &mut Cursor<'_>, sample: &mut Sample) -> Result<Said, JsonError> 
 
 fn choice(
     cursor: &mut Cursor<'_>,
-    sample: &mut Sample,
-    places: &mut Places,
-) -> Result<Choice, JsonError> {
-    let mut choice = Choice::default();
+    sample: &mut TextSample,
+    places: &mut MemberPlaces,
+) -> Result<AnswerChoice, JsonError> {
+    let mut choice = AnswerChoice::default();
     let mut members = Members::of(is_of_choice);
     let mut walk = cursor.enter_object()?;
     while let Some(key) = cursor.member(&mut walk)? {
@@ -418,9 +419,9 @@ fn choice(
 /// Some servers repeat reasoning under two or three names: the longest one counts.
 fn delta(
     cursor: &mut Cursor<'_>,
-    choice: &mut Choice,
-    sample: &mut Sample,
-    places: &mut Places,
+    choice: &mut AnswerChoice,
+    sample: &mut TextSample,
+    places: &mut MemberPlaces,
 ) -> Result<(), JsonError> {
     let mut reasoning: Option<Value> = None;
     let mut members = Members::default();
@@ -465,7 +466,7 @@ fn delta(
 fn calls(
     cursor: &mut Cursor<'_>,
     shown: &mut TextSize,
-    sample: &mut Sample,
+    sample: &mut TextSample,
 ) -> Result<(), JsonError> {
     match cursor.peek()? {
         Kind::Array => {
@@ -498,7 +499,7 @@ mod tests {
     use bytes::Bytes;
 
     use super::*;
-    use crate::{Reader as _, token_estimate};
+    use crate::{AnswerReader as _, token_estimate};
 
     const TEXTS: [&str; 6] = ["a", " some words", "", r"\n", r"\u00e4", "é"];
     const DELTAS: [&str; 9] = [
@@ -546,7 +547,12 @@ mod tests {
                     "data: {{\"id\":\"i\",\"created\":7,\"model\":\"m\",\"choices\":[{choice}\n\n"
                 );
                 let frame = Frame::new(Bytes::from(chunk));
-                known += usize::from(quick.known.facts(&frame, &mut Sample::default()).is_some());
+                known += usize::from(
+                    quick
+                        .known
+                        .facts(&frame, &mut TextSample::default())
+                        .is_some(),
+                );
                 let facts = slow
                     .read_data(&frame, &frame.data().unwrap())
                     .unwrap_or_else(|_| FrameFacts::unreadable());

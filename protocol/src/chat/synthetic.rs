@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::class::tier_said;
 use crate::synthetic::halves;
-use crate::{SyntheticAnswer, SyntheticStop, ToolCall, Usage, sse};
+use crate::{ReportedUsage, SyntheticAnswer, SyntheticStop, ToolCall, sse};
 
 pub(super) fn write_answer(draft: &SyntheticAnswer) -> Vec<u8> {
     let text = draft.pieces.concat();
@@ -69,11 +69,11 @@ pub(super) fn write_frames(draft: &SyntheticAnswer) -> Vec<Vec<u8>> {
 }
 
 /// A usage object; `cost` is a decimal literal, copied unchanged.
-pub(super) fn usage_json(usage: &Usage, cost: Option<&str>) -> String {
+pub(super) fn usage_json(usage: &ReportedUsage, cost: Option<&str>) -> String {
     crate::usage::with_cost(usage_value(usage).to_string(), cost)
 }
 
-fn usage_value(usage: &Usage) -> Value {
+fn usage_value(usage: &ReportedUsage) -> Value {
     json!({
         "prompt_tokens": usage.all_input(),
         "completion_tokens": usage.all_output(),

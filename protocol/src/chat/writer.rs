@@ -6,7 +6,7 @@ use serde_json::json;
 
 use super::synthetic::usage_json;
 use crate::json::quoted;
-use crate::{ErrorBody, Frame, FrameFacts, PublicAnswer, Step, Usage, UsageWish, sse};
+use crate::{ErrorBody, Frame, FrameFacts, PublicAnswer, ReportedUsage, Step, UsageWish, sse};
 
 /// Ends one streamed answer.
 #[derive(Debug, Default)]
@@ -16,7 +16,7 @@ pub(super) struct Writer {
     choices: Vec<(u64, bool)>,
 }
 
-impl crate::Writer for Writer {
+impl crate::EndWriter for Writer {
     fn observe(&mut self, _frame: &Frame, facts: &FrameFacts) {
         if let Step::Choices { created, choices } = &facts.step {
             self.created = *created;
@@ -28,7 +28,7 @@ impl crate::Writer for Writer {
         &self,
         answer: PublicAnswer<'_>,
         words: Option<&str>,
-        usage: &Usage,
+        usage: &ReportedUsage,
         wish: UsageWish<'_>,
     ) -> Vec<u8> {
         let mut open: Vec<u64> = self

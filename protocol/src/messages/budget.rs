@@ -33,13 +33,13 @@ pub(crate) fn fit_budget(body: &[u8], limit: u32) -> Option<(Vec<u8>, bool)> {
 }
 
 #[derive(Default)]
-struct Found {
+struct BudgetMembers {
     thinking: Option<Range<usize>>,
     tokens: Option<(Range<usize>, u32)>,
 }
 
-fn budget(cursor: &mut Cursor<'_>) -> Result<Found, JsonError> {
-    let mut found = Found::default();
+fn budget(cursor: &mut Cursor<'_>) -> Result<BudgetMembers, JsonError> {
+    let mut found = BudgetMembers::default();
     let mut walk = cursor.enter_object()?;
     while let Some(key) = cursor.member(&mut walk)? {
         let value = cursor.skip()?;

@@ -8,61 +8,62 @@ use std::borrow::Cow;
 use super::decode_tools::{choice, tools};
 use crate::json::{Kind, unescape};
 use crate::translate::decode::{Decoding, cache, no_equal, wrong};
-use crate::translate::fates::{Fate, Row, only, row, unless, unsupported};
+use crate::translate::fates::{FateRow, FieldFate, only, row, unless, unsupported};
 use crate::translate::neutral::{
-    Block, Call, CallResult, Effort, Format, Mode, Prompt, Role, Source, ToolKind, Turn,
+    AnswerFormat, CallResult, Effort, MediaSource, NeutralBlock, NeutralCall, NeutralPrompt,
+    NeutralTurn, Role, ThinkingMode, ToolKind,
 };
 use crate::translate::text::{Escaped, compact};
-use crate::translate::tree::Node;
-use crate::{BadRequest, Family, Tier};
+use crate::translate::tree::JsonNode;
+use crate::{BadRequest, Family, ServiceTier};
 
 const ONE_REGION: &str = "Leave it out: no region can be promised.";
 
 /// The fate of each field.
 #[rustfmt::skip]
-pub(crate) const FIELDS: &[Row] = &[
-    row("model",              Fate::Converted),
-    row("max_tokens",         Fate::Converted),
-    row("system",             Fate::Converted),
-    row("messages",           Fate::Converted),
-    row("tools",              Fate::Converted),
-    row("tool_choice",        Fate::Converted),
-    row("thinking",           Fate::Converted),
-    row("output_config",      Fate::Converted),
-    row("output_format",      Fate::Converted),
-    row("temperature",        Fate::Carried),
-    row("top_p",              Fate::Carried),
-    only("top_k", Family::Chat, Fate::Carried),
-    row("stop_sequences",     Fate::Converted),
-    row("metadata",           Fate::Converted),
-    row("service_tier",       Fate::Converted),
-    row("stream",             Fate::Carried),
-    row("cache_control",      Fate::Dropped),
-    row("context_management", Fate::Dropped),
-    row("compaction",         Fate::Dropped),
-    row("safeguards",         Fate::Silent),
-    row("diagnostics",        Fate::Silent),
-    row("betas",              Fate::Silent),
-    row("speed",              Fate::Converted),
-    row("fallbacks",          Fate::Refused("Leave it out: the model is chosen by `model` alone.")),
-    row("mcp_servers",        Fate::Refused("Leave it out, or use tools of your own.")),
-    row("container",          Fate::Refused("Leave it out, or use tools of your own.")),
-    row("thread",             Fate::Refused("Send the whole conversation.")),
-    unless("inference_geo",   Fate::Refused(ONE_REGION), &["\"global\""]),
+pub(crate) const FIELDS: &[FateRow] = &[
+    row("model",              FieldFate::Converted),
+    row("max_tokens",         FieldFate::Converted),
+    row("system",             FieldFate::Converted),
+    row("messages",           FieldFate::Converted),
+    row("tools",              FieldFate::Converted),
+    row("tool_choice",        FieldFate::Converted),
+    row("thinking",           FieldFate::Converted),
+    row("output_config",      FieldFate::Converted),
+    row("output_format",      FieldFate::Converted),
+    row("temperature",        FieldFate::Carried),
+    row("top_p",              FieldFate::Carried),
+    only("top_k", Family::Chat, FieldFate::Carried),
+    row("stop_sequences",     FieldFate::Converted),
+    row("metadata",           FieldFate::Converted),
+    row("service_tier",       FieldFate::Converted),
+    row("stream",             FieldFate::Carried),
+    row("cache_control",      FieldFate::Dropped),
+    row("context_management", FieldFate::Dropped),
+    row("compaction",         FieldFate::Dropped),
+    row("safeguards",         FieldFate::Silent),
+    row("diagnostics",        FieldFate::Silent),
+    row("betas",              FieldFate::Silent),
+    row("speed",              FieldFate::Converted),
+    row("fallbacks",          FieldFate::Refused("Leave it out: the model is chosen by `model` alone.")),
+    row("mcp_servers",        FieldFate::Refused("Leave it out, or use tools of your own.")),
+    row("container",          FieldFate::Refused("Leave it out, or use tools of your own.")),
+    row("thread",             FieldFate::Refused("Send the whole conversation.")),
+    unless("inference_geo",   FieldFate::Refused(ONE_REGION), &["\"global\""]),
 ];
 
 pub(crate) fn decode<'a>(
     body: &'a [u8],
     decoding: &mut Decoding<'_>,
-) -> Result<Prompt<'a>, BadRequest> {
+) -> Result<NeutralPrompt<'a>, BadRequest> {
     decoding.fields(body, FIELDS, field)
 }
 
 fn field<'a>(
     decoding: &mut Decoding<'_>,
     name: &str,
-    value: &Node<'a>,
-    prompt: &mut Prompt<'a>,
+    value: &JsonNode<'a>,
+    prompt: &mut NeutralPrompt<'a>,
 ) -> Result<(), BadRequest> {
     match name {
         "max_tokens" => prompt.limit = value.count(),
@@ -86,12 +87,12 @@ fn field<'a>(
         "temperature" => prompt.temperature = value.number(),
         "top_p" => prompt.top_p = value.number(),
         "top_k" => prompt.top_k = value.number(),
-        "stop_sequences" => prompt.stops = value.elements().filter_map(Node::text).collect(),
+        "stop_sequences" => prompt.stops = value.elements().filter_map(JsonNode::text).collect(),
         "metadata" => prompt.cache_key = session(value.get("user_id")),
         "service_tier" => {
             prompt.standard_tier = value.text().map(|tier| tier.as_str() == "standard_only")
         }
-        "speed" if value.word() == "fast" => prompt.tier = Tier::Fast,
+        "speed" if value.word() == "fast" => prompt.tier = ServiceTier::Fast,
         "stream" => prompt.stream = value.is_true(),
         _ => {}
     }
@@ -100,10 +101,16 @@ fn field<'a>(
 
 /// Blocks of the system prompt. One coding client puts a block with a new number into every request, which would defeat every
 /// cache.
-fn system<'a>(value: &Node<'a>, decoding: &mut Decoding<'_>) -> Result<Vec<Block<'a>>, BadRequest> {
+fn system<'a>(
+    value: &JsonNode<'a>,
+    decoding: &mut Decoding<'_>,
+) -> Result<Vec<NeutralBlock<'a>>, BadRequest> {
     let mut out = blocks(value, "system", decoding)?;
-    out.retain(|block| !matches!(block, Block::Text { text, .. } if text.as_str().starts_with("x-anthropic-billing-header:")));
-    if out.iter().any(|block| !matches!(block, Block::Text { .. })) {
+    out.retain(|block| !matches!(block, NeutralBlock::Text { text, .. } if text.as_str().starts_with("x-anthropic-billing-header:")));
+    if out
+        .iter()
+        .any(|block| !matches!(block, NeutralBlock::Text { .. }))
+    {
         return Err(wrong("system", "text, or a list of blocks of text"));
     }
     Ok(out)
@@ -111,7 +118,7 @@ fn system<'a>(value: &Node<'a>, decoding: &mut Decoding<'_>) -> Result<Vec<Block
 
 /// A coding client names its session inside `user_id`. Without a session there is no cache key, because a key per person caches
 /// worse.
-fn session<'a>(user: &Node<'a>) -> Option<Escaped<'a>> {
+fn session<'a>(user: &JsonNode<'a>) -> Option<Escaped<'a>> {
     let plain = user.plain()?;
     let inner: serde_json::Value = serde_json::from_str(&plain).ok()?;
     inner
@@ -121,28 +128,28 @@ fn session<'a>(user: &Node<'a>) -> Option<Escaped<'a>> {
         .map(Escaped::of)
 }
 
-fn thinking(value: &Node<'_>, prompt: &mut Prompt<'_>) {
+fn thinking(value: &JsonNode<'_>, prompt: &mut NeutralPrompt<'_>) {
     prompt.thinking.mode = match value.get("type").word() {
-        "disabled" => Mode::Off,
+        "disabled" => ThinkingMode::Off,
         "enabled" => value
             .get("budget_tokens")
             .count()
-            .map_or(Mode::Adaptive, Mode::Budget),
-        "adaptive" => Mode::Adaptive,
-        _ => Mode::Unsaid,
+            .map_or(ThinkingMode::Adaptive, ThinkingMode::Budget),
+        "adaptive" => ThinkingMode::Adaptive,
+        _ => ThinkingMode::Unsaid,
     };
     let display = value.get("display");
     prompt.thinking.shown = (!display.is_null()).then(|| display.word() != "omitted");
 }
 
-fn format<'a>(value: &Node<'a>, prompt: &mut Prompt<'a>) -> Result<(), BadRequest> {
+fn format<'a>(value: &JsonNode<'a>, prompt: &mut NeutralPrompt<'a>) -> Result<(), BadRequest> {
     if value.is_null() {
         return Ok(());
     }
     let Some(schema) = value.get("schema").object() else {
         return Err(wrong("output_config.format", "an object with a schema"));
     };
-    prompt.format = Some(Format::Schema {
+    prompt.format = Some(AnswerFormat::Schema {
         name: value.get("name").text(),
         description: None,
         schema,
@@ -152,10 +159,10 @@ fn format<'a>(value: &Node<'a>, prompt: &mut Prompt<'a>) -> Result<(), BadReques
 }
 
 fn turn<'a>(
-    message: &Node<'a>,
+    message: &JsonNode<'a>,
     path: &str,
     decoding: &mut Decoding<'_>,
-) -> Result<Turn<'a>, BadRequest> {
+) -> Result<NeutralTurn<'a>, BadRequest> {
     let role = match message.get("role").word() {
         "user" => Role::User,
         "assistant" => Role::Assistant,
@@ -167,7 +174,7 @@ fn turn<'a>(
             ));
         }
     };
-    Ok(Turn {
+    Ok(NeutralTurn {
         role,
         blocks: blocks(message.get("content"), &format!("{path}.content"), decoding)?,
     })
@@ -175,12 +182,12 @@ fn turn<'a>(
 
 /// The blocks of a content: text, or a list.
 fn blocks<'a>(
-    content: &Node<'a>,
+    content: &JsonNode<'a>,
     path: &str,
     decoding: &mut Decoding<'_>,
-) -> Result<Vec<Block<'a>>, BadRequest> {
+) -> Result<Vec<NeutralBlock<'a>>, BadRequest> {
     match content.kind {
-        Kind::String => Ok(content.text().map(Block::text).into_iter().collect()),
+        Kind::String => Ok(content.text().map(NeutralBlock::text).into_iter().collect()),
         Kind::Null => Ok(Vec::new()),
         Kind::Array => {
             let mut out = Vec::new();
@@ -194,28 +201,28 @@ fn blocks<'a>(
 }
 
 fn block<'a>(
-    node: &Node<'a>,
+    node: &JsonNode<'a>,
     path: &str,
     decoding: &mut Decoding<'_>,
-    out: &mut Vec<Block<'a>>,
+    out: &mut Vec<NeutralBlock<'a>>,
 ) -> Result<(), BadRequest> {
     match node.get("type").word() {
-        "text" => out.push(Block::Text {
+        "text" => out.push(NeutralBlock::Text {
             text: node.get("text").text().unwrap_or_default(),
             cache: cache(node),
         }),
-        "image" => out.push(Block::Image {
+        "image" => out.push(NeutralBlock::Image {
             source: source(node.get("source"), path)?,
             detail: None,
             cache: cache(node),
         }),
         "document" => document(node, path, decoding, out)?,
         "search_result" => out.push(search_result(node, path, decoding)?),
-        "thinking" => out.push(Block::Thinking {
+        "thinking" => out.push(NeutralBlock::Thinking {
             text: node.get("thinking").text().unwrap_or_default(),
         }),
         "redacted_thinking" => decoding.drop("messages.redacted_thinking"),
-        "tool_use" => out.push(Block::Call(call(node, path)?)),
+        "tool_use" => out.push(NeutralBlock::Call(call(node, path)?)),
         "tool_result" => {
             let id = node
                 .get("tool_use_id")
@@ -223,7 +230,7 @@ fn block<'a>(
                 .ok_or_else(|| wrong(&format!("{path}.tool_use_id"), "text"))?;
             let blocks = blocks(node.get("content"), &format!("{path}.content"), decoding)?;
             let is_error = node.get("is_error").is_true();
-            out.push(Block::Result(CallResult {
+            out.push(NeutralBlock::Result(CallResult {
                 id,
                 blocks,
                 is_error,
@@ -232,7 +239,9 @@ fn block<'a>(
         }
         "tool_reference" => {
             let name = node.get("tool_name").plain().unwrap_or_default();
-            out.push(Block::words(&format!("Tool {name} is now available.")));
+            out.push(NeutralBlock::words(&format!(
+                "Tool {name} is now available."
+            )));
         }
         "web_search_tool_result" => out.extend(found_pages(node)),
         // The vendor ignores everything before a summary, and clients may have left that out.
@@ -245,7 +254,7 @@ fn block<'a>(
                     ],
                     "\\n",
                 );
-                out.push(Block::Text {
+                out.push(NeutralBlock::Text {
                     text,
                     cache: cache(node),
                 });
@@ -261,7 +270,7 @@ fn block<'a>(
     Ok(())
 }
 
-fn call<'a>(node: &Node<'a>, path: &str) -> Result<Call<'a>, BadRequest> {
+fn call<'a>(node: &JsonNode<'a>, path: &str) -> Result<NeutralCall<'a>, BadRequest> {
     let name = node
         .get("name")
         .plain()
@@ -271,7 +280,7 @@ fn call<'a>(node: &Node<'a>, path: &str) -> Result<Call<'a>, BadRequest> {
         .object()
         .map_or(Cow::Borrowed("{}"), compact);
     let id = node.get("id").plain().unwrap_or_default();
-    Ok(Call {
+    Ok(NeutralCall {
         id,
         name,
         namespace: None,
@@ -281,9 +290,9 @@ fn call<'a>(node: &Node<'a>, path: &str) -> Result<Call<'a>, BadRequest> {
     })
 }
 
-fn source<'a>(source: &Node<'a>, path: &str) -> Result<Source<'a>, BadRequest> {
+fn source<'a>(source: &JsonNode<'a>, path: &str) -> Result<MediaSource<'a>, BadRequest> {
     match source.get("type").word() {
-        "base64" => Ok(Source::Base64 {
+        "base64" => Ok(MediaSource::Base64 {
             media: source
                 .get("media_type")
                 .plain()
@@ -291,7 +300,9 @@ fn source<'a>(source: &Node<'a>, path: &str) -> Result<Source<'a>, BadRequest> {
                 .unwrap_or_default(),
             data: source.get("data").text().unwrap_or_default(),
         }),
-        "url" => Ok(Source::Url(source.get("url").text().unwrap_or_default())),
+        "url" => Ok(MediaSource::Url(
+            source.get("url").text().unwrap_or_default(),
+        )),
         _ => Err(unsupported(
             path,
             format!(
@@ -303,21 +314,21 @@ fn source<'a>(source: &Node<'a>, path: &str) -> Result<Source<'a>, BadRequest> {
 
 /// A document: a text document becomes text, preceded by its title and context.
 fn document<'a>(
-    node: &Node<'a>,
+    node: &JsonNode<'a>,
     path: &str,
     decoding: &mut Decoding<'_>,
-    out: &mut Vec<Block<'a>>,
+    out: &mut Vec<NeutralBlock<'a>>,
 ) -> Result<(), BadRequest> {
     if node.get("citations").get("enabled").is_true() {
         decoding.drop("messages.citations");
     }
-    out.extend(node.get("context").text().map(Block::text));
+    out.extend(node.get("context").text().map(NeutralBlock::text));
     let (place, title) = (node.get("source"), node.get("title").text());
     let mut text = match place.get("type").word() {
         "text" => place
             .get("data")
             .text()
-            .map(Block::text)
+            .map(NeutralBlock::text)
             .into_iter()
             .collect(),
         "content" => blocks(
@@ -326,7 +337,7 @@ fn document<'a>(
             decoding,
         )?,
         _ => {
-            out.push(Block::File {
+            out.push(NeutralBlock::File {
                 source: source(place, path)?,
                 name: title,
                 cache: cache(node),
@@ -334,8 +345,8 @@ fn document<'a>(
             return Ok(());
         }
     };
-    out.extend(title.map(Block::text));
-    if let (Some(Block::Text { cache: mark, .. }), found) = (text.last_mut(), cache(node)) {
+    out.extend(title.map(NeutralBlock::text));
+    if let (Some(NeutralBlock::Text { cache: mark, .. }), found) = (text.last_mut(), cache(node)) {
         *mark = found.or(*mark);
     }
     out.append(&mut text);
@@ -343,32 +354,32 @@ fn document<'a>(
 }
 
 fn search_result<'a>(
-    node: &Node<'a>,
+    node: &JsonNode<'a>,
     path: &str,
     decoding: &mut Decoding<'_>,
-) -> Result<Block<'a>, BadRequest> {
+) -> Result<NeutralBlock<'a>, BadRequest> {
     let inner = blocks(node.get("content"), &format!("{path}.content"), decoding)?;
     let head = [node.get("title").text(), node.get("source").text()]
         .into_iter()
         .flatten();
     let texts: Vec<Escaped<'_>> = head
         .chain(inner.into_iter().filter_map(|block| {
-            if let Block::Text { text, .. } = block {
+            if let NeutralBlock::Text { text, .. } = block {
                 Some(text)
             } else {
                 None
             }
         }))
         .collect();
-    Ok(Block::Text {
+    Ok(NeutralBlock::Text {
         text: Escaped::join(&texts, "\\n"),
         cache: cache(node),
     })
 }
 
 /// The results of a server-side search: titles and addresses.
-fn found_pages<'a>(node: &Node<'a>) -> Option<Block<'a>> {
-    let line = |page: &Node<'_>| {
+fn found_pages<'a>(node: &JsonNode<'a>) -> Option<NeutralBlock<'a>> {
+    let line = |page: &JsonNode<'_>| {
         let part = |name: &str| {
             page.get(name)
                 .text()
@@ -386,5 +397,5 @@ fn found_pages<'a>(node: &Node<'a>) -> Option<Block<'a>> {
         .filter(|line| !line.is_empty())
         .collect();
     (!lines.is_empty())
-        .then(|| Block::words(&format!("[web search results]\n{}", lines.join("\n"))))
+        .then(|| NeutralBlock::words(&format!("[web search results]\n{}", lines.join("\n"))))
 }

@@ -5,10 +5,10 @@
 use std::borrow::Cow;
 
 use crate::json::{Cursor, JsonError, Kind};
-use crate::translate::event::{Open, Sink, Stop};
+use crate::translate::event::{BlockStart, NeutralStop, Sink};
 use crate::translate::flow::{self, Flow};
 use crate::translate::text::{compact, escape};
-use crate::translate::tree::Node;
+use crate::translate::tree::JsonNode;
 use crate::usage::count;
 use crate::{Frame, UpstreamError};
 
@@ -17,9 +17,9 @@ use crate::{Frame, UpstreamError};
 pub(crate) struct Decoder {
     flow: Flow,
     /// Blocks that have begun and not ended, in order. Only the first one is emitted.
-    blocks: Vec<Block>,
+    blocks: Vec<OpenBlock>,
     begun: bool,
-    stop: Option<Stop>,
+    stop: Option<NeutralStop>,
     /// Why the model refused, escaped.
     explanation: Option<String>,
 }
@@ -28,7 +28,7 @@ pub(crate) struct Decoder {
 const REFUSED: &str = "The model declined to answer this request.";
 
 #[derive(Debug)]
-struct Block {
+struct OpenBlock {
     index: u64,
     kind: Kinds,
     /// Not emitted yet, escaped.
@@ -68,7 +68,7 @@ const OWN: [&str; 14] = [
 
 /// The content of one event.
 #[derive(Debug, Default)]
-struct Said<'a> {
+struct DecodedMessageEvent<'a> {
     kind: Cow<'a, str>,
     index: Option<u64>,
     /// The text of a delta, escaped, by the name of its member.
@@ -85,7 +85,7 @@ struct Said<'a> {
 /// The events of a whole answer.
 pub(crate) fn decode_answer(body: &[u8], sink: &mut dyn Sink) {
     let mut decoder = Decoder::default();
-    let Ok(answer) = Node::parse(body) else {
+    let Ok(answer) = JsonNode::parse(body) else {
         return decoder.flow.broke("the answer is not JSON", sink);
     };
     if answer.get("content").kind != Kind::Array {
@@ -106,7 +106,7 @@ pub(crate) fn decode_answer(body: &[u8], sink: &mut dyn Sink) {
     decoder.stop(reason, sink);
 }
 
-impl flow::Decoder for Decoder {
+impl flow::AnswerDecoder for Decoder {
     fn frame(&mut self, frame: &Frame, sink: &mut dyn Sink) {
         if self.flow.has_ended() {
             return;
@@ -139,7 +139,7 @@ impl flow::Decoder for Decoder {
 }
 
 impl Decoder {
-    fn take(&mut self, said: &Said<'_>, sink: &mut dyn Sink) {
+    fn take(&mut self, said: &DecodedMessageEvent<'_>, sink: &mut dyn Sink) {
         match said.kind.as_ref() {
             "content_block_delta" => self.delta(said, sink),
             "content_block_start" => {
@@ -164,7 +164,7 @@ impl Decoder {
                 }
             }
             "message_stop" => {
-                let stop = self.stop.take().unwrap_or(Stop::Other);
+                let stop = self.stop.take().unwrap_or(NeutralStop::Other);
                 self.stop(stop, sink);
             }
             "ping" => self.flow.ping(sink),
@@ -173,18 +173,18 @@ impl Decoder {
     }
 
     /// Ends the answer, and with it the blocks that the upstream never ended.
-    fn stop(&mut self, stop: Stop, sink: &mut dyn Sink) {
-        let cut = matches!(stop, Stop::Length | Stop::ContextFull);
+    fn stop(&mut self, stop: NeutralStop, sink: &mut dyn Sink) {
+        let cut = matches!(stop, NeutralStop::Length | NeutralStop::ContextFull);
         let count = self.blocks.len();
         for (at, block) in self.blocks.iter_mut().enumerate() {
             block.ended |= !(cut && at + 1 == count);
         }
         self.show(sink);
         match stop {
-            Stop::Pause => self.flow.lose("pause_turn", sink),
+            NeutralStop::Pause => self.flow.lose("pause_turn", sink),
             // This family says a refusal as a reason to stop, the others as content.
-            Stop::Refusal => {
-                self.flow.open(Open::Refusal, sink);
+            NeutralStop::Refusal => {
+                self.flow.open(BlockStart::Refusal, sink);
                 let words = self.explanation.as_deref().unwrap_or(REFUSED);
                 self.flow.delta(words, sink);
             }
@@ -194,7 +194,7 @@ impl Decoder {
     }
 
     fn begin(&mut self, index: u64, block: &str, sink: &mut dyn Sink) {
-        let Ok(node) = Node::parse(block.as_bytes()) else {
+        let Ok(node) = JsonNode::parse(block.as_bytes()) else {
             return;
         };
         let plain = |name: &str| node.get(name).plain().unwrap_or_default().into_owned();
@@ -233,7 +233,7 @@ impl Decoder {
         node.get("citations")
             .elements()
             .for_each(|_| self.flow.lose("citations", sink));
-        self.blocks.push(Block {
+        self.blocks.push(OpenBlock {
             index,
             kind,
             waiting,
@@ -244,7 +244,7 @@ impl Decoder {
         });
     }
 
-    fn delta(&mut self, said: &Said<'_>, sink: &mut dyn Sink) {
+    fn delta(&mut self, said: &DecodedMessageEvent<'_>, sink: &mut dyn Sink) {
         if said.citation {
             self.flow.lose("citations", sink);
         }
@@ -288,9 +288,9 @@ impl Decoder {
         while let Some(block) = self.blocks.first_mut() {
             let open = match &block.kind {
                 Kinds::Swallowed => None,
-                Kinds::Text => (!block.waiting.is_empty()).then_some(Open::Text),
-                Kinds::Thinking => (!block.waiting.is_empty()).then_some(Open::Thinking),
-                Kinds::Call { id, name } => Some(Open::Call { id, name }),
+                Kinds::Text => (!block.waiting.is_empty()).then_some(BlockStart::Text),
+                Kinds::Thinking => (!block.waiting.is_empty()).then_some(BlockStart::Thinking),
+                Kinds::Call { id, name } => Some(BlockStart::Call { id, name }),
             };
             if let Some(open) = open.filter(|_| !block.opened) {
                 block.opened = true;
@@ -321,27 +321,27 @@ impl Decoder {
 }
 
 /// The meaning of a stop reason.
-fn stop(reason: &str, sequence: &str) -> Stop {
+fn stop(reason: &str, sequence: &str) -> NeutralStop {
     match reason {
-        "end_turn" => Stop::End,
-        "tool_use" => Stop::ToolUse,
-        "max_tokens" => Stop::Length,
-        "model_context_window_exceeded" => Stop::ContextFull,
-        "stop_sequence" => Stop::StopString(sequence.to_owned()),
-        "refusal" => Stop::Refusal,
-        "pause_turn" => Stop::Pause,
-        _ => Stop::Other,
+        "end_turn" => NeutralStop::End,
+        "tool_use" => NeutralStop::ToolUse,
+        "max_tokens" => NeutralStop::Length,
+        "model_context_window_exceeded" => NeutralStop::ContextFull,
+        "stop_sequence" => NeutralStop::StopString(sequence.to_owned()),
+        "refusal" => NeutralStop::Refusal,
+        "pause_turn" => NeutralStop::Pause,
+        _ => NeutralStop::Other,
     }
 }
 
 /// The words with which a refusal is explained, escaped.
-fn explanation(details: &Node<'_>) -> Option<String> {
+fn explanation(details: &JsonNode<'_>) -> Option<String> {
     let words = details.get("explanation").text()?;
     (!words.is_blank()).then(|| words.as_str().to_owned())
 }
 
-fn said<'a>(cursor: &mut Cursor<'a>) -> Result<Said<'a>, JsonError> {
-    let mut said = Said::default();
+fn said<'a>(cursor: &mut Cursor<'a>) -> Result<DecodedMessageEvent<'a>, JsonError> {
+    let mut said = DecodedMessageEvent::default();
     let mut walk = cursor.enter_object()?;
     while let Some(key) = cursor.member(&mut walk)? {
         match key.name.as_ref() {
@@ -360,7 +360,7 @@ fn said<'a>(cursor: &mut Cursor<'a>) -> Result<Said<'a>, JsonError> {
     Ok(said)
 }
 
-fn delta<'a>(cursor: &mut Cursor<'a>, said: &mut Said<'a>) -> Result<(), JsonError> {
+fn delta<'a>(cursor: &mut Cursor<'a>, said: &mut DecodedMessageEvent<'a>) -> Result<(), JsonError> {
     let mut walk = cursor.enter_object()?;
     while let Some(key) = cursor.member(&mut walk)? {
         let value = cursor.skip()?;
@@ -375,7 +375,7 @@ fn delta<'a>(cursor: &mut Cursor<'a>, said: &mut Said<'a>) -> Result<(), JsonErr
             "stop_reason" => said.stop = cursor.text_of(&value),
             "stop_sequence" => said.stop_sequence = cursor.raw_text(&value),
             "stop_details" => {
-                let details = Node::parse(cursor.slice(value.span).as_bytes());
+                let details = JsonNode::parse(cursor.slice(value.span).as_bytes());
                 said.explanation = details.ok().and_then(|details| explanation(&details));
             }
             _ => {}

@@ -5,9 +5,9 @@ use std::borrow::Cow;
 
 use crate::BadRequest;
 use crate::translate::decode::{Decoding, cache, no_server_tool, object_schema, wrong};
-use crate::translate::neutral::{Choice, Prompt, Tool};
+use crate::translate::neutral::{NeutralPrompt, NeutralTool, ToolChoice};
 use crate::translate::text::Escaped;
-use crate::translate::tree::Node;
+use crate::translate::tree::JsonNode;
 
 const BASH: &str = r#"{"type":"object","properties":{"command":{"type":"string","description":"The command to run"},"restart":{"type":"boolean","description":"Restart the shell"}}}"#;
 const EDITOR: &str = r#"{"type":"object","properties":{"command":{"type":"string","enum":["view","create","str_replace","insert"]},"path":{"type":"string"},"view_range":{"type":"array","items":{"type":"integer"}},"old_str":{"type":"string"},"new_str":{"type":"string"},"file_text":{"type":"string"},"insert_line":{"type":"integer"},"insert_text":{"type":"string"}},"required":["command","path"]}"#;
@@ -24,8 +24,8 @@ const TYPED: &[(&str, &str, &str)] = &[
 const HINTS: &[&str] = &["defer_loading", "input_examples", "allowed_callers"];
 
 pub(super) fn tools<'a>(
-    list: &Node<'a>,
-    prompt: &mut Prompt<'a>,
+    list: &JsonNode<'a>,
+    prompt: &mut NeutralPrompt<'a>,
     decoding: &mut Decoding<'_>,
 ) -> Result<(), BadRequest> {
     let mut gone = None;
@@ -36,10 +36,10 @@ pub(super) fn tools<'a>(
             .iter()
             .filter(|hint| !node.get(hint).is_empty())
             .for_each(|hint| decoding.drop(&format!("tools.{hint}")));
-        let mut tool = Tool {
+        let mut tool = NeutralTool {
             name,
             cache: cache(node),
-            ..Tool::default()
+            ..NeutralTool::default()
         };
         if matches!(kind, "" | "custom") {
             tool.description = node.get("description").text();
@@ -73,12 +73,15 @@ fn tool_word(kind: &str) -> &str {
     kind.trim_end_matches(|c: char| c.is_ascii_digit() || c == '_')
 }
 
-pub(super) fn choice<'a>(node: &Node<'a>, prompt: &mut Prompt<'a>) -> Result<(), BadRequest> {
+pub(super) fn choice<'a>(
+    node: &JsonNode<'a>,
+    prompt: &mut NeutralPrompt<'a>,
+) -> Result<(), BadRequest> {
     prompt.choice = Some(match node.get("type").word() {
-        "auto" => Choice::Auto,
-        "any" => Choice::Required,
-        "none" => Choice::None,
-        "tool" => Choice::Tool(
+        "auto" => ToolChoice::Auto,
+        "any" => ToolChoice::Required,
+        "none" => ToolChoice::None,
+        "tool" => ToolChoice::Tool(
             node.get("name")
                 .plain()
                 .ok_or_else(|| wrong("tool_choice.name", "text"))?,

@@ -3,15 +3,17 @@
 //! Every content is a list of blocks. A limit is always written, because this family requires one.
 
 use super::encode_turns::{arranged, messages, text_block};
-use super::marks::Marks;
+use super::marks::MarkRules;
 use crate::BadRequest;
 use crate::translate::abilities::{Sampling, ThinkingWay};
 use crate::translate::effort;
 use crate::translate::encode::{Encoding, Field, description, no_schema, schema};
 use crate::translate::ids::{hex, tool_name};
-use crate::translate::neutral::{Block, Choice, Effort, Format, Mode, Prompt, Role};
+use crate::translate::neutral::{
+    AnswerFormat, Effort, NeutralBlock, NeutralPrompt, Role, ThinkingMode, ToolChoice,
+};
 use crate::translate::schema::{for_messages, one_object};
-use crate::translate::text::{Escaped, Writer};
+use crate::translate::text::{Escaped, JsonWriter};
 
 /// Members allowed in a request that only counts its input, as far as they change the count.
 pub(super) const COUNTED: &[&str] = &[
@@ -27,28 +29,28 @@ pub(super) const COUNTED: &[&str] = &[
 const ONE_OBJECT: &str = "Answer with one JSON object and nothing else.";
 
 pub(crate) fn encode(
-    mut prompt: Prompt<'_>,
+    mut prompt: NeutralPrompt<'_>,
     size: usize,
     encoding: &mut Encoding<'_>,
 ) -> Result<Vec<u8>, BadRequest> {
-    let mut out = Writer::with_capacity(size + size / 10 + 512);
+    let mut out = JsonWriter::with_capacity(size + size / 10 + 512);
     out.open('{');
     out.name("model").plain(encoding.target.model);
     let limit = prompt.limit.unwrap_or(encoding.abilities().max_output);
     out.name("max_tokens").number(u64::from(limit));
     let choice = encoding.offered(&mut prompt)?;
     let thinks = thinking(&prompt, limit, choice.as_ref(), encoding);
-    if prompt.format == Some(Format::Json) {
+    if prompt.format == Some(AnswerFormat::Json) {
         encoding.losses.add(encoding.field(Field::Format), "asked");
-        prompt.system.push(Block::words(ONE_OBJECT));
+        prompt.system.push(NeutralBlock::words(ONE_OBJECT));
     }
     let turns = arranged(std::mem::take(&mut prompt.turns), encoding);
-    let mut marks = Marks::of(&prompt, &turns, encoding);
+    let mut marks = MarkRules::of(&prompt, &turns, encoding);
     tools(&mut out, &prompt, &mut marks, encoding);
     tool_choice(&mut out, &prompt, choice);
     prompt
         .system
-        .retain(|block| matches!(block, Block::Text { text, .. } if !text.is_blank()));
+        .retain(|block| matches!(block, NeutralBlock::Text { text, .. } if !text.is_blank()));
     if !prompt.system.is_empty() {
         out.name("system").open('[');
         prompt
@@ -102,15 +104,15 @@ enum Thinks {
 }
 
 fn thinking(
-    prompt: &Prompt<'_>,
+    prompt: &NeutralPrompt<'_>,
     limit: u32,
-    choice: Option<&Choice<'_>>,
+    choice: Option<&ToolChoice<'_>>,
     encoding: &mut Encoding<'_>,
 ) -> Thinks {
     let wish = prompt.thinking;
     let way = encoding.abilities().thinking;
-    let off = wish.mode == Mode::Off || wish.effort == Some(Effort::None);
-    if wish.effort.is_none() && wish.mode == Mode::Unsaid {
+    let off = wish.mode == ThinkingMode::Off || wish.effort == Some(Effort::None);
+    if wish.effort.is_none() && wish.mode == ThinkingMode::Unsaid {
         return Thinks::Unsaid;
     }
     if matches!(way, ThinkingWay::None | ThinkingWay::Switch) {
@@ -120,16 +122,18 @@ fn thinking(
     if off {
         return Thinks::Off;
     }
-    if matches!(choice, Some(Choice::Required | Choice::Tool(_))) {
+    if matches!(choice, Some(ToolChoice::Required | ToolChoice::Tool(_))) {
         encoding.losses.add("thinking", "off(tool_choice)");
         return Thinks::Off;
     }
     if way != ThinkingWay::Budget {
-        let wanted = wish.effort.or(if let Mode::Budget(tokens) = wish.mode {
-            Some(effort::of_budget(tokens))
-        } else {
-            None
-        });
+        let wanted = wish
+            .effort
+            .or(if let ThinkingMode::Budget(tokens) = wish.mode {
+                Some(effort::of_budget(tokens))
+            } else {
+                None
+            });
         let known = wanted.and_then(|wanted| encoding.abilities().effort(wanted.max(Effort::Low)));
         if known.is_some() && known != wanted {
             encoding.losses.add("effort", "clamped");
@@ -145,14 +149,14 @@ fn thinking(
     let in_calls = last.is_some_and(|turn| {
         turn.blocks
             .iter()
-            .any(|block| matches!(block, Block::Call(_)))
+            .any(|block| matches!(block, NeutralBlock::Call(_)))
     });
     if in_calls {
         encoding.losses.add("thinking", "off(no_signature)");
         return Thinks::Off;
     }
     let tokens = match (wish.mode, wish.effort) {
-        (Mode::Budget(tokens), _) => tokens,
+        (ThinkingMode::Budget(tokens), _) => tokens,
         (_, Some(effort)) => effort::budget(effort),
         _ => effort::budget(Effort::Medium),
     };
@@ -165,7 +169,12 @@ fn thinking(
     }
 }
 
-fn tools(out: &mut Writer, prompt: &Prompt<'_>, marks: &mut Marks, encoding: &mut Encoding<'_>) {
+fn tools(
+    out: &mut JsonWriter,
+    prompt: &NeutralPrompt<'_>,
+    marks: &mut MarkRules,
+    encoding: &mut Encoding<'_>,
+) {
     if prompt.tools.is_empty() {
         return;
     }
@@ -191,15 +200,15 @@ fn tools(out: &mut Writer, prompt: &Prompt<'_>, marks: &mut Marks, encoding: &mu
     out.close(']');
 }
 
-fn tool_choice(out: &mut Writer, prompt: &Prompt<'_>, choice: Option<Choice<'_>>) {
+fn tool_choice(out: &mut JsonWriter, prompt: &NeutralPrompt<'_>, choice: Option<ToolChoice<'_>>) {
     let alone = prompt.parallel == Some(false) && !prompt.tools.is_empty();
-    let choice = choice.or_else(|| alone.then_some(Choice::Auto));
+    let choice = choice.or_else(|| alone.then_some(ToolChoice::Auto));
     let (word, name) = match choice {
         None => return,
-        Some(Choice::Auto | Choice::Allowed { .. }) => ("auto", None),
-        Some(Choice::Required) => ("any", None),
-        Some(Choice::None) => ("none", None),
-        Some(Choice::Tool(name)) => ("tool", Some(name)),
+        Some(ToolChoice::Auto | ToolChoice::Allowed { .. }) => ("auto", None),
+        Some(ToolChoice::Required) => ("any", None),
+        Some(ToolChoice::None) => ("none", None),
+        Some(ToolChoice::Tool(name)) => ("tool", Some(name)),
     };
     out.name("tool_choice").open('{');
     out.name("type").plain(word);
@@ -211,7 +220,12 @@ fn tool_choice(out: &mut Writer, prompt: &Prompt<'_>, choice: Option<Choice<'_>>
 }
 
 /// Temperature is at most 1 here; with a thinking budget it is not allowed at all, and top_p only near 1.
-fn sampling(out: &mut Writer, prompt: &Prompt<'_>, budget: bool, encoding: &mut Encoding<'_>) {
+fn sampling(
+    out: &mut JsonWriter,
+    prompt: &NeutralPrompt<'_>,
+    budget: bool,
+    encoding: &mut Encoding<'_>,
+) {
     let (mut temperature, mut top_p) = encoding.sampling(prompt);
     let value = |number: &str| number.parse::<f64>().unwrap_or(1.0);
     if budget {
@@ -245,7 +259,7 @@ fn sampling(out: &mut Writer, prompt: &Prompt<'_>, budget: bool, encoding: &mut 
         .for_each(|number| out.name("top_k").raw(number));
 }
 
-fn stops(out: &mut Writer, prompt: &Prompt<'_>, encoding: &mut Encoding<'_>) {
+fn stops(out: &mut JsonWriter, prompt: &NeutralPrompt<'_>, encoding: &mut Encoding<'_>) {
     let (blank, good): (Vec<&Escaped<'_>>, Vec<_>) =
         prompt.stops.iter().partition(|stop| stop.is_blank());
     blank
@@ -259,8 +273,8 @@ fn stops(out: &mut Writer, prompt: &Prompt<'_>, encoding: &mut Encoding<'_>) {
 }
 
 fn output(
-    out: &mut Writer,
-    prompt: &Prompt<'_>,
+    out: &mut JsonWriter,
+    prompt: &NeutralPrompt<'_>,
     thinks: Thinks,
     encoding: &mut Encoding<'_>,
 ) -> Result<(), BadRequest> {
@@ -282,7 +296,7 @@ fn output(
     } else {
         None
     };
-    let format = if let Some(Format::Schema { schema, .. }) = &prompt.format {
+    let format = if let Some(AnswerFormat::Schema { schema, .. }) = &prompt.format {
         Some(schema)
     } else {
         None

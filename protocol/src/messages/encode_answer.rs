@@ -8,13 +8,15 @@ use serde_json::json;
 use super::synthetic::usage_value;
 use super::writer::error_event;
 use crate::json::{quoted, unescape};
-use crate::translate::event::{Answer, AnswerBlock, BlockKind, Event, Open, Stop};
+use crate::translate::event::{
+    AnswerBlock, AnswerEvent, BlockKind, BlockStart, NeutralAnswer, NeutralStop,
+};
 use crate::translate::freeform::is_object;
 use crate::translate::ids::Memo;
 use crate::translate::losses::Losses;
 use crate::translate::seals::PLAIN;
-use crate::translate::writing::{self, Template, Wish, declared};
-use crate::{ErrorBody, Usage, UsageWish, sse};
+use crate::translate::writing::{self, AnswerWish, Template, declared};
+use crate::{ErrorBody, ReportedUsage, UsageWish, sse};
 
 /// Writes the events of one answer.
 #[derive(Debug)]
@@ -28,13 +30,13 @@ pub(crate) struct Encoder {
     thinking: bool,
 }
 
-pub(crate) fn encoder(memo: Memo, wish: &Wish<'_>) -> Encoder {
+pub(crate) fn encoder(memo: Memo, wish: &AnswerWish<'_>) -> Encoder {
     let message = message(
         wish,
         "[]",
         "null",
         "null",
-        &usage_value(&Usage::default()).to_string(),
+        &usage_value(&ReportedUsage::default()).to_string(),
     );
     let mut start = sse::event(
         "message_start",
@@ -52,32 +54,44 @@ pub(crate) fn encoder(memo: Memo, wish: &Wish<'_>) -> Encoder {
 }
 
 /// A message object from members that are JSON already.
-fn message(wish: &Wish<'_>, content: &str, stop: &str, sequence: &str, usage: &str) -> String {
+fn message(
+    wish: &AnswerWish<'_>,
+    content: &str,
+    stop: &str,
+    sequence: &str,
+    usage: &str,
+) -> String {
     let (id, model) = (quoted(&format!("msg_{}", wish.id)), quoted(wish.slug));
     format!(
         r#"{{"id":{id},"type":"message","role":"assistant","model":{model},"content":{content},"stop_reason":{stop},"stop_sequence":{sequence},"usage":{usage}}}"#
     )
 }
 
-impl writing::Encoder for Encoder {
-    fn event(&mut self, event: Event<'_>, out: &mut Vec<u8>) {
+impl writing::AnswerEncoder for Encoder {
+    fn event(&mut self, event: AnswerEvent<'_>, out: &mut Vec<u8>) {
         if let Some(start) = self.start.take() {
             out.extend(start);
         }
         match event {
-            Event::Delta(text) => self.delta.write(text, out),
-            Event::Open(open) => self.open(open, out),
-            Event::Close => self.close(out),
-            Event::Ping => out.extend(sse::event("ping", r#"{"type":"ping"}"#)),
-            Event::Start
-            | Event::Logprobs(_)
-            | Event::Lost(_)
-            | Event::Stop(_)
-            | Event::Fail(_) => {}
+            AnswerEvent::Delta(text) => self.delta.write(text, out),
+            AnswerEvent::Open(open) => self.open(open, out),
+            AnswerEvent::Close => self.close(out),
+            AnswerEvent::Ping => out.extend(sse::event("ping", r#"{"type":"ping"}"#)),
+            AnswerEvent::Start
+            | AnswerEvent::Logprobs(_)
+            | AnswerEvent::Lost(_)
+            | AnswerEvent::Stop(_)
+            | AnswerEvent::Fail(_) => {}
         }
     }
 
-    fn stop(&mut self, stop: &Stop, usage: &Usage, _: UsageWish<'_>, out: &mut Vec<u8>) {
+    fn stop(
+        &mut self,
+        stop: &NeutralStop,
+        usage: &ReportedUsage,
+        _: UsageWish<'_>,
+        out: &mut Vec<u8>,
+    ) {
         if let Some(start) = self.start.take() {
             out.extend(start);
         }
@@ -99,19 +113,19 @@ impl writing::Encoder for Encoder {
 }
 
 impl Encoder {
-    fn open(&mut self, open: Open<'_>, out: &mut Vec<u8>) {
+    fn open(&mut self, open: BlockStart<'_>, out: &mut Vec<u8>) {
         let (block, kind, member) = match open {
-            Open::Text | Open::Refusal => (
+            BlockStart::Text | BlockStart::Refusal => (
                 r#"{"type":"text","text":""}"#.to_owned(),
                 "text_delta",
                 "text",
             ),
-            Open::Thinking => (
+            BlockStart::Thinking => (
                 r#"{"type":"thinking","thinking":"","signature":""}"#.to_owned(),
                 "thinking_delta",
                 "thinking",
             ),
-            Open::Call { id, name } => {
+            BlockStart::Call { id, name } => {
                 let (name, ..) = declared(&self.memo, name);
                 let (id, name) = (quoted(&call_id(id)), quoted(name));
                 (
@@ -133,7 +147,7 @@ impl Encoder {
             "\"}}\n\n",
         );
         self.open = true;
-        self.thinking = open == Open::Thinking;
+        self.thinking = open == BlockStart::Thinking;
     }
 
     fn close(&mut self, out: &mut Vec<u8>) {
@@ -162,15 +176,15 @@ fn call_id(id: &str) -> std::borrow::Cow<'_, str> {
 }
 
 /// Stop reason, and the stop string as JSON.
-fn words(stop: &Stop) -> (&'static str, String) {
+fn words(stop: &NeutralStop) -> (&'static str, String) {
     let reason = match stop {
-        Stop::End | Stop::Other => "end_turn",
-        Stop::ToolUse => "tool_use",
-        Stop::Length => "max_tokens",
-        Stop::ContextFull => "model_context_window_exceeded",
-        Stop::Refusal | Stop::Filter => "refusal",
-        Stop::Pause => "pause_turn",
-        Stop::StopString(text) => {
+        NeutralStop::End | NeutralStop::Other => "end_turn",
+        NeutralStop::ToolUse => "tool_use",
+        NeutralStop::Length => "max_tokens",
+        NeutralStop::ContextFull => "model_context_window_exceeded",
+        NeutralStop::Refusal | NeutralStop::Filter => "refusal",
+        NeutralStop::Pause => "pause_turn",
+        NeutralStop::StopString(text) => {
             return (
                 "stop_sequence",
                 if text.is_empty() {
@@ -186,11 +200,11 @@ fn words(stop: &Stop) -> (&'static str, String) {
 
 /// The whole answer.
 pub(crate) fn encode_answer(
-    answer: &Answer,
-    stop: &Stop,
+    answer: &NeutralAnswer,
+    stop: &NeutralStop,
     memo: &Memo,
-    wish: &Wish<'_>,
-    usage: &Usage,
+    wish: &AnswerWish<'_>,
+    usage: &ReportedUsage,
     _: UsageWish<'_>,
 ) -> Vec<u8> {
     let blocks = answer.blocks.iter().map(|block| match &block.kind {
@@ -224,7 +238,7 @@ pub(crate) fn encode_answer(
 }
 
 /// What a whole answer loses or changes in this family.
-pub(crate) fn unsaid(answer: &Answer, losses: &mut Losses) {
+pub(crate) fn unsaid(answer: &NeutralAnswer, losses: &mut Losses) {
     for block in &answer.blocks {
         if matches!(block.kind, BlockKind::Call { .. }) && input(block).1 {
             losses.add_to_answer("arguments", "wrapped");

@@ -3,23 +3,26 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
-use super::marks::Marks;
+use super::marks::MarkRules;
 use crate::BadRequest;
 use crate::translate::encode::{Encoding, Field};
 use crate::translate::fates::unsupported;
 use crate::translate::ids::tool_name;
-use crate::translate::neutral::{Block, CallResult, Role, Source, Turn};
+use crate::translate::neutral::{CallResult, MediaSource, NeutralBlock, NeutralTurn, Role};
 use crate::translate::order::{Rules, arrange};
-use crate::translate::text::{Escaped, Writer};
+use crate::translate::text::{Escaped, JsonWriter};
 
 /// Picture types that this family reads.
 const PICTURES: &[&str] = &["image/jpeg", "image/png", "image/gif", "image/webp"];
 
 /// The conversation as this family accepts it.
-pub(super) fn arranged<'a>(mut turns: Vec<Turn<'a>>, encoding: &mut Encoding<'_>) -> Vec<Turn<'a>> {
+pub(super) fn arranged<'a>(
+    mut turns: Vec<NeutralTurn<'a>>,
+    encoding: &mut Encoding<'_>,
+) -> Vec<NeutralTurn<'a>> {
     for turn in &mut turns {
         turn.blocks.retain(|block| {
-            let thinking = matches!(block, Block::Thinking { .. });
+            let thinking = matches!(block, NeutralBlock::Thinking { .. });
             encoding.lost(thinking, encoding.field(Field::OldThinking));
             !thinking
         });
@@ -35,9 +38,9 @@ pub(super) fn arranged<'a>(mut turns: Vec<Turn<'a>>, encoding: &mut Encoding<'_>
 }
 
 pub(super) fn messages(
-    out: &mut Writer,
-    turns: &[Turn<'_>],
-    marks: &mut Marks,
+    out: &mut JsonWriter,
+    turns: &[NeutralTurn<'_>],
+    marks: &mut MarkRules,
     encoding: &mut Encoding<'_>,
 ) -> Result<(), BadRequest> {
     for turn in turns {
@@ -60,9 +63,9 @@ pub(super) fn messages(
 
 /// Places system messages where this family accepts them: directly after a user turn, and before an assistant turn or at the end.
 /// One after an assistant turn moves behind the next user turn; without one it becomes a user message.
-fn placed(turns: Vec<Turn<'_>>) -> Vec<Turn<'_>> {
-    let mut out: Vec<Turn<'_>> = Vec::with_capacity(turns.len());
-    let mut held: Option<Turn<'_>> = None;
+fn placed(turns: Vec<NeutralTurn<'_>>) -> Vec<NeutralTurn<'_>> {
+    let mut out: Vec<NeutralTurn<'_>> = Vec::with_capacity(turns.len());
+    let mut held: Option<NeutralTurn<'_>> = None;
     for turn in turns {
         let role = turn.role;
         match (role, out.last_mut()) {
@@ -83,7 +86,7 @@ fn placed(turns: Vec<Turn<'_>>) -> Vec<Turn<'_>> {
     if let Some(system) = held {
         match out.last() {
             Some(last) if last.role == Role::User => out.push(system),
-            _ => out.push(Turn {
+            _ => out.push(NeutralTurn {
                 role: Role::User,
                 blocks: system.blocks,
             }),
@@ -93,8 +96,8 @@ fn placed(turns: Vec<Turn<'_>>) -> Vec<Turn<'_>> {
 }
 
 /// A block of text with its cache mark.
-pub(super) fn text_block(out: &mut Writer, block: &Block<'_>, marks: &mut Marks) {
-    let Block::Text { text, cache } = block else {
+pub(super) fn text_block(out: &mut JsonWriter, block: &NeutralBlock<'_>, marks: &mut MarkRules) {
+    let NeutralBlock::Text { text, cache } = block else {
         return;
     };
     out.open('{');
@@ -105,22 +108,22 @@ pub(super) fn text_block(out: &mut Writer, block: &Block<'_>, marks: &mut Marks)
 }
 
 fn write(
-    out: &mut Writer,
-    block: &Block<'_>,
-    marks: &mut Marks,
+    out: &mut JsonWriter,
+    block: &NeutralBlock<'_>,
+    marks: &mut MarkRules,
     encoding: &mut Encoding<'_>,
 ) -> Result<(), BadRequest> {
     encoding.readable(block)?;
     match block {
-        Block::Text { .. } => text_block(out, block, marks),
-        Block::Image { source, cache, .. } => {
+        NeutralBlock::Text { .. } => text_block(out, block, marks),
+        NeutralBlock::Image { source, cache, .. } => {
             out.open('{');
             out.name("type").raw("\"image\"");
             picture(out, source, encoding)?;
             marks.write(out, *cache);
             out.close('}');
         }
-        Block::File {
+        NeutralBlock::File {
             source,
             name,
             cache,
@@ -133,7 +136,7 @@ fn write(
             marks.write(out, *cache);
             out.close('}');
         }
-        Block::Call(call) => {
+        NeutralBlock::Call(call) => {
             let input = encoding.object(call);
             out.open('{');
             out.name("type").raw("\"tool_use\"");
@@ -144,29 +147,29 @@ fn write(
             marks.write(out, call.cache);
             out.close('}');
         }
-        Block::Result(given) => result(out, given, marks, encoding)?,
-        Block::Thinking { .. } => {}
+        NeutralBlock::Result(given) => result(out, given, marks, encoding)?,
+        NeutralBlock::Thinking { .. } => {}
     }
     Ok(())
 }
 
 fn result(
-    out: &mut Writer,
+    out: &mut JsonWriter,
     given: &CallResult<'_>,
-    marks: &mut Marks,
+    marks: &mut MarkRules,
     encoding: &mut Encoding<'_>,
 ) -> Result<(), BadRequest> {
     out.open('{');
     out.name("type").raw("\"tool_result\"");
     out.name("tool_use_id").plain(&encoding.id(&given.id));
-    let empty = |block: &Block<'_>| matches!(block, Block::Text { text, .. } if text.is_blank());
+    let empty = |block: &NeutralBlock<'_>| matches!(block, NeutralBlock::Text { text, .. } if text.is_blank());
     out.name("content").open('[');
-    let mut inner = Marks::default();
+    let mut inner = MarkRules::default();
     for block in given.blocks.iter().filter(|block| !empty(block)) {
         write(out, block, &mut inner, encoding)?;
     }
     if given.blocks.iter().all(empty) {
-        text_block(out, &Block::words("(no output)"), &mut inner);
+        text_block(out, &NeutralBlock::words("(no output)"), &mut inner);
     }
     out.close(']');
     if given.is_error {
@@ -178,17 +181,17 @@ fn result(
 }
 
 fn picture(
-    out: &mut Writer,
-    source: &Source<'_>,
+    out: &mut JsonWriter,
+    source: &MediaSource<'_>,
     encoding: &Encoding<'_>,
 ) -> Result<(), BadRequest> {
     out.name("source").open('{');
     match source {
-        Source::Url(url) => {
+        MediaSource::Url(url) => {
             out.name("type").raw("\"url\"");
             out.name("url").escaped(url.as_str());
         }
-        Source::Base64 { media, data } => {
+        MediaSource::Base64 { media, data } => {
             let known = if media.as_str() == "image/jpg" {
                 "image/jpeg"
             } else {
@@ -207,15 +210,15 @@ fn picture(
     Ok(())
 }
 
-fn base64(out: &mut Writer, media: &str, data: &Escaped<'_>) {
+fn base64(out: &mut JsonWriter, media: &str, data: &Escaped<'_>) {
     out.name("type").raw("\"base64\"");
     out.name("media_type").escaped(media);
     out.name("data").escaped(data.as_str());
 }
 
 fn document(
-    out: &mut Writer,
-    source: &Source<'_>,
+    out: &mut JsonWriter,
+    source: &MediaSource<'_>,
     encoding: &Encoding<'_>,
 ) -> Result<(), BadRequest> {
     let wrong = || {
@@ -224,7 +227,7 @@ fn document(
             "Documents must be PDF or plain text, sent inline as base64, for this model.",
         )
     };
-    let Source::Base64 { media, data } = source else {
+    let MediaSource::Base64 { media, data } = source else {
         return Err(wrong());
     };
     out.name("source").open('{');

@@ -9,18 +9,18 @@ use crate::cache;
 use crate::class;
 use crate::class_fields;
 use crate::content::{self, Out};
-use crate::fields::{self, Free, HOST, MODEL, Rule, SERVER_TOOL, STATE, THREAD, TIER};
+use crate::fields::{self, FieldRule, Free, HOST, MODEL, SERVER_TOOL, STATE, THREAD, TIER};
 use crate::json::{Cursor, Kind};
 use crate::limits::{limit_or_none, positive};
-use crate::tools::{Row, Tool, Tools};
-use crate::translate::tree::Node;
-use crate::turns::{self, Level, Turns};
-use crate::walk::{self, Request, Verdict, flag, options, text};
+use crate::tools::{ToolFate, ToolRow, Tools};
+use crate::translate::tree::JsonNode;
+use crate::turns::{self, FamilyTurns, Level};
+use crate::walk::{self, RequestWalk, Verdict, flag, options, text};
 use crate::{BadRequest, Inspection};
 
 /// Fields that buy something other than tokens of the slug: refused, unless their value is free.
 #[rustfmt::skip]
-const REFUSED: &[Rule] = &[
+const REFUSED: &[FieldRule] = &[
     ("models",              Free::Nothing,                                      MODEL),
     ("route",               Free::Nothing,                                      MODEL),
     ("fallbacks",           Free::Nothing,                                      MODEL),
@@ -54,7 +54,7 @@ const LONGEST_MANAGEMENT: usize = 16 * 1024;
 
 /// What is a message here.
 #[rustfmt::skip]
-const TURNS: Turns = Turns {
+const TURNS: FamilyTurns = FamilyTurns {
     roles: &["user", "assistant", "system"],
     silent: &[],
     items: false,
@@ -65,17 +65,17 @@ const TURNS: Turns = Turns {
 
 /// Types of tools. A tool search only picks among the tools that were sent and costs nothing but tokens.
 #[rustfmt::skip]
-const TOOLS: &[Row] = &[
-    ("",                    Tool::Described),
-    ("custom",              Tool::Described),
-    ("bash_*",              Tool::Passes),
-    ("text_editor_*",       Tool::Passes),
-    ("computer_*",          Tool::Passes),
-    ("browser_toolset_*",   Tool::Passes),
-    ("memory_*",            Tool::Passes),
-    ("tool_search_tool_*",  Tool::Passes),
-    ("web_search",          Tool::Search),
-    ("web_search_*",        Tool::Search),
+const TOOLS: &[ToolRow] = &[
+    ("",                    ToolFate::Described),
+    ("custom",              ToolFate::Described),
+    ("bash_*",              ToolFate::Passes),
+    ("text_editor_*",       ToolFate::Passes),
+    ("computer_*",          ToolFate::Passes),
+    ("browser_toolset_*",   ToolFate::Passes),
+    ("memory_*",            ToolFate::Passes),
+    ("tool_search_tool_*",  ToolFate::Passes),
+    ("web_search",          ToolFate::Search),
+    ("web_search_*",        ToolFate::Search),
 ];
 
 pub(super) fn inspect(body: &[u8], seed: u64) -> Result<Inspection, BadRequest> {
@@ -91,7 +91,7 @@ pub(super) fn inspect(body: &[u8], seed: u64) -> Result<Inspection, BadRequest> 
 
 pub(super) fn inspect_count(body: &[u8], seed: u64) -> Result<Inspection, BadRequest> {
     let mut tools = Tools::default();
-    let mut request = Request::walk(body, seed, |name, cursor, seen| {
+    let mut request = RequestWalk::walk(body, seed, |name, cursor, seen| {
         field(name, cursor, seen, &mut tools)
     })?;
     walk::need_model(&request.seen)?;
@@ -175,7 +175,7 @@ fn compacts_from(management: &str) -> Option<u64> {
     if management.len() > LONGEST_MANAGEMENT {
         return Some(0);
     }
-    let management = Node::parse(management.as_bytes()).ok()?;
+    let management = JsonNode::parse(management.as_bytes()).ok()?;
     let edits = management
         .get("edits")
         .elements()

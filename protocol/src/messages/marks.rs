@@ -5,36 +5,40 @@
 
 use crate::translate::encode::Encoding;
 use crate::translate::losses::Losses;
-use crate::translate::neutral::{Block, Cache, Prompt, Role, Turn};
-use crate::translate::text::Writer;
+use crate::translate::neutral::{Cache, NeutralBlock, NeutralPrompt, NeutralTurn, Role};
+use crate::translate::text::JsonWriter;
 
 /// Most marks the family accepts.
 const MOST: usize = 4;
 
 /// Decides which marks are written, in the order in which they are met.
 #[derive(Debug, Default)]
-pub(super) struct Marks {
+pub(super) struct MarkRules {
     /// For each mark still to be met: whether it stays, and for how long.
     kept: std::vec::IntoIter<Option<Cache>>,
     /// The whole request is marked, because it had no marks of its own.
     pub(super) automatic: bool,
 }
 
-impl Marks {
+impl MarkRules {
     /// The marks of a request. Turns are met in their own order, so a mark counts where its block stands now.
-    pub(super) fn of(prompt: &Prompt<'_>, turns: &[Turn<'_>], encoding: &mut Encoding<'_>) -> Self {
+    pub(super) fn of(
+        prompt: &NeutralPrompt<'_>,
+        turns: &[NeutralTurn<'_>],
+        encoding: &mut Encoding<'_>,
+    ) -> Self {
         let tools: Vec<Cache> = prompt.tools.iter().filter_map(|tool| tool.cache).collect();
         let system: Vec<Cache> = prompt
             .system
             .iter()
             .filter(|block| is_written(block))
-            .filter_map(Block::cache)
+            .filter_map(NeutralBlock::cache)
             .collect();
         let talk: Vec<Cache> = turns
             .iter()
             .flat_map(|turn| &turn.blocks)
             .filter(|block| is_written(block))
-            .filter_map(Block::cache)
+            .filter_map(NeutralBlock::cache)
             .collect();
         let all = tools.len() + system.len() + talk.len();
         let long = encoding.abilities().long_cache;
@@ -61,7 +65,7 @@ impl Marks {
     }
 
     /// Writes the next mark, if its place has one.
-    pub(super) fn write(&mut self, out: &mut Writer, cache: Option<Cache>) {
+    pub(super) fn write(&mut self, out: &mut JsonWriter, cache: Option<Cache>) {
         match cache.and_then(|_| self.kept.next()).flatten() {
             None => {}
             Some(Cache::Short) => out.name("cache_control").raw(r#"{"type":"ephemeral"}"#),
@@ -73,8 +77,8 @@ impl Marks {
 }
 
 /// Whether the block is written at all: an empty text cannot be marked.
-fn is_written(block: &Block<'_>) -> bool {
-    !matches!(block, Block::Text { text, .. } if text.is_blank())
+fn is_written(block: &NeutralBlock<'_>) -> bool {
+    !matches!(block, NeutralBlock::Text { text, .. } if text.is_blank())
 }
 
 fn fitting(cache: Cache, long: bool, short: &mut bool, losses: &mut Losses) -> Cache {

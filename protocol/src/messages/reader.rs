@@ -8,26 +8,27 @@ use std::sync::Arc;
 
 use crate::class;
 use crate::json::{Cursor, JsonError, Kind, string_span};
-use crate::members::{self, Members, Own, Places};
-use crate::usage::{Names, Slot, UsageObject, count, read};
+use crate::members::{self, MemberPlaces, Members, Own};
+use crate::usage::{UsageNames, UsageObject, UsageSlot, count, read};
 use crate::{
-    AnswerFacts, Frame, FrameFacts, Marks, Sample, Step, Stop, TextSize, UpstreamError, WireUsage,
+    AnswerFacts, Frame, FrameFacts, FrameMarks, Step, StopReason, TextSample, TextSize,
+    UpstreamError, WireUsage,
 };
 
 #[rustfmt::skip]
-const NAMES: &Names = &[
-    ("",                      "input_tokens",                Slot::Input),
-    ("",                      "output_tokens",               Slot::Output),
-    ("",                      "cache_read_input_tokens",     Slot::CacheRead),
-    ("",                      "cache_creation_input_tokens", Slot::CacheWrite),
-    ("cache_creation",        "ephemeral_5m_input_tokens",   Slot::CacheWrite5m),
-    ("cache_creation",        "ephemeral_1h_input_tokens",   Slot::CacheWrite1h),
-    ("cache_creation",        "ephemeral_12h_input_tokens",  Slot::CacheWrite12h),
-    ("",                      "cost",                        Slot::Cost),
-    ("cost",                  "total_cost",                  Slot::Cost),
-    ("",                      "cost_in_usd_ticks",           Slot::CostTicks),
-    ("output_tokens_details", "reasoning_tokens",            Slot::Reasoning),
-    ("output_tokens_details", "thinking_tokens",             Slot::Reasoning),
+const NAMES: &UsageNames = &[
+    ("",                      "input_tokens",                UsageSlot::Input),
+    ("",                      "output_tokens",               UsageSlot::Output),
+    ("",                      "cache_read_input_tokens",     UsageSlot::CacheRead),
+    ("",                      "cache_creation_input_tokens", UsageSlot::CacheWrite),
+    ("cache_creation",        "ephemeral_5m_input_tokens",   UsageSlot::CacheWrite5m),
+    ("cache_creation",        "ephemeral_1h_input_tokens",   UsageSlot::CacheWrite1h),
+    ("cache_creation",        "ephemeral_12h_input_tokens",  UsageSlot::CacheWrite12h),
+    ("",                      "cost",                        UsageSlot::Cost),
+    ("cost",                  "total_cost",                  UsageSlot::Cost),
+    ("",                      "cost_in_usd_ticks",           UsageSlot::CostTicks),
+    ("output_tokens_details", "reasoning_tokens",            UsageSlot::Reasoning),
+    ("output_tokens_details", "thinking_tokens",             UsageSlot::Reasoning),
 ];
 
 /// Members of an event, of its `message` and of a whole answer.
@@ -90,7 +91,7 @@ fn is_event(kind: &str) -> bool {
 
 /// The content of one event, its `message`, or one whole answer: their names do not clash.
 #[derive(Debug, Default)]
-struct Said {
+struct MessageEvent {
     kind: Option<Range<usize>>,
     id: Option<Range<usize>>,
     index: Option<u64>,
@@ -98,9 +99,9 @@ struct Said {
     block: Option<Range<usize>>,
     shown: TextSize,
     thinking: TextSize,
-    stop: Option<Stop>,
+    stop: Option<StopReason>,
     usage: Option<UsageObject>,
-    places: Places,
+    places: MemberPlaces,
     /// It has a list of blocks.
     complete: bool,
     error: bool,
@@ -108,8 +109,8 @@ struct Said {
 
 pub(super) fn read_answer(body: &[u8], extra: &[String]) -> Option<AnswerFacts> {
     let mut cursor = Cursor::of_answer(body).ok()?.allowing(extra);
-    let mut said = Said::default();
-    say(&mut cursor, &mut said, &mut Sample::default()).ok()?;
+    let mut said = MessageEvent::default();
+    say(&mut cursor, &mut said, &mut TextSample::default()).ok()?;
     let text = |span: Range<usize>| cursor.string_at(span).into_owned();
     let error = said.error
         || said
@@ -119,10 +120,10 @@ pub(super) fn read_answer(body: &[u8], extra: &[String]) -> Option<AnswerFacts> 
     said.places.add(usage.places);
     said.shown.add(said.thinking);
     Some(AnswerFacts {
-        marks: Marks {
+        marks: FrameMarks {
             usage_end: (usage.end > 0).then_some(usage.end),
             usage_empty: usage.empty,
-            ..Marks::at(said.places, |span| span)
+            ..FrameMarks::at(said.places, |span| span)
         },
         id: said.id.map(text),
         usage: usage.wire,
@@ -133,24 +134,24 @@ pub(super) fn read_answer(body: &[u8], extra: &[String]) -> Option<AnswerFacts> 
     })
 }
 
-pub(super) fn sample_answer(body: &[u8], seed: u64) -> Sample {
-    let mut sample = Sample::seeded(seed);
+pub(super) fn sample_answer(body: &[u8], seed: u64) -> TextSample {
+    let mut sample = TextSample::seeded(seed);
     // What cannot be parsed was not shown.
     let _ = Cursor::of_answer(body)
-        .and_then(|mut cursor| say(&mut cursor, &mut Said::default(), &mut sample));
+        .and_then(|mut cursor| say(&mut cursor, &mut MessageEvent::default(), &mut sample));
     sample
 }
 
 /// The meaning of a stop reason.
-fn meaning(word: &str) -> Option<Stop> {
+fn meaning(word: &str) -> Option<StopReason> {
     match word {
         "" => None,
-        "end_turn" | "stop_sequence" => Some(Stop::End),
-        "max_tokens" | "model_context_window_exceeded" => Some(Stop::Length),
-        "tool_use" => Some(Stop::ToolCalls),
-        "refusal" => Some(Stop::Refusal),
-        "pause_turn" => Some(Stop::Pause),
-        _ => Some(Stop::Other),
+        "end_turn" | "stop_sequence" => Some(StopReason::End),
+        "max_tokens" | "model_context_window_exceeded" => Some(StopReason::Length),
+        "tool_use" => Some(StopReason::ToolCalls),
+        "refusal" => Some(StopReason::Refusal),
+        "pause_turn" => Some(StopReason::Pause),
+        _ => Some(StopReason::Other),
     }
 }
 
@@ -163,7 +164,7 @@ pub(super) struct Reader {
     stopped: bool,
     /// A thinking block is open and has shown nothing yet.
     hiding: bool,
-    sample: Sample,
+    sample: TextSample,
     /// Members that the provider may add.
     extra: Arc<[String]>,
 }
@@ -172,7 +173,7 @@ impl Reader {
     fn read_data(&mut self, frame: &Frame, data: &[u8]) -> Result<FrameFacts, JsonError> {
         let extra = Arc::clone(&self.extra);
         let mut cursor = Cursor::of_answer(data)?.allowing(&extra);
-        let mut said = Said::default();
+        let mut said = MessageEvent::default();
         say(&mut cursor, &mut said, &mut self.sample)?;
         let kind = said
             .kind
@@ -227,7 +228,7 @@ impl Reader {
             said.places.add(std::mem::take(&mut usage.places));
             usage
         });
-        facts.marks = Marks::at(said.places, |span| frame.raw_range(span));
+        facts.marks = FrameMarks::at(said.places, |span| frame.raw_range(span));
         if let Some(usage) = usage {
             self.usage.merge(&usage.wire);
             facts.usage = true;
@@ -239,9 +240,9 @@ impl Reader {
     }
 }
 
-impl crate::Reader for Reader {
+impl crate::AnswerReader for Reader {
     fn expect(&mut self, _choices: u32, seed: u64) {
-        self.sample = Sample::seeded(seed);
+        self.sample = TextSample::seeded(seed);
     }
 
     fn allow(&mut self, extra: &Arc<[String]>) {
@@ -269,12 +270,16 @@ impl crate::Reader for Reader {
         self.id.as_deref()
     }
 
-    fn sample(&self) -> &Sample {
+    fn sample(&self) -> &TextSample {
         &self.sample
     }
 }
 
-fn say(cursor: &mut Cursor<'_>, said: &mut Said, sample: &mut Sample) -> Result<(), JsonError> {
+fn say(
+    cursor: &mut Cursor<'_>,
+    said: &mut MessageEvent,
+    sample: &mut TextSample,
+) -> Result<(), JsonError> {
     let mut members = Members::of(is_own);
     let mut walk = cursor.enter_object()?;
     while let Some(key) = cursor.member(&mut walk)? {
@@ -301,7 +306,11 @@ fn say(cursor: &mut Cursor<'_>, said: &mut Said, sample: &mut Sample) -> Result<
 }
 
 /// The `message` of `message_start`: its type is not the event's.
-fn message(cursor: &mut Cursor<'_>, said: &mut Said, sample: &mut Sample) -> Result<(), JsonError> {
+fn message(
+    cursor: &mut Cursor<'_>,
+    said: &mut MessageEvent,
+    sample: &mut TextSample,
+) -> Result<(), JsonError> {
     let mut members = Members::of(is_own);
     let mut walk = cursor.enter_object()?;
     while let Some(key) = cursor.member(&mut walk)? {
@@ -321,8 +330,8 @@ fn message(cursor: &mut Cursor<'_>, said: &mut Said, sample: &mut Sample) -> Res
 fn named(
     (name, kind): (&str, Kind),
     cursor: &mut Cursor<'_>,
-    said: &mut Said,
-    sample: &mut Sample,
+    said: &mut MessageEvent,
+    sample: &mut TextSample,
 ) -> Result<bool, JsonError> {
     match name {
         "id" => said.id = string_span(cursor)?,
@@ -347,7 +356,11 @@ fn named(
 }
 
 /// A content block, or a delta of one or of the message.
-fn block(cursor: &mut Cursor<'_>, said: &mut Said, sample: &mut Sample) -> Result<(), JsonError> {
+fn block(
+    cursor: &mut Cursor<'_>,
+    said: &mut MessageEvent,
+    sample: &mut TextSample,
+) -> Result<(), JsonError> {
     let mut members = Members::default();
     let mut walk = cursor.enter_object()?;
     while let Some(key) = cursor.member(&mut walk)? {

@@ -3,7 +3,9 @@
 use serde_json::{Value, json};
 
 use crate::synthetic::halves;
-use crate::{Place, SyntheticAnswer, SyntheticStop, Tier, ToolCall, Usage, sse};
+use crate::{
+    ReportedUsage, RequestRegion, ServiceTier, SyntheticAnswer, SyntheticStop, ToolCall, sse,
+};
 
 pub(super) fn write_answer(draft: &SyntheticAnswer) -> Vec<u8> {
     let text = draft.pieces.concat();
@@ -21,7 +23,7 @@ pub(super) fn write_answer(draft: &SyntheticAnswer) -> Vec<u8> {
 }
 
 pub(super) fn write_frames(draft: &SyntheticAnswer) -> Vec<Vec<u8>> {
-    let before = draft.usage.map(|usage| Usage {
+    let before = draft.usage.map(|usage| ReportedUsage {
         output: usage.all_output().min(1),
         reasoning: 0,
         ..usage
@@ -80,7 +82,7 @@ pub(super) fn event(name: &str, members: &Value) -> Vec<u8> {
     sse::event(name, &data.to_string())
 }
 
-pub(super) fn usage_value(usage: &Usage) -> Value {
+pub(super) fn usage_value(usage: &ReportedUsage) -> Value {
     json!({
         "input_tokens": usage.input,
         "cache_creation_input_tokens": usage.all_writes(),
@@ -99,7 +101,7 @@ fn message(
     draft: &SyntheticAnswer,
     content: &[Value],
     stop: Value,
-    usage: Option<&Usage>,
+    usage: Option<&ReportedUsage>,
 ) -> Value {
     let mut message = json!({
         "id": format!("msg_{}", draft.id),
@@ -112,10 +114,10 @@ fn message(
     });
     if let Some(usage) = usage {
         message["usage"] = usage_value(usage);
-        if draft.classes.tier == Tier::Fast {
+        if draft.classes.tier == ServiceTier::Fast {
             message["usage"]["speed"] = json!("fast");
         }
-        if draft.classes.place == Place::Us {
+        if draft.classes.place == RequestRegion::Us {
             message["usage"]["inference_geo"] = json!("us");
         }
     }

@@ -5,7 +5,7 @@
 use serde_json::{Value, json};
 
 use super::synthetic::{event, usage_value};
-use crate::{ErrorBody, Frame, FrameFacts, PublicAnswer, Step, Usage, UsageWish, sse};
+use crate::{ErrorBody, Frame, FrameFacts, PublicAnswer, ReportedUsage, Step, UsageWish, sse};
 
 /// Ends one streamed answer.
 #[derive(Debug, Default)]
@@ -19,7 +19,7 @@ pub(super) struct Writer {
     ended: bool,
 }
 
-impl crate::Writer for Writer {
+impl crate::EndWriter for Writer {
     fn observe(&mut self, _frame: &Frame, facts: &FrameFacts) {
         match facts.step {
             Step::Begun => self.begun = true,
@@ -38,7 +38,7 @@ impl crate::Writer for Writer {
         &self,
         answer: PublicAnswer<'_>,
         words: Option<&str>,
-        usage: &Usage,
+        usage: &ReportedUsage,
         _wish: UsageWish<'_>,
     ) -> Vec<u8> {
         let mut out = Vec::new();

@@ -5,7 +5,7 @@
 //! has ended, or until the answer has.
 
 use crate::json::unescape;
-use crate::translate::event::{Open, Sink};
+use crate::translate::event::{BlockStart, Sink};
 use crate::translate::flow::Flow;
 use crate::translate::freeform::{WRAP, is_object};
 use crate::translate::ids::made_id;
@@ -13,7 +13,7 @@ use crate::translate::text::escape;
 
 /// The kind of a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Class {
+pub(super) enum TextClass {
     Text,
     Refusal,
     Summary,
@@ -23,26 +23,26 @@ pub(super) enum Class {
 
 /// The kind of an item; one that no other family has by its name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum OutputItemKind {
     Message,
     Reasoning,
     Call,
     Own(&'static str),
 }
 
-impl Class {
-    fn kind(self) -> Kind {
+impl TextClass {
+    fn kind(self) -> OutputItemKind {
         match self {
-            Self::Text | Self::Refusal => Kind::Message,
-            Self::Summary | Self::Reasoning => Kind::Reasoning,
-            Self::Call => Kind::Call,
+            Self::Text | Self::Refusal => OutputItemKind::Message,
+            Self::Summary | Self::Reasoning => OutputItemKind::Reasoning,
+            Self::Call => OutputItemKind::Call,
         }
     }
 }
 
 /// What an event says about the item it belongs to.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Named<'n> {
+pub(super) struct EventItem<'n> {
     pub(super) index: Option<u64>,
     pub(super) id: &'n str,
     /// For a call: its `call_id`, the tool's name, and whether its arguments are free text.
@@ -64,7 +64,7 @@ pub(super) enum Moment {
 /// All items of an answer.
 #[derive(Debug, Default)]
 pub(super) struct Blocks {
-    list: Vec<Item>,
+    list: Vec<ItemBlock>,
     /// How many are emitted completely.
     closed: usize,
     /// Ids change between the events of one item, so a new one does not mean another item.
@@ -72,8 +72,8 @@ pub(super) struct Blocks {
 }
 
 #[derive(Debug)]
-struct Item {
-    kind: Kind,
+struct ItemBlock {
+    kind: OutputItemKind,
     index: Option<u64>,
     ids: Vec<String>,
     /// An event announced it, rather than a delta.
@@ -83,17 +83,17 @@ struct Item {
     /// The answer's end has repeated it.
     repeated: bool,
     /// Texts of one class each, in order; all but the last have ended.
-    texts: Vec<Text>,
+    texts: Vec<TextBlock>,
     /// How many texts are emitted completely.
     shown: usize,
     /// The parts of which something has arrived.
-    parts: Vec<(Class, u64)>,
-    call: Call,
+    parts: Vec<(TextClass, u64)>,
+    call: CallBlock,
 }
 
 #[derive(Debug)]
-struct Text {
-    class: Class,
+struct TextBlock {
+    class: TextClass,
     /// Escaped, not emitted yet.
     waiting: String,
     opened: bool,
@@ -101,7 +101,7 @@ struct Text {
 
 /// What a call has besides its text.
 #[derive(Debug, Default)]
-struct Call {
+struct CallBlock {
     id: String,
     name: String,
     /// All arguments that have arrived, escaped, to compare with what its end repeats.
@@ -112,8 +112,8 @@ struct Call {
     whole: bool,
 }
 
-impl Item {
-    fn new(kind: Kind, named: Named<'_>) -> Self {
+impl ItemBlock {
+    fn new(kind: OutputItemKind, named: EventItem<'_>) -> Self {
         Self {
             kind,
             index: named.index,
@@ -124,7 +124,7 @@ impl Item {
             texts: Vec::new(),
             shown: 0,
             parts: Vec::new(),
-            call: Call::default(),
+            call: CallBlock::default(),
         }
     }
 
@@ -133,9 +133,9 @@ impl Item {
     }
 
     /// The last text, a new one for another class.
-    fn text(&mut self, class: Class) -> &mut Text {
+    fn text(&mut self, class: TextClass) -> &mut TextBlock {
         if self.texts.last().is_none_or(|last| last.class != class) {
-            self.texts.push(Text {
+            self.texts.push(TextBlock {
                 class,
                 waiting: String::new(),
                 opened: false,
@@ -146,14 +146,15 @@ impl Item {
     }
 
     /// Reasoning arrives as text or as its summary; whichever comes first is emitted, the other is not.
-    fn shows(&self, class: Class) -> bool {
-        self.kind != Kind::Reasoning || self.texts.first().is_none_or(|first| first.class == class)
+    fn shows(&self, class: TextClass) -> bool {
+        self.kind != OutputItemKind::Reasoning
+            || self.texts.first().is_none_or(|first| first.class == class)
     }
 
     /// Whether something of it can be emitted: text, or the name of a call.
     fn is_visible(&self) -> bool {
         match self.kind {
-            Kind::Call => !self.call.name.is_empty(),
+            OutputItemKind::Call => !self.call.name.is_empty(),
             _ => !self.texts.is_empty(),
         }
     }
@@ -169,17 +170,22 @@ impl Item {
     /// A call whose arguments break off.
     fn is_cut_call(&self) -> bool {
         let broken = || self.call.free || !is_object(&unescape(&self.call.arguments));
-        self.kind == Kind::Call && !self.is_complete() && broken()
+        self.kind == OutputItemKind::Call && !self.is_complete() && broken()
     }
 }
 
 impl Blocks {
     /// The item that an event names, a new one if it is unknown. `None` for a repetition of one that has ended.
-    fn place(&mut self, kind: Kind, named: Named<'_>, moment: Moment) -> Option<usize> {
+    fn place(
+        &mut self,
+        kind: OutputItemKind,
+        named: EventItem<'_>,
+        moment: Moment,
+    ) -> Option<usize> {
         let at = match self.find(kind, named, moment) {
             Some(at) => at,
             None => {
-                self.list.push(Item::new(kind, named));
+                self.list.push(ItemBlock::new(kind, named));
                 self.list.len() - 1
             }
         };
@@ -199,18 +205,18 @@ impl Blocks {
         (!over).then_some(at)
     }
 
-    fn find(&self, kind: Kind, named: Named<'_>, moment: Moment) -> Option<usize> {
-        let last = |fits: &dyn Fn(&Item) -> bool| {
+    fn find(&self, kind: OutputItemKind, named: EventItem<'_>, moment: Moment) -> Option<usize> {
+        let last = |fits: &dyn Fn(&ItemBlock) -> bool| {
             self.list
                 .iter()
                 .rposition(|item| item.kind == kind && fits(item))
         };
         let by_id = || last(&|item| !named.id.is_empty() && item.has(named.id));
         let by_call = || last(&|item| !named.call.is_empty() && item.call.id == named.call);
-        let other_call = |item: &Item| {
+        let other_call = |item: &ItemBlock| {
             !named.call.is_empty() && !item.call.id.is_empty() && item.call.id != named.call
         };
-        let stranger = |item: &Item| {
+        let stranger = |item: &ItemBlock| {
             !named.id.is_empty() && !item.ids.is_empty() && !self.rotates || other_call(item)
         };
         let otherwise = || match moment {
@@ -224,7 +230,7 @@ impl Blocks {
             Moment::Goes => last(&|item| item.index == named.index && named.index.is_some())
                 .or_else(|| last(&|item| named.index.is_none() && !item.done)),
             Moment::Ends => {
-                let same = |item: &Item| item.index == named.index && !other_call(item);
+                let same = |item: &ItemBlock| item.index == named.index && !other_call(item);
                 last(&|item| same(item) && !item.done)
                     .or_else(|| {
                         last(&|item| same(item) && named.index.is_some() && !stranger(item))
@@ -248,7 +254,7 @@ impl Blocks {
     }
 
     /// An item is announced.
-    pub(super) fn begin(&mut self, kind: Kind, named: Named<'_>) {
+    pub(super) fn begin(&mut self, kind: OutputItemKind, named: EventItem<'_>) {
         // The repetition of one that has ended is none.
         let _ = self.place(kind, named, Moment::Begins);
     }
@@ -256,8 +262,8 @@ impl Blocks {
     /// More text of an item.
     pub(super) fn delta(
         &mut self,
-        named: Named<'_>,
-        class: Class,
+        named: EventItem<'_>,
+        class: TextClass,
         part: u64,
         text: &str,
         flow: &mut Flow,
@@ -273,13 +279,13 @@ impl Blocks {
         let Some(item) = self.list.get_mut(at).filter(|item| item.shows(class)) else {
             return;
         };
-        let next_part = class == Class::Summary
+        let next_part = class == TextClass::Summary
             && !item.texts.is_empty()
             && item.parts.last() != Some(&(class, part));
         if item.parts.last() != Some(&(class, part)) {
             item.parts.push((class, part));
         }
-        if class == Class::Call {
+        if class == TextClass::Call {
             item.call.arguments.push_str(text);
         }
         let free = item.call.free;
@@ -297,8 +303,8 @@ impl Blocks {
     /// What the end of a part repeats: all of it if nothing of the part arrived before.
     pub(super) fn whole(
         &mut self,
-        named: Named<'_>,
-        class: Class,
+        named: EventItem<'_>,
+        class: TextClass,
         part: u64,
         text: &str,
         flow: &mut Flow,
@@ -308,7 +314,7 @@ impl Blocks {
             return;
         };
         self.repeats(at, class, Some(part), text);
-        if let Some(item) = self.list.get_mut(at).filter(|_| class == Class::Call) {
+        if let Some(item) = self.list.get_mut(at).filter(|_| class == TextClass::Call) {
             item.call.whole = true;
         }
         self.show(flow, sink);
@@ -317,10 +323,10 @@ impl Blocks {
     /// An item ends, and repeats its texts. Returns whether this is its first end.
     pub(super) fn end(
         &mut self,
-        kind: Kind,
-        named: Named<'_>,
+        kind: OutputItemKind,
+        named: EventItem<'_>,
         moment: Moment,
-        texts: &[(Class, String)],
+        texts: &[(TextClass, String)],
         cut: bool,
     ) -> bool {
         let Some(at) = self.place(kind, named, moment) else {
@@ -336,15 +342,15 @@ impl Blocks {
     }
 
     /// Takes what a repetition has more than was heard; `part`: it repeats only this part.
-    fn repeats(&mut self, at: usize, class: Class, part: Option<u64>, text: &str) {
+    fn repeats(&mut self, at: usize, class: TextClass, part: Option<u64>, text: &str) {
         let Some(item) = self.list.get_mut(at).filter(|item| item.shows(class)) else {
             return;
         };
-        let heard = |(known, number): &(Class, u64)| {
+        let heard = |(known, number): &(TextClass, u64)| {
             *known == class && part.is_none_or(|part| part == *number)
         };
         let rest = match class {
-            Class::Call => text
+            TextClass::Call => text
                 .strip_prefix(item.call.arguments.as_str())
                 .unwrap_or_default(),
             _ if item.parts.iter().any(heard) => "",
@@ -353,9 +359,9 @@ impl Blocks {
         if rest.is_empty() {
             return;
         }
-        let between = class == Class::Summary && !item.texts.is_empty();
+        let between = class == TextClass::Summary && !item.texts.is_empty();
         item.parts.push((class, part.unwrap_or(0)));
-        if class == Class::Call {
+        if class == TextClass::Call {
             item.call.arguments.push_str(rest);
         }
         let last = item.text(class);
@@ -368,9 +374,9 @@ impl Blocks {
     /// The answer has ended. At the limit its last item may be cut, and so may calls that wait behind it: these are left out.
     pub(super) fn finish(&mut self, cut: bool, flow: &mut Flow, sink: &mut dyn Sink) {
         if cut {
-            let dropped = |item: &Item| item.is_cut_call() && !item.has_opened();
+            let dropped = |item: &ItemBlock| item.is_cut_call() && !item.has_opened();
             self.list.retain(|item| !dropped(item));
-            if let Some(open) = self.list.iter().position(Item::is_cut_call) {
+            if let Some(open) = self.list.iter().position(ItemBlock::is_cut_call) {
                 self.list.truncate(open + 1);
             }
         }
@@ -385,9 +391,9 @@ impl Blocks {
     pub(super) fn show(&mut self, flow: &mut Flow, sink: &mut dyn Sink) {
         loop {
             let waiting = self.list.get(self.closed..).unwrap_or_default();
-            let opened = waiting.first().is_some_and(Item::has_opened);
+            let opened = waiting.first().is_some_and(ItemBlock::has_opened);
             // An item that has nothing to show does not keep the others waiting.
-            let next = waiting.iter().position(Item::is_visible);
+            let next = waiting.iter().position(ItemBlock::is_visible);
             let Some(next) = next.filter(|next| *next == 0 || !opened) else {
                 return;
             };
@@ -407,10 +413,10 @@ impl Blocks {
     }
 }
 
-impl Item {
+impl ItemBlock {
     fn show(&mut self, number: usize, flow: &mut Flow, sink: &mut dyn Sink) {
-        if self.kind == Kind::Call {
-            self.text(Class::Call);
+        if self.kind == OutputItemKind::Call {
+            self.text(TextClass::Call);
             if self.call.id.is_empty() {
                 self.call.id = made_id(&[&self.call.name, &number.to_string()]);
             }
@@ -439,19 +445,19 @@ impl Item {
     fn close(&self, flow: &mut Flow, sink: &mut dyn Sink) {
         if self.call.free {
             flow.delta(WRAP[1], sink);
-        } else if self.kind == Kind::Call && self.call.arguments.is_empty() {
+        } else if self.kind == OutputItemKind::Call && self.call.arguments.is_empty() {
             flow.delta("{}", sink);
         }
         flow.close(sink);
     }
 }
 
-fn open(class: Class, call: &Call) -> Open<'_> {
+fn open(class: TextClass, call: &CallBlock) -> BlockStart<'_> {
     match class {
-        Class::Text => Open::Text,
-        Class::Refusal => Open::Refusal,
-        Class::Summary | Class::Reasoning => Open::Thinking,
-        Class::Call => Open::Call {
+        TextClass::Text => BlockStart::Text,
+        TextClass::Refusal => BlockStart::Refusal,
+        TextClass::Summary | TextClass::Reasoning => BlockStart::Thinking,
+        TextClass::Call => BlockStart::Call {
             id: &call.id,
             name: &call.name,
         },

@@ -4,72 +4,72 @@ use super::decode_items::input;
 use super::decode_tools::{choice, tools};
 use crate::json::Kind;
 use crate::translate::decode::{Decoding, wrong};
-use crate::translate::fates::{Fate, Row, row, silent_for_messages, unless};
-use crate::translate::neutral::{Block, Effort, Format, Prompt};
-use crate::translate::tree::Node;
-use crate::{BadRequest, Tier};
+use crate::translate::fates::{FateRow, FieldFate, row, silent_for_messages, unless};
+use crate::translate::neutral::{AnswerFormat, Effort, NeutralBlock, NeutralPrompt};
+use crate::translate::tree::JsonNode;
+use crate::{BadRequest, ServiceTier};
 
 const WHOLE: &str = "Send the whole conversation as `input`.";
 const NO_LOGPROBS: &str = "Leave it out.";
 
 /// The fate of each field.
 #[rustfmt::skip]
-pub(crate) const FIELDS: &[Row] = &[
-    row("model",                  Fate::Converted),
-    row("input",                  Fate::Converted),
-    row("instructions",           Fate::Converted),
-    row("max_output_tokens",      Fate::Converted),
-    row("temperature",            Fate::Carried),
-    row("top_p",                  Fate::Carried),
-    row("stream",                 Fate::Carried),
-    row("tools",                  Fate::Converted),
-    row("tool_choice",            Fate::Converted),
-    row("parallel_tool_calls",    Fate::Converted),
-    row("reasoning",              Fate::Converted),
-    row("text",                   Fate::Converted),
+pub(crate) const FIELDS: &[FateRow] = &[
+    row("model",                  FieldFate::Converted),
+    row("input",                  FieldFate::Converted),
+    row("instructions",           FieldFate::Converted),
+    row("max_output_tokens",      FieldFate::Converted),
+    row("temperature",            FieldFate::Carried),
+    row("top_p",                  FieldFate::Carried),
+    row("stream",                 FieldFate::Carried),
+    row("tools",                  FieldFate::Converted),
+    row("tool_choice",            FieldFate::Converted),
+    row("parallel_tool_calls",    FieldFate::Converted),
+    row("reasoning",              FieldFate::Converted),
+    row("text",                   FieldFate::Converted),
     silent_for_messages("prompt_cache_key"),
-    row("safety_identifier",      Fate::Converted),
-    row("user",                   Fate::Converted),
-    row("service_tier",           Fate::Converted),
-    unless("truncation",          Fate::Dropped, &["\"disabled\""]),
-    row("context_management",     Fate::Dropped),
-    row("max_tool_calls",         Fate::Dropped),
-    row("prompt_cache_options",   Fate::Dropped),
-    row("prompt_cache_retention", Fate::Dropped),
-    Row { refused: Some(("\"message.output_text.logprobs\"", NO_LOGPROBS)), ..row("include", Fate::Silent) },
-    row("client_metadata",        Fate::Silent),
-    row("metadata",               Fate::Silent),
-    row("store",                  Fate::Silent),
-    row("stream_options",         Fate::Silent),
-    row("access_programs",        Fate::Silent),
-    row("image",                  Fate::Silent),
-    row("usage",                  Fate::Silent),
-    unless("top_logprobs",        Fate::Refused(NO_LOGPROBS), &["0"]),
-    row("previous_response_id",   Fate::Refused(WHOLE)),
-    row("conversation",           Fate::Refused(WHOLE)),
-    row("prompt",                 Fate::Refused("Send the prompt's text as `instructions` and `input`.")),
-    row("background",             Fate::Refused("Ask for a stream instead.")),
-    row("moderation",             Fate::Refused("Leave it out.")),
+    row("safety_identifier",      FieldFate::Converted),
+    row("user",                   FieldFate::Converted),
+    row("service_tier",           FieldFate::Converted),
+    unless("truncation",          FieldFate::Dropped, &["\"disabled\""]),
+    row("context_management",     FieldFate::Dropped),
+    row("max_tool_calls",         FieldFate::Dropped),
+    row("prompt_cache_options",   FieldFate::Dropped),
+    row("prompt_cache_retention", FieldFate::Dropped),
+    FateRow { refused: Some(("\"message.output_text.logprobs\"", NO_LOGPROBS)), ..row("include", FieldFate::Silent) },
+    row("client_metadata",        FieldFate::Silent),
+    row("metadata",               FieldFate::Silent),
+    row("store",                  FieldFate::Silent),
+    row("stream_options",         FieldFate::Silent),
+    row("access_programs",        FieldFate::Silent),
+    row("image",                  FieldFate::Silent),
+    row("usage",                  FieldFate::Silent),
+    unless("top_logprobs",        FieldFate::Refused(NO_LOGPROBS), &["0"]),
+    row("previous_response_id",   FieldFate::Refused(WHOLE)),
+    row("conversation",           FieldFate::Refused(WHOLE)),
+    row("prompt",                 FieldFate::Refused("Send the prompt's text as `instructions` and `input`.")),
+    row("background",             FieldFate::Refused("Ask for a stream instead.")),
+    row("moderation",             FieldFate::Refused("Leave it out.")),
 ];
 
 pub(crate) fn decode<'a>(
     body: &'a [u8],
     decoding: &mut Decoding<'_>,
-) -> Result<Prompt<'a>, BadRequest> {
+) -> Result<NeutralPrompt<'a>, BadRequest> {
     decoding.fields(body, FIELDS, field)
 }
 
 fn field<'a>(
     decoding: &mut Decoding<'_>,
     name: &str,
-    value: &Node<'a>,
-    prompt: &mut Prompt<'a>,
+    value: &JsonNode<'a>,
+    prompt: &mut NeutralPrompt<'a>,
 ) -> Result<(), BadRequest> {
     match name {
         "input" => input(value, prompt, decoding)?,
         "instructions" => prompt
             .system
-            .splice(..0, value.text().map(Block::text))
+            .splice(..0, value.text().map(NeutralBlock::text))
             .for_each(drop),
         "max_output_tokens" => prompt.limit = value.count(),
         "temperature" => prompt.temperature = value.number(),
@@ -95,8 +95,8 @@ fn field<'a>(
         "service_tier" => match value.word() {
             "auto" => prompt.standard_tier = Some(false),
             "default" => prompt.standard_tier = Some(true),
-            "flex" => prompt.tier = Tier::Flex,
-            "priority" | "fast" => prompt.tier = Tier::Fast,
+            "flex" => prompt.tier = ServiceTier::Flex,
+            "priority" | "fast" => prompt.tier = ServiceTier::Fast,
             "" => {}
             _ => decoding.drop(name),
         },
@@ -105,16 +105,16 @@ fn field<'a>(
     Ok(())
 }
 
-fn format<'a>(value: &Node<'a>) -> Result<Option<Format<'a>>, BadRequest> {
+fn format<'a>(value: &JsonNode<'a>) -> Result<Option<AnswerFormat<'a>>, BadRequest> {
     match value.get("type").word() {
-        "json_object" => Ok(Some(Format::Json)),
+        "json_object" => Ok(Some(AnswerFormat::Json)),
         "json_schema" => {
             let schema = value.get("schema");
             if schema.kind != Kind::Object {
                 return Err(wrong("text.format.schema", "a JSON schema"));
             }
             let (name, description) = (value.get("name").text(), value.get("description").text());
-            Ok(Some(Format::Schema {
+            Ok(Some(AnswerFormat::Schema {
                 name,
                 description,
                 schema: schema.raw,

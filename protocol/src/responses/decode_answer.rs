@@ -5,12 +5,12 @@
 
 use std::borrow::Cow;
 
-use super::blocks::{Blocks, Class, Kind as ItemKind, Moment, Named};
+use super::blocks::{Blocks, EventItem, Moment, OutputItemKind as ItemKind, TextClass};
 use crate::json::{Cursor, JsonError, Kind, unescape};
-use crate::translate::event::{Sink, Stop};
+use crate::translate::event::{NeutralStop, Sink};
 use crate::translate::flow::{self, Flow};
 use crate::translate::text::{Escaped, compact, escape};
-use crate::translate::tree::Node;
+use crate::translate::tree::JsonNode;
 use crate::usage::count;
 use crate::{Frame, UpstreamError};
 
@@ -47,7 +47,7 @@ pub(crate) struct Decoder {
 
 /// The content of one event. Texts are escaped, objects are JSON.
 #[derive(Debug, Default)]
-struct Said<'a> {
+struct DecodedResponseEvent<'a> {
     kind: Cow<'a, str>,
     index: Option<u64>,
     item_id: Cow<'a, str>,
@@ -64,7 +64,7 @@ struct Said<'a> {
 /// The events of a whole answer.
 pub(crate) fn decode_answer(body: &[u8], sink: &mut dyn Sink) {
     let mut decoder = Decoder::default();
-    let Ok(answer) = Node::parse(body) else {
+    let Ok(answer) = JsonNode::parse(body) else {
         return decoder.flow.broke("the answer is not JSON", sink);
     };
     let known = matches!(answer.get("status").word(), "completed" | "incomplete")
@@ -76,7 +76,7 @@ pub(crate) fn decode_answer(body: &[u8], sink: &mut dyn Sink) {
     decoder.complete("", &answer, sink);
 }
 
-impl flow::Decoder for Decoder {
+impl flow::AnswerDecoder for Decoder {
     fn frame(&mut self, frame: &Frame, sink: &mut dyn Sink) {
         if self.flow.has_ended() {
             return;
@@ -105,24 +105,26 @@ impl flow::Decoder for Decoder {
 }
 
 impl Decoder {
-    fn take(&mut self, said: &Said<'_>, sink: &mut dyn Sink) {
+    fn take(&mut self, said: &DecodedResponseEvent<'_>, sink: &mut dyn Sink) {
         let kind = said.kind.strip_prefix("response.").unwrap_or_default();
         let class = match kind {
-            "output_text.delta" | "output_text.done" => Some(Class::Text),
-            "refusal.delta" | "refusal.done" => Some(Class::Refusal),
-            "reasoning_summary_text.delta" | "reasoning_summary_text.done" => Some(Class::Summary),
-            "reasoning_text.delta" | "reasoning_text.done" => Some(Class::Reasoning),
+            "output_text.delta" | "output_text.done" => Some(TextClass::Text),
+            "refusal.delta" | "refusal.done" => Some(TextClass::Refusal),
+            "reasoning_summary_text.delta" | "reasoning_summary_text.done" => {
+                Some(TextClass::Summary)
+            }
+            "reasoning_text.delta" | "reasoning_text.done" => Some(TextClass::Reasoning),
             "function_call_arguments.delta"
             | "function_call_arguments.done"
             | "custom_tool_call_input.delta"
-            | "custom_tool_call_input.done" => Some(Class::Call),
+            | "custom_tool_call_input.done" => Some(TextClass::Call),
             _ => None,
         };
-        self.refused |= class == Some(Class::Refusal);
-        let named = Named {
+        self.refused |= class == Some(TextClass::Refusal);
+        let named = EventItem {
             index: said.index,
             id: &said.item_id,
-            ..Named::default()
+            ..EventItem::default()
         };
         if let Some(class) = class {
             let (blocks, flow) = (&mut self.blocks, &mut self.flow);
@@ -139,7 +141,9 @@ impl Decoder {
             }
             return;
         }
-        let item = said.item.and_then(|item| Node::parse(item.as_bytes()).ok());
+        let item = said
+            .item
+            .and_then(|item| JsonNode::parse(item.as_bytes()).ok());
         match (kind, item) {
             ("created", _) => self.flow.start(sink),
             ("queued" | "in_progress", _) => self.flow.ping(sink),
@@ -148,7 +152,7 @@ impl Decoder {
             }
             ("output_item.done", Some(item)) => self.item(said.index, &item, Moment::Ends, sink),
             ("completed" | "incomplete", _) => {
-                let Ok(response) = Node::parse(said.response.unwrap_or("{}").as_bytes()) else {
+                let Ok(response) = JsonNode::parse(said.response.unwrap_or("{}").as_bytes()) else {
                     return;
                 };
                 self.complete(kind, &response, sink);
@@ -158,11 +162,17 @@ impl Decoder {
     }
 
     /// An item that begins or, with all its content, ends.
-    fn item(&mut self, index: Option<u64>, item: &Node<'_>, moment: Moment, sink: &mut dyn Sink) {
+    fn item(
+        &mut self,
+        index: Option<u64>,
+        item: &JsonNode<'_>,
+        moment: Moment,
+        sink: &mut dyn Sink,
+    ) {
         let plain = |name: &str| item.get(name).plain().unwrap_or_default();
         let word = item.get("type").word();
         let (id, call, name) = (plain("id"), plain("call_id"), plain("name"));
-        let named = Named {
+        let named = EventItem {
             index,
             id: &id,
             call: &call,
@@ -193,9 +203,9 @@ impl Decoder {
     fn ends(
         &mut self,
         kind: ItemKind,
-        named: Named<'_>,
+        named: EventItem<'_>,
         moment: Moment,
-        item: &Node<'_>,
+        item: &JsonNode<'_>,
         sink: &mut dyn Sink,
     ) {
         let texts = texts(item);
@@ -203,7 +213,7 @@ impl Decoder {
         if !self.blocks.end(kind, named, moment, &texts, cut) {
             return;
         }
-        self.refused |= texts.iter().any(|(class, _)| *class == Class::Refusal);
+        self.refused |= texts.iter().any(|(class, _)| *class == TextClass::Refusal);
         if let ItemKind::Own(own) = kind {
             self.flow.lose(own, sink);
         }
@@ -219,7 +229,7 @@ impl Decoder {
     }
 
     /// The end, which repeats the items; those that were never announced are emitted now.
-    fn complete(&mut self, kind: &str, response: &Node<'_>, sink: &mut dyn Sink) {
+    fn complete(&mut self, kind: &str, response: &JsonNode<'_>, sink: &mut dyn Sink) {
         self.flow.start(sink);
         let ids: Vec<Cow<'_, str>> = response
             .get("output")
@@ -240,21 +250,21 @@ impl Decoder {
             status => status,
         };
         let stop = match (status, reason.as_ref()) {
-            (_, "content_filter") => Stop::Filter,
+            (_, "content_filter") => NeutralStop::Filter,
             // Whatever else stops an answer before its end, it is not complete.
-            ("incomplete", _) | (_, "max_output_tokens") => Stop::Length,
-            _ if self.refused => Stop::Refusal,
-            _ => Stop::End,
+            ("incomplete", _) | (_, "max_output_tokens") => NeutralStop::Length,
+            _ if self.refused => NeutralStop::Refusal,
+            _ => NeutralStop::End,
         };
         self.blocks
-            .finish(stop == Stop::Length, &mut self.flow, sink);
+            .finish(stop == NeutralStop::Length, &mut self.flow, sink);
         self.flow.stop(stop, sink);
     }
 }
 
 /// The texts that a finished item repeats.
-fn texts(item: &Node<'_>) -> Vec<(Class, String)> {
-    let joined = |class: Class, list: &str, member: &str, between: &str| {
+fn texts(item: &JsonNode<'_>) -> Vec<(TextClass, String)> {
+    let joined = |class: TextClass, list: &str, member: &str, between: &str| {
         let texts: Vec<Escaped<'_>> = item
             .get(list)
             .elements()
@@ -264,12 +274,12 @@ fn texts(item: &Node<'_>) -> Vec<(Class, String)> {
     };
     let found = match item.get("type").word() {
         "message" => [
-            joined(Class::Text, "content", "text", ""),
-            joined(Class::Refusal, "content", "refusal", ""),
+            joined(TextClass::Text, "content", "text", ""),
+            joined(TextClass::Refusal, "content", "refusal", ""),
         ],
         "reasoning" => [
-            joined(Class::Summary, "summary", "text", "\\n\\n"),
-            joined(Class::Reasoning, "content", "text", "\\n\\n"),
+            joined(TextClass::Summary, "summary", "text", "\\n\\n"),
+            joined(TextClass::Reasoning, "content", "text", "\\n\\n"),
         ],
         "function_call" => [call(item.get("arguments").word().to_owned()), None],
         "custom_tool_call" => [call(item.get("input").word().to_owned()), None],
@@ -279,12 +289,12 @@ fn texts(item: &Node<'_>) -> Vec<(Class, String)> {
     found.into_iter().flatten().collect()
 }
 
-fn call(arguments: String) -> Option<(Class, String)> {
-    Some((Class::Call, arguments))
+fn call(arguments: String) -> Option<(TextClass, String)> {
+    Some((TextClass::Call, arguments))
 }
 
 /// A shell's action as the arguments of a function, escaped.
-fn action(action: &Node<'_>) -> String {
+fn action(action: &JsonNode<'_>) -> String {
     let members: Vec<String> = action
         .members()
         .filter(|(name, value)| *name != "type" && !value.is_null())
@@ -293,8 +303,8 @@ fn action(action: &Node<'_>) -> String {
     escape(&format!("{{{}}}", members.join(",")))
 }
 
-fn said<'a>(cursor: &mut Cursor<'a>) -> Result<Said<'a>, JsonError> {
-    let mut said = Said::default();
+fn said<'a>(cursor: &mut Cursor<'a>) -> Result<DecodedResponseEvent<'a>, JsonError> {
+    let mut said = DecodedResponseEvent::default();
     let mut walk = cursor.enter_object()?;
     while let Some(key) = cursor.member(&mut walk)? {
         let value = cursor.skip()?;

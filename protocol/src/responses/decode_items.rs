@@ -8,9 +8,11 @@ use crate::fields::ITEM_REFERENCE;
 use crate::json::Kind;
 use crate::translate::decode::{Decoding, cache, file, no_equal, picture, wrong};
 use crate::translate::fates::unsupported;
-use crate::translate::neutral::{Block, Call, CallResult, Prompt, Role, ToolKind, Turn};
+use crate::translate::neutral::{
+    CallResult, NeutralBlock, NeutralCall, NeutralPrompt, NeutralTurn, Role, ToolKind,
+};
 use crate::translate::text::{Escaped, compact};
-use crate::translate::tree::Node;
+use crate::translate::tree::JsonNode;
 
 const NO_TRIGGER: &str = "`compaction_trigger`: this model is served through another family, which cannot compact a conversation. \
      Ask the model for a summary, and send that instead of the conversation.";
@@ -18,14 +20,14 @@ const NO_UPDATE: &str = "`configuration_update`: this model is served through an
      Send what is to hold now as `reasoning` and `text`, and leave the item out.";
 
 pub(super) fn input<'a>(
-    value: &Node<'a>,
-    prompt: &mut Prompt<'a>,
+    value: &JsonNode<'a>,
+    prompt: &mut NeutralPrompt<'a>,
     decoding: &mut Decoding<'_>,
 ) -> Result<(), BadRequest> {
     if let Some(text) = value.text() {
-        prompt.turns.push(Turn {
+        prompt.turns.push(NeutralTurn {
             role: Role::User,
-            blocks: vec![Block::text(text)],
+            blocks: vec![NeutralBlock::text(text)],
         });
         return Ok(());
     }
@@ -39,14 +41,14 @@ pub(super) fn input<'a>(
 }
 
 fn item<'a>(
-    node: &Node<'a>,
+    node: &JsonNode<'a>,
     path: &str,
-    prompt: &mut Prompt<'a>,
+    prompt: &mut NeutralPrompt<'a>,
     decoding: &mut Decoding<'_>,
-) -> Result<Option<Turn<'a>>, BadRequest> {
+) -> Result<Option<NeutralTurn<'a>>, BadRequest> {
     let kind = node.get("type").word();
     let turn = |role, block| {
-        Some(Turn {
+        Some(NeutralTurn {
             role,
             blocks: vec![block],
         })
@@ -62,10 +64,10 @@ fn item<'a>(
         | "shell_call_output"
         | "apply_patch_call_output" => {
             let result = output(node, path, decoding)?;
-            Ok(turn(Role::User, Block::Result(result)))
+            Ok(turn(Role::User, NeutralBlock::Result(result)))
         }
         "reasoning" => {
-            let thought = reasoning(node).map(|text| Block::Thinking { text });
+            let thought = reasoning(node).map(|text| NeutralBlock::Thinking { text });
             Ok(thought.and_then(|thought| turn(Role::Assistant, thought)))
         }
         "compaction" | "compaction_summary" => compaction(node, path),
@@ -96,7 +98,11 @@ fn item<'a>(
 }
 
 /// A call of a tool that the caller runs itself, if the item is one. Three tools have items of their own instead of a name.
-fn any_call<'a>(kind: &str, node: &Node<'a>, path: &str) -> Result<Option<Block<'a>>, BadRequest> {
+fn any_call<'a>(
+    kind: &str,
+    node: &JsonNode<'a>,
+    path: &str,
+) -> Result<Option<NeutralBlock<'a>>, BadRequest> {
     let json = |member| text_or_json(node.get(member));
     let call = match kind {
         "function_call" => call(node, path, ToolKind::Function, json("arguments"))?,
@@ -115,11 +121,11 @@ fn any_call<'a>(kind: &str, node: &Node<'a>, path: &str) -> Result<Option<Block<
 }
 
 fn message<'a>(
-    node: &Node<'a>,
+    node: &JsonNode<'a>,
     path: &str,
-    prompt: &mut Prompt<'a>,
+    prompt: &mut NeutralPrompt<'a>,
     decoding: &Decoding<'_>,
-) -> Result<Option<Turn<'a>>, BadRequest> {
+) -> Result<Option<NeutralTurn<'a>>, BadRequest> {
     let blocks = parts(node.get("content"), &format!("{path}.content"), decoding)?;
     let role = match node.get("role").word() {
         "system" | "developer" if prompt.turns.is_empty() => {
@@ -136,16 +142,16 @@ fn message<'a>(
             ));
         }
     };
-    Ok(Some(Turn { role, blocks }))
+    Ok(Some(NeutralTurn { role, blocks }))
 }
 
 fn parts<'a>(
-    content: &Node<'a>,
+    content: &JsonNode<'a>,
     path: &str,
     decoding: &Decoding<'_>,
-) -> Result<Vec<Block<'a>>, BadRequest> {
+) -> Result<Vec<NeutralBlock<'a>>, BadRequest> {
     match content.kind {
-        Kind::String => Ok(content.text().map(Block::text).into_iter().collect()),
+        Kind::String => Ok(content.text().map(NeutralBlock::text).into_iter().collect()),
         Kind::Null => Ok(Vec::new()),
         Kind::Array => {
             let parts = content.elements().enumerate();
@@ -157,13 +163,17 @@ fn parts<'a>(
     }
 }
 
-fn part<'a>(node: &Node<'a>, path: &str, decoding: &Decoding<'_>) -> Result<Block<'a>, BadRequest> {
+fn part<'a>(
+    node: &JsonNode<'a>,
+    path: &str,
+    decoding: &Decoding<'_>,
+) -> Result<NeutralBlock<'a>, BadRequest> {
     match node.get("type").word() {
-        "input_text" | "output_text" | "text" | "summary_text" => Ok(Block::Text {
+        "input_text" | "output_text" | "text" | "summary_text" => Ok(NeutralBlock::Text {
             text: node.get("text").text().unwrap_or_default(),
             cache: cache(node),
         }),
-        "refusal" => Ok(Block::Text {
+        "refusal" => Ok(NeutralBlock::Text {
             text: node.get("refusal").text().unwrap_or_default(),
             cache: cache(node),
         }),
@@ -174,17 +184,17 @@ fn part<'a>(node: &Node<'a>, path: &str, decoding: &Decoding<'_>) -> Result<Bloc
 }
 
 fn call<'a>(
-    node: &Node<'a>,
+    node: &JsonNode<'a>,
     path: &str,
     kind: ToolKind,
     arguments: Cow<'a, str>,
-) -> Result<Block<'a>, BadRequest> {
+) -> Result<NeutralBlock<'a>, BadRequest> {
     let name = node
         .get("name")
         .plain()
         .ok_or_else(|| wrong(&format!("{path}.name"), "text"))?;
     let namespace = node.get("namespace").plain();
-    Ok(Block::Call(Call {
+    Ok(NeutralBlock::Call(NeutralCall {
         id: id(node),
         name,
         namespace,
@@ -195,12 +205,12 @@ fn call<'a>(
 }
 
 fn named<'a>(
-    node: &Node<'a>,
+    node: &JsonNode<'a>,
     name: &'static str,
     kind: ToolKind,
     arguments: Cow<'a, str>,
-) -> Block<'a> {
-    Block::Call(Call {
+) -> NeutralBlock<'a> {
+    NeutralBlock::Call(NeutralCall {
         id: id(node),
         name: Cow::Borrowed(name),
         namespace: None,
@@ -210,7 +220,7 @@ fn named<'a>(
     })
 }
 
-fn id<'a>(node: &Node<'a>) -> Cow<'a, str> {
+fn id<'a>(node: &JsonNode<'a>) -> Cow<'a, str> {
     node.get("call_id")
         .plain()
         .or_else(|| node.get("id").plain())
@@ -218,14 +228,14 @@ fn id<'a>(node: &Node<'a>) -> Cow<'a, str> {
 }
 
 /// A string's text, or the JSON of another value.
-fn text_or_json<'a>(node: &Node<'a>) -> Cow<'a, str> {
+fn text_or_json<'a>(node: &JsonNode<'a>) -> Cow<'a, str> {
     node.plain()
         .or_else(|| node.object().map(compact))
         .unwrap_or_default()
 }
 
 /// A shell action as the arguments of a function.
-fn shell<'a>(action: &Node<'a>) -> Cow<'a, str> {
+fn shell<'a>(action: &JsonNode<'a>) -> Cow<'a, str> {
     let members = action
         .members()
         .filter(|(name, value)| *name != "type" && !value.is_null());
@@ -236,7 +246,7 @@ fn shell<'a>(action: &Node<'a>) -> Cow<'a, str> {
 }
 
 fn output<'a>(
-    node: &Node<'a>,
+    node: &JsonNode<'a>,
     path: &str,
     decoding: &Decoding<'_>,
 ) -> Result<CallResult<'a>, BadRequest> {
@@ -246,8 +256,8 @@ fn output<'a>(
         .next()
         .is_some_and(|first| !first.get("type").is_null());
     let blocks = match given.kind {
-        Kind::Array if !typed => vec![Block::words(given.raw)],
-        Kind::Object => vec![Block::words(given.raw)],
+        Kind::Array if !typed => vec![NeutralBlock::words(given.raw)],
+        Kind::Object => vec![NeutralBlock::words(given.raw)],
         _ => parts(given, &format!("{path}.output"), decoding)?,
     };
     Ok(CallResult {
@@ -259,8 +269,8 @@ fn output<'a>(
 }
 
 /// The visible part of a reasoning item: its text, else its summary.
-fn reasoning<'a>(node: &Node<'a>) -> Option<Escaped<'a>> {
-    let texts = |list: &Node<'a>| {
+fn reasoning<'a>(node: &JsonNode<'a>) -> Option<Escaped<'a>> {
+    let texts = |list: &JsonNode<'a>| {
         let texts: Vec<Escaped<'_>> = list
             .elements()
             .filter_map(|part| part.get("text").text())
@@ -273,12 +283,12 @@ fn reasoning<'a>(node: &Node<'a>) -> Option<Escaped<'a>> {
 }
 
 /// A readable compacted history stays. An encrypted one is the whole history, so it is refused.
-fn compaction<'a>(node: &Node<'a>, path: &str) -> Result<Option<Turn<'a>>, BadRequest> {
+fn compaction<'a>(node: &JsonNode<'a>, path: &str) -> Result<Option<NeutralTurn<'a>>, BadRequest> {
     let summary = node.get("summary");
     if let Some(text) = summary.text().or_else(|| reasoning(node)) {
-        return Ok(Some(Turn {
+        return Ok(Some(NeutralTurn {
             role: Role::System,
-            blocks: vec![Block::text(text)],
+            blocks: vec![NeutralBlock::text(text)],
         }));
     }
     if node.get("encrypted_content").is_empty() {

@@ -5,13 +5,13 @@ use std::borrow::Cow;
 use crate::BadRequest;
 use crate::json::Kind;
 use crate::translate::decode::{Decoding, cache, no_server_tool, object_schema, wrong};
-use crate::translate::neutral::{Choice, Prompt, Tool, ToolKind};
-use crate::translate::tree::Node;
+use crate::translate::neutral::{NeutralPrompt, NeutralTool, ToolChoice, ToolKind};
+use crate::translate::tree::JsonNode;
 
 /// Adds the tools of a list. Tools that run on a server are dropped, and refused if nothing else is left.
 pub(super) fn tools<'a>(
-    list: &Node<'a>,
-    prompt: &mut Prompt<'a>,
+    list: &JsonNode<'a>,
+    prompt: &mut NeutralPrompt<'a>,
     decoding: &mut Decoding<'_>,
 ) -> Result<(), BadRequest> {
     let mut gone = None;
@@ -25,10 +25,10 @@ pub(super) fn tools<'a>(
             }
             "function" | "custom" => add(node, None, at, prompt)?,
             "local_shell" => push(
-                Tool {
+                NeutralTool {
                     name: Cow::Borrowed("local_shell"),
                     kind: ToolKind::LocalShell,
-                    ..Tool::default()
+                    ..NeutralTool::default()
                 },
                 prompt,
             ),
@@ -47,17 +47,17 @@ pub(super) fn tools<'a>(
 }
 
 fn add<'a>(
-    node: &Node<'a>,
+    node: &JsonNode<'a>,
     namespace: Option<Cow<'a, str>>,
     at: usize,
-    prompt: &mut Prompt<'a>,
+    prompt: &mut NeutralPrompt<'a>,
 ) -> Result<(), BadRequest> {
     let Some(name) = node.get("name").plain().filter(|name| !name.is_empty()) else {
         return Err(wrong(&format!("tools[{at}]"), "a tool with a name"));
     };
     let custom = node.get("type").word() == "custom";
     let format = node.get("format");
-    let tool = Tool {
+    let tool = NeutralTool {
         name,
         namespace,
         kind: if custom {
@@ -79,17 +79,17 @@ fn add<'a>(
 }
 
 /// A tool found by a search may have been offered before; a repeated one does not count as a second tool.
-fn push<'a>(tool: Tool<'a>, prompt: &mut Prompt<'a>) {
+fn push<'a>(tool: NeutralTool<'a>, prompt: &mut NeutralPrompt<'a>) {
     if !prompt.tools.contains(&tool) {
         prompt.tools.push(tool);
     }
 }
 
-pub(super) fn choice<'a>(node: &Node<'a>) -> Result<Option<Choice<'a>>, BadRequest> {
+pub(super) fn choice<'a>(node: &JsonNode<'a>) -> Result<Option<ToolChoice<'a>>, BadRequest> {
     match node.word() {
-        "auto" => return Ok(Some(Choice::Auto)),
-        "none" => return Ok(Some(Choice::None)),
-        "required" => return Ok(Some(Choice::Required)),
+        "auto" => return Ok(Some(ToolChoice::Auto)),
+        "none" => return Ok(Some(ToolChoice::None)),
+        "required" => return Ok(Some(ToolChoice::Required)),
         _ if node.kind != Kind::Object => return Ok(None),
         _ => {}
     }
@@ -99,16 +99,16 @@ pub(super) fn choice<'a>(node: &Node<'a>) -> Result<Option<Choice<'a>>, BadReque
                 .get("name")
                 .plain()
                 .ok_or_else(|| wrong("tool_choice.name", "text"))?;
-            Ok(Some(Choice::Tool(name)))
+            Ok(Some(ToolChoice::Tool(name)))
         }
-        "local_shell" => Ok(Some(Choice::Tool(Cow::Borrowed("local_shell")))),
+        "local_shell" => Ok(Some(ToolChoice::Tool(Cow::Borrowed("local_shell")))),
         "allowed_tools" => {
             let names = node
                 .get("tools")
                 .elements()
                 .filter_map(|tool| tool.get("name").plain())
                 .collect();
-            Ok(Some(Choice::Allowed {
+            Ok(Some(ToolChoice::Allowed {
                 names,
                 required: node.get("mode").word() == "required",
             }))

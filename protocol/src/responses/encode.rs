@@ -9,9 +9,11 @@ use crate::Family;
 use crate::translate::abilities::ThinkingWay;
 use crate::translate::encode::{Encoding, Field, description, key, no_schema, schema, user};
 use crate::translate::ids::tool_name;
-use crate::translate::neutral::{Choice, Effort, Format, Mode, Prompt, Tool, ToolKind};
+use crate::translate::neutral::{
+    AnswerFormat, Effort, NeutralPrompt, NeutralTool, ThinkingMode, ToolChoice, ToolKind,
+};
 use crate::translate::schema::is_strict;
-use crate::translate::text::Writer;
+use crate::translate::text::JsonWriter;
 
 /// The smallest limit that vendors of this family accept.
 pub(super) const MIN_LIMIT: u32 = 16;
@@ -29,11 +31,11 @@ pub(super) const COUNTED: &[&str] = &[
 ];
 
 pub(crate) fn encode(
-    mut prompt: Prompt<'_>,
+    mut prompt: NeutralPrompt<'_>,
     size: usize,
     encoding: &mut Encoding<'_>,
 ) -> Result<Vec<u8>, BadRequest> {
-    let mut out = Writer::with_capacity(size + size / 10 + 512);
+    let mut out = JsonWriter::with_capacity(size + size / 10 + 512);
     out.open('{');
     out.name("model").plain(encoding.target.model);
     let choice = encoding.offered(&mut prompt)?;
@@ -100,11 +102,11 @@ pub(crate) fn encode(
 }
 
 /// Whether the tool is sent with its free text instead of as a function.
-fn is_free(tool: &Tool<'_>, encoding: &Encoding<'_>) -> bool {
+fn is_free(tool: &NeutralTool<'_>, encoding: &Encoding<'_>) -> bool {
     tool.kind == ToolKind::Custom && encoding.abilities().custom_tools
 }
 
-fn tools(out: &mut Writer, prompt: &Prompt<'_>, encoding: &mut Encoding<'_>) {
+fn tools(out: &mut JsonWriter, prompt: &NeutralPrompt<'_>, encoding: &mut Encoding<'_>) {
     if prompt.tools.is_empty() {
         return;
     }
@@ -141,7 +143,7 @@ fn tools(out: &mut Writer, prompt: &Prompt<'_>, encoding: &mut Encoding<'_>) {
 }
 
 /// Whether the arguments must follow the schema exactly. Schemas of native clients may be looser than this family allows.
-fn strict(tool: &Tool<'_>, encoding: &mut Encoding<'_>) -> bool {
+fn strict(tool: &NeutralTool<'_>, encoding: &mut Encoding<'_>) -> bool {
     if tool.strict != Some(true) {
         return false;
     }
@@ -152,12 +154,12 @@ fn strict(tool: &Tool<'_>, encoding: &mut Encoding<'_>) -> bool {
 }
 
 fn tool_choice(
-    out: &mut Writer,
-    prompt: &Prompt<'_>,
-    choice: Option<Choice<'_>>,
+    out: &mut JsonWriter,
+    prompt: &NeutralPrompt<'_>,
+    choice: Option<ToolChoice<'_>>,
     encoding: &Encoding<'_>,
 ) {
-    let named = |out: &mut Writer, name: &str| {
+    let named = |out: &mut JsonWriter, name: &str| {
         let free = prompt.tools.iter().any(|tool| {
             is_free(tool, encoding) && tool_name(tool.namespace.as_deref(), &tool.name) == name
         });
@@ -167,15 +169,15 @@ fn tool_choice(
     };
     match choice {
         None => {}
-        Some(Choice::Auto) => out.name("tool_choice").raw("\"auto\""),
-        Some(Choice::None) => out.name("tool_choice").raw("\"none\""),
-        Some(Choice::Required) => out.name("tool_choice").raw("\"required\""),
-        Some(Choice::Tool(name)) => {
+        Some(ToolChoice::Auto) => out.name("tool_choice").raw("\"auto\""),
+        Some(ToolChoice::None) => out.name("tool_choice").raw("\"none\""),
+        Some(ToolChoice::Required) => out.name("tool_choice").raw("\"required\""),
+        Some(ToolChoice::Tool(name)) => {
             out.name("tool_choice").open('{');
             named(out, &name);
             out.close('}');
         }
-        Some(Choice::Allowed { names, required }) => {
+        Some(ToolChoice::Allowed { names, required }) => {
             out.name("tool_choice").open('{');
             out.name("type").raw("\"allowed_tools\"");
             out.name("mode")
@@ -194,17 +196,17 @@ fn tool_choice(
 
 /// Asks for reasoning; returns whether its seals are wanted. Native clients read summaries unless they decline; chat clients never
 /// ask for any.
-fn thinking(out: &mut Writer, prompt: &Prompt<'_>, encoding: &mut Encoding<'_>) -> bool {
+fn thinking(out: &mut JsonWriter, prompt: &NeutralPrompt<'_>, encoding: &mut Encoding<'_>) -> bool {
     let wish = prompt.thinking;
-    let off = wish.mode == Mode::Off || wish.effort == Some(Effort::None);
-    if wish.effort.is_none() && wish.mode == Mode::Unsaid {
+    let off = wish.mode == ThinkingMode::Off || wish.effort == Some(Effort::None);
+    if wish.effort.is_none() && wish.mode == ThinkingMode::Unsaid {
         return false;
     }
     if matches!(
         encoding.abilities().thinking,
         ThinkingWay::None | ThinkingWay::Switch
     ) {
-        let asks = wish.effort.is_some() || matches!(wish.mode, Mode::Budget(_));
+        let asks = wish.effort.is_some() || matches!(wish.mode, ThinkingMode::Budget(_));
         encoding.lost(!off && asks, encoding.field(Field::Thinking));
         return false;
     }
@@ -225,8 +227,8 @@ fn thinking(out: &mut Writer, prompt: &Prompt<'_>, encoding: &mut Encoding<'_>) 
 }
 
 fn text(
-    out: &mut Writer,
-    prompt: &Prompt<'_>,
+    out: &mut JsonWriter,
+    prompt: &NeutralPrompt<'_>,
     encoding: &mut Encoding<'_>,
 ) -> Result<(), BadRequest> {
     if prompt.format.is_none() && prompt.verbosity.is_none() {
@@ -235,11 +237,11 @@ fn text(
     out.name("text").open('{');
     match &prompt.format {
         None => {}
-        Some(Format::Json) => out.name("format").raw(r#"{"type":"json_object"}"#),
-        Some(Format::Schema { .. }) if !encoding.abilities().json_schema => {
+        Some(AnswerFormat::Json) => out.name("format").raw(r#"{"type":"json_object"}"#),
+        Some(AnswerFormat::Schema { .. }) if !encoding.abilities().json_schema => {
             return Err(no_schema(encoding));
         }
-        Some(Format::Schema {
+        Some(AnswerFormat::Schema {
             name,
             description,
             schema,

@@ -5,16 +5,16 @@
 
 use std::borrow::Cow;
 
-use super::encode_items::{Item, added, finished, item};
+use super::encode_items::{EncodedItem, added, finished, item};
 use super::error::failed_code;
 use super::numbered::Numbered;
 use super::synthetic::{skeleton, usage_json};
 use crate::json::{Cursor, Kind, quoted, set_members};
-use crate::translate::event::{Answer, Event, Open, Stop};
+use crate::translate::event::{AnswerEvent, BlockStart, NeutralAnswer, NeutralStop};
 use crate::translate::ids::Memo;
-use crate::translate::tree::Node;
-use crate::translate::writing::{self, Wish};
-use crate::{ErrorBody, Usage, UsageWish};
+use crate::translate::tree::JsonNode;
+use crate::translate::writing::{self, AnswerWish};
+use crate::{ErrorBody, ReportedUsage, UsageWish};
 
 /// Members of a request that the response repeats.
 const ECHO: &[&str] = &[
@@ -44,12 +44,12 @@ pub(crate) struct Encoder {
     begun: String,
     started: bool,
     out: Numbered,
-    item: Option<Item>,
+    item: Option<EncodedItem>,
     /// Finished items, as JSON.
     output: Vec<String>,
 }
 
-pub(crate) fn encoder(memo: Memo, wish: &Wish<'_>) -> Encoder {
+pub(crate) fn encoder(memo: Memo, wish: &AnswerWish<'_>) -> Encoder {
     let begun = begun(wish);
     Encoder {
         memo,
@@ -63,7 +63,7 @@ pub(crate) fn encoder(memo: Memo, wish: &Wish<'_>) -> Encoder {
 }
 
 /// The response object as it begins, with what it repeats of the request.
-fn begun(wish: &Wish<'_>) -> String {
+fn begun(wish: &AnswerWish<'_>) -> String {
     let empty = skeleton(&format!("resp_{}", wish.id), wish.slug, wish.created).to_string();
     let echo = echo(wish.request).unwrap_or_default();
     let set: Vec<(&str, Cow<'_, str>)> = echo
@@ -88,10 +88,10 @@ fn begun(wish: &Wish<'_>) -> String {
 
 /// Tools as a response lists them: each function states whether it is strict and its parameters, even if the request did not.
 fn written_out(tools: &str) -> String {
-    let Ok(list) = Node::parse(tools.as_bytes()) else {
+    let Ok(list) = JsonNode::parse(tools.as_bytes()) else {
         return tools.to_owned();
     };
-    let tool = |tool: &Node<'_>| {
+    let tool = |tool: &JsonNode<'_>| {
         let missing: Vec<(&str, &str)> = [("strict", "false"), ("parameters", "null")]
             .into_iter()
             .filter(|(name, _)| {
@@ -121,27 +121,33 @@ fn echo(request: &[u8]) -> Option<Vec<(&'static str, &str)>> {
     Some(found)
 }
 
-impl writing::Encoder for Encoder {
-    fn event(&mut self, event: Event<'_>, out: &mut Vec<u8>) {
+impl writing::AnswerEncoder for Encoder {
+    fn event(&mut self, event: AnswerEvent<'_>, out: &mut Vec<u8>) {
         self.start(out);
         match event {
-            Event::Delta(text) => {
+            AnswerEvent::Delta(text) => {
                 if let Some(item) = &mut self.item {
                     item.delta(text, &mut self.out, out);
                 }
             }
-            Event::Open(open) => self.open(open, out),
-            Event::Close => self.close("completed", out),
-            Event::Ping => out.extend_from_slice(b": ping\n\n"),
-            Event::Start
-            | Event::Logprobs(_)
-            | Event::Lost(_)
-            | Event::Stop(_)
-            | Event::Fail(_) => {}
+            AnswerEvent::Open(open) => self.open(open, out),
+            AnswerEvent::Close => self.close("completed", out),
+            AnswerEvent::Ping => out.extend_from_slice(b": ping\n\n"),
+            AnswerEvent::Start
+            | AnswerEvent::Logprobs(_)
+            | AnswerEvent::Lost(_)
+            | AnswerEvent::Stop(_)
+            | AnswerEvent::Fail(_) => {}
         }
     }
 
-    fn stop(&mut self, stop: &Stop, usage: &Usage, wish: UsageWish<'_>, out: &mut Vec<u8>) {
+    fn stop(
+        &mut self,
+        stop: &NeutralStop,
+        usage: &ReportedUsage,
+        wish: UsageWish<'_>,
+        out: &mut Vec<u8>,
+    ) {
         self.start(out);
         let status = status(stop);
         self.close(status, out);
@@ -184,7 +190,7 @@ impl Encoder {
         }
     }
 
-    fn open(&mut self, open: Open<'_>, out: &mut Vec<u8>) {
+    fn open(&mut self, open: BlockStart<'_>, out: &mut Vec<u8>) {
         let item = item(&open.into(), self.output.len(), &self.id, &self.memo);
         added(&item, &mut self.out, out);
         self.item = Some(item);
@@ -198,8 +204,11 @@ impl Encoder {
     }
 }
 
-fn status(stop: &Stop) -> &'static str {
-    if matches!(stop, Stop::Length | Stop::ContextFull | Stop::Filter) {
+fn status(stop: &NeutralStop) -> &'static str {
+    if matches!(
+        stop,
+        NeutralStop::Length | NeutralStop::ContextFull | NeutralStop::Filter
+    ) {
         "incomplete"
     } else {
         "completed"
@@ -209,14 +218,14 @@ fn status(stop: &Stop) -> &'static str {
 /// The response object at its end.
 fn ended(
     begun: &str,
-    stop: &Stop,
+    stop: &NeutralStop,
     output: &[String],
-    usage: &Usage,
+    usage: &ReportedUsage,
     wish: UsageWish<'_>,
 ) -> String {
     let details = match stop {
-        Stop::Length | Stop::ContextFull => r#"{"reason":"max_output_tokens"}"#,
-        Stop::Filter => r#"{"reason":"content_filter"}"#,
+        NeutralStop::Length | NeutralStop::ContextFull => r#"{"reason":"max_output_tokens"}"#,
+        NeutralStop::Filter => r#"{"reason":"content_filter"}"#,
         _ => "null",
     };
     let output = format!("[{}]", output.join(","));
@@ -237,11 +246,11 @@ fn ended(
 
 /// The whole answer.
 pub(crate) fn encode_answer(
-    answer: &Answer,
-    stop: &Stop,
+    answer: &NeutralAnswer,
+    stop: &NeutralStop,
     memo: &Memo,
-    wish: &Wish<'_>,
-    usage: &Usage,
+    wish: &AnswerWish<'_>,
+    usage: &ReportedUsage,
     asked: UsageWish<'_>,
 ) -> Vec<u8> {
     let last = answer.blocks.len().saturating_sub(1);

@@ -11,7 +11,7 @@ use crate::translate::writing::{Template, declared};
 
 /// An item that has begun.
 #[derive(Debug)]
-pub(super) struct Item {
+pub(super) struct EncodedItem {
     kind: ItemKind,
     index: usize,
     id: String,
@@ -41,7 +41,7 @@ enum ItemKind {
 }
 
 /// An item for a block.
-pub(super) fn item(block: &BlockKind, index: usize, answer: &str, memo: &Memo) -> Item {
+pub(super) fn item(block: &BlockKind, index: usize, answer: &str, memo: &Memo) -> EncodedItem {
     let (prefix, kind) = match block {
         BlockKind::Text => ("msg", ItemKind::Message { refusal: false }),
         BlockKind::Refusal => ("msg", ItemKind::Message { refusal: true }),
@@ -87,7 +87,7 @@ pub(super) fn item(block: &BlockKind, index: usize, answer: &str, memo: &Memo) -
             template("function_call_arguments", &id, index, "")
         }
     };
-    Item {
+    EncodedItem {
         kind,
         index,
         id,
@@ -111,7 +111,7 @@ fn template(kind: &str, id: &str, index: usize, part: &str) -> Template {
 }
 
 /// The events that begin an item.
-pub(super) fn added(item: &Item, numbers: &mut Numbered, out: &mut Vec<u8>) {
+pub(super) fn added(item: &EncodedItem, numbers: &mut Numbered, out: &mut Vec<u8>) {
     if matches!(item.kind, ItemKind::Shell { .. }) {
         return;
     }
@@ -133,7 +133,7 @@ pub(super) fn added(item: &Item, numbers: &mut Numbered, out: &mut Vec<u8>) {
 
 /// The events that end an item, and the item in its final form.
 pub(super) fn finished(
-    item: &mut Item,
+    item: &mut EncodedItem,
     status: &str,
     numbers: &mut Numbered,
     out: &mut Vec<u8>,
@@ -198,7 +198,7 @@ pub(super) fn finished(
     whole
 }
 
-impl Item {
+impl EncodedItem {
     /// More of its text, escaped.
     pub(super) fn delta(&mut self, text: &str, numbers: &mut Numbered, out: &mut Vec<u8>) {
         match &mut self.kind {

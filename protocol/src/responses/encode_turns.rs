@@ -6,28 +6,30 @@ use crate::BadRequest;
 use crate::translate::abilities::SystemRole;
 use crate::translate::encode::{Encoding, Field, data_url, joined, only_text};
 use crate::translate::ids::tool_name;
-use crate::translate::neutral::{Block, Cache, Call, CallResult, Role, ToolKind, Turn};
+use crate::translate::neutral::{
+    Cache, CallResult, NeutralBlock, NeutralCall, NeutralTurn, Role, ToolKind,
+};
 use crate::translate::order::{Rules, arrange};
-use crate::translate::text::{Escaped, Writer};
+use crate::translate::text::{Escaped, JsonWriter};
 
 /// The system prompt as `instructions`. The returned items go before the conversation instead: parts with marks that the target
 /// supports, or a user message if the model has no system prompt.
 pub(super) fn instructions<'a>(
-    out: &mut Writer,
-    blocks: Vec<Block<'a>>,
+    out: &mut JsonWriter,
+    blocks: Vec<NeutralBlock<'a>>,
     encoding: &mut Encoding<'_>,
-) -> Option<Turn<'a>> {
+) -> Option<NeutralTurn<'a>> {
     if blocks.is_empty() {
         return None;
     }
     if encoding.abilities().system_role == SystemRole::User {
-        return Some(Turn {
+        return Some(NeutralTurn {
             role: Role::User,
             blocks,
         });
     }
     if keeps_marks(&blocks, encoding) {
-        return Some(Turn {
+        return Some(NeutralTurn {
             role: Role::System,
             blocks,
         });
@@ -38,9 +40,9 @@ pub(super) fn instructions<'a>(
 
 /// The items of a conversation, `first` before all of them.
 pub(super) fn input<'a>(
-    out: &mut Writer,
-    first: Option<Turn<'a>>,
-    turns: Vec<Turn<'a>>,
+    out: &mut JsonWriter,
+    first: Option<NeutralTurn<'a>>,
+    turns: Vec<NeutralTurn<'a>>,
     encoding: &mut Encoding<'_>,
 ) -> Result<(), BadRequest> {
     let abilities = encoding.abilities();
@@ -68,15 +70,15 @@ pub(super) fn input<'a>(
 
 /// Results first, then one message with the rest.
 fn user(
-    out: &mut Writer,
-    blocks: Vec<Block<'_>>,
+    out: &mut JsonWriter,
+    blocks: Vec<NeutralBlock<'_>>,
     free: &HashSet<String>,
     encoding: &mut Encoding<'_>,
 ) -> Result<(), BadRequest> {
     let mut rest = Vec::new();
     for block in blocks {
         match block {
-            Block::Result(given) => result(out, given, free, encoding)?,
+            NeutralBlock::Result(given) => result(out, given, free, encoding)?,
             other => {
                 encoding.readable(&other)?;
                 rest.push(other);
@@ -91,31 +93,33 @@ fn user(
 
 /// Texts and calls in the order in which the model gave them.
 fn assistant(
-    out: &mut Writer,
-    blocks: &[Block<'_>],
+    out: &mut JsonWriter,
+    blocks: &[NeutralBlock<'_>],
     free: &mut HashSet<String>,
     encoding: &mut Encoding<'_>,
 ) {
     let mut texts = Vec::new();
     for block in blocks {
         match block {
-            Block::Text { cache, .. } => {
+            NeutralBlock::Text { cache, .. } => {
                 encoding.lost(cache.is_some(), "cache_control");
                 texts.push(block.clone());
             }
-            Block::Call(made) => {
+            NeutralBlock::Call(made) => {
                 said(out, &mut texts);
                 call(out, made, free, encoding);
             }
-            Block::Thinking { .. } => encoding.lost(true, encoding.field(Field::OldThinking)),
-            Block::Image { .. } | Block::File { .. } | Block::Result(_) => {}
+            NeutralBlock::Thinking { .. } => {
+                encoding.lost(true, encoding.field(Field::OldThinking))
+            }
+            NeutralBlock::Image { .. } | NeutralBlock::File { .. } | NeutralBlock::Result(_) => {}
         }
     }
     said(out, &mut texts);
 }
 
 /// The model's text, as one message.
-fn said(out: &mut Writer, texts: &mut Vec<Block<'_>>) {
+fn said(out: &mut JsonWriter, texts: &mut Vec<NeutralBlock<'_>>) {
     if texts.is_empty() {
         return;
     }
@@ -127,21 +131,26 @@ fn said(out: &mut Writer, texts: &mut Vec<Block<'_>>) {
     texts.clear();
 }
 
-fn message(out: &mut Writer, role: &str, blocks: &[Block<'_>], encoding: &mut Encoding<'_>) {
+fn message(
+    out: &mut JsonWriter,
+    role: &str,
+    blocks: &[NeutralBlock<'_>],
+    encoding: &mut Encoding<'_>,
+) {
     out.open('{');
     out.name("type").raw("\"message\"");
     out.name("role").raw(role);
     let marked = keeps_marks(blocks, encoding);
     out.name("content");
     match blocks {
-        [Block::Text { text, .. }] if !marked => out.escaped(text.as_str()),
+        [NeutralBlock::Text { text, .. }] if !marked => out.escaped(text.as_str()),
         blocks => parts(out, blocks, marked, encoding),
     }
     out.close('}');
 }
 
 /// Whether the blocks have marks and the target supports them; unsupported marks are lost.
-fn keeps_marks(blocks: &[Block<'_>], encoding: &mut Encoding<'_>) -> bool {
+fn keeps_marks(blocks: &[NeutralBlock<'_>], encoding: &mut Encoding<'_>) -> bool {
     let marks = blocks
         .iter()
         .filter(|block| block.cache().is_some())
@@ -153,7 +162,12 @@ fn keeps_marks(blocks: &[Block<'_>], encoding: &mut Encoding<'_>) -> bool {
     kept
 }
 
-fn parts(out: &mut Writer, blocks: &[Block<'_>], marked: bool, encoding: &mut Encoding<'_>) {
+fn parts(
+    out: &mut JsonWriter,
+    blocks: &[NeutralBlock<'_>],
+    marked: bool,
+    encoding: &mut Encoding<'_>,
+) {
     out.open('[');
     blocks
         .iter()
@@ -161,14 +175,14 @@ fn parts(out: &mut Writer, blocks: &[Block<'_>], marked: bool, encoding: &mut En
     out.close(']');
 }
 
-fn part(out: &mut Writer, block: &Block<'_>, marked: bool, encoding: &mut Encoding<'_>) {
+fn part(out: &mut JsonWriter, block: &NeutralBlock<'_>, marked: bool, encoding: &mut Encoding<'_>) {
     match block {
-        Block::Text { text, .. } => {
+        NeutralBlock::Text { text, .. } => {
             out.open('{');
             out.name("type").raw("\"input_text\"");
             out.name("text").escaped(text.as_str());
         }
-        Block::Image { source, detail, .. } => {
+        NeutralBlock::Image { source, detail, .. } => {
             out.open('{');
             out.name("type").raw("\"input_image\"");
             out.name("image_url");
@@ -176,7 +190,7 @@ fn part(out: &mut Writer, block: &Block<'_>, marked: bool, encoding: &mut Encodi
             out.name("detail")
                 .escaped(detail.as_ref().map_or("auto", Escaped::as_str));
         }
-        Block::File { source, name, .. } => {
+        NeutralBlock::File { source, name, .. } => {
             out.open('{');
             out.name("type").raw("\"input_file\"");
             out.name("filename")
@@ -184,7 +198,7 @@ fn part(out: &mut Writer, block: &Block<'_>, marked: bool, encoding: &mut Encodi
             out.name("file_data");
             data_url(out, source);
         }
-        Block::Call(_) | Block::Result(_) | Block::Thinking { .. } => return,
+        NeutralBlock::Call(_) | NeutralBlock::Result(_) | NeutralBlock::Thinking { .. } => return,
     }
     if let (true, Some(cache)) = (marked, block.cache()) {
         if cache == Cache::Long {
@@ -198,7 +212,7 @@ fn part(out: &mut Writer, block: &Block<'_>, marked: bool, encoding: &mut Encodi
 
 /// The result of a call: text, or parts if it contains pictures or documents.
 fn result(
-    out: &mut Writer,
+    out: &mut JsonWriter,
     mut given: CallResult<'_>,
     free: &HashSet<String>,
     encoding: &mut Encoding<'_>,
@@ -206,7 +220,7 @@ fn result(
     encoding.lost(given.cache.is_some(), "cache_control");
     given
         .blocks
-        .retain(|block| !matches!(block, Block::Text { text, .. } if text.is_empty()));
+        .retain(|block| !matches!(block, NeutralBlock::Text { text, .. } if text.is_empty()));
     given
         .blocks
         .iter()
@@ -221,14 +235,14 @@ fn result(
     out.name("call_id").plain(&encoding.id(&given.id));
     out.name("output");
     if given.blocks.is_empty() {
-        given.blocks.push(Block::words("(no output)"));
+        given.blocks.push(NeutralBlock::words("(no output)"));
     }
     let error = if given.is_error { "Error: " } else { "" };
     if only_text(&given.blocks) {
         out.pieces(&[error, joined(&given.blocks).as_str()]);
     } else {
         if given.is_error {
-            given.blocks.insert(0, Block::words("Error:"));
+            given.blocks.insert(0, NeutralBlock::words("Error:"));
         }
         parts(out, &given.blocks, false, encoding);
     }
@@ -237,8 +251,8 @@ fn result(
 }
 
 fn call(
-    out: &mut Writer,
-    made: &Call<'_>,
+    out: &mut JsonWriter,
+    made: &NeutralCall<'_>,
     free: &mut HashSet<String>,
     encoding: &mut Encoding<'_>,
 ) {

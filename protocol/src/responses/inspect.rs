@@ -7,17 +7,17 @@ use crate::cache;
 use crate::class;
 use crate::class_fields;
 use crate::content::{self, Out};
-use crate::fields::{self, Free, HOST, LATER, MEDIA, MODEL, Rule, SERVER_TOOL, STATE, TIER};
+use crate::fields::{self, FieldRule, Free, HOST, LATER, MEDIA, MODEL, SERVER_TOOL, STATE, TIER};
 use crate::json::Cursor;
 use crate::limits::limit;
-use crate::tools::{Row, Tool, Tools};
-use crate::turns::{self, Turns};
-use crate::walk::{self, Request, Verdict, flag, options, text};
+use crate::tools::{ToolFate, ToolRow, Tools};
+use crate::turns::{self, FamilyTurns};
+use crate::walk::{self, RequestWalk, Verdict, flag, options, text};
 use crate::{BadRequest, Inspection};
 
 /// Fields that buy something other than tokens of the slug: refused, unless their value is free.
 #[rustfmt::skip]
-const REFUSED: &[Rule] = &[
+const REFUSED: &[FieldRule] = &[
     ("models",               Free::Nothing,                     MODEL),
     ("route",                Free::Nothing,                     MODEL),
     ("fallbacks",            Free::Nothing,                     MODEL),
@@ -58,11 +58,11 @@ const KNOWN: &[&str] = &[
 ];
 
 /// Members of `reasoning` that pass untouched.
-const REASONING: &[Rule] = &[("mode", Free::Words(&["auto", "standard"]), TIER)];
+const REASONING: &[FieldRule] = &[("mode", Free::Words(&["auto", "standard"]), TIER)];
 
 /// What is a message here.
 #[rustfmt::skip]
-const TURNS: Turns = Turns {
+const TURNS: FamilyTurns = FamilyTurns {
     roles: &["user", "assistant", "system", "developer"],
     silent: &[],
     items: true,
@@ -74,23 +74,23 @@ const TURNS: Turns = Turns {
 
 /// Types of tools. A tool search only picks among the tools that were sent and costs nothing but tokens.
 #[rustfmt::skip]
-const TOOLS: &[Row] = &[
-    ("function",             Tool::Named),
-    ("custom",               Tool::Named),
-    ("namespace",            Tool::Passes),
-    ("local_shell",          Tool::Passes),
-    ("shell",                Tool::Local),
-    ("apply_patch",          Tool::Passes),
-    ("computer",             Tool::Passes),
-    ("computer_use_preview", Tool::Passes),
-    ("tool_search",          Tool::Passes),
-    ("web_search",           Tool::Search),
-    ("web_search_*",         Tool::Search),
+const TOOLS: &[ToolRow] = &[
+    ("function",             ToolFate::Named),
+    ("custom",               ToolFate::Named),
+    ("namespace",            ToolFate::Passes),
+    ("local_shell",          ToolFate::Passes),
+    ("shell",                ToolFate::Local),
+    ("apply_patch",          ToolFate::Passes),
+    ("computer",             ToolFate::Passes),
+    ("computer_use_preview", ToolFate::Passes),
+    ("tool_search",          ToolFate::Passes),
+    ("web_search",           ToolFate::Search),
+    ("web_search_*",         ToolFate::Search),
 ];
 
 pub(super) fn inspect(body: &[u8], seed: u64) -> Result<Inspection, BadRequest> {
     let mut tools = Tools::default();
-    let mut request = Request::walk(body, seed, |name, cursor, seen| {
+    let mut request = RequestWalk::walk(body, seed, |name, cursor, seen| {
         field(name, cursor, seen, &mut tools)
     })?;
     walk::need_model(&request.seen)?;

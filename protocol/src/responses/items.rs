@@ -9,19 +9,19 @@ use crate::{Brings, ItemEvent};
 /// All items, in the order they began.
 #[derive(Debug, Default)]
 pub(super) struct Items {
-    list: Vec<Item>,
+    list: Vec<OutputItem>,
 }
 
 /// One output item.
 #[derive(Debug)]
-pub(super) struct Item {
+pub(super) struct OutputItem {
     pub(super) index: u64,
     pub(super) kind: String,
     pub(super) id: String,
     /// The item in its last event.
     raw: String,
     /// Content or summary parts.
-    pub(super) parts: Vec<Part>,
+    pub(super) parts: Vec<ItemPart>,
     /// Arguments of a call, escaped.
     pub(super) arguments: String,
     pub(super) done: bool,
@@ -29,7 +29,7 @@ pub(super) struct Item {
 
 /// One part of an item.
 #[derive(Debug)]
-pub(super) struct Part {
+pub(super) struct ItemPart {
     pub(super) index: u64,
     pub(super) kind: String,
     /// Its text, escaped.
@@ -50,7 +50,7 @@ impl Items {
             (Brings::Item, _) => {
                 let index = event.output_index.unwrap_or(self.list.len() as u64);
                 self.list.retain(|item| item.index != index);
-                self.list.extend(Item::begin(index, text));
+                self.list.extend(OutputItem::begin(index, text));
             }
             (Brings::ItemDone, Some(item)) if !text.is_empty() => {
                 text.clone_into(&mut item.raw);
@@ -64,7 +64,7 @@ impl Items {
     }
 
     /// Items that have not ended.
-    pub(super) fn open(&self) -> impl Iterator<Item = &Item> {
+    pub(super) fn open(&self) -> impl Iterator<Item = &OutputItem> {
         self.list.iter().filter(|item| !item.done)
     }
 
@@ -97,7 +97,7 @@ impl Items {
     }
 }
 
-impl Item {
+impl OutputItem {
     fn begin(index: u64, text: &str) -> Option<Self> {
         if !text.starts_with('{') {
             return None;
@@ -148,7 +148,7 @@ impl Item {
 
     fn begin_part(&mut self, event: &ItemEvent, kind: &str, raw: &str) {
         let index = event.part_index.unwrap_or(0);
-        self.parts.push(Part {
+        self.parts.push(ItemPart {
             index,
             kind: kind.to_owned(),
             text: String::new(),
@@ -157,7 +157,7 @@ impl Item {
         });
     }
 
-    fn part(&mut self, event: &ItemEvent) -> Option<&mut Part> {
+    fn part(&mut self, event: &ItemEvent) -> Option<&mut ItemPart> {
         let index = event.part_index.unwrap_or(0);
         self.parts.iter_mut().find(|part| part.index == index)
     }
@@ -173,7 +173,7 @@ impl Item {
 
     /// The item in its present state.
     pub(super) fn to_json(&self) -> String {
-        let parts: Vec<String> = self.parts.iter().map(Part::to_json).collect();
+        let parts: Vec<String> = self.parts.iter().map(ItemPart::to_json).collect();
         let parts = format!("[{}]", parts.join(","));
         let arguments = format!("\"{}\"", self.arguments);
         let status = ("status", "\"incomplete\"");
@@ -185,7 +185,7 @@ impl Item {
     }
 }
 
-impl Part {
+impl ItemPart {
     /// The member that holds the part's text.
     pub(super) fn text_name(&self) -> &'static str {
         if self.kind == "refusal" {

@@ -10,31 +10,31 @@ use super::items::member;
 use super::own;
 use crate::class::{self, SaidClasses};
 use crate::json::{Cursor, Edit, JsonError, Kind, Value, quoted, splice, string_span};
-use crate::members::{self, Members, Own, Places};
-use crate::usage::{Names, Slot, UsageObject, count, read};
+use crate::members::{self, MemberPlaces, Members, Own};
+use crate::usage::{UsageNames, UsageObject, UsageSlot, count, read};
 use crate::{
-    AnswerFacts, Brings, Frame, FrameFacts, ItemEvent, Marks, Sample, Step, Stop, TextSize,
-    UpstreamError, WireUsage,
+    AnswerFacts, Brings, Frame, FrameFacts, FrameMarks, ItemEvent, Step, StopReason, TextSample,
+    TextSize, UpstreamError, WireUsage,
 };
 
 #[rustfmt::skip]
-const NAMES: &Names = &[
-    ("",                           "input_tokens",       Slot::Input),
-    ("",                           "output_tokens",      Slot::Output),
-    ("",                           "total_tokens",       Slot::Total),
-    ("input_tokens_details",       "cached_tokens",      Slot::CacheRead),
-    ("output_tokens_details",      "reasoning_tokens",   Slot::Reasoning),
-    ("input_tokens_details",       "cache_write_tokens", Slot::CacheWrite),
-    ("cache_creation",             "ephemeral_5m_input_tokens",  Slot::CacheWrite5m),
-    ("cache_creation",             "ephemeral_1h_input_tokens",  Slot::CacheWrite1h),
-    ("cache_creation",             "ephemeral_12h_input_tokens", Slot::CacheWrite12h),
-    ("cache_write_tokens_details", "ttl_5m_tokens",      Slot::CacheWrite5m),
-    ("cache_write_tokens_details", "ttl_30m_tokens",     Slot::CacheWrite5m),
-    ("cache_write_tokens_details", "ttl_1h_tokens",      Slot::CacheWrite1h),
-    ("cache_write_tokens_details", "ttl_12h_tokens",     Slot::CacheWrite12h),
-    ("",                           "cost",               Slot::Cost),
-    ("cost",                       "total_cost",         Slot::Cost),
-    ("",                           "cost_in_usd_ticks",  Slot::CostTicks),
+const NAMES: &UsageNames = &[
+    ("",                           "input_tokens",       UsageSlot::Input),
+    ("",                           "output_tokens",      UsageSlot::Output),
+    ("",                           "total_tokens",       UsageSlot::Total),
+    ("input_tokens_details",       "cached_tokens",      UsageSlot::CacheRead),
+    ("output_tokens_details",      "reasoning_tokens",   UsageSlot::Reasoning),
+    ("input_tokens_details",       "cache_write_tokens", UsageSlot::CacheWrite),
+    ("cache_creation",             "ephemeral_5m_input_tokens",  UsageSlot::CacheWrite5m),
+    ("cache_creation",             "ephemeral_1h_input_tokens",  UsageSlot::CacheWrite1h),
+    ("cache_creation",             "ephemeral_12h_input_tokens", UsageSlot::CacheWrite12h),
+    ("cache_write_tokens_details", "ttl_5m_tokens",      UsageSlot::CacheWrite5m),
+    ("cache_write_tokens_details", "ttl_30m_tokens",     UsageSlot::CacheWrite5m),
+    ("cache_write_tokens_details", "ttl_1h_tokens",      UsageSlot::CacheWrite1h),
+    ("cache_write_tokens_details", "ttl_12h_tokens",     UsageSlot::CacheWrite12h),
+    ("",                           "cost",               UsageSlot::Cost),
+    ("cost",                       "total_cost",         UsageSlot::Cost),
+    ("",                           "cost_in_usd_ticks",  UsageSlot::CostTicks),
 ];
 
 /// Members of a usage object.
@@ -59,7 +59,7 @@ struct Response {
     /// Whether some item asks the client to run a tool.
     calls: bool,
     usage: Option<UsageObject>,
-    places: Places,
+    places: MemberPlaces,
     /// The class that was served, if it says so.
     classes: SaidClasses,
     /// It has a list of items, or says how far it is.
@@ -69,7 +69,7 @@ struct Response {
 
 /// The content of one event. Values are kept by their positions.
 #[derive(Debug, Default)]
-struct Event {
+struct ResponseEvent {
     kind: Option<Range<usize>>,
     sequence: Option<u64>,
     output_index: Option<u64>,
@@ -80,13 +80,13 @@ struct Event {
     delta: Option<Value>,
     response: Option<Range<usize>>,
     /// The edits outside the response object.
-    places: Places,
+    places: MemberPlaces,
     error: bool,
 }
 
 pub(super) fn read_answer(body: &[u8], extra: &[String]) -> Option<AnswerFacts> {
     let mut cursor = Cursor::of_answer(body).ok()?.allowing(extra);
-    let said = response(&mut cursor, &mut Sample::default()).ok()?;
+    let said = response(&mut cursor, &mut TextSample::default()).ok()?;
     let text = |span: Range<usize>| cursor.string_at(span).into_owned();
     let stop = meaning(&cursor, &said, false);
     let failed = said.error
@@ -96,10 +96,10 @@ pub(super) fn read_answer(body: &[u8], extra: &[String]) -> Option<AnswerFacts> 
             .is_some_and(|status| cursor.string_at(status.clone()) == "failed");
     let usage = said.usage.unwrap_or_default();
     Some(AnswerFacts {
-        marks: Marks {
+        marks: FrameMarks {
             usage_end: (usage.end > 0).then_some(usage.end),
             usage_empty: usage.empty,
-            ..Marks::at(said.places, |span| span)
+            ..FrameMarks::at(said.places, |span| span)
         },
         id: said.id.map(text),
         usage: WireUsage {
@@ -114,8 +114,8 @@ pub(super) fn read_answer(body: &[u8], extra: &[String]) -> Option<AnswerFacts> 
     })
 }
 
-pub(super) fn sample_answer(body: &[u8], seed: u64) -> Sample {
-    let mut sample = Sample::seeded(seed);
+pub(super) fn sample_answer(body: &[u8], seed: u64) -> TextSample {
+    let mut sample = TextSample::seeded(seed);
     // What cannot be parsed was not shown.
     let _ = Cursor::of_answer(body).and_then(|mut cursor| response(&mut cursor, &mut sample));
     sample
@@ -135,20 +135,20 @@ const CLIENT_CALLS: [&str; 6] = [
 const REPEATED: u64 = 256;
 
 /// Why a response ended, if it has; `calls`: an earlier event showed a tool call.
-fn meaning(cursor: &Cursor<'_>, said: &Response, calls: bool) -> Option<Stop> {
+fn meaning(cursor: &Cursor<'_>, said: &Response, calls: bool) -> Option<StopReason> {
     let word = |span: &Option<Range<usize>>| {
         span.clone()
             .map(|span| cursor.string_at(span))
             .unwrap_or_default()
     };
     match (&*word(&said.status), &*word(&said.reason)) {
-        ("completed", _) if calls || said.calls => Some(Stop::ToolCalls),
-        ("completed", _) => Some(Stop::End),
-        (_, "content_filter") => Some(Stop::ContentFilter),
+        ("completed", _) if calls || said.calls => Some(StopReason::ToolCalls),
+        ("completed", _) => Some(StopReason::End),
+        (_, "content_filter") => Some(StopReason::ContentFilter),
         // Whatever else stops an answer before its end, it is not complete.
-        ("incomplete", _) | (_, "max_output_tokens" | "max_tokens") => Some(Stop::Length),
+        ("incomplete", _) | (_, "max_output_tokens" | "max_tokens") => Some(StopReason::Length),
         ("" | "queued" | "in_progress", "") => None,
-        _ => Some(Stop::Other),
+        _ => Some(StopReason::Other),
     }
 }
 
@@ -161,7 +161,7 @@ pub(super) struct Reader {
     calls: bool,
     /// What deltas have shown since the last item ended.
     since_item: TextSize,
-    sample: Sample,
+    sample: TextSample,
     /// Members that the provider may add.
     extra: Arc<[String]>,
 }
@@ -177,7 +177,7 @@ impl Default for Reader {
             id: None,
             calls: false,
             since_item: TextSize::default(),
-            sample: Sample::default(),
+            sample: TextSample::default(),
             extra: Arc::default(),
         }
     }
@@ -199,7 +199,7 @@ impl Reader {
             shown(
                 &mut cursor.back_to(object.span.start),
                 &mut TextSize::default(),
-                &mut Sample::default(),
+                &mut TextSample::default(),
                 &mut places,
             )?;
         }
@@ -229,18 +229,18 @@ impl Reader {
         if stopped && facts.stop.is_none() {
             // The event's own name tells, if the response object does not.
             facts.stop = Some(if kind == "response.completed" {
-                Stop::End
+                StopReason::End
             } else {
-                Stop::Other
+                StopReason::Other
             });
         }
         if event.error || matches!(kind, "error" | "response.failed" | "") {
             facts.error = Some(UpstreamError::parse(data));
         }
-        facts.marks = Marks {
+        facts.marks = FrameMarks {
             usage_end: facts.marks.usage_end,
             usage_empty: facts.marks.usage_empty,
-            ..Marks::at(places, |span| frame.raw_range(span))
+            ..FrameMarks::at(places, |span| frame.raw_range(span))
         };
         facts.step = Step::Event(step(kind, event, facts.end));
         Ok(facts)
@@ -259,7 +259,7 @@ impl Reader {
             &mut cursor.back_to(item.span.start),
             &mut size,
             &mut sample,
-            &mut Places::default(),
+            &mut MemberPlaces::default(),
         )?;
         if size.bytes() > before.saturating_mul(2).saturating_add(REPEATED) {
             facts.shown.add(size);
@@ -273,10 +273,10 @@ impl Reader {
         frame: &Frame,
         cursor: &Cursor<'_>,
         span: Range<usize>,
-        (facts, places): (&mut FrameFacts, &mut Places),
-    ) -> Result<Option<Stop>, JsonError> {
+        (facts, places): (&mut FrameFacts, &mut MemberPlaces),
+    ) -> Result<Option<StopReason>, JsonError> {
         // The object repeats what the deltas showed.
-        let said = response(&mut cursor.back_to(span.start), &mut Sample::default())?;
+        let said = response(&mut cursor.back_to(span.start), &mut TextSample::default())?;
         let stop = meaning(cursor, &said, self.calls);
         places.add(said.places);
         if self.id.is_none() {
@@ -299,18 +299,18 @@ impl Reader {
 /// A response object of the upstream, as customers may see it.
 pub(super) fn public_response(text: String, slug: &str) -> String {
     public(text, slug, |cursor| {
-        Ok(response(cursor, &mut Sample::default())?.places)
+        Ok(response(cursor, &mut TextSample::default())?.places)
     })
 }
 
 /// The same for a list of items, an item or a part.
 pub(super) fn public_items(text: String, slug: &str) -> String {
     public(text, slug, |cursor| {
-        let mut places = Places::default();
+        let mut places = MemberPlaces::default();
         shown(
             cursor,
             &mut TextSize::default(),
-            &mut Sample::default(),
+            &mut TextSample::default(),
             &mut places,
         )?;
         Ok(places)
@@ -320,13 +320,13 @@ pub(super) fn public_items(text: String, slug: &str) -> String {
 fn public(
     text: String,
     slug: &str,
-    look: impl Fn(&mut Cursor<'_>) -> Result<Places, JsonError>,
+    look: impl Fn(&mut Cursor<'_>) -> Result<MemberPlaces, JsonError>,
 ) -> String {
     let Ok(places) = Cursor::of_answer(text.as_bytes()).and_then(|mut cursor| look(&mut cursor))
     else {
         return text;
     };
-    let marks = Marks::at(places, |span| span);
+    let marks = FrameMarks::at(places, |span| span);
     let slug = quoted(slug);
     let mut edits: Vec<Edit<'_>> = marks.cuts.into_iter().map(Edit::cut).collect();
     edits.extend(
@@ -341,7 +341,7 @@ fn public(
 }
 
 /// The content of an event, as an ending may have to repeat it.
-fn step(kind: &str, event: Event, end: bool) -> ItemEvent {
+fn step(kind: &str, event: ResponseEvent, end: bool) -> ItemEvent {
     let whole = |value: Option<Value>| value.map(|value| value.span).unwrap_or_default();
     let text = |delta: Option<Value>| {
         let delta = delta.filter(|delta| delta.kind == Kind::String);
@@ -382,9 +382,9 @@ fn step(kind: &str, event: Event, end: bool) -> ItemEvent {
     }
 }
 
-impl crate::Reader for Reader {
+impl crate::AnswerReader for Reader {
     fn expect(&mut self, _choices: u32, seed: u64) {
-        self.sample = Sample::seeded(seed);
+        self.sample = TextSample::seeded(seed);
     }
 
     fn allow(&mut self, extra: &Arc<[String]>) {
@@ -407,13 +407,13 @@ impl crate::Reader for Reader {
         self.id.as_deref()
     }
 
-    fn sample(&self) -> &Sample {
+    fn sample(&self) -> &TextSample {
         &self.sample
     }
 }
 
-fn event(cursor: &mut Cursor<'_>) -> Result<Event, JsonError> {
-    let mut event = Event::default();
+fn event(cursor: &mut Cursor<'_>) -> Result<ResponseEvent, JsonError> {
+    let mut event = ResponseEvent::default();
     let mut members = Members::of(own::is_of_event);
     let mut walk = cursor.enter_object()?;
     while let Some(key) = cursor.member(&mut walk)? {
@@ -443,7 +443,7 @@ fn event(cursor: &mut Cursor<'_>) -> Result<Event, JsonError> {
     Ok(event)
 }
 
-fn response(cursor: &mut Cursor<'_>, sample: &mut Sample) -> Result<Response, JsonError> {
+fn response(cursor: &mut Cursor<'_>, sample: &mut TextSample) -> Result<Response, JsonError> {
     let mut said = Response::default();
     let mut members = Members::of(own::is_of_response);
     let mut walk = cursor.enter_object()?;
@@ -496,8 +496,8 @@ fn reason(cursor: &mut Cursor<'_>) -> Result<Option<Range<usize>>, JsonError> {
 fn shown(
     cursor: &mut Cursor<'_>,
     size: &mut TextSize,
-    sample: &mut Sample,
-    places: &mut Places,
+    sample: &mut TextSample,
+    places: &mut MemberPlaces,
 ) -> Result<bool, JsonError> {
     let mut calls = false;
     match cursor.peek()? {

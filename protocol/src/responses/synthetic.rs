@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use crate::class::tier_said;
 use crate::synthetic::halves;
 use crate::translate::seals::OURS;
-use crate::{SyntheticAnswer, SyntheticStop, ToolCall, Usage, sse};
+use crate::{ReportedUsage, SyntheticAnswer, SyntheticStop, ToolCall, sse};
 
 pub(super) fn write_answer(draft: &SyntheticAnswer) -> Vec<u8> {
     let mut output = Vec::new();
@@ -85,11 +85,11 @@ pub(super) fn skeleton(id: &str, model: &str, created: i64) -> Value {
 }
 
 /// A usage object; `cost` is a decimal literal, copied unchanged.
-pub(super) fn usage_json(usage: &Usage, cost: Option<&str>) -> String {
+pub(super) fn usage_json(usage: &ReportedUsage, cost: Option<&str>) -> String {
     crate::usage::with_cost(usage_value(usage).to_string(), cost)
 }
 
-fn usage_value(usage: &Usage) -> Value {
+fn usage_value(usage: &ReportedUsage) -> Value {
     json!({
         "input_tokens": usage.all_input(),
         "input_tokens_details": {

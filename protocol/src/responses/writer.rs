@@ -6,12 +6,14 @@
 use serde_json::{Map, Value, json};
 
 use super::error::failed_code;
-use super::items::{Item, Items, Part};
+use super::items::{ItemPart, Items, OutputItem};
 use super::reader::{public_items, public_response};
 use super::synthetic::{skeleton, usage_json};
 use crate::json::{quoted, set_members};
 use crate::translate::seals::OURS;
-use crate::{Brings, ErrorBody, Frame, FrameFacts, PublicAnswer, Step, Usage, UsageWish, sse};
+use crate::{
+    Brings, ErrorBody, Frame, FrameFacts, PublicAnswer, ReportedUsage, Step, UsageWish, sse,
+};
 
 /// Ends one streamed answer.
 #[derive(Debug, Default)]
@@ -23,7 +25,7 @@ pub(super) struct Writer {
     ended: bool,
 }
 
-impl crate::Writer for Writer {
+impl crate::EndWriter for Writer {
     fn observe(&mut self, frame: &Frame, facts: &FrameFacts) {
         let Step::Event(event) = &facts.step else {
             return;
@@ -51,7 +53,7 @@ impl crate::Writer for Writer {
         &self,
         answer: PublicAnswer<'_>,
         words: Option<&str>,
-        usage: &Usage,
+        usage: &ReportedUsage,
         wish: UsageWish<'_>,
     ) -> Vec<u8> {
         let mut out = self.out(answer);
@@ -114,8 +116,8 @@ impl crate::Writer for Writer {
 }
 
 impl Writer {
-    fn out<'a>(&self, answer: PublicAnswer<'a>) -> Out<'a> {
-        Out {
+    fn out<'a>(&self, answer: PublicAnswer<'a>) -> EventsOut<'a> {
+        EventsOut {
             bytes: Vec::new(),
             sequence: self.next_sequence,
             slug: answer.slug,
@@ -142,13 +144,13 @@ impl Writer {
 }
 
 /// Events being written.
-struct Out<'a> {
+struct EventsOut<'a> {
     bytes: Vec<u8>,
     sequence: u64,
     slug: &'a str,
 }
 
-impl Out<'_> {
+impl EventsOut<'_> {
     fn event(&mut self, kind: &str, members: &str) {
         self.bytes.extend(sse::event(
             kind,
@@ -201,7 +203,7 @@ impl Out<'_> {
         whole
     }
 
-    fn part_done(&mut self, item: &Item, part: &Part) {
+    fn part_done(&mut self, item: &OutputItem, part: &ItemPart) {
         let (text, text_done, part_done, index) = match part.kind.as_str() {
             "summary_text" => (
                 "text",
@@ -252,7 +254,7 @@ impl Out<'_> {
         );
     }
 
-    fn arguments_done(&mut self, item: &Item) {
+    fn arguments_done(&mut self, item: &OutputItem) {
         let kind = if item.kind == "custom_tool_call" {
             "custom_tool_call_input"
         } else {

@@ -67,7 +67,7 @@ pub enum SystemRole {
 
 /// What a chat target takes of earlier turns of its own family's conversations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct History<'a> {
+pub struct HistoryAbilities<'a> {
     /// The members of an assistant's turn that it knows; empty if it takes any.
     pub turn_members: &'a [String],
     /// It wants the first call of each turn signed.
@@ -79,7 +79,7 @@ pub struct History<'a> {
 }
 
 /// What a target takes that takes everything.
-impl Default for History<'_> {
+impl Default for HistoryAbilities<'_> {
     fn default() -> Self {
         Self {
             turn_members: &[],

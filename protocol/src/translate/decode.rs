@@ -2,15 +2,15 @@
 
 use std::borrow::Cow;
 
-use super::fates::{Row, judge, unsupported};
+use super::fates::{FateRow, judge, unsupported};
 use super::losses::Losses;
-use super::neutral::{Block, Cache, Prompt, Source};
+use super::neutral::{Cache, MediaSource, NeutralBlock, NeutralPrompt};
 use super::text::Escaped;
-use super::tree::Node;
+use super::tree::JsonNode;
 use crate::json::{Cursor, Kind};
 use crate::{BadRequest, Family};
 
-/// A request on its way into a [`Prompt`].
+/// A request on its way into a [`NeutralPrompt`].
 pub(crate) struct Decoding<'l> {
     /// The family of the target.
     pub(crate) target: Family,
@@ -23,14 +23,19 @@ impl Decoding<'_> {
     pub(crate) fn fields<'a>(
         &mut self,
         body: &'a [u8],
-        table: &[Row],
-        mut take: impl FnMut(&mut Self, &str, &Node<'a>, &mut Prompt<'a>) -> Result<(), BadRequest>,
-    ) -> Result<Prompt<'a>, BadRequest> {
-        let tree = Node::of_request(body)?;
+        table: &[FateRow],
+        mut take: impl FnMut(
+            &mut Self,
+            &str,
+            &JsonNode<'a>,
+            &mut NeutralPrompt<'a>,
+        ) -> Result<(), BadRequest>,
+    ) -> Result<NeutralPrompt<'a>, BadRequest> {
+        let tree = JsonNode::of_request(body)?;
         if tree.kind != Kind::Object {
             return Err(BadRequest::new("The request body must be one JSON object."));
         }
-        let mut prompt = Prompt::default();
+        let mut prompt = NeutralPrompt::default();
         for (name, value) in tree.members() {
             if judge(table, self.target, name, value, self.losses)? {
                 take(self, name, value, &mut prompt)?;
@@ -51,7 +56,7 @@ pub(crate) fn wrong(param: &str, wanted: &str) -> BadRequest {
 }
 
 /// A mark of the prompt cache in the native form.
-pub(crate) fn cache(node: &Node<'_>) -> Option<Cache> {
+pub(crate) fn cache(node: &JsonNode<'_>) -> Option<Cache> {
     let mark = node.get("cache_control");
     if mark.kind == Kind::Object {
         // Any other lifetime counts as the long one, which is the dearer: a new word must not be sold at the price of the short
@@ -67,7 +72,7 @@ pub(crate) fn cache(node: &Node<'_>) -> Option<Cache> {
 }
 
 /// Whether a URL is inline data or an address. Takes the text in escaped form.
-fn source(url: &str) -> Source<'_> {
+fn source(url: &str) -> MediaSource<'_> {
     let inline = url
         .get(..5)
         // Schemes have no case. A missed one would be sent on as an address of megabytes.
@@ -80,17 +85,17 @@ fn source(url: &str) -> Source<'_> {
                 .next()
                 .unwrap_or_default()
                 .replace("\\/", "/");
-            Source::Base64 {
+            MediaSource::Base64 {
                 media: Escaped::raw(media),
                 data: Escaped::raw(data),
             }
         }
-        None => Source::Url(Escaped::raw(url)),
+        None => MediaSource::Url(Escaped::raw(url)),
     }
 }
 
 /// A picture of chat or responses: an address, or an object that contains one.
-pub(crate) fn picture<'a>(part: &Node<'a>, path: &str) -> Result<Block<'a>, BadRequest> {
+pub(crate) fn picture<'a>(part: &JsonNode<'a>, path: &str) -> Result<NeutralBlock<'a>, BadRequest> {
     let place = part.get("image_url");
     let (url, detail) = if place.kind == Kind::Object {
         (place.get("url"), place.get("detail"))
@@ -100,7 +105,7 @@ pub(crate) fn picture<'a>(part: &Node<'a>, path: &str) -> Result<Block<'a>, BadR
     if url.kind != Kind::String {
         return Err(file_id(path));
     }
-    Ok(Block::Image {
+    Ok(NeutralBlock::Image {
         source: source(url.word()),
         detail: detail.text(),
         cache: cache(part),
@@ -109,13 +114,13 @@ pub(crate) fn picture<'a>(part: &Node<'a>, path: &str) -> Result<Block<'a>, BadR
 
 /// A document of chat or responses; `file` is the object that contains it.
 pub(crate) fn file<'a>(
-    file: &Node<'a>,
-    part: &Node<'a>,
+    file: &JsonNode<'a>,
+    part: &JsonNode<'a>,
     path: &str,
-) -> Result<Block<'a>, BadRequest> {
+) -> Result<NeutralBlock<'a>, BadRequest> {
     if let Some(url) = file.get("file_url").text() {
-        return Ok(Block::File {
-            source: Source::Url(url),
+        return Ok(NeutralBlock::File {
+            source: MediaSource::Url(url),
             name: file.get("filename").text(),
             cache: cache(part),
         });
@@ -126,13 +131,13 @@ pub(crate) fn file<'a>(
     }
     let source = match source(data.word()) {
         // Some clients send bare base64, nearly always of a PDF; a vendor checks what it gets.
-        Source::Url(bare) => Source::Base64 {
+        MediaSource::Url(bare) => MediaSource::Base64 {
             media: Escaped::raw("application/pdf"),
             data: bare,
         },
         inline => inline,
     };
-    Ok(Block::File {
+    Ok(NeutralBlock::File {
         source,
         name: file.get("filename").text(),
         cache: cache(part),
@@ -172,7 +177,7 @@ pub(crate) fn no_server_tool(path: &str, kind: &str) -> BadRequest {
 }
 
 /// The schema of a tool, made an object schema whatever was sent.
-pub(crate) fn object_schema<'a>(schema: &Node<'a>) -> Option<Cow<'a, str>> {
+pub(crate) fn object_schema<'a>(schema: &JsonNode<'a>) -> Option<Cow<'a, str>> {
     let raw = schema.object()?;
     let (mut typed, mut listed, mut combined) = (false, false, false);
     let mut cursor = Cursor::new(raw.as_bytes()).ok()?;

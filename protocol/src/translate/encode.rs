@@ -8,16 +8,19 @@ use super::fates::unsupported;
 use super::freeform::{SCHEMA, SHELL_SCHEMA, wrapped};
 use super::ids::{call_id, hex, tool_name};
 use super::losses::Losses;
-use super::neutral::{Block, Call, Choice, Effort, Mode, Prompt, Source, Tool, ToolKind};
+use super::neutral::{
+    Effort, MediaSource, NeutralBlock, NeutralCall, NeutralPrompt, NeutralTool, ThinkingMode,
+    ToolChoice, ToolKind,
+};
 use super::schema::is_strict;
-use super::text::{Escaped, Writer};
+use super::text::{Escaped, JsonWriter};
 use crate::class;
 use crate::json::{Cursor, Kind, quoted};
-use crate::{BadRequest, Family, Tier};
+use crate::{BadRequest, Family, ServiceTier};
 
 /// The target of a request.
 #[derive(Debug, Clone, Copy)]
-pub struct Target<'t> {
+pub struct EncodeTarget<'t> {
     /// The upstream's name of the model.
     pub model: &'t str,
     /// Its abilities.
@@ -26,7 +29,7 @@ pub struct Target<'t> {
 
 /// A prompt on its way into one family's bytes.
 pub(crate) struct Encoding<'e> {
-    pub(crate) target: &'e Target<'e>,
+    pub(crate) target: &'e EncodeTarget<'e>,
     /// The caller's family, whose names refusals and losses use.
     pub(crate) caller: Family,
     pub(crate) family: Family,
@@ -73,9 +76,9 @@ impl Encoding<'_> {
     }
 
     /// Writes the target's word for a tier, if it needs one.
-    pub(crate) fn tier(&self, out: &mut Writer, tier: Tier) -> Result<(), BadRequest> {
+    pub(crate) fn tier(&self, out: &mut JsonWriter, tier: ServiceTier) -> Result<(), BadRequest> {
         // Every target serves it without being asked, and some reject the word.
-        if tier == Tier::Standard {
+        if tier == ServiceTier::Standard {
             return Ok(());
         }
         let words = class::tier_words(class::fields(self.family), tier);
@@ -102,7 +105,7 @@ impl Encoding<'_> {
     }
 
     /// The arguments of a call as one JSON object; any other value is wrapped, because some families require an object.
-    pub(crate) fn object(&mut self, call: &Call<'_>) -> String {
+    pub(crate) fn object(&mut self, call: &NeutralCall<'_>) -> String {
         if call.kind == ToolKind::Custom {
             return wrapped(&call.arguments);
         }
@@ -127,7 +130,7 @@ impl Encoding<'_> {
     }
 
     /// The arguments of a call for a family in which they are text: a function's own text, if there is any.
-    pub(crate) fn arguments<'c>(&mut self, call: &'c Call<'_>) -> Cow<'c, str> {
+    pub(crate) fn arguments<'c>(&mut self, call: &'c NeutralCall<'_>) -> Cow<'c, str> {
         if call.kind == ToolKind::Function && !call.arguments.trim().is_empty() {
             return Cow::Borrowed(&call.arguments);
         }
@@ -138,10 +141,10 @@ impl Encoding<'_> {
     /// elsewhere the other tools are not offered.
     pub(crate) fn offered<'p>(
         &mut self,
-        prompt: &mut Prompt<'p>,
-    ) -> Result<Option<Choice<'p>>, BadRequest> {
+        prompt: &mut NeutralPrompt<'p>,
+    ) -> Result<Option<ToolChoice<'p>>, BadRequest> {
         let mut choice = prompt.choice.take();
-        if let Some(Choice::Allowed { names, required }) = &mut choice
+        if let Some(ToolChoice::Allowed { names, required }) = &mut choice
             // Keeping the whole list of tools keeps the prompt the same, and with it the vendor's cache.
             && self.family == Family::Responses
         {
@@ -157,22 +160,22 @@ impl Encoding<'_> {
                 })
                 .collect();
             if !known.is_empty() {
-                return Ok(Some(Choice::Allowed {
+                return Ok(Some(ToolChoice::Allowed {
                     names: known,
                     required: *required,
                 }));
             }
         }
-        if let Some(Choice::Allowed { names, required }) = &choice {
+        if let Some(ToolChoice::Allowed { names, required }) = &choice {
             prompt.tools.retain(|tool| names.contains(&tool.name));
             self.losses.add("tool_choice", "narrowed");
             choice = Some(if *required {
-                Choice::Required
+                ToolChoice::Required
             } else {
-                Choice::Auto
+                ToolChoice::Auto
             });
         }
-        if let Some(Choice::Tool(name)) = &choice {
+        if let Some(ToolChoice::Tool(name)) = &choice {
             let Some(tool) = prompt.tools.iter().find(|tool| tool.name == *name) else {
                 // The customer's own text goes into a message: no control characters, and no more than a name may have.
                 let shown: String = name.chars().filter(|c| !c.is_control()).take(64).collect();
@@ -183,13 +186,13 @@ impl Encoding<'_> {
                     ),
                 ));
             };
-            choice = Some(Choice::Tool(
+            choice = Some(ToolChoice::Tool(
                 tool_name(tool.namespace.as_deref(), &tool.name)
                     .into_owned()
                     .into(),
             ));
         }
-        if choice == Some(Choice::Required) && prompt.tools.is_empty() {
+        if choice == Some(ToolChoice::Required) && prompt.tools.is_empty() {
             return Err(unsupported(
                 "tool_choice",
                 "`tool_choice` forces a call, but this model can be offered none of the tools. Offer a function.",
@@ -201,7 +204,7 @@ impl Encoding<'_> {
     /// The temperature and top_p that the target accepts.
     pub(crate) fn sampling<'p>(
         &mut self,
-        prompt: &Prompt<'p>,
+        prompt: &NeutralPrompt<'p>,
     ) -> (Option<&'p str>, Option<&'p str>) {
         let (temperature, top_p) = (prompt.temperature, prompt.top_p);
         match self.abilities().sampling {
@@ -221,16 +224,18 @@ impl Encoding<'_> {
     }
 
     /// The effort to write for a target that takes one; [`Effort::None`] turns thinking off.
-    pub(crate) fn effort(&mut self, prompt: &Prompt<'_>) -> Option<Effort> {
+    pub(crate) fn effort(&mut self, prompt: &NeutralPrompt<'_>) -> Option<Effort> {
         let wish = prompt.thinking;
-        if wish.mode == Mode::Off || wish.effort == Some(Effort::None) {
+        if wish.mode == ThinkingMode::Off || wish.effort == Some(Effort::None) {
             return Some(Effort::None).filter(|none| self.abilities().efforts.contains(none));
         }
-        let wanted = wish.effort.or(if let Mode::Budget(tokens) = wish.mode {
-            Some(effort::of_budget(tokens))
-        } else {
-            None
-        })?;
+        let wanted = wish
+            .effort
+            .or(if let ThinkingMode::Budget(tokens) = wish.mode {
+                Some(effort::of_budget(tokens))
+            } else {
+                None
+            })?;
         let known = self.abilities().effort(wanted);
         if known != Some(wanted) {
             self.losses.add("effort", "clamped");
@@ -242,7 +247,7 @@ impl Encoding<'_> {
     /// strict if the schema allows it.
     pub(crate) fn schema(
         &mut self,
-        out: &mut Writer,
+        out: &mut JsonWriter,
         name: Option<&Escaped<'_>>,
         description: Option<&Escaped<'_>>,
         schema: &str,
@@ -273,18 +278,18 @@ impl Encoding<'_> {
     }
 
     /// Refuses pictures and documents that the target cannot read.
-    pub(crate) fn readable(&self, block: &Block<'_>) -> Result<(), BadRequest> {
+    pub(crate) fn readable(&self, block: &NeutralBlock<'_>) -> Result<(), BadRequest> {
         match block {
-            Block::Image { .. } if !self.abilities().vision => Err(unsupported(
+            NeutralBlock::Image { .. } if !self.abilities().vision => Err(unsupported(
                 self.field(Field::Turns),
                 "This model cannot read pictures. Leave them out, or use a model with vision.",
             )),
-            Block::File { .. } if !self.abilities().files => Err(unsupported(
+            NeutralBlock::File { .. } if !self.abilities().files => Err(unsupported(
                 self.field(Field::Turns),
                 "This model cannot read documents here. Send their text instead.",
             )),
-            Block::File {
-                source: Source::Url(_),
+            NeutralBlock::File {
+                source: MediaSource::Url(_),
                 ..
             } => Err(unsupported(
                 self.field(Field::Turns),
@@ -327,17 +332,17 @@ pub(crate) fn no_schema(encoding: &Encoding<'_>) -> BadRequest {
 }
 
 /// A source as an address: what is inline becomes a data URL.
-pub(crate) fn data_url(out: &mut Writer, source: &Source<'_>) {
+pub(crate) fn data_url(out: &mut JsonWriter, source: &MediaSource<'_>) {
     match source {
-        Source::Url(url) => out.escaped(url.as_str()),
-        Source::Base64 { media, data } => {
+        MediaSource::Url(url) => out.escaped(url.as_str()),
+        MediaSource::Base64 { media, data } => {
             out.pieces(&["data:", media.as_str(), ";base64,", data.as_str()])
         }
     }
 }
 
 /// A tool's description for a target that knows only functions.
-pub(crate) fn description<'d>(tool: &'d Tool<'_>) -> Option<Escaped<'d>> {
+pub(crate) fn description<'d>(tool: &'d NeutralTool<'_>) -> Option<Escaped<'d>> {
     let told = tool.description.as_ref().map(Escaped::as_str);
     if tool.kind != ToolKind::Custom {
         return told.map(Escaped::raw);
@@ -355,7 +360,7 @@ pub(crate) fn description<'d>(tool: &'d Tool<'_>) -> Option<Escaped<'d>> {
 }
 
 /// The schema of a tool as a function.
-pub(crate) fn schema<'s>(tool: &'s Tool<'_>) -> &'s str {
+pub(crate) fn schema<'s>(tool: &'s NeutralTool<'_>) -> &'s str {
     match tool.kind {
         ToolKind::Custom => SCHEMA,
         ToolKind::LocalShell => SHELL_SCHEMA,
@@ -367,17 +372,17 @@ pub(crate) fn schema<'s>(tool: &'s Tool<'_>) -> &'s str {
 }
 
 /// Whether a turn consists of two neighbouring texts only, which can then be joined into one string.
-pub(crate) fn only_text(blocks: &[Block<'_>]) -> bool {
+pub(crate) fn only_text(blocks: &[NeutralBlock<'_>]) -> bool {
     blocks
         .iter()
-        .all(|block| matches!(block, Block::Text { .. }))
+        .all(|block| matches!(block, NeutralBlock::Text { .. }))
 }
 
 /// The texts among the blocks, joined.
-pub(crate) fn joined<'a>(blocks: &[Block<'a>]) -> Escaped<'a> {
+pub(crate) fn joined<'a>(blocks: &[NeutralBlock<'a>]) -> Escaped<'a> {
     Escaped::join(
         blocks.iter().filter_map(|block| {
-            if let Block::Text { text, .. } = block {
+            if let NeutralBlock::Text { text, .. } = block {
                 Some(text)
             } else {
                 None

@@ -1,6 +1,6 @@
 //! An answer in neutral form: events in order, and their fold.
 //!
-//! Laws: blocks never overlap; there is exactly one [`Event::Stop`] or [`Event::Fail`], and it is the last. Texts keep their JSON
+//! Laws: blocks never overlap; there is exactly one [`AnswerEvent::NeutralStop`] or [`AnswerEvent::Fail`], and it is the last. Texts keep their JSON
 //! escaping. An upstream's seals of thinking are not events, because none is ever passed on.
 
 use super::losses::Losses;
@@ -12,11 +12,11 @@ use crate::json::unescape;
 
 /// What happens next in an answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Event<'a> {
+pub enum AnswerEvent<'a> {
     /// The answer begins.
     Start,
     /// A block begins.
-    Open(Open<'a>),
+    Open(BlockStart<'a>),
     /// More text of the open block, escaped. For a call: more of its arguments' JSON.
     Delta(&'a str),
     /// The probabilities of the tokens of the latest text: a list of them in the words of responses, as JSON.
@@ -28,14 +28,14 @@ pub enum Event<'a> {
     /// The answer contains something that only its own family has, by that family's name for it; it is not shown.
     Lost(&'static str),
     /// The answer is complete.
-    Stop(Stop),
+    Stop(NeutralStop),
     /// The answer broke.
     Fail(UpstreamError),
 }
 
 /// What kind of block begins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Open<'a> {
+pub enum BlockStart<'a> {
     /// Text.
     Text,
     /// Why the model refuses to answer.
@@ -53,7 +53,7 @@ pub enum Open<'a> {
 
 /// Why an answer is complete.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Stop {
+pub enum NeutralStop {
     /// By itself.
     End,
     /// At the output limit.
@@ -74,8 +74,8 @@ pub enum Stop {
     Other,
 }
 
-impl Stop {
-    /// The reason corrected by what was delivered: with tool calls it is [`Stop::ToolUse`], and without any it never is.
+impl NeutralStop {
+    /// The reason corrected by what was delivered: with tool calls it is [`NeutralStop::ToolUse`], and without any it never is.
     #[must_use]
     pub fn corrected(self, calls: bool) -> Self {
         match self {
@@ -89,18 +89,18 @@ impl Stop {
 /// Takes events.
 pub trait Sink {
     /// The next event.
-    fn event(&mut self, event: Event<'_>);
+    fn event(&mut self, event: AnswerEvent<'_>);
 }
 
 /// A whole answer: the fold of its events.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Answer {
+pub struct NeutralAnswer {
     /// Its blocks, in order.
     pub blocks: Vec<AnswerBlock>,
     /// Whether the last block has ended.
     pub closed: bool,
     /// How it ended; `None` until it has.
-    pub end: Option<Result<Stop, UpstreamError>>,
+    pub end: Option<Result<NeutralStop, UpstreamError>>,
     /// The probabilities of its tokens, if they were asked for: members of a list, as JSON.
     pub logprobs: String,
     /// Content that other families have no words for.
@@ -134,13 +134,13 @@ pub enum BlockKind {
     },
 }
 
-impl From<Open<'_>> for BlockKind {
-    fn from(open: Open<'_>) -> Self {
+impl From<BlockStart<'_>> for BlockKind {
+    fn from(open: BlockStart<'_>) -> Self {
         match open {
-            Open::Text => Self::Text,
-            Open::Refusal => Self::Refusal,
-            Open::Thinking => Self::Thinking,
-            Open::Call { id, name } => Self::Call {
+            BlockStart::Text => Self::Text,
+            BlockStart::Refusal => Self::Refusal,
+            BlockStart::Thinking => Self::Thinking,
+            BlockStart::Call { id, name } => Self::Call {
                 id: id.to_owned(),
                 name: name.to_owned(),
             },
@@ -148,7 +148,7 @@ impl From<Open<'_>> for BlockKind {
     }
 }
 
-impl Answer {
+impl NeutralAnswer {
     /// Whether a call was delivered.
     #[must_use]
     pub fn has_calls(&self) -> bool {
@@ -158,7 +158,7 @@ impl Answer {
     }
 }
 
-impl Answer {
+impl NeutralAnswer {
     /// The answer without a call that the limit cut: its arguments break off, so nobody can run it.
     #[must_use]
     pub fn without_cut_call(&self) -> Cow<'_, Self> {
@@ -176,33 +176,33 @@ impl Answer {
     }
 }
 
-impl Sink for Answer {
-    fn event(&mut self, event: Event<'_>) {
+impl Sink for NeutralAnswer {
+    fn event(&mut self, event: AnswerEvent<'_>) {
         match event {
-            Event::Open(open) => {
+            AnswerEvent::Open(open) => {
                 self.closed = false;
                 self.blocks.push(AnswerBlock {
                     kind: open.into(),
                     text: String::new(),
                 });
             }
-            Event::Delta(text) => {
+            AnswerEvent::Delta(text) => {
                 if let Some(block) = self.blocks.last_mut() {
                     block.text.push_str(text);
                 }
             }
-            Event::Logprobs(list) => {
+            AnswerEvent::Logprobs(list) => {
                 let inner = list.trim().trim_start_matches('[').trim_end_matches(']');
                 if !self.logprobs.is_empty() {
                     self.logprobs.push(',');
                 }
                 self.logprobs.push_str(inner);
             }
-            Event::Stop(stop) => self.end = Some(Ok(stop)),
-            Event::Fail(error) => self.end = Some(Err(error)),
-            Event::Close => self.closed = true,
-            Event::Lost(what) => self.losses.add_to_answer(what, "dropped"),
-            Event::Start | Event::Ping => {}
+            AnswerEvent::Stop(stop) => self.end = Some(Ok(stop)),
+            AnswerEvent::Fail(error) => self.end = Some(Err(error)),
+            AnswerEvent::Close => self.closed = true,
+            AnswerEvent::Lost(what) => self.losses.add_to_answer(what, "dropped"),
+            AnswerEvent::Start | AnswerEvent::Ping => {}
         }
     }
 }

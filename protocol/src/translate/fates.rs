@@ -4,12 +4,12 @@
 //! A field that no table names is dropped and reported. Must not decide anything that depends on a target's abilities.
 
 use super::losses::Losses;
-use super::tree::Node;
+use super::tree::JsonNode;
 use crate::{BadRequest, Family};
 
 /// The fate of a field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Fate {
+pub enum FieldFate {
     /// The target's family has the same field.
     Carried,
     /// It is expressed in other words.
@@ -24,11 +24,11 @@ pub enum Fate {
 
 /// One row: the field, its fate towards chat, responses and messages, and its default values, which are silently left out.
 #[derive(Debug, Clone, Copy)]
-pub struct Row {
+pub struct FateRow {
     /// The field.
     pub name: &'static str,
     /// Towards chat, responses and messages; the own family's entry is not read.
-    pub fates: [Fate; 3],
+    pub fates: [FieldFate; 3],
     /// Values (as JSON) that are the default.
     pub defaults: &'static [&'static str],
     /// Values (as JSON) in a list that are refused all the same, and the remedy.
@@ -36,8 +36,8 @@ pub struct Row {
 }
 
 /// A row with one fate in all directions.
-pub(crate) const fn row(name: &'static str, fate: Fate) -> Row {
-    Row {
+pub(crate) const fn row(name: &'static str, fate: FieldFate) -> FateRow {
+    FateRow {
         name,
         fates: [fate; 3],
         defaults: &[],
@@ -48,10 +48,10 @@ pub(crate) const fn row(name: &'static str, fate: Fate) -> Row {
 /// A row whose default values are silently left out.
 pub(crate) const fn unless(
     name: &'static str,
-    fate: Fate,
+    fate: FieldFate,
     defaults: &'static [&'static str],
-) -> Row {
-    Row {
+) -> FateRow {
+    FateRow {
         name,
         fates: [fate; 3],
         defaults,
@@ -60,14 +60,14 @@ pub(crate) const fn unless(
 }
 
 /// A row whose field only one family accepts.
-pub(crate) const fn only(name: &'static str, family: Family, fate: Fate) -> Row {
-    let other = Fate::Dropped;
+pub(crate) const fn only(name: &'static str, family: Family, fate: FieldFate) -> FateRow {
+    let other = FieldFate::Dropped;
     let fates = match family {
         Family::Chat => [fate, other, other],
         Family::Responses => [other, fate, other],
         Family::Messages => [other, other, fate],
     };
-    Row {
+    FateRow {
         name,
         fates,
         defaults: &[],
@@ -76,24 +76,32 @@ pub(crate) const fn only(name: &'static str, family: Family, fate: Fate) -> Row 
 }
 
 /// A row whose field only matters where it is converted; messages models lose nothing without it.
-pub(crate) const fn silent_for_messages(name: &'static str) -> Row {
-    Row {
+pub(crate) const fn silent_for_messages(name: &'static str) -> FateRow {
+    FateRow {
         name,
-        fates: [Fate::Converted, Fate::Converted, Fate::Silent],
+        fates: [
+            FieldFate::Converted,
+            FieldFate::Converted,
+            FieldFate::Silent,
+        ],
         defaults: &[],
         refused: None,
     }
 }
 
 /// A row whose field one family refuses; elsewhere it is expressed in other words.
-pub(crate) const fn refused_by(name: &'static str, family: Family, remedy: &'static str) -> Row {
-    let (refused, other) = (Fate::Refused(remedy), Fate::Converted);
+pub(crate) const fn refused_by(
+    name: &'static str,
+    family: Family,
+    remedy: &'static str,
+) -> FateRow {
+    let (refused, other) = (FieldFate::Refused(remedy), FieldFate::Converted);
     let fates = match family {
         Family::Chat => [refused, other, other],
         Family::Responses => [other, refused, other],
         Family::Messages => [other, other, refused],
     };
-    Row {
+    FateRow {
         name,
         fates,
         defaults: &[],
@@ -101,10 +109,10 @@ pub(crate) const fn refused_by(name: &'static str, family: Family, remedy: &'sta
     }
 }
 
-impl Row {
+impl FateRow {
     /// The fate towards a family.
     #[must_use]
-    pub fn fate(&self, target: Family) -> Fate {
+    pub fn fate(&self, target: Family) -> FieldFate {
         let [chat, responses, messages] = self.fates;
         match target {
             Family::Chat => chat,
@@ -117,28 +125,28 @@ impl Row {
 /// The part of a family's requests that a target of another family does not get: fields left out, and fields refused.
 #[must_use]
 pub fn pair_losses(from: Family, to: Family) -> (Vec<&'static str>, Vec<&'static str>) {
-    let named = |wanted: fn(Fate) -> bool| {
+    let named = |wanted: fn(FieldFate) -> bool| {
         let rows = super::fields(from)
             .iter()
             .filter(|row| wanted(row.fate(to)));
         rows.map(|row| row.name).collect()
     };
     (
-        named(|fate| fate == Fate::Dropped),
-        named(|fate| matches!(fate, Fate::Refused(_))),
+        named(|fate| fate == FieldFate::Dropped),
+        named(|fate| matches!(fate, FieldFate::Refused(_))),
     )
 }
 
 /// Judges one top-level field: `true` if the decoder handles it.
 pub(crate) fn judge(
-    table: &[Row],
+    table: &[FateRow],
     target: Family,
     name: &str,
-    value: &Node<'_>,
+    value: &JsonNode<'_>,
     losses: &mut Losses,
 ) -> Result<bool, BadRequest> {
     let row = table.iter().find(|row| row.name == name);
-    let fate = row.map_or(Fate::Dropped, |row| row.fate(target));
+    let fate = row.map_or(FieldFate::Dropped, |row| row.fate(target));
     let asks = !value.is_empty() && !row.is_some_and(|row| row.defaults.contains(&value.raw));
     if let Some((word, remedy)) = row.and_then(|row| row.refused)
         && value.elements().any(|element| element.raw == word)
@@ -146,15 +154,15 @@ pub(crate) fn judge(
         return Err(refuse(name, value, target, remedy));
     }
     match fate {
-        Fate::Carried | Fate::Converted => return Ok(true),
-        Fate::Dropped if asks => losses.add(name, "dropped"),
-        Fate::Refused(remedy) if asks => return Err(refuse(name, value, target, remedy)),
-        Fate::Dropped | Fate::Refused(_) | Fate::Silent => {}
+        FieldFate::Carried | FieldFate::Converted => return Ok(true),
+        FieldFate::Dropped if asks => losses.add(name, "dropped"),
+        FieldFate::Refused(remedy) if asks => return Err(refuse(name, value, target, remedy)),
+        FieldFate::Dropped | FieldFate::Refused(_) | FieldFate::Silent => {}
     }
     Ok(false)
 }
 
-fn refuse(name: &str, value: &Node<'_>, target: Family, remedy: &str) -> BadRequest {
+fn refuse(name: &str, value: &JsonNode<'_>, target: Family, remedy: &str) -> BadRequest {
     let shown = if value.raw.len() <= 40 {
         format!("`{name}` = {}", value.raw)
     } else {

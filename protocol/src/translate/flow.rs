@@ -1,6 +1,6 @@
 //! Enforces the order of events for decoders: blocks never overlap, there is one end, and nothing follows it.
 
-use super::event::{Event, Open, Sink, Stop};
+use super::event::{AnswerEvent, BlockStart, NeutralStop, Sink};
 use crate::UpstreamError;
 
 /// The state of an answer.
@@ -18,19 +18,19 @@ impl Flow {
     pub(crate) fn start(&mut self, sink: &mut dyn Sink) {
         if !self.started && !self.ended {
             self.started = true;
-            sink.event(Event::Start);
+            sink.event(AnswerEvent::Start);
         }
     }
 
     /// A block begins; the open one ends first.
-    pub(crate) fn open(&mut self, open: Open<'_>, sink: &mut dyn Sink) {
+    pub(crate) fn open(&mut self, open: BlockStart<'_>, sink: &mut dyn Sink) {
         self.start(sink);
         self.close(sink);
         if !self.ended {
             self.open = true;
             self.blocks = true;
-            self.calls |= matches!(open, Open::Call { .. });
-            sink.event(Event::Open(open));
+            self.calls |= matches!(open, BlockStart::Call { .. });
+            sink.event(AnswerEvent::Open(open));
         }
     }
 
@@ -38,14 +38,14 @@ impl Flow {
     pub(crate) fn delta(&mut self, text: &str, sink: &mut dyn Sink) {
         // Some servers begin each block with an empty delta; passed on, it would be a frame that says nothing.
         if self.open && !self.ended && !text.is_empty() {
-            sink.event(Event::Delta(text));
+            sink.event(AnswerEvent::Delta(text));
         }
     }
 
     /// The probabilities of the tokens of the latest text.
     pub(crate) fn logprobs(&mut self, list: &str, sink: &mut dyn Sink) {
         if !self.ended {
-            sink.event(Event::Logprobs(list));
+            sink.event(AnswerEvent::Logprobs(list));
         }
     }
 
@@ -53,35 +53,35 @@ impl Flow {
     pub(crate) fn close(&mut self, sink: &mut dyn Sink) {
         if self.open && !self.ended {
             self.open = false;
-            sink.event(Event::Close);
+            sink.event(AnswerEvent::Close);
         }
     }
 
     /// Content that only the answer's own family has.
     pub(crate) fn lose(&mut self, what: &'static str, sink: &mut dyn Sink) {
         if !self.ended {
-            sink.event(Event::Lost(what));
+            sink.event(AnswerEvent::Lost(what));
         }
     }
 
     pub(crate) fn ping(&mut self, sink: &mut dyn Sink) {
         if !self.ended {
-            sink.event(Event::Ping);
+            sink.event(AnswerEvent::Ping);
         }
     }
 
     /// The answer is complete. A block that the limit cut stays open: its encoder closes it as cut.
-    pub(crate) fn stop(&mut self, stop: Stop, sink: &mut dyn Sink) {
+    pub(crate) fn stop(&mut self, stop: NeutralStop, sink: &mut dyn Sink) {
         self.start(sink);
         // Some servers say `stop` after calls. A client that believes it never runs them.
         let stop = stop.corrected(self.calls);
         // A cut call must not look complete: a client would run it with half its arguments.
-        if !matches!(stop, Stop::Length | Stop::ContextFull) {
+        if !matches!(stop, NeutralStop::Length | NeutralStop::ContextFull) {
             self.close(sink);
         }
         if !self.ended {
             self.ended = true;
-            sink.event(Event::Stop(stop));
+            sink.event(AnswerEvent::Stop(stop));
         }
     }
 
@@ -89,7 +89,7 @@ impl Flow {
     pub(crate) fn fail(&mut self, error: UpstreamError, sink: &mut dyn Sink) {
         if !self.ended {
             self.ended = true;
-            sink.event(Event::Fail(error));
+            sink.event(AnswerEvent::Fail(error));
         }
     }
 
@@ -125,7 +125,7 @@ impl Flow {
 }
 
 /// Reads an upstream's streamed answer.
-pub(crate) trait Decoder: Send + std::fmt::Debug {
+pub(crate) trait AnswerDecoder: Send + std::fmt::Debug {
     /// The next frame.
     fn frame(&mut self, frame: &crate::Frame, sink: &mut dyn Sink);
 

@@ -7,7 +7,7 @@ use std::borrow::Cow;
 use sha2::{Digest, Sha256};
 
 use super::abilities::ToolIds;
-use super::neutral::{Tool, ToolKind};
+use super::neutral::{NeutralTool, ToolKind};
 use super::text::Escaped;
 use crate::{BadRequest, Family};
 
@@ -114,7 +114,7 @@ impl Memo {
     ///
     /// # Errors
     /// Two tools have the same name for the target.
-    pub(crate) fn of(tools: &[Tool<'_>]) -> Result<Self, BadRequest> {
+    pub(crate) fn of(tools: &[NeutralTool<'_>]) -> Result<Self, BadRequest> {
         let mut memo = Self::default();
         let mut seen = std::collections::HashMap::new();
         for tool in tools {
@@ -160,7 +160,7 @@ impl Memo {
     }
 }
 
-fn shown(tool: &Tool<'_>) -> String {
+fn shown(tool: &NeutralTool<'_>) -> String {
     match &tool.namespace {
         Some(space) => format!("{space}.{}", tool.name),
         None => tool.name.to_string(),

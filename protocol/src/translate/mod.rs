@@ -26,29 +26,29 @@ pub(crate) mod tree;
 pub(crate) mod writing;
 
 pub use abilities::Abilities;
-pub use encode::Target;
+pub use encode::EncodeTarget;
 pub use errors::{error_for, rejects_seal};
-pub use event::{Answer, Event, Open, Sink, Stop};
+pub use event::{AnswerEvent, BlockStart, NeutralAnswer, NeutralStop, Sink};
 pub use ids::{Declared, Memo};
 pub use losses::Losses;
-pub use neutral::Prompt;
+pub use neutral::NeutralPrompt;
 pub use seals::{Unsealed, cut_marks, cut_thinking};
 pub use stream::Translator;
-pub use writing::Wish;
+pub use writing::AnswerWish;
 
 use crate::json::Cursor;
-use crate::{BadRequest, Family, Usage, UsageWish};
+use crate::{BadRequest, Family, ReportedUsage, UsageWish};
 use decode::Decoding;
 use encode::Encoding;
-use fates::Row;
-use flow::Decoder;
-use text::Writer;
-use writing::Encoder;
+use fates::FateRow;
+use flow::AnswerDecoder;
+use text::JsonWriter;
+use writing::AnswerEncoder;
 
 /// A family's part in translation. Each family implements it in its own folder; this folder names no family's files.
 pub(crate) trait Translates: Sync {
     /// The fate of each field of its requests.
-    fn fields(&self) -> &'static [Row];
+    fn fields(&self) -> &'static [FateRow];
 
     /// The prefix of its answer ids.
     fn id_prefix(&self) -> &'static str;
@@ -58,12 +58,12 @@ pub(crate) trait Translates: Sync {
         &self,
         body: &'a [u8],
         decoding: &mut Decoding<'_>,
-    ) -> Result<Prompt<'a>, BadRequest>;
+    ) -> Result<NeutralPrompt<'a>, BadRequest>;
 
     /// A neutral request in this family's form; `size` is the length of the original body.
     fn encode(
         &self,
-        prompt: Prompt<'_>,
+        prompt: NeutralPrompt<'_>,
         size: usize,
         encoding: &mut Encoding<'_>,
     ) -> Result<Vec<u8>, BadRequest>;
@@ -87,24 +87,24 @@ pub(crate) trait Translates: Sync {
     fn decode_answer(&self, body: &[u8], sink: &mut dyn Sink);
 
     /// What a whole answer in this family's form loses or changes.
-    fn unsaid(&self, _answer: &Answer, _losses: &mut Losses) {}
+    fn unsaid(&self, _answer: &NeutralAnswer, _losses: &mut Losses) {}
 
     /// A decoder for one streamed answer of this family.
-    fn decoder(&self) -> Box<dyn Decoder>;
+    fn decoder(&self) -> Box<dyn AnswerDecoder>;
 
     /// A whole answer in this family's form, with settled counts.
     fn encode_answer(
         &self,
-        answer: &Answer,
-        stop: &Stop,
+        answer: &NeutralAnswer,
+        stop: &NeutralStop,
         memo: &Memo,
-        wish: &Wish<'_>,
-        usage: &Usage,
+        wish: &AnswerWish<'_>,
+        usage: &ReportedUsage,
         asked: UsageWish<'_>,
     ) -> Vec<u8>;
 
     /// An encoder for one streamed answer in this family's form.
-    fn encoder(&self, memo: Memo, wish: &Wish<'_>) -> Box<dyn Encoder>;
+    fn encoder(&self, memo: Memo, wish: &AnswerWish<'_>) -> Box<dyn AnswerEncoder>;
 }
 
 /// A request as one target gets it.
@@ -141,7 +141,7 @@ pub fn request(
     from: Family,
     to: Family,
     body: &[u8],
-    target: &Target<'_>,
+    target: &EncodeTarget<'_>,
 ) -> Result<Translated, BadRequest> {
     let mut losses = Losses::default();
     let mut prompt = decode_request(from, to, body, &mut losses)?;
@@ -173,7 +173,7 @@ pub fn count_request(
     from: Family,
     to: Family,
     body: &[u8],
-    target: &Target<'_>,
+    target: &EncodeTarget<'_>,
 ) -> Result<Option<Vec<u8>>, BadRequest> {
     // The caller is told an estimate instead.
     if to.translates().counted_fields().is_empty() {
@@ -188,7 +188,7 @@ pub fn for_counting(family: Family, body: &[u8]) -> Option<Vec<u8>> {
     let counted = family.translates().counted_fields();
     let mut cursor = Cursor::new(body).ok()?;
     let mut walk = cursor.enter_object().ok()?;
-    let mut out = Writer::with_capacity(body.len());
+    let mut out = JsonWriter::with_capacity(body.len());
     out.open('{');
     while let Some(key) = cursor.member(&mut walk).ok()? {
         let value = cursor.skip().ok()?;
@@ -209,7 +209,7 @@ pub fn decode_request<'a>(
     to: Family,
     body: &'a [u8],
     losses: &mut Losses,
-) -> Result<Prompt<'a>, BadRequest> {
+) -> Result<NeutralPrompt<'a>, BadRequest> {
     from.translates()
         .decode(body, &mut Decoding { target: to, losses })
 }
@@ -229,21 +229,21 @@ pub fn answer_id(caller: Family, id: &str) -> String {
 
 /// The fate of each field of this family's requests.
 #[must_use]
-pub fn fields(family: Family) -> &'static [Row] {
+pub fn fields(family: Family) -> &'static [FateRow] {
     family.translates().fields()
 }
 
 /// A whole answer of this family as the fold of its events; its end is an error if it is not a valid answer.
 #[must_use]
-pub fn read_answer(upstream: Family, body: &[u8]) -> Answer {
-    let mut answer = Answer::default();
+pub fn read_answer(upstream: Family, body: &[u8]) -> NeutralAnswer {
+    let mut answer = NeutralAnswer::default();
     upstream.translates().decode_answer(body, &mut answer);
     answer
 }
 
 /// What a whole answer loses or changes on its way to a caller of this family.
 #[must_use]
-pub fn answer_losses(caller: Family, answer: &Answer) -> Losses {
+pub fn answer_losses(caller: Family, answer: &NeutralAnswer) -> Losses {
     let mut losses = answer.losses.clone();
     // A call that the limit cut has half a JSON text for arguments, on which clients fail; that it is gone is reported.
     let whole = answer.without_cut_call();
@@ -258,15 +258,15 @@ pub fn answer_losses(caller: Family, answer: &Answer) -> Losses {
 #[must_use]
 pub fn write_answer(
     caller: Family,
-    answer: &Answer,
+    answer: &NeutralAnswer,
     memo: &Memo,
-    wish: &Wish<'_>,
-    usage: &Usage,
+    wish: &AnswerWish<'_>,
+    usage: &ReportedUsage,
     asked: UsageWish<'_>,
 ) -> Vec<u8> {
     let stop = match &answer.end {
         Some(Ok(stop)) => stop.clone(),
-        _ => Stop::Other.corrected(answer.has_calls()),
+        _ => NeutralStop::Other.corrected(answer.has_calls()),
     };
     let answer = answer.without_cut_call();
     caller

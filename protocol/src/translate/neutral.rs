@@ -6,21 +6,21 @@
 use std::borrow::Cow;
 
 use super::text::Escaped;
-use crate::Tier;
+use crate::ServiceTier;
 
 /// A request.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub struct Prompt<'a> {
+pub struct NeutralPrompt<'a> {
     /// System prompt: blocks of text.
-    pub system: Vec<Block<'a>>,
+    pub system: Vec<NeutralBlock<'a>>,
     /// The conversation.
-    pub turns: Vec<Turn<'a>>,
+    pub turns: Vec<NeutralTurn<'a>>,
     /// Tools offered.
-    pub tools: Vec<Tool<'a>>,
+    pub tools: Vec<NeutralTool<'a>>,
     /// The tools came in chat's older form.
     pub old_functions: bool,
     /// Which tool may or must be called.
-    pub choice: Option<Choice<'a>>,
+    pub choice: Option<ToolChoice<'a>>,
     /// Whether several calls may come at once.
     pub parallel: Option<bool>,
     /// The output limit.
@@ -40,7 +40,7 @@ pub struct Prompt<'a> {
     /// How much the model should think.
     pub thinking: Thinking,
     /// The form of the answer.
-    pub format: Option<Format<'a>>,
+    pub format: Option<AnswerFormat<'a>>,
     /// The verbosity of the answer.
     pub verbosity: Option<Escaped<'a>>,
     /// Requests with one key share cached prefixes.
@@ -48,7 +48,7 @@ pub struct Prompt<'a> {
     /// The customer's end user.
     pub user: Option<Cow<'a, str>>,
     /// The tier that is asked for, if it has a price of its own.
-    pub tier: Tier,
+    pub tier: ServiceTier,
     /// Whether only standard capacity will do.
     pub standard_tier: Option<bool>,
     /// Whether the answer is streamed.
@@ -68,16 +68,16 @@ pub enum Role {
 
 /// One turn of the conversation.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Turn<'a> {
+pub struct NeutralTurn<'a> {
     /// Who speaks.
     pub role: Role,
     /// Its content.
-    pub blocks: Vec<Block<'a>>,
+    pub blocks: Vec<NeutralBlock<'a>>,
 }
 
 /// One piece of a turn.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Block<'a> {
+pub enum NeutralBlock<'a> {
     /// Text.
     Text {
         /// The text.
@@ -88,7 +88,7 @@ pub enum Block<'a> {
     /// A picture.
     Image {
         /// Its source.
-        source: Source<'a>,
+        source: MediaSource<'a>,
         /// The requested detail, in the words of chat and responses.
         detail: Option<Escaped<'a>>,
         /// A prompt cache mark.
@@ -97,14 +97,14 @@ pub enum Block<'a> {
     /// A document.
     File {
         /// Its source.
-        source: Source<'a>,
+        source: MediaSource<'a>,
         /// Its name.
         name: Option<Escaped<'a>>,
         /// A prompt cache mark.
         cache: Option<Cache>,
     },
     /// A call of a tool.
-    Call(Call<'a>),
+    Call(NeutralCall<'a>),
     /// The result of a call.
     Result(CallResult<'a>),
     /// Thinking of an earlier turn. Its seal is never carried, so only the text is left.
@@ -125,7 +125,7 @@ pub enum Cache {
 
 /// The source of a picture or document.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Source<'a> {
+pub enum MediaSource<'a> {
     /// Inline.
     Base64 {
         /// Media type.
@@ -139,7 +139,7 @@ pub enum Source<'a> {
 
 /// A call of a tool.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Call<'a> {
+pub struct NeutralCall<'a> {
     /// Its id; empty if the family gave none.
     pub id: Cow<'a, str>,
     /// The tool's name.
@@ -160,7 +160,7 @@ pub struct CallResult<'a> {
     /// The call's id.
     pub id: Cow<'a, str>,
     /// Texts, pictures and documents.
-    pub blocks: Vec<Block<'a>>,
+    pub blocks: Vec<NeutralBlock<'a>>,
     /// The tool failed.
     pub is_error: bool,
     /// A prompt cache mark.
@@ -181,7 +181,7 @@ pub enum ToolKind {
 
 /// A tool offered.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Tool<'a> {
+pub struct NeutralTool<'a> {
     /// Its name.
     pub name: Cow<'a, str>,
     /// Its namespace.
@@ -202,7 +202,7 @@ pub struct Tool<'a> {
 
 /// Which tool may or must be called.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Choice<'a> {
+pub enum ToolChoice<'a> {
     /// The model decides.
     Auto,
     /// None.
@@ -224,7 +224,7 @@ pub enum Choice<'a> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Thinking {
     /// Whether, and with how many tokens.
-    pub mode: Mode,
+    pub mode: ThinkingMode,
     /// How hard.
     pub effort: Option<Effort>,
     /// Whether the caller wants to read it.
@@ -233,7 +233,7 @@ pub struct Thinking {
 
 /// Whether the model thinks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Mode {
+pub enum ThinkingMode {
     /// Not specified.
     #[default]
     Unsaid,
@@ -266,7 +266,7 @@ pub enum Effort {
 
 /// The form of the answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Format<'a> {
+pub enum AnswerFormat<'a> {
     /// Some JSON object.
     Json,
     /// JSON that follows a schema.
@@ -282,7 +282,7 @@ pub enum Format<'a> {
     },
 }
 
-impl<'a> Block<'a> {
+impl<'a> NeutralBlock<'a> {
     /// Text without a mark.
     pub(crate) fn text(text: Escaped<'a>) -> Self {
         Self::Text { text, cache: None }

@@ -9,7 +9,7 @@ use std::collections::{HashMap, HashSet, VecDeque};
 
 use super::ids;
 use super::losses::Losses;
-use super::neutral::{Block, Call, CallResult, Role, Turn};
+use super::neutral::{CallResult, NeutralBlock, NeutralCall, NeutralTurn, Role};
 use super::text::Escaped;
 
 /// The target's requirements.
@@ -27,10 +27,10 @@ pub(crate) struct Rules {
 
 /// The conversation in the form that the target accepts: roles alternate, nothing is empty.
 pub(crate) fn arrange<'a>(
-    turns: Vec<Turn<'a>>,
+    turns: Vec<NeutralTurn<'a>>,
     rules: Rules,
     losses: &mut Losses,
-) -> Vec<Turn<'a>> {
+) -> Vec<NeutralTurn<'a>> {
     // Taken before the repairs: whether the customer wanted the last turn continued is what was sent, not what is left of it.
     let ends_with_user = turns
         .last()
@@ -43,16 +43,16 @@ pub(crate) fn arrange<'a>(
             .collect(),
     );
     match turns.last_mut() {
-        Some(Turn {
+        Some(NeutralTurn {
             role: Role::Assistant,
             ..
         // The customer's last turn was dropped as empty. It was no prefill, so nothing is lost.
         }) if ends_with_user => turns.push(user("(continue)")),
-        Some(Turn {
+        Some(NeutralTurn {
             role: Role::Assistant,
             blocks,
         }) if rules.prefill => trim_last(blocks),
-        Some(Turn {
+        Some(NeutralTurn {
             role: Role::Assistant,
             ..
         }) => {
@@ -75,16 +75,16 @@ pub(crate) fn arrange<'a>(
     turns
 }
 
-fn user(words: &str) -> Turn<'static> {
-    Turn {
+fn user(words: &str) -> NeutralTurn<'static> {
+    NeutralTurn {
         role: Role::User,
-        blocks: vec![Block::words(words)],
+        blocks: vec![NeutralBlock::words(words)],
     }
 }
 
 /// Merges neighbouring turns of the same role.
-fn merged(turns: Vec<Turn<'_>>) -> Vec<Turn<'_>> {
-    let mut out: Vec<Turn<'_>> = Vec::with_capacity(turns.len());
+fn merged(turns: Vec<NeutralTurn<'_>>) -> Vec<NeutralTurn<'_>> {
+    let mut out: Vec<NeutralTurn<'_>> = Vec::with_capacity(turns.len());
     for turn in turns {
         match out.last_mut() {
             Some(last) if last.role == turn.role => last.blocks.extend(turn.blocks),
@@ -96,10 +96,12 @@ fn merged(turns: Vec<Turn<'_>>) -> Vec<Turn<'_>> {
 
 /// A turn without empty blocks; a system message becomes a user message if the target does not allow one. Thinking alone is not a
 /// turn.
-fn cleaned<'a>(mut turn: Turn<'a>, rules: Rules) -> Option<Turn<'a>> {
+fn cleaned<'a>(mut turn: NeutralTurn<'a>, rules: Rules) -> Option<NeutralTurn<'a>> {
     turn.blocks.retain(|block| match block {
-        Block::Text { text, .. } => !(text.is_empty() || rules.no_blank_text && text.is_blank()),
-        Block::Thinking { text } => !text.is_empty(),
+        NeutralBlock::Text { text, .. } => {
+            !(text.is_empty() || rules.no_blank_text && text.is_blank())
+        }
+        NeutralBlock::Thinking { text } => !text.is_empty(),
         _ => true,
     });
     if turn.role == Role::System && !rules.system_midway {
@@ -109,17 +111,17 @@ fn cleaned<'a>(mut turn: Turn<'a>, rules: Rules) -> Option<Turn<'a>> {
     turn.blocks
         .iter()
         // Vendors reject a turn of nothing but thinking as empty.
-        .any(|block| !matches!(block, Block::Thinking { .. }))
+        .any(|block| !matches!(block, NeutralBlock::Thinking { .. }))
         .then_some(turn)
 }
 
 /// A system message in the form of a user message.
-fn reminder(block: Block<'_>) -> Block<'_> {
+fn reminder(block: NeutralBlock<'_>) -> NeutralBlock<'_> {
     match block {
-        Block::Text { text, cache } => {
+        NeutralBlock::Text { text, cache } => {
             // The mark that native clients themselves put around the system's words in a user's turn.
             let text = format!("<system-reminder>\\n{}\\n</system-reminder>", text.as_str());
-            Block::Text {
+            NeutralBlock::Text {
                 text: Escaped::raw(text),
                 cache,
             }
@@ -128,11 +130,11 @@ fn reminder(block: Block<'_>) -> Block<'_> {
     }
 }
 
-fn trim_last(blocks: &mut Vec<Block<'_>>) {
-    if let Some(Block::Text { text, cache }) =
-        blocks.pop_if(|block| matches!(block, Block::Text { .. }))
+fn trim_last(blocks: &mut Vec<NeutralBlock<'_>>) {
+    if let Some(NeutralBlock::Text { text, cache }) =
+        blocks.pop_if(|block| matches!(block, NeutralBlock::Text { .. }))
     {
-        blocks.push(Block::Text {
+        blocks.push(NeutralBlock::Text {
             text: text.trimmed_end(),
             cache,
         });
@@ -150,9 +152,9 @@ struct Pairs<'a> {
     calls: Vec<(String, Option<CallResult<'a>>)>,
 }
 
-fn paired(turns: Vec<Turn<'_>>) -> Vec<Turn<'_>> {
+fn paired(turns: Vec<NeutralTurn<'_>>) -> Vec<NeutralTurn<'_>> {
     let mut pairs = Pairs::default();
-    let taken: Vec<Turn<'_>> = turns
+    let taken: Vec<NeutralTurn<'_>> = turns
         .into_iter()
         .enumerate()
         .map(|(number, turn)| {
@@ -160,7 +162,7 @@ fn paired(turns: Vec<Turn<'_>>) -> Vec<Turn<'_>> {
             for (position, block) in turn.blocks.into_iter().enumerate() {
                 pairs.take(block, (number, position), &mut blocks);
             }
-            Turn {
+            NeutralTurn {
                 role: turn.role,
                 blocks,
             }
@@ -172,15 +174,14 @@ fn paired(turns: Vec<Turn<'_>>) -> Vec<Turn<'_>> {
         let count = turn
             .blocks
             .iter()
-            .filter(|block| matches!(block, Block::Call(_)))
+            .filter(|block| matches!(block, NeutralBlock::Call(_)))
             .count();
         out.push(turn);
         if count > 0 {
-            let results = calls
-                .by_ref()
-                .take(count)
-                .map(|(id, result)| Block::Result(result.unwrap_or_else(|| interrupted(id))));
-            out.push(Turn {
+            let results = calls.by_ref().take(count).map(|(id, result)| {
+                NeutralBlock::Result(result.unwrap_or_else(|| interrupted(id)))
+            });
+            out.push(NeutralTurn {
                 role: Role::User,
                 blocks: results.collect(),
             });
@@ -191,7 +192,7 @@ fn paired(turns: Vec<Turn<'_>>) -> Vec<Turn<'_>> {
 
 fn interrupted(id: String) -> CallResult<'static> {
     // Every call needs a result. An interrupted client has none to send, and refusing it would make the conversation unusable.
-    let blocks = vec![Block::words("(no output: the call was interrupted)")];
+    let blocks = vec![NeutralBlock::words("(no output: the call was interrupted)")];
     CallResult {
         id: Cow::Owned(id),
         blocks,
@@ -201,15 +202,24 @@ fn interrupted(id: String) -> CallResult<'static> {
 }
 
 impl<'a> Pairs<'a> {
-    fn take(&mut self, block: Block<'a>, place: (usize, usize), out: &mut Vec<Block<'a>>) {
+    fn take(
+        &mut self,
+        block: NeutralBlock<'a>,
+        place: (usize, usize),
+        out: &mut Vec<NeutralBlock<'a>>,
+    ) {
         match block {
-            Block::Call(call) => out.push(Block::Call(self.call(call, place))),
-            Block::Result(result) => self.result(result, out),
+            NeutralBlock::Call(call) => out.push(NeutralBlock::Call(self.call(call, place))),
+            NeutralBlock::Result(result) => self.result(result, out),
             other => out.push(other),
         }
     }
 
-    fn call(&mut self, mut call: Call<'a>, (turn, position): (usize, usize)) -> Call<'a> {
+    fn call(
+        &mut self,
+        mut call: NeutralCall<'a>,
+        (turn, position): (usize, usize),
+    ) -> NeutralCall<'a> {
         let number = self.calls.len();
         let asked = call.id.to_string();
         // Some models number their calls anew in every turn. Vendors reject a repeated id, and results would go to the wrong
@@ -233,13 +243,13 @@ impl<'a> Pairs<'a> {
     }
 
     /// A result goes to its call; one without a call becomes text where it stands.
-    fn result(&mut self, mut result: CallResult<'a>, out: &mut Vec<Block<'a>>) {
+    fn result(&mut self, mut result: CallResult<'a>, out: &mut Vec<NeutralBlock<'a>>) {
         let number = self
             .waiting
             .get_mut(result.id.as_ref())
             .and_then(|(_, calls)| calls.pop_front());
         let Some((id, slot)) = number.and_then(|number| self.calls.get_mut(number)) else {
-            out.push(Block::words(&format!(
+            out.push(NeutralBlock::words(&format!(
                 "[result of tool call {}]",
                 result.id
             )));

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use serde_json::{Map, Value};
 
-use super::tree::Node;
+use super::tree::JsonNode;
 use crate::json::{Kind, set_members};
 
 /// Schema members that messages does not know: their meaning goes into the description.
@@ -27,7 +27,7 @@ const UNKNOWN: &[&str] = &[
 
 /// A tool's schema for messages, whose vendors accept no type but `object`: one of several types that include it becomes it.
 pub(crate) fn one_object(schema: &str) -> Cow<'_, str> {
-    let parsed = Node::parse(schema.as_bytes());
+    let parsed = JsonNode::parse(schema.as_bytes());
     match parsed {
         // `["object", "null"]` is common in schemas made from code, where the arguments may be left out.
         Ok(node) if node.get("type").kind == Kind::Array => {

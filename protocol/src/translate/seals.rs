@@ -76,18 +76,18 @@ pub fn cut_marks(family: Family, body: &[u8], has_budget: bool) -> Option<Unseal
         // milliseconds.
         memchr::memmem::find(body, EITHER.as_bytes())?;
     }
-    cut(family, body, Scope::Ours)
+    cut(family, body, SealScope::Ours)
 }
 
 /// The body without any sealed thinking and without the ids that tie other items to it, for a vendor that rejects a seal; `None`
 /// if there is none. Removing only the block that the vendor names would not be enough.
 #[must_use]
 pub fn cut_thinking(family: Family, body: &[u8]) -> Option<Unsealed> {
-    cut(family, body, Scope::All)
+    cut(family, body, SealScope::All)
 }
 
-fn cut(family: Family, body: &[u8], scope: Scope) -> Option<Unsealed> {
-    let mut found = Found::new(scope);
+fn cut(family: Family, body: &[u8], scope: SealScope) -> Option<Unsealed> {
+    let mut found = SealedParts::new(scope);
     let mut cursor = Cursor::new(body).ok()?;
     found.body(&mut cursor).ok()?;
     // The other families accept calls without the reasoning that led to them.
@@ -112,13 +112,13 @@ fn cut(family: Family, body: &[u8], scope: Scope) -> Option<Unsealed> {
 
 /// Whose seals are removed.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Scope {
+enum SealScope {
     Ours,
     All,
 }
 
-struct Found {
-    scope: Scope,
+struct SealedParts {
+    scope: SealScope,
     ranges: Vec<Range<usize>>,
     thinking: usize,
     /// The value of `thinking`, if it asks for a budget.
@@ -137,12 +137,12 @@ struct Object<'a> {
     id: Cow<'a, str>,
     /// A value in the place of a seal; ours, if there are several.
     seal: Cow<'a, str>,
-    content: Option<Listed>,
+    content: Option<RemainingList>,
 }
 
 /// What is left of a list.
 #[derive(Default, Clone, Copy)]
-struct Listed {
+struct RemainingList {
     /// Something was cut, and nothing is left.
     hollow: bool,
     begins_with_thinking: bool,
@@ -158,26 +158,26 @@ impl Object<'_> {
     }
 
     /// Whether it is an item whose id goes, and with it what depends on it.
-    fn has_loose_id(&self, scope: Scope) -> bool {
+    fn has_loose_id(&self, scope: SealScope) -> bool {
         match scope {
-            Scope::Ours => self.id.ends_with(OURS),
+            SealScope::Ours => self.id.ends_with(OURS),
             // Only where an id may be missing: of other items a vendor requires it, and rejects the request without.
-            Scope::All => !self.id.is_empty() && NAMELESS.contains(&self.kind.as_ref()),
+            SealScope::All => !self.id.is_empty() && NAMELESS.contains(&self.kind.as_ref()),
         }
     }
 
     /// Whether its thinking goes. A reasoning item of ours may come back without its seal; what is left is no vendor's either.
-    fn has_loose_thinking(&self, scope: Scope) -> bool {
+    fn has_loose_thinking(&self, scope: SealScope) -> bool {
         let ours = || {
             self.seal.starts_with(MARK)
                 || self.kind == "reasoning" && self.seal.is_empty() && self.id.ends_with(OURS)
         };
-        self.is_thinking() && (scope == Scope::All || ours())
+        self.is_thinking() && (scope == SealScope::All || ours())
     }
 }
 
-impl Found {
-    fn new(scope: Scope) -> Self {
+impl SealedParts {
+    fn new(scope: SealScope) -> Self {
         Self {
             scope,
             ranges: Vec::new(),
@@ -247,9 +247,9 @@ impl Found {
     }
 
     /// Walks a list; `items`: it is the conversation.
-    fn list(&mut self, cursor: &mut Cursor<'_>, items: bool) -> Result<Listed, JsonError> {
+    fn list(&mut self, cursor: &mut Cursor<'_>, items: bool) -> Result<RemainingList, JsonError> {
         let mut cuts = Cuts::default();
-        let mut listed = Listed::default();
+        let mut listed = RemainingList::default();
         let (mut cut, mut first) = (false, true);
         let mut walk = cursor.enter_array()?;
         while cursor.element(&mut walk)? {

@@ -5,29 +5,29 @@
 
 use std::ops::Range;
 
-use super::event::{Event, Open, Sink, Stop};
-use super::flow::Decoder;
+use super::event::{AnswerEvent, BlockStart, NeutralStop, Sink};
+use super::flow::AnswerDecoder;
 use super::ids::Memo;
 use super::losses::Losses;
 use super::stops::Stops;
 use super::text::escape;
-use super::writing::{Encoder, Fold, Wish};
+use super::writing::{AnswerEncoder, AnswerWish, Fold};
 use crate::shape::Shape;
-use crate::{ErrorBody, Family, Frame, UpstreamError, Usage, UsageWish};
+use crate::{ErrorBody, Family, Frame, ReportedUsage, UpstreamError, UsageWish};
 
 /// Translates one streamed answer.
 #[derive(Debug)]
 pub struct Translator {
-    decoder: Box<dyn Decoder>,
-    writer: Writer,
+    decoder: Box<dyn AnswerDecoder>,
+    writer: EventSink,
     /// The last text delta: frames that only bring another text are not decoded.
     shape: Shape,
 }
 
 /// Receives the decoder's events.
 #[derive(Debug)]
-struct Writer {
-    encoder: Box<dyn Encoder>,
+struct EventSink {
+    encoder: Box<dyn AnswerEncoder>,
     out: Vec<u8>,
     calls: bool,
     /// A block is open.
@@ -41,34 +41,36 @@ struct Writer {
     stopped: bool,
     /// The first half of a character that its target split, escaped.
     half: String,
-    end: Option<Result<Stop, UpstreamError>>,
+    end: Option<Result<NeutralStop, UpstreamError>>,
     losses: Losses,
     over: bool,
 }
 
-impl Sink for Writer {
-    fn event(&mut self, event: Event<'_>) {
+impl Sink for EventSink {
+    fn event(&mut self, event: AnswerEvent<'_>) {
         match event {
             // Pings still pass: the target goes on until it notices, and a client must not time out meanwhile.
-            event if self.stopped && event != Event::Ping => {}
-            Event::Stop(stop) => self.end = Some(Ok(stop)),
-            Event::Fail(error) => self.end = Some(Err(error)),
-            Event::Lost(what) => self.losses.add_to_answer(what, "dropped"),
+            event if self.stopped && event != AnswerEvent::Ping => {}
+            AnswerEvent::Stop(stop) => self.end = Some(Ok(stop)),
+            AnswerEvent::Fail(error) => self.end = Some(Err(error)),
+            AnswerEvent::Lost(what) => self.losses.add_to_answer(what, "dropped"),
             // What was lost is still noted, because the record is written after the end; nothing else may follow it.
             _ if self.over => {}
-            Event::Delta(text) => self.delta(text),
+            AnswerEvent::Delta(text) => self.delta(text),
             event => {
-                if matches!(event, Event::Open(_) | Event::Close) {
+                if matches!(event, AnswerEvent::Open(_) | AnswerEvent::Close) {
                     self.flush();
                 }
                 match event {
-                    Event::Open(open) => {
+                    AnswerEvent::Open(open) => {
                         self.open = true;
-                        self.calls |= matches!(open, Open::Call { .. });
-                        self.text = !matches!(open, Open::Call { .. });
-                        self.shown = open == Open::Text;
+                        self.calls |= matches!(open, BlockStart::Call { .. });
+                        self.text = !matches!(open, BlockStart::Call { .. });
+                        self.shown = open == BlockStart::Text;
                     }
-                    Event::Close => (self.open, self.text, self.shown) = (false, false, false),
+                    AnswerEvent::Close => {
+                        (self.open, self.text, self.shown) = (false, false, false)
+                    }
                     _ => {}
                 }
                 self.encoder.event(event, &mut self.out);
@@ -77,7 +79,7 @@ impl Sink for Writer {
     }
 }
 
-impl Writer {
+impl EventSink {
     /// More text of the open block, in whole characters.
     fn delta(&mut self, text: &str) {
         let whole = without_half(text);
@@ -98,18 +100,19 @@ impl Writer {
         // either.
         if self.stops.is_empty() || !self.shown {
             if !text.is_empty() {
-                self.encoder.event(Event::Delta(text), &mut self.out);
+                self.encoder.event(AnswerEvent::Delta(text), &mut self.out);
             }
             return;
         }
         let mut shown = String::new();
         let found = self.stops.push(text, &mut shown);
         if !shown.is_empty() {
-            self.encoder.event(Event::Delta(&shown), &mut self.out);
+            self.encoder
+                .event(AnswerEvent::Delta(&shown), &mut self.out);
         }
         if let Some(stop) = found {
-            self.encoder.event(Event::Close, &mut self.out);
-            self.end = Some(Ok(Stop::StopString(stop).corrected(self.calls)));
+            self.encoder.event(AnswerEvent::Close, &mut self.out);
+            self.end = Some(Ok(NeutralStop::StopString(stop).corrected(self.calls)));
             self.stopped = true;
         }
     }
@@ -123,7 +126,7 @@ impl Writer {
             rest.push_str(&escape("\u{fffd}"));
         }
         if !rest.is_empty() {
-            self.encoder.event(Event::Delta(&rest), &mut self.out);
+            self.encoder.event(AnswerEvent::Delta(&rest), &mut self.out);
         }
     }
 }
@@ -158,18 +161,20 @@ fn without_half(text: &str) -> &str {
 }
 
 /// Observes the decoding of one frame: whether it is only a text delta, and the position of that text in the frame.
-struct Watched<'w> {
-    writer: &'w mut Writer,
+struct WatchedFrame<'w> {
+    writer: &'w mut EventSink,
     raw: &'w [u8],
     events: usize,
     text: Option<Range<usize>>,
 }
 
-impl Sink for Watched<'_> {
-    fn event(&mut self, event: Event<'_>) {
+impl Sink for WatchedFrame<'_> {
+    fn event(&mut self, event: AnswerEvent<'_>) {
         self.events += 1;
         self.text = match &event {
-            Event::Delta(text) if self.events == 1 && self.writer.text => inside(self.raw, text),
+            AnswerEvent::Delta(text) if self.events == 1 && self.writer.text => {
+                inside(self.raw, text)
+            }
             _ => None,
         };
         self.writer.event(event);
@@ -186,7 +191,7 @@ fn inside(raw: &[u8], text: &str) -> Option<Range<usize>> {
 impl Translator {
     /// A translator for an answer of `upstream` to a caller of `caller`.
     #[must_use]
-    pub fn new(upstream: Family, caller: Family, memo: Memo, wish: &Wish<'_>) -> Self {
+    pub fn new(upstream: Family, caller: Family, memo: Memo, wish: &AnswerWish<'_>) -> Self {
         let stops = Stops::new(&memo.stops);
         let encoder = caller.translates().encoder(memo, wish);
         Self::writing(upstream, encoder, stops)
@@ -194,15 +199,15 @@ impl Translator {
 
     /// The same for a caller who asked for a whole answer: nothing is written before [`Translator::finish`] gives all of it.
     #[must_use]
-    pub fn folding(upstream: Family, caller: Family, memo: Memo, wish: &Wish<'_>) -> Self {
+    pub fn folding(upstream: Family, caller: Family, memo: Memo, wish: &AnswerWish<'_>) -> Self {
         let stops = Stops::new(&memo.stops);
         Self::writing(upstream, Box::new(Fold::new(caller, memo, wish)), stops)
     }
 
-    fn writing(upstream: Family, encoder: Box<dyn Encoder>, stops: Stops) -> Self {
+    fn writing(upstream: Family, encoder: Box<dyn AnswerEncoder>, stops: Stops) -> Self {
         let decoder = upstream.translates().decoder();
         let (out, losses) = (Vec::new(), Losses::default());
-        let writer = Writer {
+        let writer = EventSink {
             encoder,
             out,
             calls: false,
@@ -232,10 +237,10 @@ impl Translator {
         }
         // Most frames differ from the one before only in their text, and decoding them would be most of a stream's cost.
         if let Some(text) = self.shape.text(frame.raw()) {
-            self.writer.event(Event::Delta(text));
+            self.writer.event(AnswerEvent::Delta(text));
             return &self.writer.out;
         }
-        let mut watched = Watched {
+        let mut watched = WatchedFrame {
             writer: &mut self.writer,
             raw: frame.raw(),
             events: 0,
@@ -253,7 +258,7 @@ impl Translator {
     /// A keep-alive for a caller whose model thinks silently.
     pub fn ping(&mut self) -> &[u8] {
         self.writer.out.clear();
-        self.writer.event(Event::Ping);
+        self.writer.event(AnswerEvent::Ping);
         &self.writer.out
     }
 
@@ -268,7 +273,7 @@ impl Translator {
 
     /// How the answer ended, judged by its frames: complete or broken. `None` while it runs.
     #[must_use]
-    pub fn ended(&self) -> Option<Result<&Stop, &UpstreamError>> {
+    pub fn ended(&self) -> Option<Result<&NeutralStop, &UpstreamError>> {
         self.writer.end.as_ref().map(Result::as_ref)
     }
 
@@ -287,28 +292,33 @@ impl Translator {
     }
 
     /// The end of a complete answer with settled counts, as frames.
-    pub fn finish(&mut self, usage: &Usage, wish: UsageWish<'_>) -> Vec<u8> {
+    pub fn finish(&mut self, usage: &ReportedUsage, wish: UsageWish<'_>) -> Vec<u8> {
         let stop = match &self.writer.end {
             Some(Ok(stop)) => stop.clone(),
-            _ => Stop::Other.corrected(self.writer.calls),
+            _ => NeutralStop::Other.corrected(self.writer.calls),
         };
         self.last(|encoder, out| encoder.stop(&stop, usage, wish, out))
     }
 
     /// The end of an answer that the gateway cuts at the caller's limit: open blocks are closed, and nothing follows but `words` of
     /// the gateway, which are no part of the usage.
-    pub fn cut(&mut self, words: Option<&str>, usage: &Usage, wish: UsageWish<'_>) -> Vec<u8> {
+    pub fn cut(
+        &mut self,
+        words: Option<&str>,
+        usage: &ReportedUsage,
+        wish: UsageWish<'_>,
+    ) -> Vec<u8> {
         let open = self.writer.open;
         self.last(|encoder, out| {
             if let Some(words) = words {
                 if open {
-                    encoder.event(Event::Close, out);
+                    encoder.event(AnswerEvent::Close, out);
                 }
-                encoder.event(Event::Open(Open::Text), out);
-                encoder.event(Event::Delta(&escape(words)), out);
-                encoder.event(Event::Close, out);
+                encoder.event(AnswerEvent::Open(BlockStart::Text), out);
+                encoder.event(AnswerEvent::Delta(&escape(words)), out);
+                encoder.event(AnswerEvent::Close, out);
             }
-            encoder.stop(&Stop::Length, usage, wish, out);
+            encoder.stop(&NeutralStop::Length, usage, wish, out);
         })
     }
 
@@ -317,7 +327,7 @@ impl Translator {
         self.last(|encoder, out| encoder.fail(error, out))
     }
 
-    fn last(&mut self, write: impl FnOnce(&mut dyn Encoder, &mut Vec<u8>)) -> Vec<u8> {
+    fn last(&mut self, write: impl FnOnce(&mut dyn AnswerEncoder, &mut Vec<u8>)) -> Vec<u8> {
         let mut out = Vec::new();
         // Whoever ends the answer first writes its end; a second one would follow a finished answer.
         if !std::mem::replace(&mut self.writer.over, true) {

@@ -112,12 +112,12 @@ pub(crate) fn escape(plain: &str) -> String {
 
 /// Writes JSON. It places commas; the caller is responsible for braces and order.
 #[derive(Debug, Default)]
-pub(crate) struct Writer {
+pub(crate) struct JsonWriter {
     out: String,
     comma: bool,
 }
 
-impl Writer {
+impl JsonWriter {
     pub(crate) fn with_capacity(bytes: usize) -> Self {
         Self {
             out: String::with_capacity(bytes),

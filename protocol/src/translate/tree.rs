@@ -20,21 +20,21 @@ const MOST_VALUES: usize = 100_000;
 
 /// One value.
 #[derive(Debug, Clone)]
-pub(crate) struct Node<'a> {
+pub(crate) struct JsonNode<'a> {
     /// Its bytes, quotes or braces included.
     pub(crate) raw: &'a str,
     pub(crate) kind: Kind,
-    children: Vec<(Cow<'a, str>, Node<'a>)>,
+    children: Vec<(Cow<'a, str>, JsonNode<'a>)>,
 }
 
 /// The value of a missing member.
-pub(crate) static MISSING: Node<'static> = Node {
+pub(crate) static MISSING: JsonNode<'static> = JsonNode {
     raw: "null",
     kind: Kind::Null,
     children: Vec::new(),
 };
 
-impl<'a> Node<'a> {
+impl<'a> JsonNode<'a> {
     /// The tree of a customer's request, which is larger than its text and therefore limited.
     pub(crate) fn of_request(bytes: &'a [u8]) -> Result<Self, BadRequest> {
         let mut left = MOST_VALUES;
@@ -211,14 +211,14 @@ mod tests {
         let request = |parts: usize| format!(r#"{{"messages":[{}{{}}]}}"#, "{},".repeat(parts));
         // The object and the list are values too.
         assert_eq!(
-            Node::of_request(request(MOST_VALUES - 4).as_bytes())
+            JsonNode::of_request(request(MOST_VALUES - 4).as_bytes())
                 .unwrap()
                 .members()
                 .count(),
             1
         );
         for parts in [MOST_VALUES - 3, MOST_VALUES * 3] {
-            let refused = Node::of_request(request(parts).as_bytes()).unwrap_err();
+            let refused = JsonNode::of_request(request(parts).as_bytes()).unwrap_err();
             assert_eq!(refused.code, Some("unsupported_by_model"));
             assert!(
                 refused.message.contains("too many for this model"),
@@ -228,9 +228,9 @@ mod tests {
         }
         // A schema is one value.
         let schema = format!(r#"{{"tools":[{{"parameters":{}}}]}}"#, request(MOST_VALUES));
-        assert!(Node::of_request(schema.as_bytes()).is_ok());
+        assert!(JsonNode::of_request(schema.as_bytes()).is_ok());
         assert!(
-            Node::of_request(format!(r#"{{"x":"{}"}}"#, "long ".repeat(1_000_000)).as_bytes())
+            JsonNode::of_request(format!(r#"{{"x":"{}"}}"#, "long ".repeat(1_000_000)).as_bytes())
                 .is_ok()
         );
     }

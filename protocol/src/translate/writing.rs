@@ -1,14 +1,14 @@
 //! Shared by the encoders of answers: what the caller asked for, and the frame of a text delta, rendered once per block.
 
-use super::event::{Answer, Event, Sink, Stop};
+use super::event::{AnswerEvent, NeutralAnswer, NeutralStop, Sink};
 use super::ids::{Declared, Memo};
 use super::losses::Losses;
 use super::neutral::ToolKind;
-use crate::{ErrorBody, Family, Usage, UsageWish};
+use crate::{ErrorBody, Family, ReportedUsage, UsageWish};
 
 /// What an answer needs from the request.
 #[derive(Debug, Clone, Copy)]
-pub struct Wish<'w> {
+pub struct AnswerWish<'w> {
     /// The public name of the model.
     pub slug: &'w str,
     /// The answer's id, without a family prefix.
@@ -20,12 +20,18 @@ pub struct Wish<'w> {
 }
 
 /// Writes a streamed answer in one family.
-pub(crate) trait Encoder: Send + std::fmt::Debug {
+pub(crate) trait AnswerEncoder: Send + std::fmt::Debug {
     /// The next event, unless it is an end.
-    fn event(&mut self, event: Event<'_>, out: &mut Vec<u8>);
+    fn event(&mut self, event: AnswerEvent<'_>, out: &mut Vec<u8>);
 
     /// Closes open blocks and ends the answer with settled counts.
-    fn stop(&mut self, stop: &Stop, usage: &Usage, wish: UsageWish<'_>, out: &mut Vec<u8>);
+    fn stop(
+        &mut self,
+        stop: &NeutralStop,
+        usage: &ReportedUsage,
+        wish: UsageWish<'_>,
+        out: &mut Vec<u8>,
+    );
 
     /// The last frame of an answer that broke.
     fn fail(&mut self, error: &ErrorBody, out: &mut Vec<u8>);
@@ -40,7 +46,7 @@ pub(crate) trait Encoder: Send + std::fmt::Debug {
 #[derive(Debug)]
 pub(crate) struct Fold {
     caller: Family,
-    answer: Answer,
+    answer: NeutralAnswer,
     memo: Memo,
     slug: String,
     id: String,
@@ -49,10 +55,10 @@ pub(crate) struct Fold {
 }
 
 impl Fold {
-    pub(crate) fn new(caller: Family, memo: Memo, wish: &Wish<'_>) -> Self {
+    pub(crate) fn new(caller: Family, memo: Memo, wish: &AnswerWish<'_>) -> Self {
         Self {
             caller,
-            answer: Answer::default(),
+            answer: NeutralAnswer::default(),
             memo,
             slug: wish.slug.to_owned(),
             id: wish.id.to_owned(),
@@ -62,13 +68,19 @@ impl Fold {
     }
 }
 
-impl Encoder for Fold {
-    fn event(&mut self, event: Event<'_>, _: &mut Vec<u8>) {
+impl AnswerEncoder for Fold {
+    fn event(&mut self, event: AnswerEvent<'_>, _: &mut Vec<u8>) {
         self.answer.event(event);
     }
 
-    fn stop(&mut self, stop: &Stop, usage: &Usage, asked: UsageWish<'_>, out: &mut Vec<u8>) {
-        let wish = Wish {
+    fn stop(
+        &mut self,
+        stop: &NeutralStop,
+        usage: &ReportedUsage,
+        asked: UsageWish<'_>,
+        out: &mut Vec<u8>,
+    ) {
+        let wish = AnswerWish {
             slug: &self.slug,
             id: &self.id,
             created: self.created,

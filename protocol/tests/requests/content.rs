@@ -1,6 +1,6 @@
 //! What the model will read: text, pictures and documents, wherever they stand.
 
-use farebox_protocol::{Detail, Document, Family, Picture};
+use farebox_protocol::{Document, Family, ImageDetail, Picture};
 use serde_json::{Value, json};
 
 use super::{PNG, body_with, refused, with};
@@ -11,16 +11,16 @@ fn pictures_are_found_wherever_they_stand() {
     let inline = Picture {
         bytes: Some(73),
         size: Some((3, 2)),
-        detail: Detail::Auto,
+        detail: ImageDetail::Auto,
     };
     let high = Picture {
-        detail: Detail::High,
+        detail: ImageDetail::High,
         ..inline.clone()
     };
     let remote = Picture {
         bytes: None,
         size: None,
-        detail: Detail::Low,
+        detail: ImageDetail::Low,
     };
     let chat = json!([{"role": "user", "content": [
         {"type": "image_url", "image_url": {"url": url, "detail": "high"}},
@@ -53,7 +53,7 @@ fn pictures_are_found_wherever_they_stand() {
             Picture {
                 bytes: None,
                 size: None,
-                detail: Detail::Auto
+                detail: ImageDetail::Auto
             }
         ]
     );
@@ -270,7 +270,7 @@ fn a_picture_is_cheaper_only_where_its_family_reads_its_detail() {
         let seen = with(family, name, json!([{"role": "user", "content": [part]}])).expect("good");
         seen.content.pictures[0].detail
     };
-    let low = Detail::Low;
+    let low = ImageDetail::Low;
     assert_eq!(
         looks(
             Family::Chat,

@@ -1,7 +1,7 @@
 //! One example for each converted field: its position and form in the target's request.
 
 use farebox_protocol::Family;
-use farebox_protocol::translate::fates::Fate;
+use farebox_protocol::translate::fates::FieldFate;
 use farebox_protocol::translate::fields;
 use serde_json::{Value, json};
 
@@ -425,7 +425,7 @@ fn every_converted_field_stands_where_the_page_says() {
             .expect("a row of the table");
         let wanted = Family::ALL
             .into_iter()
-            .filter(|to| to != from && row.fate(*to) == Fate::Converted);
+            .filter(|to| to != from && row.fate(*to) == FieldFate::Converted);
         let mut given: Vec<Family> = places.iter().map(|(to, ..)| *to).collect();
         given.sort_by_key(|family| family.name());
         let mut wanted: Vec<Family> = wanted.collect();
@@ -456,7 +456,7 @@ fn every_converted_field_stands_where_the_page_says() {
         let rows = fields(from).iter().filter(|row| {
             Family::ALL
                 .into_iter()
-                .any(|to| to != from && row.fate(to) == Fate::Converted)
+                .any(|to| to != from && row.fate(to) == FieldFate::Converted)
         });
         for row in rows {
             assert!(

@@ -1,7 +1,7 @@
 //! How answers end: stop reasons, errors, cuts.
 
 use farebox_protocol::translate::{Memo, Translator};
-use farebox_protocol::{Family, Reading, UsageWish, WireUsage};
+use farebox_protocol::{Family, UsageReading, UsageWish, WireUsage};
 use serde_json::{Value, json};
 
 use super::help::*;
@@ -174,7 +174,7 @@ fn b91_more_cached_than_sent_is_absurd() {
         input_is_total: true,
         ..WireUsage::default()
     };
-    assert_eq!(wire.reading(false), Reading::Absurd);
+    assert_eq!(wire.reading(false), UsageReading::Absurd);
 }
 
 #[test]

@@ -4,8 +4,12 @@ use bytes::Bytes;
 use farebox_doubles::Vendor;
 use farebox_protocol::translate::abilities::{ReasoningEcho, Sampling, ThinkingWay};
 use farebox_protocol::translate::neutral::Effort;
-use farebox_protocol::translate::{Abilities, Memo, Target, Translated, Translator, Wish, request};
-use farebox_protocol::{BadRequest, ErrorBody, Family, Frame, FrameReader, Usage, UsageWish};
+use farebox_protocol::translate::{
+    Abilities, AnswerWish, EncodeTarget, Memo, Translated, Translator, request,
+};
+use farebox_protocol::{
+    BadRequest, ErrorBody, Family, Frame, FrameReader, ReportedUsage, UsageWish,
+};
 use serde_json::{Value, json};
 
 pub(crate) use Family::{Chat, Messages, Responses};
@@ -51,7 +55,7 @@ pub(crate) fn translated(
         from,
         to,
         body.to_string().as_bytes(),
-        &Target {
+        &EncodeTarget {
             model: "up",
             abilities,
         },
@@ -133,7 +137,7 @@ pub(crate) fn talking(family: Family, turns: Value) -> Value {
     )
 }
 
-pub(crate) const USAGE: Usage = Usage {
+pub(crate) const USAGE: ReportedUsage = ReportedUsage {
     input: 25,
     cache_read: 75,
     cache_write: 3,
@@ -143,8 +147,8 @@ pub(crate) const USAGE: Usage = Usage {
     reasoning: 4,
 };
 
-pub(crate) fn wish(body: &[u8]) -> Wish<'_> {
-    Wish {
+pub(crate) fn wish(body: &[u8]) -> AnswerWish<'_> {
+    AnswerWish {
         slug: "slug",
         id: "req1",
         created: 7,

@@ -291,7 +291,7 @@ proptest! {
         }
         for family in Family::ALL {
             for (from, to) in PAIRS {
-                let target = farebox_protocol::translate::Target { model: "m", abilities: &able(family) };
+                let target = farebox_protocol::translate::EncodeTarget { model: "m", abilities: &able(family) };
                 let _ = farebox_protocol::translate::request(from, to, &bytes, &target);
             }
         }

@@ -4,7 +4,7 @@
 use std::path::PathBuf;
 
 use farebox_protocol::Family;
-use farebox_protocol::translate::fates::{Fate, Row};
+use farebox_protocol::translate::fates::{FateRow, FieldFate};
 use farebox_protocol::translate::{fields, is_translated};
 use serde_json::{Value, json};
 
@@ -93,16 +93,16 @@ Unknown blocks and items are reported as `answer.block` and `answer.item`, frame
 answer has one text: texts around calls are joined.
 ";
 
-fn word(from: Family, to: Family, row: &Row) -> String {
+fn word(from: Family, to: Family, row: &FateRow) -> String {
     match row.fate(to) {
-        Fate::Carried => "carried".to_owned(),
-        Fate::Converted => match cells::place(from, to, row.name) {
+        FieldFate::Carried => "carried".to_owned(),
+        FieldFate::Converted => match cells::place(from, to, row.name) {
             place if place == row.name => "converted".to_owned(),
             place => format!("converted: `{place}`"),
         },
-        Fate::Dropped => "dropped".to_owned(),
-        Fate::Silent => "silent".to_owned(),
-        Fate::Refused(remedy) => format!("refused. {remedy}"),
+        FieldFate::Dropped => "dropped".to_owned(),
+        FieldFate::Silent => "silent".to_owned(),
+        FieldFate::Refused(remedy) => format!("refused. {remedy}"),
     }
 }
 
@@ -165,7 +165,7 @@ fn every_cell_holds() {
     }
 }
 
-fn try_cell(from: Family, to: Family, row: &Row) {
+fn try_cell(from: Family, to: Family, row: &FateRow) {
     let cell = format!("{} from {from} to {to}", row.name);
     let asks = asking(from, &json!({(row.name): ["x"]}));
     let result = translated(from, to, &able(to), &asks);
@@ -175,7 +175,7 @@ fn try_cell(from: Family, to: Family, row: &Row) {
             .any(|loss| loss == format!("{}=dropped", row.name))
     };
     match row.fate(to) {
-        Fate::Refused(remedy) => {
+        FieldFate::Refused(remedy) => {
             let bad = result.expect_err(&cell);
             assert_eq!(
                 (bad.code, bad.param.as_deref()),
@@ -184,14 +184,14 @@ fn try_cell(from: Family, to: Family, row: &Row) {
             );
             assert!(bad.message.contains(remedy), "{cell}: {}", bad.message);
         }
-        Fate::Dropped => assert!(is_lost(&result.expect(&cell).losses.header()), "{cell}"),
-        Fate::Silent => assert!(result.expect(&cell).losses.is_empty(), "{cell}"),
-        Fate::Carried => {
+        FieldFate::Dropped => assert!(is_lost(&result.expect(&cell).losses.header()), "{cell}"),
+        FieldFate::Silent => assert!(result.expect(&cell).losses.is_empty(), "{cell}"),
+        FieldFate::Carried => {
             let body = asking(from, &json!({(row.name): sample(row.name)}));
             assert_eq!(sent(from, to, &body)[row.name], sample(row.name), "{cell}");
         }
         // `cells.rs` tests what these become; here they must not be reported as dropped.
-        Fate::Converted => assert!(
+        FieldFate::Converted => assert!(
             result.map_or(true, |done| !is_lost(&done.losses.header())),
             "{cell}"
         ),

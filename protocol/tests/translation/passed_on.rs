@@ -5,14 +5,14 @@ use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::ops::Range;
 
-use farebox_protocol::{Family, Marks};
+use farebox_protocol::{Family, FrameMarks};
 use serde_json::Value;
 
 use super::help::frame;
 use super::recorded::{recordings, stream_of};
 
 /// Takes from the text the members that go, and notes their names. What stays is the text itself, in its order.
-fn removed(text: &str, marks: &Marks, names: &mut BTreeSet<String>) {
+fn removed(text: &str, marks: &FrameMarks, names: &mut BTreeSet<String>) {
     let mut cuts: Vec<Range<usize>> = marks.cuts.clone();
     cuts.sort_by_key(|cut| cut.start);
     for cut in cuts {

@@ -6,7 +6,8 @@ use std::path::PathBuf;
 
 use farebox_protocol::translate::event::BlockKind;
 use farebox_protocol::translate::{
-    Answer, Memo, Target, Translator, answer_losses, read_answer, request, write_answer,
+    EncodeTarget, Memo, NeutralAnswer, Translator, answer_losses, read_answer, request,
+    write_answer,
 };
 use farebox_protocol::{Family, UsageWish};
 use serde_json::Value;
@@ -292,7 +293,7 @@ fn recorded_histories_are_translated_or_refused() {
             if from.protocol().inspect(body.as_bytes(), 0).is_err() {
                 continue;
             }
-            let target = Target {
+            let target = EncodeTarget {
                 model: "up",
                 abilities: &able(to),
             };
@@ -334,7 +335,7 @@ fn recorded_histories_are_translated_or_refused() {
 }
 
 /// The words of an answer, by kind of block, without white space: families join neighbouring blocks in their own ways.
-fn words(answer: &Answer) -> BTreeMap<String, String> {
+fn words(answer: &NeutralAnswer) -> BTreeMap<String, String> {
     let mut out: BTreeMap<String, String> = BTreeMap::new();
     for block in &answer.blocks {
         let kind = match &block.kind {

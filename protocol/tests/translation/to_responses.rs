@@ -2,7 +2,7 @@
 
 use farebox_protocol::Family;
 use farebox_protocol::translate::abilities::{SystemRole, ThinkingWay};
-use farebox_protocol::translate::{Memo, Target, count_request, read_answer};
+use farebox_protocol::translate::{EncodeTarget, Memo, count_request, read_answer};
 use serde_json::{Value, json};
 
 use super::help::*;
@@ -323,7 +323,7 @@ fn structured_output_free_tools_and_choices_are_as_they_are() {
 #[test]
 fn input_is_counted_without_what_makes_an_answer() {
     let abilities = able(Responses);
-    let target = Target {
+    let target = EncodeTarget {
         model: "up",
         abilities: &abilities,
     };

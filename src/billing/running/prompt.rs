@@ -10,10 +10,10 @@ use bytes::Bytes;
 use farebox_protocol::Family;
 
 use super::RunningCount;
-use crate::billing::calibration::Prompt;
+use crate::billing::calibration::HashedPrompt;
 use crate::billing::holder;
 use crate::metering::Counted;
-use crate::metering::prefixes::{Finished, Places};
+use crate::metering::prefixes::{FinishedRequest, PrefixPlaces};
 
 /// Larger bodies are hashed off the request's thread.
 const LARGE: usize = 64 * 1024;
@@ -44,9 +44,9 @@ impl RunningCount {
         let read = move || {
             let beginnings = talk.beginnings(&body, &*HASHES);
             let cached = calibrations.cached(&target, customer, (&beginnings, marked));
-            let places = Places::of(&beginnings);
+            let places = PrefixPlaces::of(&beginnings);
             // Only this job sets it.
-            let _ = prompt.set(Prompt { places, cached });
+            let _ = prompt.set(HashedPrompt { places, cached });
         };
         if large {
             let turns = Arc::clone(&self.turns);
@@ -80,7 +80,7 @@ impl RunningCount {
             return;
         };
         let long = usage.cache_write_1h.saturating_add(usage.cache_write_12h);
-        let finished = Finished {
+        let finished = FinishedRequest {
             places: prompt.places.clone(),
             input: usage.prompt(),
             cached: usage.cache_read.saturating_add(usage.cache_written()),

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use farebox_protocol::{Content, Sample};
+use farebox_protocol::{Content, TextSample};
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
@@ -11,7 +11,7 @@ use super::RunningCount;
 use crate::billing::calibration::InputRead;
 use crate::billing::holder;
 use crate::clock;
-use crate::metering::{Counted, Counter, Local, local};
+use crate::metering::{Counted, Local, TextCounter, local};
 
 /// Smaller prompts say little about a tokenizer: message framing and what a provider adds to them dominate their count.
 const SMALLEST_VOTE: u64 = 3_000;
@@ -50,7 +50,7 @@ impl RunningCount {
     }
 
     /// Has a tokenizer count the text delivered so far, for the hold, without waiting for it.
-    pub(crate) fn weigh_output(&self, sample: Sample) -> JoinHandle<Option<u64>> {
+    pub(crate) fn weigh_output(&self, sample: TextSample) -> JoinHandle<Option<u64>> {
         let (counter, factor) = (self.counter(), self.calibrations.factor(&self.target));
         let (turns, holder) = (Arc::clone(&self.turns), holder(self.key));
         self.tasks.spawn(async move {
@@ -62,10 +62,10 @@ impl RunningCount {
     }
 
     /// Counts text as the answering target's model does.
-    fn counter(&self) -> Counter {
+    fn counter(&self) -> TextCounter {
         let target = &self.target;
         let model = target.split_once('/').map_or("", |(_, model)| model);
-        Counter::of(model)
+        TextCounter::of(model)
     }
 
     /// A tokenizer's counts, corrected by the target's calibration.

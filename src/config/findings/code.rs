@@ -7,7 +7,7 @@ use super::diagnostic::{Diagnostic, Severity};
 
 /// What a finding depends on, which decides whether it can be trusted when a file has syntax errors.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Scope {
+pub(crate) enum FindingScope {
     /// Only the place it points to.
     Place,
     /// The whole file: something is missing.
@@ -36,8 +36,8 @@ macro_rules! codes {
                 match self { $(Self::$name => Severity::$severity),* }
             }
 
-            pub(crate) const fn scope(self) -> Scope {
-                match self { $(Self::$name => Scope::$scope),* }
+            pub(crate) const fn scope(self) -> FindingScope {
+                match self { $(Self::$name => FindingScope::$scope),* }
             }
 
             /// Its title in `docs/config.md`.

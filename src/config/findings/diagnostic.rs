@@ -30,18 +30,18 @@ pub struct Diagnostic {
     pub message: String,
     /// The place; `None` if there is no single one.
     #[serde(flatten)]
-    pub place: Option<Place>,
+    pub place: Option<FilePlace>,
     /// The remedy.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub help: Option<String>,
     /// Related places, each with a label.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub related: Vec<Place>,
+    pub related: Vec<FilePlace>,
 }
 
 /// A place in one of the files, with its masked line.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Place {
+pub struct FilePlace {
     /// The file's path as given on the command line.
     pub file: String,
     /// Line, from 1; 0 when it is about the whole file.
@@ -70,7 +70,7 @@ pub struct Diagnostics(pub Vec<Diagnostic>);
 
 /// Findings by severity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
-pub struct Counts {
+pub struct SeverityCounts {
     /// Errors.
     pub errors: usize,
     /// Warnings.
@@ -96,8 +96,8 @@ impl Diagnostics {
 
     /// How many of each.
     #[must_use]
-    pub fn counts(&self) -> Counts {
-        let mut counts = Counts::default();
+    pub fn counts(&self) -> SeverityCounts {
+        let mut counts = SeverityCounts::default();
         for finding in &self.0 {
             match finding.severity {
                 Severity::Error => counts.errors += 1,
@@ -111,7 +111,7 @@ impl Diagnostics {
     /// One line for the end of a report: `2 errors, 1 warning`.
     #[must_use]
     pub fn summary(&self) -> String {
-        let Counts {
+        let SeverityCounts {
             errors,
             warnings,
             notes,

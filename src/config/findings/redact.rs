@@ -69,7 +69,7 @@ pub(crate) fn catalog(text: &str) -> String {
 pub(crate) fn file(text: &str) -> String {
     let mut masker = Masker {
         out: String::with_capacity(text.len()),
-        rule: Rule::Hide,
+        rule: ShowRule::Hide,
         depth: 0,
         in_value: false,
         named: false,
@@ -263,7 +263,7 @@ const fn star(character: char) -> char {
 
 /// What may be shown of the current value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Rule {
+enum ShowRule {
     /// Anything except what looks like a secret by itself.
     Show,
     /// A base URL.
@@ -278,7 +278,7 @@ enum Rule {
 
 struct Masker {
     out: String,
-    rule: Rule,
+    rule: ShowRule,
     /// Open brackets.
     depth: usize,
     /// Whether a value comes next, not a name.
@@ -396,7 +396,7 @@ impl Masker {
 
     /// Resets to the state at the first line.
     fn forget(&mut self) {
-        (self.rule, self.depth, self.secret_from) = (Rule::Hide, 0, None);
+        (self.rule, self.depth, self.secret_from) = (ShowRule::Hide, 0, None);
         (self.in_value, self.named, self.fresh) = (false, false, false);
     }
 
@@ -404,19 +404,19 @@ impl Masker {
         self.out
             .push(if mark.is_ascii() { mark } else { star(mark) });
         if (mark == '=' && !self.named) || (matches!(mark, '[' | '{') && !self.fresh) {
-            self.rule = Rule::Hide;
+            self.rule = ShowRule::Hide;
         }
         match mark {
             '[' | '{' => self.depth += 1,
             ']' | '}' => {
                 self.depth = self.depth.saturating_sub(1);
-                self.rule = Rule::Hide;
+                self.rule = ShowRule::Hide;
                 if self.secret_from.is_some_and(|from| self.depth < from) {
                     self.secret_from = None;
                 }
             }
             ',' if self.secret_from == Some(self.depth) => {
-                (self.secret_from, self.rule) = (None, Rule::Hide)
+                (self.secret_from, self.rule) = (None, ShowRule::Hide)
             }
             _ => {}
         }
@@ -440,18 +440,18 @@ impl Masker {
             self.out.extend(quoted.chars().map(star));
         }
         if !harmless && is_secret(name) {
-            self.rule = Rule::Hide;
+            self.rule = ShowRule::Hide;
             self.secret_from.get_or_insert(self.depth);
         } else if name == "env" {
-            self.rule = Rule::Variable;
+            self.rule = ShowRule::Variable;
         } else if name == "file" {
-            self.rule = Rule::File;
+            self.rule = ShowRule::File;
         } else if self.secret_from.is_none() && is_url(name) && harmless {
-            self.rule = Rule::Url;
+            self.rule = ShowRule::Url;
         } else if self.secret_from.is_none() && (harmless || self.misspells_harmless(name)) {
-            self.rule = Rule::Show;
+            self.rule = ShowRule::Show;
         } else {
-            self.rule = Rule::Hide;
+            self.rule = ShowRule::Hide;
         }
     }
 
@@ -467,15 +467,15 @@ impl Masker {
     fn value(&mut self, quoted: &str) {
         let inner = quoted.trim_matches(['"', '\'', '\n', '\r']);
         if !std::mem::take(&mut self.fresh) {
-            self.rule = Rule::Hide;
+            self.rule = ShowRule::Hide;
         }
         let shown = match self.rule {
-            Rule::Show | Rule::Url => true,
-            Rule::Variable => plausible_variable(inner),
-            Rule::File => plausible_path(inner),
-            Rule::Hide => false,
+            ShowRule::Show | ShowRule::Url => true,
+            ShowRule::Variable => plausible_variable(inner),
+            ShowRule::File => plausible_path(inner),
+            ShowRule::Hide => false,
         };
-        if shown && self.rule == Rule::Url {
+        if shown && self.rule == ShowRule::Url {
             self.out.push_str(&base_url(quoted));
         } else if shown {
             self.out.push_str(&words(quoted));
@@ -494,11 +494,11 @@ impl Masker {
         let number = word
             .bytes()
             .all(|byte| byte.is_ascii_digit() || matches!(byte, b'.' | b'_' | b'-' | b'+' | b':'));
-        if self.rule == Rule::Show && (number || matches!(word, "true" | "false")) {
+        if self.rule == ShowRule::Show && (number || matches!(word, "true" | "false")) {
             self.out.push_str(word);
         } else {
             self.out.extend(word.chars().map(star));
-            self.rule = Rule::Hide;
+            self.rule = ShowRule::Hide;
         }
     }
 

@@ -4,7 +4,7 @@
 
 use annotate_snippets::{AnnotationKind, Element, Group, Level, Origin, Renderer, Snippet};
 
-use super::diagnostic::{Diagnostic, Diagnostics, Place, Severity};
+use super::diagnostic::{Diagnostic, Diagnostics, FilePlace, Severity};
 
 /// With or without terminal colours.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -46,7 +46,7 @@ impl Diagnostic {
         let mut group = Group::with_title(level.primary_title(self.message.as_str()).id(self.code));
         if let Some(place) = &self.place {
             // Two places on the same line are shown once, with both marks.
-            let (near, far): (Vec<&Place>, Vec<&Place>) = self
+            let (near, far): (Vec<&FilePlace>, Vec<&FilePlace>) = self
                 .related
                 .iter()
                 .partition(|other| other.shares_line(place));
@@ -76,14 +76,14 @@ impl Diagnostic {
     }
 }
 
-impl Place {
+impl FilePlace {
     fn shares_line(&self, other: &Self) -> bool {
         self.line == other.line && self.file == other.file
     }
 }
 
-fn element<'a>(place: &'a Place, near: &[&'a Place], kind: AnnotationKind) -> Element<'a> {
-    let mark = |place: &'a Place, kind: AnnotationKind| {
+fn element<'a>(place: &'a FilePlace, near: &[&'a FilePlace], kind: AnnotationKind) -> Element<'a> {
+    let mark = |place: &'a FilePlace, kind: AnnotationKind| {
         kind.span(place.marked.clone())
             .label(place.label.as_deref())
     };

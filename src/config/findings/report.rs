@@ -5,8 +5,8 @@
 
 use std::ops::Range;
 
-use super::code::{Code, Scope};
-use super::diagnostic::{Diagnostic, Diagnostics, Place, Severity};
+use super::code::{Code, FindingScope};
+use super::diagnostic::{Diagnostic, Diagnostics, FilePlace, Severity};
 use super::redact;
 use crate::config::Source;
 
@@ -17,7 +17,7 @@ const LONGEST_LINE: usize = 1_000;
 
 /// One of the two files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum File {
+pub(crate) enum ConfigFile {
     Catalog,
     Routes,
 }
@@ -25,13 +25,13 @@ pub(crate) enum File {
 /// Bytes of one of the files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Span {
-    pub(crate) file: File,
+    pub(crate) file: ConfigFile,
     pub(crate) start: usize,
     pub(crate) end: usize,
 }
 
 impl Span {
-    pub(crate) fn new(file: File, range: Range<usize>) -> Self {
+    pub(crate) fn new(file: ConfigFile, range: Range<usize>) -> Self {
         Self {
             file,
             start: range.start,
@@ -40,7 +40,7 @@ impl Span {
     }
 
     /// The beginning of a file, for findings without a better place.
-    pub(crate) const fn top(file: File) -> Self {
+    pub(crate) const fn top(file: ConfigFile) -> Self {
         Self {
             file,
             start: 0,
@@ -116,7 +116,11 @@ pub(crate) struct Report<'s> {
 
 impl<'s> Report<'s> {
     pub(crate) fn new(catalog: &'s Source, routes: &'s Source) -> Self {
-        let scratch = Finding::new(Code::MoreFindings, Span::top(File::Catalog), String::new());
+        let scratch = Finding::new(
+            Code::MoreFindings,
+            Span::top(ConfigFile::Catalog),
+            String::new(),
+        );
         Self {
             sources: [catalog, routes],
             damaged: [false; 2],
@@ -128,7 +132,7 @@ impl<'s> Report<'s> {
         }
     }
 
-    pub(crate) fn source(&self, file: File) -> &'s Source {
+    pub(crate) fn source(&self, file: ConfigFile) -> &'s Source {
         self.sources[file as usize]
     }
 
@@ -165,11 +169,11 @@ impl<'s> Report<'s> {
     /// Whether a finding is reliable although files may be damaged.
     fn is_reliable(&self, finding: &Finding) -> bool {
         match finding.code.scope() {
-            Scope::Both => self.damaged == [false; 2],
-            Scope::File => {
+            FindingScope::Both => self.damaged == [false; 2],
+            FindingScope::File => {
                 !self.damaged[finding.span.file as usize] || finding.code == Code::Unreadable
             }
-            Scope::Place => true,
+            FindingScope::Place => true,
         }
     }
 
@@ -180,12 +184,12 @@ impl<'s> Report<'s> {
         findings.retain(|finding| self.is_reliable(finding));
         self.note_gaps(before > findings.len(), &mut findings);
         findings.sort_by_key(|finding| finding.span);
-        let pages = [File::Catalog, File::Routes].map(|file| {
+        let pages = [ConfigFile::Catalog, ConfigFile::Routes].map(|file| {
             let wanted = findings.iter().any(|finding| {
                 finding.span.file == file
                     || finding.related.iter().any(|(span, _)| span.file == file)
             });
-            wanted.then(|| Page::new(file, self.source(file)))
+            wanted.then(|| FilePage::new(file, self.source(file)))
         });
         Diagnostics(
             findings
@@ -201,7 +205,7 @@ impl<'s> Report<'s> {
             .iter()
             .filter(|finding| finding.code == Code::Unreadable)
             .count();
-        let mut note = |code: Code, file: File, message: String| {
+        let mut note = |code: Code, file: ConfigFile, message: String| {
             let end = self.source(file).text.len();
             findings.push(Finding::new(
                 code,
@@ -213,7 +217,7 @@ impl<'s> Report<'s> {
                 message,
             ));
         };
-        for file in [File::Catalog, File::Routes] {
+        for file in [ConfigFile::Catalog, ConfigFile::Routes] {
             let surplus = self.surplus[file as usize];
             if surplus > 0 {
                 note(
@@ -224,10 +228,10 @@ impl<'s> Report<'s> {
             }
         }
         if (withheld || self.damaged != [false; 2]) && unread < self.sources.len() {
-            let file = if self.damaged[File::Catalog as usize] {
-                File::Catalog
+            let file = if self.damaged[ConfigFile::Catalog as usize] {
+                ConfigFile::Catalog
             } else {
-                File::Routes
+                ConfigFile::Routes
             };
             note(
                 Code::SkippedChecks,
@@ -240,17 +244,17 @@ impl<'s> Report<'s> {
 }
 
 /// A file prepared for display.
-struct Page<'s> {
+struct FilePage<'s> {
     name: &'s str,
     masked: String,
     line_starts: Vec<usize>,
 }
 
-impl<'s> Page<'s> {
-    fn new(file: File, source: &'s Source) -> Self {
+impl<'s> FilePage<'s> {
+    fn new(file: ConfigFile, source: &'s Source) -> Self {
         let masked = match file {
-            File::Catalog => redact::catalog(&source.text),
-            File::Routes => redact::file(&source.text),
+            ConfigFile::Catalog => redact::catalog(&source.text),
+            ConfigFile::Routes => redact::file(&source.text),
         };
         let line_starts = std::iter::once(0)
             .chain(masked.match_indices('\n').map(|(index, _)| index + 1))
@@ -262,7 +266,7 @@ impl<'s> Page<'s> {
         }
     }
 
-    fn place(&self, span: Span, label: Option<String>, pointed: bool) -> Place {
+    fn place(&self, span: Span, label: Option<String>, pointed: bool) -> FilePlace {
         let start = floor(&self.masked, span.start);
         let line = self
             .line_starts
@@ -278,7 +282,7 @@ impl<'s> Page<'s> {
         let to = floor(text, span.end.saturating_sub(begin).clamp(from, text.len()));
         let column = text[..from].chars().count() + 1;
         let excerpt = (pointed && text.len() <= LONGEST_LINE).then(|| text.to_owned());
-        Place {
+        FilePlace {
             file: self.name.to_owned(),
             line,
             column,
@@ -298,7 +302,7 @@ fn floor(text: &str, index: usize) -> usize {
         .unwrap_or_default()
 }
 
-fn resolve(finding: Finding, pages: &[Option<Page<'_>>; 2]) -> Diagnostic {
+fn resolve(finding: Finding, pages: &[Option<FilePage<'_>>; 2]) -> Diagnostic {
     let code = finding.code;
     let pointed = !matches!(
         code,

@@ -5,7 +5,7 @@ use farebox_protocol::translate::abilities::{
 };
 use farebox_protocol::translate::neutral::Effort;
 
-use super::fields::{Fields, Value};
+use super::fields::{Entry, Fields};
 use crate::config::TargetAbilities;
 use crate::config::findings::report::Report;
 use crate::config::schema::ABILITY_FIELDS;
@@ -35,7 +35,7 @@ const SYSTEM_ROLE: &[(&str, SystemRole)] = &[
 
 /// Reads the abilities of a target; `None` if something in them is wrong.
 pub(super) fn read_abilities(
-    value: Value<'_, '_>,
+    value: Entry<'_, '_>,
     report: &mut Report<'_>,
     what: &str,
 ) -> Option<TargetAbilities> {
@@ -99,7 +99,7 @@ fn word<T: Copy>(
     }
 }
 
-fn read_efforts(value: Value<'_, '_>, report: &mut Report<'_>) -> Option<Vec<Effort>> {
+fn read_efforts(value: Entry<'_, '_>, report: &mut Report<'_>) -> Option<Vec<Effort>> {
     let words = Effort::NAMES.map(|(effort, name)| (name, effort));
     let read: Vec<_> = value
         .list(report, "efforts")?

@@ -10,16 +10,16 @@ use farebox_protocol::Family;
 use toml::de::{DeTable, DeValue};
 
 use super::below_cost;
-use super::fields::{Fields, Value, shorten};
+use super::fields::{Entry, Fields, shorten};
 use super::listed;
 use super::names::{read_family, read_slug, read_tables};
 use super::price::read_price;
 use super::routes::{RouteTable, Routed};
 use super::shop::read_shop;
 use crate::config::findings::code::Code;
-use crate::config::findings::report::{File, Placed, Report, Span};
+use crate::config::findings::report::{ConfigFile, Placed, Report, Span};
 use crate::config::schema::{CATALOG_FIELDS, LIMIT_FIELDS, MODEL_FIELDS, RETIRED_FIELDS};
-use crate::config::{Capability, Catalog, Limits, Model, Price, Retired, Route};
+use crate::config::{Capability, Catalog, Model, ModelLimits, Price, Retired, Route};
 
 const DEFAULT_OUTPUT: u32 = 8_192;
 const DEFAULT_SPEED: u32 = 150;
@@ -27,7 +27,7 @@ const MOST_TOKENS: u32 = 2_147_483_647;
 const LONGEST_NAME: usize = 100;
 
 /// Names taken so far, with their places.
-type Taken = HashMap<String, (Span, NameKind)>;
+type TakenNames = HashMap<String, (Span, NameKind)>;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum NameKind {
@@ -44,7 +44,7 @@ pub(crate) fn read_catalog(
     let fields = Fields::open(
         report,
         root,
-        Span::top(File::Catalog),
+        Span::top(ConfigFile::Catalog),
         "the catalog",
         CATALOG_FIELDS,
     );
@@ -58,7 +58,7 @@ pub(crate) fn read_catalog(
             )
             .help("add a [[model]] table, or let `farebox init` write one to start from");
     }
-    let mut taken = Taken::new();
+    let mut taken = TakenNames::new();
     let mut models = Vec::with_capacity(tables.len());
     for (table, span) in tables {
         models.extend(read_model(report, table, span, routes, &mut taken).map(Arc::new));
@@ -94,7 +94,7 @@ fn read_model(
     table: &DeTable<'_>,
     span: Span,
     routes: &RouteTable,
-    taken: &mut Taken,
+    taken: &mut TakenNames,
 ) -> Option<Model> {
     let fields = Fields::open(report, table, span, called(table), MODEL_FIELDS);
     let name = fields.required(
@@ -220,13 +220,13 @@ fn called(table: &DeTable<'_>) -> String {
 fn or_default<'r, 'i, T: Default>(
     fields: &Fields<'r, 'i>,
     name: &'static str,
-    read: impl FnOnce(Value<'r, 'i>) -> Option<T>,
+    read: impl FnOnce(Entry<'r, 'i>) -> Option<T>,
 ) -> Option<T> {
     fields.get(name).map_or_else(|| Some(T::default()), read)
 }
 
 /// Catalogs of earlier versions could name `cl100k`. It took 15 MB and was nobody's but OpenAI's older models'.
-fn check_tokenizer(value: Value<'_, '_>, report: &mut Report<'_>) -> Option<()> {
+fn check_tokenizer(value: Entry<'_, '_>, report: &mut Report<'_>) -> Option<()> {
     let word = value.word(report, &[("o200k", false), ("cl100k", true)])?;
     if word.value {
         report
@@ -288,7 +288,12 @@ fn find_route(
 }
 
 /// Marks a name as taken, or records who had it before.
-fn take(report: &mut Report<'_>, taken: &mut Taken, name: &Placed<&str>, kind: NameKind) -> bool {
+fn take(
+    report: &mut Report<'_>,
+    taken: &mut TakenNames,
+    name: &Placed<&str>,
+    kind: NameKind,
+) -> bool {
     let Some((first, before)) = taken.get(name.value).copied() else {
         taken.insert(name.value.to_owned(), (name.span, kind));
         return true;
@@ -314,9 +319,9 @@ fn take(report: &mut Report<'_>, taken: &mut Taken, name: &Placed<&str>, kind: N
 }
 
 fn read_aliases(
-    value: Value<'_, '_>,
+    value: Entry<'_, '_>,
     report: &mut Report<'_>,
-    taken: &mut Taken,
+    taken: &mut TakenNames,
 ) -> Option<Vec<String>> {
     let members = value.list(report, "strings")?;
     let mut good = true;
@@ -331,7 +336,7 @@ fn read_aliases(
     good.then_some(aliases)
 }
 
-fn read_environments(value: Value<'_, '_>, report: &mut Report<'_>) -> Option<Vec<String>> {
+fn read_environments(value: Entry<'_, '_>, report: &mut Report<'_>) -> Option<Vec<String>> {
     let members = value.list(report, "strings")?;
     if members.is_empty() {
         report
@@ -348,7 +353,7 @@ fn read_environments(value: Value<'_, '_>, report: &mut Report<'_>) -> Option<Ve
         .collect()
 }
 
-fn read_capabilities(value: Value<'_, '_>, report: &mut Report<'_>) -> Option<Vec<Capability>> {
+fn read_capabilities(value: Entry<'_, '_>, report: &mut Report<'_>) -> Option<Vec<Capability>> {
     let words = [
         Capability::Vision,
         Capability::Tools,
@@ -370,7 +375,7 @@ fn read_capabilities(value: Value<'_, '_>, report: &mut Report<'_>) -> Option<Ve
     Some(capabilities)
 }
 
-fn read_limits(value: Value<'_, '_>, report: &mut Report<'_>, what: &str) -> Option<Limits> {
+fn read_limits(value: Entry<'_, '_>, report: &mut Report<'_>, what: &str) -> Option<ModelLimits> {
     let fields = value.fields(report, &format!("the limits of {what}"), LIMIT_FIELDS)?;
     let tokens = 1..=MOST_TOKENS;
     let context = fields.required(report, "context", "context = 200_000", |value, report| {
@@ -411,7 +416,7 @@ fn read_limits(value: Value<'_, '_>, report: &mut Report<'_>, what: &str) -> Opt
     .any(|(name, unread)| unread && fields.has(name));
     let (context, max_output) = (context?, max_output?);
     let fits = fit_into_each_other(report, &context, &max_output, default_output.as_ref());
-    (fits && !bad).then(|| Limits {
+    (fits && !bad).then(|| ModelLimits {
         context: context.value.into(),
         max_output: max_output.value,
         default_output: default_output.map_or(DEFAULT_OUTPUT.min(max_output.value), |default| {
@@ -462,7 +467,7 @@ fn read_retired(
     report: &mut Report<'_>,
     table: &DeTable<'_>,
     span: Span,
-    taken: &Taken,
+    taken: &TakenNames,
     ended: &mut HashMap<String, Span>,
 ) -> Option<Retired> {
     let fields = Fields::open(report, table, span, "a retired slug", RETIRED_FIELDS);
@@ -514,7 +519,7 @@ fn read_retired(
     })
 }
 
-fn read_date(value: Value<'_, '_>, report: &mut Report<'_>) -> Option<String> {
+fn read_date(value: Entry<'_, '_>, report: &mut Report<'_>) -> Option<String> {
     if let DeValue::Datetime(date) = value.node()
         && date.date.is_some()
         && date.time.is_none()

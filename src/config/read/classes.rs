@@ -3,10 +3,10 @@
 //! A factor has at most three decimals, and each rate it makes must be a whole number of picodollars per token: everything stays exact.
 
 use farebox_ledger::Amount;
-use farebox_protocol::{Classes, Place, Tier};
+use farebox_protocol::{Classes, RequestRegion, ServiceTier};
 use toml::de::DeValue;
 
-use super::fields::{Fields, Value, shorten};
+use super::fields::{Entry, Fields, shorten};
 use super::rates::{PriceUnit, digits, read_rates, show_price};
 use crate::config::findings::code::Code;
 use crate::config::findings::report::{Placed, Report, Span};
@@ -24,12 +24,12 @@ const MOST_TIMES: u32 = 1_000 * ONE;
 struct ClassEntry {
     name: &'static str,
     span: Span,
-    form: Form,
+    form: ClassForm,
     context: Option<u64>,
 }
 
 #[derive(Debug, Clone, Copy)]
-enum Form {
+enum ClassForm {
     /// Every rate of a token times so many thousandths.
     Times(u32),
     /// Rates of its own, and whether it prices pictures and requests.
@@ -41,7 +41,7 @@ enum Form {
 pub(super) struct ClassList(Vec<ClassEntry>);
 
 /// Reads `classes = { … }`.
-fn read_classes(value: Value<'_, '_>, report: &mut Report<'_>, what: &str) -> Option<ClassList> {
+fn read_classes(value: Entry<'_, '_>, report: &mut Report<'_>, what: &str) -> Option<ClassList> {
     let fields = value.fields(report, &format!("the classes of {what}"), CLASS_FIELDS)?;
     let mut entries = Vec::new();
     let mut good = true;
@@ -58,7 +58,7 @@ fn read_classes(value: Value<'_, '_>, report: &mut Report<'_>, what: &str) -> Op
 }
 
 fn read_class(
-    value: Value<'_, '_>,
+    value: Entry<'_, '_>,
     report: &mut Report<'_>,
     name: &'static str,
     what: &str,
@@ -69,7 +69,7 @@ fn read_class(
         return Some(ClassEntry {
             name,
             span,
-            form: Form::Times(times),
+            form: ClassForm::Times(times),
             context: None,
         });
     };
@@ -87,10 +87,10 @@ fn read_class(
     };
     let form = if factor {
         let times = fields.required(report, "times", "times = \"2\"", read_times)?;
-        Form::Times(times)
+        ClassForm::Times(times)
     } else {
         let (rates, named) = read_rates(&fields, report, None)?;
-        Form::Table(
+        ClassForm::Table(
             rates,
             ["per_image", "per_request"].map(|name| named.contains_key(name)),
         )
@@ -104,7 +104,7 @@ fn read_class(
 }
 
 /// A factor in thousandths.
-fn read_times(value: Value<'_, '_>, report: &mut Report<'_>) -> Option<u32> {
+fn read_times(value: Entry<'_, '_>, report: &mut Report<'_>) -> Option<u32> {
     if let DeValue::Float(_) | DeValue::Integer(_) = value.node() {
         report
             .add(
@@ -222,7 +222,7 @@ pub(super) fn class_prices(
         let times = match entries.as_slice() {
             [
                 ClassEntry {
-                    form: Form::Times(times),
+                    form: ClassForm::Times(times),
                     ..
                 },
             ] => Some(*times),
@@ -241,8 +241,8 @@ pub(super) fn class_prices(
 
 /// The names of the classes in a combination: the tier first.
 fn names_of(classes: Classes) -> Vec<&'static str> {
-    let tier = Classes::of(classes.tier, Place::Global);
-    let place = Classes::of(Tier::Standard, classes.place);
+    let tier = Classes::of(classes.tier, RequestRegion::Global);
+    let place = Classes::of(ServiceTier::Standard, classes.place);
     [tier, place]
         .into_iter()
         .filter(|one| !one.is_standard())
@@ -255,7 +255,7 @@ fn rates_of(report: &mut Report<'_>, standard: &Rates, entries: &[ClassEntry]) -
     let tables = || {
         entries
             .iter()
-            .filter(|entry| matches!(entry.form, Form::Table(..)))
+            .filter(|entry| matches!(entry.form, ClassForm::Table(..)))
     };
     if let [first, second] = tables().collect::<Vec<_>>().as_slice() {
         report
@@ -272,7 +272,7 @@ fn rates_of(report: &mut Report<'_>, standard: &Rates, entries: &[ClassEntry]) -
         return None;
     }
     let from = tables().find_map(|entry| match entry.form {
-        Form::Table(rates, [images, requests]) => Some(Rates {
+        ClassForm::Table(rates, [images, requests]) => Some(Rates {
             per_image: if images {
                 rates.per_image
             } else {
@@ -285,14 +285,14 @@ fn rates_of(report: &mut Report<'_>, standard: &Rates, entries: &[ClassEntry]) -
             },
             ..rates
         }),
-        Form::Times(_) => None,
+        ClassForm::Times(_) => None,
     });
     let from = from.unwrap_or(*standard);
     let factors: Vec<(&ClassEntry, u32)> = entries
         .iter()
         .filter_map(|entry| match entry.form {
-            Form::Times(times) => Some((entry, times)),
-            Form::Table(..) => None,
+            ClassForm::Times(times) => Some((entry, times)),
+            ClassForm::Table(..) => None,
         })
         .collect();
     let (up, down) = factors

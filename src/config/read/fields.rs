@@ -12,7 +12,7 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use crate::config::findings::code::Code;
-use crate::config::findings::report::{File, Finding, Placed, Report, Span};
+use crate::config::findings::report::{ConfigFile, Finding, Placed, Report, Span};
 use crate::config::findings::suggest::did_you_mean;
 
 /// The fields of one table.
@@ -97,10 +97,10 @@ impl<'r, 'i> Fields<'r, 'i> {
         }
     }
 
-    pub(crate) fn get(&self, name: &'static str) -> Option<Value<'r, 'i>> {
+    pub(crate) fn get(&self, name: &'static str) -> Option<Entry<'r, 'i>> {
         debug_assert!(self.known.contains(&name), "the schema has no `{name}`");
         let (key, node) = self.table.get_key_value(name)?;
-        Some(Value {
+        Some(Entry {
             key: Span::new(self.span.file, key.span()),
             node,
             file: self.span.file,
@@ -122,7 +122,7 @@ impl<'r, 'i> Fields<'r, 'i> {
         &self,
         report: &mut Report<'_>,
         name: &'static str,
-        read: impl FnOnce(Value<'r, 'i>, &mut Report<'_>) -> Option<T>,
+        read: impl FnOnce(Entry<'r, 'i>, &mut Report<'_>) -> Option<T>,
     ) -> Option<T> {
         read(self.get(name)?, report)
     }
@@ -133,7 +133,7 @@ impl<'r, 'i> Fields<'r, 'i> {
         report: &mut Report<'_>,
         name: &'static str,
         example: &str,
-        read: impl FnOnce(Value<'r, 'i>, &mut Report<'_>) -> Option<T>,
+        read: impl FnOnce(Entry<'r, 'i>, &mut Report<'_>) -> Option<T>,
     ) -> Option<T> {
         let Some(value) = self.get(name) else {
             if !self.misspelt.contains(&name) {
@@ -150,16 +150,16 @@ impl<'r, 'i> Fields<'r, 'i> {
 
 /// A value in the tree.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Value<'r, 'i> {
+pub(crate) struct Entry<'r, 'i> {
     /// The position of its name.
     pub(crate) key: Span,
     node: &'r Spanned<DeValue<'i>>,
-    file: File,
+    file: ConfigFile,
     /// The name of its field.
     pub(crate) name: &'static str,
 }
 
-impl<'r, 'i> Value<'r, 'i> {
+impl<'r, 'i> Entry<'r, 'i> {
     pub(crate) fn span(&self) -> Span {
         Span::new(self.file, self.node.span())
     }
@@ -415,7 +415,7 @@ pub(crate) fn given<'r, 'i, T>(
     fields: &Fields<'r, 'i>,
     report: &mut Report<'_>,
     name: &'static str,
-    read: impl FnOnce(Value<'r, 'i>, &mut Report<'_>) -> Option<T>,
+    read: impl FnOnce(Entry<'r, 'i>, &mut Report<'_>) -> Option<T>,
 ) -> Option<Option<T>> {
     match fields.get(name) {
         Some(value) => read(value, report).map(Some),

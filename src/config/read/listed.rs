@@ -7,7 +7,7 @@ use super::fields::Fields;
 use super::price::read_price;
 use super::syntax;
 use crate::config::findings::code::Code;
-use crate::config::findings::report::{File, Report, Span};
+use crate::config::findings::report::{ConfigFile, Report, Span};
 use crate::config::{Offer, Price, Rates, Source};
 
 /// The list price of an offer, if somebody has found it.
@@ -20,7 +20,7 @@ pub fn list_price(offer: &Offer) -> Option<Price> {
     let source = Source::new("library.toml", text.as_str());
     let mut report = Report::new(&source, &source);
     let root = syntax::parse(&text);
-    let top = Span::top(File::Catalog);
+    let top = Span::top(ConfigFile::Catalog);
     let fields = Fields::open(&mut report, &root, top, "the library", &["price"]);
     let price = read_price(fields.get("price")?, &mut report, "the library", None);
     price.filter(|_| !report.has_errors())

@@ -3,7 +3,7 @@
 use farebox_protocol::Family;
 use toml::de::{DeTable, DeValue};
 
-use super::fields::{Fields, Value, shorten};
+use super::fields::{Entry, Fields, shorten};
 use crate::config::findings::code::Code;
 use crate::config::findings::report::{Placed, Report, Span};
 
@@ -11,7 +11,7 @@ const LONGEST_SLUG: usize = 100;
 
 /// A slug: lower case, digits and `.` `_` `:` `-`.
 pub(crate) fn read_slug<'r>(
-    value: Value<'r, '_>,
+    value: Entry<'r, '_>,
     report: &mut Report<'_>,
 ) -> Option<Placed<&'r str>> {
     let text = value.text(report)?;
@@ -48,7 +48,7 @@ pub(crate) fn read_slug<'r>(
 }
 
 /// One of the three families.
-pub(crate) fn read_family(value: Value<'_, '_>, report: &mut Report<'_>) -> Option<Placed<Family>> {
+pub(crate) fn read_family(value: Entry<'_, '_>, report: &mut Report<'_>) -> Option<Placed<Family>> {
     let text = value.text(report)?;
     if text.value == "native" {
         report

@@ -3,8 +3,8 @@
 use farebox_ledger::{Amount, grouped};
 
 use super::classes::{self, ClassList};
-use super::fields::Value;
-use super::rates::{Named, read_rates};
+use super::fields::Entry;
+use super::rates::{NamedRates, read_rates};
 use crate::config::findings::code::Code;
 use crate::config::findings::report::Report;
 use crate::config::schema::{PRICE_FIELDS, RATE_FIELDS, TIER_FIELDS, TIER_PRICE_FIELDS};
@@ -40,7 +40,7 @@ impl Price {
 
 /// Reads `price = { … }`.
 pub(crate) fn read_price(
-    value: Value<'_, '_>,
+    value: Entry<'_, '_>,
     report: &mut Report<'_>,
     what: &str,
     context: Option<u64>,
@@ -69,10 +69,10 @@ pub(crate) fn read_price(
 type TierRates = (u64, Rates, Option<ClassList>);
 
 fn read_tiers(
-    value: Value<'_, '_>,
+    value: Entry<'_, '_>,
     report: &mut Report<'_>,
     what: &str,
-    base: Option<&Named>,
+    base: Option<&NamedRates>,
     context: Option<u64>,
 ) -> Option<Vec<TierRates>> {
     let members = value.list(
@@ -94,10 +94,10 @@ fn read_tiers(
 }
 
 fn read_tier(
-    value: Value<'_, '_>,
+    value: Entry<'_, '_>,
     report: &mut Report<'_>,
     what: &str,
-    base: Option<&Named>,
+    base: Option<&NamedRates>,
     context: Option<u64>,
     last: Option<u64>,
 ) -> Option<TierRates> {

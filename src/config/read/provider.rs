@@ -7,7 +7,7 @@ use farebox_protocol::{AuthStyle, ChatLimit, Family};
 use toml::de::{DeTable, DeValue};
 
 use super::bounds::read_bounds;
-use super::fields::{Fields, Value, given, shorten};
+use super::fields::{Entry, Fields, given, shorten};
 use super::names::read_family;
 use super::secrets::{SecretReader, read_keys};
 use crate::config::findings::code::Code;
@@ -110,7 +110,7 @@ pub(crate) fn read_provider(
     })
 }
 
-fn read_chat_limit(value: Value<'_, '_>, report: &mut Report<'_>) -> Option<ChatLimit> {
+fn read_chat_limit(value: Entry<'_, '_>, report: &mut Report<'_>) -> Option<ChatLimit> {
     let limits = [
         ("max_completion_tokens", ChatLimit::MaxCompletionTokens),
         ("max_tokens", ChatLimit::MaxTokens),
@@ -120,7 +120,7 @@ fn read_chat_limit(value: Value<'_, '_>, report: &mut Report<'_>) -> Option<Chat
 
 /// Reads `pin = { service_tier = "default" }`: the fields of classes in which a provider's account must not decide. Each family writes
 /// its own word for the standard, so either one will do here.
-pub(super) fn read_pin(value: Value<'_, '_>, report: &mut Report<'_>) -> Option<Vec<&'static str>> {
+pub(super) fn read_pin(value: Entry<'_, '_>, report: &mut Report<'_>) -> Option<Vec<&'static str>> {
     let fields = value.fields(report, "`pin`", PIN_FIELDS)?;
     let mut pinned = Vec::new();
     for name in PIN_FIELDS {
@@ -223,7 +223,7 @@ fn no_remote(fields: &Fields<'_, '_>, report: &mut Report<'_>) -> Option<Remote>
 }
 
 /// A known service.
-fn read_kind(value: Value<'_, '_>, report: &mut Report<'_>) -> Option<&'static Preset> {
+fn read_kind(value: Entry<'_, '_>, report: &mut Report<'_>) -> Option<&'static Preset> {
     let kinds: Vec<_> = presets()
         .iter()
         .map(|preset| (preset.name.as_str(), preset))
@@ -369,7 +369,7 @@ pub(super) fn split_base_url(
 }
 
 fn read_base_url(
-    value: Value<'_, '_>,
+    value: Entry<'_, '_>,
     report: &mut Report<'_>,
     what: &str,
     added: &str,
@@ -448,7 +448,7 @@ fn required_speaks(fields: &Fields<'_, '_>, report: &mut Report<'_>) -> Option<V
     )
 }
 
-fn read_speaks(value: Value<'_, '_>, report: &mut Report<'_>) -> Option<Vec<Family>> {
+fn read_speaks(value: Entry<'_, '_>, report: &mut Report<'_>) -> Option<Vec<Family>> {
     let members = value.list(report, "families")?;
     if members.is_empty() {
         report
@@ -469,7 +469,7 @@ fn read_speaks(value: Value<'_, '_>, report: &mut Report<'_>) -> Option<Vec<Fami
     Some(families)
 }
 
-fn read_timeouts(value: Value<'_, '_>, report: &mut Report<'_>, what: &str) -> Option<Timeouts> {
+fn read_timeouts(value: Entry<'_, '_>, report: &mut Report<'_>, what: &str) -> Option<Timeouts> {
     let fields = value.fields(report, &format!("the timeouts of {what}"), TIMEOUT_FIELDS)?;
     let range = Duration::from_millis(10)..=Duration::from_secs(3_600);
     let mut wait = |name: &'static str, default: Duration| match fields.get(name) {
@@ -490,7 +490,7 @@ fn read_timeouts(value: Value<'_, '_>, report: &mut Report<'_>, what: &str) -> O
 
 /// Reads `proxy = "http://proxy.internal:3128"`, `"none"`, or a secret, for an address with a password in it.
 fn read_proxy(
-    value: Value<'_, '_>,
+    value: Entry<'_, '_>,
     report: &mut Report<'_>,
     what: &str,
     secrets: &mut SecretReader<'_>,
@@ -525,7 +525,7 @@ fn read_proxy(
 }
 
 /// Reads `query = { api-version = "2024-10-21" }`. It is shown wherever the address is, so it is no place for a secret.
-fn read_query(value: Value<'_, '_>, report: &mut Report<'_>) -> Option<Vec<(String, String)>> {
+fn read_query(value: Entry<'_, '_>, report: &mut Report<'_>) -> Option<Vec<(String, String)>> {
     let (table, _) = value.table(report, "a table of strings")?;
     let pairs = table.iter().map(|(name, node)| {
         let text = value.member(node).printable(report, LONGEST_QUERY)?;
@@ -547,7 +547,7 @@ fn read_query(value: Value<'_, '_>, report: &mut Report<'_>) -> Option<Vec<(Stri
 }
 
 fn read_headers(
-    value: Value<'_, '_>,
+    value: Entry<'_, '_>,
     report: &mut Report<'_>,
     what: &str,
     secrets: &mut SecretReader<'_>,
@@ -586,7 +586,7 @@ fn read_headers(
     good.then_some(headers)
 }
 
-fn read_flags(value: Value<'_, '_>, report: &mut Report<'_>) -> Option<Vec<String>> {
+fn read_flags(value: Entry<'_, '_>, report: &mut Report<'_>) -> Option<Vec<String>> {
     let members = value.list(report, "strings")?;
     let read: Vec<_> = members
         .into_iter()

@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use farebox_ledger::{Amount, grouped};
 use toml::de::DeValue;
 
-use super::fields::{Fields, Value};
+use super::fields::{Entry, Fields};
 use super::slips;
 use crate::config::Rates;
 use crate::config::findings::code::Code;
@@ -149,13 +149,13 @@ impl Rates {
 }
 
 /// Reads rates, and records which of them the file sets.
-pub(super) type Named = (Rates, HashMap<&'static str, Span>);
+pub(super) type NamedRates = (Rates, HashMap<&'static str, Span>);
 
 pub(super) fn read_rates(
     fields: &Fields<'_, '_>,
     report: &mut Report<'_>,
-    base: Option<&Named>,
-) -> Option<Named> {
+    base: Option<&NamedRates>,
+) -> Option<NamedRates> {
     let tokens = PriceUnit::MillionTokens;
     let mut named = HashMap::new();
     let mut good = true;
@@ -206,7 +206,7 @@ pub(super) fn read_rates(
 }
 
 pub(super) fn read_amount(
-    value: Value<'_, '_>,
+    value: Entry<'_, '_>,
     report: &mut Report<'_>,
     unit: PriceUnit,
 ) -> Option<Amount> {

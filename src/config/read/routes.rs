@@ -10,14 +10,14 @@ use std::time::Duration;
 use toml::de::{DeTable, DeValue};
 
 use super::abilities::read_abilities;
-use super::fields::{Fields, Value, given, listed, shorten};
+use super::fields::{Entry, Fields, given, listed, shorten};
 use super::listed::list_price;
 use super::names::{read_slug, read_tables};
 use super::price::read_price;
 use super::provider::{read_pin, read_provider};
 use super::secrets::SecretReader;
 use crate::config::findings::code::Code;
-use crate::config::findings::report::{File, Report, Span};
+use crate::config::findings::report::{ConfigFile, Report, Span};
 use crate::config::findings::suggest::did_you_mean;
 use crate::config::schema::{BREAKER_FIELDS, ROUTE_FIELDS, ROUTES_FIELDS, TARGET_FIELDS};
 use crate::config::{
@@ -47,12 +47,12 @@ pub(crate) struct Routed {
 #[derive(Debug, Default)]
 pub(crate) struct RouteTable {
     by_slug: HashMap<String, Routed>,
-    providers: HashMap<String, Named>,
+    providers: HashMap<String, NamedProvider>,
 }
 
 /// A provider and the position of its name.
 #[derive(Debug)]
-struct Named {
+struct NamedProvider {
     /// `None` if it has mistakes of its own.
     provider: Option<Arc<Provider>>,
     span: Span,
@@ -153,7 +153,7 @@ pub(crate) fn read_routes(
     let fields = Fields::open(
         report,
         root,
-        Span::top(File::Routes),
+        Span::top(ConfigFile::Routes),
         "the routes file",
         ROUTES_FIELDS,
     );
@@ -171,7 +171,7 @@ fn read_providers(
     fields: &Fields<'_, '_>,
     report: &mut Report<'_>,
     secrets: &mut SecretReader<'_>,
-) -> HashMap<String, Named> {
+) -> HashMap<String, NamedProvider> {
     let mut providers = HashMap::new();
     let Some(value) = fields.get("provider") else {
         return providers;
@@ -187,7 +187,7 @@ fn read_providers(
         return providers;
     };
     for (key, node) in tables {
-        let span = Span::new(File::Routes, key.span());
+        let span = Span::new(ConfigFile::Routes, key.span());
         let name: &str = key.get_ref();
         let DeValue::Table(table) = node.get_ref() else {
             report
@@ -202,7 +202,7 @@ fn read_providers(
         let provider = read_provider(report, name, span, table, secrets).map(Arc::new);
         providers.insert(
             name.to_owned(),
-            Named {
+            NamedProvider {
                 provider,
                 span,
                 kind: match table.get("kind").map(|kind| kind.get_ref()) {
@@ -305,10 +305,10 @@ fn read_policies(report: &mut Report<'_>, fields: &Fields<'_, '_>) -> Option<Rou
 }
 
 fn read_targets(
-    value: Value<'_, '_>,
+    value: Entry<'_, '_>,
     report: &mut Report<'_>,
     what: &str,
-    providers: &HashMap<String, Named>,
+    providers: &HashMap<String, NamedProvider>,
 ) -> Option<Vec<Target>> {
     let members = value.list(report, "targets, each { provider = \"…\", model = \"…\" }")?;
     if members.is_empty() {
@@ -348,10 +348,10 @@ fn read_targets(
 }
 
 fn read_target(
-    value: Value<'_, '_>,
+    value: Entry<'_, '_>,
     report: &mut Report<'_>,
     what: &str,
-    providers: &HashMap<String, Named>,
+    providers: &HashMap<String, NamedProvider>,
 ) -> Option<Target> {
     let fields = value.fields(report, &format!("a target of {what}"), TARGET_FIELDS)?;
     let model = fields.required(
@@ -412,7 +412,7 @@ fn read_target(
 
 /// What a target costs: a price, or the library's.
 fn read_cost(
-    value: Option<Value<'_, '_>>,
+    value: Option<Entry<'_, '_>>,
     report: &mut Report<'_>,
     what: &str,
     list: Option<&Arc<Price>>,
@@ -437,7 +437,7 @@ fn read_cost(
 }
 
 fn read_breaker(
-    value: Value<'_, '_>,
+    value: Entry<'_, '_>,
     report: &mut Report<'_>,
     what: &str,
 ) -> Option<BreakerPolicy> {

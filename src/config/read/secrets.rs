@@ -9,11 +9,11 @@ use std::path::{Path, PathBuf};
 use sha2::{Digest, Sha256};
 use toml::de::DeValue;
 
-use super::fields::{Fields, Value};
+use super::fields::{Entry, Fields};
 use crate::config::ProviderSecret;
 use crate::config::findings::code::Code;
 use crate::config::findings::redact;
-use crate::config::findings::report::{File, Placed, Report, Span};
+use crate::config::findings::report::{ConfigFile, Placed, Report, Span};
 use crate::config::schema::SECRET_FIELDS;
 use crate::config::source;
 
@@ -103,7 +103,7 @@ impl SecretReader<'_> {
     /// Reads `{ env = "…" }` or `{ file = "…" }`.
     pub(crate) fn read(
         &mut self,
-        value: Value<'_, '_>,
+        value: Entry<'_, '_>,
         report: &mut Report<'_>,
         what: &str,
     ) -> Option<ProviderSecret> {
@@ -153,7 +153,7 @@ impl SecretReader<'_> {
     /// Reads the value of a header, which may be a secret under any name.
     pub(crate) fn read_header(
         &mut self,
-        value: Value<'_, '_>,
+        value: Entry<'_, '_>,
         name: &str,
         report: &mut Report<'_>,
         what: &str,
@@ -185,7 +185,7 @@ impl SecretReader<'_> {
 
     fn variable(
         &self,
-        value: Value<'_, '_>,
+        value: Entry<'_, '_>,
         report: &mut Report<'_>,
         what: &str,
     ) -> Option<ProviderSecret> {
@@ -213,12 +213,12 @@ impl SecretReader<'_> {
 
     fn file(
         &mut self,
-        value: Value<'_, '_>,
+        value: Entry<'_, '_>,
         report: &mut Report<'_>,
         what: &str,
     ) -> Option<ProviderSecret> {
         let Placed { value: path, span } = value.printable(report, 1_000)?;
-        let directory = Path::new(&report.source(File::Routes).name)
+        let directory = Path::new(&report.source(ConfigFile::Routes).name)
             .parent()
             .map(Path::to_path_buf)
             .unwrap_or_default();
@@ -317,7 +317,7 @@ pub(crate) fn read_keys(
             )
             .also(key.key, "the other one");
     }
-    let mut members: Vec<Value<'_, '_>> = fields.get("key").into_iter().collect();
+    let mut members: Vec<Entry<'_, '_>> = fields.get("key").into_iter().collect();
     let mut good = true;
     if let Some(keys) = fields.get("keys") {
         match keys.list(report, "secrets, each { env = \"…\" } or { file = \"…\" }") {

@@ -1,6 +1,6 @@
 //! Reads `[shop]`: the seller's words for customers.
 
-use super::fields::{Fields, Value};
+use super::fields::{Entry, Fields};
 use super::provider::split_base_url;
 use crate::config::Shop;
 use crate::config::findings::code::Code;
@@ -37,7 +37,7 @@ pub(super) fn read_shop(catalog: &Fields<'_, '_>, report: &mut Report<'_>) -> Sh
     }
 }
 
-fn read_status(value: Value<'_, '_>, report: &mut Report<'_>) -> Option<u16> {
+fn read_status(value: Entry<'_, '_>, report: &mut Report<'_>) -> Option<u16> {
     let Placed {
         value: status,
         span,
@@ -57,7 +57,7 @@ fn read_status(value: Value<'_, '_>, report: &mut Report<'_>) -> Option<u16> {
 }
 
 /// A link that customers open: encrypted, except on this machine.
-fn read_link(value: Value<'_, '_>, report: &mut Report<'_>) -> Option<String> {
+fn read_link(value: Entry<'_, '_>, report: &mut Report<'_>) -> Option<String> {
     let Placed { value: link, span } = value.printable(report, LONGEST_LINK)?;
     let page = link.split(['?', '#']).next().unwrap_or_default();
     let wrong = match split_base_url(page) {

@@ -10,7 +10,7 @@ use std::ops::Range;
 use toml::de::DeTable;
 
 use crate::config::findings::code::Code;
-use crate::config::findings::report::{File, Report, Span};
+use crate::config::findings::report::{ConfigFile, Report, Span};
 use crate::config::findings::suggest::did_you_mean;
 
 /// How many independent syntax errors are reported in one file.
@@ -21,7 +21,11 @@ const ROOTS: &[&str] = &["model", "retired", "shop", "route", "provider"];
 const LISTS: &[&str] = &["model", "retired", "route"];
 
 /// The text without the tables that cannot be parsed, whose errors are recorded.
-pub(crate) fn readable<'t>(report: &mut Report<'_>, file: File, text: &'t str) -> Cow<'t, str> {
+pub(crate) fn readable<'t>(
+    report: &mut Report<'_>,
+    file: ConfigFile,
+    text: &'t str,
+) -> Cow<'t, str> {
     let mut text = Cow::Borrowed(text);
     blank_single_headers(report, file, &mut text);
     for found in 0..=MOST_ERRORS {
@@ -298,7 +302,7 @@ fn open_bracket(text: &str, part: Range<usize>) -> Option<usize> {
 }
 
 /// Several `[model]`, or one in addition to `[[model]]`: the parser would call all but the first duplicates.
-fn blank_single_headers(report: &mut Report<'_>, file: File, text: &mut Cow<'_, str>) {
+fn blank_single_headers(report: &mut Report<'_>, file: ConfigFile, text: &mut Cow<'_, str>) {
     let mut singles = Vec::new();
     let mut doubled = Vec::new();
     let mut from = 0;

@@ -103,11 +103,11 @@ fn prices<'a>(
 }
 
 /// A class, none for the standard; its price before, and now.
-type Part<'a> = (Option<&'static str>, &'a Price, &'a Price);
+type PriceTerm<'a> = (Option<&'static str>, &'a Price, &'a Price);
 
 /// A price, and those of its classes that changed by themselves.
-fn parts<'a>(before: &'a Price, now: &'a Price) -> Vec<Part<'a>> {
-    let mut parts: Vec<Part<'a>> = vec![(None, before, now)];
+fn parts<'a>(before: &'a Price, now: &'a Price) -> Vec<PriceTerm<'a>> {
+    let mut parts: Vec<PriceTerm<'a>> = vec![(None, before, now)];
     for class in &before.classes {
         let Some(of_now) = now.of(class.classes) else {
             continue;

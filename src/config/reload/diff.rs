@@ -10,7 +10,7 @@ use crate::config::summary::{ModelSummary, ProviderSummary, ShopSummary, Summary
 /// The kind of a difference.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Change {
+pub enum DifferenceKind {
     /// Added: `+`.
     Added,
     /// Removed: `−`.
@@ -19,7 +19,7 @@ pub enum Change {
     Changed,
 }
 
-impl Change {
+impl DifferenceKind {
     /// The mark in front of a row.
     #[must_use]
     pub const fn mark(self) -> char {
@@ -34,7 +34,7 @@ impl Change {
 /// The subject of a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Subject {
+pub enum DiffSubject {
     /// A published model.
     Model,
     /// A retired slug.
@@ -49,9 +49,9 @@ pub enum Subject {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct DiffRow {
     /// Its kind.
-    pub change: Change,
+    pub change: DifferenceKind,
     /// Its subject.
-    pub subject: Subject,
+    pub subject: DiffSubject,
     /// Its slug or name.
     pub name: String,
     /// The column or field; for something added or removed, its price, replacement or address.
@@ -78,14 +78,14 @@ pub fn diff(old: &Summary, new: &Summary) -> Vec<DiffRow> {
     let mut rows = Vec::new();
     compare(
         &mut rows,
-        Subject::Model,
+        DiffSubject::Model,
         &old.models,
         &new.models,
         model_fields,
     );
     compare(
         &mut rows,
-        Subject::Retired,
+        DiffSubject::Retired,
         &old.retired,
         &new.retired,
         |retired| {
@@ -100,18 +100,24 @@ pub fn diff(old: &Summary, new: &Summary) -> Vec<DiffRow> {
     );
     compare(
         &mut rows,
-        Subject::Provider,
+        DiffSubject::Provider,
         &old.providers,
         &new.providers,
         provider_fields,
     );
     let shops = [&old.shop, &new.shop].map(|shop| shop.clone().into_iter().collect::<Vec<_>>());
-    compare(&mut rows, Subject::Shop, &shops[0], &shops[1], shop_fields);
+    compare(
+        &mut rows,
+        DiffSubject::Shop,
+        &shops[0],
+        &shops[1],
+        shop_fields,
+    );
     rows
 }
 
 /// There is one shop at most: its name is a field like the others.
-fn shop_fields(shop: &ShopSummary) -> Named<'_> {
+fn shop_fields(shop: &ShopSummary) -> NamedFields<'_> {
     static SHOP: LazyLock<String> = LazyLock::new(|| "[shop]".to_owned());
     (
         &SHOP,
@@ -129,18 +135,18 @@ fn shop_fields(shop: &ShopSummary) -> Named<'_> {
 }
 
 /// The name of a thing and its fields; the first one stands for the whole.
-type Named<'a> = (&'a String, Vec<(&'static str, String)>);
+type NamedFields<'a> = (&'a String, Vec<(&'static str, String)>);
 
 fn compare<T>(
     rows: &mut Vec<DiffRow>,
-    subject: Subject,
+    subject: DiffSubject,
     old: &[T],
     new: &[T],
-    fields: fn(&T) -> Named<'_>,
+    fields: fn(&T) -> NamedFields<'_>,
 ) {
-    let old: Vec<Named<'_>> = old.iter().map(fields).collect();
-    let new: Vec<Named<'_>> = new.iter().map(fields).collect();
-    let index = |list: &[Named<'_>]| {
+    let old: Vec<NamedFields<'_>> = old.iter().map(fields).collect();
+    let new: Vec<NamedFields<'_>> = new.iter().map(fields).collect();
+    let index = |list: &[NamedFields<'_>]| {
         list.iter()
             .enumerate()
             .map(|(at, (name, _))| ((*name).clone(), at))
@@ -150,9 +156,9 @@ fn compare<T>(
         std::collections::HashMap<String, usize>,
         std::collections::HashMap<String, usize>,
     ) = (index(&old), index(&new));
-    let whole = |change: Change, (name, fields): &Named<'_>| {
+    let whole = |change: DifferenceKind, (name, fields): &NamedFields<'_>| {
         let (field, value) = fields.first().cloned().unwrap_or_default();
-        let (old, new) = if change == Change::Added {
+        let (old, new) = if change == DifferenceKind::Added {
             (None, Some(value))
         } else {
             (Some(value), None)
@@ -168,14 +174,14 @@ fn compare<T>(
     };
     for row in &new {
         let Some(was) = before.get(row.0).map(|at| &old[*at]) else {
-            rows.push(whole(Change::Added, row));
+            rows.push(whole(DifferenceKind::Added, row));
             continue;
         };
         for ((field, was), (_, now)) in was.1.iter().zip(&row.1) {
             if was != now {
                 let (old, new) = (Some(was.clone()), Some(now.clone()));
                 rows.push(DiffRow {
-                    change: Change::Changed,
+                    change: DifferenceKind::Changed,
                     subject,
                     name: row.0.clone(),
                     field,
@@ -188,11 +194,11 @@ fn compare<T>(
     rows.extend(
         old.iter()
             .filter(|row| !after.contains_key(row.0))
-            .map(|row| whole(Change::Removed, row)),
+            .map(|row| whole(DifferenceKind::Removed, row)),
     );
 }
 
-fn model_fields(model: &ModelSummary) -> Named<'_> {
+fn model_fields(model: &ModelSummary) -> NamedFields<'_> {
     let fields = vec![
         ("price", model.price.clone()),
         ("model", model.model.clone()),
@@ -208,7 +214,7 @@ fn model_fields(model: &ModelSummary) -> Named<'_> {
     (&model.slug, fields)
 }
 
-fn provider_fields(provider: &ProviderSummary) -> Named<'_> {
+fn provider_fields(provider: &ProviderSummary) -> NamedFields<'_> {
     let fields = vec![
         ("base_url", provider.endpoint.clone()),
         ("speaks", provider.speaks.join(", ")),

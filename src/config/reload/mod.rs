@@ -94,9 +94,9 @@ pub struct Reloader {
 #[derive(Debug)]
 struct FilesRead {
     /// The snapshot in force.
-    good: Look,
+    good: FileHashes,
     /// The last attempt.
-    last: Look,
+    last: FileHashes,
     /// Sizes and times of all files just before the last check; if they are the same, so is the content.
     stamps: Vec<Option<Stamp>>,
     ever_published: Vec<String>,
@@ -104,7 +104,7 @@ struct FilesRead {
 
 /// The contents of the files at one check, as hashes.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Look {
+struct FileHashes {
     catalog: [u8; 32],
     routes: [u8; 32],
     secrets: Vec<SecretFile>,
@@ -154,7 +154,7 @@ impl Reloader {
         diagnostics
             .0
             .extend(compare(None, &config, &ever_published));
-        let look = Look::of(&texts, secret_files);
+        let look = FileHashes::of(&texts, secret_files);
         let now = clock();
         let status = LoadStatus {
             current: true,
@@ -218,7 +218,7 @@ impl Reloader {
             diagnostics,
             secret_files,
         } = load_all(&texts[0], &texts[1], &*self.secrets);
-        seen.last = Look::of(&texts, secret_files);
+        seen.last = FileHashes::of(&texts, secret_files);
         match config {
             Some(config) => self.swap(&mut seen, config, diagnostics, trigger),
             None => self.keep(diagnostics, trigger),
@@ -314,9 +314,9 @@ impl Reloader {
     }
 
     /// The contents now: these texts, and the secret files of an earlier check.
-    fn look_again(&self, texts: &Texts, before: &Look) -> Look {
+    fn look_again(&self, texts: &Texts, before: &FileHashes) -> FileHashes {
         let again = |(file, _): &SecretFile| (file.clone(), content_hash(&self.secrets.file(file)));
-        Look::of(texts, before.secrets.iter().map(again).collect())
+        FileHashes::of(texts, before.secrets.iter().map(again).collect())
     }
 
     /// All files that matter.
@@ -361,7 +361,7 @@ impl std::fmt::Debug for Reloader {
     }
 }
 
-impl Look {
+impl FileHashes {
     fn of(texts: &Texts, secrets: Vec<SecretFile>) -> Self {
         let hash = |text: &Result<Source, Unreadable>| match text {
             Ok(source) => Sha256::digest(source.text.as_bytes()).into(),

@@ -98,13 +98,13 @@ fn ticks(blind: bool) -> tokio::time::Interval {
 struct Eyes {
     watcher: Result<RecommendedWatcher, String>,
     /// Each with its device and inode, because another directory can take over the same path.
-    watched: Vec<(PathBuf, Identity)>,
+    watched: Vec<(PathBuf, FileIdentity)>,
     /// Directories already reported to the observer, which is told only once about each.
     unwatched: Vec<PathBuf>,
 }
 
 /// Device and inode.
-type Identity = Option<(u64, u64)>;
+type FileIdentity = Option<(u64, u64)>;
 
 impl Eyes {
     fn open(events: Arc<Notify>) -> Self {
@@ -122,7 +122,7 @@ impl Eyes {
 
     /// Watches exactly these directories; returns whether one of them cannot be watched.
     fn look_at(&mut self, directories: &[PathBuf], observer: &dyn ReloadObserver) -> bool {
-        let wanted: Vec<(PathBuf, Identity)> = directories
+        let wanted: Vec<(PathBuf, FileIdentity)> = directories
             .iter()
             .map(|directory| (directory.clone(), identity(directory)))
             .collect();
@@ -162,7 +162,7 @@ impl Eyes {
     }
 }
 
-fn identity(directory: &Path) -> Identity {
+fn identity(directory: &Path) -> FileIdentity {
     std::fs::metadata(directory)
         .ok()
         .map(|of| (of.dev(), of.ino()))

@@ -80,7 +80,7 @@ impl Range {
 
 /// What one model used and cost in a range.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Share {
+pub(super) struct ModelShare {
     pub(super) slug: String,
     pub(super) requests: u64,
     pub(super) usage: Usage,
@@ -92,7 +92,7 @@ pub(super) struct Share {
 pub(super) struct Spending {
     range: Range,
     /// In order of falling charge.
-    pub(super) shares: Vec<Share>,
+    pub(super) shares: Vec<ModelShare>,
     pub(super) total: Amount,
     bars: Vec<Bar>,
 }
@@ -110,16 +110,16 @@ impl Spending {
     pub(super) fn of(rows: &[UsageRow], range: Range, now: Timestamp) -> Self {
         let first = range.first_hour(now);
         let rows = || rows.iter().filter(move |row| row.hour.hour() >= first);
-        let mut shares: BTreeMap<&str, Share> = BTreeMap::new();
+        let mut shares: BTreeMap<&str, ModelShare> = BTreeMap::new();
         for row in rows() {
             let share = shares.entry(&row.slug).or_default();
             share.requests += row.requests;
             share.usage = share.usage.and(row.usage);
             share.charge = plus(share.charge, row.charge);
         }
-        let mut shares: Vec<Share> = shares
+        let mut shares: Vec<ModelShare> = shares
             .into_iter()
-            .map(|(slug, share)| Share {
+            .map(|(slug, share)| ModelShare {
                 slug: slug.to_owned(),
                 ..share
             })

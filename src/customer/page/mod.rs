@@ -10,7 +10,7 @@ pub(super) mod requests;
 pub(super) mod setup;
 pub(super) mod shown;
 
-use farebox_ledger::{Key, Status};
+use farebox_ledger::{Key, KeyStatus};
 use maud::{DOCTYPE, Markup, html};
 
 use super::assets;
@@ -18,7 +18,7 @@ use crate::clock;
 
 /// The views for a signed-in customer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum View {
+pub enum DashboardView {
     /// Balance, spending, newest requests.
     Overview,
     /// Every request, and the refused ones.
@@ -31,7 +31,7 @@ pub enum View {
     Models,
 }
 
-impl View {
+impl DashboardView {
     const ALL: [(Self, &'static str, &'static str); 5] = [
         (Self::Overview, "/dashboard", "Overview"),
         (Self::Requests, "/dashboard/requests", "Requests"),
@@ -42,9 +42,14 @@ impl View {
 }
 
 /// A page for a signed-in customer. `live` is the source of its updates.
-pub(super) fn signed_in(view: View, key: &Key, live: Option<&str>, content: &Markup) -> Markup {
+pub(super) fn signed_in(
+    view: DashboardView,
+    key: &Key,
+    live: Option<&str>,
+    content: &Markup,
+) -> Markup {
     let state = key.status(clock::now());
-    let title = View::ALL
+    let title = DashboardView::ALL
         .iter()
         .find(|(other, _, _)| *other == view)
         .map_or("", |(_, _, title)| title);
@@ -57,7 +62,7 @@ pub(super) fn signed_in(view: View, key: &Key, live: Option<&str>, content: &Mar
                 form method="post" action="/dashboard/logout-everywhere" { button.quiet { "Sign out everywhere" } }
             }
             nav.wide aria-label="Views" {
-                ul { @for (other, path, name) in View::ALL {
+                ul { @for (other, path, name) in DashboardView::ALL {
                     li { a href=(path) aria-current=[(other == view).then_some("page")] { (name) } }
                 } }
             }
@@ -67,8 +72,8 @@ pub(super) fn signed_in(view: View, key: &Key, live: Option<&str>, content: &Mar
     document(&format!("{title} · {} USD", key.account.available()), &body)
 }
 
-fn status(state: Status) -> Markup {
-    let class = if state == Status::Active {
+fn status(state: KeyStatus) -> Markup {
+    let class = if state == KeyStatus::Active {
         "pill good"
     } else {
         "pill bad"

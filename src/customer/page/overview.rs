@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use farebox_ledger::{Amount, Entry, Key, Status, Timestamp, UsageRow};
+use farebox_ledger::{Amount, JournalEntry, Key, KeyStatus, Timestamp, UsageRow};
 use maud::{Markup, html};
 
 use super::chart::{Range, Spending};
@@ -23,7 +23,7 @@ pub(in crate::customer) struct Overview {
     /// For the last thirty days and for this month.
     pub(in crate::customer) rows: Vec<UsageRow>,
     /// Newest first.
-    pub(in crate::customer) newest: Vec<Entry>,
+    pub(in crate::customer) newest: Vec<JournalEntry>,
     pub(in crate::customer) now: Timestamp,
     pub(in crate::customer) shop: Arc<Shop>,
 }
@@ -103,7 +103,7 @@ impl Overview {
                 div.card { dt { "Spent today (UTC)" } dd { (shown::money(self.spent_since(today))) } }
                 div.card { dt { "Spent this month" } dd { (shown::money(self.spent_since(month_of(self.now)))) } }
             }
-            @if self.key.status(self.now) != Status::Active {
+            @if self.key.status(self.now) != KeyStatus::Active {
                 p.problem { "This key is " (self.key.status(self.now)) ": requests with it are refused." }
             } @else if account.available() == Amount::ZERO {
                 p.problem { "Out of balance: requests are refused with " (self.shop.out_of_balance_status) " until this key is topped up." }
@@ -205,7 +205,7 @@ mod tests {
         let key = Key {
             id,
             settings: KeySettings::default(),
-            stored_status: Status::Active,
+            stored_status: KeyStatus::Active,
             secret: SecretHash::of("secret"),
             old_secret: None,
             account,

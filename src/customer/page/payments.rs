@@ -1,12 +1,12 @@
 //! Money in: top-ups, refunds and corrections.
 
-use farebox_ledger::{Entry, EntryKind};
+use farebox_ledger::{EntryKind, JournalEntry};
 use maud::{Markup, html};
 
 use super::shown;
 
 /// The view; entries newest first.
-pub(in crate::customer) fn page(entries: &[Entry]) -> Markup {
+pub(in crate::customer) fn page(entries: &[JournalEntry]) -> Markup {
     let moved = shown::places(entries.iter().map(|entry| entry.amount));
     let after = shown::places(entries.iter().map(|entry| entry.balance_after));
     html! {
@@ -30,7 +30,7 @@ pub(in crate::customer) fn page(entries: &[Entry]) -> Markup {
     }
 }
 
-fn row(entry: &Entry, (moved, after): (usize, usize)) -> Markup {
+fn row(entry: &JournalEntry, (moved, after): (usize, usize)) -> Markup {
     let what = match entry.kind {
         EntryKind::TopUp => "Top-up",
         EntryKind::Refund => "Refund",

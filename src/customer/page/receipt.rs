@@ -2,7 +2,7 @@
 //!
 //! Never shows the target, the provider's account or what the provider says of its own price: they are the operator's business.
 
-use farebox_ledger::{Amount, Bill, Entry, Evidence, Line, Timestamp};
+use farebox_ledger::{Amount, Bill, BillLine, Evidence, JournalEntry, Timestamp};
 use maud::{Markup, html};
 
 use super::shown;
@@ -11,7 +11,7 @@ use crate::customer::receipt;
 use crate::proxy::{LOST, REMOVED, record};
 
 /// The view.
-pub(in crate::customer) fn page(entry: &Entry) -> Markup {
+pub(in crate::customer) fn page(entry: &JournalEntry) -> Markup {
     let blank = Bill::default();
     let bill = entry.bill.as_ref().unwrap_or(&blank);
     let began = Timestamp::from_millis(entry.at.millis().saturating_sub(i64::from(bill.total_ms)));
@@ -60,7 +60,7 @@ pub(in crate::customer) fn page(entry: &Entry) -> Markup {
     }
 }
 
-fn lines(lines: &[Line], charge: Amount) -> Markup {
+fn lines(lines: &[BillLine], charge: Amount) -> Markup {
     let places = shown::places(
         lines
             .iter()
@@ -103,7 +103,7 @@ fn words(class: &str) -> String {
 }
 
 /// A rate as the catalog writes it: per million tokens, per picture or per request.
-fn price(line: &Line) -> String {
+fn price(line: &BillLine) -> String {
     if matches!(line.what.as_ref(), "images" | "request") {
         format!("{} each", line.rate)
     } else {

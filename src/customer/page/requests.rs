@@ -1,15 +1,15 @@
 //! Every request of the key, page by page, and the newest refusals with their remedies.
 
-use farebox_ledger::{Bill, Entry};
+use farebox_ledger::{Bill, JournalEntry};
 use maud::{Markup, html};
 
 use super::shown;
-use crate::customer::activity::Refused;
+use crate::customer::activity::RefusedRequest;
 use crate::customer::receipt;
 use crate::proxy::record;
 
 /// The table of requests, which is also part of the overview.
-pub(in crate::customer) fn rows(entries: &[Entry]) -> Markup {
+pub(in crate::customer) fn rows(entries: &[JournalEntry]) -> Markup {
     let titles = [
         "Time (UTC)",
         "Model",
@@ -31,7 +31,7 @@ pub(in crate::customer) fn rows(entries: &[Entry]) -> Markup {
     } }
 }
 
-fn row(entry: &Entry, places: usize) -> Markup {
+fn row(entry: &JournalEntry, places: usize) -> Markup {
     let blank = Bill::default();
     let bill = entry.bill.as_ref().unwrap_or(&blank);
     let usage = bill.usage;
@@ -66,7 +66,7 @@ fn row(entry: &Entry, places: usize) -> Markup {
 
 /// The filter of the view.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(in crate::customer) struct Filter {
+pub(in crate::customer) struct RequestFilter {
     pub(in crate::customer) model: String,
     /// A day in UTC, as in `2026-11-22`.
     pub(in crate::customer) day: String,
@@ -74,14 +74,14 @@ pub(in crate::customer) struct Filter {
     pub(in crate::customer) status: String,
 }
 
-impl Filter {
+impl RequestFilter {
     /// Whether anything is left out.
     pub(in crate::customer) fn is_empty(&self) -> bool {
         *self == Self::default()
     }
 
     /// Whether an entry passes the filter.
-    pub(in crate::customer) fn passes(&self, entry: &Entry) -> bool {
+    pub(in crate::customer) fn passes(&self, entry: &JournalEntry) -> bool {
         let blank = Bill::default();
         let bill = entry.bill.as_ref().unwrap_or(&blank);
         let status = match self.status.as_str() {
@@ -95,7 +95,7 @@ impl Filter {
     }
 
     /// Whether no entry older than this one can pass.
-    pub(in crate::customer) fn is_past(&self, entry: &Entry) -> bool {
+    pub(in crate::customer) fn is_past(&self, entry: &JournalEntry) -> bool {
         !self.day.is_empty() && shown::format(entry.at, "%Y-%m-%d") < self.day
     }
 
@@ -114,21 +114,21 @@ impl Filter {
 
 /// The content of the view.
 #[derive(Debug)]
-pub(in crate::customer) struct Page<'a> {
-    pub(in crate::customer) entries: &'a [Entry],
+pub(in crate::customer) struct RequestsPage<'a> {
+    pub(in crate::customer) entries: &'a [JournalEntry],
     /// Where the next page begins.
     pub(in crate::customer) older: Option<&'a str>,
     /// Whether it begins with the newest.
     pub(in crate::customer) first: bool,
-    pub(in crate::customer) filter: &'a Filter,
+    pub(in crate::customer) filter: &'a RequestFilter,
     /// Slugs to choose from.
     pub(in crate::customer) models: &'a [String],
-    pub(in crate::customer) refusals: &'a [Refused],
+    pub(in crate::customer) refusals: &'a [RefusedRequest],
 }
 
 /// The view.
-pub(in crate::customer) fn page(page: &Page<'_>) -> Markup {
-    let Page {
+pub(in crate::customer) fn page(page: &RequestsPage<'_>) -> Markup {
+    let RequestsPage {
         entries,
         older,
         first,
@@ -169,7 +169,7 @@ pub(in crate::customer) fn page(page: &Page<'_>) -> Markup {
 }
 
 /// A form that works without a script.
-fn choose(filter: &Filter, models: &[String]) -> Markup {
+fn choose(filter: &RequestFilter, models: &[String]) -> Markup {
     let states = [
         ("", "All"),
         ("ok", "Answered"),
@@ -191,22 +191,22 @@ fn choose(filter: &Filter, models: &[String]) -> Markup {
 }
 
 /// Equal refusals: the newest one, their number, and the time of the oldest.
-struct Group<'a> {
-    newest: &'a Refused,
+struct RefusalGroup<'a> {
+    newest: &'a RefusedRequest,
     count: usize,
-    oldest: &'a Refused,
+    oldest: &'a RefusedRequest,
 }
 
 /// Groups equal refusals, in the order of the newest of each. Numbers in the text make no difference.
-fn grouped(refusals: &[Refused]) -> Vec<Group<'_>> {
-    let words = |refused: &Refused| {
+fn grouped(refusals: &[RefusedRequest]) -> Vec<RefusalGroup<'_>> {
+    let words = |refused: &RefusedRequest| {
         refused
             .message
             .chars()
             .filter(|c| !c.is_ascii_digit())
             .collect::<String>()
     };
-    let mut groups: Vec<(String, Group<'_>)> = Vec::new();
+    let mut groups: Vec<(String, RefusalGroup<'_>)> = Vec::new();
     for refused in refusals {
         let text = words(refused);
         let same = groups.iter_mut().find(|(words, group)| {
@@ -222,7 +222,7 @@ fn grouped(refusals: &[Refused]) -> Vec<Group<'_>> {
             }
             None => groups.push((
                 text,
-                Group {
+                RefusalGroup {
                     newest: refused,
                     count: 1,
                     oldest: refused,
@@ -234,9 +234,9 @@ fn grouped(refusals: &[Refused]) -> Vec<Group<'_>> {
 }
 
 /// The newest refusals, each kind explained once.
-pub(in crate::customer) fn refusals(refusals: &[Refused]) -> Markup {
+pub(in crate::customer) fn refusals(refusals: &[RefusedRequest]) -> Markup {
     html! { @if refusals.is_empty() { p.empty { "None." } } @else {
-        ul.refusals { @for Group { newest: refused, count, oldest } in grouped(refusals) {
+        ul.refusals { @for RefusalGroup { newest: refused, count, oldest } in grouped(refusals) {
             li {
                 p {
                     (shown::time(refused.at)) " "
@@ -257,9 +257,9 @@ mod tests {
 
     use super::*;
 
-    fn refused(second: i64, slug: &str, message: &str) -> Refused {
+    fn refused(second: i64, slug: &str, message: &str) -> RefusedRequest {
         let at = Timestamp::from_millis(second * 1_000);
-        Refused {
+        RefusedRequest {
             at,
             request: OperationId::new(at, 7),
             slug: slug.to_owned(),

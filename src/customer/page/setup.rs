@@ -5,7 +5,7 @@ use std::sync::Arc;
 use maud::{Markup, html};
 
 use crate::config::Model;
-use crate::setup::{self, Block, Client};
+use crate::setup::{self, ClientProgram, SetupBlock};
 
 /// The three most common mistakes, each with its remedy; `{v1}` and `{native}` are the two base URLs.
 const TRAPS: [&str; 3] = [
@@ -93,7 +93,7 @@ fn check(checked: Option<&Checked>) -> Markup {
 }
 
 fn settings(
-    client: &Client,
+    client: &ClientProgram,
     public_url: &str,
     models: &[Arc<Model>],
     chosen: Option<&Model>,
@@ -125,7 +125,7 @@ fn settings(
 }
 
 /// The text with the key's positions marked, so that the browser can fill them in.
-fn filled(block: &Block, base_url: &str, model: &str) -> Markup {
+fn filled(block: &SetupBlock, base_url: &str, model: &str) -> Markup {
     let text = block.fill(base_url, setup::KEY, model);
     let mut pieces = text.split(setup::KEY);
     let first = pieces.next().unwrap_or_default();

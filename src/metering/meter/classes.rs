@@ -117,7 +117,7 @@ impl Meter {
 fn is_cheaper(classes: Classes) -> bool {
     classes
         == Classes::of(
-            farebox_protocol::Tier::Flex,
-            farebox_protocol::Place::Global,
+            farebox_protocol::ServiceTier::Flex,
+            farebox_protocol::RequestRegion::Global,
         )
 }

@@ -55,7 +55,7 @@ impl Meter {
 }
 
 /// The further steps of a usage with these counts.
-pub(super) fn of(wire: &WireUsage, counted: &farebox_protocol::Usage) -> Vec<Usage> {
+pub(super) fn of(wire: &WireUsage, counted: &farebox_protocol::ReportedUsage) -> Vec<Usage> {
     wire.further_steps(counted)
         .into_iter()
         .map(of_tokens)
@@ -63,7 +63,7 @@ pub(super) fn of(wire: &WireUsage, counted: &farebox_protocol::Usage) -> Vec<Usa
 }
 
 /// Counts of tokens, without pictures.
-pub(super) fn of_tokens(counted: farebox_protocol::Usage) -> Usage {
+pub(super) fn of_tokens(counted: farebox_protocol::ReportedUsage) -> Usage {
     Usage {
         input: counted.input,
         cache_read: counted.cache_read,

@@ -411,11 +411,11 @@ fn time_holds_money_and_is_no_reason_to_end() {
     assert_eq!(meter.cost_due(), meter.cost_at_most());
 }
 
-fn step(input: u64, output: u64) -> farebox_protocol::Usage {
-    farebox_protocol::Usage {
+fn step(input: u64, output: u64) -> farebox_protocol::ReportedUsage {
+    farebox_protocol::ReportedUsage {
         input,
         output,
-        ..farebox_protocol::Usage::default()
+        ..farebox_protocol::ReportedUsage::default()
     }
 }
 

@@ -2,9 +2,9 @@
 
 use std::collections::HashMap;
 
-use super::file::{Facts, File};
+use super::file::{PdfFacts, PdfFile};
 use super::notes;
-use super::syntax::{Item, entry, name, references};
+use super::syntax::{PdfItem, entry, name, references};
 use super::text;
 
 /// The least tokens of one page: text and picture of an ordinary one.
@@ -15,9 +15,9 @@ const PICTURE: u64 = 1_600;
 const MAX_DEPTH: u32 = 40;
 
 /// Counts the tokens of the findings.
-pub(super) struct Counter<'a> {
-    file: File<'a>,
-    facts: Facts,
+pub(super) struct PdfCounter<'a> {
+    file: PdfFile<'a>,
+    facts: PdfFacts,
     seed: u64,
     /// Tokens of the content streams read so far; one that is being read has none yet, so circular forms end.
     texts: HashMap<u32, u64>,
@@ -25,8 +25,8 @@ pub(super) struct Counter<'a> {
     forms: HashMap<Vec<u8>, u64>,
 }
 
-impl<'a> Counter<'a> {
-    pub(super) fn new(file: File<'a>, facts: Facts, seed: u64) -> Self {
+impl<'a> PdfCounter<'a> {
+    pub(super) fn new(file: PdfFile<'a>, facts: PdfFacts, seed: u64) -> Self {
         Self {
             file,
             facts,
@@ -89,7 +89,7 @@ impl<'a> Counter<'a> {
                 continue;
             };
             most = most.max(notes::tokens(
-                Item {
+                PdfItem {
                     kind,
                     bytes: self.file.slice(place.buffer, &span),
                 },
@@ -168,7 +168,7 @@ impl<'a> Counter<'a> {
                     sum = sum.saturating_add(self.form(name, depth)?);
                 }
             } else {
-                let item = Item {
+                let item = PdfItem {
                     kind,
                     bytes: self.file.slice(place.buffer, &span),
                 };

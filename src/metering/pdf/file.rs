@@ -6,7 +6,8 @@ use std::collections::{HashMap, HashSet};
 use super::filters;
 use super::notes::Notes;
 use super::syntax::{
-    Item, Kind, blanks, entries, entry, integer, is_blank, name, references, token, value,
+    PdfItem, PdfTokenKind, blanks, entries, entry, integer, is_blank, name, references, token,
+    value,
 };
 
 /// Most bytes that are inflated.
@@ -18,16 +19,16 @@ const MOST_OBJECTS: usize = 400_000;
 
 /// One definition of an object: its buffer and its position.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Place {
+pub(super) struct ObjectPlace {
     number: u32,
     pub(super) buffer: usize,
     at: usize,
 }
 
 /// A document: its bytes, the inflated object streams, and every object in them.
-pub(super) struct File<'a> {
+pub(super) struct PdfFile<'a> {
     buffers: Vec<Cow<'a, [u8]>>,
-    pub(super) objects: Vec<Place>,
+    pub(super) objects: Vec<ObjectPlace>,
     /// Definitions by number.
     by_number: HashMap<u32, Vec<usize>>,
     inflate_left: usize,
@@ -36,7 +37,7 @@ pub(super) struct File<'a> {
 
 /// The findings in a document's dictionaries.
 #[derive(Default)]
-pub(super) struct Facts {
+pub(super) struct PdfFacts {
     /// Objects that are pages, each once.
     pub(super) pages: Vec<u32>,
     /// Nodes of the page tree.
@@ -49,7 +50,7 @@ pub(super) struct Facts {
     pub(super) notes: Notes,
 }
 
-impl<'a> File<'a> {
+impl<'a> PdfFile<'a> {
     pub(super) fn new(pdf: &'a [u8]) -> Self {
         Self {
             buffers: vec![Cow::Borrowed(pdf)],
@@ -69,10 +70,10 @@ impl<'a> File<'a> {
             .collect();
         found
             .into_iter()
-            .try_for_each(|(number, at)| self.add(Place { number, buffer, at }))
+            .try_for_each(|(number, at)| self.add(ObjectPlace { number, buffer, at }))
     }
 
-    fn add(&mut self, place: Place) -> Option<()> {
+    fn add(&mut self, place: ObjectPlace) -> Option<()> {
         if self.objects.len() == MOST_OBJECTS {
             return None;
         }
@@ -86,7 +87,7 @@ impl<'a> File<'a> {
 
     /// Every definition of an object: a file that was saved again has several, and any of them may be the one that is shown. They
     /// are copied, because reading one spends what may still be read.
-    pub(super) fn revisions(&self, number: u32) -> Vec<Place> {
+    pub(super) fn revisions(&self, number: u32) -> Vec<ObjectPlace> {
         let indices = self.by_number.get(&number).into_iter().flatten();
         indices
             .filter_map(|index| self.objects.get(*index).copied())
@@ -99,7 +100,10 @@ impl<'a> File<'a> {
     }
 
     /// The value of an object and its end; empty at the end of a buffer.
-    pub(super) fn value(&mut self, place: Place) -> Option<Option<(std::ops::Range<usize>, Kind)>> {
+    pub(super) fn value(
+        &mut self,
+        place: ObjectPlace,
+    ) -> Option<Option<(std::ops::Range<usize>, PdfTokenKind)>> {
         let bytes = self.buffers.get(place.buffer)?;
         let start = blanks(bytes, place.at);
         if start >= bytes.len() {
@@ -120,16 +124,16 @@ impl<'a> File<'a> {
     }
 
     /// The object's dictionary, if it is one.
-    pub(super) fn dict(&mut self, place: Place) -> Option<Option<std::ops::Range<usize>>> {
+    pub(super) fn dict(&mut self, place: ObjectPlace) -> Option<Option<std::ops::Range<usize>>> {
         Some(
             self.value(place)?
-                .filter(|(_, kind)| *kind == Kind::Dict)
+                .filter(|(_, kind)| *kind == PdfTokenKind::Dict)
                 .map(|(span, _)| span),
         )
     }
 
     /// The data of a stream; empty for any other object.
-    pub(super) fn stream(&mut self, place: Place) -> Option<Option<Vec<u8>>> {
+    pub(super) fn stream(&mut self, place: ObjectPlace) -> Option<Option<Vec<u8>>> {
         let Some(span) = self.dict(place)? else {
             return Some(None);
         };
@@ -168,7 +172,7 @@ impl<'a> File<'a> {
     }
 
     /// A number, itself or by reference.
-    fn number(&self, item: Item<'_>) -> Option<u64> {
+    fn number(&self, item: PdfItem<'_>) -> Option<u64> {
         if let Some(number) = integer(item.bytes) {
             return Some(number);
         }
@@ -224,16 +228,16 @@ impl<'a> File<'a> {
             self.buffers.push(Cow::Owned(data));
             inner
                 .into_iter()
-                .try_for_each(|(number, at)| self.add(Place { number, buffer, at }))?;
+                .try_for_each(|(number, at)| self.add(ObjectPlace { number, buffer, at }))?;
         }
         Some(())
     }
 
     /// One walk over all dictionaries.
-    pub(super) fn facts(&mut self, seed: u64) -> Option<Facts> {
-        let mut facts = Facts {
+    pub(super) fn facts(&mut self, seed: u64) -> Option<PdfFacts> {
+        let mut facts = PdfFacts {
             notes: Notes::seeded(seed),
-            ..Facts::default()
+            ..PdfFacts::default()
         };
         let (mut pages, mut nodes) = (HashSet::new(), HashSet::new());
         for index in 0..self.objects.len() {
@@ -261,8 +265,8 @@ impl<'a> File<'a> {
                 pages.insert(place.number);
             }
             self.names(dict, &mut facts);
-            let read = facts.notes.read(Item {
-                kind: Kind::Dict,
+            let read = facts.notes.read(PdfItem {
+                kind: PdfTokenKind::Dict,
                 bytes: dict,
             });
             self.spend(read)?;
@@ -273,7 +277,7 @@ impl<'a> File<'a> {
                 if let Some(map) = self.stream(place)? {
                     facts.notes.fonts.read(&map);
                 } else if let Some((span, kind)) = self.value(place)? {
-                    facts.notes.fonts.rename(Item {
+                    facts.notes.fonts.rename(PdfItem {
                         kind,
                         bytes: self.slice(place.buffer, &span),
                     });
@@ -286,8 +290,8 @@ impl<'a> File<'a> {
     }
 
     /// The names of forms in a dictionary of resources, which is separate or inside a page.
-    fn names(&self, dict: &[u8], facts: &mut Facts) {
-        let inside = entry(dict, b"Resources").filter(|value| value.kind == Kind::Dict);
+    fn names(&self, dict: &[u8], facts: &mut PdfFacts) {
+        let inside = entry(dict, b"Resources").filter(|value| value.kind == PdfTokenKind::Dict);
         for resources in [Some(dict), inside.map(|value| value.bytes)]
             .into_iter()
             .flatten()
@@ -304,7 +308,7 @@ impl<'a> File<'a> {
                         .extend(references(value));
                 }
             };
-            if named.kind == Kind::Dict {
+            if named.kind == PdfTokenKind::Dict {
                 take(named.bytes);
                 continue;
             }

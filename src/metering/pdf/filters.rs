@@ -5,7 +5,7 @@
 
 use miniz_oxide::inflate::{TINFLStatus, decompress_to_vec_zlib_with_limit};
 
-use super::syntax::{Kind, entries, entry, hex, integer, name, token};
+use super::syntax::{PdfTokenKind, entries, entry, hex, integer, name, token};
 
 /// Most filters on one stream.
 const MOST: usize = 4;
@@ -21,7 +21,9 @@ pub(super) fn decoded(dict: &[u8], raw: &[u8], left: &mut usize) -> Option<Vec<u
         let parms = matches!(key.as_ref(), b"DecodeParms" | b"DP");
         // A reference or an array of parameters is not followed: neither occurs with plain text.
         if parms
-            && (value.kind != Kind::Dict && value.bytes != b"null" && value.bytes != b"[null]"
+            && (value.kind != PdfTokenKind::Dict
+                && value.bytes != b"null"
+                && value.bytes != b"[null]"
                 || predicted(value.bytes))
         {
             return None;
@@ -47,10 +49,10 @@ fn filters(dict: &[u8]) -> Option<Vec<Vec<u8>>> {
         return Some(Vec::new());
     };
     let mut found = Vec::new();
-    let mut at = usize::from(filter.kind == Kind::Array);
+    let mut at = usize::from(filter.kind == PdfTokenKind::Array);
     while let Some((item, behind)) = token(filter.bytes, at) {
         match item.kind {
-            Kind::Name => found.push(name(item.bytes).into_owned()),
+            PdfTokenKind::Name => found.push(name(item.bytes).into_owned()),
             _ if matches!(item.bytes, b"]" | b"null") => {}
             // A reference to a filter's name: no program writes that.
             _ => return None,

@@ -12,8 +12,8 @@ mod notes;
 mod syntax;
 mod text;
 
-use count::Counter;
-use file::File;
+use count::PdfCounter;
+use file::PdfFile;
 use syntax::name;
 
 /// Tokens of a document: for each page its text and its picture, at least 3,000. `seed`, which must be secret, places the samples
@@ -25,11 +25,11 @@ pub fn tokens(pdf: &[u8], seed: u64) -> Option<u64> {
     if is_encrypted(pdf) {
         return None;
     }
-    let mut file = File::new(pdf);
+    let mut file = PdfFile::new(pdf);
     file.find_objects(0)?;
     file.open_object_streams()?;
     let facts = file.facts(seed)?;
-    Counter::new(file, facts, seed).count()
+    PdfCounter::new(file, facts, seed).count()
 }
 
 /// Whether the name `Encrypt` occurs anywhere, also with `#xx` in place of letters.

@@ -6,7 +6,7 @@
 
 use std::collections::HashSet;
 
-use super::syntax::{Item, Kind, elements, entries, entry, references, string};
+use super::syntax::{PdfItem, PdfTokenKind, elements, entries, entry, references, string};
 use super::text::{self, Fonts};
 
 /// The findings in the dictionaries of a document.
@@ -40,19 +40,19 @@ impl Notes {
     }
 
     /// Adds a value and everything inside it; returns how many bytes were read for it.
-    pub(super) fn read(&mut self, item: Item<'_>) -> usize {
+    pub(super) fn read(&mut self, item: PdfItem<'_>) -> usize {
         let mut read = item.bytes.len();
         match item.kind {
             // The contents of a signature are not text.
-            Kind::Dict if entry(item.bytes, b"ByteRange").is_some() => {}
-            Kind::Dict => {
+            PdfTokenKind::Dict if entry(item.bytes, b"ByteRange").is_some() => {}
+            PdfTokenKind::Dict => {
                 // An element of the document's structure replaces its own content once, not every occurrence of a mark.
                 let is_element = entry(item.bytes, b"S").is_some();
                 for (name, value) in entries(item.bytes) {
                     match name.as_ref() {
                         b"AP" => self.appearances.extend(references(value)),
                         b"ToUnicode" => self.font_tables.extend(references(value)),
-                        b"Differences" if value.kind == Kind::Word => {
+                        b"Differences" if value.kind == PdfTokenKind::Word => {
                             self.font_tables.extend(references(value))
                         }
                         b"Differences" => self.fonts.rename(value),
@@ -65,7 +65,7 @@ impl Notes {
                     read = read.saturating_add(self.read(value));
                 }
             }
-            Kind::Array => {
+            PdfTokenKind::Array => {
                 read = elements(item.bytes)
                     .fold(read, |read, value| read.saturating_add(self.read(value)))
             }
@@ -75,18 +75,18 @@ impl Notes {
     }
 
     /// Adds what a list of properties shows in place of marked content.
-    fn replaces(&mut self, text: Item<'_>) {
+    fn replaces(&mut self, text: PdfItem<'_>) {
         let tokens = self.says(text);
         self.replacement = self.replacement.max(tokens);
-        if text.kind == Kind::Word {
+        if text.kind == PdfTokenKind::Word {
             self.replacements.extend(references(text));
         }
     }
 
     /// Returns the tokens of a string at this position.
-    fn says(&mut self, value: Item<'_>) -> u64 {
+    fn says(&mut self, value: PdfItem<'_>) -> u64 {
         // The contents of a page are also references, but to streams, which are not strings.
-        if value.kind == Kind::Word {
+        if value.kind == PdfTokenKind::Word {
             self.texts.extend(references(value));
         }
         let tokens = tokens(value, self.seed);
@@ -96,8 +96,8 @@ impl Notes {
 }
 
 /// Tokens of a string, which is Latin or UTF-16; 0 for any other value.
-pub(super) fn tokens(value: Item<'_>, seed: u64) -> u64 {
-    if !matches!(value.kind, Kind::Text | Kind::Hex) {
+pub(super) fn tokens(value: PdfItem<'_>, seed: u64) -> u64 {
+    if !matches!(value.kind, PdfTokenKind::Text | PdfTokenKind::Hex) {
         return 0;
     }
     let bytes = string(value);

@@ -10,7 +10,7 @@ const MAX_DEPTH: u32 = 64;
 
 /// The kind of token at a position.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum PdfTokenKind {
     Dict,
     Array,
     Text,
@@ -22,8 +22,8 @@ pub(super) enum Kind {
 
 /// A token or a whole value: its kind and its bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Item<'a> {
-    pub(super) kind: Kind,
+pub(super) struct PdfItem<'a> {
+    pub(super) kind: PdfTokenKind,
     pub(super) bytes: &'a [u8],
 }
 
@@ -56,24 +56,24 @@ pub(super) fn blanks(bytes: &[u8], mut at: usize) -> usize {
 }
 
 /// The value at `at` and the position after it); `None` at the end of the bytes, or nested too deep.
-pub(super) fn value(bytes: &[u8], at: usize) -> Option<(Item<'_>, usize)> {
+pub(super) fn value(bytes: &[u8], at: usize) -> Option<(PdfItem<'_>, usize)> {
     nested(bytes, at, 0)
 }
 
 /// The same for one token: brackets are tokens of their own.
-pub(super) fn token(bytes: &[u8], at: usize) -> Option<(Item<'_>, usize)> {
+pub(super) fn token(bytes: &[u8], at: usize) -> Option<(PdfItem<'_>, usize)> {
     let start = blanks(bytes, at);
     let next = start.saturating_add(1);
     let (kind, end) = match (bytes.get(start)?, bytes.get(next)) {
-        (b'(', _) => (Kind::Text, text_end(bytes, start)),
-        (b'<', Some(b'<')) | (b'>', Some(b'>')) => (Kind::Word, next.saturating_add(1)),
-        (b'<', _) => (Kind::Hex, behind(bytes, start, b'>')),
-        (b'/', _) => (Kind::Name, word_end(bytes, next)),
-        (byte, _) if is_delimiter(*byte) => (Kind::Word, next),
-        _ => (Kind::Word, word_end(bytes, start)),
+        (b'(', _) => (PdfTokenKind::Text, text_end(bytes, start)),
+        (b'<', Some(b'<')) | (b'>', Some(b'>')) => (PdfTokenKind::Word, next.saturating_add(1)),
+        (b'<', _) => (PdfTokenKind::Hex, behind(bytes, start, b'>')),
+        (b'/', _) => (PdfTokenKind::Name, word_end(bytes, next)),
+        (byte, _) if is_delimiter(*byte) => (PdfTokenKind::Word, next),
+        _ => (PdfTokenKind::Word, word_end(bytes, start)),
     };
     Some((
-        Item {
+        PdfItem {
             kind,
             bytes: bytes.get(start..end)?,
         },
@@ -81,12 +81,12 @@ pub(super) fn token(bytes: &[u8], at: usize) -> Option<(Item<'_>, usize)> {
     ))
 }
 
-fn nested(bytes: &[u8], at: usize, depth: u32) -> Option<(Item<'_>, usize)> {
+fn nested(bytes: &[u8], at: usize, depth: u32) -> Option<(PdfItem<'_>, usize)> {
     let start = blanks(bytes, at);
     let (item, mut end) = token(bytes, start)?;
-    let (kind, close): (Kind, &[u8]) = match item.bytes {
-        b"<<" => (Kind::Dict, b">>"),
-        b"[" => (Kind::Array, b"]"),
+    let (kind, close): (PdfTokenKind, &[u8]) = match item.bytes {
+        b"<<" => (PdfTokenKind::Dict, b">>"),
+        b"[" => (PdfTokenKind::Array, b"]"),
         _ => return Some((item, end)),
     };
     if depth == MAX_DEPTH {
@@ -100,7 +100,7 @@ fn nested(bytes: &[u8], at: usize, depth: u32) -> Option<(Item<'_>, usize)> {
         {
             end = inner.saturating_add(close.len()).min(bytes.len());
             return Some((
-                Item {
+                PdfItem {
                     kind,
                     bytes: bytes.get(start..end)?,
                 },
@@ -143,7 +143,7 @@ fn text_end(bytes: &[u8], start: usize) -> usize {
 }
 
 /// The entries of a dictionary: name and value. A reference is a value of three words, as written.
-pub(super) fn entries<'a>(dict: &'a [u8]) -> impl Iterator<Item = (Cow<'a, [u8]>, Item<'a>)> {
+pub(super) fn entries<'a>(dict: &'a [u8]) -> impl Iterator<Item = (Cow<'a, [u8]>, PdfItem<'a>)> {
     let mut at = if dict.starts_with(b"<<") {
         2
     } else {
@@ -153,13 +153,13 @@ pub(super) fn entries<'a>(dict: &'a [u8]) -> impl Iterator<Item = (Cow<'a, [u8]>
         loop {
             let (key, behind) = value(dict, at)?;
             at = behind;
-            if key.kind != Kind::Name {
+            if key.kind != PdfTokenKind::Name {
                 continue;
             }
             let (mut found, mut end) = value(dict, at)?;
             if let Some(behind) = reference_end(dict, at) {
-                found = Item {
-                    kind: Kind::Word,
+                found = PdfItem {
+                    kind: PdfTokenKind::Word,
                     bytes: dict.get(blanks(dict, at)..behind)?,
                 };
                 end = behind;
@@ -171,7 +171,7 @@ pub(super) fn entries<'a>(dict: &'a [u8]) -> impl Iterator<Item = (Cow<'a, [u8]>
 }
 
 /// The values in an array; a reference is three words.
-pub(super) fn elements(array: &[u8]) -> impl Iterator<Item = Item<'_>> {
+pub(super) fn elements(array: &[u8]) -> impl Iterator<Item = PdfItem<'_>> {
     let mut at = 1;
     std::iter::from_fn(move || {
         let (found, behind) = value(array, at)?;
@@ -181,7 +181,7 @@ pub(super) fn elements(array: &[u8]) -> impl Iterator<Item = Item<'_>> {
 }
 
 /// The value of one entry; the last one counts, as for most readers.
-pub(super) fn entry<'a>(dict: &'a [u8], wanted: &[u8]) -> Option<Item<'a>> {
+pub(super) fn entry<'a>(dict: &'a [u8], wanted: &[u8]) -> Option<PdfItem<'a>> {
     entries(dict)
         .filter(|(name, _)| name.as_ref() == wanted)
         .map(|(_, value)| value)
@@ -199,8 +199,8 @@ fn reference_end(bytes: &[u8], at: usize) -> Option<usize> {
 }
 
 /// The objects that a value refers to: itself a reference, or an array of them.
-pub(super) fn references(value: Item<'_>) -> impl Iterator<Item = u32> + '_ {
-    let mut at = usize::from(value.kind == Kind::Array);
+pub(super) fn references(value: PdfItem<'_>) -> impl Iterator<Item = u32> + '_ {
+    let mut at = usize::from(value.kind == PdfTokenKind::Array);
     let bytes = value.bytes;
     std::iter::from_fn(move || {
         loop {
@@ -243,8 +243,8 @@ pub(super) fn name(bytes: &[u8]) -> Cow<'_, [u8]> {
 }
 
 /// The bytes of a string, literal or hexadecimal.
-pub(super) fn string(item: Item<'_>) -> Vec<u8> {
-    if item.kind == Kind::Hex {
+pub(super) fn string(item: PdfItem<'_>) -> Vec<u8> {
+    if item.kind == PdfTokenKind::Hex {
         return hex(item.bytes);
     }
     let inner = item

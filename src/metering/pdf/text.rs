@@ -3,9 +3,9 @@
 //! Every string of the stream counts, whichever operator shows it. The fonts decide what a byte of a string means: their character
 //! tables (`ToUnicode`) and glyph names (`Differences`) tell whether it is Latin, and how many characters one code can become.
 
-use farebox_protocol::{Sample, token_estimate};
+use farebox_protocol::{TextSample, token_estimate};
 
-use super::syntax::{Item, Kind, elements, hex, name, string, token};
+use super::syntax::{PdfItem, PdfTokenKind, elements, hex, name, string, token};
 use crate::metering::tokenizer;
 
 /// Longest result of one code that is still only a ligature.
@@ -31,12 +31,12 @@ impl Fonts {
         while let Some((item, behind)) = token(cmap, at) {
             at = behind;
             match (item.kind, item.bytes) {
-                (Kind::Word, b"beginbfchar") => (of, index) = (2, 0),
-                (Kind::Word, b"beginbfrange") => (of, index) = (3, 0),
-                (Kind::Word, b"endbfchar" | b"endbfrange") => of = 0,
-                (Kind::Word, b"[") => inside = true,
-                (Kind::Word, b"]") => (inside, index) = (false, 0),
-                (Kind::Hex, bytes) if of > 0 => {
+                (PdfTokenKind::Word, b"beginbfchar") => (of, index) = (2, 0),
+                (PdfTokenKind::Word, b"beginbfrange") => (of, index) = (3, 0),
+                (PdfTokenKind::Word, b"endbfchar" | b"endbfrange") => of = 0,
+                (PdfTokenKind::Word, b"[") => inside = true,
+                (PdfTokenKind::Word, b"]") => (inside, index) = (false, 0),
+                (PdfTokenKind::Hex, bytes) if of > 0 => {
                     if inside || index == of.saturating_sub(1) {
                         self.shows(&hex(bytes));
                     }
@@ -53,9 +53,10 @@ impl Fonts {
 
     /// Adds a font's list of glyph names. A name is made of parts (`f_i`), and each can spell characters out (`uni4E2D56FD`,
     /// `u1F600`).
-    pub(super) fn rename(&mut self, differences: Item<'_>) {
-        let names = elements(differences.bytes)
-            .filter(|item| differences.kind == Kind::Array && item.kind == Kind::Name);
+    pub(super) fn rename(&mut self, differences: PdfItem<'_>) {
+        let names = elements(differences.bytes).filter(|item| {
+            differences.kind == PdfTokenKind::Array && item.kind == PdfTokenKind::Name
+        });
         for item in names {
             let glyph = name(item.bytes);
             let plain = glyph.split(|byte| *byte == b'.').next().unwrap_or_default();
@@ -111,32 +112,32 @@ fn spelled(part: &[u8]) -> Vec<u8> {
 /// What a content stream shows: tokens of its strings, how often it marks content with a separate list of properties, and the names
 /// of the forms that it draws.
 #[derive(Debug, Default)]
-pub(super) struct Shown {
+pub(super) struct ShownText {
     pub(super) tokens: u64,
     pub(super) marks: u64,
     pub(super) forms: Vec<Vec<u8>>,
 }
 
 /// Reads a content stream. `seed` places the samples of its text.
-pub(super) fn shown(content: &[u8], fonts: Fonts, seed: u64) -> Shown {
-    let mut shown = Shown::default();
+pub(super) fn shown(content: &[u8], fonts: Fonts, seed: u64) -> ShownText {
+    let mut shown = ShownText::default();
     let mut text = Vec::new();
-    let mut last: Option<Item<'_>> = None;
+    let mut last: Option<PdfItem<'_>> = None;
     let mut at = 0;
     while let Some((item, behind)) = token(content, at) {
         at = behind;
         match (item.kind, item.bytes) {
-            (Kind::Text | Kind::Hex, _) => text.extend(string(item)),
-            (Kind::Word, b"Do") => shown
+            (PdfTokenKind::Text | PdfTokenKind::Hex, _) => text.extend(string(item)),
+            (PdfTokenKind::Word, b"Do") => shown
                 .forms
                 .extend(last.map(|name| super::syntax::name(name.bytes).into_owned())),
-            (Kind::Word, b"BDC") => {
+            (PdfTokenKind::Word, b"BDC") => {
                 shown.marks = shown.marks.saturating_add(u64::from(last.is_some()))
             }
-            (Kind::Word, b"ID") => at = image_end(content, at),
+            (PdfTokenKind::Word, b"ID") => at = image_end(content, at),
             _ => {}
         }
-        last = (item.kind == Kind::Name).then_some(item);
+        last = (item.kind == PdfTokenKind::Name).then_some(item);
         if text.len() >= CHUNK {
             shown.tokens = shown.tokens.saturating_add(tokens(&text, fonts, seed));
             text.clear();
@@ -190,7 +191,7 @@ pub(super) fn latin(text: &[u8], seed: u64) -> u64 {
 /// look like a few long words to the estimate, but take a token for every two of them.
 pub(super) fn written(text: &str, seed: u64) -> u64 {
     let weight = token_estimate::exactly(text);
-    let mut sample = Sample::seeded(seed);
+    let mut sample = TextSample::seeded(seed);
     sample.add(text);
     let counted = u128::from(tokenizer::tokens(&sample.text()));
     let scaled = counted

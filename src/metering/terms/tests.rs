@@ -24,8 +24,8 @@ fn price() -> Price {
     }
 }
 
-fn limits() -> Limits {
-    Limits {
+fn limits() -> ModelLimits {
+    ModelLimits {
         context: 200_000,
         max_output: 64_000,
         default_output: 8_192,
@@ -104,7 +104,7 @@ fn ten_agents_run_side_by_side_where_they_hold_their_whole_limits() {
 fn the_limits_of_streams_that_may_be_hidden_fit_into_the_money_together() {
     for (declared, max_output) in [(Some(64_000), 64_000), (None, 64_000), (None, 16_000)] {
         let (mut available, mut bought) = (USD, 0);
-        let limits = Limits {
+        let limits = ModelLimits {
             max_output,
             ..limits()
         };

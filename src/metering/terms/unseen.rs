@@ -2,8 +2,8 @@
 //! knows, so only its limit bounds what it costs.
 
 use super::super::price::times;
-use super::{Ask, Budget, SMALLEST_OUTPUT, Shortfall};
-use crate::config::Limits;
+use super::{Ask, KeyBudget, SMALLEST_OUTPUT, Shortfall};
+use crate::config::ModelLimits;
 
 /// A stream that has to hold its whole limit and declares none holds this many times what a whole answer would get: few answers are
 /// longer, and a key with little money would otherwise run a single one.
@@ -21,12 +21,12 @@ pub(super) struct Unseen {
     pub(super) cap: i128,
 }
 
-impl Budget {
+impl KeyBudget {
     /// The limit of a stream that holds all of it; `room` is the most output that the context leaves.
     pub(super) fn unseen(
         &self,
         ask: &Ask,
-        limits: &Limits,
+        limits: &ModelLimits,
         most: u64,
         room: u64,
     ) -> Result<Unseen, Shortfall> {

@@ -1,6 +1,6 @@
 //! What an answer was served as, for its bill and for the operator.
 
-use farebox_ledger::{Place, Served, Tier, Usage};
+use farebox_ledger::{Served, ServedRegion, ServedTier, Usage};
 use farebox_protocol::{self as protocol, Classes};
 
 use super::Admitted;
@@ -26,13 +26,13 @@ impl Admitted {
         };
         Served {
             tier: match tier {
-                protocol::Tier::Standard => Tier::Standard,
-                protocol::Tier::Flex => Tier::Flex,
-                protocol::Tier::Fast => Tier::Fast,
+                protocol::ServiceTier::Standard => ServedTier::Standard,
+                protocol::ServiceTier::Flex => ServedTier::Flex,
+                protocol::ServiceTier::Fast => ServedTier::Fast,
             },
             place: match place {
-                protocol::Place::Global => Place::Global,
-                protocol::Place::Us => Place::Us,
+                protocol::RequestRegion::Global => ServedRegion::Global,
+                protocol::RequestRegion::Us => ServedRegion::Us,
             },
             context_band,
             account: self.outcome.account.clone(),

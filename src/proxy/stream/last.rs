@@ -4,7 +4,7 @@
 //! ends with the family's error event.
 
 use bytes::Bytes;
-use farebox_protocol::{Family, Reader, UsageWish};
+use farebox_protocol::{AnswerReader, Family, UsageWish};
 
 use super::super::admitted::{Admitted, Settled};
 use super::super::broken::why_it_broke;
@@ -21,7 +21,7 @@ pub(super) struct LastFrames {
     request_id: String,
     asks_cost: bool,
     asks_usage: bool,
-    reader: Box<dyn Reader>,
+    reader: Box<dyn AnswerReader>,
     outlet: Box<dyn Outlet>,
     phase: Phase,
     told: Option<Box<CustomerError>>,
@@ -32,7 +32,7 @@ pub(super) struct LastFrames {
 impl LastFrames {
     pub(super) fn of(
         admitted: &Admitted,
-        reader: Box<dyn Reader>,
+        reader: Box<dyn AnswerReader>,
         outlet: Box<dyn Outlet>,
         phase: Phase,
         told: Option<Box<CustomerError>>,

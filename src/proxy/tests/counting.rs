@@ -1,7 +1,7 @@
 //! Counting tokens without running the request, at a target that does not answer.
 
 use super::*;
-use crate::metering::{Counter, local};
+use crate::metering::{TextCounter, local};
 use crate::upstream::Recorded;
 
 #[tokio::test(start_paused = true)]
@@ -23,7 +23,7 @@ async fn a_target_that_does_not_answer_is_waited_for_ten_seconds_and_then_we_est
         (Family::Messages, &body),
         Vec::new(),
         true,
-        &mut Known::default(),
+        &mut RefusedFacts::default(),
     )
     .await
     .unwrap();
@@ -85,7 +85,7 @@ async fn the_prompt_of_a_long_stream_votes_with_the_count_of_its_checkpoints() {
         panic!("no model")
     };
     let seen = Family::Chat.protocol().inspect(body.as_bytes(), 1).unwrap();
-    let ours = local::known(&seen.content, &model.limits, Counter::PLAIN);
+    let ours = local::known(&seen.content, &model.limits, TextCounter::PLAIN);
     // Both counts are of random samples, which differ by 2 or 3 %; the other votes are 10 and 10,000.
     let (found, truth) = (calibrations.factor(&target), THEIRS * 1_000 / ours);
     assert!(found.abs_diff(truth) * 10 < truth, "{found} for {truth}");

@@ -39,7 +39,7 @@ fn long() -> Recorded {
 }
 
 /// The stream's charge and settlement time, for a customer who takes a chunk at this interval, or none at all.
-async fn read_every(pause: Option<Duration>) -> (String, Entry, Duration) {
+async fn read_every(pause: Option<Duration>) -> (String, JournalEntry, Duration) {
     let house = House::new();
     house.proxy.upstreams.play(long());
     let key = house.key("50").await;

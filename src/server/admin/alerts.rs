@@ -7,7 +7,7 @@ use farebox_ledger::{Gateway, KeyId, Standby, WriterStats};
 use super::Admin;
 use crate::clock;
 use crate::config::Severity;
-use crate::telemetry::alerts::{self, Alert, AlertKind, Standing};
+use crate::telemetry::alerts::{self, Alert, AlertKind, StandingAlert};
 use crate::upstream::{Trouble, Wrong};
 
 /// Keys that the reason of one alert names.
@@ -15,7 +15,7 @@ const MOST_KEYS: usize = 5;
 
 impl Admin {
     /// Looks now, and returns what stands, the most urgent first. `gateways`: those that share the ledger.
-    pub fn alerts(&self, gateways: &[Gateway]) -> Vec<Standing> {
+    pub fn alerts(&self, gateways: &[Gateway]) -> Vec<StandingAlert> {
         self.differ
             .store(Gateway::differ(gateways), Ordering::Relaxed);
         self.look();

@@ -89,12 +89,12 @@ impl Guard {
 }
 
 /// Requires the token in front of a path.
-pub(super) struct Check {
+pub(super) struct TokenCheck {
     admin: Arc<Admin>,
 }
 
 #[handler]
-impl Check {
+impl TokenCheck {
     pub(super) fn new(admin: Arc<Admin>) -> Self {
         Self { admin }
     }

@@ -12,7 +12,7 @@ use salvo::prelude::{Response, handler};
 
 use super::{Admin, text};
 use crate::proxy::{Record, record};
-use crate::telemetry::Follower;
+use crate::telemetry::LiveFollower;
 
 /// Most readers at once.
 const MOST_READERS: usize = 32;
@@ -20,12 +20,12 @@ const MOST_READERS: usize = 32;
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
 
 /// Answers `/live`: a stream of every request as it ends.
-pub(super) struct LiveStream {
+pub(super) struct LiveHandler {
     admin: Arc<Admin>,
 }
 
 #[handler]
-impl LiveStream {
+impl LiveHandler {
     pub(super) fn new(admin: Arc<Admin>) -> Self {
         Self { admin }
     }
@@ -50,7 +50,7 @@ impl LiveStream {
     }
 }
 
-fn events(follower: Follower) -> impl stream::Stream<Item = Result<Bytes, std::io::Error>> {
+fn events(follower: LiveFollower) -> impl stream::Stream<Item = Result<Bytes, std::io::Error>> {
     // A first comment, so that a reader of an idle gateway sees at once that it is connected.
     let hello = stream::iter([Ok(Bytes::from_static(b": farebox\n\n"))]);
     let requests = stream::unfold(Some(follower), async |follower| {

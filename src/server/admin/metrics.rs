@@ -10,17 +10,17 @@ use salvo::prelude::{Response, handler};
 
 use super::{Admin, text};
 use crate::clock;
-use crate::telemetry::alerts::Standing;
-use crate::telemetry::{Exposition, Kind, lost_lines, seconds};
+use crate::telemetry::alerts::StandingAlert;
+use crate::telemetry::{Exposition, MetricKind, lost_lines, seconds};
 use crate::turns;
 
 /// Answers `/metrics`.
-pub(super) struct Metrics {
+pub(super) struct MetricsHandler {
     admin: Arc<Admin>,
 }
 
 #[handler]
-impl Metrics {
+impl MetricsHandler {
     pub(super) fn new(admin: Arc<Admin>) -> Self {
         Self { admin }
     }
@@ -55,13 +55,13 @@ fn write(admin: &Admin, totals: Option<&Totals>, gateways: &[Gateway]) -> String
         let differ = u8::from(Gateway::differ(gateways));
         out.metric(
             "farebox_nodes",
-            Kind::Gauge,
+            MetricKind::Gauge,
             "Gateways that share the ledger and run.",
         )
         .sample(&[], gateways.len());
         out.metric(
             "farebox_nodes_differ",
-            Kind::Gauge,
+            MetricKind::Gauge,
             "1 while they run different files.",
         )
         .sample(&[], differ);
@@ -70,13 +70,13 @@ fn write(admin: &Admin, totals: Option<&Totals>, gateways: &[Gateway]) -> String
 }
 
 /// One series for each alert that stands, so that a rule needs no threshold of its own.
-fn standing(out: &mut Exposition, alerts: &[Standing]) {
+fn standing(out: &mut Exposition, alerts: &[StandingAlert]) {
     out.metric(
         "farebox_alert",
-        Kind::Gauge,
+        MetricKind::Gauge,
         "1 for each alert that stands; /status has its reason.",
     );
-    for Standing { alert, .. } in alerts {
+    for StandingAlert { alert, .. } in alerts {
         let (kind, severity) = (alert.kind.id, alert.kind.severity.name());
         out.sample(
             &[
@@ -92,7 +92,7 @@ fn standing(out: &mut Exposition, alerts: &[Standing]) {
 fn drift(out: &mut Exposition, admin: &Admin) {
     out.metric(
         "farebox_client_fields_total",
-        Kind::Counter,
+        MetricKind::Counter,
         "Requests with a top-level field that was taken out or refused.",
     );
     for (drifting, requests) in admin.telemetry.drift.all() {
@@ -107,41 +107,53 @@ fn drift(out: &mut Exposition, admin: &Admin) {
 
 fn process(out: &mut Exposition, admin: &Admin) {
     let version = env!("CARGO_PKG_VERSION");
-    out.metric("farebox_build_info", Kind::Gauge, "The program's version.")
-        .sample(&[("version", version)], 1);
+    out.metric(
+        "farebox_build_info",
+        MetricKind::Gauge,
+        "The program's version.",
+    )
+    .sample(&[("version", version)], 1);
     out.metric(
         "farebox_start_time_seconds",
-        Kind::Gauge,
+        MetricKind::Gauge,
         "When the gateway started, seconds since 1970.",
     )
     .sample(&[], admin.started_at.millis() / 1_000);
-    out.metric("farebox_ready", Kind::Gauge, "1 while requests are served.")
-        .sample(&[], u8::from(admin.obstacle().is_none()));
+    out.metric(
+        "farebox_ready",
+        MetricKind::Gauge,
+        "1 while requests are served.",
+    )
+    .sample(&[], u8::from(admin.obstacle().is_none()));
     out.metric(
         "farebox_draining",
-        Kind::Gauge,
+        MetricKind::Gauge,
         "1 while the gateway is stopping.",
     )
     .sample(&[], u8::from(admin.draining.load(Ordering::Relaxed)));
     out.metric(
         "farebox_requests_in_flight",
-        Kind::Gauge,
+        MetricKind::Gauge,
         "Running requests, and refused ones whose body is still being read.",
     )
     .sample(&[], admin.front.proxy.tasks.len());
     let stopped = admin.front.rate_limits.stopped(clock::now()).len();
     out.metric(
         "farebox_keys_stopped",
-        Kind::Gauge,
+        MetricKind::Gauge,
         "Keys that get nothing more for now, because of their exposure.",
     )
     .sample(&[], stopped);
     bounds(out, admin);
-    out.metric("farebox_live_readers", Kind::Gauge, "Readers of /live.")
-        .sample(&[], admin.telemetry.live.readers());
+    out.metric(
+        "farebox_live_readers",
+        MetricKind::Gauge,
+        "Readers of /live.",
+    )
+    .sample(&[], admin.telemetry.live.readers());
     out.metric(
         "farebox_log_lines_lost_total",
-        Kind::Counter,
+        MetricKind::Counter,
         "Log lines dropped because nobody read standard error in time.",
     )
     .sample(&[], lost_lines());
@@ -152,33 +164,33 @@ fn work(out: &mut Exposition, admin: &Admin) {
     let counts = admin.front.proxy.turns.counts();
     out.metric(
         "farebox_work_seconds_total",
-        Kind::Counter,
+        MetricKind::Counter,
         "CPU time for reading bodies and documents and counting tokens: at once, or aside in turns.",
     )
     .sample(&[("where", "at_once")], seconds(counts.inline))
     .sample(&[("where", "aside")], seconds(counts.aside));
     out.metric(
         "farebox_work_waiting",
-        Kind::Gauge,
+        MetricKind::Gauge,
         "Such jobs that wait for their customer's turn.",
     )
     .sample(&[], counts.waiting);
     out.metric(
         "farebox_work_refused_total",
-        Kind::Counter,
+        MetricKind::Counter,
         "Requests whose turn did not come in time.",
     )
     .sample(&[], counts.refused);
     out.metric(
         "farebox_work_over_budget",
-        Kind::Gauge,
+        MetricKind::Gauge,
         "Customers beyond their budget of CPU time.",
     )
     .sample(&[], counts.over_budget);
     let budgets = [("customer", turns::OF_CUSTOMER), ("unpaid", turns::UNPAID)];
     let mut metric = out.metric(
         "farebox_work_budget_seconds",
-        Kind::Gauge,
+        MetricKind::Gauge,
         "The budgets of each customer: CPU time for each second, and what may be saved up.",
     );
     for (of, budget) in budgets {
@@ -193,26 +205,26 @@ fn bounds(out: &mut Exposition, admin: &Admin) {
     let counts = admin.front.connections.counts();
     out.metric(
         "farebox_connections",
-        Kind::Gauge,
+        MetricKind::Gauge,
         "Open connections of customers.",
     )
     .sample(&[], counts.open);
     out.metric(
         "farebox_connections_safe",
-        Kind::Gauge,
+        MetricKind::Gauge,
         "Those on which a customer's request is under way; none of them is closed for a new one.",
     )
     .sample(&[], counts.safe);
     out.metric(
         "farebox_strangers",
-        Kind::Gauge,
+        MetricKind::Gauge,
         "Unfinished heads, and requests under way, of nobody's key.",
     )
     .sample(&[("with", "head")], counts.heads)
     .sample(&[("with", "request")], counts.strangers);
     out.metric(
         "farebox_connections_limit",
-        Kind::Gauge,
+        MetricKind::Gauge,
         "Limit of customers' connections: all, of one peer, of a trusted proxy, safe ones of one customer, in each pool of strangers.",
     )
     .sample(&[("of", "all")], counts.most)
@@ -222,7 +234,7 @@ fn bounds(out: &mut Exposition, admin: &Admin) {
     .sample(&[("of", "strangers")], counts.most_of_strangers);
     out.metric(
         "farebox_connections_closed_total",
-        Kind::Counter,
+        MetricKind::Counter,
         "Connections closed at a limit: refused new ones, idle ones, and strangers' in a full pool.",
     )
     .sample(&[("which", "new")], counts.refused)
@@ -233,14 +245,14 @@ fn bounds(out: &mut Exposition, admin: &Admin) {
     let bodies = &admin.front.body_room;
     out.metric(
         "farebox_bytes_in_flight",
-        Kind::Gauge,
+        MetricKind::Gauge,
         "Bytes of request bodies and of answers in memory.",
     )
     .sample(&[("of", "bodies")], bodies.in_use())
     .sample(&[("of", "answers")], answers);
     out.metric(
         "farebox_bytes_in_flight_limit",
-        Kind::Gauge,
+        MetricKind::Gauge,
         "Limit of these bytes.",
     )
     .sample(&[("of", "bodies")], bodies.total())
@@ -251,7 +263,7 @@ fn targets(out: &mut Exposition, admin: &Admin) {
     let states = admin.front.proxy.upstreams.states();
     out.metric(
         "farebox_target_state",
-        Kind::Gauge,
+        MetricKind::Gauge,
         "1 for the state that a target's breaker is in.",
     );
     for target in &states {
@@ -279,25 +291,25 @@ fn targets(out: &mut Exposition, admin: &Admin) {
     };
     each(
         "farebox_target_requests_total",
-        Kind::Counter,
+        MetricKind::Counter,
         "Attempts at a target.",
         |requests, _, _| requests,
     );
     each(
         "farebox_target_errors_total",
-        Kind::Counter,
+        MetricKind::Counter,
         "Attempts that failed through the target's fault.",
         |_, errors, _| errors,
     );
     each(
         "farebox_target_in_flight",
-        Kind::Gauge,
+        MetricKind::Gauge,
         "Attempts and answers in progress.",
         |_, _, in_flight| in_flight,
     );
     out.metric(
         "farebox_target_keys_closed",
-        Kind::Gauge,
+        MetricKind::Gauge,
         "Keys that a target is closed to because of their own failures.",
     );
     for target in &states {
@@ -315,7 +327,7 @@ fn probes(out: &mut Exposition, admin: &Admin) {
     states.retain(|target| target.probes.sent > 0);
     out.metric(
         "farebox_target_probes_total",
-        Kind::Counter,
+        MetricKind::Counter,
         "The gateway's own requests to a target in trouble.",
     );
     for target in &states {
@@ -336,7 +348,7 @@ fn probes(out: &mut Exposition, admin: &Admin) {
     }
     out.metric(
         "farebox_target_probe_cost_usd_total",
-        Kind::Counter,
+        MetricKind::Counter,
         "What these requests may have cost the operator.",
     );
     for target in &states {
@@ -351,19 +363,19 @@ fn writer(out: &mut Exposition, stats: &WriterStats) {
     let writable = u8::from(stats.is_writable());
     out.metric(
         "farebox_ledger_writable",
-        Kind::Gauge,
+        MetricKind::Gauge,
         "0 when the ledger cannot be written.",
     )
     .sample(&[], writable);
     out.metric(
         "farebox_ledger_queue",
-        Kind::Gauge,
+        MetricKind::Gauge,
         "Operations that wait for a commit.",
     )
     .sample(&[], stats.queued);
     out.metric(
         "farebox_ledger_unresolved",
-        Kind::Gauge,
+        MetricKind::Gauge,
         "Abandoned holds that wait for their settlement, by the database's SQLSTATE.",
     );
     // A database's holds have their SQLSTATE, empty if the connection failed; a file's have none.
@@ -378,19 +390,19 @@ fn writer(out: &mut Exposition, stats: &WriterStats) {
     }
     out.metric(
         "farebox_ledger_operations_total",
-        Kind::Counter,
+        MetricKind::Counter,
         "Committed operations.",
     )
     .sample(&[], stats.operations);
     out.metric(
         "farebox_ledger_last_commit_seconds",
-        Kind::Gauge,
+        MetricKind::Gauge,
         "How long the last commit took.",
     )
     .sample(&[], seconds(stats.last_commit));
     out.metric(
         "farebox_ledger_commit_seconds",
-        Kind::Histogram,
+        MetricKind::Histogram,
         "How long commits took.",
     )
     .histogram(&[], &WriterStats::BOUNDS, &stats.histogram, stats.total);
@@ -401,68 +413,80 @@ fn database(out: &mut Exposition, stats: &WriterStats, standbys: u64) {
     let single = u8::from(stats.standby == Standby::Single);
     out.metric(
         "farebox_ledger_standbys",
-        Kind::Gauge,
+        MetricKind::Gauge,
         "Synchronous standbys of the database.",
     )
     .sample(&[], standbys);
     out.metric(
         "farebox_ledger_single",
-        Kind::Gauge,
+        MetricKind::Gauge,
         "1 when --allow-single sells without a standby.",
     )
     .sample(&[], single);
     out.metric(
         "farebox_ledger_unknown_commits_total",
-        Kind::Counter,
+        MetricKind::Counter,
         "Commits that the database did not answer for certain.",
     )
     .sample(&[], stats.unknown_commits);
     out.metric(
         "farebox_ledger_dropped_connections",
-        Kind::Gauge,
+        MetricKind::Gauge,
         "Connections that were given up and are still at work.",
     )
     .sample(&[], stats.dropped);
 }
 
 fn books(out: &mut Exposition, totals: &Totals) {
-    out.metric("farebox_keys", Kind::Gauge, "Keys.")
+    out.metric("farebox_keys", MetricKind::Gauge, "Keys.")
         .sample(&[], totals.keys);
-    out.metric("farebox_entries", Kind::Gauge, "Entries of the journal.")
-        .sample(&[], totals.entries);
-    out.metric("farebox_holds", Kind::Gauge, "Open holds.")
+    out.metric(
+        "farebox_entries",
+        MetricKind::Gauge,
+        "Entries of the journal.",
+    )
+    .sample(&[], totals.entries);
+    out.metric("farebox_holds", MetricKind::Gauge, "Open holds.")
         .sample(&[], totals.holds);
-    out.metric("farebox_held_usd", Kind::Gauge, "Held by running requests.")
-        .sample(&[], amount::exact(totals.held));
-    out.metric("farebox_balance_usd", Kind::Gauge, "Balances of all keys.")
-        .sample(&[], amount::exact(totals.credit - totals.spent));
+    out.metric(
+        "farebox_held_usd",
+        MetricKind::Gauge,
+        "Held by running requests.",
+    )
+    .sample(&[], amount::exact(totals.held));
+    out.metric(
+        "farebox_balance_usd",
+        MetricKind::Gauge,
+        "Balances of all keys.",
+    )
+    .sample(&[], amount::exact(totals.credit - totals.spent));
     out.metric(
         "farebox_ledger_credit_usd",
-        Kind::Gauge,
+        MetricKind::Gauge,
         "Paid in since the ledger began.",
     )
     .sample(&[], amount::exact(totals.credit));
     out.metric(
         "farebox_ledger_spent_usd",
-        Kind::Gauge,
+        MetricKind::Gauge,
         "Charged since the ledger began.",
     )
     .sample(&[], amount::exact(totals.spent));
     out.metric(
         "farebox_ledger_loss_usd",
-        Kind::Gauge,
+        MetricKind::Gauge,
         "The operator's losses since the ledger began.",
     )
     .sample(&[], amount::exact(totals.loss));
     out.metric(
         "farebox_ledger_exposure_usd",
-        Kind::Gauge,
+        MetricKind::Gauge,
         "What providers may have billed beyond the charges since the ledger began.",
     )
     .sample(&[], amount::exact(totals.exposure));
     out.metric(
         "farebox_ledger_cost_usd",
-        Kind::Gauge,
+        MetricKind::Gauge,
         "At the operator's own prices since the ledger began, where they are known.",
     )
     .sample(&[], amount::exact(totals.cost));
@@ -472,7 +496,7 @@ fn files(out: &mut Exposition, admin: &Admin) {
     let generation = admin.front.proxy.config.current().generation;
     out.metric(
         "farebox_config_generation",
-        Kind::Gauge,
+        MetricKind::Gauge,
         "Number of the configuration snapshot in force.",
     )
     .sample(&[], generation);
@@ -481,25 +505,25 @@ fn files(out: &mut Exposition, admin: &Admin) {
     };
     out.metric(
         "farebox_config_current",
-        Kind::Gauge,
+        MetricKind::Gauge,
         "0 while the files have errors and an older snapshot is in force.",
     )
     .sample(&[], u8::from(status.current));
     out.metric(
         "farebox_config_loaded_time_seconds",
-        Kind::Gauge,
+        MetricKind::Gauge,
         "When the snapshot in force was loaded, seconds since 1970.",
     )
     .sample(&[], seconds_since_1970(status.loaded_at_ms));
     out.metric(
         "farebox_config_last_reload_time_seconds",
-        Kind::Gauge,
+        MetricKind::Gauge,
         "When the files last changed.",
     )
     .sample(&[], seconds_since_1970(status.attempted_at_ms));
     out.metric(
         "farebox_config_reloads_total",
-        Kind::Counter,
+        MetricKind::Counter,
         "Reloads by outcome.",
     )
     .sample(&[("outcome", "applied")], status.swapped)
@@ -507,7 +531,7 @@ fn files(out: &mut Exposition, admin: &Admin) {
     let counts = status.diagnostics.counts();
     out.metric(
         "farebox_config_findings",
-        Kind::Gauge,
+        MetricKind::Gauge,
         "Findings of the last reload.",
     )
     .sample(&[("severity", "error")], counts.errors)

@@ -66,41 +66,41 @@ impl Admin {
 /// Every path of the admin listener.
 #[must_use]
 pub fn service(admin: &Arc<Admin>) -> Service {
-    let guarded = || Router::new().hoop(guard::Check::new(Arc::clone(admin)));
+    let guarded = || Router::new().hoop(guard::TokenCheck::new(Arc::clone(admin)));
     let router = Router::new()
         .push(Router::with_path("healthz").get(health::healthz))
         .push(Router::with_path("readyz").get(health::Ready::new(Arc::clone(admin))))
         .push(
             guarded()
                 .path("metrics")
-                .get(metrics::Metrics::new(Arc::clone(admin))),
+                .get(metrics::MetricsHandler::new(Arc::clone(admin))),
         )
         .push(
             guarded()
                 .path("status")
-                .get(status::Status::new(Arc::clone(admin))),
+                .get(status::StatusHandler::new(Arc::clone(admin))),
         )
         .push(
             guarded()
                 .path("live")
-                .get(live::LiveStream::new(Arc::clone(admin))),
+                .get(live::LiveHandler::new(Arc::clone(admin))),
         )
         .push(
             guarded()
                 .path("requests/{id}")
-                .get(requests::OneRequest::new(Arc::clone(admin))),
+                .get(requests::OneRequestHandler::new(Arc::clone(admin))),
         );
     Service::new(router)
         .hoop(host::Arrive::new(Arc::clone(admin)))
         .hoop(CatchPanic::new())
-        .catcher(Catcher::default().hoop(NotFound))
+        .catcher(Catcher::default().hoop(AdminNotFound))
 }
 
 /// Answers everything that no path matched.
-struct NotFound;
+struct AdminNotFound;
 
 #[handler]
-impl NotFound {
+impl AdminNotFound {
     async fn handle(&self, res: &mut Response, ctrl: &mut FlowCtrl) {
         ctrl.skip_rest();
         let status = res.status_code.unwrap_or(StatusCode::NOT_FOUND);

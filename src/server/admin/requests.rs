@@ -12,19 +12,19 @@ use super::Admin;
 use crate::proxy::{Record, record};
 use crate::server::failure;
 use crate::telemetry::REMEMBERED;
-use crate::upstream::Stage;
+use crate::upstream::ProgressStage;
 use farebox_ledger::{OpenHold, document};
 
 /// Most open holds that are searched for a running request.
 const MOST_HOLDS: usize = 20_000;
 
 /// Answers `/requests/{id}`.
-pub(super) struct OneRequest {
+pub(super) struct OneRequestHandler {
     admin: Arc<Admin>,
 }
 
 #[handler]
-impl OneRequest {
+impl OneRequestHandler {
     pub(super) fn new(admin: Arc<Admin>) -> Self {
         Self { admin }
     }
@@ -64,7 +64,7 @@ impl OneRequest {
 }
 
 /// Where a running request is, after which failures.
-fn under_way(stage: &Stage) -> Value {
+fn under_way(stage: &ProgressStage) -> Value {
     let asked = stage.asked.as_ref();
     json!({
         "attempts": stage.attempts.iter().map(ToString::to_string).collect::<Vec<_>>(),

@@ -17,22 +17,22 @@ use crate::config::{
 };
 use crate::server::{failure, models};
 use crate::telemetry::DriftingField;
-use crate::telemetry::alerts::Standing;
+use crate::telemetry::alerts::StandingAlert;
 
 /// Answers `/status`.
-pub(super) struct Status {
+pub(super) struct StatusHandler {
     admin: Arc<Admin>,
 }
 
 #[handler]
-impl Status {
+impl StatusHandler {
     pub(super) fn new(admin: Arc<Admin>) -> Self {
         Self { admin }
     }
 
     async fn handle(&self, res: &mut Response) {
         let admin = Arc::clone(&self.admin);
-        let books = Books {
+        let books = LedgerStatus {
             totals: admin.ledger.totals().await.ok(),
             gateways: admin.ledger.gateways().await.unwrap_or_default(),
         };
@@ -43,13 +43,13 @@ impl Status {
 }
 
 /// The ledger's part of the document.
-struct Books {
+struct LedgerStatus {
     totals: Option<Totals>,
     gateways: Vec<Gateway>,
 }
 
 impl Admin {
-    fn status(&self, books: &Books) -> Value {
+    fn status(&self, books: &LedgerStatus) -> Value {
         let config = self.front.proxy.config.current();
         let loaded = self.reloader.as_ref().map(|reloader| reloader.status());
         let (targets, in_flight) = self.targets();
@@ -69,7 +69,7 @@ impl Admin {
                 "providers": config.providers.iter().map(|provider| of_provider(provider, &in_flight)).collect::<Vec<_>>(),
                 "routes": config.catalog.models.iter().map(|model| of_route(model)).collect::<Vec<_>>(),
                 "targets": targets,
-                "alerts": self.alerts(&books.gateways).iter().map(Standing::document).collect::<Vec<_>>(),
+                "alerts": self.alerts(&books.gateways).iter().map(StandingAlert::document).collect::<Vec<_>>(),
                 "removed_members": self.removed_members(),
                 "client_fields": self.client_fields(),
                 "nodes": books.gateways.iter().map(node).collect::<Vec<_>>(),

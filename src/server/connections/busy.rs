@@ -23,17 +23,17 @@ use crate::proxy::holder;
 
 /// A request under way, until dropped.
 #[derive(Debug)]
-pub(in crate::server) struct Busy {
+pub(in crate::server) struct BusyRequest {
     connections: Arc<Connections>,
     connection: Arc<Connection>,
     /// The peer behind a trusted proxy.
     forwarded: Option<IpAddr>,
-    standing: Mutex<Standing>,
+    standing: Mutex<RequestStanding>,
 }
 
 /// What a request is taken for.
 #[derive(Debug)]
-enum Standing {
+enum RequestStanding {
     Stranger(Ticket),
     /// A customer's, which makes its connection safe.
     Safe(Holder),
@@ -55,7 +55,7 @@ impl Connections {
         self: &Arc<Self>,
         address: SocketAddr,
         client: Option<IpAddr>,
-    ) -> Result<Option<Arc<Busy>>, Crowded> {
+    ) -> Result<Option<Arc<BusyRequest>>, Crowded> {
         let is_proxy = self.is_proxy(address.ip());
         let mut open = self.lock();
         let Some(connection) = open.by_address.get(&address).map(Arc::clone) else {
@@ -74,20 +74,20 @@ impl Connections {
         connection.busy.fetch_add(1, Ordering::AcqRel);
         let pool = &mut open.strangers;
         let ticket = self.crowd(pool, forwarded.unwrap_or(connection.peer), &connection.ctrl);
-        Ok(Some(Arc::new(Busy {
+        Ok(Some(Arc::new(BusyRequest {
             connections: Arc::clone(self),
             connection,
             forwarded,
-            standing: Mutex::new(Standing::Stranger(ticket)),
+            standing: Mutex::new(RequestStanding::Stranger(ticket)),
         })))
     }
 }
 
-impl Busy {
+impl BusyRequest {
     /// Notes whose request it is: its connection is safe until it ends.
     pub(super) fn belongs(&self, to: Holder, pays: bool) {
         let mut standing = self.standing();
-        let Standing::Stranger(ticket) = *standing else {
+        let RequestStanding::Stranger(ticket) = *standing else {
             return;
         };
         let mut open = self.connections.lock();
@@ -97,35 +97,35 @@ impl Busy {
         *standing = if *safe < self.connections.limits.safe {
             *safe += 1;
             self.connection.safe.fetch_add(1, Ordering::Relaxed);
-            Standing::Safe(to)
+            RequestStanding::Safe(to)
         } else {
-            Standing::Known
+            RequestStanding::Known
         };
         open.leave_line(&self.connection);
         self.connection.place.set_rank(rank);
         open.line_up(&self.connection);
     }
 
-    fn standing(&self) -> MutexGuard<'_, Standing> {
+    fn standing(&self) -> MutexGuard<'_, RequestStanding> {
         self.standing.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Guest for Busy {
+impl Guest for BusyRequest {
     fn belongs_to(&self, key: &Key) {
         self.belongs(holder(key.id), key.account.balance() > Amount::ZERO);
     }
 }
 
-impl Drop for Busy {
+impl Drop for BusyRequest {
     fn drop(&mut self) {
         self.connection.busy.fetch_sub(1, Ordering::AcqRel);
         let mut open = self.connections.lock();
         match *self.standing() {
-            Standing::Stranger(ticket) => {
+            RequestStanding::Stranger(ticket) => {
                 open.strangers.leave(ticket);
             }
-            Standing::Safe(customer) => {
+            RequestStanding::Safe(customer) => {
                 self.connection.safe.fetch_sub(1, Ordering::Relaxed);
                 if let Some(safe) = open.safe.get_mut(&customer) {
                     *safe = safe.saturating_sub(1);
@@ -134,7 +134,7 @@ impl Drop for Busy {
                     }
                 }
             }
-            Standing::Known => {}
+            RequestStanding::Known => {}
         }
         if let Some(peer) = self.forwarded
             && let Some(running) = open.forwarded.get_mut(&peer)
@@ -158,13 +158,13 @@ pub(in crate::server) fn begin(
     req: &Request,
     client: Option<IpAddr>,
     depot: &mut Depot,
-) -> Result<Option<Arc<Busy>>, Crowded> {
+) -> Result<Option<Arc<BusyRequest>>, Crowded> {
     let Some(address) = req.remote_addr().clone().into_std() else {
         return Ok(None);
     };
     let busy = connections.begin(address, client)?;
     if let Some(busy) = &busy {
-        let guest: Arc<dyn Guest> = Arc::<Busy>::clone(busy);
+        let guest: Arc<dyn Guest> = Arc::<BusyRequest>::clone(busy);
         depot.insert_typed(guest);
     }
     Ok(busy)
@@ -174,7 +174,7 @@ pub(in crate::server) fn begin(
 pub(in crate::server) fn begin_of_operator(
     connections: &Arc<Connections>,
     req: &Request,
-) -> Option<Arc<Busy>> {
+) -> Option<Arc<BusyRequest>> {
     let address = req.remote_addr().clone().into_std()?;
     let busy = connections.begin(address, None).ok().flatten()?;
     busy.belongs(Holder::default(), true);
@@ -187,7 +187,7 @@ pub(in crate::server) fn of(depot: &Depot) -> Option<Arc<dyn Guest>> {
 }
 
 /// Keeps the connection busy until a streamed answer has been sent; other answers are sent at once.
-pub(in crate::server) fn hold(res: &mut Response, busy: Option<Arc<Busy>>) {
+pub(in crate::server) fn hold(res: &mut Response, busy: Option<Arc<BusyRequest>>) {
     if matches!(res.body, ResBody::Stream(_)) {
         let body = res.take_body();
         res.body(ResBody::Boxed(Box::pin(BusyBody { body, _busy: busy })));
@@ -196,7 +196,7 @@ pub(in crate::server) fn hold(res: &mut Response, busy: Option<Arc<Busy>>) {
 
 struct BusyBody {
     body: ResBody,
-    _busy: Option<Arc<Busy>>,
+    _busy: Option<Arc<BusyRequest>>,
 }
 
 impl Body for BusyBody {

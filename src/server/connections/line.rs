@@ -23,13 +23,13 @@ impl Rank {
 
 /// Where a connection stands. Changed only under the lock of all connections; read without it.
 #[derive(Debug, Default)]
-pub(super) struct Place {
+pub(super) struct LinePlace {
     rank: AtomicU8,
     /// Its number in the line of its rank; 0 when it is in none.
     number: AtomicU64,
 }
 
-impl Place {
+impl LinePlace {
     pub(super) fn rank(&self) -> Rank {
         let rank = usize::from(self.rank.load(Ordering::Relaxed));
         Rank::ALL.get(rank).copied().unwrap_or(Rank::Stranger)
@@ -47,12 +47,12 @@ impl Place {
 
 /// The line of each rank, the least recently used connection first.
 #[derive(Debug, Default)]
-pub(super) struct Line {
+pub(super) struct ConnectionLine {
     ranks: [BTreeMap<u64, Arc<Connection>>; 3],
     last: u64,
 }
 
-impl Line {
+impl ConnectionLine {
     /// The one to close first.
     pub(super) fn first(&self) -> Option<&Arc<Connection>> {
         let (_, first) = self.ranks.iter().find_map(BTreeMap::first_key_value)?;

@@ -8,7 +8,7 @@ use salvo::conn::ConnCtrl;
 
 /// One kind of thing that strangers do.
 #[derive(Debug)]
-pub(super) struct Pool {
+pub(super) struct StrangerPool {
     most: usize,
     next: u64,
     all: BTreeMap<u64, (IpAddr, ConnCtrl)>,
@@ -19,7 +19,7 @@ pub(super) struct Pool {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Ticket(u64);
 
-impl Pool {
+impl StrangerPool {
     pub(super) fn new(most: usize) -> Self {
         let (next, all, peers) = Default::default();
         Self {

@@ -1,12 +1,12 @@
 //! Who is closed first, who never, and what strangers may have under way.
 
 use super::*;
-use crate::server::connections::busy::Busy;
+use crate::server::connections::busy::BusyRequest;
 
 const GOOD: Holder = Holder(7);
 
 fn connections(all: usize, of_peer: usize) -> Arc<Connections> {
-    let limits = Limits {
+    let limits = ConnectionLimits {
         all,
         of_peer,
         of_proxy: all / 2,
@@ -16,7 +16,11 @@ fn connections(all: usize, of_peer: usize) -> Arc<Connections> {
 }
 
 /// A connection from an address, on a port of its own.
-fn admit(connections: &Arc<Connections>, address: &str, port: u16) -> Option<(Place, ConnCtrl)> {
+fn admit(
+    connections: &Arc<Connections>,
+    address: &str,
+    port: u16,
+) -> Option<(ConnectionPlace, ConnCtrl)> {
     let ctrl = ConnCtrl::new();
     connections
         .admit(from(address, port), ctrl.clone())
@@ -27,7 +31,7 @@ fn from(address: &str, port: u16) -> SocketAddr {
     SocketAddr::new(address.parse().unwrap(), port)
 }
 
-fn begin(connections: &Arc<Connections>, address: &str, port: u16) -> Arc<Busy> {
+fn begin(connections: &Arc<Connections>, address: &str, port: u16) -> Arc<BusyRequest> {
     let begun = connections.begin(from(address, port), None);
     begun.unwrap().unwrap()
 }

@@ -67,14 +67,14 @@ impl Alert {
 
 /// An alert that stands.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Standing {
+pub struct StandingAlert {
     /// The alert, with its latest reason.
     pub alert: Alert,
     /// When it began.
     pub since: Timestamp,
 }
 
-impl Standing {
+impl StandingAlert {
     /// As `/status` shows it.
     #[must_use]
     pub fn document(&self) -> Value {
@@ -117,21 +117,21 @@ const MOST_LINES: usize = 20;
 
 /// The alerts that stand, and since when.
 #[derive(Debug, Default)]
-pub struct Board(Mutex<BTreeMap<Place, Entry>>);
+pub struct Board(Mutex<BTreeMap<AlertOrder, BoardEntry>>);
 
 /// Its order is the order in which alerts are shown.
-type Place = (super::Severity, &'static str, String);
+type AlertOrder = (super::AlertSeverity, &'static str, String);
 
 #[derive(Debug)]
-struct Entry {
-    standing: Standing,
+struct BoardEntry {
+    standing: StandingAlert,
     /// Since when it has not been found any more.
     gone: Option<Timestamp>,
     ended: bool,
     flaps: bool,
 }
 
-impl Entry {
+impl BoardEntry {
     /// Whether it has been gone for a minute.
     fn is_over(&self, now: Timestamp) -> bool {
         self.gone
@@ -144,7 +144,7 @@ impl Board {
     pub fn follow(&self, now: Timestamp, found: Vec<Alert>) {
         let mut board = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let mut begun = Vec::new();
-        let mut there: BTreeMap<Place, Alert> = BTreeMap::new();
+        let mut there: BTreeMap<AlertOrder, Alert> = BTreeMap::new();
         for alert in found {
             let place = (alert.kind.severity, alert.kind.id, alert.subject.clone());
             there.entry(place).or_insert(alert);
@@ -172,9 +172,9 @@ impl Board {
                 }
                 continue;
             }
-            let standing = Standing { alert, since: now };
+            let standing = StandingAlert { alert, since: now };
             begun.push(standing.clone());
-            let entry = Entry {
+            let entry = BoardEntry {
                 standing,
                 gone: None,
                 ended: false,
@@ -189,15 +189,15 @@ impl Board {
 
     /// What stands, the most urgent first.
     #[must_use]
-    pub fn standing(&self) -> Vec<Standing> {
+    pub fn standing(&self) -> Vec<StandingAlert> {
         let board = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let standing = board.values().filter(|entry| !entry.ended);
         standing.map(|entry| entry.standing.clone()).collect()
     }
 }
 
-fn log_begun(begun: &[Standing]) {
-    for Standing { alert, .. } in begun.iter().take(MOST_LINES) {
+fn log_begun(begun: &[StandingAlert]) {
+    for StandingAlert { alert, .. } in begun.iter().take(MOST_LINES) {
         let Alert {
             kind,
             subject,
@@ -220,8 +220,8 @@ fn log_begun(begun: &[Standing]) {
     }
 }
 
-fn log_ended(ended: &[Standing], now: Timestamp) {
-    for Standing { alert, since } in ended.iter().take(MOST_LINES) {
+fn log_ended(ended: &[StandingAlert], now: Timestamp) {
+    for StandingAlert { alert, since } in ended.iter().take(MOST_LINES) {
         let seconds = now.millis().saturating_sub(since.millis()) / 1_000;
         tracing::warn!(
             alert = alert.kind.id,

@@ -7,7 +7,7 @@ use std::fmt::Write as _;
 
 /// How much an alert matters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Severity {
+pub enum AlertSeverity {
     /// Customers are refused now: somebody should get up.
     Page,
     /// Money or service is at risk.
@@ -16,7 +16,7 @@ pub enum Severity {
     Info,
 }
 
-impl Severity {
+impl AlertSeverity {
     /// One word for documents and labels.
     #[must_use]
     pub const fn name(self) -> &'static str {
@@ -34,7 +34,7 @@ pub struct AlertKind {
     /// Its name in `/status`, log lines, metrics and rules.
     pub id: &'static str,
     /// How much it matters.
-    pub severity: Severity,
+    pub severity: AlertSeverity,
     /// What has happened.
     pub means: &'static str,
     /// What customers see of it.
@@ -48,7 +48,7 @@ macro_rules! kinds {
         $(
             #[doc = $means]
             pub static $name: AlertKind = AlertKind {
-                id: $id, severity: Severity::$severity, means: $means, customers: $customers, remedy: $remedy,
+                id: $id, severity: AlertSeverity::$severity, means: $means, customers: $customers, remedy: $remedy,
             };
         )*
         /// All of them, the most urgent first.

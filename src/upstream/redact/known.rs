@@ -17,7 +17,7 @@ pub(super) const ECHOED: &str = "sk-";
 
 /// What must not reach a customer.
 #[derive(Default)]
-pub(super) struct Known<'a> {
+pub(super) struct RedactedTerms<'a> {
     /// What customers call the model.
     pub(super) slug: &'a str,
     /// What providers call it.
@@ -30,7 +30,7 @@ pub(super) struct Known<'a> {
     pub(super) secrets: Vec<SecretForms>,
 }
 
-impl<'a> Known<'a> {
+impl<'a> RedactedTerms<'a> {
     /// Everything that a route's targets could reveal.
     pub(super) fn of(route: &'a Route) -> Self {
         let mut known = Self {
@@ -56,13 +56,13 @@ impl<'a> Known<'a> {
 }
 
 /// The text without names of hosts, models, providers, accounts and files, plain, escaped or coded.
-pub(super) fn names_out(text: String, known: &Known<'_>) -> String {
+pub(super) fn names_out(text: String, known: &RedactedTerms<'_>) -> String {
     let clean = |text: &str| plain_names_out(without_secrets(text, known), known);
     let unescaped = without_escaped(&text, clean);
     without_coded(&plain_names_out(unescaped, known), clean)
 }
 
-fn plain_names_out(mut text: String, known: &Known<'_>) -> String {
+fn plain_names_out(mut text: String, known: &RedactedTerms<'_>) -> String {
     let hosts = known.hosts.iter().filter(|host| !host.is_empty());
     let domains: Vec<String> = hosts
         .clone()
@@ -88,7 +88,7 @@ fn plain_names_out(mut text: String, known: &Known<'_>) -> String {
 }
 
 /// The text without keys and header values, in any form.
-pub(super) fn without_secrets(text: &str, known: &Known<'_>) -> String {
+pub(super) fn without_secrets(text: &str, known: &RedactedTerms<'_>) -> String {
     let text = known.secrets.iter().fold(text.to_owned(), |text, secrets| {
         let mut places = secrets.places(&text).into_iter();
         replaced(&text, |_, _, _| {

@@ -12,10 +12,10 @@ const MOST: usize = 1 << 16;
 
 /// Hashes of the prefixes of prompts.
 #[derive(Default)]
-pub(super) struct Memory(Mutex<Prefixes>);
+pub(super) struct Memory(Mutex<SimulatedPrefixes>);
 
 #[derive(Default)]
-struct Prefixes {
+struct SimulatedPrefixes {
     known: HashSet<u64>,
     order: VecDeque<u64>,
 }

@@ -12,15 +12,15 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
-use farebox_doubles::Refusal;
-use farebox_protocol::{Case, Family, SyntheticAnswer, SyntheticStop, ToolCall, Usage};
+use farebox_doubles::VendorRefusal;
+use farebox_protocol::{Case, Family, ReportedUsage, SyntheticAnswer, SyntheticStop, ToolCall};
 use serde_json::json;
 
-use super::reply::{Kind, Reply};
-use super::stream::{Body, Paced};
-use super::{Call, Operation};
+use super::reply::{DeclaredType, UnjudgedReply};
+use super::stream::{AnswerBody, Paced};
+use super::{TargetOperation, UpstreamCall};
 use crate::clock;
-use farebox_protocol::prompt::{BLOCK_CHARS, CHARS_PER_TOKEN, Prompt};
+use farebox_protocol::prompt::{BLOCK_CHARS, CHARS_PER_TOKEN, UnderstoodPrompt};
 use memory::Memory;
 
 /// Between two frames of an ordinary stream.
@@ -72,15 +72,20 @@ impl Manner {
 
 impl Simulated {
     /// The answer to a request. The waits have not happened yet: they are in the body.
-    pub(super) fn answer(&self, call: &Call<'_>, model: &str, body: &[u8]) -> Reply {
+    pub(super) fn answer(
+        &self,
+        call: &UpstreamCall<'_>,
+        model: &str,
+        body: &[u8],
+    ) -> UnjudgedReply {
         #[cfg(test)]
         if let Some(Recorded { pieces, broken }) = self.recorded.lock().unwrap().clone() {
             return reply(
                 200,
                 if call.stream {
-                    Kind::Events
+                    DeclaredType::Events
                 } else {
-                    Kind::Json
+                    DeclaredType::Json
                 },
                 Paced::new(pieces, broken),
             );
@@ -92,7 +97,7 @@ impl Simulated {
     }
 
     /// The same for a request that the real services would accept.
-    fn accepted(&self, call: &Call<'_>, model: &str, body: &[u8]) -> Reply {
+    fn accepted(&self, call: &UpstreamCall<'_>, model: &str, body: &[u8]) -> UnjudgedReply {
         let manner = Manner::of(model);
         if manner == Manner::Overloaded {
             return refusal(529, "overloaded_error", "Overloaded");
@@ -107,7 +112,7 @@ impl Simulated {
                 );
             }
         };
-        if call.operation == Operation::CountTokens {
+        if call.operation == TargetOperation::CountTokens {
             return whole(
                 json!({"input_tokens": prompt.tokens()})
                     .to_string()
@@ -123,7 +128,7 @@ impl Simulated {
         }
     }
 
-    fn draft(&self, prompt: &Prompt, model: &str, manner: Manner) -> SyntheticAnswer {
+    fn draft(&self, prompt: &UnderstoodPrompt, model: &str, manner: Manner) -> SyntheticAnswer {
         let now = clock::now().millis();
         let number = self.answers.fetch_add(1, Ordering::Relaxed);
         let id = format!("sim{now:x}{number:04x}");
@@ -157,7 +162,7 @@ impl Simulated {
         }
     }
 
-    fn usage(&self, prompt: &Prompt, output: u64) -> Usage {
+    fn usage(&self, prompt: &UnderstoodPrompt, output: u64) -> ReportedUsage {
         let total = prompt.tokens();
         let cache_read = self
             .memory
@@ -174,7 +179,7 @@ impl Simulated {
         } else {
             (written, 0)
         };
-        Usage {
+        ReportedUsage {
             input: total - cache_read - written,
             cache_read,
             cache_write,
@@ -199,39 +204,43 @@ fn tokens_of_blocks(chars: u64) -> u64 {
 }
 
 /// Judges a request as the real services would. Their rules about headers do not apply: none are sent within a process.
-fn judged(call: &Call<'_>, body: &[u8]) -> Result<(), Refusal> {
+fn judged(call: &UpstreamCall<'_>, body: &[u8]) -> Result<(), VendorRefusal> {
     let protocol = call.family.protocol();
     let path = match call.operation {
-        Operation::Generate => protocol.path(),
-        Operation::CountTokens => protocol.count_path().unwrap_or_default(),
+        TargetOperation::Generate => protocol.path(),
+        TargetOperation::CountTokens => protocol.count_path().unwrap_or_default(),
     };
     farebox_doubles::judge_body(farebox_doubles::defined_by(path), path, body)
 }
 
-fn refusal(status: u16, kind: &str, message: &str) -> Reply {
+fn refusal(status: u16, kind: &str, message: &str) -> UnjudgedReply {
     let body = json!({"type": "error", "error": {"type": kind, "code": null, "param": null, "message": message}});
     error(status, body.to_string())
 }
 
-fn error(status: u16, body: String) -> Reply {
+fn error(status: u16, body: String) -> UnjudgedReply {
     reply(
         status,
-        Kind::Json,
+        DeclaredType::Json,
         Paced::new([(Duration::ZERO, Bytes::from(body))], false),
     )
 }
 
-fn whole(body: Vec<u8>, manner: Manner) -> Reply {
+fn whole(body: Vec<u8>, manner: Manner) -> UnjudgedReply {
     let wait = if manner == Manner::Slow {
         SLOW_START
     } else {
         Duration::ZERO
     };
     let pieces = (manner != Manner::Cut).then_some((wait, Bytes::from(body)));
-    reply(200, Kind::Json, Paced::new(pieces, manner == Manner::Cut))
+    reply(
+        200,
+        DeclaredType::Json,
+        Paced::new(pieces, manner == Manner::Cut),
+    )
 }
 
-fn stream(draft: &SyntheticAnswer, family: Family, manner: Manner) -> Reply {
+fn stream(draft: &SyntheticAnswer, family: Family, manner: Manner) -> UnjudgedReply {
     let (first, pace) = if manner == Manner::Slow {
         (SLOW_START, SLOW_PACE)
     } else {
@@ -246,15 +255,19 @@ fn stream(draft: &SyntheticAnswer, family: Family, manner: Manner) -> Reply {
     };
     let waits = std::iter::once(first).chain(std::iter::repeat(pace));
     let pieces = waits.zip(frames.into_iter().map(Bytes::from)).take(sent);
-    reply(200, Kind::Events, Paced::new(pieces, manner == Manner::Cut))
+    reply(
+        200,
+        DeclaredType::Events,
+        Paced::new(pieces, manner == Manner::Cut),
+    )
 }
 
-fn reply(status: u16, kind: Kind, body: Paced) -> Reply {
-    Reply {
+fn reply(status: u16, kind: DeclaredType, body: Paced) -> UnjudgedReply {
+    UnjudgedReply {
         status,
         kind,
         retry_after: None,
-        body: Body::Paced(body),
+        body: AnswerBody::Paced(body),
     }
 }
 

@@ -7,7 +7,7 @@ use std::fmt::Write;
 
 use farebox_protocol::SyntheticStop;
 
-use farebox_protocol::prompt::{CHARS_PER_TOKEN, Prompt};
+use farebox_protocol::prompt::{CHARS_PER_TOKEN, UnderstoodPrompt};
 
 use super::tools;
 
@@ -27,7 +27,7 @@ const FILLER: [&str; 12] = [
 ];
 
 /// The text of an answer.
-pub(super) fn text(prompt: &Prompt) -> String {
+pub(super) fn text(prompt: &UnderstoodPrompt) -> String {
     if let Some(schema) = &prompt.schema {
         return tools::example(schema).to_string();
     }

@@ -1,6 +1,6 @@
 //! The built-in provider refuses what the doubles of its three families refuse, in the same words.
 
-use farebox_doubles::{Standing, WIRES, broken, defined_by, judge_body};
+use farebox_doubles::{RuleStanding, WIRES, broken, defined_by, judge_body};
 use farebox_protocol::Family;
 
 use super::*;
@@ -8,13 +8,13 @@ use crate::config::{BreakerPolicy, OnDisconnect, Prefer, Route};
 use crate::upstream::simulated::tests::share;
 
 /// The family and the operation of a path.
-fn on(path: &str) -> Option<(Family, Operation)> {
+fn on(path: &str) -> Option<(Family, TargetOperation)> {
     Family::ALL.into_iter().find_map(|family| {
         let protocol = family.protocol();
         if path == protocol.path() {
-            return Some((family, Operation::Generate));
+            return Some((family, TargetOperation::Generate));
         }
-        (protocol.count_path() == Some(path)).then_some((family, Operation::CountTokens))
+        (protocol.count_path() == Some(path)).then_some((family, TargetOperation::CountTokens))
     })
 }
 
@@ -32,7 +32,7 @@ async fn answered(path: &str, body: &[u8]) -> (u16, String) {
         prefer: Prefer::Family,
     };
     let (family, operation) = on(path).unwrap();
-    let call = Call::new(&route, crate::byte_room::Holder(1), family, operation);
+    let call = UpstreamCall::new(&route, crate::byte_room::Holder(1), family, operation);
     let mut reply = Simulated::default().answer(&call, "sim", body);
     let text = reply.body.whole(1 << 24, &mut share()).await.unwrap();
     (reply.status, String::from_utf8(text.to_vec()).unwrap())
@@ -49,7 +49,7 @@ async fn what_a_double_refuses_is_refused_here_in_the_same_words() {
         wires += 1;
         let rules = wire
             .all_rules()
-            .filter(|rule| rule.standing == Standing::Verified);
+            .filter(|rule| rule.standing == RuleStanding::Verified);
         // No headers are sent within a process.
         for rule in rules.filter(|rule| !rule.place.starts_with('@')) {
             let example = broken(wire, rule).unwrap();

@@ -2,7 +2,7 @@
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use farebox_protocol::{FrameReader, Stop};
+use farebox_protocol::{FrameReader, StopReason};
 use serde_json::Value;
 
 use super::*;
@@ -12,8 +12,21 @@ fn user(text: &str) -> Value {
     json!({"messages": [{"role": "user", "content": text}]})
 }
 
-fn ask(simulated: &Simulated, family: Family, model: &str, stream: bool, body: &Value) -> Reply {
-    ask_at(simulated, family, model, stream, body, Operation::Generate)
+fn ask(
+    simulated: &Simulated,
+    family: Family,
+    model: &str,
+    stream: bool,
+    body: &Value,
+) -> UnjudgedReply {
+    ask_at(
+        simulated,
+        family,
+        model,
+        stream,
+        body,
+        TargetOperation::Generate,
+    )
 }
 
 fn ask_at(
@@ -22,8 +35,8 @@ fn ask_at(
     model: &str,
     stream: bool,
     body: &Value,
-    operation: Operation,
-) -> Reply {
+    operation: TargetOperation,
+) -> UnjudgedReply {
     send(
         simulated,
         family,
@@ -40,8 +53,8 @@ fn send(
     model: &str,
     stream: bool,
     body: &[u8],
-    operation: Operation,
-) -> Reply {
+    operation: TargetOperation,
+) -> UnjudgedReply {
     let breaker = BreakerPolicy {
         failures: 1,
         open: Duration::ZERO,
@@ -55,15 +68,15 @@ fn send(
         translate: true,
         prefer: Prefer::Family,
     };
-    let call = Call {
+    let call = UpstreamCall {
         stream,
-        ..Call::new(&route, crate::byte_room::Holder(1), family, operation)
+        ..UpstreamCall::new(&route, crate::byte_room::Holder(1), family, operation)
     };
     // These requests say no more than what they are about.
     simulated.accepted(&call, model, body)
 }
 
-async fn json_of(mut reply: Reply) -> Value {
+async fn json_of(mut reply: UnjudgedReply) -> Value {
     serde_json::from_slice(&reply.body.whole(1 << 24, &mut share()).await.unwrap()).unwrap()
 }
 
@@ -130,7 +143,7 @@ async fn all_families_answer_whole_and_streamed_with_the_same_usage() {
         body[family.protocol().conversation_field()] =
             json!([{"role": "user", "content": "Say one two three four five six"}]);
         let mut reply = ask(&simulated, family, "sim", false, &body);
-        assert_eq!((reply.status, reply.kind), (200, Kind::Json));
+        assert_eq!((reply.status, reply.kind), (200, DeclaredType::Json));
         let whole = family
             .protocol()
             .read_answer(&reply.body.whole(1 << 20, &mut share()).await.unwrap())
@@ -235,7 +248,7 @@ async fn output_limits_hold_in_every_field() {
         let facts = protocol.read_answer(answer.to_string().as_bytes()).unwrap();
         assert_eq!(
             (facts.stop, facts.usage.output),
-            (Some(Stop::Length), Some(5)),
+            (Some(StopReason::Length), Some(5)),
             "{family} {field}"
         );
     }
@@ -415,7 +428,7 @@ async fn the_models_that_misbehave_do_it_as_they_should() {
     );
 
     assert_eq!(stream("sim-529").status, 529);
-    assert_eq!(stream("sim-json").kind, Kind::Json);
+    assert_eq!(stream("sim-json").kind, DeclaredType::Json);
     let silent = json_of(ask(&simulated, Family::Chat, "sim-no-usage", false, &body)).await;
     assert!(silent.get("usage").is_none_or(Value::is_null), "{silent}");
 }
@@ -451,7 +464,7 @@ async fn tokens_are_counted_without_an_answer() {
         "sim",
         false,
         &user("12345"),
-        Operation::CountTokens,
+        TargetOperation::CountTokens,
     );
     assert_eq!(json_of(reply).await, json!({"input_tokens": 6}));
 }
@@ -464,12 +477,12 @@ fn what_is_not_json_is_refused() {
         "sim",
         false,
         b"{\"a\":",
-        Operation::Generate,
+        TargetOperation::Generate,
     );
     assert_eq!(reply.status, 400);
 }
 
 /// A place in a budget without a limit.
-pub(super) fn share() -> crate::byte_room::Share {
+pub(super) fn share() -> crate::byte_room::ByteShare {
     crate::byte_room::ByteRoom::new(usize::MAX).share(crate::byte_room::Holder(1), usize::MAX)
 }

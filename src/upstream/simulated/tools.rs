@@ -4,21 +4,21 @@
 //! because a result is always answered with text. A JSON object in the last turn supplies the arguments, so that a test can control
 //! the call.
 
-use farebox_protocol::prompt::{Choice, Prompt, Tool};
+use farebox_protocol::prompt::{CallChoice, OfferedTool, UnderstoodPrompt};
 use serde_json::{Map, Value, json};
 
 const DEEPEST: u32 = 12;
 
 /// Name and arguments of the call that the prompt asks for.
-pub(super) fn wanted(prompt: &Prompt) -> Option<(String, String)> {
+pub(super) fn wanted(prompt: &UnderstoodPrompt) -> Option<(String, String)> {
     if prompt.result.is_some() {
         return None;
     }
     let tool = match &prompt.choice {
-        Choice::Never => None,
-        Choice::Any => mentioned(prompt).or(prompt.tools.first()),
-        Choice::Named(name) => prompt.tools.iter().find(|tool| tool.name == *name),
-        Choice::Auto => mentioned(prompt),
+        CallChoice::Never => None,
+        CallChoice::Any => mentioned(prompt).or(prompt.tools.first()),
+        CallChoice::Named(name) => prompt.tools.iter().find(|tool| tool.name == *name),
+        CallChoice::Auto => mentioned(prompt),
     }?;
     let mut arguments = match example(&tool.schema) {
         Value::Object(members) => members,
@@ -35,7 +35,7 @@ pub(super) fn example(schema: &Value) -> Value {
     value_for(schema, schema, 0)
 }
 
-fn mentioned(prompt: &Prompt) -> Option<&Tool> {
+fn mentioned(prompt: &UnderstoodPrompt) -> Option<&OfferedTool> {
     let said = &prompt.last_user;
     let named = prompt
         .tools

@@ -269,10 +269,10 @@ async fn a_request_whose_time_is_over_names_every_try_and_the_target_that_still_
         ScriptedUpstream::tolerant(Reply::json(200, &serde_json::json!({})).silent()).await;
     let desk = Desk::before(&[&broken, &silent]);
     let family = Family::Chat;
-    let call = Call {
+    let call = UpstreamCall {
         caller: family,
         family,
-        operation: Operation::Generate,
+        operation: TargetOperation::Generate,
         until: Some(Instant::now() + Duration::from_millis(700)),
         ..counting(&desk.route)
     };

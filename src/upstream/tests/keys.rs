@@ -62,12 +62,12 @@ async fn ask(
     upstreams: &Upstreams,
     config: &Config,
     family: Family,
-) -> Result<Answer, DispatchError> {
-    let call = Call::new(
+) -> Result<UpstreamAnswer, DispatchError> {
+    let call = UpstreamCall::new(
         &config.catalog.models[0].route,
         crate::byte_room::Holder(1),
         family,
-        Operation::Generate,
+        TargetOperation::Generate,
     );
     upstreams
         .dispatch(call, &|_, _| Some(Prepared::default()))
@@ -145,7 +145,7 @@ async fn no_secret_is_in_an_error_a_reason_or_debug() {
     else {
         panic!()
     };
-    assert_eq!(attempts[0].class, Class::Operator);
+    assert_eq!(attempts[0].class, FailureClass::Operator);
     assert_eq!(
         *attempts[0].reason,
         "401 invalid_request_error key [key] of hidden-model-1 and [key] are wrong"

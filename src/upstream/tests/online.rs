@@ -1,7 +1,7 @@
 //! What the check of targets makes of a list of models.
 
 use super::*;
-use crate::upstream::online::{Asked, Fault};
+use crate::upstream::online::{OnlineFault, OnlineRequest};
 
 #[tokio::test]
 async fn a_model_that_is_not_listed_is_answered_with_the_nearest() {
@@ -10,7 +10,7 @@ async fn a_model_that_is_not_listed_is_answered_with_the_nearest() {
     let upstream = ScriptedUpstream::tolerant(refusal).await;
     upstream.list(&["models/a-mode", "other"]);
     let Desk { upstreams, route } = Desk::before(&[&upstream]);
-    let asked = Asked {
+    let asked = OnlineRequest {
         slug: route.slug.clone(),
         target: route.targets[0].clone(),
         family: Family::Chat,
@@ -21,12 +21,16 @@ async fn a_model_that_is_not_listed_is_answered_with_the_nearest() {
     let upstreams = Arc::new(upstreams);
     let found = upstreams.examine(vec![asked.clone()]).await;
     assert_eq!(found.len(), 1, "{found:?}");
-    assert_eq!(found[0].fault, Fault::Model);
+    assert_eq!(found[0].fault, OnlineFault::Model);
     assert!(
         found[0].nearest.contains(&"models/a-mode".to_owned()),
         "{found:?}"
     );
     upstream.list(&["models/a-model"]);
     let found = upstreams.examine(vec![asked]).await;
-    assert_eq!(found[0].fault, Fault::Other, "it is listed: {found:?}");
+    assert_eq!(
+        found[0].fault,
+        OnlineFault::Other,
+        "it is listed: {found:?}"
+    );
 }

@@ -18,8 +18,9 @@ use serde_json::Value;
 use tokio::net::TcpStream;
 
 pub(crate) use shapes::{
-    Alert, Change, ClientField, Diagnostic, Learned, LiveEvent, Model, Node, OneRequest, Server,
-    Status, Target, UnderWay,
+    ClientField, LiveEvent, OneRequest, ReportedAlert, ReportedCalibration, ReportedChange,
+    ReportedDiagnostic, ReportedModel, ReportedNode, ReportedServer, ReportedTarget,
+    ReportedUnderWay, StatusReport,
 };
 
 const CONNECT: Duration = Duration::from_secs(2);
@@ -29,18 +30,18 @@ const MAX_EVENT: usize = 1 << 20;
 
 /// The address of the admin listener, and its token.
 #[derive(Clone, PartialEq, Eq)]
-pub(crate) struct Client {
+pub(crate) struct AdminClient {
     authority: String,
     token: Option<String>,
 }
 
-impl std::fmt::Debug for Client {
+impl std::fmt::Debug for AdminClient {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(out, "Client({})", self.authority)
     }
 }
 
-impl Client {
+impl AdminClient {
     /// Reads `http://host:port`, or `host:port` as in the gateway's own setting. `None` for anything else.
     pub(crate) fn new(url: &str, token: Option<String>) -> Option<Self> {
         let authority = url
@@ -59,7 +60,7 @@ impl Client {
     }
 
     /// Asks for the status once.
-    pub(crate) async fn status(&self) -> io::Result<Status> {
+    pub(crate) async fn status(&self) -> io::Result<StatusReport> {
         self.document("/status").await
     }
 
@@ -213,10 +214,10 @@ mod tests {
     use super::*;
 
     /// Answers one request with these bytes, a few at a time.
-    async fn answering(answer: &'static str) -> Client {
+    async fn answering(answer: &'static str) -> AdminClient {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let client =
-            Client::new(&format!("http://{}", listener.local_addr().unwrap()), None).unwrap();
+            AdminClient::new(&format!("http://{}", listener.local_addr().unwrap()), None).unwrap();
         tokio::spawn(async move {
             let (mut stream, _) = listener.accept().await.unwrap();
             let mut head = [0; 1024];
@@ -271,7 +272,7 @@ mod tests {
             "localhost:9090",
             "[::1]:9090",
         ] {
-            assert!(Client::new(right, None).is_some(), "{right}");
+            assert!(AdminClient::new(right, None).is_some(), "{right}");
         }
         for wrong in [
             "https://127.0.0.1:9090",
@@ -283,7 +284,7 @@ mod tests {
             "http://x:y@h:1\r\n:2",
             "http://h:1/x:2",
         ] {
-            assert!(Client::new(wrong, None).is_none(), "{wrong}");
+            assert!(AdminClient::new(wrong, None).is_none(), "{wrong}");
         }
     }
 }

@@ -8,7 +8,7 @@ use serde::Deserialize;
 /// The content of `/status`.
 #[derive(Debug, Clone, PartialEq, Default, Deserialize)]
 #[serde(default)]
-pub(crate) struct Status {
+pub(crate) struct StatusReport {
     pub(crate) version: String,
     pub(crate) started_at: String,
     pub(crate) public_url: String,
@@ -19,20 +19,20 @@ pub(crate) struct Status {
     /// `ok` or `rejected`.
     pub(crate) state: String,
     pub(crate) rejected_at: Option<String>,
-    pub(crate) diagnostics: Vec<Diagnostic>,
+    pub(crate) diagnostics: Vec<ReportedDiagnostic>,
     /// The files compared with the running configuration.
-    pub(crate) changes: Vec<Change>,
+    pub(crate) changes: Vec<ReportedChange>,
     /// What the last reload changed.
-    pub(crate) last_changes: Vec<Change>,
-    pub(crate) providers: Vec<Provider>,
-    pub(crate) routes: Vec<Route>,
-    pub(crate) targets: Vec<Target>,
-    pub(crate) alerts: Vec<Alert>,
+    pub(crate) last_changes: Vec<ReportedChange>,
+    pub(crate) providers: Vec<ReportedProvider>,
+    pub(crate) routes: Vec<ReportedRoute>,
+    pub(crate) targets: Vec<ReportedTarget>,
+    pub(crate) alerts: Vec<ReportedAlert>,
     /// The gateways that share the ledger.
-    pub(crate) nodes: Vec<Node>,
-    pub(crate) servers: Vec<Server>,
-    pub(crate) models: Vec<Model>,
-    pub(crate) retired: Vec<Retired>,
+    pub(crate) nodes: Vec<ReportedNode>,
+    pub(crate) servers: Vec<ReportedServer>,
+    pub(crate) models: Vec<ReportedModel>,
+    pub(crate) retired: Vec<ReportedRetired>,
     /// Fields of requests that are not served.
     pub(crate) client_fields: Vec<ClientField>,
     pub(crate) ledger: LedgerState,
@@ -52,7 +52,7 @@ pub(crate) struct ClientField {
 /// A gateway that shares the ledger.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
 #[serde(default)]
-pub(crate) struct Node {
+pub(crate) struct ReportedNode {
     pub(crate) epoch: i64,
     pub(crate) name: String,
     pub(crate) version: String,
@@ -67,7 +67,7 @@ pub(crate) struct Node {
 /// A server of the ledger's database.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
 #[serde(default)]
-pub(crate) struct Server {
+pub(crate) struct ReportedServer {
     pub(crate) place: String,
     /// Its `cluster_name`.
     pub(crate) name: String,
@@ -80,7 +80,7 @@ pub(crate) struct Server {
 /// A problem for the operator, with its remedy.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
 #[serde(default)]
-pub(crate) struct Alert {
+pub(crate) struct ReportedAlert {
     pub(crate) kind: String,
     /// `page`, `warn` or `info`.
     pub(crate) severity: String,
@@ -104,7 +104,7 @@ pub(crate) struct Alert {
     pub(crate) text: String,
 }
 
-impl Alert {
+impl ReportedAlert {
     /// Whether it concerns the key or target of this name.
     pub(crate) fn is_about(&self, name: &str) -> bool {
         !name.is_empty() && (self.key == name || self.target == name)
@@ -114,7 +114,7 @@ impl Alert {
 /// One finding of the checker.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
 #[serde(default)]
-pub(crate) struct Diagnostic {
+pub(crate) struct ReportedDiagnostic {
     /// `error`, `warning` or `note`.
     pub(crate) severity: String,
     pub(crate) code: String,
@@ -130,7 +130,7 @@ pub(crate) struct Diagnostic {
 /// One difference between the files and what runs.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
 #[serde(default)]
-pub(crate) struct Change {
+pub(crate) struct ReportedChange {
     /// `added`, `changed` or `removed`.
     pub(crate) kind: String,
     pub(crate) slug: String,
@@ -142,7 +142,7 @@ pub(crate) struct Change {
 /// A provider as it runs.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
 #[serde(default)]
-pub(crate) struct Provider {
+pub(crate) struct ReportedProvider {
     pub(crate) name: String,
     pub(crate) simulated: bool,
     pub(crate) speaks: Vec<String>,
@@ -153,7 +153,7 @@ pub(crate) struct Provider {
 /// A route's policy.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
 #[serde(default)]
-pub(crate) struct Route {
+pub(crate) struct ReportedRoute {
     pub(crate) slug: String,
     pub(crate) on_disconnect: String,
 }
@@ -161,7 +161,7 @@ pub(crate) struct Route {
 /// A target, in the order in which its route tries them.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
 #[serde(default)]
-pub(crate) struct Target {
+pub(crate) struct ReportedTarget {
     pub(crate) slug: String,
     /// The upstream's model name.
     pub(crate) target: String,
@@ -173,14 +173,14 @@ pub(crate) struct Target {
     pub(crate) errors: u64,
     pub(crate) reason: Option<String>,
     pub(crate) in_flight: u64,
-    pub(crate) learned: Learned,
+    pub(crate) learned: ReportedCalibration,
 }
 
 /// What customers' requests have shown about a target.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
 #[serde(default)]
-pub(crate) struct Learned {
-    pub(crate) pace: Option<Pace>,
+pub(crate) struct ReportedCalibration {
+    pub(crate) pace: Option<ReportedPace>,
     /// Customer-days that the pace is from.
     pub(crate) pace_votes: u64,
     /// What it counts for a prompt, in thousandths of what we count.
@@ -194,7 +194,7 @@ pub(crate) struct Learned {
 /// How fast a target reasons unseen, in thousandths of a token a second.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
 #[serde(default)]
-pub(crate) struct Pace {
+pub(crate) struct ReportedPace {
     pub(crate) median: u64,
     pub(crate) p95: u64,
 }
@@ -202,13 +202,13 @@ pub(crate) struct Pace {
 /// One published model: the canonical columns, prices as exact decimal text in USD per million tokens.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
 #[serde(default)]
-pub(crate) struct Model {
+pub(crate) struct ReportedModel {
     pub(crate) slug: String,
     pub(crate) model: String,
     pub(crate) provider: String,
     pub(crate) best_path: String,
     pub(crate) best_environments: Vec<String>,
-    pub(crate) price: Price,
+    pub(crate) price: ReportedPrice,
     pub(crate) capabilities: Vec<String>,
     pub(crate) context: u64,
     pub(crate) max_output: u64,
@@ -218,7 +218,7 @@ pub(crate) struct Model {
 /// The prices of a model below every tier.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
 #[serde(default)]
-pub(crate) struct Price {
+pub(crate) struct ReportedPrice {
     pub(crate) input: String,
     pub(crate) output: String,
     pub(crate) cache_read: String,
@@ -232,7 +232,7 @@ pub(crate) struct Price {
 /// A slug that is no longer sold.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
 #[serde(default)]
-pub(crate) struct Retired {
+pub(crate) struct ReportedRetired {
     pub(crate) slug: String,
     pub(crate) since: String,
     #[serde(rename = "use")]
@@ -255,13 +255,13 @@ pub(crate) struct OneRequest {
     /// As it ended, if it is remembered.
     pub(crate) record: Option<LiveEvent>,
     /// Where it is now, if it runs.
-    pub(crate) under_way: Option<UnderWay>,
+    pub(crate) under_way: Option<ReportedUnderWay>,
 }
 
 /// A request that runs.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
 #[serde(default)]
-pub(crate) struct UnderWay {
+pub(crate) struct ReportedUnderWay {
     /// Failed attempts so far.
     pub(crate) attempts: Vec<String>,
     /// The target that has it now: `provider/model`.

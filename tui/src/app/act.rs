@@ -7,15 +7,15 @@ use std::path::PathBuf;
 
 use farebox_ledger::OperationId;
 
-use super::form::{Finished, Form, Purpose};
+use super::form::{FinishedForm, Form, FormPurpose};
 use super::message::Effect;
 use super::modal::{
-    ApplyError, Found, Hidden, Modal, Outcome, Receipt, RequestPage, Review, SecretPage, Shown,
-    Unknown,
+    ActOutcome, ActReview, ApplyError, Hidden, Modal, OutcomeLookup, Receipt, RequestPage,
+    SecretPage, ShownOnce, Unknown,
 };
-use super::{Action, App};
-use crate::field::Field;
-use crate::plan::{Pending, Plan};
+use super::{Action, ConsoleApp};
+use crate::field::TextField;
+use crate::plan::{ActPlan, Pending};
 
 /// No page has more lines to scroll past.
 const LONGEST: u16 = 500;
@@ -28,7 +28,7 @@ fn scrolled(from: u16, step: i16) -> u16 {
 /// The word that closes a secret's page.
 pub(crate) const SAVED: &str = "saved";
 
-impl App {
+impl ConsoleApp {
     /// Handles a key on a page over the screen.
     pub(crate) fn in_modal(&mut self, action: Action) -> Vec<Effect> {
         if let Some(lines) = self.help.as_mut() {
@@ -99,7 +99,7 @@ impl App {
             Action::Enter if !form.at_last() => form.step(true),
             Action::Enter | Action::Submit => match form.finish() {
                 None => {}
-                Some(Finished::Review(plan)) => {
+                Some(FinishedForm::Review(plan)) => {
                     let review = self.review(form, plan);
                     let key = review.key.as_ref().map(|key| key.id);
                     self.modal = Some(Modal::Review(review));
@@ -109,7 +109,7 @@ impl App {
                         .into_iter()
                         .collect();
                 }
-                Some(Finished::Export { what, json, path }) => {
+                Some(FinishedForm::Export { what, json, path }) => {
                     self.say("exporting …", false);
                     return vec![Effect::Export {
                         what,
@@ -118,7 +118,7 @@ impl App {
                         path: PathBuf::from(path),
                     }];
                 }
-                Some(Finished::SaveSecret { .. }) => {}
+                Some(FinishedForm::SaveSecret { .. }) => {}
             },
             _ => {}
         }
@@ -126,9 +126,9 @@ impl App {
         Vec::new()
     }
 
-    fn review(&self, form: Form, plan: Plan) -> Review {
+    fn review(&self, form: Form, plan: ActPlan) -> ActReview {
         let label = match &plan {
-            Plan::Create { settings, .. } => settings.label.clone(),
+            ActPlan::Create { settings, .. } => settings.label.clone(),
             _ => form
                 .key
                 .as_ref()
@@ -144,14 +144,14 @@ impl App {
             at: self.now,
         };
         let key = form.key.clone();
-        Review {
+        ActReview {
             form: Some(form),
             pending,
             key,
         }
     }
 
-    fn in_review(&mut self, mut review: Review, action: &Action) -> Vec<Effect> {
+    fn in_review(&mut self, mut review: ActReview, action: &Action) -> Vec<Effect> {
         match action {
             Action::Yes => {
                 review.pending.at = self.now;
@@ -175,7 +175,7 @@ impl App {
     pub(crate) fn applied(
         &mut self,
         operation: OperationId,
-        result: Result<Outcome, ApplyError>,
+        result: Result<ActOutcome, ApplyError>,
     ) -> Vec<Effect> {
         self.dirty = true;
         let review = match self.modal.take() {
@@ -214,16 +214,16 @@ impl App {
         }
     }
 
-    fn done(&mut self, pending: Pending, outcome: Outcome) -> Vec<Effect> {
+    fn done(&mut self, pending: Pending, outcome: ActOutcome) -> Vec<Effect> {
         let key = match &outcome {
-            Outcome::Posted { key, .. }
-            | Outcome::Changed(key)
-            | Outcome::Secret { key, .. }
-            | Outcome::Link { key, .. } => key.clone(),
+            ActOutcome::Posted { key, .. }
+            | ActOutcome::Changed(key)
+            | ActOutcome::Secret { key, .. }
+            | ActOutcome::Link { key, .. } => key.clone(),
         };
         self.operations
             .retain(|listed| listed.open.id() != Some(pending.operation));
-        let new = matches!(pending.plan, Plan::Create { .. });
+        let new = matches!(pending.plan, ActPlan::Create { .. });
         let mut effects = vec![
             Effect::Forget(pending.operation),
             Effect::Visible(vec![key.id]),
@@ -251,25 +251,25 @@ impl App {
     }
 
     /// The page that shows an outcome: a secret or link to hand over, else a receipt.
-    fn outcome_page(&self, pending: Pending, outcome: Outcome, new: bool) -> Modal {
+    fn outcome_page(&self, pending: Pending, outcome: ActOutcome, new: bool) -> Modal {
         let (entry, key, repeated) = match outcome {
-            Outcome::Secret { key, secret } => {
-                return Modal::Secret(SecretPage::new(key, Shown::Secret(secret), new));
+            ActOutcome::Secret { key, secret } => {
+                return Modal::Secret(SecretPage::new(key, ShownOnce::Secret(secret), new));
             }
-            Outcome::Link {
+            ActOutcome::Link {
                 key,
                 token,
                 expires,
             } => {
                 let link = Hidden(token.url(self.public_url()));
-                return Modal::Secret(SecretPage::new(key, Shown::Link(link, expires), new));
+                return Modal::Secret(SecretPage::new(key, ShownOnce::Link(link, expires), new));
             }
-            Outcome::Posted {
+            ActOutcome::Posted {
                 entry,
                 key,
                 repeated,
             } => (Some(entry), key, repeated),
-            Outcome::Changed(key) => (None, key, false),
+            ActOutcome::Changed(key) => (None, key, false),
         };
         Modal::Receipt(Receipt {
             pending,
@@ -284,8 +284,8 @@ impl App {
         &mut self,
         operation: OperationId,
         tries: u32,
-        found: Found,
-        outcome: Option<Outcome>,
+        found: OutcomeLookup,
+        outcome: Option<ActOutcome>,
     ) -> Vec<Effect> {
         self.dirty = true;
         if let Some(listed) = self
@@ -305,10 +305,10 @@ impl App {
             }
         };
         match (found, outcome) {
-            (Found::Applied(_), Some(outcome)) => {
+            (OutcomeLookup::Applied(_), Some(outcome)) => {
                 return self.done(unknown.review.pending, outcome);
             }
-            (Found::Applied(entry), None) => {
+            (OutcomeLookup::Applied(entry), None) => {
                 let (pending, key) = (unknown.review.pending, unknown.review.key);
                 self.modal = Some(Modal::Receipt(Receipt {
                     pending,
@@ -318,9 +318,9 @@ impl App {
                 }));
                 return vec![Effect::Forget(operation)];
             }
-            (Found::NotApplied, _) => unknown.not_applied = true,
-            (Found::Unreadable(problem), _) => unknown.problem = problem,
-            (Found::Elsewhere(_), _) => {}
+            (OutcomeLookup::NotApplied, _) => unknown.not_applied = true,
+            (OutcomeLookup::Unreadable(problem), _) => unknown.problem = problem,
+            (OutcomeLookup::Elsewhere(_), _) => {}
         }
         unknown.tries = tries;
         self.modal = Some(Modal::Unknown(unknown));
@@ -359,7 +359,7 @@ impl App {
             (Action::Scroll(step), _) => {
                 next = selected.saturating_add_signed(isize::from(*step)).min(last)
             }
-            (Action::Yes, Some(listed)) if listed.found == Found::NotApplied => {
+            (Action::Yes, Some(listed)) if listed.found == OutcomeLookup::NotApplied => {
                 if let Some(pending) = listed.open.pending().filter(|_| !self.options.read_only) {
                     let key = self
                         .keys
@@ -367,7 +367,7 @@ impl App {
                         .iter()
                         .find(|row| row.key.id == pending.key)
                         .map(|row| Box::new(row.key.clone()));
-                    self.modal = Some(Modal::Review(Review {
+                    self.modal = Some(Modal::Review(ActReview {
                         form: None,
                         pending,
                         key,
@@ -377,7 +377,10 @@ impl App {
             }
             // Only operations with a known outcome may be taken off the list.
             (Action::Letter('d'), Some(listed))
-                if matches!(listed.found, Found::Applied(_) | Found::NotApplied) =>
+                if matches!(
+                    listed.found,
+                    OutcomeLookup::Applied(_) | OutcomeLookup::NotApplied
+                ) =>
             {
                 effects.extend(listed.open.id().map(Effect::Forget));
                 self.operations
@@ -400,7 +403,7 @@ impl App {
                 Action::Edit(edit) => form.edit(edit),
                 Action::Escape => page.file = None,
                 Action::Enter | Action::Submit => {
-                    if let Some(Finished::SaveSecret { path }) = form.finish() {
+                    if let Some(FinishedForm::SaveSecret { path }) = form.finish() {
                         let text = Hidden(page.shown.reveal().to_owned());
                         effects.push(Effect::WriteSecret {
                             path: PathBuf::from(path),
@@ -433,12 +436,16 @@ impl App {
                 }
                 Action::Letter('h') => page.hidden = !page.hidden,
                 Action::Letter('w') => {
-                    let form =
-                        Form::new(Purpose::SaveSecret, page.key.id, None, self.new_operation());
+                    let form = Form::new(
+                        FormPurpose::SaveSecret,
+                        page.key.id,
+                        None,
+                        self.new_operation(),
+                    );
                     page.file = Some(form);
                 }
-                Action::Escape if matches!(page.shown, Shown::Link(..)) => return effects,
-                Action::Escape | Action::Enter => page.leaving = Some(Field::default()),
+                Action::Escape if matches!(page.shown, ShownOnce::Link(..)) => return effects,
+                Action::Escape | Action::Enter => page.leaving = Some(TextField::default()),
                 _ => {}
             }
         }

@@ -3,8 +3,8 @@
 use farebox_ledger::{AuditRecord, FilesAct, KeyId, OperationId, Timestamp};
 use serde_json::Value;
 
-use super::App;
-use crate::admin::Change;
+use super::ConsoleApp;
+use crate::admin::ReportedChange;
 use crate::format;
 
 /// One line.
@@ -82,7 +82,8 @@ fn details(act: &FilesAct) -> Value {
 /// What a configuration changed, one by one.
 pub(crate) fn changes(act: &FilesAct) -> Vec<String> {
     let details = details(act);
-    let rows: Vec<Change> = serde_json::from_value(details["changes"].clone()).unwrap_or_default();
+    let rows: Vec<ReportedChange> =
+        serde_json::from_value(details["changes"].clone()).unwrap_or_default();
     let fell = details["price_fell"].as_array().into_iter().flatten();
     let mut changes: Vec<String> = fell.map(fall).collect();
     changes.extend(rows.iter().map(format::change));
@@ -104,7 +105,7 @@ fn fall(fall: &Value) -> String {
     format!("price of {slug} fell by more than half: {what}")
 }
 
-impl App {
+impl ConsoleApp {
     /// Acts that pass the filter, newest first. Configurations older than the oldest act that was read come with its page.
     pub(crate) fn shown_audit(&self) -> Vec<Audited<'_>> {
         let oldest = self.audit.rows.last().filter(|_| !self.audit.end);

@@ -3,13 +3,13 @@
 //! Nothing acts here. A command that is not available now has a reason in words, and the same reason is shown wherever the command
 //! appears.
 
-use farebox_ledger::{EntryKind, Status};
+use farebox_ledger::{EntryKind, KeyStatus};
 
-use super::{App, Screen};
+use super::{ConsoleApp, Screen};
 
 /// Where a key is pressed: a screen, or the page of one key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) enum Place {
+pub(crate) enum CommandContext {
     Keys,
     Detail,
     Live,
@@ -26,7 +26,7 @@ pub(crate) enum Place {
 
 /// The commands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) enum Command {
+pub(crate) enum ConsoleCommand {
     Show(Screen),
     Help,
     Palette,
@@ -69,7 +69,7 @@ pub(crate) enum Command {
 /// One row of the table.
 #[derive(Debug)]
 pub(crate) struct Binding {
-    pub(crate) command: Command,
+    pub(crate) command: ConsoleCommand,
     /// Its letter; `None` for commands that only have special keys.
     pub(crate) letter: Option<char>,
     /// How the key is written.
@@ -77,28 +77,28 @@ pub(crate) struct Binding {
     pub(crate) name: &'static str,
     pub(crate) help: &'static str,
     /// The places where it works; empty means everywhere.
-    pub(crate) places: &'static [Place],
+    pub(crate) places: &'static [CommandContext],
 }
 
-const LISTS: &[Place] = &[
-    Place::Keys,
-    Place::Live,
-    Place::Models,
-    Place::Routes,
-    Place::Holds,
-    Place::Audit,
+const LISTS: &[CommandContext] = &[
+    CommandContext::Keys,
+    CommandContext::Live,
+    CommandContext::Models,
+    CommandContext::Routes,
+    CommandContext::Holds,
+    CommandContext::Audit,
 ];
-const KEYED: &[Place] = &[Place::Keys, Place::Detail];
+const KEYED: &[CommandContext] = &[CommandContext::Keys, CommandContext::Detail];
 /// Sums by key, target, class or day.
-const SUMS: &[Place] = &[Place::Exposure, Place::Margin];
+const SUMS: &[CommandContext] = &[CommandContext::Exposure, CommandContext::Margin];
 
 const fn bind(
-    command: Command,
+    command: ConsoleCommand,
     letter: char,
     key: &'static str,
     name: &'static str,
     help: &'static str,
-    places: &'static [Place],
+    places: &'static [CommandContext],
 ) -> Binding {
     Binding {
         command,
@@ -111,11 +111,11 @@ const fn bind(
 }
 
 const fn special(
-    command: Command,
+    command: ConsoleCommand,
     key: &'static str,
     name: &'static str,
     help: &'static str,
-    places: &'static [Place],
+    places: &'static [CommandContext],
 ) -> Binding {
     Binding {
         command,
@@ -130,24 +130,24 @@ const fn special(
 /// All commands, in the order of the footer, the help and the palette.
 pub(crate) const BINDINGS: &[Binding] = &[
     special(
-        Command::Open,
+        ConsoleCommand::Open,
         "enter",
         "open",
         "open what is selected; never changes anything",
         &[
-            Place::Keys,
-            Place::Detail,
-            Place::Live,
-            Place::Holds,
-            Place::Audit,
-            Place::Routes,
-            Place::Exposure,
-            Place::Margin,
-            Place::Alerts,
+            CommandContext::Keys,
+            CommandContext::Detail,
+            CommandContext::Live,
+            CommandContext::Holds,
+            CommandContext::Audit,
+            CommandContext::Routes,
+            CommandContext::Exposure,
+            CommandContext::Margin,
+            CommandContext::Alerts,
         ],
     ),
     bind(
-        Command::TopUp,
+        ConsoleCommand::TopUp,
         't',
         "t",
         "top up",
@@ -155,23 +155,28 @@ pub(crate) const BINDINGS: &[Binding] = &[
         KEYED,
     ),
     bind(
-        Command::NewKey,
+        ConsoleCommand::NewKey,
         'n',
         "n",
         "new key",
         "create a key; its secret is shown once",
-        &[Place::Keys],
+        &[CommandContext::Keys],
     ),
     bind(
-        Command::OpenKey,
+        ConsoleCommand::OpenKey,
         'K',
         "K",
         "its key",
         "open the key of this line",
-        &[Place::Live, Place::Holds, Place::Audit, Place::Alerts],
+        &[
+            CommandContext::Live,
+            CommandContext::Holds,
+            CommandContext::Audit,
+            CommandContext::Alerts,
+        ],
     ),
     bind(
-        Command::Block,
+        ConsoleCommand::Block,
         'b',
         "b",
         "block",
@@ -179,7 +184,7 @@ pub(crate) const BINDINGS: &[Binding] = &[
         KEYED,
     ),
     bind(
-        Command::Revoke,
+        ConsoleCommand::Revoke,
         'x',
         "x",
         "revoke",
@@ -187,7 +192,7 @@ pub(crate) const BINDINGS: &[Binding] = &[
         KEYED,
     ),
     bind(
-        Command::Edit,
+        ConsoleCommand::Edit,
         'e',
         "e",
         "edit",
@@ -195,7 +200,7 @@ pub(crate) const BINDINGS: &[Binding] = &[
         KEYED,
     ),
     bind(
-        Command::Rotate,
+        ConsoleCommand::Rotate,
         'R',
         "R",
         "rotate",
@@ -203,7 +208,7 @@ pub(crate) const BINDINGS: &[Binding] = &[
         KEYED,
     ),
     bind(
-        Command::Adjust,
+        ConsoleCommand::Adjust,
         'a',
         "a",
         "adjust",
@@ -211,15 +216,15 @@ pub(crate) const BINDINGS: &[Binding] = &[
         KEYED,
     ),
     bind(
-        Command::Refund,
+        ConsoleCommand::Refund,
         'f',
         "f",
         "refund",
         "give back the selected charge or a part of it",
-        &[Place::Detail],
+        &[CommandContext::Detail],
     ),
     bind(
-        Command::Link,
+        ConsoleCommand::Link,
         'L',
         "L",
         "link",
@@ -227,23 +232,23 @@ pub(crate) const BINDINGS: &[Binding] = &[
         KEYED,
     ),
     bind(
-        Command::Pause,
+        ConsoleCommand::Pause,
         ' ',
         "space",
         "pause",
         "pause the list; requests are still counted",
-        &[Place::Live],
+        &[CommandContext::Live],
     ),
     bind(
-        Command::Verify,
+        ConsoleCommand::Verify,
         'v',
         "v",
         "verify",
         "check the books: this key's here, all keys' on Config",
-        &[Place::Detail, Place::Config],
+        &[CommandContext::Detail, CommandContext::Config],
     ),
     bind(
-        Command::Filter,
+        ConsoleCommand::Filter,
         '/',
         "/",
         "filter",
@@ -251,23 +256,31 @@ pub(crate) const BINDINGS: &[Binding] = &[
         LISTS,
     ),
     bind(
-        Command::Sort,
+        ConsoleCommand::Sort,
         's',
         "s",
         "sort",
         "next column to sort by",
-        &[Place::Keys, Place::Exposure, Place::Margin],
+        &[
+            CommandContext::Keys,
+            CommandContext::Exposure,
+            CommandContext::Margin,
+        ],
     ),
     bind(
-        Command::Reverse,
+        ConsoleCommand::Reverse,
         'S',
         "S",
         "reverse",
         "reverse the order",
-        &[Place::Keys, Place::Exposure, Place::Margin],
+        &[
+            CommandContext::Keys,
+            CommandContext::Exposure,
+            CommandContext::Margin,
+        ],
     ),
     bind(
-        Command::Period,
+        ConsoleCommand::Period,
         'p',
         "p",
         "period",
@@ -275,99 +288,126 @@ pub(crate) const BINDINGS: &[Binding] = &[
         SUMS,
     ),
     special(
-        Command::NextTab,
+        ConsoleCommand::NextTab,
         "]",
         "next tab",
         "the next tab of this page (also tab)",
-        &[Place::Detail, Place::Exposure, Place::Margin],
+        &[
+            CommandContext::Detail,
+            CommandContext::Exposure,
+            CommandContext::Margin,
+        ],
     ),
     special(
-        Command::PreviousTab,
+        ConsoleCommand::PreviousTab,
         "[",
         "previous tab",
         "the tab before",
-        &[Place::Detail, Place::Exposure, Place::Margin],
+        &[
+            CommandContext::Detail,
+            CommandContext::Exposure,
+            CommandContext::Margin,
+        ],
     ),
     bind(
-        Command::Export,
+        ConsoleCommand::Export,
         'o',
         "o",
         "export",
         "write CSV or JSON to a file only you can read",
         &[
-            Place::Keys,
-            Place::Detail,
-            Place::Audit,
-            Place::Exposure,
-            Place::Margin,
+            CommandContext::Keys,
+            CommandContext::Detail,
+            CommandContext::Audit,
+            CommandContext::Exposure,
+            CommandContext::Margin,
         ],
     ),
     bind(
-        Command::CopyId,
+        ConsoleCommand::CopyId,
         'c',
         "c",
         "copy id",
         "copy the id of this line to the clipboard",
         &[
-            Place::Keys,
-            Place::Detail,
-            Place::Live,
-            Place::Holds,
-            Place::Audit,
+            CommandContext::Keys,
+            CommandContext::Detail,
+            CommandContext::Live,
+            CommandContext::Holds,
+            CommandContext::Audit,
         ],
     ),
     bind(
-        Command::Operations,
+        ConsoleCommand::Operations,
         'O',
         "O",
         "operations",
         "operations whose outcome is not known yet",
-        &[Place::Keys, Place::Audit],
+        &[CommandContext::Keys, CommandContext::Audit],
     ),
     bind(
-        Command::Find,
+        ConsoleCommand::Find,
         'F',
         "F",
         "find",
         "a request, an answer's id, a payment, a key, a secret or a label",
         &[],
     ),
-    bind(Command::Refresh, 'r', "r", "refresh", "refresh now", &[]),
     bind(
-        Command::Palette,
+        ConsoleCommand::Refresh,
+        'r',
+        "r",
+        "refresh",
+        "refresh now",
+        &[],
+    ),
+    bind(
+        ConsoleCommand::Palette,
         ':',
         ":",
         "commands",
         "every action by name",
         &[],
     ),
-    bind(Command::Help, '?', "?", "help", "this page", &[]),
+    bind(ConsoleCommand::Help, '?', "?", "help", "this page", &[]),
     special(
-        Command::Back,
+        ConsoleCommand::Back,
         "esc",
         "back",
         "close, go back, then clear the filter",
         &[],
     ),
     bind(
-        Command::Quit,
+        ConsoleCommand::Quit,
         'q',
         "q",
         "quit",
         "leave the console (also ctrl-c)",
         &[],
     ),
-    special(Command::Down, "j ↓", "down", "next line (k ↑ up)", &[]),
     special(
-        Command::PageDown,
+        ConsoleCommand::Down,
+        "j ↓",
+        "down",
+        "next line (k ↑ up)",
+        &[],
+    ),
+    special(
+        ConsoleCommand::PageDown,
         "pgdn",
         "page down",
         "next page (pgup; ctrl-d and ctrl-u half a page)",
         &[],
     ),
-    special(Command::First, "g", "first", "first line (G last)", &[]),
+    special(
+        ConsoleCommand::First,
+        "g",
+        "first",
+        "first line (G last)",
+        &[],
+    ),
     bind(
-        Command::Show(Screen::Keys),
+        ConsoleCommand::Show(Screen::Keys),
         '1',
         "1",
         "Keys",
@@ -375,7 +415,7 @@ pub(crate) const BINDINGS: &[Binding] = &[
         &[],
     ),
     bind(
-        Command::Show(Screen::Live),
+        ConsoleCommand::Show(Screen::Live),
         '2',
         "2",
         "Live",
@@ -383,7 +423,7 @@ pub(crate) const BINDINGS: &[Binding] = &[
         &[],
     ),
     bind(
-        Command::Show(Screen::Models),
+        ConsoleCommand::Show(Screen::Models),
         '3',
         "3",
         "Models",
@@ -391,7 +431,7 @@ pub(crate) const BINDINGS: &[Binding] = &[
         &[],
     ),
     bind(
-        Command::Show(Screen::Routes),
+        ConsoleCommand::Show(Screen::Routes),
         '4',
         "4",
         "Routes",
@@ -399,7 +439,7 @@ pub(crate) const BINDINGS: &[Binding] = &[
         &[],
     ),
     bind(
-        Command::Show(Screen::Holds),
+        ConsoleCommand::Show(Screen::Holds),
         '5',
         "5",
         "Holds",
@@ -407,7 +447,7 @@ pub(crate) const BINDINGS: &[Binding] = &[
         &[],
     ),
     bind(
-        Command::Show(Screen::Audit),
+        ConsoleCommand::Show(Screen::Audit),
         '6',
         "6",
         "Audit",
@@ -415,7 +455,7 @@ pub(crate) const BINDINGS: &[Binding] = &[
         &[],
     ),
     bind(
-        Command::Show(Screen::Config),
+        ConsoleCommand::Show(Screen::Config),
         '7',
         "7",
         "Config",
@@ -423,7 +463,7 @@ pub(crate) const BINDINGS: &[Binding] = &[
         &[],
     ),
     bind(
-        Command::Show(Screen::Exposure),
+        ConsoleCommand::Show(Screen::Exposure),
         '8',
         "8",
         "Exposure",
@@ -431,7 +471,7 @@ pub(crate) const BINDINGS: &[Binding] = &[
         &[],
     ),
     bind(
-        Command::Show(Screen::Margin),
+        ConsoleCommand::Show(Screen::Margin),
         '9',
         "9",
         "Margin",
@@ -439,7 +479,7 @@ pub(crate) const BINDINGS: &[Binding] = &[
         &[],
     ),
     bind(
-        Command::Show(Screen::Nodes),
+        ConsoleCommand::Show(Screen::Nodes),
         '0',
         "0",
         "Nodes",
@@ -447,7 +487,7 @@ pub(crate) const BINDINGS: &[Binding] = &[
         &[],
     ),
     bind(
-        Command::Show(Screen::Alerts),
+        ConsoleCommand::Show(Screen::Alerts),
         'A',
         "A",
         "Alerts",
@@ -458,12 +498,12 @@ pub(crate) const BINDINGS: &[Binding] = &[
 
 impl Binding {
     /// Whether the command is meaningful here.
-    pub(crate) fn works_at(&self, place: Place) -> bool {
+    pub(crate) fn works_at(&self, place: CommandContext) -> bool {
         self.places.is_empty() || self.places.contains(&place)
     }
 }
 
-impl Command {
+impl ConsoleCommand {
     /// Whether it only moves the cursor; such commands are not in the palette.
     pub(crate) const fn moves(self) -> bool {
         matches!(
@@ -498,7 +538,7 @@ impl Command {
     }
 
     /// Why it is not available now, in words; `None` if it is.
-    pub(crate) fn reason_against(self, app: &App) -> Option<String> {
+    pub(crate) fn reason_against(self, app: &ConsoleApp) -> Option<String> {
         if self.writes() && app.options.read_only {
             return Some("the console was started with --read-only".to_owned());
         }
@@ -514,10 +554,10 @@ impl Command {
             writes if writes.writes() => match app.selected_key() {
                 None => Some("no key is selected".to_owned()),
                 // The remaining balance of a revoked key can still be corrected or refunded.
-                Some(key) if key.stored_status == Status::Revoked && self != Self::Adjust => {
+                Some(key) if key.stored_status == KeyStatus::Revoked && self != Self::Adjust => {
                     Some("the key is revoked, which cannot be undone".to_owned())
                 }
-                Some(key) => (self == Self::Link && key.status(app.now) == Status::Blocked)
+                Some(key) => (self == Self::Link && key.status(app.now) == KeyStatus::Blocked)
                     .then(|| "the key is blocked".to_owned()),
             },
             _ => None,
@@ -525,7 +565,7 @@ impl Command {
     }
 }
 
-impl App {
+impl ConsoleApp {
     /// Why the selected line cannot be refunded.
     fn refund_problem(&self) -> Option<String> {
         let Some(detail) = self.detail.as_ref() else {

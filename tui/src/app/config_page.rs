@@ -2,9 +2,9 @@
 //!
 //! Scrolling needs the number of lines, so they are made here; the view only colours them.
 
-use super::live::Link;
-use super::{App, Books};
-use crate::admin::{Change, ClientField, Diagnostic, Status};
+use super::live::GatewayLink;
+use super::{AllBooks, ConsoleApp};
+use crate::admin::{ClientField, ReportedChange, ReportedDiagnostic, StatusReport};
 use crate::format;
 use crate::sanitize::{self, wrap};
 
@@ -19,10 +19,10 @@ pub(crate) enum Tone {
     Bad,
 }
 
-type Line = (String, Tone);
+type ConfigLine = (String, Tone);
 
 /// All lines of the screen.
-pub(crate) fn lines(app: &App) -> Vec<Line> {
+pub(crate) fn lines(app: &ConsoleApp) -> Vec<ConfigLine> {
     let mut lines = books(app);
     lines.push((String::new(), Tone::Plain));
     let Some(status) = &app.gateway.status else {
@@ -39,7 +39,7 @@ pub(crate) fn lines(app: &App) -> Vec<Line> {
         ));
         return lines;
     };
-    if app.gateway.link != Link::Live {
+    if app.gateway.link != GatewayLink::Live {
         lines.push((
             format!(
                 "no gateway at {} now; what follows is what it last said",
@@ -57,7 +57,7 @@ pub(crate) fn lines(app: &App) -> Vec<Line> {
     lines
 }
 
-fn configuration(status: &Status, lines: &mut Vec<Line>) {
+fn configuration(status: &StatusReport, lines: &mut Vec<ConfigLine>) {
     let of = |severity: &str| {
         status
             .diagnostics
@@ -121,7 +121,7 @@ fn configuration(status: &Status, lines: &mut Vec<Line>) {
 }
 
 /// What clients send that is not served, the most frequent first.
-fn drift(fields: &[ClientField], lines: &mut Vec<Line>) {
+fn drift(fields: &[ClientField], lines: &mut Vec<ConfigLine>) {
     if fields.is_empty() {
         return;
     }
@@ -141,7 +141,7 @@ fn drift(fields: &[ClientField], lines: &mut Vec<Line>) {
     }
 }
 
-fn difference(change: &Change) -> Line {
+fn difference(change: &ReportedChange) -> ConfigLine {
     let tone = match change.kind.as_str() {
         "added" => Tone::Good,
         "removed" => Tone::Bad,
@@ -150,7 +150,7 @@ fn difference(change: &Change) -> Line {
     (format!("  {}", format::change(change)), tone)
 }
 
-fn report(diagnostic: &Diagnostic, lines: &mut Vec<Line>) {
+fn report(diagnostic: &ReportedDiagnostic, lines: &mut Vec<ConfigLine>) {
     let tone = match diagnostic.severity.as_str() {
         "error" => Tone::Bad,
         "warning" => Tone::Warn,
@@ -188,7 +188,7 @@ fn report(diagnostic: &Diagnostic, lines: &mut Vec<Line>) {
     );
 }
 
-fn books(app: &App) -> Vec<Line> {
+fn books(app: &ConsoleApp) -> Vec<ConfigLine> {
     let mut lines = vec![("Books".to_owned(), Tone::Head)];
     if let Some(totals) = &app.totals {
         let balances = totals.credit.saturating_sub(totals.spent);
@@ -214,13 +214,13 @@ fn books(app: &App) -> Vec<Line> {
         lines.push((format!("cost at own prices {cost}"), Tone::Plain));
     }
     match &app.books {
-        Books::NotChecked => lines.push((
+        AllBooks::NotChecked => lines.push((
             "v recomputes every balance, charge, hold and chain".to_owned(),
             Tone::Faint,
         )),
-        Books::Running => lines.push(("checking every key …".to_owned(), Tone::Warn)),
-        Books::Failed(error) => lines.push((format!("not checked: {error}"), Tone::Bad)),
-        Books::Checked {
+        AllBooks::Running => lines.push(("checking every key …".to_owned(), Tone::Warn)),
+        AllBooks::Failed(error) => lines.push((format!("not checked: {error}"), Tone::Bad)),
+        AllBooks::Checked {
             report,
             took_ms,
             at,

@@ -5,7 +5,9 @@
 
 use std::collections::BTreeMap;
 
-use farebox_ledger::{Amount, AuditRecord, Entry, Key, KeyId, OpenHold, Timestamp, UsageRow};
+use farebox_ledger::{
+    Amount, AuditRecord, JournalEntry, Key, KeyId, OpenHold, Timestamp, UsageRow,
+};
 
 /// Entries read per page.
 pub(crate) const PAGE: usize = 200;
@@ -53,7 +55,7 @@ impl Tab {
 
 /// Whether the key's entries sum up to its balance.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(crate) enum Check {
+pub(crate) enum BalanceCheck {
     #[default]
     NotYet,
     /// Too many entries to check automatically.
@@ -76,7 +78,7 @@ pub(crate) struct DetailData {
     pub(crate) id: KeyId,
     pub(crate) key: Option<Key>,
     /// Newest first.
-    pub(crate) entries: Vec<Entry>,
+    pub(crate) entries: Vec<JournalEntry>,
     pub(crate) entries_end: bool,
     /// The last seven days.
     pub(crate) usage: Vec<UsageRow>,
@@ -86,23 +88,23 @@ pub(crate) struct DetailData {
 
 /// The page.
 #[derive(Debug)]
-pub(crate) struct Detail {
+pub(crate) struct KeyDetail {
     pub(crate) id: KeyId,
     pub(crate) key: Option<Key>,
-    pub(crate) entries: Vec<Entry>,
+    pub(crate) entries: Vec<JournalEntry>,
     pub(crate) entries_end: bool,
     pub(crate) usage: Vec<UsageRow>,
     pub(crate) acts: Vec<AuditRecord>,
     pub(crate) holds: Vec<OpenHold>,
     pub(crate) tab: Tab,
     pub(crate) selected: usize,
-    pub(crate) check: Check,
+    pub(crate) check: BalanceCheck,
     pub(crate) loaded: bool,
     pub(crate) loading_more: bool,
     pub(crate) error: Option<String>,
 }
 
-impl Detail {
+impl KeyDetail {
     /// An empty page, waiting for its answer. A key that a list already has is shown at once.
     pub(crate) const fn new(id: KeyId, key: Option<Key>) -> Self {
         Self {
@@ -115,7 +117,7 @@ impl Detail {
             holds: Vec::new(),
             tab: Tab::Entries,
             selected: 0,
-            check: Check::NotYet,
+            check: BalanceCheck::NotYet,
             loaded: false,
             loading_more: false,
             error: None,
@@ -138,7 +140,7 @@ impl Detail {
                 .count();
         }
         if overlaps && self.entries.len() > data.entries.len() {
-            let new: Vec<Entry> = data
+            let new: Vec<JournalEntry> = data
                 .entries
                 .into_iter()
                 .filter(|entry| entry.position > newest)
@@ -153,15 +155,15 @@ impl Detail {
         self.selected = self.selected.min(self.rows().saturating_sub(1));
         let count = self.entries.first().map_or(0, |entry| entry.seq);
         match &self.check {
-            Check::NotYet if count <= CHECK_UNASKED => {
-                self.check = Check::Running;
+            BalanceCheck::NotYet if count <= CHECK_UNASKED => {
+                self.check = BalanceCheck::Running;
                 true
             }
-            Check::NotYet => {
-                self.check = Check::Long(count);
+            BalanceCheck::NotYet => {
+                self.check = BalanceCheck::Long(count);
                 false
             }
-            Check::Sound { entries, .. }
+            BalanceCheck::Sound { entries, .. }
                 if *entries != count.unsigned_abs() && count <= CHECK_UNASKED =>
             {
                 true
@@ -182,7 +184,7 @@ impl Detail {
     }
 
     /// The selected entry.
-    pub(crate) fn selected_entry(&self) -> Option<&Entry> {
+    pub(crate) fn selected_entry(&self) -> Option<&JournalEntry> {
         (self.tab == Tab::Entries)
             .then(|| self.entries.get(self.selected))
             .flatten()

@@ -2,10 +2,10 @@
 
 use super::keys::From;
 use super::message::Effect;
-use super::{Action, App, Screen};
-use crate::field::Field;
+use super::{Action, ConsoleApp, Screen};
+use crate::field::TextField;
 
-impl App {
+impl ConsoleApp {
     /// The filter of this screen.
     pub(crate) fn filter_text(&self) -> String {
         match self.screen {
@@ -79,7 +79,7 @@ impl App {
                 let text = field.text().to_owned();
                 let effects = self.set_filter(text.clone(), true);
                 if text.contains("sk-") && self.keys.filter_error.is_none() {
-                    self.filtering = Some(Field::new(self.keys.filter_text.clone()));
+                    self.filtering = Some(TextField::new(self.keys.filter_text.clone()));
                 }
                 effects
             }

@@ -2,9 +2,9 @@
 
 use super::message::Effect;
 use super::modal::{Find, Hidden, Hit, Modal};
-use super::{Action, App, Screen};
+use super::{Action, ConsoleApp, Screen};
 
-impl App {
+impl ConsoleApp {
     /// Handles a key while something is searched for.
     pub(super) fn in_find(&mut self, mut page: Find, action: &Action) -> Vec<Effect> {
         let mut effects = Vec::new();

@@ -1,4 +1,4 @@
-//! Forms: the input for an act, and its conversion into a [`Plan`].
+//! Forms: the input for an act, and its conversion into a [`ActPlan`].
 //!
 //! Nothing is applied here and nothing is guessed: amounts go through the ledger's own parser of payments. Every problem is shown
 //! at its field, and the values stay.
@@ -6,17 +6,17 @@
 use farebox_ledger::text::SECRET_PREFIX;
 use farebox_ledger::{Amount, CreditKind, Key, KeyId, KeySettings, MarginQuery, OperationId};
 
-use super::margins::{self, View};
+use super::margins::{self, MarginView};
 use crate::clock;
-use crate::field::{Edit, Field};
-use crate::plan::{Overlap, Plan};
+use crate::field::{FieldEdit, TextField};
+use crate::plan::{ActPlan, PlannedOverlap};
 
 /// Top-ups above this amount are typed twice.
 pub(crate) const TYPE_TWICE_ABOVE: Amount = Amount::from_picos(1_000_000_000_000_000);
 
 /// The purpose of a form.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Purpose {
+pub(crate) enum FormPurpose {
     TopUp,
     NewKey,
     Edit,
@@ -28,18 +28,18 @@ pub(crate) enum Purpose {
         charge: Amount,
         slug: String,
     },
-    Export(Export),
+    Export(ConsoleExport),
     SaveSecret,
 }
 
 /// What an export writes.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Export {
+pub(crate) enum ConsoleExport {
     Keys,
     Entries(KeyId),
     Audit,
     /// The rows of the Exposure or Margin screen, all of them.
-    Sums(View, MarginQuery),
+    Sums(MarginView, MarginQuery),
 }
 
 /// The meaning of a field.
@@ -66,14 +66,14 @@ pub(crate) struct FormField {
     pub(crate) input: Input,
     pub(crate) name: &'static str,
     pub(crate) hint: &'static str,
-    pub(crate) field: Field,
+    pub(crate) field: TextField,
     pub(crate) error: Option<String>,
 }
 
 /// An open form.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Form {
-    pub(crate) purpose: Purpose,
+    pub(crate) purpose: FormPurpose,
     pub(crate) key_id: KeyId,
     /// The key as it was when the form opened; none for a new key or an export.
     pub(crate) key: Option<Box<Key>>,
@@ -86,10 +86,10 @@ pub(crate) struct Form {
 
 /// The result of a finished form.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Finished {
-    Review(Plan),
+pub(crate) enum FinishedForm {
+    Review(ActPlan),
     Export {
-        what: Export,
+        what: ConsoleExport,
         json: bool,
         path: String,
     },
@@ -102,7 +102,7 @@ impl Input {
     /// The choices of a field that is switched with the arrows.
     pub(crate) const fn choices(self) -> Option<&'static [&'static str]> {
         match self {
-            Self::Overlap => Some(Overlap::WORDS),
+            Self::Overlap => Some(PlannedOverlap::WORDS),
             Self::Format => Some(&["csv", "json"]),
             _ => None,
         }
@@ -118,7 +118,7 @@ const fn field(
 }
 
 /// What a form asks for, in order.
-fn inputs(purpose: &Purpose) -> Vec<(Input, &'static str, &'static str)> {
+fn inputs(purpose: &FormPurpose) -> Vec<(Input, &'static str, &'static str)> {
     let settings = [
         field(Input::Label, "Label", "a name: a customer, a project"),
         field(Input::Models, "Models", "slugs with commas; empty is all"),
@@ -134,8 +134,8 @@ fn inputs(purpose: &Purpose) -> Vec<(Input, &'static str, &'static str)> {
     let reference = field(Input::Reference, "Reference", "invoice or payment id, new");
     let reason = field(Input::Reason, "Reason", "the reason, for the journal");
     match purpose {
-        Purpose::TopUp => vec![amount, reference],
-        Purpose::NewKey => {
+        FormPurpose::TopUp => vec![amount, reference],
+        FormPurpose::NewKey => {
             let mut list = settings.to_vec();
             list.insert(
                 1,
@@ -144,30 +144,30 @@ fn inputs(purpose: &Purpose) -> Vec<(Input, &'static str, &'static str)> {
             list.insert(2, field(Input::Reference, "Reference", "of that payment"));
             list
         }
-        Purpose::Edit => settings.to_vec(),
-        Purpose::Rotate => vec![field(
+        FormPurpose::Edit => settings.to_vec(),
+        FormPurpose::Rotate => vec![field(
             Input::Overlap,
             "Overlap",
             "how long the old secret works: ← →",
         )],
-        Purpose::Revoke => vec![field(
+        FormPurpose::Revoke => vec![field(
             Input::LastFour,
             "Last four",
             "characters of the key id above",
         )],
-        Purpose::Adjust => vec![
+        FormPurpose::Adjust => vec![
             field(Input::Amount, "Amount $", "like -2.50 or 2.50"),
             reason,
             reference,
         ],
-        Purpose::Refund { .. } => vec![amount, reason, reference],
-        Purpose::Export(_) => {
+        FormPurpose::Refund { .. } => vec![amount, reason, reference],
+        FormPurpose::Export(_) => {
             vec![
                 field(Input::Format, "Format", "csv or json: ← →"),
                 field(Input::Path, "File", "a new file"),
             ]
         }
-        Purpose::SaveSecret => vec![field(
+        FormPurpose::SaveSecret => vec![field(
             Input::Path,
             "File",
             "a new file, readable only by you",
@@ -178,7 +178,7 @@ fn inputs(purpose: &Purpose) -> Vec<(Input, &'static str, &'static str)> {
 impl Form {
     /// An empty form.
     pub(crate) fn new(
-        purpose: Purpose,
+        purpose: FormPurpose,
         key_id: KeyId,
         key: Option<Key>,
         operation: OperationId,
@@ -203,7 +203,7 @@ impl Form {
         let settings = self
             .key
             .as_ref()
-            .filter(|_| self.purpose == Purpose::Edit)
+            .filter(|_| self.purpose == FormPurpose::Edit)
             .map(|key| &key.settings);
         let number = |value: Option<u32>| value.map(|value| value.to_string());
         let first = match (input, settings) {
@@ -223,17 +223,17 @@ impl Form {
             input,
             name,
             hint,
-            field: Field::new(first.unwrap_or_default()),
+            field: TextField::new(first.unwrap_or_default()),
             error: None,
         }
     }
 
     fn default_path(&self, ending: &str) -> String {
         match &self.purpose {
-            Purpose::Export(Export::Keys) => format!("farebox-keys.{ending}"),
-            Purpose::Export(Export::Entries(key)) => format!("farebox-{key}.{ending}"),
-            Purpose::Export(Export::Audit) => format!("farebox-audit.{ending}"),
-            Purpose::Export(Export::Sums(view, query)) => {
+            FormPurpose::Export(ConsoleExport::Keys) => format!("farebox-keys.{ending}"),
+            FormPurpose::Export(ConsoleExport::Entries(key)) => format!("farebox-{key}.{ending}"),
+            FormPurpose::Export(ConsoleExport::Audit) => format!("farebox-audit.{ending}"),
+            FormPurpose::Export(ConsoleExport::Sums(view, query)) => {
                 format!(
                     "farebox-{}-by-{}.{ending}",
                     view.name(),
@@ -247,18 +247,18 @@ impl Form {
     /// The title of the page.
     pub(crate) const fn title(&self) -> &'static str {
         match self.purpose {
-            Purpose::TopUp => "Top up",
-            Purpose::NewKey => "New key",
-            Purpose::Edit => "Edit",
-            Purpose::Rotate => "Rotate the secret of",
-            Purpose::Revoke => "Revoke",
-            Purpose::Adjust => "Adjust",
-            Purpose::Refund { .. } => "Refund on",
-            Purpose::Export(Export::Keys) => "Export keys (those of the filter)",
-            Purpose::Export(Export::Entries(_)) => "Export all entries of",
-            Purpose::Export(Export::Audit) => "Export the audit",
-            Purpose::Export(Export::Sums(..)) => "Export these sums",
-            Purpose::SaveSecret => "Write to a file",
+            FormPurpose::TopUp => "Top up",
+            FormPurpose::NewKey => "New key",
+            FormPurpose::Edit => "Edit",
+            FormPurpose::Rotate => "Rotate the secret of",
+            FormPurpose::Revoke => "Revoke",
+            FormPurpose::Adjust => "Adjust",
+            FormPurpose::Refund { .. } => "Refund on",
+            FormPurpose::Export(ConsoleExport::Keys) => "Export keys (those of the filter)",
+            FormPurpose::Export(ConsoleExport::Entries(_)) => "Export all entries of",
+            FormPurpose::Export(ConsoleExport::Audit) => "Export the audit",
+            FormPurpose::Export(ConsoleExport::Sums(..)) => "Export these sums",
+            FormPurpose::SaveSecret => "Write to a file",
         }
     }
 
@@ -271,7 +271,7 @@ impl Form {
     }
 
     /// Edits the focused field.
-    pub(crate) fn edit(&mut self, edit: &Edit) {
+    pub(crate) fn edit(&mut self, edit: &FieldEdit) {
         let Some(field) = self.fields.get_mut(self.focus) else {
             return;
         };
@@ -284,17 +284,17 @@ impl Form {
             .position(|choice| *choice == field.field.text())
             .unwrap_or(0);
         let next = match edit {
-            Edit::Left => now.saturating_sub(1),
-            Edit::Right => (now + 1).min(choices.len().saturating_sub(1)),
-            Edit::Insert(' ') => (now + 1) % choices.len().max(1),
-            Edit::Insert(letter) => choices
+            FieldEdit::Left => now.saturating_sub(1),
+            FieldEdit::Right => (now + 1).min(choices.len().saturating_sub(1)),
+            FieldEdit::Insert(' ') => (now + 1) % choices.len().max(1),
+            FieldEdit::Insert(letter) => choices
                 .iter()
                 .position(|choice| choice.starts_with(*letter))
                 .unwrap_or(now),
             _ => now,
         };
         let word = choices.get(next).copied().unwrap_or_default();
-        let was = std::mem::replace(&mut field.field, Field::new(word));
+        let was = std::mem::replace(&mut field.field, TextField::new(word));
         if field.input == Input::Format && was.text() != word {
             let (old, new) = (self.default_path(was.text()), self.default_path(word));
             if let Some(path) = self
@@ -302,7 +302,7 @@ impl Form {
                 .iter_mut()
                 .find(|field| field.input == Input::Path && field.field.text() == old)
             {
-                path.field = Field::new(new);
+                path.field = TextField::new(new);
             }
         }
     }
@@ -323,7 +323,7 @@ impl Form {
     }
 
     /// Checks every field. If there are problems, the first wrong field gets the focus and shows its error.
-    pub(crate) fn finish(&mut self) -> Option<Finished> {
+    pub(crate) fn finish(&mut self) -> Option<FinishedForm> {
         self.error = None;
         for field in &mut self.fields {
             field.error = None;
@@ -352,10 +352,10 @@ impl Form {
         }
     }
 
-    fn check(&self) -> Result<Finished, (Input, String)> {
+    fn check(&self) -> Result<FinishedForm, (Input, String)> {
         let plan = match &self.purpose {
-            Purpose::TopUp => self.credit(CreditKind::TopUp, self.amount()?)?,
-            Purpose::Adjust => {
+            FormPurpose::TopUp => self.credit(CreditKind::TopUp, self.amount()?)?,
+            FormPurpose::Adjust => {
                 let amount = Amount::parse_adjustment(self.value(Input::Amount))
                     .map_err(at(Input::Amount))?;
                 self.credit(
@@ -365,7 +365,7 @@ impl Form {
                     amount,
                 )?
             }
-            Purpose::Refund {
+            FormPurpose::Refund {
                 request, charge, ..
             } => {
                 let amount = self.amount()?;
@@ -380,16 +380,16 @@ impl Form {
                     amount,
                 )?
             }
-            Purpose::NewKey => Plan::Create {
+            FormPurpose::NewKey => ActPlan::Create {
                 settings: self.settings()?,
                 first: self.first_credit()?,
             },
-            Purpose::Edit => Plan::Set(self.settings()?),
-            Purpose::Rotate => Plan::Rotate {
-                overlap: Overlap::parse(self.value(Input::Overlap))
+            FormPurpose::Edit => ActPlan::Set(self.settings()?),
+            FormPurpose::Rotate => ActPlan::Rotate {
+                overlap: PlannedOverlap::parse(self.value(Input::Overlap))
                     .ok_or((Input::Overlap, "choose 0, 1h or 24h".to_owned()))?,
             },
-            Purpose::Revoke => {
+            FormPurpose::Revoke => {
                 let chars = self.key_id.chars();
                 if !self
                     .value(Input::LastFour)
@@ -400,28 +400,28 @@ impl Form {
                         "these are not the last four characters of this key's id".to_owned(),
                     ));
                 }
-                Plan::Revoke
+                ActPlan::Revoke
             }
-            Purpose::Export(what) => {
+            FormPurpose::Export(what) => {
                 let json = self.value(Input::Format) == "json";
-                return Ok(Finished::Export {
+                return Ok(FinishedForm::Export {
                     what: what.clone(),
                     json,
                     path: self.needed(Input::Path, "a file name")?,
                 });
             }
-            Purpose::SaveSecret => {
-                return Ok(Finished::SaveSecret {
+            FormPurpose::SaveSecret => {
+                return Ok(FinishedForm::SaveSecret {
                     path: self.needed(Input::Path, "a file name")?,
                 });
             }
         };
-        Ok(Finished::Review(plan))
+        Ok(FinishedForm::Review(plan))
     }
 
-    fn credit(&self, kind: CreditKind, amount: Amount) -> Result<Plan, (Input, String)> {
+    fn credit(&self, kind: CreditKind, amount: Amount) -> Result<ActPlan, (Input, String)> {
         let reference = self.needed(Input::Reference, "a reference")?;
-        let plan = Plan::Credit {
+        let plan = ActPlan::Credit {
             kind,
             amount,
             reference,

@@ -5,7 +5,7 @@
 
 use std::collections::VecDeque;
 
-use farebox_ledger::{Amount, Key, KeyId, KeyOrder, KeyPlace, Secret, Status, Timestamp};
+use farebox_ledger::{Amount, Key, KeyId, KeyOrder, KeyPlace, KeyStatus, Secret, Timestamp};
 
 /// Rows requested at once.
 pub(crate) const PAGE: usize = 200;
@@ -64,7 +64,7 @@ impl Sort {
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub(crate) struct KeyFilter {
     pub(crate) label: Option<String>,
-    pub(crate) status: Option<Status>,
+    pub(crate) status: Option<KeyStatus>,
     pub(crate) balance_below: Option<Amount>,
     pub(crate) id: Option<KeyId>,
 }
@@ -116,10 +116,10 @@ impl KeyFilter {
 
     fn state(&mut self, word: &str) -> Result<(), String> {
         match word.to_ascii_lowercase().as_str() {
-            "active" | "ok" => self.status = Some(Status::Active),
-            "blocked" => self.status = Some(Status::Blocked),
-            "expired" => self.status = Some(Status::Expired),
-            "revoked" => self.status = Some(Status::Revoked),
+            "active" | "ok" => self.status = Some(KeyStatus::Active),
+            "blocked" => self.status = Some(KeyStatus::Blocked),
+            "expired" => self.status = Some(KeyStatus::Expired),
+            "revoked" => self.status = Some(KeyStatus::Revoked),
             "empty" => self.balance_below = Some(Amount::from_picos(1)),
             "low" => self.balance_below = Some(LOW),
             _ => {
@@ -174,7 +174,7 @@ pub(crate) struct KeysPage {
 
 /// One row.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Row {
+pub(crate) struct ListedKey {
     pub(crate) key: Key,
     /// Charged in the last 24 hours, once known.
     pub(crate) day: Option<Amount>,
@@ -183,7 +183,7 @@ pub(crate) struct Row {
 
 /// How many keys match.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Count {
+pub(crate) struct MatchCount {
     pub(crate) keys: u64,
     /// Counting stopped here; there are more.
     pub(crate) more: bool,
@@ -191,15 +191,15 @@ pub(crate) struct Count {
 
 /// The screen.
 #[derive(Debug, Default)]
-pub(crate) struct Keys {
-    pub(crate) rows: VecDeque<Row>,
+pub(crate) struct KeysScreen {
+    pub(crate) rows: VecDeque<ListedKey>,
     pub(crate) selected: usize,
     pub(crate) filter_text: String,
     pub(crate) filter: KeyFilter,
     pub(crate) filter_error: Option<String>,
     pub(crate) sort: Sort,
     pub(crate) ascending: bool,
-    pub(crate) count: Option<Count>,
+    pub(crate) count: Option<MatchCount>,
     pub(crate) took_ms: u64,
     /// When the order in the window was read.
     pub(crate) ordered_at: Option<Timestamp>,
@@ -215,9 +215,9 @@ pub(crate) struct Keys {
     first: Option<u64>,
 }
 
-impl Keys {
+impl KeysScreen {
     /// The selected row.
-    pub(crate) fn row(&self) -> Option<&Row> {
+    pub(crate) fn row(&self) -> Option<&ListedKey> {
         self.rows.get(self.selected)
     }
 
@@ -304,7 +304,7 @@ impl Keys {
         (self.loading, self.loaded, self.error) = (false, true, None);
         self.took_ms = page.took_ms;
         let order = self.order();
-        let rows = page.rows.into_iter().map(|key| Row {
+        let rows = page.rows.into_iter().map(|key| ListedKey {
             place: order.place(&key),
             key,
             day: None,
@@ -325,7 +325,7 @@ impl Keys {
                 }
             }
             From::Before(before) if self.rows.front().is_some_and(|row| row.place == before) => {
-                let new: Vec<Row> = rows.collect();
+                let new: Vec<ListedKey> = rows.collect();
                 self.selected += new.len();
                 self.first = self
                     .first
@@ -343,7 +343,7 @@ impl Keys {
         }
     }
 
-    fn replace(&mut self, mut rows: VecDeque<Row>, end: bool, ended: bool) {
+    fn replace(&mut self, mut rows: VecDeque<ListedKey>, end: bool, ended: bool) {
         let wanted = self.wanted.take();
         for row in &mut rows {
             row.day = self
@@ -385,17 +385,17 @@ pub(crate) fn window(selected: usize, rows: usize, height: usize) -> std::ops::R
 /// The one word for a key's state.
 pub(crate) fn state_word(key: &Key, now: Timestamp) -> &'static str {
     match key.status(now) {
-        Status::Blocked => "BLOCKED",
-        Status::Expired => "EXPIRED",
-        Status::Revoked => "REVOKED",
-        Status::Active
+        KeyStatus::Blocked => "BLOCKED",
+        KeyStatus::Expired => "EXPIRED",
+        KeyStatus::Revoked => "REVOKED",
+        KeyStatus::Active
             if !key.account.available().is_positive() && key.account.held.is_positive() =>
         {
             "in use"
         }
-        Status::Active if !key.account.available().is_positive() => "EMPTY",
-        Status::Active if key.account.available() < LOW => "low",
-        Status::Active => "ok",
+        KeyStatus::Active if !key.account.available().is_positive() => "EMPTY",
+        KeyStatus::Active if key.account.available() < LOW => "low",
+        KeyStatus::Active => "ok",
     }
 }
 

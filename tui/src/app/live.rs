@@ -7,7 +7,7 @@ use std::collections::{HashMap, VecDeque};
 
 use farebox_ledger::{Amount, KeyId, OpenHold, Timestamp};
 
-use crate::admin::{LiveEvent, Status};
+use crate::admin::{LiveEvent, StatusReport};
 use crate::clock;
 
 const KEPT: usize = 500;
@@ -20,7 +20,7 @@ pub(crate) const SECONDS: usize = 60;
 
 /// Whether there is a gateway to listen to.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(crate) enum Link {
+pub(crate) enum GatewayLink {
     #[default]
     Trying,
     Live,
@@ -39,9 +39,9 @@ pub(crate) struct Second {
 
 /// The gateway as seen by the console.
 #[derive(Debug, Default)]
-pub(crate) struct Gateway {
-    pub(crate) link: Link,
-    pub(crate) status: Option<Box<Status>>,
+pub(crate) struct GatewayView {
+    pub(crate) link: GatewayLink,
+    pub(crate) status: Option<Box<StatusReport>>,
 }
 
 /// The Live screen.

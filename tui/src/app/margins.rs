@@ -12,14 +12,14 @@ const ROWS: usize = 500;
 
 /// Which of the two screens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) enum View {
+pub(crate) enum MarginView {
     /// What providers may bill beyond the charges.
     Exposure,
     /// The part of the charges that remains.
     Margin,
 }
 
-impl View {
+impl MarginView {
     /// Its form in file names.
     pub(crate) const fn name(self) -> &'static str {
         match self {
@@ -96,7 +96,7 @@ fn month_of(midnight: i64) -> i64 {
 /// One of the two screens.
 #[derive(Debug)]
 pub(crate) struct Sums {
-    pub(crate) view: View,
+    pub(crate) view: MarginView,
     pub(crate) by: MarginBy,
     pub(crate) period: Period,
     pub(crate) order: MarginOrder,
@@ -111,7 +111,7 @@ pub(crate) struct Sums {
 }
 
 impl Sums {
-    pub(crate) fn new(view: View) -> Self {
+    pub(crate) fn new(view: MarginView) -> Self {
         let mut sums = Self {
             view,
             by: MarginBy::Key,
@@ -132,13 +132,13 @@ impl Sums {
     /// The orders of this screen; the first one is the default.
     const fn orders(&self) -> &'static [MarginOrder] {
         match self.view {
-            View::Exposure => &[
+            MarginView::Exposure => &[
                 MarginOrder::Exposure,
                 MarginOrder::Charge,
                 MarginOrder::Loss,
                 MarginOrder::Name,
             ],
-            View::Margin => &[
+            MarginView::Margin => &[
                 MarginOrder::Margin,
                 MarginOrder::Charge,
                 MarginOrder::Cost,
@@ -153,8 +153,8 @@ impl Sums {
     fn usual_order(&mut self) {
         (self.order, self.reverse) = match (self.by, self.view) {
             (MarginBy::Day, _) => (MarginOrder::Name, true),
-            (_, View::Exposure) => (MarginOrder::Exposure, false),
-            (_, View::Margin) => (MarginOrder::Margin, true),
+            (_, MarginView::Exposure) => (MarginOrder::Exposure, false),
+            (_, MarginView::Margin) => (MarginOrder::Margin, true),
         };
     }
 
@@ -210,7 +210,7 @@ impl Sums {
     }
 
     /// Applies an answer; false if it belongs to another query.
-    pub(crate) fn take(&mut self, query: MarginQuery, answer: Result<Answer, String>) -> bool {
+    pub(crate) fn take(&mut self, query: MarginQuery, answer: Result<SumsPage, String>) -> bool {
         if self.asked != Some(query) {
             return false;
         }
@@ -241,7 +241,7 @@ impl Sums {
 
 /// A page of sums with the labels of its keys.
 #[derive(Debug, Default)]
-pub(crate) struct Answer {
+pub(crate) struct SumsPage {
     pub(crate) page: Margins,
     pub(crate) labels: HashMap<String, String>,
 }

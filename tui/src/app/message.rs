@@ -3,16 +3,16 @@
 use std::path::PathBuf;
 
 use farebox_ledger::{
-    Amount, AuditRecord, Entry, FilesAct, Key, KeyId, MarginQuery, OpenHold, OperationId,
+    Amount, AuditRecord, FilesAct, JournalEntry, Key, KeyId, MarginQuery, OpenHold, OperationId,
     PublishedSlug, SlugUse, Timestamp, Totals, VerifyReport,
 };
 
-use super::detail::{Check, DetailData};
-use super::form::Export;
-use super::keys::{Count, KeyFilter, KeysPage, KeysRequest};
-use super::margins::{Answer, View};
-use super::modal::{ApplyError, Found, Hidden, Hit, Listed, Outcome};
-use crate::admin::{LiveEvent, OneRequest, Status};
+use super::detail::{BalanceCheck, DetailData};
+use super::form::ConsoleExport;
+use super::keys::{KeyFilter, KeysPage, KeysRequest, MatchCount};
+use super::margins::{MarginView, SumsPage};
+use super::modal::{ActOutcome, ApplyError, Hidden, Hit, ListedOperation, OutcomeLookup};
+use crate::admin::{LiveEvent, OneRequest, StatusReport};
 use crate::plan::Pending;
 
 /// Work to be done outside the state.
@@ -41,7 +41,7 @@ pub(crate) enum Effect {
     LoadSlugs,
     /// Sums for one of the two screens that show some.
     LoadMargins {
-        view: View,
+        view: MarginView,
         query: MarginQuery,
     },
     Verify,
@@ -56,7 +56,7 @@ pub(crate) enum Effect {
     /// The outcome was seen: remove it from disk.
     Forget(OperationId),
     Export {
-        what: Export,
+        what: ConsoleExport,
         filter: KeyFilter,
         json: bool,
         path: PathBuf,
@@ -79,7 +79,7 @@ pub(crate) enum Message {
     },
     Count {
         generation: u64,
-        count: Count,
+        count: MatchCount,
     },
     Visible(Vec<(Key, Option<Amount>)>),
     Detail(Box<DetailData>),
@@ -90,12 +90,12 @@ pub(crate) enum Message {
     Entries {
         id: KeyId,
         before: i64,
-        entries: Vec<Entry>,
+        entries: Vec<JournalEntry>,
         end: bool,
     },
     Checked {
         id: KeyId,
-        check: Check,
+        check: BalanceCheck,
     },
     Holds(Result<Vec<OpenHold>, String>),
     Audit {
@@ -108,9 +108,9 @@ pub(crate) enum Message {
         published: Vec<PublishedSlug>,
     },
     Margins {
-        view: View,
+        view: MarginView,
         query: MarginQuery,
-        answer: Result<Answer, String>,
+        answer: Result<SumsPage, String>,
     },
     Verified {
         report: Result<VerifyReport, String>,
@@ -119,7 +119,7 @@ pub(crate) enum Message {
     },
     Request {
         request: OperationId,
-        entry: Result<Option<Box<Entry>>, String>,
+        entry: Result<Option<Box<JournalEntry>>, String>,
         known: Option<Box<OneRequest>>,
     },
     Found(Result<Hit, String>),
@@ -127,19 +127,19 @@ pub(crate) enum Message {
     Labels(Vec<(KeyId, String)>),
     Applied {
         operation: OperationId,
-        result: Result<Outcome, ApplyError>,
+        result: Result<ActOutcome, ApplyError>,
     },
     Resolved {
         operation: OperationId,
         tries: u32,
-        found: Found,
-        outcome: Option<Outcome>,
+        found: OutcomeLookup,
+        outcome: Option<ActOutcome>,
     },
-    Operations(Vec<Listed>),
+    Operations(Vec<ListedOperation>),
     Exported(Result<String, String>),
     SecretWritten(Result<String, String>),
     Copied,
-    Status(Result<Box<Status>, String>),
+    Status(Result<Box<StatusReport>, String>),
     Live(Vec<LiveEvent>),
     /// The running totals, read twice a second; `Err` if the ledger cannot be read.
     Pulse {

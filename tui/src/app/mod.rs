@@ -28,15 +28,15 @@ use farebox_ledger::{
     Totals, VerifyReport,
 };
 
-use crate::admin::{Alert, Node, Server};
-use crate::field::{Edit, Field};
-use command::{BINDINGS, Binding, Command, Place};
-use detail::Detail;
-use keys::Keys;
-use live::{Gateway, Link, Live};
+use crate::admin::{ReportedAlert, ReportedNode, ReportedServer};
+use crate::field::{FieldEdit, TextField};
+use command::{BINDINGS, Binding, CommandContext, ConsoleCommand};
+use detail::KeyDetail;
+use keys::KeysScreen;
+use live::{GatewayLink, GatewayView, Live};
 use margins::Sums;
 use message::{Effect, Message};
-use modal::{Listed, Modal};
+use modal::{ListedOperation, Modal};
 
 /// From this width on, a list and its detail are shown side by side.
 pub(crate) const WIDE: u16 = 140;
@@ -78,10 +78,10 @@ pub(crate) struct Options {
 /// Everything that can change the state.
 #[derive(Debug)]
 pub(crate) enum Action {
-    Command(Command),
+    Command(ConsoleCommand),
     Message(Message),
     Resize(u16, u16),
-    Edit(Edit),
+    Edit(FieldEdit),
     Enter,
     Escape,
     Next,
@@ -106,13 +106,13 @@ pub(crate) struct Notice {
 /// The palette: the typed text and the selected line.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Palette {
-    pub(crate) field: Field,
+    pub(crate) field: TextField,
     pub(crate) selected: usize,
 }
 
 /// A plain list: rows, selection, filter.
 #[derive(Debug)]
-pub(crate) struct List<T> {
+pub(crate) struct RowList<T> {
     pub(crate) rows: Vec<T>,
     pub(crate) selected: usize,
     pub(crate) filter: String,
@@ -122,7 +122,7 @@ pub(crate) struct List<T> {
     pub(crate) error: Option<String>,
 }
 
-impl<T> Default for List<T> {
+impl<T> Default for RowList<T> {
     fn default() -> Self {
         Self {
             rows: Vec::new(),
@@ -138,7 +138,7 @@ impl<T> Default for List<T> {
 
 /// The books of all keys.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(crate) enum Books {
+pub(crate) enum AllBooks {
     #[default]
     NotChecked,
     Running,
@@ -152,44 +152,44 @@ pub(crate) enum Books {
 
 /// The whole state of the console.
 #[derive(Debug)]
-pub(crate) struct App {
+pub(crate) struct ConsoleApp {
     pub(crate) options: Options,
     pub(crate) size: (u16, u16),
     pub(crate) now: Timestamp,
     pub(crate) screen: Screen,
     /// Whether the page of one key is open (in wide terminals beside the list; then this means that it has the focus).
     pub(crate) detail_open: bool,
-    pub(crate) detail: Option<Detail>,
-    pub(crate) keys: Keys,
+    pub(crate) detail: Option<KeyDetail>,
+    pub(crate) keys: KeysScreen,
     pub(crate) live: Live,
-    pub(crate) gateway: Gateway,
-    pub(crate) models: List<()>,
+    pub(crate) gateway: GatewayView,
+    pub(crate) models: RowList<()>,
     pub(crate) used: Vec<SlugUse>,
     pub(crate) published: Vec<PublishedSlug>,
-    pub(crate) routes: List<()>,
-    pub(crate) holds: List<OpenHold>,
-    pub(crate) audit: List<AuditRecord>,
+    pub(crate) routes: RowList<()>,
+    pub(crate) holds: RowList<OpenHold>,
+    pub(crate) audit: RowList<AuditRecord>,
     pub(crate) files_acts: Vec<FilesAct>,
-    pub(crate) config: List<()>,
+    pub(crate) config: RowList<()>,
     pub(crate) exposure: Sums,
     pub(crate) margin: Sums,
     pub(crate) selected_node: usize,
     pub(crate) selected_alert: usize,
-    pub(crate) books: Books,
+    pub(crate) books: AllBooks,
     pub(crate) totals: Option<Totals>,
     pub(crate) ledger_error: Option<String>,
-    pub(crate) operations: Vec<Listed>,
+    pub(crate) operations: Vec<ListedOperation>,
     pub(crate) modal: Option<Modal>,
     pub(crate) help: Option<u16>,
     pub(crate) palette: Option<Palette>,
     /// The filter line being typed.
-    pub(crate) filtering: Option<Field>,
+    pub(crate) filtering: Option<TextField>,
     pub(crate) notice: Option<Notice>,
     pub(crate) dirty: bool,
     pub(crate) quit: bool,
 }
 
-impl App {
+impl ConsoleApp {
     /// The initial state, and the effects it needs first.
     pub(crate) fn new(options: Options, size: (u16, u16), now: Timestamp) -> (Self, Vec<Effect>) {
         let mut app = Self {
@@ -199,22 +199,22 @@ impl App {
             screen: Screen::Keys,
             detail_open: false,
             detail: None,
-            keys: Keys::default(),
+            keys: KeysScreen::default(),
             live: Live::default(),
-            gateway: Gateway::default(),
-            models: List::default(),
+            gateway: GatewayView::default(),
+            models: RowList::default(),
             used: Vec::new(),
             published: Vec::new(),
-            routes: List::default(),
-            holds: List::default(),
-            audit: List::default(),
+            routes: RowList::default(),
+            holds: RowList::default(),
+            audit: RowList::default(),
             files_acts: Vec::new(),
-            config: List::default(),
-            exposure: Sums::new(margins::View::Exposure),
-            margin: Sums::new(margins::View::Margin),
+            config: RowList::default(),
+            exposure: Sums::new(margins::MarginView::Exposure),
+            margin: Sums::new(margins::MarginView::Margin),
             selected_node: 0,
             selected_alert: 0,
-            books: Books::NotChecked,
+            books: AllBooks::NotChecked,
             totals: None,
             ledger_error: None,
             operations: Vec::new(),
@@ -256,22 +256,22 @@ impl App {
     }
 
     /// Where letters act when no page is over the screen.
-    pub(crate) const fn place(&self) -> Place {
+    pub(crate) const fn place(&self) -> CommandContext {
         if self.detail_open {
-            return Place::Detail;
+            return CommandContext::Detail;
         }
         match self.screen {
-            Screen::Keys => Place::Keys,
-            Screen::Live => Place::Live,
-            Screen::Models => Place::Models,
-            Screen::Routes => Place::Routes,
-            Screen::Holds => Place::Holds,
-            Screen::Audit => Place::Audit,
-            Screen::Config => Place::Config,
-            Screen::Exposure => Place::Exposure,
-            Screen::Margin => Place::Margin,
-            Screen::Nodes => Place::Nodes,
-            Screen::Alerts => Place::Alerts,
+            Screen::Keys => CommandContext::Keys,
+            Screen::Live => CommandContext::Live,
+            Screen::Models => CommandContext::Models,
+            Screen::Routes => CommandContext::Routes,
+            Screen::Holds => CommandContext::Holds,
+            Screen::Audit => CommandContext::Audit,
+            Screen::Config => CommandContext::Config,
+            Screen::Exposure => CommandContext::Exposure,
+            Screen::Margin => CommandContext::Margin,
+            Screen::Nodes => CommandContext::Nodes,
+            Screen::Alerts => CommandContext::Alerts,
         }
     }
 
@@ -288,8 +288,8 @@ impl App {
     /// The key that acts apply to: the open one, else the selected one.
     pub(crate) fn selected_key(&self) -> Option<&Key> {
         match self.place() {
-            Place::Detail => self.detail.as_ref().and_then(|detail| detail.key.as_ref()),
-            Place::Keys => self.keys.row().map(|row| &row.key),
+            CommandContext::Detail => self.detail.as_ref().and_then(|detail| detail.key.as_ref()),
+            CommandContext::Keys => self.keys.row().map(|row| &row.key),
             _ => None,
         }
     }
@@ -302,8 +302,8 @@ impl App {
     /// The selected id, for copying.
     pub(crate) fn selected_id(&self) -> Option<String> {
         match self.place() {
-            Place::Keys => self.keys.row().map(|row| row.key.id.to_string()),
-            Place::Detail => {
+            CommandContext::Keys => self.keys.row().map(|row| row.key.id.to_string()),
+            CommandContext::Detail => {
                 let detail = self.detail.as_ref()?;
                 let request = || {
                     detail
@@ -331,29 +331,29 @@ impl App {
                 }
                 .or_else(|| Some(detail.id.to_string()))
             }
-            Place::Live => self
+            CommandContext::Live => self
                 .live
                 .shown()
                 .get(self.live.selected)
                 .map(|event| event.request_id.clone()),
-            Place::Holds => self
+            CommandContext::Holds => self
                 .shown_holds()
                 .get(self.holds.selected)
                 .map(|hold| format!("req_{}", hold.request)),
-            Place::Audit => self
+            CommandContext::Audit => self
                 .shown_audit()
                 .get(self.audit.selected)
                 .map(|act| format!("op_{}", act.operation())),
-            Place::Exposure | Place::Margin => self
+            CommandContext::Exposure | CommandContext::Margin => self
                 .sums()
                 .and_then(|sums| sums.selected_name().map(str::to_owned)),
-            Place::Routes => {
+            CommandContext::Routes => {
                 let lines = self.shown_routes();
                 let (_, target) = lines.get(self.routes.selected)?;
                 target.map(|(_, target)| target.target.clone())
             }
-            Place::Alerts => self.alert().map(|alert| alert.kind.clone()),
-            Place::Models | Place::Config | Place::Nodes => None,
+            CommandContext::Alerts => self.alert().map(|alert| alert.kind.clone()),
+            CommandContext::Models | CommandContext::Config | CommandContext::Nodes => None,
         }
     }
 
@@ -375,23 +375,23 @@ impl App {
     }
 
     /// The gateway's alerts.
-    pub(crate) fn alerts(&self) -> &[Alert] {
+    pub(crate) fn alerts(&self) -> &[ReportedAlert] {
         let status = self
             .gateway
             .status
             .as_ref()
-            .filter(|_| self.gateway.link == Link::Live);
+            .filter(|_| self.gateway.link == GatewayLink::Live);
         status.map_or(&[], |status| &status.alerts)
     }
 
     /// The selected alert, on the screen of alerts.
-    pub(crate) fn alert(&self) -> Option<&Alert> {
+    pub(crate) fn alert(&self) -> Option<&ReportedAlert> {
         let selected = self.alerts().get(self.selected_alert);
-        selected.filter(|_| self.place() == Place::Alerts)
+        selected.filter(|_| self.place() == CommandContext::Alerts)
     }
 
     /// The gateways that share the ledger.
-    pub(crate) fn nodes(&self) -> &[Node] {
+    pub(crate) fn nodes(&self) -> &[ReportedNode] {
         self.gateway
             .status
             .as_ref()
@@ -399,7 +399,7 @@ impl App {
     }
 
     /// The servers of the ledger's database.
-    pub(crate) fn servers(&self) -> &[Server] {
+    pub(crate) fn servers(&self) -> &[ReportedServer] {
         let status = self.gateway.status.as_ref();
         status.map_or(&[], |status| &status.servers)
     }

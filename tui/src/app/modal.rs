@@ -2,11 +2,11 @@
 //!
 //! Only a review applies an act, and only on `y`. A secret exists only in its page and is wiped when the page closes.
 
-use farebox_ledger::{Entry, Key, KeyId, LinkToken, OperationId, Secret, Timestamp};
+use farebox_ledger::{JournalEntry, Key, KeyId, LinkToken, OperationId, Secret, Timestamp};
 
 use super::form::Form;
 use crate::admin::OneRequest;
-use crate::field::Field;
+use crate::field::TextField;
 use crate::plan::Pending;
 use crate::state_file::OpenOperation;
 
@@ -14,22 +14,22 @@ use crate::state_file::OpenOperation;
 #[derive(Debug)]
 pub(crate) enum Modal {
     Form(Form),
-    Review(Review),
+    Review(ActReview),
     /// Sent, no answer yet.
-    Sending(Review),
+    Sending(ActReview),
     Unknown(Unknown),
     Receipt(Receipt),
     Secret(SecretPage),
     Request(RequestPage),
     /// Operations with an unknown outcome, and the selected one.
     Operations(usize),
-    Reading(Reading),
+    Reading(ReadingModal),
     Find(Find),
 }
 
 /// Facts to read in full, from the line `scroll` on.
 #[derive(Debug)]
-pub(crate) struct Reading {
+pub(crate) struct ReadingModal {
     pub(crate) title: String,
     /// Names and values.
     pub(crate) facts: Vec<(String, String)>,
@@ -39,7 +39,7 @@ pub(crate) struct Reading {
 /// A search under way.
 #[derive(Debug, Default)]
 pub(crate) struct Find {
-    pub(crate) field: Field,
+    pub(crate) field: TextField,
     /// It was sent, and no answer has come.
     pub(crate) looking: bool,
     /// Why nothing was found.
@@ -58,7 +58,7 @@ pub(crate) enum Hit {
 
 /// An act before it is applied.
 #[derive(Debug)]
-pub(crate) struct Review {
+pub(crate) struct ActReview {
     /// Where `esc` returns to; none for acts without a form.
     pub(crate) form: Option<Form>,
     pub(crate) pending: Pending,
@@ -69,7 +69,7 @@ pub(crate) struct Review {
 /// An act with an unknown outcome.
 #[derive(Debug)]
 pub(crate) struct Unknown {
-    pub(crate) review: Review,
+    pub(crate) review: ActReview,
     pub(crate) problem: String,
     pub(crate) tries: u32,
     /// The ledger was read and does not contain it.
@@ -80,7 +80,7 @@ pub(crate) struct Unknown {
 #[derive(Debug)]
 pub(crate) struct Receipt {
     pub(crate) pending: Pending,
-    pub(crate) entry: Option<Box<Entry>>,
+    pub(crate) entry: Option<Box<JournalEntry>>,
     pub(crate) key: Option<Box<Key>>,
     /// It had already been applied by an earlier attempt.
     pub(crate) repeated: bool,
@@ -88,7 +88,7 @@ pub(crate) struct Receipt {
 
 /// Something that is shown once.
 #[derive(Debug)]
-pub(crate) enum Shown {
+pub(crate) enum ShownOnce {
     Secret(Secret),
     /// A sign-in link and its expiry.
     Link(Hidden, Timestamp),
@@ -104,7 +104,7 @@ impl std::fmt::Debug for Hidden {
     }
 }
 
-impl Shown {
+impl ShownOnce {
     /// In the clear.
     pub(crate) fn reveal(&self) -> &str {
         match self {
@@ -118,14 +118,14 @@ impl Shown {
 #[derive(Debug)]
 pub(crate) struct SecretPage {
     pub(crate) key: Box<Key>,
-    pub(crate) shown: Shown,
+    pub(crate) shown: ShownOnce,
     pub(crate) hidden: bool,
     pub(crate) copied: bool,
     pub(crate) written: Option<String>,
     /// Whether the file's name is being typed.
     pub(crate) file: Option<Form>,
     /// Whether the word that closes the page is being typed.
-    pub(crate) leaving: Option<Field>,
+    pub(crate) leaving: Option<TextField>,
     pub(crate) problem: Option<String>,
     /// Whether it is from a new key, not from a rotation.
     pub(crate) new: bool,
@@ -133,7 +133,7 @@ pub(crate) struct SecretPage {
 
 impl SecretPage {
     /// A page that shows its secret, before anything was done with it.
-    pub(crate) fn new(key: Box<Key>, shown: Shown, new: bool) -> Self {
+    pub(crate) fn new(key: Box<Key>, shown: ShownOnce, new: bool) -> Self {
         Self {
             key,
             shown,
@@ -153,7 +153,7 @@ impl SecretPage {
 pub(crate) struct RequestPage {
     pub(crate) request: OperationId,
     pub(crate) key: Option<KeyId>,
-    pub(crate) entry: Option<Box<Entry>>,
+    pub(crate) entry: Option<Box<JournalEntry>>,
     pub(crate) known: Option<Box<OneRequest>>,
     pub(crate) read: bool,
     pub(crate) problem: Option<String>,
@@ -163,9 +163,9 @@ pub(crate) struct RequestPage {
 
 /// The result of an act.
 #[derive(Debug)]
-pub(crate) enum Outcome {
+pub(crate) enum ActOutcome {
     Posted {
-        entry: Box<Entry>,
+        entry: Box<JournalEntry>,
         key: Box<Key>,
         repeated: bool,
     },
@@ -193,8 +193,8 @@ pub(crate) enum ApplyError {
 
 /// The ledger's answer about an operation with an unknown outcome.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Found {
-    Applied(Option<Box<Entry>>),
+pub(crate) enum OutcomeLookup {
+    Applied(Option<Box<JournalEntry>>),
     NotApplied,
     /// Another console of this user is working on it.
     Elsewhere(u32),
@@ -203,7 +203,7 @@ pub(crate) enum Found {
 
 /// An operation of the state file with the ledger's answer about it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Listed {
+pub(crate) struct ListedOperation {
     pub(crate) open: OpenOperation,
-    pub(crate) found: Found,
+    pub(crate) found: OutcomeLookup,
 }

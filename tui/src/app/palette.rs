@@ -1,9 +1,9 @@
 //! The list of commands that a line narrows while it is typed, and the command that is chosen from it.
 
 use super::message::Effect;
-use super::{Action, App};
+use super::{Action, ConsoleApp};
 
-impl App {
+impl ConsoleApp {
     /// Handles a key in the palette.
     pub(crate) fn in_palette(&mut self, action: Action) -> Vec<Effect> {
         let lines = self.palette_lines().len();
@@ -38,6 +38,6 @@ impl App {
     }
 }
 
-fn palette_selected(app: &App) -> usize {
+fn palette_selected(app: &ConsoleApp) -> usize {
     app.palette.as_ref().map_or(0, |palette| palette.selected)
 }

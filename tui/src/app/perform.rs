@@ -1,63 +1,65 @@
 //! Commands: moving, opening, sorting, and starting an act. Nothing here changes the ledger.
 
-use farebox_ledger::{KeyId, OperationId, Status};
+use farebox_ledger::{KeyId, KeyStatus, OperationId};
 
-use super::command::{Command, Place};
+use super::command::{CommandContext, ConsoleCommand};
 use super::config_page;
-use super::detail::{Check, Detail, Tab};
-use super::form::{Export, Form, Purpose};
+use super::detail::{BalanceCheck, KeyDetail, Tab};
+use super::form::{ConsoleExport, Form, FormPurpose};
 use super::keys::{From, PAGE};
 use super::margins::Sums;
 use super::message::Effect;
-use super::modal::{Find, Hidden, Modal, RequestPage, Review};
-use super::{App, Books, Palette, Screen, reading};
-use crate::field::Field;
-use crate::plan::{Pending, Plan};
+use super::modal::{ActReview, Find, Hidden, Modal, RequestPage};
+use super::{AllBooks, ConsoleApp, Palette, Screen, reading};
+use crate::field::TextField;
+use crate::plan::{ActPlan, Pending};
 
-impl App {
+impl ConsoleApp {
     /// Performs the action of a key or the palette, or shows why it cannot.
-    pub(crate) fn perform(&mut self, command: Command) -> Vec<Effect> {
+    pub(crate) fn perform(&mut self, command: ConsoleCommand) -> Vec<Effect> {
         if let Some(reason) = command.reason_against(self) {
             self.say(format!("not now: {reason}"), true);
             return Vec::new();
         }
         let height = isize::try_from(self.page_height()).unwrap_or(1);
         match command {
-            Command::Up => self.move_by(-1),
-            Command::Down => self.move_by(1),
-            Command::HalfUp => self.move_by(-(height / 2).max(1)),
-            Command::HalfDown => self.move_by((height / 2).max(1)),
-            Command::PageUp => self.move_by(-height),
-            Command::PageDown => self.move_by(height),
-            Command::First => self.jump(false),
-            Command::Last => self.jump(true),
-            Command::Show(screen) => self.show(screen),
-            Command::Back => self.back(),
-            Command::Open => self.open(),
-            Command::OpenKey => self
+            ConsoleCommand::Up => self.move_by(-1),
+            ConsoleCommand::Down => self.move_by(1),
+            ConsoleCommand::HalfUp => self.move_by(-(height / 2).max(1)),
+            ConsoleCommand::HalfDown => self.move_by((height / 2).max(1)),
+            ConsoleCommand::PageUp => self.move_by(-height),
+            ConsoleCommand::PageDown => self.move_by(height),
+            ConsoleCommand::First => self.jump(false),
+            ConsoleCommand::Last => self.jump(true),
+            ConsoleCommand::Show(screen) => self.show(screen),
+            ConsoleCommand::Back => self.back(),
+            ConsoleCommand::Open => self.open(),
+            ConsoleCommand::OpenKey => self
                 .selected_key_id()
                 .map(|id| self.open_key(id))
                 .unwrap_or_default(),
-            Command::Refresh => self.refresh(),
-            Command::Sort | Command::Reverse => self.sort(command == Command::Sort),
-            Command::Period => self.with_sums(super::margins::Sums::next_period),
-            Command::NextTab | Command::PreviousTab
+            ConsoleCommand::Refresh => self.refresh(),
+            ConsoleCommand::Sort | ConsoleCommand::Reverse => {
+                self.sort(command == ConsoleCommand::Sort)
+            }
+            ConsoleCommand::Period => self.with_sums(super::margins::Sums::next_period),
+            ConsoleCommand::NextTab | ConsoleCommand::PreviousTab
                 if self.sums().is_some() && !self.detail_open =>
             {
-                self.with_sums(|sums| sums.step(command == Command::NextTab))
+                self.with_sums(|sums| sums.step(command == ConsoleCommand::NextTab))
             }
-            Command::Verify => self.verify(),
-            Command::TopUp
-            | Command::NewKey
-            | Command::Edit
-            | Command::Rotate
-            | Command::Revoke
-            | Command::Adjust
-            | Command::Refund
-            | Command::Export
-            | Command::Block
-            | Command::Link => self.begin(command),
-            Command::CopyId => {
+            ConsoleCommand::Verify => self.verify(),
+            ConsoleCommand::TopUp
+            | ConsoleCommand::NewKey
+            | ConsoleCommand::Edit
+            | ConsoleCommand::Rotate
+            | ConsoleCommand::Revoke
+            | ConsoleCommand::Adjust
+            | ConsoleCommand::Refund
+            | ConsoleCommand::Export
+            | ConsoleCommand::Block
+            | ConsoleCommand::Link => self.begin(command),
+            ConsoleCommand::CopyId => {
                 let id = self.selected_id().unwrap_or_default();
                 vec![Effect::Copy(Hidden(id))]
             }
@@ -68,21 +70,21 @@ impl App {
         }
     }
 
-    fn perform_plain(&mut self, command: Command) {
+    fn perform_plain(&mut self, command: ConsoleCommand) {
         match command {
-            Command::Quit => self.quit = true,
-            Command::Help => self.help = Some(0),
-            Command::Palette => self.palette = Some(Palette::default()),
-            Command::Filter => self.filtering = Some(Field::new(self.filter_text())),
-            Command::Pause => self.live.pause(),
-            Command::Operations if self.operations.is_empty() => {
+            ConsoleCommand::Quit => self.quit = true,
+            ConsoleCommand::Help => self.help = Some(0),
+            ConsoleCommand::Palette => self.palette = Some(Palette::default()),
+            ConsoleCommand::Filter => self.filtering = Some(TextField::new(self.filter_text())),
+            ConsoleCommand::Pause => self.live.pause(),
+            ConsoleCommand::Operations if self.operations.is_empty() => {
                 self.say("every operation has a known outcome", false)
             }
-            Command::Operations => self.modal = Some(Modal::Operations(0)),
-            Command::Find => self.modal = Some(Modal::Find(Find::default())),
-            Command::NextTab | Command::PreviousTab => {
+            ConsoleCommand::Operations => self.modal = Some(Modal::Operations(0)),
+            ConsoleCommand::Find => self.modal = Some(Modal::Find(Find::default())),
+            ConsoleCommand::NextTab | ConsoleCommand::PreviousTab => {
                 if let Some(detail) = self.detail.as_mut() {
-                    detail.tab = detail.tab.step(command == Command::NextTab);
+                    detail.tab = detail.tab.step(command == ConsoleCommand::NextTab);
                     detail.selected = 0;
                 }
             }
@@ -97,29 +99,37 @@ impl App {
                 .min(rows.saturating_sub(1))
         };
         match self.place() {
-            Place::Keys => {
+            CommandContext::Keys => {
                 let more = self.keys.move_by(lines);
                 let mut effects: Vec<Effect> = more.map(Effect::LoadKeys).into_iter().collect();
                 effects.extend(self.after_move());
                 return effects;
             }
-            Place::Detail => return self.move_in_detail(lines),
-            Place::Live => self.live.selected = step(self.live.selected, self.live.shown().len()),
-            Place::Models => self.models.selected = step(self.models.selected, self.model_rows()),
-            Place::Routes => {
+            CommandContext::Detail => return self.move_in_detail(lines),
+            CommandContext::Live => {
+                self.live.selected = step(self.live.selected, self.live.shown().len())
+            }
+            CommandContext::Models => {
+                self.models.selected = step(self.models.selected, self.model_rows())
+            }
+            CommandContext::Routes => {
                 self.routes.selected = step(self.routes.selected, self.shown_routes().len())
             }
-            Place::Holds => {
+            CommandContext::Holds => {
                 self.holds.selected = step(self.holds.selected, self.shown_holds().len())
             }
-            Place::Config => {
+            CommandContext::Config => {
                 self.config.selected = step(self.config.selected, config_page::lines(self).len())
             }
-            Place::Exposure => self.exposure.move_by(lines),
-            Place::Margin => self.margin.move_by(lines),
-            Place::Nodes => self.selected_node = step(self.selected_node, self.nodes().len()),
-            Place::Alerts => self.selected_alert = step(self.selected_alert, self.alerts().len()),
-            Place::Audit => {
+            CommandContext::Exposure => self.exposure.move_by(lines),
+            CommandContext::Margin => self.margin.move_by(lines),
+            CommandContext::Nodes => {
+                self.selected_node = step(self.selected_node, self.nodes().len())
+            }
+            CommandContext::Alerts => {
+                self.selected_alert = step(self.selected_alert, self.alerts().len())
+            }
+            CommandContext::Audit => {
                 let shown = self.shown_audit().len();
                 self.audit.selected = step(self.audit.selected, shown);
                 if self.audit.selected + 20 > shown && !self.audit.end && !self.audit.loading {
@@ -154,7 +164,7 @@ impl App {
     }
 
     fn jump(&mut self, end: bool) -> Vec<Effect> {
-        if self.place() == Place::Keys {
+        if self.place() == CommandContext::Keys {
             let request = self.keys.jump(end);
             let mut effects: Vec<Effect> = request.map(Effect::LoadKeys).into_iter().collect();
             effects.extend(self.after_move());
@@ -190,7 +200,7 @@ impl App {
                 id: key.id,
                 debounce: true,
             });
-            self.detail = Some(Detail::new(key.id, Some(key)));
+            self.detail = Some(KeyDetail::new(key.id, Some(key)));
         }
         effects
     }
@@ -266,13 +276,13 @@ impl App {
 
     fn open(&mut self) -> Vec<Effect> {
         match self.place() {
-            Place::Keys => self
+            CommandContext::Keys => self
                 .keys
                 .row()
                 .map(|row| row.key.id)
                 .map(|id| self.open_key(id))
                 .unwrap_or_default(),
-            Place::Detail => {
+            CommandContext::Detail => {
                 let Some(detail) = self.detail.as_ref() else {
                     return Vec::new();
                 };
@@ -295,7 +305,7 @@ impl App {
                     .map(|request| self.open_request(request, Some(key)))
                     .unwrap_or_default()
             }
-            Place::Live => {
+            CommandContext::Live => {
                 let shown = self.live.shown();
                 let Some(event) = shown.get(self.live.selected) else {
                     return Vec::new();
@@ -306,7 +316,7 @@ impl App {
                     .map(|request| self.open_request(request, key))
                     .unwrap_or_default()
             }
-            Place::Holds => {
+            CommandContext::Holds => {
                 let hold = self
                     .shown_holds()
                     .get(self.holds.selected)
@@ -314,21 +324,21 @@ impl App {
                 hold.map(|(request, key)| self.open_request(request, Some(key)))
                     .unwrap_or_default()
             }
-            Place::Audit => {
+            CommandContext::Audit => {
                 let shown = self.shown_audit();
                 let act = shown.get(self.audit.selected);
                 self.modal = act.map(|act| Modal::Reading(reading::of_audited(act)));
                 Vec::new()
             }
-            Place::Routes | Place::Alerts => {
+            CommandContext::Routes | CommandContext::Alerts => {
                 self.modal = self.reading().map(Modal::Reading);
                 Vec::new()
             }
-            Place::Exposure | Place::Margin => self
+            CommandContext::Exposure | CommandContext::Margin => self
                 .selected_key_id()
                 .map(|id| self.open_key(id))
                 .unwrap_or_default(),
-            Place::Models | Place::Config | Place::Nodes => Vec::new(),
+            CommandContext::Models | CommandContext::Config | CommandContext::Nodes => Vec::new(),
         }
     }
 
@@ -356,7 +366,7 @@ impl App {
         self.modal = None;
         self.detail_open = true;
         if self.detail.as_ref().is_none_or(|detail| detail.id != id) {
-            self.detail = Some(Detail::new(id, known));
+            self.detail = Some(KeyDetail::new(id, known));
         }
         vec![Effect::LoadDetail {
             id,
@@ -366,7 +376,7 @@ impl App {
 
     pub(super) fn selected_key_id(&self) -> Option<KeyId> {
         match self.place() {
-            Place::Live => self
+            CommandContext::Live => self
                 .live
                 .shown()
                 .get(self.live.selected)?
@@ -374,25 +384,27 @@ impl App {
                 .as_ref()?
                 .parse()
                 .ok(),
-            Place::Holds => self
+            CommandContext::Holds => self
                 .shown_holds()
                 .get(self.holds.selected)
                 .map(|hold| hold.key),
-            Place::Audit => self.shown_audit().get(self.audit.selected)?.key(),
-            Place::Exposure | Place::Margin => self.sums()?.selected_name()?.parse().ok(),
-            Place::Alerts => self.alert()?.key.parse().ok(),
+            CommandContext::Audit => self.shown_audit().get(self.audit.selected)?.key(),
+            CommandContext::Exposure | CommandContext::Margin => {
+                self.sums()?.selected_name()?.parse().ok()
+            }
+            CommandContext::Alerts => self.alert()?.key.parse().ok(),
             _ => None,
         }
     }
 
     fn refresh(&mut self) -> Vec<Effect> {
         match self.place() {
-            Place::Keys => vec![Effect::LoadKeys(self.keys.request(
+            CommandContext::Keys => vec![Effect::LoadKeys(self.keys.request(
                 From::Start,
                 true,
                 false,
             ))],
-            Place::Detail => self
+            CommandContext::Detail => self
                 .detail
                 .as_ref()
                 .map(|detail| Effect::LoadDetail {
@@ -425,12 +437,12 @@ impl App {
 
     fn verify(&mut self) -> Vec<Effect> {
         match (self.place(), self.detail.as_mut()) {
-            (Place::Detail, Some(detail)) => {
-                detail.check = Check::Running;
+            (CommandContext::Detail, Some(detail)) => {
+                detail.check = BalanceCheck::Running;
                 vec![Effect::CheckKey(detail.id)]
             }
-            (Place::Config, _) if self.books != Books::Running => {
-                self.books = Books::Running;
+            (CommandContext::Config, _) if self.books != AllBooks::Running => {
+                self.books = AllBooks::Running;
                 vec![Effect::Verify]
             }
             _ => Vec::new(),
@@ -438,21 +450,21 @@ impl App {
     }
 
     /// Opens the form of an act, or its review if it needs no form.
-    fn begin(&mut self, command: Command) -> Vec<Effect> {
+    fn begin(&mut self, command: ConsoleCommand) -> Vec<Effect> {
         let key = self.selected_key().cloned();
         let entry = self
             .detail
             .as_ref()
             .filter(|_| self.detail_open)
-            .and_then(Detail::selected_entry);
+            .and_then(KeyDetail::selected_entry);
         let purpose = match command {
-            Command::TopUp => Purpose::TopUp,
-            Command::NewKey => Purpose::NewKey,
-            Command::Edit => Purpose::Edit,
-            Command::Rotate => Purpose::Rotate,
-            Command::Revoke => Purpose::Revoke,
-            Command::Adjust => Purpose::Adjust,
-            Command::Refund => {
+            ConsoleCommand::TopUp => FormPurpose::TopUp,
+            ConsoleCommand::NewKey => FormPurpose::NewKey,
+            ConsoleCommand::Edit => FormPurpose::Edit,
+            ConsoleCommand::Rotate => FormPurpose::Rotate,
+            ConsoleCommand::Revoke => FormPurpose::Revoke,
+            ConsoleCommand::Adjust => FormPurpose::Adjust,
+            ConsoleCommand::Refund => {
                 let bill = entry.and_then(|entry| {
                     Some((
                         entry.operation,
@@ -463,30 +475,32 @@ impl App {
                 let Some((request, charge, bill)) = bill else {
                     return Vec::new();
                 };
-                Purpose::Refund {
+                FormPurpose::Refund {
                     request,
                     charge,
                     slug: bill.slug.clone(),
                 }
             }
-            Command::Export => Purpose::Export(match (self.place(), &key, self.sums()) {
-                (Place::Audit, ..) => Export::Audit,
-                (Place::Detail, Some(key), _) => Export::Entries(key.id),
-                (
-                    ..,
-                    Some(Sums {
-                        view,
-                        asked: Some(query),
-                        ..
-                    }),
-                ) => Export::Sums(*view, *query),
-                _ => Export::Keys,
-            }),
-            Command::Block | Command::Link => {
+            ConsoleCommand::Export => {
+                FormPurpose::Export(match (self.place(), &key, self.sums()) {
+                    (CommandContext::Audit, ..) => ConsoleExport::Audit,
+                    (CommandContext::Detail, Some(key), _) => ConsoleExport::Entries(key.id),
+                    (
+                        ..,
+                        Some(Sums {
+                            view,
+                            asked: Some(query),
+                            ..
+                        }),
+                    ) => ConsoleExport::Sums(*view, *query),
+                    _ => ConsoleExport::Keys,
+                })
+            }
+            ConsoleCommand::Block | ConsoleCommand::Link => {
                 let plan = match key.as_ref().map(|key| key.stored_status) {
-                    _ if command == Command::Link => Plan::Link,
-                    Some(Status::Blocked) => Plan::Unblock,
-                    _ => Plan::Block,
+                    _ if command == ConsoleCommand::Link => ActPlan::Link,
+                    Some(KeyStatus::Blocked) => ActPlan::Unblock,
+                    _ => ActPlan::Block,
                 };
                 self.modal = key.map(|key| Modal::Review(self.review_of(plan, key)));
                 return Vec::new();
@@ -494,7 +508,7 @@ impl App {
             _ => return Vec::new(),
         };
         let (id, about) = match (&purpose, key) {
-            (Purpose::NewKey, _) | (_, None) => (self.new_key_id(), None),
+            (FormPurpose::NewKey, _) | (_, None) => (self.new_key_id(), None),
             (_, Some(key)) => (key.id, Some(key)),
         };
         let form = Form::new(purpose, id, about, self.new_operation());
@@ -502,7 +516,7 @@ impl App {
         Vec::new()
     }
 
-    fn review_of(&self, plan: Plan, key: farebox_ledger::Key) -> Review {
+    fn review_of(&self, plan: ActPlan, key: farebox_ledger::Key) -> ActReview {
         let pending = Pending {
             operation: self.new_operation(),
             key: key.id,
@@ -511,7 +525,7 @@ impl App {
             actor: self.options.operator.clone(),
             at: self.now,
         };
-        Review {
+        ActReview {
             form: None,
             pending,
             key: Some(Box::new(key)),

@@ -3,18 +3,18 @@
 use farebox_ledger::AuditRecord;
 use serde_json::Value;
 
-use super::App;
+use super::ConsoleApp;
 use super::audited::{Audited, changes};
-use super::command::Place;
-use super::modal::Reading;
-use crate::admin::{Alert, Target};
+use super::command::CommandContext;
+use super::modal::ReadingModal;
+use crate::admin::{ReportedAlert, ReportedTarget};
 use crate::clock;
 use crate::format;
 
-type Facts = Vec<(String, String)>;
+type FactRows = Vec<(String, String)>;
 
-fn page(title: impl Into<String>, facts: Facts) -> Reading {
-    Reading {
+fn page(title: impl Into<String>, facts: FactRows) -> ReadingModal {
+    ReadingModal {
         title: title.into(),
         facts,
         scroll: 0,
@@ -26,7 +26,7 @@ fn fact(name: &str, value: impl Into<String>) -> (String, String) {
 }
 
 /// An administrative act.
-pub(super) fn of_act(act: &AuditRecord) -> Reading {
+pub(super) fn of_act(act: &AuditRecord) -> ReadingModal {
     let mut facts = vec![
         fact("Act", act.act.clone()),
         fact("Key", act.key.to_string()),
@@ -45,7 +45,7 @@ pub(super) fn of_act(act: &AuditRecord) -> Reading {
 }
 
 /// One line of the Audit screen.
-pub(super) fn of_audited(act: &Audited<'_>) -> Reading {
+pub(super) fn of_audited(act: &Audited<'_>) -> ReadingModal {
     let files = match act {
         Audited::Key(act) => return of_act(act),
         Audited::Files(files) => files,
@@ -65,18 +65,18 @@ pub(super) fn of_audited(act: &Audited<'_>) -> Reading {
     page("Files", facts)
 }
 
-impl App {
+impl ConsoleApp {
     /// The page of the selected alert, or of the selected target.
-    pub(crate) fn reading(&self) -> Option<Reading> {
+    pub(crate) fn reading(&self) -> Option<ReadingModal> {
         match self.place() {
-            Place::Alerts => {
+            CommandContext::Alerts => {
                 let alert = self.alert()?;
                 Some(page(
                     format!("Alert {} {}", alert.kind, alert.subject),
                     self.of_alert(alert),
                 ))
             }
-            Place::Routes => {
+            CommandContext::Routes => {
                 let lines = self.shown_routes();
                 let (slug, target) = lines.get(self.routes.selected)?;
                 let (place, target) = (*target)?;
@@ -87,7 +87,7 @@ impl App {
         }
     }
 
-    fn of_alert(&self, alert: &Alert) -> Facts {
+    fn of_alert(&self, alert: &ReportedAlert) -> FactRows {
         vec![
             fact("Means", alert.means.clone()),
             fact("About", alert.subject.clone()),
@@ -110,7 +110,7 @@ impl App {
         }
     }
 
-    fn of_target(&self, target: &Target) -> Facts {
+    fn of_target(&self, target: &ReportedTarget) -> FactRows {
         let name = format!("{}/{}", target.provider, target.target);
         let mut facts = vec![
             fact("Target", name.clone()),

@@ -2,17 +2,17 @@
 
 use farebox_ledger::{Key, KeyId, OpenHold, Timestamp, Totals};
 
-use super::detail::{Check, Detail, Tab};
-use super::live::Link;
-use super::margins::View;
+use super::detail::{BalanceCheck, KeyDetail, Tab};
+use super::live::GatewayLink;
+use super::margins::MarginView;
 use super::message::{Effect, Message};
-use super::modal::{Found, Listed, Modal};
-use super::{App, Books, Screen};
+use super::modal::{ListedOperation, Modal, OutcomeLookup};
+use super::{AllBooks, ConsoleApp, Screen};
 
 /// Between two reads of what is visible while no money moves.
 const REREAD_SECONDS: i64 = 5;
 
-impl App {
+impl ConsoleApp {
     /// Applies one message.
     pub(crate) fn receive(&mut self, message: Message) -> Vec<Effect> {
         match message {
@@ -51,7 +51,7 @@ impl App {
                 outcome,
             } => return self.resolved(operation, tries, found, outcome),
             Message::Live(events) => {
-                self.gateway.link = Link::Live;
+                self.gateway.link = GatewayLink::Live;
                 self.live.take(events);
                 self.dirty = true;
                 return self.labels_of_live();
@@ -63,7 +63,7 @@ impl App {
                 query,
                 answer,
             } => {
-                let sums = if view == View::Exposure {
+                let sums = if view == MarginView::Exposure {
                     &mut self.exposure
                 } else {
                     &mut self.margin
@@ -82,7 +82,7 @@ impl App {
     fn take_holds(&mut self, rows: Vec<OpenHold>) -> Vec<Effect> {
         self.dirty = true;
         // Without a gateway they are left over, and not running.
-        let running = self.gateway.link == Link::Live;
+        let running = self.gateway.link == GatewayLink::Live;
         self.live.run(if running { &rows } else { &[] });
         (self.holds.rows, self.holds.error, self.holds.loaded) = (rows, None, true);
         let last = self.holds.rows.len().saturating_sub(1);
@@ -122,7 +122,7 @@ impl App {
                 took_ms,
                 at,
             } => {
-                self.books = Books::Checked {
+                self.books = AllBooks::Checked {
                     report,
                     took_ms,
                     at,
@@ -130,7 +130,7 @@ impl App {
             }
             Message::Verified {
                 report: Err(error), ..
-            } => self.books = Books::Failed(error),
+            } => self.books = AllBooks::Failed(error),
             Message::Operations(listed) => self.list_operations(listed),
             Message::Exported(Ok(text)) => self.say(text, false),
             Message::Exported(Err(error)) => self.say(format!("not exported: {error}"), true),
@@ -139,7 +139,7 @@ impl App {
     }
 
     /// The page of this key, if it is still open.
-    fn open_detail(&mut self, id: KeyId) -> Option<&mut Detail> {
+    fn open_detail(&mut self, id: KeyId) -> Option<&mut KeyDetail> {
         self.detail.as_mut().filter(|detail| detail.id == id)
     }
 
@@ -351,8 +351,8 @@ impl App {
         if !detail.take(data) {
             return Vec::new();
         }
-        if matches!(detail.check, Check::NotYet) {
-            detail.check = Check::Running;
+        if matches!(detail.check, BalanceCheck::NotYet) {
+            detail.check = BalanceCheck::Running;
         }
         vec![Effect::CheckKey(id)]
     }
@@ -391,26 +391,26 @@ impl App {
         }
     }
 
-    fn take_status(&mut self, status: Result<Box<crate::admin::Status>, String>) {
+    fn take_status(&mut self, status: Result<Box<crate::admin::StatusReport>, String>) {
         match status {
             Ok(status) => {
-                self.dirty |= self.gateway.link != Link::Live
+                self.dirty |= self.gateway.link != GatewayLink::Live
                     || self.gateway.status.as_ref() != Some(&status);
-                (self.gateway.link, self.gateway.status) = (Link::Live, Some(status));
+                (self.gateway.link, self.gateway.status) = (GatewayLink::Live, Some(status));
                 let last = self.alerts().len().saturating_sub(1);
                 self.selected_alert = self.selected_alert.min(last);
             }
             Err(error) => {
-                let link = Link::Down(error);
+                let link = GatewayLink::Down(error);
                 self.dirty |= self.gateway.link != link;
                 self.gateway.link = link;
             }
         }
     }
 
-    fn list_operations(&mut self, listed: Vec<Listed>) {
+    fn list_operations(&mut self, listed: Vec<ListedOperation>) {
         self.operations = listed;
-        let known = |listed: &Listed| matches!(listed.found, Found::Elsewhere(_));
+        let known = |listed: &ListedOperation| matches!(listed.found, OutcomeLookup::Elsewhere(_));
         if self.modal.is_none() && !self.operations.iter().all(known) {
             self.modal = Some(Modal::Operations(0));
         }

@@ -2,17 +2,17 @@
 
 use farebox_ledger::PublishedSlug;
 
-use super::App;
-use crate::admin::{Model, Target};
+use super::ConsoleApp;
+use crate::admin::{ReportedModel, ReportedTarget};
 
 /// A route's slug, or one of its targets with its position.
-type RouteLine<'a> = (&'a str, Option<(usize, &'a Target)>);
+type RouteLine<'a> = (&'a str, Option<(usize, &'a ReportedTarget)>);
 
-impl App {
+impl ConsoleApp {
     /// The gateway's published models.
-    pub(crate) fn shown_models(&self) -> Vec<&Model> {
+    pub(crate) fn shown_models(&self) -> Vec<&ReportedModel> {
         let filter = self.models.filter.to_ascii_lowercase();
-        let passes = |model: &&Model| {
+        let passes = |model: &&ReportedModel| {
             let text = format!(
                 "{} {} {} {}",
                 model.slug,

@@ -12,15 +12,15 @@ use farebox_ledger::{
     Secret, Timestamp,
 };
 
-use super::Shared;
+use super::StoreShared;
 use crate::app::message::Message;
-use crate::app::modal::{ApplyError, Found, Listed, Outcome};
+use crate::app::modal::{ActOutcome, ApplyError, ListedOperation, OutcomeLookup};
 use crate::clock;
-use crate::plan::{Pending, Plan};
+use crate::plan::{ActPlan, Pending};
 use crate::state_file::{OpenOperation, runs_elsewhere};
 
 /// Secrets created for operations whose outcome was not seen yet.
-pub(crate) type Secrets = Arc<Mutex<HashMap<OperationId, Made>>>;
+pub(crate) type PendingSecrets = Arc<Mutex<HashMap<OperationId, Made>>>;
 
 const ASK_AGAIN: Duration = Duration::from_secs(2);
 
@@ -31,7 +31,7 @@ pub(crate) enum Made {
     Link(LinkToken, Timestamp),
 }
 
-impl Shared {
+impl StoreShared {
     pub(super) async fn send(&self, pending: Pending) {
         let operation = pending.operation;
         let result = self.apply(&pending).await;
@@ -42,7 +42,7 @@ impl Shared {
         self.tell(Message::Applied { operation, result });
     }
 
-    async fn apply(&self, pending: &Pending) -> Result<Outcome, ApplyError> {
+    async fn apply(&self, pending: &Pending) -> Result<ActOutcome, ApplyError> {
         let (state, kept) = (self.state.clone(), pending.clone());
         let kept = tokio::task::spawn_blocking(move || state.keep(&kept)).await;
         let kept = kept.unwrap_or_else(|error| Err(std::io::Error::other(error)));
@@ -53,7 +53,7 @@ impl Shared {
         })
     }
 
-    async fn commit(&self, pending: &Pending) -> Result<Outcome, LedgerError> {
+    async fn commit(&self, pending: &Pending) -> Result<ActOutcome, LedgerError> {
         let Pending {
             operation,
             key,
@@ -68,7 +68,7 @@ impl Shared {
             at,
         };
         let change = match plan {
-            Plan::Credit {
+            ActPlan::Credit {
                 kind,
                 amount,
                 reference,
@@ -84,13 +84,13 @@ impl Shared {
                 };
                 let posted = self.ledger.credit(credit).await?;
                 let (entry, key) = (Box::new(posted.entry), Box::new(posted.key));
-                return Ok(Outcome::Posted {
+                return Ok(ActOutcome::Posted {
                     entry,
                     key,
                     repeated: posted.repeated,
                 });
             }
-            Plan::Create { settings, first } => {
+            ActPlan::Create { settings, first } => {
                 let secret = self.secret(operation, key);
                 let new = NewKey {
                     id: key,
@@ -102,7 +102,7 @@ impl Shared {
                 let key = self.ledger.create_key(new).await?;
                 return Ok(self.new_secret(operation, key, secret));
             }
-            Plan::Rotate { overlap } => {
+            ActPlan::Rotate { overlap } => {
                 let secret = self.secret(operation, key);
                 let change = Change::Rotate {
                     secret: secret.hash(),
@@ -112,25 +112,25 @@ impl Shared {
                 let key = self.ledger.change_key(change).await?;
                 return Ok(self.new_secret(operation, key, secret));
             }
-            Plan::Link => return self.link(key, act).await,
-            Plan::Set(settings) => Change::Set(settings),
-            Plan::Block => Change::Block,
-            Plan::Unblock => Change::Unblock,
-            Plan::Revoke => Change::Revoke,
+            ActPlan::Link => return self.link(key, act).await,
+            ActPlan::Set(settings) => Change::Set(settings),
+            ActPlan::Block => Change::Block,
+            ActPlan::Unblock => Change::Unblock,
+            ActPlan::Revoke => Change::Revoke,
         };
         let change = KeyChange { key, change, act };
         let key = self.ledger.change_key(change).await?;
-        Ok(Outcome::Changed(Box::new(key)))
+        Ok(ActOutcome::Changed(Box::new(key)))
     }
 
     /// A secret that the ledger knows now is shown, and no longer kept for a repetition.
-    fn new_secret(&self, operation: OperationId, key: Key, secret: Secret) -> Outcome {
+    fn new_secret(&self, operation: OperationId, key: Key, secret: Secret) -> ActOutcome {
         self.drop_made(operation);
         let key = Box::new(key);
-        Outcome::Secret { key, secret }
+        ActOutcome::Secret { key, secret }
     }
 
-    async fn link(&self, key: KeyId, act: Act) -> Result<Outcome, LedgerError> {
+    async fn link(&self, key: KeyId, act: Act) -> Result<ActOutcome, LedgerError> {
         let operation = act.operation;
         let made = self.made(operation, || {
             Made::Link(
@@ -150,7 +150,7 @@ impl Shared {
         let key =
             found.ok_or_else(|| LedgerError::unavailable(format!("there is no key {key}")))?;
         self.drop_made(operation);
-        Ok(Outcome::Link {
+        Ok(ActOutcome::Link {
             key: Box::new(key),
             token,
             expires,
@@ -190,12 +190,12 @@ impl Shared {
                 Ok(Some((found, key))) => {
                     (found, key.and_then(|key| self.outcome(&pending, key)), true)
                 }
-                Ok(None) => (Found::NotApplied, None, true),
-                Err(error) => (Found::Unreadable(error.to_string()), None, false),
+                Ok(None) => (OutcomeLookup::NotApplied, None, true),
+                Err(error) => (OutcomeLookup::Unreadable(error.to_string()), None, false),
             };
             let outcome = match (&found, outcome) {
-                (Found::Applied(Some(entry)), Some(Outcome::Changed(key))) => {
-                    Some(Outcome::Posted {
+                (OutcomeLookup::Applied(Some(entry)), Some(ActOutcome::Changed(key))) => {
+                    Some(ActOutcome::Posted {
                         entry: entry.clone(),
                         key,
                         repeated: false,
@@ -216,18 +216,18 @@ impl Shared {
         }
     }
 
-    fn outcome(&self, pending: &Pending, key: Key) -> Option<Outcome> {
+    fn outcome(&self, pending: &Pending, key: Key) -> Option<ActOutcome> {
         let key = Box::new(key);
         if !pending.plan.brings_secret() {
-            return Some(Outcome::Changed(key));
+            return Some(ActOutcome::Changed(key));
         }
         let secrets = self
             .secrets
             .lock()
             .unwrap_or_else(std::sync::PoisonError::into_inner);
         match secrets.get(&pending.operation)?.clone() {
-            Made::Key(secret) => Some(Outcome::Secret { key, secret }),
-            Made::Link(token, expires) => Some(Outcome::Link {
+            Made::Key(secret) => Some(ActOutcome::Secret { key, secret }),
+            Made::Link(token, expires) => Some(ActOutcome::Link {
                 key,
                 token,
                 expires,
@@ -239,14 +239,14 @@ impl Shared {
     async fn look_for(
         &self,
         operation: OperationId,
-    ) -> Result<Option<(Found, Option<Key>)>, LedgerError> {
+    ) -> Result<Option<(OutcomeLookup, Option<Key>)>, LedgerError> {
         if let Some(entry) = self.ledger.entry(operation).await? {
             let key = self.ledger.find_key(entry.key).await?;
-            return Ok(Some((Found::Applied(Some(Box::new(entry))), key)));
+            return Ok(Some((OutcomeLookup::Applied(Some(Box::new(entry))), key)));
         }
         match self.ledger.act(operation).await? {
             Some(act) => Ok(Some((
-                Found::Applied(None),
+                OutcomeLookup::Applied(None),
                 self.ledger.find_key(act.key).await?,
             ))),
             None => Ok(None),
@@ -254,26 +254,26 @@ impl Shared {
     }
 
     /// Every operation in the state file, with the ledger's answer about it.
-    pub(super) async fn open_operations(&self) -> Vec<Listed> {
+    pub(super) async fn open_operations(&self) -> Vec<ListedOperation> {
         let mut listed = Vec::new();
         for open in self.state.list() {
             let found = self.state_of(&open).await;
-            listed.push(Listed { open, found });
+            listed.push(ListedOperation { open, found });
         }
         listed
     }
 
-    async fn state_of(&self, open: &OpenOperation) -> Found {
+    async fn state_of(&self, open: &OpenOperation) -> OutcomeLookup {
         if runs_elsewhere(open.pid) {
-            return Found::Elsewhere(open.pid);
+            return OutcomeLookup::Elsewhere(open.pid);
         }
         let Some(operation) = open.id() else {
-            return Found::Unreadable("the saved operation was edited".to_owned());
+            return OutcomeLookup::Unreadable("the saved operation was edited".to_owned());
         };
         match self.look_for(operation).await {
             Ok(Some((found, _))) => found,
-            Ok(None) => Found::NotApplied,
-            Err(error) => Found::Unreadable(error.to_string()),
+            Ok(None) => OutcomeLookup::NotApplied,
+            Err(error) => OutcomeLookup::Unreadable(error.to_string()),
         }
     }
 }

@@ -8,16 +8,16 @@ use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 
 use farebox_ledger::{
-    AuditRecord, Entry, EntryQuery, Key, KeyId, KeyOrder, KeyQuery, MarginQuery, MarginRow,
+    AuditRecord, EntryQuery, JournalEntry, Key, KeyId, KeyOrder, KeyQuery, MarginQuery, MarginRow,
     Timestamp, csv, document,
 };
 use serde_json::{Value, json};
 
-use super::Shared;
+use super::StoreShared;
 use super::read::query;
-use crate::app::form::Export;
+use crate::app::form::ConsoleExport;
 use crate::app::keys::KeyFilter;
-use crate::app::margins::Answer;
+use crate::app::margins::SumsPage;
 use crate::clock;
 use crate::format;
 
@@ -31,11 +31,11 @@ struct Sheet {
     rows: u64,
 }
 
-impl Shared {
+impl StoreShared {
     /// Writes the file; returns its row count and path.
     pub(super) async fn export(
         &self,
-        what: &Export,
+        what: &ConsoleExport,
         filter: &KeyFilter,
         json: bool,
         path: &Path,
@@ -61,16 +61,16 @@ impl Shared {
 
     async fn write(
         &self,
-        what: &Export,
+        what: &ConsoleExport,
         filter: &KeyFilter,
         json: bool,
         file: File,
     ) -> Result<u64, String> {
         let (name, columns) = match what {
-            Export::Keys => ("keys", KEY_COLUMNS),
-            Export::Entries(_) => ("entries", &document::COLUMNS[..]),
-            Export::Audit => ("audit", AUDIT_COLUMNS),
-            Export::Sums(..) => ("sums", SUMS_COLUMNS),
+            ConsoleExport::Keys => ("keys", KEY_COLUMNS),
+            ConsoleExport::Entries(_) => ("entries", &document::COLUMNS[..]),
+            ConsoleExport::Audit => ("audit", AUDIT_COLUMNS),
+            ConsoleExport::Sums(..) => ("sums", SUMS_COLUMNS),
         };
         let mut sheet = Sheet {
             out: BufWriter::new(file),
@@ -80,10 +80,10 @@ impl Shared {
         };
         sheet.begin(name).map_err(text)?;
         match what {
-            Export::Keys => self.write_keys(filter, &mut sheet).await?,
-            Export::Entries(key) => self.write_entries(*key, &mut sheet).await?,
-            Export::Audit => self.write_audit(&mut sheet).await?,
-            Export::Sums(_, query) => self.write_sums(*query, &mut sheet).await?,
+            ConsoleExport::Keys => self.write_keys(filter, &mut sheet).await?,
+            ConsoleExport::Entries(key) => self.write_entries(*key, &mut sheet).await?,
+            ConsoleExport::Audit => self.write_audit(&mut sheet).await?,
+            ConsoleExport::Sums(_, query) => self.write_sums(*query, &mut sheet).await?,
         }
         sheet.end().map_err(text)
     }
@@ -179,10 +179,10 @@ impl Shared {
     }
 }
 
-impl Shared {
+impl StoreShared {
     /// All rows, in the order of the screen.
     async fn write_sums(&self, query: MarginQuery, sheet: &mut Sheet) -> Result<(), String> {
-        let Answer { page, labels } = self
+        let SumsPage { page, labels } = self
             .sums(MarginQuery {
                 limit: usize::MAX,
                 ..query
@@ -221,7 +221,7 @@ impl Sheet {
         Ok(())
     }
 
-    fn entry(&mut self, entry: &Entry) -> io::Result<()> {
+    fn entry(&mut self, entry: &JournalEntry) -> io::Result<()> {
         if self.json {
             return self.row(&document::json(entry));
         }
@@ -308,8 +308,8 @@ mod tests {
     };
 
     use super::*;
-    use crate::admin::Client;
-    use crate::app::margins::View;
+    use crate::admin::AdminClient;
+    use crate::app::margins::MarginView;
     use crate::state_file::StateFile;
 
     /// One request of each of two keys; of the second, a cost is known.
@@ -374,8 +374,8 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let state = StateFile::in_directory(folder.path().to_owned(), folder.path());
         let (tell, _told) = tokio::sync::mpsc::unbounded_channel();
-        let client = Client::new("http://127.0.0.1:9", None).unwrap();
-        let shared = Shared {
+        let client = AdminClient::new("http://127.0.0.1:9", None).unwrap();
+        let shared = StoreShared {
             ledger: Arc::new(ledger().await),
             state,
             client,
@@ -392,7 +392,7 @@ mod tests {
         };
         let written = async |by, json: bool, name: &str| {
             let path = folder.path().join(name);
-            let what = Export::Sums(View::Exposure, query(by));
+            let what = ConsoleExport::Sums(MarginView::Exposure, query(by));
             let said = shared
                 .export(&what, &KeyFilter::default(), json, &path)
                 .await

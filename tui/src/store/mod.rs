@@ -15,12 +15,12 @@ use farebox_ledger::SharedLedger;
 use tokio::sync::mpsc::UnboundedSender;
 use tokio::task::AbortHandle;
 
-use crate::admin::Client;
+use crate::admin::AdminClient;
 use crate::app::message::{Effect, Message};
 use crate::clock;
 use crate::state_file::{StateFile, write_private};
 
-pub(crate) use apply::Secrets;
+pub(crate) use apply::PendingSecrets;
 
 /// Time between two reads of the running totals.
 const PULSE: Duration = Duration::from_millis(500);
@@ -36,17 +36,17 @@ const MOVING: Duration = Duration::from_millis(60);
 
 /// What every task of the store needs.
 #[derive(Debug, Clone)]
-pub(crate) struct Shared {
+pub(crate) struct StoreShared {
     pub(crate) ledger: SharedLedger,
     pub(crate) state: StateFile,
-    pub(crate) client: Client,
+    pub(crate) client: AdminClient,
     pub(crate) tell: UnboundedSender<Message>,
-    pub(crate) secrets: Secrets,
+    pub(crate) secrets: PendingSecrets,
 }
 
 /// Kinds of queries, of which only the newest of each matters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-enum Slot {
+enum QuerySlot {
     Keys,
     Count,
     Visible,
@@ -61,22 +61,22 @@ enum Slot {
 
 /// The store, as the main loop holds it.
 #[derive(Debug)]
-pub(crate) struct Store {
-    shared: Shared,
-    running: HashMap<Slot, AbortHandle>,
+pub(crate) struct StoreHandle {
+    shared: StoreShared,
+    running: HashMap<QuerySlot, AbortHandle>,
 }
 
-impl Store {
+impl StoreHandle {
     /// Ready to be asked.
     pub(crate) fn new(
         ledger: SharedLedger,
         state: StateFile,
-        client: Client,
+        client: AdminClient,
         tell: UnboundedSender<Message>,
     ) -> Self {
         let secrets = Arc::new(Mutex::new(HashMap::new()));
         Self {
-            shared: Shared {
+            shared: StoreShared {
                 ledger,
                 state,
                 client,
@@ -106,15 +106,15 @@ impl Store {
         let shared = self.shared.clone();
         match effect {
             Effect::LoadKeys(request) => {
-                self.newest(Slot::Keys, async move { shared.keys(request).await })
+                self.newest(QuerySlot::Keys, async move { shared.keys(request).await })
             }
-            Effect::CountKeys { generation, filter } => self.newest(Slot::Count, async move {
+            Effect::CountKeys { generation, filter } => self.newest(QuerySlot::Count, async move {
                 shared.count(generation, filter).await
             }),
             Effect::Visible(ids) => {
-                self.newest(Slot::Visible, async move { shared.visible(ids).await })
+                self.newest(QuerySlot::Visible, async move { shared.visible(ids).await })
             }
-            Effect::LoadDetail { id, debounce } => self.newest(Slot::Detail, async move {
+            Effect::LoadDetail { id, debounce } => self.newest(QuerySlot::Detail, async move {
                 if debounce {
                     tokio::time::sleep(MOVING).await;
                 }
@@ -124,19 +124,16 @@ impl Store {
                 shared.more_entries(id, before).await
             })),
             Effect::CheckKey(id) => {
-                self.newest(Slot::Check, async move { shared.check_key(id).await })
+                self.newest(QuerySlot::Check, async move { shared.check_key(id).await })
             }
-            Effect::LoadHolds => self.newest(Slot::Holds, async move { shared.holds().await }),
+            Effect::LoadHolds => self.newest(QuerySlot::Holds, async move { shared.holds().await }),
             Effect::LoadAudit { before } => {
                 drop(tokio::spawn(async move { shared.audit(before).await }))
             }
-            Effect::LoadSlugs => self.newest(Slot::Slugs, async move { shared.slugs().await }),
-            Effect::LoadMargins { view, query } => {
-                self.newest(
-                    Slot::Margins,
-                    async move { shared.margins(view, query).await },
-                )
-            }
+            Effect::LoadSlugs => self.newest(QuerySlot::Slugs, async move { shared.slugs().await }),
+            Effect::LoadMargins { view, query } => self.newest(QuerySlot::Margins, async move {
+                shared.margins(view, query).await
+            }),
             Effect::Verify => drop(tokio::spawn(async move { shared.verify().await })),
             Effect::Apply(pending) => {
                 drop(tokio::spawn(async move { shared.send(*pending).await }))
@@ -175,17 +172,20 @@ impl Store {
         let shared = self.shared.clone();
         match effect {
             Effect::LoadRequest(request) => {
-                self.newest(Slot::Request, async move { shared.request(request).await })
+                self.newest(
+                    QuerySlot::Request,
+                    async move { shared.request(request).await },
+                )
             }
             Effect::Find(text) => {
-                self.newest(Slot::Find, async move { shared.find(&text.0).await })
+                self.newest(QuerySlot::Find, async move { shared.find(&text.0).await })
             }
             Effect::LoadLabels(ids) => drop(tokio::spawn(async move { shared.labels(ids).await })),
             _ => {}
         }
     }
 
-    fn newest(&mut self, slot: Slot, task: impl Future<Output = ()> + Send + 'static) {
+    fn newest(&mut self, slot: QuerySlot, task: impl Future<Output = ()> + Send + 'static) {
         let handle = tokio::spawn(task).abort_handle();
         if let Some(older) = self.running.insert(slot, handle) {
             older.abort();
@@ -193,7 +193,7 @@ impl Store {
     }
 }
 
-impl Shared {
+impl StoreShared {
     fn tell(&self, message: Message) {
         // The receiver is gone only when the console ends.
         let _ = self.tell.send(message);
@@ -212,7 +212,7 @@ impl Shared {
     }
 }
 
-async fn pulse(shared: Shared) {
+async fn pulse(shared: StoreShared) {
     let mut ticks = tokio::time::interval(PULSE);
     ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     loop {
@@ -229,14 +229,14 @@ async fn pulse(shared: Shared) {
     }
 }
 
-async fn status(shared: Shared) {
+async fn status(shared: StoreShared) {
     loop {
         shared.read_status().await;
         tokio::time::sleep(STATUS_EVERY).await;
     }
 }
 
-async fn live(shared: Shared) {
+async fn live(shared: StoreShared) {
     loop {
         if let Ok(live) = shared.client.live().await {
             follow(&shared, live).await;
@@ -247,7 +247,7 @@ async fn live(shared: Shared) {
 }
 
 /// Forwards requests until the stream ends. It is read without a pause, so that the gateway never waits for a screen.
-async fn follow(shared: &Shared, mut live: crate::admin::LiveStream) {
+async fn follow(shared: &StoreShared, mut live: crate::admin::LiveStream) {
     let waiting = Mutex::new(Vec::new());
     let reading = async {
         while let Ok(Some(events)) = live.next().await {

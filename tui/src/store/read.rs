@@ -2,15 +2,15 @@
 
 use std::time::Instant;
 
-use farebox_ledger::search::{self, Named};
+use farebox_ledger::search::{self, SearchResult};
 use farebox_ledger::{
     Amount, EntryQuery, KeyId, KeyOrder, KeyQuery, MarginBy, MarginQuery, OperationId, Timestamp,
 };
 
-use super::{Shared, TYPING};
-use crate::app::detail::{self, Check, DetailData};
-use crate::app::keys::{Count, From, KeyFilter, KeysPage, KeysRequest, PAGE};
-use crate::app::margins::{Answer, View};
+use super::{StoreShared, TYPING};
+use crate::app::detail::{self, BalanceCheck, DetailData};
+use crate::app::keys::{From, KeyFilter, KeysPage, KeysRequest, MatchCount, PAGE};
+use crate::app::margins::{MarginView, SumsPage};
 use crate::app::message::Message;
 use crate::app::modal::Hit;
 use crate::clock;
@@ -19,7 +19,7 @@ use crate::clock;
 const COUNT_TO: usize = 10_000;
 const LIST: usize = 500;
 
-impl Shared {
+impl StoreShared {
     pub(super) async fn keys(&self, request: KeysRequest) {
         if request.debounce {
             tokio::time::sleep(TYPING).await;
@@ -98,7 +98,7 @@ impl Shared {
             if rows.len() < 2000 {
                 self.tell(Message::Count {
                     generation,
-                    count: Count {
+                    count: MatchCount {
                         keys: keys as u64,
                         more: false,
                     },
@@ -108,7 +108,7 @@ impl Shared {
         }
         self.tell(Message::Count {
             generation,
-            count: Count {
+            count: MatchCount {
                 keys: COUNT_TO as u64,
                 more: true,
             },
@@ -199,11 +199,11 @@ impl Shared {
         let check = self
             .sum_of(id)
             .await
-            .unwrap_or_else(|error| Check::Failed(error.to_string()));
+            .unwrap_or_else(|error| BalanceCheck::Failed(error.to_string()));
         self.tell(Message::Checked { id, check });
     }
 
-    async fn sum_of(&self, id: KeyId) -> Result<Check, farebox_ledger::LedgerError> {
+    async fn sum_of(&self, id: KeyId) -> Result<BalanceCheck, farebox_ledger::LedgerError> {
         let (mut before, mut sum, mut count, mut balance) = (None, Amount::ZERO, 0_u64, None);
         loop {
             let query = EntryQuery {
@@ -217,7 +217,7 @@ impl Shared {
             count += page.len() as u64;
             let amounts = page.iter().map(|entry| entry.amount).chain([sum]);
             let Some(total) = Amount::checked_sum(amounts) else {
-                return Ok(Check::Failed("the sum overflows".to_owned()));
+                return Ok(BalanceCheck::Failed("the sum overflows".to_owned()));
             };
             sum = total;
             before = page.first().map(|entry| entry.position);
@@ -227,12 +227,12 @@ impl Shared {
         }
         let balance = balance.unwrap_or_default();
         Ok(if sum == balance {
-            Check::Sound {
+            BalanceCheck::Sound {
                 entries: count,
                 at: clock::now(),
             }
         } else {
-            Check::Wrong { sum, balance }
+            BalanceCheck::Wrong { sum, balance }
         })
     }
 
@@ -267,7 +267,7 @@ impl Shared {
         self.tell(Message::Slugs { used, published });
     }
 
-    pub(super) async fn margins(&self, view: View, query: MarginQuery) {
+    pub(super) async fn margins(&self, view: MarginView, query: MarginQuery) {
         let answer = self.sums(query).await.map_err(|error| error.to_string());
         self.tell(Message::Margins {
             view,
@@ -279,7 +279,7 @@ impl Shared {
     pub(super) async fn sums(
         &self,
         query: MarginQuery,
-    ) -> Result<Answer, farebox_ledger::LedgerError> {
+    ) -> Result<SumsPage, farebox_ledger::LedgerError> {
         let page = self.ledger.margins(query).await?;
         let ids: Vec<KeyId> = match query.by {
             MarginBy::Key => page
@@ -298,7 +298,7 @@ impl Shared {
             .into_iter()
             .map(|key| (key.id.to_string(), key.settings.label))
             .collect();
-        Ok(Answer { page, labels })
+        Ok(SumsPage { page, labels })
     }
 
     pub(super) async fn verify(&self) {
@@ -344,9 +344,9 @@ impl Shared {
         }
         let found = search::find(&*self.ledger, text, clock::now()).await;
         match found.map_err(|error| error.to_string())? {
-            Some(Named::Key(key)) => Ok(Hit::Key(key.id)),
-            Some(Named::Entry(entry)) => Ok(Hit::Request(entry.operation, Some(entry.key))),
-            Some(Named::Labelled(_)) => Ok(Hit::Label(text.to_owned())),
+            Some(SearchResult::Key(key)) => Ok(Hit::Key(key.id)),
+            Some(SearchResult::Entry(entry)) => Ok(Hit::Request(entry.operation, Some(entry.key))),
+            Some(SearchResult::Labelled(_)) => Ok(Hit::Label(text.to_owned())),
             None => {
                 let memory = match known {
                     Ok(_) => "the gateway does not remember it either".to_owned(),

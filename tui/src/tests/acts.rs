@@ -1,14 +1,14 @@
 //! The life of an act: no effect without `y`, one effect however often it is pressed, no second id for one act.
 
-use farebox_ledger::{KeyOrder, Status, Timestamp};
+use farebox_ledger::{KeyOrder, KeyStatus, Timestamp};
 
 use super::bench::Bench;
 use super::fixture::{ago, keys, now, operation, usd};
-use crate::app::detail::Detail;
+use crate::app::detail::KeyDetail;
 use crate::app::keys::{From, KeysPage};
 use crate::app::message::{Effect, Message};
-use crate::app::modal::{ApplyError, Found, Listed, Modal};
-use crate::plan::Plan;
+use crate::app::modal::{ApplyError, ListedOperation, Modal, OutcomeLookup};
+use crate::plan::ActPlan;
 use crate::state_file::OpenOperation;
 
 const TOP_UP: &str = "t50<enter>inv-8902<enter>";
@@ -117,7 +117,7 @@ fn while_the_outcome_is_unknown_y_does_nothing() {
     bench.tell(Message::Resolved {
         operation,
         tries: 1,
-        found: Found::Unreadable("busy".to_owned()),
+        found: OutcomeLookup::Unreadable("busy".to_owned()),
         outcome: None,
     });
     bench.press("y");
@@ -125,7 +125,7 @@ fn while_the_outcome_is_unknown_y_does_nothing() {
     bench.tell(Message::Resolved {
         operation,
         tries: 2,
-        found: Found::Applied(None),
+        found: OutcomeLookup::Applied(None),
         outcome: None,
     });
     assert!(matches!(bench.app.modal, Some(Modal::Receipt(_))));
@@ -159,7 +159,9 @@ fn amounts_are_never_guessed() {
     );
     bench.press("1000.50<tab><enter>y");
     assert_eq!(bench.sent.len(), 1);
-    assert!(matches!(&bench.sent[0].plan, Plan::Credit { amount, .. } if *amount == usd("1000.5")));
+    assert!(
+        matches!(&bench.sent[0].plan, ActPlan::Credit { amount, .. } if *amount == usd("1000.5"))
+    );
     let mut bench = Bench::new(80, 24);
     bench.press("t5<tab><enter>");
     assert!(bench.screen().contains("a reference is required"));
@@ -175,7 +177,7 @@ fn revoking_asks_for_the_end_of_the_id() {
         .press("<back><back><back><back><back>")
         .press(&chars[6..])
         .press("<enter>y");
-    assert_eq!(bench.sent[0].plan, Plan::Revoke);
+    assert_eq!(bench.sent[0].plan, ActPlan::Revoke);
 }
 
 #[test]
@@ -223,7 +225,7 @@ fn reasons_are_said_instead_of_acting() {
     bench.press("jjjjjjjt");
     assert_eq!(
         bench.app.keys.row().map(|row| row.key.stored_status),
-        Some(Status::Revoked)
+        Some(KeyStatus::Revoked)
     );
     assert!(bench.screen().contains("revoked, which cannot be undone"));
     bench.press("<enter>]f");
@@ -289,17 +291,17 @@ fn operations_on_file_are_listed_and_sent_again_only_when_not_applied() {
         request: None,
     };
     let mut bench = Bench::new(80, 24);
-    bench.tell(Message::Operations(vec![Listed {
+    bench.tell(Message::Operations(vec![ListedOperation {
         open: open.clone(),
-        found: Found::Applied(None),
+        found: OutcomeLookup::Applied(None),
     }]));
     bench.press("y");
     assert!(bench.sent.is_empty());
     bench.press("d");
     assert!(bench.app.operations.is_empty() && bench.asked.contains(&Effect::Forget(operation(5))));
-    bench.tell(Message::Operations(vec![Listed {
+    bench.tell(Message::Operations(vec![ListedOperation {
         open,
-        found: Found::NotApplied,
+        found: OutcomeLookup::NotApplied,
     }]));
     bench.press("y");
     assert!(
@@ -337,7 +339,7 @@ fn nothing_is_drawn_when_nothing_changed() {
         "once in five seconds"
     );
     let mut blocked = keys();
-    blocked[0].stored_status = Status::Blocked;
+    blocked[0].stored_status = KeyStatus::Blocked;
     bench.tell(Message::Visible(vec![(blocked[0].clone(), None)]));
     assert!(
         bench.app.dirty && bench.screen().contains("BLOCKED"),
@@ -419,7 +421,7 @@ fn a_sort_is_said_at_once_and_filled_in_later() {
 
 #[test]
 fn older_answers_are_dropped() {
-    let mut detail = Detail::new(keys()[0].id, None);
+    let mut detail = KeyDetail::new(keys()[0].id, None);
     let other = crate::app::detail::DetailData {
         id: keys()[1].id,
         key: None,

@@ -2,21 +2,21 @@
 
 use crossterm::event::{Event, KeyCode, KeyEvent, KeyModifiers};
 use farebox_ledger::{
-    Amount, Credit, CreditKind, Entry, EntryKind, Key, KeyId, LinkToken, MarginBy, MarginQuery,
-    MarginRow, Margins, PublishedSlug, Secret, SlugUse, Totals, VerifyReport,
+    Amount, Credit, CreditKind, EntryKind, JournalEntry, Key, KeyId, LinkToken, MarginBy,
+    MarginQuery, MarginRow, Margins, PublishedSlug, Secret, SlugUse, Totals, VerifyReport,
 };
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 
 use super::fixture::*;
 use crate::admin::OneRequest;
-use crate::app::detail::{Check, DetailData};
-use crate::app::keys::{Count, KeysPage};
-use crate::app::margins::Answer;
+use crate::app::detail::{BalanceCheck, DetailData};
+use crate::app::keys::{KeysPage, MatchCount};
+use crate::app::margins::SumsPage;
 use crate::app::message::{Effect, Message};
-use crate::app::modal::{Found, Hit, Outcome};
-use crate::app::{Action, App, Options};
-use crate::plan::{Pending, Plan};
+use crate::app::modal::{ActOutcome, Hit, OutcomeLookup};
+use crate::app::{Action, ConsoleApp, Options};
+use crate::plan::{ActPlan, Pending};
 use crate::view::Theme;
 use crate::{input, view};
 
@@ -26,7 +26,7 @@ const fn same() -> u128 {
 
 /// The console with its store.
 pub(super) struct Bench {
-    pub(super) app: App,
+    pub(super) app: ConsoleApp,
     /// What was sent to the ledger.
     pub(super) sent: Vec<Pending>,
     /// Every requested effect.
@@ -56,7 +56,7 @@ impl Bench {
             operator: "ada".to_owned(),
             random,
         };
-        let (app, first) = App::new(options, (width, height), now());
+        let (app, first) = ConsoleApp::new(options, (width, height), now());
         let mut bench = Self {
             app,
             sent: Vec::new(),
@@ -150,7 +150,7 @@ impl Bench {
             }
             Effect::CountKeys { generation, .. } => Message::Count {
                 generation,
-                count: Count {
+                count: MatchCount {
                     keys: 10_000,
                     more: true,
                 },
@@ -174,7 +174,7 @@ impl Bench {
             },
             Effect::CheckKey(id) => Message::Checked {
                 id,
-                check: Check::Sound {
+                check: BalanceCheck::Sound {
                     entries: 8,
                     at: now(),
                 },
@@ -234,7 +234,7 @@ impl Bench {
             Effect::Resolve(pending) => Message::Resolved {
                 operation: pending.operation,
                 tries: 1,
-                found: Found::NotApplied,
+                found: OutcomeLookup::NotApplied,
                 outcome: None,
             },
             Effect::Export { .. } => {
@@ -247,7 +247,7 @@ impl Bench {
     }
 
     /// Made-up sums; the second target has no price of the operator's.
-    fn sums(&self, query: MarginQuery) -> Answer {
+    fn sums(&self, query: MarginQuery) -> SumsPage {
         let row = |name: &str, requests, charge: &str, cost: &str, exposure: &str, loss: &str| {
             MarginRow {
                 name: name.to_owned(),
@@ -319,7 +319,7 @@ impl Bench {
             .iter()
             .map(|key| (key.id.to_string(), key.settings.label.clone()))
             .collect();
-        Answer {
+        SumsPage {
             page: Margins {
                 count: rows.len(),
                 rows,
@@ -357,16 +357,16 @@ impl Bench {
         let after = key.account.balance();
         let key = Box::new(key);
         let outcome = match &pending.plan {
-            Plan::Create { .. } | Plan::Rotate { .. } => Outcome::Secret {
+            ActPlan::Create { .. } | ActPlan::Rotate { .. } => ActOutcome::Secret {
                 secret: Secret::generate(key.id, [7; 32]),
                 key,
             },
-            Plan::Link => Outcome::Link {
+            ActPlan::Link => ActOutcome::Link {
                 key,
                 token: LinkToken::generate([0xab; 32]),
                 expires: ago(-900_000),
             },
-            Plan::Credit {
+            ActPlan::Credit {
                 kind,
                 amount,
                 reference,
@@ -381,13 +381,13 @@ impl Bench {
                     actor,
                     at: now(),
                 };
-                Outcome::Posted {
+                ActOutcome::Posted {
                     entry: Box::new(posted(&credit, after)),
                     key,
                     repeated: false,
                 }
             }
-            _ => Outcome::Changed(key),
+            _ => ActOutcome::Changed(key),
         };
         Message::Applied {
             operation: pending.operation,
@@ -410,13 +410,13 @@ impl Bench {
     }
 }
 
-fn posted(credit: &Credit, after: Amount) -> Entry {
+fn posted(credit: &Credit, after: Amount) -> JournalEntry {
     let kind = match credit.kind {
         CreditKind::TopUp => EntryKind::TopUp,
         CreditKind::Adjust { .. } => EntryKind::Adjust,
         CreditKind::Refund { .. } => EntryKind::Refund,
     };
-    Entry {
+    JournalEntry {
         key: credit.key,
         operation: credit.operation,
         amount: credit.amount,

@@ -4,9 +4,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::admin;
 use farebox_ledger::{
-    Account, Amount, AuditRecord, Bill, EndReason, Entry, EntryKind, Key, KeyId, KeySettings, Line,
-    OpenHold, OperationId, Place, SecretHash, Served, Status, Tier, Timestamp, Totals, Usage,
-    UsageRow,
+    Account, Amount, AuditRecord, Bill, BillLine, EndReason, EntryKind, JournalEntry, Key, KeyId,
+    KeySettings, KeyStatus, OpenHold, OperationId, SecretHash, Served, ServedRegion, ServedTier,
+    Timestamp, Totals, Usage, UsageRow,
 };
 
 pub(super) const HOUR: i64 = 3_600_000;
@@ -35,7 +35,7 @@ pub(super) fn key(number: u64, label: &str, credit: &str, spent: &str, held: &st
             label: label.to_owned(),
             ..KeySettings::default()
         },
-        stored_status: Status::Active,
+        stored_status: KeyStatus::Active,
         secret: SecretHash([0; 32]),
         old_secret: None,
         account: Account {
@@ -68,8 +68,8 @@ pub(super) fn keys() -> Vec<Key> {
         key(8, "left the company", "50", "10", "0"),
         key(9, "trial", "5", "1", "0"),
     ];
-    keys[4].stored_status = Status::Blocked;
-    keys[7].stored_status = Status::Revoked;
+    keys[4].stored_status = KeyStatus::Blocked;
+    keys[7].stored_status = KeyStatus::Revoked;
     keys[8].settings.expires_at = Some(ago(1));
     keys[3].settings.rate = Some(20);
     keys[3].settings.concurrency = Some(8);
@@ -85,8 +85,8 @@ pub(super) fn keys() -> Vec<Key> {
     keys
 }
 
-pub(super) fn entry(position: i64, kind: EntryKind, amount: &str, after: &str) -> Entry {
-    Entry {
+pub(super) fn entry(position: i64, kind: EntryKind, amount: &str, after: &str) -> JournalEntry {
+    JournalEntry {
         position,
         seq: position,
         key: keys()[3].id,
@@ -103,15 +103,15 @@ pub(super) fn entry(position: i64, kind: EntryKind, amount: &str, after: &str) -
     }
 }
 
-pub(super) fn charge(position: i64) -> Entry {
+pub(super) fn charge(position: i64) -> JournalEntry {
     let lines = vec![
-        Line {
+        BillLine {
             what: "input".into(),
             count: 8120,
             rate: usd("0.0000003"),
             class: None,
         },
-        Line {
+        BillLine {
             what: "output".into(),
             count: 412,
             rate: usd("0.0000015"),
@@ -136,19 +136,19 @@ pub(super) fn charge(position: i64) -> Entry {
         evidence: Some(farebox_ledger::Evidence::Provider),
         ..Bill::default()
     };
-    Entry {
+    JournalEntry {
         bill: Some(bill),
         ..entry(position, EntryKind::Charge, "-0.003054", "0.4121")
     }
 }
 
 /// The same, served fast by one of two accounts.
-pub(super) fn fast_charge(position: i64) -> Entry {
+pub(super) fn fast_charge(position: i64) -> JournalEntry {
     let mut entry = charge(position);
     if let Some(bill) = &mut entry.bill {
         bill.served = Served {
-            tier: Tier::Fast,
-            place: Place::Us,
+            tier: ServedTier::Fast,
+            place: ServedRegion::Us,
             context_band: 1,
             account: "second".to_owned(),
         };
@@ -163,20 +163,20 @@ pub(super) fn fast_charge(position: i64) -> Entry {
     entry
 }
 
-pub(super) fn entries() -> Vec<Entry> {
-    let payment = Entry {
+pub(super) fn entries() -> Vec<JournalEntry> {
+    let payment = JournalEntry {
         reference: Some("inv-8841".to_owned()),
         actor: "alice".to_owned(),
         ..entry(1, EntryKind::TopUp, "250", "250")
     };
     let reason = Some("wrong invoice".to_owned());
-    let adjust = Entry {
+    let adjust = JournalEntry {
         reference: Some("fix-1".to_owned()),
         actor: "alice".to_owned(),
         reason,
         ..entry(2, EntryKind::Adjust, "-2.5", "247.5")
     };
-    let mut entries: Vec<Entry> = (3..9).map(charge).collect();
+    let mut entries: Vec<JournalEntry> = (3..9).map(charge).collect();
     entries.reverse();
     entries.extend([adjust, payment]);
     entries
@@ -256,7 +256,7 @@ pub(super) fn usage() -> Vec<UsageRow> {
     ]
 }
 
-pub(super) fn status() -> admin::Status {
+pub(super) fn status() -> admin::StatusReport {
     serde_json::from_str(include_str!("status.json")).unwrap()
 }
 

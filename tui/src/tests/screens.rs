@@ -2,9 +2,9 @@
 
 use super::bench::Bench;
 use super::fixture::{acts, fast_charge, now};
-use crate::app::margins::View;
+use crate::app::margins::MarginView;
 use crate::app::message::{Effect, Message};
-use crate::app::modal::{Found, Hit, Listed};
+use crate::app::modal::{Hit, ListedOperation, OutcomeLookup};
 use crate::state_file::OpenOperation;
 use crate::view::Theme;
 use farebox_ledger::FilesAct;
@@ -214,7 +214,7 @@ fn sums_answer_the_last_question_and_open_their_keys() {
     let first = bench.app.exposure.asked.unwrap();
     bench.press("p");
     bench.tell(Message::Margins {
-        view: View::Exposure,
+        view: MarginView::Exposure,
         query: first,
         answer: Err("late".to_owned()),
     });
@@ -342,17 +342,17 @@ fn open_operations() {
             request: None,
         };
         let listed = vec![
-            Listed {
+            ListedOperation {
                 open: open("Top up", 1),
-                found: Found::NotApplied,
+                found: OutcomeLookup::NotApplied,
             },
-            Listed {
+            ListedOperation {
                 open: open("New key", 2),
-                found: Found::Applied(None),
+                found: OutcomeLookup::Applied(None),
             },
-            Listed {
+            ListedOperation {
                 open: open("Top up", 3),
-                found: Found::Elsewhere(4711),
+                found: OutcomeLookup::Elsewhere(4711),
             },
         ];
         bench.tell(Message::Operations(listed));

@@ -5,9 +5,9 @@ use ratatui::style::Style;
 
 use super::pen::Pen;
 use super::theme::Theme;
-use crate::admin::Alert;
-use crate::app::App;
-use crate::app::live::Link;
+use crate::admin::ReportedAlert;
+use crate::app::ConsoleApp;
+use crate::app::live::GatewayLink;
 use crate::format;
 use crate::sanitize::{clean, wrap};
 
@@ -15,7 +15,7 @@ use crate::sanitize::{clean, wrap};
 const NAME: u16 = 12;
 
 /// One line of the screen.
-struct Line {
+struct AlertLine {
     /// The alert it belongs to.
     alert: usize,
     name: &'static str,
@@ -24,13 +24,13 @@ struct Line {
 }
 
 /// Draws it.
-pub(super) fn draw(app: &App, pen: &mut Pen<'_>, area: Rect) {
+pub(super) fn draw(app: &ConsoleApp, pen: &mut Pen<'_>, area: Rect) {
     let alerts = app.alerts();
     let inner = pen.frame(
         area,
         &format!("Alerts · {}", format::many(alerts.len(), "alert")),
     );
-    if app.gateway.link != Link::Live {
+    if app.gateway.link != GatewayLink::Live {
         return super::no_gateway(app, pen, inner);
     }
     if alerts.is_empty() {
@@ -39,11 +39,11 @@ pub(super) fn draw(app: &App, pen: &mut Pen<'_>, area: Rect) {
     }
     let cells = usize::from(inner.width.saturating_sub(NAME)).max(1);
     let blocks = alerts.iter().enumerate();
-    let lines: Vec<Line> = blocks
+    let lines: Vec<AlertLine> = blocks
         .flat_map(|(index, alert)| block(app, pen.theme, (index, alert), cells))
         .collect();
     let height = usize::from(inner.height);
-    let of_selected = |line: &Line| line.alert == app.selected_alert;
+    let of_selected = |line: &AlertLine| line.alert == app.selected_alert;
     let start = lines.iter().position(of_selected).unwrap_or(0);
     let end = lines
         .iter()
@@ -63,7 +63,12 @@ pub(super) fn draw(app: &App, pen: &mut Pen<'_>, area: Rect) {
 }
 
 /// The lines of one alert, and an empty one.
-fn block(app: &App, theme: Theme, (index, alert): (usize, &Alert), cells: usize) -> Vec<Line> {
+fn block(
+    app: &ConsoleApp,
+    theme: Theme,
+    (index, alert): (usize, &ReportedAlert),
+    cells: usize,
+) -> Vec<AlertLine> {
     let style = match alert.severity.as_str() {
         "page" => theme.bad(),
         "warn" => theme.warn(),
@@ -80,7 +85,7 @@ fn block(app: &App, theme: Theme, (index, alert): (usize, &Alert), cells: usize)
     ] {
         for (at, text) in wrap(&clean(text), cells).into_iter().enumerate() {
             let name = if at == 0 { name } else { "" };
-            lines.push(Line {
+            lines.push(AlertLine {
                 alert: index,
                 name,
                 text,
@@ -88,7 +93,7 @@ fn block(app: &App, theme: Theme, (index, alert): (usize, &Alert), cells: usize)
             });
         }
     }
-    lines.push(Line {
+    lines.push(AlertLine {
         alert: usize::MAX,
         name: "",
         text: String::new(),
@@ -97,7 +102,7 @@ fn block(app: &App, theme: Theme, (index, alert): (usize, &Alert), cells: usize)
     lines
 }
 
-fn severity(alert: &Alert) -> &'static str {
+fn severity(alert: &ReportedAlert) -> &'static str {
     match alert.severity.as_str() {
         "page" => "PAGE",
         "warn" => "WARN",

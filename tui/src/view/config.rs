@@ -3,12 +3,12 @@
 use ratatui::layout::Rect;
 
 use super::pen::Pen;
-use crate::app::App;
+use crate::app::ConsoleApp;
 use crate::app::config_page::lines;
 use crate::{format, sanitize};
 
 /// Draws it.
-pub(super) fn draw(app: &App, pen: &mut Pen<'_>, area: Rect) {
+pub(super) fn draw(app: &ConsoleApp, pen: &mut Pen<'_>, area: Rect) {
     let title = match &app.gateway.status {
         Some(status) => format!(
             "Config · running {}: generation {}, catalog {}, routes {}",

@@ -1,13 +1,13 @@
 //! The page of one key: facts, the chart of two days, and the tab's list.
 
-use farebox_ledger::{Amount, AuditRecord, Entry, Key};
+use farebox_ledger::{Amount, AuditRecord, JournalEntry, Key};
 use ratatui::layout::Rect;
 use ratatui::style::Style;
 use serde_json::Value;
 
 use super::pen::{Cell, Column, Pen, left, right};
-use crate::app::App;
-use crate::app::detail::{Check, Detail, Tab};
+use crate::app::ConsoleApp;
+use crate::app::detail::{BalanceCheck, KeyDetail, Tab};
 use crate::app::keys::{state_word, window};
 use crate::format;
 use crate::plan::limits;
@@ -56,7 +56,7 @@ const ACTS: &[Column] = &[
 ];
 
 /// Draws the open key, as a page or beside the list.
-pub(super) fn draw(app: &App, pen: &mut Pen<'_>, area: Rect) {
+pub(super) fn draw(app: &ConsoleApp, pen: &mut Pen<'_>, area: Rect) {
     let Some(detail) = &app.detail else {
         let inner = pen.frame(area, "Key");
         pen.text(inner, 0, 1, "no key is selected", pen.theme.faint());
@@ -118,7 +118,7 @@ pub(super) fn draw(app: &App, pen: &mut Pen<'_>, area: Rect) {
     );
 }
 
-fn facts(app: &App, detail: &Detail, key: &Key, pen: &mut Pen<'_>, area: Rect) -> u16 {
+fn facts(app: &ConsoleApp, detail: &KeyDetail, key: &Key, pen: &mut Pen<'_>, area: Rect) -> u16 {
     let theme = pen.theme;
     let account = &key.account;
     let word = state_word(key, app.now);
@@ -203,7 +203,7 @@ fn amounts_line(
     }
 }
 
-fn chart(app: &App, detail: &Detail, pen: &mut Pen<'_>, area: Rect) -> u16 {
+fn chart(app: &ConsoleApp, detail: &KeyDetail, pen: &mut Pen<'_>, area: Rect) -> u16 {
     let hours = if area.width >= 100 { HOURS * 2 } else { HOURS };
     let bars = detail.chart(app.now, hours);
     let most = bars.iter().copied().max().unwrap_or(0);
@@ -217,7 +217,7 @@ fn chart(app: &App, detail: &Detail, pen: &mut Pen<'_>, area: Rect) -> u16 {
     3
 }
 
-fn tabs(detail: &Detail, pen: &mut Pen<'_>, area: Rect) {
+fn tabs(detail: &KeyDetail, pen: &mut Pen<'_>, area: Rect) {
     let theme = pen.theme;
     let mut x = pen.text(area, 0, 0, "[ ]", theme.key()) + 2;
     for (tab, name) in Tab::ALL {
@@ -235,7 +235,7 @@ fn tabs(detail: &Detail, pen: &mut Pen<'_>, area: Rect) {
     }
 }
 
-fn rows(app: &App, detail: &Detail, pen: &mut Pen<'_>, area: Rect) {
+fn rows(app: &ConsoleApp, detail: &KeyDetail, pen: &mut Pen<'_>, area: Rect) {
     let columns = match detail.tab {
         Tab::Entries => ENTRIES,
         Tab::Payments => PAYMENTS,
@@ -281,8 +281,8 @@ fn rows(app: &App, detail: &Detail, pen: &mut Pen<'_>, area: Rect) {
 }
 
 fn lines(
-    app: &App,
-    detail: &Detail,
+    app: &ConsoleApp,
+    detail: &KeyDetail,
     pen: &Pen<'_>,
     range: std::ops::Range<usize>,
 ) -> Vec<(usize, Vec<Cell>)> {
@@ -365,7 +365,7 @@ fn plain<const N: usize>(pen: &Pen<'_>, cells: [String; N]) -> Vec<Cell> {
         .collect()
 }
 
-fn entry_cells(app: &App, pen: &Pen<'_>, entry: &Entry) -> Vec<Cell> {
+fn entry_cells(app: &ConsoleApp, pen: &Pen<'_>, entry: &JournalEntry) -> Vec<Cell> {
     let theme = pen.theme;
     let amount = if entry.amount.is_positive() {
         theme.good()
@@ -388,7 +388,7 @@ fn entry_cells(app: &App, pen: &Pen<'_>, entry: &Entry) -> Vec<Cell> {
     ]
 }
 
-fn payment_cells(app: &App, pen: &Pen<'_>, act: &AuditRecord) -> Vec<Cell> {
+fn payment_cells(app: &ConsoleApp, pen: &Pen<'_>, act: &AuditRecord) -> Vec<Cell> {
     let details: Value = serde_json::from_str(&act.details).unwrap_or_default();
     let text = |name: &str| {
         details
@@ -428,7 +428,7 @@ fn payment_cells(app: &App, pen: &Pen<'_>, act: &AuditRecord) -> Vec<Cell> {
     ]
 }
 
-fn model_cells(detail: &Detail, pen: &Pen<'_>) -> Vec<Vec<Cell>> {
+fn model_cells(detail: &KeyDetail, pen: &Pen<'_>) -> Vec<Vec<Cell>> {
     let models = detail.by_model();
     let all: u64 = models
         .iter()
@@ -457,22 +457,22 @@ fn model_cells(detail: &Detail, pen: &Pen<'_>) -> Vec<Vec<Cell>> {
     models.iter().map(row).collect()
 }
 
-fn check(detail: &Detail, pen: &mut Pen<'_>, area: Rect) {
+fn check(detail: &KeyDetail, pen: &mut Pen<'_>, area: Rect) {
     let theme = pen.theme;
     let (text, style) = match &detail.check {
-        Check::NotYet => (String::new(), theme.faint()),
-        Check::Long(entries) => (
+        BalanceCheck::NotYet => (String::new(), theme.faint()),
+        BalanceCheck::Long(entries) => (
             format!(
                 "{} · v sums them up",
                 format::entries(entries.unsigned_abs())
             ),
             theme.faint(),
         ),
-        Check::Running => ("summing up the entries …".to_owned(), theme.faint()),
-        Check::Sound { entries: 0, .. } => {
+        BalanceCheck::Running => ("summing up the entries …".to_owned(), theme.faint()),
+        BalanceCheck::Sound { entries: 0, .. } => {
             ("no entries, balance nothing ✓".to_owned(), theme.good())
         }
-        Check::Sound { entries, at } => (
+        BalanceCheck::Sound { entries, at } => (
             format!(
                 "sum of {} = balance ✓ {}",
                 format::entries(*entries),
@@ -480,13 +480,13 @@ fn check(detail: &Detail, pen: &mut Pen<'_>, area: Rect) {
             ),
             theme.good(),
         ),
-        Check::Wrong { sum, balance } => (
+        BalanceCheck::Wrong { sum, balance } => (
             format!(
                 "✗ the entries sum up to {sum}, the balance is {balance}: run farebox ledger verify"
             ),
             theme.bad(),
         ),
-        Check::Failed(error) => (
+        BalanceCheck::Failed(error) => (
             format!("the entries could not be summed up: {error}"),
             theme.warn(),
         ),

@@ -1,13 +1,13 @@
 //! The facts of one entry on its page: a payment, or a request with its end, what served it and each line of its bill.
 
-use farebox_ledger::{Amount, Bill, Entry, Line, Served};
+use farebox_ledger::{Amount, Bill, BillLine, JournalEntry, Served};
 
-use super::fields::Facts;
+use super::fields::FactList;
 use super::theme::Theme;
 use crate::format;
 
 /// What it says.
-pub(super) fn entry_facts(list: &mut Facts, theme: Theme, entry: &Entry) {
+pub(super) fn entry_facts(list: &mut FactList, theme: Theme, entry: &JournalEntry) {
     list.plain("Key", &format!("{} · its entry {}", entry.key, entry.seq));
     list.plain("Ended", &format!("{} UTC", format::stamp(entry.at)));
     let (amount, after) = (entry.amount, entry.balance_after);
@@ -19,7 +19,7 @@ pub(super) fn entry_facts(list: &mut Facts, theme: Theme, entry: &Entry) {
 }
 
 /// An entry that no request made.
-fn payment_facts(list: &mut Facts, entry: &Entry) {
+fn payment_facts(list: &mut FactList, entry: &JournalEntry) {
     let kind = format::kind(entry.kind);
     list.plain("Kind", &format!("{kind} by {}", entry.actor));
     list.plain("Reference", entry.reference.as_deref().unwrap_or("—"));
@@ -30,7 +30,7 @@ fn payment_facts(list: &mut Facts, entry: &Entry) {
 }
 
 /// A request's end and each line of its bill.
-fn bill_facts(list: &mut Facts, theme: Theme, bill: &Bill) {
+fn bill_facts(list: &mut FactList, theme: Theme, bill: &Bill) {
     list.plain("Model", &format!("{} · path {}", bill.slug, bill.family));
     let target = match bill.target.as_str() {
         "" => "none was reached",
@@ -75,8 +75,8 @@ fn bill_facts(list: &mut Facts, theme: Theme, bill: &Bill) {
 }
 
 /// What makes up the charge.
-fn bill_lines(list: &mut Facts, theme: Theme, bill: &Bill) {
-    let what = |line: &Line| match &line.class {
+fn bill_lines(list: &mut FactList, theme: Theme, bill: &Bill) {
+    let what = |line: &BillLine| match &line.class {
         Some(class) => format!("{} {class}", line.what),
         None => line.what.to_string(),
     };

@@ -33,9 +33,9 @@ pub(super) fn fact(
 
 /// Facts below each other, wrapped: each begins on the line where the one before it ended.
 #[derive(Debug, Default)]
-pub(super) struct Facts(Vec<(String, String, Style)>);
+pub(super) struct FactList(Vec<(String, String, Style)>);
 
-impl Facts {
+impl FactList {
     /// One fact in the terminal's own style.
     pub(super) fn plain(&mut self, name: &str, value: &str) {
         self.styled(name, value, Style::new());

@@ -4,14 +4,14 @@ use ratatui::layout::{Position, Rect};
 use ratatui::style::Style;
 
 use super::pen::Pen;
-use crate::app::App;
-use crate::app::command::{BINDINGS, Place};
+use crate::app::ConsoleApp;
+use crate::app::command::{BINDINGS, CommandContext};
 use crate::app::keys::window;
-use crate::app::modal::{Found, Modal, Shown};
+use crate::app::modal::{Modal, OutcomeLookup, ShownOnce};
 use crate::sanitize::{width, wrap};
 
 /// The available keys, in a few words.
-pub(super) fn footer_keys(app: &App) -> Vec<(String, String)> {
+pub(super) fn footer_keys(app: &ConsoleApp) -> Vec<(String, String)> {
     if app.help.is_some() {
         owned(&[("j k", "scroll"), ("any other key", "closes")])
     } else if app.palette.is_some() {
@@ -31,7 +31,7 @@ fn owned(keys: &[(&str, &str)]) -> Vec<(String, String)> {
 }
 
 /// The keys of a page over the screen.
-fn page_keys(app: &App, modal: &Modal) -> &'static [(&'static str, &'static str)] {
+fn page_keys(app: &ConsoleApp, modal: &Modal) -> &'static [(&'static str, &'static str)] {
     match modal {
         Modal::Form(_) => &[
             ("tab", "next field"),
@@ -60,13 +60,13 @@ fn page_keys(app: &App, modal: &Modal) -> &'static [(&'static str, &'static str)
         Modal::Find(_) => &[("enter", "find"), ("esc", "close")],
         Modal::Operations(selected) => {
             match app.operations.get(*selected).map(|listed| &listed.found) {
-                Some(Found::NotApplied) => &[
+                Some(OutcomeLookup::NotApplied) => &[
                     ("y", "review and send again"),
                     ("d", "drop"),
                     ("j k", "move"),
                     ("esc", "close"),
                 ],
-                Some(Found::Applied(_)) => {
+                Some(OutcomeLookup::Applied(_)) => {
                     &[("d", "done, remove it"), ("j k", "move"), ("esc", "close")]
                 }
                 _ => &[("j k", "move"), ("esc", "close")],
@@ -75,7 +75,7 @@ fn page_keys(app: &App, modal: &Modal) -> &'static [(&'static str, &'static str)
         Modal::Reading(_) => &[("esc", "close"), ("j k", "scroll")],
         Modal::Secret(page) if page.file.is_some() => &[("enter", "write"), ("esc", "back")],
         Modal::Secret(page) if page.leaving.is_some() => &[("enter", "leave"), ("esc", "back")],
-        Modal::Secret(page) if matches!(page.shown, Shown::Link(..)) => &[
+        Modal::Secret(page) if matches!(page.shown, ShownOnce::Link(..)) => &[
             ("y", "copy"),
             ("w", "write a file"),
             ("h", "hide"),
@@ -91,7 +91,7 @@ fn page_keys(app: &App, modal: &Modal) -> &'static [(&'static str, &'static str)
 }
 
 /// The help page.
-pub(super) fn help(app: &App, pen: &mut Pen<'_>, area: Rect) {
+pub(super) fn help(app: &ConsoleApp, pen: &mut Pen<'_>, area: Rect) {
     let inner = pen.frame(area, &format!("Help · {}", name_of(app)));
     let theme = pen.theme;
     let lines = help_lines(app, usize::from(inner.width));
@@ -124,7 +124,7 @@ struct HelpLine {
 }
 
 /// The keys of this page or screen, with texts that are wrapped at its width.
-fn help_lines(app: &App, cells: usize) -> Vec<HelpLine> {
+fn help_lines(app: &ConsoleApp, cells: usize) -> Vec<HelpLine> {
     let wrapped = |key, name, x: u16, text: &str, available| {
         let parts = wrap(text, cells.saturating_sub(usize::from(x)))
             .into_iter()
@@ -198,30 +198,30 @@ fn about(modal: &Modal) -> &'static str {
     }
 }
 
-fn name_of(app: &App) -> &'static str {
+fn name_of(app: &ConsoleApp) -> &'static str {
     match (&app.modal, app.place()) {
         (Some(Modal::Form(_)), _) => "a form",
         (Some(Modal::Review(_) | Modal::Sending(_)), _) => "a review",
         (Some(_), _) => "this page",
         (None, place) => match place {
-            Place::Keys => "Keys",
-            Place::Detail => "one key",
-            Place::Live => "Live",
-            Place::Models => "Models",
-            Place::Routes => "Routes",
-            Place::Holds => "Holds",
-            Place::Audit => "Audit",
-            Place::Config => "Config",
-            Place::Exposure => "Exposure",
-            Place::Margin => "Margin",
-            Place::Nodes => "Nodes",
-            Place::Alerts => "Alerts",
+            CommandContext::Keys => "Keys",
+            CommandContext::Detail => "one key",
+            CommandContext::Live => "Live",
+            CommandContext::Models => "Models",
+            CommandContext::Routes => "Routes",
+            CommandContext::Holds => "Holds",
+            CommandContext::Audit => "Audit",
+            CommandContext::Config => "Config",
+            CommandContext::Exposure => "Exposure",
+            CommandContext::Margin => "Margin",
+            CommandContext::Nodes => "Nodes",
+            CommandContext::Alerts => "Alerts",
         },
     }
 }
 
 /// Every action by name.
-pub(super) fn palette(app: &App, pen: &mut Pen<'_>, area: Rect) {
+pub(super) fn palette(app: &ConsoleApp, pen: &mut Pen<'_>, area: Rect) {
     let Some(palette) = &app.palette else { return };
     let inner = pen.frame(area, "Commands");
     let theme = pen.theme;

@@ -4,8 +4,8 @@ use ratatui::layout::Rect;
 use ratatui::style::Style;
 
 use super::pen::{Cell, Column, Pen, left, right};
-use crate::app::App;
-use crate::app::keys::{Row, Sort, state_word};
+use crate::app::ConsoleApp;
+use crate::app::keys::{ListedKey, Sort, state_word};
 use crate::format;
 
 const COLUMNS: &[Column] = &[
@@ -20,7 +20,7 @@ const COLUMNS: &[Column] = &[
 ];
 
 /// Draws it.
-pub(super) fn draw(app: &App, pen: &mut Pen<'_>, area: Rect) {
+pub(super) fn draw(app: &ConsoleApp, pen: &mut Pen<'_>, area: Rect) {
     let inner = pen.frame(area, &title(app));
     let keys = &app.keys;
     if keys.rows.is_empty() {
@@ -61,7 +61,7 @@ pub(super) fn draw(app: &App, pen: &mut Pen<'_>, area: Rect) {
     }
 }
 
-fn title(app: &App) -> String {
+fn title(app: &ConsoleApp) -> String {
     let keys = &app.keys;
     let all = app.totals.map(|totals| format::count(totals.keys));
     let matching = match (&keys.count, keys.is_whole() && keys.loaded) {
@@ -96,7 +96,7 @@ fn title(app: &App) -> String {
     )
 }
 
-fn cells(app: &App, pen: &Pen<'_>, row: &Row) -> [Cell; 8] {
+fn cells(app: &ConsoleApp, pen: &Pen<'_>, row: &ListedKey) -> [Cell; 8] {
     let (key, theme) = (&row.key, pen.theme);
     let word = state_word(key, app.now);
     let held = if key.account.held.is_positive() {
@@ -121,7 +121,7 @@ fn cells(app: &App, pen: &Pen<'_>, row: &Row) -> [Cell; 8] {
     ]
 }
 
-fn bottom_line(app: &App, range: &std::ops::Range<usize>) -> (String, String) {
+fn bottom_line(app: &ConsoleApp, range: &std::ops::Range<usize>) -> (String, String) {
     let keys = &app.keys;
     let rows = match keys.first_position() {
         Some(first) => {
@@ -147,7 +147,7 @@ fn bottom_line(app: &App, range: &std::ops::Range<usize>) -> (String, String) {
     (format!("{rows}{more}"), order)
 }
 
-fn empty(app: &App, pen: &mut Pen<'_>, area: Rect) {
+fn empty(app: &ConsoleApp, pen: &mut Pen<'_>, area: Rect) {
     let keys = &app.keys;
     let theme = pen.theme;
     if let Some(error) = &keys.error {

@@ -7,8 +7,8 @@ use ratatui::style::Style;
 use super::Theme;
 use super::pen::{Column, Pen, left, right};
 use crate::app::keys::window;
-use crate::app::live::Link;
-use crate::app::{App, List};
+use crate::app::live::GatewayLink;
+use crate::app::{ConsoleApp, RowList};
 use crate::format;
 
 const HOLDS: &[Column] = &[
@@ -31,7 +31,7 @@ const AUDIT: &[Column] = &[
 ];
 
 /// Money reserved by running requests.
-pub(super) fn holds(app: &App, pen: &mut Pen<'_>, area: Rect) {
+pub(super) fn holds(app: &ConsoleApp, pen: &mut Pen<'_>, area: Rect) {
     let shown = app.shown_holds();
     let (count, held) = app
         .totals
@@ -87,17 +87,22 @@ pub(super) fn holds(app: &App, pen: &mut Pen<'_>, area: Rect) {
         ..inner
     };
     let hint = match app.gateway.link {
-        Link::Live => "a hold ends with its request; it cannot be released by hand",
+        GatewayLink::Live => "a hold ends with its request; it cannot be released by hand",
         _ => "no gateway is running; the next start ends these holds within 5 s",
     };
     pen.text(bottom, 2, 0, hint, pen.theme.faint());
 }
 
 /// A hold's line. One of an epoch before the newest belongs to a gateway that no longer runs.
-fn hold_cells(app: &App, theme: Theme, hold: &OpenHold, newest: i64) -> [(String, Style); 8] {
+fn hold_cells(
+    app: &ConsoleApp,
+    theme: Theme,
+    hold: &OpenHold,
+    newest: i64,
+) -> [(String, Style); 8] {
     let state = match app.gateway.link {
         _ if hold.epoch < newest => "left over",
-        Link::Live => "running",
+        GatewayLink::Live => "running",
         _ => "open",
     };
     let age = format::age(app.now.millis() - hold.at.millis());
@@ -114,7 +119,7 @@ fn hold_cells(app: &App, theme: Theme, hold: &OpenHold, newest: i64) -> [(String
 }
 
 /// The audit.
-pub(super) fn audit(app: &App, pen: &mut Pen<'_>, area: Rect) {
+pub(super) fn audit(app: &ConsoleApp, pen: &mut Pen<'_>, area: Rect) {
     let shown = app.shown_audit();
     let more = if app.audit.end || !app.audit.loaded {
         ""
@@ -165,7 +170,7 @@ pub(super) fn audit(app: &App, pen: &mut Pen<'_>, area: Rect) {
     }
 }
 
-fn nothing<T>(list: &List<T>, pen: &mut Pen<'_>, area: Rect, text: &str) {
+fn nothing<T>(list: &RowList<T>, pen: &mut Pen<'_>, area: Rect, text: &str) {
     let theme = pen.theme;
     let (text, style) = match (&list.error, list.loaded) {
         (Some(error), _) => (error.as_str(), theme.bad()),

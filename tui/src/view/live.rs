@@ -5,9 +5,9 @@ use ratatui::style::Style;
 
 use super::pen::{Cell, Column, Pen, left, right};
 use crate::admin::LiveEvent;
-use crate::app::App;
+use crate::app::ConsoleApp;
 use crate::app::keys::window;
-use crate::app::live::{Link, amount, unknown_field};
+use crate::app::live::{GatewayLink, amount, unknown_field};
 use crate::{clock, format};
 
 const COLUMNS: &[Column] = &[
@@ -26,7 +26,7 @@ const COLUMNS: &[Column] = &[
 ];
 
 /// Draws it.
-pub(super) fn draw(app: &App, pen: &mut Pen<'_>, area: Rect) {
+pub(super) fn draw(app: &ConsoleApp, pen: &mut Pen<'_>, area: Rect) {
     let live = &app.live;
     let shown = live.shown();
     let filter = match unknown_field(&live.filter) {
@@ -48,7 +48,7 @@ pub(super) fn draw(app: &App, pen: &mut Pen<'_>, area: Rect) {
             format::many(shown.len(), "request")
         ),
     );
-    if shown.is_empty() && live.events.is_empty() && app.gateway.link != Link::Live {
+    if shown.is_empty() && live.events.is_empty() && app.gateway.link != GatewayLink::Live {
         return super::no_gateway(app, pen, inner);
     }
     charts(app, pen, inner);
@@ -87,7 +87,7 @@ pub(super) fn draw(app: &App, pen: &mut Pen<'_>, area: Rect) {
     }
 }
 
-fn charts(app: &App, pen: &mut Pen<'_>, area: Rect) {
+fn charts(app: &ConsoleApp, pen: &mut Pen<'_>, area: Rect) {
     let theme = pen.theme;
     let seconds = app.live.seconds(app.now);
     let bars = usize::from(area.width / 4).min(seconds.len());
@@ -108,7 +108,7 @@ fn charts(app: &App, pen: &mut Pen<'_>, area: Rect) {
     pen.text(area, x, 0, &spent, Style::new());
 }
 
-fn cells(app: &App, pen: &Pen<'_>, event: &LiveEvent) -> Vec<Cell> {
+fn cells(app: &ConsoleApp, pen: &Pen<'_>, event: &LiveEvent) -> Vec<Cell> {
     let theme = pen.theme;
     let runs = event.status == 0;
     let status = match event.status {

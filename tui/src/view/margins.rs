@@ -5,9 +5,9 @@ use ratatui::layout::Rect;
 use ratatui::style::Style;
 
 use super::pen::{Cell, Column, Pen, left, right};
-use crate::app::App;
+use crate::app::ConsoleApp;
 use crate::app::keys::window;
-use crate::app::margins::{Sums, View, by_name};
+use crate::app::margins::{MarginView, Sums, by_name};
 use crate::format;
 
 const EXPOSURE: &[Column] = &[
@@ -31,7 +31,7 @@ const MARGIN: &[Column] = &[
 ];
 
 /// Draws one of them.
-pub(super) fn draw(app: &App, sums: &Sums, pen: &mut Pen<'_>, area: Rect) {
+pub(super) fn draw(app: &ConsoleApp, sums: &Sums, pen: &mut Pen<'_>, area: Rect) {
     let inner = pen.frame(area, &title(sums));
     let warned = warning(app, sums, pen, inner);
     let body = Rect {
@@ -42,7 +42,7 @@ pub(super) fn draw(app: &App, sums: &Sums, pen: &mut Pen<'_>, area: Rect) {
     if sums.page.rows.is_empty() {
         return nothing(sums, pen, body);
     }
-    let columns = if sums.view == View::Exposure {
+    let columns = if sums.view == MarginView::Exposure {
         EXPOSURE
     } else {
         MARGIN
@@ -98,7 +98,7 @@ pub(super) fn draw(app: &App, sums: &Sums, pen: &mut Pen<'_>, area: Rect) {
 
 fn title(sums: &Sums) -> String {
     let (what, by) = (
-        if sums.view == View::Exposure {
+        if sums.view == MarginView::Exposure {
             "Exposure"
         } else {
             "Margin"
@@ -130,7 +130,7 @@ fn title(sums: &Sums) -> String {
 }
 
 /// The alert about the selected row, if there is one; returns the number of lines used.
-fn warning(app: &App, sums: &Sums, pen: &mut Pen<'_>, area: Rect) -> u16 {
+fn warning(app: &ConsoleApp, sums: &Sums, pen: &mut Pen<'_>, area: Rect) -> u16 {
     let selected = sums.selected_name().filter(|_| area.height > 9);
     let about = |name| app.alerts().iter().find(|alert| alert.is_about(name));
     let Some(alert) = selected.and_then(about) else {
@@ -156,10 +156,10 @@ fn about(sums: &Sums) -> String {
                 format::many(row.requests, "request")
             )
         }
-        (_, _, View::Exposure) => {
+        (_, _, MarginView::Exposure) => {
             "what providers may bill beyond the charges, at the catalog's prices".to_owned()
         }
-        (_, _, View::Margin) => {
+        (_, _, MarginView::Margin) => {
             "charged less cost, where a target has a `cost`; its exposure is part of it".to_owned()
         }
     }
@@ -185,7 +185,7 @@ fn shown_name(sums: &Sums, row: &MarginRow) -> String {
     }
 }
 
-fn cells(app: &App, sums: &Sums, pen: &Pen<'_>, row: &MarginRow, name: &str) -> [Cell; 8] {
+fn cells(app: &ConsoleApp, sums: &Sums, pen: &Pen<'_>, row: &MarginRow, name: &str) -> [Cell; 8] {
     let theme = pen.theme;
     let amount = |amount: Amount, wide: usize| {
         let style = if amount == Amount::ZERO {
@@ -204,7 +204,7 @@ fn cells(app: &App, sums: &Sums, pen: &Pen<'_>, row: &MarginRow, name: &str) -> 
         },
     );
     let requests = (format::count(row.requests), theme.faint());
-    if sums.view == View::Exposure {
+    if sums.view == MarginView::Exposure {
         let (exposure, loud) = (row.exposure, row.exposure.picos() > row.charge.picos() / 2);
         let stopped =
             sums.by == MarginBy::Key && app.alerts().iter().any(|alert| alert.is_about(&row.name));

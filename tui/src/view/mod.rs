@@ -27,15 +27,15 @@ use ratatui::layout::{Position, Rect};
 use ratatui::style::Style;
 
 use crate::app::command::BINDINGS;
-use crate::app::live::Link;
-use crate::app::{App, SMALLEST, Screen};
+use crate::app::live::GatewayLink;
+use crate::app::{ConsoleApp, SMALLEST, Screen};
 use crate::format;
 use crate::sanitize::{mask, width};
 use pen::Pen;
 pub(crate) use theme::Theme;
 
 /// Draws everything.
-pub(crate) fn draw(app: &App, theme: Theme, frame: &mut Frame<'_>) {
+pub(crate) fn draw(app: &ConsoleApp, theme: Theme, frame: &mut Frame<'_>) {
     let area = frame.area();
     let cursor = draw_into(app, theme, area, frame.buffer_mut());
     if let Some(cursor) = cursor {
@@ -43,7 +43,7 @@ pub(crate) fn draw(app: &App, theme: Theme, frame: &mut Frame<'_>) {
     }
 }
 
-fn draw_into(app: &App, theme: Theme, area: Rect, buf: &mut Buffer) -> Option<Position> {
+fn draw_into(app: &ConsoleApp, theme: Theme, area: Rect, buf: &mut Buffer) -> Option<Position> {
     let mut pen = Pen {
         buf,
         theme,
@@ -105,7 +105,7 @@ fn draw_into(app: &App, theme: Theme, area: Rect, buf: &mut Buffer) -> Option<Po
     pen.cursor
 }
 
-fn screen(app: &App, pen: &mut Pen<'_>, body: Rect) {
+fn screen(app: &ConsoleApp, pen: &mut Pen<'_>, body: Rect) {
     match app.screen {
         Screen::Keys if app.is_wide() => {
             let left = body.width * 11 / 20;
@@ -142,7 +142,7 @@ fn screen(app: &App, pen: &mut Pen<'_>, body: Rect) {
     }
 }
 
-fn header(app: &App, pen: &mut Pen<'_>, area: Rect) {
+fn header(app: &ConsoleApp, pen: &mut Pen<'_>, area: Rect) {
     let mut x = 0;
     for (index, (text, style)) in header_parts(app, pen.theme).iter().enumerate() {
         let wide = u16::try_from(width(text)).unwrap_or(u16::MAX);
@@ -154,15 +154,15 @@ fn header(app: &App, pen: &mut Pen<'_>, area: Rect) {
 }
 
 /// The header's pieces, the most important first: what does not fit is left out.
-fn header_parts(app: &App, theme: Theme) -> Vec<Part> {
+fn header_parts(app: &ConsoleApp, theme: Theme) -> Vec<HeaderPart> {
     let mut parts = vec![
         (" fb".to_owned(), theme.head()),
         (app.options.ledger.clone(), theme.strong()),
     ];
     parts.push(match &app.gateway.link {
-        Link::Live => ("● LIVE".to_owned(), theme.good()),
-        Link::Trying => ("○ looking for the gateway".to_owned(), theme.faint()),
-        Link::Down(_) => ("○ NO GATEWAY".to_owned(), theme.warn()),
+        GatewayLink::Live => ("● LIVE".to_owned(), theme.good()),
+        GatewayLink::Trying => ("○ looking for the gateway".to_owned(), theme.faint()),
+        GatewayLink::Down(_) => ("○ NO GATEWAY".to_owned(), theme.warn()),
     });
     if app.options.read_only {
         parts.push(("READ-ONLY".to_owned(), theme.warn()));
@@ -180,7 +180,7 @@ fn header_parts(app: &App, theme: Theme) -> Vec<Part> {
         .gateway
         .status
         .as_ref()
-        .filter(|_| app.gateway.link == Link::Live);
+        .filter(|_| app.gateway.link == GatewayLink::Live);
     let rejected = status.filter(|status| status.state == "rejected");
     if let Some(status) = rejected {
         let at = status
@@ -198,7 +198,7 @@ fn header_parts(app: &App, theme: Theme) -> Vec<Part> {
         ));
     }
     let (flow, refused) = traffic(app, theme);
-    if app.gateway.link == Link::Live {
+    if app.gateway.link == GatewayLink::Live {
         parts.extend(flow);
     }
     if let Some(totals) = &app.totals {
@@ -210,7 +210,7 @@ fn header_parts(app: &App, theme: Theme) -> Vec<Part> {
             theme.good(),
         ));
     }
-    parts.extend(refused.filter(|_| app.gateway.link == Link::Live));
+    parts.extend(refused.filter(|_| app.gateway.link == GatewayLink::Live));
     if let Some(totals) = &app.totals {
         parts.push((
             format!(
@@ -226,10 +226,10 @@ fn header_parts(app: &App, theme: Theme) -> Vec<Part> {
 }
 
 /// A piece of the header.
-type Part = (String, Style);
+type HeaderPart = (String, Style);
 
 /// Requests per second, and their errors and out-of-balance refusals, over the last ten seconds.
-fn traffic(app: &App, theme: Theme) -> (Vec<Part>, Option<Part>) {
+fn traffic(app: &ConsoleApp, theme: Theme) -> (Vec<HeaderPart>, Option<HeaderPart>) {
     let seconds = app.live.seconds(app.now);
     let last = || seconds.iter().rev().skip(1).take(10);
     let requests: u64 = last().map(|second| second.requests).sum();
@@ -261,7 +261,7 @@ fn traffic(app: &App, theme: Theme) -> (Vec<Part>, Option<Part>) {
     (parts, refused)
 }
 
-fn footer(app: &App, pen: &mut Pen<'_>, area: Rect) {
+fn footer(app: &ConsoleApp, pen: &mut Pen<'_>, area: Rect) {
     let theme = pen.theme;
     if let Some(field) = app
         .filtering
@@ -330,7 +330,7 @@ fn footer(app: &App, pen: &mut Pen<'_>, area: Rect) {
 }
 
 /// The keys of a place, as the footer names them.
-fn bound_keys(app: &App) -> Vec<(String, String)> {
+fn bound_keys(app: &ConsoleApp) -> Vec<(String, String)> {
     let place = app.place();
     let named = |binding: &&crate::app::command::Binding| {
         binding.works_at(place) && !binding.places.is_empty()
@@ -349,17 +349,17 @@ fn bound_keys(app: &App) -> Vec<(String, String)> {
 }
 
 /// The text of a screen that needs the gateway when none is running.
-fn no_gateway(app: &App, pen: &mut Pen<'_>, area: Rect) {
+fn no_gateway(app: &ConsoleApp, pen: &mut Pen<'_>, area: Rect) {
     let text = match &app.gateway.link {
-        Link::Trying => format!("looking for the gateway at {} …", app.options.admin),
-        Link::Live => "reading …".to_owned(),
-        Link::Down(_) => format!(
+        GatewayLink::Trying => format!("looking for the gateway at {} …", app.options.admin),
+        GatewayLink::Live => "reading …".to_owned(),
+        GatewayLink::Down(_) => format!(
             "no gateway at {}; start it or pass --admin",
             app.options.admin
         ),
     };
     let taken = pen.paragraph(area, 1, &text, pen.theme.warn());
-    if let Link::Down(error) = &app.gateway.link {
+    if let GatewayLink::Down(error) = &app.gateway.link {
         pen.paragraph(area, 2 + taken, &format!("({error})"), pen.theme.faint());
     }
 }

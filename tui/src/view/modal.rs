@@ -4,14 +4,14 @@ use farebox_ledger::Account;
 use ratatui::layout::{Position, Rect};
 use ratatui::style::Style;
 
-use super::fields::{Facts, NAME, fact, fields};
+use super::fields::{FactList, NAME, fact, fields};
 use super::pen::{Column, Pen, left};
-use crate::app::App;
-use crate::app::form::{Form, Purpose};
+use crate::app::ConsoleApp;
+use crate::app::form::{Form, FormPurpose};
 use crate::app::keys::window;
-use crate::app::modal::{Find, Found, Modal, Reading, Receipt, Review, Unknown};
+use crate::app::modal::{ActReview, Find, Modal, OutcomeLookup, ReadingModal, Receipt, Unknown};
 use crate::format;
-use crate::plan::Plan;
+use crate::plan::ActPlan;
 use crate::sanitize::{cut, mask, width};
 
 const OPERATIONS: &[Column] = &[
@@ -23,7 +23,7 @@ const OPERATIONS: &[Column] = &[
 ];
 
 /// Draws the page that is open.
-pub(super) fn draw(app: &App, pen: &mut Pen<'_>, area: Rect) {
+pub(super) fn draw(app: &ConsoleApp, pen: &mut Pen<'_>, area: Rect) {
     match &app.modal {
         Some(Modal::Form(form)) => form_page(app, pen, area, form),
         Some(Modal::Review(page)) => review(app, pen, area, page, false),
@@ -40,9 +40,9 @@ pub(super) fn draw(app: &App, pen: &mut Pen<'_>, area: Rect) {
 }
 
 /// Facts in full.
-fn reading(pen: &mut Pen<'_>, area: Rect, page: &Reading) {
+fn reading(pen: &mut Pen<'_>, area: Rect, page: &ReadingModal) {
     let inner = pen.frame(area, &page.title);
-    let mut facts = Facts::default();
+    let mut facts = FactList::default();
     for (name, value) in &page.facts {
         facts.plain(name, value);
     }
@@ -69,10 +69,10 @@ fn find(pen: &mut Pen<'_>, area: Rect, page: &Find) {
     };
 }
 
-fn form_page(app: &App, pen: &mut Pen<'_>, area: Rect, form: &Form) {
+fn form_page(app: &ConsoleApp, pen: &mut Pen<'_>, area: Rect, form: &Form) {
     let about = match &form.key {
         Some(key)
-            if !matches!(form.purpose, Purpose::Export(_)) || form.title().ends_with("of") =>
+            if !matches!(form.purpose, FormPurpose::Export(_)) || form.title().ends_with("of") =>
         {
             format!(" {} · {}", key.id, key.settings.label)
         }
@@ -85,7 +85,7 @@ fn form_page(app: &App, pen: &mut Pen<'_>, area: Rect, form: &Form) {
     if let Some(error) = &form.error {
         y += pen.paragraph(inner, y, error, theme.bad()) + roomy;
     }
-    if let Purpose::Refund {
+    if let FormPurpose::Refund {
         request,
         charge,
         slug,
@@ -102,7 +102,7 @@ fn form_page(app: &App, pen: &mut Pen<'_>, area: Rect, form: &Form) {
     if let Some(key) = form
         .key
         .as_ref()
-        .filter(|_| !matches!(form.purpose, Purpose::Export(_) | Purpose::Edit))
+        .filter(|_| !matches!(form.purpose, FormPurpose::Export(_) | FormPurpose::Edit))
     {
         let now = app
             .keys
@@ -113,8 +113,10 @@ fn form_page(app: &App, pen: &mut Pen<'_>, area: Rect, form: &Form) {
         y += account(pen, inner, y, "Now", now);
     }
     let hint = match form.purpose {
-        Purpose::Export(_) => "written at once; the file must be new and is readable only by you",
-        Purpose::Revoke => "revoking cannot be undone; blocking (b) can",
+        FormPurpose::Export(_) => {
+            "written at once; the file must be new and is readable only by you"
+        }
+        FormPurpose::Revoke => "revoking cannot be undone; blocking (b) can",
         _ => "you review the change before it is applied",
     };
     pen.text(inner, 0, y + roomy, hint, theme.faint());
@@ -138,7 +140,7 @@ fn account(pen: &mut Pen<'_>, area: Rect, y: u16, name: &str, account: Account) 
     fact(pen, area, y, name, &text, pen.theme.strong())
 }
 
-fn review(app: &App, pen: &mut Pen<'_>, area: Rect, page: &Review, sending: bool) {
+fn review(app: &ConsoleApp, pen: &mut Pen<'_>, area: Rect, page: &ActReview, sending: bool) {
     let pending = &page.pending;
     let title = if sending { "sending" } else { "review" };
     let inner = pen.frame(
@@ -172,7 +174,7 @@ fn review(app: &App, pen: &mut Pen<'_>, area: Rect, page: &Review, sending: bool
                 fact(pen, inner, y, "After", &text, theme.bad())
             }
         };
-    } else if let (Some(before), Plan::Revoke) = (before, &pending.plan) {
+    } else if let (Some(before), ActPlan::Revoke) = (before, &pending.plan) {
         y += account(pen, inner, y, "Now", before);
     }
     y += roomy;
@@ -286,7 +288,7 @@ fn receipt(pen: &mut Pen<'_>, area: Rect, page: &Receipt) {
         "✓ applied"
     };
     pen.text(inner, 0, roomy, done, good);
-    let mut list = Facts::default();
+    let mut list = FactList::default();
     if let Some(entry) = &page.entry {
         list.styled("Amount", &format!("{} USD", entry.amount), strong);
         let balance = format!("{} USD after it", entry.balance_after);
@@ -312,7 +314,7 @@ fn receipt(pen: &mut Pen<'_>, area: Rect, page: &Receipt) {
     }
 }
 
-fn operations(app: &App, pen: &mut Pen<'_>, area: Rect, selected: usize) {
+fn operations(app: &ConsoleApp, pen: &mut Pen<'_>, area: Rect, selected: usize) {
     let inner = pen.frame(area, "Operations whose outcome is unknown");
     let theme = pen.theme;
     let placed = pen.heads(inner, 0, OPERATIONS);
@@ -336,10 +338,10 @@ fn operations(app: &App, pen: &mut Pen<'_>, area: Rect, selected: usize) {
             open.label
         );
         let (outcome, style) = match &listed.found {
-            Found::Applied(_) => ("applied".to_owned(), theme.good()),
-            Found::NotApplied => ("NOT applied".to_owned(), theme.warn()),
-            Found::Elsewhere(pid) => (format!("in console process {pid}"), theme.faint()),
-            Found::Unreadable(error) => (cut(error, 24), theme.bad()),
+            OutcomeLookup::Applied(_) => ("applied".to_owned(), theme.good()),
+            OutcomeLookup::NotApplied => ("NOT applied".to_owned(), theme.warn()),
+            OutcomeLookup::Elsewhere(pid) => (format!("in console process {pid}"), theme.faint()),
+            OutcomeLookup::Unreadable(error) => (cut(error, 24), theme.bad()),
         };
         let when =
             crate::clock::parse(&open.at).map_or_else(String::new, |at| format::when(at, app.now));
@@ -363,18 +365,18 @@ fn operations(app: &App, pen: &mut Pen<'_>, area: Rect, selected: usize) {
         return;
     };
     let text = match &listed.found {
-        Found::Applied(_) if matches!(listed.open.act.as_str(), "New key" | "Rotate") => {
+        OutcomeLookup::Applied(_) if matches!(listed.open.act.as_str(), "New key" | "Rotate") => {
             "It was applied, but its secret was not seen: R rotate on this key gives a new one."
         }
-        Found::Applied(_) => "It was applied once. d removes it from this list.",
-        Found::NotApplied if listed.open.pending().is_some() => {
+        OutcomeLookup::Applied(_) => "It was applied once. d removes it from this list.",
+        OutcomeLookup::NotApplied if listed.open.pending().is_some() => {
             "It was not applied. y reviews and sends the same operation; d drops it."
         }
-        Found::NotApplied => {
+        OutcomeLookup::NotApplied => {
             "It was not applied. d drops it; start a new one if you still need it."
         }
-        Found::Elsewhere(_) => "Another console of this user is working on it.",
-        Found::Unreadable(_) => "The ledger cannot be read.",
+        OutcomeLookup::Elsewhere(_) => "Another console of this user is working on it.",
+        OutcomeLookup::Unreadable(_) => "The ledger cannot be read.",
     };
     pen.paragraph(inner, inner.height.saturating_sub(2), text, theme.strong());
 }

@@ -4,10 +4,10 @@ use ratatui::layout::Rect;
 use ratatui::style::Style;
 
 use super::pen::{Cell, Column, Pen, left, right};
-use crate::admin::{Learned, Model, Status, Target};
-use crate::app::App;
+use crate::admin::{ReportedCalibration, ReportedModel, ReportedTarget, StatusReport};
+use crate::app::ConsoleApp;
 use crate::app::keys::window;
-use crate::app::live::Link;
+use crate::app::live::GatewayLink;
 use crate::format;
 use crate::sanitize::wrap;
 
@@ -48,7 +48,7 @@ const BESIDE_WHY: u16 = 92;
 const MOST_ABOUT: u16 = 4;
 
 /// The Models screen.
-pub(super) fn models(app: &App, pen: &mut Pen<'_>, area: Rect) {
+pub(super) fn models(app: &ConsoleApp, pen: &mut Pen<'_>, area: Rect) {
     let Some(status) = &app.gateway.status else {
         return published(app, pen, area);
     };
@@ -110,7 +110,7 @@ pub(super) fn models(app: &App, pen: &mut Pen<'_>, area: Rect) {
 }
 
 /// The two lines below the list: everything about the selected model.
-fn about(pen: &mut Pen<'_>, area: Rect, model: &Model) {
+fn about(pen: &mut Pen<'_>, area: Rect, model: &ReportedModel) {
     let price = &model.price;
     let costs = |value: &&String| value.chars().any(|digit| matches!(digit, '1'..='9'));
     let optional = |name: &str, value: &Option<String>| {
@@ -158,7 +158,7 @@ fn path(family: &str) -> &str {
     }
 }
 
-fn model_cells(app: &App, pen: &Pen<'_>, model: &Model) -> Vec<Cell> {
+fn model_cells(app: &ConsoleApp, pen: &Pen<'_>, model: &ReportedModel) -> Vec<Cell> {
     let used = app.used.iter().find(|used| used.slug == model.slug);
     let number = |number: Option<u64>| number.map_or_else(|| "—".to_owned(), format::count);
     vec![
@@ -178,7 +178,7 @@ fn model_cells(app: &App, pen: &Pen<'_>, model: &Model) -> Vec<Cell> {
 }
 
 /// Without a gateway: the slugs recorded in the ledger.
-fn published(app: &App, pen: &mut Pen<'_>, area: Rect) {
+fn published(app: &ConsoleApp, pen: &mut Pen<'_>, area: Rect) {
     let inner = pen.frame(area, "Models");
     super::no_gateway(app, pen, Rect { height: 3, ..inner });
     let rest = Rect {
@@ -239,7 +239,7 @@ fn published(app: &App, pen: &mut Pen<'_>, area: Rect) {
 }
 
 /// Targets and their health.
-pub(super) fn routes(app: &App, pen: &mut Pen<'_>, area: Rect) {
+pub(super) fn routes(app: &ConsoleApp, pen: &mut Pen<'_>, area: Rect) {
     let Some(status) = &app.gateway.status else {
         let inner = pen.frame(area, "Routes");
         return super::no_gateway(app, pen, inner);
@@ -305,7 +305,7 @@ fn below(
     pen: &mut Pen<'_>,
     inner: Rect,
     needs: u16,
-    selected: Option<(usize, &Target)>,
+    selected: Option<(usize, &ReportedTarget)>,
     about: &str,
 ) {
     let bottom = Rect {
@@ -325,9 +325,9 @@ fn below(
 }
 
 /// The selected target's state and last failure, in full.
-fn about_target(app: &App, selected: Option<(usize, &Target)>) -> String {
+fn about_target(app: &ConsoleApp, selected: Option<(usize, &ReportedTarget)>) -> String {
     match selected {
-        _ if app.gateway.link != Link::Live => {
+        _ if app.gateway.link != GatewayLink::Live => {
             "no gateway now; this is what it last said".to_owned()
         }
         Some((_, target)) => explain(app, target),
@@ -336,7 +336,7 @@ fn about_target(app: &App, selected: Option<(usize, &Target)>) -> String {
 }
 
 /// What a target has taught, and from how many customer-days.
-fn taught(learned: &Learned) -> String {
+fn taught(learned: &ReportedCalibration) -> String {
     let pace = learned.pace.as_ref().map_or_else(
         || "pace unknown".to_owned(),
         |pace| {
@@ -360,7 +360,7 @@ fn taught(learned: &Learned) -> String {
     format!("learned: {pace} ({paces}) · {counts} ({compared}){obeys}")
 }
 
-fn explain(app: &App, target: &Target) -> String {
+fn explain(app: &ConsoleApp, target: &ReportedTarget) -> String {
     let name = format!("{}/{}", target.provider, target.target);
     if let Some(alert) = app.alerts().iter().find(|alert| alert.is_about(&name)) {
         return format!("! {}", alert.text);
@@ -379,7 +379,7 @@ fn explain(app: &App, target: &Target) -> String {
     }
 }
 
-fn route_cells(pen: &Pen<'_>, status: &Status, slug: &str) -> Vec<Cell> {
+fn route_cells(pen: &Pen<'_>, status: &StatusReport, slug: &str) -> Vec<Cell> {
     let policy = status
         .routes
         .iter()
@@ -407,7 +407,7 @@ fn route_cells(pen: &Pen<'_>, status: &Status, slug: &str) -> Vec<Cell> {
     ]
 }
 
-fn target_cells(pen: &Pen<'_>, place: usize, target: &Target) -> Vec<Cell> {
+fn target_cells(pen: &Pen<'_>, place: usize, target: &ReportedTarget) -> Vec<Cell> {
     let state = match target.state.as_str() {
         "open" => "OPEN",
         "half_open" => "trial",

@@ -4,8 +4,8 @@ use ratatui::layout::Rect;
 use ratatui::style::Style;
 
 use super::pen::{Column, Pen, left, right};
-use crate::admin::{Node, Server};
-use crate::app::App;
+use crate::admin::{ReportedNode, ReportedServer};
+use crate::app::ConsoleApp;
 use crate::app::keys::window;
 use crate::{format, sanitize};
 
@@ -30,7 +30,7 @@ const SERVERS: &[Column] = &[
 const SILENT: i64 = 3_000;
 
 /// Draws it.
-pub(super) fn draw(app: &App, pen: &mut Pen<'_>, area: Rect) {
+pub(super) fn draw(app: &ConsoleApp, pen: &mut Pen<'_>, area: Rect) {
     let (nodes, servers) = (app.nodes(), app.servers());
     let inner = pen.frame(
         area,
@@ -66,7 +66,7 @@ pub(super) fn draw(app: &App, pen: &mut Pen<'_>, area: Rect) {
 }
 
 /// The gateways, below their heads.
-fn gateways(app: &App, pen: &mut Pen<'_>, area: Rect) {
+fn gateways(app: &ConsoleApp, pen: &mut Pen<'_>, area: Rect) {
     let nodes = app.nodes();
     let placed = pen.heads(area, 0, NODES);
     let list = Rect {
@@ -87,7 +87,7 @@ fn gateways(app: &App, pen: &mut Pen<'_>, area: Rect) {
     }
 }
 
-fn row(node: &Node, differs: bool, pen: &Pen<'_>) -> [(String, Style); 8] {
+fn row(node: &ReportedNode, differs: bool, pen: &Pen<'_>) -> [(String, Style); 8] {
     let files = if node.configuration.is_empty() {
         "not told yet"
     } else {
@@ -116,7 +116,7 @@ fn row(node: &Node, differs: bool, pen: &Pen<'_>) -> [(String, Style); 8] {
 }
 
 /// The servers of the database, as the gateway last saw them.
-fn database(servers: &[Server], pen: &mut Pen<'_>, area: Rect) {
+fn database(servers: &[ReportedServer], pen: &mut Pen<'_>, area: Rect) {
     let placed = pen.heads(area, 0, SERVERS);
     let list = Rect {
         y: area.y + 1,
@@ -145,7 +145,7 @@ fn database(servers: &[Server], pen: &mut Pen<'_>, area: Rect) {
 }
 
 /// The last line: what to do, or how to read the page.
-fn foot(nodes: &[Node], pen: &mut Pen<'_>, inner: Rect) {
+fn foot(nodes: &[ReportedNode], pen: &mut Pen<'_>, inner: Rect) {
     let bottom = Rect {
         y: inner.bottom().saturating_sub(1),
         height: 1,

@@ -5,16 +5,16 @@
 use ratatui::layout::Rect;
 
 use super::entry::entry_facts;
-use super::fields::Facts;
+use super::fields::FactList;
 use super::pen::Pen;
 use super::theme::Theme;
-use crate::admin::{LiveEvent, UnderWay};
-use crate::app::App;
+use crate::admin::{LiveEvent, ReportedUnderWay};
+use crate::app::ConsoleApp;
 use crate::app::modal::RequestPage;
 use crate::format;
 
 /// Draws it.
-pub(super) fn draw(app: &App, pen: &mut Pen<'_>, area: Rect, page: &RequestPage) {
+pub(super) fn draw(app: &ConsoleApp, pen: &mut Pen<'_>, area: Rect, page: &RequestPage) {
     let is_request = page.entry.as_ref().is_none_or(|entry| entry.bill.is_some());
     let (what, prefix) = match is_request {
         true => ("Request", "req"),
@@ -22,7 +22,7 @@ pub(super) fn draw(app: &App, pen: &mut Pen<'_>, area: Rect, page: &RequestPage)
     };
     let inner = pen.frame(area, &format!("{what} {prefix}_{}", page.request));
     let theme = pen.theme;
-    let mut list = Facts::default();
+    let mut list = FactList::default();
     if let Some(entry) = &page.entry {
         entry_facts(&mut list, theme, entry);
     } else if let Some(problem) = &page.problem {
@@ -43,7 +43,7 @@ pub(super) fn draw(app: &App, pen: &mut Pen<'_>, area: Rect, page: &RequestPage)
 }
 
 /// The request as it ended: from its own page of the gateway, else from the live list.
-fn record<'a>(app: &'a App, page: &'a RequestPage) -> Option<&'a LiveEvent> {
+fn record<'a>(app: &'a ConsoleApp, page: &'a RequestPage) -> Option<&'a LiveEvent> {
     let known = page.known.as_deref();
     known.and_then(|known| known.record.as_ref()).or_else(|| {
         let mut events = app.live.events.iter();
@@ -52,7 +52,7 @@ fn record<'a>(app: &'a App, page: &'a RequestPage) -> Option<&'a LiveEvent> {
 }
 
 /// A request that is not in the journal: it runs, or no money was held for it.
-fn unsettled(app: &App, theme: Theme, list: &mut Facts, page: &RequestPage) {
+fn unsettled(app: &ConsoleApp, theme: Theme, list: &mut FactList, page: &RequestPage) {
     let of_key = app.detail.iter().flat_map(|detail| &detail.holds);
     let mut holds = app.holds.rows.iter().chain(of_key);
     let hold = holds.find(|hold| hold.request == page.request);
@@ -88,7 +88,7 @@ fn unsettled(app: &App, theme: Theme, list: &mut Facts, page: &RequestPage) {
 }
 
 /// Where a running request is now, after which failures.
-fn under_way(app: &App, theme: Theme, list: &mut Facts, now: &UnderWay) {
+fn under_way(app: &ConsoleApp, theme: Theme, list: &mut FactList, now: &ReportedUnderWay) {
     for attempt in &now.attempts {
         list.styled("Failed", attempt, theme.warn());
     }
@@ -101,7 +101,7 @@ fn under_way(app: &App, theme: Theme, list: &mut Facts, now: &UnderWay) {
 }
 
 /// What the gateway remembers beyond the journal.
-fn remembered(theme: Theme, list: &mut Facts, record: &LiveEvent) {
+fn remembered(theme: Theme, list: &mut FactList, record: &LiveEvent) {
     for attempt in &record.attempts {
         list.styled("Failed", attempt, theme.warn());
     }

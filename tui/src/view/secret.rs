@@ -5,16 +5,16 @@ use ratatui::style::Style;
 
 use super::fields::{fact, fields};
 use super::pen::Pen;
-use crate::app::App;
+use crate::app::ConsoleApp;
 use crate::app::act::SAVED;
-use crate::app::modal::{SecretPage, Shown};
+use crate::app::modal::{SecretPage, ShownOnce};
 use crate::format;
 use crate::sanitize::width;
 
 /// Draws it.
-pub(super) fn draw(app: &App, pen: &mut Pen<'_>, area: Rect, page: &SecretPage) {
+pub(super) fn draw(app: &ConsoleApp, pen: &mut Pen<'_>, area: Rect, page: &SecretPage) {
     let title = match (&page.shown, page.new) {
-        (Shown::Link(..), _) => "Dashboard link: it works once",
+        (ShownOnce::Link(..), _) => "Dashboard link: it works once",
         (_, true) => "New key: the secret is shown once and is not stored",
         (_, false) => "New secret: shown once and not stored",
     };
@@ -32,8 +32,8 @@ pub(super) fn draw(app: &App, pen: &mut Pen<'_>, area: Rect, page: &SecretPage) 
     y += fact(pen, inner, y, "Key", &about, Style::new()) + roomy;
     y += reveal(pen, inner, y, page) + roomy;
     y += match &page.shown {
-        Shown::Secret(_) => settings(app, pen, inner, y),
-        Shown::Link(_, expires) => fact(
+        ShownOnce::Secret(_) => settings(app, pen, inner, y),
+        ShownOnce::Link(_, expires) => fact(
             pen,
             inner,
             y,
@@ -67,7 +67,7 @@ pub(super) fn draw(app: &App, pen: &mut Pen<'_>, area: Rect, page: &SecretPage) 
             x: x.min(inner.right().saturating_sub(1)),
             y: inner.y + y,
         });
-    } else if matches!(page.shown, Shown::Secret(_)) && inner.height >= 12 {
+    } else if matches!(page.shown, ShownOnce::Secret(_)) && inner.height >= 12 {
         pen.paragraph(
             inner,
             y,
@@ -94,7 +94,7 @@ fn reveal(pen: &mut Pen<'_>, area: Rect, y: u16, page: &SecretPage) -> u16 {
 }
 
 /// The two base URLs and the first check.
-fn settings(app: &App, pen: &mut Pen<'_>, area: Rect, y: u16) -> u16 {
+fn settings(app: &ConsoleApp, pen: &mut Pen<'_>, area: Rect, y: u16) -> u16 {
     let base = app.public_url();
     let lines = [
         ("SDKs", format!("base URL {base}/v1, the secret as API key")),

@@ -27,7 +27,7 @@ use std::time::Duration;
 
 use farebox_ledger::sqlite::SqliteLedger;
 use farebox_ledger::{
-    Amount, Bill, Durability, EndReason, Hold, KeyId, Ledger, Line, NewHold, OpenMode, Secret,
+    Amount, Bill, BillLine, Durability, EndReason, Hold, KeyId, Ledger, NewHold, OpenMode, Secret,
     SharedLedger, Timestamp,
 };
 
@@ -195,7 +195,7 @@ fn balances_move_by_themselves_beside_a_writer() {
                 at: now,
             };
             let hold = Hold::open(Arc::clone(&writer), new).await.unwrap();
-            let lines = vec![Line {
+            let lines = vec![BillLine {
                 what: "input".into(),
                 count: 1000,
                 rate: usd("0.00001"),

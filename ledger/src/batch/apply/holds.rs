@@ -2,12 +2,12 @@
 
 use super::append;
 use crate::batch::rows::Rows;
-use crate::book::head::Head;
-use crate::rule::account::Ending;
+use crate::book::head::KeyHead;
+use crate::rule::account::HoldEffect;
 use crate::rule::hold::recovered;
 use crate::{
-    Bill, Entry, EntryKind, Extension, Finish, Finished, NewHold, OpenHold, Recovered, Refusal,
-    Timestamp,
+    Bill, EndedHold, EntryKind, Extension, Finish, JournalEntry, NewHold, OpenHold, Recovered,
+    Refusal, Timestamp,
 };
 
 pub(super) fn open(rows: &mut Rows, new: &NewHold) -> Result<(), Refusal> {
@@ -47,7 +47,7 @@ pub(super) fn extend(rows: &mut Rows, extension: &Extension) -> Result<(), Refus
     Ok(())
 }
 
-pub(super) fn finish(rows: &mut Rows, finish: &Finish) -> Result<Finished, Refusal> {
+pub(super) fn finish(rows: &mut Rows, finish: &Finish) -> Result<EndedHold, Refusal> {
     match rows.hold(finish.request) {
         Some(_) => end(rows, finish.clone()),
         None => ended(rows, finish),
@@ -56,7 +56,7 @@ pub(super) fn finish(rows: &mut Rows, finish: &Finish) -> Result<Finished, Refus
 
 /// A finish that must succeed, because no caller is left to correct it: a bill over the limits is replaced by that of the last
 /// checkpoint.
-pub(super) fn resolve(rows: &mut Rows, wanted: &Finish) -> Result<Finished, Refusal> {
+pub(super) fn resolve(rows: &mut Rows, wanted: &Finish) -> Result<EndedHold, Refusal> {
     match finish(rows, wanted) {
         Err(Refusal::Limit(_)) => {
             // A checkpoint passed the same limits when it was stored, so this second attempt cannot be refused for them.
@@ -69,7 +69,7 @@ pub(super) fn resolve(rows: &mut Rows, wanted: &Finish) -> Result<Finished, Refu
     }
 }
 
-fn end(rows: &mut Rows, finish: Finish) -> Result<Finished, Refusal> {
+fn end(rows: &mut Rows, finish: Finish) -> Result<EndedHold, Refusal> {
     let request = finish.request;
     let hold = &rows.hold(request).ok_or(Refusal::NoSuchHold(request))?.open;
     let stored = rows.key(hold.key)?;
@@ -80,7 +80,7 @@ fn end(rows: &mut Rows, finish: Finish) -> Result<Finished, Refusal> {
         .ok_or(Refusal::NoSuchHold(request))?;
     append(rows, entry, &head, ending.account);
     rows.delete_hold(request);
-    Ok(Finished {
+    Ok(EndedHold {
         charge: ending.charge,
         loss: ending.loss,
         available: ending.account.available(),
@@ -91,12 +91,12 @@ fn end(rows: &mut Rows, finish: Finish) -> Result<Finished, Refusal> {
 fn charge_entry(
     hold: &OpenHold,
     finish: Finish,
-    ending: &Ending,
+    ending: &HoldEffect,
     position: i64,
-    head: &Head,
+    head: &KeyHead,
     now: Timestamp,
-) -> Option<Entry> {
-    Some(Entry {
+) -> Option<JournalEntry> {
+    Some(JournalEntry {
         position,
         seq: head.seq.saturating_add(1),
         key: hold.key,
@@ -118,11 +118,11 @@ fn charge_entry(
 }
 
 /// The outcome of a hold that has already ended, for a repeated finish: read from its charge entry.
-fn ended(rows: &Rows, finish: &Finish) -> Result<Finished, Refusal> {
+fn ended(rows: &Rows, finish: &Finish) -> Result<EndedHold, Refusal> {
     let never = || Refusal::NoSuchHold(finish.request);
     let entry = rows.entry(finish.request).ok_or_else(never)?;
     let bill = entry.bill.as_ref().ok_or_else(never)?;
-    Ok(Finished {
+    Ok(EndedHold {
         charge: entry.amount.checked_neg().unwrap_or_default(),
         loss: bill.loss,
         available: rows.key(entry.key)?.key.account.available(),

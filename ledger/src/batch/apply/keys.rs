@@ -4,7 +4,7 @@ use super::{append, check_unused, previous};
 use crate::batch::rows::Rows;
 use crate::book::audit::{self, Written};
 use crate::book::chain;
-use crate::book::head::{AuditHead, Head, StoredKey};
+use crate::book::head::{AuditHead, KeyHead, StoredKey};
 use crate::{
     Amount, Credit, CreditKind, EntryKind, Key, KeyChange, KeyId, NewKey, OperationId, Posted,
     Refusal,
@@ -33,14 +33,14 @@ pub(super) fn create(rows: &mut Rows, new: &NewKey) -> Result<Key, Refusal> {
     }
     rows.insert_key(StoredKey {
         key: key.clone(),
-        head: Head::NONE,
+        head: KeyHead::NONE,
         audit: AuditHead::NONE,
     });
     if let Some(credit) = &credit {
         let position = rows.positions.next_entry();
-        let entry = credit.entry(position, &Head::NONE, after.balance(), rows.now());
+        let entry = credit.entry(position, &KeyHead::NONE, after.balance(), rows.now());
         (key.account, key.last_entry_at) = (after, Some(entry.at));
-        append(rows, entry, &Head::NONE, after);
+        append(rows, entry, &KeyHead::NONE, after);
     }
     write_act(rows, audit::create(new), &key, &AuditHead::NONE);
     Ok(key)
@@ -114,7 +114,7 @@ pub(super) fn write_act(rows: &mut Rows, act: Written, key: &Key, head: &AuditHe
 fn repeated(
     rows: &Rows,
     credit: &Credit,
-    found: Option<&crate::Entry>,
+    found: Option<&crate::JournalEntry>,
 ) -> Result<Option<Posted>, Refusal> {
     let Some(entry) = found.filter(|entry| credit.repeats(entry)) else {
         return Ok(None);

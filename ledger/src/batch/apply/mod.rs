@@ -10,9 +10,9 @@ mod keys;
 use super::operation::{Operation, Outcome};
 use super::rows::Rows;
 use crate::book::chain;
-use crate::book::head::{Hash, Head};
+use crate::book::head::{Hash, KeyHead};
 use crate::value::reference;
-use crate::{Account, Entry, OperationId, Refusal};
+use crate::{Account, JournalEntry, OperationId, Refusal};
 
 /// Applies one operation. It may be applied again after a rollback; repeating it later has no second effect.
 pub(crate) fn apply(rows: &mut Rows, operation: &Operation) -> Result<Outcome, Refusal> {
@@ -60,7 +60,7 @@ pub(crate) fn apply(rows: &mut Rows, operation: &Operation) -> Result<Outcome, R
 }
 
 /// Chains an entry to its key's history, moves the account and takes the reference.
-fn append(rows: &mut Rows, entry: Entry, head: &Head, after: Account) {
+fn append(rows: &mut Rows, entry: JournalEntry, head: &KeyHead, after: Account) {
     let before = previous(rows, head.seq, head.hash);
     let hash = chain::entry_hash(&before, &entry);
     if let Some(reference) = &entry.reference {

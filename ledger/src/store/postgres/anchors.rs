@@ -5,17 +5,17 @@
 
 use super::link::Link;
 use super::rows::Columns;
-use super::trouble::Trouble;
+use super::trouble::TransactionTrouble;
 use crate::Timestamp;
 use crate::book::anchor::{Anchor, Heads, KeyHeads};
-use crate::store::rows::Columns as _;
+use crate::store::rows::RowColumns as _;
 
 const HEADS: &str = "SELECT a.id, a.seq, a.hash, k.audit_seq, k.audit_hash, a.opened \
      FROM accounts a JOIN keys k ON k.id = a.id ORDER BY a.id";
 
 /// The current ends of the chains. Returns when a standby has everything that was read: after a restart of the primary a read can
 /// see what no standby has, and the record written here follows it in the server's log.
-pub(super) async fn anchor(link: &Link, now: Timestamp) -> Result<Anchor, Trouble> {
+pub(super) async fn anchor(link: &Link, now: Timestamp) -> Result<Anchor, TransactionTrouble> {
     link.client
         .batch_execute("BEGIN ISOLATION LEVEL REPEATABLE READ")
         .await?;
@@ -24,7 +24,7 @@ pub(super) async fn anchor(link: &Link, now: Timestamp) -> Result<Anchor, Troubl
         .await?;
     let row = rows
         .first()
-        .ok_or_else(|| Trouble::Failed("the database has no identity".into()))?;
+        .ok_or_else(|| TransactionTrouble::Failed("the database has no identity".into()))?;
     let generation = Columns::of(row).take()?;
     let mut heads = Heads {
         at: now.to_string(),
@@ -54,7 +54,7 @@ pub(super) async fn anchor(link: &Link, now: Timestamp) -> Result<Anchor, Troubl
         .batch_execute("SELECT pg_logical_emit_message(true, 'farebox', 'anchor'); COMMIT")
         .await?;
     if link.take_warning() {
-        return Err(Trouble::Unknown(
+        return Err(TransactionTrouble::Unknown(
             "the server committed with a warning".into(),
         ));
     }

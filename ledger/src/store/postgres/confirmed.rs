@@ -14,15 +14,15 @@ use std::sync::Mutex;
 
 use serde::{Deserialize, Serialize};
 
-use super::facts::Facts;
+use super::facts::ServerFacts;
 use super::link::Link;
 use super::lock::lock;
 use super::rows::Columns;
-use super::trouble::Trouble;
+use super::trouble::TransactionTrouble;
 use crate::batch::rows::Rows;
 use crate::book::anchor::{self, Anchor};
 use crate::book::head::Hash;
-use crate::store::rows::Columns as _;
+use crate::store::rows::RowColumns as _;
 use crate::{Cause, KeyId, LedgerError, Timestamp};
 
 /// How many entries are remembered: the last one of each recent batch.
@@ -31,7 +31,7 @@ const ENTRIES: usize = 64;
 /// A confirmed entry.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Known {
+struct ConfirmedEntry {
     key: KeyId,
     seq: i64,
     #[serde(with = "crate::book::anchor::hex")]
@@ -50,11 +50,11 @@ pub(super) struct Run {
 /// The content of the file.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct State {
+struct ConfirmedFile {
     ledger: String,
     generation: i64,
     run: Run,
-    entries: Vec<Known>,
+    entries: Vec<ConfirmedEntry>,
     /// The cluster of the last server, and its timeline: a primary on a lower one was replaced by a promoted standby.
     #[serde(default)]
     system: String,
@@ -62,10 +62,10 @@ struct State {
     timeline: u32,
 }
 
-impl State {
+impl ConfirmedFile {
     /// Whether a server has been replaced by a promoted one that this gateway has used, and its operator has not accepted the loss.
     fn stale(&self, link: &Link, generation: i64) -> Option<String> {
-        let Facts {
+        let ServerFacts {
             name,
             system,
             timeline,
@@ -84,7 +84,7 @@ impl State {
 }
 
 /// The result of comparing this with the database.
-pub(super) enum Found {
+pub(super) enum Comparison {
     /// Everything is there.
     All,
     /// Something is missing, and nobody has accepted that. `stale` says so of a server that was replaced by a promoted one.
@@ -100,7 +100,7 @@ pub(super) enum Found {
 #[derive(Debug, Default)]
 pub(super) struct Confirmed {
     file: Option<PathBuf>,
-    state: Mutex<State>,
+    state: Mutex<ConfirmedFile>,
     /// The newest anchor; it is stored in a file of its own.
     anchor: Mutex<Option<Anchor>>,
 }
@@ -145,7 +145,7 @@ impl Confirmed {
             .saturating_add(1)
             .saturating_sub(ENTRIES);
         state.entries.drain(..too_many);
-        state.entries.push(Known {
+        state.entries.push(ConfirmedEntry {
             key: last.entry.key,
             seq: last.entry.seq,
             hash: last.hash,
@@ -163,7 +163,7 @@ impl Confirmed {
     }
 
     /// Checks whether everything is still there. Takes over a generation that an operator has raised.
-    pub(super) async fn look(&self, link: &Link) -> Result<Found, Trouble> {
+    pub(super) async fn look(&self, link: &Link) -> Result<Comparison, TransactionTrouble> {
         let known = lock(&self.state).clone();
         let sql = "SELECT i.ledger, i.generation, n.renewals FROM identity i LEFT JOIN nodes n ON n.epoch = $1 \
              AND (extract(epoch FROM n.started_at) * 1000000)::bigint = $2 WHERE i.id = 1";
@@ -172,7 +172,7 @@ impl Confirmed {
             .await?;
         let row = rows
             .first()
-            .ok_or_else(|| Trouble::Failed("the database has no identity".into()))?;
+            .ok_or_else(|| TransactionTrouble::Failed("the database has no identity".into()))?;
         let mut columns = Columns::of(row);
         let (ledger, generation) = (columns.operation()?.to_string(), columns.take::<i64>()?);
         let renewals: Option<i64> = columns.take()?;
@@ -181,7 +181,7 @@ impl Confirmed {
             let mut state = lock(&self.state);
             (state.ledger, state.generation) = (ledger, generation);
         } else if known.ledger != ledger {
-            return Ok(Found::Lost {
+            return Ok(Comparison::Lost {
                 lost: vec![format!(
                     "the database has ledger {ledger}; this gateway has used {}",
                     known.ledger
@@ -194,14 +194,14 @@ impl Confirmed {
                 renewals,
                 ..known.run
             });
-            *state = State {
+            *state = ConfirmedFile {
                 ledger,
                 generation,
                 run: run.unwrap_or_default(),
-                ..State::default()
+                ..ConfirmedFile::default()
             };
             if run.is_none() && known.run.epoch > 0 {
-                return Ok(Found::Fenced);
+                return Ok(Comparison::Fenced);
             }
         } else {
             let renewals = renewals.unwrap_or_default();
@@ -217,13 +217,17 @@ impl Confirmed {
         if lost.is_empty() {
             let mut state = lock(&self.state);
             (state.system, state.timeline) = (link.facts.system.clone(), link.facts.timeline);
-            return Ok(Found::All);
+            return Ok(Comparison::All);
         }
-        Ok(Found::Lost { lost, stale })
+        Ok(Comparison::Lost { lost, stale })
     }
 
     /// The part of the newest anchor that is missing, unless an operator has accepted a loss since.
-    async fn not_covered(&self, link: &Link, generation: i64) -> Result<Vec<String>, Trouble> {
+    async fn not_covered(
+        &self,
+        link: &Link,
+        generation: i64,
+    ) -> Result<Vec<String>, TransactionTrouble> {
         let Some(Anchor::Heads(newest)) = lock(&self.anchor)
             .clone()
             .filter(|anchor| anchor.generation() >= generation)
@@ -264,10 +268,10 @@ impl Confirmed {
 /// What a gateway knows and the database does not have, in the generation that it knows.
 async fn absent(
     link: &Link,
-    known: &State,
+    known: &ConfirmedFile,
     generation: i64,
     renewals: i64,
-) -> Result<Vec<String>, Trouble> {
+) -> Result<Vec<String>, TransactionTrouble> {
     let entries = known
         .entries
         .iter()
@@ -298,7 +302,7 @@ async fn missing(
     link: &Link,
     chain: Chain,
     links: impl Iterator<Item = (KeyId, i64, Hash)>,
-) -> Result<Vec<String>, Trouble> {
+) -> Result<Vec<String>, TransactionTrouble> {
     let (mut keys, mut seqs, mut hashes) = (Vec::new(), Vec::new(), Vec::new());
     for (key, seq, hash) in links {
         keys.push(key.to_i64());
@@ -363,7 +367,7 @@ pub struct AcceptedLoss {
 }
 
 /// Every loss that operators have accepted, oldest first.
-pub(super) async fn accepted(link: &Link) -> Result<Vec<AcceptedLoss>, Trouble> {
+pub(super) async fn accepted(link: &Link) -> Result<Vec<AcceptedLoss>, TransactionTrouble> {
     let mut losses = Vec::new();
     for row in link
         .query(
@@ -380,7 +384,7 @@ pub(super) async fn accepted(link: &Link) -> Result<Vec<AcceptedLoss>, Trouble> 
             columns.take()?,
         );
         let lost = serde_json::from_str(&details)
-            .map_err(|error| Trouble::Failed(Cause::of("the table losses", error)))?;
+            .map_err(|error| TransactionTrouble::Failed(Cause::of("the table losses", error)))?;
         losses.push(AcceptedLoss {
             lost,
             generation,
@@ -397,9 +401,9 @@ pub(super) async fn accept(
     known: &Confirmed,
     actor: &str,
     at: Timestamp,
-) -> Result<AcceptedLoss, Trouble> {
-    let Found::Lost { lost, .. } = known.look(link).await? else {
-        return Err(Trouble::Failed(
+) -> Result<AcceptedLoss, TransactionTrouble> {
+    let Comparison::Lost { lost, .. } = known.look(link).await? else {
+        return Err(TransactionTrouble::Failed(
             "nothing is missing of what these files remember (--state, --anchors)".into(),
         ));
     };
@@ -411,15 +415,15 @@ pub(super) async fn accept(
     let rows = link
         .query(sql, &[&at.millis(), &actor, &details])
         .await
-        .map_err(Trouble::of_commit)?;
+        .map_err(TransactionTrouble::of_commit)?;
     if link.take_warning() {
-        return Err(Trouble::Unknown(
+        return Err(TransactionTrouble::Unknown(
             "the server committed with a warning".into(),
         ));
     }
     let row = rows
         .first()
-        .ok_or_else(|| Trouble::Failed("the database has no identity".into()))?;
+        .ok_or_else(|| TransactionTrouble::Failed("the database has no identity".into()))?;
     Ok(AcceptedLoss {
         lost,
         generation: Columns::of(row).take()?,
@@ -443,7 +447,7 @@ mod tests {
             renewals: 7,
         };
         confirmed.renewed(run);
-        let known = Known {
+        let known = ConfirmedEntry {
             key: KeyId::from_random(1),
             seq: 4,
             hash: [9; 32],

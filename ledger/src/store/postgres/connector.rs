@@ -17,10 +17,10 @@ use tokio_postgres::Config;
 use tokio_postgres::config::{Host, SslMode};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
-use super::facts::Purpose;
+use super::facts::ServerPurpose;
 use super::link::Link;
 use super::lock::lock;
-use super::servers::{Asked, Servers, choose};
+use super::servers::{AskedServer, Servers, choose};
 use super::trouble::cause;
 use crate::store::address::Database;
 use crate::{Cause, LedgerError, Server};
@@ -46,7 +46,7 @@ const BY_INDEX: &str = "SET enable_seqscan = off; SET enable_hashjoin = off; SET
 pub(super) struct Connector {
     database: Database,
     tls: MakeRustlsConnect,
-    purpose: Purpose,
+    purpose: ServerPurpose,
     allow_single: bool,
     servers: Arc<Servers>,
 }
@@ -63,7 +63,7 @@ impl Connector {
     /// address says `sslmode=disable`.
     pub(super) fn new(
         database: &Database,
-        purpose: Purpose,
+        purpose: ServerPurpose,
         allow_single: bool,
     ) -> Result<Self, LedgerError> {
         let mut database = database.clone();
@@ -159,7 +159,7 @@ impl Connector {
     }
 
     /// Opens a connection to every server that answers in time.
-    async fn ask(&self) -> (Vec<Asked>, Vec<(usize, Link)>) {
+    async fn ask(&self) -> (Vec<AskedServer>, Vec<(usize, Link)>) {
         let (found, mut finding) = mpsc::unbounded_channel();
         let hosts = self.database.config.get_hosts();
         for (at, host) in hosts.iter().enumerate() {
@@ -167,8 +167,8 @@ impl Connector {
             tokio::spawn(async move { connector.ask_host(at, host, found).await });
         }
         drop(found);
-        let mut asked: Vec<Asked> = (hosts.iter().enumerate())
-            .map(|(at, host)| Asked {
+        let mut asked: Vec<AskedServer> = (hosts.iter().enumerate())
+            .map(|(at, host)| AskedServer {
                 place: self.place(at, host),
                 answer: None,
             })
@@ -199,14 +199,14 @@ impl Connector {
             let answer = answer.or_else(|| link.as_ref().map(|link| Ok(link.facts.clone())));
             links.extend(link.map(|link| (at, link)));
             match asked.get_mut(at) {
-                Some(slot) => *slot = Asked { place, answer },
-                None => asked.push(Asked { place, answer }),
+                Some(slot) => *slot = AskedServer { place, answer },
+                None => asked.push(AskedServer { place, answer }),
             }
         }
     }
 
     /// Asks every server that a host's name leads to.
-    async fn ask_host(&self, at: usize, host: Host, found: mpsc::UnboundedSender<Answer>) {
+    async fn ask_host(&self, at: usize, host: Host, found: mpsc::UnboundedSender<HostAnswer>) {
         let place = self.place(at, &host);
         let (Host::Tcp(name), None) = (&host, self.given_address(at)) else {
             let config = self.config_of(at, &host, self.given_address(at));
@@ -353,7 +353,7 @@ impl Connector {
 }
 
 /// A host's number, the place, and what it said.
-type Answer = (usize, String, Result<Link, Cause>);
+type HostAnswer = (usize, String, Result<Link, Cause>);
 
 fn is_local(host: &Host) -> bool {
     match host {

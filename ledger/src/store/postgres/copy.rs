@@ -6,20 +6,22 @@
 use tokio_postgres::types::ToSql;
 
 use super::connector::Connector;
-use super::facts::Purpose;
+use super::facts::ServerPurpose;
 use super::link::Link;
 use super::rows::{
     self, Columns, SELECT_ACT, SELECT_ENTRY, SELECT_HOLD, SELECT_KEY, SELECT_LINK, SELECT_SESSION,
 };
-use super::trouble::{Trouble, cause};
+use super::trouble::{TransactionTrouble, cause};
 use super::{flush, migrations, reads, verify};
 use crate::batch::rows::{KeyRow, Rows};
 use crate::book::chain::{ChainedAct, ChainedEntry};
 use crate::book::head::StoredKey;
-use crate::rule::limit::Traffic;
+use crate::rule::limit::KeyTraffic;
 use crate::store::address::Database;
-use crate::store::copy::{Identity, MOVED, Part, ROWS, Rest, Side, Source, Target};
-use crate::store::rows::Columns as _;
+use crate::store::copy::{
+    CopyBatch, CopyIdentity, MOVED, ROWS, Rest, Side, SourceLedger, TargetLedger,
+};
+use crate::store::rows::RowColumns as _;
 use crate::{Cause, LedgerError, OpenMode, VerifyReport};
 
 const NO_TIMEOUT: &str = "SET idle_in_transaction_session_timeout = 0";
@@ -30,9 +32,9 @@ const COUNT_OPENED: &str = "UPDATE accounts SET opened = n.opened, running = n.r
 const PLACE_NEXT: &str = "SELECT setval('positions', greatest((SELECT coalesce(max(position), 1) FROM entries), \
      (SELECT coalesce(max(position), 1) FROM audit)))";
 
-fn unavailable(trouble: Trouble) -> LedgerError {
+fn unavailable(trouble: TransactionTrouble) -> LedgerError {
     match trouble {
-        Trouble::Unknown(why) => LedgerError::Unknown(why),
+        TransactionTrouble::Unknown(why) => LedgerError::Unknown(why),
         undone => LedgerError::unavailable(undone.cause()),
     }
 }
@@ -71,7 +73,7 @@ pub(crate) struct CopySource {
 impl CopySource {
     /// Locks the ledger against every writer.
     pub(crate) async fn open(database: &Database) -> Result<Self, LedgerError> {
-        let connector = Connector::new(database, Purpose::Write, true)?;
+        let connector = Connector::new(database, ServerPurpose::Write, true)?;
         let mut link = connector.connect().await.map_err(LedgerError::Unusable)?;
         migrations::prepare(&mut link.client, OpenMode::Write, super::now()).await?;
         let verifier = connector.connect().await.map_err(LedgerError::Unusable)?;
@@ -97,8 +99,8 @@ impl Side for CopySource {
     }
 }
 
-impl Source for CopySource {
-    async fn identity(&mut self) -> Result<Identity, LedgerError> {
+impl SourceLedger for CopySource {
+    async fn identity(&mut self) -> Result<CopyIdentity, LedgerError> {
         let rows = query(
             &self.link,
             "SELECT ledger, generation, made_at FROM identity WHERE id = 1",
@@ -109,7 +111,7 @@ impl Source for CopySource {
             .first()
             .ok_or_else(|| LedgerError::unusable("the ledger has no identity".to_owned()))?;
         let mut columns = Columns::of(row);
-        Ok(Identity {
+        Ok(CopyIdentity {
             ledger: columns.operation()?.to_bytes(),
             generation: columns.take()?,
             made_at: columns.at()?,
@@ -182,7 +184,7 @@ pub(crate) struct CopyTarget {
 
 impl CopyTarget {
     pub(crate) async fn open(database: &Database) -> Result<Self, LedgerError> {
-        let link = Connector::new(database, Purpose::Write, true)?
+        let link = Connector::new(database, ServerPurpose::Write, true)?
             .connect()
             .await
             .map_err(LedgerError::Unusable)?;
@@ -198,32 +200,32 @@ impl Side for CopyTarget {
     }
 }
 
-impl Target for CopyTarget {
-    async fn begin(&mut self, identity: Identity) -> Result<(), LedgerError> {
+impl TargetLedger for CopyTarget {
+    async fn begin(&mut self, identity: CopyIdentity) -> Result<(), LedgerError> {
         execute(&self.link, &format!("{NO_TIMEOUT}; BEGIN")).await?;
         migrations::make(&self.link.client, &identity).await
     }
 
-    async fn write(&mut self, part: Part) -> Result<(), LedgerError> {
+    async fn write(&mut self, part: CopyBatch) -> Result<(), LedgerError> {
         let mut rows = Rows::default();
         match part {
-            Part::Keys(keys) => {
+            CopyBatch::Keys(keys) => {
                 for stored in keys {
                     let id = stored.key.id;
-                    let key = KeyRow::new(stored, Some(Traffic::default()));
+                    let key = KeyRow::new(stored, Some(KeyTraffic::default()));
                     rows.keys.insert(id, key);
                     rows.changes.keys.push(id);
                 }
             }
-            Part::Acts(acts) => acts.into_iter().for_each(|act| rows.put_act(act)),
-            Part::Entries(entries, names) => {
+            CopyBatch::Acts(acts) => acts.into_iter().for_each(|act| rows.put_act(act)),
+            CopyBatch::Entries(entries, names) => {
                 for chained in entries {
                     rows.changes.roll_up(&chained.entry);
                     rows.put_entry(chained);
                 }
                 rows.changes.names = names;
             }
-            Part::Rest(rest) => rest.put(&mut rows),
+            CopyBatch::Rest(rest) => rest.put(&mut rows),
         }
         flush::write_all(&self.link, &rows)
             .await
@@ -236,7 +238,7 @@ impl Target for CopyTarget {
             .client
             .batch_execute("COMMIT")
             .await
-            .map_err(|error| unavailable(Trouble::of_commit(error)))?;
+            .map_err(|error| unavailable(TransactionTrouble::of_commit(error)))?;
         let report = verify::verify(&self.link, &[]).await.map_err(unavailable)?;
         match report.faults.first() {
             None => Ok(report),

@@ -13,7 +13,7 @@ pub(super) struct Backend {
 
 /// What a program wants of a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Purpose {
+pub(super) enum ServerPurpose {
     /// To write: the primary.
     Write,
     /// To read: the primary, because a standby may be behind.
@@ -38,7 +38,7 @@ pub(super) const INTRODUCE: &str = "SELECT (extract(epoch FROM clock_timestamp()
 
 /// A server's answer.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct Facts {
+pub(super) struct ServerFacts {
     pub(super) backend: Backend,
     pub(super) is_standby: bool,
     pub(super) read_only: bool,
@@ -53,10 +53,10 @@ pub(super) struct Facts {
     pub(super) clock: i64,
     pub(super) tcp: bool,
     pub(super) keepalives: String,
-    pub(super) standbys: Seen,
+    pub(super) standbys: ReplicationAnswer,
 }
 
-impl Facts {
+impl ServerFacts {
     /// Reads the row of [`INTRODUCE`].
     pub(super) fn of(row: &SimpleQueryRow) -> Self {
         let text = |name: &str| {
@@ -82,7 +82,7 @@ impl Facts {
             clock: number("clock"),
             tcp: is("tcp"),
             keepalives: text("keepalives"),
-            standbys: Seen {
+            standbys: ReplicationAnswer {
                 waits: is("waits"),
                 for_anybody: is("for_anybody"),
                 needed: number("needed"),
@@ -92,11 +92,11 @@ impl Facts {
         }
     }
 
-    pub(super) fn suits(&self, purpose: Purpose) -> bool {
+    pub(super) fn suits(&self, purpose: ServerPurpose) -> bool {
         match purpose {
-            Purpose::Write => !self.is_standby && !self.read_only,
-            Purpose::Read => !self.is_standby,
-            Purpose::Standby => self.is_standby,
+            ServerPurpose::Write => !self.is_standby && !self.read_only,
+            ServerPurpose::Read => !self.is_standby,
+            ServerPurpose::Standby => self.is_standby,
         }
     }
 
@@ -115,7 +115,7 @@ pub(super) const LOOK: &str = "SELECT current_setting('synchronous_standby_names
 
 /// The server's answer.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct Seen {
+pub(super) struct ReplicationAnswer {
     /// Commits wait for standbys.
     pub(super) waits: bool,
     /// They wait for whatever streams. A running `pg_basebackup` streams and keeps nothing: a commit that only it has confirmed is
@@ -128,8 +128,8 @@ pub(super) struct Seen {
 }
 
 /// Whether what a server says is enough to sell by.
-pub(super) fn judge(seen: &Seen, allow_single: bool) -> Standby {
-    let Seen {
+pub(super) fn judge(seen: &ReplicationAnswer, allow_single: bool) -> Standby {
+    let ReplicationAnswer {
         waits,
         for_anybody,
         needed,
@@ -180,7 +180,7 @@ mod tests {
 
     #[test]
     fn what_is_sold_on_is_a_standby_or_a_trial() {
-        let two = Seen {
+        let two = ReplicationAnswer {
             waits: true,
             for_anybody: false,
             needed: 1,
@@ -190,7 +190,7 @@ mod tests {
         assert_eq!(judge(&two, false), Standby::Streaming(2));
         assert_eq!(
             judge(
-                &Seen {
+                &ReplicationAnswer {
                     waits: false,
                     streaming: 0,
                     ..two
@@ -201,7 +201,7 @@ mod tests {
         );
         for (seen, allow_single, said) in [
             (
-                Seen {
+                ReplicationAnswer {
                     waits: false,
                     streaming: 1,
                     ..two
@@ -210,7 +210,7 @@ mod tests {
                 "--allow-single",
             ),
             (
-                Seen {
+                ReplicationAnswer {
                     for_anybody: true,
                     ..two
                 },
@@ -218,7 +218,7 @@ mod tests {
                 "pg_basebackup",
             ),
             (
-                Seen {
+                ReplicationAnswer {
                     for_anybody: true,
                     ..two
                 },
@@ -226,7 +226,7 @@ mod tests {
                 "pg_basebackup",
             ),
             (
-                Seen {
+                ReplicationAnswer {
                     streaming: 0,
                     ..two
                 },
@@ -234,7 +234,7 @@ mod tests {
                 "0 of 1",
             ),
             (
-                Seen {
+                ReplicationAnswer {
                     needed: 2,
                     streaming: 1,
                     ..two
@@ -243,7 +243,7 @@ mod tests {
                 "1 of 2",
             ),
             (
-                Seen {
+                ReplicationAnswer {
                     streaming: 0,
                     hidden: 1,
                     ..two

@@ -14,11 +14,11 @@ use super::rows::{
     self, Columns, SELECT_ACT, SELECT_ENTRY, SELECT_HOLD, SELECT_KEY, SELECT_LINK, SELECT_SESSION,
 };
 use super::standby::{BEGIN_FLUSHED, BEGIN_RECEIVED};
-use super::trouble::Trouble;
-use super::wanted::Wanted;
-use crate::batch::rows::{KeyRow, Positions, RECOVERED_AT_ONCE, Row as Kept, Rows};
+use super::trouble::TransactionTrouble;
+use super::wanted::WantedRows;
+use crate::batch::rows::{CachedRow as Kept, KeyRow, Positions, RECOVERED_AT_ONCE, Rows};
 use crate::store::copy::MOVED_AWAY;
-use crate::store::rows::Columns as _;
+use crate::store::rows::RowColumns as _;
 use crate::value::reference;
 use crate::{KeyId, OperationId};
 
@@ -66,8 +66,8 @@ fn lock_of_all() -> String {
 /// The holds of dead nodes that this batch may end; their keys are locked with the rest.
 pub(super) async fn add_dead(
     link: &Link,
-    wanted: &mut Wanted,
-) -> Result<Vec<OperationId>, Trouble> {
+    wanted: &mut WantedRows,
+) -> Result<Vec<OperationId>, TransactionTrouble> {
     let sql = "SELECT request, key FROM holds WHERE epoch = 0 OR epoch IN (SELECT epoch FROM nodes WHERE ended IS NOT NULL) \
          ORDER BY request LIMIT $1";
     let mut dead = Vec::new();
@@ -82,7 +82,7 @@ pub(super) async fn add_dead(
 }
 
 /// The parameters of the statements.
-struct Asked {
+struct FetchParameters {
     keys: Vec<i64>,
     holds: Vec<Vec<u8>>,
     entries: Vec<Vec<u8>>,
@@ -91,8 +91,8 @@ struct Asked {
     tokens: Vec<Vec<u8>>,
 }
 
-impl Asked {
-    fn of(wanted: &Wanted) -> Self {
+impl FetchParameters {
+    fn of(wanted: &WantedRows) -> Self {
         let ids = |ids: &std::collections::BTreeSet<OperationId>| {
             ids.iter().map(|id| id.to_bytes().to_vec()).collect()
         };
@@ -137,12 +137,12 @@ impl Asked {
 /// locked keys.
 pub(super) async fn fetch(
     link: &Link,
-    wanted: &Wanted,
+    wanted: &WantedRows,
     ledger: [u8; 16],
     epoch: i64,
     locked: Locked,
-) -> Result<Rows, Trouble> {
-    let asked = Asked::of(wanted);
+) -> Result<Rows, TransactionTrouble> {
+    let asked = FetchParameters::of(wanted);
     let fence = if epoch > 0 { FENCE } else { SCHEMA };
     let (fence, lock, positions) = (
         link.prepared(fence).await?,
@@ -190,14 +190,18 @@ pub(super) async fn fetch(
 }
 
 /// Whether this node is alive, and the ledger is still here.
-fn passes(fenced: &[Row], epoch: i64) -> Result<(), Trouble> {
+fn passes(fenced: &[Row], epoch: i64) -> Result<(), TransactionTrouble> {
     match fenced.first() {
-        None if epoch > 0 => Err(Trouble::Fenced),
+        None if epoch > 0 => Err(TransactionTrouble::Fenced),
         Some(_) if epoch > 0 => Ok(()),
-        None => Err(Trouble::Failed(format!("this ledger {MOVED_AWAY}").into())),
+        None => Err(TransactionTrouble::Failed(
+            format!("this ledger {MOVED_AWAY}").into(),
+        )),
         Some(row) => match Columns::of(row).take::<i32>()? {
             migrations::VERSION => Ok(()),
-            other => Err(Trouble::Failed(migrations::changed(other).into())),
+            other => Err(TransactionTrouble::Failed(
+                migrations::changed(other).into(),
+            )),
         },
     }
 }
@@ -235,7 +239,7 @@ impl What {
         }
     }
 
-    fn value(self, asked: &Asked) -> &(dyn ToSql + Sync) {
+    fn value(self, asked: &FetchParameters) -> &(dyn ToSql + Sync) {
         match self {
             Self::Holds => &asked.holds,
             Self::Entries => &asked.entries,
@@ -246,10 +250,10 @@ impl What {
     }
 }
 
-type Found = Vec<(What, Vec<Row>)>;
+type FetchedRows = Vec<(What, Vec<Row>)>;
 
 impl Reads {
-    async fn prepare(link: &Link, asked: &Asked) -> Result<Self, Error> {
+    async fn prepare(link: &Link, asked: &FetchParameters) -> Result<Self, Error> {
         let wanted = [
             (What::Holds, asked.holds.is_empty()),
             (What::Entries, asked.entries.is_empty()),
@@ -266,7 +270,7 @@ impl Reads {
         Ok(Self(statements))
     }
 
-    async fn run(&self, link: &Link, asked: &Asked) -> Result<Found, Error> {
+    async fn run(&self, link: &Link, asked: &FetchParameters) -> Result<FetchedRows, Error> {
         let queries = self.0.iter().map(|(what, statement)| async move {
             let value: [&(dyn ToSql + Sync); 1] = [what.value(asked)];
             Ok((*what, link.client.query(statement, &value).await?))
@@ -275,12 +279,12 @@ impl Reads {
     }
 }
 
-fn fill(rows: &mut Rows, found: &Found, locked: Locked) -> Result<(), Trouble> {
+fn fill(rows: &mut Rows, found: &FetchedRows, locked: Locked) -> Result<(), TransactionTrouble> {
     for (what, found) in found {
         for row in found {
             match fill_one(rows, *what, row) {
                 // A row of a skipped key, whose operation is skipped too.
-                Err(Trouble::Retry(_)) if locked == Locked::Skip => {}
+                Err(TransactionTrouble::Retry(_)) if locked == Locked::Skip => {}
                 filled => filled?,
             }
         }
@@ -288,7 +292,7 @@ fn fill(rows: &mut Rows, found: &Found, locked: Locked) -> Result<(), Trouble> {
     Ok(())
 }
 
-fn fill_one(rows: &mut Rows, what: What, row: &Row) -> Result<(), Trouble> {
+fn fill_one(rows: &mut Rows, what: What, row: &Row) -> Result<(), TransactionTrouble> {
     match what {
         What::Holds => {
             let hold = rows::stored_hold(row)?;
@@ -331,10 +335,12 @@ fn fill_one(rows: &mut Rows, what: What, row: &Row) -> Result<(), Trouble> {
 }
 
 /// Refuses a row whose key was not locked.
-fn needs_lock(rows: &Rows, key: KeyId) -> Result<(), Trouble> {
+fn needs_lock(rows: &Rows, key: KeyId) -> Result<(), TransactionTrouble> {
     if rows.keys.contains_key(&key) {
         Ok(())
     } else {
-        Err(Trouble::Retry("a row appeared in the meantime".into()))
+        Err(TransactionTrouble::Retry(
+            "a row appeared in the meantime".into(),
+        ))
     }
 }

@@ -8,15 +8,15 @@ use std::task::Poll;
 
 use super::link::Link;
 use super::tables::writes;
-use super::trouble::Trouble;
+use super::trouble::TransactionTrouble;
 use crate::batch::rows::Rows;
 
 /// The pending result of a statement.
-type Answer<'link> =
+type PendingStatement<'link> =
     Pin<Box<dyn Future<Output = Result<(), tokio_postgres::Error>> + Send + 'link>>;
 
 /// Writes a batch and commits it.
-pub(super) async fn flush(link: &Link, rows: &Rows) -> Result<(), Trouble> {
+pub(super) async fn flush(link: &Link, rows: &Rows) -> Result<(), TransactionTrouble> {
     // A batch that changes nothing has still locked its keys, and so waits for a standby: what it repeats is confirmed only then.
     let writes = writes(rows)?;
     let mut prepared = Vec::with_capacity(writes.len());
@@ -24,7 +24,7 @@ pub(super) async fn flush(link: &Link, rows: &Rows) -> Result<(), Trouble> {
         prepared.push((link.prepared(&write.sql).await?, write.values()));
     }
     link.take_warning();
-    let mut answers: Vec<Answer<'_>> = Vec::new();
+    let mut answers: Vec<PendingStatement<'_>> = Vec::new();
     for (statement, values) in &prepared {
         answers.push(Box::pin(async move {
             link.client.execute(statement, values).await.map(drop)
@@ -33,7 +33,7 @@ pub(super) async fn flush(link: &Link, rows: &Rows) -> Result<(), Trouble> {
     answers.push(Box::pin(link.client.batch_execute("COMMIT")));
     in_order(answers).await?;
     if link.take_warning() {
-        Err(Trouble::Unknown(
+        Err(TransactionTrouble::Unknown(
             "the server committed with a warning".into(),
         ))
     } else {
@@ -42,7 +42,7 @@ pub(super) async fn flush(link: &Link, rows: &Rows) -> Result<(), Trouble> {
 }
 
 /// Writes a batch and leaves the transaction open.
-pub(super) async fn write_all(link: &Link, rows: &Rows) -> Result<(), Trouble> {
+pub(super) async fn write_all(link: &Link, rows: &Rows) -> Result<(), TransactionTrouble> {
     for write in &writes(rows)? {
         link.client
             .execute(&link.prepared(&write.sql).await?, &write.values())
@@ -52,8 +52,8 @@ pub(super) async fn write_all(link: &Link, rows: &Rows) -> Result<(), Trouble> {
 }
 
 /// Sends all in order, waits for all, and returns the first failure.
-async fn in_order(mut answers: Vec<Answer<'_>>) -> Result<(), Trouble> {
-    let mut failed: Vec<Option<Trouble>> = Vec::new();
+async fn in_order(mut answers: Vec<PendingStatement<'_>>) -> Result<(), TransactionTrouble> {
+    let mut failed: Vec<Option<TransactionTrouble>> = Vec::new();
     failed.resize_with(answers.len(), || None);
     let mut open: Vec<usize> = (0..answers.len()).collect();
     std::future::poll_fn(|context| {
@@ -65,7 +65,7 @@ async fn in_order(mut answers: Vec<Answer<'_>>) -> Result<(), Trouble> {
                 Some(Poll::Pending) => true,
                 Some(Poll::Ready(Err(error))) => {
                     if let Some(place) = failed.get_mut(*at) {
-                        *place = Some(Trouble::of_commit(error));
+                        *place = Some(TransactionTrouble::of_commit(error));
                     }
                     false
                 }

@@ -6,14 +6,14 @@ use crate::batch::operation::{Operation, Outcome};
 use crate::{KeyId, LedgerError, OperationId};
 
 /// Where an outcome goes.
-pub(super) type Reply = oneshot::Sender<Result<Outcome, LedgerError>>;
+pub(super) type OutcomeSender = oneshot::Sender<Result<Outcome, LedgerError>>;
 
 /// An operation in the queue, and who waits for it.
 pub(super) struct Job {
     pub(super) operation: Operation,
     /// The key, if it is the hold of a request that runs here.
     pub(super) key: Option<KeyId>,
-    pub(super) reply: Option<Reply>,
+    pub(super) reply: Option<OutcomeSender>,
 }
 
 impl Job {

@@ -12,22 +12,22 @@ use super::lock::lock;
 use super::readers::Readers;
 use crate::{Key, KeyId, LedgerError};
 
-type Found = Result<Option<Key>, LedgerError>;
+type KeyReadResult = Result<Option<Key>, LedgerError>;
 
 /// The callers that wait for each key.
 #[derive(Debug, Default)]
-pub(super) struct KeyReads(Mutex<Waiting>);
+pub(super) struct KeyReads(Mutex<WaitingReads>);
 
 #[derive(Debug, Default)]
-struct Waiting {
-    readers: Vec<(KeyId, oneshot::Sender<Found>)>,
+struct WaitingReads {
+    readers: Vec<(KeyId, oneshot::Sender<KeyReadResult>)>,
     /// Whether statements are being sent, one after another.
     busy: bool,
 }
 
 impl KeyReads {
     /// One key, read by the next statement.
-    pub(super) async fn find(self: &Arc<Self>, readers: &Arc<Readers>, id: KeyId) -> Found {
+    pub(super) async fn find(self: &Arc<Self>, readers: &Arc<Readers>, id: KeyId) -> KeyReadResult {
         let (reply, answer) = oneshot::channel();
         let begins = {
             let mut waiting = lock(&self.0);
@@ -64,7 +64,7 @@ impl KeyReads {
     }
 
     /// The waiting callers; `None` if there are none, and then the next caller starts again.
-    fn take(&self) -> Option<Vec<(KeyId, oneshot::Sender<Found>)>> {
+    fn take(&self) -> Option<Vec<(KeyId, oneshot::Sender<KeyReadResult>)>> {
         let mut waiting = lock(&self.0);
         waiting.busy = !waiting.readers.is_empty();
         waiting.busy.then(|| std::mem::take(&mut waiting.readers))

@@ -34,14 +34,14 @@ pub(super) enum Lane {
 }
 
 /// A batch, and the key if it comes from a key's lane.
-pub(super) struct Taken {
+pub(super) struct TakenBatch {
     pub(super) jobs: Vec<Job>,
     pub(super) key: Option<KeyId>,
 }
 
 /// The next work in a lane.
-pub(super) enum Next {
-    Batch(Taken),
+pub(super) enum NextWork {
+    Batch(TakenBatch),
     /// A batch is being gathered until then.
     Gathering(Instant),
     Nothing,
@@ -63,21 +63,21 @@ impl Gathered {
         self.jobs.len() == 1 || self.jobs.len() >= self.batching.expected
     }
 
-    fn next(&mut self, key: Option<KeyId>, now: Instant, closed: bool) -> Next {
+    fn next(&mut self, key: Option<KeyId>, now: Instant, closed: bool) -> NextWork {
         if self.jobs.is_empty() {
             self.until = None;
-            return Next::Nothing;
+            return NextWork::Nothing;
         }
         let until = *self
             .until
             .get_or_insert_with(|| now.checked_add(self.batching.patience()).unwrap_or(now));
         if self.jobs.len() < self.batching.expected && now < until && !closed {
-            return Next::Gathering(until);
+            return NextWork::Gathering(until);
         }
         self.until = None;
         let jobs = some(&mut self.jobs);
         self.batching.note(jobs.len());
-        Next::Batch(Taken { jobs, key })
+        NextWork::Batch(TakenBatch { jobs, key })
     }
 }
 
@@ -91,7 +91,7 @@ struct KeyLane {
 
 /// The waiting operations.
 #[derive(Default)]
-pub(super) struct Queue {
+pub(super) struct LaneQueue {
     common: Gathered,
     rest: VecDeque<Job>,
     keys: HashMap<KeyId, KeyLane>,
@@ -104,7 +104,7 @@ pub(super) struct Queue {
     pub(super) common_ended: bool,
 }
 
-impl Queue {
+impl LaneQueue {
     /// Puts a job into its lane, and returns which lane to wake.
     pub(super) fn push(&mut self, job: Job, now: Instant) -> Option<Lane> {
         let Some(key) = job.key else {
@@ -150,12 +150,12 @@ impl Queue {
     }
 
     /// The next batch of a lane.
-    pub(super) fn next(&mut self, lane: Lane, now: Instant) -> Next {
+    pub(super) fn next(&mut self, lane: Lane, now: Instant) -> NextWork {
         let closed = self.closed.is_some();
         match lane {
             Lane::Common => self.common.next(None, now, closed),
-            Lane::Rest if self.rest.is_empty() => Next::Nothing,
-            Lane::Rest => Next::Batch(Taken {
+            Lane::Rest if self.rest.is_empty() => NextWork::Nothing,
+            Lane::Rest => NextWork::Batch(TakenBatch {
                 jobs: some(&mut self.rest),
                 key: None,
             }),
@@ -164,21 +164,21 @@ impl Queue {
     }
 
     /// A batch of any key, or else the time at which the first will be ready.
-    fn next_of_keys(&mut self, now: Instant, closed: bool) -> Next {
+    fn next_of_keys(&mut self, now: Instant, closed: bool) -> NextWork {
         let mut first: Option<Instant> = None;
         for (key, lane) in self.keys.iter_mut().filter(|(_, lane)| !lane.busy) {
             match lane.gathered.next(Some(*key), now, closed) {
-                Next::Nothing => {}
-                Next::Gathering(until) => {
+                NextWork::Nothing => {}
+                NextWork::Gathering(until) => {
                     first = Some(first.map_or(until, |first| first.min(until)))
                 }
-                batch @ Next::Batch(_) => {
+                batch @ NextWork::Batch(_) => {
                     lane.busy = true;
                     return batch;
                 }
             }
         }
-        first.map_or(Next::Nothing, Next::Gathering)
+        first.map_or(NextWork::Nothing, NextWork::Gathering)
     }
 
     /// Keeps what could not be written, to retry it soon.
@@ -314,15 +314,15 @@ mod tests {
     }
 
     /// The next batch, after the wait for a full one.
-    fn taken(queue: &mut Queue, lane: Lane, now: Instant) -> Vec<Job> {
+    fn taken(queue: &mut LaneQueue, lane: Lane, now: Instant) -> Vec<Job> {
         match queue.next(lane, now) {
-            Next::Batch(taken) => taken.jobs,
-            Next::Gathering(until) => taken(queue, lane, until),
-            Next::Nothing => Vec::new(),
+            NextWork::Batch(taken) => taken.jobs,
+            NextWork::Gathering(until) => taken(queue, lane, until),
+            NextWork::Nothing => Vec::new(),
         }
     }
 
-    fn numbers(queue: &mut Queue, lane: Lane, now: Instant) -> Vec<u8> {
+    fn numbers(queue: &mut LaneQueue, lane: Lane, now: Instant) -> Vec<u8> {
         let number = |job: &Job| match &job.operation {
             Operation::Open(new) => new.request.to_bytes()[0],
             _ => 0,
@@ -332,7 +332,7 @@ mod tests {
 
     #[test]
     fn a_skipped_key_keeps_its_order_and_nobody_waits_for_it() {
-        let (mut queue, now) = (Queue::default(), Instant::now());
+        let (mut queue, now) = (LaneQueue::default(), Instant::now());
         assert_eq!(queue.push(rest(), now), Some(Lane::Rest));
         for (key, number) in [(1, 1), (2, 2), (1, 3)] {
             queue.push(open(key, number), now);
@@ -354,7 +354,7 @@ mod tests {
         assert_eq!(numbers(&mut queue, Lane::Keys, now), [1, 3, 4, 6]);
         assert_eq!(queue.push(open(1, 7), now), None, "its lane is busy");
         assert!(
-            matches!(queue.next(Lane::Keys, now), Next::Nothing),
+            matches!(queue.next(Lane::Keys, now), NextWork::Nothing),
             "one batch of a key at a time"
         );
         queue.written(KeyId::from_random(1), now);
@@ -390,12 +390,12 @@ mod tests {
 
     #[test]
     fn a_key_with_a_lane_waits_for_as_many_as_came_last_time() {
-        let (mut queue, now, key) = (Queue::default(), Instant::now(), KeyId::from_random(1));
+        let (mut queue, now, key) = (LaneQueue::default(), Instant::now(), KeyId::from_random(1));
         queue.skip((0..8).map(|number| open(1, number)).collect(), now);
         assert_eq!(taken(&mut queue, Lane::Keys, now).len(), 8);
         queue.written(key, now);
         assert_eq!(queue.push(open(1, 8), now), Some(Lane::Keys));
-        let Next::Gathering(until) = queue.next(Lane::Keys, now) else {
+        let NextWork::Gathering(until) = queue.next(Lane::Keys, now) else {
             panic!("one is not enough")
         };
         assert_eq!(
@@ -403,7 +403,7 @@ mod tests {
             None,
             "nobody is woken for the second"
         );
-        let still = |queue: &mut Queue, at| matches!(queue.next(Lane::Keys, at), Next::Gathering(end) if end == until);
+        let still = |queue: &mut LaneQueue, at| matches!(queue.next(Lane::Keys, at), NextWork::Gathering(end) if end == until);
         assert!(
             still(&mut queue, now + (until - now) / 2),
             "a second look does not begin the wait anew"

@@ -16,7 +16,7 @@ use tokio_postgres::{
     AsyncMessage, Client, Config, Connection, Error, Row, SimpleQueryMessage, Statement,
 };
 
-use super::facts::{Facts, INTRODUCE, LOOK};
+use super::facts::{INTRODUCE, LOOK, ServerFacts};
 use super::lock::lock;
 use super::trouble::cause;
 use crate::Cause;
@@ -36,7 +36,7 @@ const KEEPALIVES: &str = "5 2 2 10000";
 pub(super) struct Link {
     pub(super) client: Client,
     /// What the server said when it was opened.
-    pub(super) facts: Facts,
+    pub(super) facts: ServerFacts,
     /// The number of the connections among which it was opened; see [`super::servers::Servers::number`].
     pub(super) number: u64,
     /// Its settings, to open another one beside it.
@@ -71,7 +71,7 @@ impl Link {
         });
         let mut link = Self {
             client,
-            facts: Facts::default(),
+            facts: ServerFacts::default(),
             number: 0,
             config,
             warned,
@@ -82,7 +82,7 @@ impl Link {
         let session = tokio::time::timeout(SETTINGS, link.client.simple_query(&introduce));
         for message in session.await.map_err(|_| "no answer")?.map_err(cause)? {
             if let SimpleQueryMessage::Row(row) = message {
-                link.facts = Facts::of(&row);
+                link.facts = ServerFacts::of(&row);
             }
         }
         if link.facts.tcp && link.facts.keepalives != KEEPALIVES {

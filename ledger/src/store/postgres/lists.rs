@@ -9,11 +9,11 @@ use tokio_postgres::types::ToSql;
 
 use super::link::Link;
 use super::rows::{self, Columns, SELECT_KEY};
-use super::trouble::Trouble;
+use super::trouble::TransactionTrouble;
 use crate::book::margin::{self, CLASS, MarginRow};
-use crate::store::rows::{Columns as _, rows_at_most};
+use crate::store::rows::{RowColumns as _, rows_at_most};
 use crate::{
-    Amount, Key, KeyId, KeyOrder, KeyQuery, MarginBy, MarginQuery, Margins, Status, Timestamp,
+    Amount, Key, KeyId, KeyOrder, KeyQuery, KeyStatus, MarginBy, MarginQuery, Margins, Timestamp,
 };
 
 const FILTER: &str = "($4::text IS NULL OR position($4 IN lower(k.label COLLATE \"C\")) > 0) \
@@ -21,7 +21,10 @@ const FILTER: &str = "($4::text IS NULL OR position($4 IN lower(k.label COLLATE 
          WHEN 4 THEN k.status = 1 AND coalesce(k.expires_at <= $6, false) ELSE k.status = $5 END \
      AND ($7::bigint IS NULL OR a.credit - a.spent < $7)";
 
-pub(super) async fn list_keys(link: &Link, query: &KeyQuery) -> Result<Vec<Key>, Trouble> {
+pub(super) async fn list_keys(
+    link: &Link,
+    query: &KeyQuery,
+) -> Result<Vec<Key>, TransactionTrouble> {
     let value = match query.order {
         KeyOrder::Created | KeyOrder::Newest => "k.created_at",
         KeyOrder::LowestBalance | KeyOrder::HighestBalance => "(a.credit - a.spent)",
@@ -43,10 +46,10 @@ pub(super) async fn list_keys(link: &Link, query: &KeyQuery) -> Result<Vec<Key>,
         .after
         .map_or(start, |place| (place.value, place.key.to_i64()));
     let status: i64 = query.status.map_or(0, |status| match status {
-        Status::Active => 1,
-        Status::Blocked => 2,
-        Status::Revoked => 3,
-        Status::Expired => 4,
+        KeyStatus::Active => 1,
+        KeyStatus::Blocked => 2,
+        KeyStatus::Revoked => 3,
+        KeyStatus::Expired => 4,
     });
     let label = query
         .label
@@ -65,7 +68,7 @@ pub(super) async fn list_keys(link: &Link, query: &KeyQuery) -> Result<Vec<Key>,
         .collect()
 }
 
-pub(super) async fn find_keys(link: &Link, ids: &[KeyId]) -> Result<Vec<Key>, Trouble> {
+pub(super) async fn find_keys(link: &Link, ids: &[KeyId]) -> Result<Vec<Key>, TransactionTrouble> {
     let numbers: Vec<i64> = ids.iter().map(|id| id.to_i64()).collect();
     let mut found: HashMap<KeyId, Key> = HashMap::new();
     for row in link
@@ -85,7 +88,7 @@ pub(super) async fn spent_since(
     link: &Link,
     ids: &[KeyId],
     since: Timestamp,
-) -> Result<Vec<Amount>, Trouble> {
+) -> Result<Vec<Amount>, TransactionTrouble> {
     let numbers: Vec<i64> = ids.iter().map(|id| id.to_i64()).collect();
     let sql = "SELECT key, least(sum(charge), 9223372036854775807)::bigint FROM usage \
          WHERE key = ANY ($1::bigint[]) AND hour >= $2 GROUP BY key";
@@ -101,7 +104,10 @@ pub(super) async fn spent_since(
 }
 
 /// The database adds up, so that a month of a large fleet is only a few rows here.
-pub(super) async fn margins(link: &Link, query: MarginQuery) -> Result<Margins, Trouble> {
+pub(super) async fn margins(
+    link: &Link,
+    query: MarginQuery,
+) -> Result<Margins, TransactionTrouble> {
     let what = match query.by {
         MarginBy::Key => "key, ''".to_owned(),
         MarginBy::Target => "0::bigint, target".to_owned(),

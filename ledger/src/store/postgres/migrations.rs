@@ -9,8 +9,8 @@ use tokio_postgres::error::SqlState;
 
 use super::rows::Columns;
 use super::trouble::{cause, words};
-use crate::store::copy::{Identity, MOVED, MOVED_AWAY};
-use crate::store::rows::Columns as _;
+use crate::store::copy::{CopyIdentity, MOVED, MOVED_AWAY};
+use crate::store::rows::RowColumns as _;
 use crate::value::reference;
 use crate::{Cause, LedgerError, OpenMode, Timestamp};
 
@@ -43,19 +43,21 @@ pub(super) async fn prepare(
     check_server(client).await?;
     if mode == OpenMode::ReadOnly {
         return match version(client).await? {
-            Found::Ledger(VERSION) | Found::Moved(VERSION) => identity(client).await,
-            Found::Ledger(other) | Found::Moved(other) => Err(other_version(other)),
-            Found::Empty => Err(missing()),
-            Found::Foreign => Err(foreign()),
+            SchemaState::Ledger(VERSION) | SchemaState::Moved(VERSION) => identity(client).await,
+            SchemaState::Ledger(other) | SchemaState::Moved(other) => Err(other_version(other)),
+            SchemaState::Empty => Err(missing()),
+            SchemaState::Foreign => Err(foreign()),
         };
     }
     let found = version(client).await?;
     match found {
-        Found::Ledger(VERSION) => return identity(client).await,
-        Found::Ledger(newer) if newer > VERSION => return Err(other_version(newer)),
-        Found::Moved(_) => return Err(LedgerError::unusable(format!("this ledger {MOVED_AWAY}"))),
-        Found::Empty if !mode.creates() => return Err(missing()),
-        Found::Foreign => return Err(foreign()),
+        SchemaState::Ledger(VERSION) => return identity(client).await,
+        SchemaState::Ledger(newer) if newer > VERSION => return Err(other_version(newer)),
+        SchemaState::Moved(_) => {
+            return Err(LedgerError::unusable(format!("this ledger {MOVED_AWAY}")));
+        }
+        SchemaState::Empty if !mode.creates() => return Err(missing()),
+        SchemaState::Foreign => return Err(foreign()),
         _ => {}
     }
     migrate(client, now).await?;
@@ -92,10 +94,10 @@ pub(super) async fn check_server(client: &Client) -> Result<(), LedgerError> {
 
 /// Whether the database is empty.
 pub(super) async fn is_empty(client: &Client) -> Result<bool, LedgerError> {
-    Ok(matches!(version(client).await?, Found::Empty))
+    Ok(matches!(version(client).await?, SchemaState::Empty))
 }
 
-enum Found {
+enum SchemaState {
     Empty,
     Foreign,
     Ledger(i32),
@@ -103,7 +105,7 @@ enum Found {
     Moved(i32),
 }
 
-async fn version(client: &impl tokio_postgres::GenericClient) -> Result<Found, LedgerError> {
+async fn version(client: &impl tokio_postgres::GenericClient) -> Result<SchemaState, LedgerError> {
     let found = client
         .query_one(
             "SELECT to_regclass('identity') IS NOT NULL AND to_regclass('accounts') IS NOT NULL, \
@@ -116,20 +118,20 @@ async fn version(client: &impl tokio_postgres::GenericClient) -> Result<Found, L
     let (ledger, tables): (bool, i64) = (columns.take()?, columns.take()?);
     if !ledger {
         return Ok(if tables == 0 {
-            Found::Empty
+            SchemaState::Empty
         } else {
-            Found::Foreign
+            SchemaState::Foreign
         });
     }
     let row = client
         .query_opt("SELECT version FROM identity WHERE id = 1", &[])
         .await
         .map_err(|error| LedgerError::unusable(worded("the ledger cannot be read", error)))?;
-    row.map_or(Ok(Found::Foreign), |row| {
+    row.map_or(Ok(SchemaState::Foreign), |row| {
         let version = Columns::of(&row).take()?;
         Ok(match i32::checked_sub(version, MOVED) {
-            Some(moved) if moved > 0 => Found::Moved(moved),
-            _ => Found::Ledger(version),
+            Some(moved) if moved > 0 => SchemaState::Moved(moved),
+            _ => SchemaState::Ledger(version),
         })
     })
 }
@@ -151,10 +153,12 @@ async fn migrate(client: &mut Client, now: Timestamp) -> Result<(), LedgerError>
     let transaction = client.transaction().await.map_err(failed)?;
     transaction.batch_execute(LOCK).await.map_err(failed)?;
     let done = match version(&transaction).await? {
-        Found::Ledger(version) => version,
-        Found::Empty => 0,
-        Found::Foreign => return Err(foreign()),
-        Found::Moved(_) => return Err(LedgerError::unusable(format!("this ledger {MOVED_AWAY}"))),
+        SchemaState::Ledger(version) => version,
+        SchemaState::Empty => 0,
+        SchemaState::Foreign => return Err(foreign()),
+        SchemaState::Moved(_) => {
+            return Err(LedgerError::unusable(format!("this ledger {MOVED_AWAY}")));
+        }
     };
     if done > 0 {
         // Gateways of the older version neither start nor renew meanwhile; the epochs of frozen ones end with the change.
@@ -254,7 +258,7 @@ pub(super) async fn refuse_content(client: &Client) -> Result<(), LedgerError> {
 }
 
 /// Creates the schema in an empty database, inside the caller's transaction, for a ledger copied from elsewhere.
-pub(super) async fn make(client: &Client, identity: &Identity) -> Result<(), LedgerError> {
+pub(super) async fn make(client: &Client, identity: &CopyIdentity) -> Result<(), LedgerError> {
     let failed = |error: tokio_postgres::Error| {
         LedgerError::unusable(worded("the schema cannot be made", error))
     };
@@ -263,7 +267,7 @@ pub(super) async fn make(client: &Client, identity: &Identity) -> Result<(), Led
     for migration in MIGRATIONS {
         client.batch_execute(migration).await.map_err(failed)?;
     }
-    let Identity {
+    let CopyIdentity {
         ledger,
         generation,
         made_at,

@@ -54,21 +54,21 @@ use crate::book::margin;
 use crate::store::Store;
 use crate::store::address::Database;
 use crate::{
-    Amount, AuditRecord, Cause, Entry, EntryQuery, FilesAct, Finish, Gateway, Key, KeyId, KeyQuery,
-    Ledger, LedgerError, MarginQuery, Margins, OpenHold, OpenMode, Opening, OperationId, OwnCost,
-    ProbeLease, PublishedSlug, SecretHash, Server, SlugUse, Standby, Timestamp, Totals, UsageRow,
-    VerifyReport, Vote, WriterStats,
+    Amount, AuditRecord, Cause, EntryQuery, FilesAct, Finish, Gateway, JournalEntry, Key, KeyId,
+    KeyQuery, Ledger, LedgerError, MarginQuery, Margins, OpenHold, OpenMode, Opening, OperationId,
+    OwnCost, ProbeLease, PublishedSlug, SecretHash, Server, SlugUse, Standby, Timestamp, Totals,
+    UsageRow, VerifyReport, Vote, WriterStats,
 };
 pub use confirmed::AcceptedLoss;
 use confirmed::Confirmed;
 use connector::Connector;
 pub(crate) use copy::{CopySource, CopyTarget};
-use facts::Purpose;
+use facts::ServerPurpose;
 use key_reads::KeyReads;
 use readers::Readers;
 use shared::Shared;
 use start::Started;
-use trouble::Trouble;
+use trouble::TransactionTrouble;
 
 /// Requests for more entries than this run without a time limit, on their own connection.
 const LONG: usize = 10_000;
@@ -111,9 +111,9 @@ impl PostgresLedger {
         let mode = opening.mode;
         let place = database.to_string();
         let purpose = match mode {
-            OpenMode::ReadOnly if opening.standby => Purpose::Standby,
-            OpenMode::ReadOnly => Purpose::Read,
-            _ => Purpose::Write,
+            OpenMode::ReadOnly if opening.standby => ServerPurpose::Standby,
+            OpenMode::ReadOnly => ServerPurpose::Read,
+            _ => ServerPurpose::Write,
         };
         let connector = Connector::new(database, purpose, opening.allow_single)?;
         let starting_with = connector.clone();
@@ -194,14 +194,14 @@ impl PostgresLedger {
         actor: &str,
         at: Timestamp,
     ) -> Result<AcceptedLoss, LedgerError> {
-        let mut link = Connector::new(database, Purpose::Write, opening.allow_single)?
+        let mut link = Connector::new(database, ServerPurpose::Write, opening.allow_single)?
             .connect()
             .await
             .map_err(LedgerError::Unusable)?;
         migrations::prepare(&mut link.client, OpenMode::Write, at).await?;
         if let Standby::Missing(why) = standby::look(&link, opening.allow_single)
             .await
-            .map_err(Trouble::unusable)?
+            .map_err(TransactionTrouble::unusable)?
         {
             return Err(LedgerError::unusable(why));
         }
@@ -209,7 +209,7 @@ impl PostgresLedger {
         confirmed::accept(&link, &known, actor, at)
             .await
             .map_err(|trouble| match trouble {
-                Trouble::Unknown(why) => LedgerError::Unknown(why),
+                TransactionTrouble::Unknown(why) => LedgerError::Unknown(why),
                 other => other.unusable(),
             })
     }
@@ -219,12 +219,14 @@ impl PostgresLedger {
     /// # Errors
     /// As [`PostgresLedger::open`].
     pub async fn accepted_losses(database: &Database) -> Result<Vec<AcceptedLoss>, LedgerError> {
-        let mut link = Connector::new(database, Purpose::Read, false)?
+        let mut link = Connector::new(database, ServerPurpose::Read, false)?
             .connect()
             .await
             .map_err(LedgerError::Unusable)?;
         migrations::prepare(&mut link.client, OpenMode::ReadOnly, now()).await?;
-        confirmed::accepted(&link).await.map_err(Trouble::unusable)
+        confirmed::accepted(&link)
+            .await
+            .map_err(TransactionTrouble::unusable)
     }
 
     /// Every slug that the ledger in a database ever published; empty if there is no ledger yet. For the gateway, which reads its
@@ -233,7 +235,7 @@ impl PostgresLedger {
     /// # Errors
     /// As [`PostgresLedger::open`].
     pub async fn published_in(database: &Database) -> Result<Vec<String>, LedgerError> {
-        let connector = Connector::new(database, Purpose::Read, false)?;
+        let connector = Connector::new(database, ServerPurpose::Read, false)?;
         let link = connector.connect().await.map_err(LedgerError::Unusable)?;
         if migrations::is_empty(&link.client).await? {
             return Ok(Vec::new());
@@ -404,7 +406,7 @@ impl Ledger for PostgresLedger {
             .await
     }
 
-    async fn entries(&self, query: EntryQuery) -> Result<Vec<Entry>, LedgerError> {
+    async fn entries(&self, query: EntryQuery) -> Result<Vec<JournalEntry>, LedgerError> {
         let query = &query;
         if query.limit.is_none_or(|limit| limit > LONG) {
             return self
@@ -417,7 +419,7 @@ impl Ledger for PostgresLedger {
             .await
     }
 
-    async fn entry(&self, operation: OperationId) -> Result<Option<Entry>, LedgerError> {
+    async fn entry(&self, operation: OperationId) -> Result<Option<JournalEntry>, LedgerError> {
         self.readers
             .with(|link| async move { reads::entry(&link, operation).await })
             .await
@@ -427,7 +429,7 @@ impl Ledger for PostgresLedger {
         &self,
         key: KeyId,
         answer_id: &str,
-    ) -> Result<Option<Entry>, LedgerError> {
+    ) -> Result<Option<JournalEntry>, LedgerError> {
         self.readers
             .with(|link| async move { reads::entry_by_answer(&link, key, answer_id).await })
             .await

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::confirmed::{Found, Run};
+use super::confirmed::{Comparison, Run};
 use super::connector::Connector;
 use super::facts::Backend;
 use super::link::Link;
@@ -20,9 +20,9 @@ use super::migrations::VERSION;
 use super::rows::Columns;
 use super::shared::Shared;
 use super::standby;
-use super::trouble::Trouble;
+use super::trouble::TransactionTrouble;
 use crate::batch::operation::{Operation, Outcome};
-use crate::store::rows::Columns as _;
+use crate::store::rows::RowColumns as _;
 use crate::{Finish, Gateway, Standby, Timestamp};
 
 /// Between two renewals.
@@ -49,7 +49,7 @@ fn apart(database: i64, asked: i64, answered: i64) -> i64 {
 }
 
 /// Ends the previous epoch and begins the next one.
-pub(super) async fn begin(link: &Link, before: i64, name: &str) -> Result<Run, Trouble> {
+pub(super) async fn begin(link: &Link, before: i64, name: &str) -> Result<Run, TransactionTrouble> {
     leave(link, before).await?;
     let sql = "INSERT INTO nodes (epoch, name, version) SELECT coalesce(max(epoch), 0) + 1, $1, $2 FROM nodes \
          HAVING (SELECT version FROM identity WHERE id = 1) = $3 RETURNING epoch, (extract(epoch FROM started_at) * 1000000)::bigint";
@@ -57,7 +57,9 @@ pub(super) async fn begin(link: &Link, before: i64, name: &str) -> Result<Run, T
         .query(sql, &[&name, &env!("CARGO_PKG_VERSION"), &VERSION])
         .await?;
     let row = rows.first().ok_or_else(|| {
-        Trouble::Failed("the ledger has another schema now: start this gateway again".into())
+        TransactionTrouble::Failed(
+            "the ledger has another schema now: start this gateway again".into(),
+        )
     })?;
     let mut columns = Columns::of(row);
     Ok(Run {
@@ -68,11 +70,11 @@ pub(super) async fn begin(link: &Link, before: i64, name: &str) -> Result<Run, T
 }
 
 /// Checks that everything the database has confirmed is there, and records what is not.
-pub(super) async fn confirm(link: &Link, shared: &Shared) -> Result<bool, Trouble> {
+pub(super) async fn confirm(link: &Link, shared: &Shared) -> Result<bool, TransactionTrouble> {
     let (lost, stale) = match shared.confirmed.look(link).await? {
-        Found::All => (Vec::new(), None),
-        Found::Lost { lost, stale } => (lost, stale),
-        Found::Fenced => return Err(Trouble::Fenced),
+        Comparison::All => (Vec::new(), None),
+        Comparison::Lost { lost, stale } => (lost, stale),
+        Comparison::Fenced => return Err(TransactionTrouble::Fenced),
     };
     shared.lost(&lost, stale);
     Ok(lost.is_empty())
@@ -89,7 +91,7 @@ pub(super) async fn watch_servers(shared: Arc<Shared>, connector: Connector) {
 }
 
 /// Ends this node's own epoch, because it holds nothing any more or begins another.
-pub(super) async fn leave(link: &Link, epoch: i64) -> Result<(), Trouble> {
+pub(super) async fn leave(link: &Link, epoch: i64) -> Result<(), TransactionTrouble> {
     let sql = "UPDATE nodes SET ended = now() WHERE epoch = $1 AND ended IS NULL";
     if epoch > 0 {
         link.query(sql, &[&epoch]).await?;
@@ -102,7 +104,7 @@ pub(super) async fn store_late_bills(
     link: &Link,
     epoch: i64,
     bills: impl Iterator<Item = &Finish>,
-) -> Result<(), Trouble> {
+) -> Result<(), TransactionTrouble> {
     let sql = "INSERT INTO late_bills VALUES ($1, $2, $3, $4, $5) ON CONFLICT DO NOTHING";
     for finish in bills {
         let cost = finish.bill.total().unwrap_or_default();
@@ -119,19 +121,19 @@ pub(super) async fn store_late_bills(
 }
 
 /// What this node has seen of another node.
-struct Seen {
+struct NodeSighting {
     renewals: i64,
     since: Instant,
 }
 
 /// Renews this node's lease and watches the others.
-pub(super) struct Node {
+pub(super) struct NodeLease {
     shared: Arc<Shared>,
     connector: Connector,
     link: Option<Link>,
     /// Whether the connection has not been used for a round yet.
     is_new: bool,
-    seen: HashMap<i64, Seen>,
+    seen: HashMap<i64, NodeSighting>,
     last_renewal: Option<Instant>,
     /// When it last searched for its own unknown holds; `None` after an interruption.
     swept: Option<Instant>,
@@ -142,7 +144,7 @@ pub(super) struct Node {
     differ: bool,
 }
 
-impl Node {
+impl NodeLease {
     pub(super) fn new(shared: Arc<Shared>, connector: Connector) -> Self {
         Self {
             shared,
@@ -178,11 +180,11 @@ impl Node {
             match tokio::time::timeout(ROUND, self.round(epoch)).await {
                 Ok(Ok(())) => {}
                 // Any batch would find out; this reports it even without customers.
-                Ok(Err(Trouble::Fenced)) => self
+                Ok(Err(TransactionTrouble::Fenced)) => self
                     .shared
                     .resolve(Operation::CloseSession(crate::SecretHash([0; 32]))),
                 Ok(Err(trouble)) => self.interrupted(&trouble),
-                Err(_) => self.interrupted(&Trouble::Lost("no answer in time".into())),
+                Err(_) => self.interrupted(&TransactionTrouble::Lost("no answer in time".into())),
             }
             // The clocks of this process may have stood still between two instants.
             if asked.elapsed() > INTERRUPTED {
@@ -191,7 +193,7 @@ impl Node {
         }
     }
 
-    fn interrupted(&mut self, trouble: &Trouble) {
+    fn interrupted(&mut self, trouble: &TransactionTrouble) {
         if self.link.is_some() {
             // The other connections lead the same way, and what reads on them would wait for longer.
             self.connector.servers().doubt();
@@ -202,7 +204,7 @@ impl Node {
     }
 
     /// Connects, unless the connection is good.
-    async fn reach(&mut self) -> Result<(), Trouble> {
+    async fn reach(&mut self) -> Result<(), TransactionTrouble> {
         let number = self.connector.servers().number();
         if (self.link.as_ref())
             .is_some_and(|link| !link.client.is_closed() && link.number == number)
@@ -217,7 +219,7 @@ impl Node {
                 if !self.connector.servers().to_fence().is_empty() {
                     standby::note(&self.shared, Standby::Missing(why.words().to_owned()));
                 }
-                return Err(Trouble::Lost(why));
+                return Err(TransactionTrouble::Lost(why));
             }
         };
         let set = link
@@ -225,14 +227,14 @@ impl Node {
             .batch_execute(standby::session(self.shared.durability));
         tokio::time::timeout(ROUND, set)
             .await
-            .map_err(|_| Trouble::Lost("no answer in time".into()))??;
+            .map_err(|_| TransactionTrouble::Lost("no answer in time".into()))??;
         (self.link, self.is_new) = (Some(link), true);
         Ok(())
     }
 
-    async fn round(&mut self, epoch: i64) -> Result<(), Trouble> {
+    async fn round(&mut self, epoch: i64) -> Result<(), TransactionTrouble> {
         let Some(link) = &self.link else {
-            return Err(Trouble::Lost("not connected".into()));
+            return Err(TransactionTrouble::Lost("not connected".into()));
         };
         // A renewal without a standby would wait for one, or be confirmed with no other copy of it.
         let standby = standby::look(link, self.shared.allow_single).await?;
@@ -251,9 +253,9 @@ impl Node {
     }
 
     /// Renews the lease and reports what runs here. Returns when the request was made.
-    async fn renew(&mut self, epoch: i64) -> Result<Instant, Trouble> {
+    async fn renew(&mut self, epoch: i64) -> Result<Instant, TransactionTrouble> {
         let Some(link) = &self.link else {
-            return Err(Trouble::Lost("not connected".into()));
+            return Err(TransactionTrouble::Lost("not connected".into()));
         };
         let (asked, began_at) = (Instant::now(), super::now().millis());
         let (configuration, opened, holds) = self.shared.report();
@@ -276,7 +278,7 @@ impl Node {
             .query(sql, &[&epoch, &configuration, &holds, &per_second])
             .await?;
         let Some(row) = rows.first() else {
-            return Err(Trouble::Fenced);
+            return Err(TransactionTrouble::Fenced);
         };
         if self
             .last_renewal
@@ -310,7 +312,7 @@ impl Node {
     }
 
     /// Checks the other gateways, ends those that are silent, and gives up holds that no request here knows.
-    async fn watch(&mut self, epoch: i64, now: Instant) -> Result<(), Trouble> {
+    async fn watch(&mut self, epoch: i64, now: Instant) -> Result<(), TransactionTrouble> {
         let Some(link) = &self.link else {
             return Ok(());
         };
@@ -333,7 +335,7 @@ impl Node {
     }
 
     /// Ends the holds of dead nodes, if there are any. Runs beside the renewals, which must not wait for it.
-    async fn recover(&mut self, epoch: i64) -> Result<(), Trouble> {
+    async fn recover(&mut self, epoch: i64) -> Result<(), TransactionTrouble> {
         if self
             .recovering
             .as_ref()
@@ -366,7 +368,7 @@ impl Node {
 
 /// Checks which of the dropped connections can still do harm: those that work, are in a transaction or wait for a standby. The
 /// server keeps an idle one until it finds the network broken, and that one holds nothing.
-async fn forget_ended(link: &Link, shared: &Shared) -> Result<(), Trouble> {
+async fn forget_ended(link: &Link, shared: &Shared) -> Result<(), TransactionTrouble> {
     let dropped = shared.dropped();
     if dropped.is_empty() {
         return Ok(());
@@ -393,7 +395,7 @@ async fn forget_ended(link: &Link, shared: &Shared) -> Result<(), Trouble> {
 
 /// Gives up holds of this node's own epoch that no request here knows any more; a commit without an answer can leave them behind.
 /// As holds of no gateway they are ended at their checkpoints.
-async fn disown(link: &Link, shared: &Shared, epoch: i64) -> Result<(), Trouble> {
+async fn disown(link: &Link, shared: &Shared, epoch: i64) -> Result<(), TransactionTrouble> {
     let before = super::now().millis().saturating_sub(SWEEP_AFTER);
     let mut requests = Vec::new();
     for row in link
@@ -425,7 +427,7 @@ async fn disown(link: &Link, shared: &Shared, epoch: i64) -> Result<(), Trouble>
 }
 
 /// The nodes that have not ended, as each last described itself.
-pub(super) async fn gateways(link: &Link) -> Result<Vec<Gateway>, Trouble> {
+pub(super) async fn gateways(link: &Link) -> Result<Vec<Gateway>, TransactionTrouble> {
     let sql = "SELECT epoch, name, version, configuration, (extract(epoch FROM started_at) * 1000)::bigint, \
          (extract(epoch FROM now() - renewed_at) * 1000)::bigint, per_second, holds FROM nodes WHERE ended IS NULL ORDER BY epoch";
     let mut gateways = Vec::new();
@@ -462,10 +464,10 @@ fn log_differing_files(gateways: &[Gateway], differ: bool) {
 
 /// Records who has renewed, and returns nodes that have been silent for too long, with their last count.
 async fn observe(
-    seen: &mut HashMap<i64, Seen>,
+    seen: &mut HashMap<i64, NodeSighting>,
     link: &Link,
     own: i64,
-) -> Result<Vec<(i64, i64)>, Trouble> {
+) -> Result<Vec<(i64, i64)>, TransactionTrouble> {
     let rows = link
         .query(
             "SELECT epoch, renewals FROM nodes WHERE ended IS NULL AND epoch <> $1",
@@ -481,17 +483,17 @@ async fn observe(
             .get(&epoch)
             .filter(|seen| seen.renewals == renewals)
             .map_or(now, |seen| seen.since);
-        alive.insert(epoch, Seen { renewals, since });
+        alive.insert(epoch, NodeSighting { renewals, since });
     }
     *seen = alive;
-    let silent = |(epoch, seen): (&i64, &Seen)| {
+    let silent = |(epoch, seen): (&i64, &NodeSighting)| {
         (now.saturating_duration_since(seen.since) >= SILENCE).then_some((*epoch, seen.renewals))
     };
     Ok(seen.iter().filter_map(silent).collect())
 }
 
 /// Ends a silent node, unless it has renewed meanwhile. Waits for its open transactions.
-async fn reap(link: &Link, (epoch, renewals): (i64, i64)) -> Result<(), Trouble> {
+async fn reap(link: &Link, (epoch, renewals): (i64, i64)) -> Result<(), TransactionTrouble> {
     let sql = "UPDATE nodes SET ended = now() FROM (SELECT epoch AS dead FROM nodes \
          WHERE epoch = $1 AND renewals = $2 AND ended IS NULL FOR UPDATE) d WHERE epoch = dead RETURNING epoch";
     match link.query(sql, &[&epoch, &renewals]).await {
@@ -503,9 +505,9 @@ async fn reap(link: &Link, (epoch, renewals): (i64, i64)) -> Result<(), Trouble>
             );
             Ok(())
         }
-        Err(error) => match Trouble::from(error) {
+        Err(error) => match TransactionTrouble::from(error) {
             // Its last transaction is still open; the server will end it soon.
-            Trouble::Retry(_) | Trouble::Busy(_) => Ok(()),
+            TransactionTrouble::Retry(_) | TransactionTrouble::Busy(_) => Ok(()),
             trouble => Err(trouble),
         },
     }

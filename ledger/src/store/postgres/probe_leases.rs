@@ -4,16 +4,20 @@
 
 use super::link::Link;
 use super::rows::Columns;
-use super::trouble::Trouble;
-use crate::store::rows::Columns as _;
-use crate::{Finding, ProbeLease};
+use super::trouble::TransactionTrouble;
+use crate::store::rows::RowColumns as _;
+use crate::{ProbeLease, TargetFinding};
 
 /// How long the gateway that asks keeps its lease after it has asked. It asks every five seconds while there is a reason to, and
 /// another one takes over soon after it has stopped.
 const LEASE: &str = "7 seconds";
 
 /// Takes or renews the lease on a place; otherwise what its owner found last.
-pub(super) async fn take(link: &Link, place: &str, epoch: i64) -> Result<ProbeLease, Trouble> {
+pub(super) async fn take(
+    link: &Link,
+    place: &str,
+    epoch: i64,
+) -> Result<ProbeLease, TransactionTrouble> {
     let sql = format!(
         "INSERT INTO probe_leases (place, epoch, asked_at) VALUES ($1, $2, now()) ON CONFLICT (place) DO UPDATE \
          SET epoch = excluded.epoch, asked_at = excluded.asked_at WHERE probe_leases.epoch = excluded.epoch \
@@ -31,7 +35,7 @@ pub(super) async fn take(link: &Link, place: &str, epoch: i64) -> Result<ProbeLe
         return Ok(ProbeLease::Theirs(None));
     };
     let mut columns = Columns::of(row);
-    Ok(ProbeLease::Theirs(Some(Finding {
+    Ok(ProbeLease::Theirs(Some(TargetFinding {
         number: columns.number()?,
         found: columns.text()?,
         asked_ms: columns.number()?,
@@ -40,7 +44,12 @@ pub(super) async fn take(link: &Link, place: &str, epoch: i64) -> Result<ProbeLe
 }
 
 /// Tells what the latest request found, unless another gateway has taken the lease meanwhile.
-pub(super) async fn tell(link: &Link, place: &str, found: &str, epoch: i64) -> Result<(), Trouble> {
+pub(super) async fn tell(
+    link: &Link,
+    place: &str,
+    found: &str,
+    epoch: i64,
+) -> Result<(), TransactionTrouble> {
     let sql = "UPDATE probe_leases SET found = $3, told_at = clock_timestamp(), told_of = asked_at WHERE place = $1 AND epoch = $2";
     link.query(sql, &[&place, &epoch, &found]).await?;
     Ok(())

@@ -10,7 +10,7 @@ use tokio::sync::Semaphore;
 use super::connector::Connector;
 use super::link::Link;
 use super::lock::lock;
-use super::trouble::Trouble;
+use super::trouble::TransactionTrouble;
 use crate::LedgerError;
 
 /// Concurrent connections.
@@ -49,7 +49,7 @@ impl Readers {
         read: impl Fn(Arc<Link>) -> Reading,
     ) -> Result<T, LedgerError>
     where
-        Reading: Future<Output = Result<T, Trouble>>,
+        Reading: Future<Output = Result<T, TransactionTrouble>>,
     {
         let closed = |_| LedgerError::unavailable("the ledger is closed".to_owned());
         let _permit = self.free.acquire().await.map_err(closed)?;
@@ -60,7 +60,7 @@ impl Readers {
             let found = tokio::select! {
                 found = reading => found,
                 () = self.connector.servers().outdated(link.number) => {
-                    Ok(Err(Trouble::Lost("another server is used now".into())))
+                    Ok(Err(TransactionTrouble::Lost("another server is used now".into())))
                 }
             };
             match found {
@@ -68,7 +68,7 @@ impl Readers {
                     lock(&self.idle).push(link);
                     return Ok(found);
                 }
-                Ok(Err(Trouble::Lost(_))) if again => again = false,
+                Ok(Err(TransactionTrouble::Lost(_))) if again => again = false,
                 Ok(Err(trouble)) => return Err(LedgerError::unavailable(trouble.cause())),
                 Err(_) => {
                     return Err(LedgerError::unavailable(
@@ -85,7 +85,7 @@ impl Readers {
         read: impl FnOnce(Arc<Link>) -> Reading,
     ) -> Result<T, LedgerError>
     where
-        Reading: Future<Output = Result<T, Trouble>>,
+        Reading: Future<Output = Result<T, TransactionTrouble>>,
     {
         read(self.connect().await?)
             .await

@@ -4,18 +4,18 @@ use tokio_postgres::Row;
 
 use super::link::Link;
 use super::rows::{self, Columns, SELECT_ACT, SELECT_ENTRY, SELECT_ENTRY_FROM, SELECT_HOLD};
-use super::trouble::Trouble;
-use crate::store::rows::{self as decode, Columns as _, rollup_columns, rows_at_most};
+use super::trouble::TransactionTrouble;
+use crate::store::rows::{self as decode, RowColumns as _, rollup_columns, rows_at_most};
 use crate::value::owed::UNMETERED;
 use crate::{
-    AuditRecord, Entry, EntryQuery, FilesAct, KeyId, OpenHold, OperationId, OwnCost, PublishedSlug,
-    SecretHash, SlugUse, Timestamp, Totals, UsageRow, Vote,
+    AuditRecord, EntryQuery, FilesAct, JournalEntry, KeyId, OpenHold, OperationId, OwnCost,
+    PublishedSlug, SecretHash, SlugUse, Timestamp, Totals, UsageRow, Vote,
 };
 
-type Answer<T> = Result<T, Trouble>;
+type ReadResult<T> = Result<T, TransactionTrouble>;
 
 /// The first row, decoded; of a statement that finds one row or none.
-fn first<T>(rows: &[Row], decode: impl FnOnce(&Row) -> Answer<T>) -> Answer<Option<T>> {
+fn first<T>(rows: &[Row], decode: impl FnOnce(&Row) -> ReadResult<T>) -> ReadResult<Option<T>> {
     rows.first().map(decode).transpose()
 }
 
@@ -26,7 +26,7 @@ pub(super) async fn find_session(
     link: &Link,
     token: SecretHash,
     now: Timestamp,
-) -> Answer<Option<KeyId>> {
+) -> ReadResult<Option<KeyId>> {
     let sql = "SELECT key FROM sessions WHERE token = $1 AND expires > $2";
     let rows = link
         .query(sql, &[&token.0.as_slice(), &now.millis()])
@@ -34,7 +34,7 @@ pub(super) async fn find_session(
     first(&rows, |row| Ok(Columns::of(row).key()?))
 }
 
-pub(super) async fn has_link(link: &Link, token: SecretHash, now: Timestamp) -> Answer<bool> {
+pub(super) async fn has_link(link: &Link, token: SecretHash, now: Timestamp) -> ReadResult<bool> {
     let sql = "SELECT 1 FROM links WHERE token = $1 AND expires > $2";
     Ok(!link
         .query(sql, &[&token.0.as_slice(), &now.millis()])
@@ -42,7 +42,7 @@ pub(super) async fn has_link(link: &Link, token: SecretHash, now: Timestamp) -> 
         .is_empty())
 }
 
-pub(super) async fn entry(link: &Link, operation: OperationId) -> Answer<Option<Entry>> {
+pub(super) async fn entry(link: &Link, operation: OperationId) -> ReadResult<Option<JournalEntry>> {
     let rows = link
         .query(
             &format!("{SELECT_ENTRY} WHERE e.operation = $1"),
@@ -56,7 +56,7 @@ pub(super) async fn open_holds(
     link: &Link,
     key: Option<KeyId>,
     limit: usize,
-) -> Answer<Vec<OpenHold>> {
+) -> ReadResult<Vec<OpenHold>> {
     let sql =
         format!("{SELECT_HOLD} WHERE $1::bigint IS NULL OR key = $1 ORDER BY at, request LIMIT $2");
     let rows = link
@@ -67,7 +67,7 @@ pub(super) async fn open_holds(
         .collect()
 }
 
-pub(super) async fn published(link: &Link) -> Answer<Vec<PublishedSlug>> {
+pub(super) async fn published(link: &Link) -> ReadResult<Vec<PublishedSlug>> {
     let rows = link
         .query(
             "SELECT slug, published_at FROM slugs ORDER BY slug COLLATE \"C\"",
@@ -79,7 +79,7 @@ pub(super) async fn published(link: &Link) -> Answer<Vec<PublishedSlug>> {
         .collect()
 }
 
-pub(super) async fn votes(link: &Link) -> Answer<Vec<Vote>> {
+pub(super) async fn votes(link: &Link) -> ReadResult<Vec<Vote>> {
     let sql = "SELECT target, question, day, key, value FROM votes ORDER BY target COLLATE \"C\", question, day, key";
     let rows = link.query(sql, &[]).await?;
     // A later version may ask more.
@@ -90,7 +90,7 @@ pub(super) async fn votes(link: &Link) -> Answer<Vec<Vote>> {
 }
 
 /// What own requests cost in the hours of a range, by hour and target.
-pub(super) async fn own_costs(link: &Link, first: i64, last: i64) -> Answer<Vec<OwnCost>> {
+pub(super) async fn own_costs(link: &Link, first: i64, last: i64) -> ReadResult<Vec<OwnCost>> {
     let sql = "SELECT hour, target, sum(cost)::bigint FROM own_costs WHERE hour BETWEEN $1 AND $2 \
          GROUP BY hour, target ORDER BY hour, target COLLATE \"C\"";
     let rows = link.query(sql, &[&first, &last]).await?;
@@ -104,7 +104,7 @@ pub(super) async fn files_acts(
     link: &Link,
     before: Option<OperationId>,
     limit: usize,
-) -> Answer<Vec<FilesAct>> {
+) -> ReadResult<Vec<FilesAct>> {
     let sql = "SELECT operation, at, actor, details FROM files_acts WHERE $1::bytea IS NULL OR operation < $1 \
          ORDER BY operation DESC LIMIT $2";
     let before = before.map(|operation| operation.to_bytes().to_vec());
@@ -116,7 +116,7 @@ pub(super) async fn files_acts(
 }
 
 /// Sums over all keys, computed on request.
-pub(super) async fn totals(link: &Link) -> Answer<Totals> {
+pub(super) async fn totals(link: &Link) -> ReadResult<Totals> {
     let sql = "SELECT (SELECT count(*) FROM keys), (SELECT coalesce(sum(seq), 0)::bigint FROM accounts), \
          (SELECT count(*) FROM holds), (SELECT coalesce(sum(credit), 0)::text FROM accounts), \
          (SELECT coalesce(sum(spent), 0)::text FROM accounts), (SELECT coalesce(sum(held), 0)::text FROM accounts), \
@@ -125,13 +125,13 @@ pub(super) async fn totals(link: &Link) -> Answer<Totals> {
     let rows = link.query(sql, &[]).await?;
     let row = rows
         .first()
-        .ok_or_else(|| Trouble::Failed("no totals".into()))?;
+        .ok_or_else(|| TransactionTrouble::Failed("no totals".into()))?;
     Ok(decode::totals(&mut Columns::of(row))?)
 }
 
 // --- history ---
 
-pub(super) async fn entries(link: &Link, query: &EntryQuery) -> Answer<Vec<Entry>> {
+pub(super) async fn entries(link: &Link, query: &EntryQuery) -> ReadResult<Vec<JournalEntry>> {
     let limit = query.limit.map_or(i64::MAX, rows_at_most);
     let before = query.before.unwrap_or(i64::MAX);
     let since = query.since.map_or(i64::MIN, Timestamp::millis);
@@ -176,7 +176,7 @@ pub(super) async fn entry_by_answer(
     link: &Link,
     key: KeyId,
     answer: &str,
-) -> Answer<Option<Entry>> {
+) -> ReadResult<Option<JournalEntry>> {
     if answer.contains('\0') {
         return Ok(None);
     }
@@ -197,7 +197,7 @@ pub(super) async fn usage(
     key: KeyId,
     from: Timestamp,
     to: Timestamp,
-) -> Answer<Vec<UsageRow>> {
+) -> ReadResult<Vec<UsageRow>> {
     let last = Timestamp::from_millis(to.millis().saturating_sub(1)).hour();
     let sql = concat!(
         "SELECT hour, slug, ",
@@ -229,7 +229,7 @@ pub(super) async fn usage(
     Ok(found)
 }
 
-pub(super) async fn slug_use(link: &Link, since: Timestamp) -> Answer<Vec<SlugUse>> {
+pub(super) async fn slug_use(link: &Link, since: Timestamp) -> ReadResult<Vec<SlugUse>> {
     let sql = "SELECT slug, count(DISTINCT key), sum(requests)::bigint FROM usage WHERE hour >= $1 \
          GROUP BY slug ORDER BY slug COLLATE \"C\"";
     let rows = link.query(sql, &[&since.hour()]).await?;
@@ -246,7 +246,7 @@ pub(super) async fn slug_use(link: &Link, since: Timestamp) -> Answer<Vec<SlugUs
 
 // --- audit ---
 
-pub(super) async fn act(link: &Link, operation: OperationId) -> Answer<Option<AuditRecord>> {
+pub(super) async fn act(link: &Link, operation: OperationId) -> ReadResult<Option<AuditRecord>> {
     let rows = link
         .query(
             &format!("{SELECT_ACT} WHERE operation = $1"),
@@ -261,7 +261,7 @@ pub(super) async fn audit(
     key: Option<KeyId>,
     before: Option<i64>,
     limit: usize,
-) -> Answer<Vec<AuditRecord>> {
+) -> ReadResult<Vec<AuditRecord>> {
     let (before, limit) = (before.unwrap_or(i64::MAX), rows_at_most(limit));
     let rows = match key {
         Some(key) => {

@@ -3,19 +3,19 @@
 use tokio_postgres::Row;
 use tokio_postgres::types::FromSql;
 
-use super::trouble::Trouble;
+use super::trouble::TransactionTrouble;
 use crate::book::chain::{ChainedAct, ChainedEntry};
 use crate::book::head::StoredKey;
 use crate::rule::hold::StoredHold;
-use crate::rule::limit::Traffic;
+use crate::rule::limit::KeyTraffic;
 use crate::store::rows::{
-    self, Columns as _, Malformed, Read, act_columns, entry_columns, hold_columns, key_columns,
-    session_columns,
+    self, Decoded, Malformed, RowColumns as _, act_columns, entry_columns, hold_columns,
+    key_columns, session_columns,
 };
 use crate::{Cause, LedgerError};
 use crate::{KeyId, SecretHash, Session, Timestamp};
 
-impl From<Malformed> for Trouble {
+impl From<Malformed> for TransactionTrouble {
     fn from(malformed: Malformed) -> Self {
         Self::Failed(Cause::in_words(malformed.to_string(), malformed))
     }
@@ -39,7 +39,7 @@ impl<'row> Columns<'row> {
     }
 
     /// The next column, of a type that only a database has.
-    pub(super) fn take<T: FromSql<'row>>(&mut self) -> Read<T> {
+    pub(super) fn take<T: FromSql<'row>>(&mut self) -> Decoded<T> {
         let at = self.next;
         self.next = at.saturating_add(1);
         self.row.try_get(at).map_err(|error| Malformed::Column {
@@ -49,16 +49,16 @@ impl<'row> Columns<'row> {
     }
 }
 
-impl rows::Columns for Columns<'_> {
-    fn maybe_number(&mut self) -> Read<Option<i64>> {
+impl rows::RowColumns for Columns<'_> {
+    fn maybe_number(&mut self) -> Decoded<Option<i64>> {
         self.take()
     }
 
-    fn maybe_str(&mut self) -> Read<Option<&str>> {
+    fn maybe_str(&mut self) -> Decoded<Option<&str>> {
         self.take()
     }
 
-    fn maybe_bytes(&mut self) -> Read<Option<&[u8]>> {
+    fn maybe_bytes(&mut self) -> Decoded<Option<&[u8]>> {
         self.take()
     }
 }
@@ -71,10 +71,10 @@ pub(super) const SELECT_KEY: &str = concat!(
 );
 
 /// A key, and its traffic at all gateways.
-pub(super) fn stored_key(row: &Row) -> Read<(StoredKey, Traffic)> {
+pub(super) fn stored_key(row: &Row) -> Decoded<(StoredKey, KeyTraffic)> {
     let mut columns = Columns::of(row);
     let stored = rows::stored_key(&mut columns)?;
-    let traffic = Traffic {
+    let traffic = KeyTraffic {
         opened: columns.number()?,
         running: columns.number()?,
         paced_to: columns.number()?,
@@ -117,7 +117,7 @@ pub(super) const SELECT_LINK: &str = "SELECT token, key, expires FROM links";
 
 macro_rules! decoded {
     ($($name:ident -> $type:ty;)+) => {
-        $(pub(super) fn $name(row: &Row) -> Read<$type> {
+        $(pub(super) fn $name(row: &Row) -> Decoded<$type> {
             rows::$name(&mut Columns::of(row))
         })+
     };

@@ -9,19 +9,19 @@ use std::sync::Mutex;
 
 use tokio::sync::watch;
 
-use super::facts::{Facts, Purpose};
+use super::facts::{ServerFacts, ServerPurpose};
 use super::lock::lock;
 use crate::{Cause, Server};
 
 /// One address, and what it answered: nothing yet, an error, or its facts.
 #[derive(Debug, Clone)]
-pub(super) struct Asked {
+pub(super) struct AskedServer {
     pub(super) place: String,
-    pub(super) answer: Option<Result<Facts, Cause>>,
+    pub(super) answer: Option<Result<ServerFacts, Cause>>,
 }
 
-impl Asked {
-    pub(super) fn facts(&self) -> Option<&Facts> {
+impl AskedServer {
+    pub(super) fn facts(&self) -> Option<&ServerFacts> {
         self.answer.as_ref()?.as_ref().ok()
     }
 }
@@ -36,12 +36,12 @@ pub(super) struct Newest {
 
 impl Newest {
     /// Whether a server was left behind by a promotion.
-    pub(super) fn outdates(&self, facts: &Facts) -> bool {
+    pub(super) fn outdates(&self, facts: &ServerFacts) -> bool {
         self.system == facts.system && facts.timeline < self.timeline
     }
 
     /// The same for a cluster, with what its servers say now: standbys count, because they follow a primary of their timeline.
-    fn with(&self, asked: &[Asked], system: &str) -> Self {
+    fn with(&self, asked: &[AskedServer], system: &str) -> Self {
         let known = (self.system == system).then(|| self.clone());
         let now = asked.iter().filter_map(|asked| {
             let facts = asked.facts().filter(|facts| facts.system == system)?;
@@ -59,12 +59,12 @@ impl Newest {
 
 /// The server to use, by its place in the list; or why none.
 pub(super) fn choose(
-    asked: &[Asked],
-    purpose: Purpose,
+    asked: &[AskedServer],
+    purpose: ServerPurpose,
     allow_single: bool,
     newest: &Newest,
 ) -> Result<usize, Cause> {
-    let mut suiting: Vec<(usize, &Facts)> = asked
+    let mut suiting: Vec<(usize, &ServerFacts)> = asked
         .iter()
         .enumerate()
         .filter_map(|(at, asked)| Some((at, asked.facts().filter(|facts| facts.suits(purpose))?)))
@@ -86,7 +86,7 @@ pub(super) fn choose(
         )
         .into());
     }
-    if purpose != Purpose::Standby {
+    if purpose != ServerPurpose::Standby {
         suiting.retain(|(_, facts)| !newest.with(asked, &facts.system).outdates(facts));
     }
     let best = suiting.into_iter().max_by_key(|(at, facts)| {
@@ -105,14 +105,14 @@ pub(super) fn choose(
 }
 
 /// Why no server suits: each with its state, and what to do.
-fn none(asked: &[Asked], purpose: Purpose, newest: &Newest) -> Cause {
+fn none(asked: &[AskedServer], purpose: ServerPurpose, newest: &Newest) -> Cause {
     let list = describe(asked, None, newest);
     let said: Vec<String> = (list.iter())
         .map(|server| format!("{}: {}", server.place, server.state))
         .collect();
     let said = said.join("; ");
     if list.iter().any(|server| server.stale) {
-        let system = (asked.iter().find_map(Asked::facts)).map_or("", |facts| &facts.system);
+        let system = (asked.iter().find_map(AskedServer::facts)).map_or("", |facts| &facts.system);
         let Newest {
             timeline, place, ..
         } = newest.with(asked, system);
@@ -130,13 +130,13 @@ fn none(asked: &[Asked], purpose: Purpose, newest: &Newest) -> Cause {
             "; make the certificate's authority known to this machine (update-ca-certificates), or name its file in the address \
              (sslrootcert=FILE) or in SSL_CERT_FILE"
         }
-        Purpose::Write if a_standby => {
+        ServerPurpose::Write if a_standby => {
             "; give the address of the primary, or one address with all servers"
         }
-        Purpose::Read if a_standby => {
+        ServerPurpose::Read if a_standby => {
             "; give the address of the primary, or read the standby as it is with --standby"
         }
-        Purpose::Standby if asked.iter().any(|asked| asked.facts().is_some()) => {
+        ServerPurpose::Standby if asked.iter().any(|asked| asked.facts().is_some()) => {
             "; none of them is a standby"
         }
         _ => "",
@@ -152,11 +152,11 @@ fn none(asked: &[Asked], purpose: Purpose, newest: &Newest) -> Cause {
 }
 
 /// Each server and its state in words; `used` is the chosen one.
-pub(super) fn describe(asked: &[Asked], used: Option<usize>, newest: &Newest) -> Vec<Server> {
+pub(super) fn describe(asked: &[AskedServer], used: Option<usize>, newest: &Newest) -> Vec<Server> {
     let chosen = used
         .and_then(|at| asked.get(at)?.facts())
         .filter(|facts| !facts.is_standby);
-    let words = |(at, one): (usize, &Asked)| {
+    let words = |(at, one): (usize, &AskedServer)| {
         let facts = one.facts();
         let state = match (&one.answer, facts) {
             (None, _) => "does not answer".to_owned(),
@@ -183,7 +183,7 @@ pub(super) fn describe(asked: &[Asked], used: Option<usize>, newest: &Newest) ->
     asked.iter().enumerate().map(words).collect()
 }
 
-fn state(facts: &Facts, chosen: Option<&Facts>, used: bool, outdated: bool) -> String {
+fn state(facts: &ServerFacts, chosen: Option<&ServerFacts>, used: bool, outdated: bool) -> String {
     let (timeline, streaming) = (facts.timeline, facts.standbys.streaming);
     match chosen {
         Some(chosen) if chosen.system != facts.system => {
@@ -202,7 +202,7 @@ fn state(facts: &Facts, chosen: Option<&Facts>, used: bool, outdated: bool) -> S
 
 /// A server, and its timeline while it was used.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Used {
+struct UsedServer {
     place: String,
     system: String,
     timeline: Option<u32>,
@@ -213,7 +213,7 @@ struct Used {
 pub(super) struct Servers {
     list: Mutex<Vec<Server>>,
     /// The server that was last used, also while none is.
-    last: Mutex<Option<Used>>,
+    last: Mutex<Option<UsedServer>>,
     newest: Mutex<Newest>,
     /// Grows when another server is used, or the connections so far are in doubt: each connection remembers the number it was
     /// opened under, and one with a lower number is not used again.
@@ -274,7 +274,7 @@ impl Servers {
 
     /// Records the servers' states, logs those that have changed, and puts connections to another server in doubt. Nothing is
     /// known of a server that was not waited for, so it keeps its last state unless it has none.
-    pub(super) fn note(&self, asked: &[Asked], used: Option<usize>) {
+    pub(super) fn note(&self, asked: &[AskedServer], used: Option<usize>) {
         let fresh = describe(asked, used, &self.newest());
         let mut list = lock(&self.list);
         let before = std::mem::take(&mut *list);
@@ -291,11 +291,14 @@ impl Servers {
                 tracing::info!(place, name, state, "a server of the ledger");
             }
         }
-        let used = fresh.iter().find(|server| server.used).map(|server| Used {
-            place: server.place.clone(),
-            system: server.system.clone(),
-            timeline: server.timeline,
-        });
+        let used = fresh
+            .iter()
+            .find(|server| server.used)
+            .map(|server| UsedServer {
+                place: server.place.clone(),
+                system: server.system.clone(),
+                timeline: server.timeline,
+            });
         *list = fresh;
         drop(list);
         let mut last = lock(&self.last);
@@ -323,52 +326,52 @@ impl Servers {
 
 #[cfg(test)]
 mod tests {
-    use super::super::facts::Seen;
+    use super::super::facts::ReplicationAnswer;
     use super::*;
 
-    fn primary(timeline: u32, streaming: i64) -> Facts {
-        Facts {
+    fn primary(timeline: u32, streaming: i64) -> ServerFacts {
+        ServerFacts {
             system: "7".to_owned(),
             timeline,
-            standbys: Seen {
+            standbys: ReplicationAnswer {
                 waits: true,
                 for_anybody: false,
                 needed: 1,
                 streaming,
                 hidden: 0,
             },
-            ..Facts::default()
+            ..ServerFacts::default()
         }
     }
 
-    fn standby(behind: u64) -> Facts {
-        Facts {
+    fn standby(behind: u64) -> ServerFacts {
+        ServerFacts {
             is_standby: true,
             behind,
             ..primary(1, 0)
         }
     }
 
-    fn asked(answers: impl IntoIterator<Item = Option<Facts>>) -> Vec<Asked> {
-        let place = |(at, answer): (usize, Option<Facts>)| Asked {
+    fn asked(answers: impl IntoIterator<Item = Option<ServerFacts>>) -> Vec<AskedServer> {
+        let place = |(at, answer): (usize, Option<ServerFacts>)| AskedServer {
             place: format!("s{at}:5432"),
             answer: answer.map(Ok),
         };
         answers.into_iter().enumerate().map(place).collect()
     }
 
-    fn taken(answers: Vec<Option<Facts>>, purpose: Purpose) -> Result<usize, Cause> {
+    fn taken(answers: Vec<Option<ServerFacts>>, purpose: ServerPurpose) -> Result<usize, Cause> {
         choose(&asked(answers), purpose, false, &Newest::default())
     }
 
     #[test]
     fn the_primary_on_the_highest_timeline_is_taken_and_waited_for_if_it_lacks_its_standby() {
-        let write = |answers| taken(answers, Purpose::Write);
+        let write = |answers| taken(answers, ServerPurpose::Write);
         assert_eq!(write(vec![None, Some(primary(1, 1))]), Ok(1));
         assert_eq!(write(vec![Some(standby(0)), Some(primary(1, 1))]), Ok(1));
         // A primary that boots again after its standby was promoted, whatever follows either.
         for (old, promoted) in [(0, 1), (0, 0), (1, 1), (1, 0), (2, 0)] {
-            for purpose in [Purpose::Write, Purpose::Read] {
+            for purpose in [ServerPurpose::Write, ServerPurpose::Read] {
                 let both = vec![Some(primary(1, old)), Some(primary(2, promoted))];
                 assert_eq!(taken(both, purpose), Ok(1), "{old} {promoted}");
             }
@@ -376,7 +379,10 @@ mod tests {
         // On one timeline the one that has its standby.
         assert_eq!(write(vec![Some(primary(2, 0)), Some(primary(2, 1))]), Ok(1));
         assert_eq!(
-            taken(vec![Some(standby(9)), Some(standby(2))], Purpose::Standby),
+            taken(
+                vec![Some(standby(9)), Some(standby(2))],
+                ServerPurpose::Standby
+            ),
             Ok(1)
         );
     }
@@ -384,11 +390,15 @@ mod tests {
     #[test]
     fn a_lower_timeline_than_one_that_was_seen_is_never_taken() {
         // A standby on it is enough.
-        let follower = Facts {
+        let follower = ServerFacts {
             timeline: 2,
             ..standby(0)
         };
-        let why = taken(vec![Some(primary(1, 1)), Some(follower)], Purpose::Write).unwrap_err();
+        let why = taken(
+            vec![Some(primary(1, 1)), Some(follower)],
+            ServerPurpose::Write,
+        )
+        .unwrap_err();
         assert!(
             why.words()
                 .contains("s0:5432: stale primary on timeline 1: fence it")
@@ -400,7 +410,7 @@ mod tests {
         servers.note(&asked([None, Some(primary(2, 1))]), Some(1));
         let number = servers.number();
         let stale = asked([Some(primary(1, 1)), None]);
-        for purpose in [Purpose::Write, Purpose::Read] {
+        for purpose in [ServerPurpose::Write, ServerPurpose::Read] {
             let why = choose(&stale, purpose, false, &servers.newest()).unwrap_err();
             assert!(
                 why.words().contains("s1:5432 was seen on timeline 2"),
@@ -416,7 +426,7 @@ mod tests {
         );
         // A restored server begins a higher one.
         let restored = asked([Some(primary(1, 1)), Some(primary(3, 0))]);
-        let taken = choose(&restored, Purpose::Write, false, &servers.newest());
+        let taken = choose(&restored, ServerPurpose::Write, false, &servers.newest());
         assert_eq!(taken, Ok(1));
     }
 
@@ -425,7 +435,7 @@ mod tests {
         let servers = Servers::default();
         servers.note(&asked([Some(primary(1, 1)), None]), Some(0));
         let number = servers.number();
-        let follower = Facts {
+        let follower = ServerFacts {
             timeline: 2,
             ..standby(0)
         };
@@ -438,19 +448,27 @@ mod tests {
         for (answers, purpose, said) in [
             (
                 vec![None, Some(standby(3))],
-                Purpose::Write,
+                ServerPurpose::Write,
                 "the address of the primary",
             ),
-            (vec![None, Some(standby(3))], Purpose::Read, "--standby"),
             (
                 vec![None, Some(standby(3))],
-                Purpose::Read,
+                ServerPurpose::Read,
+                "--standby",
+            ),
+            (
+                vec![None, Some(standby(3))],
+                ServerPurpose::Read,
                 "s0:5432: does not answer",
             ),
-            (vec![None, Some(standby(3))], Purpose::Read, "3 s behind"),
+            (
+                vec![None, Some(standby(3))],
+                ServerPurpose::Read,
+                "3 s behind",
+            ),
             (
                 vec![Some(primary(1, 1))],
-                Purpose::Standby,
+                ServerPurpose::Standby,
                 "none of them is a standby",
             ),
         ] {
@@ -461,12 +479,12 @@ mod tests {
         other.system = "8".to_owned();
         let both = asked([Some(primary(1, 1)), Some(other)]);
         let nothing = Newest::default();
-        let why = choose(&both, Purpose::Write, false, &nothing).unwrap_err();
+        let why = choose(&both, ServerPurpose::Write, false, &nothing).unwrap_err();
         assert!(why.words().contains("not servers of the same"), "{why}");
         let servers = Servers::default();
         servers.note(&both, Some(1));
         assert_eq!(
-            choose(&both, Purpose::Write, false, &servers.newest()).ok(),
+            choose(&both, ServerPurpose::Write, false, &servers.newest()).ok(),
             Some(1)
         );
     }

@@ -12,12 +12,12 @@ use tokio::time::Instant;
 
 use super::confirmed::Confirmed;
 use super::facts::Backend;
-use super::job::{Job, Reply};
-use super::lanes::{Lane, Queue};
+use super::job::{Job, OutcomeSender};
+use super::lanes::{Lane, LaneQueue};
 use super::link::Link;
 use super::lock::lock;
 use super::printable::printable;
-use crate::batch::operation::{Class, Operation, Outcome};
+use crate::batch::operation::{Operation, OperationClass, Outcome};
 use crate::{Durability, Opening, WriterStats};
 use crate::{KeyId, LedgerError, OperationId, Refusal, Timestamp};
 
@@ -37,7 +37,7 @@ pub(super) struct Dropped {
 
 /// State shared by callers, the writer and the node.
 pub(super) struct Shared {
-    pub(super) queue: Mutex<Queue>,
+    pub(super) queue: Mutex<LaneQueue>,
     wake: [Notify; 3],
     pub(super) stats: Mutex<WriterStats>,
     pub(super) fatal: watch::Sender<Option<String>>,
@@ -111,7 +111,7 @@ impl Shared {
         self.enqueue(printable(operation), None);
     }
 
-    fn enqueue(&self, operation: Operation, reply: Option<Reply>) {
+    fn enqueue(&self, operation: Operation, reply: Option<OutcomeSender>) {
         let key = match &operation {
             Operation::Open(new) => Some(new.key),
             Operation::Extend(extension) => self.runs(extension.request),
@@ -124,11 +124,11 @@ impl Shared {
             reply,
         };
         let class = job.operation.class();
-        let begins = class == Class::Hold || matches!(job.operation, Operation::Extend(_));
+        let begins = class == OperationClass::Hold || matches!(job.operation, Operation::Extend(_));
         let mut queue = lock(&self.queue);
         let refused = match &queue.closed {
             Some(reason) => Some(reason.clone()),
-            None if class == Class::Hold && queue.waiting() >= MAX_QUEUE => {
+            None if class == OperationClass::Hold && queue.waiting() >= MAX_QUEUE => {
                 Some("too many operations are waiting".to_owned())
             }
             None if begins && lock(&self.stats).is_clock_wrong() => {
@@ -142,7 +142,7 @@ impl Shared {
         };
         if let Some(reason) = refused {
             drop(queue);
-            if class == Class::Resolve {
+            if class == OperationClass::Resolve {
                 tracing::error!(
                     reason,
                     "cannot end a hold; the other gateways will end it at its checkpoint"

@@ -3,12 +3,12 @@
 //! Every commit waits until a standby has it. The server decides how many standbys that takes (`synchronous_standby_names`); this
 //! file only checks whether it waits for any, and whether enough of them are there. It never turns the waiting off.
 
-use super::facts::{LOOK, Seen, judge};
+use super::facts::{LOOK, ReplicationAnswer, judge};
 use super::link::Link;
 use super::lock::lock;
 use super::rows::Columns;
 use super::shared::Shared;
-use super::trouble::Trouble;
+use super::trouble::TransactionTrouble;
 use crate::{Durability, Standby};
 
 /// Begins a batch that waits until a standby has flushed it; every session's default.
@@ -25,16 +25,16 @@ pub(super) const fn session(durability: Durability) -> &'static str {
 }
 
 /// Checks whether commits wait for standbys, and whether enough of them are there. It only reads, so it never waits for a lock.
-pub(super) async fn look(link: &Link, allow_single: bool) -> Result<Standby, Trouble> {
+pub(super) async fn look(link: &Link, allow_single: bool) -> Result<Standby, TransactionTrouble> {
     let rows = link.query(LOOK, &[]).await?;
-    let row = rows
-        .first()
-        .ok_or_else(|| Trouble::Failed("the database says nothing of its standbys".into()))?;
+    let row = rows.first().ok_or_else(|| {
+        TransactionTrouble::Failed("the database says nothing of its standbys".into())
+    })?;
     let mut columns = Columns::of(row);
     let (waits, for_anybody) = (columns.take()?, columns.take()?);
     let (needed, streaming, hidden) = (columns.take()?, columns.take()?, columns.take()?);
     Ok(judge(
-        &Seen {
+        &ReplicationAnswer {
             waits,
             for_anybody,
             needed,

@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use super::confirmed::{Confirmed, Found};
+use super::confirmed::{Comparison, Confirmed};
 use super::connector::Connector;
-use super::node::{self, Node};
+use super::node::{self, NodeLease};
 use super::readers::Readers;
 use super::shared::Shared;
-use super::trouble::Trouble;
+use super::trouble::TransactionTrouble;
 use super::writer::Lanes;
 use super::{facts, migrations, standby};
 use crate::{LedgerError, OpenMode, Opening, Standby};
@@ -39,7 +39,7 @@ pub(super) async fn start(connector: Connector, opening: Opening) -> Result<Star
         // Checked before the first write: without a standby its commit would never return.
         let standby = standby::look(&link, opening.allow_single)
             .await
-            .map_err(Trouble::unusable)?;
+            .map_err(TransactionTrouble::unusable)?;
         if let Standby::Missing(why) = standby {
             let others = connector.servers().to_fence();
             return Err(LedgerError::unusable(format!("{why}{others}")));
@@ -48,7 +48,7 @@ pub(super) async fn start(connector: Connector, opening: Opening) -> Result<Star
     }
     let ledger = migrations::prepare(&mut link.client, mode, super::now()).await?;
     let found = shared.confirmed.look(&link).await;
-    if let Found::Lost { lost, stale } = found.map_err(Trouble::unusable)? {
+    if let Comparison::Lost { lost, stale } = found.map_err(TransactionTrouble::unusable)? {
         shared.lost(&lost, stale);
         return Err(LedgerError::unusable(
             shared.uncertain().unwrap_or_default(),
@@ -76,7 +76,7 @@ pub(super) async fn start(connector: Connector, opening: Opening) -> Result<Star
         if connector.has_several() {
             tokio::spawn(node::watch_servers(Arc::clone(&shared), connector.clone()));
         }
-        tokio::spawn(Node::new(Arc::clone(&shared), connector).run());
+        tokio::spawn(NodeLease::new(Arc::clone(&shared), connector).run());
     }
     Ok(Started {
         readers,

@@ -1,9 +1,9 @@
 //! What a batch has changed, as statements: at most three for each table, each for all of its rows.
 
-use super::trouble::Trouble;
-use super::writes::{Table, Write};
-use crate::batch::changes::{Changes, UsagePlace, Votes};
-use crate::batch::rows::{KeyRow, Row, Rows, Tokens};
+use super::trouble::TransactionTrouble;
+use super::writes::{TableWrite, Write};
+use crate::batch::changes::{Changes, UsagePlace, VoteChanges};
+use crate::batch::rows::{CachedRow, KeyRow, Rows, Tokens};
 use crate::book::chain::{ChainedEntry, evidence_code, kind_code};
 use crate::rule::hold::StoredHold;
 use crate::store::rows::{number, served_columns};
@@ -11,7 +11,7 @@ use crate::store::stored;
 use crate::{Bill, KeyId, OperationId, SecretHash, Timestamp, UsageRow, VOTE_DAYS};
 
 /// The statements that write a batch, in their order.
-pub(super) fn writes(rows: &Rows) -> Result<Vec<Write>, Trouble> {
+pub(super) fn writes(rows: &Rows) -> Result<Vec<Write>, TransactionTrouble> {
     let mut writes = Vec::new();
     keys(rows, &mut writes)?;
     accounts(rows, &mut writes);
@@ -27,7 +27,7 @@ pub(super) fn writes(rows: &Rows) -> Result<Vec<Write>, Trouble> {
     Ok(writes)
 }
 
-fn json(value: &impl serde::Serialize) -> Result<String, Trouble> {
+fn json(value: &impl serde::Serialize) -> Result<String, TransactionTrouble> {
     Ok(serde_json::to_string(value)?)
 }
 
@@ -49,7 +49,7 @@ fn changed(rows: &Rows, is_new: bool, of: fn(&KeyRow) -> bool) -> Vec<&KeyRow> {
     found
 }
 
-fn keys(rows: &Rows, writes: &mut Vec<Write>) -> Result<(), Trouble> {
+fn keys(rows: &Rows, writes: &mut Vec<Write>) -> Result<(), TransactionTrouble> {
     for is_new in [true, false] {
         let mut found = Vec::new();
         for row in changed(rows, is_new, |row| {
@@ -61,7 +61,7 @@ fn keys(rows: &Rows, writes: &mut Vec<Write>) -> Result<(), Trouble> {
         if found.is_empty() {
             continue;
         }
-        let table = Table::of("keys", &found)
+        let table = TableWrite::of("keys", &found)
             .number("id", |(stored, _)| stored.key.id.to_i64())
             .text("label", |(stored, _)| stored.key.settings.label.clone())
             .text("models", |(_, models)| models.clone())
@@ -106,7 +106,7 @@ fn accounts(rows: &Rows, writes: &mut Vec<Write>) {
             continue;
         }
         let traffic = |row: &KeyRow| row.traffic.unwrap_or_default();
-        let table = Table::of("accounts", &found)
+        let table = TableWrite::of("accounts", &found)
             .number("id", |row| row.stored.key.id.to_i64())
             .number("credit", |row| row.stored.key.account.credit.picos())
             .number("spent", |row| row.stored.key.account.spent.picos())
@@ -128,7 +128,7 @@ fn accounts(rows: &Rows, writes: &mut Vec<Write>) {
     }
 }
 
-fn holds(rows: &Rows, writes: &mut Vec<Write>) -> Result<(), Trouble> {
+fn holds(rows: &Rows, writes: &mut Vec<Write>) -> Result<(), TransactionTrouble> {
     let mut changed: Vec<_> = rows.changed_holds().collect();
     changed.sort_by_key(|(request, _)| *request);
     let gone: Vec<&OperationId> = changed
@@ -137,7 +137,7 @@ fn holds(rows: &Rows, writes: &mut Vec<Write>) -> Result<(), Trouble> {
         .map(|(request, _)| *request)
         .collect();
     if !gone.is_empty() {
-        let table = Table::of("holds", &gone).bytes("request", |request| bytes(request));
+        let table = TableWrite::of("holds", &gone).bytes("request", |request| bytes(request));
         writes.push(table.delete());
     }
     for was_stored in [true, false] {
@@ -152,7 +152,7 @@ fn holds(rows: &Rows, writes: &mut Vec<Write>) -> Result<(), Trouble> {
         if found.is_empty() {
             continue;
         }
-        let table = Table::of("holds", &found)
+        let table = TableWrite::of("holds", &found)
             .bytes("request", |(hold, _)| bytes(&hold.open.request))
             .number("amount", |(hold, _)| hold.open.amount.picos())
             .number("used", |(hold, _)| hold.open.used.picos())
@@ -190,7 +190,7 @@ impl EntryRow<'_> {
     }
 }
 
-fn entries(rows: &Rows, writes: &mut Vec<Write>) -> Result<(), Trouble> {
+fn entries(rows: &Rows, writes: &mut Vec<Write>) -> Result<(), TransactionTrouble> {
     let mut found = Vec::new();
     for chained in rows.new_entries() {
         let bill = chained.entry.bill.as_ref();
@@ -203,13 +203,13 @@ fn entries(rows: &Rows, writes: &mut Vec<Write>) -> Result<(), Trouble> {
         });
     }
     if !found.is_empty() {
-        let table = Table::of("entries", &found);
+        let table = TableWrite::of("entries", &found);
         writes.push(with_bill(with_entry(table)).insert(""));
     }
     let mut names: Vec<&(String, OperationId)> = rows.changes.names.iter().collect();
     names.sort();
     if !names.is_empty() {
-        let table = Table::of("refs", &names)
+        let table = TableWrite::of("refs", &names)
             .text("folded", |(folded, _)| folded.clone())
             .bytes("operation", |(_, operation)| bytes(operation));
         writes.push(table.insert(""));
@@ -217,7 +217,7 @@ fn entries(rows: &Rows, writes: &mut Vec<Write>) -> Result<(), Trouble> {
     Ok(())
 }
 
-fn with_entry<'a, 'b>(table: Table<'a, EntryRow<'b>>) -> Table<'a, EntryRow<'b>> {
+fn with_entry<'a, 'b>(table: TableWrite<'a, EntryRow<'b>>) -> TableWrite<'a, EntryRow<'b>> {
     table
         .number("key", |row| row.chained.entry.key.to_i64())
         .number("seq", |row| row.chained.entry.seq)
@@ -241,7 +241,7 @@ fn with_entry<'a, 'b>(table: Table<'a, EntryRow<'b>>) -> Table<'a, EntryRow<'b>>
         .bytes("hash", |row| row.chained.hash.to_vec())
 }
 
-fn with_bill<'a, 'b>(table: Table<'a, EntryRow<'b>>) -> Table<'a, EntryRow<'b>> {
+fn with_bill<'a, 'b>(table: TableWrite<'a, EntryRow<'b>>) -> TableWrite<'a, EntryRow<'b>> {
     table
         .text("slug", |row| row.bill(|bill| bill.slug.clone()))
         .text("family", |row| row.bill(|bill| bill.family.clone()))
@@ -280,7 +280,7 @@ fn usage(changes: &Changes, writes: &mut Vec<Write>) {
     if rows.is_empty() {
         return;
     }
-    let sums = Table::of("usage", &rows)
+    let sums = TableWrite::of("usage", &rows)
         .number("requests", |(_, row)| number(row.requests))
         .number("input", |(_, row)| number(row.usage.input))
         .number("cache_read", |(_, row)| number(row.usage.cache_read))
@@ -344,7 +344,7 @@ fn acts(rows: &Rows, writes: &mut Vec<Write>) {
     if found.is_empty() {
         return;
     }
-    let table = Table::of("audit", &found)
+    let table = TableWrite::of("audit", &found)
         .number("key", |act| act.record.record.key.to_i64())
         .number("seq", |act| act.record.seq)
         .number("position", |act| act.record.record.position)
@@ -369,7 +369,7 @@ fn access(rows: &Rows, writes: &mut Vec<Write>) {
     ] {
         let ended: Vec<KeyId> = ended.iter().copied().collect();
         if !ended.is_empty() {
-            let table = Table::of(table, &ended).number("key", |key| key.to_i64());
+            let table = TableWrite::of(table, &ended).number("key", |key| key.to_i64());
             writes.push(table.delete());
         }
         if let Some(now) = forget {
@@ -385,7 +385,7 @@ fn access(rows: &Rows, writes: &mut Vec<Write>) {
     removed("sessions", &rows.sessions, writes);
     let sessions = present(&rows.sessions);
     if !sessions.is_empty() {
-        let table = Table::of("sessions", &sessions)
+        let table = TableWrite::of("sessions", &sessions)
             .bytes("token", |(token, _)| token.to_vec())
             .number("key", |(_, session)| session.key.to_i64())
             .number("at", |(_, session)| session.at.millis())
@@ -395,7 +395,7 @@ fn access(rows: &Rows, writes: &mut Vec<Write>) {
     removed("links", &rows.links, writes);
     let links = present(&rows.links);
     if !links.is_empty() {
-        let table = Table::of("links", &links)
+        let table = TableWrite::of("links", &links)
             .bytes("token", |(token, _)| token.to_vec())
             .number("key", |(_, (key, _))| key.to_i64())
             .number("expires", |(_, (_, expires))| expires.millis());
@@ -405,10 +405,10 @@ fn access(rows: &Rows, writes: &mut Vec<Write>) {
 
 /// Deletes the stored rows that changed, before their current state is inserted.
 fn removed<T>(table: &'static str, rows: &Tokens<T>, writes: &mut Vec<Write>) {
-    let stored = |(_, row): &(&[u8; 32], &Row<T>)| row.changed && row.was_stored;
+    let stored = |(_, row): &(&[u8; 32], &CachedRow<T>)| row.changed && row.was_stored;
     let gone: Vec<&[u8; 32]> = rows.iter().filter(stored).map(|(token, _)| token).collect();
     if !gone.is_empty() {
-        let table = Table::of(table, &gone).bytes("token", |token| token.to_vec());
+        let table = TableWrite::of(table, &gone).bytes("token", |token| token.to_vec());
         writes.push(table.delete());
     }
 }
@@ -424,7 +424,7 @@ fn present<T>(rows: &Tokens<T>) -> Vec<(&[u8; 32], &T)> {
 fn slugs(changes: &Changes, writes: &mut Vec<Write>) {
     let rows: Vec<_> = changes.published.iter().collect();
     if !rows.is_empty() {
-        let table = Table::of("slugs", &rows)
+        let table = TableWrite::of("slugs", &rows)
             .text("slug", |(slug, _)| (*slug).clone())
             .number("published_at", |(_, at)| at.millis());
         writes.push(table.insert(" ON CONFLICT DO NOTHING"));
@@ -432,17 +432,17 @@ fn slugs(changes: &Changes, writes: &mut Vec<Write>) {
 }
 
 /// Removes what is forgotten, writes what was cast, and removes what has become too old.
-fn votes(Votes { cast, forgotten }: &Votes, writes: &mut Vec<Write>) {
+fn votes(VoteChanges { cast, forgotten }: &VoteChanges, writes: &mut Vec<Write>) {
     let forgotten: Vec<&String> = forgotten.iter().collect();
     if !forgotten.is_empty() {
-        let table = Table::of("votes", &forgotten).text("target", |target| (*target).clone());
+        let table = TableWrite::of("votes", &forgotten).text("target", |target| (*target).clone());
         writes.push(table.delete());
     }
     let rows: Vec<_> = cast.iter().collect();
     if rows.is_empty() {
         return;
     }
-    let votes = Table::of("votes", &rows)
+    let votes = TableWrite::of("votes", &rows)
         .text("target", |((target, ..), _)| target.clone())
         .number("question", |((_, question, ..), _)| *question)
         .number("day", |((_, _, day, _), _)| *day)
@@ -453,7 +453,7 @@ fn votes(Votes { cast, forgotten }: &Votes, writes: &mut Vec<Write>) {
             " ON CONFLICT (target, question, day, key) DO UPDATE SET value = excluded.value",
         ),
     );
-    let old = Table::of("votes", &rows)
+    let old = TableWrite::of("votes", &rows)
         .text("target", |((target, ..), _)| target.clone())
         .number("question", |((_, question, ..), _)| *question)
         .number("day", |((_, _, day, _), _)| day.saturating_sub(VOTE_DAYS));
@@ -465,7 +465,7 @@ fn votes(Votes { cast, forgotten }: &Votes, writes: &mut Vec<Write>) {
 fn files_acts(changes: &Changes, writes: &mut Vec<Write>) {
     let rows: Vec<_> = changes.files.values().collect();
     if !rows.is_empty() {
-        let table = Table::of("files_acts", &rows)
+        let table = TableWrite::of("files_acts", &rows)
             .bytes("operation", |act| bytes(&act.operation))
             .number("at", |act| act.at.millis())
             .text("actor", |act| act.actor.clone())
@@ -477,7 +477,7 @@ fn files_acts(changes: &Changes, writes: &mut Vec<Write>) {
 fn own_costs(changes: &Changes, writes: &mut Vec<Write>) {
     let rows: Vec<_> = changes.own_costs.iter().collect();
     if !rows.is_empty() {
-        let table = Table::of("own_costs", &rows)
+        let table = TableWrite::of("own_costs", &rows)
             .number("hour", |((hour, ..), _)| *hour)
             .text("target", |((_, target, _), _)| target.clone())
             .number("epoch", |((.., epoch), _)| *epoch)

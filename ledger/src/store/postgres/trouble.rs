@@ -10,7 +10,7 @@ use crate::{Cause, LedgerError};
 
 /// Why a transaction did not go through.
 #[derive(Debug)]
-pub(super) enum Trouble {
+pub(super) enum TransactionTrouble {
     /// Undone, because others were in the way: try the same again.
     Retry(Cause),
     /// Undone, because another transaction kept a key locked for too long: the same may be tried again.
@@ -27,7 +27,7 @@ pub(super) enum Trouble {
     Fenced,
 }
 
-impl Trouble {
+impl TransactionTrouble {
     /// The failure in words.
     pub(super) fn words(self) -> String {
         self.cause().to_string()
@@ -68,7 +68,7 @@ impl Trouble {
     }
 }
 
-impl From<Error> for Trouble {
+impl From<Error> for TransactionTrouble {
     fn from(error: Error) -> Self {
         let Some(db) = error.as_db_error() else {
             let spoken = error.is_closed()
@@ -114,7 +114,7 @@ impl From<Error> for Trouble {
     }
 }
 
-impl From<serde_json::Error> for Trouble {
+impl From<serde_json::Error> for TransactionTrouble {
     fn from(error: serde_json::Error) -> Self {
         Self::Failed(Cause::in_words(error.to_string(), error))
     }

@@ -8,12 +8,12 @@ use super::link::Link;
 use super::rows::{
     self, Columns, SELECT_ACT, SELECT_ENTRY, SELECT_HOLD, SELECT_KEY, SELECT_LINK, SELECT_SESSION,
 };
-use super::trouble::Trouble;
+use super::trouble::TransactionTrouble;
 use crate::book::anchor::Anchor;
 use crate::book::chain::{self, ChainedAct, ChainedEntry};
 use crate::book::head::StoredKey;
-use crate::book::verify::{self, Found, Hours, Identity, KeyRows, Reader};
-use crate::store::rows::{Columns as _, Malformed, Read, rollup_columns, served_columns};
+use crate::book::verify::{self, HourlyUsage, KeyRows, LedgerIdentity, LedgerReader, ReadRow};
+use crate::store::rows::{Decoded, Malformed, RowColumns as _, rollup_columns, served_columns};
 use crate::value::reference;
 use crate::{KeyId, VerifyReport};
 
@@ -23,7 +23,10 @@ const KEYS: i64 = 1_000;
 const PAGE: i64 = 2_000;
 
 /// Checks everything.
-pub(super) async fn verify(link: &Link, anchors: &[Anchor]) -> Result<VerifyReport, Trouble> {
+pub(super) async fn verify(
+    link: &Link,
+    anchors: &[Anchor],
+) -> Result<VerifyReport, TransactionTrouble> {
     verify::verify(&mut DatabaseReader { link }, anchors).await
 }
 
@@ -35,15 +38,15 @@ struct DatabaseReader<'link> {
 fn all<T>(
     what: &str,
     rows: &[tokio_postgres::Row],
-    decode: fn(&tokio_postgres::Row) -> Read<T>,
-) -> Vec<Found<T>> {
+    decode: fn(&tokio_postgres::Row) -> Decoded<T>,
+) -> Vec<ReadRow<T>> {
     rows.iter()
         .map(|row| decode(row).map_err(|why| format!("{what}: {why}")))
         .collect()
 }
 
 impl DatabaseReader<'_> {
-    async fn key_rows(&self, number: i64) -> Result<Found<KeyRows>, Trouble> {
+    async fn key_rows(&self, number: i64) -> Result<ReadRow<KeyRows>, TransactionTrouble> {
         let link = self.link;
         let key = format!("{SELECT_KEY} WHERE k.id = $1");
         let holds = format!("{SELECT_HOLD} WHERE key = $1");
@@ -59,14 +62,17 @@ impl DatabaseReader<'_> {
         let sessions = link.query(&sessions, &[&number]).await?;
         let links = link.query(&links, &[&number]).await?;
         let usage = self.usage(number).await?;
-        let read = || -> Read<KeyRows> {
+        let read = || -> Decoded<KeyRows> {
             let (stored, traffic) = rows::stored_key(found)?;
             let link = |row| rows::link(row).map(|(token, _, expires)| (token, expires));
             Ok(KeyRows {
                 stored,
-                holds: holds.iter().map(rows::stored_hold).collect::<Read<_>>()?,
-                sessions: sessions.iter().map(rows::session).collect::<Read<_>>()?,
-                links: links.iter().map(link).collect::<Read<_>>()?,
+                holds: holds
+                    .iter()
+                    .map(rows::stored_hold)
+                    .collect::<Decoded<_>>()?,
+                sessions: sessions.iter().map(rows::session).collect::<Decoded<_>>()?,
+                links: links.iter().map(link).collect::<Decoded<_>>()?,
                 traffic: Some(traffic),
                 usage: Some(usage?),
             })
@@ -74,7 +80,7 @@ impl DatabaseReader<'_> {
         Ok(read().map_err(|why: Malformed| why.to_string()))
     }
 
-    async fn usage(&self, number: i64) -> Result<Read<Hours>, Trouble> {
+    async fn usage(&self, number: i64) -> Result<Decoded<HourlyUsage>, TransactionTrouble> {
         let sql = concat!(
             "SELECT hour, slug, target, ",
             served_columns!(),
@@ -92,29 +98,29 @@ impl DatabaseReader<'_> {
         Ok(rows.iter().map(hour).collect())
     }
 
-    async fn count(&self, sql: &str) -> Result<i64, Trouble> {
+    async fn count(&self, sql: &str) -> Result<i64, TransactionTrouble> {
         let rows = self.link.query(sql, &[]).await?;
         let count = rows.first().map(|row| Columns::of(row).number());
         Ok(count.transpose()?.unwrap_or_default())
     }
 }
 
-impl Reader for DatabaseReader<'_> {
-    type Error = Trouble;
+impl LedgerReader for DatabaseReader<'_> {
+    type Error = TransactionTrouble;
 
-    async fn identity(&mut self) -> Result<Option<Identity>, Trouble> {
+    async fn identity(&mut self) -> Result<Option<LedgerIdentity>, TransactionTrouble> {
         let sql = "SELECT ledger, generation FROM identity WHERE id = 1";
         let rows = self.link.query(sql, &[]).await?;
         Ok(rows.first().and_then(|row| {
             let mut columns = Columns::of(row);
-            Some(Identity {
+            Some(LedgerIdentity {
                 genesis: chain::genesis(&columns.operation().ok()?.to_bytes()),
                 generation: Some(columns.number().ok()?),
             })
         }))
     }
 
-    async fn keys(&mut self, after: i64) -> Result<Vec<i64>, Trouble> {
+    async fn keys(&mut self, after: i64) -> Result<Vec<i64>, TransactionTrouble> {
         let sql = "SELECT id FROM (SELECT id FROM keys UNION SELECT id FROM accounts) i WHERE id > $1 ORDER BY id LIMIT $2";
         let rows = self.link.query(sql, &[&after, &KEYS]).await?;
         rows.iter()
@@ -122,7 +128,7 @@ impl Reader for DatabaseReader<'_> {
             .collect()
     }
 
-    async fn key(&mut self, number: i64) -> Result<Found<KeyRows>, Trouble> {
+    async fn key(&mut self, number: i64) -> Result<ReadRow<KeyRows>, TransactionTrouble> {
         if KeyId::from_i64(number).is_none() {
             return Ok(Err("is not a key's id".to_owned()));
         }
@@ -135,7 +141,7 @@ impl Reader for DatabaseReader<'_> {
         &mut self,
         key: &StoredKey,
         before: Option<&ChainedEntry>,
-    ) -> Result<Vec<Found<ChainedEntry>>, Trouble> {
+    ) -> Result<Vec<ReadRow<ChainedEntry>>, TransactionTrouble> {
         let sql =
             format!("{SELECT_ENTRY} WHERE e.key = $1 AND e.seq < $2 ORDER BY e.seq DESC LIMIT $3");
         let before = before.map_or(i64::MAX, |before| before.entry.seq);
@@ -149,7 +155,7 @@ impl Reader for DatabaseReader<'_> {
         &mut self,
         key: &StoredKey,
         before: Option<&ChainedAct>,
-    ) -> Result<Vec<Found<ChainedAct>>, Trouble> {
+    ) -> Result<Vec<ReadRow<ChainedAct>>, TransactionTrouble> {
         let sql = format!("{SELECT_ACT} WHERE key = $1 AND seq < $2 ORDER BY seq DESC LIMIT $3");
         let before = before.map_or(i64::MAX, |before| before.record.seq);
         let values: [&(dyn tokio_postgres::types::ToSql + Sync); 3] =
@@ -158,7 +164,10 @@ impl Reader for DatabaseReader<'_> {
         Ok(all("an administrative act", &rows, rows::stored_act))
     }
 
-    async fn taken(&mut self, folded: &BTreeSet<String>) -> Result<BTreeSet<String>, Trouble> {
+    async fn taken(
+        &mut self,
+        folded: &BTreeSet<String>,
+    ) -> Result<BTreeSet<String>, TransactionTrouble> {
         let folded: Vec<&str> = folded.iter().map(String::as_str).collect();
         let sql = "SELECT r.folded, e.reference FROM refs r JOIN entries e ON e.operation = r.operation WHERE r.folded = ANY ($1::text[])";
         let mut taken = BTreeSet::new();
@@ -173,11 +182,11 @@ impl Reader for DatabaseReader<'_> {
     }
 
     /// A key that is none began no snapshot; the server only warns then.
-    async fn end_key(&mut self) -> Result<(), Trouble> {
+    async fn end_key(&mut self) -> Result<(), TransactionTrouble> {
         Ok(self.link.client.batch_execute("ROLLBACK").await?)
     }
 
-    async fn rest(&mut self, _: &[Anchor]) -> Result<Vec<String>, Trouble> {
+    async fn rest(&mut self, _: &[Anchor]) -> Result<Vec<String>, TransactionTrouble> {
         let mut faults = Vec::new();
         for (what, sql) in [
             (

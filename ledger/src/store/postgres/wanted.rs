@@ -2,13 +2,13 @@
 
 use std::collections::BTreeSet;
 
-use crate::batch::operation::{Class, Operation};
+use crate::batch::operation::{Operation, OperationClass};
 use crate::value::reference;
 use crate::{KeyId, OperationId};
 
 /// Everything that the operations of a batch may read.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Wanted {
+pub(super) struct WantedRows {
     pub(super) keys: BTreeSet<KeyId>,
     pub(super) holds: BTreeSet<OperationId>,
     pub(super) entries: BTreeSet<OperationId>,
@@ -21,7 +21,7 @@ pub(super) struct Wanted {
     pub(super) flushed: bool,
 }
 
-impl Wanted {
+impl WantedRows {
     pub(super) fn add(&mut self, operation: &Operation) {
         let needs = operation.needs();
         self.flushed |= must_be_flushed(operation);
@@ -40,5 +40,5 @@ impl Wanted {
 
 /// Whether a standby must have flushed this operation before it is confirmed, even with prompt durability.
 fn must_be_flushed(operation: &Operation) -> bool {
-    operation.class() == Class::Money || matches!(operation, Operation::OpenSession(_))
+    operation.class() == OperationClass::Money || matches!(operation, Operation::OpenSession(_))
 }

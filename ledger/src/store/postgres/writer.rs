@@ -14,12 +14,12 @@ use tokio::time::Instant;
 use super::connector::Connector;
 use super::fetch::Locked;
 use super::job::Job;
-use super::lanes::{Lane, Next, Taken};
+use super::lanes::{Lane, NextWork, TakenBatch};
 use super::link::Link;
 use super::lock::lock;
 use super::shared::Shared;
-use super::trouble::Trouble;
-use super::wanted::Wanted;
+use super::trouble::TransactionTrouble;
+use super::wanted::WantedRows;
 use super::{fetch, flush, node};
 use crate::batch::apply::apply;
 use crate::batch::operation::{Operation, Outcome};
@@ -39,7 +39,7 @@ const RETRY_AFTER: Duration = Duration::from_millis(250);
 const ATTEMPTS: usize = 8;
 
 /// Why a batch was given up.
-struct GivenUp {
+struct GivenUpBatch {
     error: LedgerError,
     sqlstate: Option<String>,
     jobs: Vec<Job>,
@@ -127,9 +127,9 @@ impl Lanes {
         }
     }
 
-    fn writer(&self, lane: Lane, link: Option<Link>) -> Writer {
+    fn writer(&self, lane: Lane, link: Option<Link>) -> LaneWriter {
         let (shared, connector) = (Arc::clone(&self.shared), self.connector.clone());
-        Writer {
+        LaneWriter {
             lane,
             shared,
             connector,
@@ -140,7 +140,7 @@ impl Lanes {
 }
 
 /// One lane's writer.
-struct Writer {
+struct LaneWriter {
     lane: Lane,
     shared: Arc<Shared>,
     connector: Connector,
@@ -148,10 +148,10 @@ struct Writer {
     ledger: [u8; 16],
 }
 
-impl Writer {
+impl LaneWriter {
     /// Writes batches until the ledger is closed and everything in the lane is written. Returns its connection.
     async fn run(mut self) -> Option<Link> {
-        while let Some(Taken { jobs, key }) = self.next_batch().await {
+        while let Some(TakenBatch { jobs, key }) = self.next_batch().await {
             if key.is_some() {
                 // Another key may be ready whose job woke the writer beside this one, or none.
                 self.shared.wake(Lane::Keys);
@@ -170,15 +170,15 @@ impl Writer {
     }
 
     /// Waits for operations or a retry; `None` when closed and everything was tried.
-    async fn next_batch(&mut self) -> Option<Taken> {
+    async fn next_batch(&mut self) -> Option<TakenBatch> {
         loop {
             let (gathering, retry_in) = {
                 let mut queue = lock(&self.shared.queue);
                 let gathering = match queue.next(self.lane, Instant::now()) {
-                    Next::Batch(taken) => return Some(taken),
-                    Next::Gathering(until) => Some(until),
-                    Next::Nothing if queue.is_over(self.lane) => return None,
-                    Next::Nothing => None,
+                    NextWork::Batch(taken) => return Some(taken),
+                    NextWork::Gathering(until) => Some(until),
+                    NextWork::Nothing if queue.is_over(self.lane) => return None,
+                    NextWork::Nothing => None,
                 };
                 let retry_in = if self.lane == Lane::Rest {
                     queue.retry_in(Instant::now())
@@ -186,7 +186,7 @@ impl Writer {
                     None
                 };
                 if retry_in == Some(Duration::ZERO) {
-                    return Some(Taken {
+                    return Some(TakenBatch {
                         jobs: queue.take_unresolved(),
                         key: None,
                     });
@@ -210,7 +210,7 @@ impl Writer {
         while let Some(jobs) = groups.pop_front() {
             match self.commit(&jobs).await {
                 Ok(outcomes) => self.answer(jobs, outcomes),
-                Err(Trouble::Fenced) => {
+                Err(TransactionTrouble::Fenced) => {
                     let jobs = groups.into_iter().chain([jobs]).flatten().collect();
                     self.stop(
                         "the other gateways considered this one dead and ended its holds",
@@ -220,19 +220,21 @@ impl Writer {
                     return std::ops::ControlFlow::Break(());
                 }
                 // One of them cannot be stored, or they block others: try each one alone.
-                Err(Trouble::Failed(_) | Trouble::Rejected { .. } | Trouble::Retry(_))
-                    if jobs.len() > 1 =>
-                {
+                Err(
+                    TransactionTrouble::Failed(_)
+                    | TransactionTrouble::Rejected { .. }
+                    | TransactionTrouble::Retry(_),
+                ) if jobs.len() > 1 => {
                     groups.extend(jobs.into_iter().map(|job| vec![job]));
                 }
-                Err(Trouble::Unknown(why)) => self.give_up(GivenUp {
+                Err(TransactionTrouble::Unknown(why)) => self.give_up(GivenUpBatch {
                     error: LedgerError::Unknown(why),
                     sqlstate: None,
                     jobs,
                 }),
                 Err(trouble) => {
                     let sqlstate = trouble.sqlstate().map(str::to_owned);
-                    self.give_up(GivenUp {
+                    self.give_up(GivenUpBatch {
                         error: LedgerError::unavailable(trouble.cause()),
                         sqlstate,
                         jobs,
@@ -265,7 +267,7 @@ impl Writer {
 
     /// Reports the failure, and keeps operations without a caller: whatever the error was, only another attempt can end a hold
     /// with its bill.
-    fn give_up(&self, given_up: GivenUp) {
+    fn give_up(&self, given_up: GivenUpBatch) {
         let closing = lock(&self.shared.queue).gives_up(Instant::now());
         for job in given_up.jobs {
             if job.reply.is_none() && !closing {
@@ -310,7 +312,7 @@ impl Writer {
     }
 
     /// Applies operations in one transaction, repeatedly until the outcome is known or the time limit is reached.
-    async fn commit(&mut self, jobs: &[Job]) -> Result<Outcomes, Trouble> {
+    async fn commit(&mut self, jobs: &[Job]) -> Result<Outcomes, TransactionTrouble> {
         let begun = Instant::now();
         let mut unknown: Option<Cause> = None;
         let mut attempts = 0_usize;
@@ -329,21 +331,23 @@ impl Writer {
             };
             attempts = attempts.saturating_add(1);
             match &trouble {
-                Trouble::Fenced => return Err(trouble),
+                TransactionTrouble::Fenced => return Err(trouble),
                 // Undone this time, but an earlier attempt may have gone through.
-                Trouble::Failed(_) | Trouble::Rejected { .. } if unknown.is_none() => {
+                TransactionTrouble::Failed(_) | TransactionTrouble::Rejected { .. }
+                    if unknown.is_none() =>
+                {
                     return Err(trouble);
                 }
-                Trouble::Retry(_)
-                | Trouble::Busy(_)
-                | Trouble::Failed(_)
-                | Trouble::Rejected { .. } => {
+                TransactionTrouble::Retry(_)
+                | TransactionTrouble::Busy(_)
+                | TransactionTrouble::Failed(_)
+                | TransactionTrouble::Rejected { .. } => {
                     if attempts >= ATTEMPTS {
-                        return Err(unknown.map_or(trouble, Trouble::Unknown));
+                        return Err(unknown.map_or(trouble, TransactionTrouble::Unknown));
                     }
                 }
-                Trouble::Lost(_) => self.shared.drop_link(&mut self.link),
-                Trouble::Unknown(why) => {
+                TransactionTrouble::Lost(_) => self.shared.drop_link(&mut self.link),
+                TransactionTrouble::Unknown(why) => {
                     tracing::warn!(%why, "a commit got no answer; its operations are repeated");
                     let mut stats = lock(&self.shared.stats);
                     stats.unknown_commits = stats.unknown_commits.saturating_add(1);
@@ -358,7 +362,7 @@ impl Writer {
                 PATIENCE
             };
             if begun.elapsed() >= patience {
-                return Err(unknown.map_or(trouble, Trouble::Unknown));
+                return Err(unknown.map_or(trouble, TransactionTrouble::Unknown));
             }
             if self.link.is_none() {
                 tokio::time::sleep(RETRY_AFTER).await;
@@ -370,39 +374,43 @@ impl Writer {
         lock(&self.shared.stats).note(operations, begun.elapsed());
     }
 
-    async fn attempt(&mut self, jobs: &[Job], locked: Locked) -> Result<Outcomes, Trouble> {
+    async fn attempt(
+        &mut self,
+        jobs: &[Job],
+        locked: Locked,
+    ) -> Result<Outcomes, TransactionTrouble> {
         if let Some(why) = self.shared.uncertain() {
             // Sent now, it would wait, with its locks, for a standby that is not there.
             self.link = None;
-            return Err(Trouble::Lost(why.into()));
+            return Err(TransactionTrouble::Lost(why.into()));
         }
         let number = self.connector.servers().number();
         let link = match &mut self.link {
             Some(link) if !link.client.is_closed() && link.number == number => link,
             place => {
                 let connecting = self.connector.connect_for_batches();
-                let link = connecting.await.map_err(Trouble::Lost)?;
+                let link = connecting.await.map_err(TransactionTrouble::Lost)?;
                 let confirmed = tokio::time::timeout(TRIP, node::confirm(&link, &self.shared));
                 if !confirmed.await.map_err(too_late)?? {
-                    return Err(Trouble::Lost(
+                    return Err(TransactionTrouble::Lost(
                         self.shared.uncertain().unwrap_or_default().into(),
                     ));
                 }
                 place.insert(link)
             }
         };
-        let place = Place {
+        let place = TransactionContext {
             shared: &self.shared,
             ledger: self.ledger,
         };
         let result = transaction(link, jobs, &place, locked).await;
         if matches!(
             result,
-            Err(Trouble::Retry(_)
-                | Trouble::Busy(_)
-                | Trouble::Failed(_)
-                | Trouble::Rejected { .. }
-                | Trouble::Fenced)
+            Err(TransactionTrouble::Retry(_)
+                | TransactionTrouble::Busy(_)
+                | TransactionTrouble::Failed(_)
+                | TransactionTrouble::Rejected { .. }
+                | TransactionTrouble::Fenced)
         ) {
             let undone = tokio::time::timeout(TRIP, link.client.batch_execute("ROLLBACK")).await;
             if !matches!(undone, Ok(Ok(()))) {
@@ -417,21 +425,21 @@ impl Writer {
 type Outcomes = Vec<Option<Result<Outcome, Refusal>>>;
 
 /// Where a transaction takes place.
-struct Place<'writer> {
+struct TransactionContext<'writer> {
     shared: &'writer Shared,
     ledger: [u8; 16],
 }
 
-fn too_late(_: tokio::time::error::Elapsed) -> Trouble {
-    Trouble::Lost("the database did not answer in time".into())
+fn too_late(_: tokio::time::error::Elapsed) -> TransactionTrouble {
+    TransactionTrouble::Lost("the database did not answer in time".into())
 }
 
 async fn transaction(
     link: &Link,
     jobs: &[Job],
-    place: &Place<'_>,
+    place: &TransactionContext<'_>,
     locked: Locked,
-) -> Result<Outcomes, Trouble> {
+) -> Result<Outcomes, TransactionTrouble> {
     let epoch = place.shared.epoch.load(Ordering::SeqCst);
     if let [
         Job {
@@ -447,9 +455,9 @@ async fn transaction(
         place.shared.epoch.store(run.epoch, Ordering::SeqCst);
         return Ok(vec![Some(Ok(Outcome::Epoch(run.epoch)))]);
     }
-    let mut wanted = Wanted {
+    let mut wanted = WantedRows {
         flushed: place.shared.durability == Durability::Strict,
-        ..Wanted::default()
+        ..WantedRows::default()
     };
     jobs.iter().for_each(|job| wanted.add(&job.operation));
     // Also waits for the locks of keys whose holds do not exist yet: a commit without an answer may still be under way.
@@ -462,7 +470,7 @@ async fn transaction(
         };
         let mut rows = fetch::fetch(link, &wanted, place.ledger, epoch, locked).await?;
         rows.dead = dead;
-        Ok::<_, Trouble>(rows)
+        Ok::<_, TransactionTrouble>(rows)
     };
     let mut rows = tokio::time::timeout(TRIP, fetched)
         .await
@@ -483,7 +491,8 @@ async fn transaction(
         }
         outcomes.push(Some(apply(&mut rows, &job.operation)));
     }
-    let late = |_| Trouble::Unknown("the database did not answer a commit in time".into());
+    let late =
+        |_| TransactionTrouble::Unknown("the database did not answer a commit in time".into());
     tokio::time::timeout(TRIP, flush::flush(link, &rows))
         .await
         .map_err(late)??;

@@ -2,12 +2,12 @@
 
 use tokio_postgres::types::ToSql;
 
-pub(super) type Value = Box<dyn ToSql + Sync + Send>;
+pub(super) type SqlValue = Box<dyn ToSql + Sync + Send>;
 
 /// A statement and its parameters.
 pub(super) struct Write {
     pub(super) sql: String,
-    pub(super) columns: Vec<Value>,
+    pub(super) columns: Vec<SqlValue>,
 }
 
 impl Write {
@@ -20,13 +20,13 @@ impl Write {
 }
 
 /// Rows to write to a table. Columns are added in any order.
-pub(super) struct Table<'rows, R> {
+pub(super) struct TableWrite<'rows, R> {
     name: &'static str,
     rows: &'rows [R],
-    columns: Vec<(&'static str, &'static str, Value)>,
+    columns: Vec<(&'static str, &'static str, SqlValue)>,
 }
 
-impl<'rows, R> Table<'rows, R> {
+impl<'rows, R> TableWrite<'rows, R> {
     pub(super) const fn of(name: &'static str, rows: &'rows [R]) -> Self {
         Self {
             name,
@@ -151,7 +151,7 @@ mod tests {
     #[test]
     fn statements_are_written_out_of_their_columns() {
         let table = || {
-            Table::of("keys", &[1_i64])
+            TableWrite::of("keys", &[1_i64])
                 .number("id", |id| *id)
                 .text("label", |_| "a".to_owned())
         };
@@ -164,7 +164,7 @@ mod tests {
             "UPDATE keys t SET label = u.label FROM unnest($1::bigint[], $2::text[]) AS u (id, label) WHERE t.id = u.id"
         );
         assert_eq!(
-            Table::of("keys", &[1_i64])
+            TableWrite::of("keys", &[1_i64])
                 .number("id", |id| *id)
                 .delete()
                 .sql,

@@ -12,7 +12,7 @@ use super::location::belongs_to_ledger;
 use super::rows::Columns;
 use super::verify;
 use crate::book::anchor::{Anchor, Heads, KeyHeads};
-use crate::store::rows::Columns as _;
+use crate::store::rows::RowColumns as _;
 use crate::{Cause, LedgerError, OpenMode, Timestamp, VerifyReport};
 
 /// What the chains came to since an anchor.

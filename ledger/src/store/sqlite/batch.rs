@@ -12,7 +12,7 @@ use std::sync::Arc;
 use rusqlite::{Connection, DEFAULT_NAME, FileControl, Result, params};
 
 use super::migrations::VERSION;
-use super::remembered::{Moved, Remembered};
+use super::remembered::{KeyCache, Moved};
 use super::rows;
 use super::statements::{Sql, Statements};
 use crate::batch::rows::{Positions, Rows};
@@ -36,7 +36,7 @@ pub(super) enum Changed {
 pub(super) struct Batch<'c> {
     pub(super) conn: &'c Connection,
     pub(super) rows: Rows,
-    pub(super) tables: Tables<'c>,
+    pub(super) tables: BatchTables<'c>,
     /// Every open hold with a greater id is in `rows`. Ids begin with their time, so hardly a new one has to be looked up.
     pub(super) holds_after: Option<OperationId>,
     /// The version of the schema when the totals were read.
@@ -45,12 +45,12 @@ pub(super) struct Batch<'c> {
     version: Option<u32>,
     ledger: Option<[u8; 16]>,
     /// Keys cached for readers.
-    remembered: Option<Arc<Remembered>>,
+    remembered: Option<Arc<KeyCache>>,
 }
 
 /// What a batch is written with and to.
 #[derive(Debug)]
-pub(super) struct Tables<'c> {
+pub(super) struct BatchTables<'c> {
     pub(super) statements: Statements<'c>,
     /// Rows of `slugs` and `targets` never change, so they may be cached until a transaction is rolled back.
     slugs: HashMap<String, i64>,
@@ -66,11 +66,11 @@ pub(super) struct Tables<'c> {
 }
 
 impl<'c> Batch<'c> {
-    pub(super) fn new(conn: &'c Connection, remembered: Option<Arc<Remembered>>) -> Self {
+    pub(super) fn new(conn: &'c Connection, remembered: Option<Arc<KeyCache>>) -> Self {
         Self {
             conn,
             rows: Rows::default(),
-            tables: Tables {
+            tables: BatchTables {
                 statements: Statements::new(conn),
                 slugs: HashMap::new(),
                 targets: HashMap::new(),
@@ -192,7 +192,7 @@ impl<'c> Batch<'c> {
     }
 }
 
-impl Tables<'_> {
+impl BatchTables<'_> {
     /// Once for each batch.
     fn write_totals(&mut self, rows: &Rows) -> Result<()> {
         let Totals {

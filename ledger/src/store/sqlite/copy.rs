@@ -15,8 +15,10 @@ use super::migrations::{Birth, VERSION};
 use super::{ServeLock, backup, files, rows, verify};
 use crate::batch::rows::Rows;
 use crate::book::chain::{ChainedAct, ChainedEntry};
-use crate::book::head::{AuditHead, Head, StoredKey};
-use crate::store::copy::{Identity, MOVED, Part, ROWS, Rest, Side, Source, Target, replayed};
+use crate::book::head::{AuditHead, KeyHead, StoredKey};
+use crate::store::copy::{
+    CopyBatch, CopyIdentity, MOVED, ROWS, Rest, Side, SourceLedger, TargetLedger, replayed,
+};
 use crate::{Account, Amount, Cause, KeyId, LedgerError, OpenMode, Refusal, VerifyReport};
 
 const NOT_COPIED: &str = "the ledger could not be copied";
@@ -70,10 +72,10 @@ impl Side for CopySource {
     }
 }
 
-impl Source for CopySource {
-    async fn identity(&mut self) -> Result<Identity, LedgerError> {
+impl SourceLedger for CopySource {
+    async fn identity(&mut self) -> Result<CopyIdentity, LedgerError> {
         let read = |row: &rusqlite::Row<'_>| {
-            Ok(Identity {
+            Ok(CopyIdentity {
                 ledger: row.get(0)?,
                 generation: row.get(1)?,
                 made_at: row.get(2)?,
@@ -190,8 +192,8 @@ impl Side for CopyTarget {
     }
 }
 
-impl Target for CopyTarget {
-    async fn begin(&mut self, identity: Identity) -> Result<(), LedgerError> {
+impl TargetLedger for CopyTarget {
+    async fn begin(&mut self, identity: CopyIdentity) -> Result<(), LedgerError> {
         let conn = files::make(
             &self.part,
             &Birth {
@@ -208,7 +210,7 @@ impl Target for CopyTarget {
         Ok(())
     }
 
-    async fn write(&mut self, part: Part) -> Result<(), LedgerError> {
+    async fn write(&mut self, part: CopyBatch) -> Result<(), LedgerError> {
         let mut batch = Batch::new(self.conn()?, None);
         batch.begin().map_err(failed)?;
         put(&mut batch, part)?;
@@ -229,24 +231,24 @@ impl Target for CopyTarget {
 
 /// Adds a part to the batch's rows. Databases number entries and acts with gaps, files without, so both are chained anew. Only those
 /// of the first format are hashed with their number, and they never have gaps before them.
-fn put(batch: &mut Batch<'_>, part: Part) -> Result<(), LedgerError> {
+fn put(batch: &mut Batch<'_>, part: CopyBatch) -> Result<(), LedgerError> {
     match part {
-        Part::Keys(keys) => {
+        CopyBatch::Keys(keys) => {
             for StoredKey { mut key, .. } in keys {
                 // Its money comes with its entries.
                 (key.account, key.last_entry_at) = (Account::default(), None);
-                let (head, audit) = (Head::NONE, AuditHead::NONE);
+                let (head, audit) = (KeyHead::NONE, AuditHead::NONE);
                 batch.rows.insert_key(StoredKey { key, head, audit });
             }
         }
-        Part::Acts(acts) => {
+        CopyBatch::Acts(acts) => {
             for mut act in acts {
                 batch.fetch_key(act.record.record.key).map_err(failed)?;
                 act.record.record.position = batch.rows.positions.next_act();
                 batch.rows.append_act(act.record, act.format, act.hash);
             }
         }
-        Part::Entries(entries, names) => {
+        CopyBatch::Entries(entries, names) => {
             for chained in entries {
                 batch.fetch_key(chained.entry.key).map_err(failed)?;
                 append(&mut batch.rows, chained)?;
@@ -255,7 +257,7 @@ fn put(batch: &mut Batch<'_>, part: Part) -> Result<(), LedgerError> {
                 batch.rows.register(folded, operation);
             }
         }
-        Part::Rest(rest) => {
+        CopyBatch::Rest(rest) => {
             for hold in &rest.holds {
                 batch.fetch_key(hold.open.key).map_err(failed)?;
                 held(&mut batch.rows, hold.open.key, hold.open.amount)?;

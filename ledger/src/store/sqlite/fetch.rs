@@ -10,7 +10,7 @@ use super::rows;
 use super::statements::Sql;
 use crate::batch::apply::apply;
 use crate::batch::operation::{Few, Operation, Outcome};
-use crate::batch::rows::{KeyRow, RECOVERED_AT_ONCE, Row};
+use crate::batch::rows::{CachedRow, KeyRow, RECOVERED_AT_ONCE};
 use crate::book::chain::ChainedEntry;
 use crate::value::reference;
 use crate::{KeyId, OperationId, Refusal, SecretHash};
@@ -74,7 +74,7 @@ impl Batch<'_> {
         if !self.rows.holds.contains_key(&request) && request <= self.holds_after()? {
             let read = self.tables.statements.get(Sql::Hold)?;
             if let Some(hold) = read.query_row([request], rows::stored_hold).optional()? {
-                self.rows.holds.insert(request, Row::stored(hold));
+                self.rows.holds.insert(request, CachedRow::stored(hold));
             }
         }
         match self.rows.hold(request).map(|hold| hold.open.key) {
@@ -173,11 +173,15 @@ impl Batch<'_> {
     fn fetch_token(&mut self, token: SecretHash) -> Result<()> {
         let read = self.tables.statements.get(Sql::Session)?;
         if let Some(session) = read.query_row([token], rows::session).optional()? {
-            self.rows.sessions.insert(token.0, Row::stored(session));
+            self.rows
+                .sessions
+                .insert(token.0, CachedRow::stored(session));
         }
         let read = self.tables.statements.get(Sql::Link)?;
         if let Some((_, key, expires)) = read.query_row([token], rows::link).optional()? {
-            self.rows.links.insert(token.0, Row::stored((key, expires)));
+            self.rows
+                .links
+                .insert(token.0, CachedRow::stored((key, expires)));
         }
         Ok(())
     }
@@ -190,7 +194,7 @@ impl Batch<'_> {
             .collect::<Result<Vec<_>>>()?;
         for hold in dead {
             let (request, key) = (hold.open.request, hold.open.key);
-            self.rows.holds.insert(request, Row::stored(hold));
+            self.rows.holds.insert(request, CachedRow::stored(hold));
             self.rows.dead.push(request);
             self.fetch_key(key)?;
         }

@@ -15,7 +15,7 @@ use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension};
 
 use super::header::Header;
 use super::location::{FileId, Location, beside, cannot_open, resolve, wal_path};
-use super::migrations::{Birth, Found, VERSION, identify, migrate};
+use super::migrations::{Birth, FileContent, VERSION, identify, migrate};
 use super::mounts::is_mounted_alone;
 use crate::store::copy::{MOVED, MOVED_AWAY};
 use crate::{Cause, LedgerError, OpenMode};
@@ -138,8 +138,8 @@ pub(super) fn connect_again(
 pub(super) fn open(path: &Path, mode: OpenMode) -> Result<Connection, LedgerError> {
     let (conn, found) = open_and_identify(path, mode)?;
     match found {
-        Found::Ledger(VERSION) => {}
-        Found::Ledger(moved) if moved > i64::from(MOVED) => {
+        FileContent::Ledger(VERSION) => {}
+        FileContent::Ledger(moved) if moved > i64::from(MOVED) => {
             if mode != OpenMode::ReadOnly || moved != VERSION.saturating_add(MOVED.into()) {
                 return Err(LedgerError::unusable(format!(
                     "{} {MOVED_AWAY}",
@@ -148,22 +148,22 @@ pub(super) fn open(path: &Path, mode: OpenMode) -> Result<Connection, LedgerErro
             }
         }
         // Only the gateway migrates a schema: it has the lock, so no older gateway is using the file.
-        Found::Ledger(version) if mode != OpenMode::Serve => {
+        FileContent::Ledger(version) if mode != OpenMode::Serve => {
             return Err(LedgerError::unusable(format!(
                 "{} was written by an older version (schema {version}, now {VERSION}); start the gateway once to upgrade it",
                 path.display()
             )));
         }
-        Found::Empty if !mode.creates() => {
+        FileContent::Empty if !mode.creates() => {
             return Err(LedgerError::unusable(format!(
                 "{} is empty, not a ledger",
                 path.display()
             )));
         }
-        Found::Ledger(_) | Found::Empty => {
+        FileContent::Ledger(_) | FileContent::Empty => {
             migrate(&conn, &birth()).map_err(|error| refuse(path, error))?
         }
-        Found::Foreign => {
+        FileContent::Foreign => {
             return Err(LedgerError::unusable(format!(
                 "{} is another program's database, not a ledger",
                 path.display()
@@ -188,7 +188,7 @@ pub(super) fn make(path: &Path, birth: &Birth) -> Result<Connection, LedgerError
 pub(super) fn open_any_version(path: &Path) -> Result<Connection, LedgerError> {
     let given = std::path::absolute(path).map_err(|error| cannot_open(path, error))?;
     match open_and_identify(&resolve(&given)?, OpenMode::ReadOnly)? {
-        (conn, Found::Ledger(_)) => Ok(conn),
+        (conn, FileContent::Ledger(_)) => Ok(conn),
         _ => Err(LedgerError::unusable(format!(
             "{} is not a ledger",
             path.display()
@@ -197,7 +197,10 @@ pub(super) fn open_any_version(path: &Path) -> Result<Connection, LedgerError> {
 }
 
 /// Opens a connection and checks the file's content; refuses a schema from the future.
-fn open_and_identify(path: &Path, mode: OpenMode) -> Result<(Connection, Found), LedgerError> {
+fn open_and_identify(
+    path: &Path,
+    mode: OpenMode,
+) -> Result<(Connection, FileContent), LedgerError> {
     if rusqlite::version_number() < OLDEST_SQLITE {
         return Err(LedgerError::unusable(format!(
             "SQLite {} is too old; 3.51.3 is needed",
@@ -207,7 +210,7 @@ fn open_and_identify(path: &Path, mode: OpenMode) -> Result<(Connection, Found),
     check_file(path, mode)?;
     let conn = connect(path, mode).map_err(|error| refuse(path, error))?;
     match identify(&conn).map_err(|error| refuse(path, error))? {
-        Found::Ledger(version) if version > VERSION && version <= i64::from(MOVED) => {
+        FileContent::Ledger(version) if version > VERSION && version <= i64::from(MOVED) => {
             Err(LedgerError::unusable(format!(
                 "{} was written by a newer version (schema {version}; this program knows {VERSION})",
                 path.display()

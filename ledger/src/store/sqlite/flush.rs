@@ -5,11 +5,11 @@
 
 use rusqlite::{Result, Statement, params};
 
-use super::batch::{Batch, Changed, Tables};
+use super::batch::{Batch, BatchTables, Changed};
 use super::remembered::Moved;
 use super::statements::Sql;
 use crate::batch::changes::{Changes, UsagePlace};
-use crate::batch::rows::{KeyRow, Row, Rows};
+use crate::batch::rows::{CachedRow, KeyRow, Rows};
 use crate::book::chain::{ChainedAct, ChainedEntry};
 use crate::book::head::StoredKey;
 use crate::rule::hold::StoredHold;
@@ -30,7 +30,7 @@ impl Batch<'_> {
     }
 }
 
-impl Tables<'_> {
+impl BatchTables<'_> {
     fn write(&mut self, rows: &Rows) -> Result<()> {
         let changes = &rows.changes;
         for row in rows.changed_keys() {
@@ -137,7 +137,7 @@ impl Tables<'_> {
         Ok(())
     }
 
-    fn hold(&mut self, request: OperationId, row: &Row<StoredHold>) -> Result<()> {
+    fn hold(&mut self, request: OperationId, row: &CachedRow<StoredHold>) -> Result<()> {
         let holds = self.totals.holds;
         match (&row.now, row.was_stored) {
             (None, false) => {}

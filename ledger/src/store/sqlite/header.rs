@@ -24,10 +24,10 @@ const FRAME_HEADER: usize = 24;
 const FRAMES: u64 = 100_000;
 
 /// Device and inode of a file.
-type FileId = (u64, u64);
+type DeviceInode = (u64, u64);
 
 /// Descriptors of every ledger that this process has opened. Never closed.
-static KEPT: Mutex<Vec<(FileId, Arc<File>)>> = Mutex::new(Vec::new());
+static KEPT: Mutex<Vec<(DeviceInode, Arc<File>)>> = Mutex::new(Vec::new());
 
 /// The header of an open ledger.
 #[derive(Debug, Clone)]

@@ -51,7 +51,7 @@ fn a_backup_copied_over_the_live_file_is_noticed_and_not_taken_with_its_log() {
         create(&ledger, 1).await;
         ledger.backup(&backup).await.unwrap();
         create(&ledger, 2).await;
-        assert_eq!(ledger.look(true), Look::Here);
+        assert_eq!(ledger.look(true), FilesCheck::Here);
         // In place, as `cp` does it: the file keeps its inode.
         std::fs::write(&path, std::fs::read(&backup).unwrap()).unwrap();
         let refused = ledger.create_key(NewKey {
@@ -66,7 +66,7 @@ fn a_backup_copied_over_the_live_file_is_noticed_and_not_taken_with_its_log() {
             matches!(&refused, Err(LedgerError::Unavailable(why)) if why.words().contains("written over")),
             "{refused:?}"
         );
-        assert_eq!(ledger.look(true), Look::Away);
+        assert_eq!(ledger.look(true), FilesCheck::Away);
         let why = ledger.stats().displaced.unwrap_or_default();
         assert!(why.contains("-wal"), "{why}");
         // Another process that comes now is told as well.
@@ -174,7 +174,7 @@ fn reading_the_header_drops_none_of_sqlites_locks() {
         let before = locks(&path);
         assert!(before > 0, "SQLite locks a file that it has open");
         for number in 2..20 {
-            assert_eq!(ledger.look(true), Look::Here);
+            assert_eq!(ledger.look(true), FilesCheck::Here);
             create(&ledger, number).await;
             // Another opening and closing of the same file by this process, which reads the header, too.
             let second = SqliteLedger::open(&path, OpenMode::Write, Durability::Prompt).unwrap();

@@ -6,7 +6,7 @@ use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 
 use super::batch::Batch;
-use crate::batch::operation::{Class, Operation, Outcome};
+use crate::batch::operation::{Operation, OperationClass, Outcome};
 use crate::{LedgerError, Refusal};
 
 /// A step that only tests need.
@@ -14,14 +14,14 @@ use crate::{LedgerError, Refusal};
 type TestWork = Box<dyn Fn(&mut Batch<'_>) -> rusqlite::Result<()> + Send>;
 
 /// The work to do in a batch.
-pub(super) enum Work {
+pub(super) enum BatchWork {
     Apply(Operation),
     #[cfg(test)]
-    Test(Class, TestWork),
+    Test(OperationClass, TestWork),
 }
 
-impl Work {
-    pub(super) const fn class(&self) -> Class {
+impl BatchWork {
+    pub(super) const fn class(&self) -> OperationClass {
         match self {
             Self::Apply(operation) => operation.class(),
             #[cfg(test)]
@@ -40,7 +40,7 @@ impl Work {
 
 /// Work in the queue, and the channel to its caller.
 pub(super) struct Job {
-    pub(super) work: Work,
+    pub(super) work: BatchWork,
     pub(super) outcome: Option<Result<Outcome, Refusal>>,
     pub(super) reply: oneshot::Sender<Result<Outcome, LedgerError>>,
     /// The caller's runtime, if it has threads of its own: replies are sent from there.

@@ -10,9 +10,9 @@ use rusqlite::{Connection, OptionalExtension, Result, ToSql, params};
 use super::reads::hours;
 use super::rows::{self, Columns, SELECT_KEY};
 use crate::book::margin::{CLASS, Summing};
-use crate::store::rows::{Columns as _, rows_at_most};
+use crate::store::rows::{RowColumns as _, rows_at_most};
 use crate::{
-    Amount, Key, KeyId, KeyOrder, KeyPlace, KeyQuery, MarginBy, MarginQuery, Margins, Status,
+    Amount, Key, KeyId, KeyOrder, KeyPlace, KeyQuery, KeyStatus, MarginBy, MarginQuery, Margins,
     Timestamp, UsageRow,
 };
 
@@ -25,20 +25,20 @@ const FILTER: &str = "(?4 IS NULL OR instr(lower(k.label), ?4) > 0)
      AND (?7 IS NULL OR a.credit - a.spent < ?7)";
 
 /// The parameters of every page of a query.
-struct Filter<'query> {
+struct ListFilter<'query> {
     query: &'query KeyQuery,
     label: Option<String>,
     /// 0 any, 1 active, 2 blocked, 3 revoked, 4 expired
     status: i64,
 }
 
-impl<'query> Filter<'query> {
+impl<'query> ListFilter<'query> {
     fn new(query: &'query KeyQuery) -> Self {
         let status = query.status.map_or(0, |status| match status {
-            Status::Active => 1,
-            Status::Blocked => 2,
-            Status::Revoked => 3,
-            Status::Expired => 4,
+            KeyStatus::Active => 1,
+            KeyStatus::Blocked => 2,
+            KeyStatus::Revoked => 3,
+            KeyStatus::Expired => 4,
         });
         Self {
             query,
@@ -69,7 +69,7 @@ pub(super) fn list_keys(
     query: &KeyQuery,
     wanted: &dyn Fn() -> bool,
 ) -> Result<Vec<Key>> {
-    let filter = Filter::new(query);
+    let filter = ListFilter::new(query);
     let value = match query.order {
         KeyOrder::Created | KeyOrder::Newest => return by_creation(conn, &filter, wanted),
         KeyOrder::LowestBalance | KeyOrder::HighestBalance => "a.credit - a.spent",
@@ -94,7 +94,7 @@ const fn direction(order: KeyOrder) -> (&'static str, &'static str) {
 
 fn by_creation(
     conn: &Connection,
-    filter: &Filter<'_>,
+    filter: &ListFilter<'_>,
     wanted: &dyn Fn() -> bool,
 ) -> Result<Vec<Key>> {
     let query = filter.query;
@@ -147,7 +147,7 @@ fn by_creation(
 }
 
 /// One statement, so that order and rows belong to the same instant.
-fn by_value(conn: &Connection, filter: &Filter<'_>, value: &str) -> Result<Vec<Key>> {
+fn by_value(conn: &Connection, filter: &ListFilter<'_>, value: &str) -> Result<Vec<Key>> {
     let query = filter.query;
     let (further, order) = direction(query.order);
     let (keys, only) = if filter.is_empty() {

@@ -48,7 +48,7 @@ const MIGRATIONS: [Migration; 7] = [
 ];
 
 /// The content of a database file.
-pub(super) enum Found {
+pub(super) enum FileContent {
     /// Empty.
     Empty,
     /// Another program's.
@@ -58,18 +58,18 @@ pub(super) enum Found {
 }
 
 /// Identifies the file's content.
-pub(super) fn identify(conn: &Connection) -> Result<Found> {
+pub(super) fn identify(conn: &Connection) -> Result<FileContent> {
     let number = |sql: &str| conn.query_row(sql, [], |row| row.get::<_, i64>(0));
     let application = number("PRAGMA application_id")?;
     let version = number("PRAGMA user_version")?;
     if application == APPLICATION_ID && version > 0 {
-        return Ok(Found::Ledger(version));
+        return Ok(FileContent::Ledger(version));
     }
     let objects = number("SELECT count(*) FROM sqlite_schema")?;
     Ok(if application == 0 && version == 0 && objects == 0 {
-        Found::Empty
+        FileContent::Empty
     } else {
-        Found::Foreign
+        FileContent::Foreign
     })
 }
 

@@ -48,23 +48,23 @@ use tokio::sync::watch;
 pub(crate) use copy::{CopySource, CopyTarget};
 pub use location::belongs_to_ledger;
 pub use lock::ServeLock;
-pub use reopen::Look;
+pub use reopen::FilesCheck;
 
-use crate::batch::operation::{Class, Operation, Outcome};
+use crate::batch::operation::{Operation, OperationClass, Outcome};
 use crate::book::anchor::Anchor;
 use crate::book::margin;
 use crate::store::Store;
 use crate::{
-    Amount, AuditRecord, Durability, Entry, EntryQuery, FilesAct, Finish, Key, KeyId, KeyQuery,
-    Ledger, LedgerError, MarginQuery, Margins, OpenHold, OpenMode, OperationId, OwnCost,
+    Amount, AuditRecord, Durability, EntryQuery, FilesAct, Finish, JournalEntry, Key, KeyId,
+    KeyQuery, Ledger, LedgerError, MarginQuery, Margins, OpenHold, OpenMode, OperationId, OwnCost,
     PublishedSlug, SecretHash, SlugUse, Timestamp, Totals, UsageRow, VerifyReport, Vote,
     WriterStats,
 };
-use job::Work;
+use job::BatchWork;
 use location::{FileId, Location};
 use readers::Readers;
-use remembered::Remembered;
-use writer::Writer;
+use remembered::KeyCache;
+use writer::WriterHandle;
 
 /// A ledger in one SQLite file.
 #[derive(Debug)]
@@ -88,8 +88,8 @@ struct Opened {
     location: Arc<Location>,
     readers: Readers,
     /// Only in the gateway.
-    remembered: Option<Arc<Remembered>>,
-    writer: Option<Writer>,
+    remembered: Option<Arc<KeyCache>>,
+    writer: Option<WriterHandle>,
 }
 
 impl SqliteLedger {
@@ -173,7 +173,7 @@ impl SqliteLedger {
             .opened()
             .writer
             .as_ref()
-            .map(Writer::stats)
+            .map(WriterHandle::stats)
             .unwrap_or_default();
         if self.recovering.load(Ordering::Acquire) {
             stats.displaced = Some("the ledger's file is back; ending its open holds".to_owned());
@@ -228,8 +228,8 @@ impl SqliteLedger {
         self.current()?.readers.alone(check).await
     }
 
-    async fn submit(&self, work: Work) -> Result<Outcome, LedgerError> {
-        if work.class() == Class::Hold && self.recovering.load(Ordering::Acquire) {
+    async fn submit(&self, work: BatchWork) -> Result<Outcome, LedgerError> {
+        if work.class() == OperationClass::Hold && self.recovering.load(Ordering::Acquire) {
             return Err(LedgerError::unavailable("ending its open holds".to_owned()));
         }
         match &self.current()?.writer {
@@ -275,7 +275,7 @@ impl Store for SqliteLedger {
 #[async_trait]
 impl Ledger for SqliteLedger {
     async fn apply(&self, operation: Operation) -> Result<Outcome, LedgerError> {
-        self.submit(Work::Apply(operation)).await
+        self.submit(BatchWork::Apply(operation)).await
     }
 
     async fn find_key(&self, id: KeyId) -> Result<Option<Key>, LedgerError> {
@@ -312,7 +312,10 @@ impl Ledger for SqliteLedger {
     }
 
     fn stopped(&self) -> bool {
-        self.opened().writer.as_ref().is_none_or(Writer::stopped)
+        self.opened()
+            .writer
+            .as_ref()
+            .is_none_or(WriterHandle::stopped)
     }
 
     async fn open_holds(
@@ -326,14 +329,14 @@ impl Ledger for SqliteLedger {
             .await
     }
 
-    async fn entries(&self, query: EntryQuery) -> Result<Vec<Entry>, LedgerError> {
+    async fn entries(&self, query: EntryQuery) -> Result<Vec<JournalEntry>, LedgerError> {
         self.current()?
             .readers
             .scan(move |conn, wanted| reads::entries(conn, &query, wanted))
             .await
     }
 
-    async fn entry(&self, operation: OperationId) -> Result<Option<Entry>, LedgerError> {
+    async fn entry(&self, operation: OperationId) -> Result<Option<JournalEntry>, LedgerError> {
         self.current()?
             .readers
             .point(|conn| reads::entry(conn, operation))
@@ -343,7 +346,7 @@ impl Ledger for SqliteLedger {
         &self,
         key: KeyId,
         answer_id: &str,
-    ) -> Result<Option<Entry>, LedgerError> {
+    ) -> Result<Option<JournalEntry>, LedgerError> {
         let answer = answer_id.to_owned();
         self.current()?
             .readers

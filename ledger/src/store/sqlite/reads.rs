@@ -11,10 +11,10 @@ use rusqlite::{Connection, OptionalExtension, Result, params};
 
 use super::rows::{self, Columns, ENTRY_AT, ENTRY_BY_OPERATION, KEY_BY_ID, SELECT_ENTRY};
 use crate::book::chain::{ChainedAct, ChainedEntry};
-use crate::store::rows::{Columns as _, rollup_columns, rows_at_most};
+use crate::store::rows::{RowColumns as _, rollup_columns, rows_at_most};
 use crate::value::owed::UNMETERED;
 use crate::{
-    AuditRecord, Entry, EntryQuery, FilesAct, Key, KeyId, OpenHold, OperationId, OwnCost,
+    AuditRecord, EntryQuery, FilesAct, JournalEntry, Key, KeyId, OpenHold, OperationId, OwnCost,
     PublishedSlug, SecretHash, SlugUse, Timestamp, Totals, UsageRow, Vote,
 };
 
@@ -48,7 +48,7 @@ pub(super) fn has_link(conn: &Connection, token: SecretHash, now: Timestamp) -> 
         .exists(params![token, now])
 }
 
-pub(super) fn entry(conn: &Connection, operation: OperationId) -> Result<Option<Entry>> {
+pub(super) fn entry(conn: &Connection, operation: OperationId) -> Result<Option<JournalEntry>> {
     let mut statement = conn.prepare_cached(ENTRY_BY_OPERATION)?;
     statement
         .query_row([operation], rows::stored_entry)
@@ -129,7 +129,7 @@ pub(super) fn entries(
     conn: &Connection,
     query: &EntryQuery,
     wanted: &dyn Fn() -> bool,
-) -> Result<Vec<Entry>> {
+) -> Result<Vec<JournalEntry>> {
     let mut found = match query.key {
         Some(key) => entries_of_key(conn, key, query, wanted)?,
         None => entries_of_all(conn, query, wanted)?,
@@ -144,7 +144,7 @@ pub(super) fn entries(
 struct Dates(HashMap<KeyId, Timestamp>);
 
 impl Dates {
-    fn matches(&mut self, query: &EntryQuery, entry: &Entry) -> bool {
+    fn matches(&mut self, query: &EntryQuery, entry: &JournalEntry) -> bool {
         let earliest = self.0.entry(entry.key).or_insert(entry.at);
         *earliest = entry.at.min(*earliest);
         query.since.is_none_or(|since| *earliest >= since)
@@ -158,7 +158,7 @@ fn entries_of_key(
     key: KeyId,
     query: &EntryQuery,
     wanted: &dyn Fn() -> bool,
-) -> Result<Vec<Entry>> {
+) -> Result<Vec<JournalEntry>> {
     let limit = query.limit.unwrap_or(usize::MAX);
     let (mut found, mut dates) = (Vec::new(), Dates::default());
     let mut position = start_of_walk(conn, key, query.before)?;
@@ -197,7 +197,7 @@ fn entries_of_all(
     conn: &Connection,
     query: &EntryQuery,
     wanted: &dyn Fn() -> bool,
-) -> Result<Vec<Entry>> {
+) -> Result<Vec<JournalEntry>> {
     let limit = query.limit.unwrap_or(usize::MAX);
     let newest: i64 = conn.query_row(
         "SELECT coalesce(max(position), 0) FROM entries",
@@ -232,7 +232,7 @@ pub(super) fn entry_by_answer(
     key: KeyId,
     answer: &str,
     wanted: &dyn Fn() -> bool,
-) -> Result<Option<Entry>> {
+) -> Result<Option<JournalEntry>> {
     let mut step =
         conn.prepare_cached("SELECT prev, answer_id IS ?2 FROM entries WHERE position = ?1")?;
     let mut position = start_of_walk(conn, key, None)?;

@@ -18,13 +18,13 @@ const MOST: usize = 10_000;
 
 /// Cached keys, valid as of one commit.
 #[derive(Debug)]
-pub(super) struct Remembered {
+pub(super) struct KeyCache {
     commits: Commits,
-    known: Mutex<Known>,
+    known: Mutex<CachedKeys>,
 }
 
 #[derive(Debug, Default)]
-struct Known {
+struct CachedKeys {
     /// The commit count for which `keys` is valid; `None` before the writer's first batch.
     at: Option<u32>,
     keys: HashMap<KeyId, Key>,
@@ -41,7 +41,7 @@ pub(super) enum Moved {
     Changed,
 }
 
-impl Remembered {
+impl KeyCache {
     /// For an open ledger. Starts empty.
     pub(super) fn open(location: &Location) -> Result<Self, LedgerError> {
         Ok(Self {
@@ -99,12 +99,12 @@ impl Remembered {
         }
     }
 
-    fn known(&self) -> MutexGuard<'_, Known> {
+    fn known(&self) -> MutexGuard<'_, CachedKeys> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Known {
+impl CachedKeys {
     /// Returns itself if its keys are valid for this count.
     fn at(&mut self, count: Option<u32>) -> Option<&mut Self> {
         (count.is_some() && self.at == count).then_some(self)

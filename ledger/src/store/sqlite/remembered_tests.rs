@@ -6,8 +6,8 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::{
-    Act, Bill, Change, Credit, CreditKind, Hold, KeyChange, KeySettings, NewHold, NewKey, Refusal,
-    Status,
+    Act, Bill, Change, Credit, CreditKind, Hold, KeyChange, KeySettings, KeyStatus, NewHold,
+    NewKey, Refusal,
 };
 
 /// A gateway's ledger with keys of a dollar, and another program's view of the same file.
@@ -107,7 +107,7 @@ impl Two {
 
     async fn pair(&self, number: u64) {
         let hold = self.hold(number, 30).await.unwrap();
-        let lines = vec![crate::Line {
+        let lines = vec![crate::BillLine {
             what: "input".into(),
             count: 1,
             rate: Amount::from_picos(3),
@@ -182,7 +182,7 @@ async fn the_gateways_own_commits_keep_a_key_true_and_in_memory() {
     two.change(&two.gateway, Change::Block).await;
     assert_eq!(
         (two.at_the_door(1).0.stored_status, two.at_the_door(1).1),
-        (Status::Blocked, false)
+        (KeyStatus::Blocked, false)
     );
     two.agree().await;
 }
@@ -218,7 +218,7 @@ async fn what_another_program_commits_is_seen_at_once() {
     let (revoked, read) = two.at_the_door(1);
     assert_eq!(
         (revoked.stored_status, revoked.secret, read),
-        (Status::Revoked, secret, false)
+        (KeyStatus::Revoked, secret, false)
     );
 }
 
@@ -237,7 +237,7 @@ async fn a_session_and_a_slug_make_the_door_forget_and_nothing_worse() {
         .unwrap();
     two.agree().await;
     two.change(&two.console, Change::Block).await;
-    assert_eq!(two.at_the_door(1).0.stored_status, Status::Blocked);
+    assert_eq!(two.at_the_door(1).0.stored_status, KeyStatus::Blocked);
     two.agree().await;
 }
 
@@ -261,7 +261,7 @@ async fn a_restored_file_is_read_and_not_remembered() {
         std::fs::rename(&name, format!("{name}.old")).unwrap();
     }
     std::fs::rename(&backup, &path).unwrap();
-    assert_eq!(two.gateway.look(true), Look::Returned);
+    assert_eq!(two.gateway.look(true), FilesCheck::Returned);
     assert_eq!(two.at_the_door(1).0, before);
     two.gateway
         .recover(Timestamp::from_millis(20))
@@ -326,7 +326,7 @@ proptest! {
             for step in steps {
                 match step {
                     Step::Pair(number) => {
-                        if two.at_the_door(number).0.stored_status == Status::Active {
+                        if two.at_the_door(number).0.stored_status == KeyStatus::Active {
                             two.pair(number).await;
                         }
                     }

@@ -13,8 +13,8 @@ use tokio::sync::watch;
 
 use super::location::{Displaced, FileId, Location};
 use super::readers::Readers;
-use super::remembered::Remembered;
-use super::writer::Writer;
+use super::remembered::KeyCache;
+use super::writer::WriterHandle;
 use super::{Opened, SqliteLedger, files};
 use crate::{Durability, LedgerError, OpenMode};
 
@@ -24,7 +24,7 @@ const LOOKS_FOR_LOG: u32 = 4;
 
 /// Result of the gateway's check of the ledger's files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Look {
+pub enum FilesCheck {
     /// The path leads to the files that were opened.
     Here,
     /// It does not, so nothing is written; [`WriterStats::displaced`](crate::WriterStats::displaced) has the reason.
@@ -37,15 +37,15 @@ pub enum Look {
 impl SqliteLedger {
     /// The gateway's check: call it at least once a second. `locked`: the serve lock is next to the ledger that is there now.
     #[must_use]
-    pub fn look(&self, locked: bool) -> Look {
+    pub fn look(&self, locked: bool) -> FilesCheck {
         let opened = self.opened();
         let Some(writer) = &opened.writer else {
-            return Look::Here;
+            return FilesCheck::Here;
         };
         let Err(displaced) = opened.location.check() else {
             self.log_missing.store(0, Ordering::Relaxed);
             writer.note_displaced(None);
-            return Look::Here;
+            return FilesCheck::Here;
         };
         // A deleted log still exists through our open descriptor, and every commit since the last checkpoint is only in it. So
         // the writer ends, which copies the log into the ledger's file first, instead of reopening, which would lose it.
@@ -54,13 +54,13 @@ impl SqliteLedger {
                 writer.fail(format!("{displaced}; all commits are copied into the ledger's file: start the gateway again"));
             }
             writer.note_displaced(Some(displaced.to_string()));
-            return Look::Away;
+            return FilesCheck::Away;
         }
         // What SQLite has cached and what is in the log belong to another content. Nothing written now would be right.
         if matches!(displaced, Displaced::Overwritten(_)) {
             writer.fail(displaced.to_string());
             writer.note_displaced(Some(displaced.to_string()));
-            return Look::Away;
+            return FilesCheck::Away;
         }
         // Without the lock another gateway may be serving that file.
         let returned = if locked {
@@ -69,10 +69,10 @@ impl SqliteLedger {
             Err(displaced.to_string())
         };
         match returned {
-            Ok(_) => Look::Returned,
+            Ok(_) => FilesCheck::Returned,
             Err(why) => {
                 writer.note_displaced(Some(why));
-                Look::Away
+                FilesCheck::Away
             }
         }
     }
@@ -167,13 +167,13 @@ impl Opened {
         let readers = Readers::open(&location, mode)?;
         // Only the gateway reads a key so often that it pays.
         let remembered = if mode == OpenMode::Serve {
-            Some(Arc::new(Remembered::open(&location)?))
+            Some(Arc::new(KeyCache::open(&location)?))
         } else {
             None
         };
         let writer = match mode {
             OpenMode::ReadOnly => None,
-            _ => Some(Writer::start(
+            _ => Some(WriterHandle::start(
                 conn,
                 &location,
                 remembered.clone(),

@@ -6,11 +6,11 @@ use rusqlite::{Error, Result, Row};
 use crate::book::chain::{ChainedAct, ChainedEntry, evidence_code, kind_code};
 use crate::book::head::StoredKey;
 use crate::rule::hold::StoredHold;
-use crate::store::rows::{self, Malformed, Read};
+use crate::store::rows::{self, Decoded, Malformed};
 use crate::store::stored::status_code;
 use crate::{
-    Amount, EntryKind, Evidence, FilesAct, KeyId, OperationId, OwnCost, PublishedSlug, SecretHash,
-    Session, Status, Timestamp, Totals, Vote,
+    Amount, EntryKind, Evidence, FilesAct, KeyId, KeyStatus, OperationId, OwnCost, PublishedSlug,
+    SecretHash, Session, Timestamp, Totals, Vote,
 };
 
 macro_rules! parameter {
@@ -27,7 +27,7 @@ macro_rules! parameter {
 parameter!(Amount, Amount::picos);
 parameter!(Timestamp, Timestamp::millis);
 parameter!(KeyId, KeyId::to_i64);
-parameter!(Status, status_code);
+parameter!(KeyStatus, status_code);
 parameter!(Evidence, evidence_code);
 parameter!(EntryKind, kind_code);
 
@@ -82,7 +82,7 @@ impl<'row, 'statement> Columns<'row, 'statement> {
         Self { row, next: 0 }
     }
 
-    fn next<T>(&mut self, of: impl FnOnce(ValueRef<'row>) -> FromSqlResult<T>) -> Read<T> {
+    fn next<T>(&mut self, of: impl FnOnce(ValueRef<'row>) -> FromSqlResult<T>) -> Decoded<T> {
         let at = self.next;
         self.next = at.saturating_add(1);
         let unreadable = |source| Malformed::Column { at, source };
@@ -94,16 +94,16 @@ impl<'row, 'statement> Columns<'row, 'statement> {
     }
 }
 
-impl rows::Columns for Columns<'_, '_> {
-    fn maybe_number(&mut self) -> Read<Option<i64>> {
+impl rows::RowColumns for Columns<'_, '_> {
+    fn maybe_number(&mut self) -> Decoded<Option<i64>> {
         self.next(|value| value.as_i64_or_null())
     }
 
-    fn maybe_str(&mut self) -> Read<Option<&str>> {
+    fn maybe_str(&mut self) -> Decoded<Option<&str>> {
         self.next(|value| value.as_str_or_null())
     }
 
-    fn maybe_bytes(&mut self) -> Read<Option<&[u8]>> {
+    fn maybe_bytes(&mut self) -> Decoded<Option<&[u8]>> {
         self.next(|value| value.as_blob_or_null())
     }
 }

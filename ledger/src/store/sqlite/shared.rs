@@ -11,7 +11,7 @@ use crate::WriterStats;
 /// State shared by callers and the thread.
 #[derive(Debug)]
 pub(super) struct Shared {
-    pub(super) queue: Mutex<Queue>,
+    pub(super) queue: Mutex<JobQueue>,
     pub(super) wake: Condvar,
     pub(super) stats: Mutex<WriterStats>,
     pub(super) fatal: watch::Sender<Option<String>>,
@@ -19,7 +19,7 @@ pub(super) struct Shared {
 
 /// The waiting jobs, and how to wake the writer.
 #[derive(Default)]
-pub(super) struct Queue {
+pub(super) struct JobQueue {
     pub(super) jobs: VecDeque<Job>,
     /// The log could not be synced or checkpointed: the writer stops before its next batch.
     pub(super) broken: Option<String>,
@@ -28,7 +28,7 @@ pub(super) struct Queue {
     pub(super) closed: Option<String>,
 }
 
-impl std::fmt::Debug for Queue {
+impl std::fmt::Debug for JobQueue {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         out.debug_struct("Queue")
             .field("jobs", &self.jobs.len())

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::batch::Batch;
 use super::*;
-use crate::batch::operation::Class;
+use crate::batch::operation::OperationClass;
 use crate::{Act, Amount, Bill, Hold, KeySettings, NewHold, NewKey, Refusal};
 use std::sync::Arc;
 
@@ -67,8 +67,8 @@ async fn create(ledger: &SqliteLedger) {
 }
 
 /// Something that no operation does.
-fn test(work: impl Fn(&mut Batch<'_>) -> rusqlite::Result<()> + Send + 'static) -> Work {
-    Work::Test(Class::Settle, Box::new(work))
+fn test(work: impl Fn(&mut Batch<'_>) -> rusqlite::Result<()> + Send + 'static) -> BatchWork {
+    BatchWork::Test(OperationClass::Settle, Box::new(work))
 }
 
 /// Sets how many pages the file may have, on the writer's connection.
@@ -221,10 +221,10 @@ fn one_failing_operation_does_not_fail_its_batch() {
 
 /// Work of this class that records SQLite's `synchronous` and ends when it is released.
 fn held_up(
-    class: Class,
+    class: OperationClass,
     released: std::sync::mpsc::Receiver<()>,
     synced: &Arc<Mutex<Vec<i64>>>,
-) -> Work {
+) -> BatchWork {
     let synced = Arc::clone(synced);
     let work = move |batch: &mut Batch<'_>| {
         synced.lock().unwrap().push(
@@ -235,7 +235,7 @@ fn held_up(
         released.recv().unwrap();
         Ok(())
     };
-    Work::Test(class, Box::new(work))
+    BatchWork::Test(class, Box::new(work))
 }
 
 #[test]
@@ -245,7 +245,7 @@ fn what_comes_while_a_batch_runs_joins_it_and_a_payment_does_not() {
     let (_dir, ledger) = open();
     let synced = Arc::default();
     // The operations below are queued while the first one runs. Returns the number of commits that all of them took.
-    let commits = async |classes: &[Class]| {
+    let commits = async |classes: &[OperationClass]| {
         let before = ledger.stats().commits;
         let mut tasks = Vec::new();
         let mut releases = Vec::new();
@@ -276,18 +276,23 @@ fn what_comes_while_a_batch_runs_joins_it_and_a_payment_does_not() {
     };
     run(async {
         assert_eq!(
-            commits(&[Class::Settle; 5]).await,
+            commits(&[OperationClass::Settle; 5]).await,
             2,
             "nobody was expected to come together"
         );
         assert_eq!(
-            commits(&[Class::Settle; 4]).await,
+            commits(&[OperationClass::Settle; 4]).await,
             1,
             "four came together before"
         );
         assert_eq!(*synced.lock().unwrap(), [NORMAL; 9]);
         assert_eq!(
-            commits(&[Class::Settle, Class::Money, Class::Settle]).await,
+            commits(&[
+                OperationClass::Settle,
+                OperationClass::Money,
+                OperationClass::Settle
+            ])
+            .await,
             2,
             "the first batch is not synced"
         );

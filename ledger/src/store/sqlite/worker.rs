@@ -16,7 +16,7 @@ use super::location::{Displaced, Location};
 use super::shared::{Shared, lock};
 use super::upkeep::Chore;
 use crate::batch::batching::{Batching, MAX_BATCH};
-use crate::batch::operation::Class;
+use crate::batch::operation::OperationClass;
 use crate::{Cause, Durability, LedgerError};
 
 /// When the log is synced after a commit without a sync. A charge must be on disk within 50 ms of its commit; the other 20 ms
@@ -31,7 +31,7 @@ const RETRY_AFTER: Duration = Duration::from_millis(250);
 const FAILED_AFTER: Duration = Duration::from_secs(5);
 
 /// Why a batch was not committed.
-enum Trouble {
+enum CommitTrouble {
     /// Rolled back: another program holds the lock.
     Busy,
     /// Rolled back: no space.
@@ -43,7 +43,7 @@ enum Trouble {
 }
 
 /// Why a batch is not confirmed.
-enum Failure {
+enum BatchFailure {
     Database(rusqlite::Error),
     /// Rolled back: the path no longer leads to the file this would be written to.
     Displaced(Displaced),
@@ -51,17 +51,17 @@ enum Failure {
     Misplaced(Displaced),
 }
 
-impl From<rusqlite::Error> for Failure {
+impl From<rusqlite::Error> for BatchFailure {
     fn from(error: rusqlite::Error) -> Self {
         Self::Database(error)
     }
 }
 
-fn trouble(error: &rusqlite::Error) -> Trouble {
+fn trouble(error: &rusqlite::Error) -> CommitTrouble {
     use rusqlite::ErrorCode as Code;
     match error.sqlite_error_code() {
-        Some(Code::DatabaseBusy | Code::DatabaseLocked) => Trouble::Busy,
-        Some(Code::DiskFull) => Trouble::Full,
+        Some(Code::DatabaseBusy | Code::DatabaseLocked) => CommitTrouble::Busy,
+        Some(Code::DiskFull) => CommitTrouble::Full,
         Some(
             Code::SystemIoFailure
             | Code::DatabaseCorrupt
@@ -69,8 +69,8 @@ fn trouble(error: &rusqlite::Error) -> Trouble {
             | Code::CannotOpen
             | Code::FileLockingProtocolFailed
             | Code::ReadOnly,
-        ) => Trouble::Fatal,
-        _ => Trouble::Failed,
+        ) => CommitTrouble::Fatal,
+        _ => CommitTrouble::Failed,
     }
 }
 
@@ -262,7 +262,7 @@ impl<'c> Worker<'c> {
                 .saturating_add(clock().saturating_duration_since(begun));
         }
         // SQLite cannot begin to sync in the middle of a transaction, so a payment waits for the next batch.
-        let fits = |job: &&Job| full || job.work.class() != Class::Money;
+        let fits = |job: &&Job| full || job.work.class() != OperationClass::Money;
         let count = queue
             .jobs
             .iter()
@@ -280,7 +280,7 @@ impl<'c> Worker<'c> {
         }
         let (refused, kept): (Vec<_>, Vec<_>) = jobs
             .into_iter()
-            .partition(|job| job.work.class() == Class::Hold);
+            .partition(|job| job.work.class() == OperationClass::Hold);
         for job in refused {
             job.reply(Err(LedgerError::unavailable("the disk is full".to_owned())));
         }
@@ -299,13 +299,13 @@ impl<'c> Worker<'c> {
                 Committed(jobs).reply();
                 return Continue(());
             }
-            Err(Failure::Database(error)) => error,
-            Err(Failure::Displaced(why)) => {
+            Err(BatchFailure::Database(error)) => error,
+            Err(BatchFailure::Displaced(why)) => {
                 self.shared.note_displaced(Some(why.to_string()));
                 self.park(jobs, RETRY_AFTER, LedgerError::unavailable(why));
                 return Continue(());
             }
-            Err(Failure::Misplaced(why)) => {
+            Err(BatchFailure::Misplaced(why)) => {
                 self.shared.note_displaced(Some(why.to_string()));
                 self.park(jobs, RETRY_AFTER, LedgerError::unknown(why));
                 return Continue(());
@@ -318,7 +318,7 @@ impl<'c> Worker<'c> {
     fn failed(&mut self, jobs: Vec<Job>, error: rusqlite::Error) -> std::ops::ControlFlow<()> {
         use std::ops::ControlFlow::{Break, Continue};
         match trouble(&error) {
-            Trouble::Fatal => {
+            CommitTrouble::Fatal => {
                 let damage = files::damage(&self.location.given, &error);
                 let words = damage.unwrap_or_else(|| error.to_string());
                 self.stop(Cause::in_words(words, error), jobs);
@@ -326,13 +326,13 @@ impl<'c> Worker<'c> {
             }
             // Nothing was written, so callers may repeat; the writer lives on, because the other program (a copy, a checker)
             // will finish.
-            Trouble::Busy => {
+            CommitTrouble::Busy => {
                 let why = "another program is writing to it".to_owned();
                 let why = Cause::in_words(why, error);
                 self.park(jobs, RETRY_AFTER, LedgerError::Unavailable(why));
                 Continue(())
             }
-            Trouble::Full => {
+            CommitTrouble::Full => {
                 tracing::error!("the disk is full: new holds are refused until there is space");
                 self.full_until = soon(RETRY_AFTER);
                 lock(&self.shared.stats).disk_full = true;
@@ -340,12 +340,12 @@ impl<'c> Worker<'c> {
                 self.park(jobs, RETRY_AFTER, LedgerError::Unavailable(why));
                 Continue(())
             }
-            Trouble::Failed if jobs.len() > 1 => {
+            CommitTrouble::Failed if jobs.len() > 1 => {
                 // Nothing joins a batch that is expected to have only one operation.
                 self.batching.note(1);
                 jobs.into_iter().try_for_each(|job| self.process(vec![job]))
             }
-            Trouble::Failed => {
+            CommitTrouble::Failed => {
                 tracing::error!(%error, "an operation of the ledger failed");
                 let why = Cause::in_words(error.to_string(), error);
                 self.park(jobs, FAILED_AFTER, LedgerError::Unavailable(why));
@@ -354,10 +354,13 @@ impl<'c> Worker<'c> {
         }
     }
 
-    fn attempt(&mut self, jobs: &mut Vec<Job>) -> Result<(), Failure> {
+    fn attempt(&mut self, jobs: &mut Vec<Job>) -> Result<(), BatchFailure> {
         // Payments and changes of keys are synced before they are confirmed. Holds and charges are synced 30 ms later by a chore,
         // so a power failure can lose the last 50 ms of them; a crash of the process alone loses nothing.
-        let money = |jobs: &[Job]| jobs.iter().any(|job| job.work.class() == Class::Money);
+        let money = |jobs: &[Job]| {
+            jobs.iter()
+                .any(|job| job.work.class() == OperationClass::Money)
+        };
         let full = self.strict || money(jobs);
         if self.full_sync != Some(full) {
             self.batch.conn.execute_batch(if full {
@@ -381,17 +384,17 @@ impl<'c> Worker<'c> {
         // not confirmed, because it may be in a file that is not used any more. For holds and charges this second check is left
         // out: it costs system calls per batch, and losing a charge costs the operator, not a customer.
         if money(jobs) {
-            self.location.check().map_err(Failure::Misplaced)
+            self.location.check().map_err(BatchFailure::Misplaced)
         } else {
             Ok(())
         }
     }
 
-    fn commit(&mut self, jobs: &mut Vec<Job>, full: bool) -> Result<(), Failure> {
+    fn commit(&mut self, jobs: &mut Vec<Job>, full: bool) -> Result<(), BatchFailure> {
         self.batch.begin()?;
         if let Some(version) = self.batch.other_schema() {
             let path = self.location.given.clone();
-            return Err(Failure::Displaced(Displaced::Changed(path, version)));
+            return Err(BatchFailure::Displaced(Displaced::Changed(path, version)));
         }
         let deadline = soon(self.batching.patience());
         let mut run = 0;
@@ -405,7 +408,7 @@ impl<'c> Worker<'c> {
             jobs.extend(self.gather(run, full, deadline));
         }
         // Checked last, because the waits for the write lock and for callers leave time in which the file may have been replaced.
-        self.location.check().map_err(Failure::Displaced)?;
+        self.location.check().map_err(BatchFailure::Displaced)?;
         Ok(self.batch.commit()?)
     }
 
@@ -429,7 +432,7 @@ impl<'c> Worker<'c> {
     /// After a rollback: holds that must be ended wait for the next attempt, all other callers get this error.
     fn park(&mut self, jobs: Vec<Job>, delay: Duration, error: LedgerError) {
         for job in jobs {
-            if job.work.class() == Class::Resolve {
+            if job.work.class() == OperationClass::Resolve {
                 self.unresolved.push(job);
             } else {
                 job.reply(Err(error.clone()));

@@ -11,13 +11,13 @@ use tokio::runtime::{Handle, RuntimeFlavor};
 use tokio::sync::{oneshot, watch};
 
 use super::batch::Batch;
-use super::job::{Job, Work};
+use super::job::{BatchWork, Job};
 use super::location::Location;
-use super::remembered::Remembered;
-use super::shared::{Queue, Shared, lock};
+use super::remembered::KeyCache;
+use super::shared::{JobQueue, Shared, lock};
 use super::upkeep;
 use super::worker::{Chores, Worker};
-use crate::batch::operation::{Class, Operation, Outcome};
+use crate::batch::operation::{Operation, OperationClass, Outcome};
 use crate::{Cause, Durability, Finish, LedgerError, OpenMode, WriterStats};
 
 /// New holds are refused while this many operations are queued; other operations are always taken.
@@ -25,24 +25,24 @@ const MAX_QUEUE: usize = 20_000;
 
 /// The handle that callers have.
 #[derive(Debug)]
-pub(super) struct Writer {
+pub(super) struct WriterHandle {
     shared: Arc<Shared>,
     thread: Mutex<Option<JoinHandle<()>>>,
 }
 
-impl Writer {
+impl WriterHandle {
     /// Starts the writer's thread on its own connection.
     pub(super) fn start(
         conn: Connection,
         location: &Arc<Location>,
-        remembered: Option<Arc<Remembered>>,
+        remembered: Option<Arc<KeyCache>>,
         (mode, durability): (OpenMode, Durability),
         fatal: watch::Sender<Option<String>>,
     ) -> Result<Self, LedgerError> {
         let shared = Arc::new(Shared {
-            queue: Mutex::new(Queue {
+            queue: Mutex::new(JobQueue {
                 wanted: 1,
-                ..Queue::default()
+                ..JobQueue::default()
             }),
             wake: Condvar::new(),
             stats: Mutex::new(WriterStats::default()),
@@ -83,7 +83,7 @@ impl Writer {
     }
 
     /// Runs `work` in the next batch and waits for its commit.
-    pub(super) async fn submit(&self, work: Work) -> Result<Outcome, LedgerError> {
+    pub(super) async fn submit(&self, work: BatchWork) -> Result<Outcome, LedgerError> {
         let (reply, answer) = oneshot::channel();
         let runtime = Handle::try_current()
             .ok()
@@ -105,7 +105,7 @@ impl Writer {
     pub(super) fn resolve(&self, finish: Arc<Finish>) {
         let (reply, _) = oneshot::channel();
         self.enqueue(Job {
-            work: Work::Apply(Operation::Resolve(finish)),
+            work: BatchWork::Apply(Operation::Resolve(finish)),
             outcome: None,
             reply,
             runtime: None,
@@ -116,14 +116,14 @@ impl Writer {
         let mut queue = lock(&self.shared.queue);
         let refused = match &queue.closed {
             Some(reason) => Some(reason.clone()),
-            None if job.work.class() == Class::Hold && queue.jobs.len() >= MAX_QUEUE => {
+            None if job.work.class() == OperationClass::Hold && queue.jobs.len() >= MAX_QUEUE => {
                 Some("too many operations are waiting".to_owned())
             }
             None => None,
         };
         if let Some(reason) = refused {
             drop(queue);
-            if job.work.class() == Class::Resolve {
+            if job.work.class() == OperationClass::Resolve {
                 tracing::error!(
                     reason,
                     "cannot end a hold; recovery will end it at the next start"
@@ -179,7 +179,7 @@ impl Writer {
     }
 }
 
-impl Drop for Writer {
+impl Drop for WriterHandle {
     fn drop(&mut self) {
         self.close();
     }

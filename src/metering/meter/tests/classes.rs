@@ -1,12 +1,12 @@
 //! At which class's price an answer is charged, for every class asked for and served.
 
-use farebox_protocol::{Place, SaidClasses, Tier};
+use farebox_protocol::{RequestRegion, SaidClasses, ServiceTier};
 
 use super::*;
 
-const FLEX: Classes = Classes::of(Tier::Flex, Place::Global);
-const FAST: Classes = Classes::of(Tier::Fast, Place::Global);
-const US: Classes = Classes::of(Tier::Standard, Place::Us);
+const FLEX: Classes = Classes::of(ServiceTier::Flex, RequestRegion::Global);
+const FAST: Classes = Classes::of(ServiceTier::Fast, RequestRegion::Global);
+const US: Classes = Classes::of(ServiceTier::Standard, RequestRegion::Us);
 
 fn selling(classes: &str) -> Arc<Model> {
     let with = format!("cache_write = \"3.75\", classes = {{ {classes} }} }}");

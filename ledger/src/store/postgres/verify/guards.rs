@@ -2,15 +2,15 @@
 
 use crate::store::postgres::link::Link;
 use crate::store::postgres::rows::Columns;
-use crate::store::postgres::trouble::Trouble;
-use crate::store::rows::Columns as _;
+use crate::store::postgres::trouble::TransactionTrouble;
+use crate::store::rows::RowColumns as _;
 
 /// What the files under schema/ create.
 const TRIGGERS: i64 = 9;
 const CHECKS: i64 = 55;
 
 /// What is missing of them.
-pub(super) async fn faults(link: &Link) -> Result<Vec<String>, Trouble> {
+pub(super) async fn faults(link: &Link) -> Result<Vec<String>, TransactionTrouble> {
     let sql = "SELECT (SELECT count(*) FROM pg_trigger t JOIN pg_class c ON c.oid = t.tgrelid \
          WHERE c.relnamespace = l.relnamespace AND NOT t.tgisinternal AND t.tgenabled = 'O'), \
          (SELECT count(*) FROM pg_constraint n JOIN pg_class c ON c.oid = n.conrelid \

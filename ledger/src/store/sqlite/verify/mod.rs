@@ -22,7 +22,7 @@ use super::rows;
 use crate::book::anchor::Anchor;
 use crate::book::chain::{ChainedAct, ChainedEntry};
 use crate::book::head::StoredKey;
-use crate::book::verify::{self, Found, Identity, KeyRows, Reader};
+use crate::book::verify::{self, KeyRows, LedgerIdentity, LedgerReader, ReadRow};
 use crate::value::reference;
 use crate::{SecretHash, Timestamp, VerifyReport};
 use sums::Journal;
@@ -44,8 +44,8 @@ pub(super) fn verify(
     let mut reader = FileReader {
         conn,
         wanted,
-        entries: Seen::up_to(entries),
-        audits: Seen::up_to(audits),
+        entries: ReachedPositions::up_to(entries),
+        audits: ReachedPositions::up_to(audits),
         journal: Journal::up_to(entries),
         faults: Vec::new(),
     };
@@ -58,9 +58,9 @@ pub(super) fn verify(
 }
 
 /// Which positions of an append-only table were reached.
-struct Seen(Vec<bool>);
+struct ReachedPositions(Vec<bool>);
 
-impl Seen {
+impl ReachedPositions {
     fn up_to(newest: i64) -> Self {
         Self(vec![false; usize::try_from(newest).unwrap_or_default()])
     }
@@ -88,14 +88,14 @@ impl Seen {
 struct FileReader<'a> {
     conn: &'a Connection,
     wanted: &'a dyn Fn() -> bool,
-    entries: Seen,
-    audits: Seen,
+    entries: ReachedPositions,
+    audits: ReachedPositions,
     journal: Journal,
     faults: Vec<String>,
 }
 
 /// A row that does not decode is a fault; a file that cannot be read ends the check.
-fn found<T>(what: &str, read: Result<T>) -> Result<Found<T>> {
+fn found<T>(what: &str, read: Result<T>) -> Result<ReadRow<T>> {
     match read {
         Ok(value) => Ok(Ok(value)),
         Err(error @ Error::SqliteFailure(..)) => Err(error),
@@ -120,7 +120,7 @@ impl FileReader<'_> {
         at: fn(&Connection, i64) -> Result<Option<T>>,
         prev: fn(&T) -> i64,
         mut seen: impl FnMut(&mut Self, i64, &T),
-    ) -> Result<Vec<Found<T>>> {
+    ) -> Result<Vec<ReadRow<T>>> {
         let (mut page, mut position) = (Vec::new(), start);
         while position > 0 && page.len() < PAGE {
             let place = format!("{what} {position}");
@@ -172,16 +172,16 @@ fn around(conn: &Connection, stored: StoredKey) -> Result<KeyRows> {
     })
 }
 
-impl Reader for FileReader<'_> {
+impl LedgerReader for FileReader<'_> {
     type Error = Error;
 
     fn is_wanted(&self) -> bool {
         (self.wanted)()
     }
 
-    async fn identity(&mut self) -> Result<Option<Identity>> {
+    async fn identity(&mut self) -> Result<Option<LedgerIdentity>> {
         let genesis = schema::genesis(self.conn)?;
-        Ok(genesis.map(|genesis| Identity {
+        Ok(genesis.map(|genesis| LedgerIdentity {
             genesis,
             generation: None,
         }))
@@ -194,7 +194,7 @@ impl Reader for FileReader<'_> {
             .collect()
     }
 
-    async fn key(&mut self, number: i64) -> Result<Found<KeyRows>> {
+    async fn key(&mut self, number: i64) -> Result<ReadRow<KeyRows>> {
         let instant = self.conn.unchecked_transaction()?;
         let stored = instant
             .prepare_cached(rows::KEY_BY_ID)?
@@ -213,7 +213,7 @@ impl Reader for FileReader<'_> {
         &mut self,
         key: &StoredKey,
         before: Option<&ChainedEntry>,
-    ) -> Result<Vec<Found<ChainedEntry>>> {
+    ) -> Result<Vec<ReadRow<ChainedEntry>>> {
         let start = before.map_or(key.head.last, |entry| entry.prev);
         self.walk(
             "entry",
@@ -233,7 +233,7 @@ impl Reader for FileReader<'_> {
         &mut self,
         key: &StoredKey,
         before: Option<&ChainedAct>,
-    ) -> Result<Vec<Found<ChainedAct>>> {
+    ) -> Result<Vec<ReadRow<ChainedAct>>> {
         let start = before.map_or(key.audit.last, |act| act.prev);
         self.walk(
             "audit record",

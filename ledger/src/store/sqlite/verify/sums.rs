@@ -6,10 +6,10 @@ use rusqlite::{Connection, Result, params};
 
 use super::FileReader;
 use crate::book::anchor::Anchor;
-use crate::store::rows::{Columns as _, rollup_columns, served_columns};
+use crate::store::rows::{RowColumns as _, rollup_columns, served_columns};
 use crate::store::sqlite::reads;
 use crate::store::sqlite::rows::{self, Columns, SELECT_ENTRY};
-use crate::{Entry, EntryKind, Served, Timestamp, Totals, UsageRow};
+use crate::{EntryKind, JournalEntry, Served, Timestamp, Totals, UsageRow};
 
 /// The sums of the entries up to a position.
 #[derive(Default)]
@@ -51,7 +51,7 @@ impl Journal {
         }
     }
 
-    pub(super) fn add(&mut self, entry: &Entry) {
+    pub(super) fn add(&mut self, entry: &JournalEntry) {
         let totals = &mut self.totals;
         let amount = i128::from(entry.amount.picos());
         match entry.kind {
