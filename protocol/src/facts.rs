@@ -75,7 +75,7 @@ pub struct FrameFacts {
     pub shown: TextSize,
     /// The frame reports output that the stream does not show (hidden reasoning has begun or continues).
     pub hidden: bool,
-    /// The frame reported usage (read it with [`Reader::usage`](crate::Reader::usage)).
+    /// The frame reported usage (read it with [`AnswerReader::usage`](crate::AnswerReader::usage)).
     pub usage: bool,
     /// With this frame the whole answer has a stop reason.
     pub stop: Option<StopReason>,

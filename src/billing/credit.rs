@@ -154,7 +154,7 @@ impl StreamCredit {
         false
     }
 
-    /// The same for a stream that has sent nothing yet: the target may have begun to produce what it does not show.
+    /// As [`check`](Self::check), before the first frame: the target may have begun to produce what it does not show.
     pub(crate) async fn check_wait(
         &mut self,
         hold: &mut Hold,
@@ -197,6 +197,7 @@ impl StreamCredit {
             // A hold that does not cover the stream any more ends it; one that does may be tried again after the pause.
             Err(ExtensionRefused::Later(_)) if !covered => outcome.map(drop),
             Err(ExtensionRefused::Now(_)) => outcome.map(drop),
+            // A part of what was wanted is the last of the balance: if it does not suffice, the next check ends the stream.
             Ok(_) | Err(ExtensionRefused::Later(_)) => {
                 self.next_try = Instant::now() + PAUSE;
                 Ok(())

@@ -77,7 +77,7 @@ pub struct Terms {
     /// The part of the hold for compacting the conversation.
     pub compaction: Amount,
     /// Whether a stream's hold covers all that its limit allows.
-    pub whole: bool,
+    pub holds_whole_limit: bool,
     /// Whether the prompt may be written to a cache.
     pub cache_marked: bool,
 }
@@ -125,10 +125,10 @@ pub fn decide(
     let most_room = limits.context.saturating_sub(ask.estimate.least).max(1);
     // The wanted amount may exceed what is there, because the ceiling is a worst case: the hold then takes all there is.
     let mut cap = budget.available;
-    let mut whole = false;
+    let mut holds_whole_limit = false;
     let (limit, sent, held) = if ask.stream && ask.unseen {
         let unseen = budget.unseen(ask, limits, most, most_room)?;
-        (cap, whole) = (unseen.cap, unseen.held == unseen.sent);
+        (cap, holds_whole_limit) = (unseen.cap, unseen.held == unseen.sent);
         (
             changed(unseen.sent, ask.declared, limits.max_output),
             unseen.sent,
@@ -168,7 +168,7 @@ pub fn decide(
             price.for_input(ask.estimate.input),
             ask.estimate.input,
         )),
-        whole,
+        holds_whole_limit,
         cache_marked: ask.cache_marked || ask.lifetimes.any(),
     })
 }

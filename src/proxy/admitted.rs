@@ -68,7 +68,7 @@ pub(super) struct Admitted {
     /// The most output that is charged, if a target may produce more than was declared because its family has a smallest limit.
     sold: Option<u64>,
     /// Whether the hold covers all that the limit of a stream allows.
-    pub(super) whole: bool,
+    pub(super) holds_whole_limit: bool,
     /// What it will probably use, for its provider's `max_tokens_per_minute`.
     pub(super) expected_tokens: u64,
     /// Its part of those.
@@ -226,7 +226,7 @@ impl Admitted {
             output_limit: terms.output_limit,
             only_text,
             sold: raised.map(|_| terms.output_limit),
-            whole: terms.whole,
+            holds_whole_limit: terms.holds_whole_limit,
             expected_tokens: expected(&terms, seen_choices),
             tokens: None,
             limit: terms.limit,

@@ -44,7 +44,7 @@ pub(super) async fn dispatch(
     let (family, stream) = (admitted.request.family, admitted.count.seen.stream);
     // A whole answer, and a stream under the policy `drain`, is read to its usage even if the customer has left.
     let cancels = stream && model.route.on_disconnect == OnDisconnect::Cancel;
-    let watches = stream && !admitted.whole;
+    let watches = stream && !admitted.holds_whole_limit;
     let [left, rejected] = [const { AtomicBool::new(false) }; 2];
     let (unsealed, unpinned) = (OnceLock::new(), OnceLock::new());
     let payer = holder(admitted.request.key);
@@ -104,7 +104,8 @@ pub(super) async fn dispatch(
     Some(begun(admitted, answer, unsealed, reply))
 }
 
-/// Notes which target answered.
+/// Turns to the target that answered: frees the memory of the request, notes what was lost on the way, takes the translation, and
+/// counts by what that target was sent.
 fn begun(
     mut admitted: Box<Admitted>,
     answer: UpstreamAnswer,
@@ -196,7 +197,7 @@ async fn given_up(
     let _ = reply.send(Err(failure));
 }
 
-/// No target answered; `left` says that the customer was gone by then.
+/// There is no usable answer: none came, a target refused the request, or it was given up. `left` says that the customer was gone by then.
 async fn fail(mut admitted: Box<Admitted>, error: DispatchError, reply: ReplyTo, left: bool) {
     let (failure, reason) = match error {
         DispatchError::ClientFault {

@@ -43,8 +43,8 @@ impl End {
     /// The gateway died while the answer ran. Only checkpoints carry this reason.
     pub(super) const INTERRUPTED: Self = Self::cut(EndReason::Interrupted);
 
-    /// Whether the customer gets an error, however the request is charged.
-    pub(super) fn is_error(&self) -> bool {
+    /// A cut that is charged and yet shown to the customer as an error.
+    pub(super) fn is_charged_error(&self) -> bool {
         *self == Self::REFUSED || *self == Self::UNREAD
     }
 

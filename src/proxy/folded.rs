@@ -36,7 +36,7 @@ impl Folded {
 pub(super) fn failure(end: &End, stopped: bool, told: Option<&CustomerError>) -> Option<Failure> {
     match (end.ending, told) {
         (Ending::Complete, _) => None,
-        (Ending::Cut, _) if !end.is_error() => None,
+        (Ending::Cut, _) if !end.is_charged_error() => None,
         (Ending::Cut | Ending::Broken, _) if stopped => None,
         (_, Some(told)) => Some(Failure::Upstream(400, told.clone())),
         (_, None) => Some(Failure::NoTarget(None)),

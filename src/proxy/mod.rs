@@ -1,7 +1,7 @@
 //! The spine. [`Proxy::run`] is the path of every paid request: prepare → admit (money is held) → dispatch → relay → settle.
 //!
 //! The customer's handler runs the first two. From the hold on, a separate task owns upstream, meter and hold ([`serve`]), so a
-//! customer who disconnects drops the handler but never the money. The spine calls every other room; none calls back.
+//! customer who disconnects drops the handler but never the money. The spine calls the rooms below it; none calls back.
 
 mod admit;
 mod admitted;
@@ -128,7 +128,7 @@ impl Proxy {
     /// Serves one request of a key; `key` is as authentication read it. Notes what it finds out, for the record of a refusal.
     ///
     /// # Errors
-    /// Any [`Failure`]. The hold is released before it is returned.
+    /// Any [`Failure`]. A hold has been settled by then: without a charge, or with what a provider has counted or worked on.
     pub async fn run(
         self: &Arc<Self>,
         key: &Key,

@@ -38,7 +38,9 @@ pub(super) struct SettledCounts<'a> {
     pub(super) id: Option<&'a str>,
 }
 
-/// Where the frames of a target go. Frames from the final usage on are kept in the stream's phase; an end sends them first.
+/// Where the frames of a target go. Frames from the final usage on are kept in the stream's phase. `finish` sends them;
+/// `cut` and `fail` send them only if they are translated, because a translator holds its end back, and a target's own would contradict
+/// ours.
 pub(super) trait Outlet: Send {
     /// What the customer gets of a frame now, if anything.
     fn frame(
@@ -76,7 +78,7 @@ pub(super) trait Outlet: Send {
     }
 }
 
-/// The outlet for an answer of a target of `family`.
+/// The outlet for this answer; takes the translation out of `admitted`.
 pub(super) fn of(admitted: &mut Admitted) -> Box<dyn Outlet> {
     let seen = &admitted.count.seen;
     match admitted.translation.take() {

@@ -39,7 +39,7 @@ const STALL: Duration = Duration::from_secs(30);
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
 /// How long to wait for the terminal marker after the final usage. It usually comes in the same packet; a customer waits for the
 /// settlement as long as this, and gets a marker of ours if there is none.
-const LAST_FRAMES: Duration = Duration::from_secs(1);
+const MARKER_PATIENCE: Duration = Duration::from_secs(1);
 /// How often the charge so far is noted on the hold, in case the task ends without settling.
 const NOTE: Duration = Duration::from_millis(250);
 /// If the customer kept us from reading the upstream for this long and the provider then breaks the stream, it is charged as if
@@ -56,7 +56,7 @@ pub(super) struct StreamRelay {
     /// The first frame, until it is passed on.
     first: Option<Box<Frame>>,
     frames: FrameStream,
-    /// `None` once the customer has left.
+    /// `None` once the customer of a stream has left, and always for a folded answer.
     customer: Option<Sender>,
     /// The customer waits for the whole answer.
     folded: Option<Folded>,
@@ -110,7 +110,7 @@ impl StreamRelay {
         let mut reader = family.protocol().reader();
         reader.expect(admitted.count.seen.choices, clock::seed());
         reader.allow(&admitted.outcome.pass_answer);
-        let hiding = admitted.count.hiding(admitted.whole);
+        let hiding = admitted.count.hiding(admitted.holds_whole_limit);
         let hides = hiding.is_some();
         if let Some(hiding) = hiding {
             let waited = admitted.waited_for_frame();
@@ -170,7 +170,7 @@ impl StreamRelay {
         if self.phase.is_over() {
             return Some(End::complete(self.stop));
         }
-        if self.outlet.has_stopped() && self.leaves() {
+        if self.outlet.has_stopped() && self.may_stop_target() {
             self.read_on().await;
             return Some(End::AT_STOP);
         }
@@ -317,7 +317,7 @@ impl StreamRelay {
         let last = self.admitted.deadline();
         // Nobody waits for money or signs of life any more, only for the marker.
         if let Phase::Keeping(since, _) = self.phase {
-            return last.min(since + LAST_FRAMES);
+            return last.min(since + MARKER_PATIENCE);
         }
         let hidden = self.silence.due(self.stop.is_some()).unwrap_or(last);
         let keep_alive = if self.customer.is_some() {
@@ -390,13 +390,14 @@ impl StreamRelay {
         self.last_sent
     }
 
-    /// Without a customer, a stream goes on only for its usage: if only the usage is missing, or if the route's policy is `drain`.
+    /// Whether to stop now that nobody reads: not for a folded answer, not when only the usage is missing, and not if the route's policy
+    /// is `drain`.
     fn ends_without_customer(&self) -> bool {
-        self.folded.is_none() && self.leaves()
+        self.folded.is_none() && self.may_stop_target()
     }
 
     /// Whether a target is left in the middle of its answer when nobody wants the rest.
-    fn leaves(&self) -> bool {
+    fn may_stop_target(&self) -> bool {
         self.stop.is_none() && self.admitted.model.route.on_disconnect == OnDisconnect::Cancel
     }
 

@@ -127,6 +127,37 @@ async fn a_stream_that_the_money_ends_says_so_in_its_last_words() {
     }
 }
 
+/// Some services put the last words of an answer, its end and its usage into one frame. What the model said there was paid for.
+#[tokio::test]
+async fn the_models_own_last_words_are_never_replaced_by_ours() {
+    let (upstream, gateway) = selling("").await;
+    let chunk = |delta: &Value, more: &Value| {
+        let mut chunk = json!({"id": "c", "object": "chat.completion.chunk", "created": 1, "model": "m",
+            "choices": [{"index": 0, "delta": delta, "finish_reason": null}]});
+        if let Some(usage) = more.get("usage") {
+            chunk["choices"][0]["finish_reason"] = json!("length");
+            chunk["usage"] = usage.clone();
+        }
+        format!("data: {chunk}\n\n")
+    };
+    let usage = json!({"prompt_tokens": 10, "completion_tokens": 2, "total_tokens": 12});
+    upstream.follow(Reply::events([
+        chunk(
+            &json!({"role": "assistant", "content": "almost "}),
+            &json!({}),
+        ),
+        chunk(&json!({"content": "done"}), &json!({"usage": usage})),
+        "data: [DONE]\n\n".to_owned(),
+    ]));
+    let key = gateway.key("0.02").await;
+    let mut body = ask(Family::Chat, "test-model", true);
+    body["max_tokens"] = json!(60_000);
+    let answer = gateway.post(path(Family::Chat), &key, &body).await;
+    assert!(answer.text.contains("almost "), "{}", answer.text);
+    assert!(answer.text.contains("done"), "{}", answer.text);
+    assert!(answer.text.ends_with("data: [DONE]\n\n"), "{}", answer.text);
+}
+
 #[tokio::test]
 async fn a_seller_may_answer_402() {
     let (_upstream, gateway) = selling("out_of_balance_status = 402\n").await;

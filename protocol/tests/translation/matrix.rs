@@ -122,7 +122,7 @@ fn page() -> String {
             .iter()
             .for_each(|to| out.push_str(&format!(" to {to} |")));
         out.push_str(&format!(
-            " not counted |\n|---|{}---|\n",
+            " requests nothing |\n|---|{}---|\n",
             "---|".repeat(targets.len())
         ));
         for row in fields(from) {

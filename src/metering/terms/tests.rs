@@ -92,7 +92,7 @@ fn ten_agents_run_side_by_side_where_they_hold_their_whole_limits() {
     let mut available = 5 * USD;
     for number in 0..10 {
         let found = terms(&unknown(Some(32_000)), available).unwrap();
-        assert!(found.whole);
+        assert!(found.holds_whole_limit);
         let least = if number < 8 { 32_000 } else { 3_000 };
         assert!(found.output_limit >= least, "{number}: {found:?}");
         available -= found.hold.picos();
@@ -113,7 +113,7 @@ fn the_limits_of_streams_that_may_be_hidden_fit_into_the_money_together() {
             let Ok(found) = decide(&unknown(declared), &price(), &limits, amount) else {
                 break;
             };
-            assert!(found.whole);
+            assert!(found.holds_whole_limit);
             let input = 9_000 * 3_750_000;
             bought += input + i64::try_from(found.output_limit).unwrap() * 15_000_000;
             available -= found.hold.picos();
@@ -126,14 +126,14 @@ fn the_limits_of_streams_that_may_be_hidden_fit_into_the_money_together() {
 fn an_undeclared_limit_is_written_only_where_money_is_short() {
     let rich = terms(&unknown(None), 100 * USD).unwrap();
     assert_eq!(
-        (rich.limit, rich.output_limit, rich.whole),
+        (rich.limit, rich.output_limit, rich.holds_whole_limit),
         (None, 64_000, false)
     );
     let whole = 9_000 * 3_750_000 + 32_768 * 15_000_000;
     assert_eq!(rich.hold.picos(), whole);
     let poor = terms(&unknown(None), 2 * USD).unwrap();
     assert_eq!(
-        (poor.limit, poor.output_limit, poor.whole),
+        (poor.limit, poor.output_limit, poor.holds_whole_limit),
         (Some(32_768), 32_768, true)
     );
 }

@@ -76,7 +76,7 @@ impl LastFrames {
             Ending::Complete if words.is_some() => outlet.cut(phase, words, &counts),
             Ending::Complete => outlet.finish(phase, &counts),
             Ending::Cut | Ending::Broken if outlet.has_stopped() => outlet.finish(phase, &counts),
-            Ending::Cut if !end.is_error() => outlet.cut(phase, words, &counts),
+            Ending::Cut if !end.is_charged_error() => outlet.cut(phase, words, &counts),
             Ending::Cut | Ending::Broken | Ending::Lost | Ending::Nothing => {
                 let why = why_it_broke(self.family, end, self.told.as_deref(), self.request_id);
                 outlet.fail(phase, &counts, &why)
