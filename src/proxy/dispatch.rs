@@ -22,7 +22,7 @@ use super::{Failure, Told, holder};
 use crate::billing::credit::CreditVerdict;
 use crate::config::{OnDisconnect, Target};
 use crate::upstream::{
-    AnswerContent, DispatchError, GivenUp, TargetOperation, UpstreamAnswer, UpstreamCall,
+    AnswerContent, DispatchError, GivenUp, Progress, TargetOperation, UpstreamAnswer, UpstreamCall,
 };
 
 /// A target's answer that has begun, and who waits for it.
@@ -37,9 +37,9 @@ pub(super) struct BegunAnswer {
 /// Sends the request. Without an answer, the request is settled and the customer told; then there is nothing to relay.
 pub(super) async fn dispatch(
     mut admitted: Box<Admitted>,
+    progress: &Progress,
     mut reply: ReplyTo,
 ) -> Option<BegunAnswer> {
-    let under_way = admitted.begin();
     let (proxy, model) = (admitted.proxy.clone(), admitted.model.clone());
     let (family, stream) = (admitted.request.family, admitted.count.seen.stream);
     // A whole answer, and a stream under the policy `drain`, is read to its usage even if the customer has left.
@@ -56,7 +56,7 @@ pub(super) async fn dispatch(
         abandoned: Some(&left),
         unsealed: Some(&rejected),
         unpinned: Some(&unpinned),
-        progress: Some(&under_way.progress),
+        progress: Some(progress),
         ..UpstreamCall::new(&model.route, payer, family, TargetOperation::Generate)
     };
     let (mut watch, asked) = (Watch::new(&admitted), AskedTarget::default());

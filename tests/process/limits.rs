@@ -39,7 +39,7 @@ const NUMBERS: &[(&str, &str, &str, &str)] = &[
         "free calls of a key",
         "| 10, burst 20 |",
         "src/proxy/rate_limit.rs",
-        "FREE_RATE: Pace = Pace { per_second: 10, burst: 20 };",
+        "FREE_RATE: RateRule = RateRule { per_second: 10, burst: 20 };",
     ),
     (
         "request bodies",
