@@ -13,8 +13,10 @@ use super::help::*;
 
 const HEAD: &str = "# How a request is translated for another family
 
-A slug serves callers of all three families, whatever its targets speak. A request in the target's own family passes unchanged; any
-other is translated. These tables give the fate of each field of a request; the gateway reads the same tables.
+A slug serves callers of all three families, whatever its targets speak. A request in the target's own family is not translated: its
+bytes pass, except what *Thinking* and `x-farebox-removed` name. Any other is translated. (*Slug*: the model name that callers send.
+*Target*: a provider's model behind it. *Seal*: a vendor's signature on its thinking.) These tables give the fate of each field of a
+request; the gateway reads the same tables.
 
 - *carried*: the target gets the same field.
 - *converted*: expressed in the target's words, in the field of the same name or in the one after the colon.
