@@ -75,13 +75,13 @@ const NUMBERS: &[(&str, &str, &str, &str)] = &[
         "CPU time for a customer's",
         "100 ms each second, burst 1 s",
         "src/turns/budget.rs",
-        "OF_CUSTOMER: Budget = Budget { rate: Duration::from_millis(100), burst: Duration::from_secs(1) };",
+        "OF_CUSTOMER: CpuBudget = CpuBudget { rate: Duration::from_millis(100), burst: Duration::from_secs(1) };",
     ),
     (
         "CPU time for a customer's",
         "10 ms, burst 200 ms",
         "src/turns/budget.rs",
-        "UNPAID: Budget = Budget { rate: Duration::from_millis(10), burst: Duration::from_millis(200) };",
+        "UNPAID: CpuBudget = CpuBudget { rate: Duration::from_millis(10), burst: Duration::from_millis(200) };",
     ),
     (
         "CPU time for a customer's",
