@@ -1,6 +1,6 @@
 //! The spine. [`Proxy::run`] is the path of every paid request: prepare → admit (money is held) → dispatch → relay → settle.
 //!
-//! The customer's handler runs the first two. From the hold on, a separate task owns upstream, meter and hold ([`serve`]), so a
+//! The customer's handler runs the first two. From the hold on, a separate task owns upstream, meter and hold (`serve`), so a
 //! customer who disconnects drops the handler but never the money. The spine calls the rooms below it; none calls back.
 
 mod admit;

@@ -1,6 +1,6 @@
 //! An answer in neutral form: events in order, and their fold.
 //!
-//! Laws: blocks never overlap; there is exactly one [`AnswerEvent::NeutralStop`] or [`AnswerEvent::Fail`], and it is the last. Texts keep their JSON
+//! Laws: blocks never overlap; there is exactly one [`AnswerEvent::Stop`] or [`AnswerEvent::Fail`], and it is the last. Texts keep their JSON
 //! escaping. An upstream's seals of thinking are not events, because none is ever passed on.
 
 use super::losses::Losses;
