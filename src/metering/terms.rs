@@ -66,6 +66,8 @@ pub struct Terms {
     pub hold: Amount,
     /// The output limit to write into the request; `None` leaves it as it is.
     pub limit: Option<u32>,
+    /// Whether a stream's limit was lowered to what the money buys, so that an answer that ends there ends for want of it.
+    pub lowered: bool,
     /// Most output tokens that the upstream may produce, all choices together.
     pub output_limit: u64,
     /// The estimated input, used until a provider has counted.
@@ -125,10 +127,11 @@ pub fn decide(
     let most_room = limits.context.saturating_sub(ask.estimate.least).max(1);
     // The wanted amount may exceed what is there, because the ceiling is a worst case: the hold then takes all there is.
     let mut cap = budget.available;
-    let mut holds_whole_limit = false;
+    let (mut holds_whole_limit, mut lowered) = (false, false);
     let (limit, sent, held) = if ask.stream && ask.unseen {
         let unseen = budget.unseen(ask, limits, most, most_room)?;
         (cap, holds_whole_limit) = (unseen.cap, unseen.held == unseen.sent);
+        lowered = unseen.lowered;
         (
             changed(unseen.sent, ask.declared, limits.max_output),
             unseen.sent,
@@ -136,6 +139,7 @@ pub fn decide(
         )
     } else if ask.stream {
         let sent = budget.lowered(most, ask.thinking_budget)?;
+        lowered = sent < most;
         (
             changed(sent, ask.declared, limits.max_output),
             sent,
@@ -157,6 +161,7 @@ pub fn decide(
     Ok(Terms {
         hold: to_amount(budget.hold(held, near).min(cap)),
         limit,
+        lowered,
         output_limit: sent
             .saturating_add(ask.predicted)
             .saturating_mul(u64::from(ask.choices)),

@@ -75,6 +75,8 @@ pub(super) struct Admitted {
     pub(super) tokens: Option<TokenShare>,
     /// The output limit to write into the request.
     pub(super) limit: Option<u32>,
+    /// Whether it was lowered to what the money buys.
+    pub(super) lowered: bool,
     /// The request in other families, until a target answers.
     pub(super) bodies: RequestBodies,
     /// Translates the answer into the customer's family, if it is in another.
@@ -183,22 +185,23 @@ impl Admitted {
             generation,
             ..
         } = prepared;
-        let choices = u64::from(seen.choices);
+        let choices = seen.choices;
         let raised = bodies.raised(seen.limit);
-        let sent = raised.map_or(0, |limit| u64::from(limit).saturating_mul(choices));
+        let sent = raised.map_or(0, |limit| {
+            u64::from(limit).saturating_mul(u64::from(choices))
+        });
         let start = Start {
             estimated_input: terms.estimated_input,
             most_input: terms.most_input,
             images: seen.content.pictures.len() as u64,
             output_limit: terms.output_limit.max(sent),
-            choices: seen.choices,
+            choices,
             predicted: terms.predicted,
             lifetimes: lifetimes(&seen),
             classes: seen.classes,
             cache_marked: terms.cache_marked,
             compaction: terms.compaction,
         };
-        let seen_choices = seen.choices;
         let only_text = seen.content.pictures.is_empty() && seen.content.documents.is_empty();
         let mut meter = Meter::new(Arc::clone(&model), start);
         if seen.has_stops {
@@ -227,9 +230,10 @@ impl Admitted {
             only_text,
             sold: raised.map(|_| terms.output_limit),
             holds_whole_limit: terms.holds_whole_limit,
-            expected_tokens: expected(&terms, seen_choices),
+            expected_tokens: expected(&terms, choices),
             tokens: None,
             limit: terms.limit,
+            lowered: terms.lowered,
             bodies,
             translation: None,
             generation,
@@ -276,14 +280,6 @@ impl Admitted {
             reason: redact::for_operator(reason, &self.model.route),
             worked: None,
         });
-    }
-
-    /// Whether the request's output limit was lowered to what the money buys.
-    pub(super) fn has_lowered_limit(&self) -> bool {
-        let most = self.model.limits.max_output;
-        let declared = self.count.seen.limit;
-        let asked = declared.map_or(most, |declared| declared.min(most));
-        self.limit.is_some_and(|limit| limit < asked)
     }
 
     /// When the request must end at the latest.

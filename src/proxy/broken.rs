@@ -3,10 +3,9 @@
 use farebox_ledger::EndReason;
 use farebox_protocol::{Case, ErrorBody, Family};
 
-use super::Failure;
 use super::end::End;
 use super::failure::said_by;
-use crate::config::Shop;
+use super::{Failure, Proxy};
 use crate::metering::Ending;
 use crate::upstream::redact::CustomerError;
 
@@ -50,13 +49,13 @@ pub(super) fn why_it_broke(
 /// The last words of an answer that ends because the money ran out, told apart from the model's by brackets; `lowered`: its limit was
 /// lowered to what the money buys, so that it ended there by itself. Other ends have none. Clients match `You exceeded your current
 /// quota`.
-pub(super) fn last_words(end: &End, lowered: bool, shop: &Shop) -> Option<String> {
+pub(super) fn last_words(end: &End, lowered: bool, proxy: &Proxy) -> Option<String> {
     let at_lowered = lowered && end.ending == Ending::Complete && end.reason == EndReason::Length;
     (end.reason == EndReason::Balance || at_lowered).then(|| {
         format!(
             "\n\n[out of balance: the gateway ended this answer here, because the key has no money left for the rest. You exceeded \
              your current quota. Top up the same key, then ask again{}]",
-            said_by(shop)
+            said_by(&proxy.config.current().catalog.shop)
         )
     })
 }

@@ -245,7 +245,7 @@ impl Outlet for TranslatedOutlet {
     }
 
     fn foreign_to(&self) -> Option<Family> {
-        Some(self.translation.caller())
+        Some(self.translation.caller)
     }
 
     fn has_stopped(&self) -> bool {

@@ -224,9 +224,7 @@ impl StreamRelay {
     /// Whether this frame only says that the answer ended at a limit that was lowered to what the money buys. It is kept back, because
     /// our words come before it.
     fn ends_short(&self, facts: &FrameFacts) -> bool {
-        facts.stop == Some(StopReason::Length)
-            && facts.shown.bytes() == 0
-            && self.admitted.has_lowered_limit()
+        facts.stop == Some(StopReason::Length) && facts.shown.bytes() == 0 && self.admitted.lowered
     }
 
     /// Decides who is to blame for an error in the stream. If it is the customer and something was produced, that is charged.
@@ -429,9 +427,9 @@ impl StreamRelay {
             admitted.first_byte();
         }
         // Words in front of a kept end replace it, so none where it holds text of the model. A whole answer has no place for them.
-        let lowered = !keeps_text && admitted.has_lowered_limit();
+        let lowered = !keeps_text && admitted.lowered;
         let words = (folded.is_none())
-            .then(|| last_words(&end, lowered, &admitted.proxy.config.current().catalog.shop))
+            .then(|| last_words(&end, lowered, &admitted.proxy))
             .flatten();
         let last = LastFrames::of(&admitted, reader, outlet, phase, told, words);
         let settled = admitted.settle(&end).await;

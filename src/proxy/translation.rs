@@ -13,6 +13,7 @@ use crate::upstream::redact::{self, Redacted};
 pub(super) struct Translation {
     /// The family of the target.
     pub(super) family: Family,
+    /// The customer's.
     pub(super) caller: Family,
     pub(super) memo: Memo,
     pub(super) original: Bytes,
@@ -72,10 +73,5 @@ impl Translation {
             Translator::folding
         };
         translator(self.family, self.caller, self.memo.clone(), &self.wish())
-    }
-
-    /// The customer's family.
-    pub(super) fn caller(&self) -> Family {
-        self.caller
     }
 }

@@ -139,6 +139,23 @@ fn an_undeclared_limit_is_written_only_where_money_is_short() {
 }
 
 #[test]
+fn only_a_limit_that_the_money_sets_counts_as_lowered() {
+    let two_dollars = terms(&unknown(None), 2 * USD).unwrap();
+    assert!(two_dollars.limit.is_some() && !two_dollars.lowered);
+    let cents = USD / 10;
+    for ask in [
+        unknown(None),
+        unknown(Some(32_000)),
+        ask(true, None),
+        ask(true, Some(32_000)),
+    ] {
+        assert!(terms(&ask, cents).unwrap().lowered);
+        assert!(!terms(&ask, 100 * USD).unwrap().lowered);
+    }
+    assert!(!terms(&ask(true, Some(256)), cents).unwrap().lowered);
+}
+
+#[test]
 fn where_a_whole_limit_is_lowered_a_tenth_stays_free_unless_the_smallest_needs_it() {
     let input = 9_000 * 3_750_000;
     let available = input + 2_000 * 15_000_000;

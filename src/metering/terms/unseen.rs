@@ -17,6 +17,8 @@ const LEFT_FREE: i128 = 10;
 pub(super) struct Unseen {
     pub(super) sent: u64,
     pub(super) held: u64,
+    /// Whether the money does not suffice for what would be sent otherwise.
+    pub(super) lowered: bool,
     /// The most that the hold may take.
     pub(super) cap: i128,
 }
@@ -55,6 +57,8 @@ impl KeyBudget {
             return Ok(Unseen {
                 sent,
                 held: wanted,
+                // An undeclared limit that is written here is our choice: the money may suffice for more.
+                lowered: false,
                 cap: all,
             });
         }
@@ -72,6 +76,7 @@ impl KeyBudget {
         Ok(Unseen {
             sent,
             held: sent,
+            lowered: sent < wanted,
             cap,
         })
     }
