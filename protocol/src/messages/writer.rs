@@ -56,12 +56,9 @@ impl crate::EndWriter for Writer {
             out.extend(event("content_block_stop", &json!({"index": index})));
         }
         if !self.stopped {
-            out.extend(
-                words
-                    .map(|words| self.text_block(words))
-                    .into_iter()
-                    .flatten(),
-            );
+            if let Some(words) = words {
+                out.extend(self.text_block(words));
+            }
             let delta = json!({"stop_reason": "max_tokens", "stop_sequence": null});
             out.extend(event(
                 "message_delta",

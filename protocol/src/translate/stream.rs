@@ -30,8 +30,6 @@ struct EventSink {
     encoder: Box<dyn AnswerEncoder>,
     out: Vec<u8>,
     calls: bool,
-    /// A block is open.
-    open: bool,
     /// The open block is text, for which decoders keep no state.
     text: bool,
     /// The open block is text that stop strings may end.
@@ -63,14 +61,11 @@ impl Sink for EventSink {
                 }
                 match event {
                     AnswerEvent::Open(open) => {
-                        self.open = true;
                         self.calls |= matches!(open, BlockStart::Call { .. });
                         self.text = !matches!(open, BlockStart::Call { .. });
                         self.shown = open == BlockStart::Text;
                     }
-                    AnswerEvent::Close => {
-                        (self.open, self.text, self.shown) = (false, false, false)
-                    }
+                    AnswerEvent::Close => (self.text, self.shown) = (false, false),
                     _ => {}
                 }
                 self.encoder.event(event, &mut self.out);
@@ -211,7 +206,6 @@ impl Translator {
             encoder,
             out,
             calls: false,
-            open: false,
             text: false,
             shown: false,
             stops,
@@ -308,12 +302,10 @@ impl Translator {
         usage: &ReportedUsage,
         wish: UsageWish<'_>,
     ) -> Vec<u8> {
-        let open = self.writer.open;
         self.last(|encoder, out| {
             if let Some(words) = words {
-                if open {
-                    encoder.event(AnswerEvent::Close, out);
-                }
+                // Nothing happens if no block is open.
+                encoder.event(AnswerEvent::Close, out);
                 encoder.event(AnswerEvent::Open(BlockStart::Text), out);
                 encoder.event(AnswerEvent::Delta(&escape(words)), out);
                 encoder.event(AnswerEvent::Close, out);
