@@ -12,9 +12,9 @@ use crate::book::chain::{ChainedAct, ChainedEntry};
 use crate::book::head::{AuditHead, Hash, KeyHead, StoredKey};
 use crate::rule::hold::StoredHold;
 use crate::{
-    Account, Amount, AuditRecord, Bill, EndReason, FilesAct, JournalEntry, Key, KeyId, KeySettings,
-    OpenHold, OperationId, OwnCost, PublishedSlug, Question, SecretHash, Served, ServedRegion,
-    ServedTier, Session, Timestamp, Totals, Usage, UsageRow, UtcDay, Vote,
+    Account, Amount, AuditRecord, Bill, Caps, EndReason, FilesAct, JournalEntry, Key, KeyId,
+    KeySettings, OpenHold, OperationId, OwnCost, PublishedSlug, Question, SecretHash, Served,
+    ServedRegion, ServedTier, Session, Timestamp, Totals, Usage, UsageRow, UtcDay, Vote,
 };
 
 /// The cause of an error in another library.
@@ -230,7 +230,7 @@ pub(crate) fn stored_key(columns: &mut impl RowColumns) -> Decoded<StoredKey> {
             (None, None) => None,
             _ => return Err(Malformed::Value("old secret")),
         },
-        caps: columns.maybe_json("list of caps")?.unwrap_or_default(),
+        caps: caps(columns)?,
         account: Account {
             credit: columns.amount()?,
             spent: columns.amount()?,
@@ -255,6 +255,15 @@ pub(crate) fn stored_key(columns: &mut impl RowColumns) -> Decoded<StoredKey> {
             last_at,
         },
     })
+}
+
+/// A key without caps has NULL, so that an empty list is none of ours.
+fn caps(columns: &mut impl RowColumns) -> Decoded<Caps> {
+    let stored: Option<Caps> = columns.maybe_json("list of caps")?;
+    match stored {
+        Some(caps) if caps.is_empty() => Err(Malformed::Value("list of caps")),
+        stored => Ok(stored.unwrap_or_default()),
+    }
 }
 
 /// What [`stored_entry`] takes, of `entries e`: with the column of its predecessor's position, that of its slug, and whether there
