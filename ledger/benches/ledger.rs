@@ -201,7 +201,7 @@ fn raw_hold(conn: &Connection, key: KeyId, request: OperationId) {
     );
     account(conn, key);
     let mut statement = conn
-        .prepare_cached("INSERT INTO holds VALUES (?1, ?2, ?3, ?3, 0, ?4, ?5, ?6, ?7, NULL)")
+        .prepare_cached("INSERT INTO holds VALUES (?1, ?2, ?3, ?3, 0, ?4, ?5, ?6, ?7, NULL, 0)")
         .unwrap();
     statement
         .execute(params![

@@ -46,6 +46,7 @@ pub use book::{anchor, csv, document};
 pub use error::{Cause, LedgerError};
 pub use hold::Hold;
 pub use rule::account::Account;
+pub use rule::cap::{Cap, CapReached, CapWindow, Caps, CountedCap};
 pub use rule::hold::{EndedHold, Extension, Finish, NewHold, OpenHold, Recovered};
 pub use rule::key::{
     Act, Change, Key, KeyChange, KeySettings, KeyStatus, NewKey, Secret, SecretError, SecretHash,
@@ -69,6 +70,7 @@ pub use value::public_url::{gateway_root, parse_public_url};
 pub use value::reference::is_same_reference;
 pub use value::served::{Served, ServedRegion, ServedTier};
 pub use value::text::grouped;
+pub use value::utc_day::{CapInterval, UtcDay};
 pub use value::vote::{Question, VOTE_DAYS, Vote};
 pub use value::{amount, bill, clock, text};
 
@@ -384,6 +386,9 @@ pub enum Refusal {
         /// Held by running requests, now.
         held: Amount,
     },
+    /// A cap of the key has less room than requested.
+    #[error("{0}")]
+    CapReached(Box<CapReached>),
     /// The key already has its maximum of concurrent requests, counted over all gateways.
     #[error("at most {0} may run at the same time")]
     TooManyAtOnce(u32),
@@ -425,4 +430,16 @@ pub enum Refusal {
     /// The change does not apply to a key in this state (for example, unblocking a revoked key).
     #[error("{0}")]
     NotApplicable(String),
+}
+
+impl Refusal {
+    /// What could be held instead of the requested amount, of a refusal for money.
+    #[must_use]
+    pub fn holdable(&self) -> Option<Amount> {
+        match self {
+            Self::Insufficient { available, .. } => Some(*available),
+            Self::CapReached(reached) => Some(reached.room),
+            _ => None,
+        }
+    }
 }

@@ -32,6 +32,55 @@ fn three_gateways_hold_the_last_dollar_once() {
     });
 }
 
+/// As the last dollar of a key, the last one of a cap: three gateways hold, extend and charge, and nobody sees more than the cap.
+#[test]
+fn three_gateways_never_pass_a_cap() {
+    with_cluster("a fleet on one cap", async |cluster| {
+        let (_, fleet) = fleet(cluster, 3).await;
+        fleet[0]
+            .create_key(new_key(1, 1, Some("50")))
+            .await
+            .unwrap();
+        let cap = Cap {
+            interval: CapInterval::Month,
+            model: None,
+            limit: usd("1"),
+        };
+        fleet[0]
+            .change_key(change(1, 2, Change::SetCap(cap)))
+            .await
+            .unwrap();
+        let racers: Vec<_> = (0..24_u64)
+            .map(|racer| {
+                let ledger = Arc::clone(&fleet[usize::try_from(racer % 3).unwrap()]);
+                tokio::spawn(async move {
+                    for turn in 0..6 {
+                        let request = 100 + racer * 10 + turn;
+                        if ledger.open_hold(new_hold(1, request, "0.1")).await.is_err() {
+                            continue;
+                        }
+                        let _ = ledger.extend_hold(extension(request, "0.2", 1)).await;
+                        let cost = 3_000 * (1 + racer % 40);
+                        ledger.finish_hold(finish(request, cost)).await.unwrap();
+                        let key = ledger.find_key(key(1)).await.unwrap().unwrap();
+                        let counts = key.caps.iter().next().unwrap().current;
+                        let used = counts.charged.checked_add(counts.held).unwrap();
+                        assert!(used <= usd("1"), "{counts:?}");
+                    }
+                })
+            })
+            .collect();
+        for racer in racers {
+            racer.await.unwrap();
+        }
+        let key = fleet[1].find_key(key(1)).await.unwrap().unwrap();
+        let counts = key.caps.iter().next().unwrap().current;
+        assert_eq!((counts.held, counts.charged), (usd("0"), key.account.spent));
+        assert!(key.account.spent.is_positive());
+        sound(&*fleet[2]).await;
+    });
+}
+
 #[test]
 fn one_payment_sent_to_every_gateway_is_one_credit() {
     with_cluster("a payment at several gateways", async |cluster| {

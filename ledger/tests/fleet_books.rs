@@ -146,6 +146,15 @@ fn an_edited_column_is_found() {
                 .create_link(key(1), secret(70), at(90_000), act(16, 400))
                 .await
                 .unwrap();
+            let cap = Cap {
+                interval: CapInterval::Day,
+                model: None,
+                limit: usd("3"),
+            };
+            ledger
+                .change_key(change(1, 17, Change::SetCap(cap)))
+                .await
+                .unwrap();
             ledger.open_hold(new_hold(1, 30, "1")).await.unwrap();
             ledger
                 .extend_hold(extension(30, "2", 500_000))

@@ -31,6 +31,12 @@ enum Step {
         change: u8,
         time: i64,
     },
+    Cap {
+        key: u64,
+        operation: u64,
+        cap: u8,
+        limit: i64,
+    },
     Credit {
         key: u64,
         operation: u64,
@@ -88,6 +94,8 @@ fn step() -> impl Strategy<Value = Step> {
             .prop_map(|(key, operation, money, reference)| Step::Create { key, operation, money, reference }),
         2 => (key.clone(), operation.clone(), 0..8_u8, time.clone())
             .prop_map(|(key, operation, change, time)| Step::Change { key, operation, change, time }),
+        2 => (key.clone(), operation.clone(), 0..12_u8, money.clone())
+            .prop_map(|(key, operation, cap, limit)| Step::Cap { key, operation, cap, limit }),
         5 => (key.clone(), operation.clone(), 0..6_u8, money.clone(), reference, request.clone()).prop_map(
             |(key, operation, kind, amount, reference, request)| Step::Credit { key, operation, kind, amount, reference, request }),
         8 => (key.clone(), request.clone(), money.clone(), time.clone())
@@ -166,6 +174,28 @@ fn a_change(number: u8, time: i64) -> Change {
     }
 }
 
+/// Caps of a month and of all time, of each slug and of both. At midnight between two months a run may differ.
+fn a_cap(number: u8, limit: i64) -> Change {
+    let interval = if number.is_multiple_of(2) {
+        CapInterval::Total
+    } else {
+        CapInterval::Month
+    };
+    let model = match number % 6 {
+        0 | 1 => Some("small".to_owned()),
+        2 | 3 => Some("odd".to_owned()),
+        _ => None,
+    };
+    if number > 9 {
+        return Change::ClearCap { interval, model };
+    }
+    Change::SetCap(Cap {
+        interval,
+        model,
+        limit: cents(limit),
+    })
+}
+
 fn a_credit(
     key: u64,
     operation: u64,
@@ -227,6 +257,15 @@ async fn apply(ledger: &dyn Ledger, step: Step) -> String {
                     .change_key(change(key, operation, a_change(number, time)))
                     .await
             )
+        }
+        Step::Cap {
+            key,
+            operation,
+            cap,
+            limit,
+        } => {
+            let change = change(key, operation, a_cap(cap, limit));
+            format!("{:?}", ledger.change_key(change).await)
         }
         Step::Credit {
             key,

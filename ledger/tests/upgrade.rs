@@ -430,5 +430,46 @@ fn old_entries_and_old_anchors_are_still_checked() {
         .unwrap()
         .query_row("PRAGMA user_version", [], |row| row.get(0))
         .unwrap();
-    assert_eq!(version, 7, "what makes older programs refuse it in words");
+    assert_eq!(version, 8, "what makes older programs refuse it in words");
+}
+
+/// Its open hold began on a day, and a cap that is set now counts it and what was charged before.
+#[test]
+fn a_ledger_of_the_seventh_schema_learns_caps() {
+    let (_dir, path) = copy("schema-7.sqlite");
+    run(async {
+        let ledger = serve(&path);
+        sound(&ledger).await;
+        let days = || -> i64 {
+            let conn = rusqlite::Connection::open(&path).unwrap();
+            conn.query_row("SELECT day FROM holds", [], |row| row.get(0))
+                .unwrap()
+        };
+        assert_eq!(days(), 20_781);
+        let query = KeyQuery {
+            limit: 9,
+            ..KeyQuery::default()
+        };
+        let keys = ledger.list_keys(query).await.unwrap();
+        let rich = keys.iter().find(|key| key.account.held.is_positive());
+        let change = KeyChange {
+            key: rich.unwrap().id,
+            change: Change::SetCap(Cap {
+                interval: CapInterval::Total,
+                model: None,
+                limit: usd("1"),
+            }),
+            act: act(1, 1),
+        };
+        let capped = ledger.change_key(change).await.unwrap();
+        let counted = capped.caps.iter().next().unwrap().current;
+        assert_eq!(
+            (counted.charged, counted.held),
+            (usd("0.000095"), usd("0.0012315"))
+        );
+        ledger.recover(clock::now()).await.unwrap();
+        let after = ledger.find_key(capped.id).await.unwrap().unwrap();
+        assert_eq!(after.caps.iter().next().unwrap().current.held, usd("0"));
+        sound(&ledger).await;
+    });
 }

@@ -339,9 +339,10 @@ async fn extend(
     // All or nothing first, which is one commit; what is left only if that is refused.
     match hold.extend(wanted, checkpoint.clone(), clock::now()).await {
         Ok(()) => Ok(wanted),
-        Err(LedgerError::Refused(Refusal::Insufficient { available, .. }))
-            if available > Amount::ZERO =>
+        Err(LedgerError::Refused(refusal))
+            if refusal.holdable().is_some_and(Amount::is_positive) =>
         {
+            let available = refusal.holdable().unwrap_or_default();
             let rest = Amount::from_picos(hold.amount().picos().saturating_add(available.picos()));
             hold.extend(rest, checkpoint, clock::now())
                 .await
@@ -357,6 +358,7 @@ fn refused(error: LedgerError) -> ExtensionRefused {
         LedgerError::Refused(Refusal::Insufficient { .. }) => {
             ExtensionRefused::Later(EndReason::Balance)
         }
+        LedgerError::Refused(Refusal::CapReached(_)) => ExtensionRefused::Later(EndReason::Cap),
         // Whoever revoked or paused the key wants it to stop now.
         LedgerError::Refused(Refusal::NotActive(_)) => ExtensionRefused::Now(EndReason::KeyState),
         LedgerError::Refused(_) => ExtensionRefused::Now(EndReason::Internal),

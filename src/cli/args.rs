@@ -5,10 +5,15 @@ use std::path::PathBuf;
 
 use clap::builder::PossibleValuesParser;
 use clap::{ArgGroup, Args as ClapArgs, Parser, Subcommand, ValueEnum};
-use farebox_ledger::{Amount, KeyId, LedgerAddress, OperationId, parse_public_url, search};
+use farebox_ledger::{Amount, KeyId, LedgerAddress, OperationId, parse_public_url};
 
+use super::caps_args::CapsCommand;
 use super::dates::{expiry, instant};
 use super::library_args::{AddOptions, LibraryOptions};
+use super::values::{
+    address, correction, key_id, label, network, one_line, origin, payment, slug, target,
+    whole_number,
+};
 
 /// The help heading of the settings that may stand before or after any command.
 const GLOBAL: &str = "Process settings (for every command)";
@@ -168,6 +173,9 @@ pub enum Command {
     /// Sell, fund and manage keys
     #[command(subcommand)]
     Keys(KeysCommand),
+    /// Bound what a key may spend by day, week, month or in all
+    #[command(subcommand)]
+    Caps(CapsCommand),
     /// Read and check the books
     #[command(subcommand)]
     Ledger(LedgerCommand),
@@ -482,101 +490,6 @@ pub struct EntriesOptions {
     /// Only the newest N entries [default: all]
     #[arg(long, value_name = "N", value_parser = whole_number, allow_negative_numbers = true)]
     pub limit: Option<usize>,
-}
-
-/// A key's id. Of a secret that was pasted instead, the id in it: a refusal would print the secret.
-fn key_id(text: &str) -> Result<KeyId, String> {
-    search::key_id(text).map_err(|error| error.to_string())
-}
-
-/// A slug that is not empty.
-fn slug(text: &str) -> Result<String, String> {
-    if text.trim().is_empty() {
-        Err("write slugs with commas between them".to_owned())
-    } else {
-        Ok(text.trim().to_owned())
-    }
-}
-
-/// A provider and its name for a model.
-fn target(text: &str) -> Result<String, String> {
-    match text.split_once('/') {
-        Some((provider, model)) if !provider.is_empty() && !model.is_empty() => Ok(text.to_owned()),
-        _ => {
-            Err("write a provider and its name for the model, with a slash between them".to_owned())
-        }
-    }
-}
-
-/// A label that is not empty.
-fn label(text: &str) -> Result<String, String> {
-    if text.trim().is_empty() {
-        Err("the label is empty; write who has this key".to_owned())
-    } else {
-        one_line(text)
-    }
-}
-
-/// A text without line ends and other control characters, which no table shows.
-fn one_line(text: &str) -> Result<String, String> {
-    if text.chars().any(char::is_control) {
-        return Err("write one line, without control characters".to_owned());
-    }
-    Ok(text.to_owned())
-}
-
-fn whole_number(text: &str) -> Result<usize, String> {
-    text.parse()
-        .map_err(|_| "write a whole number, like 100".to_owned())
-}
-
-/// An amount that is paid; nothing is no payment.
-fn payment(text: &str) -> Result<Amount, String> {
-    match Amount::parse_payment(text) {
-        Ok(Amount::ZERO) => Err("type more than zero, like 12.50".to_owned()),
-        read => read.map_err(|error| error.to_string()),
-    }
-}
-
-fn address(text: &str) -> Result<SocketAddr, String> {
-    text.parse().map_err(|_| {
-        "write an IP address and a port, as in 127.0.0.1:8080 or [::1]:8080".to_owned()
-    })
-}
-
-/// A network in CIDR form, or one address.
-fn network(text: &str) -> Result<ipnet::IpNet, String> {
-    let one = text.parse::<std::net::IpAddr>().map(ipnet::IpNet::from);
-    one.or_else(|_| text.parse())
-        .map_err(|_| "write a network as 10.0.0.0/8, or one address".to_owned())
-}
-
-/// The origin of a web page as browsers send it: scheme, host and port without a path.
-fn origin(text: &str) -> Result<String, String> {
-    let host = text
-        .strip_prefix("https://")
-        .or_else(|| text.strip_prefix("http://"));
-    let bare = |host: &str| {
-        !host.is_empty()
-            && host
-                .bytes()
-                .all(|byte| byte.is_ascii_alphanumeric() || b"-.:[]".contains(&byte))
-    };
-    if text == "*" || host.is_some_and(bare) {
-        Ok(text.to_ascii_lowercase())
-    } else {
-        Err("write an origin the way browsers do, as in https://app.example.com, without a path; or *".to_owned())
-    }
-}
-
-/// A correction: an amount with a sign; without a sign it is a credit.
-fn correction(text: &str) -> Result<Amount, String> {
-    let amount = Amount::parse_adjustment(text).map_err(|error| error.to_string())?;
-    if amount == Amount::ZERO {
-        Err("a correction of zero changes nothing".to_owned())
-    } else {
-        Ok(amount)
-    }
 }
 
 fn number_or_none(text: &str) -> Result<Setting<u32>, String> {

@@ -70,7 +70,7 @@ pub(super) fn rows(keys: &[Key]) -> Vec<Vec<String>> {
             output::plain(&key.settings.label),
             account.balance().to_string(),
             account.held.to_string(),
-            account.available().to_string(),
+            key.spendable(now).to_string(),
             key.status(now).to_string(),
         ]
     };

@@ -21,6 +21,7 @@ fn printed(command: &Command) -> &'static [OutputFormat] {
         Command::Diff
         | Command::Setup(_)
         | Command::Keys(_)
+        | Command::Caps(_)
         | Command::Ledger(LedgerCommand::Entries(_)) => LIST,
         Command::Ledger(_) | Command::Targets(_) => DOCUMENT,
         Command::Models => OutputFormat::value_variants(),

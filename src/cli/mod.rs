@@ -3,6 +3,8 @@
 mod add;
 mod args;
 mod books;
+mod caps;
+mod caps_args;
 mod check;
 mod dates;
 mod demo;
@@ -25,6 +27,7 @@ mod serve;
 mod setup;
 mod show;
 mod targets;
+mod values;
 mod view;
 
 use std::process::ExitCode;
@@ -33,6 +36,7 @@ use clap::error::ErrorKind;
 
 pub use args::Args;
 use args::{Command, KeysCommand, LedgerCommand, TargetsCommand};
+use caps_args::CapsCommand;
 use output::{CommandFailed, Exit};
 
 /// Runs the command.
@@ -95,6 +99,9 @@ async fn dispatch(args: &Args) -> Result<(), CommandFailed> {
             keys::change(args, one, farebox_ledger::key::Change::Revoke).await
         }
         Command::Keys(KeysCommand::Link(one)) => keys::link(args, one).await,
+        Command::Caps(CapsCommand::Set(options)) => caps::set(args, options).await,
+        Command::Caps(CapsCommand::List(one)) => caps::list(args, one).await,
+        Command::Caps(CapsCommand::Clear(options)) => caps::clear(args, options).await,
         Command::Ledger(LedgerCommand::Entries(options)) => ledger::entries(args, options).await,
         Command::Ledger(LedgerCommand::Verify) => ledger::verify(args).await,
         Command::Ledger(LedgerCommand::Backup(options)) => ledger::backup(args, options).await,

@@ -54,7 +54,7 @@ fn page(key: &Key, newest: &[JournalEntry]) -> String {
         ("key", key.id.to_string()),
         ("label", output::plain(&settings.label)),
         ("status", key.status(clock::now()).to_string()),
-        ("available", format!("{} USD", account.available())),
+        ("available", format!("{} USD", key.spendable(clock::now()))),
         (
             "balance",
             format!(

@@ -1,6 +1,6 @@
 //! Keys as the commands print them. The field names are stable: scripts read them.
 
-use farebox_ledger::{Key, Timestamp};
+use farebox_ledger::{Amount, CountedCap, Key, Timestamp, UtcDay};
 use serde_json::{Map, Value, json};
 
 /// A key; its money first.
@@ -11,13 +11,33 @@ pub(super) fn key(key: &Key, now: Timestamp) -> Value {
         "status": key.status(now),
         "balance": key.account.balance(),
         "held": key.account.held,
-        "available": key.account.available(),
+        "available": key.spendable(now),
         "models": key.settings.models,
         "expires_at": key.settings.expires_at,
         "rate": key.settings.rate,
         "concurrency": key.settings.concurrency,
+        "caps": caps(key, now),
         "created_at": key.created_at,
     })
+}
+
+/// The caps of a key and what their windows have counted.
+pub(super) fn caps(key: &Key, now: Timestamp) -> Vec<Value> {
+    let today = UtcDay::of(now);
+    let document = |counted: &CountedCap| {
+        let CountedCap { cap, .. } = counted;
+        let state = counted.reached(today, Amount::ZERO);
+        json!({
+            "interval": cap.interval,
+            "model": cap.model,
+            "limit": cap.limit,
+            "spent": state.spent,
+            "held": state.held,
+            "room": state.room,
+            "resets_at": state.resets_at,
+        })
+    };
+    key.caps.iter().map(document).collect()
 }
 
 /// A key with its secret, right after it was made: the only time it is shown.

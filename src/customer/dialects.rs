@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use farebox_ledger::{Account, Amount, Key, KeyStatus, Timestamp};
+use farebox_ledger::{Account, Amount, Cap, CapInterval, Key, KeyStatus, Timestamp, UtcDay};
 
 use super::decimal_json::{DecimalJson, in_units};
 use super::recent::RecentSpending;
@@ -22,6 +22,10 @@ pub(super) struct Statement {
     pub(super) status: KeyStatus,
     pub(super) expires_at: Option<Timestamp>,
     pub(super) account: Account,
+    /// What may be spent now: what is available, or less where a cap has less room.
+    pub(super) spendable: Amount,
+    /// The cap of all models with least room.
+    pub(super) cap: Option<Cap>,
     pub(super) shop: Arc<Shop>,
     pub(super) spent: RecentSpending,
 }
@@ -34,6 +38,8 @@ impl Statement {
             status: key.status(now),
             expires_at: key.settings.expires_at,
             account: key.account,
+            spendable: key.spendable(now),
+            cap: (key.caps.tightest("", UtcDay::of(now))).map(|counted| counted.cap.clone()),
             shop: Arc::clone(shop),
             spent: RecentSpending::default(),
         }
@@ -93,7 +99,7 @@ pub const DIALECTS: &[Dialect] = &[
 
 /// OpenRouter's key document, every member that its libraries require, plus our three key figures as text.
 fn key(statement: &Statement) -> DecimalJson {
-    let (account, spent) = (statement.account, statement.spent);
+    let (account, spent, cap) = (statement.account, statement.spent, statement.cap.as_ref());
     let nothing = || DecimalJson::Count(0);
     let no_rate = [
         ("requests", DecimalJson::Number("-1".to_owned())),
@@ -102,9 +108,14 @@ fn key(statement: &Statement) -> DecimalJson {
     ];
     let data = DecimalJson::object([
         ("label", statement.label.as_str().into()),
-        ("limit", account.credit.into()),
-        ("limit_remaining", account.available().into()),
-        ("limit_reset", DecimalJson::Null),
+        ("limit", cap.map_or(account.credit, |cap| cap.limit).into()),
+        ("limit_remaining", statement.spendable.into()),
+        (
+            "limit_reset",
+            cap.and_then(|cap| limit_reset(cap.interval))
+                .map(str::to_owned)
+                .into(),
+        ),
         ("usage", account.spent.into()),
         ("usage_daily", spent.day.into()),
         ("usage_weekly", spent.week.into()),
@@ -135,10 +146,20 @@ fn key(statement: &Statement) -> DecimalJson {
         ),
         ("balance", account.balance().to_string().into()),
         ("held", account.held.to_string().into()),
-        ("available", account.available().to_string().into()),
+        ("available", statement.spendable.to_string().into()),
         ("shop", shop(&statement.shop)),
     ]);
     DecimalJson::object([("data", data)])
+}
+
+/// OpenRouter's word for when a limit starts again.
+const fn limit_reset(interval: CapInterval) -> Option<&'static str> {
+    match interval {
+        CapInterval::Day => Some("daily"),
+        CapInterval::Week => Some("weekly"),
+        CapInterval::Month => Some("monthly"),
+        CapInterval::Total => None,
+    }
 }
 
 /// Whom to ask, and where to pay; `null` where the seller says nothing.
@@ -182,7 +203,7 @@ fn balance(statement: &Statement) -> DecimalJson {
         ("currency", "USD".into()),
         (
             "is_available",
-            (statement.is_active() && account.available().is_positive()).into(),
+            (statement.is_active() && statement.spendable.is_positive()).into(),
         ),
         ("balance_infos", DecimalJson::List(vec![info])),
     ])
@@ -201,7 +222,7 @@ fn token(statement: &Statement) -> DecimalJson {
         ("total_used", in_units(account.spent, RESALE_UNIT)),
         (
             "total_available",
-            in_units(account.available(), RESALE_UNIT),
+            in_units(statement.spendable, RESALE_UNIT),
         ),
         ("unlimited_quota", false.into()),
         ("expires_at", expires.into()),

@@ -155,7 +155,7 @@ pub(super) fn document(statement: &Statement, days: &[DayRow]) -> String {
         ("mode", "unrestricted".into()),
         ("isValid", statement.is_active().into()),
         ("balance", account.balance().into()),
-        ("remaining", account.available().into()),
+        ("remaining", statement.spendable.into()),
         ("held", account.held.into()),
         ("unit", "USD".into()),
         // Refunds and adjustments count as payments: they change the balance and no day.

@@ -343,7 +343,7 @@ pub(super) fn setup(
 
 /// The result shown for a valid secret: whether its key can pay for requests, and if not, why.
 pub(super) fn checked(context: &Context, key: &Key) -> Checked {
-    let available = key.account.available();
+    let available = key.spendable(clock::now());
     let models = models(context, key).len();
     let (good, text) = match key.status(clock::now()) {
         KeyStatus::Active if available > Amount::ZERO => (

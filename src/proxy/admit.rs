@@ -8,11 +8,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use farebox_ledger::{Account, Amount, Hold, Key, LedgerError, NewHold, Refusal, SharedLedger};
+use farebox_ledger::{
+    Amount, CapReached, Hold, Key, LedgerError, NewHold, Refusal, SharedLedger, UtcDay,
+};
 
 use super::admitted::Admitted;
+use super::broken::MoneyBound;
 use super::prepare::PreparedRequest;
-use super::{Failure, Proxy, Request};
+use super::{Failure, Proxy};
 use crate::clock;
 use crate::metering::{Remedies, Shortfall, Terms, terms};
 
@@ -36,18 +39,61 @@ pub(super) async fn admit(
     key: &Key,
     mut prepared: PreparedRequest,
 ) -> Result<Box<Admitted>, Failure> {
-    let (hold, terms) = hold(&proxy.ledger, key.account, &prepared).await?;
+    let (hold, terms, bound) = hold(&proxy.ledger, key, &prepared).await?;
     prepared.request.work.paid();
     (prepared.bodies).limit(&terms, prepared.seen.limit, &prepared.model);
-    Ok(Admitted::new(Arc::clone(proxy), prepared, terms, hold))
+    Ok(Admitted::new(
+        Arc::clone(proxy),
+        prepared,
+        (terms, bound),
+        hold,
+    ))
 }
 
-/// Decides the terms from the account, and opens the hold.
+/// What a key can hold for a request: its balance minus holds, or less where a cap has less room.
+struct HoldableMoney {
+    available: Amount,
+    held: Amount,
+    /// The cap that binds, if one does.
+    cap: Option<Box<CapReached>>,
+}
+
+impl HoldableMoney {
+    fn of(key: &Key, slug: &str) -> Self {
+        let (account, today) = (key.account, UtcDay::of(clock::now()));
+        let available = account.available();
+        match key.caps.binding(slug, today, available) {
+            None => Self {
+                available,
+                held: account.held,
+                cap: None,
+            },
+            Some(counted) => Self::capped(counted.reached(today, Amount::ZERO)),
+        }
+    }
+
+    const fn bound(&self) -> MoneyBound {
+        match self.cap {
+            None => MoneyBound::Balance,
+            Some(_) => MoneyBound::Cap,
+        }
+    }
+
+    fn capped(cap: CapReached) -> Self {
+        Self {
+            available: cap.room,
+            held: cap.held,
+            cap: Some(Box::new(cap)),
+        }
+    }
+}
+
+/// Decides the terms from what the key can hold, and opens the hold.
 async fn hold(
     ledger: &SharedLedger,
-    mut account: Account,
+    key: &Key,
     prepared: &PreparedRequest,
-) -> Result<(Hold, Terms), Failure> {
+) -> Result<(Hold, Terms, MoneyBound), Failure> {
     let PreparedRequest {
         request,
         model,
@@ -56,40 +102,47 @@ async fn hold(
     } = prepared;
     let mut refusal = None;
     let mut fresh = request.arrived.elapsed() > FRESH;
-    if fresh {
-        account = read(ledger, request).await?;
-    }
+    let mut purse = if fresh {
+        read(ledger, prepared).await?
+    } else {
+        HoldableMoney::of(key, &model.slug)
+    };
     let price = model.price.held(ask.classes);
     for _ in 0..TRIES {
-        let terms = match terms::decide(ask, price, &model.limits, account.available()) {
+        let terms = match terms::decide(ask, price, &model.limits, purse.available) {
             Ok(terms) => terms,
             // If nothing is held, only a payment can help, and the first read already saw every confirmed payment.
-            Err(short) if fresh || account.held == Amount::ZERO => {
-                return Err(too_little(
-                    prepared,
-                    &short,
-                    account.available(),
-                    account.held,
-                ));
+            Err(short) if fresh || purse.held == Amount::ZERO => {
+                return Err(too_little(prepared, &short, purse));
             }
             Err(_) => {
-                (account, fresh) = (read(ledger, request).await?, true);
+                (purse, fresh) = (read(ledger, prepared).await?, true);
                 continue;
             }
         };
         match Hold::open(Arc::clone(ledger), new_hold(prepared, &terms)).await {
-            Ok(hold) => return Ok((hold, terms)),
-            Err(LedgerError::Refused(Refusal::Insufficient {
-                available, held, ..
-            })) => {
+            Ok(hold) => return Ok((hold, terms, purse.bound())),
+            Err(LedgerError::Refused(refused)) => {
+                let less = match refused {
+                    Refusal::Insufficient {
+                        available, held, ..
+                    } => HoldableMoney {
+                        available,
+                        held,
+                        cap: None,
+                    },
+                    Refusal::CapReached(reached) => HoldableMoney::capped(*reached),
+                    other => return Err(LedgerError::Refused(other).into()),
+                };
+                let available = less.available;
                 let short = terms::decide(ask, price, &model.limits, available).err();
                 let short = short.unwrap_or(Shortfall {
                     needed: terms.hold,
                     affordable_output: 0,
                     remedies: Remedies::default(),
                 });
-                refusal = Some(too_little(prepared, &short, available, held));
-                (account, fresh) = (read(ledger, request).await?, true);
+                refusal = Some(too_little(prepared, &short, less));
+                (purse, fresh) = (read(ledger, prepared).await?, true);
             }
             Err(error) => return Err(error.into()),
         }
@@ -112,22 +165,22 @@ fn new_hold(prepared: &PreparedRequest, terms: &Terms) -> NewHold {
     }
 }
 
-/// The refusal of a request that its balance cannot pay.
-fn too_little(
-    prepared: &PreparedRequest,
-    short: &Shortfall,
-    available: Amount,
-    held: Amount,
-) -> Failure {
+/// The refusal of a request that its balance cannot pay, or a cap has no room for.
+fn too_little(prepared: &PreparedRequest, short: &Shortfall, purse: HoldableMoney) -> Failure {
     // Named where a smaller one would help.
     let limit = prepared.seen.places.limit.as_ref();
     let limit_field = limit.map_or("", |(name, _)| name);
-    Failure::balance(&prepared.model.slug, short, available, held, limit_field)
+    let HoldableMoney {
+        available,
+        held,
+        cap,
+    } = purse;
+    Failure::balance(&prepared.model.slug, short, available, held, limit_field).bound_by(cap)
 }
 
-/// The account as it is now.
-async fn read(ledger: &SharedLedger, request: &Request) -> Result<Account, Failure> {
-    let key = ledger.find_key(request.key).await?;
-    key.map(|key| key.account)
+/// What the key can hold now.
+async fn read(ledger: &SharedLedger, prepared: &PreparedRequest) -> Result<HoldableMoney, Failure> {
+    let key = ledger.find_key(prepared.request.key).await?;
+    key.map(|key| HoldableMoney::of(&key, &prepared.model.slug))
         .ok_or(Failure::Unauthenticated("this key is not known"))
 }

@@ -18,6 +18,7 @@ use tokio::sync::oneshot;
 use tokio::time::Instant;
 
 use super::bodies::RequestBodies;
+use super::broken::MoneyBound;
 use super::end::End;
 use super::prepare::PreparedRequest;
 use super::record::{self, Record, Told};
@@ -75,8 +76,8 @@ pub(super) struct Admitted {
     pub(super) tokens: Option<TokenShare>,
     /// The output limit to write into the request.
     pub(super) limit: Option<u32>,
-    /// Whether it was lowered to what the money buys.
-    pub(super) lowered: bool,
+    /// What it was lowered by, if it was lowered to what the money buys.
+    pub(super) lowered: Option<MoneyBound>,
     /// The request in other families, until a target answers.
     pub(super) bodies: RequestBodies,
     /// Translates the answer into the customer's family, if it is in another.
@@ -173,7 +174,7 @@ impl Admitted {
     pub(super) fn new(
         proxy: Arc<Proxy>,
         prepared: PreparedRequest,
-        terms: Terms,
+        (terms, bound): (Terms, MoneyBound),
         hold: Hold,
     ) -> Box<Self> {
         let PreparedRequest {
@@ -233,7 +234,7 @@ impl Admitted {
             expected_tokens: expected(&terms, choices),
             tokens: None,
             limit: terms.limit,
-            lowered: terms.lowered,
+            lowered: terms.lowered.then_some(bound),
             bodies,
             translation: None,
             generation,
@@ -470,17 +471,14 @@ async fn acknowledged(ledger: SharedLedger, hold: Hold, bill: Bill) -> Option<En
         let Ok(Some(entry)) = ledger.entry(request).await else {
             continue;
         };
-        let available = ledger
-            .find_key(entry.key)
-            .await
-            .ok()
-            .flatten()?
-            .account
-            .available();
+        let (key, bill) = (
+            ledger.find_key(entry.key).await.ok().flatten()?,
+            entry.bill?,
+        );
         return Some(EndedHold {
             charge: entry.amount.checked_neg()?,
-            loss: entry.bill?.loss,
-            available,
+            loss: bill.loss,
+            available: key.room(&bill.slug, clock::now()),
         });
     }
     None

@@ -3,8 +3,8 @@
 use farebox_ledger::EndReason;
 use farebox_protocol::{Case, ErrorBody, Family};
 
+use super::balance::said_by;
 use super::end::End;
-use super::failure::said_by;
 use super::{Failure, Proxy};
 use crate::metering::Ending;
 use crate::upstream::redact::CustomerError;
@@ -46,16 +46,41 @@ pub(super) fn why_it_broke(
     }
 }
 
+/// What bounds the money of a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum MoneyBound {
+    Balance,
+    /// A cap, which has less room than the balance.
+    Cap,
+}
+
 /// The last words of an answer that ends because the money ran out, told apart from the model's by brackets; `lowered`: its limit was
 /// lowered to what the money buys, so that it ended there by itself. Other ends have none. Clients match `You exceeded your current
 /// quota`.
-pub(super) fn last_words(end: &End, lowered: bool, proxy: &Proxy) -> Option<String> {
-    let at_lowered = lowered && end.ending == Ending::Complete && end.reason == EndReason::Length;
-    (end.reason == EndReason::Balance || at_lowered).then(|| {
-        format!(
-            "\n\n[out of balance: the gateway ended this answer here, because the key has no money left for the rest. You exceeded \
-             your current quota. Top up the same key, then ask again{}]",
-            said_by(&proxy.config.current().catalog.shop)
-        )
-    })
+pub(super) fn last_words(end: &End, lowered: Option<MoneyBound>, proxy: &Proxy) -> Option<String> {
+    let at_its_limit = end.ending == Ending::Complete && end.reason == EndReason::Length;
+    let bound = match end.reason {
+        EndReason::Balance => MoneyBound::Balance,
+        EndReason::Cap => MoneyBound::Cap,
+        _ => lowered.filter(|_| at_its_limit)?,
+    };
+    let (what, why, remedy) = match bound {
+        MoneyBound::Balance => (
+            "out of balance",
+            "the key has no money left",
+            "Top up the same key, then ask again",
+        ),
+        MoneyBound::Cap => (
+            "cap reached",
+            "a cap of the key has no room left",
+            "Ask again when it starts anew: GET /v1/key says when",
+        ),
+    };
+    let said = match bound {
+        MoneyBound::Balance => said_by(&proxy.config.current().catalog.shop),
+        MoneyBound::Cap => String::new(),
+    };
+    Some(format!(
+        "\n\n[{what}: the gateway ended this answer here, because {why} for the rest. You exceeded your current quota. {remedy}{said}]"
+    ))
 }

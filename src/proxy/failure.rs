@@ -8,10 +8,10 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use farebox_ledger::{Amount, KeyStatus, LedgerError};
+use farebox_ledger::{Amount, CapReached, KeyStatus, LedgerError};
 use farebox_protocol::{BadRequest, Case, ErrorBody, Family, Remedy};
-use serde_json::{Map, Value, json};
 
+use super::balance::{Balance, balance_in_use, out_of_balance};
 use crate::config::{Lookup, Shop};
 use crate::metering::{Remedies, Shortfall};
 use crate::turns::WorkUndone;
@@ -77,27 +77,6 @@ pub enum Failure {
     Internal,
 }
 
-/// The numbers of a refusal for lack of money.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Balance {
-    /// The model asked for; unknown when the body was not read.
-    pub slug: Option<String>,
-    /// What the smallest acceptable form of the request needs, or at least this much.
-    pub needed: Amount,
-    /// Balance minus holds.
-    pub available: Amount,
-    /// Held by running requests.
-    pub held: Amount,
-    /// Output tokens of this model that the available money still buys, as far as that is known.
-    pub affordable_output: Option<u64>,
-    /// Changes with which the request would be served now.
-    pub remedies: Remedies,
-    /// The field with the request's output limit.
-    pub limit_field: &'static str,
-    /// The seller's words; failures that are not answered yet have none.
-    pub seller: Option<Arc<Shop>>,
-}
-
 impl Failure {
     /// The refusal for lack of money, which distinguishes an empty balance from money held by running requests.
     #[must_use]
@@ -118,6 +97,7 @@ impl Failure {
             needed,
             available,
             held,
+            cap: None,
             affordable_output: Some(affordable_output),
             remedies,
             limit_field,
@@ -133,6 +113,7 @@ impl Failure {
             needed,
             available,
             held,
+            cap: None,
             // Nothing buys nothing, whatever the model.
             affordable_output: (available <= Amount::ZERO).then_some(0),
             remedies: Remedies::default(),
@@ -152,6 +133,15 @@ impl Failure {
         } else {
             Self::OutOfBalance(balance)
         }
+    }
+
+    /// The same for a request that a cap has no room for: available and held are those of the cap's window.
+    #[must_use]
+    pub fn bound_by(mut self, cap: Option<Box<CapReached>>) -> Self {
+        if let Self::OutOfBalance(balance) | Self::BalanceInUse(balance) = &mut self {
+            balance.cap = cap;
+        }
+        self
     }
 
     /// The same with the seller's words, if it is for lack of money.
@@ -225,6 +215,7 @@ impl Failure {
             Self::RateLimited(..) => "rate_limit_exceeded",
             Self::ExposureLimit(_) => "exposure_limit",
             Self::Crowded => "address_limit_exceeded",
+            Self::OutOfBalance(Balance { cap: Some(_), .. }) => "cap_reached",
             Self::OutOfBalance(_) => "out_of_balance",
             Self::BalanceInUse(_) => "balance_in_use",
             Self::Upstream(..) => "upstream_refused",
@@ -379,71 +370,6 @@ impl Failure {
     }
 }
 
-impl Balance {
-    fn details(&self, with_numbers: bool) -> Option<Value> {
-        let mut details = Map::new();
-        if with_numbers {
-            details.insert("needed".to_owned(), json!(self.needed));
-            details.insert("available".to_owned(), json!(self.available));
-            details.insert("held".to_owned(), json!(self.held));
-            if let Some(tokens) = self.affordable_output {
-                details.insert("affordable_output_tokens".to_owned(), json!(tokens));
-            }
-            let shop = self.seller.as_deref();
-            for (name, said) in [
-                ("contact", shop.and_then(|shop| shop.contact.as_ref())),
-                ("pay_url", shop.and_then(|shop| shop.pay_url.as_ref())),
-            ] {
-                details.extend(said.map(|said| (name.to_owned(), json!(said))));
-            }
-        }
-        let Remedies { limit, stream } = self.remedies;
-        let smaller = limit.map(|tokens| json!({ self.limit_field: tokens }));
-        let remedies: Vec<Value> = smaller
-            .into_iter()
-            .chain(stream.then(|| json!({"stream": true})))
-            .collect();
-        if !remedies.is_empty() {
-            details.insert("remedies".to_owned(), remedies.into());
-        }
-        (!details.is_empty()).then_some(Value::Object(details))
-    }
-
-    fn numbers(&self) -> String {
-        let least = if self.slug.is_some() { "" } else { "at least " };
-        format!(
-            "this request needs {least}{} USD, available {} USD, held by running requests {} USD",
-            self.needed, self.available, self.held
-        )
-    }
-
-    /// The output that the key can still pay for, if the model is known.
-    fn affordable(&self, words: &str) -> String {
-        match (&self.slug, self.affordable_output) {
-            (Some(slug), Some(tokens)) => format!("; {words} {tokens} output tokens of {slug}"),
-            _ => String::new(),
-        }
-    }
-
-    /// The immediate remedy and the lasting one.
-    fn advice(&self, for_good: &str) -> String {
-        let Remedies { limit, stream } = self.remedies;
-        let smaller =
-            limit.map(|tokens| format!("send `{}` of at most {tokens}", self.limit_field));
-        let streamed = stream.then(|| "send `stream: true`".to_owned());
-        let at_once: Vec<String> = smaller.into_iter().chain(streamed).collect();
-        if at_once.is_empty() {
-            return for_good.to_owned();
-        }
-        let (first, rest) = for_good.split_at(1);
-        let limit = at_once.join(", or ");
-        format!(
-            "Only the declared output limit is too expensive: {limit}. To keep it, {}{rest}",
-            first.to_lowercase()
-        )
-    }
-}
-
 impl fmt::Display for Failure {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.write_str(&self.message())
@@ -508,43 +434,6 @@ fn unknown_model(asked: &str, nearest: &[String]) -> String {
             names.join(", ")
         ),
     }
-}
-
-/// Clients match `You exceeded your current quota`, and the last words of the advice end Qwen Code's retries: it gives up at once on
-/// a message about an exceeded quota that will reset, and waits up to 40 minutes otherwise.
-fn out_of_balance(balance: &Balance) -> String {
-    let said = balance.seller.as_deref().map(said_by).unwrap_or_default();
-    format!(
-        "out of balance: {}{}. You exceeded your current quota. {}{said}",
-        balance.numbers(),
-        balance.affordable("at this price the key can still pay for"),
-        balance
-            .advice("Top up the same key, then retry; nothing else will reset the exceeded quota")
-    )
-}
-
-/// The seller's words, as more sentences.
-pub(super) fn said_by(shop: &Shop) -> String {
-    let note = shop.note.as_deref().unwrap_or_default();
-    [sentence(&shop.ways_to_pay()), sentence(note)].concat()
-}
-
-/// The text as one more sentence: with a capital, and without a full stop, which could be taken for the end of a link.
-fn sentence(text: &str) -> String {
-    let text = text.trim().trim_end_matches('.');
-    let mut letters = text.chars();
-    letters.next().map_or_else(String::new, |first| {
-        format!(". {}{}", first.to_uppercase(), letters.as_str())
-    })
-}
-
-fn balance_in_use(balance: &Balance) -> String {
-    format!(
-        "out of balance for now: {}{}. {}",
-        balance.numbers(),
-        balance.affordable("the available balance covers"),
-        balance.advice("Retry when a running request has ended")
-    )
 }
 
 fn seconds(wait: Duration) -> String {

@@ -6,6 +6,7 @@
 mod admit;
 mod admitted;
 mod asked;
+pub mod balance;
 mod bodies;
 mod broken;
 mod capabilities;

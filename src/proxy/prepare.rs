@@ -109,7 +109,7 @@ async fn measure(
     let (work, family) = (&mut request.work, request.family);
     // Documents first: a page is worth more tokens than its bytes say.
     documents::read(work, &request.body, seen).await?;
-    let available = key.account.available();
+    let available = key.room(&model.slug, clock::now());
     let (estimate, counted) =
         capabilities::fits(work, model, seen, available, &proxy.calibrations).await?;
     classes::check_size(work, model, family, seen, &estimate).await?;

@@ -224,7 +224,9 @@ impl StreamRelay {
     /// Whether this frame only says that the answer ended at a limit that was lowered to what the money buys. It is kept back, because
     /// our words come before it.
     fn ends_short(&self, facts: &FrameFacts) -> bool {
-        facts.stop == Some(StopReason::Length) && facts.shown.bytes() == 0 && self.admitted.lowered
+        facts.stop == Some(StopReason::Length)
+            && facts.shown.bytes() == 0
+            && self.admitted.lowered.is_some()
     }
 
     /// Decides who is to blame for an error in the stream. If it is the customer and something was produced, that is charged.
@@ -427,7 +429,7 @@ impl StreamRelay {
             admitted.first_byte();
         }
         // Words in front of a kept end replace it, so none where it holds text of the model. A whole answer has no place for them.
-        let lowered = !keeps_text && admitted.lowered;
+        let lowered = admitted.lowered.filter(|_| !keeps_text);
         let words = (folded.is_none())
             .then(|| last_words(&end, lowered, &admitted.proxy))
             .flatten();

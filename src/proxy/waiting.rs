@@ -128,7 +128,7 @@ pub(super) async fn spent(
     );
     admitted.first_byte();
     let end = End::cut(reason);
-    let words = last_words(&end, false, &admitted.proxy);
+    let words = last_words(&end, None, &admitted.proxy);
     let settled = admitted.settle(&end).await;
     let (sender, receiver) = pipe::pipe();
     let answer = Reply {

@@ -70,7 +70,7 @@ pub(super) async fn read(
     if announced.is_some_and(|length| length > LARGEST) {
         return Err(Failure::TooLarge(LARGEST));
     }
-    let affords = |length| funds.map_or(Ok(()), |funds| funds.cover(length));
+    let affords = |length| funds.as_ref().map_or(Ok(()), |funds| funds.cover(length));
     affords(announced.unwrap_or(0))?;
     let body = req.body_mut();
     let mut whole = BytesMut::new();

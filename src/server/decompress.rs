@@ -34,7 +34,7 @@ pub(super) async fn read(
     let headers = req.headers().get_all(CONTENT_ENCODING).into_iter();
     let named: Vec<&str> = headers.map(|value| value.to_str().unwrap_or("?")).collect();
     let coding = Coding::named(&named.join(", "))?;
-    let body = body::read(req, room, key, funds).await?;
+    let body = body::read(req, room, key, funds.clone()).await?;
     coding.decode(body, funds, work).await
 }
 
@@ -119,6 +119,8 @@ fn take(mut from: impl Read, room: &mut ByteShare, funds: Option<Funds>) -> Resu
             return Ok(out.into());
         }
         reserve(room, out.len())?;
-        funds.map_or(Ok(()), |funds| funds.cover(out.len()))?;
+        funds
+            .as_ref()
+            .map_or(Ok(()), |funds| funds.cover(out.len()))?;
     }
 }

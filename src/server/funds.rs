@@ -3,8 +3,9 @@
 //! Reading costs CPU time and memory whether the request is served or not, so a key without money gets its refusal first. The
 //! bound is far below what any request with such a body costs, so that it refuses nothing that could be served.
 
-use farebox_ledger::{Account, Amount};
+use farebox_ledger::{Amount, CapReached, Key, UtcDay};
 
+use crate::clock;
 use crate::config::Catalog;
 use crate::proxy::Failure;
 
@@ -12,17 +13,24 @@ use crate::proxy::Failure;
 /// which costs the most bytes of all, some two thousand.
 const BYTES_PER_TOKEN: usize = 2_000;
 
-/// A key's money, and the least that a token costs.
-#[derive(Debug, Clone, Copy)]
+/// A key's money as far as caps of all models leave it, and the least that a token costs.
+#[derive(Debug, Clone)]
 pub(super) struct Funds {
-    account: Account,
+    available: Amount,
+    held: Amount,
+    cap: Option<Box<CapReached>>,
     cheapest: Amount,
 }
 
 impl Funds {
-    pub(super) fn of(account: Account, catalog: &Catalog) -> Self {
+    pub(super) fn of(key: &Key, catalog: &Catalog) -> Self {
+        let (account, today) = (key.account, UtcDay::of(clock::now()));
+        let cap = key.caps.binding("", today, account.available());
+        let cap = cap.map(|counted| Box::new(counted.reached(today, Amount::ZERO)));
         Self {
-            account,
+            available: cap.as_ref().map_or(account.available(), |cap| cap.room),
+            held: cap.as_ref().map_or(account.held, |cap| cap.held),
+            cap,
             cheapest: catalog.cheapest_input,
         }
     }
@@ -34,10 +42,10 @@ impl Funds {
     pub(super) fn cover(&self, bytes: usize) -> Result<(), Failure> {
         let tokens = u64::try_from(bytes / BYTES_PER_TOKEN).unwrap_or(u64::MAX);
         let needed = Amount::times(self.cheapest, tokens.max(1)).unwrap_or(Amount::MAX_COST);
-        let available = self.account.available();
+        let available = self.available;
         if available > Amount::ZERO && (tokens == 0 || available >= needed) {
             return Ok(());
         }
-        Err(Failure::unread(needed, available, self.account.held))
+        Err(Failure::unread(needed, available, self.held).bound_by(self.cap.clone()))
     }
 }

@@ -54,7 +54,7 @@ impl Generate {
         let front = &self.front;
         let key = auth::authenticate(front, req, depot, self.family, known).await?;
         request_id::note_own_id(req.headers(), &arrival);
-        let funds = Funds::of(key.account, &front.proxy.config.current().catalog);
+        let funds = Funds::of(&key, &front.proxy.config.current().catalog);
         funds.cover(0)?;
         let pass = front.rate_limits.enter(&key, Instant::now())?;
         let mut work = Work::of(&front.proxy.turns, holder(key.id));

@@ -6,6 +6,7 @@ mod balance;
 mod billing;
 mod bodies;
 mod bypasses;
+mod caps;
 mod class_edges;
 mod classes;
 mod copies;

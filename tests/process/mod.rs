@@ -6,6 +6,7 @@ pub(crate) mod alerts;
 pub(crate) mod bad_days;
 mod bad_fleets;
 mod bad_machines;
+mod caps;
 pub(crate) mod cli;
 mod first_hour;
 mod fleet_guide;

@@ -7,8 +7,9 @@
 use std::sync::Arc;
 
 use crate::{
-    Act, Credit, EndedHold, Extension, FilesAct, Finish, Key, KeyChange, KeyId, LedgerError,
-    NewHold, NewKey, OperationId, OwnCost, Posted, Recovered, SecretHash, Session, Timestamp, Vote,
+    Act, Change, Credit, EndedHold, Extension, FilesAct, Finish, Key, KeyChange, KeyId,
+    LedgerError, NewHold, NewKey, OperationId, OwnCost, Posted, Recovered, SecretHash, Session,
+    Timestamp, Vote,
 };
 
 /// One change of a ledger. Small, because it is moved through futures and queues on its way to the writer: large parts are behind a
@@ -113,6 +114,8 @@ pub(crate) struct Needs<'operation> {
     pub(crate) reference: Option<&'operation str>,
     /// The token of a session or link.
     pub(crate) token: Option<SecretHash>,
+    /// A key whose charges by the hour and open holds are read, all of them.
+    pub(crate) spending: Option<KeyId>,
     /// Holds of dead processes: in a file, those of epochs before this one.
     pub(crate) dead: Option<i64>,
 }
@@ -127,6 +130,7 @@ impl Needs<'_> {
             acts: operations,
             reference: None,
             token: None,
+            spending: None,
             dead: None,
         }
     }
@@ -173,7 +177,10 @@ impl Operation {
                 reference: new.first_credit.as_ref().map(|(_, name)| &**name),
                 ..Needs::administrative(new.id, one(new.act.operation))
             },
-            Self::Change(change) => Needs::administrative(change.key, one(change.act.operation)),
+            Self::Change(change) => Needs {
+                spending: matches!(change.change, Change::SetCap(_)).then_some(change.key),
+                ..Needs::administrative(change.key, one(change.act.operation))
+            },
             Self::Credit(credit) => {
                 let (_, _, refunded) = credit.facts();
                 Needs {

@@ -14,8 +14,8 @@ use crate::rule::hold::StoredHold;
 use crate::rule::limit::KeyTraffic;
 use crate::value::reference;
 use crate::{
-    Account, Amount, Bill, JournalEntry, Key, KeyId, NewHold, OperationId, OwnCost, Refusal,
-    SecretHash, Session, Timestamp,
+    Account, Amount, Bill, Caps, JournalEntry, Key, KeyId, NewHold, OpenHold, OperationId, OwnCost,
+    Refusal, SecretHash, Session, Timestamp, UtcDay,
 };
 
 /// Holds that one recovery ends. With more, other operations would wait behind one long transaction.
@@ -32,6 +32,7 @@ pub(crate) struct KeyRow {
     pub(crate) account_changed: bool,
     pub(crate) settings_changed: bool,
     pub(crate) audit_changed: bool,
+    pub(crate) caps_changed: bool,
 }
 
 impl KeyRow {
@@ -45,11 +46,8 @@ impl KeyRow {
     /// Notes that the database has it as it is.
     fn written(&mut self) {
         self.before = Some((self.stored.key.account, self.stored.head.seq));
-        (
-            self.account_changed,
-            self.settings_changed,
-            self.audit_changed,
-        ) = (false, false, false);
+        (self.account_changed, self.settings_changed) = (false, false);
+        (self.audit_changed, self.caps_changed) = (false, false);
     }
 
     /// As it will be inserted.
@@ -61,11 +59,12 @@ impl KeyRow {
             account_changed: true,
             settings_changed: true,
             audit_changed: true,
+            caps_changed: true,
         }
     }
 
     const fn is_touched(&self) -> bool {
-        self.account_changed || self.settings_changed || self.audit_changed
+        self.account_changed || self.settings_changed || self.audit_changed || self.caps_changed
     }
 }
 
@@ -106,6 +105,9 @@ pub(crate) type Tokens<T> = BTreeMap<[u8; 32], CachedRow<T>>;
 
 /// A sign-in link: its key, and when it expires.
 pub(crate) type LinkRow = (KeyId, Timestamp);
+
+/// What was charged in an hour for a slug.
+pub(crate) type SpentHour = (Timestamp, String, Amount);
 
 /// The last numbers handed out.
 #[derive(Debug, Clone, Copy)]
@@ -154,6 +156,9 @@ pub(crate) struct Rows {
     pub(crate) references: BTreeMap<String, OperationId>,
     pub(crate) sessions: Tokens<Session>,
     pub(crate) links: Tokens<LinkRow>,
+    /// What keys were charged in each hour as the database has it, by slug, of those whose spending was asked for. Their open holds
+    /// are all in `holds`.
+    pub(crate) hours: BTreeMap<KeyId, Vec<SpentHour>>,
     /// What to write.
     pub(crate) changes: Changes,
 }
@@ -163,6 +168,11 @@ pub(crate) struct Rows {
 impl Rows {
     pub(crate) const fn now(&self) -> Timestamp {
         Timestamp::from_millis(self.now / 1_000)
+    }
+
+    /// The day by the ledger's clock.
+    pub(crate) const fn today(&self) -> UtcDay {
+        UtcDay::of(self.now())
     }
 
     /// A key with the ends of its chains.
@@ -198,6 +208,29 @@ impl Rows {
     /// The entry that carries a reference.
     pub(crate) fn entry_by_reference(&self, spelled: &str) -> Option<&JournalEntry> {
         self.entry(*self.references.get(&reference::folded(spelled))?)
+    }
+
+    /// What a key was charged in each hour, with what this batch has added.
+    pub(crate) fn spent_hours(&self, key: KeyId) -> Vec<SpentHour> {
+        let stored = self.hours.get(&key).into_iter().flatten().cloned();
+        let added = self.changes.usage.iter();
+        let added = added.filter(|(place, _)| place.key == key);
+        let added = added.map(|(place, row)| {
+            (
+                Timestamp::of_hour(place.hour),
+                place.slug.clone(),
+                row.charge,
+            )
+        });
+        stored.chain(added).collect()
+    }
+
+    /// The open holds of a key, and the days on which they were opened.
+    pub(crate) fn holds_of(&self, key: KeyId) -> Vec<(&OpenHold, UtcDay)> {
+        let open = self.holds.values().filter_map(|row| row.now.as_ref());
+        open.filter(|hold| hold.open.key == key)
+            .map(|hold| (&hold.open, hold.day))
+            .collect()
     }
 
     /// The act of an operation.
@@ -244,7 +277,18 @@ impl Rows {
     pub(crate) fn update_key(&mut self, key: Key) {
         self.touch(key.id, |row| {
             row.stored.key = key;
-            row.settings_changed = true;
+            (row.settings_changed, row.caps_changed) = (true, true);
+        });
+    }
+
+    /// Stores what a key's caps count. Most keys have none.
+    pub(crate) fn set_caps(&mut self, key: KeyId, caps: Caps) {
+        if caps.is_empty() {
+            return;
+        }
+        self.touch(key, |row| {
+            row.stored.key.caps = caps;
+            row.caps_changed = true;
         });
     }
 
@@ -264,7 +308,7 @@ impl Rows {
             row.traffic = row.traffic.map(|traffic| traffic.begin(settings, now));
             row.account_changed = true;
         });
-        self.put_hold(StoredHold::new(new, self.epoch));
+        self.put_hold(StoredHold::new(new, self.epoch, self.today()));
         self.changes.opened = self.changes.opened.saturating_add(1);
     }
 
@@ -491,6 +535,7 @@ impl Rows {
         clear(&mut self.references);
         clear(&mut self.sessions);
         clear(&mut self.links);
+        self.hours.clear();
     }
 
     /// Keys that were changed.

@@ -22,7 +22,8 @@ pub struct AuditRecord {
     pub at: Timestamp,
     /// Who.
     pub actor: String,
-    /// What: `create`, `set`, `block`, `unblock`, `revoke`, `rotate`, `top_up`, `adjust`, `refund`, `link`.
+    /// What: `create`, `set`, `block`, `unblock`, `revoke`, `rotate`, `top_up`, `adjust`, `refund`, `link`,
+    /// `set_cap`, `clear_cap`.
     pub act: String,
     /// The key it changed.
     pub key: KeyId,
@@ -107,6 +108,10 @@ pub(crate) fn change(change: &crate::KeyChange) -> Written {
             "rotate",
             json!({ "secret": fingerprint(secret), "old_until": old_until }),
         ),
+        Change::SetCap(cap) => ("set_cap", json!(cap)),
+        Change::ClearCap { interval, model } => {
+            ("clear_cap", json!({ "interval": interval, "model": model }))
+        }
     };
     let act = change.act.clone();
     Written {
@@ -172,7 +177,7 @@ pub(crate) fn link_details(token: &SecretHash, expires: Timestamp) -> String {
 
 /// The part of a key that only an administrator changes.
 pub(crate) fn state(key: &Key) -> String {
-    json!({
+    let mut state = json!({
         "v": 1,
         "settings": settings(&key.settings),
         "status": key.stored_status.to_string(),
@@ -181,8 +186,14 @@ pub(crate) fn state(key: &Key) -> String {
         "old_until": key.old_secret.map(|(_, until)| until),
         "created_at": key.created_at,
         "created_by": key.created_by,
-    })
-    .to_string()
+    });
+    // Keys without caps keep the state that every version wrote.
+    if !key.caps.is_empty()
+        && let Some(object) = state.as_object_mut()
+    {
+        object.insert("caps".to_owned(), json!(key.caps.settings()));
+    }
+    state.to_string()
 }
 
 fn settings(settings: &KeySettings) -> Value {
@@ -206,7 +217,7 @@ fn fingerprint(hash: &SecretHash) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Account, KeyStatus};
+    use crate::{Account, Caps, KeyStatus};
 
     #[test]
     fn the_state_is_frozen_and_has_no_secret() {
@@ -222,6 +233,7 @@ mod tests {
             secret: SecretHash([0xab; 32]),
             old_secret: Some((SecretHash([0xcd; 32]), Timestamp::from_millis(9))),
             account: Account::default(),
+            caps: Caps::default(),
             created_at: Timestamp::from_millis(7),
             created_by: "ada".to_owned(),
             last_entry_at: None,

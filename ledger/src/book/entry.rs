@@ -6,7 +6,10 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Amount, Bill, KeyId, OperationId, Timestamp};
+use crate::{Amount, Bill, KeyId, OperationId, Timestamp, UtcDay};
+
+/// The fact that names the day of a charge for the key's caps where that is not the entry's own.
+const DAY: &str = "day";
 
 /// What kind of line an entry is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -54,6 +57,23 @@ pub struct JournalEntry {
 }
 
 impl JournalEntry {
+    /// The day on which the request of this entry began, as far as caps count: that of the entry, unless a fact names another one.
+    pub(crate) fn day(&self) -> UtcDay {
+        let named = self.bill.as_ref().and_then(|bill| bill.facts.get(DAY));
+        named
+            .and_then(|day| UtcDay::parse(day))
+            .unwrap_or(UtcDay::of(self.at))
+    }
+
+    /// Records the day on which the request began, if the entry is of another one.
+    pub(crate) fn set_day(&mut self, day: UtcDay) {
+        if let Some(bill) = self.bill.as_mut()
+            && day != UtcDay::of(self.at)
+        {
+            bill.facts.insert(DAY.to_owned(), day.to_string());
+        }
+    }
+
     /// The request this entry is about: a charge's own, or the one that a refund gives back.
     #[must_use]
     pub fn request(&self) -> Option<OperationId> {

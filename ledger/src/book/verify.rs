@@ -396,10 +396,21 @@ impl LedgerCheck {
         if Amount::checked_sum(holds.iter().map(|hold| hold.open.amount)) != Some(held) {
             self.fault(format!("{name}: its holds do not add up to {held} held"));
         }
+        for (counted, window) in stored.key.caps.windows() {
+            let counts = |hold: &&StoredHold| counted.counts_in(window, &hold.open.slug, hold.day);
+            let of_window = holds.iter().filter(counts).map(|hold| hold.open.amount);
+            if Amount::checked_sum(of_window) != Some(window.held) {
+                let (cap, held) = (&counted.cap, window.held);
+                self.fault(format!(
+                    "{name}: its holds do not add up to {held} held under its cap of {cap}"
+                ));
+            }
+        }
         for StoredHold {
             open,
             opened,
             checkpoint,
+            ..
         } in holds
         {
             let cost = checkpoint.as_ref().map_or(Ok(Amount::ZERO), Bill::total);

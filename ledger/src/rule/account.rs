@@ -77,18 +77,20 @@ impl Account {
         self.reserve(more).map(|account| (account, total))
     }
 
-    /// Ends a hold of size `held`. The charge is `min(cost, held + available)`; the rest of the cost is the operator's loss.
+    /// Ends a hold of size `held`. The charge is `min(cost, held + available)`, or less where caps have room for less than what is
+    /// available; the rest of the cost is the operator's loss.
     ///
     /// # Errors
     /// [`Refusal::Limit`] for a negative cost or one above [`Amount::MAX_COST`].
-    pub fn finish(self, held: Amount, cost: Amount) -> Result<HoldEffect, Refusal> {
+    pub fn finish(self, held: Amount, cost: Amount, room: Amount) -> Result<HoldEffect, Refusal> {
         not_negative(cost, "a cost")?;
         if cost > Amount::MAX_COST {
             return Err(Refusal::Limit(format!(
                 "a cost of {cost} for one request is implausible"
             )));
         }
-        let payable = held.checked_add(self.available()).ok_or_else(overflow)?;
+        let beyond = self.available().min(room);
+        let payable = held.checked_add(beyond).ok_or_else(overflow)?;
         let charge = cost.min(payable);
         let loss = cost.checked_sub(charge).ok_or_else(overflow)?;
         let spent = self.spent.checked_add(charge).ok_or_else(overflow)?;
@@ -109,7 +111,8 @@ impl Account {
     /// # Errors
     /// As [`Account::finish`].
     pub fn release(self, held: Amount) -> Result<Self, Refusal> {
-        self.finish(held, Amount::ZERO).map(|ending| ending.account)
+        self.finish(held, Amount::ZERO, Amount::ZERO)
+            .map(|ending| ending.account)
     }
 
     /// Pays money in.
@@ -282,7 +285,10 @@ mod tests {
 
     #[test]
     fn a_charge_never_makes_debt() {
-        let ending = account(100, 10, 50).finish(picos(30), picos(200)).unwrap();
+        let all = picos(1_000);
+        let ending = account(100, 10, 50)
+            .finish(picos(30), picos(200), all)
+            .unwrap();
         assert_eq!(
             ending,
             HoldEffect {
@@ -295,7 +301,9 @@ mod tests {
             account(100, 10, 50).release(picos(30)).unwrap(),
             account(100, 10, 20)
         );
-        assert!(account(100, 0, 0).finish(picos(0), picos(-1)).is_err());
+        let capped = account(100, 10, 50).finish(picos(30), picos(200), picos(5));
+        assert_eq!(capped.unwrap().charge, picos(35));
+        assert!(account(100, 0, 0).finish(picos(0), picos(-1), all).is_err());
     }
 
     #[test]

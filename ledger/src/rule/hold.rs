@@ -2,7 +2,7 @@
 //! `account`.
 
 use crate::value::owed::{Owed, UNMETERED};
-use crate::{Amount, Bill, EndReason, Evidence, KeyId, OperationId, Timestamp};
+use crate::{Amount, Bill, EndReason, Evidence, KeyId, OperationId, Timestamp, UtcDay};
 
 /// A request for a hold.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -139,12 +139,14 @@ pub(crate) struct StoredHold {
     pub(crate) open: OpenHold,
     /// Its size at the beginning.
     pub(crate) opened: Amount,
+    /// The day by the ledger's clock on which it was opened: its caps count it there, and its charge.
+    pub(crate) day: UtcDay,
     pub(crate) checkpoint: Option<Bill>,
 }
 
 impl StoredHold {
     /// A hold as it is opened.
-    pub(crate) fn new(new: &NewHold, epoch: i64) -> Self {
+    pub(crate) fn new(new: &NewHold, epoch: i64, day: UtcDay) -> Self {
         let open = OpenHold {
             request: new.request,
             key: new.key,
@@ -158,6 +160,7 @@ impl StoredHold {
         Self {
             open,
             opened: new.amount,
+            day,
             checkpoint: None,
         }
     }

@@ -9,8 +9,11 @@ use serde::Serialize;
 use sha2::{Digest, Sha256};
 use zeroize::Zeroize;
 
+use crate::rule::cap::PastSpending;
 use crate::value::text::{SECRET_PREFIX, check_text};
-use crate::{Account, Amount, KeyId, OperationId, Refusal, Timestamp};
+use crate::{
+    Account, Amount, Cap, CapInterval, Caps, KeyId, OperationId, Refusal, Timestamp, UtcDay,
+};
 
 const RANDOM_CHARS: usize = 43;
 const CHECK_CHARS: usize = 6;
@@ -204,6 +207,8 @@ pub struct Key {
     pub old_secret: Option<(SecretHash, Timestamp)>,
     /// The money.
     pub account: Account,
+    /// How much of it may be spent when.
+    pub caps: Caps,
     /// When it was created.
     pub created_at: Timestamp,
     /// Who created it.
@@ -220,6 +225,19 @@ impl Key {
             (KeyStatus::Active, Some(end)) if now >= end => KeyStatus::Expired,
             (stored, _) => stored,
         }
+    }
+
+    /// What a request for a slug may hold at an instant: what is available, or less where a cap has less room.
+    #[must_use]
+    pub fn room(&self, slug: &str, now: Timestamp) -> Amount {
+        self.caps
+            .room(slug, UtcDay::of(now), self.account.available())
+    }
+
+    /// What may be spent at an instant on a model that has no cap of its own.
+    #[must_use]
+    pub fn spendable(&self, now: Timestamp) -> Amount {
+        self.room("", now)
     }
 
     /// Whether `hash` opens this key at an instant: the current secret, or the old one during its overlap.
@@ -259,8 +277,13 @@ impl Key {
     }
 
     /// Applies a change. Repeating a change, such as blocking a blocked key, is fine; a revoked key accepts only another
-    /// revocation.
-    pub(crate) fn apply(&mut self, change: &Change) -> Result<(), Refusal> {
+    /// revocation. A new cap counts `spending` of its window, in which `today` lies.
+    pub(crate) fn apply(
+        &mut self,
+        change: &Change,
+        today: UtcDay,
+        spending: PastSpending<'_>,
+    ) -> Result<(), Refusal> {
         if self.stored_status == KeyStatus::Revoked && !matches!(change, Change::Revoke) {
             return Err(Refusal::NotApplicable(format!(
                 "key {} is revoked, which cannot be undone",
@@ -279,6 +302,8 @@ impl Key {
                 self.old_secret = old_until.map(|until| (self.secret, until));
                 self.secret = *secret;
             }
+            Change::SetCap(cap) => self.caps.set(cap, today, spending)?,
+            Change::ClearCap { interval, model } => self.caps.clear(*interval, model.as_deref())?,
         }
         Ok(())
     }
@@ -329,6 +354,7 @@ impl NewKey {
             secret: self.secret,
             old_secret: None,
             account: Account::default(),
+            caps: Caps::default(),
             created_at: self.act.at,
             created_by: self.act.actor.clone(),
             last_entry_at: None,
@@ -390,6 +416,15 @@ pub enum Change {
         secret: SecretHash,
         /// When the old secret stops working; `None` is immediately.
         old_until: Option<Timestamp>,
+    },
+    /// Bound what may be spent; a cap of the same interval and model gets the new limit.
+    SetCap(Cap),
+    /// Remove such a bound.
+    ClearCap {
+        /// The cap's interval.
+        interval: CapInterval,
+        /// The cap's model.
+        model: Option<String>,
     },
 }
 

@@ -1,6 +1,7 @@
 //! The rules: what an account, a key and its limits allow. Pure: no clock, no ids, no store.
 
 pub mod account;
+pub mod cap;
 pub mod hold;
 pub mod key;
 pub(crate) mod limit;

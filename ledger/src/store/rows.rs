@@ -6,14 +6,15 @@
 use std::error::Error;
 
 use super::stored;
+use crate::batch::rows::SpentHour;
 use crate::book::audit::ActRecord;
 use crate::book::chain::{ChainedAct, ChainedEntry};
 use crate::book::head::{AuditHead, Hash, KeyHead, StoredKey};
 use crate::rule::hold::StoredHold;
 use crate::{
-    Account, Amount, AuditRecord, Bill, EndReason, FilesAct, JournalEntry, Key, KeyId, KeySettings,
-    OpenHold, OperationId, OwnCost, PublishedSlug, Question, SecretHash, Served, ServedRegion,
-    ServedTier, Session, Timestamp, Totals, Usage, UsageRow, Vote,
+    Account, Amount, AuditRecord, Bill, Caps, EndReason, FilesAct, JournalEntry, Key, KeyId,
+    KeySettings, OpenHold, OperationId, OwnCost, PublishedSlug, Question, SecretHash, Served,
+    ServedRegion, ServedTier, Session, Timestamp, Totals, Usage, UsageRow, UtcDay, Vote,
 };
 
 /// The cause of an error in another library.
@@ -205,7 +206,7 @@ fn exact<const N: usize>(bytes: Option<&[u8]>, what: &'static str) -> Decoded<[u
 /// What [`stored_key`] takes, of `keys k` and `accounts a`.
 macro_rules! key_columns {
     () => {
-        "k.id, k.label, k.models, k.expires_at, k.rate, k.concurrency, k.status, k.secret, k.old_secret, k.old_until, \
+        "k.id, k.label, k.models, k.expires_at, k.rate, k.concurrency, k.status, k.secret, k.old_secret, k.old_until, k.caps, \
          a.credit, a.spent, a.held, k.created_at, k.created_by, a.last_at, k.audit_seq, k.audit_last, k.audit_hash, \
          a.seq, a.last, a.hash"
     };
@@ -229,6 +230,7 @@ pub(crate) fn stored_key(columns: &mut impl RowColumns) -> Decoded<StoredKey> {
             (None, None) => None,
             _ => return Err(Malformed::Value("old secret")),
         },
+        caps: caps(columns)?,
         account: Account {
             credit: columns.amount()?,
             spent: columns.amount()?,
@@ -253,6 +255,15 @@ pub(crate) fn stored_key(columns: &mut impl RowColumns) -> Decoded<StoredKey> {
             last_at,
         },
     })
+}
+
+/// A key without caps has NULL, so that an empty list is none of ours.
+fn caps(columns: &mut impl RowColumns) -> Decoded<Caps> {
+    let stored: Option<Caps> = columns.maybe_json("list of caps")?;
+    match stored {
+        Some(caps) if caps.is_empty() => Err(Malformed::Value("list of caps")),
+        stored => Ok(stored.unwrap_or_default()),
+    }
 }
 
 /// What [`stored_entry`] takes, of `entries e`: with the column of its predecessor's position, that of its slug, and whether there
@@ -337,7 +348,7 @@ fn bill(columns: &mut impl RowColumns, slug: String) -> Decoded<Bill> {
 /// What [`stored_hold`] takes, of `holds`.
 macro_rules! hold_columns {
     () => {
-        "request, key, opened, amount, used, slug, family, at, epoch, checkpoint"
+        "request, key, opened, amount, used, slug, family, at, epoch, day, checkpoint"
     };
 }
 pub(crate) use hold_columns;
@@ -357,6 +368,7 @@ pub(crate) fn stored_hold(columns: &mut impl RowColumns) -> Decoded<StoredHold> 
     Ok(StoredHold {
         open,
         opened,
+        day: UtcDay(columns.number()?),
         checkpoint: columns.maybe_json("checkpoint")?,
     })
 }
@@ -415,6 +427,15 @@ pub(crate) fn session(columns: &mut impl RowColumns) -> Decoded<Session> {
 /// A sign-in link: its token, key and expiry.
 pub(crate) fn link(columns: &mut impl RowColumns) -> Decoded<(SecretHash, KeyId, Timestamp)> {
     Ok((columns.secret()?, columns.key()?, columns.at()?))
+}
+
+/// An hour, a slug and what was charged: the sum may be more than any of its parts.
+pub(crate) fn spent_hour(columns: &mut impl RowColumns) -> Decoded<SpentHour> {
+    Ok((
+        Timestamp::of_hour(columns.number()?),
+        columns.text()?,
+        columns.amount()?,
+    ))
 }
 
 /// A slug, and when it was published.

@@ -64,6 +64,8 @@ reasons! {
     ClientGone = "client_gone";
     /// The key's money was used up.
     Balance = "balance";
+    /// A cap of the key had no more room.
+    Cap = "cap";
     /// The key was blocked, revoked or expired while the answer ran.
     KeyState = "key_state";
     /// The provider broke off.
@@ -106,6 +108,7 @@ impl EndReason {
             | Self::Unnamed => true,
             Self::ClientGone
             | Self::Balance
+            | Self::Cap
             | Self::KeyState
             | Self::UpstreamBroken
             | Self::UpstreamRefused

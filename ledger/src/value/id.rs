@@ -168,6 +168,12 @@ impl Timestamp {
         self.0
     }
 
+    /// The first instant of an hour since 1970.
+    #[must_use]
+    pub const fn of_hour(hour: i64) -> Self {
+        Self(hour.saturating_mul(3_600_000))
+    }
+
     /// Whole hours since 1970; the unit of usage rollups.
     #[must_use]
     pub const fn hour(self) -> i64 {

@@ -14,4 +14,5 @@ pub(crate) mod public_url;
 pub(crate) mod reference;
 pub mod served;
 pub mod text;
+pub(crate) mod utc_day;
 pub(crate) mod vote;

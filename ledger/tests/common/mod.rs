@@ -172,8 +172,8 @@ pub(crate) fn extension(operation: u64, total: &str, count: u64) -> Extension {
     }
 }
 
-/// Brings a database on PostgreSQL back to the fifth schema: what was served is no part of the rollup.
-pub(crate) const BACK_TO_5: &str = "DROP TABLE files_acts; ALTER TABLE usage DROP COLUMN tier, DROP COLUMN place, DROP COLUMN context_band, DROP COLUMN account, \
+/// Brings a database on PostgreSQL back to the fifth schema: what was served is no part of the rollup, and no key has a cap.
+pub(crate) const BACK_TO_5: &str = "ALTER TABLE keys DROP COLUMN caps; ALTER TABLE holds DROP COLUMN day; DROP TABLE files_acts; ALTER TABLE usage DROP COLUMN tier, DROP COLUMN place, DROP COLUMN context_band, DROP COLUMN account, \
      DROP COLUMN cache_write_12h, DROP COLUMN calls, ADD PRIMARY KEY (key, hour, slug, target); \
      UPDATE identity SET version = 5; ";
 

@@ -8,6 +8,7 @@
 )]
 
 mod access;
+mod caps;
 #[path = "../common/mod.rs"]
 #[expect(dead_code, reason = "each suite uses its own part")]
 mod common;
@@ -20,6 +21,11 @@ mod lists;
 use std::sync::Arc;
 
 use access::{links_open_once, sessions_end_with_the_key, slugs_keep_their_first_date};
+use caps::{
+    a_lowered_cap_cuts_no_hold, a_new_cap_counts_what_is_spent_and_held,
+    caps_bound_holds_extensions_and_charges, caps_that_make_no_sense_are_refused,
+    nobody_gets_past_the_last_dollar_of_a_cap,
+};
 use common::*;
 use credits::{
     adjustments_take_only_what_is_available, credits_obey_the_limits,
@@ -63,6 +69,11 @@ macro_rules! stories {
 }
 
 stories!(
+    a_lowered_cap_cuts_no_hold,
+    a_new_cap_counts_what_is_spent_and_held,
+    caps_bound_holds_extensions_and_charges,
+    caps_that_make_no_sense_are_refused,
+    nobody_gets_past_the_last_dollar_of_a_cap,
     keys_are_created_once_with_their_first_money,
     keys_are_listed_in_pages,
     keys_are_paged_by_what_moves,

@@ -5,7 +5,7 @@ use super::{Held, State};
 use crate::value::owed::UNMETERED;
 use crate::{
     Account, Amount, Bill, EndReason, EndedHold, EntryKind, Evidence, Extension, Finish,
-    JournalEntry, NewHold, OpenHold, Owed, Recovered, Refusal, Timestamp,
+    JournalEntry, NewHold, OpenHold, Owed, Recovered, Refusal, Timestamp, UtcDay, clock,
 };
 
 impl State {
@@ -33,6 +33,9 @@ impl State {
         if free <= 0 || picos(new.amount) > free {
             return Err(insufficient(new.amount, &account)?);
         }
+        let today = UtcDay::of(clock::now());
+        self.check_caps(new.key, &new.slug, today, picos(new.amount), true)?;
+        self.count(new.key, &new.slug, today, 0, picos(new.amount))?;
         let held = amount(picos(account.held).saturating_add(picos(new.amount)))?;
         self.set(new.key, Account { held, ..account });
         let open = OpenHold {
@@ -48,6 +51,7 @@ impl State {
         let held = Held {
             open,
             opened: new.amount,
+            day: today,
             checkpoint: None,
         };
         self.holds.insert(new.request, held);
@@ -61,6 +65,7 @@ impl State {
             .get(&request)
             .ok_or(Refusal::NoSuchHold(request))?;
         let (key, now) = (held.open.key, held.open.amount);
+        let (slug, day) = (held.open.slug.clone(), held.day);
         let account = self.active(key, extension.at)?.account;
         let used = extension.checkpoint.total()?;
         if extension.total.is_negative() {
@@ -70,6 +75,8 @@ impl State {
         if more > available(&account) {
             return Err(insufficient(amount(more)?, &account)?);
         }
+        self.check_caps(key, &slug, day, more, false)?;
+        self.count(key, &slug, day, 0, more)?;
         let sum = amount(picos(account.held).saturating_add(more))?;
         self.set(
             key,
@@ -88,16 +95,21 @@ impl State {
 
     pub(super) fn finish(&mut self, finish: &Finish) -> Done<EndedHold> {
         let request = finish.request;
-        if let Some(Held { open, .. }) = self.holds.get(&request) {
-            let open = open.clone();
-            return self.end(&open, finish.clone());
+        if let Some(held) = self.holds.get(&request) {
+            let held = held.clone();
+            return self.end(&held, finish.clone());
         }
         let entry = self.entry(request).ok_or(Refusal::NoSuchHold(request))?;
         let bill = entry.bill.as_ref().ok_or(Refusal::NoSuchHold(request))?;
         Ok(EndedHold {
             charge: amount(picos(entry.amount).saturating_neg())?,
             loss: bill.loss,
-            available: amount(available(&self.key(entry.key)?.account))?,
+            available: amount(self.room(
+                entry.key,
+                &bill.slug,
+                UtcDay::of(clock::now()),
+                available(&self.key(entry.key)?.account),
+            ))?,
         })
     }
 
@@ -122,7 +134,8 @@ impl State {
         self.finish(&Finish { bill, ..refused })
     }
 
-    pub(super) fn end(&mut self, hold: &OpenHold, finish: Finish) -> Done<EndedHold> {
+    pub(super) fn end(&mut self, held: &Held, finish: Finish) -> Done<EndedHold> {
+        let (hold, day) = (&held.open, held.day);
         let account = self.key(hold.key)?.account;
         let cost = finish.bill.total()?;
         if cost.is_negative() {
@@ -132,7 +145,8 @@ impl State {
             let text = format!("a cost of {cost} for one request is implausible");
             return Err(Refusal::Limit(text));
         }
-        let payable = picos(hold.amount).saturating_add(available(&account));
+        let beyond = self.room(hold.key, &hold.slug, day, available(&account));
+        let payable = picos(hold.amount).saturating_add(beyond);
         let charge = picos(cost).min(payable);
         let loss = amount(picos(cost).saturating_sub(charge))?;
         let after = Account {
@@ -145,24 +159,36 @@ impl State {
             loss,
             ..finish.bill
         };
-        self.enter(
+        self.count(
             hold.key,
-            after,
-            JournalEntry {
-                operation: finish.request,
-                kind: EntryKind::Charge,
-                amount: amount(charge.saturating_neg())?,
-                at: finish.at,
-                actor: "gateway".to_owned(),
-                bill: Some(bill),
-                ..blank(hold.key)
-            },
+            &hold.slug,
+            day,
+            charge,
+            picos(hold.amount).saturating_neg(),
         )?;
+        let mut entry = JournalEntry {
+            operation: finish.request,
+            kind: EntryKind::Charge,
+            amount: amount(charge.saturating_neg())?,
+            at: finish.at,
+            actor: "gateway".to_owned(),
+            bill: Some(bill),
+            ..blank(hold.key)
+        };
+        if !self.key(hold.key)?.caps.is_empty() {
+            entry.set_day(day);
+        }
+        self.enter(hold.key, after, entry)?;
         self.holds.remove(&finish.request);
         Ok(EndedHold {
             charge: amount(charge)?,
             loss,
-            available: amount(available(&after))?,
+            available: amount(self.room(
+                hold.key,
+                &hold.slug,
+                UtcDay::of(clock::now()),
+                available(&after),
+            ))?,
         })
     }
 
@@ -193,7 +219,7 @@ impl State {
                 bill,
                 at: now,
             };
-            let finished = self.end(open, finish)?;
+            let finished = self.end(held, finish)?;
             let count = if finished.charge.is_positive() {
                 &mut done.settled
             } else {

@@ -7,8 +7,8 @@ use super::operations::{
 use crate::book::audit;
 use crate::value::reference::{folded, normal};
 use crate::{
-    Account, Amount, Change, Credit, CreditKind, EntryKind, JournalEntry, Key, KeyChange,
-    KeyStatus, NewKey, OperationId, Posted, Refusal,
+    Account, Amount, Caps, Change, Credit, CreditKind, EntryKind, JournalEntry, Key, KeyChange,
+    KeyStatus, NewKey, OperationId, Posted, Refusal, UtcDay, clock,
 };
 
 impl State {
@@ -50,6 +50,7 @@ impl State {
             secret: new.secret,
             old_secret: None,
             account: Account::default(),
+            caps: Caps::default(),
             created_at: new.act.at,
             created_by: new.act.actor.clone(),
             last_entry_at: None,
@@ -105,6 +106,14 @@ impl State {
                 key.old_secret = old_until.map(|until| (key.secret, until));
                 key.secret = *secret;
             }
+            Change::SetCap(cap) => {
+                self.set_cap(key.id, cap, UtcDay::of(clock::now()))?;
+                (key.caps, ends) = (self.key(key.id)?.caps.clone(), false);
+            }
+            Change::ClearCap { interval, model } => {
+                self.clear_cap(key.id, *interval, model.as_deref())?;
+                (key.caps, ends) = (self.key(key.id)?.caps.clone(), false);
+            }
         }
         if ends {
             self.sessions.retain(|_, session| session.key != key.id);
@@ -136,6 +145,14 @@ impl State {
             CreditKind::Refund { request, .. } => self.refunded(key, credit.amount, *request)?,
         };
         let entry = self.enter(credit.key, after, credited(credit))?;
+        if let CreditKind::Refund { request, .. } = &credit.kind
+            && let Some(charge) = self.entry(*request)
+            && let Some(bill) = &charge.bill
+        {
+            let (slug, day) = (bill.slug.clone(), charge.day());
+            let back = picos(credit.amount).saturating_neg();
+            self.count(credit.key, &slug, day, back, 0)?;
+        }
         self.write(audit::credit(credit));
         Ok(Posted {
             entry,

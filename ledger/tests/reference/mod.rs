@@ -4,6 +4,7 @@
 //! and shares with them only values, the contents of the audit and the shapes of pages. The conformance suite and the model test
 //! compare them. It keeps nothing across a restart. The library includes it under the feature `reference`, which only tests have.
 
+mod caps;
 mod holds;
 mod keys;
 mod operations;
@@ -19,8 +20,8 @@ use crate::value::owed::UNMETERED;
 use crate::{
     Amount, AuditRecord, Bill, EntryQuery, FilesAct, Finish, JournalEntry, Key, KeyId, KeyQuery,
     Ledger, LedgerError, MarginBy, MarginQuery, Margins, OpenHold, OperationId, OwnCost,
-    PublishedSlug, SecretHash, Served, Session, SlugUse, Timestamp, Totals, UsageRow, VerifyReport,
-    Vote,
+    PublishedSlug, SecretHash, Served, Session, SlugUse, Timestamp, Totals, UsageRow, UtcDay,
+    VerifyReport, Vote,
 };
 
 /// A ledger in memory.
@@ -47,12 +48,14 @@ struct Held {
     open: OpenHold,
     /// Its size at the beginning.
     opened: Amount,
+    day: UtcDay,
     checkpoint: Option<Bill>,
 }
 
 #[derive(Debug, Default)]
 struct State {
     keys: BTreeMap<KeyId, Key>,
+    caps: BTreeMap<KeyId, Vec<caps::Capped>>,
     holds: BTreeMap<OperationId, Held>,
     entries: Vec<JournalEntry>,
     audit: Vec<AuditRecord>,

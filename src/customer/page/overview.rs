@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use farebox_ledger::{Amount, JournalEntry, Key, KeyStatus, Timestamp, UsageRow};
+use farebox_ledger::{Amount, JournalEntry, Key, KeyStatus, Timestamp, UsageRow, UtcDay};
 use maud::{Markup, html};
 
 use super::chart::{Range, Spending};
@@ -75,13 +75,13 @@ impl Overview {
     /// Whole days that the available money lasts at the pace of the last seven days; `None` without spending.
     fn runway(&self) -> Option<i64> {
         let week = self.spent_since(Range::Week.first_hour(self.now)).picos();
-        let available = i128::from(self.key.account.available().picos());
+        let available = i128::from(self.key.spendable(self.now).picos());
         (week > 0).then(|| i64::try_from(available * 7 / i128::from(week)).unwrap_or(i64::MAX))
     }
 
     /// Whether something is left, but not much or not for long.
     fn is_low(&self) -> bool {
-        let available = self.key.account.available();
+        let available = self.key.spendable(self.now);
         available.is_positive()
             && (available < LOW || self.runway().is_some_and(|days| days < SHORT))
     }
@@ -95,7 +95,7 @@ impl Overview {
             dl.money-cards {
                 div.card.main.low[low] {
                     dt { "Available" @if low { " " span.pill.warn { "low" } } }
-                    dd #available { (shown::money(account.available())) " " span.unit { "USD" } }
+                    dd #available { (shown::money(self.key.spendable(self.now))) " " span.unit { "USD" } }
                     @if let Some(days) = self.runway() { dd.runway { (lasts(days)) } }
                 }
                 div.card { dt { "Balance" } dd { (shown::money(account.balance())) } }
@@ -108,8 +108,30 @@ impl Overview {
             } @else if account.available() == Amount::ZERO {
                 p.problem { "Out of balance: requests are refused with " (self.shop.out_of_balance_status) " until this key is topped up." }
             }
+            (self.caps())
             (self.ways_to_pay())
             @if let Some(at) = expires { p.hint { "This key works until " (shown::time(at)) " UTC." } }
+        }
+    }
+
+    /// What may be spent by day, week, month and in all, with what is left of it.
+    fn caps(&self) -> Markup {
+        let today = UtcDay::of(self.now);
+        html! {
+            @if !self.key.caps.is_empty() {
+                ul.caps {
+                    @for counted in self.key.caps.iter() {
+                        @let state = counted.reached(today, Amount::ZERO);
+                        @let used = state.cap.limit.picos().saturating_sub(state.room.picos());
+                        li {
+                            "At most " (state.cap) ": " (shown::money(state.room)) " USD left"
+                            @if let Some(at) = state.resets_at { ", starts again " (shown::time(at)) " UTC" }
+                            " "
+                            meter aria-label={ "Used of the cap of " (state.cap) } min="0" max=(state.cap.limit.picos()) value=(used) {}
+                        }
+                    }
+                }
+            }
         }
     }
 
@@ -203,6 +225,7 @@ mod tests {
         };
         let id = KeyId::from_random(7);
         let key = Key {
+            caps: farebox_ledger::Caps::default(),
             id,
             settings: KeySettings::default(),
             stored_status: KeyStatus::Active,

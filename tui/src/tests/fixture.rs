@@ -30,6 +30,7 @@ pub(super) fn operation(number: u128) -> OperationId {
 
 pub(super) fn key(number: u64, label: &str, credit: &str, spent: &str, held: &str) -> Key {
     Key {
+        caps: farebox_ledger::Caps::default(),
         id: KeyId::from_random(number.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 13),
         settings: KeySettings {
             label: label.to_owned(),

@@ -1,6 +1,6 @@
 //! The page of one key: facts, the chart of two days, and the tab's list.
 
-use farebox_ledger::{Amount, AuditRecord, JournalEntry, Key};
+use farebox_ledger::{Amount, AuditRecord, CountedCap, JournalEntry, Key, UtcDay};
 use ratatui::layout::Rect;
 use ratatui::style::Style;
 use serde_json::Value;
@@ -16,6 +16,9 @@ use crate::sanitize::width;
 /// From this height on the chart is drawn.
 const CHART_FROM: u16 = 14;
 const HOURS: usize = 48;
+/// Caps that are shown, those with least room, and the cells of a bar.
+const CAPS: usize = 3;
+const CAP_BAR: usize = 20;
 
 const ENTRIES: &[Column] = &[
     left("UTC", 11, 0),
@@ -173,7 +176,39 @@ fn facts(app: &ConsoleApp, detail: &KeyDetail, key: &Key, pen: &mut Pen<'_>, are
     );
     let text = format!("{last} · {models} · {} · {made}", limits(&key.settings));
     pen.text(area, 0, 2, &text, theme.faint());
-    if area.height >= CHART_FROM { 4 } else { 3 }
+    let below = caps(app, key, pen, area);
+    below + if area.height >= CHART_FROM { 4 } else { 3 }
+}
+
+/// The caps with least room as bars, below the facts; returns how many lines they took.
+fn caps(app: &ConsoleApp, key: &Key, pen: &mut Pen<'_>, area: Rect) -> u16 {
+    let today = UtcDay::of(app.now);
+    let mut caps: Vec<&CountedCap> = key.caps.iter().collect();
+    caps.sort_by_key(|counted| counted.room(today));
+    let hidden = caps.len().saturating_sub(CAPS);
+    for (y, counted) in (3..).zip(caps.iter().take(CAPS)) {
+        let state = counted.reached(today, Amount::ZERO);
+        let used = state.cap.limit.picos().saturating_sub(state.room.picos());
+        let cells = i128::from(used) * CAP_BAR as i128 / i128::from(state.cap.limit.picos().max(1));
+        let filled = "█".repeat(usize::try_from(cells).unwrap_or_default());
+        let bar = format!("{filled:░<CAP_BAR$}");
+        let again = state
+            .resets_at
+            .map_or_else(String::new, |at| format!(", again on {}", format::date(at)));
+        let more = if hidden > 0 && usize::from(y) == 2 + CAPS {
+            format!(" ({hidden} more)")
+        } else {
+            String::new()
+        };
+        let text = format!("{bar} cap {}: {} left{again}{more}", state.cap, state.room);
+        let style = if state.room == Amount::ZERO {
+            pen.theme.strong()
+        } else {
+            pen.theme.faint()
+        };
+        pen.text(area, 0, y, &text, style);
+    }
+    u16::try_from(caps.len().min(CAPS)).unwrap_or_default()
 }
 
 /// Amounts with what is said before and after each, in a line of which the last `taken` cells belong to something else. They are

@@ -4,7 +4,7 @@ use super::append;
 use crate::batch::rows::Rows;
 use crate::book::head::KeyHead;
 use crate::rule::account::HoldEffect;
-use crate::rule::hold::recovered;
+use crate::rule::hold::{StoredHold, recovered};
 use crate::{
     Bill, EndedHold, EntryKind, Extension, Finish, JournalEntry, NewHold, OpenHold, Recovered,
     Refusal, Timestamp,
@@ -27,23 +27,29 @@ pub(super) fn open(rows: &mut Rows, new: &NewHold) -> Result<(), Refusal> {
     key.check_active(new.at)?;
     rows.check_limits(new.key)?;
     let account = key.account.hold(new.amount)?;
+    let mut caps = key.caps.clone();
+    caps.hold(&new.slug, rows.today(), new.amount)?;
     rows.insert_hold(new);
     rows.set_account(new.key, account);
+    rows.set_caps(new.key, caps);
     Ok(())
 }
 
 pub(super) fn extend(rows: &mut Rows, extension: &Extension) -> Result<(), Refusal> {
-    let open = &rows
+    let StoredHold { open, day, .. } = rows
         .hold(extension.request)
-        .ok_or(Refusal::NoSuchHold(extension.request))?
-        .open;
+        .ok_or(Refusal::NoSuchHold(extension.request))?;
     let key = &rows.key(open.key)?.key;
     key.check_active(extension.at)?;
     let used = extension.checkpoint.total()?;
     let (account, amount) = key.account.extend(open.amount, extension.total)?;
+    let mut caps = key.caps.clone();
+    let more = amount.checked_sub(open.amount).unwrap_or_default();
+    caps.extend(&open.slug, *day, more)?;
     let key = key.id;
     rows.update_hold(extension.request, amount, used, &extension.checkpoint);
     rows.set_account(key, account);
+    rows.set_caps(key, caps);
     Ok(())
 }
 
@@ -71,19 +77,29 @@ pub(super) fn resolve(rows: &mut Rows, wanted: &Finish) -> Result<EndedHold, Ref
 
 fn end(rows: &mut Rows, finish: Finish) -> Result<EndedHold, Refusal> {
     let request = finish.request;
-    let hold = &rows.hold(request).ok_or(Refusal::NoSuchHold(request))?.open;
+    let StoredHold {
+        open: hold, day, ..
+    } = rows.hold(request).ok_or(Refusal::NoSuchHold(request))?;
     let stored = rows.key(hold.key)?;
-    let (head, account) = (stored.head, stored.key.account);
-    let ending = account.finish(hold.amount, finish.bill.total()?)?;
+    let (key, head, account) = (hold.key, stored.head, stored.key.account);
+    let mut caps = stored.key.caps.clone();
+    let room = caps.room(&hold.slug, *day, account.available());
+    let ending = account.finish(hold.amount, finish.bill.total()?, room)?;
+    caps.end(&hold.slug, *day, hold.amount, ending.charge);
+    let available = caps.room(&hold.slug, rows.today(), ending.account.available());
     let position = rows.positions.next_entry();
-    let entry = charge_entry(hold, finish, &ending, position, &head, rows.now())
+    let mut entry = charge_entry(hold, finish, &ending, position, &head, rows.now())
         .ok_or(Refusal::NoSuchHold(request))?;
+    if !caps.is_empty() {
+        entry.set_day(*day);
+    }
     append(rows, entry, &head, ending.account);
+    rows.set_caps(key, caps);
     rows.delete_hold(request);
     Ok(EndedHold {
         charge: ending.charge,
         loss: ending.loss,
-        available: ending.account.available(),
+        available,
     })
 }
 
@@ -125,7 +141,7 @@ fn ended(rows: &Rows, finish: &Finish) -> Result<EndedHold, Refusal> {
     Ok(EndedHold {
         charge: entry.amount.checked_neg().unwrap_or_default(),
         loss: bill.loss,
-        available: rows.key(entry.key)?.key.account.available(),
+        available: rows.key(entry.key)?.key.room(&bill.slug, rows.now()),
     })
 }
 

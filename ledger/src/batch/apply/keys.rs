@@ -5,9 +5,10 @@ use crate::batch::rows::Rows;
 use crate::book::audit::{self, Written};
 use crate::book::chain;
 use crate::book::head::{AuditHead, KeyHead, StoredKey};
+use crate::rule::cap::PastSpending;
 use crate::{
     Amount, Credit, CreditKind, EntryKind, Key, KeyChange, KeyId, NewKey, OperationId, Posted,
-    Refusal,
+    Refusal, UtcDay,
 };
 
 pub(super) fn create(rows: &mut Rows, new: &NewKey) -> Result<Key, Refusal> {
@@ -54,7 +55,12 @@ pub(super) fn change(rows: &mut Rows, change: &KeyChange) -> Result<Key, Refusal
     }
     check_unused(rows, act.operation)?;
     let StoredKey { mut key, audit, .. } = rows.key(change.key)?.clone();
-    key.apply(&change.change)?;
+    let (hours, holds) = (rows.spent_hours(key.id), rows.holds_of(key.id));
+    let spending = PastSpending {
+        hours: &hours,
+        holds: &holds,
+    };
+    key.apply(&change.change, rows.today(), spending)?;
     rows.update_key(key.clone());
     if change.change.ends_sessions() {
         rows.end_access(key.id);
@@ -93,6 +99,10 @@ pub(super) fn credit(rows: &mut Rows, credit: &Credit) -> Result<Posted, Refusal
     let position = rows.positions.next_entry();
     let entry = credit.entry(position, &head, key.account.balance(), rows.now());
     append(rows, entry.clone(), &head, key.account);
+    if let Some((slug, day)) = refunded_window(rows, credit) {
+        key.caps.refund(&slug, day, credit.amount);
+        rows.set_caps(key.id, key.caps.clone());
+    }
     key.last_entry_at = Some(entry.at);
     write_act(rows, audit::credit(credit), &key, &audit);
     Ok(Posted {
@@ -134,6 +144,16 @@ fn check_reference(rows: &Rows, reference: &str) -> Result<(), Refusal> {
         }),
         None => Ok(()),
     }
+}
+
+/// The slug of the charge that a refund gives back, and the day of its request.
+fn refunded_window(rows: &Rows, credit: &Credit) -> Option<(String, UtcDay)> {
+    let CreditKind::Refund { request, .. } = &credit.kind else {
+        return None;
+    };
+    let charge = rows.entry(*request)?;
+    let bill = charge.bill.as_ref()?;
+    Some((bill.slug.clone(), charge.day()))
 }
 
 /// The charge of a request and the sum of its refunds so far.

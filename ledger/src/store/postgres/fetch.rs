@@ -89,6 +89,7 @@ struct FetchParameters {
     acts: Vec<Vec<u8>>,
     references: Vec<String>,
     tokens: Vec<Vec<u8>>,
+    spending: Vec<i64>,
 }
 
 impl FetchParameters {
@@ -103,6 +104,7 @@ impl FetchParameters {
             acts: ids(&wanted.acts),
             references: wanted.references.iter().cloned().collect(),
             tokens: wanted.tokens.iter().map(|token| token.to_vec()).collect(),
+            spending: wanted.spending.iter().map(|key| key.to_i64()).collect(),
         }
     }
 
@@ -212,6 +214,8 @@ struct Reads(Vec<(What, tokio_postgres::Statement)>);
 #[derive(Debug, Clone, Copy)]
 enum What {
     Holds,
+    HoldsOfKeys,
+    SpentHours,
     Entries,
     EntriesByReference,
     Refunds,
@@ -224,6 +228,10 @@ impl What {
     fn sql(self) -> String {
         match self {
             Self::Holds => format!("{SELECT_HOLD} WHERE request = ANY ($1::bytea[])"),
+            Self::HoldsOfKeys => format!("{SELECT_HOLD} WHERE key = ANY ($1::bigint[])"),
+            Self::SpentHours => "SELECT hour, slug, least(sum(charge), 9223372036854775807)::bigint, key FROM usage \
+                 WHERE key = ANY ($1::bigint[]) GROUP BY key, hour, slug"
+                .to_owned(),
             Self::Entries => format!("{SELECT_ENTRY} WHERE e.operation = ANY ($1::bytea[])"),
             Self::EntriesByReference => {
                 format!(
@@ -246,6 +254,7 @@ impl What {
             Self::EntriesByReference => &asked.references,
             Self::Refunds | Self::Acts => &asked.acts,
             Self::Sessions | Self::Links => &asked.tokens,
+            Self::HoldsOfKeys | Self::SpentHours => &asked.spending,
         }
     }
 }
@@ -256,6 +265,8 @@ impl Reads {
     async fn prepare(link: &Link, asked: &FetchParameters) -> Result<Self, Error> {
         let wanted = [
             (What::Holds, asked.holds.is_empty()),
+            (What::HoldsOfKeys, asked.spending.is_empty()),
+            (What::SpentHours, asked.spending.is_empty()),
             (What::Entries, asked.entries.is_empty()),
             (What::EntriesByReference, asked.references.is_empty()),
             (What::Refunds, asked.acts.is_empty()),
@@ -294,7 +305,7 @@ fn fill(rows: &mut Rows, found: &FetchedRows, locked: Locked) -> Result<(), Tran
 
 fn fill_one(rows: &mut Rows, what: What, row: &Row) -> Result<(), TransactionTrouble> {
     match what {
-        What::Holds => {
+        What::Holds | What::HoldsOfKeys => {
             let hold = rows::stored_hold(row)?;
             needs_lock(rows, hold.open.key)?;
             rows.holds.insert(hold.open.request, Kept::stored(hold));
@@ -308,6 +319,11 @@ fn fill_one(rows: &mut Rows, what: What, row: &Row) -> Result<(), TransactionTro
                 rows.references.insert(folded, entry.operation);
             }
             rows.entries.insert(entry.operation, chained);
+        }
+        What::SpentHours => {
+            let mut columns = Columns::of(row);
+            let hour = crate::store::rows::spent_hour(&mut columns)?;
+            rows.hours.entry(columns.key()?).or_default().push(hour);
         }
         What::Refunds => {
             let mut columns = Columns::of(row);

@@ -8,7 +8,7 @@ use crate::book::chain::{ChainedEntry, evidence_code, kind_code};
 use crate::rule::hold::StoredHold;
 use crate::store::rows::{number, served_columns};
 use crate::store::stored;
-use crate::{Bill, KeyId, OperationId, SecretHash, Timestamp, UsageRow, VOTE_DAYS};
+use crate::{Bill, Key, KeyId, OperationId, SecretHash, Timestamp, UsageRow, VOTE_DAYS};
 
 /// The statements that write a batch, in their order.
 pub(super) fn writes(rows: &Rows) -> Result<Vec<Write>, TransactionTrouble> {
@@ -53,47 +53,50 @@ fn keys(rows: &Rows, writes: &mut Vec<Write>) -> Result<(), TransactionTrouble> 
     for is_new in [true, false] {
         let mut found = Vec::new();
         for row in changed(rows, is_new, |row| {
-            row.settings_changed || row.audit_changed
+            row.settings_changed || row.audit_changed || row.caps_changed
         }) {
-            let models = row.stored.key.settings.models.as_ref();
-            found.push((&row.stored, models.map(json).transpose()?));
+            let Key { settings, caps, .. } = &row.stored.key;
+            let models = settings.models.as_ref().map(json).transpose()?;
+            let caps = (!caps.is_empty()).then(|| json(caps)).transpose()?;
+            found.push((&row.stored, models, caps));
         }
         if found.is_empty() {
             continue;
         }
         let table = TableWrite::of("keys", &found)
-            .number("id", |(stored, _)| stored.key.id.to_i64())
-            .text("label", |(stored, _)| stored.key.settings.label.clone())
-            .text("models", |(_, models)| models.clone())
-            .number("expires_at", |(stored, _)| {
+            .number("id", |(stored, ..)| stored.key.id.to_i64())
+            .text("label", |(stored, ..)| stored.key.settings.label.clone())
+            .text("models", |(_, models, _)| models.clone())
+            .text("caps", |(.., caps)| caps.clone())
+            .number("expires_at", |(stored, ..)| {
                 stored.key.settings.expires_at.map(Timestamp::millis)
             })
-            .number("rate", |(stored, _)| {
+            .number("rate", |(stored, ..)| {
                 stored.key.settings.rate.map(i64::from)
             })
-            .number("concurrency", |(stored, _)| {
+            .number("concurrency", |(stored, ..)| {
                 stored.key.settings.concurrency.map(i64::from)
             })
-            .number("status", |(stored, _)| {
+            .number("status", |(stored, ..)| {
                 stored::status_code(stored.key.stored_status)
             })
-            .bytes("secret", |(stored, _)| secret(&stored.key.secret))
-            .bytes("old_secret", |(stored, _)| {
+            .bytes("secret", |(stored, ..)| secret(&stored.key.secret))
+            .bytes("old_secret", |(stored, ..)| {
                 stored.key.old_secret.map(|(hash, _)| secret(&hash))
             })
-            .number("old_until", |(stored, _)| {
+            .number("old_until", |(stored, ..)| {
                 stored.key.old_secret.map(|(_, until)| until.millis())
             })
-            .number("audit_seq", |(stored, _)| stored.audit.seq)
-            .number("audit_last", |(stored, _)| stored.audit.last)
-            .bytes("audit_hash", |(stored, _)| stored.audit.hash.to_vec());
+            .number("audit_seq", |(stored, ..)| stored.audit.seq)
+            .number("audit_last", |(stored, ..)| stored.audit.last)
+            .bytes("audit_hash", |(stored, ..)| stored.audit.hash.to_vec());
         if !is_new {
             writes.push(table.update("id"));
             continue;
         }
         let table = table
-            .number("created_at", |(stored, _)| stored.key.created_at.millis())
-            .text("created_by", |(stored, _)| stored.key.created_by.clone());
+            .number("created_at", |(stored, ..)| stored.key.created_at.millis())
+            .text("created_by", |(stored, ..)| stored.key.created_by.clone());
         writes.push(table.insert(""));
     }
     Ok(())
@@ -167,7 +170,8 @@ fn holds(rows: &Rows, writes: &mut Vec<Write>) -> Result<(), TransactionTrouble>
             .text("slug", |(hold, _)| hold.open.slug.clone())
             .text("family", |(hold, _)| hold.open.family.clone())
             .number("at", |(hold, _)| hold.open.at.millis())
-            .number("epoch", |(hold, _)| hold.open.epoch);
+            .number("epoch", |(hold, _)| hold.open.epoch)
+            .number("day", |(hold, _)| hold.day.number());
         writes.push(table.insert(""));
     }
     Ok(())

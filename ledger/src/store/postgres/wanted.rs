@@ -15,6 +15,8 @@ pub(super) struct WantedRows {
     pub(super) acts: BTreeSet<OperationId>,
     pub(super) references: BTreeSet<String>,
     pub(super) tokens: BTreeSet<[u8; 32]>,
+    /// Keys whose charges by the hour and open holds are read.
+    pub(super) spending: BTreeSet<KeyId>,
     /// Whether to end holds of dead epochs.
     pub(super) dead: bool,
     /// Whether a standby must have flushed the batch before it is confirmed.
@@ -34,6 +36,7 @@ impl WantedRows {
         self.references
             .extend(references.filter(|folded| !folded.contains('\0')));
         self.tokens.extend(needs.token.map(|token| token.0));
+        self.spending.extend(needs.spending);
         self.dead |= needs.dead.is_some();
     }
 }

@@ -53,6 +53,9 @@ impl Batch<'_> {
         if let Some(token) = needs.token {
             self.fetch_token(token)?;
         }
+        if let Some(key) = needs.spending {
+            self.fetch_spending(key)?;
+        }
         match needs.dead {
             Some(epoch) => self.fetch_dead(epoch),
             None => Ok(()),
@@ -182,6 +185,24 @@ impl Batch<'_> {
             self.rows
                 .links
                 .insert(token.0, CachedRow::stored((key, expires)));
+        }
+        Ok(())
+    }
+
+    /// What a key was charged in each hour, and its open holds.
+    fn fetch_spending(&mut self, key: KeyId) -> Result<()> {
+        let read = self.tables.statements.get(Sql::SpentHours)?;
+        let hours = read
+            .query_map([key], rows::spent_hour)?
+            .collect::<Result<Vec<_>>>()?;
+        self.rows.hours.insert(key, hours);
+        let read = self.tables.statements.get(Sql::HoldsOfKey)?;
+        let holds = read
+            .query_map([key], rows::stored_hold)?
+            .collect::<Result<Vec<_>>>()?;
+        for hold in holds {
+            let known = self.rows.holds.entry(hold.open.request);
+            known.or_insert_with(|| CachedRow::stored(hold));
         }
         Ok(())
     }

@@ -77,6 +77,11 @@ impl BatchTables<'_> {
             statement.raw_execute()?;
             self.note(key.id, Moved::Changed);
         }
+        if row.caps_changed {
+            let values = params![key.id, caps(key)?];
+            self.statements.get(Sql::SetCaps)?.execute(values)?;
+            self.note(key.id, Moved::Changed);
+        }
         if row.audit_changed {
             let values = params![key.id, audit.last, audit.hash, audit.seq];
             self.statements.get(Sql::MoveAudit)?.execute(values)?;
@@ -122,6 +127,7 @@ impl BatchTables<'_> {
         statement.raw_bind_parameter(13, audit.last)?;
         statement.raw_bind_parameter(14, audit.hash)?;
         statement.raw_bind_parameter(15, audit.seq)?;
+        statement.raw_bind_parameter(16, caps(key)?)?;
         statement.raw_execute()?;
         let account = key.account;
         self.statements.get(Sql::InsertAccount)?.execute(params![
@@ -163,7 +169,8 @@ impl BatchTables<'_> {
                     open.family,
                     open.at,
                     open.epoch,
-                    checkpoint.as_ref().map(json).transpose()?
+                    checkpoint.as_ref().map(json).transpose()?,
+                    hold.day
                 ])?;
                 self.totals.holds = holds.saturating_add(1);
             }
@@ -372,6 +379,11 @@ fn bind_key(statement: &mut Statement<'_>, key: &Key) -> Result<()> {
     statement.raw_bind_parameter(8, key.secret)?;
     statement.raw_bind_parameter(9, key.old_secret.map(|(hash, _)| hash))?;
     statement.raw_bind_parameter(10, key.old_secret.map(|(_, until)| until))
+}
+
+/// The caps of a key and their counts; most keys have none.
+fn caps(key: &Key) -> Result<Option<String>> {
+    (!key.caps.is_empty()).then(|| json(&key.caps)).transpose()
 }
 
 /// A write that must find its row with the values that were read.

@@ -9,6 +9,8 @@
 
 mod backup;
 mod batch;
+#[cfg(test)]
+mod caps_tests;
 mod copy;
 mod fetch;
 mod files;

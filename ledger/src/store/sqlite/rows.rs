@@ -3,6 +3,7 @@
 use rusqlite::types::{FromSql, FromSqlError, FromSqlResult, ToSql, ToSqlOutput, Type, ValueRef};
 use rusqlite::{Error, Result, Row};
 
+use crate::batch::rows::SpentHour;
 use crate::book::chain::{ChainedAct, ChainedEntry, evidence_code, kind_code};
 use crate::book::head::StoredKey;
 use crate::rule::hold::StoredHold;
@@ -10,7 +11,7 @@ use crate::store::rows::{self, Decoded, Malformed};
 use crate::store::stored::status_code;
 use crate::{
     Amount, EntryKind, Evidence, FilesAct, KeyId, KeyStatus, OperationId, OwnCost, PublishedSlug,
-    SecretHash, Session, Timestamp, Totals, Vote,
+    SecretHash, Session, Timestamp, Totals, UtcDay, Vote,
 };
 
 macro_rules! parameter {
@@ -27,6 +28,7 @@ macro_rules! parameter {
 parameter!(Amount, Amount::picos);
 parameter!(Timestamp, Timestamp::millis);
 parameter!(KeyId, KeyId::to_i64);
+parameter!(UtcDay, UtcDay::number);
 parameter!(KeyStatus, status_code);
 parameter!(Evidence, evidence_code);
 parameter!(EntryKind, kind_code);
@@ -123,6 +125,7 @@ decoded! {
     stored_act -> ChainedAct;
     session -> Session;
     link -> (SecretHash, KeyId, Timestamp);
+    spent_hour -> SpentHour;
     published -> PublishedSlug;
     vote -> Option<Vote>;
     own_cost -> OwnCost;

@@ -36,8 +36,9 @@ statements! {
     NewestOperation = "SELECT max(operation) FROM entries";
     NewestHold = "SELECT max(request) FROM holds";
     Hold = concat!(select_hold!(), " WHERE request = ?1");
+    HoldsOfKey = concat!(select_hold!(), " WHERE key = ?1");
     HoldsBefore = concat!(select_hold!(), " WHERE epoch < ?1 LIMIT ?2");
-    InsertHold = "INSERT INTO holds VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)";
+    InsertHold = "INSERT INTO holds VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)";
     UpdateHold = "UPDATE holds SET amount = ?2, used = ?3, checkpoint = ?4 WHERE request = ?1";
     DeleteHold = "DELETE FROM holds WHERE request = ?1";
     InsertEpoch = "INSERT INTO epochs VALUES (?1, ?2)";
@@ -71,6 +72,9 @@ statements! {
     Publish = "INSERT INTO slugs (slug, published_at) VALUES (?1, ?2)
          ON CONFLICT (slug) DO UPDATE SET published_at = coalesce(published_at, excluded.published_at)";
 
+    SpentHours = "SELECT u.hour, s.slug, sum(u.charge) FROM usage u JOIN slugs s ON s.id = u.slug WHERE u.key = ?1
+         GROUP BY u.hour, u.slug";
+
     Vote = "INSERT INTO votes VALUES (?1, ?2, ?3, ?4, ?5) ON CONFLICT DO UPDATE SET value = excluded.value";
     OldVotes = "DELETE FROM votes WHERE target = ?1 AND question = ?2 AND day <= ?3";
     ForgetVotes = "DELETE FROM votes WHERE target = ?1";
@@ -83,8 +87,9 @@ statements! {
     MoveAudit = "UPDATE keys SET audit_last = ?2, audit_hash = ?3, audit_seq = ?4 WHERE id = ?1";
 
     Key = concat!(select_key!(), " WHERE k.id = ?1");
-    InsertKey = "INSERT INTO keys VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15)";
+    InsertKey = "INSERT INTO keys VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16)";
     InsertAccount = "INSERT INTO accounts VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)";
+    SetCaps = "UPDATE keys SET caps = ?2 WHERE id = ?1";
     UpdateKey = "UPDATE keys SET label = ?2, models = ?3, expires_at = ?4, rate = ?5, concurrency = ?6, status = ?7, secret = ?8,
          old_secret = ?9, old_until = ?10 WHERE id = ?1";
 

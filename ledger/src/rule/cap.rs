@@ -1,0 +1,416 @@
+//! Caps: how much may be spent within a day, a week, a month or in all, of one model or of all.
+//!
+//! Pure: the day is passed in. A cap is decided where the hold is, so it is exact: charged plus held of a window never grows past it.
+//! A hold belongs to the windows of the day on which it was opened, and so does its charge, however long it streams. Only the
+//! current and the previous window of a cap are counted: nothing is admitted to an older one any more.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use crate::value::text::check_text;
+use crate::{Amount, CapInterval, OpenHold, Refusal, Timestamp, UtcDay};
+
+/// A bound of what may be spent.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Cap {
+    /// When it starts again.
+    pub interval: CapInterval,
+    /// The slug that it is about; `None` is all.
+    pub model: Option<String>,
+    /// Most that may be charged and held in one window.
+    pub limit: Amount,
+}
+
+impl Cap {
+    fn is_of(&self, interval: CapInterval, model: Option<&str>) -> bool {
+        self.interval == interval && self.model.as_deref() == model
+    }
+
+    fn applies(&self, slug: &str) -> bool {
+        self.model.as_deref().is_none_or(|model| model == slug)
+    }
+}
+
+/// `5.00 USD per day`, `20.00 USD in all of MODEL`.
+impl fmt::Display for Cap {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.interval {
+            CapInterval::Total => write!(out, "{} USD in all", self.limit)?,
+            interval => write!(out, "{} USD per {interval}", self.limit)?,
+        }
+        match &self.model {
+            Some(model) => write!(out, " for {model}"),
+            None => Ok(()),
+        }
+    }
+}
+
+/// What a cap counted in one window.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CapWindow {
+    /// Its first day.
+    pub since: UtcDay,
+    /// Charged to requests that began in it.
+    pub charged: Amount,
+    /// Held by those that still run.
+    pub held: Amount,
+}
+
+impl CapWindow {
+    const fn empty(since: UtcDay) -> Self {
+        Self {
+            since,
+            charged: Amount::ZERO,
+            held: Amount::ZERO,
+        }
+    }
+}
+
+/// A cap and its counts.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CountedCap {
+    /// What was set.
+    #[serde(flatten)]
+    pub cap: Cap,
+    /// The newest window in which something happened.
+    pub current: CapWindow,
+    /// The one before it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub previous: Option<CapWindow>,
+}
+
+impl CountedCap {
+    /// The counts of the window that contains a day; `None` of one that is no longer counted.
+    #[must_use]
+    pub fn counts(&self, day: UtcDay) -> Option<CapWindow> {
+        let since = self.cap.interval.window(day);
+        if since > self.current.since {
+            return Some(CapWindow::empty(since));
+        }
+        let known = [Some(self.current), self.previous];
+        known
+            .into_iter()
+            .flatten()
+            .find(|known| known.since == since)
+    }
+
+    /// What may still be held in the window that contains a day.
+    #[must_use]
+    pub fn room(&self, day: UtcDay) -> Amount {
+        let left = |counts: CapWindow| {
+            self.cap
+                .limit
+                .picos()
+                .saturating_sub(counts.charged.picos())
+                .saturating_sub(counts.held.picos())
+        };
+        Amount::from_picos(self.counts(day).map_or(0, left).max(0))
+    }
+
+    /// Whether a hold for a slug that was opened on a day counts in one of its windows.
+    pub(crate) fn counts_in(&self, window: &CapWindow, slug: &str, day: UtcDay) -> bool {
+        self.cap.applies(slug) && self.cap.interval.window(day) == window.since
+    }
+
+    /// Changes the counts of the window that contains a day, and begins it if it is new.
+    fn count(&mut self, day: UtcDay, change: impl FnOnce(&mut CapWindow)) {
+        let since = self.cap.interval.window(day);
+        if since > self.current.since {
+            let empty = CapWindow::empty(since);
+            self.previous = Some(std::mem::replace(&mut self.current, empty));
+        }
+        let known = [Some(&mut self.current), self.previous.as_mut()];
+        if let Some(window) = known
+            .into_iter()
+            .flatten()
+            .find(|known| known.since == since)
+        {
+            change(window);
+        }
+    }
+
+    /// What a refusal of `needed` more on a day says.
+    #[must_use]
+    pub fn reached(&self, day: UtcDay, needed: Amount) -> CapReached {
+        let counts = self
+            .counts(day)
+            .unwrap_or(CapWindow::empty(self.cap.interval.window(day)));
+        CapReached {
+            cap: self.cap.clone(),
+            needed,
+            room: self.room(day),
+            spent: counts.charged,
+            held: counts.held,
+            resets_at: self.cap.interval.next(day).map(UtcDay::begin),
+        }
+    }
+}
+
+/// Why a cap refused.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CapReached {
+    /// The cap with least room.
+    pub cap: Cap,
+    /// The requested amount.
+    pub needed: Amount,
+    /// What it still has room for.
+    pub room: Amount,
+    /// Charged in its window.
+    pub spent: Amount,
+    /// Held in its window by running requests.
+    pub held: Amount,
+    /// When it starts again; a total never does.
+    pub resets_at: Option<Timestamp>,
+}
+
+impl fmt::Display for CapReached {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            cap,
+            needed,
+            room,
+            spent,
+            held,
+            ..
+        } = self;
+        write!(
+            out,
+            "this takes {needed} USD; the cap of {cap} has room for {room} USD: {spent} USD are spent and {held} USD held by running \
+             requests"
+        )
+    }
+}
+
+/// The caps of a key.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Caps(Vec<CountedCap>);
+
+/// What a key spent and holds, for the counts of a new cap.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct PastSpending<'rows> {
+    /// Charges by the first instant of their hour and by slug.
+    pub(crate) hours: &'rows [(Timestamp, String, Amount)],
+    /// Open holds and the days on which they were opened.
+    pub(crate) holds: &'rows [(&'rows OpenHold, UtcDay)],
+}
+
+impl Caps {
+    /// Most caps of a key.
+    pub const MOST: usize = 8;
+
+    /// Those that the reference store counted.
+    #[cfg(feature = "reference")]
+    pub(crate) const fn of(all: Vec<CountedCap>) -> Self {
+        Self(all)
+    }
+
+    /// Whether there are none.
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// All, in the order in which they were set.
+    pub fn iter(&self) -> impl Iterator<Item = &CountedCap> {
+        self.0.iter()
+    }
+
+    /// Every window that is counted, with its cap.
+    pub(crate) fn windows(&self) -> impl Iterator<Item = (&CountedCap, &CapWindow)> {
+        self.0.iter().flat_map(|counted| {
+            let windows = std::iter::once(&counted.current).chain(&counted.previous);
+            windows.map(move |window| (counted, window))
+        })
+    }
+
+    /// What was set, without counts.
+    pub(crate) fn settings(&self) -> Vec<&Cap> {
+        self.0.iter().map(|counted| &counted.cap).collect()
+    }
+
+    /// The cap that lets a request for a slug hold less than is available, if one does.
+    #[must_use]
+    pub fn binding(&self, slug: &str, day: UtcDay, available: Amount) -> Option<&CountedCap> {
+        self.tightest(slug, day)
+            .filter(|counted| counted.room(day) < available)
+    }
+
+    fn applying(&self, slug: &str) -> impl Iterator<Item = &CountedCap> {
+        self.0
+            .iter()
+            .filter(move |counted| counted.cap.applies(slug))
+    }
+
+    /// The cap with least room for a slug on a day, if one applies.
+    #[must_use]
+    pub fn tightest(&self, slug: &str, day: UtcDay) -> Option<&CountedCap> {
+        self.applying(slug).min_by_key(|counted| counted.room(day))
+    }
+
+    /// What may still be held for a slug on a day: what is available, or less.
+    #[must_use]
+    pub fn room(&self, slug: &str, day: UtcDay, available: Amount) -> Amount {
+        self.tightest(slug, day)
+            .map_or(available, |counted| counted.room(day).min(available))
+    }
+
+    /// Counts a new hold. Without room it is refused even if nothing is asked for, as an empty balance refuses it.
+    ///
+    /// # Errors
+    /// [`Refusal::CapReached`], of the cap with least room; nothing is counted then.
+    pub(crate) fn hold(&mut self, slug: &str, day: UtcDay, amount: Amount) -> Result<(), Refusal> {
+        match self.tightest(slug, day) {
+            Some(tightest) if !tightest.room(day).is_positive() => {
+                Err(Refusal::CapReached(Box::new(tightest.reached(day, amount))))
+            }
+            _ => self.extend(slug, day, amount),
+        }
+    }
+
+    /// Counts `more` for a hold that was opened on a day.
+    ///
+    /// # Errors
+    /// As [`Caps::hold`]; nothing more is always granted.
+    pub(crate) fn extend(&mut self, slug: &str, day: UtcDay, more: Amount) -> Result<(), Refusal> {
+        if let Some(tightest) = self.tightest(slug, day)
+            && more.is_positive()
+            && tightest.room(day) < more
+        {
+            return Err(Refusal::CapReached(Box::new(tightest.reached(day, more))));
+        }
+        self.count(slug, day, |window| window.held = sum(window.held, more));
+        Ok(())
+    }
+
+    /// Counts the end of a hold that was opened on a day.
+    pub(crate) fn end(&mut self, slug: &str, day: UtcDay, held: Amount, charge: Amount) {
+        self.count(slug, day, |window| {
+            window.held = less(window.held, held);
+            window.charged = sum(window.charged, charge);
+        });
+    }
+
+    /// Counts a refund of a charge whose request began on a day.
+    pub(crate) fn refund(&mut self, slug: &str, day: UtcDay, amount: Amount) {
+        self.count(slug, day, |window| {
+            window.charged = less(window.charged, amount)
+        });
+    }
+
+    fn count(&mut self, slug: &str, day: UtcDay, change: impl Fn(&mut CapWindow)) {
+        for counted in self
+            .0
+            .iter_mut()
+            .filter(|counted| counted.cap.applies(slug))
+        {
+            counted.count(day, &change);
+        }
+    }
+
+    /// Sets a cap, or changes its limit. A new one counts what its window has seen so far.
+    ///
+    /// # Errors
+    /// [`Refusal::Limit`] for a limit out of range, one cap too many, or a narrower interval above a wider one.
+    pub(crate) fn set(
+        &mut self,
+        cap: &Cap,
+        today: UtcDay,
+        spending: PastSpending<'_>,
+    ) -> Result<(), Refusal> {
+        self.check(cap)?;
+        let same =
+            |counted: &&mut CountedCap| counted.cap.is_of(cap.interval, cap.model.as_deref());
+        if let Some(known) = self.0.iter_mut().find(same) {
+            known.cap.limit = cap.limit;
+            return Ok(());
+        }
+        if self.0.len() >= Self::MOST {
+            let most = Self::MOST;
+            return Err(Refusal::Limit(format!("a key has at most {most} caps")));
+        }
+        let mut counted = CountedCap {
+            cap: cap.clone(),
+            current: CapWindow::empty(cap.interval.window(today)),
+            previous: None,
+        };
+        let since = counted.current.since;
+        let counts = |day: UtcDay| cap.interval == CapInterval::Total || day >= since;
+        for (hour, slug, charge) in spending.hours {
+            if cap.applies(slug) && counts(UtcDay::of(*hour)) {
+                counted.current.charged = sum(counted.current.charged, *charge);
+            }
+        }
+        for (hold, day) in spending.holds {
+            if cap.applies(&hold.slug) && counts(*day) {
+                counted.current.held = sum(counted.current.held, hold.amount);
+            }
+        }
+        self.0.push(counted);
+        Ok(())
+    }
+
+    fn check(&self, cap: &Cap) -> Result<(), Refusal> {
+        if !cap.limit.is_positive() {
+            return Err(Refusal::Limit(
+                "a cap must be more than zero; to stop a key, block it".to_owned(),
+            ));
+        }
+        if cap.limit > Amount::MAX_LIFETIME_CREDIT {
+            let most = Amount::MAX_LIFETIME_CREDIT;
+            return Err(Refusal::Limit(format!("a cap is at most {most}")));
+        }
+        if let Some(model) = &cap.model {
+            check_text("a model", model, 200, true)?;
+        }
+        let others = self.0.iter().map(|counted| &counted.cap);
+        let crossed = others
+            .filter(|other| other.model == cap.model)
+            .find(|other| {
+                let narrower = other.interval < cap.interval && other.limit > cap.limit;
+                narrower || other.interval > cap.interval && other.limit < cap.limit
+            });
+        match crossed {
+            Some(other) => Err(Refusal::Limit(format!(
+                "a cap of {cap} does not fit beside the cap of {other}: the shorter time would have the higher limit"
+            ))),
+            None => Ok(()),
+        }
+    }
+
+    /// Removes a cap.
+    ///
+    /// # Errors
+    /// [`Refusal::NotApplicable`] if there is none.
+    pub(crate) fn clear(
+        &mut self,
+        interval: CapInterval,
+        model: Option<&str>,
+    ) -> Result<(), Refusal> {
+        let before = self.0.len();
+        self.0.retain(|counted| !counted.cap.is_of(interval, model));
+        if self.0.len() < before {
+            return Ok(());
+        }
+        let of = model
+            .map(|model| format!(" for {model}"))
+            .unwrap_or_default();
+        Err(Refusal::NotApplicable(format!(
+            "the key has no cap of interval {interval}{of}"
+        )))
+    }
+}
+
+/// Counts are bounded by the lifetime credit of a key, far below where a sum could saturate.
+fn sum(a: Amount, b: Amount) -> Amount {
+    Amount::from_picos(a.picos().saturating_add(b.picos()))
+}
+
+/// Never below zero: what came before the cap is not in its counts.
+fn less(a: Amount, b: Amount) -> Amount {
+    Amount::from_picos(a.picos().saturating_sub(b.picos()).max(0))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,212 @@
+//! Caps in the reference store: every window ever counted, in plain arithmetic.
+
+use std::collections::BTreeMap;
+
+use super::State;
+use super::operations::{Done, amount, limit, not_applicable, picos};
+use crate::{
+    Amount, Cap, CapInterval, CapReached, CapWindow, Caps, CountedCap, KeyId, Refusal, UtcDay,
+};
+
+/// A cap, and what its windows counted: charged and held.
+#[derive(Debug, Clone)]
+pub(super) struct Capped {
+    cap: Cap,
+    windows: BTreeMap<UtcDay, (i128, i128)>,
+}
+
+impl Capped {
+    /// Limit, charged and held of the window of a day. Only the two newest windows still have room.
+    fn counts(&self, day: UtcDay) -> (i128, i128, i128) {
+        let since = self.cap.interval.window(day);
+        let (charged, held) = self.windows.get(&since).copied().unwrap_or_default();
+        let newer = self
+            .windows
+            .range(since..)
+            .filter(|(known, _)| **known > since);
+        let is_old = newer.count() > usize::from(self.windows.contains_key(&since));
+        let limit = if is_old { 0 } else { picos(self.cap.limit) };
+        (limit, charged, held)
+    }
+
+    fn room(&self, day: UtcDay) -> i128 {
+        let (limit, charged, held) = self.counts(day);
+        limit.saturating_sub(charged).saturating_sub(held).max(0)
+    }
+
+    fn shown(&self) -> Done<CountedCap> {
+        let window = |(since, (charged, held)): (&UtcDay, &(i128, i128))| {
+            Ok(CapWindow {
+                since: *since,
+                charged: amount(*charged)?,
+                held: amount(*held)?,
+            })
+        };
+        let mut newest = self.windows.iter().rev().map(window);
+        let none = || not_applicable("a cap counts at least one window");
+        Ok(CountedCap {
+            cap: self.cap.clone(),
+            current: newest.next().ok_or_else(none)??,
+            previous: newest.next().transpose()?,
+        })
+    }
+}
+
+impl State {
+    /// The cap of a key with least room for a slug.
+    fn tightest(&self, key: KeyId, slug: &str, day: UtcDay) -> Option<&Capped> {
+        let caps = self.caps.get(&key).into_iter().flatten();
+        caps.filter(|capped| capped.cap.model.as_ref().is_none_or(|model| model == slug))
+            .min_by_key(|capped| capped.room(day))
+    }
+
+    /// What caps leave of an amount.
+    pub(super) fn room(&self, key: KeyId, slug: &str, day: UtcDay, free: i128) -> i128 {
+        let tightest = self.tightest(key, slug, day);
+        tightest.map_or(free, |capped| capped.room(day).min(free))
+    }
+
+    /// Refuses more than there is room for; `begins` refuses nothing at all, too, where there is no room.
+    pub(super) fn check_caps(
+        &self,
+        key: KeyId,
+        slug: &str,
+        day: UtcDay,
+        needed: i128,
+        begins: bool,
+    ) -> Done<()> {
+        let Some(capped) = self.tightest(key, slug, day) else {
+            return Ok(());
+        };
+        let room = capped.room(day);
+        if needed <= room && (room > 0 || !begins) {
+            return Ok(());
+        }
+        let (_, spent, held) = capped.counts(day);
+        let next = capped.cap.interval.next(day);
+        Err(Refusal::CapReached(Box::new(CapReached {
+            cap: capped.cap.clone(),
+            needed: amount(needed)?,
+            room: amount(room)?,
+            spent: amount(spent)?,
+            held: amount(held)?,
+            resets_at: next.map(UtcDay::begin),
+        })))
+    }
+
+    /// Adds to what the windows of a day charged and hold.
+    pub(super) fn count(
+        &mut self,
+        key: KeyId,
+        slug: &str,
+        day: UtcDay,
+        charged: i128,
+        held: i128,
+    ) -> Done<()> {
+        for capped in self.caps.entry(key).or_default() {
+            if capped.cap.model.as_ref().is_none_or(|model| model == slug) {
+                let window = capped.windows.entry(capped.cap.interval.window(day));
+                let counts = window.or_default();
+                counts.0 = counts.0.saturating_add(charged).max(0);
+                counts.1 = counts.1.saturating_add(held).max(0);
+            }
+        }
+        self.show_caps(key)
+    }
+
+    /// Puts the caps into the key, as every store shows them.
+    fn show_caps(&mut self, key: KeyId) -> Done<()> {
+        let shown: Done<Vec<CountedCap>> = self
+            .caps
+            .get(&key)
+            .into_iter()
+            .flatten()
+            .map(Capped::shown)
+            .collect();
+        let shown = Caps::of(shown?);
+        if let Some(key) = self.keys.get_mut(&key) {
+            key.caps = shown;
+        }
+        Ok(())
+    }
+
+    pub(super) fn set_cap(&mut self, key: KeyId, cap: &Cap, today: UtcDay) -> Done<()> {
+        if !cap.limit.is_positive() {
+            return Err(limit(
+                "a cap must be more than zero; to stop a key, block it",
+            ));
+        }
+        if cap.limit > Amount::MAX_LIFETIME_CREDIT {
+            let most = Amount::MAX_LIFETIME_CREDIT;
+            return Err(Refusal::Limit(format!("a cap is at most {most}")));
+        }
+        let known = self.caps.entry(key).or_default();
+        for Capped { cap: other, .. } in known.iter().filter(|capped| capped.cap.model == cap.model)
+        {
+            let crossed = match other.interval.cmp(&cap.interval) {
+                std::cmp::Ordering::Less => other.limit > cap.limit,
+                std::cmp::Ordering::Equal => false,
+                std::cmp::Ordering::Greater => other.limit < cap.limit,
+            };
+            if crossed {
+                return Err(Refusal::Limit(format!(
+                    "a cap of {cap} does not fit beside the cap of {other}: the shorter time would have the higher limit"
+                )));
+            }
+        }
+        let same = |capped: &&mut Capped| {
+            (capped.cap.interval, &capped.cap.model) == (cap.interval, &cap.model)
+        };
+        if let Some(capped) = known.iter_mut().find(same) {
+            capped.cap.limit = cap.limit;
+            return self.show_caps(key);
+        }
+        if known.len() >= 8 {
+            return Err(limit("a key has at most 8 caps"));
+        }
+        let since = cap.interval.window(today);
+        let applies = |slug: &str| cap.model.as_deref().is_none_or(|model| model == slug);
+        let counts =
+            |day: UtcDay| cap.interval == CapInterval::Total || cap.interval.window(day) >= since;
+        let charged: i128 = self
+            .entries
+            .iter()
+            .filter(|entry| entry.key == key && counts(UtcDay::of(entry.at)))
+            .filter(|entry| entry.bill.as_ref().is_some_and(|bill| applies(&bill.slug)))
+            .map(|entry| picos(entry.amount).saturating_neg())
+            .sum();
+        let held: i128 = self
+            .holds
+            .values()
+            .filter(|held| held.open.key == key && counts(held.day) && applies(&held.open.slug))
+            .map(|held| picos(held.open.amount))
+            .sum();
+        self.caps.entry(key).or_default().push(Capped {
+            cap: cap.clone(),
+            windows: BTreeMap::from([(since, (charged, held))]),
+        });
+        self.show_caps(key)
+    }
+
+    pub(super) fn clear_cap(
+        &mut self,
+        key: KeyId,
+        interval: CapInterval,
+        model: Option<&str>,
+    ) -> Done<()> {
+        let known = self.caps.entry(key).or_default();
+        let is_it = |capped: &Capped| {
+            capped.cap.interval == interval && capped.cap.model.as_deref() == model
+        };
+        if !known.iter().any(is_it) {
+            let of = model
+                .map(|model| format!(" for {model}"))
+                .unwrap_or_default();
+            return Err(not_applicable(&format!(
+                "the key has no cap of interval {interval}{of}"
+            )));
+        }
+        known.retain(|capped| !is_it(capped));
+        self.show_caps(key)
+    }
+}

@@ -1,0 +1,194 @@
+//! What a refusal for lack of money says: its numbers, its words, and what would be served instead.
+
+use std::sync::Arc;
+
+use farebox_ledger::{Amount, CapReached};
+use serde_json::{Map, Value, json};
+
+use crate::config::Shop;
+use crate::metering::Remedies;
+
+/// The numbers of a refusal for lack of money.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Balance {
+    /// The model asked for; unknown when the body was not read.
+    pub slug: Option<String>,
+    /// What the smallest acceptable form of the request needs, or at least this much.
+    pub needed: Amount,
+    /// Balance minus holds.
+    pub available: Amount,
+    /// Held by running requests.
+    pub held: Amount,
+    /// The cap that binds, where the balance has more; `available` and `held` are then of its window.
+    pub cap: Option<Box<CapReached>>,
+    /// Output tokens of this model that the available money still buys, as far as that is known.
+    pub affordable_output: Option<u64>,
+    /// Changes with which the request would be served now.
+    pub remedies: Remedies,
+    /// The field with the request's output limit.
+    pub limit_field: &'static str,
+    /// The seller's words; failures that are not answered yet have none.
+    pub seller: Option<Arc<Shop>>,
+}
+
+impl Balance {
+    /// What programs can act on.
+    pub(super) fn details(&self, with_numbers: bool) -> Option<Value> {
+        let mut details = Map::new();
+        if with_numbers {
+            details.insert("needed".to_owned(), json!(self.needed));
+            details.insert("available".to_owned(), json!(self.available));
+            details.insert("held".to_owned(), json!(self.held));
+            if let Some(reached) = self.cap.as_deref() {
+                details.extend(cap_details(reached));
+            }
+            if let Some(tokens) = self.affordable_output {
+                details.insert("affordable_output_tokens".to_owned(), json!(tokens));
+            }
+            let shop = self.seller.as_deref();
+            for (name, said) in [
+                ("contact", shop.and_then(|shop| shop.contact.as_ref())),
+                ("pay_url", shop.and_then(|shop| shop.pay_url.as_ref())),
+            ] {
+                details.extend(said.map(|said| (name.to_owned(), json!(said))));
+            }
+        }
+        let Remedies { limit, stream } = self.remedies;
+        let smaller = limit.map(|tokens| json!({ self.limit_field: tokens }));
+        let remedies: Vec<Value> = smaller
+            .into_iter()
+            .chain(stream.then(|| json!({"stream": true})))
+            .collect();
+        if !remedies.is_empty() {
+            details.insert("remedies".to_owned(), remedies.into());
+        }
+        (!details.is_empty()).then_some(Value::Object(details))
+    }
+
+    fn numbers(&self) -> String {
+        let least = if self.slug.is_some() { "" } else { "at least " };
+        let Self {
+            needed,
+            available,
+            held,
+            ..
+        } = self;
+        let room = match self.cap.as_deref() {
+            None => format!("available {available} USD"),
+            Some(CapReached { cap, spent, .. }) => {
+                format!("the cap of {cap} has room for {available} USD, spent {spent} USD")
+            }
+        };
+        format!(
+            "this request needs {least}{needed} USD, {room}, held by running requests {held} USD"
+        )
+    }
+
+    /// The output that the key can still pay for, if the model is known.
+    fn affordable(&self, words: &str) -> String {
+        match (&self.slug, self.affordable_output) {
+            (Some(slug), Some(tokens)) => format!("; {words} {tokens} output tokens of {slug}"),
+            _ => String::new(),
+        }
+    }
+
+    /// The immediate remedy and the lasting one.
+    fn advice(&self, for_good: &str) -> String {
+        let Remedies { limit, stream } = self.remedies;
+        let smaller =
+            limit.map(|tokens| format!("send `{}` of at most {tokens}", self.limit_field));
+        let streamed = stream.then(|| "send `stream: true`".to_owned());
+        let at_once: Vec<String> = smaller.into_iter().chain(streamed).collect();
+        if at_once.is_empty() {
+            return for_good.to_owned();
+        }
+        let (first, rest) = for_good.split_at(1);
+        let limit = at_once.join(", or ");
+        format!(
+            "Only the declared output limit is too expensive: {limit}. To keep it, {}{rest}",
+            first.to_lowercase()
+        )
+    }
+}
+
+/// What programs can read of a cap that binds.
+fn cap_details(reached: &CapReached) -> Map<String, Value> {
+    let CapReached {
+        cap,
+        spent,
+        held,
+        resets_at,
+        ..
+    } = reached;
+    let details = json!({
+        "scope": "key",
+        "model": cap.model,
+        "interval": cap.interval,
+        "limit": cap.limit,
+        "spent": spent,
+        "held": held,
+        "resets_at": resets_at,
+    });
+    match details {
+        Value::Object(details) => details,
+        _ => Map::new(),
+    }
+}
+
+/// Clients match `You exceeded your current quota`, and the last words of the advice end Qwen Code's retries: it gives up at once on
+/// a message about an exceeded quota that will reset, and waits up to 40 minutes otherwise.
+pub(super) fn out_of_balance(balance: &Balance) -> String {
+    let said = balance.seller.as_deref().map(said_by).unwrap_or_default();
+    let (what, remedy) = match balance.cap.as_deref() {
+        None => (
+            "out of balance",
+            "Top up the same key, then retry; nothing else will reset the exceeded quota".to_owned(),
+        ),
+        Some(CapReached {
+            resets_at: Some(at),
+            ..
+        }) => (
+            "cap reached",
+            format!("Retry then: the exceeded quota will reset at {at}"),
+        ),
+        Some(_) => (
+            "cap reached",
+            "Ask the seller of this key for a higher cap; nothing else will reset the exceeded quota".to_owned(),
+        ),
+    };
+    format!(
+        "{what}: {}{}. You exceeded your current quota. {}{said}",
+        balance.numbers(),
+        balance.affordable("at this price the key can still pay for"),
+        balance.advice(&remedy)
+    )
+}
+
+/// The seller's words, as more sentences.
+pub(super) fn said_by(shop: &Shop) -> String {
+    let note = shop.note.as_deref().unwrap_or_default();
+    [sentence(&shop.ways_to_pay()), sentence(note)].concat()
+}
+
+/// The text as one more sentence: with a capital, and without a full stop, which could be taken for the end of a link.
+fn sentence(text: &str) -> String {
+    let text = text.trim().trim_end_matches('.');
+    let mut letters = text.chars();
+    letters.next().map_or_else(String::new, |first| {
+        format!(". {}{}", first.to_uppercase(), letters.as_str())
+    })
+}
+
+pub(super) fn balance_in_use(balance: &Balance) -> String {
+    format!(
+        "{}: {}{}. {}",
+        if balance.cap.is_none() {
+            "out of balance for now"
+        } else {
+            "cap in use"
+        },
+        balance.numbers(),
+        balance.affordable("the available balance covers"),
+        balance.advice("Retry when a running request has ended")
+    )
+}
