@@ -15,8 +15,11 @@ use crate::batch::batching::{Batching, MAX_BATCH};
 use crate::batch::operation::Operation;
 
 /// How long a key that was found locked keeps its lane. Each batch that finds it locked restarts this time.
+// A key that several gateways serve is found locked again and again: without its own lane each batch of the common lane would skip it
+// and try anew. A second after the last of these it is most likely free, and a common batch is cheaper than one of its own.
 const KEPT: Duration = Duration::from_secs(1);
 /// The delay before operations that could not be written are tried again.
+// What the server rejected once it mostly rejects again; nobody waits for the answer, and the money stays held meanwhile.
 const RETRY_AFTER: Duration = Duration::from_millis(250);
 /// How long a gateway that stops goes on trying to end its holds. Longer than a failover, and shorter than the 30 s that it waits
 /// for its ledger: a charge that is given up is lost to the operator, because the others end the hold at its checkpoint.
@@ -112,6 +115,7 @@ impl LaneQueue {
             return Some(Lane::Rest);
         };
         if let Some(lane) = self.keys.get_mut(&key) {
+            // Also where the lane is idle: a job that overtook an earlier one of its request would end a hold before it was raised.
             if lane.busy || !lane.gathered.jobs.is_empty() || lane.until > now {
                 let wakes = lane.gathered.push(job);
                 return (wakes && !lane.busy).then_some(Lane::Keys);
@@ -218,6 +222,7 @@ impl LaneQueue {
             && match lane {
                 Lane::Common => self.common.jobs.is_empty(),
                 Lane::Rest => self.rest.is_empty() && self.unresolved.is_empty(),
+                // Until the common lane has ended, its last batch may still skip a key.
                 Lane::Keys => {
                     self.common_ended
                         && self.keys.values().all(|lane| lane.gathered.jobs.is_empty())
@@ -242,6 +247,7 @@ impl LaneQueue {
                 .jobs
                 .push_back(job);
         }
+        // What came while the batch was tried would otherwise be written before what was skipped.
         let common = std::mem::take(&mut self.common.jobs);
         for job in common {
             match job.key.and_then(|key| self.keys.get_mut(&key)) {
@@ -263,6 +269,7 @@ impl LaneQueue {
 
 /// At most one batch. Operations that end the holds of dead nodes, or begin an epoch, go alone.
 fn some(jobs: &mut VecDeque<Job>) -> Vec<Job> {
+    // They read whatever holds there are, so that nothing in their batch may change them; and a batch of 500 ends is long enough.
     let alone = |job: &Job| {
         matches!(
             job.operation,
