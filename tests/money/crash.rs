@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 use farebox::clock;
 use farebox_ledger::sqlite::SqliteLedger;
 use farebox_ledger::{
-    Amount, Bill, BillLine, EntryKind, EntryQuery, Evidence, Extension, KeyId, Ledger, NewHold,
-    Usage,
+    Amount, Bill, BillLine, Cap, CapInterval, Change, EntryKind, EntryQuery, Evidence, Extension,
+    KeyChange, KeyId, Ledger, NewHold, Usage,
 };
 use farebox_protocol::Family;
 use futures_util::future::join_all;
@@ -24,10 +24,12 @@ use crate::support::load::{
 };
 use crate::support::process::{Served, client, farebox};
 use crate::support::upstream::{Gate, Script, ScriptedUpstream, Speech};
-use crate::support::{TestKey, path, payment, sized};
+use crate::support::{TestKey, act, path, payment, sized};
 
 /// Kills per ledger, before the next round starts with a new one.
 const ERA: u64 = 20;
+/// What the fourth key may spend in all: a few rounds' worth.
+const CAP: &str = "1";
 /// Far above the time of a restart on any machine; the actual time is printed.
 const FAR: Duration = Duration::from_secs(60);
 
@@ -68,7 +70,20 @@ impl Era {
             load::key(&first, "900").await,
             load::key(&first, "900").await,
             load::key(&first, "0.40").await,
+            load::key(&first, "900").await,
         ];
+        // The fourth may spend a little of what it has, and soon has spent it.
+        let cap = Change::SetCap(Cap {
+            interval: CapInterval::Total,
+            model: None,
+            limit: usd(CAP),
+        });
+        let change = KeyChange {
+            key: keys[3].id,
+            change: cap,
+            act: act(),
+        };
+        first.change_key(change).await.unwrap();
         first.close();
         Self {
             upstream,
@@ -94,6 +109,7 @@ impl Era {
             [],
             "recovery is over when it serves"
         );
+        self.check_cap().await;
         let load = Load::start(
             &served.base,
             &self.keys,
@@ -130,6 +146,18 @@ impl Era {
         self.outside.told.extend(load.end().await);
         self.pay_again(poor, reference).await;
         took
+    }
+
+    /// What a cap counts is what was charged, and never more than the cap: no kill lets a hold or a charge past it.
+    async fn check_cap(&self) {
+        let ledger = reading(&self.ledger);
+        let key = ledger.find_key(self.keys[3].id).await.unwrap().unwrap();
+        let counts = key.caps.iter().next().unwrap().current;
+        assert_eq!(
+            (counts.charged, counts.held),
+            (key.account.spent, Amount::ZERO)
+        );
+        assert!(counts.charged <= usd(CAP), "{counts:?}");
     }
 
     /// A payer who does not know whether a payment arrived sends it again.
