@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use farebox_ledger::{
-    Amount, CapReached, Hold, Key, LedgerError, NewHold, Refusal, SharedLedger, UtcDay,
+    Account, Amount, CapReached, Hold, Key, LedgerError, NewHold, Refusal, SharedLedger, UtcDay,
 };
 
 use super::admitted::Admitted;
@@ -56,6 +56,8 @@ struct HoldableMoney {
     held: Amount,
     /// The cap that binds, if one does.
     cap: Option<Box<CapReached>>,
+    /// The account, where it has not been judged yet.
+    account: Option<Account>,
 }
 
 impl HoldableMoney {
@@ -67,8 +69,12 @@ impl HoldableMoney {
                 available,
                 held: account.held,
                 cap: None,
+                account: None,
             },
-            Some(counted) => Self::capped(counted.reached(today, Amount::ZERO)),
+            Some(counted) => Self {
+                account: Some(account),
+                ..Self::capped(counted.reached(today, Amount::ZERO))
+            },
         }
     }
 
@@ -84,6 +90,7 @@ impl HoldableMoney {
             available: cap.room,
             held: cap.held,
             cap: Some(Box::new(cap)),
+            account: None,
         }
     }
 }
@@ -130,6 +137,7 @@ async fn hold(
                         available,
                         held,
                         cap: None,
+                        account: None,
                     },
                     Refusal::CapReached(reached) => HoldableMoney::capped(*reached),
                     other => return Err(LedgerError::Refused(other).into()),
@@ -174,7 +182,15 @@ fn too_little(prepared: &PreparedRequest, short: &Shortfall, purse: HoldableMone
         available,
         held,
         cap,
+        account,
     } = purse;
+    let (available, held, cap) = match account {
+        // The balance is judged first: a cap that starts again would not help.
+        Some(account) if short.needed > account.available() => {
+            (account.available(), account.held, None)
+        }
+        _ => (available, held, cap),
+    };
     Failure::balance(&prepared.model.slug, short, available, held, limit_field).bound_by(cap)
 }
 

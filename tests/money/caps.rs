@@ -202,3 +202,24 @@ async fn a_stream_that_a_cap_ends_says_so_in_its_last_words() {
         assert!(used <= Amount::from_usd_str("0.02").unwrap(), "{used}");
     }
 }
+
+/// A cap that starts again would not help a key whose balance is too small.
+#[tokio::test]
+async fn the_balance_is_judged_before_a_cap() {
+    let upstream = ScriptedUpstream::start(talking("PONG")).await;
+    let gateway = Gateway::before(&upstream).await;
+    let key = gateway.key("0.00001").await;
+    cap(&gateway, &key, CapInterval::Day, "0.000001").await;
+    let body = chat("test-model", false);
+    let refused = gateway.post("/v1/chat/completions", &key, &body).await;
+    let error = &refused.json()["error"];
+    let message = error["message"].as_str().unwrap();
+    assert!(message.starts_with("out of balance"), "{message}");
+    assert_eq!(
+        (
+            &error["details"]["available"],
+            error["details"].get("interval")
+        ),
+        (&json!("0.00001"), None)
+    );
+}
