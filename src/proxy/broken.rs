@@ -54,8 +54,9 @@ pub(super) enum MoneyBound {
     Cap,
 }
 
-/// The last words of an answer that ends because the money ran out, told apart from the model's by brackets; `lowered`: its limit was
-/// lowered to what the money buys, so that it ended there by itself. Other ends have none. Clients match `You exceeded your current
+/// The last words of an answer that ends because the money ran out, told apart from the model's by brackets, which are round because
+/// terminals that colour with `[style]` take `[out of …]` for a style and print nothing; `lowered`: its limit was lowered to what the
+/// money buys, so that it ended there by itself. Other ends have none. Clients match `You exceeded your current
 /// quota`.
 pub(super) fn last_words(end: &End, lowered: Option<MoneyBound>, proxy: &Proxy) -> Option<String> {
     let at_its_limit = end.ending == Ending::Complete && end.reason == EndReason::Length;
@@ -81,6 +82,6 @@ pub(super) fn last_words(end: &End, lowered: Option<MoneyBound>, proxy: &Proxy) 
         MoneyBound::Cap => String::new(),
     };
     Some(format!(
-        "\n\n[{what}: the gateway ended this answer here, because {why} for the rest. You exceeded your current quota. {remedy}{said}]"
+        "\n\n({what}: the gateway ended this answer here, because {why} for the rest. You exceeded your current quota. {remedy}{said})"
     ))
 }

@@ -462,7 +462,7 @@ async fn the_balance_ends_a_translated_stream_as_the_callers_family_ends_at_a_li
             .into_iter()
             .rev()
             .collect();
-        let words = answer.text.find("[out of balance: ");
+        let words = answer.text.find("(out of balance: ");
         assert!(
             words.is_some() && words < answer.text.rfind(end),
             "{caller} on {target}: …{tail}"

@@ -187,7 +187,7 @@ async fn a_stream_that_a_cap_ends_says_so_in_its_last_words() {
         assert!(
             answer
                 .text
-                .contains("[cap reached: the gateway ended this answer here"),
+                .contains("(cap reached: the gateway ended this answer here"),
             "{family}: {}",
             answer.text.len()
         );

@@ -10,6 +10,10 @@ use Must::{Be, Closed, Hold, Long, Needs, OneOf, Spelt, Start};
 
 const MESSAGE: &str =
     "openai 3.54.0 (PyPI, 2026-11-23): types/chat/chat_completion_*_message_param.py";
+/// Agent libraries that began with the cookbook's example send it, and OpenAI serves it.
+const TOOL_NAME: &str = "200 for `name` in a tool's message, tried on 2026-09-05: github.com/experientiallabs/experiential/pull/803; other members: openai 3.54.0 (PyPI, 2026-11-23): types/chat/chat_completion_tool_message_param.py";
+/// Who puts a streamed call together keeps it.
+const CALL_INDEX: &str = "`index` in a message's call was refused for half an hour in April 2024, and served before and since: github.com/RageAgainstThePixel/OpenAI-DotNet/issues/278, github.com/songquanpeng/one-api/issues/1319";
 const PART: &str =
     "openai 3.54.0 (PyPI, 2026-11-23): types/chat/chat_completion_content_part_*_param.py";
 
@@ -71,8 +75,8 @@ pub(crate) const MESSAGES: &[WireRule] = &[
     ),
     WireRule::new(
         "/messages/*[role=tool]",
-        Closed(&["role", "content", "tool_call_id"]),
-        MESSAGE,
+        Closed(&["role", "content", "tool_call_id", "name"]),
+        TOOL_NAME,
     ),
     WireRule::new("/messages/*[role=tool]", Needs(&["tool_call_id"]), MESSAGE)
         .named("needs its call"),
@@ -101,8 +105,8 @@ pub(crate) const MESSAGES: &[WireRule] = &[
     .named("needs its function"),
     WireRule::new(
         "/messages/*/tool_calls/*[type=function]",
-        Closed(&["id", "type", "function"]),
-        TOOL,
+        Closed(&["id", "type", "function", "index"]),
+        CALL_INDEX,
     ),
     WireRule::new(
         "/messages/*/tool_calls/*/function",
